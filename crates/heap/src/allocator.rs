@@ -31,15 +31,9 @@ impl Allocator {
     /// # Safety
     /// The range is valid for reads and writes as long as the allocator lives, and nothing but the
     /// allocator and the users of its blocks accesses it.
-    pub unsafe fn new(base: *mut u8, nbytes: usize) -> Allocator {
-        Allocator {
-            heap: Dlmalloc::new_with_allocator(Once {
-                base,
-                nbytes,
-                taken: false.into(),
-            }),
-            blocks: BTreeMap::new(),
-        }
+    pub unsafe fn new(base: *mut u8, nbytes: usize, max_alignment: usize) -> Allocator {
+        let heap = Dlmalloc::new_with_allocator(Once { base, nbytes, taken: false.into() });
+        Allocator { heap, nbytes, max_alignment, blocks: BTreeMap::new() }
     }
 
     /// A block of `nbytes` bytes, aligned to `alignment` (a power of two) and to 16; `None` when
@@ -155,11 +149,7 @@ mod tests {
         let base = memory.as_mut_ptr().cast::<u8>();
         // SAFETY: the vector lives beside the allocator and is not touched otherwise.
         let allocator = unsafe { Allocator::new(base, nbytes, 4096) };
-        Heap {
-            memory,
-            allocator,
-            base: base.addr(),
-        }
+        Heap { memory, allocator, base: base.addr() }
     }
 
     #[test]
@@ -178,10 +168,7 @@ mod tests {
         let mut h = heap(1 << 16);
         let block = h.allocator.allocate(100, 16).expect("room");
         assert_eq!(h.allocator.free(block.wrapping_add(16)), Err(NotABlock));
-        assert_eq!(
-            h.allocator.reallocate(block.wrapping_add(1), 5),
-            Err(NotABlock)
-        );
+        assert_eq!(h.allocator.reallocate(block.wrapping_add(1), 5), Err(NotABlock));
         assert_eq!(h.allocator.free(block), Ok(()));
         assert_eq!(h.allocator.free(block), Err(NotABlock));
     }

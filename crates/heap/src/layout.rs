@@ -28,21 +28,12 @@ impl Layout {
         let size = usize::try_from(symmetric_size).ok()?;
         let heap_bytes = match size {
             0 => 0,
-            _ => size
-                .checked_add(ALLOCATOR_OVERHEAD)?
-                .checked_next_multiple_of(PAGE)?,
+            _ => size.checked_add(ALLOCATOR_OVERHEAD)?.checked_next_multiple_of(PAGE)?,
         };
         let internal_offset = heap_bytes.checked_add(PAGE)?;
         let internal_bytes = internal_bytes.checked_next_multiple_of(PAGE)?;
-        let stride = internal_offset
-            .checked_add(internal_bytes)?
-            .checked_next_power_of_two()?;
-        Some(Layout {
-            heap_bytes,
-            internal_offset,
-            internal_bytes,
-            stride,
-        })
+        let stride = internal_offset.checked_add(internal_bytes)?.checked_next_power_of_two()?;
+        Some(Layout { heap_bytes, internal_offset, internal_bytes, stride })
     }
 
     /// Bytes of the memory of a node with `n_local` PEs; `None` when no file can hold it.

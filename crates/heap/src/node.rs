@@ -77,12 +77,7 @@ impl NodeMemory {
         // SAFETY: exactly the range that was mapped above; the advice changes no contents.
         unsafe { madvise(base.as_ptr().cast(), bytes, Advice::LinuxDontDump) }
             .map_err(|e| Error::Refused("keeping shared memory out of core files", e))?;
-        Ok(NodeMemory {
-            base,
-            layout,
-            n_local,
-            local,
-        })
+        Ok(NodeMemory { base, layout, n_local, local })
     }
 
     /// Where everything is in a slice.
@@ -112,9 +107,7 @@ impl NodeMemory {
     }
 
     fn slice(&self) -> *mut u8 {
-        self.base
-            .as_ptr()
-            .wrapping_add(self.local as usize * self.layout.stride)
+        self.base.as_ptr().wrapping_add(self.local as usize * self.layout.stride)
     }
 }
 
@@ -178,12 +171,7 @@ mod tests {
         assert_eq!(one.heap().addr() % layout.stride, 0);
         assert_ne!(one.heap(), two.heap());
         // SAFETY: PE 2's slice as PE 1 has it mapped, 4 bytes at offset 8 of a heap of 1 MiB.
-        unsafe {
-            one.heap()
-                .wrapping_offset(one.delta(2) + 8)
-                .cast::<u32>()
-                .write(77)
-        };
+        unsafe { one.heap().wrapping_offset(one.delta(2) + 8).cast::<u32>().write(77) };
         // SAFETY: PE 2's own slice, the same offset.
         assert_eq!(unsafe { two.heap().add(8).cast::<u32>().read() }, 77);
         // SAFETY: PE 1's own slice was not written.

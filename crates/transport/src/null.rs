@@ -9,11 +9,8 @@ use crate::{
 };
 
 /// The template's entry for a list of providers.
-pub const PROVIDER: Provider = Provider {
-    name: "null",
-    available: || Ok(()),
-    open: || Ok(Box::new(Null)),
-};
+pub const PROVIDER: Provider =
+    Provider { name: "null", available: || Ok(()), open: || Ok(Box::new(Null)) };
 
 struct Null;
 
@@ -95,17 +92,9 @@ mod tests {
     fn reaches_nobody() {
         (PROVIDER.available)().expect("the template is always available");
         let mut transport = (PROVIDER.open)().expect("the template always opens");
-        assert_eq!(
-            transport.connect(Pe(1), &[], &[]),
-            Err(Error::Unreachable(Pe(1)))
-        );
-        let mut endpoint = transport
-            .endpoint(EndpointOptions::default())
-            .expect("an endpoint");
-        let at = RemoteAddr {
-            segment: Segment::Heap,
-            offset: 0,
-        };
+        assert_eq!(transport.connect(Pe(1), &[], &[]), Err(Error::Unreachable(Pe(1))));
+        let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+        let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
         // SAFETY: nothing is read for zero bytes.
         let put = unsafe { endpoint.put(Pe(1), at, std::ptr::null(), 0) };
         assert_eq!(put, Err(Error::Unreachable(Pe(1))));

@@ -161,10 +161,7 @@ pub trait Endpoint: Send {
     ///
     /// # Errors
     /// When the PE cannot be reached.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the arguments of shmem_put_signal"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
     unsafe fn put_signal(
         &mut self,
         pe: Pe,
@@ -178,8 +175,7 @@ pub trait Endpoint: Send {
         // SAFETY: the caller's promise for `source` is that of `put`.
         unsafe { self.put(pe, dest, source, nbytes) }?;
         self.fence()?;
-        self.amo(pe, signal_addr, AmoWidth::Eight, op, signal, 0)
-            .map(|_| ())
+        self.amo(pe, signal_addr, AmoWidth::Eight, op, signal, 0).map(|_| ())
     }
 
     /// Order what was issued before ahead of what follows, towards each PE.

@@ -181,10 +181,7 @@ float! {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::multiple_unsafe_ops_per_block,
-    reason = "one proof serves them all"
-)]
+#[expect(clippy::multiple_unsafe_ops_per_block, reason = "one proof serves them all")]
 mod tests {
     use super::*;
 

@@ -88,13 +88,7 @@ unsafe fn copy_run<T: Copy>(dest: *mut T, source: *const T, nelems: usize) {
         }
     } else {
         // SAFETY: valid by contract; as bytes no alignment is needed, and `copy` allows overlap.
-        unsafe {
-            std::ptr::copy(
-                source.cast::<u8>(),
-                dest.cast::<u8>(),
-                nelems * size_of::<T>(),
-            )
-        }
+        unsafe { std::ptr::copy(source.cast::<u8>(), dest.cast::<u8>(), nelems * size_of::<T>()) }
     }
 }
 
@@ -171,12 +165,7 @@ mod tests {
                 // SAFETY: both vectors hold 400 bytes, offsets and lengths stay below that.
                 unsafe { copy_bytes(d, s, nbytes) };
                 assert_eq!(dest[to..to + nbytes], source[from..from + nbytes]);
-                assert!(
-                    dest[..to]
-                        .iter()
-                        .chain(&dest[to + nbytes..])
-                        .all(|&b| b == 0xAA)
-                );
+                assert!(dest[..to].iter().chain(&dest[to + nbytes..]).all(|&b| b == 0xAA));
             }
         }
     }

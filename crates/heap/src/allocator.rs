@@ -134,6 +134,7 @@ unsafe impl dlmalloc::Allocator for Once {
 }
 
 #[cfg(test)]
+#[expect(clippy::multiple_unsafe_ops_per_block, reason = "one proof serves them all")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

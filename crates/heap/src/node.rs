@@ -158,6 +158,7 @@ fn map_aligned(memory: &impl AsFd, bytes: usize, alignment: usize) -> Result<Non
 }
 
 #[cfg(test)]
+#[expect(clippy::multiple_unsafe_ops_per_block, reason = "one proof serves them all")]
 mod tests {
     use super::*;
 

@@ -35,7 +35,7 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     });
     let rounds = active.into_iter().flat_map(move |position| {
         (0..core.rounds()).flat_map(move |round| {
-            let peer = core.member(position ^ 1 << round);
+            let peer = core.member(position ^ (1 << round));
             exchange(me, peer, landing::ALL_REDUCE.start + round as u8)
         })
     });

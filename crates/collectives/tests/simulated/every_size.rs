@@ -1,7 +1,7 @@
 //! Every plan at every size up to 130, around the powers of two, and at samples up to 1,100.
 
 use crate::call::Call::{self, *};
-use crate::simulator::run;
+use crate::simulator::{Team, run};
 
 const SMALL: std::ops::RangeInclusive<u32> = 1..=130;
 const LARGE: [u32; 16] = [
@@ -100,5 +100,20 @@ fn a_broadcast_works_from_every_root() {
         for root in 0..n {
             check(n, &[Broadcast { root }], true, root.into());
         }
+    }
+}
+
+#[test]
+fn one_copy_of_the_landings_is_enough_for_scans() {
+    let program = [InclusiveScan, ExclusiveScan, ExclusiveScan, InclusiveScan];
+    for n in SMALL {
+        let team = Team {
+            n,
+            program: &program,
+            plan: &|call, me| program[call].plan(n, me),
+            landing_copies: 1,
+            clocks: true,
+        };
+        assert_eq!(team.run(n.into()).err(), None);
     }
 }

@@ -1,1 +1,24 @@
-//! To be written.
+//! Who am I, who else is there, and how a job ends: what a PE must know and say before any symmetric memory exists.
+//!
+//! A PE opens one [`Session`]. It learns its number, the [`NodeMap`], and can exchange small records with every PE of
+//! the job, tell the launcher that it has finalized, or end the whole job. [`proto`] and [`server`] are the two sides of
+//! Rushmem's own protocol without any I/O; `oshrun` runs the server.
+//!
+//! This crate must never know what the records mean, map memory, or depend on an async runtime: it is part of
+//! `librushmem`.
+
+pub mod env;
+mod error;
+mod exit;
+mod foreign;
+mod inherited;
+mod link;
+pub mod nodes;
+pub mod proto;
+pub mod server;
+mod session;
+
+pub use error::Error;
+pub use exit::{Exit, signal_name};
+pub use nodes::NodeMap;
+pub use session::{Aborter, Session};

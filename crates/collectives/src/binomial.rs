@@ -13,14 +13,8 @@ use crate::{Place, Step};
 /// `Dest` of every other member; `Dest` of the root itself is not touched.
 pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);
-    let from = if rank == 0 {
-        Place::Source
-    } else {
-        Place::Dest
-    };
-    let receive = (rank != 0).then(|| Step::Wait {
-        peer: ahead(n, parent(rank), root),
-    });
+    let from = if rank == 0 { Place::Source } else { Place::Dest };
+    let receive = (rank != 0).then(|| Step::Wait { peer: ahead(n, parent(rank), root) });
     let send = children(n, rank).rev().map(move |distance| Step::Put {
         peer: ahead(n, me, distance),
         from: from.at(0),
@@ -34,16 +28,12 @@ pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clo
 /// sleeps until its subtree is there, and once more until it is released: where PEs share cores
 /// that takes fewer turns of the scheduler than the rounds of a dissemination.
 pub fn gather_sync(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let gather = children(n, me).map(move |distance| Step::Wait {
-        peer: me + distance,
-    });
+    let gather = children(n, me).map(move |distance| Step::Wait { peer: me + distance });
     let at_parent = (me != 0).then(|| {
         let peer = parent(me);
         [Step::Signal { peer }, Step::Wait { peer }]
     });
-    let release = children(n, me).rev().map(move |distance| Step::Signal {
-        peer: me + distance,
-    });
+    let release = children(n, me).rev().map(move |distance| Step::Signal { peer: me + distance });
     gather.chain(at_parent.into_iter().flatten()).chain(release)
 }
 
@@ -55,11 +45,7 @@ const fn parent(rank: u32) -> u32 {
 /// Distances from a rank to its children, the smallest subtree first.
 fn children(n: u32, rank: u32) -> impl DoubleEndedIterator<Item = u32> + Clone {
     let after = n - rank;
-    let subtree = if rank == 0 {
-        n
-    } else {
-        1 << rank.trailing_zeros()
-    };
+    let subtree = if rank == 0 { n } else { 1 << rank.trailing_zeros() };
     powers_below(after.min(subtree))
 }
 
@@ -68,25 +54,13 @@ mod tests {
     use super::*;
 
     fn put(from: Place, peer: u32) -> Step {
-        Step::Put {
-            peer,
-            from: from.at(0),
-            to: Place::Dest.at(0),
-            count: 1,
-        }
+        Step::Put { peer, from: from.at(0), to: Place::Dest.at(0), count: 1 }
     }
 
     #[test]
     fn the_root_serves_the_largest_subtree_first() {
         let steps: Vec<_> = broadcast(6, 1, 1).collect();
-        assert_eq!(
-            steps,
-            [
-                put(Place::Source, 5),
-                put(Place::Source, 3),
-                put(Place::Source, 2)
-            ]
-        );
+        assert_eq!(steps, [put(Place::Source, 5), put(Place::Source, 3), put(Place::Source, 2)]);
     }
 
     #[test]

@@ -13,11 +13,7 @@ use crate::{Place, Step};
 /// The plan of an all-gather in ⌈log2 n⌉ rounds: part 0 of `Source` of member `i` becomes part `i`
 /// of `Dest` everywhere. Nobody ends it before everybody has entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let own = Step::Copy {
-        from: Place::Source.at(0),
-        to: Place::Dest.at(me),
-        count: 1,
-    };
+    let own = Step::Copy { from: Place::Source.at(0), to: Place::Dest.at(me), count: 1 };
     // Before a round a member holds `distance` blocks, its own and those that follow.
     let rounds = powers_below(n).flat_map(move |distance| {
         let count = distance.min(n - distance);
@@ -40,9 +36,7 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 fn runs(n: u32, first: u32, count: u32) -> impl Iterator<Item = (u32, u32)> + Clone {
     let up_to_the_end = count.min(n - first);
     let wrapped = count - up_to_the_end;
-    [(first, up_to_the_end), (0, wrapped)]
-        .into_iter()
-        .filter(|&(_, count)| count > 0)
+    [(first, up_to_the_end), (0, wrapped)].into_iter().filter(|&(_, count)| count > 0)
 }
 
 #[cfg(test)]
@@ -50,21 +44,12 @@ mod tests {
     use super::*;
 
     fn put(peer: u32, first: u32, count: u32) -> Step {
-        Step::Put {
-            peer,
-            from: Place::Dest.at(first),
-            to: Place::Dest.at(first),
-            count,
-        }
+        Step::Put { peer, from: Place::Dest.at(first), to: Place::Dest.at(first), count }
     }
 
     #[test]
     fn a_run_that_wraps_takes_two_puts_and_two_waits() {
-        let own = |me| Step::Copy {
-            from: Place::Source.at(0),
-            to: Place::Dest.at(me),
-            count: 1,
-        };
+        let own = |me| Step::Copy { from: Place::Source.at(0), to: Place::Dest.at(me), count: 1 };
         let last: Vec<_> = all_gather(4, 3).collect();
         assert_eq!(
             last,

@@ -21,11 +21,7 @@ pub enum SyncAlgorithm {
 impl SyncAlgorithm {
     /// The better one. `oversubscribed`: whether PEs of the team share cores, anywhere.
     pub const fn choose(oversubscribed: bool) -> Self {
-        if oversubscribed {
-            Self::Gather
-        } else {
-            Self::Dissemination
-        }
+        if oversubscribed { Self::Gather } else { Self::Dissemination }
     }
 
     /// The plan of a sync by this algorithm.
@@ -49,11 +45,7 @@ pub enum AllGatherAlgorithm {
 impl AllGatherAlgorithm {
     /// The better one. `nbytes`: size of the whole result, the blocks of all members together.
     pub const fn choose(nbytes: usize) -> Self {
-        if nbytes < RING_MIN_BYTES {
-            Self::Bruck
-        } else {
-            Self::Ring
-        }
+        if nbytes < RING_MIN_BYTES { Self::Bruck } else { Self::Ring }
     }
 
     /// The plan of an all-gather by this algorithm.

@@ -10,12 +10,8 @@ use crate::index::{ahead, behind, powers_below};
 pub fn sync(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     powers_below(n).flat_map(move |distance| {
         [
-            Step::Signal {
-                peer: ahead(n, me, distance),
-            },
-            Step::Wait {
-                peer: behind(n, me, distance),
-            },
+            Step::Signal { peer: ahead(n, me, distance) },
+            Step::Wait { peer: behind(n, me, distance) },
         ]
     })
 }

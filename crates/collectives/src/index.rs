@@ -6,11 +6,7 @@
 pub(crate) const fn ahead(n: u32, me: u32, distance: u32) -> u32 {
     debug_assert!(me < n && distance <= n);
     let to_the_end = n - me;
-    if distance < to_the_end {
-        me + distance
-    } else {
-        distance - to_the_end
-    }
+    if distance < to_the_end { me + distance } else { distance - to_the_end }
 }
 
 /// The index `distance <= n` places before `me`, around the circle.

@@ -25,13 +25,7 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let folded = core.folded_onto(me);
 
     let fold_in = folded.map(|peer| {
-        [
-            Step::Wait { peer },
-            Step::Reduce {
-                landing: fold_landing,
-                landing_is_left: false,
-            },
-        ]
+        [Step::Wait { peer }, Step::Reduce { landing: fold_landing, landing_is_left: false }]
     });
     let rounds = active.into_iter().flat_map(move |position| {
         (0..core.rounds()).flat_map(move |round| {
@@ -45,11 +39,7 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         [
             put(peer, fold_landing),
             Step::Wait { peer },
-            Step::Copy {
-                from: Place::Landing(fold_landing).at(0),
-                to: ACCUMULATOR,
-                count: 1,
-            },
+            Step::Copy { from: Place::Landing(fold_landing).at(0), to: ACCUMULATOR, count: 1 },
         ]
     });
 
@@ -66,30 +56,21 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// credits: each member first tells those that will put to it that it has entered, so that all its
 /// scan landings are free.
 pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let credits = powers_below(me + 1).map(move |distance| Step::Signal {
-        peer: me - distance,
-    });
+    let credits = powers_below(me + 1).map(move |distance| Step::Signal { peer: me - distance });
     let rounds =
-        (landing::SCAN.start..)
-            .zip(powers_below(n))
-            .flat_map(move |(landing, distance)| {
-                let send = (distance < n - me).then(|| {
-                    let peer = me + distance;
-                    [Step::Wait { peer }, put(peer, landing)]
-                });
-                let receive = (distance <= me).then(|| {
-                    [
-                        Step::Wait {
-                            peer: me - distance,
-                        },
-                        Step::Reduce {
-                            landing,
-                            landing_is_left: true,
-                        },
-                    ]
-                });
-                send.into_iter().chain(receive).flatten()
+        (landing::SCAN.start..).zip(powers_below(n)).flat_map(move |(landing, distance)| {
+            let send = (distance < n - me).then(|| {
+                let peer = me + distance;
+                [Step::Wait { peer }, put(peer, landing)]
             });
+            let receive = (distance <= me).then(|| {
+                [
+                    Step::Wait { peer: me - distance },
+                    Step::Reduce { landing, landing_is_left: true },
+                ]
+            });
+            send.into_iter().chain(receive).flatten()
+        });
     credits.chain(rounds)
 }
 
@@ -105,16 +86,10 @@ pub fn exclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let receive = (me > 0).then(|| {
         [
             Step::Wait { peer: me - 1 },
-            Step::Copy {
-                from: Place::Landing(landing).at(0),
-                to: ACCUMULATOR,
-                count: 1,
-            },
+            Step::Copy { from: Place::Landing(landing).at(0), to: ACCUMULATOR, count: 1 },
         ]
     });
-    inclusive_scan(n, me)
-        .chain(send)
-        .chain(receive.into_iter().flatten())
+    inclusive_scan(n, me).chain(send).chain(receive.into_iter().flatten())
 }
 
 /// The members that take part in the rounds of an all-reduce: a power of two of them. Each of the
@@ -128,10 +103,7 @@ struct Core {
 impl Core {
     const fn of(n: u32) -> Self {
         let size = 1 << n.ilog2();
-        Self {
-            size,
-            extra: n - size,
-        }
+        Self { size, extra: n - size }
     }
 
     const fn rounds(self) -> u32 {
@@ -151,65 +123,35 @@ impl Core {
 
     /// The member at a position of the core.
     const fn member(self, position: u32) -> u32 {
-        if position < self.extra {
-            2 * position
-        } else {
-            position + self.extra
-        }
+        if position < self.extra { 2 * position } else { position + self.extra }
     }
 
     /// Whose contribution `me` carries along, if anyone's.
     const fn folded_onto(self, me: u32) -> Option<u32> {
-        if me < 2 * self.extra && me.is_multiple_of(2) {
-            Some(me + 1)
-        } else {
-            None
-        }
+        if me < 2 * self.extra && me.is_multiple_of(2) { Some(me + 1) } else { None }
     }
 }
 
 /// Send the accumulator to a landing of `peer`.
 const fn put(peer: u32, landing: u8) -> Step {
-    Step::Put {
-        peer,
-        from: ACCUMULATOR,
-        to: Place::Landing(landing).at(0),
-        count: 1,
-    }
+    Step::Put { peer, from: ACCUMULATOR, to: Place::Landing(landing).at(0), count: 1 }
 }
 
 /// One round between two members that end up with the same partial result.
 const fn exchange(me: u32, peer: u32, landing: u8) -> [Step; 3] {
-    [
-        put(peer, landing),
-        Step::Wait { peer },
-        Step::Reduce {
-            landing,
-            landing_is_left: peer < me,
-        },
-    ]
+    [put(peer, landing), Step::Wait { peer }, Step::Reduce { landing, landing_is_left: peer < me }]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const COPY_BACK: Step = Step::Copy {
-        from: Place::Landing(1).at(0),
-        to: ACCUMULATOR,
-        count: 1,
-    };
+    const COPY_BACK: Step = Step::Copy { from: Place::Landing(1).at(0), to: ACCUMULATOR, count: 1 };
 
     #[test]
     fn the_third_of_three_is_alone_in_the_core_and_the_second_is_carried() {
         let first: Vec<_> = all_reduce(3, 0).collect();
-        let fold_in = [
-            Step::Wait { peer: 1 },
-            Step::Reduce {
-                landing: 1,
-                landing_is_left: false,
-            },
-        ];
+        let fold_in = [Step::Wait { peer: 1 }, Step::Reduce { landing: 1, landing_is_left: false }];
         assert_eq!(first[..2], fold_in);
         assert_eq!(first[2..5], exchange(0, 2, 0));
         assert_eq!(first[5..], [put(1, 1)]);
@@ -231,10 +173,7 @@ mod tests {
                 Step::Wait { peer: 2 },
                 put(2, 32),
                 Step::Wait { peer: 0 },
-                Step::Reduce {
-                    landing: 32,
-                    landing_is_left: true
-                },
+                Step::Reduce { landing: 32, landing_is_left: true },
             ]
         );
         let exclusive: Vec<_> = exclusive_scan(3, 1).collect();
@@ -244,11 +183,7 @@ mod tests {
             [
                 put(2, 34),
                 Step::Wait { peer: 0 },
-                Step::Copy {
-                    from: Place::Landing(34).at(0),
-                    to: ACCUMULATOR,
-                    count: 1
-                },
+                Step::Copy { from: Place::Landing(34).at(0), to: ACCUMULATOR, count: 1 },
             ]
         );
     }

@@ -9,24 +9,12 @@ use crate::{Place, Step};
 /// The plan of an all-gather in n - 1 rounds: part 0 of `Source` of member `i` becomes part `i` of
 /// `Dest` everywhere. Nobody ends it before everybody has entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let own = Step::Copy {
-        from: Place::Source.at(0),
-        to: Place::Dest.at(me),
-        count: 1,
-    };
+    let own = Step::Copy { from: Place::Source.at(0), to: Place::Dest.at(me), count: 1 };
     let right = ahead(n, me, 1);
     let left = behind(n, me, 1);
     let rounds = (0..n - 1).flat_map(move |age| {
         let block = Place::Dest.at(behind(n, me, age));
-        [
-            Step::Put {
-                peer: right,
-                from: block,
-                to: block,
-                count: 1,
-            },
-            Step::Wait { peer: left },
-        ]
+        [Step::Put { peer: right, from: block, to: block, count: 1 }, Step::Wait { peer: left }]
     });
     std::iter::once(own).chain(rounds)
 }
@@ -44,15 +32,7 @@ mod tests {
             count: 1,
         };
         let steps: Vec<_> = all_gather(3, 1).collect();
-        assert_eq!(
-            steps[1..],
-            [
-                put(1),
-                Step::Wait { peer: 0 },
-                put(0),
-                Step::Wait { peer: 0 }
-            ]
-        );
+        assert_eq!(steps[1..], [put(1), Step::Wait { peer: 0 }, put(0), Step::Wait { peer: 0 }]);
     }
 
     #[test]

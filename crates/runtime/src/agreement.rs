@@ -13,7 +13,7 @@ use crate::internal::TEAM_SLOTS;
 use crate::job::Job;
 use crate::mailbox::Message;
 use crate::team::Members;
-use rushmem_collectives::{Step, recursive_doubling};
+use rushmem_collectives::{Place, Span, Step, recursive_doubling};
 use std::sync::Mutex;
 
 /// Slots in one window.
@@ -53,13 +53,7 @@ impl Proposal {
 
     fn from_message(message: &Message) -> Proposal {
         let [_, free, generation, arguments, flags, _] = *message;
-        Proposal {
-            free,
-            generation,
-            able: flags & 1 != 0,
-            arguments,
-            alike: flags & 2 != 0,
-        }
+        Proposal { free, generation, able: flags & 1 != 0, arguments, alike: flags & 2 != 0 }
     }
 }
 
@@ -177,8 +171,7 @@ fn all_reduce(job: &Job, members: Members, tag: u64, own: Proposal) -> Proposal 
     for step in recursive_doubling::all_reduce(members.n, me) {
         match step {
             Step::Put { peer, to, .. } => {
-                let landing = to.place.landing().expect("an all-reduce puts into landings");
-                let message = accumulator.message(u64::from(landing));
+                let message = accumulator.message(u64::from(landing_of(to)));
                 job.mailboxes().send(job, members.world_pe(peer), tag, &message);
             }
             Step::Wait { peer } => {
@@ -189,13 +182,19 @@ fn all_reduce(job: &Job, members: Members, tag: u64, own: Proposal) -> Proposal 
                 accumulator = accumulator.combine(take(&mut landed, landing));
             }
             Step::Copy { from, .. } => {
-                let landing = from.place.landing().expect("an all-reduce copies from landings");
-                accumulator = take(&mut landed, landing);
+                accumulator = take(&mut landed, landing_of(from));
             }
             Step::Signal { .. } => unreachable!("an all-reduce sends data only"),
         }
     }
     accumulator
+}
+
+fn landing_of(span: Span) -> u8 {
+    match span.place {
+        Place::Landing(landing) => landing,
+        place => unreachable!("an all-reduce sends to landings, not to {place:?}"),
+    }
 }
 
 /// A tag or digest of some numbers (FNV-1a over their bytes).

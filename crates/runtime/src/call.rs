@@ -16,9 +16,14 @@ impl Call {
     #[cold]
     #[inline(never)]
     pub fn fail(self, why: fmt::Arguments<'_>) -> ! {
-        let pe = job::pe_for_messages();
-        job::aborter().abort(1, &format!("PE {pe}: {}: {why}", self.0));
-        wait_for_the_end(1)
+        let message = format!("{}{}: {why}", job::pe_for_messages(), self.0);
+        match job::aborter() {
+            Some(aborter) => leave(aborter.abort(1, &message), 1),
+            None => {
+                eprintln!("{message}");
+                leave(false, 1)
+            }
+        }
     }
 }
 
@@ -28,12 +33,13 @@ impl fmt::Display for Call {
     }
 }
 
-/// The launcher was told to end the job; let it, and leave by ourselves when it does not.
-pub(crate) fn wait_for_the_end(status: i32) -> ! {
-    if job::is_launched() {
+/// Leave, without running anything of the program in the middle of a failed call. Where a launcher was
+/// asked to end the job it ends this process; the bound is for a launcher that is gone.
+pub(crate) fn leave(launcher_ends_us: bool, status: i32) -> ! {
+    if launcher_ends_us {
         std::thread::sleep(Duration::from_secs(5));
     }
-    // SAFETY: ends the process at once; no destructor may run in the middle of a failed call.
+    // SAFETY: ends the process at once.
     unsafe { libc::_exit(status) }
 }
 

@@ -170,7 +170,10 @@ pub fn destroy(call: Call, ctx: Handle) {
     }
     order::quiet(call, ctx);
     if !with_registry(|registry| remove(registry, ctx)) {
-        fail!(call, "argument ctx is not a context that shmem_ctx_create made and that still exists");
+        fail!(
+            call,
+            "argument ctx is not a context that shmem_ctx_create made and that still exists"
+        );
     }
 }
 

@@ -13,7 +13,7 @@
 use crate::bell::Bell;
 use crate::primitive::AtomicU32;
 use rushmem_heap::NodeMemory;
-use rushmem_transport::{Pe, mem};
+use rushmem_transport::Pe;
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -160,16 +160,6 @@ impl Internal {
     pub(crate) fn own(&self, at: usize, nbytes: usize) -> *mut u8 {
         assert!(at + nbytes <= self.nbytes, "beyond the internal area");
         self.base.wrapping_add(at)
-    }
-
-    /// Copy `nbytes` bytes to `pe`'s area.
-    ///
-    /// # Safety
-    /// `source` is valid for reads of `nbytes` bytes.
-    pub(crate) unsafe fn copy_to(&self, pe: Pe, at: usize, source: *const u8, nbytes: usize) {
-        let to = self.own(at, nbytes).wrapping_offset(self.delta(pe));
-        // SAFETY: `to` lies in the internal area of `pe`, which is mapped here.
-        unsafe { mem::copy_bytes(to, source, nbytes) }
     }
 
     fn delta(&self, pe: Pe) -> isize {

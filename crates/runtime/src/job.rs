@@ -9,7 +9,7 @@ use crate::internal::Internal;
 use crate::mailbox::Mailboxes;
 use crate::team::Teams;
 use core::ffi::c_int;
-use rushmem_bootstrap::{Aborter, NodeMap, Session};
+use rushmem_bootstrap::{Aborter, Session};
 use rushmem_heap::{Allocator, NodeMemory};
 use rushmem_transport::Pe;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +19,6 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 pub(crate) struct Job {
     pub(crate) me: Pe,
     pub(crate) n_pes: u32,
-    pub(crate) nodes: NodeMap,
     pub(crate) memory: &'static NodeMemory,
     pub(crate) internal: Internal,
     pub(crate) mailboxes: Mailboxes,
@@ -126,19 +125,14 @@ pub(crate) fn set_aborter(aborter: Aborter) {
     let _ = ABORTER.set(aborter);
 }
 
-/// Whom to tell that the job ends; before the session is open that is standard error.
-pub(crate) fn aborter() -> &'static Aborter {
-    ABORTER.get_or_init(Aborter::standalone)
+/// Whom to tell that the job ends; nobody before the session is open.
+pub(crate) fn aborter() -> Option<&'static Aborter> {
+    ABORTER.get()
 }
 
-/// Whether a launcher will end the other PEs and us.
-pub(crate) fn is_launched() -> bool {
-    aborter().is_launched()
-}
-
-/// This PE's number for messages; `?` before it is known.
+/// This PE for messages, as far as it is known.
 pub(crate) fn pe_for_messages() -> String {
-    known().map_or_else(|| aborter().pe_for_messages(), |job| job.me.to_string())
+    known().map_or_else(String::new, |job| format!("PE {}: ", job.me))
 }
 
 /// Lock what no panic can leave half done.

@@ -5,10 +5,10 @@
 //! with the acquire of waits and tests. A quiet is sequentially consistent, since `put; quiet; get`
 //! needs the store ordered before the load, even on x86-64.
 
-use crate::primitive::{Ordering, fence as cpu_fence};
 use crate::call::Call;
 use crate::ctx::Context;
 use crate::job;
+use crate::primitive::{Ordering, fence as cpu_fence};
 use core::ffi::c_int;
 
 /// `shmem_fence`, `shmem_ctx_fence` (§9.12.1): orders the calling context's puts, AMOs and stores

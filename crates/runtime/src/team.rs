@@ -82,7 +82,13 @@ pub(crate) struct Team {
 }
 
 impl Team {
-    pub(crate) fn new(slot: u16, generation: u64, members: Members, me: Pe, config: Config) -> Team {
+    pub(crate) fn new(
+        slot: u16,
+        generation: u64,
+        members: Members,
+        me: Pe,
+        config: Config,
+    ) -> Team {
         let me = members.team_pe(me).expect("only members hold a team");
         Team {
             handle: Handle::new(slot, generation),

@@ -58,12 +58,7 @@ fn unknown_comparison(call: Call, cmp: c_int) -> ! {
 /// # Safety
 /// `ivar` is valid for reads and aligned.
 #[inline]
-pub(crate) unsafe fn wait_for<T: Word>(
-    call: Call,
-    ivar: *const T,
-    cmp: c_int,
-    cmp_value: T,
-) -> T {
+pub(crate) unsafe fn wait_for<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) -> T {
     let job = job::require(call);
     let mut value = cmp_value;
     patience::until_seen(job, || {

@@ -85,10 +85,7 @@ impl Call {
 
     /// Whether the accumulator holds the own contribution at the start.
     pub fn accumulates(self) -> bool {
-        matches!(
-            self,
-            Call::AllReduce | Call::InclusiveScan | Call::ExclusiveScan
-        )
+        matches!(self, Call::AllReduce | Call::InclusiveScan | Call::ExclusiveScan)
     }
 
     /// The landings that a team of `n` may use.
@@ -102,9 +99,6 @@ impl Call {
 
     /// Whether nobody may end it before everybody has entered it.
     pub fn depends_on_all(self) -> bool {
-        !matches!(
-            self,
-            Call::Broadcast { .. } | Call::InclusiveScan | Call::ExclusiveScan
-        )
+        !matches!(self, Call::Broadcast { .. } | Call::InclusiveScan | Call::ExclusiveScan)
     }
 }

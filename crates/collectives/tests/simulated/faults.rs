@@ -63,14 +63,8 @@ fn scans_need_their_credits() {
     for scan in [InclusiveScan, ExclusiveScan] {
         for n in 2..=20 {
             let program = [scan, scan, scan];
-            assert!(
-                is_found(n, &program, true, &without_credits),
-                "{scan:?} among {n}"
-            );
-            assert!(
-                is_found(n, &program, false, &without_credits),
-                "{scan:?} among {n}"
-            );
+            assert!(is_found(n, &program, true, &without_credits), "{scan:?} among {n}");
+            assert!(is_found(n, &program, false, &without_credits), "{scan:?} among {n}");
         }
     }
 }
@@ -110,14 +104,8 @@ fn late_waits(_: u32, plan: Plan) -> Plan {
 fn data_must_be_waited_for() {
     for call in [AllReduce, InclusiveScan, ExclusiveScan, Bruck, Ring] {
         for n in 4..=20 {
-            assert!(
-                is_found(n, &[call], true, &late_waits),
-                "{call:?} among {n}"
-            );
-            assert!(
-                is_found(n, &[call], false, &late_waits),
-                "{call:?} among {n}"
-            );
+            assert!(is_found(n, &[call], true, &late_waits), "{call:?} among {n}");
+            assert!(is_found(n, &[call], false, &late_waits), "{call:?} among {n}");
         }
     }
 }
@@ -129,13 +117,7 @@ fn a_sync_needs_all_its_rounds() {
             let rounds = n.next_power_of_two().ilog2() as usize;
             Box::new(plan.take(2 * (rounds - 1)))
         };
-        assert!(
-            is_found(n, &[Dissemination], true, &one_round_less),
-            "n = {n}"
-        );
-        assert!(
-            is_found(n, &[Dissemination], false, &one_round_less),
-            "n = {n}"
-        );
+        assert!(is_found(n, &[Dissemination], true, &one_round_less), "n = {n}");
+        assert!(is_found(n, &[Dissemination], false, &one_round_less), "n = {n}");
     }
 }

@@ -22,10 +22,7 @@ const SIZES: [u32; 9] = [
 fn signals(call: Call, n: u32, me: u32) -> (HashMap<u32, u32>, HashMap<u32, u32>) {
     let (mut sent, mut taken) = (HashMap::new(), HashMap::new());
     for (count, step) in call.plan(n, me).enumerate() {
-        assert!(
-            count < 7 * 32,
-            "{call:?} of {me} among {n} is not logarithmic"
-        );
+        assert!(count < 7 * 32, "{call:?} of {me} among {n} is not logarithmic");
         match step {
             Step::Put { peer, .. } | Step::Signal { peer } => *sent.entry(peer).or_default() += 1,
             Step::Wait { peer } => *taken.entry(peer).or_default() += 1,
@@ -42,9 +39,7 @@ fn what_a_member_sends_its_peers_take() {
         let middle = random.next() as u32 % n;
         for me in [0, 1, 2, n / 2, middle, n - 2, n - 1] {
             let root = random.next() as u32 % n;
-            let calls = Call::ALL
-                .into_iter()
-                .filter(|c| !matches!(c, Ring | AllToAll));
+            let calls = Call::ALL.into_iter().filter(|c| !matches!(c, Ring | AllToAll));
             for call in calls.chain([Broadcast { root }, Broadcast { root: me }]) {
                 let (sent, taken) = signals(call, n, me);
                 for (&peer, count) in &sent {

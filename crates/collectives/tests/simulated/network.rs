@@ -72,12 +72,7 @@ impl Network {
         let oldest = channel.under_way.pop_front();
         let (data, signal) = oldest.expect("only channels with a message act");
         channel.delivered.push_back(signal);
-        Delivery {
-            from: channel.from,
-            to: channel.to,
-            data,
-            more: !channel.under_way.is_empty(),
-        }
+        Delivery { from: channel.from, to: channel.to, data, more: !channel.under_way.is_empty() }
     }
 
     /// What the next `Wait` of `to` for `from` takes, if it is there.

@@ -46,11 +46,7 @@ impl Schedule {
 
     /// Take one out of the schedule.
     pub fn take(&mut self) -> Option<Actor> {
-        let ready = if self.favoured.is_empty() {
-            &mut self.starved
-        } else {
-            &mut self.favoured
-        };
+        let ready = if self.favoured.is_empty() { &mut self.starved } else { &mut self.favoured };
         if ready.is_empty() || self.random.next() % 256 < self.run_on_of_256 {
             ready.pop()
         } else {

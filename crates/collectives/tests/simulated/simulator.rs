@@ -28,13 +28,8 @@ pub struct Team<'a> {
 
 /// Run a program as it should be. Returns the longest chain of messages.
 pub fn run(n: u32, program: &[Call], clocks: bool, seed: u64) -> Result<u32, String> {
-    let team = Team {
-        n,
-        program,
-        plan: &|call, me| program[call].plan(n, me),
-        landing_copies: 2,
-        clocks,
-    };
+    let team =
+        Team { n, program, plan: &|call, me| program[call].plan(n, me), landing_copies: 2, clocks };
     team.run(seed)
 }
 
@@ -104,9 +99,7 @@ impl<'a> Simulation<'a> {
             schedule,
             network: Network::default(),
             members: (0..team.n).map(member).collect(),
-            memories: (0..team.n)
-                .map(|_| Memory::new(team.n, team.program))
-                .collect(),
+            memories: (0..team.n).map(|_| Memory::new(team.n, team.program)).collect(),
             entered: vec![Vec::new(); team.n as usize],
             agreed: HashMap::new(),
         }
@@ -133,11 +126,7 @@ impl<'a> Simulation<'a> {
             self.memories[to].place(data.area, &data.values, data.issued)?;
         }
         let Member { me, blocked, .. } = self.members[to];
-        if blocked
-            == Some(Step::Wait {
-                peer: delivery.from,
-            })
-        {
+        if blocked == Some(Step::Wait { peer: delivery.from }) {
             self.schedule.add(Actor::Member(me));
         }
         Ok(delivery.more)
@@ -157,12 +146,7 @@ impl<'a> Simulation<'a> {
     /// Take a step. Returns whether that was possible.
     fn execute(&mut self, me: u32, step: Step) -> Result<bool, String> {
         match step {
-            Step::Put {
-                peer,
-                from,
-                to,
-                count,
-            } => {
+            Step::Put { peer, from, to, count } => {
                 let values = self.read(me, from, count)?;
                 let data = self.write(me, self.peer(me, peer)?, to, values)?;
                 self.send(me, peer, Some(data));
@@ -186,10 +170,7 @@ impl<'a> Simulation<'a> {
                     self.memories[me as usize].place(data.area, &data.values, data.issued)?;
                 }
             }
-            Step::Reduce {
-                landing,
-                landing_is_left,
-            } => {
+            Step::Reduce { landing, landing_is_left } => {
                 let landed = self.read(me, Place::Landing(landing).at(0), 1)?[0];
                 let own = self.read(me, Place::Accumulator.at(0), 1)?[0];
                 let (left, right) = match landing_is_left {
@@ -269,20 +250,15 @@ impl<'a> Simulation<'a> {
                 let end = span.first + count;
                 (end <= parts)
                     .then(|| {
-                        (span.first..end)
-                            .map(|part| Value::source(member.call, me, part))
-                            .collect()
+                        (span.first..end).map(|part| Value::source(member.call, me, part)).collect()
                     })
                     .ok_or_else(|| format!("{area:?} is beyond the source"))
             }
-            Place::Accumulator => (member.accumulator)
-                .map(|value| vec![value])
-                .ok_or_else(|| "no accumulator".into()),
+            Place::Accumulator => {
+                (member.accumulator).map(|value| vec![value]).ok_or_else(|| "no accumulator".into())
+            }
             Place::Dest | Place::Landing(_) => {
-                let access = Access {
-                    event: member.now,
-                    clock: &member.clock,
-                };
+                let access = Access { event: member.now, clock: &member.clock };
                 self.memories[me as usize].read(area, access)
             }
         }
@@ -298,24 +274,14 @@ impl<'a> Simulation<'a> {
     ) -> Result<Data, String> {
         let area = self.area(me, span, values.len() as u32);
         let member = &self.members[me as usize];
-        let access = Access {
-            event: member.now,
-            clock: &member.clock,
-        };
+        let access = Access { event: member.now, clock: &member.clock };
         self.memories[owner as usize].announce(area, access)?;
-        Ok(Data {
-            area,
-            values,
-            issued: member.now,
-        })
+        Ok(Data { area, values, issued: member.now })
     }
 
     fn send(&mut self, me: u32, peer: u32, data: Option<Data>) {
         let member = &self.members[me as usize];
-        let signal = Signal {
-            depth: member.depth + 1,
-            clock: member.clock.clone(),
-        };
+        let signal = Signal { depth: member.depth + 1, clock: member.clock.clone() };
         if let Some(channel) = self.network.send(me, peer, data, signal) {
             self.schedule.add(channel);
         }
@@ -324,12 +290,7 @@ impl<'a> Simulation<'a> {
     /// Parts as `me` means them now, in its own memory or a peer's.
     fn area(&self, me: u32, span: Span, count: u32) -> Area {
         let member = &self.members[me as usize];
-        Area {
-            call: member.call,
-            copy: member.epoch % self.team.landing_copies,
-            span,
-            count,
-        }
+        Area { call: member.call, copy: member.epoch % self.team.landing_copies, span, count }
     }
 
     fn peer(&self, me: u32, peer: u32) -> Result<u32, String> {

@@ -15,13 +15,7 @@ pub struct Value {
 impl Value {
     /// What `owner` holds as part `part` of its source when it enters `call`.
     pub fn source(call: usize, owner: u32, part: u32) -> Self {
-        Self {
-            call,
-            first: owner,
-            end: owner + 1,
-            part,
-            tree: 1,
-        }
+        Self { call, first: owner, end: owner + 1, part, tree: 1 }
     }
 
     /// The value that stands for both, if these are neighbouring runs in this order.
@@ -32,11 +26,7 @@ impl Value {
         let tree = (self.tree.rotate_left(29))
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .wrapping_add(right.tree.wrapping_mul(0xd6e8_feb8_6659_fd93));
-        Ok(Self {
-            end: right.end,
-            tree,
-            ..self
-        })
+        Ok(Self { end: right.end, tree, ..self })
     }
 
     /// Whether this is the contribution of members `0..end`, each once and in order.

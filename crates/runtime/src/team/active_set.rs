@@ -86,7 +86,10 @@ fn place(call: Call, job: &Job, psync: *const c_long) -> u64 {
     // SAFETY: any address may be asked for; `object` is valid for a write.
     let found = unsafe { libc::dladdr(psync.cast::<c_void>(), object.as_mut_ptr()) };
     if found == 0 {
-        fail!(call, "argument pSync: {psync:p} is neither in the symmetric heap nor a static variable");
+        fail!(
+            call,
+            "argument pSync: {psync:p} is neither in the symmetric heap nor a static variable"
+        );
     }
     // SAFETY: filled in by dladdr, and zeroes before.
     let object = unsafe { object.assume_init() };

@@ -1,0 +1,62 @@
+//! How a process ended, in the words and numbers of a shell.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+/// The end of one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It called exit with this status, 0..=255.
+    Status(i32),
+    /// This signal killed it.
+    Signal(i32),
+}
+
+impl Exit {
+    /// The status a shell shows for it: the exit status, or 128 + signal.
+    pub fn status(self) -> i32 {
+        match self {
+            Exit::Status(status) => status,
+            Exit::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exit::Status(status) => write!(f, "exited with status {status}"),
+            Exit::Signal(signal) => write!(f, "was killed by {}", signal_name(*signal)),
+        }
+    }
+}
+
+/// The signals 1 to 31 as Linux numbers them on x86-64 and aarch64.
+const NAMES: [&str; 31] = [
+    "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
+    "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
+    "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+];
+
+/// A signal's name with its SIG, or `signal 40` where it has none.
+pub fn signal_name(signal: i32) -> String {
+    match usize::try_from(signal - 1).ok().and_then(|index| NAMES.get(index)) {
+        Some(name) => format!("SIG{name}"),
+        None => format!("signal {signal}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speaks_like_a_shell() {
+        assert_eq!(Exit::Signal(9).to_string(), "was killed by SIGKILL");
+        assert_eq!(Exit::Signal(11).status(), 139);
+        assert_eq!(Exit::Signal(40).to_string(), "was killed by signal 40");
+        assert_eq!(Exit::Signal(31).to_string(), "was killed by SIGSYS");
+        assert_eq!(Exit::Status(3).to_string(), "exited with status 3");
+        assert_eq!(signal_name(0), "signal 0");
+    }
+}

@@ -1,0 +1,76 @@
+//! What the launcher left to this process: the descriptors that our own variables name, taken once and kept from
+//! children.
+//!
+//! The only file of the crate that changes the environment or turns numbers into descriptors.
+
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::fs::FileType;
+use rustix::io::FdFlags;
+
+use crate::env;
+use crate::error::Error;
+
+/// The descriptors of a PE that `oshrun` started.
+pub(crate) struct Inherited {
+    /// Leads to `oshrun`.
+    pub(crate) socket: UnixStream,
+    /// The node's memory.
+    pub(crate) memory: OwnedFd,
+}
+
+impl Inherited {
+    /// Takes the descriptors and removes their variables, so that programs started from now on are jobs of their own.
+    /// `None` when `oshrun` did not start this process.
+    ///
+    /// # Errors
+    /// When a variable does not name what it should; then nothing is taken.
+    pub(crate) fn take() -> Result<Option<Inherited>, Error> {
+        if std::env::var_os(env::SOCKET).is_none() {
+            return Ok(None);
+        }
+        let socket = numbered(env::SOCKET, "a connected unix socket", is_connected_socket)?;
+        let memory = numbered(env::MEMORY, "a memfd", is_memfd)?;
+        for name in env::OF_ONE_PE {
+            // SAFETY: glibc's unsetenv frees nothing and only shifts entries inside the environment's array, so a thread
+            // that reads the environment at this moment may miss a variable but never follows a dangling pointer; writers
+            // in Rust are excluded by the standard library's lock.
+            unsafe { std::env::remove_var(name) };
+        }
+        Ok(Some(Inherited { socket: own(socket).into(), memory: own(memory) }))
+    }
+}
+
+/// The descriptor that the variable names, if it is open and `check` accepts it. It no longer passes to children then.
+fn numbered(
+    name: &'static str,
+    wanted: &'static str,
+    check: fn(BorrowedFd<'_>) -> bool,
+) -> Result<RawFd, Error> {
+    let value = std::env::var(name).unwrap_or_default();
+    let refuse = || Error::Descriptor { name, value: value.clone(), wanted };
+    let number: RawFd = value.parse().ok().filter(|&number| number >= 0).ok_or_else(refuse)?;
+    // SAFETY: the number is not -1. That the descriptor is open is what the calls below find out, by EBADF.
+    let fd = unsafe { BorrowedFd::borrow_raw(number) };
+    let kept_from_children = rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC);
+    if kept_from_children.is_ok() && check(fd) { Ok(number) } else { Err(refuse()) }
+}
+
+fn own(number: RawFd) -> OwnedFd {
+    // SAFETY: `numbered` found it open and of the kind the launcher made for this process alone; nothing else in the
+    // process knows the number, and the variable that named it is gone, so it is taken once.
+    unsafe { OwnedFd::from_raw_fd(number) }
+}
+
+fn is_connected_socket(fd: BorrowedFd<'_>) -> bool {
+    let is_unix = rustix::net::sockopt::socket_domain(fd) == Ok(rustix::net::AddressFamily::UNIX);
+    let is_stream = rustix::net::sockopt::socket_type(fd) == Ok(rustix::net::SocketType::STREAM);
+    is_unix && is_stream && rustix::net::getpeername(fd).is_ok()
+}
+
+fn is_memfd(fd: BorrowedFd<'_>) -> bool {
+    let is_file = rustix::fs::fstat(fd)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+    is_file && rustix::fs::fcntl_get_seals(fd).is_ok()
+}

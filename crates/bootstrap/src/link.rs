@@ -1,0 +1,77 @@
+//! A PE's end of its connection to `oshrun`: whole frames out from any thread, messages in for one.
+//!
+//! It knows frames and the socket, never the order of messages: that is `session`'s.
+#![forbid(unsafe_code)]
+
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
+use crate::error::Error;
+use crate::proto::{self, Decoder, FromLauncher, FromPe};
+
+/// The sending half, shared by all threads of the PE.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    stream: UnixStream,
+    /// Held while a frame is on its way, so that frames stay whole.
+    turn: Mutex<()>,
+}
+
+impl Sender {
+    /// Sends one message. A launcher that is gone is an error, never a SIGPIPE.
+    pub(crate) fn send(&self, message: &FromPe) -> io::Result<()> {
+        let frame = proto::encode(message);
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rest = frame.as_slice();
+        while !rest.is_empty() {
+            match rustix::net::send(&self.stream, rest, SendFlags::NOSIGNAL) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    sender: Arc<Sender>,
+    decoder: Decoder,
+}
+
+impl Link {
+    pub(crate) fn new(stream: UnixStream) -> Link {
+        let sender = Arc::new(Sender { stream, turn: Mutex::new(()) });
+        Link { sender, decoder: Decoder::new(proto::MAX_FROM_LAUNCHER) }
+    }
+
+    pub(crate) fn sender(&self) -> &Arc<Sender> {
+        &self.sender
+    }
+
+    pub(crate) fn send(&self, message: &FromPe) -> Result<(), Error> {
+        self.sender.send(message).map_err(Error::Lost)
+    }
+
+    /// Waits for the launcher's next message.
+    pub(crate) fn receive(&mut self) -> Result<FromLauncher, Error> {
+        let mut bytes = [0; 16 * 1024];
+        loop {
+            if let Some(message) = self.decoder.take()? {
+                return Ok(message);
+            }
+            match (&self.sender.stream).read(&mut bytes) {
+                Ok(0) => return Err(Error::Lost(ErrorKind::UnexpectedEof.into())),
+                Ok(nbytes) => self.decoder.push(&bytes[..nbytes]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::Lost(error)),
+            }
+        }
+    }
+}

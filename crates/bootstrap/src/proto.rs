@@ -1,0 +1,303 @@
+//! Rushmem's own job protocol: the messages between a PE and its launcher, and the frames they travel in.
+//!
+//! Sans-IO: bytes in, messages out. It never touches a socket and never trusts a length before the bytes are there.
+//!
+//! A frame is a u32 (little endian) with the size of its body, one byte with [`VERSION`], and the body in postcard's
+//! format. The version stands in every frame, so that a library and an `oshrun` of different installations say so
+//! instead of misreading each other.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::nodes::NodeMap;
+
+/// Version of the protocol, in every frame. It changes whenever a message does.
+pub const VERSION: u8 = 1;
+
+/// Most bytes that one PE contributes to an exchange.
+pub const MAX_RECORD: usize = 64 * 1024;
+
+/// Most bytes of an abort's message; a longer one is cut.
+pub const MAX_MESSAGE: usize = 8 * 1024;
+
+/// Largest body a launcher takes from a PE: a full record and the fields around it.
+pub const MAX_FROM_PE: usize = MAX_RECORD + 64;
+
+/// Largest body a PE takes from its launcher.
+pub const MAX_FROM_LAUNCHER: usize = 256 * 1024 * 1024;
+
+/// Bytes in front of a body.
+const HEADER: usize = 5;
+
+/// What a PE tells its launcher.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FromPe {
+    /// First message of a session: the PE has entered initialisation.
+    Hello {
+        /// The PE's process, which a wrapper may stand in front of.
+        pid: u32,
+    },
+    /// The PE's record in an exchange among all PEs.
+    Exchange {
+        /// Number of the exchange, counted from 0.
+        round: u32,
+        /// The record, at most [`MAX_RECORD`] bytes.
+        record: Vec<u8>,
+    },
+    /// The last finalize is done: the PE may exit as it likes.
+    Finalized,
+    /// The PE has entered initialisation again after its last finalize.
+    Resumed,
+    /// The PE ends the job because of an error.
+    Abort {
+        /// Exit status of the job; 0 counts as 1.
+        status: i32,
+        /// What went wrong, printed once per job.
+        message: String,
+    },
+    /// The PE called `shmem_global_exit`.
+    GlobalExit {
+        /// Exit status of the job.
+        status: i32,
+    },
+}
+
+/// What a launcher tells a PE.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FromLauncher {
+    /// The answer to [`FromPe::Hello`].
+    Welcome {
+        /// The PE's number.
+        pe: u32,
+        /// The node of every PE, and with it the number of PEs.
+        nodes: NodeMap,
+    },
+    /// The end of an exchange.
+    Gathered {
+        /// Number of the exchange.
+        round: u32,
+        /// The record of every PE, by PE.
+        records: Vec<Vec<u8>>,
+    },
+}
+
+/// Why a stream of bytes stopped being a stream of frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameError {
+    /// The other side speaks another version.
+    Version(u8),
+    /// A body is said to be larger than this side takes.
+    TooLarge(usize),
+    /// A body holds no message of this version.
+    Garbage,
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FrameError::Version(version) => write!(
+                f,
+                "it has version {version} of the job protocol and this side has {VERSION}; use oshrun and librushmem of \
+                 one installation"
+            ),
+            FrameError::TooLarge(nbytes) => write!(f, "a body of {nbytes} bytes exceeds the limit"),
+            FrameError::Garbage => f.write_str("its body is no known message"),
+        }
+    }
+}
+
+impl std::error::Error for FrameError {}
+
+/// The frame that carries `message`.
+///
+/// # Panics
+/// When the body does not fit a u32; callers bound what they send far below.
+pub fn encode<M: Serialize>(message: &M) -> Vec<u8> {
+    let mut frame = vec![0; HEADER];
+    frame[4] = VERSION;
+    let mut frame = postcard::to_extend(message, frame)
+        .expect("a message is plain data and memory does not refuse");
+    let body = u32::try_from(frame.len() - HEADER).expect("a body is below 4 GiB");
+    frame[..4].copy_from_slice(&body.to_le_bytes());
+    frame
+}
+
+/// Cuts a stream of bytes, arriving in any slices, into messages.
+///
+/// It holds at most one incomplete frame beside what was pushed and not yet taken, so a caller that takes all messages
+/// after each push bounds its memory by the limit and the size of its slices.
+#[derive(Debug)]
+pub struct Decoder {
+    limit: usize,
+    buffer: Vec<u8>,
+    taken: usize,
+    failed: Option<FrameError>,
+}
+
+impl Decoder {
+    /// A decoder that refuses bodies of more than `limit` bytes.
+    pub fn new(limit: usize) -> Decoder {
+        Decoder { limit, buffer: Vec::new(), taken: 0, failed: None }
+    }
+
+    /// Appends bytes of the stream. After an error they are dropped, since the stream has lost its meaning.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.failed.is_none() {
+            self.buffer.drain(..self.taken);
+            self.taken = 0;
+            self.buffer.extend_from_slice(bytes);
+        }
+    }
+
+    /// The next whole message, `None` when more bytes are needed.
+    ///
+    /// # Errors
+    /// As soon as the bytes cannot become a message; every later call returns the same error.
+    pub fn take<M: DeserializeOwned>(&mut self) -> Result<Option<M>, FrameError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let outcome = self.parse();
+        if let Err(error) = outcome {
+            self.failed = Some(error);
+            self.buffer = Vec::new();
+        }
+        outcome
+    }
+
+    fn parse<M: DeserializeOwned>(&mut self) -> Result<Option<M>, FrameError> {
+        let Some((header, rest)) = self.buffer[self.taken..].split_first_chunk::<HEADER>() else {
+            return Ok(None);
+        };
+        let [a, b, c, d, version] = *header;
+        if version != VERSION {
+            return Err(FrameError::Version(version));
+        }
+        let nbytes = u32::from_le_bytes([a, b, c, d]) as usize;
+        if nbytes > self.limit {
+            return Err(FrameError::TooLarge(nbytes));
+        }
+        let Some(body) = rest.get(..nbytes) else {
+            return Ok(None);
+        };
+        let message = match postcard::take_from_bytes(body) {
+            Ok((message, [])) => message,
+            _ => return Err(FrameError::Garbage),
+        };
+        self.taken += HEADER + nbytes;
+        Ok(Some(message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn message() -> impl Strategy<Value = FromPe> {
+        prop_oneof![
+            any::<u32>().prop_map(|pid| FromPe::Hello { pid }),
+            (any::<u32>(), prop::collection::vec(any::<u8>(), 0..300))
+                .prop_map(|(round, record)| FromPe::Exchange { round, record }),
+            Just(FromPe::Finalized),
+            Just(FromPe::Resumed),
+            (any::<i32>(), ".{0,40}")
+                .prop_map(|(status, message)| FromPe::Abort { status, message }),
+            any::<i32>().prop_map(|status| FromPe::GlobalExit { status }),
+        ]
+    }
+
+    /// Pushes `stream` in slices of the given sizes, in turn, and takes whatever is whole after each.
+    fn decode(
+        stream: &[u8],
+        sizes: &[usize],
+        limit: usize,
+    ) -> (Vec<FromPe>, Option<FrameError>, usize) {
+        let mut decoder = Decoder::new(limit);
+        let (mut messages, mut most, mut rest) = (Vec::new(), 0, stream);
+        for size in sizes.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (slice, later) = rest.split_at((*size).min(rest.len()));
+            rest = later;
+            decoder.push(slice);
+            most = most.max(decoder.buffer.len());
+            loop {
+                match decoder.take() {
+                    Ok(Some(message)) => messages.push(message),
+                    Ok(None) => break,
+                    Err(error) => return (messages, Some(error), most),
+                }
+            }
+        }
+        (messages, None, most)
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_gives_the_same_messages(
+            messages in prop::collection::vec(message(), 0..12),
+            sizes in prop::collection::vec(1_usize..50, 1..10),
+        ) {
+            let stream: Vec<u8> = messages.iter().flat_map(encode).collect();
+            let (decoded, error, most) = decode(&stream, &sizes, MAX_FROM_PE);
+            prop_assert_eq!(decoded, messages);
+            prop_assert_eq!(error, None);
+            prop_assert!(most < 1000, "{most} bytes held for frames of at most 310");
+        }
+
+        #[test]
+        fn garbage_never_panics_and_memory_is_bounded(
+            stream in prop::collection::vec(any::<u8>(), 0..2000),
+            versioned in any::<bool>(),
+            sizes in prop::collection::vec(1_usize..50, 1..10),
+        ) {
+            let mut stream = stream;
+            if versioned && stream.len() > HEADER {
+                stream[1..HEADER].copy_from_slice(&[0, 0, 0, VERSION]);
+            }
+            let (_, _, most) = decode(&stream, &sizes, 100);
+            prop_assert!(most <= 100 + HEADER + 50);
+        }
+
+        #[test]
+        fn a_damaged_stream_never_panics(messages in prop::collection::vec(message(), 1..5), at in any::<usize>(), bit in 0_u32..8) {
+            let mut stream: Vec<u8> = messages.iter().flat_map(encode).collect();
+            let at = at % stream.len();
+            stream[at] ^= 1_u8 << bit;
+            decode(&stream, &[7], MAX_FROM_PE);
+        }
+    }
+
+    #[test]
+    fn errors_are_named_and_stay() {
+        let mut other = encode(&FromPe::Finalized);
+        other[4] = VERSION + 1;
+        let mut trailing = encode(&FromPe::Finalized);
+        trailing[0] += 1;
+        trailing.push(0);
+        let huge = [255, 255, 255, 255, VERSION];
+        for (stream, expected) in [
+            (other.as_slice(), FrameError::Version(VERSION + 1)),
+            (&trailing, FrameError::Garbage),
+            (&huge, FrameError::TooLarge(u32::MAX as usize)),
+        ] {
+            let mut decoder = Decoder::new(1000);
+            decoder.push(stream);
+            assert_eq!(decoder.take::<FromPe>(), Err(expected));
+            decoder.push(&encode(&FromPe::Finalized));
+            assert_eq!(decoder.take::<FromPe>(), Err(expected));
+            assert_eq!(decoder.buffer.len(), 0);
+        }
+    }
+
+    #[test]
+    fn the_largest_record_fits_its_limit() {
+        let frame = encode(&FromPe::Exchange { round: u32::MAX, record: vec![255; MAX_RECORD] });
+        assert!(frame.len() - HEADER <= MAX_FROM_PE);
+    }
+}

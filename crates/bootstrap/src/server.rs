@@ -1,0 +1,256 @@
+//! The launcher's judgement of one job: what each PE is told, when the job has to end, and with which status and words.
+//!
+//! Sans-IO: it is fed with what arrived from PEs and how their processes ended, and answers with [`Decision`]s. It never
+//! sees a socket, a process or a clock, and it must be fed everything a PE sent before it is told that the PE exited.
+//!
+//! The rules (OpenSHMEM 1.6, "Library Setup, Exit, and Query Routines" leaves the end of a failed job open):
+//! - A signal that kills a PE ends the job, and so does an exit between initialisation and finalize while others run.
+//! - A PE that exits without an initialisation or exchange that another PE has entered ends the job, since that one can
+//!   never complete.
+//! - An abort ends it with the first message, a global exit silently.
+//! - Everything else is left to run; the job's status is that of the first PE that failed.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use crate::exit::{Exit, signal_name};
+use crate::nodes::NodeMap;
+use crate::proto::{self, Decoder, FromLauncher, FromPe};
+
+/// What the launcher has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Send this frame to this PE.
+    Send {
+        /// The PE.
+        pe: u32,
+        /// The whole frame.
+        frame: Arc<[u8]>,
+    },
+    /// End the job: no decision follows.
+    EndJob {
+        /// The job's exit status, 0..=255.
+        status: i32,
+        /// What to print on stderr, if anything; no newline at its end.
+        message: Option<String>,
+    },
+}
+
+/// Where a PE stands between initialisation and finalize.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// It has not called shmem_init.
+    Silent,
+    /// It is between initialisation and its last finalize.
+    Running,
+    /// Its last finalize is done.
+    Finalized,
+}
+
+#[derive(Debug)]
+struct Pe {
+    pid: u32,
+    phase: Phase,
+    /// How often it entered initialisation from outside.
+    inits: u32,
+    /// Its record for the exchange that is under way.
+    record: Option<Vec<u8>>,
+    decoder: Decoder,
+    exit: Option<Exit>,
+}
+
+/// One job.
+#[derive(Debug)]
+pub struct Server {
+    nodes: NodeMap,
+    host: String,
+    pes: Vec<Pe>,
+    round: u32,
+    records: u32,
+    status: i32,
+    interrupt: Option<i32>,
+    ended: bool,
+}
+
+impl Server {
+    /// A job of as many PEs as `nodes` has, all silent; `host` is named in messages.
+    pub fn new(nodes: NodeMap, host: String) -> Server {
+        let silent = || Pe {
+            pid: 0,
+            phase: Phase::Silent,
+            inits: 0,
+            record: None,
+            decoder: Decoder::new(proto::MAX_FROM_PE),
+            exit: None,
+        };
+        let pes = (0..nodes.n_pes()).map(|_| silent()).collect();
+        Server { nodes, host, pes, round: 0, records: 0, status: 0, interrupt: None, ended: false }
+    }
+
+    /// The process of `pe` has been started.
+    pub fn started(&mut self, pe: u32, pid: u32) {
+        self.pes[pe as usize].pid = pid;
+    }
+
+    /// Bytes arrived from `pe`.
+    pub fn received(&mut self, pe: u32, bytes: &[u8]) -> Vec<Decision> {
+        self.pes[pe as usize].decoder.push(bytes);
+        let mut decisions = Vec::new();
+        while !self.ended {
+            match self.pes[pe as usize].decoder.take() {
+                Ok(Some(message)) => self.message(pe, message, &mut decisions),
+                Ok(None) => break,
+                Err(error) => decisions
+                    .extend(self.violation(pe, &format!("a frame that cannot be read: {error}"))),
+            }
+        }
+        decisions
+    }
+
+    /// The process of `pe` has ended; every byte it sent has been given to [`Server::received`].
+    pub fn exited(&mut self, pe: u32, exit: Exit) -> Option<Decision> {
+        self.pes[pe as usize].exit = Some(exit);
+        if self.ended {
+            return None;
+        }
+        if self.status == 0 {
+            self.status = exit.status();
+        }
+        if let Exit::Signal(signal) = exit {
+            if self.interrupt == Some(signal) {
+                return self.interrupted_end(signal);
+            }
+            return self.end(self.status, Some(format!("oshrun: {} {exit}", self.name(pe))));
+        }
+        let others_run = self.pes.iter().any(|other| other.exit.is_none());
+        if self.pes[pe as usize].phase == Phase::Running && others_run {
+            if let Some(signal) = self.interrupt {
+                return self.interrupted_end(signal);
+            }
+            return self.end(
+                self.status,
+                Some(format!("oshrun: {} {exit} before shmem_finalize", self.name(pe))),
+            );
+        }
+        self.left_behind()
+    }
+
+    /// The launcher has forwarded a signal that asks programs to end: PEs that now end early are not to blame.
+    pub fn interrupted(&mut self, signal: i32) {
+        self.interrupt = Some(signal);
+    }
+
+    /// The launcher itself ends the job, with a message of its own. `None` when the job is ending already.
+    pub fn end(&mut self, status: i32, message: Option<String>) -> Option<Decision> {
+        if std::mem::replace(&mut self.ended, true) {
+            return None;
+        }
+        self.status = status & 0xff;
+        if self.status == 0 && message.is_some() {
+            self.status = 1;
+        }
+        Some(Decision::EndJob { status: self.status, message })
+    }
+
+    /// The job's exit status so far: what ended it, else the first failure of a PE, else 0.
+    pub fn status(&self) -> i32 {
+        self.status
+    }
+
+    /// `PE 1 (pid 4711, host a)`.
+    pub fn name(&self, pe: u32) -> String {
+        format!("PE {pe} (pid {}, host {})", self.pes[pe as usize].pid, self.host)
+    }
+
+    fn message(&mut self, pe: u32, message: FromPe, decisions: &mut Vec<Decision>) {
+        let index = pe as usize;
+        match (self.pes[index].phase, message) {
+            (_, FromPe::Abort { status, message }) => {
+                decisions.extend(self.end(status, Some(message)));
+            }
+            (_, FromPe::GlobalExit { status }) => decisions.extend(self.end(status, None)),
+            (Phase::Silent, FromPe::Hello { pid }) => {
+                self.pes[index].pid = pid;
+                let welcome = FromLauncher::Welcome { pe, nodes: self.nodes.clone() };
+                decisions.push(Decision::Send { pe, frame: proto::encode(&welcome).into() });
+                self.enter(pe, decisions);
+            }
+            (_, FromPe::Hello { .. }) => decisions.extend(self.end(
+                1,
+                Some(format!(
+                    "oshrun: {} started a second OpenSHMEM program in one job: give each program an oshrun of its own",
+                    self.name(pe)
+                )),
+            )),
+            (Phase::Running, FromPe::Exchange { round, record }) => {
+                if round != self.round || self.pes[index].record.replace(record).is_some() {
+                    decisions.extend(self.violation(pe, "an exchange out of turn"));
+                    return;
+                }
+                self.records += 1;
+                decisions.extend(self.left_behind());
+                self.gather(decisions);
+            }
+            (Phase::Running, FromPe::Finalized) => self.pes[index].phase = Phase::Finalized,
+            (Phase::Finalized, FromPe::Resumed) => self.enter(pe, decisions),
+            _ => decisions.extend(self.violation(pe, "a message out of turn")),
+        }
+    }
+
+    /// `pe` goes through initialisation.
+    fn enter(&mut self, pe: u32, decisions: &mut Vec<Decision>) {
+        self.pes[pe as usize].phase = Phase::Running;
+        self.pes[pe as usize].inits += 1;
+        decisions.extend(self.left_behind());
+    }
+
+    /// Completes the exchange under way if every PE has contributed.
+    fn gather(&mut self, decisions: &mut Vec<Decision>) {
+        if self.ended || self.records < self.nodes.n_pes() {
+            return;
+        }
+        let records = self.pes.iter_mut().filter_map(|pe| pe.record.take()).collect();
+        let frame: Arc<[u8]> =
+            proto::encode(&FromLauncher::Gathered { round: self.round, records }).into();
+        decisions
+            .extend((0..self.nodes.n_pes()).map(|pe| Decision::Send { pe, frame: frame.clone() }));
+        self.round = self.round.wrapping_add(1);
+        self.records = 0;
+    }
+
+    /// Ends the job if a PE has exited without something collective that another PE has entered.
+    fn left_behind(&mut self) -> Option<Decision> {
+        let most = self.pes.iter().map(|pe| pe.inits).max()?;
+        let left = |pe: &Pe| pe.exit.is_some() && (pe.inits < most || self.records > 0);
+        let behind = self.pes.iter().position(left)?;
+        let Pe { exit: Some(exit), inits, .. } = self.pes[behind] else {
+            return None;
+        };
+        if let Some(signal) = self.interrupt {
+            return self.interrupted_end(signal);
+        }
+        let missed = if inits < most {
+            let ahead = self.pes.iter().position(|pe| pe.inits == most)?;
+            let again = if inits == 0 { "" } else { " again" };
+            format!("without calling shmem_init{again}, which PE {ahead} has called")
+        } else {
+            let waiting = self.pes.iter().position(|pe| pe.record.is_some())?;
+            format!("while PE {waiting} waits for it")
+        };
+        self.end(self.status, Some(format!("oshrun: {} {exit} {missed}", self.name(behind as u32))))
+    }
+
+    fn interrupted_end(&mut self, signal: i32) -> Option<Decision> {
+        self.end(
+            128 + signal,
+            Some(format!("oshrun: the job was ended by {}", signal_name(signal))),
+        )
+    }
+
+    fn violation(&mut self, pe: u32, what: &str) -> Option<Decision> {
+        self.end(1, Some(format!("oshrun: {} sent {what}", self.name(pe))))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,305 @@
+//! The rules of `server`, each played through without a process.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::proto::{MAX_RECORD, encode};
+
+/// A job of `n_pes` silent PEs with pids 100, 101, ...
+fn job(n_pes: u32) -> Server {
+    let mut server = Server::new(NodeMap::one_node(n_pes).expect("PEs"), "a".to_string());
+    (0..n_pes).for_each(|pe| server.started(pe, 100 + pe));
+    server
+}
+
+/// A job whose PEs have all entered initialisation.
+fn running(n_pes: u32) -> Server {
+    let mut server = job(n_pes);
+    for pe in 0..n_pes {
+        let decisions = say(&mut server, pe, &FromPe::Hello { pid: 100 + pe });
+        assert_eq!(
+            answers(&decisions),
+            [(pe, FromLauncher::Welcome { pe, nodes: NodeMap::one_node(n_pes).unwrap() })]
+        );
+    }
+    server
+}
+
+fn say(server: &mut Server, pe: u32, message: &FromPe) -> Vec<Decision> {
+    server.received(pe, &encode(message))
+}
+
+fn answers(decisions: &[Decision]) -> Vec<(u32, FromLauncher)> {
+    let answer = |decision: &Decision| match decision {
+        Decision::Send { pe, frame } => {
+            let mut decoder = Decoder::new(usize::MAX);
+            decoder.push(frame);
+            (*pe, decoder.take().expect("a frame").expect("a whole one"))
+        }
+        other => panic!("{other:?}"),
+    };
+    decisions.iter().map(answer).collect()
+}
+
+#[track_caller]
+fn assert_ends<'a>(
+    decisions: impl IntoIterator<Item = &'a Decision>,
+    status: i32,
+    message: Option<&str>,
+) {
+    let end = Decision::EndJob { status, message: message.map(str::to_string) };
+    assert_eq!(decisions.into_iter().collect::<Vec<_>>(), [&end]);
+}
+
+fn exchange(round: u32, record: &[u8]) -> FromPe {
+    FromPe::Exchange { round, record: record.to_vec() }
+}
+
+#[test]
+fn exchanges_gather_by_pe() {
+    for n_pes in [1_u32, 2, 3, 4, 8, 12] {
+        let mut server = running(n_pes);
+        for round in 0..3 {
+            for pe in (0..n_pes).rev() {
+                let decisions = say(&mut server, pe, &exchange(round, &[pe as u8; 3]));
+                if pe > 0 {
+                    assert_eq!(decisions, []);
+                    continue;
+                }
+                let records: Vec<_> = (0..n_pes).map(|pe| vec![pe as u8; 3]).collect();
+                let gathered =
+                    |pe| (pe, FromLauncher::Gathered { round, records: records.clone() });
+                assert_eq!(answers(&decisions), (0..n_pes).map(gathered).collect::<Vec<_>>());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_killed_pe_ends_the_job_in_any_phase() {
+    let message = "oshrun: PE 1 (pid 101, host a) was killed by SIGKILL";
+    let mut silent = job(2);
+    assert_ends(&silent.exited(1, Exit::Signal(9)), 137, Some(message));
+    let mut finalized = running(2);
+    assert_eq!(say(&mut finalized, 1, &FromPe::Finalized), []);
+    assert_ends(&finalized.exited(1, Exit::Signal(9)), 137, Some(message));
+    let mut alone = running(1);
+    assert_ends(
+        &alone.exited(0, Exit::Signal(11)),
+        139,
+        Some("oshrun: PE 0 (pid 100, host a) was killed by SIGSEGV"),
+    );
+}
+
+#[test]
+fn an_exit_before_finalize_ends_the_job() {
+    for (own, status) in [(3, 3), (0, 1)] {
+        let mut server = running(3);
+        let message = format!(
+            "oshrun: PE 1 (pid 101, host a) exited with status {own} before shmem_finalize"
+        );
+        assert_ends(&server.exited(1, Exit::Status(own)), status, Some(&message));
+        assert_eq!(server.exited(0, Exit::Signal(15)), None, "the end is announced once");
+        assert_eq!(server.status(), status);
+    }
+}
+
+#[test]
+fn the_last_running_pe_may_exit_as_it_likes() {
+    let mut server = running(1);
+    assert_eq!(server.exited(0, Exit::Status(3)), None);
+    assert_eq!(server.status(), 3);
+}
+
+#[test]
+fn an_exit_without_init_ends_the_job_of_those_who_called_it() {
+    let message = "oshrun: PE 1 (pid 101, host a) exited with status 0 without calling shmem_init, which PE 0 has called";
+    let mut before = job(2);
+    assert_eq!(before.exited(1, Exit::Status(0)), None);
+    assert_ends(say(&mut before, 0, &FromPe::Hello { pid: 100 }).last(), 1, Some(message));
+    let mut after = job(2);
+    say(&mut after, 0, &FromPe::Hello { pid: 100 });
+    assert_ends(&after.exited(1, Exit::Status(0)), 1, Some(message));
+}
+
+#[test]
+fn programs_without_init_end_with_the_first_failure() {
+    let mut server = job(3);
+    for (pe, status) in [(2, 0), (1, 5), (0, 4)] {
+        assert_eq!(server.exited(pe, Exit::Status(status)), None);
+    }
+    assert_eq!(server.status(), 5);
+}
+
+#[test]
+fn a_failure_after_finalize_leaves_the_job_alone() {
+    let mut server = running(2);
+    assert_eq!(say(&mut server, 0, &FromPe::Finalized), []);
+    assert_eq!(server.exited(0, Exit::Status(7)), None);
+    assert_eq!(say(&mut server, 1, &FromPe::Finalized), []);
+    assert_eq!(server.exited(1, Exit::Status(0)), None);
+    assert_eq!(server.status(), 7);
+}
+
+#[test]
+fn an_init_after_finalize_is_collective_too() {
+    let mut server = running(2);
+    (0..2).for_each(|pe| drop(say(&mut server, pe, &FromPe::Finalized)));
+    assert_eq!(say(&mut server, 0, &FromPe::Resumed), []);
+    let message = "oshrun: PE 1 (pid 101, host a) exited with status 0 without calling shmem_init again, which PE 0 has called";
+    assert_ends(&server.exited(1, Exit::Status(0)), 1, Some(message));
+
+    let mut server = running(2);
+    (0..2).for_each(|pe| drop(say(&mut server, pe, &FromPe::Finalized)));
+    (0..2).for_each(|pe| assert_eq!(say(&mut server, pe, &FromPe::Resumed), []));
+    assert_eq!(say(&mut server, 0, &exchange(0, b"x")), []);
+    assert_eq!(answers(&say(&mut server, 1, &exchange(0, b"y"))).len(), 2);
+    let message = "oshrun: PE 0 (pid 100, host a) exited with status 2 before shmem_finalize";
+    assert_ends(&server.exited(0, Exit::Status(2)), 2, Some(message));
+}
+
+#[test]
+fn nobody_waits_for_a_pe_that_has_left() {
+    let message = "oshrun: PE 1 (pid 101, host a) exited with status 0 while PE 0 waits for it";
+    let mut before = running(2);
+    say(&mut before, 1, &FromPe::Finalized);
+    assert_eq!(before.exited(1, Exit::Status(0)), None);
+    assert_ends(&say(&mut before, 0, &exchange(0, b"")), 1, Some(message));
+    let mut after = running(2);
+    say(&mut after, 1, &FromPe::Finalized);
+    say(&mut after, 0, &exchange(0, b""));
+    assert_ends(&after.exited(1, Exit::Status(0)), 1, Some(message));
+}
+
+#[test]
+fn the_first_abort_speaks_and_the_exit_of_its_pe_is_silent() {
+    let abort = |text: &str, status| FromPe::Abort { status, message: text.to_string() };
+    let mut server = running(2);
+    assert_ends(&say(&mut server, 1, &abort("no heap", 6)), 6, Some("no heap"));
+    assert_eq!(say(&mut server, 0, &abort("me too", 1)), []);
+    assert_eq!(server.exited(1, Exit::Status(6)), None);
+    assert_eq!(server.exited(0, Exit::Signal(9)), None);
+    assert_eq!(server.status(), 6);
+    assert_ends(&say(&mut job(2), 0, &abort("no status", 256)), 1, Some("no status"));
+}
+
+#[test]
+fn a_global_exit_is_silent() {
+    for (asked, status) in [(0, 0), (3, 3), (259, 3), (-1, 255)] {
+        let mut server = running(2);
+        assert_ends(&say(&mut server, 0, &FromPe::GlobalExit { status: asked }), status, None);
+        assert_eq!(server.exited(1, Exit::Signal(15)), None);
+        assert_eq!(server.status(), status);
+    }
+}
+
+#[test]
+fn an_interrupt_is_blamed_on_nobody() {
+    let message = Some("oshrun: the job was ended by SIGINT");
+    for exit in [Exit::Signal(2), Exit::Status(130), Exit::Status(0)] {
+        let mut server = running(2);
+        server.interrupted(2);
+        assert_ends(&server.exited(1, exit), 130, message);
+    }
+    let mut crash = running(2);
+    crash.interrupted(2);
+    let message = "oshrun: PE 1 (pid 101, host a) was killed by SIGSEGV";
+    assert_ends(&crash.exited(1, Exit::Signal(11)), 139, Some(message));
+    let mut graceful = running(1);
+    graceful.interrupted(15);
+    say(&mut graceful, 0, &FromPe::Finalized);
+    assert_eq!(graceful.exited(0, Exit::Status(0)), None);
+    assert_eq!(graceful.status(), 0);
+}
+
+#[test]
+fn messages_out_of_turn_end_the_job() {
+    let hello = FromPe::Hello { pid: 7 };
+    let scripts: [(&[FromPe], &str); 6] = [
+        (&[exchange(0, b"")], "sent a message out of turn"),
+        (&[FromPe::Finalized], "sent a message out of turn"),
+        (&[hello.clone(), FromPe::Resumed], "sent a message out of turn"),
+        (&[hello.clone(), exchange(1, b"")], "sent an exchange out of turn"),
+        (&[hello.clone(), exchange(0, b""), exchange(0, b"")], "sent an exchange out of turn"),
+        (
+            &[hello.clone(), FromPe::Finalized, hello],
+            "started a second OpenSHMEM program in one job",
+        ),
+    ];
+    for (script, expected) in scripts {
+        let mut server = job(2);
+        let last = script.iter().flat_map(|message| say(&mut server, 0, message)).last();
+        let Some(Decision::EndJob { status: 1, message: Some(text) }) = last else {
+            panic!("{script:?}: {last:?}")
+        };
+        assert!(text.starts_with("oshrun: PE 0 (pid ") && text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn a_record_beyond_the_limit_is_refused_before_it_arrives() {
+    let mut server = running(2);
+    let frame = encode(&exchange(0, &vec![0; MAX_RECORD + 100]));
+    let end = server.received(0, &frame[..8]);
+    assert!(matches!(&end[..], [Decision::EndJob { status: 1, .. }]), "{end:?}");
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Message(u32, FromPe),
+    Bytes(u32, Vec<u8>),
+    Exit(u32, Exit),
+    Interrupt,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let message = prop_oneof![
+        4 => Just(FromPe::Hello { pid: 1 }),
+        4 => (0_u32..3).prop_map(|round| exchange(round, b"r")),
+        2 => Just(FromPe::Finalized),
+        1 => Just(FromPe::Resumed),
+        1 => Just(FromPe::Abort { status: 0, message: String::new() }),
+        1 => Just(FromPe::GlobalExit { status: 9 }),
+    ];
+    let exit = prop_oneof![(0_i32..3).prop_map(Exit::Status), Just(Exit::Signal(6))];
+    prop_oneof![
+        12 => (0_u32..3, message).prop_map(|(pe, message)| Event::Message(pe, message)),
+        1 => (0_u32..3, prop::collection::vec(any::<u8>(), 0..20)).prop_map(|(pe, bytes)| Event::Bytes(pe, bytes)),
+        2 => (0_u32..3, exit).prop_map(|(pe, exit)| Event::Exit(pe, exit)),
+        1 => Just(Event::Interrupt),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_the_job_ends_once_and_is_told_nothing_after(events in prop::collection::vec(event(), 0..40)) {
+        let mut server = job(3);
+        let (mut ended, mut status) = (false, 0);
+        let mut exited = [false; 3];
+        for event in events {
+            let decisions = match event {
+                Event::Message(pe, _) | Event::Bytes(pe, _) | Event::Exit(pe, _) if exited[pe as usize] => continue,
+                Event::Message(pe, message) => say(&mut server, pe, &message),
+                Event::Bytes(pe, bytes) => server.received(pe, &bytes),
+                Event::Exit(pe, exit) => {
+                    exited[pe as usize] = true;
+                    server.exited(pe, exit).into_iter().collect()
+                }
+                Event::Interrupt => {
+                    server.interrupted(2);
+                    Vec::new()
+                }
+            };
+            for decision in decisions {
+                prop_assert!(!ended, "{decision:?} after the end");
+                if let Decision::EndJob { status: with, message } = decision {
+                    prop_assert!(with != 0 || message.is_none());
+                    (ended, status) = (true, with);
+                }
+            }
+            if ended {
+                prop_assert_eq!(server.status(), status);
+            }
+        }
+    }
+}

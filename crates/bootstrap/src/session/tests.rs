@@ -1,0 +1,134 @@
+//! Sessions against a real server, over socket pairs inside one process.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+use std::thread;
+
+use super::*;
+use crate::server::{Decision, Server};
+
+/// Runs `body` as each of `n_pes` PEs, and a server for them until all are done or the job ends. Returns how it ended.
+fn job(n_pes: u32, body: impl Fn(Session) + Sync) -> Option<Decision> {
+    let (pairs, peers): (Vec<_>, Vec<_>) =
+        (0..n_pes).map(|_| UnixStream::pair().expect("a pair")).unzip();
+    let (tell, told) = mpsc::channel();
+    thread::scope(|scope| {
+        for peer in peers {
+            let body = &body;
+            scope.spawn(move || body(Session::join(Link::new(peer), None).expect("welcome")));
+        }
+        for (pe, pair) in pairs.iter().enumerate() {
+            let tell = tell.clone();
+            scope.spawn(move || {
+                let mut bytes = [0; 100];
+                while let Ok(nbytes @ 1..) = { pair }.read(&mut bytes) {
+                    tell.send((pe as u32, bytes[..nbytes].to_vec()))
+                        .expect("the server outlives its readers");
+                }
+            });
+        }
+        drop(tell);
+        let mut server = Server::new(NodeMap::one_node(n_pes).expect("PEs"), "a".to_string());
+        let mut end = None;
+        for (pe, bytes) in told {
+            for decision in server.received(pe, &bytes) {
+                match decision {
+                    Decision::Send { pe, frame } => {
+                        (&pairs[pe as usize]).write_all(&frame).expect("a PE reads")
+                    }
+                    ended => {
+                        end = Some(ended);
+                        pairs.iter().for_each(|pair| {
+                            pair.shutdown(std::net::Shutdown::Both).expect("open")
+                        });
+                    }
+                }
+            }
+        }
+        end
+    })
+}
+
+#[test]
+fn exchanges_and_barriers() {
+    for n_pes in [1_u32, 2, 3, 4, 8, 12] {
+        let end = job(n_pes, |mut session| {
+            assert_eq!((session.n_pes(), session.local_id()), (n_pes, session.pe()));
+            for round in 0..20_u8 {
+                let record = |pe: u32| vec![round; 40 * pe as usize];
+                let records = session.exchange(&record(session.pe())).expect("records");
+                assert_eq!(records, (0..n_pes).map(record).collect::<Vec<_>>());
+                session.barrier().expect("barrier");
+            }
+            session.finalized().expect("finalized");
+            session.resumed().expect("resumed");
+            session.barrier().expect("barrier");
+            session.finalized().expect("finalized");
+        });
+        assert_eq!(end, None, "{n_pes} PEs");
+    }
+}
+
+#[test]
+fn the_largest_records_pass() {
+    let end = job(3, |mut session| {
+        let records = session.exchange(&vec![session.pe() as u8; MAX_RECORD]).expect("records");
+        assert!((0..3).all(|pe: u8| records[pe as usize] == vec![pe; MAX_RECORD]));
+        let refused = session.exchange(&vec![0; MAX_RECORD + 1]).expect_err("too large");
+        assert!(refused.to_string().contains("65537"), "{refused}");
+        session.finalized().expect("finalized");
+    });
+    assert_eq!(end, None);
+}
+
+#[test]
+fn an_abort_passes_a_thread_that_waits_in_an_exchange() {
+    let end = job(2, |mut session| {
+        if session.pe() == 1 {
+            // Stays silent until the job ends.
+            assert!(matches!(session.exchange(b"never complete"), Err(Error::Lost(_))));
+            return;
+        }
+        let aborter = session.aborter();
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| session.barrier().and_then(|()| session.barrier()));
+            assert!(aborter.abort(3, &"é".repeat(MAX_MESSAGE)));
+            assert!(waiting.join().expect("no panic").is_err());
+        });
+    });
+    let message = Some("é".repeat(MAX_MESSAGE / 2));
+    assert_eq!(end, Some(Decision::EndJob { status: 3, message }));
+}
+
+#[test]
+fn a_global_exit_ends_the_job_silently() {
+    let end = job(2, |mut session| {
+        if session.pe() == 1 {
+            assert!(session.aborter().global_exit(0));
+        }
+        assert!(session.barrier().is_err());
+    });
+    assert_eq!(end, Some(Decision::EndJob { status: 0, message: None }));
+}
+
+#[test]
+fn alone_there_is_nobody_to_ask() {
+    let mut session = Session::alone();
+    assert_eq!(
+        (session.pe(), session.n_pes(), session.local_id(), session.nodes().n_nodes()),
+        (0, 1, 0, 1)
+    );
+    assert_eq!(session.exchange(b"me").expect("alone"), [b"me"]);
+    assert!(session.take_node_memory().is_none());
+    session.finalized().expect("nobody to tell");
+    assert!(!session.aborter().global_exit(0));
+}
+
+#[test]
+fn a_launcher_of_another_version_is_named() {
+    let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+    theirs.write_all(&[0, 0, 0, 0, 77]).expect("room");
+    let error = Session::join(Link::new(ours), None).expect_err("another version").to_string();
+    assert!(error.contains("version 77") && error.contains("one installation"), "{error}");
+}

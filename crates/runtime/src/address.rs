@@ -69,7 +69,7 @@ pub(crate) fn delta(pe: c_int) -> Option<isize> {
         return None;
     }
     // SAFETY: the table has `n_pes` entries and is never freed.
-    let delta = unsafe { MAP.deltas.load(Relaxed).add(pe as u32 as usize).read() };
+    let delta = unsafe { MAP.deltas.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
     (delta != UNMAPPED).then_some(delta)
 }
 

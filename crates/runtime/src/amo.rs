@@ -57,7 +57,6 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
 ///
 /// # Safety
 /// As [`compare_swap`]; `fetch` is valid for a write.
-#[expect(clippy::too_many_arguments, reason = "the arguments of the standard")]
 #[inline(always)]
 pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
     call: Call,

@@ -31,7 +31,7 @@ pub fn quiet<C: Context>(_call: Call, _ctx: C) {
 pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int, npes: usize) {
     for i in 0..npes {
         // SAFETY: `i` is below `npes`.
-        let pe = unsafe { target_pes.add(i).read() };
+        let pe = unsafe { target_pes.wrapping_add(i).read() };
         job::require_pe(call, "target_pes", ctx.world_pe(call, pe));
     }
     if npes > 0 {

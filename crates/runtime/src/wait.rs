@@ -28,7 +28,7 @@ impl<T: Copy> Values<T> {
         match *self {
             Values::Same(value) => value,
             // SAFETY: by contract.
-            Values::Each(values) => unsafe { values.add(i).read() },
+            Values::Each(values) => unsafe { values.wrapping_add(i).read() },
         }
     }
 }
@@ -106,7 +106,7 @@ impl<T: Word> Set<T> {
     #[inline]
     unsafe fn includes(&self, i: usize) -> bool {
         // SAFETY: by contract.
-        self.status.is_null() || unsafe { self.status.add(i).read() } == 0
+        self.status.is_null() || unsafe { self.status.wrapping_add(i).read() } == 0
     }
 
     /// # Safety

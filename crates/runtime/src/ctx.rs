@@ -39,6 +39,8 @@ pub struct SessionConfig {
 pub trait Context: Copy {
     /// The world PE that `pe` means on this context.
     fn world_pe(self, call: Call, pe: c_int) -> c_int;
+    /// Whether this is `SHMEM_CTX_INVALID`, on which ordering routines do nothing.
+    fn is_invalid(self) -> bool;
 }
 
 /// The default context: `pe` is a world PE.
@@ -50,12 +52,20 @@ impl Context for World {
     fn world_pe(self, _: Call, pe: c_int) -> c_int {
         pe
     }
+
+    fn is_invalid(self) -> bool {
+        false
+    }
 }
 
 impl Context for Handle {
     #[inline(always)]
     fn world_pe(self, call: Call, pe: c_int) -> c_int {
         if self.0 & 1 == 1 { pe } else { numbering(call, self).world_pe(call, pe) }
+    }
+
+    fn is_invalid(self) -> bool {
+        self == Handle::INVALID
     }
 }
 

@@ -24,11 +24,15 @@ pub fn quiet<C: Context>(_call: Call, _ctx: C) {
     complete();
 }
 
-/// `shmem_pe_quiet`, `shmem_ctx_pe_quiet` (§9.12.3): a quiet towards the listed PEs.
+/// `shmem_pe_quiet`, `shmem_ctx_pe_quiet` (§9.12.3): a quiet towards the listed PEs; nothing on the
+/// invalid context, of which the standard says so for the other two only.
 ///
 /// # Safety
 /// `target_pes` is valid for reads of `npes` numbers, or anything when `npes` is 0.
 pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int, npes: usize) {
+    if ctx.is_invalid() {
+        return;
+    }
     for i in 0..npes {
         // SAFETY: `i` is below `npes`.
         let pe = unsafe { target_pes.wrapping_add(i).read() };

@@ -4,7 +4,7 @@
 //! changes a word of the library's own on a PE stores it first and then rings; who waits for such a
 //! word announces itself, looks once more, and sleeps. Either the ringer sees the sleeper or the
 //! sleeper sees the change: the two sequentially consistent fences exclude that both miss
-//! (Dekker's protocol; the loom test below tries every order).
+//! (Dekker's protocol; the models in `ci/loom` try every order).
 
 use crate::primitive::{AtomicU32, Ordering, fence};
 
@@ -48,38 +48,5 @@ impl Bell<'_> {
                 return;
             }
         }
-    }
-}
-
-#[cfg(all(test, loom))]
-mod tests {
-    use super::*;
-    use loom::sync::Arc;
-    use loom::thread;
-
-    /// Loom has no futex: sleeping is spinning until the word moves, so a lost wake-up is a
-    /// deadlock that loom reports.
-    #[test]
-    fn no_wake_up_is_lost() {
-        loom::model(|| {
-            let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0)]);
-            let waiter = {
-                let words = words.clone();
-                thread::spawn(move || {
-                    let bell = Bell { rings: &words[0], sleepers: &words[1] };
-                    bell.sleep_until(
-                        || words[2].load(Ordering::Acquire) == 1,
-                        |word, heard| {
-                            while word.load(Ordering::Acquire) == heard {
-                                thread::yield_now();
-                            }
-                        },
-                    );
-                })
-            };
-            words[2].store(1, Ordering::Release);
-            Bell { rings: &words[0], sleepers: &words[1] }.ring(|_| ());
-            waiter.join().expect("the waiter returns");
-        });
     }
 }

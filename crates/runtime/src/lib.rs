@@ -36,6 +36,7 @@ pub mod rma;
 pub mod setup;
 pub mod signal;
 pub mod team;
+mod visibility;
 pub mod wait;
 
 pub use call::Call;

@@ -8,7 +8,7 @@
 use crate::call::Call;
 use crate::ctx::Context;
 use crate::job;
-use crate::primitive::{Ordering, fence as cpu_fence};
+use crate::visibility::{complete, release};
 use core::ffi::c_int;
 
 /// `shmem_fence`, `shmem_ctx_fence` (§9.12.1): orders the calling context's puts, AMOs and stores
@@ -41,16 +41,4 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
     if npes > 0 {
         complete();
     }
-}
-
-/// Order towards mapped peers: earlier accesses before later stores.
-#[inline]
-pub(crate) fn release() {
-    cpu_fence(Ordering::Release);
-}
-
-/// Completion towards mapped peers: earlier stores before later loads as well.
-#[inline]
-pub(crate) fn complete() {
-    cpu_fence(Ordering::SeqCst);
 }

@@ -1,7 +1,4 @@
-//! The atomics of the library's own waiting, from one place so that loom can stand in for them.
+//! The atomics of the library's own waiting and ordering, named in one place: the models in `ci/loom`
+//! compile `bell` and `visibility` with loom's in their stead.
 
-#[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU32, Ordering, fence};
-
-#[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};

@@ -4,7 +4,8 @@ use crate::address::translate;
 use crate::call::{Call, fail};
 use crate::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
 use crate::ctx::Context;
-use crate::{order, rma, wait};
+use crate::visibility::release;
+use crate::{rma, wait};
 use core::ffi::c_int;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 
@@ -83,7 +84,7 @@ unsafe fn update<C: Context>(
     pe: c_int,
 ) {
     let at = translate(call, "sig_addr", sig_addr, 8, ctx.world_pe(call, pe));
-    order::release();
+    release();
     match sig_op {
         // SAFETY: checked to be mapped, aligned by contract.
         SHMEM_SIGNAL_SET => unsafe { u64::set(at, signal) },

@@ -70,10 +70,7 @@ impl Combine {
     }
 
     const fn with<T: Copy, O: Operator<T>>() -> Self {
-        Self {
-            elem_bytes: size_of::<T>(),
-            f: combine::<T, O>,
-        }
+        Self { elem_bytes: size_of::<T>(), f: combine::<T, O> }
     }
 }
 
@@ -279,22 +276,10 @@ mod tests {
 
     #[test]
     fn bits() {
-        assert_eq!(
-            run::<u8>(Combine::and::<u8>(), &[0b1100], &[0b1010]),
-            [0b1000]
-        );
-        assert_eq!(
-            run::<u8>(Combine::or::<u8>(), &[0b1100], &[0b1010]),
-            [0b1110]
-        );
-        assert_eq!(
-            run::<u8>(Combine::xor::<u8>(), &[0b1100], &[0b1010]),
-            [0b0110]
-        );
-        assert_eq!(
-            run::<i64>(Combine::and::<i64>(), &[-1], &[i64::MIN]),
-            [i64::MIN]
-        );
+        assert_eq!(run::<u8>(Combine::and::<u8>(), &[0b1100], &[0b1010]), [0b1000]);
+        assert_eq!(run::<u8>(Combine::or::<u8>(), &[0b1100], &[0b1010]), [0b1110]);
+        assert_eq!(run::<u8>(Combine::xor::<u8>(), &[0b1100], &[0b1010]), [0b0110]);
+        assert_eq!(run::<i64>(Combine::and::<i64>(), &[-1], &[i64::MIN]), [i64::MIN]);
     }
 
     #[test]
@@ -307,18 +292,9 @@ mod tests {
 
     #[test]
     fn integers_wrap() {
-        assert_eq!(
-            run::<i32>(Combine::sum::<i32>(), &[i32::MAX], &[1]),
-            [i32::MIN]
-        );
-        assert_eq!(
-            run::<i16>(Combine::prod::<i16>(), &[i16::MIN], &[-1]),
-            [i16::MIN]
-        );
-        assert_eq!(
-            run::<usize>(Combine::sum::<usize>(), &[usize::MAX], &[2]),
-            [1]
-        );
+        assert_eq!(run::<i32>(Combine::sum::<i32>(), &[i32::MAX], &[1]), [i32::MIN]);
+        assert_eq!(run::<i16>(Combine::prod::<i16>(), &[i16::MIN], &[-1]), [i16::MIN]);
+        assert_eq!(run::<usize>(Combine::sum::<usize>(), &[usize::MAX], &[2]), [1]);
     }
 
     #[test]
@@ -340,30 +316,14 @@ mod tests {
         let op = Combine::prod::<u64>();
         let (d, l, r) = (&mut dest[1..], &left[1..], &right[1..]);
         // SAFETY: 8 bytes behind each pointer.
-        unsafe {
-            (op.f)(
-                d.as_mut_ptr().cast(),
-                l.as_ptr().cast(),
-                r.as_ptr().cast(),
-                1,
-            )
-        };
+        unsafe { (op.f)(d.as_mut_ptr().cast(), l.as_ptr().cast(), r.as_ptr().cast(), 1) };
         assert_eq!(dest[1..], 35u64.to_ne_bytes());
     }
 
     /// Compared by bits: NaN is unequal to itself, and -0.0 equal to 0.0.
     #[test]
     fn max_and_min_of_floats_depend_on_no_order() {
-        let odd = [
-            f64::NAN,
-            -f64::NAN,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-            0.0,
-            -0.0,
-            1.0,
-            -1.0,
-        ];
+        let odd = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0];
         for of in [<f64 as Ordered>::max, <f64 as Ordered>::min] {
             for a in odd {
                 for b in odd {
@@ -387,14 +347,8 @@ mod tests {
         assert_eq!(max(f64::NAN, 1.0), [f64::NAN.to_bits()]);
         assert_eq!(min(1.0, -f64::NAN), [f64::NAN.to_bits()]);
         assert_eq!(max(f64::INFINITY, 1.0), [f64::INFINITY.to_bits()]);
-        assert_eq!(
-            run::<f32>(Combine::max::<f32>(), &[2.0, -3.0], &[1.0, -2.0]),
-            [2.0, -2.0]
-        );
-        assert_eq!(
-            run::<f32>(Combine::min::<f32>(), &[2.0, -3.0], &[1.0, -2.0]),
-            [1.0, -3.0]
-        );
+        assert_eq!(run::<f32>(Combine::max::<f32>(), &[2.0, -3.0], &[1.0, -2.0]), [2.0, -2.0]);
+        assert_eq!(run::<f32>(Combine::min::<f32>(), &[2.0, -3.0], &[1.0, -2.0]), [1.0, -3.0]);
     }
 
     #[test]
@@ -408,16 +362,7 @@ mod tests {
             run::<Complex<f64>>(Combine::prod::<Complex<f64>>(), &[a], &[b]),
             [Complex { re: 11.0, im: 2.0 }]
         );
-        let (a, b) = (
-            Complex {
-                re: 0.5f32,
-                im: 1.0,
-            },
-            Complex {
-                re: 2.0f32,
-                im: 4.0,
-            },
-        );
+        let (a, b) = (Complex { re: 0.5f32, im: 1.0 }, Complex { re: 2.0f32, im: 4.0 });
         assert_eq!(
             run::<Complex<f32>>(Combine::prod::<Complex<f32>>(), &[a], &[b]),
             [Complex { re: -3.0, im: 4.0 }]

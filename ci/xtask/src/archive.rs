@@ -1,8 +1,8 @@
 //! librushmem.a as it is installed: one object file that shows the C names and nothing else.
 //!
-//! What rustc writes has every Rust symbol in it, and `shmem_x` as strong as `pshmem_x`; a profiling tool
-//! could not define a `shmem_x` of its own. GNU ld and objcopy make one object of it in which the names
-//! of the standard are weak, their twins are strong, and all others are local.
+//! What rustc writes has every Rust symbol in it, and `shmem_x` as strong as `pshmem_x`; a
+//! profiling tool could not define a `shmem_x` of its own. GNU ld and objcopy make one object of it
+//! in which the names of the standard are weak, their twins are strong, and all others are local.
 
 use std::fs;
 use std::path::Path;
@@ -27,8 +27,8 @@ pub fn pack(staticlib: &Path, out: &Path) -> Result<()> {
     let names: Vec<String> = table.functions.into_iter().map(|function| function.symbol).collect();
     write(&weak, &names)?;
 
-    // Split debug information lies in members that say nothing of the stack, which ld takes for a wish
-    // that it be executable.
+    // Split debug information lies in members that say nothing of the stack, which ld takes for a
+    // wish that it be executable.
     run(Command::new("ld")
         .args(["-r", "-z", "noexecstack", "--whole-archive"])
         .arg(staticlib)

@@ -1,7 +1,8 @@
 //! `cargo xtask codegen [--check]`: the C headers, made from the standard's tables.
 //!
 //! The headers are committed, so that they can be read and installed without a build. Code is not
-//! generated: crates/shmem-c declares the functions by itself, and its tests compare it with the headers.
+//! generated: crates/shmem-c declares the functions by itself, and its tests compare it with the
+//! headers.
 
 mod constants;
 mod generics;

@@ -1,7 +1,7 @@
 //! `cargo xtask symbols PREFIX`: what an installed library exports, against the standard's table.
 //!
-//! Every function and its twin, nothing missing and nothing else. That the signatures are right is for
-//! the tests of crates/shmem-c.
+//! Every function and its twin, nothing missing and nothing else. That the signatures are right is
+//! for the tests of crates/shmem-c.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -119,8 +119,10 @@ mod tests {
 
     #[test]
     fn an_executable_stack_is_seen() {
-        let plain = "  [ 7] .note.GNU-stack   PROGBITS        0000000000000000 0851c0 000000 00      0   0  1";
-        let with = "  [ 7] .note.GNU-stack   PROGBITS        0000000000000000 0851c0 000000 00   X  0   0  1";
+        let plain =
+            "  [ 7] .note.GNU-stack PROGBITS 0000000000000000 0851c0 000000 00      0   0  1";
+        let with =
+            "  [ 7] .note.GNU-stack PROGBITS 0000000000000000 0851c0 000000 00   X  0   0  1";
         assert!(!executable_stack(plain));
         assert!(executable_stack(with));
         assert!(executable_stack(""));

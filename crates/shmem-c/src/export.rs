@@ -1,16 +1,17 @@
 //! How a function gets its two C names.
 //!
-//! The body bears the profiling name `pshmem_x`; `shmem_x` is a jump to it, so that a tool can define a
-//! `shmem_x` of its own and call `pshmem_x`. A jump rather than an alias, because rustc exports no
-//! aliases, and because it needs no signature. Names that do not begin with `shmem_` are shifted the
-//! same way (`pstart_pes`, `p_my_pe`).
+//! The body bears the profiling name `pshmem_x`; `shmem_x` is a jump to it, so that a tool can
+//! define a `shmem_x` of its own and call `pshmem_x`. A jump rather than an alias, because rustc
+//! exports no aliases, and because it needs no signature. Names that do not begin with `shmem_` are
+//! shifted the same way (`pstart_pes`, `p_my_pe`).
 
 /// Exports functions: `[parts of the C name](arguments) -> result = |call| body;`
 ///
 /// The parts are joined without anything between them. `call` names the function to the runtime.
 macro_rules! export {
     ($(
-        [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? = |$call:ident| $body:expr;
+        [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?
+            = |$call:ident| $body:expr;
     )+) => {$(
         const _: () = {
             const NAME: &str = concat!($(stringify!($part)),+);
@@ -18,8 +19,8 @@ macro_rules! export {
             #[unsafe(export_name = concat!("p", $(stringify!($part)),+))]
             unsafe extern "C" fn body($($arg: $type),*) $(-> $result)? {
                 let $call = rushmem_runtime::Call(NAME);
-                // SAFETY: the caller passes what the standard asks of it for this function, which is
-                // all that the runtime asks of us.
+                // SAFETY: the caller passes what the standard asks of it for this function, which
+                // is all that the runtime asks of us.
                 #[allow(unused_unsafe, reason = "some functions of the runtime are safe")]
                 unsafe { $body }
             }
@@ -44,17 +45,31 @@ macro_rules! forward {
     };
 }
 
+/// Exports functions on the default context:
+/// `[parts of the C name](arguments) -> result => function;`
+macro_rules! on_default_context {
+    ($(
+        [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? => $function:path;
+    )+) => {
+        export! {$(
+            [$($part)+] ($($arg: $type),*) $(-> $result)?
+                = |call| $function(call, rushmem_runtime::ctx::World, $($arg),*);
+        )+}
+    };
+}
+
 /// Exports functions on the default context and on a given one, as `shmem_x` and `shmem_ctx_x`:
 /// `[parts of x](arguments without the context) -> result => function;`
 macro_rules! on_contexts {
     ($(
         [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? => $function:path;
     )+) => {
-        export! {$(
-            [shmem_ $($part)+] ($($arg: $type),*) $(-> $result)?
-                = |call| $function(call, rushmem_runtime::ctx::World, $($arg),*);
-            [shmem_ctx_ $($part)+] (ctx: rushmem_runtime::ctx::Handle, $($arg: $type),*) $(-> $result)?
-                = |call| $function(call, ctx, $($arg),*);
+        on_default_context! {$(
+            [shmem_ $($part)+] ($($arg: $type),*) $(-> $result)? => $function;
+        )+}
+        forward! {$(
+            [shmem_ctx_ $($part)+]
+                (ctx: rushmem_runtime::ctx::Handle, $($arg: $type),*) $(-> $result)? => $function;
         )+}
     };
 }

@@ -1,9 +1,9 @@
 //! `long double` by value, and its arithmetic: the Rust half of `longdouble.c`.
 //!
-//! Stable Rust cannot pass a `long double`, but it can jump to a C function that takes one. The jump
-//! adds an argument behind those of the caller: the Rust function that moves the value between addresses.
-//! That argument's register follows from the integer arguments alone, since the value travels on the
-//! stack (x86-64) or in a vector register (aarch64).
+//! Stable Rust cannot pass a `long double`, but it can jump to a C function that takes one. The
+//! jump adds an argument behind those of the caller: the Rust function that moves the value between
+//! addresses. That argument's register follows from the integer arguments alone, since the value
+//! travels on the stack (x86-64) or in a vector register (aarch64).
 
 use core::ffi::{c_int, c_void};
 
@@ -16,7 +16,9 @@ use crate::types::LongDouble;
 macro_rules! operators {
     ($($(#[$doc:meta])* $op:ident = $function:ident;)+) => {
         unsafe extern "C" {$(
-            fn $function(dest: *mut c_void, left: *const c_void, right: *const c_void, nelems: usize);
+            fn $function(
+                dest: *mut c_void, left: *const c_void, right: *const c_void, nelems: usize,
+            );
         )+}
         $($(#[$doc])* pub const fn $op() -> Combine {
             Combine { elem_bytes: size_of::<LongDouble>(), f: $function }

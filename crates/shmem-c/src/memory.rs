@@ -9,7 +9,8 @@ forward! {
     [shmem_free](ptr: *mut c_void) => memory::free;
     [shmem_realloc](ptr: *mut c_void, size: usize) -> *mut c_void => memory::realloc;
     [shmem_align](alignment: usize, size: usize) -> *mut c_void => memory::align;
-    [shmem_malloc_with_hints](size: usize, hints: c_long) -> *mut c_void => memory::malloc_with_hints;
+    [shmem_malloc_with_hints](size: usize, hints: c_long) -> *mut c_void
+        => memory::malloc_with_hints;
     [shmem_calloc](count: usize, size: usize) -> *mut c_void => memory::calloc;
 
     [shmalloc](size: usize) -> *mut c_void => memory::malloc;

@@ -7,34 +7,40 @@ use core::ffi::c_int;
 use rushmem_runtime::rma;
 
 macro_rules! contiguous {
-    ([$($before:tt)*] [$($after:tt)*] $type:ty) => {
+    ([$($before:tt)*] [$($after:tt)*] $t:ty) => {
         on_contexts! {
             [$($before)* put $($after)*]
-                (dest: *mut $type, source: *const $type, nelems: usize, pe: c_int) => rma::put;
+                (dest: *mut $t, source: *const $t, nelems: usize, pe: c_int) => rma::put;
             [$($before)* get $($after)*]
-                (dest: *mut $type, source: *const $type, nelems: usize, pe: c_int) => rma::get;
+                (dest: *mut $t, source: *const $t, nelems: usize, pe: c_int) => rma::get;
             [$($before)* put $($after)* _nbi]
-                (dest: *mut $type, source: *const $type, nelems: usize, pe: c_int) => rma::put_nbi;
+                (dest: *mut $t, source: *const $t, nelems: usize, pe: c_int) => rma::put_nbi;
             [$($before)* get $($after)* _nbi]
-                (dest: *mut $type, source: *const $type, nelems: usize, pe: c_int) => rma::get_nbi;
+                (dest: *mut $t, source: *const $t, nelems: usize, pe: c_int) => rma::get_nbi;
         }
     };
 }
 
 macro_rules! strided {
-    ([$($before:tt)*] [$($after:tt)*] $type:ty) => {
+    ([$($before:tt)*] [$($after:tt)*] $t:ty) => {
         on_contexts! {
             [$($before)* iput $($after)*]
-                (dest: *mut $type, source: *const $type, dst: isize, sst: isize, nelems: usize, pe: c_int)
+                (dest: *mut $t, source: *const $t, dst: isize, sst: isize, nelems: usize, pe: c_int)
                 => rma::iput;
             [$($before)* iget $($after)*]
-                (dest: *mut $type, source: *const $type, dst: isize, sst: isize, nelems: usize, pe: c_int)
+                (dest: *mut $t, source: *const $t, dst: isize, sst: isize, nelems: usize, pe: c_int)
                 => rma::iget;
             [$($before)* ibput $($after)*]
-                (dest: *mut $type, source: *const $type, dst: isize, sst: isize, bsize: usize, nblocks: usize, pe: c_int)
+                (
+                    dest: *mut $t, source: *const $t, dst: isize, sst: isize,
+                    bsize: usize, nblocks: usize, pe: c_int,
+                )
                 => rma::ibput;
             [$($before)* ibget $($after)*]
-                (dest: *mut $type, source: *const $type, dst: isize, sst: isize, bsize: usize, nblocks: usize, pe: c_int)
+                (
+                    dest: *mut $t, source: *const $t, dst: isize, sst: isize,
+                    bsize: usize, nblocks: usize, pe: c_int,
+                )
                 => rma::ibget;
         }
     };
@@ -42,28 +48,28 @@ macro_rules! strided {
 
 macro_rules! single {
     // By value: see `longdouble`.
-    (longdouble, $type:ty) => {};
-    ($name:ident, $type:ty) => {
+    (longdouble, $t:ty) => {};
+    ($name:ident, $t:ty) => {
         on_contexts! {
-            [$name _p](dest: *mut $type, value: $type, pe: c_int) => rma::p;
-            [$name _g](source: *const $type, pe: c_int) -> $type => rma::g;
+            [$name _p](dest: *mut $t, value: $t, pe: c_int) => rma::p;
+            [$name _g](source: *const $t, pe: c_int) -> $t => rma::g;
         }
     };
 }
 
 macro_rules! typed {
-    ($name:ident, $type:ty) => {
-        contiguous!([$name _] [] $type);
-        strided!([$name _] [] $type);
-        single!($name, $type);
+    ($name:ident, $t:ty) => {
+        contiguous!([$name _] [] $t);
+        strided!([$name _] [] $t);
+        single!($name, $t);
     };
 }
 for_each_rma_type!(typed);
 
 macro_rules! sized {
-    ($size:tt, $type:ty) => {
-        contiguous!([] [$size] $type);
-        strided!([] [$size] $type);
+    ($size:tt, $t:ty) => {
+        contiguous!([] [$size] $t);
+        strided!([] [$size] $t);
     };
 }
 for_each_size!(sized);

@@ -16,7 +16,8 @@ forward! {
     [shmem_finalize]() => setup::finalize;
     [shmem_global_exit](status: c_int) -> ! => setup::global_exit;
     [shmem_ptr](dest: *const c_void, pe: c_int) -> *mut c_void => setup::ptr;
-    [shmem_team_ptr](team: Handle, dest: *const c_void, pe: c_int) -> *mut c_void => setup::team_ptr;
+    [shmem_team_ptr](team: Handle, dest: *const c_void, pe: c_int) -> *mut c_void
+        => setup::team_ptr;
     [shmem_addr_accessible](addr: *const c_void, pe: c_int) -> c_int => setup::addr_accessible;
     [shmem_pe_accessible](pe: c_int) -> c_int => setup::pe_accessible;
 }

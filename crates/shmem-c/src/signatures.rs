@@ -1,8 +1,8 @@
 //! Tests: every function here has the signature that a C compiler reads from our headers.
 //!
-//! The two come from different sources, the macros of this crate and the standard's tables. `export!`
-//! leaves the type of each function in a section of the test program, where it is collected; gcc prints
-//! what it understood of the headers (`-aux-info`).
+//! The two come from different sources, the macros of this crate and the standard's tables.
+//! `export!` leaves the type of each function in a section of the test program, where it is
+//! collected; gcc prints what it understood of the headers (`-aux-info`).
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -139,7 +139,8 @@ fn rust_of(c_type: &str) -> String {
     .to_owned()
 }
 
-/// Whether a call from C is understood here: the types are the same, but for the pointee of a `void *`.
+/// Whether a call from C is understood here: the types are the same, but for the pointee of a `void
+/// *`.
 fn agree(rust: &Function, c: &Function) -> bool {
     let same = |(rust, c): (&String, &String)| match c.as_str() {
         "*mut void" => rust.starts_with("*mut "),

@@ -1,14 +1,15 @@
-//! The standard's type tables (OpenSHMEM 1.6, tables 3 to 9), each as a macro that calls another one
-//! with `NAME, TYPE` for every row.
+//! The standard's type tables (OpenSHMEM 1.6, tables 3 to 9), each as a macro that calls another
+//! one with `NAME, TYPE` for every row.
 //!
-//! The Rust types are those of 64-bit Linux, where `size_t` is `u64` and `ptrdiff_t` is `i64`, so that
-//! the runtime meets few distinct types.
+//! The Rust types are those of 64-bit Linux, where `size_t` is `u64` and `ptrdiff_t` is `i64`, so
+//! that the runtime meets few distinct types.
 
 use core::mem::MaybeUninit;
 
 const _: () = assert!(size_of::<usize>() == 8 && size_of::<core::ffi::c_long>() == 8);
 
-/// C's `long double`, 16 bytes on x86-64 and aarch64, opaque to Rust. Some of its bytes may be padding.
+/// C's `long double`, 16 bytes on x86-64 and aarch64, opaque to Rust. Some of its bytes may be
+/// padding.
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]
 pub struct LongDouble([MaybeUninit<u64>; 2]);

@@ -1,5 +1,5 @@
-//! Programs linked with the installed library, shared and static: every function is there, a profiling
-//! tool gets between, and `long double` arrives as it was sent.
+//! Programs linked with the installed library, shared and static: every function is there, a
+//! profiling tool gets between, and `long double` arrives as it was sent.
 //!
 //! Each program is a job of one PE, started without a launcher.
 

@@ -12,7 +12,9 @@ const PROGRAM: &str = r#"
 static int wrong;
 
 static void expect(const char *what, ld found, ld expected) {
-    if (isnan(found) ? !isnan(expected) : found != expected || signbit(found) != signbit(expected)) {
+    int same = isnan(found) ? isnan(expected) != 0
+                            : found == expected && !signbit(found) == !signbit(expected);
+    if (!same) {
         printf("%s: %Lg, not %Lg\n", what, found, expected);
         wrong = 1;
     }

@@ -1,10 +1,10 @@
 //! The C11 type-generic macros.
 //!
-//! `_Generic` looks at one argument, the first pointer to elements: it is the first argument, or the
-//! second behind a context or team. Where a context is optional, the type of the first argument tells;
-//! counting arguments would be simpler, but would make nonsense of a call with one argument missing.
-//! An association list must name a type once, and `int32_t` is `int`, so types are told by what they are
-//! on 64-bit Linux, under the first name that has a function.
+//! `_Generic` looks at one argument, the first pointer to elements: it is the first argument, or
+//! the second behind a context or team. Where a context is optional, the type of the first argument
+//! tells; counting arguments would be simpler, but would make nonsense of a call with one argument
+//! missing. An association list must name a type once, and `int32_t` is `int`, so types are told by
+//! what they are on 64-bit Linux, under the first name that has a function.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -56,7 +56,8 @@ pub fn define(table: &Table) -> Result<String> {
     Ok(text)
 }
 
-/// The functions that a macro has to select from, without those that share a type with an earlier one.
+/// The functions that a macro has to select from, without those that share a type with an earlier
+/// one.
 fn selected<'a>(table: &'a Table, name: &str) -> Vec<&'a Function> {
     let mut seen = HashSet::new();
     let mut functions: Vec<_> =
@@ -70,7 +71,8 @@ fn selected<'a>(table: &'a Table, name: &str) -> Vec<&'a Function> {
     functions
 }
 
-/// The macro `name` that selects from the type table of `example`, which all functions of a kind share.
+/// The macro `name` that selects from the type table of `example`, which all functions of a kind
+/// share.
 fn selector(table: &Table, name: &str, example: &Function) -> Result<String> {
     let mut text = format!("#define {name}(prefix, suffix, pointer) \\\n    _Generic(*(pointer)");
     for function in selected(table, &example.generic) {
@@ -99,13 +101,15 @@ fn generic(table: &Table, name: &str) -> Result<String> {
     if example.type_name.is_empty() {
         ensure!(with_context, "{name} has nothing to select by");
         return Ok(format!(
-            "#define {name}(...) \\\n    RUSHMEM_ON_CTX(shmem_ctx{suffix}, {name}, __VA_ARGS__)(__VA_ARGS__)\n"
+            "#define {name}(...) \\\n    \
+             RUSHMEM_ON_CTX(shmem_ctx{suffix}, {name}, __VA_ARGS__)(__VA_ARGS__)\n"
         ));
     }
     let selector = named(&example.type_rule)?;
     if with_context {
         return Ok(format!(
-            "#define {name}(...) \\\n    RUSHMEM_TYPE_ON_CTX({selector}, {suffix}, __VA_ARGS__)(__VA_ARGS__)\n"
+            "#define {name}(...) \\\n    \
+             RUSHMEM_TYPE_ON_CTX({selector}, {suffix}, __VA_ARGS__)(__VA_ARGS__)\n"
         ));
     }
     let pointer = format!("{} *", example.c_type);
@@ -116,7 +120,8 @@ fn generic(table: &Table, name: &str) -> Result<String> {
         _ => anyhow::bail!("{name}: no pointer to elements where one is expected"),
     };
     Ok(format!(
-        "#define {name}(...) \\\n    {selector}(shmem_, {suffix}, {picker}(__VA_ARGS__))(__VA_ARGS__)\n"
+        "#define {name}(...) \\\n    \
+         {selector}(shmem_, {suffix}, {picker}(__VA_ARGS__))(__VA_ARGS__)\n"
     ))
 }
 

@@ -24,11 +24,13 @@ const TYPES: &str = "\
 #include <stddef.h>
 #include <stdint.h>
 
-/* A complex number is what the language calls one; the functions take pointers only. */
+/*
+ * Complex numbers, of which functions take pointers only. C++ has two kinds, its own and the
+ * compiler's: a pointer to either will do.
+ */
 #if defined(__cplusplus)
-#include <complex>
-typedef std::complex<float> rushmem_complexf;
-typedef std::complex<double> rushmem_complexd;
+typedef void rushmem_complexf;
+typedef void rushmem_complexd;
 #elif defined(__STDC_NO_COMPLEX__)
 typedef struct { float re, im; } rushmem_complexf;
 typedef struct { double re, im; } rushmem_complexd;

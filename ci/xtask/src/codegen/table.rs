@@ -82,7 +82,7 @@ impl Table {
 impl Function {
     fn new(record: &HashMap<&str, String>, family: &HashMap<&str, String>) -> Self {
         let c_type = match record["c_type"].as_str() {
-            // Names of our headers, since C++ has other complex types.
+            // Names of our headers: C++ writes complex types differently.
             "float _Complex" => "rushmem_complexf".to_owned(),
             "double _Complex" => "rushmem_complexd".to_owned(),
             c_type => c_type.to_owned(),

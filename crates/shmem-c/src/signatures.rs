@@ -4,9 +4,13 @@
 //! `export!` leaves the type of each function in a section of the test program, where it is
 //! collected; gcc prints what it understood of the headers (`-aux-info`).
 
+use std::any::type_name;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
+
+use rushmem_runtime::combine::Complex;
+use rushmem_runtime::{ctx, team};
 
 /// An exported function.
 pub struct Signature {
@@ -64,11 +68,7 @@ fn of_rust(type_name: &str) -> Function {
     let (parameters, result) = rest.split_once(')').expect(type_name);
     let result = result.strip_prefix(" -> ").unwrap_or("()");
     let plain = |rust: &str| {
-        rust.replace("usize", "u64")
-            .replace("isize", "i64")
-            .replace("core::ffi::c_void", "void")
-            .replace("rushmem::types::", "")
-            .replace("rushmem_runtime::", "")
+        rust.replace("usize", "u64").replace("isize", "i64").replace("core::ffi::c_void", "void")
     };
     let parameters = parameters.split(", ").filter(|p| !p.is_empty()).map(plain).collect();
     Function { parameters, result: plain(result) }
@@ -114,7 +114,7 @@ fn rust_of(c_type: &str) -> String {
         };
     }
     match c_type {
-        "char" => std::any::type_name::<std::ffi::c_char>(),
+        "char" => type_name::<std::ffi::c_char>(),
         "signed char" | "int8_t" => "i8",
         "short int" | "int16_t" => "i16",
         "int" | "int32_t" => "i32",
@@ -125,14 +125,14 @@ fn rust_of(c_type: &str) -> String {
         "long unsigned int" | "long long unsigned int" | "uint64_t" | "size_t" => "u64",
         "float" => "f32",
         "double" => "f64",
-        "long double" => "LongDouble",
-        "rushmem_complexf" => "combine::Complex<f32>",
-        "rushmem_complexd" => "combine::Complex<f64>",
+        "long double" => type_name::<crate::types::LongDouble>(),
+        "rushmem_complexf" => type_name::<Complex<f32>>(),
+        "rushmem_complexd" => type_name::<Complex<f64>>(),
         "void" => "void",
-        "shmem_team_t" => "team::Handle",
-        "shmem_team_config_t" => "team::Config",
-        "shmem_ctx_t" => "ctx::Handle",
-        "shmem_ctx_session_config_t" => "ctx::SessionConfig",
+        "shmem_team_t" => type_name::<team::Handle>(),
+        "shmem_team_config_t" => type_name::<team::Config>(),
+        "shmem_ctx_t" => type_name::<ctx::Handle>(),
+        "shmem_ctx_session_config_t" => type_name::<ctx::SessionConfig>(),
         "..." => "...",
         other => panic!("{other} is no type of the standard"),
     }

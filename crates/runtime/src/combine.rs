@@ -1,13 +1,13 @@
 //! The operators of reductions and scans: what they do to two arrays of elements.
 //!
-//! Collectives move bytes and know no types, so an operator reaches them as a [`Combine`]: an element
-//! size and one function over whole arrays, whose call costs nothing beside the array. The layout is C's,
-//! because `long double` arithmetic has to be written in C.
+//! Collectives move bytes and know no types, so an operator reaches them as a [`Combine`]: an
+//! element size and one function over whole arrays, whose call costs nothing beside the array. The
+//! layout is C's, because `long double` arithmetic has to be written in C.
 //!
 //! The result of a reduction must not depend on the shape of its tree, or PEs would disagree. All
-//! operators here are commutative, and all but floating-point SUM and PROD are associative to the last
-//! bit: integer arithmetic wraps, MAX and MIN of floating-point numbers order -0.0 before +0.0 and
-//! yield the quiet NaN as soon as one operand is a NaN.
+//! operators here are commutative, and all but floating-point SUM and PROD are associative to the
+//! last bit: integer arithmetic wraps, MAX and MIN of floating-point numbers order -0.0 before +0.0
+//! and yield the quiet NaN as soon as one operand is a NaN.
 //!
 //! This file must never know of PEs, teams or addresses on other PEs.
 
@@ -131,29 +131,21 @@ integers!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 
 macro_rules! floats {
     ($($float:ident)*) => {$(
+        // Each step is a choice between two values at hand, so that loops over it can be
+        // vectorised.
         impl Ordered for $float {
             fn max(self, other: Self) -> Self {
-                if self > other {
-                    self
-                } else if other > self {
-                    other
-                } else if self == other {
-                    // Equal numbers differ in the sign of zero at most, and + is the clear bit.
-                    $float::from_bits(self.to_bits() & other.to_bits())
-                } else {
-                    $float::NAN
-                }
+                let greater = if self > other { self } else { other };
+                // Equal numbers differ in the sign of zero at most, and + is the clear bit.
+                let both = $float::from_bits(self.to_bits() & other.to_bits());
+                let greater = if self == other { both } else { greater };
+                if self.is_nan() | other.is_nan() { $float::NAN } else { greater }
             }
             fn min(self, other: Self) -> Self {
-                if self < other {
-                    self
-                } else if other < self {
-                    other
-                } else if self == other {
-                    $float::from_bits(self.to_bits() | other.to_bits())
-                } else {
-                    $float::NAN
-                }
+                let lesser = if self < other { self } else { other };
+                let either = $float::from_bits(self.to_bits() | other.to_bits());
+                let lesser = if self == other { either } else { lesser };
+                if self.is_nan() | other.is_nan() { $float::NAN } else { lesser }
             }
         }
         impl Arithmetic for $float {

@@ -16,24 +16,24 @@
 #include <unistd.h>
 
 enum {
-    LARGE = 1 << 20,             /* bytes of the large transfers */
-    LINE = 128,                  /* no two words that are timed share a cache line, nor a pair of them */
-    ENOUGH = 8 * 1000 * 1000,    /* nanoseconds that a loop must last to be believed */
-    ROUNDS = 100 * 1000,         /* of a ping-pong: both PEs must know the number */
+    LARGE = 1 << 20,          /* bytes of the large transfers */
+    LINE = 128,               /* no two words that are timed share a cache line, nor a pair of them */
+    ENOUGH = 8 * 1000 * 1000, /* nanoseconds that a loop must last to be believed */
+    ROUNDS = 100 * 1000,      /* of a ping-pong: both PEs must know the number */
 };
 
 /* The compiler may neither keep memory in registers across this nor know what `value` holds after it. */
 #define UNKNOWN(value) __asm__ volatile("" : "+r"(value) : : "memory")
 
-static long *word;            /* symmetric: the target of the 8-byte operations */
-static long *word_there;      /* the same on PE 1, as plain memory */
-static char *block;           /* symmetric: LARGE bytes */
-static char *block_there;     /* the same on PE 1, as plain memory */
-static char *local;           /* LARGE bytes of ordinary memory */
-static long *flag;            /* symmetric: the flag of the ping-pongs */
-static long *flag_there;      /* the same on the other PE, as plain memory */
-static size_t eight = 8;      /* bytes of a word, unknown to the compiler */
-static volatile long sink;    /* what is fetched ends here */
+static long *word;         /* symmetric: the target of the 8-byte operations */
+static long *word_there;   /* the same on PE 1, as plain memory */
+static char *block;        /* symmetric: LARGE bytes */
+static char *block_there;  /* the same on PE 1, as plain memory */
+static char *local;        /* LARGE bytes of ordinary memory */
+static long *flag;         /* symmetric: the flag of the ping-pongs */
+static long *flag_there;   /* the same on the other PE, as plain memory */
+static size_t eight = 8;   /* bytes of a word; made unknown to the compiler where it matters */
+static volatile long sink; /* what is fetched ends here */
 
 static double now(void)
 {
@@ -94,8 +94,10 @@ static void get8(long count)
 
 static void g8(long count)
 {
+    long sum = 0;
     for (long i = 0; i < count; i++)
-        sink = shmem_long_g(word, 1);
+        sum += shmem_long_g(word, 1);
+    sink = sum;
 }
 
 static void bare_get8(long count)
@@ -109,8 +111,10 @@ static void bare_get8(long count)
 
 static void fetch_add(long count)
 {
+    long sum = 0;
     for (long i = 0; i < count; i++)
-        sink = shmem_long_atomic_fetch_add(word, 1, 1);
+        sum += shmem_long_atomic_fetch_add(word, 1, 1);
+    sink = sum;
 }
 
 static void inc(long count)
@@ -122,8 +126,10 @@ static void inc(long count)
 
 static void bare_fetch_add(long count)
 {
+    long sum = 0;
     for (long i = 0; i < count; i++)
-        sink = __atomic_fetch_add(word_there, 1, __ATOMIC_SEQ_CST);
+        sum += __atomic_fetch_add(word_there, 1, __ATOMIC_SEQ_CST);
+    sink = sum;
 }
 
 static void put_large(long count)

@@ -42,23 +42,11 @@ struct Row {
 }
 
 const fn row(name: &'static str, title: &'static str, bare: &'static str, of_theirs: f64) -> Row {
-    Row {
-        name,
-        title,
-        bare: Some(bare),
-        of_theirs: Some(of_theirs),
-        of_bare: None,
-    }
+    Row { name, title, bare: Some(bare), of_theirs: Some(of_theirs), of_bare: None }
 }
 
 const fn launch(name: &'static str, title: &'static str, of_theirs: Option<f64>) -> Row {
-    Row {
-        name,
-        title,
-        bare: None,
-        of_theirs,
-        of_bare: None,
-    }
+    Row { name, title, bare: None, of_theirs, of_bare: None }
 }
 
 const ROWS: &[Row] = &[
@@ -73,12 +61,7 @@ const ROWS: &[Row] = &[
     row("get_large", "get of 1 MiB", "bare_get_large", 1.1),
     Row {
         of_bare: Some(1.1),
-        ..row(
-            "pingpong",
-            "flag ping-pong, round trip",
-            "bare_pingpong",
-            1.1,
-        )
+        ..row("pingpong", "flag ping-pong, round trip", "bare_pingpong", 1.1)
     },
     launch(EMPTY, "oshrun -n 2 of an empty program", Some(0.1)),
     launch(TRUE, "oshrun -n 2 /bin/true", None),
@@ -153,10 +136,7 @@ fn open_mpi() -> Result<PathBuf> {
     let oshcc = process::on_path("oshcc").context("oshcc is not on PATH")?;
     let version =
         process::capture(Command::new(&oshcc).arg("--showme:version")).with_context(|| {
-            format!(
-                "{} is not Open MPI's; name its folder with --peer",
-                oshcc.display()
-            )
+            format!("{} is not Open MPI's; name its folder with --peer", oshcc.display())
         })?;
     println!("Theirs: {}", version.trim());
     let folder = oshcc.parent().context("oshcc lies nowhere")?;
@@ -203,18 +183,12 @@ impl Contender {
 
     fn job(&self, program: &Path) -> Command {
         let mut command = process::limited(LIMIT, &self.oshrun);
-        command
-            .args(["-n", "2"])
-            .arg(program)
-            .envs(ENVIRONMENT.iter().copied());
+        command.args(["-n", "2"]).arg(program).envs(ENVIRONMENT.iter().copied());
         command
     }
 
     fn add(&mut self, name: &str, nanoseconds: f64) {
-        self.samples
-            .entry(name.to_owned())
-            .or_default()
-            .push(nanoseconds);
+        self.samples.entry(name.to_owned()).or_default().push(nanoseconds);
     }
 
     fn spreads(&self) -> HashMap<&str, Spread> {
@@ -264,9 +238,7 @@ fn table(ours: &HashMap<&str, Spread>, theirs: &HashMap<&str, Spread>) -> String
 
 fn aim(row: &Row) -> String {
     let parts = [(row.of_theirs, "theirs"), (row.of_bare, "bare")];
-    let parts = parts
-        .iter()
-        .filter_map(|(share, of)| Some(format!("<= {} {of}", (*share)?)));
+    let parts = parts.iter().filter_map(|(share, of)| Some(format!("<= {} {of}", (*share)?)));
     parts.collect::<Vec<_>>().join(", ")
 }
 
@@ -287,11 +259,7 @@ fn verdict(row: &Row, ours: &Spread, theirs: &Spread, bare: Option<&Spread>) -> 
 
 fn compared(ours: &Spread, other: &Spread) -> String {
     let ratio = ours.median / other.median;
-    if ours.overlaps(other) {
-        format!("{ratio:.2} (equal)")
-    } else {
-        format!("{ratio:.2}")
-    }
+    if ours.overlaps(other) { format!("{ratio:.2} (equal)") } else { format!("{ratio:.2}") }
 }
 
 fn shown(spread: &Spread) -> String {
@@ -301,19 +269,9 @@ fn shown(spread: &Spread) -> String {
         _ => (1e6, "ms"),
     };
     let Spread { low, median, high } = *spread;
-    let digits = |value: f64| {
-        format!(
-            "{:.*}",
-            if value / scale < 1.0 { 3 } else { 1 },
-            value / scale
-        )
-    };
-    format!(
-        "{} ({}-{}) {unit}",
-        digits(median),
-        digits(low),
-        digits(high)
-    )
+    let digits =
+        |value: f64| format!("{:.*}", if value / scale < 1.0 { 3 } else { 1 }, value / scale);
+    format!("{} ({}-{}) {unit}", digits(median), digits(low), digits(high))
 }
 
 #[cfg(test)]
@@ -321,11 +279,7 @@ mod tests {
     use super::*;
 
     fn around(median: f64) -> Spread {
-        Spread {
-            low: median * 0.9,
-            median,
-            high: median * 1.1,
-        }
+        Spread { low: median * 0.9, median, high: median * 1.1 }
     }
 
     #[test]
@@ -355,20 +309,11 @@ mod tests {
 
     #[test]
     fn the_bare_loop_counts_where_the_aim_names_it() {
-        let pingpong = Row {
-            of_bare: Some(1.1),
-            ..row("pingpong", "", "bare_pingpong", 1.1)
-        };
+        let pingpong = Row { of_bare: Some(1.1), ..row("pingpong", "", "bare_pingpong", 1.1) };
         let ours = around(10.0);
         let theirs = around(20.0);
-        assert_eq!(
-            verdict(&pingpong, &ours, &theirs, Some(&around(10.0))),
-            "met"
-        );
-        assert_eq!(
-            verdict(&pingpong, &ours, &theirs, Some(&around(5.0))),
-            "missed"
-        );
+        assert_eq!(verdict(&pingpong, &ours, &theirs, Some(&around(10.0))), "met");
+        assert_eq!(verdict(&pingpong, &ours, &theirs, Some(&around(5.0))), "missed");
         assert_eq!(aim(&pingpong), "<= 1.1 theirs, <= 1.1 bare");
     }
 

@@ -18,11 +18,7 @@ use crate::workspace::Workspace;
 use crate::{install, process};
 
 /// The routines that are counted; benches/counts.c knows how to call each.
-const ROUTINES: &[&str] = &[
-    "shmem_long_p",
-    "shmem_long_g",
-    "shmem_long_atomic_fetch_add",
-];
+const ROUTINES: &[&str] = &["shmem_long_p", "shmem_long_g", "shmem_long_atomic_fetch_add"];
 const SOURCE: &str = "benches/counts.c";
 const PINNED: &str = "benches/counts.txt";
 const CALLS: u64 = 10_000;
@@ -98,9 +94,7 @@ fn counted(workspace: &Workspace, prefix: &Path) -> Result<Vec<(&'static str, u6
 
 /// The number of instructions in callgrind's report.
 fn collected(log: &str) -> Option<u64> {
-    let (_, number) = log
-        .lines()
-        .find_map(|line| line.split_once("Collected : "))?;
+    let (_, number) = log.lines().find_map(|line| line.split_once("Collected : "))?;
     number.trim().parse().ok()
 }
 
@@ -113,9 +107,8 @@ fn judged(pinned: &str, counts: &[(&str, u64)]) -> Result<Vec<String>> {
                 "{routine} is not pinned for {} in {PINNED}: cargo xtask counts --pin",
                 std::env::consts::ARCH
             )),
-            Some(then) if now > then => complaints.push(format!(
-                "{routine} takes {now} instructions, {then} are pinned in {PINNED}"
-            )),
+            Some(then) if now > then => complaints
+                .push(format!("{routine} takes {now} instructions, {then} are pinned in {PINNED}")),
             Some(then) if now < then => println!(
                 "{routine} takes {now} instructions, fewer than the pinned {then}: cargo xtask counts --pin"
             ),
@@ -169,15 +162,8 @@ mod tests {
 
     #[test]
     fn only_a_larger_or_unknown_count_is_a_complaint() {
-        let pinned = pinned_anew(
-            "# note\nother shmem_g 1\n",
-            &[("shmem_p", 5), ("shmem_g", 5)],
-        );
-        assert!(
-            judged(&pinned, &[("shmem_p", 5), ("shmem_g", 4)])
-                .unwrap()
-                .is_empty()
-        );
+        let pinned = pinned_anew("# note\nother shmem_g 1\n", &[("shmem_p", 5), ("shmem_g", 5)]);
+        assert!(judged(&pinned, &[("shmem_p", 5), ("shmem_g", 4)]).unwrap().is_empty());
         assert_eq!(judged(&pinned, &[("shmem_p", 6)]).unwrap().len(), 1);
         assert_eq!(judged(&pinned, &[("shmem_put", 1)]).unwrap().len(), 1);
     }

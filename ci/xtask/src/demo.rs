@@ -18,16 +18,8 @@ pub struct Example {
 }
 
 /// The two programs that the library must always run.
-pub const EXAMPLES: &[Example] = &[
-    Example {
-        name: "split_3d",
-        pes: 12,
-    },
-    Example {
-        name: "max_to_all",
-        pes: 8,
-    },
-];
+pub const EXAMPLES: &[Example] =
+    &[Example { name: "split_3d", pes: 12 }, Example { name: "max_to_all", pes: 8 }];
 
 /// Where the sources of the examples lie.
 pub const SOURCES: &str = "crates/shmem-c/examples";
@@ -41,10 +33,7 @@ pub fn run(args: &[String]) -> Result<()> {
     needs::c_compiler()?;
     let workspace = Workspace::open()?;
     let prefix = workspace.target.join("demo");
-    println!(
-        "Building the release and installing it in {} ...",
-        prefix.display()
-    );
+    println!("Building the release and installing it in {} ...", prefix.display());
     install::into(&workspace, &prefix)?;
 
     let programs = prefix.join("examples");

@@ -41,11 +41,7 @@ const TASKS: &[Task] = &[
         about: "build the release and install it: --prefix DIR",
         run: install::run,
     },
-    Task {
-        name: "tidy",
-        about: "check the structure of the repository",
-        run: tidy::run,
-    },
+    Task { name: "tidy", about: "check the structure of the repository", run: tidy::run },
     Task {
         name: "counts",
         about: "instruction counts of the on-node path against the pinned ones: [--pin]",

@@ -98,25 +98,17 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    let Some(manager) = MANAGERS
-        .iter()
-        .find(|manager| process::on_path(manager.program).is_some())
+    let Some(manager) = MANAGERS.iter().find(|manager| process::on_path(manager.program).is_some())
     else {
         bail!(
             "{}; none of apt-get, dnf and zypper is here to install it: install it by hand and run this again",
             described(&missing)
         );
     };
-    let packages: Vec<&str> = missing
-        .iter()
-        .flat_map(|need| (manager.packages)(need))
-        .copied()
-        .collect();
+    let packages: Vec<&str> =
+        missing.iter().flat_map(|need| (manager.packages)(need)).copied().collect();
     let mut install = Command::new(manager.program);
-    install
-        .args(manager.install)
-        .args(&packages)
-        .env("DEBIAN_FRONTEND", "noninteractive");
+    install.args(manager.install).args(&packages).env("DEBIAN_FRONTEND", "noninteractive");
     if !is_root() {
         bail!(
             "{}; it can be installed only as root: {}",
@@ -124,11 +116,7 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
             process::shown(&install)
         );
     }
-    println!(
-        "{}: installing {}",
-        described(&missing),
-        packages.join(", ")
-    );
+    println!("{}: installing {}", described(&missing), packages.join(", "));
     if !manager.refresh.is_empty() {
         process::run(Command::new(manager.program).args(manager.refresh))?;
     }
@@ -149,10 +137,7 @@ pub fn c_compiler() -> Result<()> {
     let named = std::env::var("OSHCC_CC").unwrap_or_default();
     let compiler = if named.is_empty() { "cc" } else { &named };
     let first = compiler.split_whitespace().next().unwrap_or(compiler);
-    if process::on_path(compiler)
-        .or_else(|| process::on_path(first))
-        .is_some()
-    {
+    if process::on_path(compiler).or_else(|| process::on_path(first)).is_some() {
         return Ok(());
     }
     bail!(
@@ -166,18 +151,12 @@ pub fn is_root() -> bool {
 }
 
 fn missing<'a>(needs: &[&'a Need]) -> Vec<&'a Need> {
-    needs
-        .iter()
-        .copied()
-        .filter(|need| process::on_path(need.program).is_none())
-        .collect()
+    needs.iter().copied().filter(|need| process::on_path(need.program).is_none()).collect()
 }
 
 fn described(missing: &[&Need]) -> String {
-    let each: Vec<String> = missing
-        .iter()
-        .map(|need| format!("`{}`, which {},", need.program, need.purpose))
-        .collect();
+    let each: Vec<String> =
+        missing.iter().map(|need| format!("`{}`, which {},", need.program, need.purpose)).collect();
     let verb = if missing.len() == 1 { "is" } else { "are" };
     format!("{} {verb} missing", each.join(" and "))
 }
@@ -196,10 +175,7 @@ mod tests {
 
     #[test]
     fn what_is_here_needs_no_package_manager() {
-        let shell = Need {
-            program: "sh",
-            ..ABSENT
-        };
+        let shell = Need { program: "sh", ..ABSENT };
         ensure(&[&shell]).unwrap();
     }
 

@@ -13,9 +13,7 @@ const TIMED_OUT: i32 = 124;
 
 /// Runs `command` with its output passed through; any status but 0 is an error.
 pub fn run(command: &mut Command) -> Result<()> {
-    let status = command
-        .status()
-        .with_context(|| format!("could not start {}", shown(command)))?;
+    let status = command.status().with_context(|| format!("could not start {}", shown(command)))?;
     judge(command, status)
 }
 
@@ -42,10 +40,7 @@ pub fn succeeds(command: &mut Command) -> bool {
 /// A command that is ended, with all that it started, after `limit`. It reads nothing.
 pub fn limited(limit: Duration, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("timeout");
-    command
-        .args(["-k", "5", &limit.as_secs().to_string()])
-        .arg(program)
-        .stdin(Stdio::null());
+    command.args(["-k", "5", &limit.as_secs().to_string()]).arg(program).stdin(Stdio::null());
     command
 }
 
@@ -109,10 +104,7 @@ mod tests {
     #[test]
     fn a_program_that_hangs_is_ended() {
         let error = run(limited(Duration::from_secs(1), "sleep").arg("60")).unwrap_err();
-        assert!(
-            error.to_string().ends_with("did not end in time"),
-            "{error}"
-        );
+        assert!(error.to_string().ends_with("did not end in time"), "{error}");
     }
 
     #[test]

@@ -22,11 +22,7 @@ impl Spread {
             let above = (below + 1).min(last);
             sample[below] + (sample[above] - sample[below]) * (position - below as f64)
         };
-        Some(Self {
-            low: at(0.25),
-            median: at(0.5),
-            high: at(0.75),
-        })
+        Some(Self { low: at(0.25), median: at(0.5), high: at(0.75) })
     }
 
     /// Whether the ranges share a value: then no difference was measured.
@@ -50,11 +46,7 @@ mod tests {
 
     #[test]
     fn ranges_that_touch_are_equal() {
-        let low = Spread {
-            low: 1.0,
-            median: 2.0,
-            high: 3.0,
-        };
+        let low = Spread { low: 1.0, median: 2.0, high: 3.0 };
         let touching = Spread { low: 3.0, ..low };
         let above = Spread { low: 3.1, ..low };
         assert!(low.overlaps(&touching) && touching.overlaps(&low));

@@ -55,11 +55,7 @@ impl Workspace {
             .iter()
             .map(|package| Package::read(package, &root))
             .collect::<Result<_>>()?;
-        Ok(Self {
-            target: PathBuf::from(string(&metadata, "target_directory")?),
-            root,
-            packages,
-        })
+        Ok(Self { target: PathBuf::from(string(&metadata, "target_directory")?), root, packages })
     }
 
     /// cargo, the one that runs this program, at the top of the repository.
@@ -72,9 +68,7 @@ impl Workspace {
     /// cargo of another toolchain, which rustup knows under `toolchain`.
     pub fn cargo_of(&self, toolchain: &str) -> Command {
         let mut command = Command::new("rustup");
-        command
-            .args(["run", toolchain, "cargo"])
-            .current_dir(&self.root);
+        command.args(["run", toolchain, "cargo"]).current_dir(&self.root);
         command
     }
 
@@ -146,12 +140,9 @@ fn relative(path: &Path, root: &Path) -> Option<String> {
 
 fn string(value: &Value, key: &str) -> Result<String> {
     let text = value[key].as_str();
-    text.map(str::to_owned)
-        .with_context(|| format!("cargo's answer lacks `{key}`"))
+    text.map(str::to_owned).with_context(|| format!("cargo's answer lacks `{key}`"))
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
-    value[key]
-        .as_array()
-        .with_context(|| format!("cargo's answer lacks `{key}`"))
+    value[key].as_array().with_context(|| format!("cargo's answer lacks `{key}`"))
 }

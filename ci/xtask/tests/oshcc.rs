@@ -5,10 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const WRAPPER: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../crates/shmem-c/wrappers/oshcc"
-);
+const WRAPPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/shmem-c/wrappers/oshcc");
 
 /// A prefix with both wrappers, gone with this value.
 struct Prefix(PathBuf);
@@ -56,10 +53,7 @@ impl Drop for Prefix {
 /// exec, still holds open for writing.
 fn script(path: &Path) -> Command {
     let mut command = Command::new("sh");
-    command
-        .arg(path)
-        .env("OSHCC_CC", "true")
-        .env("OSHCXX_CXX", "true");
+    command.arg(path).env("OSHCC_CC", "true").env("OSHCXX_CXX", "true");
     command
 }
 
@@ -109,11 +103,7 @@ fn the_prefix_is_found_through_links_and_after_a_move() {
     let moved = elsewhere.0.join("moved");
     fs::rename(&prefix.0, &moved).unwrap();
     let moved = Prefix(moved);
-    assert!(
-        moved
-            .shown(&["a.c"])
-            .contains("a linked elsewhere/moved/lib")
-    );
+    assert!(moved.shown(&["a.c"]).contains("a linked elsewhere/moved/lib"));
 }
 
 #[test]
@@ -121,12 +111,7 @@ fn each_wrapper_has_its_compiler() {
     let prefix = Prefix::make("compilers");
     let c = text(prefix.wrapper("oshcc").env("OSHCC_CC", "echo C").arg("-c"));
     assert!(c.starts_with("C -I"), "{c}");
-    let cxx = text(
-        prefix
-            .wrapper("oshcxx")
-            .env("OSHCXX_CXX", "echo C++")
-            .arg("-c"),
-    );
+    let cxx = text(prefix.wrapper("oshcxx").env("OSHCXX_CXX", "echo C++").arg("-c"));
     assert!(cxx.starts_with("C++ -I"), "{cxx}");
 
     let echo = prefix.0.join("an echo");
@@ -139,15 +124,8 @@ fn each_wrapper_has_its_compiler() {
 fn a_compiler_that_is_not_there_is_named() {
     let prefix = Prefix::make("missing");
     let mut wrapper = prefix.wrapper("oshcc");
-    let output = wrapper
-        .env("OSHCC_CC", "no-such-cc")
-        .arg("a.c")
-        .output()
-        .unwrap();
+    let output = wrapper.env("OSHCC_CC", "no-such-cc").arg("a.c").output().unwrap();
     assert_eq!(output.status.code(), Some(127));
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        message.contains("`no-such-cc'") && message.contains("OSHCC_CC"),
-        "{message}"
-    );
+    assert!(message.contains("`no-such-cc'") && message.contains("OSHCC_CC"), "{message}");
 }

@@ -39,19 +39,11 @@ enum Outcome {
 }
 
 const fn step(name: &'static str, run: fn(&Session) -> Result<Outcome>) -> Step {
-    Step {
-        name,
-        after: None,
-        run,
-    }
+    Step { name, after: None, run }
 }
 
 const fn installed(name: &'static str, run: fn(&Session) -> Result<Outcome>) -> Step {
-    Step {
-        name,
-        after: Some("install"),
-        run,
-    }
+    Step { name, after: Some("install"), run }
 }
 
 /// What `cargo xtask test` runs.
@@ -72,10 +64,7 @@ const TEST: &[Step] = &[
 ];
 
 /// What `--full` runs after these.
-const FULL: &[Step] = &[
-    installed("soak", steps::soak),
-    step("oldest-rust", steps::oldest_rust),
-];
+const FULL: &[Step] = &[installed("soak", steps::soak), step("oldest-rust", steps::oldest_rust)];
 
 /// What `--providers` runs: one step for each way to reach another node.
 const PROVIDERS: &[Step] = &[];
@@ -101,10 +90,7 @@ pub fn run(args: &[String]) -> Result<()> {
         (false, true) => TEST.iter().chain(FULL).collect(),
         (false, false) => TEST.iter().collect(),
     };
-    if let Some(unknown) = only
-        .iter()
-        .find(|name| !chosen.iter().any(|step| step.name == **name))
-    {
+    if let Some(unknown) = only.iter().find(|name| !chosen.iter().any(|step| step.name == **name)) {
         bail!("this tier has no step `{unknown}`: see --list");
     }
     chosen.retain(|step| only.is_empty() || only.iter().any(|name| name == step.name));
@@ -117,11 +103,7 @@ pub fn run(args: &[String]) -> Result<()> {
         return Ok(());
     }
     let workspace = Workspace::open()?;
-    let session = Session {
-        prefix: workspace.target.join("test-prefix"),
-        workspace,
-        full,
-    };
+    let session = Session { prefix: workspace.target.join("test-prefix"), workspace, full };
     let results = run_all(&chosen, &session);
     print!("{}", summary(&results));
     match results.iter().find(|result| result.failed()) {
@@ -156,24 +138,14 @@ fn run_all(steps: &[&Step], session: &Session) -> Vec<Report> {
     for step in steps {
         println!("\n==== {}", step.name);
         let start = Instant::now();
-        let failed_before = reports
-            .iter()
-            .find(|report| Some(report.name) == step.after && report.failed());
+        let failed_before =
+            reports.iter().find(|report| Some(report.name) == step.after && report.failed());
         let result = match failed_before {
             Some(before) => Ok(Outcome::Skipped(format!("{} failed", before.name))),
             None => (step.run)(session),
         };
-        let report = Report {
-            name: step.name,
-            took: start.elapsed(),
-            result,
-        };
-        println!(
-            "==== {}: {} ({:.1} s)",
-            report.name,
-            report.outcome(),
-            report.took.as_secs_f64()
-        );
+        let report = Report { name: step.name, took: start.elapsed(), result };
+        println!("==== {}: {} ({:.1} s)", report.name, report.outcome(), report.took.as_secs_f64());
         reports.push(report);
     }
     reports
@@ -218,10 +190,7 @@ mod tests {
         ];
         let reports = run_all(&steps.iter().collect::<Vec<_>>(), &session());
         let outcomes: Vec<String> = reports.iter().map(Report::outcome).collect();
-        assert_eq!(
-            outcomes,
-            ["FAILED: no room", "skipped: install failed", "passed"]
-        );
+        assert_eq!(outcomes, ["FAILED: no room", "skipped: install failed", "passed"]);
     }
 
     #[test]
@@ -229,11 +198,7 @@ mod tests {
         let all: Vec<&Step> = TEST.iter().chain(FULL).collect();
         for (index, step) in all.iter().enumerate() {
             if let Some(after) = step.after {
-                assert!(
-                    all[..index].iter().any(|before| before.name == after),
-                    "{}",
-                    step.name
-                );
+                assert!(all[..index].iter().any(|before| before.name == after), "{}", step.name);
             }
         }
     }

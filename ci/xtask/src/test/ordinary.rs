@@ -51,21 +51,15 @@ pub fn user(session: &Session) -> Result<Outcome> {
     }
 
     for (package, target, filter) in TESTS {
-        let made = session
-            .workspace
-            .build(&["test", "--no-run", "-p", package, "--test", target])?;
+        let made =
+            session.workspace.build(&["test", "--no-run", "-p", package, "--test", target])?;
         let built = made
             .iter()
             .find(|path| is_test_program(path, target))
             .with_context(|| format!("cargo made no test program {target}"))?;
         let program = place.path.join(target);
         install::place(built, &program)?;
-        run_tests(
-            place
-                .command(5 * LIMIT, &program)
-                .arg(filter)
-                .env("RUSHMEM_PREFIX", &prefix),
-        )?;
+        run_tests(place.command(5 * LIMIT, &program).arg(filter).env("RUSHMEM_PREFIX", &prefix))?;
     }
     Ok(Outcome::Passed)
 }
@@ -73,9 +67,7 @@ pub fn user(session: &Session) -> Result<Outcome> {
 /// Whether `path` is the program of the test target, `name-` and a hash, and no library or note beside it.
 fn is_test_program(path: &Path, target: &str) -> bool {
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let hash = name
-        .strip_prefix(target)
-        .and_then(|rest| rest.strip_prefix('-'));
+    let hash = name.strip_prefix(target).and_then(|rest| rest.strip_prefix('-'));
     hash.is_some_and(|hash| hash.chars().all(|c| c.is_ascii_hexdigit()))
 }
 
@@ -142,11 +134,8 @@ mod tests {
     fn limits_hold_and_nothing_is_left_behind() {
         let place = Place::make().unwrap();
         let path = place.path.clone();
-        let printed = process::capture(
-            place
-                .command(LIMIT, "sh")
-                .args(["-c", "ulimit -n; ulimit -l"]),
-        );
+        let printed =
+            process::capture(place.command(LIMIT, "sh").args(["-c", "ulimit -n; ulimit -l"]));
         assert_eq!(printed.unwrap(), "1024\n64\n");
         drop(place);
         assert!(!path.exists());

@@ -39,23 +39,12 @@ pub fn format(session: &Session) -> Result<Outcome> {
 
 pub fn clippy(session: &Session) -> Result<Outcome> {
     let mut cargo = session.workspace.cargo();
-    passed(cargo.args([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))
+    passed(cargo.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
 }
 
 pub fn docs(session: &Session) -> Result<Outcome> {
     let mut cargo = session.workspace.cargo();
-    passed(
-        cargo
-            .args(["doc", "--workspace", "--no-deps"])
-            .env("RUSTDOCFLAGS", "-D warnings"),
-    )
+    passed(cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 pub fn tidy(_: &Session) -> Result<Outcome> {
@@ -148,10 +137,11 @@ pub fn oldest_rust(session: &Session) -> Result<Outcome> {
         return Ok(Outcome::Skipped(format!("{error:#}")));
     }
     let mut cargo = session.workspace.cargo_of(version);
-    passed(cargo.args(["check", "--workspace", "--all-targets"]).env(
-        "CARGO_TARGET_DIR",
-        session.workspace.target.join("oldest-rust"),
-    ))
+    passed(
+        cargo
+            .args(["check", "--workspace", "--all-targets"])
+            .env("CARGO_TARGET_DIR", session.workspace.target.join("oldest-rust")),
+    )
 }
 
 fn passed(command: &mut Command) -> Result<Outcome> {
@@ -163,9 +153,5 @@ fn xtask(workspace: &Workspace, arguments: &[&str]) -> Result<Outcome> {
     let Ok(this) = std::env::current_exe() else {
         bail!("this program does not know where it is");
     };
-    passed(
-        Command::new(this)
-            .args(arguments)
-            .current_dir(&workspace.root),
-    )
+    passed(Command::new(this).args(arguments).current_dir(&workspace.root))
 }

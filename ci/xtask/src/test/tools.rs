@@ -25,26 +25,9 @@ pub fn miri(patient: bool) -> Result<()> {
     }
     let nightly = process::succeeds(Command::new("rustup").args(["run", "nightly", "rustc", "-V"]));
     let arguments: &[&str] = if nightly {
-        &[
-            "component",
-            "add",
-            "--toolchain",
-            "nightly",
-            "miri",
-            "rust-src",
-        ]
+        &["component", "add", "--toolchain", "nightly", "miri", "rust-src"]
     } else {
-        &[
-            "toolchain",
-            "install",
-            "nightly",
-            "--profile",
-            "minimal",
-            "-c",
-            "miri",
-            "-c",
-            "rust-src",
-        ]
+        &["toolchain", "install", "nightly", "--profile", "minimal", "-c", "miri", "-c", "rust-src"]
     };
     let limit = Duration::from_secs(if patient { 900 } else { 180 });
     println!("Adding Miri: rustup {}", arguments.join(" "));

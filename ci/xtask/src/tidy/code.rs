@@ -34,15 +34,8 @@ pub fn only(text: &str) -> String {
 /// The numbers, from 1, of the lines of `code` that hold one of `words` as a whole word.
 pub fn lines_with(code: &str, words: &[&str]) -> Vec<usize> {
     let in_name = |c: char| c.is_alphanumeric() || c == '_';
-    let holds = |line: &str| {
-        line.split(|c| !in_name(c))
-            .any(|word| words.contains(&word))
-    };
-    code.lines()
-        .enumerate()
-        .filter(|(_, line)| holds(line))
-        .map(|(number, _)| number + 1)
-        .collect()
+    let holds = |line: &str| line.split(|c| !in_name(c)).any(|word| words.contains(&word));
+    code.lines().enumerate().filter(|(_, line)| holds(line)).map(|(number, _)| number + 1).collect()
 }
 
 fn ends_in_a_name(out: &str) -> bool {
@@ -71,9 +64,7 @@ fn block_comment(text: &str) -> usize {
 
 /// The length of a raw string, byte or C string that `text` begins with.
 fn raw_string(text: &str) -> Option<usize> {
-    let after_r = ["br", "cr", "r"]
-        .iter()
-        .find_map(|prefix| text.strip_prefix(prefix))?;
+    let after_r = ["br", "cr", "r"].iter().find_map(|prefix| text.strip_prefix(prefix))?;
     let quoted = after_r.trim_start_matches('#');
     let hashes = after_r.len() - quoted.len();
     let inside = quoted.strip_prefix('"')?;
@@ -101,9 +92,7 @@ fn character(text: &str) -> usize {
     match chars.next() {
         Some((_, '\\')) => {
             chars.next();
-            chars
-                .find(|&(_, c)| c == '\'')
-                .map_or(text.len(), |(at, _)| at + 1)
+            chars.find(|&(_, c)| c == '\'').map_or(text.len(), |(at, _)| at + 1)
         }
         Some(_) => match chars.next() {
             Some((at, '\'')) => at + 1,
@@ -132,10 +121,7 @@ mod tests {
 
     #[test]
     fn lines_keep_their_numbers() {
-        assert_eq!(
-            words("/* a\nb */\nunsafe {}\n\"x\ny\"; unsafe fn f()"),
-            [3, 5]
-        );
+        assert_eq!(words("/* a\nb */\nunsafe {}\n\"x\ny\"; unsafe fn f()"), [3, 5]);
     }
 
     #[test]

@@ -22,11 +22,8 @@ const TOP: &[&str] = &[
 const LONGEST: usize = 700;
 
 /// Beginnings of paths that exist on the machine of whoever wrote them alone.
-const OF_ONE_MACHINE: &[&str] = &[
-    concat!("/", "home/"),
-    concat!("/", "root/"),
-    concat!("/", "work/"),
-];
+const OF_ONE_MACHINE: &[&str] =
+    &[concat!("/", "home/"), concat!("/", "root/"), concat!("/", "work/")];
 
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut complaints = strangers_at_the_top(tree);
@@ -62,10 +59,7 @@ fn shape(file: &File) -> Vec<String> {
     }
     let lines = file.text.lines().count();
     if lines > LONGEST {
-        complaints.push(format!(
-            "{}: it has {lines} lines, more than {LONGEST}",
-            file.path
-        ));
+        complaints.push(format!("{}: it has {lines} lines, more than {LONGEST}", file.path));
     }
     complaints
 }
@@ -96,16 +90,9 @@ mod tests {
 
     #[test]
     fn only_known_names_lie_at_the_top() {
-        let tree = tree(&[
-            (".ci/run", ""),
-            ("README.md", ""),
-            ("notes/a.txt", ""),
-            ("notes/b.txt", ""),
-        ]);
-        assert_eq!(
-            check(&tree),
-            ["notes: it does not belong at the top of the repository"]
-        );
+        let tree =
+            tree(&[(".ci/run", ""), ("README.md", ""), ("notes/a.txt", ""), ("notes/b.txt", "")]);
+        assert_eq!(check(&tree), ["notes: it does not belong at the top of the repository"]);
     }
 
     #[test]

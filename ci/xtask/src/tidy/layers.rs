@@ -10,10 +10,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/transport", &[]),
     ("crates/transport-tcp", &["crates/transport"]),
     ("crates/transport-ucx", &["crates/transport", "sys/ucx-sys"]),
-    (
-        "crates/transport-ofi",
-        &["crates/transport", "sys/libfabric-sys"],
-    ),
+    ("crates/transport-ofi", &["crates/transport", "sys/libfabric-sys"]),
     ("crates/providers", &["crates/transport*"]),
     ("crates/bootstrap", &["sys/pmix-sys"]),
     ("crates/topology", &["sys/hwloc-sys"]),
@@ -33,10 +30,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/shmem-c", &["crates/runtime", "crates/providers"]),
     ("sys/*", &[]),
     ("launcher/oshrun", &["crates/bootstrap", "crates/topology"]),
-    (
-        "launcher/shmem-info",
-        &["crates/runtime", "crates/providers", "crates/topology"],
-    ),
+    ("launcher/shmem-info", &["crates/runtime", "crates/providers", "crates/topology"]),
     ("benches/*", &["crates/shmem"]),
     ("ci/xtask", &[]),
     ("ci/testkit", &[]),
@@ -46,11 +40,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 const TESTS_MAY_IMPORT: &[&str] = &["ci/testkit"];
 
 /// Crates of others that only some folders may depend on, and why.
-const KEPT_APART: &[(&str, &[&str], &str)] = &[(
-    "tokio",
-    &["launcher/*"],
-    "the library must not carry a runtime of its own into programs",
-)];
+const KEPT_APART: &[(&str, &[&str], &str)] =
+    &[("tokio", &["launcher/*"], "the library must not carry a runtime of its own into programs")];
 
 pub fn check(tree: &Tree) -> Vec<String> {
     tree.packages.iter().flat_map(complaints).collect()
@@ -59,14 +50,10 @@ pub fn check(tree: &Tree) -> Vec<String> {
 fn complaints(package: &Package) -> Vec<String> {
     let folder = &package.folder;
     let Some((_, allowed)) = MAY_IMPORT.iter().find(|(name, _)| matches(name, folder)) else {
-        return vec![format!(
-            "{folder}: this crate is not in the table of who may import whom"
-        )];
+        return vec![format!("{folder}: this crate is not in the table of who may import whom")];
     };
     let dependencies = package.dependencies.iter();
-    dependencies
-        .filter_map(|dependency| complaint(folder, allowed, dependency))
-        .collect()
+    dependencies.filter_map(|dependency| complaint(folder, allowed, dependency)).collect()
 }
 
 fn complaint(folder: &str, allowed: &[&str], dependency: &Dependency) -> Option<String> {
@@ -116,19 +103,8 @@ mod tests {
             found("crates/runtime", "tcp", Some("crates/transport-tcp"), false),
             ["crates/runtime: it may not import crates/transport-tcp"]
         );
-        assert!(
-            found(
-                "crates/providers",
-                "tcp",
-                Some("crates/transport-tcp"),
-                false
-            )
-            .is_empty()
-        );
-        assert_eq!(
-            found("crates/heap", "transport", Some("crates/transport"), true).len(),
-            1
-        );
+        assert!(found("crates/providers", "tcp", Some("crates/transport-tcp"), false).is_empty());
+        assert_eq!(found("crates/heap", "transport", Some("crates/transport"), true).len(), 1);
     }
 
     #[test]
@@ -139,10 +115,7 @@ mod tests {
     #[test]
     fn tests_alone_import_the_test_kit() {
         assert!(found("crates/heap", "testkit", Some("ci/testkit"), true).is_empty());
-        assert_eq!(
-            found("crates/heap", "testkit", Some("ci/testkit"), false).len(),
-            1
-        );
+        assert_eq!(found("crates/heap", "testkit", Some("ci/testkit"), false).len(), 1);
     }
 
     #[test]

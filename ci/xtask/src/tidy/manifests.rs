@@ -66,20 +66,14 @@ mod tests {
     use crate::tidy::tree;
     use crate::workspace::Package;
 
-    const TOP: (&str, &str) = (
-        "Cargo.toml",
-        "[workspace.package]\nrust-version = \"1.2\"\n",
-    );
+    const TOP: (&str, &str) = ("Cargo.toml", "[workspace.package]\nrust-version = \"1.2\"\n");
     const README: (&str, &str) = ("README.md", "It needs Rust 1.2.");
 
     #[test]
     fn lints_are_inherited() {
         let good = ("crates/a/Cargo.toml", "[lints]\nworkspace = true\n");
         assert!(check(&tree(&[TOP, README, good])).is_empty());
-        let bad = (
-            "crates/a/Cargo.toml",
-            "[lints]\n[other]\nworkspace = true\n",
-        );
+        let bad = ("crates/a/Cargo.toml", "[lints]\n[other]\nworkspace = true\n");
         assert_eq!(check(&tree(&[TOP, README, bad])).len(), 1);
     }
 

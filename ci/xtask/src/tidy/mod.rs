@@ -36,22 +36,14 @@ impl File {
 
     /// Whether a program wrote it: then its length and its style are not its authors' choice.
     fn is_generated(&self) -> bool {
-        self.text
-            .lines()
-            .next()
-            .is_some_and(|line| line.contains("@generated"))
+        self.text.lines().next().is_some_and(|line| line.contains("@generated"))
     }
 }
 
 /// What one rule finds, each as `file: sentence`.
 type Rule = fn(&Tree) -> Vec<String>;
 
-const RULES: &[Rule] = &[
-    layers::check,
-    manifests::check,
-    files::check,
-    unsafety::check,
-];
+const RULES: &[Rule] = &[layers::check, manifests::check, files::check, unsafety::check];
 
 pub fn run(args: &[String]) -> Result<()> {
     if let Some(arg) = args.first() {
@@ -60,10 +52,7 @@ pub fn run(args: &[String]) -> Result<()> {
     let workspace = Workspace::open()?;
     let mut files = Vec::new();
     read(&workspace.root, &workspace.root, &mut files)?;
-    let tree = Tree {
-        files,
-        packages: workspace.packages,
-    };
+    let tree = Tree { files, packages: workspace.packages };
     let complaints: Vec<String> = RULES.iter().flat_map(|rule| rule(&tree)).collect();
     for complaint in &complaints {
         println!("{complaint}");
@@ -90,10 +79,7 @@ fn read(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<()> {
             && let Some(path) = path.strip_prefix(root)?.to_str()
             && path != ".git"
         {
-            files.push(File {
-                path: path.to_owned(),
-                text,
-            });
+            files.push(File { path: path.to_owned(), text });
         }
     }
     Ok(())
@@ -101,12 +87,8 @@ fn read(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<()> {
 
 #[cfg(test)]
 fn tree(files: &[(&str, &str)]) -> Tree {
-    let files = files.iter().map(|(path, text)| File {
-        path: (*path).to_owned(),
-        text: (*text).to_owned(),
-    });
-    Tree {
-        files: files.collect(),
-        packages: Vec::new(),
-    }
+    let files = files
+        .iter()
+        .map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() });
+    Tree { files: files.collect(), packages: Vec::new() }
 }

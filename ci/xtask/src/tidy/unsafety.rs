@@ -20,9 +20,7 @@ fn against(tree: &Tree, may_be_unsafe: &[&str]) -> Vec<String> {
     for file in tree.files.iter().filter(|file| file.is_rust()) {
         let code = code::only(&file.text);
         if let Some(line) = code::lines_with(&code, &["unsafe"]).first() {
-            let entry = may_be_unsafe
-                .iter()
-                .position(|entry| covers(entry, &file.path));
+            let entry = may_be_unsafe.iter().position(|entry| covers(entry, &file.path));
             match entry {
                 Some(entry) => used[entry] = true,
                 None => complaints.push(format!(
@@ -33,10 +31,7 @@ fn against(tree: &Tree, may_be_unsafe: &[&str]) -> Vec<String> {
         }
         if !file.path.starts_with(MAPS_MEMORY) {
             for line in code::lines_with(&code, MAPPING) {
-                complaints.push(format!(
-                    "{}:{line}: only {MAPS_MEMORY} maps memory",
-                    file.path
-                ));
+                complaints.push(format!("{}:{line}: only {MAPS_MEMORY} maps memory", file.path));
             }
         }
         if is_crate_root(&file.path) && !file.text.contains("#![forbid(unsafe_code)]") {
@@ -93,10 +88,8 @@ mod tests {
         assert_eq!(against(&open, &[]).len(), 1);
         let closed = tree(&[("crates/a/src/lib.rs", "//! Why.\n#![forbid(unsafe_code)]\n")]);
         assert!(against(&closed, &[]).is_empty());
-        let needed = tree(&[
-            ("crates/a/src/lib.rs", "//! Why.\n"),
-            ("crates/a/src/raw.rs", "unsafe {}"),
-        ]);
+        let needed =
+            tree(&[("crates/a/src/lib.rs", "//! Why.\n"), ("crates/a/src/raw.rs", "unsafe {}")]);
         assert!(against(&needed, &["crates/a/src/raw.rs"]).is_empty());
     }
 
@@ -104,9 +97,6 @@ mod tests {
     fn only_the_heap_maps_memory() {
         let text = "//! Why.\nfn f() { rustix::mm::mmap_anonymous(); }\n";
         assert!(against(&tree(&[("crates/heap/src/map.rs", text)]), &[]).is_empty());
-        assert_eq!(
-            against(&tree(&[("crates/runtime/src/map.rs", text)]), &[]).len(),
-            1
-        );
+        assert_eq!(against(&tree(&[("crates/runtime/src/map.rs", text)]), &[]).len(), 1);
     }
 }

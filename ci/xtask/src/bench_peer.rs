@@ -28,6 +28,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("OMPI_MCA_hwloc_base_binding_policy", "none"),
 ];
 const RUNS: usize = 15;
+/// The load below which nothing else is at work.
+const QUIET: f64 = 0.5;
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// One line of the table: a name that benches/peer.c prints, or one of the launches timed here.
@@ -111,6 +113,11 @@ pub fn run(args: &[String]) -> Result<()> {
     let mut ours = Contender::build(&ours, &benches, &folder.join("ours"))?;
     let mut theirs = Contender::build(&theirs, &benches, &folder.join("theirs"))?;
 
+    if let Some(load) = load().filter(|&load| load > QUIET) {
+        println!(
+            "The machine is busy (load {load:.1}): ranges will be wide and equal means little."
+        );
+    }
     for run in 1..=runs {
         eprint!("\rrun {run} of {runs} ");
         // Neither is always the one that finds the machine as the other left it.
@@ -128,6 +135,12 @@ pub fn run(args: &[String]) -> Result<()> {
         println!("\nFewer than {RUNS} runs: not to be quoted.");
     }
     Ok(())
+}
+
+/// How many processes wanted a processor in the last minute.
+fn load() -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split(' ').next()?.parse().ok()
 }
 
 /// The folder of the system's Open MPI programs, installed first where it is missing.

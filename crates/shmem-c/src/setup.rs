@@ -2,6 +2,7 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
+use rushmem_providers::ALL;
 use rushmem_runtime::constants::{
     SHMEM_MAJOR_VERSION, SHMEM_MAX_NAME_LEN, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING,
 };
@@ -11,8 +12,10 @@ use rushmem_runtime::team::Handle;
 const _: () = assert!(SHMEM_VENDOR_STRING.len() < SHMEM_MAX_NAME_LEN as usize);
 
 forward! {
-    [shmem_init]() => setup::init;
-    [shmem_init_thread](requested: c_int, provided: *mut c_int) -> c_int => setup::init_thread;
+    [shmem_my_pe]() -> c_int => setup::my_pe;
+    [_my_pe]() -> c_int => setup::my_pe;
+    [shmem_n_pes]() -> c_int => setup::n_pes;
+    [_num_pes]() -> c_int => setup::n_pes;
     [shmem_finalize]() => setup::finalize;
     [shmem_global_exit](status: c_int) -> ! => setup::global_exit;
     [shmem_ptr](dest: *const c_void, pe: c_int) -> *mut c_void => setup::ptr;
@@ -23,12 +26,10 @@ forward! {
 }
 
 export! {
-    [start_pes](_npes: c_int) = |call| setup::start_pes(call);
-
-    [shmem_my_pe]() -> c_int = |_call| setup::my_pe();
-    [_my_pe]() -> c_int = |_call| setup::my_pe();
-    [shmem_n_pes]() -> c_int = |_call| setup::n_pes();
-    [_num_pes]() -> c_int = |_call| setup::n_pes();
+    [shmem_init]() = |call| setup::init(call, ALL);
+    [shmem_init_thread](requested: c_int, provided: *mut c_int) -> c_int
+        = |call| setup::init_thread(call, ALL, requested, provided);
+    [start_pes](_npes: c_int) = |call| setup::start_pes(call, ALL);
 
     [shmem_query_initialized](initialized: *mut c_int)
         = |_call| initialized.write(setup::query_initialized());

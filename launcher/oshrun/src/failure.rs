@@ -1,0 +1,29 @@
+//! Why a job could not be started: one sentence and the exit status of oshrun.
+#![forbid(unsafe_code)]
+
+/// A reason to start nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Exit status of oshrun.
+    pub status: i32,
+    /// What to print after `oshrun: `.
+    pub sentence: String,
+}
+
+impl Failure {
+    /// Something that is neither the command line's nor the program's fault.
+    pub fn general(sentence: String) -> Failure {
+        Failure {
+            status: 1,
+            sentence,
+        }
+    }
+
+    /// A command line that cannot be understood; 2, as shells and most programs have it.
+    pub fn usage(sentence: String) -> Failure {
+        Failure {
+            status: 2,
+            sentence,
+        }
+    }
+}

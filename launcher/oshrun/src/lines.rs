@@ -1,0 +1,157 @@
+//! Keeps lines whole while the output of many PEs becomes one stream.
+//!
+//! Pure: bytes in, bytes out; `output` moves them.
+#![forbid(unsafe_code)]
+
+/// A line longer than this leaves in pieces, so that no PE can make oshrun hold any amount of memory.
+pub const LONGEST: usize = 64 * 1024;
+
+/// What one pipe of a PE has brought and what is not yet passed on.
+#[derive(Debug, Default)]
+pub struct Incoming {
+    bytes: Vec<u8>,
+}
+
+impl Incoming {
+    /// Appends what was read.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Everything that may leave now: all whole lines, or else a piece of a line that has grown too long.
+    pub fn take(&mut self) -> Option<Vec<u8>> {
+        if let Some(at) = self.bytes.iter().rposition(|&byte| byte == b'\n') {
+            let rest = self.bytes.split_off(at + 1);
+            return Some(std::mem::replace(&mut self.bytes, rest));
+        }
+        if self.bytes.len() >= LONGEST {
+            self.rest()
+        } else {
+            None
+        }
+    }
+
+    /// Whatever is left, though its line has not ended.
+    pub fn rest(&mut self) -> Option<Vec<u8>> {
+        if self.bytes.is_empty() {
+            None
+        } else {
+            Some(std::mem::take(&mut self.bytes))
+        }
+    }
+
+    /// Whether an unfinished line waits.
+    pub fn is_waiting(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+}
+
+/// Who writes: a stream of a PE, or oshrun itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// oshrun's own messages.
+    Launcher,
+    /// The standard output of a PE.
+    Stdout(u32),
+    /// The standard error of a PE.
+    Stderr(u32),
+}
+
+/// The text of one stream of oshrun, as far as lines go.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Whose line is not ended yet.
+    unfinished: Option<Owner>,
+}
+
+impl Page {
+    /// What has to be written for `owner` to add `text`: its tag in front of every line, and a newline first where
+    /// another owner has left its line unfinished.
+    pub fn add(&mut self, owner: Owner, tag: &[u8], text: Vec<u8>) -> Vec<u8> {
+        let continues = self.unfinished == Some(owner);
+        let breaks = !continues && self.unfinished.is_some();
+        self.unfinished = (text.last() != Some(&b'\n')).then_some(owner);
+        if tag.is_empty() && !breaks {
+            return text;
+        }
+        let mut page = Vec::with_capacity(text.len() + tag.len() + 1);
+        if breaks {
+            page.push(b'\n');
+        }
+        for (index, line) in text.split_inclusive(|&byte| byte == b'\n').enumerate() {
+            if index > 0 || !continues {
+                page.extend_from_slice(tag);
+            }
+            page.extend_from_slice(line);
+        }
+        page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_lines_leave_and_the_rest_waits() {
+        let mut incoming = Incoming::default();
+        incoming.push(b"one\ntw");
+        assert_eq!(incoming.take().as_deref(), Some(&b"one\n"[..]));
+        assert_eq!(incoming.take(), None);
+        assert!(incoming.is_waiting());
+        incoming.push(b"o\nthree\n");
+        assert_eq!(incoming.take().as_deref(), Some(&b"two\nthree\n"[..]));
+        assert_eq!(
+            (incoming.take(), incoming.rest(), incoming.is_waiting()),
+            (None, None, false)
+        );
+    }
+
+    #[test]
+    fn a_line_without_end_leaves_in_pieces() {
+        let mut incoming = Incoming::default();
+        incoming.push(&[b'x'; LONGEST - 1]);
+        assert_eq!(incoming.take(), None);
+        incoming.push(b"yz");
+        assert_eq!(incoming.take().map(|piece| piece.len()), Some(LONGEST + 1));
+        incoming.push(b"end");
+        assert_eq!(incoming.take(), None);
+        assert_eq!(incoming.rest().as_deref(), Some(&b"end"[..]));
+    }
+
+    #[test]
+    fn pages_break_unfinished_lines_of_others_only() {
+        let mut page = Page::default();
+        let (a, b) = (Owner::Stdout(0), Owner::Stdout(1));
+        let steps: [(Owner, &str, &str); 5] = [
+            (a, "start", "start"),
+            (a, " end", " end"),
+            (b, "x\ny", "\nx\ny"),
+            (b, "\n", "\n"),
+            (a, "z\n", "z\n"),
+        ];
+        for (owner, text, expected) in steps {
+            assert_eq!(page.add(owner, b"", text.into()), expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn tags_stand_at_the_start_of_lines() {
+        let mut page = Page::default();
+        let steps: [(Owner, &[u8], &str, &str); 5] = [
+            (
+                Owner::Stdout(0),
+                b"[0] ",
+                "a\n\nb\n",
+                "[0] a\n[0] \n[0] b\n",
+            ),
+            (Owner::Stdout(0), b"[0] ", "long", "[0] long"),
+            (Owner::Stdout(0), b"[0] ", "er\nline", "er\n[0] line"),
+            (Owner::Stderr(1), b"[1] ", "oops\n", "\n[1] oops\n"),
+            (Owner::Launcher, b"", "done\n", "done\n"),
+        ];
+        for (owner, tag, text, expected) in steps {
+            assert_eq!(page.add(owner, tag, text.into()), expected.as_bytes());
+        }
+    }
+}

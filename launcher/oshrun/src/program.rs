@@ -1,0 +1,162 @@
+//! Which file the user's program is, and the environment it needs.
+//!
+//! It looks at files and never starts one.
+#![forbid(unsafe_code)]
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Access;
+
+use crate::failure::Failure;
+
+/// The name under which programs ask for the library.
+const LIBRARY: &str = "librushmem.so.1";
+
+/// Finds the file to run, as a shell would: a name without a slash is looked for in the folders of `path`.
+///
+/// # Errors
+/// Status 127 when there is no such file, 126 when it cannot be run.
+pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
+    let shown = program.to_string_lossy();
+    if program.as_bytes().contains(&b'/') {
+        let file = PathBuf::from(program);
+        return match std::fs::metadata(&file) {
+            Err(error) => {
+                let status = if error.kind() == std::io::ErrorKind::NotFound {
+                    127
+                } else {
+                    126
+                };
+                Err(Failure {
+                    status,
+                    sentence: format!("cannot run {shown}: {}", reason(&error)),
+                })
+            }
+            Ok(meta) if meta.is_dir() => Err(Failure {
+                status: 126,
+                sentence: format!("{shown} is a folder, no program"),
+            }),
+            Ok(_) if !is_executable(&file) => Err(not_executable(&file)),
+            Ok(_) => Ok(file),
+        };
+    }
+    let folders = path.map(std::env::split_paths).into_iter().flatten();
+    let files: Vec<PathBuf> = folders
+        .map(|folder| folder.join(program))
+        .filter(|file| file.is_file())
+        .collect();
+    match (files.iter().find(|file| is_executable(file)), files.first()) {
+        (Some(file), _) => Ok(file.clone()),
+        (None, Some(file)) => Err(not_executable(file)),
+        (None, None) => {
+            let here = if Path::new(program).is_file() {
+                format!("; did you mean ./{shown}?")
+            } else {
+                String::new()
+            };
+            Err(Failure {
+                status: 127,
+                sentence: format!("the program {shown} is in no folder of PATH{here}"),
+            })
+        }
+    }
+}
+
+fn is_executable(file: &Path) -> bool {
+    rustix::fs::access(file, Access::EXEC_OK).is_ok()
+}
+
+fn not_executable(file: &Path) -> Failure {
+    let shown = file.display();
+    Failure {
+        status: 126,
+        sentence: format!("{shown} is not executable; chmod +x {shown} if it is a program"),
+    }
+}
+
+/// The error without its number.
+pub fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_string()
+}
+
+/// The LD_LIBRARY_PATH that lets PEs find the library beside this oshrun, or `None` when there is no library there.
+///
+/// Our folder comes last, so whatever the user put there is found first. The loader looks into an rpath of the kind
+/// DT_RUNPATH only afterwards, so a program built for another installation gets this oshrun's library, which speaks this
+/// oshrun's protocol.
+pub fn library_path(oshrun: &Path, current: Option<&OsStr>) -> Option<OsString> {
+    let folder = oshrun.parent()?.parent()?.join("lib");
+    if !folder.join(LIBRARY).exists() {
+        return None;
+    }
+    // An empty entry would mean the current folder.
+    let mut path = current
+        .filter(|path| !path.is_empty())
+        .map(OsStr::to_os_string)
+        .unwrap_or_default();
+    if !path.is_empty() {
+        path.push(":");
+    }
+    path.push(folder);
+    Some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_as_in_a_shell() {
+        let path = Some(OsStr::new("/nonexistent:/bin:/usr/bin"));
+        assert_eq!(find(OsStr::new("sh"), path), Ok(PathBuf::from("/bin/sh")));
+        assert_eq!(
+            find(OsStr::new("/bin/sh"), None),
+            Ok(PathBuf::from("/bin/sh"))
+        );
+    }
+
+    #[test]
+    fn what_cannot_run_is_named_with_the_status_of_a_shell() {
+        let path = Some(OsStr::new("/etc:/bin"));
+        for (program, status) in [
+            ("no-such-program", 127),
+            ("/no/such", 127),
+            ("/etc", 126),
+            ("/etc/os-release", 126),
+            ("os-release", 126),
+        ] {
+            let failure = find(OsStr::new(program), path).expect_err(program);
+            assert_eq!(failure.status, status, "{failure:?}");
+            assert!(failure.sentence.contains(program), "{failure:?}");
+        }
+        assert_eq!(
+            find(OsStr::new("sh"), None).expect_err("no PATH").status,
+            127
+        );
+    }
+
+    #[test]
+    fn the_library_folder_comes_last() {
+        let prefix = std::env::temp_dir().join(format!("oshrun-prefix-{}", std::process::id()));
+        let oshrun = prefix.join("bin/oshrun");
+        assert_eq!(library_path(&oshrun, None), None);
+        std::fs::create_dir_all(prefix.join("lib")).expect("a folder");
+        std::fs::write(prefix.join("lib").join(LIBRARY), "").expect("a file");
+        let lib = prefix.join("lib").into_os_string();
+        assert_eq!(library_path(&oshrun, None), Some(lib.clone()));
+        assert_eq!(
+            library_path(&oshrun, Some(OsStr::new(""))),
+            Some(lib.clone())
+        );
+        let mut both = OsString::from("/a:/b:");
+        both.push(lib);
+        assert_eq!(library_path(&oshrun, Some(OsStr::new("/a:/b"))), Some(both));
+        std::fs::remove_dir_all(prefix).expect("own folder");
+    }
+}

@@ -1,0 +1,105 @@
+//! The signals that users and systems send to oshrun on behalf of the job.
+//!
+//! It only tells them apart; what to do is the job's.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Pass this one on to the PEs, whose default action is to end.
+    Forward(i32),
+    /// Stop the PEs, then oshrun (Ctrl-Z).
+    Stop,
+    /// Let the PEs go on (fg).
+    Continue,
+}
+
+impl Request {
+    /// Whether the sender wants the job to end.
+    pub fn is_end(self) -> bool {
+        matches!(
+            self,
+            Request::Forward(libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT)
+        )
+    }
+}
+
+const FORWARDED: [i32; 6] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+];
+
+/// The signals that arrive from now on.
+#[derive(Debug)]
+pub struct Signals {
+    requests: mpsc::UnboundedReceiver<Request>,
+    child: Signal,
+}
+
+impl Signals {
+    /// Listens. What oshrun was started to ignore, as by nohup, stays ignored, by the PEs too.
+    pub fn listen() -> std::io::Result<Signals> {
+        let child = signal(SignalKind::child())?;
+        let (sender, requests) = mpsc::unbounded_channel();
+        let others = [
+            (libc::SIGTSTP, Request::Stop),
+            (libc::SIGCONT, Request::Continue),
+        ];
+        for (number, request) in FORWARDED
+            .map(|number| (number, Request::Forward(number)))
+            .into_iter()
+            .chain(others)
+        {
+            if is_ignored(number) {
+                continue;
+            }
+            let mut arrivals = signal(SignalKind::from_raw(number))?;
+            let sender = sender.clone();
+            tokio::spawn(async move {
+                while arrivals.recv().await.is_some() && sender.send(request).is_ok() {}
+            });
+        }
+        Ok(Signals { requests, child })
+    }
+
+    /// The next request of a user.
+    pub async fn request(&mut self) -> Request {
+        match self.requests.recv().await {
+            Some(request) => request,
+            // Everything is ignored.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The next news of a child process, one for any number of them. Requests that wait are left alone.
+    pub async fn next(&mut self) -> Event {
+        tokio::select! {
+            Some(request) = self.requests.recv() => Event::Request(request),
+            _ = self.child.recv() => Event::Child,
+        }
+    }
+}
+
+/// What a signal was about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A user asks for something.
+    Request(Request),
+    /// A child process has ended, stopped or gone on.
+    Child,
+}
+
+fn is_ignored(number: i32) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: without a new action the call only writes the present one to the place it is given.
+    let outcome = unsafe { libc::sigaction(number, std::ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: all-zero bytes are a valid action, whether the call has overwritten them or failed.
+    let action = unsafe { action.assume_init() };
+    outcome == 0 && action.sa_sigaction == libc::SIG_IGN
+}

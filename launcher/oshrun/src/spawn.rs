@@ -1,0 +1,121 @@
+//! Starts the process of one PE with exactly the descriptors, limits and process group it should have.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use rushmem_bootstrap::env;
+use rustix::io::FdFlags;
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+
+use crate::guard::{Guard, pid_of};
+
+/// Inherited descriptors get numbers from here on, away from those that scripts open by number.
+pub const INHERITED_FROM: i32 = 100;
+
+/// What all PEs of a job have in common.
+#[derive(Debug)]
+pub struct Launch {
+    /// The file to run.
+    pub file: PathBuf,
+    /// The program as the user named it.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Variables to set.
+    pub variables: Vec<(OsString, OsString)>,
+    /// The node's memory.
+    pub memory: OwnedFd,
+    /// The descriptor limit to give back, if oshrun raised its own.
+    pub limit: Option<Rlimit>,
+}
+
+/// A PE that has been started.
+#[derive(Debug)]
+pub struct Started {
+    /// Its process, and its process group.
+    pub pid: Pid,
+    /// Leads to the PE.
+    pub socket: UnixStream,
+    /// What it prints.
+    pub stdout: OwnedFd,
+    /// What it complains about.
+    pub stderr: OwnedFd,
+}
+
+/// The node's memory, empty: PEs give it its size. It has no name, so nothing of it can be left.
+pub fn node_memory() -> io::Result<OwnedFd> {
+    use rustix::fs::MemfdFlags;
+    let memory =
+        rustix::fs::memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    Ok(rustix::io::fcntl_dupfd_cloexec(&memory, INHERITED_FROM)?)
+}
+
+impl Launch {
+    /// Starts PE `pe` and returns when it has become the user's program.
+    ///
+    /// # Errors
+    /// Why the program could not be run, or the process not be made.
+    pub fn start(&self, pe: u32, stdin: Stdio, guard: &Guard) -> io::Result<Started> {
+        let (socket, theirs) = UnixStream::pair()?;
+        let theirs = rustix::io::fcntl_dupfd_cloexec(&theirs, INHERITED_FROM)?;
+        let (stdout, out) = io::pipe()?;
+        let (stderr, err) = io::pipe()?;
+
+        let mut command = Command::new(&self.file);
+        command.arg0(&self.program).args(&self.arguments);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.env(env::SOCKET, theirs.as_raw_fd().to_string());
+        command.env(env::MEMORY, self.memory.as_raw_fd().to_string());
+        command.env(env::LOCAL_ID, pe.to_string());
+        command
+            .stdin(stdin)
+            .stdout(out)
+            .stderr(err)
+            .process_group(0);
+        let inherited = [raw(&theirs), raw(&self.memory)];
+        let (guard, limit) = (raw(guard.pipe()), self.limit);
+        // SAFETY: the closure makes system calls alone, without memory or locks, as a child between fork and exec must.
+        unsafe { command.pre_exec(move || before_exec(guard, inherited, limit)) };
+        let child = command.spawn()?;
+        Ok(Started {
+            pid: pid_of(child.id()),
+            socket,
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+        })
+    }
+}
+
+fn raw(fd: &impl AsFd) -> i32 {
+    fd.as_fd().as_raw_fd()
+}
+
+/// The child's last steps before it becomes the user's program: system calls alone.
+fn before_exec(guard: i32, inherited: [i32; 2], limit: Option<Rlimit>) -> io::Result<()> {
+    // The guard comes first: from here on nothing can be left.
+    let pid = rustix::process::getpid()
+        .as_raw_nonzero()
+        .get()
+        .to_ne_bytes();
+    rustix::io::write(borrow(guard), &pid)?;
+    // Beside the guard, for the case that somebody kills it. It follows the thread that forked, which is oshrun's main
+    // thread: it lives as long as oshrun.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    for fd in inherited {
+        rustix::io::fcntl_setfd(borrow(fd), FdFlags::empty())?;
+    }
+    if let Some(limit) = limit {
+        rustix::process::setrlimit(Resource::Nofile, limit)?;
+    }
+    Ok(())
+}
+
+fn borrow<'a>(fd: i32) -> BorrowedFd<'a> {
+    // SAFETY: the number is of a descriptor that oshrun holds open over the fork, so the child has it, too.
+    unsafe { BorrowedFd::borrow_raw(fd) }
+}

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use lexopt::Arg;
 
+use crate::archive;
 use crate::workspace::Workspace;
 
 /// The package that makes librushmem.so and librushmem.a.

@@ -50,10 +50,7 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
     let mut job = Job {
         server: Server::new(
             nodes,
-            rustix::system::uname()
-                .nodename()
-                .to_string_lossy()
-                .into_owned(),
+            rustix::system::uname().nodename().to_string_lossy().into_owned(),
         ),
         links: Vec::new(),
         processes: Processes::default(),
@@ -84,14 +81,8 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
 /// Everything that can be wrong before a process is started.
 fn prepare(options: &Options) -> Result<Launch, Failure> {
     let variable = |name: &str| {
-        let exported = options
-            .export
-            .iter()
-            .rev()
-            .find(|(exported, _)| exported == name);
-        exported
-            .map(|(_, value)| value.clone())
-            .or_else(|| std::env::var_os(name))
+        let exported = options.export.iter().rev().find(|(exported, _)| exported == name);
+        exported.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
     };
     let file = program::find(&options.program, variable("PATH").as_deref())?;
     let mut variables: Vec<(OsString, OsString)> = options.export.clone();
@@ -181,9 +172,7 @@ impl Job {
                 };
                 let decision = self.server.end(
                     status,
-                    Some(format!(
-                        "oshrun: cannot start {file} as PE {pe}: {reason}{cure}"
-                    )),
+                    Some(format!("oshrun: cannot start {file} as PE {pe}: {reason}{cure}")),
                 );
                 self.carry_out(decision);
                 return;
@@ -198,15 +187,10 @@ impl Job {
         guard: &Guard,
         readable: &mpsc::UnboundedSender<u32>,
     ) -> io::Result<()> {
-        let stdin = if pe == 0 {
-            input::of_first_pe()?
-        } else {
-            Stdio::null()
-        };
+        let stdin = if pe == 0 { input::of_first_pe()? } else { Stdio::null() };
         let started = launch.start(pe, stdin, guard)?;
         self.processes.add(started.pid);
-        self.server
-            .started(pe, started.pid.as_raw_nonzero().get().unsigned_abs());
+        self.server.started(pe, started.pid.as_raw_nonzero().get().unsigned_abs());
         self.links.push(None);
         self.output.carry(pe, started.stdout, started.stderr)?;
         self.links[pe as usize] = Some(Link::new(pe, started.socket, readable.clone())?);
@@ -261,10 +245,8 @@ impl Job {
         match request {
             Request::Forward(libc::SIGINT) if self.interrupted => {
                 let message = "oshrun: the job was killed by a second SIGINT";
-                let decision = self.server.end(
-                    Exit::Signal(libc::SIGINT).status(),
-                    Some(message.to_string()),
-                );
+                let decision =
+                    self.server.end(Exit::Signal(libc::SIGINT).status(), Some(message.to_string()));
                 self.carry_out(decision);
                 self.kill();
             }

@@ -32,9 +32,8 @@ impl Processes {
     pub fn new_exits(&mut self) -> Vec<(u32, Exit)> {
         let mut exits = Vec::new();
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        for (pe, process) in (0..)
-            .zip(&mut self.by_pe)
-            .filter(|(_, process)| process.exit.is_none())
+        for (pe, process) in
+            (0..).zip(&mut self.by_pe).filter(|(_, process)| process.exit.is_none())
         {
             if let Ok(Some(status)) = waitid(WaitId::Pid(process.pid), look) {
                 let signal = || Exit::Signal(status.terminating_signal().unwrap_or_default());
@@ -79,10 +78,10 @@ impl Processes {
         let mut groups: Vec<Pid> = self.by_pe.iter().map(|process| process.pid).collect();
         loop {
             groups.retain(|&group| {
-                while let Ok(Some(_)) = waitid(
-                    WaitId::Pgid(Some(group)),
-                    WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
-                ) {}
+                while let Ok(Some(_)) =
+                    waitid(WaitId::Pgid(Some(group)), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
+                {
+                }
                 rustix::process::test_kill_process_group(group).is_ok()
             });
             if groups.is_empty() || Instant::now() > deadline {

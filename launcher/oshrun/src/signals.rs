@@ -26,14 +26,8 @@ impl Request {
     }
 }
 
-const FORWARDED: [i32; 6] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGTERM,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-];
+const FORWARDED: [i32; 6] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2];
 
 /// The signals that arrive from now on.
 #[derive(Debug)]
@@ -47,14 +41,9 @@ impl Signals {
     pub fn listen() -> std::io::Result<Signals> {
         let child = signal(SignalKind::child())?;
         let (sender, requests) = mpsc::unbounded_channel();
-        let others = [
-            (libc::SIGTSTP, Request::Stop),
-            (libc::SIGCONT, Request::Continue),
-        ];
-        for (number, request) in FORWARDED
-            .map(|number| (number, Request::Forward(number)))
-            .into_iter()
-            .chain(others)
+        let others = [(libc::SIGTSTP, Request::Stop), (libc::SIGCONT, Request::Continue)];
+        for (number, request) in
+            FORWARDED.map(|number| (number, Request::Forward(number))).into_iter().chain(others)
         {
             if is_ignored(number) {
                 continue;

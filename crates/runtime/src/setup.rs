@@ -29,24 +29,11 @@ pub fn init(call: Call, providers: &[Provider]) {
     enter(call, providers, SHMEM_THREAD_SINGLE);
 }
 
-/// `shmem_init_thread` (§9.2.1): as init; `*provided` is the level asked for, or that of the first
-/// init. Nonzero when `requested` is no level.
-///
-/// # Safety
-/// `provided` is valid for a write.
-pub unsafe fn init_thread(
-    call: Call,
-    providers: &[Provider],
-    requested: c_int,
-    provided: *mut c_int,
-) -> c_int {
-    if !(SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE).contains(&requested) {
-        return 1;
-    }
-    let job = enter(call, providers, requested);
-    // SAFETY: valid by contract.
-    unsafe { provided.write(job.thread_level) };
-    0
+/// `shmem_init_thread` (§9.2.1): as init; the level that is provided, which is the one asked for by
+/// the first init. `None` when `requested` is no level.
+pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Option<c_int> {
+    let levels = SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE;
+    levels.contains(&requested).then(|| enter(call, providers, requested).thread_level)
 }
 
 /// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do nothing.

@@ -70,7 +70,9 @@ impl Drop for Link {
 /// nothing is left, so readiness is cleared unread.
 async fn announce(socket: Arc<UnixStream>, pe: u32, readable: mpsc::UnboundedSender<u32>) {
     while let Ok(ready) = socket.ready(Interest::READABLE).await {
-        let _ = socket.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+        let _ = socket.try_io(Interest::READABLE, || {
+            Err::<(), _>(io::ErrorKind::WouldBlock.into())
+        });
         if readable.send(pe).is_err() || ready.is_read_closed() {
             return;
         }

@@ -1,2 +1,99 @@
-//! To be written.
-fn main() {}
+//! `cargo xtask`: everything that is done with this repository beyond compiling it.
+//!
+//! One file per task. A task drives programs (cargo, compilers, oshrun) and reports; it must never
+//! know how the library works inside, so that it is no second place to change when the library does.
+#![forbid(unsafe_code)]
+
+mod archive;
+mod bench_peer;
+mod codegen;
+mod counts;
+mod demo;
+mod install;
+mod needs;
+mod process;
+mod stats;
+mod symbols;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+struct Task {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Result<()>,
+}
+
+const TASKS: &[Task] = &[
+    Task {
+        name: "demo",
+        about: "build, install under target/demo, compile and run two examples",
+        run: demo::run,
+    },
+    Task {
+        name: "test",
+        about: "everything that must hold: [--providers | --full] [--only STEP]... [--list]",
+        run: test::run,
+    },
+    Task {
+        name: "install",
+        about: "build the release and install it: --prefix DIR",
+        run: install::run,
+    },
+    Task {
+        name: "codegen",
+        about: "write the headers from the tables of the standard: [--check]",
+        run: codegen::run,
+    },
+    Task {
+        name: "symbols",
+        about: "compare what librushmem exports with the standard: LIBRARY...",
+        run: symbols::run,
+    },
+    Task { name: "tidy", about: "check the structure of the repository", run: tidy::run },
+    Task {
+        name: "counts",
+        about: "instruction counts of the on-node path against the pinned ones: [--pin]",
+        run: counts::run,
+    },
+    Task {
+        name: "bench-peer",
+        about: "compare with another OpenSHMEM: [--runs N] [--peer DIR] [--ours DIR]",
+        run: bench_peer::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let Some(name) = args.first() else {
+        print!("{}", usage());
+        return ExitCode::FAILURE;
+    };
+    if matches!(name.as_str(), "help" | "-h" | "--help") {
+        print!("{}", usage());
+        return ExitCode::SUCCESS;
+    }
+    let Some(task) = TASKS.iter().find(|task| task.name == name) else {
+        eprintln!("xtask: there is no task `{name}`\n\n{}", usage());
+        return ExitCode::FAILURE;
+    };
+    match (task.run)(&args[1..]) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask {name}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage() -> String {
+    let mut text = String::from("Usage: cargo xtask TASK [OPTION]...\n\n");
+    for task in TASKS {
+        text += &format!("  {:11} {}\n", task.name, task.about);
+    }
+    text
+}

@@ -46,20 +46,12 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Descriptor {
-                name,
-                value,
-                wanted,
-            } => write!(
+            Error::Descriptor { name, value, wanted } => write!(
                 f,
                 "{name}={value} does not name {wanted}: a program between oshrun and this one has closed its descriptors \
                  or changed the variable"
             ),
-            Error::Foreign {
-                launcher,
-                name,
-                value,
-            } => write!(
+            Error::Foreign { launcher, name, value } => write!(
                 f,
                 "{launcher} ({name}={value}) started this program as one process of several, and Rushmem does not support \
                  that launcher yet: start the program with oshrun"

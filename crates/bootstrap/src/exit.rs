@@ -40,10 +40,7 @@ const NAMES: [&str; 31] = [
 
 /// A signal's name with its SIG, or `signal 40` where it has none.
 pub fn signal_name(signal: i32) -> String {
-    match usize::try_from(signal - 1)
-        .ok()
-        .and_then(|index| NAMES.get(index))
-    {
+    match usize::try_from(signal - 1).ok().and_then(|index| NAMES.get(index)) {
         Some(name) => format!("SIG{name}"),
         None => format!("signal {signal}"),
     }

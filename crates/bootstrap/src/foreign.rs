@@ -11,11 +11,7 @@ use crate::error::Error;
 pub(crate) fn several(lookup: impl Fn(&str) -> Option<String>) -> Option<Error> {
     let refuse = |launcher, name: &'static str| {
         let value = lookup(name).unwrap_or_default();
-        Some(Error::Foreign {
-            launcher,
-            name,
-            value,
-        })
+        Some(Error::Foreign { launcher, name, value })
     };
     // What cannot be read as a number is not a proof of one process, so it counts as several.
     let more_than_one = |name: &str| lookup(name).map(|value| value.trim().parse() != Ok(1_u32));
@@ -55,9 +51,7 @@ mod tests {
 
     fn named(vars: &[(&str, &str)]) -> Option<&'static str> {
         let lookup = |name: &str| {
-            vars.iter()
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| value.to_string())
+            vars.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string())
         };
         several(lookup).map(|error| match error {
             Error::Foreign { name, .. } => name,
@@ -69,16 +63,9 @@ mod tests {
     fn single_processes_pass() {
         assert_eq!(named(&[]), None);
         assert_eq!(named(&[("PMI_SIZE", "1"), ("PMI_RANK", "0")]), None);
+        assert_eq!(named(&[("OMPI_COMM_WORLD_SIZE", "1"), ("PMIX_RANK", "0")]), None);
         assert_eq!(
-            named(&[("OMPI_COMM_WORLD_SIZE", "1"), ("PMIX_RANK", "0")]),
-            None
-        );
-        assert_eq!(
-            named(&[
-                ("SLURM_PROCID", "0"),
-                ("SLURM_STEP_NUM_TASKS", "1"),
-                ("SLURM_NTASKS", "8")
-            ]),
+            named(&[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_NTASKS", "8")]),
             None
         );
         // A shell inside an allocation is no member of a step.
@@ -93,10 +80,7 @@ mod tests {
             named(&[("OMPI_COMM_WORLD_SIZE", "2"), ("PMIX_RANK", "0")]),
             Some("OMPI_COMM_WORLD_SIZE")
         );
-        assert_eq!(
-            named(&[("SLURM_PROCID", "3"), ("SLURM_NTASKS", "8")]),
-            Some("SLURM_NTASKS")
-        );
+        assert_eq!(named(&[("SLURM_PROCID", "3"), ("SLURM_NTASKS", "8")]), Some("SLURM_NTASKS"));
         assert_eq!(
             named(&[("SLURM_PROCID", "3"), ("SLURM_STEP_NUM_TASKS", "4")]),
             Some("SLURM_STEP_NUM_TASKS")
@@ -109,9 +93,6 @@ mod tests {
         let error =
             several(|name| (name == env::PMI_SIZE).then(|| "4".to_string())).expect("refused");
         let text = error.to_string();
-        assert!(
-            text.contains("PMI_SIZE=4") && text.contains("oshrun"),
-            "{text}"
-        );
+        assert!(text.contains("PMI_SIZE=4") && text.contains("oshrun"), "{text}");
     }
 }

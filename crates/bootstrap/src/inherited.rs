@@ -38,10 +38,7 @@ impl Inherited {
             // in Rust are excluded by the standard library's lock.
             unsafe { std::env::remove_var(name) };
         }
-        Ok(Some(Inherited {
-            socket: own(socket).into(),
-            memory: own(memory),
-        }))
+        Ok(Some(Inherited { socket: own(socket).into(), memory: own(memory) }))
     }
 }
 
@@ -52,24 +49,12 @@ fn numbered(
     check: fn(BorrowedFd<'_>) -> bool,
 ) -> Result<RawFd, Error> {
     let value = std::env::var(name).unwrap_or_default();
-    let refuse = || Error::Descriptor {
-        name,
-        value: value.clone(),
-        wanted,
-    };
-    let number: RawFd = value
-        .parse()
-        .ok()
-        .filter(|&number| number >= 0)
-        .ok_or_else(refuse)?;
+    let refuse = || Error::Descriptor { name, value: value.clone(), wanted };
+    let number: RawFd = value.parse().ok().filter(|&number| number >= 0).ok_or_else(refuse)?;
     // SAFETY: the number is not -1. That the descriptor is open is what the calls below find out, by EBADF.
     let fd = unsafe { BorrowedFd::borrow_raw(number) };
     let kept_from_children = rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC);
-    if kept_from_children.is_ok() && check(fd) {
-        Ok(number)
-    } else {
-        Err(refuse())
-    }
+    if kept_from_children.is_ok() && check(fd) { Ok(number) } else { Err(refuse()) }
 }
 
 fn own(number: RawFd) -> OwnedFd {

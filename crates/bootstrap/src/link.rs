@@ -47,14 +47,8 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(stream: UnixStream) -> Link {
-        let sender = Arc::new(Sender {
-            stream,
-            turn: Mutex::new(()),
-        });
-        Link {
-            sender,
-            decoder: Decoder::new(proto::MAX_FROM_LAUNCHER),
-        }
+        let sender = Arc::new(Sender { stream, turn: Mutex::new(()) });
+        Link { sender, decoder: Decoder::new(proto::MAX_FROM_LAUNCHER) }
     }
 
     pub(crate) fn sender(&self) -> &Arc<Sender> {

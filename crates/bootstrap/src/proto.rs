@@ -140,12 +140,7 @@ pub struct Decoder {
 impl Decoder {
     /// A decoder that refuses bodies of more than `limit` bytes.
     pub fn new(limit: usize) -> Decoder {
-        Decoder {
-            limit,
-            buffer: Vec::new(),
-            taken: 0,
-            failed: None,
-        }
+        Decoder { limit, buffer: Vec::new(), taken: 0, failed: None }
     }
 
     /// Appends bytes of the stream. After an error they are dropped, since the stream has lost its meaning.
@@ -302,10 +297,7 @@ mod tests {
 
     #[test]
     fn the_largest_record_fits_its_limit() {
-        let frame = encode(&FromPe::Exchange {
-            round: u32::MAX,
-            record: vec![255; MAX_RECORD],
-        });
+        let frame = encode(&FromPe::Exchange { round: u32::MAX, record: vec![255; MAX_RECORD] });
         assert!(frame.len() - HEADER <= MAX_FROM_PE);
     }
 }

@@ -84,16 +84,7 @@ impl Server {
             exit: None,
         };
         let pes = (0..nodes.n_pes()).map(|_| silent()).collect();
-        Server {
-            nodes,
-            host,
-            pes,
-            round: 0,
-            records: 0,
-            status: 0,
-            interrupt: None,
-            ended: false,
-        }
+        Server { nodes, host, pes, round: 0, records: 0, status: 0, interrupt: None, ended: false }
     }
 
     /// The process of `pe` has been started.
@@ -129,10 +120,7 @@ impl Server {
             if self.interrupt == Some(signal) {
                 return self.interrupted_end(signal);
             }
-            return self.end(
-                self.status,
-                Some(format!("oshrun: {} {exit}", self.name(pe))),
-            );
+            return self.end(self.status, Some(format!("oshrun: {} {exit}", self.name(pe))));
         }
         let others_run = self.pes.iter().any(|other| other.exit.is_none());
         if self.pes[pe as usize].phase == Phase::Running && others_run {
@@ -141,10 +129,7 @@ impl Server {
             }
             return self.end(
                 self.status,
-                Some(format!(
-                    "oshrun: {} {exit} before shmem_finalize",
-                    self.name(pe)
-                )),
+                Some(format!("oshrun: {} {exit} before shmem_finalize", self.name(pe))),
             );
         }
         self.left_behind()
@@ -164,10 +149,7 @@ impl Server {
         if self.status == 0 && message.is_some() {
             self.status = 1;
         }
-        Some(Decision::EndJob {
-            status: self.status,
-            message,
-        })
+        Some(Decision::EndJob { status: self.status, message })
     }
 
     /// The job's exit status so far: what ended it, else the first failure of a PE, else 0.
@@ -177,10 +159,7 @@ impl Server {
 
     /// `PE 1 (pid 4711, host a)`.
     pub fn name(&self, pe: u32) -> String {
-        format!(
-            "PE {pe} (pid {}, host {})",
-            self.pes[pe as usize].pid, self.host
-        )
+        format!("PE {pe} (pid {}, host {})", self.pes[pe as usize].pid, self.host)
     }
 
     fn message(&mut self, pe: u32, message: FromPe, decisions: &mut Vec<Decision>) {
@@ -230,20 +209,11 @@ impl Server {
         if self.ended || self.records < self.nodes.n_pes() {
             return;
         }
-        let records = self
-            .pes
-            .iter_mut()
-            .filter_map(|pe| pe.record.take())
-            .collect();
-        let frame: Arc<[u8]> = proto::encode(&FromLauncher::Gathered {
-            round: self.round,
-            records,
-        })
-        .into();
-        decisions.extend((0..self.nodes.n_pes()).map(|pe| Decision::Send {
-            pe,
-            frame: frame.clone(),
-        }));
+        let records = self.pes.iter_mut().filter_map(|pe| pe.record.take()).collect();
+        let frame: Arc<[u8]> =
+            proto::encode(&FromLauncher::Gathered { round: self.round, records }).into();
+        decisions
+            .extend((0..self.nodes.n_pes()).map(|pe| Decision::Send { pe, frame: frame.clone() }));
         self.round = self.round.wrapping_add(1);
         self.records = 0;
     }
@@ -253,12 +223,7 @@ impl Server {
         let most = self.pes.iter().map(|pe| pe.inits).max()?;
         let left = |pe: &Pe| pe.exit.is_some() && (pe.inits < most || self.records > 0);
         let behind = self.pes.iter().position(left)?;
-        let Pe {
-            exit: Some(exit),
-            inits,
-            ..
-        } = self.pes[behind]
-        else {
+        let Pe { exit: Some(exit), inits, .. } = self.pes[behind] else {
             return None;
         };
         if let Some(signal) = self.interrupt {
@@ -272,22 +237,13 @@ impl Server {
             let waiting = self.pes.iter().position(|pe| pe.record.is_some())?;
             format!("while PE {waiting} waits for it")
         };
-        self.end(
-            self.status,
-            Some(format!(
-                "oshrun: {} {exit} {missed}",
-                self.name(behind as u32)
-            )),
-        )
+        self.end(self.status, Some(format!("oshrun: {} {exit} {missed}", self.name(behind as u32))))
     }
 
     fn interrupted_end(&mut self, signal: i32) -> Option<Decision> {
         self.end(
             128 + signal,
-            Some(format!(
-                "oshrun: the job was ended by {}",
-                signal_name(signal)
-            )),
+            Some(format!("oshrun: the job was ended by {}", signal_name(signal))),
         )
     }
 

@@ -55,27 +55,15 @@ impl Session {
 
     fn alone() -> Session {
         let nodes = NodeMap::one_node(1).expect("one PE is a job");
-        Session {
-            pe: 0,
-            nodes,
-            memory: None,
-            link: None,
-            round: 0,
-        }
+        Session { pe: 0, nodes, memory: None, link: None, round: 0 }
     }
 
     fn join(mut link: Link, memory: Option<OwnedFd>) -> Result<Session, Error> {
-        link.send(&FromPe::Hello {
-            pid: std::process::id(),
-        })?;
+        link.send(&FromPe::Hello { pid: std::process::id() })?;
         match link.receive()? {
-            FromLauncher::Welcome { pe, nodes } if pe < nodes.n_pes() => Ok(Session {
-                pe,
-                nodes,
-                memory,
-                link: Some(link),
-                round: 0,
-            }),
+            FromLauncher::Welcome { pe, nodes } if pe < nodes.n_pes() => {
+                Ok(Session { pe, nodes, memory, link: Some(link), round: 0 })
+            }
             FromLauncher::Welcome { .. } => Err(Error::Unexpected("a PE number beyond the job")),
             FromLauncher::Gathered { .. } => Err(Error::Unexpected("records")),
         }
@@ -108,17 +96,12 @@ impl Session {
     /// When the record exceeds [`MAX_RECORD`] bytes or `oshrun` is gone.
     pub fn exchange(&mut self, record: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
         if record.len() > MAX_RECORD {
-            return Err(Error::RecordTooLarge {
-                nbytes: record.len(),
-            });
+            return Err(Error::RecordTooLarge { nbytes: record.len() });
         }
         let Some(link) = &mut self.link else {
             return Ok(vec![record.to_vec()]);
         };
-        link.send(&FromPe::Exchange {
-            round: self.round,
-            record: record.to_vec(),
-        })?;
+        link.send(&FromPe::Exchange { round: self.round, record: record.to_vec() })?;
         match link.receive()? {
             FromLauncher::Gathered { round, records }
                 if round == self.round && records.len() == self.nodes.n_pes() as usize =>
@@ -166,9 +149,7 @@ impl Session {
     /// A handle that ends the job from any thread at any time, also while another thread waits in
     /// [`Session::exchange`], and after the session is gone.
     pub fn aborter(&self) -> Aborter {
-        Aborter {
-            sender: self.link.as_ref().map(|link| link.sender().clone()),
-        }
+        Aborter { sender: self.link.as_ref().map(|link| link.sender().clone()) }
     }
 
     fn tell(&self, message: &FromPe) -> Result<(), Error> {
@@ -192,10 +173,7 @@ impl Aborter {
             .rev()
             .find(|&at| message.is_char_boundary(at))
             .unwrap_or(0);
-        let asked = self.ask(&FromPe::Abort {
-            status,
-            message: message[..cut].to_string(),
-        });
+        let asked = self.ask(&FromPe::Abort { status, message: message[..cut].to_string() });
         if !asked {
             // A PE without a stderr has nobody to tell.
             let _ = writeln!(std::io::stderr(), "{message}");
@@ -211,9 +189,7 @@ impl Aborter {
     }
 
     fn ask(&self, message: &FromPe) -> bool {
-        self.sender
-            .as_ref()
-            .is_some_and(|sender| sender.send(message).is_ok())
+        self.sender.as_ref().is_some_and(|sender| sender.send(message).is_ok())
     }
 }
 

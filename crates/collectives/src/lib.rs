@@ -5,10 +5,23 @@
 //! alone. So every algorithm can be checked for thousands of teams without a process, a thread or a
 //! byte of shared memory.
 //!
+//! A plan is lazy and of constant size: it holds a few indices, never a list of steps. In every
+//! function `n` is the size of the team, at least 1, and `me` the own index, less than `n`. All
+//! members of a team run the same plans in the same order, each with its own index.
+//!
 //! This crate must never know memory, transports, types of elements or PEs of the world: an index
 //! here is always an index in a team.
 #![forbid(unsafe_code)]
 
+pub mod binomial;
+pub mod bruck;
+pub mod choice;
+pub mod dissemination;
+mod index;
+pub mod landing;
+pub mod pairwise;
+pub mod recursive_doubling;
+pub mod ring;
 mod step;
 
 pub use step::{Place, Span, Step};

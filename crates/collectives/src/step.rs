@@ -3,19 +3,28 @@
 /// A buffer that a step reads or writes. Every member has one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// The caller's source array.
+    /// The caller's source array. Read by its owner alone.
     Source,
     /// The caller's destination array; every member's is ready before any member calls
-    /// (OpenSHMEM 1.6, collective routines), so a peer may write it at once.
+    /// (OpenSHMEM 1.6, collective routines), so a peer may write it at once. A plan writes each
+    /// part of it at most once.
     Dest,
-    /// Private memory of the member that holds its partial result.
+    /// Private memory of the member that holds its partial result: one part, the whole vector.
     Accumulator,
-    /// A buffer of the team's internal area into which one peer writes, by number.
+    /// A buffer of the team's internal area into which one peer writes one part, by number: see
+    /// [`landing`](crate::landing).
     Landing(u8),
 }
 
+impl Place {
+    /// The run of parts of this buffer that starts with part `first`.
+    pub const fn at(self, first: u32) -> Span {
+        Span { place: self, first }
+    }
+}
+
 /// A run of consecutive parts of a buffer. What a part is (an element, a PE's block, the whole
-/// vector) is for the executor to know; its size may differ from part to part.
+/// vector) is for the executor to know; its size may differ from part to part, and be zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The buffer.
@@ -24,13 +33,17 @@ pub struct Span {
     pub first: u32,
 }
 
-/// One step of a plan. `peer` is an index in the team.
+/// One step of a plan. `peer` is an index in the team, never the member's own.
 ///
 /// Between two members messages are matched in order: the k-th `Put` or `Signal` of `a` to `b` is
 /// taken by the k-th `Wait` of `b` for `a`. A `Put` is never seen before the data it carries.
+/// Every plan takes as many signals as its peers' plans send, so that plans can follow one another
+/// on the same counters without an agreement between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// Copy `count` parts of the own `from` to `to` of `peer`, then signal it.
+    /// Copy `count` parts of the own `from` to `to` of `peer`, then signal it. An accumulator as
+    /// `from` may change as soon as the step is done; parts of `Source` and `Dest` that were put
+    /// stay as they are until the plan ends.
     Put {
         /// Receiver.
         peer: u32,
@@ -38,7 +51,7 @@ pub enum Step {
         from: Span,
         /// Where they go there.
         to: Span,
-        /// How many parts.
+        /// How many parts, at least 1.
         count: u32,
     },
     /// Signal `peer` without data.
@@ -57,7 +70,7 @@ pub enum Step {
         from: Span,
         /// Where they go.
         to: Span,
-        /// How many parts.
+        /// How many parts, at least 1.
         count: u32,
     },
     /// Combine the whole accumulator with a landing buffer, into the accumulator.

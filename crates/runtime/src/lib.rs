@@ -1,1 +1,44 @@
-//! To be written.
+//! What OpenSHMEM does, above symmetric memory and below every language.
+//!
+//! One module per chapter of the standard: [`setup`], [`memory`], [`team`], [`ctx`], [`rma`], [`amo`],
+//! [`signal`], [`coll`], [`wait`], [`order`], [`lock`]. Their functions take what the C functions take, after
+//! the name of the call for messages; they check it, find the PE's copy of an address and hand the
+//! access to `transport::mem`. On-node nothing else is on the path: no lock, no allocation, no
+//! system call, no log.
+//!
+//! Beneath them: [`address`] translates, `job` is what the process knows of the job, `internal` is the
+//! library's own symmetric area, `bell` and `patience` are how PEs wait, `channel` and `execute` carry
+//! out the plans of `collectives`, `mailbox` and `agreement` let PEs agree without a team.
+//!
+//! The runtime names no provider and no launcher, and knows nothing of C names or types.
+
+pub mod address;
+mod agreement;
+pub mod amo;
+mod bell;
+mod call;
+mod channel;
+pub mod coll;
+pub mod combine;
+pub mod constants;
+pub mod ctx;
+pub mod env;
+mod execute;
+mod internal;
+mod job;
+pub mod lock;
+mod mailbox;
+pub mod memory;
+pub mod order;
+mod patience;
+mod primitive;
+pub mod rma;
+pub mod setup;
+pub mod signal;
+pub mod team;
+mod visibility;
+pub mod wait;
+
+pub use call::Call;
+pub use combine::Combine;
+pub use ctx::{Context, World};

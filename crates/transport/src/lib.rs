@@ -1,1 +1,22 @@
-//! The boundary between Rushmem and whatever moves bytes between PEs that do not share memory.
+//! The boundary between Rushmem and whatever moves bytes between PEs.
+//!
+//! Two things live here and nothing else: the [`Transport`] and [`Endpoint`] traits with the plain
+//! data that crosses them, and [`mem`], the only code that loads, stores or updates symmetric memory
+//! that is mapped into the calling process. A provider (a crate `transport-*`) imports this crate and
+//! its own bindings; the runtime imports this crate and names no provider.
+//!
+//! This crate must never know teams, collectives, heaps, launchers or any network library. On-node
+//! accesses do not pass through a `Transport`: the runtime calls [`mem`] inline, since a type erased
+//! or a table walked costs more there than the access itself.
+
+mod error;
+pub mod mem;
+pub mod null;
+mod pe;
+mod provider;
+mod verbs;
+
+pub use error::Error;
+pub use pe::{Pe, TeamPe};
+pub use provider::{Caps, Endpoint, EndpointOptions, Provider, Transport};
+pub use verbs::{AmoOp, AmoWidth, Key, RemoteAddr, Segment};

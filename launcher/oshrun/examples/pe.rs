@@ -120,17 +120,11 @@ impl Pe {
     }
 
     fn exchange(&mut self, round: u64) {
-        let record = |pe: u32| {
-            format!("round {round} of PE {pe}")
-                .repeat(pe as usize + 1)
-                .into_bytes()
-        };
+        let record =
+            |pe: u32| format!("round {round} of PE {pe}").repeat(pe as usize + 1).into_bytes();
         let session = self.session();
         let records = session.exchange(&record(session.pe())).expect("exchange");
-        assert_eq!(
-            records,
-            (0..session.n_pes()).map(record).collect::<Vec<_>>()
-        );
+        assert_eq!(records, (0..session.n_pes()).map(record).collect::<Vec<_>>());
     }
 
     /// Every PE writes its byte into the node's memory and finds those of all.
@@ -149,8 +143,7 @@ impl Pe {
 }
 
 fn number(text: &str) -> u64 {
-    text.parse()
-        .unwrap_or_else(|_| panic!("{text:?} is no number"))
+    text.parse().unwrap_or_else(|_| panic!("{text:?} is no number"))
 }
 
 /// As the runtime does after an abort: sleeps until it is killed, and exits by itself when nobody does.
@@ -165,11 +158,7 @@ fn await_the_end(asked: bool, status: i32) {
 fn descriptors() {
     for entry in std::fs::read_dir("/proc/self/fd").expect("/proc") {
         let path = entry.expect("an entry").path();
-        let name = path
-            .file_name()
-            .expect("a number")
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().expect("a number").to_string_lossy().into_owned();
         // The folder that is being read is closed when its link is followed later.
         if let Ok(target) = std::fs::read_link(&path) {
             println!("descriptor {name} {}", target.display());

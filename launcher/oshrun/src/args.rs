@@ -69,10 +69,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     {
         Ok(flags) => flags,
         Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-            ) =>
+            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) =>
         {
             return error
                 .print()
@@ -87,11 +84,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
             "no program is given; for example: oshrun -n 2 ./program".to_string(),
         ));
     };
-    let export = flags
-        .export
-        .into_iter()
-        .map(assignment)
-        .collect::<Result<_, _>>()?;
+    let export = flags.export.into_iter().map(assignment).collect::<Result<_, _>>()?;
     Ok(Some(Options {
         n_pes: flags.n_pes,
         export,
@@ -105,18 +98,10 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
 /// Splits off the program and its arguments, and writes the customary `-np` as `--np`.
 fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
     let valued = |word: &OsStr| {
-        command
-            .get_arguments()
-            .filter(|arg| arg.get_action().takes_values())
-            .any(|arg| {
-                let short = arg
-                    .get_short()
-                    .is_some_and(|short| word == format!("-{short}").as_str());
-                short
-                    || arg
-                        .get_long()
-                        .is_some_and(|long| word == format!("--{long}").as_str())
-            })
+        command.get_arguments().filter(|arg| arg.get_action().takes_values()).any(|arg| {
+            let short = arg.get_short().is_some_and(|short| word == format!("-{short}").as_str());
+            short || arg.get_long().is_some_and(|long| word == format!("--{long}").as_str())
+        })
     };
     let mut own = Vec::new();
     let mut words = words.into_iter().peekable();
@@ -156,10 +141,7 @@ fn n_pes(text: &str) -> Result<u32, String> {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let duration = text
-        .parse()
-        .ok()
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let duration = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     duration
         .filter(|duration| !duration.is_zero())
         .ok_or_else(|| "a time is a number of seconds above 0".to_string())
@@ -168,10 +150,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 fn assignment(word: OsString) -> Result<(OsString, OsString), Failure> {
     let bytes = word.as_bytes();
     let (name, value) = match bytes.iter().position(|&byte| byte == b'=') {
-        Some(at) => (
-            &bytes[..at],
-            Some(OsStr::from_bytes(&bytes[at + 1..]).to_os_string()),
-        ),
+        Some(at) => (&bytes[..at], Some(OsStr::from_bytes(&bytes[at + 1..]).to_os_string())),
         None => (bytes, std::env::var_os(&word)),
     };
     let shown = word.to_string_lossy();
@@ -189,23 +168,13 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> Result<Options, Failure> {
-        let words = std::iter::once("oshrun")
-            .chain(line.split_whitespace())
-            .map(OsString::from);
+        let words = std::iter::once("oshrun").chain(line.split_whitespace()).map(OsString::from);
         parse(words).map(|options| options.expect("no help asked for"))
     }
 
     #[test]
     fn numbers_of_pes_in_every_spelling() {
-        for line in [
-            "-n 3 p",
-            "-n3 p",
-            "-np 3 p",
-            "-np=3 p",
-            "--np 3 p",
-            "--np=3 p",
-            "-n 3 -- p",
-        ] {
+        for line in ["-n 3 p", "-n3 p", "-np 3 p", "-np=3 p", "--np 3 p", "--np=3 p", "-n 3 -- p"] {
             let options = parsed(line).expect(line);
             assert_eq!((options.n_pes, options.program), (3, "p".into()), "{line}");
         }
@@ -217,10 +186,7 @@ mod tests {
         let options = parsed("--tag-output -x A=1=2 --timeout 1.5 -x B= p -np 4 --help -- -n")
             .expect("options");
         assert_eq!(options.arguments, ["-np", "4", "--help", "--", "-n"]);
-        assert_eq!(
-            options.export,
-            [("A".into(), "1=2".into()), ("B".into(), "".into())]
-        );
+        assert_eq!(options.export, [("A".into(), "1=2".into()), ("B".into(), "".into())]);
         assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
         assert!(options.tag_output);
         assert_eq!(parsed("-- -p").expect("options").program, "-p");

@@ -13,17 +13,11 @@ pub struct Failure {
 impl Failure {
     /// Something that is neither the command line's nor the program's fault.
     pub fn general(sentence: String) -> Failure {
-        Failure {
-            status: 1,
-            sentence,
-        }
+        Failure { status: 1, sentence }
     }
 
     /// A command line that cannot be understood; 2, as shells and most programs have it.
     pub fn usage(sentence: String) -> Failure {
-        Failure {
-            status: 2,
-            sentence,
-        }
+        Failure { status: 2, sentence }
     }
 }

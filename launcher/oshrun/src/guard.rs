@@ -36,12 +36,7 @@ impl Guard {
     pub fn start() -> io::Result<Guard> {
         let (read, write) = io::pipe()?;
         let mut command = Command::new("/proc/self/exe");
-        command
-            .arg0(NAME)
-            .current_dir("/")
-            .stdin(read)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        command.arg0(NAME).current_dir("/").stdin(read).stdout(Stdio::null()).stderr(Stdio::null());
         let before_exec = || {
             rustix::process::setsid()?;
             for signal in 1..=LAST_SIGNAL {
@@ -53,10 +48,7 @@ impl Guard {
         // SAFETY: the closure makes system calls alone, without memory or locks, as a child between fork and exec must.
         unsafe { command.pre_exec(before_exec) };
         let child = command.spawn()?;
-        Ok(Guard {
-            pid: pid_of(child.id()),
-            pipe: write,
-        })
+        Ok(Guard { pid: pid_of(child.id()), pipe: write })
     }
 
     /// Where each PE writes its process group's number, in native bytes.

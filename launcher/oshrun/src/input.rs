@@ -53,11 +53,5 @@ fn in_foreground(terminal: &AsyncFd<io::Stdin>) -> bool {
 fn has_input(terminal: &AsyncFd<io::Stdin>) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut fds = [PollFd::new(terminal, PollFlags::IN)];
-    poll(
-        &mut fds,
-        Some(&Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        }),
-    ) == Ok(1)
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(1)
 }

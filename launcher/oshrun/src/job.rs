@@ -49,10 +49,7 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
     let mut job = Job {
         server: Server::new(
             nodes,
-            rustix::system::uname()
-                .nodename()
-                .to_string_lossy()
-                .into_owned(),
+            rustix::system::uname().nodename().to_string_lossy().into_owned(),
         ),
         links: Vec::new(),
         processes,
@@ -80,20 +77,14 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
             },
         }
     }
-    Ok(job.finish(signals, options.timeout.is_some()).await)
+    Ok(job.finish(signals, limit.map(|(_, at)| at)).await)
 }
 
 /// Everything that can be wrong before a process is started.
 fn prepare(options: &Options) -> Result<Launch, Failure> {
     let variable = |name: &str| {
-        let exported = options
-            .export
-            .iter()
-            .rev()
-            .find(|(exported, _)| exported == name);
-        exported
-            .map(|(_, value)| value.clone())
-            .or_else(|| std::env::var_os(name))
+        let exported = options.export.iter().rev().find(|(exported, _)| exported == name);
+        exported.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
     };
     let file = program::find(&options.program, variable("PATH").as_deref())?;
     let mut variables: Vec<(OsString, OsString)> = options.export.clone();
@@ -177,9 +168,7 @@ impl Job {
                 };
                 let decision = self.server.end(
                     status,
-                    Some(format!(
-                        "oshrun: cannot start {file} as PE {pe}: {reason}{cure}"
-                    )),
+                    Some(format!("oshrun: cannot start {file} as PE {pe}: {reason}{cure}")),
                 );
                 self.carry_out(decision);
                 return;
@@ -193,15 +182,10 @@ impl Job {
         pe: u32,
         readable: &mpsc::UnboundedSender<u32>,
     ) -> io::Result<()> {
-        let stdin = if pe == 0 {
-            input::of_first_pe()?
-        } else {
-            Stdio::null()
-        };
+        let stdin = if pe == 0 { input::of_first_pe()? } else { Stdio::null() };
         let started = launch.start(pe, stdin, self.processes.guard())?;
         self.processes.add(started.pid);
-        self.server
-            .started(pe, started.pid.as_raw_nonzero().get().unsigned_abs());
+        self.server.started(pe, started.pid.as_raw_nonzero().get().unsigned_abs());
         self.links.push(None);
         self.output.carry(pe, started.stdout, started.stderr)?;
         self.links[pe as usize] = Some(Link::new(pe, started.socket, readable.clone())?);
@@ -262,10 +246,8 @@ impl Job {
         match request {
             Request::Forward(libc::SIGINT) if self.interrupted => {
                 let message = "oshrun: the job was killed by a second SIGINT";
-                let decision = self.server.end(
-                    Exit::Signal(libc::SIGINT).status(),
-                    Some(message.to_string()),
-                );
+                let decision =
+                    self.server.end(Exit::Signal(libc::SIGINT).status(), Some(message.to_string()));
                 self.carry_out(decision);
                 self.kill();
             }
@@ -318,9 +300,10 @@ impl Job {
     }
 
     /// Clears away what is left of the job, passes on the last output, and returns the exit status.
-    async fn finish(self, mut signals: Signals, limited: bool) -> i32 {
-        let mut status = self.server.status();
+    async fn finish(self, mut signals: Signals, limit: Option<Instant>) -> i32 {
+        let status = self.server.status();
         self.processes.clear(PATIENCE).await;
+        let limit = limit.map(|at| at.max(Instant::now() + PATIENCE));
         let mut written = std::pin::pin!(self.output.finish());
         loop {
             // Only a reader that has stopped reading makes this long.
@@ -328,13 +311,10 @@ impl Job {
                 () = &mut written => return status,
                 request = signals.request() => match request {
                     Request::Stop => stop_self(),
-                    Request::Forward(number) if request.is_end() => {
-                        status = Exit::Signal(number).status();
-                        return status;
-                    }
+                    Request::Forward(number) if request.is_end() => return Exit::Signal(number).status(),
                     Request::Forward(_) | Request::Continue => {}
                 },
-                () = until(limited.then(|| Instant::now() + PATIENCE)) => return status,
+                () = until(limit) => return if status == 0 { TIMED_OUT } else { status },
             }
         }
     }

@@ -23,18 +23,14 @@ pub fn make_room(n_pes: u32) -> Result<Option<Rlimit>, Failure> {
         return Ok(None);
     }
     let raised = Rlimit {
-        current: before
-            .maximum
-            .map_or(Some(needed), |hard| Some(hard.min(needed))),
+        current: before.maximum.map_or(Some(needed), |hard| Some(hard.min(needed))),
         ..before
     };
     let enough = before.maximum.is_none_or(|hard| hard >= needed);
     if enough && setrlimit(Resource::Nofile, raised).is_ok() {
         return Ok(Some(before));
     }
-    let hard = before
-        .maximum
-        .map_or("unlimited".to_string(), |hard| hard.to_string());
+    let hard = before.maximum.map_or("unlimited".to_string(), |hard| hard.to_string());
     Err(Failure::general(format!(
         "a job of {n_pes} PEs needs {needed} descriptors and the limit is {hard}; raise it with ulimit -n {needed}, or \
          start fewer PEs"

@@ -24,20 +24,12 @@ impl Incoming {
             let rest = self.bytes.split_off(at + 1);
             return Some(std::mem::replace(&mut self.bytes, rest));
         }
-        if self.bytes.len() >= LONGEST {
-            self.rest()
-        } else {
-            None
-        }
+        if self.bytes.len() >= LONGEST { self.rest() } else { None }
     }
 
     /// Whatever is left, though its line has not ended.
     pub fn rest(&mut self) -> Option<Vec<u8>> {
-        if self.bytes.is_empty() {
-            None
-        } else {
-            Some(std::mem::take(&mut self.bytes))
-        }
+        if self.bytes.is_empty() { None } else { Some(std::mem::take(&mut self.bytes)) }
     }
 
     /// Whether an unfinished line waits.
@@ -101,10 +93,7 @@ mod tests {
         assert!(incoming.is_waiting());
         incoming.push(b"o\nthree\n");
         assert_eq!(incoming.take().as_deref(), Some(&b"two\nthree\n"[..]));
-        assert_eq!(
-            (incoming.take(), incoming.rest(), incoming.is_waiting()),
-            (None, None, false)
-        );
+        assert_eq!((incoming.take(), incoming.rest(), incoming.is_waiting()), (None, None, false));
     }
 
     #[test]
@@ -139,12 +128,7 @@ mod tests {
     fn tags_stand_at_the_start_of_lines() {
         let mut page = Page::default();
         let steps: [(Owner, &[u8], &str, &str); 5] = [
-            (
-                Owner::Stdout(0),
-                b"[0] ",
-                "a\n\nb\n",
-                "[0] a\n[0] \n[0] b\n",
-            ),
+            (Owner::Stdout(0), b"[0] ", "a\n\nb\n", "[0] a\n[0] \n[0] b\n"),
             (Owner::Stdout(0), b"[0] ", "long", "[0] long"),
             (Owner::Stdout(0), b"[0] ", "er\nline", "er\n[0] line"),
             (Owner::Stderr(1), b"[1] ", "oops\n", "\n[1] oops\n"),

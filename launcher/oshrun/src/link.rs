@@ -36,11 +36,7 @@ impl Link {
             tokio::spawn(announce(socket.clone(), pe, readable)).abort_handle(),
             tokio::spawn(send(socket.clone(), queue)).abort_handle(),
         ];
-        Ok(Link {
-            socket,
-            frames,
-            tasks,
-        })
+        Ok(Link { socket, frames, tasks })
     }
 
     /// Queues a frame. A PE that is gone gets nothing.
@@ -70,9 +66,8 @@ impl Drop for Link {
 /// nothing is left, so readiness is cleared unread.
 async fn announce(socket: Arc<UnixStream>, pe: u32, readable: mpsc::UnboundedSender<u32>) {
     while let Ok(ready) = socket.ready(Interest::READABLE).await {
-        let _ = socket.try_io(Interest::READABLE, || {
-            Err::<(), _>(io::ErrorKind::WouldBlock.into())
-        });
+        let _ =
+            socket.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
         if readable.send(pe).is_err() || ready.is_read_closed() {
             return;
         }

@@ -38,9 +38,7 @@ fn start() -> Result<i32, Failure> {
     let Some(options) = args::parse(std::env::args_os())? else {
         return Ok(0);
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Failure::general(format!("cannot wait for events: {error}")))?;
     let status = runtime.block_on(job::run(&options));

@@ -47,27 +47,16 @@ impl Output {
     pub fn new(tagged: bool) -> Output {
         let (out, err) = (rustix::stdio::stdout(), rustix::stdio::stderr());
         let stdout = Arc::new(Mutex::new(Pen::new(out)));
-        let stderr = if is_same(out, err) {
-            stdout.clone()
-        } else {
-            Arc::new(Mutex::new(Pen::new(err)))
-        };
-        Output {
-            stdout,
-            stderr,
-            tagged,
-            tasks: JoinSet::new(),
-            ending: watch::Sender::new(false),
-        }
+        let stderr =
+            if is_same(out, err) { stdout.clone() } else { Arc::new(Mutex::new(Pen::new(err))) };
+        Output { stdout, stderr, tagged, tasks: JoinSet::new(), ending: watch::Sender::new(false) }
     }
 
     /// Carries the output of PE `pe` from now on.
     pub fn carry(&mut self, pe: u32, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<()> {
         let terminal = rustix::termios::isatty(rustix::stdio::stdin());
-        let pipes = [
-            (stdout, &self.stdout, Owner::Stdout(pe)),
-            (stderr, &self.stderr, Owner::Stderr(pe)),
-        ];
+        let pipes =
+            [(stdout, &self.stdout, Owner::Stdout(pe)), (stderr, &self.stderr, Owner::Stderr(pe))];
         for (pipe, pen, owner) in pipes {
             self.tasks.spawn(carry(Carrier {
                 pipe: Receiver::from_owned_fd(pipe)?,
@@ -75,11 +64,7 @@ impl Output {
                 pen: pen.clone(),
                 turn: None,
                 owner,
-                tag: if self.tagged {
-                    format!("[{pe}] ").into_bytes()
-                } else {
-                    Vec::new()
-                },
+                tag: if self.tagged { format!("[{pe}] ").into_bytes() } else { Vec::new() },
                 prompts: terminal && pe == 0,
                 ending: self.ending.subscribe(),
             }));
@@ -133,11 +118,7 @@ struct Writer {
 
 impl Pen {
     fn new(fd: BorrowedFd<'static>) -> Pen {
-        Pen {
-            page: Page::default(),
-            fd,
-            writer: None,
-        }
+        Pen { page: Page::default(), fd, writer: None }
     }
 
     /// Adds text. Returns whether anybody can still read it.
@@ -149,11 +130,7 @@ impl Pen {
             std::thread::spawn(move || write_all(fd, queue, done));
             Writer { chunks, written }
         });
-        writer
-            .chunks
-            .send(self.page.add(owner, tag, text))
-            .await
-            .is_ok()
+        writer.chunks.send(self.page.add(owner, tag, text)).await.is_ok()
     }
 
     /// Ends the writer after what it has. The receiver resolves when all is written.
@@ -171,10 +148,9 @@ fn write_all(fd: BorrowedFd<'_>, mut queue: mpsc::Receiver<Vec<u8>>, done: onesh
                 Ok(nbytes) => rest = &rest[nbytes..],
                 Err(Errno::INTR) => {}
                 // Somebody else has made the shared stream non-blocking.
-                Err(Errno::AGAIN) => drop(rustix::event::poll(
-                    &mut [PollFd::new(&fd, PollFlags::OUT)],
-                    None,
-                )),
+                Err(Errno::AGAIN) => {
+                    drop(rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None))
+                }
                 Err(_) => return,
             }
         }
@@ -231,11 +207,7 @@ impl Carrier {
                 Err(_) => return None,
             }
             let asks = self.prompts && self.incoming.is_waiting();
-            let patience = if self.turn.is_some() {
-                Some(HOLD)
-            } else {
-                asks.then_some(PROMPT)
-            };
+            let patience = if self.turn.is_some() { Some(HOLD) } else { asks.then_some(PROMPT) };
             let arrival = async {
                 tokio::select! {
                     _ = self.pipe.readable() => {}

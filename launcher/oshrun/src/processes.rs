@@ -38,10 +38,7 @@ impl Processes {
     pub fn new() -> io::Result<Processes> {
         // Where it is refused, init has the orphans as everywhere.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-        Ok(Processes {
-            by_pe: Vec::new(),
-            guard: Guard::start()?,
-        })
+        Ok(Processes { by_pe: Vec::new(), guard: Guard::start()? })
     }
 
     /// The guard, to whom a new process announces itself.
@@ -51,11 +48,7 @@ impl Processes {
 
     /// Adds the process of the next PE.
     pub fn add(&mut self, pid: Pid) {
-        self.by_pe.push(Process {
-            pid,
-            exit: None,
-            gone: false,
-        });
+        self.by_pe.push(Process { pid, exit: None, gone: false });
     }
 
     /// Waits for whatever has ended and returns the PEs among them, the lowest first.
@@ -72,10 +65,8 @@ impl Processes {
                 exits.push((pe, exit));
             }
         }
-        for process in self
-            .by_pe
-            .iter_mut()
-            .filter(|process| process.exit.is_some() && !process.gone)
+        for process in
+            self.by_pe.iter_mut().filter(|process| process.exit.is_some() && !process.gone)
         {
             process.gone =
                 rustix::process::test_kill_process_group(process.pid) == Err(Errno::SRCH);

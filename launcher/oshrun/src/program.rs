@@ -24,29 +24,19 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
         let file = PathBuf::from(program);
         return match std::fs::metadata(&file) {
             Err(error) => {
-                let status = if error.kind() == std::io::ErrorKind::NotFound {
-                    127
-                } else {
-                    126
-                };
-                Err(Failure {
-                    status,
-                    sentence: format!("cannot run {shown}: {}", reason(&error)),
-                })
+                let status = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+                Err(Failure { status, sentence: format!("cannot run {shown}: {}", reason(&error)) })
             }
-            Ok(meta) if meta.is_dir() => Err(Failure {
-                status: 126,
-                sentence: format!("{shown} is a folder, no program"),
-            }),
+            Ok(meta) if meta.is_dir() => {
+                Err(Failure { status: 126, sentence: format!("{shown} is a folder, no program") })
+            }
             Ok(_) if !is_executable(&file) => Err(not_executable(&file)),
             Ok(_) => Ok(file),
         };
     }
     let folders = path.map(std::env::split_paths).into_iter().flatten();
-    let files: Vec<PathBuf> = folders
-        .map(|folder| folder.join(program))
-        .filter(|file| file.is_file())
-        .collect();
+    let files: Vec<PathBuf> =
+        folders.map(|folder| folder.join(program)).filter(|file| file.is_file()).collect();
     match (files.iter().find(|file| is_executable(file)), files.first()) {
         (Some(file), _) => Ok(file.clone()),
         (None, Some(file)) => Err(not_executable(file)),
@@ -79,10 +69,7 @@ fn not_executable(file: &Path) -> Failure {
 /// The error without its number.
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
-    text.split(" (os error")
-        .next()
-        .unwrap_or_default()
-        .to_string()
+    text.split(" (os error").next().unwrap_or_default().to_string()
 }
 
 /// The LD_LIBRARY_PATH that lets PEs find the library beside this oshrun, or `None` when there is no library there.
@@ -96,10 +83,8 @@ pub fn library_path(oshrun: &Path, current: Option<&OsStr>) -> Option<OsString> 
         return None;
     }
     // An empty entry would mean the current folder.
-    let mut path = current
-        .filter(|path| !path.is_empty())
-        .map(OsStr::to_os_string)
-        .unwrap_or_default();
+    let mut path =
+        current.filter(|path| !path.is_empty()).map(OsStr::to_os_string).unwrap_or_default();
     if !path.is_empty() {
         path.push(":");
     }
@@ -115,10 +100,7 @@ mod tests {
     fn programs_are_found_as_in_a_shell() {
         let path = Some(OsStr::new("/nonexistent:/bin:/usr/bin"));
         assert_eq!(find(OsStr::new("sh"), path), Ok(PathBuf::from("/bin/sh")));
-        assert_eq!(
-            find(OsStr::new("/bin/sh"), None),
-            Ok(PathBuf::from("/bin/sh"))
-        );
+        assert_eq!(find(OsStr::new("/bin/sh"), None), Ok(PathBuf::from("/bin/sh")));
     }
 
     #[test]
@@ -135,10 +117,7 @@ mod tests {
             assert_eq!(failure.status, status, "{failure:?}");
             assert!(failure.sentence.contains(program), "{failure:?}");
         }
-        assert_eq!(
-            find(OsStr::new("sh"), None).expect_err("no PATH").status,
-            127
-        );
+        assert_eq!(find(OsStr::new("sh"), None).expect_err("no PATH").status, 127);
     }
 
     #[test]
@@ -150,10 +129,7 @@ mod tests {
         std::fs::write(prefix.join("lib").join(LIBRARY), "").expect("a file");
         let lib = prefix.join("lib").into_os_string();
         assert_eq!(library_path(&oshrun, None), Some(lib.clone()));
-        assert_eq!(
-            library_path(&oshrun, Some(OsStr::new(""))),
-            Some(lib.clone())
-        );
+        assert_eq!(library_path(&oshrun, Some(OsStr::new(""))), Some(lib.clone()));
         let mut both = OsString::from("/a:/b:");
         both.push(lib);
         assert_eq!(library_path(&oshrun, Some(OsStr::new("/a:/b"))), Some(both));

@@ -72,11 +72,7 @@ impl Launch {
         command.env(env::SOCKET, theirs.as_raw_fd().to_string());
         command.env(env::MEMORY, self.memory.as_raw_fd().to_string());
         command.env(env::LOCAL_ID, pe.to_string());
-        command
-            .stdin(stdin)
-            .stdout(out)
-            .stderr(err)
-            .process_group(0);
+        command.stdin(stdin).stdout(out).stderr(err).process_group(0);
         let inherited = [raw(&theirs), raw(&self.memory)];
         let (guard, limit) = (raw(guard.pipe()), self.limit);
         // SAFETY: the closure makes system calls alone, without memory or locks, as a child between fork and exec must.
@@ -98,10 +94,7 @@ fn raw(fd: &impl AsFd) -> i32 {
 /// The child's last steps before it becomes the user's program: system calls alone.
 fn before_exec(guard: i32, inherited: [i32; 2], limit: Option<Rlimit>) -> io::Result<()> {
     // The guard comes first: from here on nothing can be left.
-    let pid = rustix::process::getpid()
-        .as_raw_nonzero()
-        .get()
-        .to_ne_bytes();
+    let pid = rustix::process::getpid().as_raw_nonzero().get().to_ne_bytes();
     rustix::io::write(borrow(guard), &pid)?;
     // Beside the guard, for the case that somebody kills it. It follows the thread that forked, which is oshrun's main
     // thread: it lives as long as oshrun.

@@ -14,12 +14,8 @@ struct Random(u64);
 
 impl Random {
     fn seeded() -> Random {
-        let clock = || {
-            SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .expect("after 1970")
-                .as_nanos() as u64
-        };
+        let clock =
+            || SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos() as u64;
         let seed = std::env::var("OSHRUN_TEST_SEED")
             .map_or_else(|_| clock(), |seed| seed.parse().expect("a seed"));
         println!("OSHRUN_TEST_SEED={seed}");
@@ -77,11 +73,7 @@ fn the_guard_ignores_what_can_be_ignored() {
     let named_guard = |pid: &u32| {
         std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|name| name == b"oshrun-guard\0")
     };
-    let guard = job
-        .processes()
-        .into_iter()
-        .find(named_guard)
-        .expect("a guard");
+    let guard = job.processes().into_iter().find(named_guard).expect("a guard");
     for signal in [
         Signal::HUP,
         Signal::INT,
@@ -102,9 +94,7 @@ fn the_guard_ignores_what_can_be_ignored() {
 
 #[test]
 fn a_killed_guard_does_not_end_the_job() {
-    let mut job = Job::steps(2, &["init", "pid", "barrier", "0?cat", "finalize"])
-        .input("")
-        .start();
+    let mut job = Job::steps(2, &["init", "pid", "barrier", "0?cat", "finalize"]).input("").start();
     let named_guard = |pid: &u32| {
         std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|name| name == b"oshrun-guard\0")
     };
@@ -120,9 +110,7 @@ fn a_killed_guard_does_not_end_the_job() {
 fn a_hundred_jobs_leave_nothing() {
     for round in 0..100 {
         let n_pes = [1, 2, 3, 4, 8][round % 5];
-        Job::steps(n_pes, &["init", "exchange:2", "finalize"])
-            .run()
-            .expect(0, "");
+        Job::steps(n_pes, &["init", "exchange:2", "finalize"]).run().expect(0, "");
     }
 }
 
@@ -154,17 +142,10 @@ fn a_hundred_jobs_with_a_killed_pe_leave_nothing() {
         kill(victims[random.below(n_pes as u64) as usize]);
         let outcome = job.wait();
         assert_eq!(outcome.status, 137, "round {round}: {outcome:?}");
-        let lines: Vec<&str> = outcome
-            .stderr
-            .lines()
-            .filter(|line| line.starts_with("oshrun: "))
-            .collect();
+        let lines: Vec<&str> =
+            outcome.stderr.lines().filter(|line| line.starts_with("oshrun: ")).collect();
         let silent = wrapped && n_pes == 1;
-        assert_eq!(
-            lines.len(),
-            usize::from(!silent),
-            "round {round}: {outcome:?}"
-        );
+        assert_eq!(lines.len(), usize::from(!silent), "round {round}: {outcome:?}");
         outcome.expect_nothing_left();
     }
 }

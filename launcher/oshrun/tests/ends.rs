@@ -17,25 +17,13 @@ fn expect_end(outcome: Outcome, status: i32, stderr: &str) -> Outcome {
 
 #[test]
 fn a_good_job_ends_with_0() {
-    Job::steps(4, &["init", "barrier", "finalize"])
-        .run()
-        .expect(0, "");
+    Job::steps(4, &["init", "barrier", "finalize"]).run().expect(0, "");
 }
 
 #[test]
 fn programs_without_init_end_with_the_first_failure() {
-    assert_eq!(
-        Job::new(&["-n", "2", "hostname"])
-            .run()
-            .expect(0, "")
-            .stdout
-            .lines()
-            .count(),
-        2
-    );
-    Job::steps(3, &["1?exit:7", "0?sleep:400", "0?exit:5", "2?sleep:100"])
-        .run()
-        .expect(7, "");
+    assert_eq!(Job::new(&["-n", "2", "hostname"]).run().expect(0, "").stdout.lines().count(), 2);
+    Job::steps(3, &["1?exit:7", "0?sleep:400", "0?exit:5", "2?sleep:100"]).run().expect(7, "");
 }
 
 #[test]
@@ -48,11 +36,7 @@ fn a_killed_pe_ends_the_job() {
             &["init", &kill, "sleep:60000"],
         ] {
             let outcome = Job::steps(3, steps).run();
-            expect_end(
-                outcome,
-                128 + signal,
-                &format!("{PE_1} was killed by {name}\n"),
-            );
+            expect_end(outcome, 128 + signal, &format!("{PE_1} was killed by {name}\n"));
         }
     }
     let alone = "oshrun: PE 0 (pid PID, host HOST) was killed by SIGSEGV\n";
@@ -88,47 +72,19 @@ fn an_init_after_the_last_finalize_is_collective_too() {
     let again = format!(
         "{PE_1} exited with status 0 without calling shmem_init again, which PE 0 has called\n"
     );
-    let outcome = Job::steps(
-        2,
-        &[
-            "init",
-            "finalize",
-            "1?sleep:200",
-            "1?exit:0",
-            "resume",
-            "barrier",
-        ],
-    )
-    .run();
+    let outcome =
+        Job::steps(2, &["init", "finalize", "1?sleep:200", "1?exit:0", "resume", "barrier"]).run();
     expect_end(outcome, 1, &again);
-    let resumed = Job::steps(
-        2,
-        &[
-            "init", "finalize", "resume", "barrier", "1?exit:4", "barrier",
-        ],
-    )
-    .run();
-    expect_end(
-        resumed,
-        4,
-        &format!("{PE_1} exited with status 4 before shmem_finalize\n"),
-    );
+    let resumed =
+        Job::steps(2, &["init", "finalize", "resume", "barrier", "1?exit:4", "barrier"]).run();
+    expect_end(resumed, 4, &format!("{PE_1} exited with status 4 before shmem_finalize\n"));
 }
 
 #[test]
 fn a_failure_after_finalize_lets_the_others_finish() {
-    let outcome = Job::steps(
-        2,
-        &[
-            "init",
-            "finalize",
-            "1?exit:7",
-            "sleep:700",
-            "print:finished",
-        ],
-    )
-    .run()
-    .expect(7, "");
+    let outcome = Job::steps(2, &["init", "finalize", "1?exit:7", "sleep:700", "print:finished"])
+        .run()
+        .expect(7, "");
     assert_eq!(outcome.stdout, "finished\n");
 }
 
@@ -142,25 +98,14 @@ fn a_second_program_in_one_job_is_refused() {
 
 #[test]
 fn an_abort_prints_the_first_message_once() {
-    let outcome = Job::steps(
-        4,
-        &["init", "barrier", "2?abort:6:PE 2 has no heap", "barrier"],
-    )
-    .run();
+    let outcome =
+        Job::steps(4, &["init", "barrier", "2?abort:6:PE 2 has no heap", "barrier"]).run();
     expect_end(outcome, 6, "PE 2 has no heap\n");
     let outcome = Job::steps(8, &["init", "barrier", "abort:0:all of us"]).run();
     expect_end(outcome, 1, "all of us\n");
-    let outcome = Job::steps(
-        2,
-        &[
-            "init",
-            "1?abort_from_thread",
-            "barrier",
-            "1?barrier",
-            "sleep:60000",
-        ],
-    )
-    .run();
+    let outcome =
+        Job::steps(2, &["init", "1?abort_from_thread", "barrier", "1?barrier", "sleep:60000"])
+            .run();
     expect_end(outcome, 5, "from a thread\n");
 }
 
@@ -169,14 +114,7 @@ fn pes_that_fail_because_of_an_abort_add_nothing() {
     // PE 1 aborts and is killed by itself at once; its message must be read before its end is judged.
     let outcome = Job::steps(
         2,
-        &[
-            "init",
-            "barrier",
-            "1?abort_from_thread",
-            "1?sleep:50",
-            "1?exit:9",
-            "sleep:60000",
-        ],
+        &["init", "barrier", "1?abort_from_thread", "1?sleep:50", "1?exit:9", "sleep:60000"],
     )
     .run();
     expect_end(outcome, 5, "from a thread\n");
@@ -186,54 +124,28 @@ fn pes_that_fail_because_of_an_abort_add_nothing() {
 fn a_global_exit_is_silent() {
     for status in [0, 3] {
         let exit = format!("1?global_exit:{status}");
-        expect_end(
-            Job::steps(4, &["init", "barrier", &exit, "barrier"]).run(),
-            status,
-            "",
-        );
-        expect_end(
-            Job::steps(1, &["init", &format!("global_exit:{status}")]).run(),
-            status,
-            "",
-        );
+        expect_end(Job::steps(4, &["init", "barrier", &exit, "barrier"]).run(), status, "");
+        expect_end(Job::steps(1, &["init", &format!("global_exit:{status}")]).run(), status, "");
     }
     expect_end(Job::steps(8, &["init", "global_exit:9"]).run(), 9, "");
 }
 
 #[test]
 fn pes_that_ignore_sigterm_are_killed() {
-    let outcome = Job::steps(
-        3,
-        &["ignore:15", "init", "barrier", "1?exit:2", "sleep:60000"],
-    )
-    .run();
-    expect_end(
-        outcome,
-        2,
-        &format!("{PE_1} exited with status 2 before shmem_finalize\n"),
-    );
+    let outcome = Job::steps(3, &["ignore:15", "init", "barrier", "1?exit:2", "sleep:60000"]).run();
+    expect_end(outcome, 2, &format!("{PE_1} exited with status 2 before shmem_finalize\n"));
 }
 
 #[test]
 fn stopped_pes_are_ended_too() {
-    let outcome = Job::steps(
-        2,
-        &["init", "barrier", "1?sleep:300", "1?exit:2", "kill:19"],
-    )
-    .run();
-    expect_end(
-        outcome,
-        2,
-        &format!("{PE_1} exited with status 2 before shmem_finalize\n"),
-    );
+    let outcome = Job::steps(2, &["init", "barrier", "1?sleep:300", "1?exit:2", "kill:19"]).run();
+    expect_end(outcome, 2, &format!("{PE_1} exited with status 2 before shmem_finalize\n"));
 }
 
 #[test]
 fn what_a_pe_leaves_in_its_group_is_killed() {
     let leave = "background:trap '' TERM HUP; sleep 600 & sleep 600";
-    Job::steps(2, &["init", leave, "finalize"])
-        .run()
-        .expect(0, "");
+    Job::steps(2, &["init", leave, "finalize"]).run().expect(0, "");
     let outcome = Job::steps(2, &["init", leave, "barrier", "1?kill:9", "barrier"]).run();
     expect_end(outcome, 137, &format!("{PE_1} was killed by SIGKILL\n"));
 }
@@ -243,9 +155,7 @@ fn a_wrapper_passes_the_failure_on() {
     let script = format!("{} init barrier '1?kill:9' barrier; exit $?", support::pe());
     let outcome = Job::new(&["-n", "2", "sh", "-c", &script]).run();
     assert!(
-        outcome
-            .stderr
-            .contains("exited with status 137 before shmem_finalize\n"),
+        outcome.stderr.contains("exited with status 137 before shmem_finalize\n"),
         "{outcome:?}"
     );
     assert_eq!(outcome.status, 137);
@@ -254,31 +164,13 @@ fn a_wrapper_passes_the_failure_on() {
 
 #[test]
 fn a_time_limit_ends_the_job() {
-    let outcome = Job::new(&[
-        "-n",
-        "2",
-        "--timeout",
-        "0.5",
-        &support::pe(),
-        "print:before",
-        "sleep:60000",
-    ])
-    .run();
-    let outcome = expect_end(
-        outcome,
-        124,
-        "oshrun: the job did not end within 0.5 seconds (--timeout)\n",
-    );
+    let outcome =
+        Job::new(&["-n", "2", "--timeout", "0.5", &support::pe(), "print:before", "sleep:60000"])
+            .run();
+    let outcome =
+        expect_end(outcome, 124, "oshrun: the job did not end within 0.5 seconds (--timeout)\n");
     assert_eq!(outcome.stdout, "before\nbefore\n");
-    Job::new(&[
-        "-n",
-        "2",
-        "--timeout",
-        "60",
-        &support::pe(),
-        "init",
-        "finalize",
-    ])
-    .run()
-    .expect(0, "");
+    Job::new(&["-n", "2", "--timeout", "60", &support::pe(), "init", "finalize"])
+        .run()
+        .expect(0, "");
 }

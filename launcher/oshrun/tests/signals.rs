@@ -14,11 +14,8 @@ use support::{Job, Running, eventually, pe, pids, state, with_terminal};
 
 /// A job of which every PE has said its pid and sleeps now.
 fn sleeping(n_pes: u32, before: &[&str]) -> (Running, Vec<u32>) {
-    let mut job = Job::steps(
-        n_pes,
-        &[before, &["init", "pid", "barrier", "sleep:60000"]].concat(),
-    )
-    .start();
+    let mut job =
+        Job::steps(n_pes, &[before, &["init", "pid", "barrier", "sleep:60000"]].concat()).start();
     let pids = pids(&mut job.stdout(), n_pes as usize);
     (job, pids)
 }
@@ -33,8 +30,7 @@ fn a_signal_that_ends_the_job_blames_nobody() {
     ] {
         let (job, _) = sleeping(3, &[]);
         job.signal(signal);
-        job.wait()
-            .expect(status, &format!("oshrun: the job was ended by {name}\n"));
+        job.wait().expect(status, &format!("oshrun: the job was ended by {name}\n"));
     }
 }
 
@@ -42,10 +38,7 @@ fn a_signal_that_ends_the_job_blames_nobody() {
 fn other_signals_are_passed_on() {
     let (job, _) = sleeping(2, &["0?ignore:10"]);
     job.signal(Signal::USR1);
-    job.wait().expect(
-        138,
-        "oshrun: PE 1 (pid PID, host HOST) was killed by SIGUSR1\n",
-    );
+    job.wait().expect(138, "oshrun: PE 1 (pid PID, host HOST) was killed by SIGUSR1\n");
 }
 
 #[test]
@@ -54,29 +47,16 @@ fn a_second_interrupt_kills() {
     job.signal(Signal::INT);
     // The first one is through when the PEs have nothing pending, which they ignore at once; a stop marks the place.
     job.signal(Signal::TSTP);
-    eventually("the PEs have stopped", || {
-        pids.iter().all(|&pid| state(pid) == 'T')
-    });
+    eventually("the PEs have stopped", || pids.iter().all(|&pid| state(pid) == 'T'));
     job.signal(Signal::CONT);
     job.signal(Signal::INT);
-    job.wait()
-        .expect(130, "oshrun: the job was killed by a second SIGINT\n");
+    job.wait().expect(130, "oshrun: the job was killed by a second SIGINT\n");
 }
 
 #[test]
 fn pes_may_outlive_an_interrupt() {
-    let mut job = Job::steps(
-        2,
-        &[
-            "ignore:2",
-            "init",
-            "pid",
-            "barrier",
-            "sleep:500",
-            "finalize",
-        ],
-    )
-    .start();
+    let mut job =
+        Job::steps(2, &["ignore:2", "init", "pid", "barrier", "sleep:500", "finalize"]).start();
     pids(&mut job.stdout(), 2);
     job.signal(Signal::INT);
     job.wait().expect(0, "");
@@ -92,13 +72,10 @@ fn stop_and_continue_reach_all() {
             pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'T')
         });
         job.signal(Signal::CONT);
-        eventually("all go on", || {
-            pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'S')
-        });
+        eventually("all go on", || pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'S'));
     }
     job.signal(Signal::TERM);
-    job.wait()
-        .expect(143, "oshrun: the job was ended by SIGTERM\n");
+    job.wait().expect(143, "oshrun: the job was ended by SIGTERM\n");
 }
 
 #[test]
@@ -113,17 +90,30 @@ fn what_was_ignored_stays_ignored() {
     job.signal(Signal::HUP);
     for pid in pids {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("alive");
-        let ignored = status
-            .lines()
-            .find_map(|line| line.strip_prefix("SigIgn:\t"))
-            .expect("SigIgn");
-        assert_eq!(
-            u64::from_str_radix(ignored, 16).expect("a mask") & 1,
-            1,
-            "{ignored}"
-        );
+        let ignored =
+            status.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).expect("SigIgn");
+        assert_eq!(u64::from_str_radix(ignored, 16).expect("a mask") & 1, 1, "{ignored}");
     }
     job.wait().expect(0, "");
+}
+
+#[test]
+fn what_was_blocked_is_listened_to() {
+    let words = [
+        "--block-signal",
+        support::oshrun(),
+        "-n",
+        "2",
+        &pe(),
+        "init",
+        "pid",
+        "barrier",
+        "sleep:60000",
+    ];
+    let mut job = Job::by("env", &words).start();
+    pids(&mut job.stdout(), 2);
+    job.signal(Signal::TERM);
+    job.wait().expect(143, "oshrun: the job was ended by SIGTERM\n");
 }
 
 #[test]
@@ -132,9 +122,7 @@ fn a_waiting_oshrun_sleeps() {
     let switches = || {
         let pid = job.pid().as_raw_nonzero();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("alive");
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:\t"));
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:\t"));
         line.expect("a count").parse::<u64>().expect("a number")
     };
     // The start has its echoes; after them nothing happens, for as long as anybody looks.
@@ -144,8 +132,7 @@ fn a_waiting_oshrun_sleeps() {
         switches() == before
     });
     job.signal(Signal::TERM);
-    job.wait()
-        .expect(143, "oshrun: the job was ended by SIGTERM\n");
+    job.wait().expect(143, "oshrun: the job was ended by SIGTERM\n");
 }
 
 /// A job whose stdin, stdout and stderr are a new terminal; returns the keyboard and the screen.
@@ -184,14 +171,7 @@ fn read_to(screen: &mut BufReader<File>, text: &str) -> String {
 
 #[test]
 fn a_terminal_controls_the_job() {
-    let steps = [
-        "init",
-        "pid",
-        "barrier",
-        "0?cat",
-        "0?print:has read",
-        "sleep:60000",
-    ];
+    let steps = ["init", "pid", "barrier", "0?cat", "0?print:has read", "sleep:60000"];
     let (job, mut keyboard, mut screen) = at_terminal(Job::steps(2, &steps));
     let pids = pids(&mut screen, 2);
 
@@ -201,13 +181,9 @@ fn a_terminal_controls_the_job() {
 
     let oshrun = job.pid().as_raw_nonzero().get() as u32;
     keyboard.write_all(b"\x1a").expect("Ctrl-Z");
-    eventually("all have stopped", || {
-        pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'T')
-    });
+    eventually("all have stopped", || pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'T'));
     job.signal(Signal::CONT);
-    eventually("all go on", || {
-        pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'S')
-    });
+    eventually("all go on", || pids.iter().chain([&oshrun]).all(|&pid| state(pid) == 'S'));
 
     keyboard.write_all(b"\x03").expect("Ctrl-C");
     read_to(&mut screen, "oshrun: the job was ended by SIGINT");

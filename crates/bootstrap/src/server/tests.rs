@@ -19,13 +19,7 @@ fn running(n_pes: u32) -> Server {
         let decisions = say(&mut server, pe, &FromPe::Hello { pid: 100 + pe });
         assert_eq!(
             answers(&decisions),
-            [(
-                pe,
-                FromLauncher::Welcome {
-                    pe,
-                    nodes: NodeMap::one_node(n_pes).unwrap()
-                }
-            )]
+            [(pe, FromLauncher::Welcome { pe, nodes: NodeMap::one_node(n_pes).unwrap() })]
         );
     }
     server
@@ -53,18 +47,12 @@ fn assert_ends<'a>(
     status: i32,
     message: Option<&str>,
 ) {
-    let end = Decision::EndJob {
-        status,
-        message: message.map(str::to_string),
-    };
+    let end = Decision::EndJob { status, message: message.map(str::to_string) };
     assert_eq!(decisions.into_iter().collect::<Vec<_>>(), [&end]);
 }
 
 fn exchange(round: u32, record: &[u8]) -> FromPe {
-    FromPe::Exchange {
-        round,
-        record: record.to_vec(),
-    }
+    FromPe::Exchange { round, record: record.to_vec() }
 }
 
 #[test]
@@ -79,19 +67,9 @@ fn exchanges_gather_by_pe() {
                     continue;
                 }
                 let records: Vec<_> = (0..n_pes).map(|pe| vec![pe as u8; 3]).collect();
-                let gathered = |pe| {
-                    (
-                        pe,
-                        FromLauncher::Gathered {
-                            round,
-                            records: records.clone(),
-                        },
-                    )
-                };
-                assert_eq!(
-                    answers(&decisions),
-                    (0..n_pes).map(gathered).collect::<Vec<_>>()
-                );
+                let gathered =
+                    |pe| (pe, FromLauncher::Gathered { round, records: records.clone() });
+                assert_eq!(answers(&decisions), (0..n_pes).map(gathered).collect::<Vec<_>>());
             }
         }
     }
@@ -121,11 +99,7 @@ fn an_exit_before_finalize_ends_the_job() {
             "oshrun: PE 1 (pid 101, host a) exited with status {own} before shmem_finalize"
         );
         assert_ends(&server.exited(1, Exit::Status(own)), status, Some(&message));
-        assert_eq!(
-            server.exited(0, Exit::Signal(15)),
-            None,
-            "the end is announced once"
-        );
+        assert_eq!(server.exited(0, Exit::Signal(15)), None, "the end is announced once");
         assert_eq!(server.status(), status);
     }
 }
@@ -142,11 +116,7 @@ fn an_exit_without_init_ends_the_job_of_those_who_called_it() {
     let message = "oshrun: PE 1 (pid 101, host a) exited with status 0 without calling shmem_init, which PE 0 has called";
     let mut before = job(2);
     assert_eq!(before.exited(1, Exit::Status(0)), None);
-    assert_ends(
-        say(&mut before, 0, &FromPe::Hello { pid: 100 }).last(),
-        1,
-        Some(message),
-    );
+    assert_ends(say(&mut before, 0, &FromPe::Hello { pid: 100 }).last(), 1, Some(message));
     let mut after = job(2);
     say(&mut after, 0, &FromPe::Hello { pid: 100 });
     assert_ends(&after.exited(1, Exit::Status(0)), 1, Some(message));
@@ -203,36 +173,21 @@ fn nobody_waits_for_a_pe_that_has_left() {
 
 #[test]
 fn the_first_abort_speaks_and_the_exit_of_its_pe_is_silent() {
-    let abort = |text: &str, status| FromPe::Abort {
-        status,
-        message: text.to_string(),
-    };
+    let abort = |text: &str, status| FromPe::Abort { status, message: text.to_string() };
     let mut server = running(2);
-    assert_ends(
-        &say(&mut server, 1, &abort("no heap", 6)),
-        6,
-        Some("no heap"),
-    );
+    assert_ends(&say(&mut server, 1, &abort("no heap", 6)), 6, Some("no heap"));
     assert_eq!(say(&mut server, 0, &abort("me too", 1)), []);
     assert_eq!(server.exited(1, Exit::Status(6)), None);
     assert_eq!(server.exited(0, Exit::Signal(9)), None);
     assert_eq!(server.status(), 6);
-    assert_ends(
-        &say(&mut job(2), 0, &abort("no status", 256)),
-        1,
-        Some("no status"),
-    );
+    assert_ends(&say(&mut job(2), 0, &abort("no status", 256)), 1, Some("no status"));
 }
 
 #[test]
 fn a_global_exit_is_silent() {
     for (asked, status) in [(0, 0), (3, 3), (259, 3), (-1, 255)] {
         let mut server = running(2);
-        assert_ends(
-            &say(&mut server, 0, &FromPe::GlobalExit { status: asked }),
-            status,
-            None,
-        );
+        assert_ends(&say(&mut server, 0, &FromPe::GlobalExit { status: asked }), status, None);
         assert_eq!(server.exited(1, Exit::Signal(15)), None);
         assert_eq!(server.status(), status);
     }
@@ -263,18 +218,9 @@ fn messages_out_of_turn_end_the_job() {
     let scripts: [(&[FromPe], &str); 6] = [
         (&[exchange(0, b"")], "sent a message out of turn"),
         (&[FromPe::Finalized], "sent a message out of turn"),
-        (
-            &[hello.clone(), FromPe::Resumed],
-            "sent a message out of turn",
-        ),
-        (
-            &[hello.clone(), exchange(1, b"")],
-            "sent an exchange out of turn",
-        ),
-        (
-            &[hello.clone(), exchange(0, b""), exchange(0, b"")],
-            "sent an exchange out of turn",
-        ),
+        (&[hello.clone(), FromPe::Resumed], "sent a message out of turn"),
+        (&[hello.clone(), exchange(1, b"")], "sent an exchange out of turn"),
+        (&[hello.clone(), exchange(0, b""), exchange(0, b"")], "sent an exchange out of turn"),
         (
             &[hello.clone(), FromPe::Finalized, hello],
             "started a second OpenSHMEM program in one job",
@@ -282,21 +228,11 @@ fn messages_out_of_turn_end_the_job() {
     ];
     for (script, expected) in scripts {
         let mut server = job(2);
-        let last = script
-            .iter()
-            .flat_map(|message| say(&mut server, 0, message))
-            .last();
-        let Some(Decision::EndJob {
-            status: 1,
-            message: Some(text),
-        }) = last
-        else {
+        let last = script.iter().flat_map(|message| say(&mut server, 0, message)).last();
+        let Some(Decision::EndJob { status: 1, message: Some(text) }) = last else {
             panic!("{script:?}: {last:?}")
         };
-        assert!(
-            text.starts_with("oshrun: PE 0 (pid ") && text.contains(expected),
-            "{text}"
-        );
+        assert!(text.starts_with("oshrun: PE 0 (pid ") && text.contains(expected), "{text}");
     }
 }
 
@@ -305,10 +241,7 @@ fn a_record_beyond_the_limit_is_refused_before_it_arrives() {
     let mut server = running(2);
     let frame = encode(&exchange(0, &vec![0; MAX_RECORD + 100]));
     let end = server.received(0, &frame[..8]);
-    assert!(
-        matches!(&end[..], [Decision::EndJob { status: 1, .. }]),
-        "{end:?}"
-    );
+    assert!(matches!(&end[..], [Decision::EndJob { status: 1, .. }]), "{end:?}");
 }
 
 #[derive(Clone, Debug)]

@@ -10,9 +10,8 @@ use crate::server::{Decision, Server};
 
 /// Runs `body` as each of `n_pes` PEs, and a server for them until all are done or the job ends. Returns how it ended.
 fn job(n_pes: u32, body: impl Fn(Session) + Sync) -> Option<Decision> {
-    let (pairs, peers): (Vec<_>, Vec<_>) = (0..n_pes)
-        .map(|_| UnixStream::pair().expect("a pair"))
-        .unzip();
+    let (pairs, peers): (Vec<_>, Vec<_>) =
+        (0..n_pes).map(|_| UnixStream::pair().expect("a pair")).unzip();
     let (tell, told) = mpsc::channel();
     thread::scope(|scope| {
         for peer in peers {
@@ -74,13 +73,9 @@ fn exchanges_and_barriers() {
 #[test]
 fn the_largest_records_pass() {
     let end = job(3, |mut session| {
-        let records = session
-            .exchange(&vec![session.pe() as u8; MAX_RECORD])
-            .expect("records");
+        let records = session.exchange(&vec![session.pe() as u8; MAX_RECORD]).expect("records");
         assert!((0..3).all(|pe: u8| records[pe as usize] == vec![pe; MAX_RECORD]));
-        let refused = session
-            .exchange(&vec![0; MAX_RECORD + 1])
-            .expect_err("too large");
+        let refused = session.exchange(&vec![0; MAX_RECORD + 1]).expect_err("too large");
         assert!(refused.to_string().contains("65537"), "{refused}");
         session.finalized().expect("finalized");
     });
@@ -92,10 +87,7 @@ fn an_abort_passes_a_thread_that_waits_in_an_exchange() {
     let end = job(2, |mut session| {
         if session.pe() == 1 {
             // Stays silent until the job ends.
-            assert!(matches!(
-                session.exchange(b"never complete"),
-                Err(Error::Lost(_))
-            ));
+            assert!(matches!(session.exchange(b"never complete"), Err(Error::Lost(_))));
             return;
         }
         let aborter = session.aborter();
@@ -117,25 +109,14 @@ fn a_global_exit_ends_the_job_silently() {
         }
         assert!(session.barrier().is_err());
     });
-    assert_eq!(
-        end,
-        Some(Decision::EndJob {
-            status: 0,
-            message: None
-        })
-    );
+    assert_eq!(end, Some(Decision::EndJob { status: 0, message: None }));
 }
 
 #[test]
 fn alone_there_is_nobody_to_ask() {
     let mut session = Session::alone();
     assert_eq!(
-        (
-            session.pe(),
-            session.n_pes(),
-            session.local_id(),
-            session.nodes().n_nodes()
-        ),
+        (session.pe(), session.n_pes(), session.local_id(), session.nodes().n_nodes()),
         (0, 1, 0, 1)
     );
     assert_eq!(session.exchange(b"me").expect("alone"), [b"me"]);
@@ -148,11 +129,6 @@ fn alone_there_is_nobody_to_ask() {
 fn a_launcher_of_another_version_is_named() {
     let (ours, mut theirs) = UnixStream::pair().expect("a pair");
     theirs.write_all(&[0, 0, 0, 0, 77]).expect("room");
-    let error = Session::join(Link::new(ours), None)
-        .expect_err("another version")
-        .to_string();
-    assert!(
-        error.contains("version 77") && error.contains("one installation"),
-        "{error}"
-    );
+    let error = Session::join(Link::new(ours), None).expect_err("another version").to_string();
+    assert!(error.contains("version 77") && error.contains("one installation"), "{error}");
 }

@@ -24,15 +24,8 @@ pub fn oshrun() -> &'static str {
 
 /// The program made of steps.
 pub fn pe() -> String {
-    let folder = PathBuf::from(oshrun())
-        .parent()
-        .expect("a folder")
-        .join("examples/pe");
-    assert!(
-        folder.exists(),
-        "{} is not built: run cargo test -p oshrun",
-        folder.display()
-    );
+    let folder = PathBuf::from(oshrun()).parent().expect("a folder").join("examples/pe");
+    assert!(folder.exists(), "{} is not built: run cargo test -p oshrun", folder.display());
     folder.to_str().expect("plain names").to_string()
 }
 
@@ -76,11 +69,7 @@ impl Job {
     /// Another program that starts oshrun.
     pub fn by(program: &str, words: &[&str]) -> Job {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let mark = format!(
-            "{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
+        let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let mut command = Command::new(program);
         command
             .args(words)
@@ -94,11 +83,7 @@ impl Job {
                 command.env_remove(name);
             }
         }
-        Job {
-            command,
-            mark,
-            input: None,
-        }
+        Job { command, mark, input: None }
     }
 
     pub fn env(mut self, name: &str, value: &str) -> Job {
@@ -116,18 +101,9 @@ impl Job {
     pub fn start(mut self) -> Running {
         let mut child = self.command.spawn().expect("oshrun starts");
         if let Some(input) = self.input {
-            child
-                .stdin
-                .take()
-                .expect("piped")
-                .write_all(&input)
-                .expect("somebody reads");
+            child.stdin.take().expect("piped").write_all(&input).expect("somebody reads");
         }
-        Running {
-            child,
-            mark: self.mark,
-            started: Instant::now(),
-        }
+        Running { child, mark: self.mark, started: Instant::now() }
     }
 
     pub fn run(self) -> Outcome {
@@ -143,11 +119,7 @@ impl Job {
 impl Running {
     /// Takes over a child that [`Job::command`] became.
     pub fn from_child(child: Child, mark: String) -> Running {
-        Running {
-            child,
-            mark,
-            started: Instant::now(),
-        }
+        Running { child, mark, started: Instant::now() }
     }
 
     pub fn pid(&self) -> Pid {
@@ -185,19 +157,11 @@ impl Running {
         };
         let elapsed = self.started.elapsed();
         let text = |thread: Option<thread::JoinHandle<Vec<u8>>>| {
-            let bytes = thread
-                .map(|thread| thread.join().expect("reader"))
-                .unwrap_or_default();
+            let bytes = thread.map(|thread| thread.join().expect("reader")).unwrap_or_default();
             String::from_utf8(bytes).expect("text")
         };
         let (stdout, stderr) = (text(out), text(err));
-        Outcome {
-            status: shell_status(status),
-            stdout,
-            stderr,
-            elapsed,
-            mark: self.mark,
-        }
+        Outcome { status: shell_status(status), stdout, stderr, elapsed, mark: self.mark }
     }
 }
 
@@ -210,20 +174,14 @@ fn collect(mut stream: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>
 }
 
 fn shell_status(status: ExitStatus) -> i32 {
-    status
-        .code()
-        .unwrap_or_else(|| 128 + status.signal().expect("a signal"))
+    status.code().unwrap_or_else(|| 128 + status.signal().expect("a signal"))
 }
 
 impl Outcome {
     /// Asserts status and stderr, and that no process is left the moment oshrun has ended.
     #[track_caller]
     pub fn expect(self, status: i32, stderr: &str) -> Outcome {
-        assert_eq!(
-            (self.status, masked(&self.stderr).as_str()),
-            (status, stderr),
-            "{self:?}"
-        );
+        assert_eq!((self.status, masked(&self.stderr).as_str()), (status, stderr), "{self:?}");
         self.expect_nothing_left()
     }
 
@@ -244,10 +202,7 @@ impl Outcome {
 
 /// Puts `PID` and `HOST` for what differs from run to run.
 fn masked(text: &str) -> String {
-    let host = rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned();
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let mut masked = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("(pid ") {
@@ -266,9 +221,7 @@ fn marked(mark: &str) -> Vec<u32> {
         .filter_map(|dir| dir.ok()?.file_name().to_str()?.parse().ok());
     pids.filter(|pid: &u32| {
         let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environ
-            .split(|&byte| byte == 0)
-            .any(|variable| variable == entry.as_bytes())
+        environ.split(|&byte| byte == 0).any(|variable| variable == entry.as_bytes())
     })
     .collect()
 }
@@ -300,9 +253,7 @@ pub fn eventually_nothing_left(mark: &str, within: Duration) {
 /// The state letter of a process in /proc, `X` when it is gone.
 pub fn state(pid: u32) -> char {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .and_then(|(_, rest)| rest.chars().next())
-        .unwrap_or('X')
+    stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('X')
 }
 
 /// Reads `count` lines of the form `pid N`.
@@ -310,14 +261,9 @@ pub fn pids(reader: &mut impl BufRead, count: usize) -> Vec<u32> {
     let mut pids = Vec::new();
     while pids.len() < count {
         let mut line = String::new();
-        assert!(
-            reader.read_line(&mut line).expect("stdout") > 0,
-            "stdout ended after {pids:?}"
-        );
+        assert!(reader.read_line(&mut line).expect("stdout") > 0, "stdout ended after {pids:?}");
         pids.extend(
-            line.trim()
-                .strip_prefix("pid ")
-                .map(|pid| pid.parse::<u32>().expect("a number")),
+            line.trim().strip_prefix("pid ").map(|pid| pid.parse::<u32>().expect("a number")),
         );
     }
     pids

@@ -1,0 +1,295 @@
+/* Times the on-node operations of an OpenSHMEM, and beside them what the memory itself can do.
+ *
+ * Two PEs. Prints one line `name nanoseconds` for each row. Only routines of OpenSHMEM 1.4 are called,
+ * so that it is built as it stands by any implementation. PE i runs on the i-th processor that the job
+ * may use. PE 0 works while PE 1 sleeps, but for the ping-pongs. The bare rows go through the pointer
+ * that shmem_ptr gives.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <shmem.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    LARGE = 1 << 20,          /* bytes of the large transfers */
+    LINE = 128,               /* no two words that are timed share a cache line, nor a pair of them */
+    ENOUGH = 8 * 1000 * 1000, /* nanoseconds that a loop must last to be believed */
+    ROUNDS = 100 * 1000,      /* of a ping-pong: both PEs must know the number */
+};
+
+/* The compiler may neither keep memory in registers across this nor know what `value` holds after it. */
+#define UNKNOWN(value) __asm__ volatile("" : "+r"(value) : : "memory")
+
+static long *word;         /* symmetric: the target of the 8-byte operations */
+static long *word_there;   /* the same on PE 1, as plain memory */
+static char *block;        /* symmetric: LARGE bytes */
+static char *block_there;  /* the same on PE 1, as plain memory */
+static char *local;        /* LARGE bytes of ordinary memory */
+static long *flag;         /* symmetric: the flag of the ping-pongs */
+static long *flag_there;   /* the same on the other PE, as plain memory */
+static size_t eight = 8;   /* bytes of a word; made unknown to the compiler where it matters */
+static volatile long sink; /* what is fetched ends here */
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1e9 + time.tv_nsec;
+}
+
+static void run_on_processor(int index)
+{
+    const long processors = sysconf(_SC_NPROCESSORS_CONF);
+    for (int processor = 0; processor < processors && processor < CPU_SETSIZE; processor++) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(processor, &set);
+        if (sched_setaffinity(0, sizeof set, &set) == 0 && index-- == 0)
+            return;
+    }
+    fprintf(stderr, "peer: there are fewer processors than PEs\n");
+    shmem_global_exit(1);
+}
+
+static void put8(long count)
+{
+    for (long i = 0; i < count; i++)
+        shmem_putmem(word, &i, eight, 1);
+    shmem_quiet();
+}
+
+static void p8(long count)
+{
+    for (long i = 0; i < count; i++)
+        shmem_long_p(word, i, 1);
+    shmem_quiet();
+}
+
+static void put8_nbi(long count)
+{
+    for (long i = 0; i < count; i++)
+        shmem_putmem_nbi(word, local, eight, 1);
+    shmem_quiet();
+}
+
+static void bare_put8(long count)
+{
+    for (long i = 0; i < count; i++) {
+        size_t bytes = eight;
+        UNKNOWN(bytes);
+        memcpy(word_there, &i, bytes);
+    }
+}
+
+static void get8(long count)
+{
+    for (long i = 0; i < count; i++)
+        shmem_getmem(local, word, eight, 1);
+}
+
+static void g8(long count)
+{
+    long sum = 0;
+    for (long i = 0; i < count; i++)
+        sum += shmem_long_g(word, 1);
+    sink = sum;
+}
+
+static void bare_get8(long count)
+{
+    for (long i = 0; i < count; i++) {
+        size_t bytes = eight;
+        UNKNOWN(bytes);
+        memcpy(local, word_there, bytes);
+    }
+}
+
+static void fetch_add(long count)
+{
+    long sum = 0;
+    for (long i = 0; i < count; i++)
+        sum += shmem_long_atomic_fetch_add(word, 1, 1);
+    sink = sum;
+}
+
+static void inc(long count)
+{
+    for (long i = 0; i < count; i++)
+        shmem_long_atomic_inc(word, 1);
+    shmem_quiet();
+}
+
+static void bare_fetch_add(long count)
+{
+    long sum = 0;
+    for (long i = 0; i < count; i++)
+        sum += __atomic_fetch_add(word_there, 1, __ATOMIC_SEQ_CST);
+    sink = sum;
+}
+
+static void put_large(long count)
+{
+    for (long i = 0; i < count; i++) {
+        shmem_putmem(block, local, LARGE, 1);
+        shmem_quiet();
+    }
+}
+
+static void get_large(long count)
+{
+    for (long i = 0; i < count; i++)
+        shmem_getmem(local, block, LARGE, 1);
+}
+
+static void bare_put_large(long count)
+{
+    for (long i = 0; i < count; i++) {
+        char *to = block_there;
+        UNKNOWN(to);
+        memcpy(to, local, LARGE);
+    }
+}
+
+static void bare_get_large(long count)
+{
+    for (long i = 0; i < count; i++) {
+        char *from = block_there;
+        UNKNOWN(from);
+        memcpy(local, from, LARGE);
+    }
+}
+
+static void pingpong(int me)
+{
+    for (long round = 1; round <= ROUNDS; round++) {
+        if (me == 0)
+            shmem_long_p(flag, round, 1);
+        shmem_long_wait_until(flag, SHMEM_CMP_EQ, round);
+        if (me == 1)
+            shmem_long_p(flag, round, 0);
+    }
+}
+
+static void bare_pingpong(int me)
+{
+    for (long round = 1; round <= ROUNDS; round++) {
+        if (me == 0)
+            __atomic_store_n(flag_there, round, __ATOMIC_RELEASE);
+        while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != round)
+            ;
+        if (me == 1)
+            __atomic_store_n(flag_there, round, __ATOMIC_RELEASE);
+    }
+}
+
+static void report(const char *name, double nanoseconds)
+{
+    printf("%s %.3f\n", name, nanoseconds);
+    fflush(stdout);
+}
+
+/* Doubles the number of operations until they last long enough; the last loop counts. */
+static void time_alone(const char *name, void (*loop)(long))
+{
+    for (long count = 64;; count *= 2) {
+        const double start = now();
+        loop(count);
+        const double lasted = now() - start;
+        if (lasted >= ENOUGH) {
+            report(name, lasted / count);
+            return;
+        }
+    }
+}
+
+static void time_together(const char *name, void (*rounds)(int), int me)
+{
+    *flag = 0;
+    shmem_barrier_all();
+    const double start = now();
+    rounds(me);
+    const double lasted = now() - start;
+    if (me == 0)
+        report(name, lasted / ROUNDS);
+    shmem_barrier_all();
+}
+
+/* Sleeps until PE 0 has put a word, so that it takes nothing from what PE 0 measures. */
+static void sleep_until(volatile long *done)
+{
+    const struct timespec pause = { .tv_nsec = 500 * 1000 };
+    while (*done == 0)
+        nanosleep(&pause, NULL);
+}
+
+static void *symmetric(size_t bytes)
+{
+    void *made = shmem_align(4096, bytes);
+    if (made == NULL) {
+        fprintf(stderr, "peer: the symmetric heap has no %zu bytes left\n", bytes);
+        shmem_global_exit(1);
+    }
+    memset(made, 0, bytes);
+    return made;
+}
+
+int main(void)
+{
+    shmem_init();
+    const int me = shmem_my_pe();
+    if (shmem_n_pes() != 2) {
+        fprintf(stderr, "peer: it measures between 2 PEs, not among %d\n", shmem_n_pes());
+        shmem_global_exit(1);
+    }
+    run_on_processor(me);
+
+    block = symmetric(LARGE);
+    char *words = symmetric(3 * LINE);
+    word = (long *)words;
+    flag = (long *)(words + LINE);
+    long *done = (long *)(words + 2 * LINE);
+    word_there = shmem_ptr(word, 1);
+    block_there = shmem_ptr(block, 1);
+    flag_there = shmem_ptr(flag, 1 - me);
+    local = aligned_alloc(4096, LARGE);
+    if (local == NULL || word_there == NULL || block_there == NULL || flag_there == NULL) {
+        fprintf(stderr, "peer: PE %d cannot reach the other PE's memory\n", me);
+        shmem_global_exit(1);
+    }
+    memset(local, 1, LARGE);
+    shmem_barrier_all();
+
+    if (me == 0) {
+        time_alone("put8", put8);
+        time_alone("p8", p8);
+        time_alone("put8_nbi", put8_nbi);
+        time_alone("bare_put8", bare_put8);
+        time_alone("get8", get8);
+        time_alone("g8", g8);
+        time_alone("bare_get8", bare_get8);
+        time_alone("fetch_add", fetch_add);
+        time_alone("inc", inc);
+        time_alone("bare_fetch_add", bare_fetch_add);
+        time_alone("put_large", put_large);
+        time_alone("bare_put_large", bare_put_large);
+        time_alone("get_large", get_large);
+        time_alone("bare_get_large", bare_get_large);
+        shmem_long_p(done, 1, 1);
+        shmem_quiet();
+    } else {
+        sleep_until(done);
+    }
+    time_together("pingpong", pingpong, me);
+    time_together("bare_pingpong", bare_pingpong, me);
+
+    free(local);
+    shmem_free(words);
+    shmem_free(block);
+    shmem_finalize();
+    return 0;
+}

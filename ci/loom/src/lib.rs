@@ -1,0 +1,19 @@
+//! The memory order that Rushmem promises, tried in every execution that the memory model allows.
+//!
+//! Loom cannot see memory shared between processes, so the runtime's files about waiting and ordering
+//! are compiled here with loom's atomics in the place of the standard library's. They are the same
+//! files: what passes here is what runs.
+#![cfg(test)]
+#![forbid(unsafe_code)]
+
+mod primitive {
+    pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};
+}
+
+#[path = "../../../crates/runtime/src/bell.rs"]
+mod bell;
+#[path = "../../../crates/runtime/src/visibility.rs"]
+mod visibility;
+
+mod litmus;
+mod wake_up;

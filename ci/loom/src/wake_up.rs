@@ -1,0 +1,32 @@
+//! Sleeping and waking.
+
+use crate::bell::Bell;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::thread;
+
+/// Loom has no futex: sleeping is yielding until the word moves, so a lost wake-up is an execution
+/// that never ends, which loom reports.
+fn sleep(word: &AtomicU32, heard: u32) {
+    while word.load(Ordering::Acquire) == heard {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn no_wake_up_is_lost() {
+    loom::model(|| {
+        let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0)]);
+        let waiter = {
+            let words = words.clone();
+            thread::spawn(move || {
+                let bell = Bell { rings: &words[0], sleepers: &words[1] };
+                bell.sleep_until(|| words[2].load(Ordering::Acquire) == 1, sleep);
+            })
+        };
+        words[2].store(1, Ordering::Release);
+        Bell { rings: &words[0], sleepers: &words[1] }.ring(|_| ());
+        waiter.join().expect("the waiter returns");
+        assert_eq!(words[1].load(Ordering::Relaxed), 0, "nobody sleeps any more");
+    });
+}

@@ -1,0 +1,56 @@
+//! librushmem.a as it is installed: one object file that shows the C names and nothing else.
+//!
+//! What rustc writes has every Rust symbol in it, and `shmem_x` as strong as `pshmem_x`; a
+//! profiling tool could not define a `shmem_x` of its own. GNU ld and objcopy make one object of it
+//! in which the names of the standard are weak, their twins are strong, and all others are local.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::codegen::table::Table;
+use crate::process::run;
+
+/// Makes `out` of the static library that cargo built.
+///
+/// # Errors
+/// When binutils are missing or refuse; the message shows the command.
+pub fn pack(staticlib: &Path, out: &Path) -> Result<()> {
+    let beside = |extension: &str| out.with_extension(extension);
+    let object = beside("o");
+    let exports = beside("exports");
+    let weak = beside("weak");
+    let table = Table::read();
+    write(&exports, &table.exports())?;
+    let names: Vec<String> = table.functions.into_iter().map(|function| function.symbol).collect();
+    write(&weak, &names)?;
+
+    // Split debug information lies in members that say nothing of the stack, which ld takes for a
+    // wish that it be executable.
+    run(Command::new("ld")
+        .args(["-r", "-z", "noexecstack", "--whole-archive"])
+        .arg(staticlib)
+        .arg("-o")
+        .arg(&object))?;
+    run(Command::new("objcopy")
+        // Bitcode that binutils' LLVM plug-in chokes on.
+        .args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd", "--strip-debug"])
+        .arg(format!("--keep-global-symbols={}", exports.display()))
+        .arg(format!("--weaken-symbols={}", weak.display()))
+        .arg(&object))?;
+    if out.exists() {
+        fs::remove_file(out).with_context(|| format!("could not replace {}", out.display()))?;
+    }
+    run(Command::new("ar").arg("crs").arg(out).arg(&object))?;
+    for path in [object, exports, weak] {
+        fs::remove_file(&path).with_context(|| format!("could not remove {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, names: &[String]) -> Result<()> {
+    fs::write(path, names.join("\n") + "\n")
+        .with_context(|| format!("could not write {}", path.display()))
+}

@@ -1,0 +1,61 @@
+//! `cargo xtask codegen [--check]`: the C headers, made from the standard's tables.
+//!
+//! The headers are committed, so that they can be read and installed without a build. Code is not
+//! generated: crates/shmem-c declares the functions by itself, and its tests compare it with the
+//! headers.
+
+mod constants;
+mod generics;
+mod header;
+pub mod table;
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use table::Table;
+
+const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/shmem-c/include");
+
+/// Writes the headers, or with `--check` says which of them are stale.
+pub fn run(args: &[String]) -> Result<()> {
+    let check = match args {
+        [] => false,
+        [option] if option == "--check" => true,
+        _ => bail!("usage: cargo xtask codegen [--check]"),
+    };
+    let folder = Path::new(INCLUDE);
+    let mut stale = Vec::new();
+    for (name, text) in headers()? {
+        let path = folder.join(name);
+        if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+            continue;
+        }
+        stale.push(name);
+        if !check {
+            let parent = path.parent().unwrap_or(folder);
+            fs::create_dir_all(parent)
+                .and_then(|()| fs::write(&path, text))
+                .with_context(|| format!("could not write {}", path.display()))?;
+        }
+    }
+    match stale.as_slice() {
+        [] => println!("The headers are up to date."),
+        names if check => bail!("stale: {}. Run cargo xtask codegen", names.join(", ")),
+        names => println!("Written: {}", names.join(", ")),
+    }
+    Ok(())
+}
+
+fn headers() -> Result<Vec<(&'static str, String)>> {
+    let table = Table::read();
+    Ok(vec![
+        ("shmem.h", header::shmem(&table)?),
+        ("shmemx.h", header::shmemx()),
+        ("pshmem.h", header::pshmem(&table)?),
+        ("mpp/shmem.h", header::deprecated("shmem.h")),
+        ("mpp/shmemx.h", header::deprecated("shmemx.h")),
+        ("mpp/pshmem.h", header::deprecated("pshmem.h")),
+    ])
+}

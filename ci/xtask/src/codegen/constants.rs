@@ -1,0 +1,110 @@
+//! The constants, from the file in which the runtime defines them.
+
+use std::fmt::Write;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::table::Table;
+
+const SOURCE: &str = include_str!("../../../../crates/runtime/src/constants.rs");
+
+/// The `#define`s of all constants that the standard has, the deprecated names included.
+pub fn defines(table: &Table) -> Result<String> {
+    let constants = parse(SOURCE)?;
+    let mut text = String::new();
+    for constant in &constants {
+        ensure!(
+            table.constants.iter().any(|name| name == constant.name),
+            "{} is no constant of the standard",
+            constant.name
+        );
+        let value = constant.in_c()?;
+        writeln!(text, "/* {} */\n#define {} {value}", constant.about, constant.name)?;
+    }
+    writeln!(text, "\n/* Deprecated names of constants. */")?;
+    for name in &table.constants {
+        if constants.iter().any(|constant| constant.name == name) {
+            continue;
+        }
+        let present = name.strip_prefix('_').unwrap_or(name);
+        ensure!(
+            constants.iter().any(|constant| constant.name == present),
+            "constants.rs lacks {name}"
+        );
+        writeln!(text, "#define {name} {present}")?;
+    }
+    Ok(text)
+}
+
+#[derive(Debug, PartialEq)]
+struct Constant<'a> {
+    name: &'a str,
+    kind: &'a str,
+    value: &'a str,
+    about: &'a str,
+}
+
+impl Constant<'_> {
+    fn in_c(&self) -> Result<String> {
+        let value = self.value;
+        Ok(match self.kind {
+            "c_int" | "&str" => value.to_owned(),
+            "c_long" => format!("{value}L"),
+            "usize" if self.name.starts_with("SHMEM_TEAM_") => format!("((shmem_team_t){value})"),
+            "usize" if self.name.starts_with("SHMEM_CTX_") => format!("((shmem_ctx_t){value})"),
+            kind => bail!("{} has the type {kind}, which means nothing in C", self.name),
+        })
+    }
+}
+
+fn parse(source: &str) -> Result<Vec<Constant<'_>>> {
+    let mut constants = Vec::new();
+    let mut about = "";
+    for line in source.lines() {
+        if let Some(text) = line.strip_prefix("/// ") {
+            about = text;
+        } else if let Some(item) = line.strip_prefix("pub const ") {
+            let constant = item
+                .strip_suffix(';')
+                .and_then(|item| item.split_once(" = "))
+                .and_then(|(left, value)| Some((left.split_once(": ")?, value)))
+                .map(|((name, kind), value)| Constant { name, kind, value, about })
+                .with_context(|| format!("constants.rs: this is no plain constant: {line}"))?;
+            constants.push(constant);
+        } else {
+            let other = ["", "use core::ffi::{c_int, c_long};"].contains(&line);
+            ensure!(
+                other || line.starts_with("//"),
+                "constants.rs holds something else than constants: {line}"
+            );
+        }
+    }
+    Ok(constants)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_keeps_its_words() {
+        let parsed = parse("/// Few.\npub const SHMEM_FEW: c_long = 2;\n").unwrap();
+        let few = Constant { name: "SHMEM_FEW", kind: "c_long", value: "2", about: "Few." };
+        assert_eq!(few.in_c().unwrap(), "2L");
+        assert_eq!(parsed, [few]);
+    }
+
+    #[test]
+    fn handles_are_cast_to_their_types() {
+        let handle = |name| Constant { name, kind: "usize", value: "1", about: "" }.in_c();
+        assert_eq!(handle("SHMEM_TEAM_WORLD").unwrap(), "((shmem_team_t)1)");
+        assert_eq!(handle("SHMEM_CTX_DEFAULT").unwrap(), "((shmem_ctx_t)1)");
+        assert!(handle("SHMEM_CMP_EQ").is_err());
+    }
+
+    #[test]
+    fn whatever_is_not_a_plain_constant_is_refused() {
+        assert!(parse("pub const A: c_int = 1 +\n").is_err());
+        assert!(parse("pub fn a() {}\n").is_err());
+    }
+}

@@ -1,0 +1,145 @@
+//! The C11 type-generic macros.
+//!
+//! `_Generic` looks at one argument, the first pointer to elements: it is the first argument, or
+//! the second behind a context or team. Where a context is optional, the type of the first argument
+//! tells; counting arguments would be simpler, but would make nonsense of a call with one argument
+//! missing. An association list must name a type once, and `int32_t` is `int`, so types are told by
+//! what they are on 64-bit Linux, under the first name that has a function.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use anyhow::{Context, Result, ensure};
+
+use super::table::{Function, Table};
+
+/// Picks the arguments that decide.
+const PICKERS: &str = "\
+#define RUSHMEM_FIRST_(a, ...) a
+#define RUSHMEM_FIRST(...) RUSHMEM_FIRST_(__VA_ARGS__, 0)
+#define RUSHMEM_SECOND_(a, b, ...) b
+#define RUSHMEM_SECOND(...) RUSHMEM_SECOND_(__VA_ARGS__, 0, 0)
+
+/* The first argument that is not a context. */
+#define RUSHMEM_BEHIND_CTX(...) \\
+    _Generic((RUSHMEM_FIRST(__VA_ARGS__)), \\
+        shmem_ctx_t: (RUSHMEM_SECOND(__VA_ARGS__)), \\
+        default: (RUSHMEM_FIRST(__VA_ARGS__)))
+
+/* One of two functions: the one with a context, if there is one. */
+#define RUSHMEM_ON_CTX(with, without, ...) \\
+    _Generic((RUSHMEM_FIRST(__VA_ARGS__)), shmem_ctx_t: with, default: without)
+
+#define RUSHMEM_TYPE_ON_CTX(type, suffix, ...) \\
+    RUSHMEM_ON_CTX(type(shmem_ctx_, suffix, RUSHMEM_BEHIND_CTX(__VA_ARGS__)), \\
+                   type(shmem_, suffix, RUSHMEM_BEHIND_CTX(__VA_ARGS__)), __VA_ARGS__)
+";
+
+/// All type-generic macros, with those that they are made of.
+pub fn define(table: &Table) -> Result<String> {
+    let mut text = PICKERS.to_owned();
+    text.push_str("\n/* The function of a type table for the type that a pointer points to. */\n");
+    let mut done = HashSet::new();
+    for example in &table.functions {
+        if example.generic.is_empty() || example.type_name.is_empty() {
+            continue;
+        }
+        let name = named(&example.type_rule)?;
+        if done.insert(name) {
+            text.push_str(&selector(table, name, example)?);
+        }
+    }
+    text.push('\n');
+    for name in &table.generics {
+        text.push_str(&generic(table, name)?);
+    }
+    Ok(text)
+}
+
+/// The functions that a macro has to select from, without those that share a type with an earlier
+/// one.
+fn selected<'a>(table: &'a Table, name: &str) -> Vec<&'a Function> {
+    let mut seen = HashSet::new();
+    let mut functions: Vec<_> =
+        table.functions.iter().filter(|function| function.generic == name).collect();
+    // A name of C before a name of stdint.h or stddef.h.
+    functions.sort_by_key(|function| function.c_type.ends_with("_t"));
+    functions.retain(|function| {
+        function.type_name.is_empty()
+            || seen.insert((function.takes_context(), function.base_type()))
+    });
+    functions
+}
+
+/// The macro `name` that selects from the type table of `example`, which all functions of a kind
+/// share.
+fn selector(table: &Table, name: &str, example: &Function) -> Result<String> {
+    let mut text = format!("#define {name}(prefix, suffix, pointer) \\\n    _Generic(*(pointer)");
+    for function in selected(table, &example.generic) {
+        if function.takes_context() == example.takes_context() {
+            let (name, c_type) = (&function.type_name, &function.c_type);
+            write!(text, ", \\\n        {c_type}: prefix##{name}##suffix")?;
+        }
+    }
+    text.push_str(")\n");
+    Ok(text)
+}
+
+fn generic(table: &Table, name: &str) -> Result<String> {
+    // Two macros share the name of a function; they take what it takes, too.
+    if name == "shmem_sync" {
+        return Ok(format!(
+            "#define {name}(...) \\\n    _Generic((RUSHMEM_FIRST(__VA_ARGS__)), \\\n        \
+             shmem_team_t: shmem_team_sync, default: {name})(__VA_ARGS__)\n"
+        ));
+    }
+    let functions = selected(table, name);
+    let example = functions.first().with_context(|| format!("{name} selects from nothing"))?;
+    let suffix = name.strip_prefix("shmem").context("a macro is called shmem_*")?;
+    let with_context = functions.iter().any(|function| function.takes_context());
+
+    if example.type_name.is_empty() {
+        ensure!(with_context, "{name} has nothing to select by");
+        return Ok(format!(
+            "#define {name}(...) \\\n    \
+             RUSHMEM_ON_CTX(shmem_ctx{suffix}, {name}, __VA_ARGS__)(__VA_ARGS__)\n"
+        ));
+    }
+    let selector = named(&example.type_rule)?;
+    if with_context {
+        return Ok(format!(
+            "#define {name}(...) \\\n    \
+             RUSHMEM_TYPE_ON_CTX({selector}, {suffix}, __VA_ARGS__)(__VA_ARGS__)\n"
+        ));
+    }
+    let pointer = format!("{} *", example.c_type);
+    let position = example.parameters.iter().position(|parameter| parameter.contains(&pointer));
+    let picker = match position {
+        Some(0) => "RUSHMEM_FIRST",
+        Some(1) => "RUSHMEM_SECOND",
+        _ => anyhow::bail!("{name}: no pointer to elements where one is expected"),
+    };
+    Ok(format!(
+        "#define {name}(...) \\\n    \
+         {selector}(shmem_, {suffix}, {picker}(__VA_ARGS__))(__VA_ARGS__)\n"
+    ))
+}
+
+/// The macro of a type table.
+fn named(rule: &str) -> Result<&'static str> {
+    Ok(match rule {
+        "stdrmatypes" => "RUSHMEM_RMA",
+        "stdamotypes" => "RUSHMEM_STANDARD_AMO",
+        "extamotypes" => "RUSHMEM_EXTENDED_AMO",
+        "bitamotypes" => "RUSHMEM_BITWISE_AMO",
+        "{int,long,long long}" => "RUSHMEM_OLD_AMO",
+        "{float,double,int,long,long long}" => "RUSHMEM_OLD_EXTENDED_AMO",
+        "stdamotypes+{short,unsigned short}" => "RUSHMEM_WAIT",
+        "teamreducetypes[AND]" | "teamreducetypes[OR]" | "teamreducetypes[XOR]" => {
+            "RUSHMEM_BITWISE_REDUCE"
+        }
+        "teamreducetypes[MAX]" | "teamreducetypes[MIN]" => "RUSHMEM_ORDERED_REDUCE",
+        "teamreducetypes[SUM]" | "teamreducetypes[PROD]" => "RUSHMEM_ARITHMETIC_REDUCE",
+        rule => anyhow::bail!("a macro is needed for the type table {rule}"),
+    })
+}

@@ -1,0 +1,184 @@
+//! The text of the headers.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+
+use super::table::{Function, Table};
+use super::{constants, generics};
+
+const WIDTH: usize = 100;
+
+const NOTICE: &str = "\
+/*
+ * Rushmem, an OpenSHMEM 1.6 library: @ABOUT@
+ *
+ * Written by `cargo xtask codegen`; do not edit.
+ */
+";
+
+const TYPES: &str = "\
+#ifndef RUSHMEM_TYPES
+#define RUSHMEM_TYPES
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Complex numbers, of which functions take pointers only. C++ has two kinds, its own and the
+ * compiler's: a pointer to either will do.
+ */
+#if defined(__cplusplus)
+typedef void rushmem_complexf;
+typedef void rushmem_complexd;
+#elif defined(__STDC_NO_COMPLEX__)
+typedef struct { float re, im; } rushmem_complexf;
+typedef struct { double re, im; } rushmem_complexd;
+#else
+typedef float _Complex rushmem_complexf;
+typedef double _Complex rushmem_complexd;
+#endif
+
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define RUSHMEM_NORETURN [[noreturn]]
+#elif !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define RUSHMEM_NORETURN _Noreturn
+#elif defined(__GNUC__)
+#define RUSHMEM_NORETURN __attribute__((noreturn))
+#else
+#define RUSHMEM_NORETURN
+#endif
+
+typedef struct rushmem_team *shmem_team_t;
+typedef struct { int num_contexts; } shmem_team_config_t;
+typedef struct rushmem_ctx *shmem_ctx_t;
+typedef struct { size_t total_ops; } shmem_ctx_session_config_t;
+
+@CONSTANTS@
+#endif /* RUSHMEM_TYPES */
+";
+
+const SHMEM: &str = "\
+#ifndef RUSHMEM_SHMEM_H
+#define RUSHMEM_SHMEM_H
+
+@TYPES@
+#if defined(__cplusplus)
+extern \"C\" {
+#endif
+@PROTOTYPES@
+#if defined(__cplusplus)
+}
+#endif
+
+/* The type-generic interface of C11. */
+#if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+
+@GENERICS@
+#endif /* C11 */
+
+#endif /* RUSHMEM_SHMEM_H */
+";
+
+const PSHMEM: &str = "\
+#ifndef RUSHMEM_PSHMEM_H
+#define RUSHMEM_PSHMEM_H
+
+@TYPES@
+#if defined(__cplusplus)
+extern \"C\" {
+#endif
+@PROTOTYPES@
+#if defined(__cplusplus)
+}
+#endif
+
+#endif /* RUSHMEM_PSHMEM_H */
+";
+
+const SHMEMX: &str = "\
+#ifndef RUSHMEM_SHMEMX_H
+#define RUSHMEM_SHMEMX_H
+
+#include \"shmem.h\"
+
+#endif /* RUSHMEM_SHMEMX_H */
+";
+
+/// `shmem.h`: all that the standard defines for C.
+pub fn shmem(table: &Table) -> Result<String> {
+    let body = SHMEM
+        .replace("@TYPES@", &types(table)?)
+        .replace("@PROTOTYPES@", &prototypes(table, |function| function.symbol.clone())?)
+        .replace("@GENERICS@", &generics::define(table)?);
+    Ok(notice("the functions, constants and types of the standard.") + &body)
+}
+
+/// `pshmem.h`: the twins of all functions, with the types they need.
+pub fn pshmem(table: &Table) -> Result<String> {
+    let body = PSHMEM
+        .replace("@TYPES@", &types(table)?)
+        .replace("@PROTOTYPES@", &prototypes(table, Function::twin)?);
+    Ok(notice("the entry points that profiling tools call.") + &body)
+}
+
+/// `shmemx.h`: the extensions, which the standard wants in a header of their own.
+pub fn shmemx() -> String {
+    notice("the functions of the standard; extensions there are none yet.") + SHMEMX
+}
+
+/// `mpp/NAME`: the deprecated place of `NAME`.
+pub fn deprecated(name: &str) -> String {
+    notice(&format!("the deprecated place of {name}.")) + &format!("#include \"../{name}\"\n")
+}
+
+fn notice(about: &str) -> String {
+    NOTICE.replace("@ABOUT@", about)
+}
+
+fn types(table: &Table) -> Result<String> {
+    Ok(TYPES.replace("@CONSTANTS@", &constants::defines(table)?))
+}
+
+/// The declarations of all functions under the names that `name` gives them.
+fn prototypes(table: &Table, name: impl Fn(&Function) -> String) -> Result<String> {
+    let mut text = String::new();
+    let mut heading = String::new();
+    for function in &table.functions {
+        let of_function = heading_of(function);
+        if heading != of_function {
+            heading = of_function;
+            writeln!(text, "\n/* {heading} */")?;
+        }
+        text.push_str(&declaration(function, &name(function)));
+    }
+    Ok(text)
+}
+
+fn heading_of(function: &Function) -> String {
+    let Function { section, group, deprecated_since, .. } = function;
+    if deprecated_since.is_empty() {
+        format!("{section} {group}")
+    } else {
+        format!("{section} {group}, deprecated since {deprecated_since}")
+    }
+}
+
+/// A declaration, wrapped between parameters.
+fn declaration(function: &Function, name: &str) -> String {
+    let noreturn = if function.symbol == "shmem_global_exit" { "RUSHMEM_NORETURN " } else { "" };
+    let whole = format!("{noreturn}{};", function.prototype(name));
+    let mut text = String::new();
+    let mut width = 0;
+    for part in whole.split_inclusive(", ") {
+        if width + part.trim_end().len() > WIDTH {
+            text.truncate(text.trim_end().len());
+            text.push_str("\n    ");
+            width = 4;
+        }
+        text.push_str(part);
+        width += part.len();
+    }
+    text.push('\n');
+    text
+}

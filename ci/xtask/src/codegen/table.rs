@@ -1,0 +1,169 @@
+//! The standard's symbols and prototypes, read from ci/spec.
+//!
+//! `openshmem-1.6.csv` lists every symbol; `families-1.6.csv` has the prototype of each family of
+//! functions, in which TYPE stands for the element type.
+
+use std::collections::HashMap;
+
+const SYMBOLS: &str = include_str!("../../../spec/openshmem-1.6.csv");
+const FAMILIES: &str = include_str!("../../../spec/families-1.6.csv");
+
+/// What the standard defines and has not removed.
+pub struct Table {
+    /// The functions, in the order of the standard.
+    pub functions: Vec<Function>,
+    /// The C11 type-generic macros.
+    pub generics: Vec<String>,
+    /// The constants and predefined handles.
+    pub constants: Vec<String>,
+}
+
+/// A C function of the standard.
+pub struct Function {
+    /// Its name.
+    pub symbol: String,
+    /// The section that describes it.
+    pub section: String,
+    /// The chapter, in a word.
+    pub group: String,
+    /// The version that deprecated it, or nothing.
+    pub deprecated_since: String,
+    /// The type-generic macro that selects it, or nothing.
+    pub generic: String,
+    /// The name of its element type, or nothing.
+    pub type_name: String,
+    /// Its element type in C, or nothing.
+    pub c_type: String,
+    /// Name of the table that the standard takes its types from, or nothing.
+    pub type_rule: String,
+    /// The type it returns.
+    pub returns: String,
+    /// Its parameters, type and name; none for `void`.
+    pub parameters: Vec<String>,
+}
+
+impl Table {
+    /// Reads the tables, which are part of this program.
+    ///
+    /// # Panics
+    /// If they contradict each other.
+    pub fn read() -> Self {
+        let families: HashMap<String, HashMap<&str, String>> =
+            records(FAMILIES).map(|family| (family["family"].clone(), family)).collect();
+        let mut table = Self { functions: Vec::new(), generics: Vec::new(), constants: Vec::new() };
+        for record in records(SYMBOLS).filter(|record| !record["status"].starts_with("removed")) {
+            let symbol = record["symbol"].clone();
+            match record["kind"].as_str() {
+                "function" => {
+                    let family = families
+                        .get(&record["family"])
+                        .unwrap_or_else(|| panic!("{symbol} has no family"));
+                    table.functions.push(Function::new(&record, family));
+                }
+                "macro" => table.generics.push(symbol),
+                "constant" => table.constants.push(symbol),
+                "env" | "header" | "type" => {}
+                other => panic!("{symbol} is of the unknown kind {other}"),
+            }
+        }
+        table
+    }
+
+    /// All names that the library exports: every function and its profiling twin, sorted.
+    pub fn exports(&self) -> Vec<String> {
+        let twins = self.functions.iter().map(Function::twin);
+        let mut names: Vec<_> =
+            self.functions.iter().map(|function| function.symbol.clone()).chain(twins).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Function {
+    fn new(record: &HashMap<&str, String>, family: &HashMap<&str, String>) -> Self {
+        let c_type = match record["c_type"].as_str() {
+            // Names of our headers: C++ writes complex types differently.
+            "float _Complex" => "rushmem_complexf".to_owned(),
+            "double _Complex" => "rushmem_complexd".to_owned(),
+            c_type => c_type.to_owned(),
+        };
+        let of_type = |text: &str| text.replace("TYPE", &c_type);
+        let parameters = match family["args"].as_str() {
+            "void" => Vec::new(),
+            args => args.split(", ").map(of_type).collect(),
+        };
+        let function = Self {
+            symbol: record["symbol"].clone(),
+            section: record["section"].clone(),
+            group: record["group"].clone(),
+            deprecated_since: record["deprecated_since"].clone(),
+            generic: record["c11_generic"].clone(),
+            type_name: record["type_name"].clone(),
+            type_rule: family["type_rule"].clone(),
+            returns: of_type(&family["returns"]),
+            parameters,
+            c_type,
+        };
+        let twin = &record["pshmem"];
+        assert!(*twin == function.twin() || twin == "(unspecified)", "twin of {}", function.symbol);
+        function
+    }
+
+    /// The name of its twin for profiling tools.
+    pub fn twin(&self) -> String {
+        format!("p{}", self.symbol)
+    }
+
+    /// Whether its first parameter is a context.
+    pub fn takes_context(&self) -> bool {
+        self.symbol.starts_with("shmem_ctx_")
+    }
+
+    /// What its element type is on 64-bit Linux.
+    pub fn base_type(&self) -> &str {
+        match self.c_type.as_str() {
+            "int8_t" => "signed char",
+            "int16_t" => "short",
+            "int32_t" => "int",
+            "int64_t" | "ptrdiff_t" => "long",
+            "uint8_t" => "unsigned char",
+            "uint16_t" => "unsigned short",
+            "uint32_t" => "unsigned int",
+            "uint64_t" | "size_t" => "unsigned long",
+            base => base,
+        }
+    }
+
+    /// The declaration of this function under the name given, without a semicolon.
+    pub fn prototype(&self, name: &str) -> String {
+        let parameters =
+            if self.parameters.is_empty() { "void".to_owned() } else { self.parameters.join(", ") };
+        let space = if self.returns.ends_with('*') { "" } else { " " };
+        format!("{}{space}{name}({parameters})", self.returns)
+    }
+}
+
+/// The records of a table with a heading line, by column.
+fn records(text: &str) -> impl Iterator<Item = HashMap<&str, String>> {
+    let mut lines = text.lines();
+    let columns: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    lines.map(move |line| {
+        let fields = fields(line);
+        assert_eq!(fields.len(), columns.len(), "{line}");
+        columns.iter().copied().zip(fields).collect()
+    })
+}
+
+/// The fields of a line; those with commas in them stand in quotes.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            _ => fields.last_mut().expect("never empty").push(c),
+        }
+    }
+    fields
+}

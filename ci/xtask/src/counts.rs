@@ -1,0 +1,179 @@
+//! `cargo xtask counts`: how many instructions the on-node path takes, against the pinned numbers.
+//!
+//! Times depend on the machine and its day; instruction counts do not, so that they can be checked on
+//! every change. callgrind counts inside the routine alone, trampoline included: the program that
+//! calls it, and the compiler that built that, do not matter.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use lexopt::Arg;
+
+use crate::needs::{self, VALGRIND};
+use crate::workspace::Workspace;
+use crate::{install, process};
+
+/// The routines that are counted; benches/counts.c knows how to call each.
+const ROUTINES: &[&str] = &["shmem_long_p", "shmem_long_g", "shmem_long_atomic_fetch_add"];
+const SOURCE: &str = "benches/counts.c";
+const PINNED: &str = "benches/counts.txt";
+const CALLS: u64 = 10_000;
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub fn run(args: &[String]) -> Result<()> {
+    let mut pin = false;
+    let mut parser = lexopt::Parser::from_args(args);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("pin") => pin = true,
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    needs::ensure(&[&needs::C_COMPILER, &VALGRIND])?;
+    let workspace = Workspace::open()?;
+    let prefix = workspace.target.join("test-prefix");
+    install::into(&workspace, &prefix)?;
+    if pin {
+        let counts = counted(&workspace, &prefix)?;
+        let file = workspace.root.join(PINNED);
+        fs::write(&file, pinned_anew(&fs::read_to_string(&file)?, &counts))?;
+        println!("Written to {PINNED}");
+        return Ok(());
+    }
+    check(&workspace, &prefix)
+}
+
+/// Counts with the library in `prefix`; an error when a routine takes more than is pinned.
+pub fn check(workspace: &Workspace, prefix: &Path) -> Result<()> {
+    let counts = counted(workspace, prefix)?;
+    let pinned = fs::read_to_string(workspace.root.join(PINNED))?;
+    let complaints = judged(&pinned, &counts)?;
+    if complaints.is_empty() {
+        return Ok(());
+    }
+    bail!("{}", complaints.join("; "))
+}
+
+/// Instructions of one call of each routine.
+fn counted(workspace: &Workspace, prefix: &Path) -> Result<Vec<(&'static str, u64)>> {
+    let program = workspace.target.join("counts");
+    process::run(
+        Command::new(prefix.join("bin/oshcc"))
+            .arg("-O2")
+            .arg(workspace.root.join(SOURCE))
+            .arg("-o")
+            .arg(&program),
+    )?;
+    let mut counts = Vec::new();
+    for routine in ROUTINES {
+        let log = workspace.target.join("counts.log");
+        process::run(
+            process::limited(LIMIT, "valgrind")
+                .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+                .arg(format!("--toggle-collect={routine}"))
+                .arg(format!("--log-file={}", log.display()))
+                .arg(&program)
+                .args([routine, CALLS.to_string().as_str()])
+                .env("SHMEM_SYMMETRIC_SIZE", "1m"),
+        )?;
+        let log = fs::read_to_string(log)?;
+        let all = collected(&log).with_context(|| format!("callgrind counted nothing: {log}"))?;
+        let each = (all + CALLS / 2) / CALLS;
+        if each == 0 {
+            bail!("callgrind saw no call of {routine}");
+        }
+        println!("{routine:30} {each:3} instructions");
+        counts.push((*routine, each));
+    }
+    Ok(counts)
+}
+
+/// The number of instructions in callgrind's report.
+fn collected(log: &str) -> Option<u64> {
+    let (_, number) = log.lines().find_map(|line| line.split_once("Collected : "))?;
+    number.trim().parse().ok()
+}
+
+/// What is wrong with `counts`, one sentence each.
+fn judged(pinned: &str, counts: &[(&str, u64)]) -> Result<Vec<String>> {
+    let mut complaints = Vec::new();
+    for &(routine, now) in counts {
+        match pin_of(pinned, routine)? {
+            None => complaints.push(format!(
+                "{routine} is not pinned for {} in {PINNED}: cargo xtask counts --pin",
+                std::env::consts::ARCH
+            )),
+            Some(then) if now > then => complaints
+                .push(format!("{routine} takes {now} instructions, {then} are pinned in {PINNED}")),
+            Some(then) if now < then => println!(
+                "{routine} takes {now} instructions, fewer than the pinned {then}: cargo xtask counts --pin"
+            ),
+            Some(_) => {}
+        }
+    }
+    Ok(complaints)
+}
+
+/// The pinned number of `routine` on this kind of processor.
+fn pin_of(pinned: &str, routine: &str) -> Result<Option<u64>> {
+    for line in pinned.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let [arch, name, number] = words[..]
+            && arch == std::env::consts::ARCH
+            && name == routine
+        {
+            let number = number.parse();
+            return Ok(Some(number.with_context(|| format!("{PINNED}: {line}"))?));
+        }
+    }
+    Ok(None)
+}
+
+/// The text of the file with this processor's numbers replaced; its comments and other lines stay.
+fn pinned_anew(pinned: &str, counts: &[(&str, u64)]) -> String {
+    let arch = std::env::consts::ARCH;
+    let mut text = String::new();
+    for line in pinned.lines() {
+        if line.split_whitespace().next() != Some(arch) {
+            text += line;
+            text.push('\n');
+        }
+    }
+    for (routine, number) in counts {
+        let _ = writeln!(text, "{arch} {routine} {number}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_of_callgrind_is_read() {
+        let log = "==1== Events    : Ir\n==1== Collected : 50000\n==1==\n==1== I   refs:  50,000\n";
+        assert_eq!(collected(log), Some(50_000));
+        assert_eq!(collected("==1== Events : Ir"), None);
+    }
+
+    #[test]
+    fn only_a_larger_or_unknown_count_is_a_complaint() {
+        let pinned = pinned_anew("# note\nother shmem_g 1\n", &[("shmem_p", 5), ("shmem_g", 5)]);
+        assert!(judged(&pinned, &[("shmem_p", 5), ("shmem_g", 4)]).unwrap().is_empty());
+        assert_eq!(judged(&pinned, &[("shmem_p", 6)]).unwrap().len(), 1);
+        assert_eq!(judged(&pinned, &[("shmem_put", 1)]).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn pinning_replaces_the_own_numbers_alone() {
+        let first = pinned_anew("# note\nother shmem_p 1\n", &[("shmem_p", 5)]);
+        let second = pinned_anew(&first, &[("shmem_p", 4)]);
+        assert!(second.starts_with("# note\nother shmem_p 1\n"));
+        assert_eq!(second.lines().count(), 3);
+        assert_eq!(pin_of(&second, "shmem_p").unwrap(), Some(4));
+    }
+}

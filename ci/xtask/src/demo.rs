@@ -1,0 +1,60 @@
+//! `cargo xtask demo`: from sources to two programs that run, with nothing but Rust and a C compiler.
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::workspace::Workspace;
+use crate::{install, needs, process};
+
+/// An example of crates/shmem-c/examples, and how many PEs run it.
+pub struct Example {
+    /// Its name, without `.c`.
+    pub name: &'static str,
+    /// On how many PEs it is shown.
+    pub pes: u32,
+}
+
+/// The two programs that the library must always run.
+pub const EXAMPLES: &[Example] =
+    &[Example { name: "split_3d", pes: 12 }, Example { name: "max_to_all", pes: 8 }];
+
+/// Where the sources of the examples lie.
+pub const SOURCES: &str = "crates/shmem-c/examples";
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub fn run(args: &[String]) -> Result<()> {
+    if let Some(arg) = args.first() {
+        bail!("demo takes no arguments, not `{arg}`");
+    }
+    needs::c_compiler()?;
+    let workspace = Workspace::open()?;
+    let prefix = workspace.target.join("demo");
+    println!("Building the release and installing it in {} ...", prefix.display());
+    install::into(&workspace, &prefix)?;
+
+    let programs = prefix.join("examples");
+    fs::create_dir_all(&programs)?;
+    for Example { name, pes } in EXAMPLES {
+        let source = format!("{SOURCES}/{name}.c");
+        let program = programs.join(name);
+        println!("\n$ oshcc {source} -o {name}");
+        process::run(
+            Command::new(prefix.join("bin/oshcc"))
+                .current_dir(&workspace.root)
+                .arg(&source)
+                .arg("-o")
+                .arg(&program),
+        )?;
+        println!("$ oshrun -n {pes} ./{name}");
+        process::run(
+            process::limited(LIMIT, prefix.join("bin/oshrun"))
+                .args(["-n", &pes.to_string()])
+                .arg(&program),
+        )?;
+    }
+    Ok(())
+}

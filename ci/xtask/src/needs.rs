@@ -1,0 +1,189 @@
+//! Programs that tasks call: whether they are here, and how a package manager brings those that are not.
+//!
+//! A [`Need`] is data. Nothing is installed without saying so first; where nothing can be installed,
+//! the error says what to type.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::process;
+
+/// A program, and the packages that bring it.
+#[derive(Debug)]
+pub struct Need {
+    /// The program that is looked for on PATH.
+    pub program: &'static str,
+    /// What it is needed for.
+    pub purpose: &'static str,
+    /// Packages of Debian and its kin.
+    pub apt: &'static [&'static str],
+    /// Packages of Fedora, RHEL and their kin.
+    pub dnf: &'static [&'static str],
+    /// Packages of SUSE.
+    pub zypper: &'static [&'static str],
+}
+
+pub const C_COMPILER: Need = Need {
+    program: "cc",
+    purpose: "compiles C programs",
+    apt: &["gcc", "libc6-dev"],
+    dnf: &["gcc"],
+    zypper: &["gcc"],
+};
+
+pub const CXX_COMPILER: Need = Need {
+    program: "c++",
+    purpose: "compiles C++ programs",
+    apt: &["g++"],
+    dnf: &["gcc-c++"],
+    zypper: &["gcc-c++"],
+};
+
+pub const BINUTILS: Need = Need {
+    program: "objcopy",
+    purpose: "makes the static library",
+    apt: &["binutils"],
+    dnf: &["binutils"],
+    zypper: &["binutils"],
+};
+
+pub const VALGRIND: Need = Need {
+    program: "valgrind",
+    purpose: "counts instructions",
+    apt: &["valgrind"],
+    dnf: &["valgrind"],
+    zypper: &["valgrind"],
+};
+
+pub const OPEN_MPI: Need = Need {
+    program: "oshcc",
+    purpose: "is the OpenSHMEM that benches compare with (Open MPI)",
+    apt: &["openmpi-bin", "libopenmpi-dev"],
+    dnf: &["openmpi-devel"],
+    zypper: &["openmpi-devel"],
+};
+
+struct Manager {
+    program: &'static str,
+    refresh: &'static [&'static str],
+    install: &'static [&'static str],
+    packages: fn(&Need) -> &'static [&'static str],
+}
+
+const MANAGERS: &[Manager] = &[
+    Manager {
+        program: "apt-get",
+        refresh: &["update", "-q"],
+        install: &["install", "-q", "-y", "--no-install-recommends"],
+        packages: |need| need.apt,
+    },
+    Manager {
+        program: "dnf",
+        refresh: &[],
+        install: &["install", "-q", "-y"],
+        packages: |need| need.dnf,
+    },
+    Manager {
+        program: "zypper",
+        refresh: &[],
+        install: &["--non-interactive", "install", "--no-recommends"],
+        packages: |need| need.zypper,
+    },
+];
+
+/// Installs what is missing of `needs`, saying what; an error where it may not or cannot.
+pub fn ensure(needs: &[&Need]) -> Result<()> {
+    let missing = missing(needs);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let Some(manager) = MANAGERS.iter().find(|manager| process::on_path(manager.program).is_some())
+    else {
+        bail!(
+            "{}; none of apt-get, dnf and zypper is here to install it: install it by hand and run this again",
+            described(&missing)
+        );
+    };
+    let packages: Vec<&str> =
+        missing.iter().flat_map(|need| (manager.packages)(need)).copied().collect();
+    let mut install = Command::new(manager.program);
+    install.args(manager.install).args(&packages).env("DEBIAN_FRONTEND", "noninteractive");
+    if !is_root() {
+        bail!(
+            "{}; it can be installed only as root: {}",
+            described(&missing),
+            process::shown(&install)
+        );
+    }
+    println!("{}: installing {}", described(&missing), packages.join(", "));
+    if !manager.refresh.is_empty() {
+        process::run(Command::new(manager.program).args(manager.refresh))?;
+    }
+    process::run(&mut install)?;
+    match self::missing(needs).as_slice() {
+        [] => Ok(()),
+        still => bail!(
+            "{}, although {} installed {}",
+            described(still),
+            manager.program,
+            packages.join(", ")
+        ),
+    }
+}
+
+/// The error of a task that needs a C compiler and has none, or nothing. It installs nothing.
+pub fn c_compiler() -> Result<()> {
+    let named = std::env::var("OSHCC_CC").unwrap_or_default();
+    let compiler = if named.is_empty() { "cc" } else { &named };
+    let first = compiler.split_whitespace().next().unwrap_or(compiler);
+    if process::on_path(compiler).or_else(|| process::on_path(first)).is_some() {
+        return Ok(());
+    }
+    bail!(
+        "no C compiler: `{compiler}` was not found; install one (for example the package gcc) or name one in OSHCC_CC"
+    )
+}
+
+/// Whether this process may do everything.
+pub fn is_root() -> bool {
+    process::capture(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+}
+
+fn missing<'a>(needs: &[&'a Need]) -> Vec<&'a Need> {
+    needs.iter().copied().filter(|need| process::on_path(need.program).is_none()).collect()
+}
+
+fn described(missing: &[&Need]) -> String {
+    let each: Vec<String> =
+        missing.iter().map(|need| format!("`{}`, which {},", need.program, need.purpose)).collect();
+    let verb = if missing.len() == 1 { "is" } else { "are" };
+    format!("{} {verb} missing", each.join(" and "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ABSENT: Need = Need {
+        program: "no-such-program-anywhere",
+        purpose: "does nothing",
+        apt: &[],
+        dnf: &[],
+        zypper: &[],
+    };
+
+    #[test]
+    fn what_is_here_needs_no_package_manager() {
+        let shell = Need { program: "sh", ..ABSENT };
+        ensure(&[&shell]).unwrap();
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_purpose() {
+        assert_eq!(
+            described(&missing(&[&ABSENT])),
+            "`no-such-program-anywhere`, which does nothing, is missing"
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! `cargo xtask symbols PREFIX`: what an installed library exports, against the standard's table.
+//!
+//! Every function and its twin, nothing missing and nothing else. That the signatures are right is
+//! for the tests of crates/shmem-c.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::codegen::table::Table;
+use crate::process::capture;
+
+/// Letters of nm(1).
+const GLOBAL: &str = "T";
+const WEAK: &str = "W";
+
+/// Checks lib/librushmem.so and lib/librushmem.a under the folder given.
+pub fn run(args: &[String]) -> Result<()> {
+    let [prefix] = args else { bail!("usage: cargo xtask symbols PREFIX") };
+    let lib = Path::new(prefix).join("lib");
+    let table = Table::read();
+    shared(&table, &lib.join("librushmem.so"))?;
+    archive(&table, &lib.join("librushmem.a"))?;
+    println!(
+        "librushmem.so and librushmem.a export the {} names of the table.",
+        2 * table.functions.len()
+    );
+    Ok(())
+}
+
+/// In the shared library all names are global: the dynamic linker asks for no more.
+fn shared(table: &Table, library: &Path) -> Result<()> {
+    let expected = table.exports().into_iter().map(|name| (name, GLOBAL.to_owned())).collect();
+    let listing = capture(Command::new("nm").args(["--dynamic", "--defined-only"]).arg(library))?;
+    compare(library, &expected, &symbols(&listing))?;
+    let header = capture(Command::new("readelf").arg("--dynamic").arg(library))?;
+    if !header.contains("[librushmem.so.1]") {
+        bail!("{} has not the soname librushmem.so.1", library.display());
+    }
+    Ok(())
+}
+
+/// In the static library the names of the standard are weak, so that a tool can define them.
+fn archive(table: &Table, library: &Path) -> Result<()> {
+    let expected = table
+        .functions
+        .iter()
+        .flat_map(|function| {
+            [(function.symbol.clone(), WEAK.to_owned()), (function.twin(), GLOBAL.to_owned())]
+        })
+        .collect();
+    let listing =
+        capture(Command::new("nm").args(["--extern-only", "--defined-only"]).arg(library))?;
+    compare(library, &expected, &symbols(&listing))?;
+    let sections = capture(Command::new("readelf").args(["--sections", "--wide"]).arg(library))?;
+    if executable_stack(&sections) {
+        bail!("{} asks for an executable stack in every program", library.display());
+    }
+    Ok(())
+}
+
+/// Whether the note on the stack is missing, or has flag X, in what readelf prints.
+fn executable_stack(sections: &str) -> bool {
+    match sections.lines().find(|line| line.contains(".note.GNU-stack")) {
+        Some(note) => note.split_whitespace().any(|field| field == "X"),
+        None => true,
+    }
+}
+
+/// Names and letters in what nm prints.
+fn symbols(listing: &str) -> BTreeMap<String, String> {
+    listing
+        .lines()
+        .filter_map(|line| {
+            let [_address, kind, name] =
+                line.split_whitespace().collect::<Vec<_>>().try_into().ok()?;
+            Some((name.to_owned(), kind.to_owned()))
+        })
+        .collect()
+}
+
+fn compare(
+    library: &Path,
+    expected: &BTreeMap<String, String>,
+    found: &BTreeMap<String, String>,
+) -> Result<()> {
+    let mut faults = Vec::new();
+    for (name, kind) in expected {
+        match found.get(name) {
+            None => faults.push(format!("{name} is missing")),
+            Some(other) if other != kind => faults.push(format!("{name} is {other}, not {kind}")),
+            Some(_) => {}
+        }
+    }
+    let others = found.keys().filter(|name| !expected.contains_key(*name));
+    faults.extend(others.map(|name| format!("{name} is not of the standard")));
+    if faults.is_empty() {
+        return Ok(());
+    }
+    bail!("{}: {} faults:\n  {}", library.display(), faults.len(), faults.join("\n  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned())).collect()
+    }
+
+    #[test]
+    fn nm_is_understood() {
+        let listing =
+            "librushmem.o:\n0000000000000010 T pshmem_init\n0000000000000020 W shmem_init\n";
+        assert_eq!(symbols(listing), map(&[("pshmem_init", "T"), ("shmem_init", "W")]));
+    }
+
+    #[test]
+    fn an_executable_stack_is_seen() {
+        let plain =
+            "  [ 7] .note.GNU-stack PROGBITS 0000000000000000 0851c0 000000 00      0   0  1";
+        let with =
+            "  [ 7] .note.GNU-stack PROGBITS 0000000000000000 0851c0 000000 00   X  0   0  1";
+        assert!(!executable_stack(plain));
+        assert!(executable_stack(with));
+        assert!(executable_stack(""));
+    }
+
+    #[test]
+    fn every_difference_is_a_fault() {
+        let expected = map(&[("a", "T"), ("b", "T"), ("c", "W")]);
+        let found = map(&[("a", "T"), ("c", "T"), ("d", "T")]);
+        let error = compare(Path::new("x.so"), &expected, &found).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "x.so: 3 faults:\n  b is missing\n  c is T, not W\n  d is not of the standard"
+        );
+        assert!(compare(Path::new("x.so"), &expected, &expected).is_ok());
+    }
+}

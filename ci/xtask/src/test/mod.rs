@@ -1,0 +1,205 @@
+//! `cargo xtask test`: everything that must hold, step by step.
+//!
+//! A tier is a table of steps. Each step prints its name and how long it took; a failed one does not
+//! keep those after it from running, unless they need what it makes. At the end stands a table of all,
+//! with what was skipped and why.
+
+mod ordinary;
+mod steps;
+mod tools;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use lexopt::{Arg, ValueExt};
+
+use crate::workspace::Workspace;
+
+/// What every step may use.
+struct Session {
+    workspace: Workspace,
+    /// Where the step `install` puts the release.
+    prefix: PathBuf,
+    /// Whether long waits are fine.
+    full: bool,
+}
+
+struct Step {
+    name: &'static str,
+    /// The step whose failure leaves nothing to do here.
+    after: Option<&'static str>,
+    run: fn(&Session) -> Result<Outcome>,
+}
+
+enum Outcome {
+    Passed,
+    /// Left out, and why.
+    Skipped(String),
+}
+
+const fn step(name: &'static str, run: fn(&Session) -> Result<Outcome>) -> Step {
+    Step { name, after: None, run }
+}
+
+const fn installed(name: &'static str, run: fn(&Session) -> Result<Outcome>) -> Step {
+    Step { name, after: Some("install"), run }
+}
+
+/// What `cargo xtask test` runs.
+const TEST: &[Step] = &[
+    step("needs", steps::needs),
+    step("format", steps::format),
+    step("clippy", steps::clippy),
+    step("docs", steps::docs),
+    step("tidy", steps::tidy),
+    step("generated", steps::generated),
+    step("install", steps::install),
+    installed("tests", steps::tests),
+    installed("symbols", steps::symbols),
+    installed("counts", steps::counts),
+    step("miri", steps::miri),
+    step("loom", steps::loom),
+    installed("ordinary-user", ordinary::user),
+];
+
+/// What `--full` runs after these.
+const FULL: &[Step] = &[installed("soak", steps::soak), step("oldest-rust", steps::oldest_rust)];
+
+/// What `--providers` runs: one step for each way to reach another node.
+const PROVIDERS: &[Step] = &[];
+
+pub fn run(args: &[String]) -> Result<()> {
+    let mut full = false;
+    let mut providers = false;
+    let mut list = false;
+    let mut only = Vec::new();
+    let mut parser = lexopt::Parser::from_args(args);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("full") => full = true,
+            Arg::Long("providers") => providers = true,
+            Arg::Long("list") => list = true,
+            Arg::Long("only") => only.push(parser.value()?.string()?),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let mut chosen: Vec<&Step> = match (providers, full) {
+        (true, true) => bail!("--providers and --full are two tiers: choose one"),
+        (true, false) => PROVIDERS.iter().collect(),
+        (false, true) => TEST.iter().chain(FULL).collect(),
+        (false, false) => TEST.iter().collect(),
+    };
+    if let Some(unknown) = only.iter().find(|name| !chosen.iter().any(|step| step.name == **name)) {
+        bail!("this tier has no step `{unknown}`: see --list");
+    }
+    chosen.retain(|step| only.is_empty() || only.iter().any(|name| name == step.name));
+    if list {
+        chosen.iter().for_each(|step| println!("{}", step.name));
+        return Ok(());
+    }
+    if chosen.is_empty() {
+        println!("No provider is built in yet, so there is nothing to run in this tier.");
+        return Ok(());
+    }
+    let workspace = Workspace::open()?;
+    let session = Session { prefix: workspace.target.join("test-prefix"), workspace, full };
+    let results = run_all(&chosen, &session);
+    print!("{}", summary(&results));
+    match results.iter().find(|result| result.failed()) {
+        None => Ok(()),
+        Some(first) => bail!("the step {} failed first", first.name),
+    }
+}
+
+/// One line of the table at the end.
+struct Report {
+    name: &'static str,
+    took: Duration,
+    result: Result<Outcome>,
+}
+
+impl Report {
+    fn failed(&self) -> bool {
+        self.result.is_err()
+    }
+
+    fn outcome(&self) -> String {
+        match &self.result {
+            Ok(Outcome::Passed) => "passed".into(),
+            Ok(Outcome::Skipped(why)) => format!("skipped: {why}"),
+            Err(error) => format!("FAILED: {error:#}"),
+        }
+    }
+}
+
+fn run_all(steps: &[&Step], session: &Session) -> Vec<Report> {
+    let mut reports: Vec<Report> = Vec::new();
+    for step in steps {
+        println!("\n==== {}", step.name);
+        let start = Instant::now();
+        let failed_before =
+            reports.iter().find(|report| Some(report.name) == step.after && report.failed());
+        let result = match failed_before {
+            Some(before) => Ok(Outcome::Skipped(format!("{} failed", before.name))),
+            None => (step.run)(session),
+        };
+        let report = Report { name: step.name, took: start.elapsed(), result };
+        println!("==== {}: {} ({:.1} s)", report.name, report.outcome(), report.took.as_secs_f64());
+        reports.push(report);
+    }
+    reports
+}
+
+fn summary(reports: &[Report]) -> String {
+    let mut text = String::from("\n");
+    for report in reports {
+        text += &format!(
+            "{:14} {:7.1} s  {}\n",
+            report.name,
+            report.took.as_secs_f64(),
+            report.outcome()
+        );
+    }
+    let all: Duration = reports.iter().map(|report| report.took).sum();
+    text + &format!("{:14} {:7.1} s\n", "together", all.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session() -> Session {
+        Session {
+            workspace: Workspace {
+                root: PathBuf::new(),
+                target: PathBuf::new(),
+                packages: Vec::new(),
+            },
+            prefix: PathBuf::new(),
+            full: false,
+        }
+    }
+
+    #[test]
+    fn a_failure_stops_only_what_stands_on_it() {
+        let steps = [
+            step("install", |_| bail!("no room")),
+            installed("tests", |_| Ok(Outcome::Passed)),
+            step("miri", |_| Ok(Outcome::Passed)),
+        ];
+        let reports = run_all(&steps.iter().collect::<Vec<_>>(), &session());
+        let outcomes: Vec<String> = reports.iter().map(Report::outcome).collect();
+        assert_eq!(outcomes, ["FAILED: no room", "skipped: install failed", "passed"]);
+    }
+
+    #[test]
+    fn every_step_that_is_named_as_a_condition_comes_before() {
+        let all: Vec<&Step> = TEST.iter().chain(FULL).collect();
+        for (index, step) in all.iter().enumerate() {
+            if let Some(after) = step.after {
+                assert!(all[..index].iter().any(|before| before.name == after), "{}", step.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The library as an ordinary user has it: no privileges, 1,024 descriptors, 64 KiB of locked memory.
+//!
+//! The installed prefix is copied to where that user can read it, the examples are compiled there by
+//! the copy's oshcc and run by its oshrun; a selection of the test programs runs besides.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::tools::run_tests;
+use super::{Outcome, Session};
+use crate::demo::{EXAMPLES, Example, SOURCES};
+use crate::{install, needs, process};
+
+/// Test programs that run here too: package, test target, filter.
+const TESTS: &[(&str, &str, &str)] = &[];
+
+/// The user that root becomes: nobody, on every Linux.
+const NOBODY: &str = "65534";
+const LIMITS: &str = "ulimit -n 1024 && ulimit -l 64 && exec \"$@\"";
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub fn user(session: &Session) -> Result<Outcome> {
+    let place = Place::make()?;
+    let prefix = place.path.join("prefix");
+    install::place_tree(&session.prefix, &prefix)?;
+    let sources = place.path.join("examples");
+    install::place_tree(&session.workspace.root.join(SOURCES), &sources)?;
+    place.command(LIMIT, "id").status()?;
+
+    for Example { name, pes } in EXAMPLES {
+        let program = place.path.join("tmp").join(name);
+        process::run(
+            place
+                .command(LIMIT, prefix.join("bin/oshcc"))
+                .arg(sources.join(name).with_extension("c"))
+                .arg("-o")
+                .arg(&program),
+        )?;
+        process::run(
+            place
+                .command(LIMIT, prefix.join("bin/oshrun"))
+                .args(["-n", &pes.to_string()])
+                .arg(&program),
+        )?;
+    }
+
+    for (package, target, filter) in TESTS {
+        let made =
+            session.workspace.build(&["test", "--no-run", "-p", package, "--test", target])?;
+        let built = made
+            .iter()
+            .find(|path| is_test_program(path, target))
+            .with_context(|| format!("cargo made no test program {target}"))?;
+        let program = place.path.join(target);
+        install::place(built, &program)?;
+        run_tests(place.command(5 * LIMIT, &program).arg(filter).env("RUSHMEM_PREFIX", &prefix))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Whether `path` is the program of the test target, `name-` and a hash, and no library or note beside it.
+fn is_test_program(path: &Path, target: &str) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let hash = name.strip_prefix(target).and_then(|rest| rest.strip_prefix('-'));
+    hash.is_some_and(|hash| hash.chars().all(|c| c.is_ascii_hexdigit()))
+}
+
+/// A folder that everyone may read, with a folder tmp in it that everyone may write; gone with this value.
+struct Place {
+    path: PathBuf,
+}
+
+impl Place {
+    fn make() -> Result<Self> {
+        let name = format!("rushmem-ordinary-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).with_context(|| format!("could not make {}", path.display()))?;
+        let place = Self { path };
+        let tmp = place.path.join("tmp");
+        fs::create_dir(&tmp)?;
+        fs::set_permissions(&place.path, fs::Permissions::from_mode(0o755))?;
+        fs::set_permissions(&tmp, fs::Permissions::from_mode(0o777))?;
+        Ok(place)
+    }
+
+    /// `program` as the ordinary user: nobody when this is root, else whoever this is.
+    fn command(&self, limit: Duration, program: impl AsRef<OsStr>) -> Command {
+        let mut command = if needs::is_root() {
+            let mut command = process::limited(limit, "setpriv");
+            command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
+            command.args(["--inh-caps=-all", "sh"]);
+            command
+        } else {
+            process::limited(limit, "sh")
+        };
+        command
+            .args(["-c", LIMITS, "sh"])
+            .arg(program)
+            .current_dir(&self.path)
+            .env("HOME", self.path.join("tmp"))
+            .env("TMPDIR", self.path.join("tmp"));
+        command
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            eprintln!("{} was left behind: {error}", self.path.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_program_is_told_from_what_lies_beside_it() {
+        let is = |name: &str| is_test_program(Path::new(name), "programs");
+        assert!(is("target/debug/deps/programs-0123456789abcdef"));
+        assert!(!is("target/debug/deps/programs-0123456789abcdef.d"));
+        assert!(!is("target/debug/deps/programs_more-0123456789abcdef"));
+        assert!(!is("target/debug/deps/libprograms-0123.rlib"));
+    }
+
+    #[test]
+    fn limits_hold_and_nothing_is_left_behind() {
+        let place = Place::make().unwrap();
+        let path = place.path.clone();
+        let printed =
+            process::capture(place.command(LIMIT, "sh").args(["-c", "ulimit -n; ulimit -l"]));
+        assert_eq!(printed.unwrap(), "1024\n64\n");
+        drop(place);
+        assert!(!path.exists());
+    }
+}

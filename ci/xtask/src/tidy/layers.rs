@@ -1,0 +1,127 @@
+//! Who may import whom.
+
+use crate::workspace::{Dependency, Package};
+
+use super::Tree;
+
+/// A folder, and the folders of this repository that its crate may depend on. A name that ends in `*`
+/// stands for every folder that begins with it.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("crates/transport", &[]),
+    ("crates/transport-tcp", &["crates/transport"]),
+    ("crates/transport-ucx", &["crates/transport", "sys/ucx-sys"]),
+    ("crates/transport-ofi", &["crates/transport", "sys/libfabric-sys"]),
+    ("crates/providers", &["crates/transport*"]),
+    ("crates/bootstrap", &["sys/pmix-sys"]),
+    ("crates/topology", &["sys/hwloc-sys"]),
+    ("crates/heap", &[]),
+    ("crates/collectives", &[]),
+    (
+        "crates/runtime",
+        &[
+            "crates/transport",
+            "crates/heap",
+            "crates/bootstrap",
+            "crates/topology",
+            "crates/collectives",
+        ],
+    ),
+    ("crates/shmem", &["crates/runtime", "crates/providers"]),
+    ("crates/shmem-c", &["crates/runtime", "crates/providers"]),
+    ("sys/*", &[]),
+    ("launcher/oshrun", &["crates/bootstrap", "crates/topology"]),
+    ("launcher/shmem-info", &["crates/runtime", "crates/providers", "crates/topology"]),
+    ("benches/*", &["crates/shmem"]),
+    ("ci/xtask", &[]),
+    ("ci/testkit", &[]),
+    ("ci/loom", &[]),
+];
+
+/// What tests of any crate may import besides.
+const TESTS_MAY_IMPORT: &[&str] = &["ci/testkit"];
+
+/// Crates of others that only some folders may depend on, and why.
+const KEPT_APART: &[(&str, &[&str], &str)] =
+    &[("tokio", &["launcher/*"], "the library must not carry a runtime of its own into programs")];
+
+pub fn check(tree: &Tree) -> Vec<String> {
+    tree.packages.iter().flat_map(complaints).collect()
+}
+
+fn complaints(package: &Package) -> Vec<String> {
+    let folder = &package.folder;
+    let Some((_, allowed)) = MAY_IMPORT.iter().find(|(name, _)| matches(name, folder)) else {
+        return vec![format!("{folder}: this crate is not in the table of who may import whom")];
+    };
+    let dependencies = package.dependencies.iter();
+    dependencies.filter_map(|dependency| complaint(folder, allowed, dependency)).collect()
+}
+
+fn complaint(folder: &str, allowed: &[&str], dependency: &Dependency) -> Option<String> {
+    if let Some(target) = &dependency.folder {
+        let mut names = allowed.to_vec();
+        if dependency.dev {
+            names.extend(TESTS_MAY_IMPORT);
+        }
+        return (!names.iter().any(|name| matches(name, target)))
+            .then(|| format!("{folder}: it may not import {target}"));
+    }
+    let (name, _, why) = KEPT_APART.iter().find(|(name, folders, _)| {
+        *name == dependency.name
+            && !dependency.dev
+            && !folders.iter().any(|name| matches(name, folder))
+    })?;
+    Some(format!("{folder}: it may not import {name}: {why}"))
+}
+
+fn matches(name: &str, folder: &str) -> bool {
+    match name.strip_suffix('*') {
+        Some(start) => folder.starts_with(start),
+        None => folder == name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(folder: &str, name: &str, target: Option<&str>, dev: bool) -> Vec<String> {
+        complaints(&Package {
+            folder: folder.into(),
+            rust_version: None,
+            dependencies: vec![Dependency {
+                name: name.into(),
+                folder: target.map(str::to_owned),
+                dev,
+            }],
+        })
+    }
+
+    #[test]
+    fn the_table_decides() {
+        assert!(found("crates/runtime", "heap", Some("crates/heap"), false).is_empty());
+        assert_eq!(
+            found("crates/runtime", "tcp", Some("crates/transport-tcp"), false),
+            ["crates/runtime: it may not import crates/transport-tcp"]
+        );
+        assert!(found("crates/providers", "tcp", Some("crates/transport-tcp"), false).is_empty());
+        assert_eq!(found("crates/heap", "transport", Some("crates/transport"), true).len(), 1);
+    }
+
+    #[test]
+    fn a_crate_outside_the_table_is_refused() {
+        assert_eq!(found("crates/extra", "libc", None, false).len(), 1);
+    }
+
+    #[test]
+    fn tests_alone_import_the_test_kit() {
+        assert!(found("crates/heap", "testkit", Some("ci/testkit"), true).is_empty());
+        assert_eq!(found("crates/heap", "testkit", Some("ci/testkit"), false).len(), 1);
+    }
+
+    #[test]
+    fn tokio_stays_in_the_launcher() {
+        assert!(found("launcher/oshrun", "tokio", None, false).is_empty());
+        assert_eq!(found("crates/bootstrap", "tokio", None, false).len(), 1);
+    }
+}

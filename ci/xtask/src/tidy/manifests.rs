@@ -1,0 +1,96 @@
+//! Every crate's Cargo.toml inherits the workspace's lints, and one oldest Rust is stated everywhere.
+
+use super::Tree;
+
+/// Files whose text must name the oldest Rust, as `Rust 1.2`.
+const STATE_THE_RUST: &[&str] = &["README.md"];
+
+pub fn check(tree: &Tree) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in &tree.files {
+        if file.path.ends_with("/Cargo.toml") && !inherits_lints(&file.text) {
+            complaints.push(format!(
+                "{}: it does not inherit the workspace's lints ([lints] workspace = true)",
+                file.path
+            ));
+        }
+    }
+    let Some(stated) = tree
+        .files
+        .iter()
+        .find_map(|file| (file.path == "Cargo.toml").then(|| rust_version(&file.text))?)
+    else {
+        complaints.push("Cargo.toml: the workspace states no rust-version".into());
+        return complaints;
+    };
+    for package in &tree.packages {
+        if package.rust_version.as_deref() != Some(stated) {
+            complaints.push(format!(
+                "{}/Cargo.toml: its rust-version is not the workspace's {stated}",
+                package.folder
+            ));
+        }
+    }
+    for name in STATE_THE_RUST {
+        let phrase = format!("Rust {stated}");
+        let says_it = |file: &super::File| file.path == *name && file.text.contains(&phrase);
+        if !tree.files.iter().any(says_it) {
+            complaints.push(format!("{name}: it does not say `{phrase}`"));
+        }
+    }
+    complaints
+}
+
+/// Whether the section `[lints]` says `workspace = true`.
+fn inherits_lints(manifest: &str) -> bool {
+    manifest
+        .lines()
+        .map(str::trim)
+        .skip_while(|line| *line != "[lints]")
+        .skip(1)
+        .take_while(|line| !line.starts_with('['))
+        .any(|line| line.replace(' ', "") == "workspace=true")
+}
+
+fn rust_version(manifest: &str) -> Option<&str> {
+    let (_, value) = manifest
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .find(|(key, _)| key.trim() == "rust-version")?;
+    Some(value.trim().trim_matches('"'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::tree;
+    use crate::workspace::Package;
+
+    const TOP: (&str, &str) = ("Cargo.toml", "[workspace.package]\nrust-version = \"1.2\"\n");
+    const README: (&str, &str) = ("README.md", "It needs Rust 1.2.");
+
+    #[test]
+    fn lints_are_inherited() {
+        let good = ("crates/a/Cargo.toml", "[lints]\nworkspace = true\n");
+        assert!(check(&tree(&[TOP, README, good])).is_empty());
+        let bad = ("crates/a/Cargo.toml", "[lints]\n[other]\nworkspace = true\n");
+        assert_eq!(check(&tree(&[TOP, README, bad])).len(), 1);
+    }
+
+    #[test]
+    fn the_oldest_rust_is_the_same_everywhere() {
+        let mut tree = tree(&[TOP, ("README.md", "It needs Rust 1.3.")]);
+        tree.packages.push(Package {
+            folder: "crates/a".into(),
+            rust_version: Some("1.4".into()),
+            dependencies: Vec::new(),
+        });
+        assert_eq!(
+            check(&tree),
+            [
+                "crates/a/Cargo.toml: its rust-version is not the workspace's 1.2",
+                "README.md: it does not say `Rust 1.2`"
+            ]
+        );
+    }
+}

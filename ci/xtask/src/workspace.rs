@@ -1,0 +1,148 @@
+//! What cargo knows about this repository: its packages, where it builds, and what a build made.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::process;
+
+/// The repository that xtask was called in.
+pub struct Workspace {
+    /// The top of the repository.
+    pub root: PathBuf,
+    /// Where cargo builds: CARGO_TARGET_DIR, or what its configuration says, or target/.
+    pub target: PathBuf,
+    /// The packages of the workspace.
+    pub packages: Vec<Package>,
+}
+
+/// One crate of the workspace.
+#[derive(Debug, Clone)]
+pub struct Package {
+    /// Its folder, relative to the top of the repository.
+    pub folder: String,
+    /// The oldest Rust that it says it builds with.
+    pub rust_version: Option<String>,
+    /// What it depends on.
+    pub dependencies: Vec<Dependency>,
+}
+
+/// One dependency of a package.
+#[derive(Debug, Clone)]
+pub struct Dependency {
+    /// The name of the package that is depended on.
+    pub name: String,
+    /// Its folder, relative to the top, where it is a crate of this repository.
+    pub folder: Option<String>,
+    /// Whether only tests, examples and benches see it.
+    pub dev: bool,
+}
+
+impl Workspace {
+    /// Asks cargo, without touching the network.
+    pub fn open() -> Result<Self> {
+        let text = process::capture(cargo().args([
+            "metadata",
+            "--no-deps",
+            "--offline",
+            "--format-version=1",
+        ]))?;
+        let metadata: Value = serde_json::from_str(&text).context("cargo metadata is no JSON")?;
+        let root = PathBuf::from(string(&metadata, "workspace_root")?);
+        let packages = list(&metadata, "packages")?
+            .iter()
+            .map(|package| Package::read(package, &root))
+            .collect::<Result<_>>()?;
+        Ok(Self { target: PathBuf::from(string(&metadata, "target_directory")?), root, packages })
+    }
+
+    /// cargo, the one that runs this program, at the top of the repository.
+    pub fn cargo(&self) -> Command {
+        let mut command = cargo();
+        command.current_dir(&self.root);
+        command
+    }
+
+    /// cargo of another toolchain, which rustup knows under `toolchain`.
+    pub fn cargo_of(&self, toolchain: &str) -> Command {
+        let mut command = Command::new("rustup");
+        command.args(["run", toolchain, "cargo"]).current_dir(&self.root);
+        command
+    }
+
+    /// Builds with `arguments` of `cargo build` or `cargo test --no-run`; returns all files that were made.
+    pub fn build(&self, arguments: &[&str]) -> Result<Vec<PathBuf>> {
+        let text = process::capture(
+            self.cargo()
+                .args(arguments)
+                .arg("--message-format=json-render-diagnostics")
+                .stdin(Stdio::null()),
+        )?;
+        let mut made = Vec::new();
+        for line in text.lines() {
+            let message: Value = serde_json::from_str(line)
+                .with_context(|| format!("cargo printed a line that is no JSON: {line}"))?;
+            if message["reason"] == "compiler-artifact" {
+                made.extend(
+                    list(&message, "filenames")?
+                        .iter()
+                        .filter_map(Value::as_str)
+                        .map(PathBuf::from),
+                );
+            }
+        }
+        Ok(made)
+    }
+
+    /// The Rust that every crate must build with, as the workspace states it.
+    pub fn rust_version(&self) -> Result<&str> {
+        self.packages
+            .iter()
+            .find_map(|package| package.rust_version.as_deref())
+            .context("no package states a rust-version")
+    }
+}
+
+impl Package {
+    fn read(package: &Value, root: &Path) -> Result<Self> {
+        let manifest = PathBuf::from(string(package, "manifest_path")?);
+        let folder = manifest.parent().context("a manifest lies nowhere")?;
+        let dependencies = list(package, "dependencies")?
+            .iter()
+            .map(|dependency| {
+                Ok(Dependency {
+                    name: string(dependency, "name")?,
+                    folder: dependency["path"]
+                        .as_str()
+                        .and_then(|path| relative(Path::new(path), root)),
+                    dev: dependency["kind"] == "dev",
+                })
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self {
+            folder: relative(folder, root).context("a package lies outside the repository")?,
+            rust_version: package["rust_version"].as_str().map(str::to_owned),
+            dependencies,
+        })
+    }
+}
+
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+fn relative(path: &Path, root: &Path) -> Option<String> {
+    let path = path.strip_prefix(root).ok()?;
+    Some(path.to_str()?.to_owned())
+}
+
+fn string(value: &Value, key: &str) -> Result<String> {
+    let text = value[key].as_str();
+    text.map(str::to_owned).with_context(|| format!("cargo's answer lacks `{key}`"))
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
+    value[key].as_array().with_context(|| format!("cargo's answer lacks `{key}`"))
+}

@@ -1,0 +1,131 @@
+//! The compiler wrappers, in a prefix whose path holds a blank: what they add, and when they do not.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const WRAPPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/shmem-c/wrappers/oshcc");
+
+/// A prefix with both wrappers, gone with this value.
+struct Prefix(PathBuf);
+
+impl Prefix {
+    fn make(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("a {name}"));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(path.join("bin")).unwrap();
+        for wrapper in ["oshcc", "oshcxx"] {
+            let installed = path.join("bin").join(wrapper);
+            fs::copy(WRAPPER, installed).unwrap();
+        }
+        Self(path.canonicalize().unwrap())
+    }
+
+    /// The wrapper with `true` for a compiler, which is everywhere.
+    fn wrapper(&self, name: &str) -> Command {
+        script(&self.0.join("bin").join(name))
+    }
+
+    /// What the wrapper would run.
+    fn shown(&self, arguments: &[&str]) -> String {
+        text(self.wrapper("oshcc").arg("--show").args(arguments))
+    }
+
+    fn include(&self) -> String {
+        format!("'-I{}/include'", self.0.display())
+    }
+
+    fn link(&self) -> String {
+        let lib = self.0.join("lib");
+        let lib = lib.display();
+        format!("'-L{lib}' -Xlinker -rpath -Xlinker '{lib}' -lrushmem")
+    }
+}
+
+impl Drop for Prefix {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Run by the shell, not by the kernel: that refuses a file that another test's child, between fork and
+/// exec, still holds open for writing.
+fn script(path: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.arg(path).env("OSHCC_CC", "true").env("OSHCXX_CXX", "true");
+    command
+}
+
+fn text(command: &mut Command) -> String {
+    let Output { status, stdout, .. } = command.output().unwrap();
+    assert!(status.success(), "{command:?}: {status}");
+    String::from_utf8(stdout).unwrap().trim_end().to_owned()
+}
+
+#[test]
+fn the_library_comes_after_the_users_objects() {
+    let prefix = Prefix::make("link");
+    assert_eq!(
+        prefix.shown(&["a b.c", "-o", "a"]),
+        format!("true {} 'a b.c' -o a {}", prefix.include(), prefix.link())
+    );
+}
+
+#[test]
+fn what_does_not_link_gets_no_library() {
+    let prefix = Prefix::make("compile");
+    for option in ["-c", "-E", "-S", "-M", "-MM", "-r"] {
+        let expected = format!("true {} {option} a.c", prefix.include());
+        assert_eq!(prefix.shown(&[option, "a.c"]), expected);
+    }
+    let only_a_question = format!("true {} -v -o a", prefix.include());
+    assert_eq!(prefix.shown(&["-v", "-o", "a"]), only_a_question);
+}
+
+#[test]
+fn options_that_only_look_like_compiling_still_link() {
+    let prefix = Prefix::make("dependencies");
+    for arguments in [&["-MD", "a.c"][..], &["-o", "-c", "a.o"], &["-x", "c", "-"]] {
+        assert!(prefix.shown(arguments).ends_with(&prefix.link()));
+    }
+}
+
+#[test]
+fn the_prefix_is_found_through_links_and_after_a_move() {
+    let prefix = Prefix::make("linked");
+    let elsewhere = Prefix::make("linked elsewhere");
+    let link = elsewhere.0.join("my-oshcc");
+    symlink(prefix.0.join("bin/oshcc"), &link).unwrap();
+    let through = text(script(&link).args(["--show", "a.c"]));
+    assert_eq!(through, prefix.shown(&["a.c"]));
+
+    let moved = elsewhere.0.join("moved");
+    fs::rename(&prefix.0, &moved).unwrap();
+    let moved = Prefix(moved);
+    assert!(moved.shown(&["a.c"]).contains("a linked elsewhere/moved/lib"));
+}
+
+#[test]
+fn each_wrapper_has_its_compiler() {
+    let prefix = Prefix::make("compilers");
+    let c = text(prefix.wrapper("oshcc").env("OSHCC_CC", "echo C").arg("-c"));
+    assert!(c.starts_with("C -I"), "{c}");
+    let cxx = text(prefix.wrapper("oshcxx").env("OSHCXX_CXX", "echo C++").arg("-c"));
+    assert!(cxx.starts_with("C++ -I"), "{cxx}");
+
+    let echo = prefix.0.join("an echo");
+    symlink("/bin/echo", &echo).unwrap();
+    let blank = text(prefix.wrapper("oshcc").env("OSHCC_CC", &echo).arg("-c"));
+    assert!(blank.starts_with("-I"), "{blank}");
+}
+
+#[test]
+fn a_compiler_that_is_not_there_is_named() {
+    let prefix = Prefix::make("missing");
+    let mut wrapper = prefix.wrapper("oshcc");
+    let output = wrapper.env("OSHCC_CC", "no-such-cc").arg("a.c").output().unwrap();
+    assert_eq!(output.status.code(), Some(127));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("`no-such-cc'") && message.contains("OSHCC_CC"), "{message}");
+}

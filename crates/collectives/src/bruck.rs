@@ -1,0 +1,83 @@
+//! Bruck's all-gather: the fewest rounds for any size of team, good for short blocks.
+//!
+//! J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby: Efficient algorithms for all-to-all
+//! communications in multiport message-passing systems. IEEE Transactions on Parallel and
+//! Distributed Systems 8 (11), 1997.
+//!
+//! The original gathers blocks in the order of arrival and rotates them at the end. Here a block is
+//! put at its final place at once, at the price of a second put when the run of blocks wraps.
+
+use crate::index::{ahead, behind, powers_below};
+use crate::{Place, Step};
+
+/// The plan of an all-gather in ⌈log2 n⌉ rounds: part 0 of `Source` of member `i` becomes part `i`
+/// of `Dest` everywhere. Nobody ends it before everybody has entered it.
+pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+    let own = Step::Copy { from: Place::Source.at(0), to: Place::Dest.at(me), count: 1 };
+    // Before a round a member holds `distance` blocks, its own and those that follow.
+    let rounds = powers_below(n).flat_map(move |distance| {
+        let count = distance.min(n - distance);
+        let receiver = behind(n, me, distance);
+        let sender = ahead(n, me, distance);
+        let puts = runs(n, me, count).map(move |(first, count)| Step::Put {
+            peer: receiver,
+            from: Place::Dest.at(first),
+            to: Place::Dest.at(first),
+            count,
+        });
+        let waits = runs(n, sender, count).map(move |_| Step::Wait { peer: sender });
+        puts.chain(waits)
+    });
+    std::iter::once(own).chain(rounds)
+}
+
+/// The blocks of `count <= n` members from `first` on around the circle, as one or two runs
+/// `(first, count)` of parts.
+fn runs(n: u32, first: u32, count: u32) -> impl Iterator<Item = (u32, u32)> + Clone {
+    let up_to_the_end = count.min(n - first);
+    let wrapped = count - up_to_the_end;
+    [(first, up_to_the_end), (0, wrapped)].into_iter().filter(|&(_, count)| count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(peer: u32, first: u32, count: u32) -> Step {
+        Step::Put { peer, from: Place::Dest.at(first), to: Place::Dest.at(first), count }
+    }
+
+    #[test]
+    fn a_run_that_wraps_takes_two_puts_and_two_waits() {
+        let own = |me| Step::Copy { from: Place::Source.at(0), to: Place::Dest.at(me), count: 1 };
+        let last: Vec<_> = all_gather(4, 3).collect();
+        assert_eq!(
+            last,
+            [
+                own(3),
+                put(2, 3, 1),
+                Step::Wait { peer: 0 },
+                put(1, 3, 1),
+                put(1, 0, 1),
+                Step::Wait { peer: 1 },
+            ]
+        );
+        let second: Vec<_> = all_gather(4, 1).collect();
+        assert_eq!(
+            second,
+            [
+                own(1),
+                put(0, 1, 1),
+                Step::Wait { peer: 2 },
+                put(3, 1, 2),
+                Step::Wait { peer: 3 },
+                Step::Wait { peer: 3 },
+            ]
+        );
+    }
+
+    #[test]
+    fn one_member_copies_its_block() {
+        assert_eq!(all_gather(1, 0).count(), 1);
+    }
+}

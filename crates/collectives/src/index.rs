@@ -1,0 +1,52 @@
+//! Arithmetic on the indices of a team: around the circle of members, and in powers of two.
+//!
+//! Exact for every size that fits `u32`. Knows nothing of steps.
+
+/// The index `distance <= n` places after `me`, around the circle.
+pub(crate) const fn ahead(n: u32, me: u32, distance: u32) -> u32 {
+    debug_assert!(me < n && distance <= n);
+    let to_the_end = n - me;
+    if distance < to_the_end { me + distance } else { distance - to_the_end }
+}
+
+/// The index `distance <= n` places before `me`, around the circle.
+pub(crate) const fn behind(n: u32, me: u32, distance: u32) -> u32 {
+    ahead(n, me, n - distance)
+}
+
+/// How many powers of two are below `n`: the logarithm of `n`, rounded up.
+pub(crate) const fn log2_ceil(n: u32) -> u32 {
+    u32::BITS - (n - 1).leading_zeros()
+}
+
+/// 1, 2, 4 .. below `n`.
+pub(crate) fn powers_below(n: u32) -> impl DoubleEndedIterator<Item = u32> + Clone {
+    (0..log2_ceil(n)).map(|k| 1 << k)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_circle_closes() {
+        assert_eq!(ahead(5, 3, 1), 4);
+        assert_eq!(ahead(5, 3, 2), 0);
+        assert_eq!(ahead(5, 3, 5), 3);
+        assert_eq!(behind(5, 3, 3), 0);
+        assert_eq!(behind(5, 3, 4), 4);
+        assert_eq!(behind(5, 3, 0), 3);
+        assert_eq!(ahead(u32::MAX, u32::MAX - 1, 1 << 31), (1 << 31) - 1);
+        assert_eq!(behind(u32::MAX, 0, 1), u32::MAX - 1);
+    }
+
+    #[test]
+    fn powers_stop_below_the_size() {
+        let powers = |n| powers_below(n).collect::<Vec<_>>();
+        assert_eq!(powers(1), []);
+        assert_eq!(powers(2), [1]);
+        assert_eq!(powers(4), [1, 2]);
+        assert_eq!(powers(5), [1, 2, 4]);
+        assert_eq!(powers(u32::MAX).len(), 32);
+    }
+}

@@ -1,0 +1,104 @@
+//! The collectives that a simulated program may call: their plans and what they must achieve.
+
+use crate::value::Value;
+use rushmem_collectives::*;
+use std::ops::Range;
+
+pub type Plan = Box<dyn Iterator<Item = Step>>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    Dissemination,
+    GatherSync,
+    Broadcast { root: u32 },
+    AllReduce,
+    InclusiveScan,
+    ExclusiveScan,
+    Bruck,
+    Ring,
+    AllToAll,
+}
+
+impl Call {
+    pub const ALL: [Call; 9] = [
+        Call::Dissemination,
+        Call::GatherSync,
+        Call::Broadcast { root: 0 },
+        Call::AllReduce,
+        Call::InclusiveScan,
+        Call::ExclusiveScan,
+        Call::Bruck,
+        Call::Ring,
+        Call::AllToAll,
+    ];
+
+    pub fn plan(self, n: u32, me: u32) -> Plan {
+        match self {
+            Call::Dissemination => Box::new(dissemination::sync(n, me)),
+            Call::GatherSync => Box::new(binomial::gather_sync(n, me)),
+            Call::Broadcast { root } => Box::new(binomial::broadcast(n, me, root)),
+            Call::AllReduce => Box::new(recursive_doubling::all_reduce(n, me)),
+            Call::InclusiveScan => Box::new(recursive_doubling::inclusive_scan(n, me)),
+            Call::ExclusiveScan => Box::new(recursive_doubling::exclusive_scan(n, me)),
+            Call::Bruck => Box::new(bruck::all_gather(n, me)),
+            Call::Ring => Box::new(ring::all_gather(n, me)),
+            Call::AllToAll => Box::new(pairwise::all_to_all(n, me)),
+        }
+    }
+
+    /// How many parts the source has.
+    pub fn source_parts(self, n: u32) -> u32 {
+        match self {
+            Call::Broadcast { .. } | Call::Bruck | Call::Ring => 1,
+            Call::AllToAll => n,
+            _ => 0,
+        }
+    }
+
+    /// How many parts the destination has.
+    pub fn dest_parts(self, n: u32) -> u32 {
+        match self {
+            Call::Broadcast { .. } => 1,
+            Call::Bruck | Call::Ring | Call::AllToAll => n,
+            _ => 0,
+        }
+    }
+
+    /// What a part of the destination must hold at the end; nothing if it must not be touched.
+    pub fn expected_dest(self, call: usize, me: u32, part: u32) -> Option<Value> {
+        match self {
+            Call::Broadcast { root } => (me != root).then(|| Value::source(call, root, 0)),
+            Call::AllToAll => Some(Value::source(call, part, me)),
+            _ => Some(Value::source(call, part, 0)),
+        }
+    }
+
+    /// The accumulator must hold the contributions of the indices below this at the end, if of any.
+    pub fn expected_prefix(self, n: u32, me: u32) -> Option<u32> {
+        match self {
+            Call::AllReduce => Some(n),
+            Call::InclusiveScan => Some(me + 1),
+            Call::ExclusiveScan => (me > 0).then_some(me),
+            _ => None,
+        }
+    }
+
+    /// Whether the accumulator holds the own contribution at the start.
+    pub fn accumulates(self) -> bool {
+        matches!(self, Call::AllReduce | Call::InclusiveScan | Call::ExclusiveScan)
+    }
+
+    /// The landings that a team of `n` may use.
+    pub fn landings(self, n: u32) -> Range<u8> {
+        match self {
+            Call::AllReduce => landing::all_reduce(n),
+            Call::InclusiveScan | Call::ExclusiveScan => landing::scan(n),
+            _ => 0..0,
+        }
+    }
+
+    /// Whether nobody may end it before everybody has entered it.
+    pub fn depends_on_all(self) -> bool {
+        !matches!(self, Call::Broadcast { .. } | Call::InclusiveScan | Call::ExclusiveScan)
+    }
+}

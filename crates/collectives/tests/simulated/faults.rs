@@ -1,0 +1,123 @@
+//! The simulator has teeth: it finds what is wrong with broken plans.
+
+use crate::call::{Call, Call::*, Plan};
+use crate::simulator::Team;
+use rushmem_collectives::Step;
+
+const SCHEDULES: u64 = 300;
+
+/// Whether some schedule shows a fault when plans are changed like this.
+fn is_found(n: u32, program: &[Call], clocks: bool, change: &dyn Fn(u32, Plan) -> Plan) -> bool {
+    fails(&Team {
+        n,
+        program,
+        plan: &|call, me| change(me, program[call].plan(n, me)),
+        landing_copies: 2,
+        clocks,
+    })
+}
+
+/// Whether some schedule shows a fault; with clocks any one must.
+fn fails(team: &Team) -> bool {
+    let schedules = if team.clocks { 1 } else { SCHEDULES };
+    (0..schedules).any(|seed| team.run(seed).is_err())
+}
+
+#[test]
+fn every_step_is_needed() {
+    for n in 1..=9 {
+        for call in Call::ALL {
+            for victim in 0..n {
+                for index in 0..call.plan(n, victim).count() {
+                    let without = |me, plan: Plan| -> Plan {
+                        match me == victim {
+                            true => Box::new(
+                                plan.enumerate()
+                                    .filter(move |&(i, _)| i != index)
+                                    .map(|(_, step)| step),
+                            ),
+                            false => plan,
+                        }
+                    };
+                    assert!(
+                        is_found(n, &[call], true, &without),
+                        "{call:?} among {n}: step {index} of {victim} is superfluous"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// A scan without its credits: only they are signals without data, and come from above.
+fn without_credits(me: u32, plan: Plan) -> Plan {
+    Box::new(plan.filter(move |step| match step {
+        Step::Signal { .. } => false,
+        Step::Wait { peer } => *peer < me,
+        _ => true,
+    }))
+}
+
+#[test]
+fn scans_need_their_credits() {
+    for scan in [InclusiveScan, ExclusiveScan] {
+        for n in 2..=20 {
+            let program = [scan, scan, scan];
+            assert!(is_found(n, &program, true, &without_credits), "{scan:?} among {n}");
+            assert!(is_found(n, &program, false, &without_credits), "{scan:?} among {n}");
+        }
+    }
+}
+
+#[test]
+fn reductions_need_a_second_copy_of_the_landings() {
+    let program = [AllReduce, AllReduce];
+    for n in 2..=20 {
+        for clocks in [true, false] {
+            let team = Team {
+                n,
+                program: &program,
+                plan: &|call, me| program[call].plan(n, me),
+                landing_copies: 1,
+                clocks,
+            };
+            assert!(fails(&team), "n = {n}");
+        }
+    }
+}
+
+/// Each wait is put off until after the next step.
+fn late_waits(_: u32, plan: Plan) -> Plan {
+    let mut steps: Vec<Step> = plan.collect();
+    let mut index = 0;
+    while index + 1 < steps.len() {
+        if matches!(steps[index], Step::Wait { .. }) {
+            steps.swap(index, index + 1);
+            index += 1;
+        }
+        index += 1;
+    }
+    Box::new(steps.into_iter())
+}
+
+#[test]
+fn data_must_be_waited_for() {
+    for call in [AllReduce, InclusiveScan, ExclusiveScan, Bruck, Ring] {
+        for n in 4..=20 {
+            assert!(is_found(n, &[call], true, &late_waits), "{call:?} among {n}");
+            assert!(is_found(n, &[call], false, &late_waits), "{call:?} among {n}");
+        }
+    }
+}
+
+#[test]
+fn a_sync_needs_all_its_rounds() {
+    for n in 2..=20_u32 {
+        let one_round_less = move |_, plan: Plan| -> Plan {
+            let rounds = n.next_power_of_two().ilog2() as usize;
+            Box::new(plan.take(2 * (rounds - 1)))
+        };
+        assert!(is_found(n, &[Dissemination], true, &one_round_less), "n = {n}");
+        assert!(is_found(n, &[Dissemination], false, &one_round_less), "n = {n}");
+    }
+}

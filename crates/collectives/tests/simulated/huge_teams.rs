@@ -1,0 +1,56 @@
+//! Teams too large to simulate: plans of single members still fit those of their peers, up to the
+//! largest size that an index can number.
+
+use crate::call::{Call, Call::*};
+use crate::schedule::Random;
+use rushmem_collectives::Step;
+use std::collections::HashMap;
+
+const SIZES: [u32; 9] = [
+    1 << 20,
+    (1 << 20) + 1,
+    123_456_789,
+    (1 << 31) - 1,
+    1 << 31,
+    (1 << 31) + 1,
+    3 << 30,
+    u32::MAX - 1,
+    u32::MAX,
+];
+
+/// How many signals `me` sends to each peer, and takes from each.
+fn signals(call: Call, n: u32, me: u32) -> (HashMap<u32, u32>, HashMap<u32, u32>) {
+    let (mut sent, mut taken) = (HashMap::new(), HashMap::new());
+    for (count, step) in call.plan(n, me).enumerate() {
+        assert!(count < 7 * 32, "{call:?} of {me} among {n} is not logarithmic");
+        match step {
+            Step::Put { peer, .. } | Step::Signal { peer } => *sent.entry(peer).or_default() += 1,
+            Step::Wait { peer } => *taken.entry(peer).or_default() += 1,
+            Step::Copy { .. } | Step::Reduce { .. } => {}
+        }
+    }
+    (sent, taken)
+}
+
+#[test]
+fn what_a_member_sends_its_peers_take() {
+    let mut random = Random(7);
+    for n in SIZES {
+        let middle = random.next() as u32 % n;
+        for me in [0, 1, 2, n / 2, middle, n - 2, n - 1] {
+            let root = random.next() as u32 % n;
+            let calls = Call::ALL.into_iter().filter(|c| !matches!(c, Ring | AllToAll));
+            for call in calls.chain([Broadcast { root }, Broadcast { root: me }]) {
+                let (sent, taken) = signals(call, n, me);
+                for (&peer, count) in &sent {
+                    let matching = signals(call, n, peer).1.get(&me).copied();
+                    assert_eq!(matching, Some(*count), "{call:?}: {me} to {peer} among {n}");
+                }
+                for (&peer, count) in &taken {
+                    let matching = signals(call, n, peer).0.get(&me).copied();
+                    assert_eq!(matching, Some(*count), "{call:?}: {peer} to {me} among {n}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Programs, sizes and schedules by chance.
+
+use crate::call::Call::{self, *};
+use crate::simulator::run;
+use proptest::prelude::*;
+
+fn logarithmic(n: u32) -> impl Strategy<Value = Call> {
+    prop_oneof![
+        Just(Dissemination),
+        Just(GatherSync),
+        (0..n).prop_map(|root| Broadcast { root }),
+        Just(AllReduce),
+        Just(InclusiveScan),
+        Just(ExclusiveScan),
+        Just(Bruck),
+    ]
+}
+
+fn any_call(n: u32) -> impl Strategy<Value = Call> {
+    prop_oneof![7 => logarithmic(n), 1 => Just(Ring), 1 => Just(AllToAll)]
+}
+
+fn program<S: Strategy<Value = Call>>(
+    sizes: std::ops::Range<u32>,
+    call: fn(u32) -> S,
+) -> impl Strategy<Value = (u32, Vec<Call>)> {
+    sizes.prop_flat_map(move |n| (Just(n), prop::collection::vec(call(n), 1..12)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn programs_of_small_teams((n, program) in program(1..20, any_call), seed: u64) {
+        let result = run(n, &program, true, seed);
+        prop_assert!(result.is_ok(), "{:?}", result);
+    }
+
+    #[test]
+    fn programs_of_larger_teams((n, program) in program(1..150, logarithmic), seed: u64) {
+        let result = run(n, &program, false, seed);
+        prop_assert!(result.is_ok(), "{:?}", result);
+    }
+}

@@ -1,0 +1,309 @@
+//! A model of the executor: members that run a program of collectives on one team.
+//!
+//! A `Put` reads its data when it is issued and may be seen at once or at any later time. Apart
+//! from wrong results the model reports deadlock, signals that nobody takes, parts written twice,
+//! landings overwritten or left unread. With clocks it reports such races also where the schedule
+//! at hand happened to be kind: members only ever wait for a given message, so what comes before
+//! what is the same in every schedule, and one run speaks for all.
+
+use crate::call::{Call, Plan};
+use crate::clock::{Clock, Event};
+use crate::memory::{Access, Area, Memory};
+use crate::network::{Data, Network, Signal};
+use crate::schedule::{Actor, Schedule};
+use crate::value::Value;
+use rushmem_collectives::{Place, Span, Step};
+use std::collections::HashMap;
+
+/// A team, its program, and what the executor provides.
+pub struct Team<'a> {
+    pub n: u32,
+    pub program: &'a [Call],
+    /// The plan of a call, by its number in the program, for a member.
+    pub plan: &'a dyn Fn(usize, u32) -> Plan,
+    /// How many copies of the landings there are.
+    pub landing_copies: usize,
+    pub clocks: bool,
+}
+
+/// Run a program as it should be. Returns the longest chain of messages.
+pub fn run(n: u32, program: &[Call], clocks: bool, seed: u64) -> Result<u32, String> {
+    let team =
+        Team { n, program, plan: &|call, me| program[call].plan(n, me), landing_copies: 2, clocks };
+    team.run(seed)
+}
+
+impl Team<'_> {
+    /// Run to the end under the schedule of `seed`. Returns the longest chain of messages.
+    pub fn run(&self, seed: u64) -> Result<u32, String> {
+        let mut simulation = Simulation::new(self, seed);
+        while let Some(actor) = simulation.schedule.take() {
+            let can_act_again = match actor {
+                Actor::Member(me) => {
+                    (simulation.act(me)).map_err(|fault| simulation.describe(me, &fault))?
+                }
+                Actor::Channel(index) => simulation.deliver(index)?,
+            };
+            if can_act_again {
+                simulation.schedule.add(actor);
+            }
+        }
+        simulation.finish()
+    }
+}
+
+struct Simulation<'a> {
+    team: &'a Team<'a>,
+    schedule: Schedule,
+    network: Network,
+    members: Vec<Member>,
+    memories: Vec<Memory>,
+    /// When each member entered the calls that it has entered.
+    entered: Vec<Vec<Event>>,
+    /// Result of each all-reduce at the first member that has it.
+    agreed: HashMap<usize, Value>,
+}
+
+struct Member {
+    me: u32,
+    /// Number of the call in the program that it is in, or is about to enter.
+    call: usize,
+    plan: Option<Plan>,
+    /// A step it could not take yet.
+    blocked: Option<Step>,
+    accumulator: Option<Value>,
+    /// How many all-reduces it has left.
+    epoch: usize,
+    depth: u32,
+    clock: Clock,
+    now: Event,
+}
+
+impl<'a> Simulation<'a> {
+    fn new(team: &'a Team<'a>, seed: u64) -> Self {
+        let mut schedule = Schedule::new(seed);
+        (0..team.n).for_each(|me| schedule.add(Actor::Member(me)));
+        let member = |me| Member {
+            me,
+            call: 0,
+            plan: None,
+            blocked: None,
+            accumulator: None,
+            epoch: 0,
+            depth: 0,
+            clock: Clock::new(team.n, team.clocks),
+            now: Event::default(),
+        };
+        Self {
+            team,
+            schedule,
+            network: Network::default(),
+            members: (0..team.n).map(member).collect(),
+            memories: (0..team.n).map(|_| Memory::new(team.n, team.program)).collect(),
+            entered: vec![Vec::new(); team.n as usize],
+            agreed: HashMap::new(),
+        }
+    }
+
+    /// Let a member act. Returns whether it can act again.
+    fn act(&mut self, me: u32) -> Result<bool, String> {
+        let member = &mut self.members[me as usize];
+        member.now = member.clock.tick(me);
+        match &mut member.plan {
+            None => Ok(self.enter(me)),
+            Some(plan) => match member.blocked.take().or_else(|| plan.next()) {
+                Some(step) => self.execute(me, step),
+                None => self.leave(me).map(|()| true),
+            },
+        }
+    }
+
+    /// Let a channel deliver a message. Returns whether it can act again.
+    fn deliver(&mut self, index: usize) -> Result<bool, String> {
+        let delivery = self.network.deliver(index);
+        let to = delivery.to as usize;
+        if let Some(data) = delivery.data {
+            self.memories[to].place(data.area, &data.values, data.issued)?;
+        }
+        let Member { me, blocked, .. } = self.members[to];
+        if blocked == Some(Step::Wait { peer: delivery.from }) {
+            self.schedule.add(Actor::Member(me));
+        }
+        Ok(delivery.more)
+    }
+
+    fn enter(&mut self, me: u32) -> bool {
+        let member = &mut self.members[me as usize];
+        let Some(call) = self.team.program.get(member.call) else {
+            return false;
+        };
+        self.entered[me as usize].push(member.now);
+        member.plan = Some((self.team.plan)(member.call, me));
+        member.accumulator = (call.accumulates()).then(|| Value::source(member.call, me, 0));
+        true
+    }
+
+    /// Take a step. Returns whether that was possible.
+    fn execute(&mut self, me: u32, step: Step) -> Result<bool, String> {
+        match step {
+            Step::Put { peer, from, to, count } => {
+                let values = self.read(me, from, count)?;
+                let data = self.write(me, self.peer(me, peer)?, to, values)?;
+                self.send(me, peer, Some(data));
+            }
+            Step::Signal { peer } => self.send(me, self.peer(me, peer)?, None),
+            Step::Wait { peer } => {
+                let member = &mut self.members[me as usize];
+                let Some(signal) = self.network.wait(peer, me) else {
+                    member.blocked = Some(step);
+                    return Ok(false);
+                };
+                member.depth = member.depth.max(signal.depth);
+                member.clock.join(&signal.clock);
+            }
+            Step::Copy { from, to, count } => {
+                let values = self.read(me, from, count)?;
+                if to == Place::Accumulator.at(0) {
+                    self.members[me as usize].accumulator = values.first().copied();
+                } else {
+                    let data = self.write(me, me, to, values)?;
+                    self.memories[me as usize].place(data.area, &data.values, data.issued)?;
+                }
+            }
+            Step::Reduce { landing, landing_is_left } => {
+                let landed = self.read(me, Place::Landing(landing).at(0), 1)?[0];
+                let own = self.read(me, Place::Accumulator.at(0), 1)?[0];
+                let (left, right) = match landing_is_left {
+                    true => (landed, own),
+                    false => (own, landed),
+                };
+                self.members[me as usize].accumulator = Some(left.combine(right)?);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Check what the call must have achieved for `me`, and leave it.
+    fn leave(&mut self, me: u32) -> Result<(), String> {
+        let n = self.team.n;
+        let index = self.members[me as usize].call;
+        let call = self.team.program[index];
+        for part in 0..call.dest_parts(n) {
+            let span = Place::Dest.at(part);
+            let area = self.area(me, span, 1);
+            let holds = match self.memories[me as usize].is_untouched(area)? {
+                true => None,
+                false => Some(self.read(me, span, 1)?[0]),
+            };
+            let expected = call.expected_dest(index, me, part);
+            if holds != expected {
+                return Err(format!("part {part} of Dest: {holds:?}, not {expected:?}"));
+            }
+        }
+        if let Some(end) = call.expected_prefix(n, me) {
+            let result = self.read(me, Place::Accumulator.at(0), 1)?[0];
+            if !result.is_prefix(index, end) {
+                return Err(format!("result: {result:?}, not that of 0..{end}"));
+            }
+            if call == Call::AllReduce && *self.agreed.entry(index).or_insert(result) != result {
+                return Err("result: combined in another order than a peer's".into());
+            }
+        }
+        if call.depends_on_all() {
+            let clock = &self.members[me as usize].clock;
+            let knows_of = |events: &Vec<Event>| events.get(index).is_some_and(|&e| clock.knows(e));
+            if let Some(peer) = self.entered.iter().position(|events| !knows_of(events)) {
+                return Err(format!("left before {peer} entered, or may have"));
+            }
+        }
+        self.memories[me as usize].close(index);
+        let member = &mut self.members[me as usize];
+        member.epoch += usize::from(call == Call::AllReduce);
+        member.call += 1;
+        member.plan = None;
+        Ok(())
+    }
+
+    /// The whole program is done, or nobody can act any more.
+    fn finish(self) -> Result<u32, String> {
+        for member in &self.members {
+            if member.plan.is_some() {
+                return Err(self.describe(member.me, "deadlock"));
+            }
+        }
+        if let Some(channel) = self.network.undrained() {
+            let (from, to) = (channel.from, channel.to);
+            return Err(format!("a signal of {from} to {to} was not waited for"));
+        }
+        if let Some(landing) = self.memories.iter().find_map(Memory::unread) {
+            return Err(format!("landing {landing} was not read"));
+        }
+        Ok(self.members.iter().map(|m| m.depth).max().unwrap_or(0))
+    }
+
+    fn read(&mut self, me: u32, span: Span, count: u32) -> Result<Vec<Value>, String> {
+        let area = self.area(me, span, count);
+        let member = &self.members[me as usize];
+        match span.place {
+            Place::Source => {
+                let parts = self.team.program[member.call].source_parts(self.team.n);
+                let end = span.first + count;
+                (end <= parts)
+                    .then(|| {
+                        (span.first..end).map(|part| Value::source(member.call, me, part)).collect()
+                    })
+                    .ok_or_else(|| format!("{area:?} is beyond the source"))
+            }
+            Place::Accumulator => {
+                (member.accumulator).map(|value| vec![value]).ok_or_else(|| "no accumulator".into())
+            }
+            Place::Dest | Place::Landing(_) => {
+                let access = Access { event: member.now, clock: &member.clock };
+                self.memories[me as usize].read(area, access)
+            }
+        }
+    }
+
+    /// Announce that `me` writes to `owner`; the data can be placed from now on.
+    fn write(
+        &mut self,
+        me: u32,
+        owner: u32,
+        span: Span,
+        values: Vec<Value>,
+    ) -> Result<Data, String> {
+        let area = self.area(me, span, values.len() as u32);
+        let member = &self.members[me as usize];
+        let access = Access { event: member.now, clock: &member.clock };
+        self.memories[owner as usize].announce(area, access)?;
+        Ok(Data { area, values, issued: member.now })
+    }
+
+    fn send(&mut self, me: u32, peer: u32, data: Option<Data>) {
+        let member = &self.members[me as usize];
+        let signal = Signal { depth: member.depth + 1, clock: member.clock.clone() };
+        if let Some(channel) = self.network.send(me, peer, data, signal) {
+            self.schedule.add(channel);
+        }
+    }
+
+    /// Parts as `me` means them now, in its own memory or a peer's.
+    fn area(&self, me: u32, span: Span, count: u32) -> Area {
+        let member = &self.members[me as usize];
+        Area { call: member.call, copy: member.epoch % self.team.landing_copies, span, count }
+    }
+
+    fn peer(&self, me: u32, peer: u32) -> Result<u32, String> {
+        (peer < self.team.n && peer != me)
+            .then_some(peer)
+            .ok_or_else(|| format!("{peer} is no peer"))
+    }
+
+    fn describe(&self, me: u32, fault: &str) -> String {
+        let member = &self.members[me as usize];
+        format!(
+            "{fault}: index {me} of {} in call {} of {:?}, blocked in {:?}",
+            self.team.n, member.call, self.team.program, member.blocked
+        )
+    }
+}

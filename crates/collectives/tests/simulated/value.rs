@@ -1,0 +1,36 @@
+//! Symbolic contents of buffers. They know which call and which members they come from, so that a
+//! mix-up can never look right by chance.
+
+/// One part: the contributions of a run of members to a call, and how they were combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value {
+    call: usize,
+    first: u32,
+    end: u32,
+    part: u32,
+    /// Digest of the tree of combinations.
+    tree: u64,
+}
+
+impl Value {
+    /// What `owner` holds as part `part` of its source when it enters `call`.
+    pub fn source(call: usize, owner: u32, part: u32) -> Self {
+        Self { call, first: owner, end: owner + 1, part, tree: 1 }
+    }
+
+    /// The value that stands for both, if these are neighbouring runs in this order.
+    pub fn combine(self, right: Self) -> Result<Self, String> {
+        if self.call != right.call || self.end != right.first {
+            return Err(format!("combined {self:?} with {right:?}"));
+        }
+        let tree = (self.tree.rotate_left(29))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .wrapping_add(right.tree.wrapping_mul(0xd6e8_feb8_6659_fd93));
+        Ok(Self { end: right.end, tree, ..self })
+    }
+
+    /// Whether this is the contribution of members `0..end`, each once and in order.
+    pub fn is_prefix(self, call: usize, end: u32) -> bool {
+        (self.call, self.first, self.end, self.part) == (call, 0, end, 0)
+    }
+}

@@ -1,0 +1,74 @@
+//! Where the parts of a PE's slice are. The same on every PE, so that offsets are symmetric.
+
+/// Pages of the largest size that the supported platforms use.
+const PAGE: usize = 64 << 10;
+
+/// What the allocator needs beyond the bytes that it hands out, so that one `shmem_malloc` of the
+/// whole `SHMEM_SYMMETRIC_SIZE` succeeds.
+const ALLOCATOR_OVERHEAD: usize = 4 << 10;
+
+/// The parts of one PE's slice: the heap, a gap that is never used, the library's internal area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes of the heap, allocator's overhead included; 0 where the user wants no heap.
+    pub heap_bytes: usize,
+    /// Bytes from the start of a slice to its internal area.
+    pub internal_offset: usize,
+    /// Bytes of the internal area.
+    pub internal_bytes: usize,
+    /// Bytes from one PE's slice to the next: a power of two. Slices start at multiples of it in
+    /// every process, so that any alignment up to it gives the same offsets on all PEs.
+    pub stride: usize,
+}
+
+impl Layout {
+    /// The layout for a heap of `symmetric_size` bytes (OpenSHMEM 1.6, `SHMEM_SYMMETRIC_SIZE`) and an
+    /// internal area of `internal_bytes`; `None` when no address space can hold it.
+    pub fn new(symmetric_size: u64, internal_bytes: usize) -> Option<Layout> {
+        let size = usize::try_from(symmetric_size).ok()?;
+        let heap_bytes = match size {
+            0 => 0,
+            _ => size.checked_add(ALLOCATOR_OVERHEAD)?.checked_next_multiple_of(PAGE)?,
+        };
+        let internal_offset = heap_bytes.checked_add(PAGE)?;
+        let internal_bytes = internal_bytes.checked_next_multiple_of(PAGE)?;
+        let stride = internal_offset.checked_add(internal_bytes)?.checked_next_power_of_two()?;
+        Some(Layout { heap_bytes, internal_offset, internal_bytes, stride })
+    }
+
+    /// Bytes of the memory of a node with `n_local` PEs; `None` when no file can hold it.
+    pub fn node_bytes(&self, n_local: u32) -> Option<usize> {
+        let bytes = self.stride.checked_mul(n_local as usize)?;
+        (bytes <= i64::MAX as usize).then_some(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_do_not_overlap_and_fit_the_stride() {
+        for size in [1, 4096, 1 << 20, 512 << 20, 200 << 30, 3 << 39] {
+            let l = Layout::new(size, 123_456).expect("fits");
+            assert!(l.heap_bytes as u64 >= size + ALLOCATOR_OVERHEAD as u64);
+            assert!(l.internal_offset >= l.heap_bytes + PAGE);
+            assert!(l.internal_offset + l.internal_bytes <= l.stride);
+            assert!(l.internal_bytes >= 123_456);
+            assert!(l.stride.is_power_of_two());
+        }
+    }
+
+    #[test]
+    fn no_heap_is_a_heap_of_nothing() {
+        assert_eq!(Layout::new(0, 1).expect("fits").heap_bytes, 0);
+    }
+
+    #[test]
+    fn what_fits_nowhere_is_refused() {
+        assert_eq!(Layout::new(u64::MAX, 1), None);
+        assert_eq!(Layout::new(1 << 63, 1), None);
+        let l = Layout::new(1 << 60, 1).expect("fits an address");
+        assert_eq!(l.node_bytes(1 << 20), None);
+    }
+}

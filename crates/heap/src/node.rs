@@ -1,0 +1,198 @@
+//! The memory that the PEs of a node share, mapped into this one.
+
+use crate::Layout;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use std::ffi::c_void;
+use std::fmt;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::{NonNull, null_mut};
+
+/// Why symmetric memory could not be had.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The sizes exceed what an address or a file offset can express.
+    TooLarge,
+    /// The kernel refused; with the operation that it refused.
+    Refused(&'static str, Errno),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::TooLarge => f.write_str("it is larger than any address space"),
+            Error::Refused(what, errno) => write!(f, "{what} was refused: {errno}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The node's symmetric memory: a slice per PE of the node, in the order of their local numbers.
+///
+/// Nothing of it is written to a core file: peers' slices belong to their own cores, and the kernel
+/// would bring in every untouched page of ours to write it.
+#[derive(Debug)]
+pub struct NodeMemory {
+    base: NonNull<u8>,
+    layout: Layout,
+    n_local: u32,
+    local: u32,
+}
+
+// SAFETY: it is an address range that stays mapped; who accesses it decides how.
+unsafe impl Send for NodeMemory {}
+// SAFETY: as above; no method accesses the memory.
+unsafe impl Sync for NodeMemory {}
+
+impl NodeMemory {
+    /// Map the memory of a node of `n_local` PEs of which this is number `local`. `memory` is the
+    /// memfd that all PEs of the node inherited; without one this process makes its own.
+    ///
+    /// # Errors
+    /// When the sizes or the kernel do not allow it.
+    ///
+    /// # Panics
+    /// When `local` is not below `n_local`.
+    pub fn map(
+        memory: Option<OwnedFd>,
+        layout: Layout,
+        n_local: u32,
+        local: u32,
+    ) -> Result<NodeMemory, Error> {
+        assert!(local < n_local, "PE {local} of {n_local} on a node");
+        let bytes = layout.node_bytes(n_local).ok_or(Error::TooLarge)?;
+        let memory = match memory {
+            Some(memory) => memory,
+            None => memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+                .map_err(|e| Error::Refused("making shared memory", e))?,
+        };
+        // All PEs of the node ask for the same size, so whoever comes later changes nothing.
+        ftruncate(&memory, bytes as u64).map_err(|e| Error::Refused("sizing shared memory", e))?;
+        fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW)
+            .map_err(|e| Error::Refused("sealing shared memory", e))?;
+        let base = map_aligned(&memory, bytes, layout.stride)?;
+        // SAFETY: exactly the range that was mapped above; the advice changes no contents.
+        unsafe { madvise(base.as_ptr().cast(), bytes, Advice::LinuxDontDump) }
+            .map_err(|e| Error::Refused("keeping shared memory out of core files", e))?;
+        Ok(NodeMemory { base, layout, n_local, local })
+    }
+
+    /// Where everything is in a slice.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// How many PEs of this node share it.
+    pub fn n_local(&self) -> u32 {
+        self.n_local
+    }
+
+    /// Start of this PE's heap, `layout().heap_bytes` long.
+    pub fn heap(&self) -> *mut u8 {
+        self.slice()
+    }
+
+    /// Start of this PE's internal area, `layout().internal_bytes` long.
+    pub fn internal(&self) -> *mut u8 {
+        self.slice().wrapping_add(self.layout.internal_offset)
+    }
+
+    /// What to add to an address in this PE's slice to get the same address in that of the node's PE
+    /// number `local`.
+    pub fn delta(&self, local: u32) -> isize {
+        (local as isize - self.local as isize) * self.layout.stride as isize
+    }
+
+    fn slice(&self) -> *mut u8 {
+        self.base.as_ptr().wrapping_add(self.local as usize * self.layout.stride)
+    }
+}
+
+impl Drop for NodeMemory {
+    fn drop(&mut self) {
+        let bytes = self.layout.stride * self.n_local as usize;
+        // SAFETY: exactly the range that `map` mapped. An error would leave it mapped: harmless.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), bytes) };
+    }
+}
+
+/// Map `memory` at a multiple of `alignment`, a power of two.
+fn map_aligned(memory: &impl AsFd, bytes: usize, alignment: usize) -> Result<NonNull<u8>, Error> {
+    const WHAT: &str = "mapping shared memory";
+    let refused = |e| Error::Refused(WHAT, e);
+    let reserved = bytes.checked_add(alignment).ok_or(Error::TooLarge)?;
+    // SAFETY: a new range at an address of the kernel's choice.
+    let start = unsafe {
+        mmap_anonymous(
+            null_mut(),
+            reserved,
+            ProtFlags::empty(),
+            MapFlags::PRIVATE | MapFlags::NORESERVE,
+        )
+    }
+    .map_err(refused)?;
+    let base = start.wrapping_byte_add(start.addr().next_multiple_of(alignment) - start.addr());
+    // SAFETY: `base` to `base + bytes` lies in the range just reserved, which nobody uses.
+    let mapped: *mut c_void = unsafe {
+        mmap(
+            base,
+            bytes,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE,
+            memory,
+            0,
+        )
+    }
+    .map_err(refused)?;
+    let end = base.wrapping_byte_add(bytes);
+    for (from, to) in [(start, base), (end, start.wrapping_byte_add(reserved))] {
+        if from != to {
+            // SAFETY: a part of the reserved range outside of what was mapped over it.
+            unsafe { munmap(from, to.addr() - from.addr()) }.map_err(refused)?;
+        }
+    }
+    NonNull::new(mapped.cast()).ok_or(Error::Refused(WHAT, Errno::NOMEM))
+}
+
+#[cfg(test)]
+#[expect(clippy::multiple_unsafe_ops_per_block, reason = "one proof serves them all")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_are_shared_and_aligned() {
+        let layout = Layout::new(1 << 20, 1 << 16).expect("fits");
+        let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
+        let again = fd.try_clone().expect("a descriptor");
+        let one = NodeMemory::map(Some(fd), layout, 3, 1).expect("mapped");
+        let two = NodeMemory::map(Some(again), layout, 3, 2).expect("mapped");
+        assert_eq!(one.heap().addr() % layout.stride, 0);
+        assert_ne!(one.heap(), two.heap());
+        // SAFETY: PE 2's slice as PE 1 has it mapped, 4 bytes at offset 8 of a heap of 1 MiB.
+        unsafe { one.heap().wrapping_offset(one.delta(2) + 8).cast::<u32>().write(77) };
+        // SAFETY: PE 2's own slice, the same offset.
+        assert_eq!(unsafe { two.heap().add(8).cast::<u32>().read() }, 77);
+        // SAFETY: PE 1's own slice was not written.
+        assert_eq!(unsafe { one.heap().add(8).cast::<u32>().read() }, 0);
+        assert_eq!(one.delta(1), 0);
+    }
+
+    #[test]
+    fn nobody_can_shrink_it() {
+        let layout = Layout::new(0, 1).expect("fits");
+        let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
+        let again = fd.try_clone().expect("a descriptor");
+        let _mapped = NodeMemory::map(Some(fd), layout, 1, 0).expect("mapped");
+        assert_eq!(ftruncate(&again, 0), Err(Errno::PERM));
+    }
+
+    #[test]
+    fn an_impossible_size_is_an_error() {
+        let layout = Layout::new(1 << 60, 1).expect("fits an address");
+        let error = NodeMemory::map(None, layout, 2, 0).expect_err("no such memory");
+        assert!(error.to_string().contains("shared memory"), "{error}");
+    }
+}

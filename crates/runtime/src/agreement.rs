@@ -1,0 +1,206 @@
+//! How PEs agree on a team that does not exist yet.
+//!
+//! An explicit set of PEs carries out an all-reduce (recursive doubling, as a plan) over mailboxes;
+//! what is reduced is a [`Proposal`]. So splits whose members alone call, splits of a whole parent and
+//! the first use of an active set need no state that the members share already.
+//!
+//! What they agree on is a slot of the internal area that is free on all of them and a generation
+//! that none of them has used. Slots are offered a window of 64 at a time, the same on all members,
+//! chosen by the agreement's tag; a window that another agreement of the same PE has on offer is left
+//! out. When nothing is free there, all members see it and try the next window.
+
+use crate::internal::TEAM_SLOTS;
+use crate::job::Job;
+use crate::mailbox::Message;
+use crate::team::Members;
+use rushmem_collectives::{Place, Span, Step, recursive_doubling};
+use std::sync::Mutex;
+
+/// Slots in one window.
+const WINDOW: usize = 64;
+const WINDOWS: usize = TEAM_SLOTS / WINDOW;
+
+/// What each member brings and all members get combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Proposal {
+    /// Slots of the window that are free here.
+    free: u64,
+    /// One more than the highest generation known here.
+    generation: u64,
+    /// Whether this member can make the team at all.
+    able: bool,
+    /// A digest of the arguments, which must be the same for all.
+    arguments: u64,
+    /// Whether they were.
+    alike: bool,
+}
+
+impl Proposal {
+    fn combine(self, other: Proposal) -> Proposal {
+        Proposal {
+            free: self.free & other.free,
+            generation: self.generation.max(other.generation),
+            able: self.able && other.able,
+            arguments: self.arguments,
+            alike: self.alike && other.alike && self.arguments == other.arguments,
+        }
+    }
+
+    fn message(self, landing: u64) -> Message {
+        let flags = u64::from(self.able) | u64::from(self.alike) << 1;
+        [landing, self.free, self.generation, self.arguments, flags, 0]
+    }
+
+    fn from_message(message: &Message) -> Proposal {
+        let [_, free, generation, arguments, flags, _] = *message;
+        Proposal { free, generation, able: flags & 1 != 0, arguments, alike: flags & 2 != 0 }
+    }
+}
+
+/// What was agreed on: the same on every member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Agreed {
+    /// These slots, in ascending order, with this generation.
+    Slots(Vec<u16>, u64),
+    /// Some member was not able to, or no slots are left.
+    Refused,
+    /// The members called with different arguments.
+    Unlike,
+}
+
+/// The slots of this PE.
+pub(crate) struct Slots(Mutex<SlotState>);
+
+struct SlotState {
+    free: [u64; WINDOWS],
+    /// Windows that an agreement in progress has on offer.
+    offered: [bool; WINDOWS],
+    generation: u64,
+}
+
+impl Slots {
+    /// All slots free but the first `taken`.
+    pub(crate) fn new(taken: u32) -> Slots {
+        let mut free = [u64::MAX; WINDOWS];
+        free[0] = u64::MAX << taken;
+        Slots(Mutex::new(SlotState { free, offered: [false; WINDOWS], generation: 1 }))
+    }
+
+    /// Give a slot back.
+    pub(crate) fn release(&self, slot: u16) {
+        let slot = slot as usize;
+        self.state().free[slot / WINDOW] |= 1 << (slot % WINDOW);
+    }
+
+    fn offer(&self, window: usize, able: bool, arguments: u64) -> (Proposal, bool) {
+        let mut state = self.state();
+        let mine = !state.offered[window];
+        state.offered[window] = true;
+        let free = if mine { state.free[window] } else { 0 };
+        let generation = state.generation + 1;
+        (Proposal { free, generation, able, arguments, alike: true }, mine)
+    }
+
+    /// Take the lowest `count` bits of `free` in `window`, if there are so many.
+    fn settle(
+        &self,
+        window: usize,
+        mine: bool,
+        agreed: Proposal,
+        count: usize,
+    ) -> Option<Vec<u16>> {
+        let mut state = self.state();
+        if mine {
+            state.offered[window] = false;
+        }
+        state.generation = state.generation.max(agreed.generation);
+        let bits = (0..WINDOW).filter(|bit| agreed.free >> bit & 1 == 1).take(count);
+        let slots: Vec<u16> = bits.map(|bit| (window * WINDOW + bit) as u16).collect();
+        (slots.len() == count).then_some(slots)
+    }
+
+    /// Take slots that were agreed on.
+    pub(crate) fn take(&self, slot: u16) {
+        let slot = slot as usize;
+        self.state().free[slot / WINDOW] &= !(1 << (slot % WINDOW));
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, SlotState> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// Agree with all `members` on `count` slots. Every member calls with the same `tag`, which no other
+/// agreement among the same PEs uses at the same time, and with the same `arguments`.
+pub(crate) fn agree(
+    job: &Job,
+    members: Members,
+    tag: u64,
+    arguments: u64,
+    able: bool,
+    count: usize,
+) -> Agreed {
+    let first = (tag % WINDOWS as u64) as usize;
+    for attempt in 0..WINDOWS {
+        let window = (first + attempt) % WINDOWS;
+        let (proposal, mine) = job.slots().offer(window, able, arguments);
+        let agreed = all_reduce(job, members, tag, proposal);
+        let slots = job.slots().settle(window, mine, agreed, count);
+        if !agreed.alike {
+            return Agreed::Unlike;
+        }
+        if !agreed.able {
+            return Agreed::Refused;
+        }
+        if let Some(slots) = slots {
+            return Agreed::Slots(slots, agreed.generation);
+        }
+    }
+    Agreed::Refused
+}
+
+/// Carry out the plan of an all-reduce with messages for its puts.
+fn all_reduce(job: &Job, members: Members, tag: u64, own: Proposal) -> Proposal {
+    let me = members.team_pe(job.me()).expect("only members agree").0;
+    let mut accumulator = own;
+    let mut landed: Vec<(u64, Proposal)> = Vec::new();
+    let take = |landed: &mut Vec<(u64, Proposal)>, landing: u8| {
+        let i = landed.iter().position(|(l, _)| *l == u64::from(landing));
+        landed.swap_remove(i.expect("a plan waits before it reads")).1
+    };
+    for step in recursive_doubling::all_reduce(members.n, me) {
+        match step {
+            Step::Put { peer, to, .. } => {
+                let message = accumulator.message(u64::from(landing_of(to)));
+                job.mailboxes().send(job, members.world_pe(peer), tag, &message);
+            }
+            Step::Wait { peer } => {
+                let message = job.mailboxes().receive(job, members.world_pe(peer), tag);
+                landed.push((message[0], Proposal::from_message(&message)));
+            }
+            Step::Reduce { landing, .. } => {
+                accumulator = accumulator.combine(take(&mut landed, landing));
+            }
+            Step::Copy { from, .. } => {
+                accumulator = take(&mut landed, landing_of(from));
+            }
+            Step::Signal { .. } => unreachable!("an all-reduce sends data only"),
+        }
+    }
+    accumulator
+}
+
+fn landing_of(span: Span) -> u8 {
+    match span.place {
+        Place::Landing(landing) => landing,
+        place => unreachable!("an all-reduce sends to landings, not to {place:?}"),
+    }
+}
+
+/// A tag or digest of some numbers (FNV-1a over their bytes).
+pub(crate) fn digest(numbers: &[u64]) -> u64 {
+    let bytes = numbers.iter().flat_map(|n| n.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}

@@ -1,0 +1,411 @@
+//! Collectives (OpenSHMEM 1.6, §9.10), on teams and on active sets.
+//!
+//! Each checks its arguments, takes the team's channels for the time of the call and carries out a
+//! plan. `dest` is written by peers as soon as they call, which the standard allows: it is ready on
+//! all PEs before any of them calls. Reductions and scans go through the team's landings in pieces.
+
+use crate::call::{Call, fail};
+use crate::combine::Combine;
+use crate::ctx::World;
+use crate::execute::{Execution, Parts};
+use crate::internal::LANDING;
+use crate::job::{self, Job};
+use crate::team::{self, Team};
+use crate::{address, channel::Channels, order};
+use core::ffi::{c_int, c_long};
+use rushmem_collectives::{Step, binomial, choice, pairwise, recursive_doubling};
+use rushmem_transport::mem;
+use std::sync::{Arc, TryLockError};
+
+/// Who takes part.
+#[derive(Clone, Copy, Debug)]
+pub enum Members {
+    /// The members of a team.
+    Team(team::Handle),
+    /// The PEs `start + i * 2^log_stride` for `i` below `size`, told apart from other calls of the same
+    /// set by `psync` (deprecated forms).
+    ActiveSet {
+        /// `PE_start`
+        start: c_int,
+        /// `logPE_stride`
+        log_stride: c_int,
+        /// `PE_size`
+        size: c_int,
+        /// `pSync`; only its place counts.
+        psync: *mut c_long,
+    },
+}
+
+impl From<team::Handle> for Members {
+    fn from(team: team::Handle) -> Members {
+        Members::Team(team)
+    }
+}
+
+impl Members {
+    fn team(self, call: Call) -> Arc<Team> {
+        match self {
+            Members::Team(handle) => team::find(call, "team", handle),
+            Members::ActiveSet { start, log_stride, size, psync } => {
+                team::find_active_set(call, start, log_stride, size, psync)
+            }
+        }
+    }
+}
+
+/// A collective that one member has entered.
+struct Entered<'a> {
+    call: Call,
+    job: &'static Job,
+    team: &'a Team,
+    channels: std::sync::MutexGuard<'a, Channels>,
+}
+
+impl<'a> Entered<'a> {
+    fn new(call: Call, team: &'a Team) -> Entered<'a> {
+        let job = job::require(call);
+        let channels = match team.channels.try_lock() {
+            Ok(channels) => channels,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                fail!(call, "another thread of this PE is in a collective on the same team")
+            }
+        };
+        Entered { call, job, team, channels }
+    }
+
+    fn n(&self) -> u32 {
+        self.team.members().n
+    }
+
+    fn me(&self) -> u32 {
+        self.team.me().0
+    }
+
+    /// Carry out a plan that moves parts from `source` to `dest`.
+    ///
+    /// # Safety
+    /// As [`Execution::run`].
+    unsafe fn run(
+        &mut self,
+        source: *const u8,
+        dest: *mut u8,
+        parts: Parts<'_>,
+        plan: impl Iterator<Item = Step>,
+    ) {
+        let mut execution = Execution {
+            job: self.job,
+            team: self.team,
+            channels: &mut self.channels,
+            source,
+            dest,
+            parts,
+            accumulator: dest,
+            combine: None,
+            parity: 0,
+        };
+        // SAFETY: the same contract.
+        unsafe { execution.run(plan) }
+    }
+
+    /// Carry out a plan for each piece of a vector that fits a landing; the accumulator of a piece is
+    /// its place in `dest`.
+    ///
+    /// # Safety
+    /// `source` and `dest` are valid for `nelems` elements and either equal or disjoint.
+    unsafe fn run_pieces<P: Iterator<Item = Step>>(
+        &mut self,
+        source: *const u8,
+        dest: *mut u8,
+        nelems: usize,
+        combine: &'static Combine,
+        plan: impl Fn(u32, u32) -> P,
+    ) {
+        let (n, me) = (self.n(), self.me());
+        let most = LANDING / combine.elem_bytes;
+        for first in (0..nelems).step_by(most) {
+            let nelems = most.min(nelems - first);
+            let nbytes = nelems * combine.elem_bytes;
+            let source = source.wrapping_add(first * combine.elem_bytes);
+            let dest = dest.wrapping_add(first * combine.elem_bytes);
+            if dest.cast_const() != source {
+                // SAFETY: both are valid for the piece.
+                unsafe { mem::copy_bytes(dest, source, nbytes) };
+            }
+            let parity = self.channels.next_reduction();
+            let mut execution = Execution {
+                job: self.job,
+                team: self.team,
+                channels: &mut self.channels,
+                source,
+                dest,
+                parts: Parts::Whole(nbytes),
+                accumulator: dest,
+                combine: Some((combine, nelems)),
+                parity,
+            };
+            // SAFETY: the accumulator is the piece of `dest`, which nobody else writes.
+            unsafe { execution.run(plan(n, me)) };
+        }
+    }
+
+    fn sync(&mut self) {
+        let plan = choice::sync(self.n(), self.me(), self.job.crowded());
+        // SAFETY: the plan of a sync moves no data.
+        unsafe { self.run(std::ptr::null(), std::ptr::null_mut(), Parts::Whole(0), plan) }
+    }
+}
+
+/// `shmem_barrier_all` (§9.10.1): a quiet of the default context and a sync of the world.
+pub fn barrier_all(call: Call) {
+    order::quiet(call, World);
+    sync_all(call);
+}
+
+/// `shmem_sync_all` (§9.10.4): completes nothing remote.
+pub fn sync_all(call: Call) {
+    Entered::new(call, job::require(call).teams.world()).sync();
+}
+
+/// `shmem_team_sync` and the active-set `shmem_sync` (§9.10.3).
+pub fn sync(call: Call, members: Members) -> c_int {
+    Entered::new(call, &members.team(call)).sync();
+    0
+}
+
+/// `shmem_barrier` (§9.10.2): a quiet of the default context and a sync of the active set.
+pub fn barrier(call: Call, members: Members) {
+    order::quiet(call, World);
+    sync(call, members);
+}
+
+/// `shmem_broadcast` (§9.10.7): `nbytes` bytes from member `root` to `dest` of the others and, on a
+/// team, of the root itself.
+///
+/// # Safety
+/// `source` is valid for reads on the root; `dest` is ready on all members.
+pub unsafe fn broadcast(
+    call: Call,
+    members: Members,
+    dest: *mut u8,
+    source: *const u8,
+    nbytes: usize,
+    root: c_int,
+) -> c_int {
+    let team = members.team(call);
+    let mut entered = Entered::new(call, &team);
+    let (n, me) = (entered.n(), entered.me());
+    if root < 0 || root as u32 >= n {
+        fail!(call, "argument PE_root is {root}, but the members are numbered 0 to {}", n - 1);
+    }
+    address::own(call, "dest", dest, nbytes);
+    address::own(call, "source", source, nbytes);
+    let plan = binomial::broadcast(n, me, root as u32);
+    // SAFETY: both arrays were checked to be symmetric, so `dest` is valid on every member.
+    unsafe { entered.run(source, dest, Parts::Whole(nbytes), plan) };
+    let on_team = matches!(members, Members::Team(_));
+    if on_team && me == root as u32 && dest.cast_const() != source {
+        // SAFETY: valid for `nbytes` bytes each, as checked.
+        unsafe { mem::copy_bytes(dest, source, nbytes) };
+    }
+    0
+}
+
+/// `shmem_collect` (§9.10.8): every member's `nbytes` bytes, which may differ, one after the other in
+/// the order of the team.
+///
+/// # Safety
+/// `source` is valid for reads of `nbytes` bytes; `dest` is ready on all members.
+pub unsafe fn collect(
+    call: Call,
+    members: Members,
+    dest: *mut u8,
+    source: *const u8,
+    nbytes: usize,
+) -> c_int {
+    let team = members.team(call);
+    let mut entered = Entered::new(call, &team);
+    address::own(call, "source", source, nbytes);
+    let table = offsets(&mut entered, nbytes);
+    let total = table[table.len() - 1];
+    address::own(call, "dest", dest, total);
+    let plan = choice::all_gather(entered.n(), entered.me(), total);
+    // SAFETY: both arrays were checked to be symmetric for what the table says.
+    unsafe { entered.run(source, dest, Parts::Table(&table), plan) };
+    0
+}
+
+/// Where each member's block begins, and the total: a gathering of the blocks' sizes.
+fn offsets(entered: &mut Entered<'_>, nbytes: usize) -> Vec<usize> {
+    let (n, me) = (entered.n(), entered.me());
+    let parity = entered.channels.next_gather();
+    let internal = entered.job.internal();
+    let at = internal.areas().counts(entered.channels.slot(), parity);
+    let counts = internal.own(at, n as usize * 8);
+    let own = (nbytes as u64).to_ne_bytes();
+    let plan = choice::all_gather(n, me, n as usize * 8);
+    // SAFETY: the table of counts is in every member's internal area at the same offset. Nobody ends
+    // the plan before all have entered it, so with two tables in turn nobody writes one in use.
+    unsafe { entered.run(own.as_ptr(), counts, Parts::Equal(8), plan) };
+    let mut sizes = vec![0; n as usize];
+    internal.read(at, &mut sizes);
+    let mut end = 0usize;
+    let ends = sizes.into_iter().map(|size| {
+        end = end.saturating_add(size as usize);
+        end
+    });
+    std::iter::once(0).chain(ends).collect()
+}
+
+/// `shmem_fcollect` (§9.10.8): every member's `nbytes` bytes, the same number on all.
+///
+/// # Safety
+/// As [`collect`].
+pub unsafe fn fcollect(
+    call: Call,
+    members: Members,
+    dest: *mut u8,
+    source: *const u8,
+    nbytes: usize,
+) -> c_int {
+    let team = members.team(call);
+    let mut entered = Entered::new(call, &team);
+    let total = nbytes.saturating_mul(entered.n() as usize);
+    address::own(call, "source", source, nbytes);
+    address::own(call, "dest", dest, total);
+    let plan = choice::all_gather(entered.n(), entered.me(), total);
+    // SAFETY: both arrays were checked to be symmetric and large enough.
+    unsafe { entered.run(source, dest, Parts::Equal(nbytes), plan) };
+    0
+}
+
+/// `shmem_alltoall` (§9.10.5): block `l` of member `k`, of `nbytes` bytes, becomes block `k` of member `l`.
+///
+/// # Safety
+/// `source` is valid for reads of a block per member; `dest` is ready on all members.
+pub unsafe fn alltoall(
+    call: Call,
+    members: Members,
+    dest: *mut u8,
+    source: *const u8,
+    nbytes: usize,
+) -> c_int {
+    let team = members.team(call);
+    let mut entered = Entered::new(call, &team);
+    let total = nbytes.saturating_mul(entered.n() as usize);
+    address::own(call, "source", source, total);
+    address::own(call, "dest", dest, total);
+    let plan = pairwise::all_to_all(entered.n(), entered.me());
+    // SAFETY: both arrays were checked to be symmetric and large enough.
+    unsafe { entered.run(source, dest, Parts::Equal(nbytes), plan) };
+    0
+}
+
+/// `shmem_alltoalls` (§9.10.6): as [`alltoall`], with elements of `elem_bytes` (1, 2, 4, 8 or 16) that
+/// are `dst` and `sst` elements apart.
+///
+/// # Safety
+/// As [`alltoall`], for the strided elements.
+#[expect(clippy::too_many_arguments, reason = "the arguments of shmem_alltoalls")]
+pub unsafe fn alltoalls(
+    call: Call,
+    members: Members,
+    dest: *mut u8,
+    source: *const u8,
+    dst: isize,
+    sst: isize,
+    nelems: usize,
+    elem_bytes: usize,
+) -> c_int {
+    let team = members.team(call);
+    let mut entered = Entered::new(call, &team);
+    let span = |argument: &str, stride: isize| {
+        if stride < 1 {
+            fail!(call, "argument {argument} is {stride}, but a stride is at least 1");
+        }
+        let elements = nelems.saturating_mul(entered.n() as usize);
+        let gaps = elements.saturating_sub(1).saturating_mul(stride as usize);
+        if elements == 0 { 0 } else { (gaps.saturating_add(1)).saturating_mul(elem_bytes) }
+    };
+    address::own(call, "dest", dest, span("dst", dst));
+    address::own(call, "source", source, span("sst", sst));
+    let parts = Parts::Strided { dst: dst as usize, sst: sst as usize, nelems, elem_bytes };
+    let plan = pairwise::all_to_all(entered.n(), entered.me());
+    // SAFETY: both arrays were checked to be symmetric and large enough.
+    unsafe { entered.run(source, dest, parts, plan) };
+    0
+}
+
+/// `shmem_*_reduce` and `shmem_*_to_all` (§9.10.9): element by element over all members, to all.
+///
+/// # Safety
+/// `source` is valid for reads of `nelems` elements; `dest` is ready on all members and either
+/// `source` or disjoint from it.
+pub unsafe fn reduce(
+    call: Call,
+    members: Members,
+    dest: *mut u8,
+    source: *const u8,
+    nelems: usize,
+    op: &'static Combine,
+) -> c_int {
+    let team = members.team(call);
+    let mut entered = Entered::new(call, &team);
+    entered.check_vectors(dest, source, nelems, op);
+    // SAFETY: both vectors were checked to be symmetric and large enough; the rest by contract.
+    unsafe { entered.run_pieces(source, dest, nelems, op, recursive_doubling::all_reduce) };
+    0
+}
+
+/// `shmem_*_sum_inscan` (§9.10.10): element by element over the members up to this one.
+///
+/// # Safety
+/// As [`reduce`].
+pub unsafe fn inscan(
+    call: Call,
+    members: Members,
+    dest: *mut u8,
+    source: *const u8,
+    nelems: usize,
+    op: &'static Combine,
+) -> c_int {
+    let team = members.team(call);
+    let mut entered = Entered::new(call, &team);
+    entered.check_vectors(dest, source, nelems, op);
+    // SAFETY: both vectors were checked to be symmetric and large enough; the rest by contract.
+    unsafe { entered.run_pieces(source, dest, nelems, op, recursive_doubling::inclusive_scan) };
+    0
+}
+
+/// `shmem_*_sum_exscan` (§9.10.10): element by element over the members before this one; zero on the
+/// first, which all types that can be summed have as zero bytes.
+///
+/// # Safety
+/// As [`reduce`].
+pub unsafe fn exscan(
+    call: Call,
+    members: Members,
+    dest: *mut u8,
+    source: *const u8,
+    nelems: usize,
+    op: &'static Combine,
+) -> c_int {
+    let team = members.team(call);
+    let mut entered = Entered::new(call, &team);
+    entered.check_vectors(dest, source, nelems, op);
+    // SAFETY: both vectors were checked to be symmetric and large enough; the rest by contract.
+    unsafe { entered.run_pieces(source, dest, nelems, op, recursive_doubling::exclusive_scan) };
+    if entered.me() == 0 {
+        // SAFETY: `dest` was checked to hold `nelems` elements; nobody else writes it.
+        unsafe { dest.write_bytes(0, nelems * op.elem_bytes) };
+    }
+    0
+}
+
+impl Entered<'_> {
+    fn check_vectors(&self, dest: *mut u8, source: *const u8, nelems: usize, op: &Combine) {
+        let nbytes = nelems.saturating_mul(op.elem_bytes);
+        address::own(self.call, "dest", dest, nbytes);
+        address::own(self.call, "source", source, nbytes);
+    }
+}

@@ -1,0 +1,257 @@
+//! Contexts (OpenSHMEM 1.6, communication management).
+//!
+//! On-node every access completes by itself, so a context holds nothing but its team's numbering. A
+//! handle says by its lowest bit whether PEs are numbered as in the world: then no table is read. The
+//! handle of any other context is the address of its numbering, in memory that is reused for
+//! contexts alone and never freed.
+
+use crate::call::{Call, fail};
+use crate::constants::{
+    SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_CTX_SESSION_TOTAL_OPS,
+};
+use crate::{job, order, team};
+use core::ffi::{c_int, c_long};
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering::Relaxed};
+
+/// `shmem_ctx_t` as it crosses the C boundary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Handle(pub usize);
+
+impl Handle {
+    /// `SHMEM_CTX_INVALID`
+    pub const INVALID: Handle = Handle(0);
+    /// `SHMEM_CTX_DEFAULT`
+    pub const DEFAULT: Handle = Handle(1);
+}
+
+/// `shmem_ctx_session_config_t`
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct SessionConfig {
+    /// How many operations the session is expected to issue.
+    pub total_ops: usize,
+}
+
+/// What an operation is issued on: the default context, known at compile time, or a handle.
+pub trait Context: Copy {
+    /// The world PE that `pe` means on this context.
+    fn world_pe(self, call: Call, pe: c_int) -> c_int;
+    /// Whether this is `SHMEM_CTX_INVALID`, on which ordering routines do nothing.
+    fn is_invalid(self) -> bool;
+}
+
+/// The default context: `pe` is a world PE.
+#[derive(Clone, Copy, Debug)]
+pub struct World;
+
+impl Context for World {
+    #[inline(always)]
+    fn world_pe(self, _: Call, pe: c_int) -> c_int {
+        pe
+    }
+
+    fn is_invalid(self) -> bool {
+        false
+    }
+}
+
+impl Context for Handle {
+    #[inline(always)]
+    fn world_pe(self, call: Call, pe: c_int) -> c_int {
+        if self.0 & 1 == 1 { pe } else { numbering(call, self).world_pe(call, pe) }
+    }
+
+    fn is_invalid(self) -> bool {
+        self == Handle::INVALID
+    }
+}
+
+/// How a context of a team numbers PEs. Alive while `n` is not 0.
+struct Numbering {
+    start: AtomicU32,
+    stride: AtomicI32,
+    n: AtomicU32,
+}
+
+impl Numbering {
+    fn world_pe(&self, call: Call, pe: c_int) -> c_int {
+        let n = self.n.load(Relaxed);
+        if pe as u32 >= n {
+            match n {
+                0 => fail!(call, "argument ctx is a context that was destroyed"),
+                _ => fail!(call, "argument pe is {pe}, but the context's team has {n} PEs"),
+            }
+        }
+        self.start.load(Relaxed) as i32 + self.stride.load(Relaxed) * pe
+    }
+}
+
+fn numbering(call: Call, handle: Handle) -> &'static Numbering {
+    if handle == Handle::INVALID || !handle.0.is_multiple_of(align_of::<Numbering>()) {
+        fail!(call, "argument ctx is not a context");
+    }
+    // SAFETY: a handle with its lowest bit clear is the address of a `Numbering` that is never freed.
+    unsafe { &*std::ptr::with_exposed_provenance::<Numbering>(handle.0) }
+}
+
+/// Every created context, and the numberings that wait for reuse.
+#[derive(Default)]
+struct Registry {
+    alive: HashMap<Handle, Entry>,
+    spare: Vec<&'static Numbering>,
+}
+
+struct Entry {
+    team: team::Handle,
+    options: c_long,
+}
+
+static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
+static NEXT: AtomicUsize = AtomicUsize::new(1);
+
+fn with_registry<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
+    let mut registry = REGISTRY.lock().unwrap_or_else(|e| e.into_inner());
+    f(registry.get_or_insert_default())
+}
+
+/// `shmem_ctx_create`: a context of the world team (OpenSHMEM 1.6, §9.5.1).
+///
+/// # Safety
+/// `ctx` is valid for a write.
+pub unsafe fn create(call: Call, options: c_long, ctx: *mut Handle) -> c_int {
+    // SAFETY: the same contract.
+    unsafe { team_create(call, team::Handle::WORLD, options, ctx) }
+}
+
+/// `shmem_team_create_ctx` (OpenSHMEM 1.6, §9.5.2): not collective; an invalid team or unknown
+/// options give `SHMEM_CTX_INVALID` and a nonzero value.
+///
+/// # Safety
+/// `ctx` is valid for a write.
+pub unsafe fn team_create(
+    call: Call,
+    team: team::Handle,
+    options: c_long,
+    ctx: *mut Handle,
+) -> c_int {
+    job::require(call);
+    let known = SHMEM_CTX_SERIALIZED | SHMEM_CTX_PRIVATE | SHMEM_CTX_NOSTORE;
+    let made = if team == team::Handle::INVALID || options & !known != 0 {
+        Handle::INVALID
+    } else {
+        make(call, team, options)
+    };
+    // SAFETY: valid by contract.
+    unsafe { ctx.write(made) };
+    c_int::from(made == Handle::INVALID)
+}
+
+fn make(call: Call, team: team::Handle, options: c_long) -> Handle {
+    let members = team::find(call, "team", team).members();
+    with_registry(|registry| {
+        let handle = if members.is_world() {
+            Handle(NEXT.fetch_add(1, Relaxed) << 1 | 1)
+        } else {
+            let numbering = registry.spare.pop().unwrap_or_else(|| {
+                Box::leak(Box::new(Numbering {
+                    start: AtomicU32::new(0),
+                    stride: AtomicI32::new(0),
+                    n: AtomicU32::new(0),
+                }))
+            });
+            numbering.start.store(members.start, Relaxed);
+            numbering.stride.store(members.stride, Relaxed);
+            numbering.n.store(members.n, Relaxed);
+            Handle(std::ptr::from_ref(numbering).expose_provenance())
+        };
+        registry.alive.insert(handle, Entry { team, options });
+        handle
+    })
+}
+
+/// `shmem_ctx_destroy` (OpenSHMEM 1.6, §9.5.3): completes what was issued on it first; the invalid
+/// context is left alone.
+pub fn destroy(call: Call, ctx: Handle) {
+    if ctx == Handle::INVALID {
+        return;
+    }
+    order::quiet(call, ctx);
+    if !with_registry(|registry| remove(registry, ctx)) {
+        fail!(
+            call,
+            "argument ctx is not a context that shmem_ctx_create made and that still exists"
+        );
+    }
+}
+
+fn remove(registry: &mut Registry, ctx: Handle) -> bool {
+    let known = registry.alive.remove(&ctx).is_some();
+    if known && ctx.0 & 1 == 0 {
+        // SAFETY: a handle with its lowest bit clear is the address of a `Numbering`, never freed.
+        let numbering = unsafe { &*std::ptr::with_exposed_provenance::<Numbering>(ctx.0) };
+        numbering.n.store(0, Relaxed);
+        registry.spare.push(numbering);
+    }
+    known
+}
+
+/// Destroy the shareable contexts of a team that is being destroyed (OpenSHMEM 1.6, §9.4.8), or of
+/// all teams.
+pub(crate) fn destroy_shareable(team: Option<team::Handle>) {
+    with_registry(|registry| {
+        let doomed: Vec<Handle> = registry
+            .alive
+            .iter()
+            .filter(|(_, e)| team.is_none_or(|t| t == e.team))
+            .filter(|(_, e)| e.options & SHMEM_CTX_PRIVATE == 0)
+            .map(|(&handle, _)| handle)
+            .collect();
+        for ctx in doomed {
+            remove(registry, ctx);
+        }
+    });
+}
+
+/// `shmem_ctx_get_team` (OpenSHMEM 1.6, §9.5.4).
+///
+/// # Safety
+/// `team` is valid for a write.
+pub unsafe fn team_of(call: Call, ctx: Handle, team: *mut team::Handle) -> c_int {
+    let (found, status) = match ctx {
+        Handle::INVALID => (team::Handle::INVALID, 1),
+        Handle::DEFAULT => (team::Handle::WORLD, 0),
+        _ => match with_registry(|registry| registry.alive.get(&ctx).map(|e| e.team)) {
+            Some(team) => (team, 0),
+            None => fail!(call, "argument ctx is not a context"),
+        },
+    };
+    // SAFETY: valid by contract.
+    unsafe { team.write(found) };
+    status
+}
+
+/// `shmem_ctx_session_start` (OpenSHMEM 1.6, §9.9.2). A session is a hint: it changes neither order
+/// nor completion, and on-node there is nothing to prepare.
+///
+/// # Safety
+/// `config` is valid for a read, or null with a mask of 0.
+pub unsafe fn session_start(
+    call: Call,
+    ctx: Handle,
+    _options: c_long,
+    config: *const SessionConfig,
+    mask: c_long,
+) {
+    if ctx == Handle::INVALID {
+        return;
+    }
+    if mask & SHMEM_CTX_SESSION_TOTAL_OPS != 0 && config.is_null() {
+        fail!(call, "argument config is null, but config_mask asks for a field of it");
+    }
+}
+
+/// `shmem_ctx_session_stop` (OpenSHMEM 1.6, §9.9.3). Harmless when no session was started.
+pub fn session_stop(_call: Call, _ctx: Handle) {}

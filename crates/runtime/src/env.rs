@@ -1,0 +1,203 @@
+//! The environment variables of the runtime, in one table: names, meanings, values.
+
+use std::fmt;
+
+/// A variable, for `SHMEM_INFO`.
+#[derive(Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// A deprecated name that counts where the first is not set (OpenSHMEM 1.6, §8).
+    pub old_name: Option<&'static str>,
+    /// What it does, with its default.
+    pub meaning: &'static str,
+}
+
+const VERSION: Variable = Variable {
+    name: "SHMEM_VERSION",
+    old_name: Some("SMA_VERSION"),
+    meaning: "any value: print the version of the library at start-up",
+};
+const INFO: Variable = Variable {
+    name: "SHMEM_INFO",
+    old_name: Some("SMA_INFO"),
+    meaning: "any value: print this list at start-up",
+};
+const DEBUG: Variable = Variable {
+    name: "SHMEM_DEBUG",
+    old_name: Some("SMA_DEBUG"),
+    meaning: "any value: print what is found and chosen to standard error",
+};
+const SYMMETRIC_SIZE: Variable = Variable {
+    name: "SHMEM_SYMMETRIC_SIZE",
+    old_name: Some("SMA_SYMMETRIC_SIZE"),
+    meaning: "bytes of the symmetric heap of each PE, a number with an optional fraction and one of \
+              the suffixes k, m, g, t; default 512m",
+};
+const ONNODE: Variable = Variable {
+    name: "SHMEM_ONNODE",
+    old_name: None,
+    meaning: "on (default): PEs of a node share their memory; off: they use a transport",
+};
+
+/// Every variable, in the order of `SHMEM_INFO`.
+pub const ALL: [Variable; 5] = [VERSION, INFO, DEBUG, SYMMETRIC_SIZE, ONNODE];
+
+/// A heap of 512 MiB where nothing else is asked for.
+const DEFAULT_SYMMETRIC_SIZE: u64 = 512 << 20;
+
+/// What the environment asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Print the version.
+    pub version: bool,
+    /// Print the variables.
+    pub info: bool,
+    /// Print what is found and chosen.
+    pub debug: bool,
+    /// Bytes of the symmetric heap.
+    pub symmetric_size: u64,
+    /// Whether PEs of a node share their memory.
+    pub onnode: bool,
+}
+
+/// A variable has a value that means nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Invalid {
+    name: &'static str,
+    value: String,
+    expected: &'static str,
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Invalid { name, value, expected } = self;
+        write!(f, "the environment variable {name} is \"{value}\", but it must be {expected}")
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+impl Settings {
+    /// Read the environment through `lookup`.
+    ///
+    /// # Errors
+    /// When a value means nothing.
+    pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Settings, Invalid> {
+        let find = |variable: &Variable| {
+            let named = |name: &'static str| lookup(name).map(|value| (name, value));
+            named(variable.name).or_else(|| variable.old_name.and_then(named))
+        };
+        let symmetric_size = match find(&SYMMETRIC_SIZE) {
+            None => DEFAULT_SYMMETRIC_SIZE,
+            Some((name, value)) => size(&value).ok_or(Invalid {
+                name,
+                value,
+                expected: "a non-negative number of bytes, such as 512m, 1.5G or 65536",
+            })?,
+        };
+        let onnode = match find(&ONNODE) {
+            None => true,
+            Some((_, value)) if value == "on" => true,
+            Some((_, value)) if value == "off" => false,
+            Some((name, value)) => return Err(Invalid { name, value, expected: "on or off" }),
+        };
+        Ok(Settings {
+            version: find(&VERSION).is_some(),
+            info: find(&INFO).is_some(),
+            debug: find(&DEBUG).is_some(),
+            symmetric_size,
+            onnode,
+        })
+    }
+}
+
+/// A size as the standard has it (OpenSHMEM 1.6, §8): digits with an optional fraction, then an optional
+/// suffix; what follows the suffix is ignored; rounded up to whole bytes. Computed in integers, so
+/// that no size loses a byte. `None` for anything else, and for what exceeds 64 bits.
+fn size(text: &str) -> Option<u64> {
+    let text = text.trim_start();
+    let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
+    let (whole, rest) = text.split_at(digits(text));
+    let (fraction, rest) = match rest.strip_prefix('.') {
+        Some(rest) => rest.split_at(digits(rest)),
+        None => ("", rest),
+    };
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let shift = match rest.bytes().next() {
+        None => 0,
+        Some(b'k' | b'K') => 10,
+        Some(b'm' | b'M') => 20,
+        Some(b'g' | b'G') => 30,
+        Some(b't' | b'T') => 40,
+        Some(_) => return None,
+    };
+    let whole = if whole.is_empty() { 0 } else { whole.parse::<u64>().ok()? };
+    // Digits beyond the 18th are worth less than a byte at any suffix: they only round up.
+    let (counted, tail) = fraction.split_at(fraction.len().min(18));
+    let numerator = if counted.is_empty() { 0 } else { counted.parse::<u128>().ok()? };
+    let numerator = (numerator << shift) + u128::from(tail.bytes().any(|b| b != b'0'));
+    let part = numerator.div_ceil(10u128.pow(counted.len() as u32));
+    u64::try_from((u128::from(whole) << shift) + part).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_the_standard() {
+        for (text, bytes) in [
+            ("20m", 20_971_520),
+            ("3.1M", 3_250_586),
+            ("20kk", 20 << 10),
+            (".5m", 1 << 19),
+            ("0.5m", 1 << 19),
+            ("5.k", 5 << 10),
+            ("0", 0),
+            ("0.0g", 0),
+            ("65536", 65_536),
+            ("1.1", 2),
+            ("1T", 1 << 40),
+            ("2gibibytes", 2 << 30),
+            ("0.00000000000000000000001t", 1),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(size(text), Some(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size() {
+        for text in ["", ".", "m", "-1", "+1", "abc", "1x2", "1 m", "0x10", "1e6", "1.2.3", "nan"] {
+            assert_eq!(size(text), None, "{text}");
+        }
+        assert_eq!(size("18446744073709551616"), None);
+        assert_eq!(size("99999999999t"), None);
+    }
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Settings, Invalid> {
+        Settings::read(|name| {
+            pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn new_names_win_over_old_ones() {
+        let settings = read(&[("SMA_SYMMETRIC_SIZE", "1m"), ("SHMEM_SYMMETRIC_SIZE", "2m")]);
+        assert_eq!(settings.expect("valid").symmetric_size, 2 << 20);
+        let settings = read(&[("SMA_SYMMETRIC_SIZE", "1m"), ("SMA_INFO", "")]).expect("valid");
+        assert_eq!(settings.symmetric_size, 1 << 20);
+        assert!(settings.info && !settings.version);
+    }
+
+    #[test]
+    fn messages_name_the_variable_that_was_set() {
+        let error = read(&[("SMA_SYMMETRIC_SIZE", "much")]).expect_err("no size").to_string();
+        assert!(error.contains("SMA_SYMMETRIC_SIZE") && error.contains("\"much\""), "{error}");
+        assert!(read(&[("SHMEM_ONNODE", "maybe")]).is_err());
+        assert!(!read(&[("SHMEM_ONNODE", "off")]).expect("valid").onnode);
+    }
+}

@@ -1,0 +1,141 @@
+//! What this process knows of its job once the library was initialised.
+//!
+//! Made by the first init and kept for the life of the process, since a job can be finalized and
+//! initialised again. Nothing here is on the path of an access: that is `address`.
+
+use crate::agreement::Slots;
+use crate::call::{Call, fail};
+use crate::internal::Internal;
+use crate::mailbox::Mailboxes;
+use crate::team::Teams;
+use core::ffi::c_int;
+use rushmem_bootstrap::{Aborter, Session};
+use rushmem_heap::{Allocator, NodeMemory};
+use rushmem_transport::Pe;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+/// The job as one PE sees it.
+pub(crate) struct Job {
+    pub(crate) me: Pe,
+    pub(crate) n_pes: u32,
+    pub(crate) memory: &'static NodeMemory,
+    pub(crate) internal: Internal,
+    pub(crate) mailboxes: Mailboxes,
+    pub(crate) slots: Slots,
+    pub(crate) teams: Teams,
+    /// The symmetric heap's allocator while the library is initialised.
+    pub(crate) allocator: Mutex<Option<Allocator>>,
+    /// PEs of this node outnumber the CPUs that they may use.
+    pub(crate) crowded: bool,
+    pub(crate) thread_level: c_int,
+    pub(crate) session: Mutex<Session>,
+}
+
+impl Job {
+    pub(crate) fn me(&self) -> Pe {
+        self.me
+    }
+
+    pub(crate) fn internal(&self) -> &Internal {
+        &self.internal
+    }
+
+    pub(crate) fn mailboxes(&self) -> &Mailboxes {
+        &self.mailboxes
+    }
+
+    pub(crate) fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    pub(crate) fn crowded(&self) -> bool {
+        self.crowded
+    }
+
+    /// The allocator; the library is initialised.
+    pub(crate) fn allocator(&self) -> MutexGuard<'_, Option<Allocator>> {
+        lock(&self.allocator)
+    }
+
+    pub(crate) fn session(&self) -> MutexGuard<'_, Session> {
+        lock(&self.session)
+    }
+}
+
+static JOB: OnceLock<Job> = OnceLock::new();
+static ABORTER: OnceLock<Aborter> = OnceLock::new();
+/// How many inits have no finalize yet.
+static DEPTH: AtomicU32 = AtomicU32::new(0);
+
+/// The job, whose library is initialised; otherwise a message.
+#[inline]
+pub(crate) fn require(call: Call) -> &'static Job {
+    match JOB.get() {
+        Some(job) if depth() > 0 => job,
+        _ => not_initialised(call),
+    }
+}
+
+#[cold]
+fn not_initialised(call: Call) -> ! {
+    match JOB.get() {
+        None => fail!(call, "called before shmem_init"),
+        Some(_) => fail!(call, "called after the last shmem_finalize"),
+    }
+}
+
+/// The job, with a check that `pe` is one of its PEs.
+pub(crate) fn require_pe(call: Call, argument: &str, pe: c_int) -> &'static Job {
+    let job = require(call);
+    if pe < 0 || pe as u32 >= job.n_pes {
+        fail!(call, "argument {argument}: PE {pe}, but PEs are numbered 0 to {}", job.n_pes - 1);
+    }
+    job
+}
+
+/// The job if there ever was an init.
+pub(crate) fn known() -> Option<&'static Job> {
+    JOB.get()
+}
+
+/// Set by the first init.
+pub(crate) fn set(job: Job) -> &'static Job {
+    JOB.get_or_init(|| job)
+}
+
+/// How many inits have no finalize yet.
+pub(crate) fn depth() -> u32 {
+    DEPTH.load(Ordering::Acquire)
+}
+
+/// Count an init.
+pub(crate) fn deepen() {
+    DEPTH.fetch_add(1, Ordering::AcqRel);
+}
+
+/// Count a finalize.
+pub(crate) fn rise() {
+    DEPTH.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// How to end the job, known before the job is.
+pub(crate) fn set_aborter(aborter: Aborter) {
+    // A second init of the process has the same one.
+    let _ = ABORTER.set(aborter);
+}
+
+/// Whom to tell that the job ends; nobody before the session is open.
+pub(crate) fn aborter() -> Option<&'static Aborter> {
+    ABORTER.get()
+}
+
+/// This PE for messages, as far as it is known.
+pub(crate) fn pe_for_messages() -> String {
+    known().map_or_else(String::new, |job| format!("PE {}: ", job.me))
+}
+
+/// Lock what no panic can leave half done.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}

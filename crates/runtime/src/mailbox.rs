@@ -1,0 +1,84 @@
+//! Messages between PEs that share no team: a mailbox per source, of one message.
+//!
+//! A message carries a tag, so that a PE can take part in several agreements at once: what was taken
+//! from a mailbox for somebody else is kept until asked for, and the mailbox is free again. A sender
+//! waits until its last message to the same PE was taken.
+
+use crate::internal::{Internal, MESSAGE};
+use crate::job::Job;
+use crate::patience;
+use rushmem_transport::Pe;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Mutex;
+
+/// What one message carries.
+pub(crate) type Message = [u64; MESSAGE];
+
+/// This PE's side of all its mailboxes.
+#[derive(Default)]
+pub(crate) struct Mailboxes(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// How many messages were sent to a PE, and taken from one.
+    sent: HashMap<Pe, u64>,
+    taken: HashMap<Pe, u64>,
+    kept: HashMap<(Pe, u64), VecDeque<Message>>,
+}
+
+impl Mailboxes {
+    /// Send `message` to `dest`, once its mailbox is free.
+    pub(crate) fn send(&self, job: &Job, dest: Pe, tag: u64, message: &Message) {
+        let internal = job.internal();
+        let acknowledged = internal.areas().acknowledged(dest);
+        loop {
+            let mut state = self.state();
+            let sent = state.sent.entry(dest).or_default();
+            if internal.flag(acknowledged) == *sent {
+                *sent += 1;
+                let at = internal.areas().mailbox(job.me());
+                internal.write(dest, at + 8, &[tag]);
+                internal.write(dest, at + 16, message);
+                internal.raise(dest, at, *sent);
+                return;
+            }
+            let waited_for = *sent;
+            drop(state);
+            patience::until_rung(job, || internal.flag(acknowledged) >= waited_for);
+        }
+    }
+
+    /// Wait for the next message of `source` with this tag.
+    pub(crate) fn receive(&self, job: &Job, source: Pe, tag: u64) -> Message {
+        let mut found = None;
+        patience::until_rung(job, || {
+            let mut state = self.state();
+            state.empty(job.internal(), job.me(), source);
+            found = state.kept.get_mut(&(source, tag)).and_then(VecDeque::pop_front);
+            found.is_some()
+        });
+        found.expect("the wait ends when a message was found")
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl State {
+    /// Take what lies in the mailbox of `source`, if anything does.
+    fn empty(&mut self, internal: &Internal, me: Pe, source: Pe) {
+        let at = internal.areas().mailbox(source);
+        let taken = self.taken.entry(source).or_default();
+        if internal.flag(at) == *taken {
+            return;
+        }
+        let mut tag = [0];
+        internal.read(at + 8, &mut tag);
+        let mut message = [0; MESSAGE];
+        internal.read(at + 16, &mut message);
+        *taken += 1;
+        internal.raise(source, internal.areas().acknowledged(me), *taken);
+        self.kept.entry((source, tag[0])).or_default().push_back(message);
+    }
+}

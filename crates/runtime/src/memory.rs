@@ -1,0 +1,97 @@
+//! The symmetric heap (OpenSHMEM 1.6, §9.3).
+//!
+//! Every PE makes the same calls, so its own allocator gives it the same offsets; the calls end, or
+//! begin, with the barriers that the standard names.
+
+use crate::call::{Call, fail};
+use crate::coll::barrier_all;
+use crate::job::{self, Job};
+use core::ffi::{c_long, c_void};
+use rushmem_heap::Allocator;
+use std::ptr::null_mut;
+
+/// Alignment of what is allocated without one: that of the largest C type.
+const ALIGNMENT: usize = 16;
+
+/// `shmem_malloc` (§9.3.1): null and no barrier for 0 bytes; null on all PEs when there is no room.
+pub fn malloc(call: Call, nbytes: usize) -> *mut c_void {
+    align(call, ALIGNMENT, nbytes)
+}
+
+/// `shmem_malloc_with_hints` (§9.3.5). The hints are hints: all of the heap suits every use.
+pub fn malloc_with_hints(call: Call, nbytes: usize, _hints: c_long) -> *mut c_void {
+    malloc(call, nbytes)
+}
+
+/// `shmem_align` (§9.3.4): `alignment` is a power of two. Below the size of a pointer, which the
+/// standard leaves undefined and old programs use, it counts as that size.
+pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
+    let job = job::require(call);
+    if !alignment.is_power_of_two() {
+        fail!(call, "argument alignment is {alignment}, which is no power of two");
+    }
+    if nbytes == 0 {
+        return null_mut();
+    }
+    let block = with_allocator(job, |a| a.allocate(nbytes, alignment));
+    barrier_all(call);
+    block.map_or(null_mut(), |block| block.cast())
+}
+
+/// `shmem_calloc` (§9.3.6): `count` elements of `nbytes` zero bytes; null and no barrier when either
+/// is 0.
+pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
+    let job = job::require(call);
+    let total = count.saturating_mul(nbytes);
+    if total == 0 {
+        return null_mut();
+    }
+    let block = with_allocator(job, |a| a.allocate(total, ALIGNMENT));
+    if let Some(block) = block {
+        // SAFETY: a block of `total` bytes that no PE uses before the barrier.
+        unsafe { block.write_bytes(0, total) };
+    }
+    barrier_all(call);
+    block.map_or(null_mut(), |block| block.cast())
+}
+
+/// `shmem_realloc` (§9.3.3): as `malloc` for a null pointer, as `free` for 0 bytes; null and the block
+/// as it was when there is no room.
+pub fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_void {
+    let job = job::require(call);
+    if ptr.is_null() {
+        return malloc(call, nbytes);
+    }
+    if nbytes == 0 {
+        free(call, ptr);
+        return null_mut();
+    }
+    barrier_all(call);
+    let moved = with_allocator(job, |a| a.reallocate(ptr.cast(), nbytes));
+    let Ok(moved) = moved else { not_a_block(call, ptr) };
+    barrier_all(call);
+    moved.map_or(null_mut(), |block| block.cast())
+}
+
+/// `shmem_free` (§9.3.2): no barrier for a null pointer.
+pub fn free(call: Call, ptr: *mut c_void) {
+    let job = job::require(call);
+    if ptr.is_null() {
+        return;
+    }
+    barrier_all(call);
+    if with_allocator(job, |a| a.free(ptr.cast())).is_err() {
+        not_a_block(call, ptr);
+    }
+}
+
+fn with_allocator<R>(job: &Job, f: impl FnOnce(&mut Allocator) -> R) -> R {
+    f(job.allocator().as_mut().expect("there is an allocator between init and finalize"))
+}
+
+fn not_a_block(call: Call, ptr: *mut c_void) -> ! {
+    fail!(
+        call,
+        "argument ptr: {ptr:p} is not what shmem_malloc and its kin returned, or was freed already"
+    )
+}

@@ -1,0 +1,44 @@
+//! Order and completion (OpenSHMEM 1.6, memory ordering routines).
+//!
+//! On-node an access is performed when its call returns, in program order of this CPU; what remains
+//! is to keep the processor and the compiler from showing it otherwise. A fence is a release, paired
+//! with the acquire of waits and tests. A quiet is sequentially consistent, since `put; quiet; get`
+//! needs the store ordered before the load, even on x86-64.
+
+use crate::call::Call;
+use crate::ctx::Context;
+use crate::job;
+use crate::visibility::{complete, release};
+use core::ffi::c_int;
+
+/// `shmem_fence`, `shmem_ctx_fence` (§9.12.1): orders the calling context's puts, AMOs and stores
+/// towards each PE.
+#[inline]
+pub fn fence<C: Context>(_call: Call, _ctx: C) {
+    release();
+}
+
+/// `shmem_quiet`, `shmem_ctx_quiet` (§9.12.2): completes what was issued on the context, everywhere.
+#[inline]
+pub fn quiet<C: Context>(_call: Call, _ctx: C) {
+    complete();
+}
+
+/// `shmem_pe_quiet`, `shmem_ctx_pe_quiet` (§9.12.3): a quiet towards the listed PEs; nothing on the
+/// invalid context, of which the standard says so for the other two only.
+///
+/// # Safety
+/// `target_pes` is valid for reads of `npes` numbers, or anything when `npes` is 0.
+pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int, npes: usize) {
+    if ctx.is_invalid() {
+        return;
+    }
+    for i in 0..npes {
+        // SAFETY: `i` is below `npes`.
+        let pe = unsafe { target_pes.wrapping_add(i).read() };
+        job::require_pe(call, "target_pes", ctx.world_pe(call, pe));
+    }
+    if npes > 0 {
+        complete();
+    }
+}

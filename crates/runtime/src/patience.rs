@@ -1,0 +1,59 @@
+//! How long to look, when to yield, when to sleep.
+//!
+//! A PE with a CPU of its own looks without a pause first: a peer's store is then seen as fast as the
+//! caches move it. When PEs outnumber the usable CPUs, looking keeps the peer from running, so nobody
+//! spins there. What is waited for decides how to sleep: the library's own words have a bell; a
+//! user's word may be written by a plain store, so its waiter looks again every 50 us.
+
+use crate::job::Job;
+use std::time::Duration;
+
+/// Looks without a pause, then with: together some tens of microseconds.
+const LOOKS: u32 = 2_000;
+const PAUSED_LOOKS: u32 = 2_000;
+/// Yields before sleeping.
+const YIELDS: u32 = 20;
+/// Longest sleep before a user's word is looked at again.
+const NAP: Duration = Duration::from_micros(50);
+
+/// Wait until `ready`, which looks at words that the library writes and rings for.
+#[inline]
+pub(crate) fn until_rung(job: &Job, mut ready: impl FnMut() -> bool) {
+    if !look(job.crowded(), &mut ready) {
+        job.internal().sleep_until(ready);
+    }
+}
+
+/// Wait until `ready`, which looks at words that anybody may write.
+#[inline]
+pub(crate) fn until_seen(job: &Job, mut ready: impl FnMut() -> bool) {
+    if !look(job.crowded(), &mut ready) {
+        while !ready() {
+            std::thread::sleep(NAP);
+        }
+    }
+}
+
+#[inline]
+fn look(crowded: bool, ready: &mut impl FnMut() -> bool) -> bool {
+    if !crowded {
+        for _ in 0..LOOKS {
+            if ready() {
+                return true;
+            }
+        }
+        for _ in 0..PAUSED_LOOKS {
+            if ready() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+    }
+    for _ in 0..YIELDS {
+        if ready() {
+            return true;
+        }
+        std::thread::yield_now();
+    }
+    false
+}

@@ -1,0 +1,319 @@
+//! Start and end (OpenSHMEM 1.6, §9.1), and what a PE may ask about itself and the others.
+
+mod cpus;
+mod record;
+
+use crate::agreement::Slots;
+use crate::call::{Call, fail, leave};
+use crate::coll::barrier_all;
+use crate::constants::{
+    SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE,
+    SHMEM_VENDOR_STRING,
+};
+use crate::env::{self, Settings};
+use crate::internal::{Areas, Internal};
+use crate::job::{self, Job};
+use crate::mailbox::Mailboxes;
+use crate::team::{self, Members, Teams};
+use crate::{address, ctx};
+use core::ffi::{c_int, c_void};
+use record::Record;
+use rushmem_bootstrap::{NodeMap, Session};
+use rushmem_heap::{Allocator, Layout, NodeMemory};
+use rushmem_transport::{Pe, Provider};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// `shmem_init` (§9.1.1). `providers` are the transports that this build has.
+pub fn init(call: Call, providers: &[Provider]) {
+    enter(call, providers, SHMEM_THREAD_SINGLE);
+}
+
+/// `shmem_init_thread` (§9.2.1): as init; `*provided` is the level asked for, or that of the first
+/// init. Nonzero when `requested` is no level.
+///
+/// # Safety
+/// `provided` is valid for a write.
+pub unsafe fn init_thread(
+    call: Call,
+    providers: &[Provider],
+    requested: c_int,
+    provided: *mut c_int,
+) -> c_int {
+    if !(SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE).contains(&requested) {
+        return 1;
+    }
+    let job = enter(call, providers, requested);
+    // SAFETY: valid by contract.
+    unsafe { provided.write(job.thread_level) };
+    0
+}
+
+/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do nothing.
+pub fn start_pes(call: Call, providers: &[Provider]) {
+    if job::depth() > 0 {
+        return;
+    }
+    enter(call, providers, SHMEM_THREAD_SINGLE);
+    extern "C" fn finalize_at_exit() {
+        if job::depth() > 0 && !EXITING.load(Ordering::Acquire) {
+            finalize(Call("start_pes (at exit)"));
+        }
+    }
+    // SAFETY: a function that outlives the process's main. It fails only without memory, and the
+    // launcher then says that this PE exited without finalizing.
+    unsafe { libc::atexit(finalize_at_exit) };
+}
+
+/// Set by a global exit: nothing is synchronised any more.
+static EXITING: AtomicBool = AtomicBool::new(false);
+
+/// Count an init; the first one joins the job, the first one after a last finalize returns to it.
+fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
+    if job::depth() > 0 {
+        job::deepen();
+        return job::require(call);
+    }
+    let job = match job::known() {
+        Some(job) => {
+            if let Err(error) = job.session().resumed() {
+                fail!(call, "{error}");
+            }
+            job
+        }
+        None => job::set(join(call, providers, thread_level)),
+    };
+    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes);
+    // SAFETY: the heap is mapped for the life of the process; its last allocator is gone, as are the
+    // blocks that it handed out.
+    let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride) };
+    *job.allocator() = Some(allocator);
+    address::reopen(heap, heap_bytes);
+    job::deepen();
+    barrier_all(call);
+    job
+}
+
+/// Join the job: the environment, the launcher, the node's memory, the predefined teams.
+fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
+    let mut session = match Session::open() {
+        Ok(session) => session,
+        Err(error) => fail!(call, "{error}"),
+    };
+    job::set_aborter(session.aborter());
+    let settings = Settings::read(|name| std::env::var_os(name)?.into_string().ok());
+    let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
+    let (me, n_pes) = (Pe(session.pe()), session.n_pes());
+    if settings.debug {
+        // Somebody else's subscriber, set before, keeps printing.
+        let _ = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::DEBUG)
+            .with_writer(std::io::stderr)
+            .try_init();
+    }
+    if me == Pe(0) {
+        announce(&settings);
+    }
+    if !settings.onnode {
+        no_transport(call, providers);
+    }
+
+    let nodes = session.nodes().clone();
+    let own = Record { symmetric_size: settings.symmetric_size, cpus: cpus::usable() };
+    let records = match session.exchange(&own.encode()) {
+        Ok(records) => records,
+        Err(error) => fail!(call, "{error}"),
+    };
+    let records = records.iter().map(|bytes| Record::decode(bytes)).collect::<Option<Vec<_>>>();
+    let Some(records) = records else {
+        fail!(call, "another PE runs another version of Rushmem; start all PEs with the same one");
+    };
+    if let Some(pe) = records.iter().position(|r| r.symmetric_size != own.symmetric_size) {
+        fail!(
+            call,
+            "SHMEM_SYMMETRIC_SIZE is {} bytes here and {} on PE {pe}; it must be the same on all",
+            own.symmetric_size,
+            records[pe].symmetric_size
+        );
+    }
+    let node = nodes.node_of(me.0);
+    let n_local = nodes.size(node);
+    if n_local < n_pes {
+        no_transport(call, providers);
+    }
+    let usable = cpus::of_node(nodes.members(node).map(|pe| &records[pe as usize].cpus));
+
+    let areas = Areas::new(n_pes);
+    let local = nodes.local_index(me.0);
+    let memory = map(call, &mut session, settings.symmetric_size, areas.nbytes(), n_local, local);
+    let deltas = deltas(&nodes, node, n_pes, memory);
+    address::publish(memory.heap(), 0, &deltas);
+    tracing::debug!(
+        pe = me.0,
+        n_pes,
+        n_local,
+        usable_cpus = usable,
+        heap_bytes = memory.layout().heap_bytes,
+        "joined the job; on-node accesses go to shared memory, atomics are the CPU's"
+    );
+    Job {
+        me,
+        n_pes,
+        memory,
+        internal: Internal::new(memory, areas, &deltas),
+        mailboxes: Mailboxes::default(),
+        slots: Slots::new(team::PREDEFINED),
+        teams: Teams::new(me, Members::world(n_pes), shared(&nodes, node)),
+        allocator: Mutex::new(None),
+        crowded: n_local as usize > usable,
+        thread_level,
+        session: Mutex::new(session),
+    }
+}
+
+/// End the job: PEs that share no memory need a transport, and this build has none that would do.
+fn no_transport(call: Call, providers: &[Provider]) -> ! {
+    let names: Vec<&str> = providers.iter().map(|provider| provider.name).collect();
+    fail!(
+        call,
+        "SHMEM_ONNODE is off, so PEs need a transport, but {}; unset SHMEM_ONNODE",
+        match names.is_empty() {
+            true => "none is built in yet".to_owned(),
+            false => format!("none of {} is wired yet", names.join(", ")),
+        }
+    )
+}
+
+fn announce(settings: &Settings) {
+    if settings.version {
+        println!("{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})");
+    }
+    if settings.info {
+        for variable in &env::ALL {
+            let old = variable.old_name.map(|old| format!(" (or {old})")).unwrap_or_default();
+            println!("{}{old}: {}", variable.name, variable.meaning);
+        }
+    }
+}
+
+/// Map the node's memory, for the life of the process.
+fn map(
+    call: Call,
+    session: &mut Session,
+    symmetric_size: u64,
+    internal_bytes: usize,
+    n_local: u32,
+    local: u32,
+) -> &'static NodeMemory {
+    let mapped = Layout::new(symmetric_size, internal_bytes)
+        .ok_or(rushmem_heap::Error::TooLarge)
+        .and_then(|layout| NodeMemory::map(session.take_node_memory(), layout, n_local, local));
+    match mapped {
+        Ok(memory) => Box::leak(Box::new(memory)),
+        Err(error) => fail!(
+            call,
+            "no symmetric heap of {symmetric_size} bytes for each of {n_local} PEs can be had: \
+             {error}; make SHMEM_SYMMETRIC_SIZE smaller"
+        ),
+    }
+}
+
+fn deltas(nodes: &NodeMap, node: u32, n_pes: u32, memory: &NodeMemory) -> Vec<Option<isize>> {
+    (0..n_pes)
+        .map(|pe| {
+            let here = nodes.node_of(pe) == node;
+            here.then(|| memory.delta(nodes.local_index(pe)))
+        })
+        .collect()
+}
+
+/// The members of `SHMEM_TEAM_SHARED`: the PEs of the node, which are consecutive.
+fn shared(nodes: &NodeMap, node: u32) -> Members {
+    let start = nodes.members(node).next().expect("a node has PEs");
+    Members { start, stride: 1, n: nodes.size(node) }
+}
+
+/// `shmem_finalize` (§9.1.4): the one that matches the first init destroys what is left and closes the
+/// library; any other is a barrier.
+pub fn finalize(call: Call) {
+    let job = job::require(call);
+    barrier_all(call);
+    if job::depth() > 1 {
+        job::rise();
+        return;
+    }
+    ctx::destroy_shareable(None);
+    job.teams.clear(job);
+    address::close();
+    *job.allocator() = None;
+    job::rise();
+    if let Err(error) = job.session().finalized() {
+        fail!(call, "{error}");
+    }
+}
+
+/// `shmem_global_exit` (§9.1.6): end the job with `status`, whatever the other PEs do.
+pub fn global_exit(call: Call, status: c_int) -> ! {
+    job::require(call);
+    EXITING.store(true, Ordering::Release);
+    // SAFETY: null means every stream of the C library.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    let launched = job::aborter().is_some_and(|aborter| aborter.global_exit(status));
+    if !launched {
+        // SAFETY: the program's own exit handlers run, as the standard asks.
+        unsafe { libc::exit(status) }
+    }
+    leave(launched, status)
+}
+
+/// `shmem_my_pe` (§9.1.2).
+#[inline]
+pub fn my_pe(call: Call) -> c_int {
+    job::require(call).me.0 as c_int
+}
+
+/// `shmem_n_pes` (§9.1.3).
+#[inline]
+pub fn n_pes(call: Call) -> c_int {
+    job::require(call).n_pes as c_int
+}
+
+/// `shmem_ptr` (§9.1.9): where this PE can load and store `pe`'s copy of `dest`; null when it cannot.
+pub fn ptr(call: Call, dest: *const c_void, pe: c_int) -> *mut c_void {
+    job::require_pe(call, "pe", pe);
+    match address::delta(pe) {
+        Some(delta) if address::in_heap(dest.addr(), 1) => {
+            dest.wrapping_byte_offset(delta).cast_mut()
+        }
+        _ => std::ptr::null_mut(),
+    }
+}
+
+/// `shmem_team_ptr` (§9.1.10): as [`ptr`], `pe` numbered as in `team`; null for the invalid team.
+pub fn team_ptr(call: Call, team: team::Handle, dest: *const c_void, pe: c_int) -> *mut c_void {
+    job::require(call);
+    match team::translate_pe(call, team, pe, team::Handle::WORLD) {
+        -1 => std::ptr::null_mut(),
+        world_pe => ptr(call, dest, world_pe),
+    }
+}
+
+/// `shmem_addr_accessible` (§9.1.8): 1 if routines can access `addr` on `pe`, else 0.
+pub fn addr_accessible(call: Call, addr: *const c_void, pe: c_int) -> c_int {
+    c_int::from(pe_accessible(call, pe) == 1 && address::in_heap(addr.addr(), 1))
+}
+
+/// `shmem_pe_accessible` (§9.1.7): 1 if `pe` is a PE of the job that can be reached, else 0.
+pub fn pe_accessible(call: Call, pe: c_int) -> c_int {
+    c_int::from((0..n_pes(call)).contains(&pe))
+}
+
+/// `shmem_query_initialized` (§9.1.5): at any time.
+pub fn query_initialized() -> c_int {
+    c_int::from(job::depth() > 0)
+}
+
+/// `shmem_query_thread` (§9.2.2).
+pub fn query_thread(call: Call) -> c_int {
+    job::require(call).thread_level
+}

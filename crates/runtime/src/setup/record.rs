@@ -1,0 +1,49 @@
+//! What each PE tells all others when it joins the job: what must be equal, and what only it knows.
+
+use super::cpus::Cpus;
+
+/// Changes whenever PEs that differ in it could not work together.
+const FORMAT: u64 = 1;
+
+/// One PE's record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) symmetric_size: u64,
+    pub(super) cpus: Cpus,
+}
+
+impl Record {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let header = [FORMAT, self.symmetric_size, self.cpus.at_once as u64];
+        let words = header.iter().chain(&self.cpus.mask);
+        words.flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// `None` when another version wrote it.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+        if !rest.is_empty() || words.next()? != FORMAT {
+            return None;
+        }
+        let symmetric_size = words.next()?;
+        let at_once = words.next()? as usize;
+        Some(Record { symmetric_size, cpus: Cpus { at_once, mask: words.collect() } })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_survives_the_way() {
+        let cpus = Cpus { at_once: 3, mask: vec![0b1011, 1] };
+        let record = Record { symmetric_size: 7 << 40, cpus };
+        assert_eq!(Record::decode(&record.encode()), Some(record.clone()));
+        let mut other = record.encode();
+        other[0] = 99;
+        assert_eq!(Record::decode(&other), None);
+        assert_eq!(Record::decode(&record.encode()[..20]), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! Active sets (OpenSHMEM 1.6, Annex: deprecated collectives) as teams that are made on first use.
+//!
+//! The key is the triplet and where pSync is, so that two pSyncs in turn are two teams and calls with
+//! them may overlap. pSync itself is neither read nor written, here or remotely: it is as the user
+//! left it when the call returns, which is what the standard asks, and it may be static.
+
+use super::{Config, Members, Team};
+use crate::address;
+use crate::agreement::{Agreed, agree, digest};
+use crate::call::{Call, fail};
+use crate::job::{self, Job};
+use core::ffi::{c_int, c_long, c_void};
+use std::sync::Arc;
+
+/// What an agreement is about, in its tag.
+const ACTIVE_SET: u64 = 3;
+
+/// What makes two calls use the same team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    start: c_int,
+    log_stride: c_int,
+    size: c_int,
+    /// The same on every PE for the same pSync: its offset, in the heap or in the object that holds it.
+    psync: u64,
+}
+
+/// The team of an active set that the calling PE is in.
+pub(crate) fn find(
+    call: Call,
+    start: c_int,
+    log_stride: c_int,
+    size: c_int,
+    psync: *const c_long,
+) -> Arc<Team> {
+    let job = job::require(call);
+    let key = Key { start, log_stride, size, psync: place(call, job, psync) };
+    if let Some(team) = job::lock(&job.teams.active_sets).get(&key) {
+        return team.clone();
+    }
+    let members = members(call, job, start, log_stride, size);
+    let tag = digest(&[ACTIVE_SET, start as u64, log_stride as u64, size as u64, key.psync]);
+    match agree(job, members, tag, 0, true, 1) {
+        Agreed::Slots(slots, generation) => {
+            job.slots().take(slots[0]);
+            let team = Team::new(slots[0], generation, members, job.me(), Config::default());
+            let team = Arc::new(team);
+            job::lock(&job.teams.active_sets).insert(key, team.clone());
+            team
+        }
+        Agreed::Refused | Agreed::Unlike => fail!(
+            call,
+            "no team is left for this active set: every pair of an active set and a pSync takes one \
+             until shmem_finalize; use fewer pSync arrays"
+        ),
+    }
+}
+
+fn members(call: Call, job: &Job, start: c_int, log_stride: c_int, size: c_int) -> Members {
+    let stride = u32::try_from(log_stride).ok().and_then(|log| 1i32.checked_shl(log));
+    let members = stride.and_then(|stride| Members::world(job.n_pes).subset(start, stride, size));
+    let Some(members) = members else {
+        fail!(
+            call,
+            "the active set PE_start {start}, logPE_stride {log_stride}, PE_size {size} does not \
+             lie within the {} PEs of the job",
+            job.n_pes
+        );
+    };
+    if members.team_pe(job.me()).is_none() {
+        fail!(
+            call,
+            "called by a PE outside of the active set PE_start {start}, logPE_stride {log_stride}, \
+             PE_size {size}"
+        );
+    }
+    members
+}
+
+/// A number for the place of a pSync that is the same on every PE.
+fn place(call: Call, job: &Job, psync: *const c_long) -> u64 {
+    if address::in_heap(psync.addr(), size_of::<c_long>()) {
+        return digest(&[0, (psync.addr() - job.memory.heap().addr()) as u64]);
+    }
+    let mut object = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: any address may be asked for; `object` is valid for a write.
+    let found = unsafe { libc::dladdr(psync.cast::<c_void>(), object.as_mut_ptr()) };
+    if found == 0 {
+        fail!(
+            call,
+            "argument pSync: {psync:p} is neither in the symmetric heap nor a static variable"
+        );
+    }
+    // SAFETY: filled in by dladdr, and zeroes before.
+    let object = unsafe { object.assume_init() };
+    // SAFETY: dladdr found an object, whose name is a string that lives as long as it is loaded.
+    let name = unsafe { std::ffi::CStr::from_ptr(object.dli_fname) };
+    let name = name.to_bytes().iter().map(|&b| u64::from(b)).collect::<Vec<u64>>();
+    digest(&[1, digest(&name), (psync.addr() - object.dli_fbase.addr()) as u64])
+}

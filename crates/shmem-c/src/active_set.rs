@@ -1,0 +1,103 @@
+//! Collectives over active sets (OpenSHMEM 1.6, 9.10, deprecated).
+//!
+//! The runtime keeps the state of an active set itself: pWrk goes unused, and of pSync only its
+//! address counts.
+
+use core::ffi::{c_int, c_long};
+
+use rushmem_runtime::coll::{self, Members};
+
+use crate::coll::nbytes;
+use crate::longdouble::combine;
+
+/// Exports functions whose last arguments are an active set, its pSync perhaps behind a pWrk:
+/// `[parts of the C name](arguments; pwrk: type) = |call, members| body;`
+macro_rules! on_active_set {
+    ($(
+        [$($part:tt)+] ($($arg:ident: $type:ty),*; $($pwrk:ident: $pwrk_type:ty)?)
+            = |$call:ident, $members:ident| $body:expr;
+    )+) => {
+        export! {$(
+            [$($part)+] (
+                $($arg: $type,)* start: c_int, log_stride: c_int, size: c_int,
+                $($pwrk: $pwrk_type,)? psync: *mut c_long,
+            ) = |$call| {
+                let $members = Members::ActiveSet { start, log_stride, size, psync };
+                $body;
+            };
+        )+}
+    };
+}
+
+on_active_set! {
+    [shmem_barrier](;) = |call, set| coll::barrier(call, set);
+    [shmem_sync](;) = |call, set| coll::sync(call, set);
+}
+
+macro_rules! gathering {
+    ($size:tt, $t:ty, $($collective:ident)+) => {
+        on_active_set! {$(
+            [shmem_ $collective $size](dest: *mut $t, source: *const $t, nelems: usize;)
+                = |call, set| coll::$collective(
+                    call, set, dest.cast(), source.cast(), nbytes::<$t>(nelems)
+                );
+        )+}
+    };
+}
+
+macro_rules! movers {
+    ($size:tt, $t:ty) => {
+        gathering!($size, $t, collect fcollect alltoall);
+        on_active_set! {
+            [shmem_alltoalls $size]
+                (dest: *mut $t, source: *const $t, dst: isize, sst: isize, nelems: usize;)
+                = |call, set| coll::alltoalls(
+                    call, set, dest.cast(), source.cast(), dst, sst, nelems, size_of::<$t>()
+                );
+            [shmem_broadcast $size](dest: *mut $t, source: *const $t, nelems: usize, root: c_int;)
+                = |call, set| coll::broadcast(
+                    call, set, dest.cast(), source.cast(), nbytes::<$t>(nelems), root
+                );
+        }
+    };
+}
+movers!(32, u32);
+movers!(64, u64);
+
+macro_rules! reductions {
+    ($name:ident, $t:ty, $($op:ident)+) => {
+        on_active_set! {$(
+            [shmem_ $name _ $op _to_all]
+                (dest: *mut $t, source: *const $t, nreduce: c_int; _pwrk: *mut $t)
+                = |call, set| coll::reduce(
+                    call, set, dest.cast(), source.cast(), count(nreduce), combine!($name, $t, $op)
+                );
+        )+}
+    };
+}
+
+macro_rules! bitwise {
+    ($name:ident, $t:ty) => {
+        reductions!($name, $t, and or xor);
+    };
+}
+for_each_old_wait_type!(bitwise);
+
+macro_rules! ordered {
+    ($name:ident, $t:ty) => {
+        reductions!($name, $t, max min);
+    };
+}
+for_each_ordered_to_all_type!(ordered);
+
+macro_rules! arithmetic {
+    ($name:ident, $t:ty) => {
+        reductions!($name, $t, sum prod);
+    };
+}
+for_each_arithmetic_to_all_type!(arithmetic);
+
+/// Number of elements. A negative one becomes more than any memory holds: the runtime refuses it.
+fn count(nreduce: c_int) -> usize {
+    usize::try_from(nreduce).unwrap_or(usize::MAX)
+}

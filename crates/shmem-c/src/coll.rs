@@ -1,0 +1,108 @@
+//! Collectives over teams (OpenSHMEM 1.6, 9.10).
+
+use core::ffi::c_int;
+
+use rushmem_runtime::coll;
+use rushmem_runtime::team::Handle;
+
+use crate::longdouble::combine;
+
+forward! {
+    [shmem_barrier_all]() => coll::barrier_all;
+    [shmem_sync_all]() => coll::sync_all;
+}
+
+/// Collectives of which every PE gives `nelems` elements: `long_collect`, `collectmem`.
+macro_rules! gathering {
+    ([$($before:tt)*] $collective:ident [$($after:tt)*] $t:ty) => {
+        export! {
+            [shmem_ $($before)* $collective $($after)*](
+                team: Handle, dest: *mut $t, source: *const $t, nelems: usize,
+            ) -> c_int = |call| coll::$collective(
+                call, team.into(), dest.cast(), source.cast(), nbytes::<$t>(nelems)
+            );
+        }
+    };
+}
+
+/// Collectives that move elements.
+macro_rules! movers {
+    ([$($before:tt)*] [$($after:tt)*] $t:ty) => {
+        gathering!([$($before)*] collect [$($after)*] $t);
+        gathering!([$($before)*] fcollect [$($after)*] $t);
+        gathering!([$($before)*] alltoall [$($after)*] $t);
+        export! {
+            [shmem_ $($before)* alltoalls $($after)*](
+                team: Handle, dest: *mut $t, source: *const $t,
+                dst: isize, sst: isize, nelems: usize,
+            ) -> c_int = |call| coll::alltoalls(
+                call, team.into(), dest.cast(), source.cast(), dst, sst, nelems, size_of::<$t>()
+            );
+            [shmem_ $($before)* broadcast $($after)*](
+                team: Handle, dest: *mut $t, source: *const $t, nelems: usize, root: c_int,
+            ) -> c_int = |call| coll::broadcast(
+                call, team.into(), dest.cast(), source.cast(), nbytes::<$t>(nelems), root
+            );
+        }
+    };
+}
+
+macro_rules! typed {
+    ($name:ident, $t:ty) => {
+        movers!([$name _] [] $t);
+    };
+}
+for_each_rma_type!(typed);
+
+movers!([] [mem] u8);
+
+macro_rules! reductions {
+    ($name:ident, $t:ty, $($op:ident)+) => {
+        export! {$(
+            [shmem_ $name _ $op _reduce](
+                team: Handle, dest: *mut $t, source: *const $t, nreduce: usize,
+            ) -> c_int = |call| coll::reduce(
+                call, team.into(), dest.cast(), source.cast(), nreduce, combine!($name, $t, $op)
+            );
+        )+}
+    };
+}
+
+macro_rules! bitwise {
+    ($name:ident, $t:ty) => {
+        reductions!($name, $t, and or xor);
+    };
+}
+for_each_bitwise_reduce_type!(bitwise);
+
+macro_rules! ordered {
+    ($name:ident, $t:ty) => {
+        reductions!($name, $t, max min);
+    };
+}
+for_each_rma_type!(ordered);
+
+macro_rules! scans {
+    ($name:ident, $t:ty, $($scan:ident)+) => {
+        export! {$(
+            [shmem_ $name _sum_ $scan](
+                team: Handle, dest: *mut $t, source: *const $t, nelems: usize,
+            ) -> c_int = |call| coll::$scan(
+                call, team.into(), dest.cast(), source.cast(), nelems, combine!($name, $t, sum)
+            );
+        )+}
+    };
+}
+
+macro_rules! arithmetic {
+    ($name:ident, $t:ty) => {
+        reductions!($name, $t, sum prod);
+        scans!($name, $t, inscan exscan);
+    };
+}
+for_each_arithmetic_reduce_type!(arithmetic);
+
+/// Length in bytes. One that overflows becomes more than any memory has: the runtime refuses it.
+pub(crate) const fn nbytes<T>(nelems: usize) -> usize {
+    nelems.saturating_mul(size_of::<T>())
+}

@@ -1,0 +1,89 @@
+//! How a function gets its two C names.
+//!
+//! The body bears the profiling name `pshmem_x`; `shmem_x` is a jump to it, so that a tool can
+//! define a `shmem_x` of its own and call `pshmem_x`. A jump rather than an alias, because rustc
+//! exports no aliases, and because it needs no signature. Names that do not begin with `shmem_` are
+//! shifted the same way (`pstart_pes`, `p_my_pe`).
+
+/// Exports functions: `[parts of the C name](arguments) -> result = |call| body;`
+///
+/// The parts are joined without anything between them. `call` names the function to the runtime.
+macro_rules! export {
+    ($(
+        [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?
+            = |$call:ident| $body:expr;
+    )+) => {$(
+        const _: () = {
+            const NAME: &str = concat!($(stringify!($part)),+);
+
+            #[unsafe(export_name = concat!("p", $(stringify!($part)),+))]
+            unsafe extern "C" fn body($($arg: $type),*) $(-> $result)? {
+                let $call = rushmem_runtime::Call(NAME);
+                // SAFETY: the caller passes what the standard asks of it for this function, which
+                // is all that the runtime asks of us.
+                #[allow(unused_unsafe, reason = "some functions of the runtime are safe")]
+                unsafe { $body }
+            }
+
+            jump!([$($part)+] => body);
+
+            #[cfg(test)]
+            signature!(NAME, unsafe extern "C" fn($($type),*) $(-> $result)?);
+        };
+    )+};
+}
+
+/// Exports functions whose arguments go to the runtime as they are:
+/// `[parts of the C name](arguments) -> result => function;`
+macro_rules! forward {
+    ($(
+        [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? => $function:path;
+    )+) => {
+        export! {$(
+            [$($part)+] ($($arg: $type),*) $(-> $result)? = |call| $function(call, $($arg),*);
+        )+}
+    };
+}
+
+/// Exports functions on the default context:
+/// `[parts of the C name](arguments) -> result => function;`
+macro_rules! on_default_context {
+    ($(
+        [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? => $function:path;
+    )+) => {
+        export! {$(
+            [$($part)+] ($($arg: $type),*) $(-> $result)?
+                = |call| $function(call, rushmem_runtime::ctx::World, $($arg),*);
+        )+}
+    };
+}
+
+/// Exports functions on the default context and on a given one, as `shmem_x` and `shmem_ctx_x`:
+/// `[parts of x](arguments without the context) -> result => function;`
+macro_rules! on_contexts {
+    ($(
+        [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? => $function:path;
+    )+) => {
+        on_default_context! {$(
+            [shmem_ $($part)+] ($($arg: $type),*) $(-> $result)? => $function;
+        )+}
+        forward! {$(
+            [shmem_ctx_ $($part)+]
+                (ctx: rushmem_runtime::ctx::Handle, $($arg: $type),*) $(-> $result)? => $function;
+        )+}
+    };
+}
+
+/// Exports a name of the standard as a jump to the body of its profiling twin.
+macro_rules! jump {
+    ([$($part:tt)+] => $body:path) => {
+        #[unsafe(naked)]
+        #[unsafe(export_name = concat!($(stringify!($part)),+))]
+        unsafe extern "C" fn entry() {
+            #[cfg(target_arch = "x86_64")]
+            core::arch::naked_asm!("jmp {}", sym $body);
+            #[cfg(target_arch = "aarch64")]
+            core::arch::naked_asm!("b {}", sym $body);
+        }
+    };
+}

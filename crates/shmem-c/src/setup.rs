@@ -1,0 +1,59 @@
+//! Setup, exit and query (OpenSHMEM 1.6, 9.1 and 9.2), under the present and the deprecated names.
+
+use core::ffi::{c_char, c_int, c_void};
+
+use rushmem_providers::ALL;
+use rushmem_runtime::constants::{
+    SHMEM_MAJOR_VERSION, SHMEM_MAX_NAME_LEN, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING,
+};
+use rushmem_runtime::setup;
+use rushmem_runtime::team::Handle;
+
+const _: () = assert!(SHMEM_VENDOR_STRING.len() < SHMEM_MAX_NAME_LEN as usize);
+
+forward! {
+    [shmem_my_pe]() -> c_int => setup::my_pe;
+    [_my_pe]() -> c_int => setup::my_pe;
+    [shmem_n_pes]() -> c_int => setup::n_pes;
+    [_num_pes]() -> c_int => setup::n_pes;
+    [shmem_finalize]() => setup::finalize;
+    [shmem_global_exit](status: c_int) -> ! => setup::global_exit;
+    [shmem_ptr](dest: *const c_void, pe: c_int) -> *mut c_void => setup::ptr;
+    [shmem_team_ptr](team: Handle, dest: *const c_void, pe: c_int) -> *mut c_void
+        => setup::team_ptr;
+    [shmem_addr_accessible](addr: *const c_void, pe: c_int) -> c_int => setup::addr_accessible;
+    [shmem_pe_accessible](pe: c_int) -> c_int => setup::pe_accessible;
+}
+
+export! {
+    [shmem_init]() = |call| setup::init(call, ALL);
+    [shmem_init_thread](requested: c_int, provided: *mut c_int) -> c_int
+        = |call| setup::init_thread(call, ALL, requested, provided);
+    [start_pes](_npes: c_int) = |call| setup::start_pes(call, ALL);
+
+    [shmem_query_initialized](initialized: *mut c_int)
+        = |_call| initialized.write(setup::query_initialized());
+    [shmem_query_thread](provided: *mut c_int) = |call| provided.write(setup::query_thread(call));
+
+    [shmem_info_get_version](major: *mut c_int, minor: *mut c_int) = |_call| version(major, minor);
+    [shmem_info_get_name](name: *mut c_char) = |_call| vendor(name);
+}
+
+/// # Safety
+/// Both pointers are valid for writing.
+unsafe fn version(major: *mut c_int, minor: *mut c_int) {
+    // SAFETY: the caller's promise.
+    unsafe { major.write(SHMEM_MAJOR_VERSION) };
+    // SAFETY: the caller's promise.
+    unsafe { minor.write(SHMEM_MINOR_VERSION) };
+}
+
+/// # Safety
+/// `name` has room for `SHMEM_MAX_NAME_LEN` bytes.
+unsafe fn vendor(name: *mut c_char) {
+    let bytes = SHMEM_VENDOR_STRING.as_bytes();
+    // SAFETY: the string is shorter than the room, as asserted above, and a constant of ours.
+    unsafe { name.copy_from_nonoverlapping(bytes.as_ptr().cast(), bytes.len()) };
+    // SAFETY: as above, and the null byte fits behind it.
+    unsafe { name.wrapping_add(bytes.len()).write(0) };
+}

@@ -1,0 +1,196 @@
+//! Tests: every function here has the signature that a C compiler reads from our headers.
+//!
+//! The two come from different sources, the macros of this crate and the standard's tables.
+//! `export!` leaves the type of each function in a section of the test program, where it is
+//! collected; gcc prints what it understood of the headers (`-aux-info`).
+
+use std::any::type_name;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use rushmem_runtime::combine::Complex;
+use rushmem_runtime::{ctx, team};
+
+/// An exported function.
+pub struct Signature {
+    /// Its name in the standard.
+    pub name: &'static str,
+    /// Names its type.
+    pub of: fn() -> &'static str,
+}
+
+/// Leaves the signature of a function for the test to find.
+macro_rules! signature {
+    ($name:expr, $type:ty) => {
+        #[used]
+        #[unsafe(link_section = "rushmem_signatures")]
+        static SIGNATURE: crate::signatures::Signature =
+            crate::signatures::Signature { name: $name, of: std::any::type_name::<$type> };
+    };
+}
+
+// Names that the linker gives to the ends of the section.
+unsafe extern "C" {
+    #[link_name = "__start_rushmem_signatures"]
+    static START: u8;
+    #[link_name = "__stop_rushmem_signatures"]
+    static STOP: u8;
+}
+
+/// Their ABI is that of C alone: see `longdouble`.
+const BY_VALUE: [&str; 4] = [
+    "shmem_ctx_longdouble_g",
+    "shmem_ctx_longdouble_p",
+    "shmem_longdouble_g",
+    "shmem_longdouble_p",
+];
+
+/// What a C function pointer of Rust takes and returns.
+#[derive(Debug, PartialEq)]
+struct Function {
+    parameters: Vec<String>,
+    result: String,
+}
+
+fn in_rust() -> BTreeMap<String, Function> {
+    let start = (&raw const START).cast::<Signature>();
+    let stop = (&raw const STOP).cast::<Signature>();
+    // SAFETY: both are the ends of one section.
+    let count = unsafe { stop.offset_from_unsigned(start) };
+    // SAFETY: the section holds nothing but signatures, which are never written.
+    let signatures = unsafe { std::slice::from_raw_parts(start, count) };
+    signatures.iter().map(|function| (function.name.to_owned(), of_rust((function.of)()))).collect()
+}
+
+fn of_rust(type_name: &str) -> Function {
+    let rest = type_name.strip_prefix("unsafe extern \"C\" fn(").expect(type_name);
+    let (parameters, result) = rest.split_once(')').expect(type_name);
+    let result = result.strip_prefix(" -> ").unwrap_or("()");
+    let plain = |rust: &str| {
+        rust.replace("usize", "u64").replace("isize", "i64").replace("core::ffi::c_void", "void")
+    };
+    let parameters = parameters.split(", ").filter(|p| !p.is_empty()).map(plain).collect();
+    Function { parameters, result: plain(result) }
+}
+
+fn in_c(header: &str) -> BTreeMap<String, Function> {
+    let mut gcc = Command::new("gcc")
+        .args(["-x", "c", "-fsyntax-only", "-aux-info", "/dev/stdout", "-"])
+        .arg(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this test needs gcc: install the package gcc");
+    writeln!(gcc.stdin.take().expect("piped"), "#include <{header}>").expect("gcc reads");
+    let output = gcc.wait_with_output().expect("gcc ends");
+    assert!(output.status.success());
+    let listing = String::from_utf8(output.stdout).expect("names are ASCII");
+    listing.lines().filter(|line| line.contains("shmem.h:")).map(of_c).collect()
+}
+
+/// Reads a line like `/* include/shmem.h:9:NC */ extern void *shmem_ptr (const void *, int);`.
+fn of_c(line: &str) -> (String, Function) {
+    let (_, declaration) = line.split_once(" */ extern ").expect(line);
+    let (head, parameters) = declaration.split_once(" (").expect(line);
+    let parameters = parameters.strip_suffix(");").expect(line);
+    let name_at = head.rfind([' ', '*']).expect(line) + 1;
+    let parameters = parameters.split(", ").filter(|p| *p != "void").map(rust_of).collect();
+    let result = match head[..name_at].trim() {
+        "void" => "()".to_owned(),
+        // gcc's way to say that a function does not return.
+        "volatile void" => "!".to_owned(),
+        result => rust_of(result),
+    };
+    (head[name_at..].to_owned(), Function { parameters, result })
+}
+
+/// The Rust type that has the ABI of a C type.
+fn rust_of(c_type: &str) -> String {
+    if let Some(pointee) = c_type.strip_suffix('*') {
+        return match pointee.trim().strip_prefix("const ") {
+            Some(pointee) => format!("*const {}", rust_of(pointee)),
+            None => format!("*mut {}", rust_of(pointee.trim())),
+        };
+    }
+    match c_type {
+        "char" => type_name::<std::ffi::c_char>(),
+        "signed char" | "int8_t" => "i8",
+        "short int" | "int16_t" => "i16",
+        "int" | "int32_t" => "i32",
+        "long int" | "long long int" | "int64_t" | "ptrdiff_t" => "i64",
+        "unsigned char" | "uint8_t" => "u8",
+        "short unsigned int" | "uint16_t" => "u16",
+        "unsigned int" | "uint32_t" => "u32",
+        "long unsigned int" | "long long unsigned int" | "uint64_t" | "size_t" => "u64",
+        "float" => "f32",
+        "double" => "f64",
+        "long double" => type_name::<crate::types::LongDouble>(),
+        "rushmem_complexf" => type_name::<Complex<f32>>(),
+        "rushmem_complexd" => type_name::<Complex<f64>>(),
+        "void" => "void",
+        "shmem_team_t" => type_name::<team::Handle>(),
+        "shmem_team_config_t" => type_name::<team::Config>(),
+        "shmem_ctx_t" => type_name::<ctx::Handle>(),
+        "shmem_ctx_session_config_t" => type_name::<ctx::SessionConfig>(),
+        "..." => "...",
+        other => panic!("{other} is no type of the standard"),
+    }
+    .to_owned()
+}
+
+/// Whether a call from C is understood here: the types are the same, but for the pointee of a `void
+/// *`.
+fn agree(rust: &Function, c: &Function) -> bool {
+    let same = |(rust, c): (&String, &String)| match c.as_str() {
+        "*mut void" => rust.starts_with("*mut "),
+        "*const void" => rust.starts_with("*const "),
+        _ => rust == c,
+    };
+    rust.result == c.result
+        && rust.parameters.len() == c.parameters.len()
+        && rust.parameters.iter().zip(&c.parameters).all(same)
+}
+
+fn compare(header: &str, prefix: &str) {
+    let rust = in_rust();
+    let mut c = in_c(header);
+    for name in BY_VALUE {
+        assert!(c.remove(&format!("{prefix}{name}")).is_some(), "{header} lacks {prefix}{name}");
+    }
+    for (name, rust) in &rust {
+        let name = format!("{prefix}{name}");
+        let mut c = c.remove(&name).unwrap_or_else(|| panic!("{header} lacks {name}"));
+        if name.ends_with("shmem_pcontrol") {
+            assert_eq!(c.parameters.pop().as_deref(), Some("..."), "{name} is variadic");
+        }
+        assert!(agree(rust, &c), "{name}\nin Rust: {rust:?}\nin C:    {c:?}");
+    }
+    assert!(c.is_empty(), "{header} declares what is not defined: {:?}", c.keys());
+}
+
+#[test]
+fn shmem_h_declares_what_is_defined() {
+    compare("shmem.h", "");
+}
+
+#[test]
+fn pshmem_h_declares_what_is_defined() {
+    compare("pshmem.h", "p");
+}
+
+#[test]
+fn every_function_is_looked_at() {
+    assert_eq!(in_rust().len() + BY_VALUE.len(), 1788);
+}
+
+#[test]
+fn a_difference_is_seen() {
+    let c = of_c("/* shmem.h:1:NC */ extern void shmem_long_p (long int *, long int, int);").1;
+    let agrees = |rust: &str| agree(&of_rust(rust), &c);
+    assert!(agrees("unsafe extern \"C\" fn(*mut i64, i64, i32)"));
+    assert!(!agrees("unsafe extern \"C\" fn(*const i64, i64, i32)"));
+    assert!(!agrees("unsafe extern \"C\" fn(*mut i64, u64, i32)"));
+    assert!(!agrees("unsafe extern \"C\" fn(*mut i64, i64)"));
+    assert!(!agrees("unsafe extern \"C\" fn(*mut i64, i64, i32) -> i32"));
+}

@@ -1,0 +1,264 @@
+//! The headers alone: they compile in every language they are for, and the type-generic macros
+//! select the right function for every type. Nothing is linked or run.
+
+#[path = "../../../ci/xtask/src/codegen/table.rs"]
+#[allow(dead_code, reason = "each program needs another part of it")]
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::Command;
+
+use table::{Function, Table};
+
+const INCLUDE: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include");
+const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pedantic-errors"];
+const HEADERS: [&str; 6] =
+    ["shmem.h", "shmemx.h", "pshmem.h", "mpp/shmem.h", "mpp/shmemx.h", "mpp/pshmem.h"];
+
+/// Compiles `source`, whose extension names its language, to an object file beside it.
+fn compile(compiler: &str, standard: &str, name: &str, source: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("headers_{name}"));
+    std::fs::write(&path, source).expect("the folder for tests can be written to");
+    let object = path.with_extension(format!("{compiler}-{standard}.o"));
+    let output = Command::new(compiler)
+        .args([INCLUDE, &format!("-std={standard}"), "-c", "-o"])
+        .arg(&object)
+        .args(WARNINGS)
+        .arg(&path)
+        .output()
+        .unwrap_or_else(|error| {
+            panic!("{compiler} is needed ({error}): install the package {compiler}")
+        });
+    assert!(
+        output.status.success(),
+        "{compiler} -std={standard} {}:\n{}",
+        path.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    object
+}
+
+/// gcc, and clang where it is installed.
+fn compilers(gcc: &'static str, clang: &'static str) -> Vec<&'static str> {
+    let installed = Command::new(clang).arg("--version").output().is_ok();
+    if !installed {
+        eprintln!("{clang} is not installed: compiled with {gcc} alone");
+    }
+    std::iter::once(gcc).chain(installed.then_some(clang)).collect()
+}
+
+const C: [&str; 5] = ["c99", "c11", "c17", "gnu17", "c2x"];
+const CXX: [&str; 3] = ["c++11", "c++17", "c++20"];
+
+#[test]
+fn every_header_stands_alone_and_beside_the_others() {
+    let include = |name: &str| format!("#include <{name}>\n");
+    let main = "int main(void) { return sizeof(shmem_team_t) == 0; }\n";
+    let together: String = HEADERS.into_iter().map(include).collect();
+    for compiler in compilers("gcc", "clang") {
+        for standard in C {
+            compile(compiler, standard, "together.c", &format!("{together}{main}"));
+        }
+    }
+    for compiler in compilers("g++", "clang++") {
+        for standard in CXX {
+            compile(compiler, standard, "together.cc", &format!("{together}{main}"));
+        }
+    }
+    for header in HEADERS {
+        let source = include(header) + main;
+        compile("gcc", "c99", "alone.c", &source);
+        compile("g++", "c++11", "alone.cc", &source);
+    }
+}
+
+#[test]
+fn every_function_is_declared_with_its_prototype() {
+    let mut source = String::from("#include <pshmem.h>\n#include <shmem.h>\n");
+    for (i, function) in Table::read().functions.iter().enumerate() {
+        for name in [&function.symbol, &function.twin()] {
+            let letter = &name[..1];
+            let pointer = function.prototype(&format!("(*{letter}{i})"));
+            writeln!(source, "extern {pointer};\n{pointer} = {name};").unwrap();
+        }
+    }
+    compile("gcc", "c99", "declared.c", &source);
+    compile("g++", "c++11", "declared.cc", &source);
+}
+
+#[test]
+fn constants_are_what_the_standard_asks_for() {
+    let both = "
+        #include <shmem.h>
+        #if SHMEM_MAJOR_VERSION != 1 || SHMEM_MINOR_VERSION != 6
+        #error version
+        #endif
+        int is(int);
+        int is(int x) {
+            switch (x) {
+            case SHMEM_CMP_EQ: case SHMEM_CMP_NE: case SHMEM_CMP_GT:
+            case SHMEM_CMP_GE: case SHMEM_CMP_LT: case SHMEM_CMP_LE: return 1;
+            }
+            switch (x) { case SHMEM_SIGNAL_SET: case SHMEM_SIGNAL_ADD: return 2; }
+            return 0;
+        }
+        ASSERT(SHMEM_THREAD_SINGLE < SHMEM_THREAD_FUNNELED, \"\");
+        ASSERT(SHMEM_THREAD_FUNNELED < SHMEM_THREAD_SERIALIZED, \"\");
+        ASSERT(SHMEM_THREAD_SERIALIZED < SHMEM_THREAD_MULTIPLE, \"\");
+        ASSERT(sizeof(SHMEM_VENDOR_STRING) <= SHMEM_MAX_NAME_LEN, \"\");
+        ASSERT((SHMEM_CTX_SERIALIZED & (SHMEM_CTX_PRIVATE | SHMEM_CTX_NOSTORE)) == 0, \"\");
+        ASSERT((SHMEM_CTX_PRIVATE & SHMEM_CTX_NOSTORE) == 0, \"\");
+        ASSERT((SHMEM_MALLOC_ATOMICS_REMOTE & SHMEM_MALLOC_SIGNAL_REMOTE) == 0, \"\");
+        ASSERT(sizeof(shmem_team_config_t) == sizeof(int), \"\");
+        ASSERT(sizeof(shmem_ctx_session_config_t) == sizeof(size_t), \"\");
+        long sync[SHMEM_SYNC_SIZE + SHMEM_BARRIER_SYNC_SIZE + SHMEM_BCAST_SYNC_SIZE
+            + SHMEM_COLLECT_SYNC_SIZE + SHMEM_ALLTOALL_SYNC_SIZE + SHMEM_ALLTOALLS_SYNC_SIZE
+            + SHMEM_REDUCE_SYNC_SIZE + _SHMEM_REDUCE_SYNC_SIZE] = {SHMEM_SYNC_VALUE};
+        double work[SHMEM_REDUCE_MIN_WRKDATA_SIZE];
+        shmem_team_t teams[] = {SHMEM_TEAM_INVALID, SHMEM_TEAM_WORLD, SHMEM_TEAM_SHARED};
+        shmem_ctx_t contexts[] = {SHMEM_CTX_INVALID, SHMEM_CTX_DEFAULT};
+        shmem_team_config_t config = {0};
+        shmem_ctx_session_config_t session = {0};
+        long masks[] = {SHMEM_TEAM_NUM_CONTEXTS, SHMEM_CTX_SESSION_TOTAL_OPS,
+            SHMEM_CTX_SESSION_BATCH};
+        const char *names[] = {SHMEM_VENDOR_STRING, _SHMEM_VENDOR_STRING};\n";
+    for standard in &C[1..] {
+        compile("gcc", standard, "constants.c", &format!("#define ASSERT _Static_assert\n{both}"));
+    }
+    for standard in CXX {
+        let source = format!("#define ASSERT static_assert\n{both}");
+        compile("g++", standard, "constants.cc", &source);
+    }
+}
+
+#[test]
+fn complex_numbers_are_those_of_the_language() {
+    compile(
+        "gcc",
+        "c99",
+        "complex.c",
+        "#include <complex.h>\n#include <shmem.h>\nint sum(float complex *, double complex *);\n\
+         int sum(float complex *f, double complex *d) {\n\
+             return shmem_complexf_sum_reduce(SHMEM_TEAM_WORLD, f, f, 1)\n\
+                 + shmem_complexd_sum_reduce(SHMEM_TEAM_WORLD, d, d, 1);\n}\n",
+    );
+    // _Complex is no C++, but the compilers have it.
+    for (complex_float, complex_double) in [
+        ("std::complex<float>", "std::complex<double>"),
+        ("__extension__ float _Complex", "__extension__ double _Complex"),
+    ] {
+        let source = format!(
+            "#include <complex>\n#include <shmem.h>\n\
+             {complex_float} f;\n{complex_double} d;\n\
+             int sum() {{\n\
+                 return shmem_complexf_sum_reduce(SHMEM_TEAM_WORLD, &f, &f, 1)\n\
+                     + shmem_complexd_sum_reduce(SHMEM_TEAM_WORLD, &d, &d, 1);\n}}\n"
+        );
+        compile("g++", "c++11", "complex.cc", &source);
+    }
+}
+
+/// One function per type-generic call; which functions they call is seen from the object file.
+#[test]
+fn type_generic_macros_select_the_function_of_every_type() {
+    let table = Table::read();
+    let mut source = String::from("#include <shmem.h>\n");
+    // int32_t is int: of functions that cannot be told apart, a macro selects one.
+    let mut alike: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+    for (i, function) in table.functions.iter().filter(|f| !f.generic.is_empty()).enumerate() {
+        let Function { generic, symbol, .. } = function;
+        let key =
+            if function.type_name.is_empty() { symbol.as_str() } else { function.base_type() };
+        alike.entry((generic, function.takes_context(), key)).or_default().insert(symbol.clone());
+        let parameters = function.parameters.join(", ");
+        let names: Vec<&str> = function.parameters.iter().map(|p| name_of(p)).collect();
+        let names = names.join(", ");
+        let returns = &function.returns;
+        let result = if returns == "void" { "" } else { "return " };
+        writeln!(
+            source,
+            "{returns} t{i}({parameters});\n\
+             {returns} t{i}({parameters}) {{ {result}{generic}({names}); }}"
+        )
+        .unwrap();
+    }
+    let macros: BTreeSet<&String> = alike.keys().map(|(generic, ..)| *generic).collect();
+    assert_eq!(macros, table.generics.iter().collect(), "every macro is called");
+
+    for compiler in compilers("gcc", "clang") {
+        for standard in ["c11", "c2x"] {
+            let called = undefined(&compile(compiler, standard, "generic.c", &source));
+            for (what, functions) in &alike {
+                let found: Vec<_> = functions.intersection(&called).collect();
+                assert_eq!(found.len(), 1, "{what:?}: {found:?} of {functions:?}");
+            }
+            assert_eq!(called.len(), alike.len(), "something else is called");
+        }
+    }
+}
+
+#[test]
+fn type_generic_macros_take_what_functions_take() {
+    let source = "
+        #include <shmem.h>
+        static long table[4];
+        struct pair { int first; const double second; };
+        long calls(shmem_ctx_t const ctx, struct pair *pair, const short **row);
+        long calls(shmem_ctx_t const ctx, struct pair *pair, const short **row) {
+            shmem_put(table, table, 4, 1);
+            shmem_put(ctx, table + 1, &table[2], 1, 1);
+            shmem_put(SHMEM_CTX_DEFAULT, table, table, 1, 1);
+            shmem_p(&pair->first, (int)shmem_g(&pair->second, shmem_my_pe()), 0);
+            shmem_wait_until(table, SHMEM_CMP_EQ, 7);
+            (shmem_wait_until)(table, SHMEM_CMP_EQ, 7);
+            shmem_sync(0, 0, 1, table);
+            shmem_sync(SHMEM_TEAM_WORLD);
+            void (*sync)(int, int, int, long *) = shmem_sync;
+            sync(0, 0, 1, table);
+            return shmem_g(ctx, *row, 0) + shmem_g(shmem_g(table, 0) == 0 ? table : table + 1, 0);
+        }\n";
+    for compiler in compilers("gcc", "clang") {
+        for standard in ["c11", "c2x"] {
+            compile(compiler, standard, "taken.c", source);
+        }
+    }
+}
+
+#[test]
+fn type_generic_macros_refuse_types_without_a_function() {
+    let refused = |call: &str| {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("headers_refused.c");
+        std::fs::write(
+            &path,
+            format!("#include <shmem.h>\nvoid f(void *v, char *c) {{ {call}; }}\n"),
+        )
+        .expect("the folder for tests can be written to");
+        let mut gcc = Command::new("gcc");
+        gcc.args([INCLUDE, "-std=c11", "-fsyntax-only", "-w"]).arg(&path);
+        !gcc.output().expect("gcc is installed").status.success()
+    };
+    assert!(!refused("shmem_put(c, c, 1, 0)"));
+    assert!(refused("shmem_put(v, v, 1, 0)"));
+    assert!(refused("shmem_atomic_add(c, 1, 0)"));
+    assert!(refused("(void)v; shmem_and_reduce(SHMEM_TEAM_WORLD, c, c, 1)"));
+}
+
+/// The name in a parameter such as `const long *source`.
+fn name_of(parameter: &str) -> &str {
+    &parameter[parameter.rfind([' ', '*']).expect("a type and a name") + 1..]
+}
+
+/// The symbols that an object file asks for.
+fn undefined(object: &PathBuf) -> BTreeSet<String> {
+    let output = Command::new("nm").arg("--undefined-only").arg(object).output().expect("nm");
+    assert!(output.status.success());
+    let listing = String::from_utf8(output.stdout).expect("names are ASCII");
+    listing
+        .lines()
+        .filter_map(|line| line.split_whitespace().last())
+        .filter(|name| name.contains("shmem"))
+        .map(str::to_owned)
+        .collect()
+}

@@ -1,0 +1,211 @@
+//! Programs linked with the installed library, shared and static: every function is there, a
+//! profiling tool gets between, and `long double` arrives as it was sent.
+//!
+//! Each program is a job of one PE, started without a launcher.
+
+#[path = "../../../ci/xtask/src/codegen/table.rs"]
+#[allow(dead_code, reason = "each program needs another part of it")]
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use table::Table;
+
+#[derive(Clone, Copy)]
+enum Library {
+    Shared,
+    Static,
+}
+
+/// The folder that the library was installed in.
+fn prefix() -> PathBuf {
+    let prefix = std::env::var_os("RUSHMEM_PREFIX").expect(
+        "RUSHMEM_PREFIX must name an installation to test. Make one with \
+         `cargo xtask install --prefix DIR`, or run `cargo xtask test`, which does both",
+    );
+    PathBuf::from(prefix)
+}
+
+fn gcc(source: &Path) -> Command {
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror"])
+        .arg("-I")
+        .arg(prefix().join("include"))
+        .arg(source);
+    gcc
+}
+
+/// Writes `source` to a file of that name.
+fn file(name: &str, source: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("linking_{name}"));
+    std::fs::write(&path, source).expect("the folder for tests can be written to");
+    path
+}
+
+/// Compiles and links a program.
+fn program(name: &str, library: Library, source: &str) -> PathBuf {
+    let lib = prefix().join("lib");
+    let path = file(&format!("{name}.c"), source);
+    let mut gcc = gcc(&path);
+    let program = match library {
+        Library::Shared => {
+            gcc.arg("-L").arg(&lib).arg("-lrushmem").arg(format!("-Wl,-rpath,{}", lib.display()));
+            path.with_extension("shared")
+        }
+        Library::Static => {
+            gcc.arg(lib.join("librushmem.a")).args([
+                "-lgcc_s",
+                "-lutil",
+                "-lrt",
+                "-lpthread",
+                "-lm",
+                "-ldl",
+                "-lc",
+            ]);
+            path.with_extension("static")
+        }
+    };
+    succeed(gcc.arg("-o").arg(&program));
+    program
+}
+
+/// Runs a command, under a time limit of a minute, and returns what it printed.
+fn succeed(command: &mut Command) -> String {
+    let mut limited = Command::new("timeout");
+    limited.args(["-k", "5", "60"]).arg(command.get_program()).args(command.get_args());
+    limited.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let Output { status, stdout, stderr } = limited.output().expect("timeout is installed");
+    assert!(
+        status.success(),
+        "{command:?}: {status}\n{}{}",
+        String::from_utf8_lossy(&stdout),
+        String::from_utf8_lossy(&stderr)
+    );
+    String::from_utf8(stdout).expect("the programs print ASCII")
+}
+
+#[test]
+fn every_function_can_be_linked() {
+    let functions = Table::read().functions;
+    let names: String = functions
+        .iter()
+        .map(|function| format!("(any *){}, (any *){},\n", function.symbol, function.twin()))
+        .collect();
+    let source = format!(
+        "#include <pshmem.h>
+        #include <shmem.h>
+        #include <stdio.h>
+        #pragma GCC diagnostic ignored \"-Wcast-function-type\"
+        typedef void any(void);
+        static any *const volatile all[] = {{
+            {names}
+        }};
+        int main(void) {{
+            int found = 0;
+            for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+                found += all[i] != 0;
+            printf(\"%d\\n\", found);
+        }}
+        "
+    );
+    for library in [Library::Shared, Library::Static] {
+        let found = succeed(&mut Command::new(program("every", library, &source)));
+        assert_eq!(found.trim(), (2 * functions.len()).to_string());
+    }
+}
+
+/// A program that puts twice.
+const PUTS: &str = "
+    #include <shmem.h>
+    #include <stdio.h>
+    int main(void) {
+        shmem_init();
+        const int me = shmem_my_pe();
+        long *x = shmem_malloc(sizeof *x);
+        shmem_long_p(x, 41, me);
+        shmem_p(x, shmem_g(x, me) + 1, me);
+        printf(\"%ld\\n\", shmem_long_g(x, me));
+        shmem_free(x);
+        shmem_finalize();
+    }
+";
+
+/// A tool that counts the calls of `shmem_long_p`.
+const TOOL: &str = "
+    #include <pshmem.h>
+    #include <stdio.h>
+    static int calls;
+    void shmem_long_p(long *dest, long value, int pe);
+    void shmem_long_p(long *dest, long value, int pe) {
+        calls++;
+        pshmem_long_p(dest, value, pe);
+    }
+    __attribute__((destructor)) static void report(void) {
+        printf(\"%d calls\\n\", calls);
+    }
+";
+
+#[test]
+fn a_tool_in_the_program_gets_between() {
+    for library in [Library::Shared, Library::Static] {
+        let bare = program("puts", library, PUTS);
+        assert_eq!(succeed(&mut Command::new(bare)), "42\n");
+        let profiled = program("profiled", library, &format!("{TOOL}{PUTS}"));
+        assert_eq!(succeed(&mut Command::new(profiled)), "42\n2 calls\n");
+    }
+}
+
+#[test]
+fn a_tool_that_is_preloaded_gets_between() {
+    let source = file("tool.c", TOOL);
+    let tool = source.with_extension("so");
+    succeed(gcc(&source).args(["-shared", "-fPIC", "-o"]).arg(&tool));
+    let program = program("preloaded", Library::Shared, PUTS);
+    assert_eq!(succeed(Command::new(program).env("LD_PRELOAD", tool)), "42\n2 calls\n");
+}
+
+#[test]
+fn a_long_double_arrives_as_it_was_sent() {
+    let source = "
+        #include <float.h>
+        #include <shmem.h>
+        int main(void) {
+            shmem_init();
+            const int me = shmem_my_pe();
+            /* One bit more than a double has. */
+            const long double sent = 1 + LDBL_EPSILON;
+            long double *x = shmem_calloc(2, sizeof *x);
+            shmem_longdouble_p(x, sent, me);
+            shmem_ctx_longdouble_p(SHMEM_CTX_DEFAULT, x + 1, -sent, me);
+            shmem_quiet();
+            int wrong = x[0] != sent || x[1] != -sent;
+            wrong |= shmem_longdouble_g(x, me) != sent;
+            wrong |= shmem_ctx_longdouble_g(SHMEM_CTX_DEFAULT, x + 1, me) != -sent;
+            shmem_finalize();
+            return wrong;
+        }
+    ";
+    for library in [Library::Shared, Library::Static] {
+        succeed(&mut Command::new(program("longdouble", library, source)));
+    }
+}
+
+#[test]
+fn the_library_names_itself() {
+    let source = "
+        #include <shmem.h>
+        #include <string.h>
+        int main(void) {
+            int major = 0, minor = 0;
+            char name[SHMEM_MAX_NAME_LEN];
+            memset(name, 'x', sizeof name);
+            shmem_info_get_version(&major, &minor);
+            shmem_info_get_name(name);
+            shmem_pcontrol(3, 1.5L, name, &major);
+            return major != SHMEM_MAJOR_VERSION || minor != SHMEM_MINOR_VERSION
+                || strcmp(name, SHMEM_VENDOR_STRING) != 0;
+        }
+    ";
+    succeed(&mut Command::new(program("named", Library::Shared, source)));
+}

@@ -1,0 +1,16 @@
+//! Loads, stores, copies and atomic updates of symmetric memory that is mapped here.
+//!
+//! Another process may touch the same bytes at any time, so nothing here forms a slice or a reference
+//! to data: a word is accessed by one atomic instruction of its size, larger runs by raw copies. The
+//! only references are to atomics, for the length of one operation. Ordering is the business of
+//! `fence`, `quiet` and the waits; data accesses are relaxed. This file and the heap's allocator are
+//! the only code that dereferences symmetric memory.
+//!
+//! Every function takes pointers that the caller has checked: valid for the access in this process,
+//! and aligned to the size of `T` where words are accessed.
+
+mod amo;
+mod copy;
+
+pub use amo::{Amo, ArithmeticAmo, BitwiseAmo, Word};
+pub use copy::{copy_bytes, copy_elements, copy_strided, load, store};

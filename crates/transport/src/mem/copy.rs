@@ -1,0 +1,200 @@
+//! Plain data: single words and runs.
+
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Up to this many bytes a run of words is copied word by word, each untorn; a longer one by
+/// `memmove`, whose accesses are at least as wide as a word where it is aligned.
+const WORDWISE: usize = 64;
+
+/// Read one element; untorn when its size is 1, 2, 4 or 8 and it is aligned to that.
+///
+/// # Safety
+/// `source` is valid for reads of a `T`.
+#[inline(always)]
+pub unsafe fn load<T: Copy>(source: *const T) -> T {
+    macro_rules! word {
+        ($atomic:ty) => {{
+            // SAFETY: valid for a read by contract, aligned by the test below.
+            let word = unsafe { <$atomic>::from_ptr(source as *mut _) }.load(Relaxed);
+            // SAFETY: `T` has the word's size, and any bits that were stored as a `T` are one.
+            unsafe { std::mem::transmute_copy(&word) }
+        }};
+    }
+    match size_of::<T>() {
+        1 => word!(AtomicU8),
+        2 if source.addr().is_multiple_of(2) => word!(AtomicU16),
+        4 if source.addr().is_multiple_of(4) => word!(AtomicU32),
+        8 if source.addr().is_multiple_of(8) => word!(AtomicU64),
+        // SAFETY: valid for a read by contract; no alignment is needed.
+        _ => unsafe { source.read_unaligned() },
+    }
+}
+
+/// Write one element; untorn when its size is 1, 2, 4 or 8 and it is aligned to that.
+///
+/// # Safety
+/// `dest` is valid for writes of a `T`.
+#[inline(always)]
+pub unsafe fn store<T: Copy>(dest: *mut T, value: T) {
+    macro_rules! word {
+        ($atomic:ty) => {{
+            // SAFETY: `T` has the word's size; its bits are only stored.
+            let word = unsafe { std::mem::transmute_copy(&value) };
+            // SAFETY: valid for a write by contract, aligned by the test below.
+            unsafe { <$atomic>::from_ptr(dest.cast()) }.store(word, Relaxed);
+        }};
+    }
+    match size_of::<T>() {
+        1 => word!(AtomicU8),
+        2 if dest.addr().is_multiple_of(2) => word!(AtomicU16),
+        4 if dest.addr().is_multiple_of(4) => word!(AtomicU32),
+        8 if dest.addr().is_multiple_of(8) => word!(AtomicU64),
+        // SAFETY: valid for a write by contract; no alignment is needed.
+        _ => unsafe { dest.write_unaligned(value) },
+    }
+}
+
+/// Copy `nelems` elements; each is untorn when its size is 1, 2, 4 or 8 and both sides are aligned.
+///
+/// # Safety
+/// `source` is valid for reads, `dest` for writes of `nelems` elements; both may be anything when
+/// `nelems` is 0.
+#[inline(always)]
+pub unsafe fn copy_elements<T: Copy>(dest: *mut T, source: *const T, nelems: usize) {
+    if nelems == 1 {
+        // SAFETY: both are valid for one element by contract.
+        let value = unsafe { load(source) };
+        // SAFETY: as above.
+        unsafe { store(dest, value) }
+    } else {
+        // SAFETY: the same contract.
+        unsafe { copy_run(dest, source, nelems) }
+    }
+}
+
+/// The part of [`copy_elements`] that is worth a call.
+#[inline(never)]
+unsafe fn copy_run<T: Copy>(dest: *mut T, source: *const T, nelems: usize) {
+    if nelems * size_of::<T>() <= WORDWISE {
+        for i in 0..nelems {
+            // SAFETY: `i` is below `nelems`.
+            let from = unsafe { source.add(i) };
+            // SAFETY: valid for reads by contract.
+            let value = unsafe { load(from) };
+            // SAFETY: `i` is below `nelems`.
+            let to = unsafe { dest.add(i) };
+            // SAFETY: valid for writes by contract.
+            unsafe { store(to, value) }
+        }
+    } else {
+        // SAFETY: valid by contract; as bytes no alignment is needed, and `copy` allows overlap.
+        unsafe { std::ptr::copy(source.cast::<u8>(), dest.cast::<u8>(), nelems * size_of::<T>()) }
+    }
+}
+
+/// Copy `nbytes` bytes of unknown type. Runs whose ends are aligned to 8 are copied in words of 8, and
+/// runs of 2 or 4 aligned bytes as one word, so that a flag sent by `shmem_putmem` is untorn.
+///
+/// # Safety
+/// `source` is valid for reads, `dest` for writes of `nbytes` bytes; both may be anything when
+/// `nbytes` is 0.
+#[inline(always)]
+pub unsafe fn copy_bytes(dest: *mut u8, source: *const u8, nbytes: usize) {
+    if nbytes == 8 {
+        // SAFETY: both are valid for 8 bytes by contract; `load` and `store` need no alignment.
+        let value = unsafe { load::<u64>(source.cast()) };
+        // SAFETY: as above.
+        unsafe { store::<u64>(dest.cast(), value) }
+    } else {
+        // SAFETY: the same contract.
+        unsafe { copy_other_bytes(dest, source, nbytes) }
+    }
+}
+
+/// The part of [`copy_bytes`] that is worth a call.
+#[inline(never)]
+unsafe fn copy_other_bytes(dest: *mut u8, source: *const u8, nbytes: usize) {
+    let alignment = dest.addr() | source.addr() | nbytes;
+    if nbytes <= WORDWISE && alignment.is_multiple_of(8) {
+        // SAFETY: as many words as fill `nbytes`, valid by contract.
+        unsafe { copy_run::<u64>(dest.cast(), source.cast(), nbytes / 8) }
+    } else if nbytes <= WORDWISE && alignment.is_multiple_of(4) {
+        // SAFETY: as above.
+        unsafe { copy_run::<u32>(dest.cast(), source.cast(), nbytes / 4) }
+    } else if nbytes <= WORDWISE && alignment.is_multiple_of(2) {
+        // SAFETY: as above.
+        unsafe { copy_run::<u16>(dest.cast(), source.cast(), nbytes / 2) }
+    } else {
+        // SAFETY: valid by contract; `copy` allows overlap and, for bytes, any alignment.
+        unsafe { std::ptr::copy(source, dest, nbytes) }
+    }
+}
+
+/// Copy `nblocks` blocks of `bsize` elements that start `dst` and `sst` elements apart
+/// (OpenSHMEM 1.6, `shmem_ibput`; `bsize` 1 is `shmem_iput`).
+///
+/// # Safety
+/// Every block is valid for reads at `source`, for writes at `dest`.
+pub unsafe fn copy_strided<T: Copy>(
+    dest: *mut T,
+    source: *const T,
+    dst: isize,
+    sst: isize,
+    bsize: usize,
+    nblocks: usize,
+) {
+    for block in 0..nblocks as isize {
+        let to = dest.wrapping_offset(block * dst);
+        let from = source.wrapping_offset(block * sst);
+        // SAFETY: the block lies within what the caller vouches for.
+        unsafe { copy_elements(to, from, bsize) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_every_length_and_alignment_arrive() {
+        let source: Vec<u8> = (0..400).map(|i| i as u8).collect();
+        for nbytes in (0..80).chain([128, 255, 256]) {
+            for (to, from) in [(0, 0), (8, 0), (4, 4), (2, 6), (1, 1), (3, 5), (0, 1)] {
+                let mut dest = vec![0xAAu8; 400];
+                let (d, s) = (dest[to..].as_mut_ptr(), source[from..].as_ptr());
+                // SAFETY: both vectors hold 400 bytes, offsets and lengths stay below that.
+                unsafe { copy_bytes(d, s, nbytes) };
+                assert_eq!(dest[to..to + nbytes], source[from..from + nbytes]);
+                assert!(dest[..to].iter().chain(&dest[to + nbytes..]).all(|&b| b == 0xAA));
+            }
+        }
+    }
+
+    #[test]
+    fn elements_of_every_size_arrive() {
+        fn check<T: Copy + PartialEq + std::fmt::Debug>(make: impl Fn(usize) -> T) {
+            for nelems in 0..40 {
+                let source: Vec<T> = (0..40).map(&make).collect();
+                let mut dest: Vec<T> = (0..40).map(|_| make(99)).collect();
+                // SAFETY: both vectors hold 40 elements.
+                unsafe { copy_elements(dest.as_mut_ptr(), source.as_ptr(), nelems) };
+                assert_eq!(dest[..nelems], source[..nelems]);
+                assert!(dest[nelems..].iter().all(|&x| x == make(99)));
+            }
+        }
+        check(|i| i as u8);
+        check(|i| i as u16 * 257);
+        check(|i| i as f32);
+        check(|i| i as u64 * 0x0101_0101_0101_0101);
+        check(|i| i as u128 * 3);
+    }
+
+    #[test]
+    fn strided_blocks_leave_gaps_alone() {
+        let source: Vec<i32> = (0..12).collect();
+        let mut dest = [-1; 12];
+        // SAFETY: 3 blocks of 2 elements, 4 and 3 apart, end at elements 10 and 8.
+        unsafe { copy_strided(dest.as_mut_ptr(), source.as_ptr(), 4, 3, 2, 3) };
+        assert_eq!(dest, [0, 1, -1, -1, 3, 4, -1, -1, 6, 7, -1, -1]);
+    }
+}

@@ -1,0 +1,107 @@
+//! The smallest provider: it compiles, it can be opened, and it reaches nobody.
+//!
+//! It is the template for a new provider: copy this file into a crate of its own, split it as the
+//! others are, and fill the verbs. It is never listed in `providers::ALL`.
+
+use crate::{
+    AmoOp, AmoWidth, Caps, Endpoint, EndpointOptions, Error, Key, Pe, Provider, RemoteAddr,
+    Segment, Transport,
+};
+
+/// The template's entry for a list of providers.
+pub const PROVIDER: Provider =
+    Provider { name: "null", available: || Ok(()), open: || Ok(Box::new(Null)) };
+
+struct Null;
+
+impl Transport for Null {
+    fn caps(&self) -> Caps {
+        Caps::default()
+    }
+
+    unsafe fn register(&mut self, _: Segment, _: *mut u8, _: usize) -> Result<Key, Error> {
+        Ok(Key(Vec::new()))
+    }
+
+    fn address(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn connect(&mut self, pe: Pe, _: &[u8], _: &[(Segment, Key)]) -> Result<(), Error> {
+        Err(Error::Unreachable(pe))
+    }
+
+    fn endpoint(&self, _: EndpointOptions) -> Result<Box<dyn Endpoint>, Error> {
+        Ok(Box::new(Null))
+    }
+}
+
+impl Endpoint for Null {
+    unsafe fn put(&mut self, pe: Pe, _: RemoteAddr, _: *const u8, _: usize) -> Result<(), Error> {
+        Err(Error::Unreachable(pe))
+    }
+
+    unsafe fn put_nbi(
+        &mut self,
+        pe: Pe,
+        _: RemoteAddr,
+        _: *const u8,
+        _: usize,
+    ) -> Result<(), Error> {
+        Err(Error::Unreachable(pe))
+    }
+
+    unsafe fn get(&mut self, pe: Pe, _: *mut u8, _: RemoteAddr, _: usize) -> Result<(), Error> {
+        Err(Error::Unreachable(pe))
+    }
+
+    unsafe fn get_nbi(&mut self, pe: Pe, _: *mut u8, _: RemoteAddr, _: usize) -> Result<(), Error> {
+        Err(Error::Unreachable(pe))
+    }
+
+    fn amo(
+        &mut self,
+        pe: Pe,
+        _: RemoteAddr,
+        _: AmoWidth,
+        _: AmoOp,
+        _: u64,
+        _: u64,
+    ) -> Result<u64, Error> {
+        Err(Error::Unreachable(pe))
+    }
+
+    fn fence(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn quiet(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn progress(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reaches_nobody() {
+        (PROVIDER.available)().expect("the template is always available");
+        let mut transport = (PROVIDER.open)().expect("the template always opens");
+        assert_eq!(transport.connect(Pe(1), &[], &[]), Err(Error::Unreachable(Pe(1))));
+        let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+        let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+        // SAFETY: nothing is read for zero bytes.
+        let put = unsafe { endpoint.put(Pe(1), at, std::ptr::null(), 0) };
+        assert_eq!(put, Err(Error::Unreachable(Pe(1))));
+        // SAFETY: nothing is read for zero bytes.
+        let with_signal =
+            unsafe { endpoint.put_signal(Pe(1), at, std::ptr::null(), 0, at, 1, AmoOp::Set) };
+        assert_eq!(with_signal, Err(Error::Unreachable(Pe(1))));
+        assert_eq!(endpoint.quiet(), Ok(()));
+    }
+}

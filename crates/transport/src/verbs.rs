@@ -1,0 +1,54 @@
+//! Plain data that the verbs of an endpoint take.
+
+/// A kind of symmetric memory. Every PE has one segment of each kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Segment {
+    /// The symmetric heap.
+    Heap,
+    /// The library's own flags and buffers.
+    Internal,
+}
+
+/// An address in a segment of another PE. Addresses cross the wire as these, never as pointers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteAddr {
+    /// Which segment of the PE.
+    pub segment: Segment,
+    /// Bytes from the segment's start.
+    pub offset: u64,
+}
+
+/// What a peer needs to address a registered segment, opaque to everyone but the provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key(pub Vec<u8>);
+
+/// An atomic operation (OpenSHMEM 1.6, atomic memory operations). Increments are additions of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AmoOp {
+    /// Return the value.
+    Fetch,
+    /// Store the operand.
+    Set,
+    /// Store the operand, return the old value.
+    Swap,
+    /// Store the operand if the value equals the condition, return the old value.
+    CompareSwap,
+    /// Add the operand, wrapping.
+    Add,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+}
+
+/// Size of the word that an atomic operation updates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AmoWidth {
+    /// 4 bytes.
+    Four,
+    /// 8 bytes.
+    Eight,
+}

@@ -2,6 +2,7 @@
 //!
 //! `1?step` is for PE 1 alone (by SHMEM_LOCAL_ID). It speaks the job protocol through `rushmem_bootstrap` and needs no
 //! symmetric memory, so it shows what the launcher does and nothing else.
+#![forbid(unsafe_code)]
 
 use std::io::{Read, Write};
 use std::process::Command;
@@ -57,6 +58,7 @@ impl Pe {
                 self.session().barrier().expect("barrier");
                 self.session().finalized().expect("finalized");
             }
+            "finalized" => self.session().finalized().expect("finalized"),
             "resume" => self.session().resumed().expect("resumed"),
             "memory" => self.memory(),
             "descriptors" => descriptors(),
@@ -80,10 +82,6 @@ impl Pe {
                 assert!(status.success(), "{rest}: {status}");
             }
             "background" => drop(Command::new("sh").args(["-c", rest]).spawn().expect("sh")),
-            "ignore" => {
-                // SAFETY: SIG_IGN runs no code.
-                unsafe { libc::signal(number(rest) as i32, libc::SIG_IGN) };
-            }
             "kill" => {
                 let signal =
                     rustix::process::Signal::from_named_raw(number(rest) as i32).expect("a signal");

@@ -36,7 +36,7 @@ fn kill(pid: u32) {
 
 #[test]
 fn a_killed_oshrun_leaves_nothing() {
-    let wrapped = format!("{} ignore:15 init pid barrier sleep:60000; true", pe());
+    let wrapped = format!("{} init pid barrier sleep:60000; true", pe());
     let nested = format!("sh -c '{wrapped}'; true");
     let background = format!("trap '' TERM HUP INT; sleep 600 & {wrapped}");
     for script in [wrapped, nested, background] {

@@ -4,7 +4,8 @@ mod support;
 
 use std::time::Duration;
 
-use support::{Job, Outcome};
+use rustix::process::Signal;
+use support::{Job, Outcome, eventually, pids, state};
 
 const PE_1: &str = "oshrun: PE 1 (pid PID, host HOST)";
 
@@ -110,14 +111,19 @@ fn an_abort_prints_the_first_message_once() {
 }
 
 #[test]
-fn pes_that_fail_because_of_an_abort_add_nothing() {
-    // PE 1 aborts and is killed by itself at once; its message must be read before its end is judged.
-    let outcome = Job::steps(
-        2,
-        &["init", "barrier", "1?abort_from_thread", "1?sleep:50", "1?exit:9", "sleep:60000"],
-    )
-    .run();
-    expect_end(outcome, 5, "from a thread\n");
+fn what_a_pe_said_is_heard_before_its_exit_is_judged() {
+    for (last, status, stderr) in
+        [("1?abort_from_thread", 5, "from a thread\n"), ("1?finalized", 9, "")]
+    {
+        let steps = ["init", "pid", "barrier", "1?sleep:300", last, "1?sleep:50", "1?exit:9"];
+        let mut job = Job::steps(2, &[&steps[..], &["sleep:1000", "finalized"]].concat()).start();
+        let pids = pids(&mut job.stdout(), 2);
+        // PE 1 speaks and exits while oshrun cannot listen, so that both are news at once.
+        job.signal(Signal::STOP);
+        eventually("a PE has ended", || pids.iter().any(|&pid| state(pid) == 'Z'));
+        job.signal(Signal::CONT);
+        expect_end(job.wait(), status, stderr);
+    }
 }
 
 #[test]
@@ -132,7 +138,8 @@ fn a_global_exit_is_silent() {
 
 #[test]
 fn pes_that_ignore_sigterm_are_killed() {
-    let outcome = Job::steps(3, &["ignore:15", "init", "barrier", "1?exit:2", "sleep:60000"]).run();
+    let outcome =
+        Job::steps_after(3, "trap '' TERM", &["init", "barrier", "1?exit:2", "sleep:60000"]).run();
     expect_end(outcome, 2, &format!("{PE_1} exited with status 2 before shmem_finalize\n"));
 }
 

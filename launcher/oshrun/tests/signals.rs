@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-use support::{Job, Running, eventually, pe, pids, state, with_terminal};
+use support::{Job, Running, eventually, oshrun, pe, pids, state};
 
-/// A job of which every PE has said its pid and sleeps now.
-fn sleeping(n_pes: u32, before: &[&str]) -> (Running, Vec<u32>) {
+/// A job of which every PE has done what `shell` says, has told its pid, and sleeps now.
+fn sleeping(n_pes: u32, shell: &str) -> (Running, Vec<u32>) {
     let mut job =
-        Job::steps(n_pes, &[before, &["init", "pid", "barrier", "sleep:60000"]].concat()).start();
+        Job::steps_after(n_pes, shell, &["init", "pid", "barrier", "sleep:60000"]).start();
     let pids = pids(&mut job.stdout(), n_pes as usize);
     (job, pids)
 }
@@ -28,7 +28,7 @@ fn a_signal_that_ends_the_job_blames_nobody() {
         (Signal::HUP, "SIGHUP", 129),
         (Signal::QUIT, "SIGQUIT", 131),
     ] {
-        let (job, _) = sleeping(3, &[]);
+        let (job, _) = sleeping(3, ":");
         job.signal(signal);
         job.wait().expect(status, &format!("oshrun: the job was ended by {name}\n"));
     }
@@ -36,27 +36,25 @@ fn a_signal_that_ends_the_job_blames_nobody() {
 
 #[test]
 fn other_signals_are_passed_on() {
-    let (job, _) = sleeping(2, &["0?ignore:10"]);
+    let (job, _) = sleeping(2, "[ $SHMEM_LOCAL_ID = 1 ] || trap '' USR1");
     job.signal(Signal::USR1);
     job.wait().expect(138, "oshrun: PE 1 (pid PID, host HOST) was killed by SIGUSR1\n");
 }
 
 #[test]
 fn a_second_interrupt_kills() {
-    let (job, pids) = sleeping(2, &["ignore:2", "ignore:15"]);
-    job.signal(Signal::INT);
-    // The first one is through when the PEs have nothing pending, which they ignore at once; a stop marks the place.
-    job.signal(Signal::TSTP);
-    eventually("the PEs have stopped", || pids.iter().all(|&pid| state(pid) == 'T'));
-    job.signal(Signal::CONT);
-    job.signal(Signal::INT);
+    let (mut job, _) = sleeping(2, "trap '' INT TERM");
+    eventually("the job is killed", || {
+        job.signal(Signal::INT);
+        job.has_ended()
+    });
     job.wait().expect(130, "oshrun: the job was killed by a second SIGINT\n");
 }
 
 #[test]
 fn pes_may_outlive_an_interrupt() {
-    let mut job =
-        Job::steps(2, &["ignore:2", "init", "pid", "barrier", "sleep:500", "finalize"]).start();
+    let steps = ["init", "pid", "barrier", "sleep:500", "finalize"];
+    let mut job = Job::steps_after(2, "trap '' INT", &steps).start();
     pids(&mut job.stdout(), 2);
     job.signal(Signal::INT);
     job.wait().expect(0, "");
@@ -64,7 +62,7 @@ fn pes_may_outlive_an_interrupt() {
 
 #[test]
 fn stop_and_continue_reach_all() {
-    let (job, pids) = sleeping(3, &[]);
+    let (job, pids) = sleeping(3, ":");
     let oshrun = job.pid().as_raw_nonzero().get() as u32;
     for _ in 0..3 {
         job.signal(Signal::TSTP);
@@ -80,11 +78,8 @@ fn stop_and_continue_reach_all() {
 
 #[test]
 fn what_was_ignored_stays_ignored() {
-    let script = format!(
-        "trap '' HUP; exec {} -n 2 {} init pid barrier sleep:600 finalize",
-        support::oshrun(),
-        pe()
-    );
+    let script =
+        format!("trap '' HUP; exec {} -n 2 {} init pid barrier sleep:600 finalize", oshrun(), pe());
     let mut job = Job::by("sh", &["-c", &script]).start();
     let pids = pids(&mut job.stdout(), 2);
     job.signal(Signal::HUP);
@@ -99,17 +94,8 @@ fn what_was_ignored_stays_ignored() {
 
 #[test]
 fn what_was_blocked_is_listened_to() {
-    let words = [
-        "--block-signal",
-        support::oshrun(),
-        "-n",
-        "2",
-        &pe(),
-        "init",
-        "pid",
-        "barrier",
-        "sleep:60000",
-    ];
+    let words =
+        ["--block-signal", oshrun(), "-n", "2", &pe(), "init", "pid", "barrier", "sleep:60000"];
     let mut job = Job::by("env", &words).start();
     pids(&mut job.stdout(), 2);
     job.signal(Signal::TERM);
@@ -118,7 +104,7 @@ fn what_was_blocked_is_listened_to() {
 
 #[test]
 fn a_waiting_oshrun_sleeps() {
-    let (job, _) = sleeping(4, &[]);
+    let (job, _) = sleeping(4, ":");
     let switches = || {
         let pid = job.pid().as_raw_nonzero();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("alive");
@@ -136,7 +122,7 @@ fn a_waiting_oshrun_sleeps() {
 }
 
 /// A job whose stdin, stdout and stderr are a new terminal; returns the keyboard and the screen.
-fn at_terminal(job: Job) -> (Running, File, BufReader<File>) {
+fn at_terminal(steps: &[&str]) -> (Running, File, BufReader<File>) {
     let keyboard =
         openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
     grantpt(&keyboard).expect("own terminal");
@@ -147,13 +133,13 @@ fn at_terminal(job: Job) -> (Running, File, BufReader<File>) {
     );
     let screen = screen.expect("its other side");
     let side = || Stdio::from(screen.try_clone().expect("a descriptor"));
-    let (mut command, mark) = job.command();
-    command.stdin(side()).stdout(side()).stderr(side());
-    with_terminal(&mut command);
-    let child = command.spawn().expect("oshrun starts");
+    // A session of its own, with the terminal; then it becomes oshrun.
+    let pe = pe();
+    let words = [&["--ctty", oshrun(), "-n", "2", &pe], steps].concat();
+    let job = Job::by("setsid", &words).start_with(side(), side(), side());
     let keyboard = File::from(keyboard);
     let screen = BufReader::new(keyboard.try_clone().expect("a descriptor"));
-    (Running::from_child(child, mark), keyboard, screen)
+    (job, keyboard, screen)
 }
 
 /// Reads lines of the screen up to the one that contains `text`.
@@ -172,7 +158,7 @@ fn read_to(screen: &mut BufReader<File>, text: &str) -> String {
 #[test]
 fn a_terminal_controls_the_job() {
     let steps = ["init", "pid", "barrier", "0?cat", "0?print:has read", "sleep:60000"];
-    let (job, mut keyboard, mut screen) = at_terminal(Job::steps(2, &steps));
+    let (job, mut keyboard, mut screen) = at_terminal(&steps);
     let pids = pids(&mut screen, 2);
 
     keyboard.write_all(b"typed\n\x04").expect("the keyboard");
@@ -192,7 +178,7 @@ fn a_terminal_controls_the_job() {
 
 #[test]
 fn a_question_is_shown_before_it_is_answered() {
-    let (job, mut keyboard, mut screen) = at_terminal(Job::steps(2, &["0?text:name? ", "0?cat"]));
+    let (job, mut keyboard, mut screen) = at_terminal(&["0?text:name? ", "0?cat"]);
     let mut question = Vec::new();
     screen.read_until(b'?', &mut question).expect("the screen");
     assert_eq!(question, b"name?");

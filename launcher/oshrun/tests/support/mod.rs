@@ -2,7 +2,7 @@
 #![allow(dead_code)] // Each test file uses its part.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -66,6 +66,12 @@ impl Job {
         Job::new(&[&["-n", &n_pes, &pe], steps].concat())
     }
 
+    /// The same behind a shell that first does something, such as ignoring signals.
+    pub fn steps_after(n_pes: u32, shell: &str, steps: &[&str]) -> Job {
+        let (n_pes, pe, script) = (n_pes.to_string(), pe(), format!("{shell}; exec \"$@\""));
+        Job::new(&[&["-n", &n_pes, "sh", "-c", &script, "sh", &pe], steps].concat())
+    }
+
     /// Another program that starts oshrun.
     pub fn by(program: &str, words: &[&str]) -> Job {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -110,16 +116,17 @@ impl Job {
         self.start().wait()
     }
 
-    /// Replaces this process by the job, in a child that has prepared a terminal.
-    pub fn command(self) -> (Command, String) {
-        (self.command, self.mark)
+    /// Starts the job with these instead of pipes.
+    pub fn start_with(mut self, stdin: Stdio, stdout: Stdio, stderr: Stdio) -> Running {
+        self.command.stdin(stdin).stdout(stdout).stderr(stderr);
+        self.start()
     }
 }
 
 impl Running {
-    /// Takes over a child that [`Job::command`] became.
-    pub fn from_child(child: Child, mark: String) -> Running {
-        Running { child, mark, started: Instant::now() }
+    /// The mark of its processes, for when it has been waited for.
+    pub fn mark(&self) -> String {
+        self.mark.clone()
     }
 
     pub fn pid(&self) -> Pid {
@@ -128,6 +135,10 @@ impl Running {
 
     pub fn signal(&self, signal: Signal) {
         rustix::process::kill_process(self.pid(), signal).expect("oshrun is there");
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("own child").is_some()
     }
 
     /// A reader of the job's stdout.
@@ -267,21 +278,4 @@ pub fn pids(reader: &mut impl BufRead, count: usize) -> Vec<u32> {
         );
     }
     pids
-}
-
-/// Makes a command start as the leader of a session whose terminal is its stdin.
-pub fn with_terminal(command: &mut Command) {
-    let attach = || {
-        rustix::process::setsid()?;
-        rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
-        Ok(())
-    };
-    // SAFETY: the closure makes system calls alone, without memory or locks.
-    unsafe { command.pre_exec(attach) };
-}
-
-impl Running {
-    pub fn mark(&self) -> String {
-        self.mark.clone()
-    }
 }

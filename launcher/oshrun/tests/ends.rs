@@ -115,7 +115,7 @@ fn what_a_pe_said_is_heard_before_its_exit_is_judged() {
     for (last, status, stderr) in
         [("1?abort_from_thread", 5, "from a thread\n"), ("1?finalized", 9, "")]
     {
-        let steps = ["init", "pid", "barrier", "1?sleep:300", last, "1?sleep:50", "1?exit:9"];
+        let steps = ["init", "barrier", "pid", "1?sleep:300", last, "1?sleep:50", "1?exit:9"];
         let mut job = Job::steps(2, &[&steps[..], &["sleep:1000", "finalized"]].concat()).start();
         let pids = pids(&mut job.stdout(), 2);
         // PE 1 speaks and exits while oshrun cannot listen, so that both are news at once.

@@ -28,7 +28,7 @@ fn assert_whole<'a>(lines: impl Iterator<Item = &'a str>, n_pes: usize, count: u
 
 #[test]
 fn lines_of_many_pes_stay_whole() {
-    let outcome = Job::steps(8, &["lines:5000"]).run().expect(0, "");
+    let outcome = Job::steps(8, &["init", "barrier", "lines:5000", "finalize"]).run().expect(0, "");
     assert_whole(outcome.stdout.lines(), 8, 5000);
 }
 
@@ -62,7 +62,8 @@ fn tags_name_the_pe_of_each_line() {
 
 #[test]
 fn giant_lines_stay_whole_while_they_keep_coming() {
-    let outcome = Job::steps(3, &["giant:500000"]).run().expect(0, "");
+    let outcome =
+        Job::steps(3, &["init", "barrier", "giant:500000", "finalize"]).run().expect(0, "");
     let expected: Vec<String> =
         (0..3).map(|pe| format!("<{}>", pe.to_string().repeat(500_000))).collect();
     assert_eq!(outcome.sorted(), expected);

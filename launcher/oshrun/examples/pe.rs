@@ -182,8 +182,13 @@ fn lines(count: u64) {
     }
 }
 
-/// One line of so many bytes.
+/// One line of so many bytes that takes its time.
 fn giant(nbytes: u64) {
     let me = std::env::var(env::LOCAL_ID).expect("a PE");
-    println!("<{}>", me.repeat(nbytes as usize));
+    let line = format!("<{}>\n", me.repeat(nbytes as usize));
+    for piece in line.as_bytes().chunks(line.len() / 10) {
+        std::io::stdout().write_all(piece).expect("stdout");
+        std::io::stdout().flush().expect("stdout");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

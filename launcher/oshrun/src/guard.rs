@@ -1,26 +1,22 @@
 //! The guard: a process that ends the job's process groups when oshrun is killed and can do nothing itself any more.
 //!
-//! The guard reads process group numbers from a pipe whose write end only oshrun holds, and for a moment every new PE:
-//! a PE writes its number itself before it becomes the user's program, so no program ever runs unknown to the guard.
-//! End of file means that oshrun is gone. oshrun's zombies keep the numbers from being used again as long as it lives,
-//! so the guard need not be told when a group is over; a job that ends well kills the guard.
+//! The guard reads numbers of process groups from a pipe whose write end only oshrun holds, and for a moment every new
+//! PE: a PE writes its number itself before it becomes the user's program, so no program ever runs unknown to the guard.
+//! oshrun writes the negative number of a group that is gone. End of file means that oshrun is gone; groups that are left
+//! then are killed.
 //!
 //! It never looks at anything but these numbers, ignores every signal that can be ignored, and is a session of its own,
 //! so that no terminal reaches it.
 
-use std::io::{self, PipeWriter, Read};
+use std::collections::BTreeSet;
+use std::io::{self, PipeWriter, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use rustix::process::{Pid, Signal, WaitOptions};
 
 /// The name by which a process knows that it is a guard.
 const NAME: &str = "oshrun-guard";
-
-/// How long the guard stays to see the groups go.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Largest number of a signal on Linux.
 const LAST_SIGNAL: i32 = 64;
@@ -34,11 +30,13 @@ pub struct Guard {
 
 impl Guard {
     /// Starts the guard.
+    ///
+    /// # Errors
+    /// When there can be no pipe or process, or /proc is missing.
     pub fn start() -> io::Result<Guard> {
         let (read, write) = io::pipe()?;
         let mut command = Command::new("/proc/self/exe");
-        command.arg0(NAME).env_clear().current_dir("/");
-        command.stdin(read).stdout(Stdio::null()).stderr(Stdio::null());
+        command.arg0(NAME).current_dir("/").stdin(read).stdout(Stdio::null()).stderr(Stdio::null());
         let before_exec = || {
             rustix::process::setsid()?;
             for signal in 1..=LAST_SIGNAL {
@@ -58,11 +56,18 @@ impl Guard {
         &self.pipe
     }
 
-    /// Ends the guard, when no group is left.
+    /// A group is gone, and its number may be somebody else's soon.
+    pub fn forget(&self, group: Pid) {
+        let gone = -group.as_raw_nonzero().get();
+        // Where somebody has killed the guard, nobody needs to know.
+        let _ = (&self.pipe).write_all(&gone.to_ne_bytes());
+    }
+
+    /// Lets the guard end, when no group is left, and waits for it.
     pub fn dismiss(self) {
-        // Nobody else waits for it, so the number is still its own, even if somebody has killed it.
-        let _ = rustix::process::kill_process(self.pid, Signal::KILL);
-        let _ = rustix::process::waitid(WaitId::Pid(self.pid), WaitIdOptions::EXITED);
+        drop(self.pipe);
+        // Somebody may have killed it before, which is as well.
+        let _ = rustix::process::waitpid(Some(self.pid), WaitOptions::empty());
     }
 }
 
@@ -81,22 +86,40 @@ pub fn is_guard() -> bool {
 
 /// The guard's life.
 pub fn stand() -> ExitCode {
-    let mut bytes = Vec::new();
+    let mut groups = BTreeSet::new();
+    let mut stdin = io::stdin().lock();
+    let mut bytes = [0; 4];
     // An error is an end, too.
-    let _ = io::stdin().read_to_end(&mut bytes);
-    let mut groups: Vec<Pid> = bytes.chunks_exact(4).filter_map(group).collect();
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        groups.retain(|&group| rustix::process::kill_process_group(group, Signal::KILL).is_ok());
-        if groups.is_empty() || Instant::now() > deadline {
-            return ExitCode::SUCCESS;
-        }
-        thread::sleep(Duration::from_millis(2));
+    while stdin.read_exact(&mut bytes).is_ok() {
+        note(&mut groups, i32::from_ne_bytes(bytes));
+    }
+    // Once is enough: the kernel lets no process of a group slip through by forking meanwhile.
+    for group in groups.into_iter().filter_map(Pid::from_raw) {
+        // It may have gone by itself.
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+    }
+    ExitCode::SUCCESS
+}
+
+fn note(groups: &mut BTreeSet<i32>, number: i32) {
+    // 1 as a group would mean every process there is.
+    if number > 1 {
+        groups.insert(number);
+    } else {
+        groups.remove(&number.saturating_neg());
     }
 }
 
-fn group(bytes: &[u8]) -> Option<Pid> {
-    // 1 as a group would mean every process there is.
-    Pid::from_raw(i32::from_ne_bytes(bytes.try_into().ok()?))
-        .filter(|pid| pid.as_raw_nonzero().get() > 1)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_come_and_go() {
+        let mut groups = BTreeSet::new();
+        for number in [10, 11, -10, 12, 1, 0, -1, i32::MIN, -99] {
+            note(&mut groups, number);
+        }
+        assert_eq!(groups.into_iter().collect::<Vec<_>>(), [11, 12]);
+    }
 }

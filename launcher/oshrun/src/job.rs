@@ -17,7 +17,6 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::args::Options;
 use crate::failure::Failure;
-use crate::guard::Guard;
 use crate::link::Link;
 use crate::output::Output;
 use crate::processes::Processes;
@@ -45,7 +44,7 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
     let nodes =
         NodeMap::one_node(options.n_pes).map_err(|error| Failure::usage(error.to_string()))?;
     let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
-    let guard = Guard::start().map_err(|error| cannot("start the guard process", &error))?;
+    let processes = Processes::new().map_err(|error| cannot("start the guard process", &error))?;
     let (readable, mut arrivals) = mpsc::unbounded_channel();
     let mut job = Job {
         server: Server::new(
@@ -53,12 +52,12 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
             rustix::system::uname().nodename().to_string_lossy().into_owned(),
         ),
         links: Vec::new(),
-        processes: Processes::default(),
+        processes,
         output: Output::new(options.tag_output),
         end: End::Open,
         interrupted: false,
     };
-    job.start(&launch, options.n_pes, &guard, &readable);
+    job.start(&launch, options.n_pes, &readable);
     drop(launch);
     let limit = options.timeout.map(|limit| (limit, Instant::now() + limit));
     while !job.processes.all_exited() && job.end != End::GivenUp {
@@ -68,14 +67,17 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
                 Event::Child => job.exits(),
                 Event::Request(request) => job.request(request),
             },
-            Some(pe) = arrivals.recv() => job.receive(pe),
+            Some(pe) = arrivals.recv() => if job.receive(pe) {
+                // The receiver is in this very function.
+                let _ = readable.send(pe);
+            },
             () = until(deadline) => match (job.end, limit) {
                 (End::Open, Some((limit, _))) => job.time_out(limit),
                 _ => job.escalate(),
             },
         }
     }
-    Ok(job.finish(signals, guard, options.timeout.is_some()).await)
+    Ok(job.finish(signals, limit.map(|(_, at)| at)).await)
 }
 
 /// Everything that can be wrong before a process is started.
@@ -149,15 +151,9 @@ struct Job {
 
 impl Job {
     /// Starts the PEs, up to the first that cannot be started.
-    fn start(
-        &mut self,
-        launch: &Launch,
-        n_pes: u32,
-        guard: &Guard,
-        readable: &mpsc::UnboundedSender<u32>,
-    ) {
+    fn start(&mut self, launch: &Launch, n_pes: u32, readable: &mpsc::UnboundedSender<u32>) {
         for pe in 0..n_pes {
-            if let Err(error) = self.start_one(launch, pe, guard, readable) {
+            if let Err(error) = self.start_one(launch, pe, readable) {
                 let status = match error.kind() {
                     io::ErrorKind::NotFound => 127,
                     io::ErrorKind::PermissionDenied => 126,
@@ -184,11 +180,10 @@ impl Job {
         &mut self,
         launch: &Launch,
         pe: u32,
-        guard: &Guard,
         readable: &mpsc::UnboundedSender<u32>,
     ) -> io::Result<()> {
         let stdin = if pe == 0 { input::of_first_pe()? } else { Stdio::null() };
-        let started = launch.start(pe, stdin, guard)?;
+        let started = launch.start(pe, stdin, self.processes.guard())?;
         self.processes.add(started.pid);
         self.server.started(pe, started.pid.as_raw_nonzero().get().unsigned_abs());
         self.links.push(None);
@@ -197,23 +192,29 @@ impl Job {
         Ok(())
     }
 
-    /// Gives everything that `pe` has sent to the rules.
-    fn receive(&mut self, pe: u32) {
+    /// Gives what `pe` has sent to the rules, some at a time, so that no PE can keep oshrun busy with itself. Returns
+    /// whether there may be more.
+    fn receive(&mut self, pe: u32) -> bool {
         let mut bytes = [0; 16 * 1024];
-        while let Some(link) = &self.links[pe as usize] {
-            let nbytes = link.read(&mut bytes);
+        for _ in 0..16 {
+            let nbytes = match &self.links[pe as usize] {
+                Some(link) if self.end == End::Open => link.read(&mut bytes),
+                _ => 0,
+            };
             if nbytes == 0 {
-                return;
+                return false;
             }
             let decisions = self.server.received(pe, &bytes[..nbytes]);
             self.carry_out(decisions);
         }
+        true
     }
 
     /// Gives the exits of PEs to the rules, each after what the PE has sent.
     fn exits(&mut self) {
-        for (pe, exit) in self.processes.new_exits() {
-            self.receive(pe);
+        for (pe, exit) in self.processes.reap() {
+            // A PE's last words fit its socket; a child of it that goes on writing is not waited for.
+            let _ = self.receive(pe);
             self.links[pe as usize] = None;
             let decision = self.server.exited(pe, exit);
             self.carry_out(decision);
@@ -299,11 +300,10 @@ impl Job {
     }
 
     /// Clears away what is left of the job, passes on the last output, and returns the exit status.
-    async fn finish(self, mut signals: Signals, guard: Guard, limited: bool) -> i32 {
-        let mut status = self.server.status();
-        if self.processes.clear(PATIENCE).await {
-            guard.dismiss();
-        }
+    async fn finish(self, mut signals: Signals, limit: Option<Instant>) -> i32 {
+        let status = self.server.status();
+        self.processes.clear(PATIENCE).await;
+        let limit = limit.map(|at| at.max(Instant::now() + PATIENCE));
         let mut written = std::pin::pin!(self.output.finish());
         loop {
             // Only a reader that has stopped reading makes this long.
@@ -311,13 +311,10 @@ impl Job {
                 () = &mut written => return status,
                 request = signals.request() => match request {
                     Request::Stop => stop_self(),
-                    Request::Forward(number) if request.is_end() => {
-                        status = Exit::Signal(number).status();
-                        return status;
-                    }
+                    Request::Forward(number) if request.is_end() => return Exit::Signal(number).status(),
                     Request::Forward(_) | Request::Continue => {}
                 },
-                () = until(limited.then(|| Instant::now() + PATIENCE)) => return status,
+                () = until(limit) => return if status == 0 { TIMED_OUT } else { status },
             }
         }
     }

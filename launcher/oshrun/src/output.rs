@@ -149,7 +149,7 @@ fn write_all(fd: BorrowedFd<'_>, mut queue: mpsc::Receiver<Vec<u8>>, done: onesh
                 Err(Errno::INTR) => {}
                 // Somebody else has made the shared stream non-blocking.
                 Err(Errno::AGAIN) => {
-                    drop(rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None))
+                    let _ = rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None);
                 }
                 Err(_) => return,
             }

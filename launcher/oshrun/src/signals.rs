@@ -38,7 +38,11 @@ pub struct Signals {
 
 impl Signals {
     /// Listens. What oshrun was started to ignore, as by nohup, stays ignored, by the PEs too.
+    ///
+    /// # Errors
+    /// When the event loop has no room for signals.
     pub fn listen() -> std::io::Result<Signals> {
+        unblock();
         let child = signal(SignalKind::child())?;
         let (sender, requests) = mpsc::unbounded_channel();
         let others = [(libc::SIGTSTP, Request::Stop), (libc::SIGCONT, Request::Continue)];
@@ -82,6 +86,15 @@ pub enum Event {
     Request(Request),
     /// A child process has ended, stopped or gone on.
     Child,
+}
+
+/// Whoever started oshrun may have blocked signals, on which all of this depends.
+fn unblock() {
+    let mut none = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: the call writes a whole set to the place it is given.
+    unsafe { libc::sigemptyset(none.as_mut_ptr()) };
+    // SAFETY: the set is initialised, and nobody wants the former one.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()) };
 }
 
 fn is_ignored(number: i32) -> bool {

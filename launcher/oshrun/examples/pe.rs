@@ -1,0 +1,194 @@
+//! A PE made of steps, for the tests of oshrun: each argument is one step, taken in order.
+//!
+//! `1?step` is for PE 1 alone (by SHMEM_LOCAL_ID). It speaks the job protocol through `rushmem_bootstrap` and needs no
+//! symmetric memory, so it shows what the launcher does and nothing else.
+#![forbid(unsafe_code)]
+
+use std::io::{Read, Write};
+use std::process::Command;
+use std::time::Duration;
+
+use rushmem_bootstrap::{Aborter, Session, env};
+
+/// What the steps share.
+#[derive(Default)]
+struct Pe {
+    session: Option<Session>,
+    aborter: Option<Aborter>,
+}
+
+fn main() {
+    let me = std::env::var(env::LOCAL_ID).unwrap_or_else(|_| "0".to_string());
+    let mut pe = Pe::default();
+    for step in std::env::args().skip(1) {
+        match step.split_once('?') {
+            Some((who, step)) if who == me => pe.take(step),
+            Some(_) => {}
+            None => pe.take(&step),
+        }
+    }
+}
+
+impl Pe {
+    fn take(&mut self, step: &str) {
+        let (verb, rest) = step.split_once(':').unwrap_or((step, ""));
+        match verb {
+            "init" => match Session::open() {
+                Ok(session) => {
+                    self.aborter = Some(session.aborter());
+                    self.session = Some(session);
+                }
+                Err(error) => {
+                    eprintln!("{error}");
+                    std::process::exit(9);
+                }
+            },
+            "who" => {
+                let session = self.session();
+                println!(
+                    "PE {} of {}, {} of its node",
+                    session.pe(),
+                    session.n_pes(),
+                    session.local_id()
+                );
+            }
+            "exchange" => (0..number(rest)).for_each(|round| self.exchange(round)),
+            "barrier" => self.session().barrier().expect("barrier"),
+            "finalize" => {
+                self.session().barrier().expect("barrier");
+                self.session().finalized().expect("finalized");
+            }
+            "finalized" => self.session().finalized().expect("finalized"),
+            "resume" => self.session().resumed().expect("resumed"),
+            "memory" => self.memory(),
+            "descriptors" => descriptors(),
+            "print" => println!("{rest}"),
+            "complain" => eprintln!("{rest}"),
+            "text" => {
+                print!("{rest}");
+                std::io::stdout().flush().expect("stdout");
+            }
+            "pid" => println!("pid {}", std::process::id()),
+            "lines" => lines(number(rest)),
+            "giant" => giant(number(rest)),
+            "cat" => {
+                let mut text = String::new();
+                std::io::stdin().read_to_string(&mut text).expect("stdin");
+                print!("{text}");
+            }
+            "sleep" => std::thread::sleep(Duration::from_millis(number(rest))),
+            "run" => {
+                let status = Command::new("sh").args(["-c", rest]).status().expect("sh");
+                assert!(status.success(), "{rest}: {status}");
+            }
+            "background" => drop(Command::new("sh").args(["-c", rest]).spawn().expect("sh")),
+            "kill" => {
+                let signal =
+                    rustix::process::Signal::from_named_raw(number(rest) as i32).expect("a signal");
+                // Rust's handler of SIGSEGV gives the first one back to whatever caused it.
+                for _ in 0..2 {
+                    rustix::process::kill_process(rustix::process::getpid(), signal).expect("kill");
+                }
+            }
+            "exit" => std::process::exit(number(rest) as i32),
+            "abort" => {
+                let (status, message) = rest.split_once(':').expect("abort:STATUS:MESSAGE");
+                let asked = self.aborter().abort(number(status) as i32, message);
+                await_the_end(asked, number(status) as i32);
+            }
+            "global_exit" => {
+                let asked = self.aborter().global_exit(number(rest) as i32);
+                await_the_end(asked, number(rest) as i32);
+            }
+            // An abort by one thread while the main thread waits in an exchange.
+            "abort_from_thread" => {
+                let aborter = self.aborter().clone();
+                std::thread::spawn(move || aborter.abort(5, "from a thread"));
+            }
+            _ => panic!("no step {step:?}"),
+        }
+    }
+
+    fn session(&mut self) -> &mut Session {
+        self.session.as_mut().expect("after init")
+    }
+
+    fn aborter(&self) -> &Aborter {
+        self.aborter.as_ref().expect("after init")
+    }
+
+    fn exchange(&mut self, round: u64) {
+        let record =
+            |pe: u32| format!("round {round} of PE {pe}").repeat(pe as usize + 1).into_bytes();
+        let session = self.session();
+        let records = session.exchange(&record(session.pe())).expect("exchange");
+        assert_eq!(records, (0..session.n_pes()).map(record).collect::<Vec<_>>());
+    }
+
+    /// Every PE writes its byte into the node's memory and finds those of all.
+    fn memory(&mut self) {
+        let session = self.session();
+        let (pe, n_pes) = (session.pe(), session.n_pes());
+        let memory = std::fs::File::from(session.take_node_memory().expect("node memory"));
+        assert!(session.take_node_memory().is_none(), "taken once");
+        std::os::unix::fs::FileExt::write_at(&memory, &[pe as u8 + 1], u64::from(pe))
+            .expect("write");
+        session.barrier().expect("barrier");
+        let mut bytes = vec![0; n_pes as usize + 1];
+        let nbytes = std::os::unix::fs::FileExt::read_at(&memory, &mut bytes, 0).expect("read");
+        assert_eq!(&bytes[..nbytes], (1..=n_pes as u8).collect::<Vec<_>>());
+    }
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().unwrap_or_else(|_| panic!("{text:?} is no number"))
+}
+
+/// As the runtime does after an abort: sleeps until it is killed, and exits by itself when nobody does.
+fn await_the_end(asked: bool, status: i32) {
+    if asked {
+        std::thread::sleep(Duration::from_secs(10));
+    }
+    std::process::exit(status)
+}
+
+/// The numbers that are open, and what they lead to.
+fn descriptors() {
+    for entry in std::fs::read_dir("/proc/self/fd").expect("/proc") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a number").to_string_lossy().into_owned();
+        // The folder that is being read is closed when its link is followed later.
+        if let Ok(target) = std::fs::read_link(&path) {
+            println!("descriptor {name} {}", target.display());
+        }
+    }
+}
+
+/// Lines that show damage, written in pieces that have nothing to do with lines.
+fn lines(count: u64) {
+    let me = std::env::var(env::LOCAL_ID).expect("a PE");
+    let text: String = (0..count)
+        .map(|line| {
+            let body = format!("{line:05}-").repeat(1 + (line as usize * 7) % 40);
+            format!("<{me}:{line}:{body}>\n")
+        })
+        .collect();
+    let (mut rest, mut size) = (text.as_bytes(), 1);
+    while !rest.is_empty() {
+        let (piece, later) = rest.split_at(size.min(rest.len()));
+        rustix::io::write(rustix::stdio::stdout(), piece).expect("stdout");
+        rest = later;
+        size = size * 31 % 4093 + 1;
+    }
+}
+
+/// One line of so many bytes that takes its time.
+fn giant(nbytes: u64) {
+    let me = std::env::var(env::LOCAL_ID).expect("a PE");
+    let line = format!("<{}>\n", me.repeat(nbytes as usize));
+    for piece in line.as_bytes().chunks(line.len() / 10) {
+        std::io::stdout().write_all(piece).expect("stdout");
+        std::io::stdout().flush().expect("stdout");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,183 @@
+//! How jobs end: statuses, messages, and nothing left.
+
+mod support;
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use support::{Job, Outcome, eventually, pids, state};
+
+const PE_1: &str = "oshrun: PE 1 (pid PID, host HOST)";
+
+/// Asserts the end of a failed job within the time it may take, however loaded the machine.
+#[track_caller]
+fn expect_end(outcome: Outcome, status: i32, stderr: &str) -> Outcome {
+    assert!(outcome.elapsed < Duration::from_secs(30), "{outcome:?}");
+    outcome.expect(status, stderr)
+}
+
+#[test]
+fn a_good_job_ends_with_0() {
+    Job::steps(4, &["init", "barrier", "finalize"]).run().expect(0, "");
+}
+
+#[test]
+fn programs_without_init_end_with_the_first_failure() {
+    assert_eq!(Job::new(&["-n", "2", "hostname"]).run().expect(0, "").stdout.lines().count(), 2);
+    Job::steps(3, &["1?exit:7", "0?sleep:400", "0?exit:5", "2?sleep:100"]).run().expect(7, "");
+}
+
+#[test]
+fn a_killed_pe_ends_the_job() {
+    for (signal, name) in [(9, "SIGKILL"), (11, "SIGSEGV"), (6, "SIGABRT")] {
+        let kill = format!("1?kill:{signal}");
+        for steps in [
+            &["init", "barrier", &kill, "barrier"][..],
+            &[&kill, "sleep:60000"],
+            &["init", &kill, "sleep:60000"],
+        ] {
+            let outcome = Job::steps(3, steps).run();
+            expect_end(outcome, 128 + signal, &format!("{PE_1} was killed by {name}\n"));
+        }
+    }
+    let alone = "oshrun: PE 0 (pid PID, host HOST) was killed by SIGSEGV\n";
+    Job::steps(1, &["init", "kill:11"]).run().expect(139, alone);
+}
+
+#[test]
+fn an_exit_before_finalize_ends_the_job() {
+    for (own, status) in [(3, 3), (0, 1)] {
+        let exit = format!("1?exit:{own}");
+        let outcome = Job::steps(4, &["init", "barrier", &exit, "barrier"]).run();
+        expect_end(
+            outcome,
+            status,
+            &format!("{PE_1} exited with status {own} before shmem_finalize\n"),
+        );
+    }
+    Job::steps(1, &["init", "exit:3"]).run().expect(3, "");
+}
+
+#[test]
+fn an_exit_without_init_ends_the_job_of_those_who_called_it() {
+    let message =
+        format!("{PE_1} exited with status 0 without calling shmem_init, which PE 0 has called\n");
+    let before = Job::steps(2, &["1?exit:0", "sleep:300", "init", "barrier"]).run();
+    expect_end(before, 1, &message);
+    let after = Job::steps(2, &["1?sleep:300", "1?exit:0", "init", "barrier"]).run();
+    expect_end(after, 1, &message);
+}
+
+#[test]
+fn an_init_after_the_last_finalize_is_collective_too() {
+    let again = format!(
+        "{PE_1} exited with status 0 without calling shmem_init again, which PE 0 has called\n"
+    );
+    let outcome =
+        Job::steps(2, &["init", "finalize", "1?sleep:200", "1?exit:0", "resume", "barrier"]).run();
+    expect_end(outcome, 1, &again);
+    let resumed =
+        Job::steps(2, &["init", "finalize", "resume", "barrier", "1?exit:4", "barrier"]).run();
+    expect_end(resumed, 4, &format!("{PE_1} exited with status 4 before shmem_finalize\n"));
+}
+
+#[test]
+fn a_failure_after_finalize_lets_the_others_finish() {
+    let outcome = Job::steps(2, &["init", "finalize", "1?exit:7", "sleep:700", "print:finished"])
+        .run()
+        .expect(7, "");
+    assert_eq!(outcome.stdout, "finished\n");
+}
+
+#[test]
+fn a_second_program_in_one_job_is_refused() {
+    let script = format!("{0} init finalize; {0} init finalize", support::pe());
+    let message = "oshrun: PE 0 (pid PID, host HOST) started a second OpenSHMEM program in one job: give each program an \
+                   oshrun of its own\n";
+    Job::new(&["sh", "-c", &script]).run().expect(1, message);
+}
+
+#[test]
+fn an_abort_prints_the_first_message_once() {
+    let outcome =
+        Job::steps(4, &["init", "barrier", "2?abort:6:PE 2 has no heap", "barrier"]).run();
+    expect_end(outcome, 6, "PE 2 has no heap\n");
+    let outcome = Job::steps(8, &["init", "barrier", "abort:0:all of us"]).run();
+    expect_end(outcome, 1, "all of us\n");
+    let outcome =
+        Job::steps(2, &["init", "1?abort_from_thread", "barrier", "1?barrier", "sleep:60000"])
+            .run();
+    expect_end(outcome, 5, "from a thread\n");
+}
+
+#[test]
+fn what_a_pe_said_is_heard_before_its_exit_is_judged() {
+    for (last, status, stderr) in
+        [("1?abort_from_thread", 5, "from a thread\n"), ("1?finalized", 9, "")]
+    {
+        let steps = ["init", "barrier", "pid", "1?sleep:300", last, "1?sleep:50", "1?exit:9"];
+        let mut job = Job::steps(2, &[&steps[..], &["sleep:1000", "finalized"]].concat()).start();
+        let pids = pids(&mut job.stdout(), 2);
+        // PE 1 speaks and exits while oshrun cannot listen, so that both are news at once.
+        job.signal(Signal::STOP);
+        eventually("a PE has ended", || pids.iter().any(|&pid| state(pid) == 'Z'));
+        job.signal(Signal::CONT);
+        expect_end(job.wait(), status, stderr);
+    }
+}
+
+#[test]
+fn a_global_exit_is_silent() {
+    for status in [0, 3] {
+        let exit = format!("1?global_exit:{status}");
+        expect_end(Job::steps(4, &["init", "barrier", &exit, "barrier"]).run(), status, "");
+        expect_end(Job::steps(1, &["init", &format!("global_exit:{status}")]).run(), status, "");
+    }
+    expect_end(Job::steps(8, &["init", "global_exit:9"]).run(), 9, "");
+}
+
+#[test]
+fn pes_that_ignore_sigterm_are_killed() {
+    let outcome =
+        Job::steps_after(3, "trap '' TERM", &["init", "barrier", "1?exit:2", "sleep:60000"]).run();
+    expect_end(outcome, 2, &format!("{PE_1} exited with status 2 before shmem_finalize\n"));
+}
+
+#[test]
+fn stopped_pes_are_ended_too() {
+    let outcome = Job::steps(2, &["init", "barrier", "1?sleep:300", "1?exit:2", "kill:19"]).run();
+    expect_end(outcome, 2, &format!("{PE_1} exited with status 2 before shmem_finalize\n"));
+}
+
+#[test]
+fn what_a_pe_leaves_in_its_group_is_killed() {
+    let leave = "background:trap '' TERM HUP; sleep 600 & sleep 600";
+    Job::steps(2, &["init", leave, "finalize"]).run().expect(0, "");
+    let outcome = Job::steps(2, &["init", leave, "barrier", "1?kill:9", "barrier"]).run();
+    expect_end(outcome, 137, &format!("{PE_1} was killed by SIGKILL\n"));
+}
+
+#[test]
+fn a_wrapper_passes_the_failure_on() {
+    let script = format!("{} init barrier '1?kill:9' barrier; exit $?", support::pe());
+    let outcome = Job::new(&["-n", "2", "sh", "-c", &script]).run();
+    assert!(
+        outcome.stderr.contains("exited with status 137 before shmem_finalize\n"),
+        "{outcome:?}"
+    );
+    assert_eq!(outcome.status, 137);
+    outcome.expect_nothing_left();
+}
+
+#[test]
+fn a_time_limit_ends_the_job() {
+    let outcome =
+        Job::new(&["-n", "2", "--timeout", "0.5", &support::pe(), "print:before", "sleep:60000"])
+            .run();
+    let outcome =
+        expect_end(outcome, 124, "oshrun: the job did not end within 0.5 seconds (--timeout)\n");
+    assert_eq!(outcome.stdout, "before\nbefore\n");
+    Job::new(&["-n", "2", "--timeout", "60", &support::pe(), "init", "finalize"])
+        .run()
+        .expect(0, "");
+}

@@ -1,0 +1,196 @@
+//! What a PE finds when oshrun has started it, and what oshrun says when it cannot.
+
+mod support;
+
+use support::{Job, oshrun, pe};
+
+const SIZES: [u32; 6] = [1, 2, 3, 4, 8, 12];
+
+#[test]
+fn pes_know_who_they_are_and_exchange() {
+    for n_pes in SIZES {
+        let steps =
+            ["init", "who", "exchange:20", "barrier", "finalize", "resume", "barrier", "finalize"];
+        let outcome = Job::steps(n_pes, &steps).run().expect(0, "");
+        let mut expected: Vec<_> =
+            (0..n_pes).map(|pe| format!("PE {pe} of {n_pes}, {pe} of its node")).collect();
+        expected.sort_unstable();
+        assert_eq!(outcome.sorted(), expected);
+    }
+}
+
+#[test]
+fn the_node_memory_is_one_for_all() {
+    for n_pes in SIZES {
+        Job::steps(n_pes, &["init", "memory", "finalize"]).run().expect(0, "");
+    }
+}
+
+#[test]
+fn np_has_its_customary_spelling() {
+    for words in [["-n", "2"], ["-np", "2"], ["--np", "2"]] {
+        let outcome = Job::new(&[&words[..], &[&pe(), "init", "who", "finalize"]].concat())
+            .run()
+            .expect(0, "");
+        assert_eq!(outcome.sorted(), ["PE 0 of 2, 0 of its node", "PE 1 of 2, 1 of its node"]);
+    }
+    let outcome = Job::new(&[&pe(), "init", "who", "finalize"]).run().expect(0, "");
+    assert_eq!(outcome.stdout, "PE 0 of 1, 0 of its node\n");
+}
+
+#[test]
+fn variables_are_set_for_the_pes() {
+    let script = "echo $SHMEM_LOCAL_ID $A $B";
+    let job =
+        Job::new(&["-n", "2", "-x", "A=x=y", "-x", "B", "sh", "-c", script]).env("B", "outside");
+    assert_eq!(job.run().expect(0, "").sorted(), ["0 x=y outside", "1 x=y outside"]);
+}
+
+#[test]
+fn a_program_started_by_a_pe_is_a_job_of_its_own() {
+    let program =
+        format!("run:env | grep RUSHMEM; echo $SHMEM_LOCAL_ID; {} init who finalize", pe());
+    let outcome = Job::steps(2, &["init", &program, "finalize"]).run().expect(0, "");
+    assert_eq!(
+        outcome.sorted(),
+        ["0", "1", "PE 0 of 1, 0 of its node", "PE 0 of 1, 0 of its node"]
+    );
+
+    let nested = format!("run:{} -n 2 {} init who exchange:3 finalize", oshrun(), pe());
+    let outcome = Job::steps(2, &["init", &nested, "finalize"]).run().expect(0, "");
+    let one = ["PE 0 of 2, 0 of its node", "PE 1 of 2, 1 of its node"];
+    assert_eq!(outcome.sorted(), [one[0], one[0], one[1], one[1]]);
+}
+
+#[test]
+fn pes_hold_no_descriptors_but_their_own() {
+    // What this test itself was started with is not oshrun's doing.
+    let outer = Job::by(&pe(), &["descriptors"]).run().stdout;
+    let outer: Vec<&str> = outer.lines().filter_map(|line| line.split(' ').nth(1)).collect();
+    let outcome = Job::steps(3, &["init", "descriptors", "finalize"]).run().expect(0, "");
+    let mut own = Vec::new();
+    for line in outcome.stdout.lines() {
+        let [_, number, target] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        let kind = target.split([':', '[']).next().expect("a kind");
+        match (number.parse().expect("a number"), kind) {
+            (0, "/dev/null") | (1 | 2, "pipe") => own.push(kind),
+            (100.., "socket" | "/memfd") => own.push(kind),
+            _ => assert!(outer.contains(&number), "{line}"),
+        }
+    }
+    own.sort_unstable();
+    let each = |kind, count: usize| std::iter::repeat_n(kind, 3 * count);
+    let expected: Vec<&str> = each("/dev/null", 1)
+        .chain(each("/memfd", 1))
+        .chain(each("pipe", 2))
+        .chain(each("socket", 1))
+        .collect();
+    assert_eq!(own, expected);
+}
+
+#[test]
+fn many_pes_fit_the_usual_descriptor_limit() {
+    let run = format!("ulimit -n 1024; exec {} -n 128 {} init exchange:2 finalize", oshrun(), pe());
+    Job::by("sh", &["-c", &run]).run().expect(0, "");
+}
+
+#[test]
+fn a_low_soft_limit_is_raised_and_given_back() {
+    let run = format!("ulimit -Sn 64; exec {} -n 30 sh -c 'ulimit -Sn'", oshrun());
+    let outcome = Job::by("sh", &["-c", &run]).run().expect(0, "");
+    assert_eq!(outcome.stdout, "64\n".repeat(30));
+}
+
+#[test]
+fn too_few_descriptors_are_named() {
+    let run = format!("ulimit -n 256; exec {} -n 128 true", oshrun());
+    let sentence = "oshrun: a job of 128 PEs needs 416 descriptors and the limit is 256; raise it with ulimit -n 416, or \
+                    start fewer PEs\n";
+    Job::by("sh", &["-c", &run]).run().expect(1, sentence);
+}
+
+#[test]
+fn what_cannot_be_started_is_named_once() {
+    let missing = "oshrun: the program no-such-program is in no folder of PATH\n";
+    Job::new(&["-n", "3", "no-such-program"]).run().expect(127, missing);
+    Job::new(&["/no/such"])
+        .run()
+        .expect(127, "oshrun: cannot run /no/such: No such file or directory\n");
+    Job::new(&["/etc"]).run().expect(126, "oshrun: /etc is a folder, no program\n");
+    let plain =
+        "oshrun: /etc/os-release is not executable; chmod +x /etc/os-release if it is a program\n";
+    Job::new(&["-n", "3", "/etc/os-release"]).run().expect(126, plain);
+
+    let script = std::env::temp_dir().join(format!("oshrun-no-interpreter-{}", std::process::id()));
+    std::fs::write(&script, "#!/no/such/interpreter\n").expect("a file");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&script, mode).expect("own file");
+    let name = script.to_str().expect("plain names");
+    let sentence = format!(
+        "oshrun: cannot start {name} as PE 0: No such file or directory (of its interpreter or loader)\n"
+    );
+    Job::new(&["-n", "3", name]).run().expect(127, &sentence);
+    std::fs::remove_file(script).expect("own file");
+}
+
+#[test]
+fn bad_arguments_are_one_sentence() {
+    let help = "; oshrun --help lists the options\n";
+    let zero = format!("oshrun: invalid value '0' for '--np <N>': a job has at least one PE{help}");
+    Job::new(&["-n", "0", "true"]).run().expect(2, &zero);
+    Job::new(&["-n", "2"])
+        .run()
+        .expect(2, "oshrun: no program is given; for example: oshrun -n 2 ./program\n");
+    let unset =
+        "oshrun: -x OSHRUN_UNSET: OSHRUN_UNSET is not set; set it or give -x OSHRUN_UNSET=VALUE\n";
+    Job::new(&["-x", "OSHRUN_UNSET", "true"]).run().expect(2, unset);
+}
+
+#[test]
+fn help_and_version_are_printed() {
+    let help = Job::new(&["--help"]).run().expect(0, "");
+    assert!(
+        ["-n", "-np", "-x", "--tag-output", "--timeout"]
+            .iter()
+            .all(|word| help.stdout.contains(word)),
+        "{help:?}"
+    );
+    let version = Job::new(&["--version"]).run().expect(0, "");
+    assert_eq!(version.stdout, format!("oshrun {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_program_without_a_launcher_is_a_job_of_one_pe() {
+    let outcome = Job::by(&pe(), &["init", "who", "exchange:2", "finalize"]).run().expect(0, "");
+    assert_eq!(outcome.stdout, "PE 0 of 1, 0 of its node\n");
+    Job::by(&pe(), &["init", "abort:3:no launcher prints this"])
+        .run()
+        .expect(3, "no launcher prints this\n");
+    Job::by(&pe(), &["init", "global_exit:4"]).run().expect(4, "");
+}
+
+#[test]
+fn other_launchers_are_refused_and_ours_comes_first() {
+    let outcome = Job::by(&pe(), &["init"]).env("PMI_SIZE", "4").run();
+    assert_eq!(outcome.status, 9);
+    assert!(
+        outcome.stderr.contains("PMI_SIZE=4") && outcome.stderr.contains("oshrun"),
+        "{outcome:?}"
+    );
+    Job::steps(2, &["init", "finalize"]).env("PMI_SIZE", "4").run().expect(0, "");
+}
+
+#[test]
+fn variables_that_name_nothing_are_refused() {
+    for (socket, memory) in [("77", "78"), ("0", "0"), ("-1", ""), ("no number", "")] {
+        let outcome = Job::by(&pe(), &["init"])
+            .env("RUSHMEM_SOCKET", socket)
+            .env("RUSHMEM_MEMORY", memory)
+            .run();
+        assert_eq!(outcome.status, 9);
+        let start = format!("RUSHMEM_SOCKET={socket} does not name a connected unix socket");
+        assert!(outcome.stderr.starts_with(&start), "{outcome:?}");
+    }
+}

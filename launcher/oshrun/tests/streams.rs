@@ -1,0 +1,168 @@
+//! Output stays whole and complete, and stdin reaches PE 0.
+
+mod support;
+
+use std::io::{BufRead, Read};
+
+use support::{Job, eventually, oshrun, pe};
+
+/// Asserts that the lines of the step `lines:COUNT` are all there, whole, and in order for each PE.
+fn assert_whole<'a>(lines: impl Iterator<Item = &'a str>, n_pes: usize, count: usize) {
+    let mut next = vec![0; n_pes];
+    for line in lines {
+        let fields: Vec<&str> = line
+            .strip_prefix('<')
+            .and_then(|line| line.strip_suffix('>'))
+            .expect(line)
+            .split(':')
+            .collect();
+        let [pe, number, body] = fields[..] else { panic!("{line}") };
+        let (pe, number): (usize, usize) =
+            (pe.parse().expect("a PE"), number.parse().expect("a line"));
+        assert_eq!(number, next[pe], "{line}");
+        assert_eq!(body, format!("{number:05}-").repeat(1 + (number * 7) % 40), "{line}");
+        next[pe] += 1;
+    }
+    assert_eq!(next, vec![count; n_pes]);
+}
+
+#[test]
+fn lines_of_many_pes_stay_whole() {
+    let outcome = Job::steps(8, &["init", "barrier", "lines:5000", "finalize"]).run().expect(0, "");
+    assert_whole(outcome.stdout.lines(), 8, 5000);
+}
+
+#[test]
+fn lines_stay_whole_where_both_streams_are_one() {
+    let run =
+        format!("exec {} -n 4 sh -c '{} lines:2000; {} lines:2000 >&2' 2>&1", oshrun(), pe(), pe());
+    let outcome = Job::by("sh", &["-c", &run]).run().expect(0, "");
+    // Each PE writes the same lines twice, once to each stream; both go to one pipe.
+    let mut lines = outcome.sorted();
+    assert_eq!(lines.len(), 4 * 2 * 2000);
+    lines.dedup();
+    lines.sort_by_key(|line| line.split(':').nth(1).and_then(|number| number.parse::<u32>().ok()));
+    assert_whole(lines.into_iter(), 4, 2000);
+}
+
+#[test]
+fn tags_name_the_pe_of_each_line() {
+    let outcome = Job::new(&["-n", "3", "--tag-output", &pe(), "lines:300"]).run().expect(0, "");
+    let lines = outcome.stdout.lines().map(|line| {
+        let (tag, line) = line.split_once(' ').expect("a tag");
+        assert_eq!(tag, format!("[{}]", &line[1..2]));
+        line
+    });
+    assert_whole(lines, 3, 300);
+    let outcome = Job::new(&["-n", "2", "--tag-output", &pe(), "complain:oops"]).run();
+    let mut lines: Vec<&str> = outcome.stderr.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["[0] oops", "[1] oops"]);
+}
+
+#[test]
+fn giant_lines_stay_whole_while_they_keep_coming() {
+    let outcome =
+        Job::steps(3, &["init", "barrier", "giant:500000", "finalize"]).run().expect(0, "");
+    let expected: Vec<String> =
+        (0..3).map(|pe| format!("<{}>", pe.to_string().repeat(500_000))).collect();
+    assert_eq!(outcome.sorted(), expected);
+}
+
+#[test]
+fn a_giant_line_without_end_does_not_stop_the_others() {
+    // PE 0 never ends its line and waits for PE 1, which has more to say than its pipe holds.
+    let giant = format!("0?text:{}", "0".repeat(100_000));
+    let outcome =
+        Job::steps(2, &["init", &giant, "1?sleep:200", "1?lines:2000", "barrier", "finalize"])
+            .run()
+            .expect(0, "");
+    let lines: Vec<&str> = outcome.stdout.lines().filter(|line| line.starts_with('<')).collect();
+    assert_eq!(lines.len(), 2000);
+    assert_eq!(outcome.stdout.matches('0').count() - lines.concat().matches('0').count(), 100_000);
+}
+
+#[test]
+fn a_last_line_without_newline_is_not_lost() {
+    assert_eq!(Job::steps(1, &["text:no newline"]).run().expect(0, "").stdout, "no newline");
+    let outcome = Job::steps(3, &["text:no newline"]).run().expect(0, "");
+    assert_eq!(outcome.stdout, "no newline\nno newline\nno newline");
+}
+
+#[test]
+fn what_was_written_before_a_crash_is_there() {
+    let outcome =
+        Job::steps(4, &["init", "lines:500", "barrier", "2?kill:11", "sleep:60000"]).run();
+    assert_eq!(outcome.status, 139);
+    assert_whole(outcome.stdout.lines(), 4, 500);
+}
+
+#[test]
+fn a_stray_process_that_keeps_a_pipe_open_delays_nothing() {
+    // setsid leaves the process group, and with it oshrun's care.
+    let run = "background:exec setsid sleep 30";
+    let outcome = Job::steps(2, &["print:before", run, "print:after"]).run();
+    assert_eq!(outcome.sorted(), ["after", "after", "before", "before"]);
+    assert!(outcome.elapsed.as_secs() < 20, "{outcome:?}");
+}
+
+#[test]
+fn stdin_goes_to_pe_0() {
+    let outcome = Job::new(&["-n", "3", "--tag-output", &pe(), "cat"])
+        .input("one\ntwo\n")
+        .run()
+        .expect(0, "");
+    assert_eq!(outcome.stdout, "[0] one\n[0] two\n");
+    let outcome = Job::steps(2, &["cat"]).run().expect(0, "");
+    assert_eq!(outcome.stdout, "");
+}
+
+#[test]
+fn output_comes_while_the_job_runs() {
+    let mut job = Job::steps(2, &["1?print:early", "cat"]).input("").start();
+    let mut line = String::new();
+    job.stdout().read_line(&mut line).expect("stdout");
+    assert_eq!(line, "early\n");
+    job.wait().expect(0, "");
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_writers() {
+    let mut job = Job::new(&["-n", "2", "yes"]).start();
+    let mut reader = job.stdout();
+    reader.read_exact(&mut [0; 1000]).expect("stdout");
+    drop(reader);
+    let outcome = job.wait().expect_nothing_left();
+    assert_eq!(outcome.status, 141);
+    assert!(outcome.stderr.ends_with("was killed by SIGPIPE\n"), "{outcome:?}");
+}
+
+#[test]
+fn a_reader_that_stops_does_not_keep_a_failed_job_alive() {
+    let mut job = Job::steps(
+        2,
+        &["init", "print:there", "1?lines:20000", "1?sleep:60000", "0?sleep:300", "0?exit:3"],
+    )
+    .start();
+    let mut reader = job.stdout();
+    let mut line = String::new();
+    reader.read_line(&mut line).expect("stdout");
+    // Nobody reads on: oshrun cannot pass on its output, but only oshrun itself is left.
+    let oshrun = job.pid().as_raw_nonzero().get() as u32;
+    eventually("only oshrun is left", || job.processes() == [oshrun]);
+    let rest = reader.lines().count();
+    assert!(rest > 1, "{rest} lines");
+    job.wait().expect(
+        3,
+        "oshrun: PE 0 (pid PID, host HOST) exited with status 3 before shmem_finalize\n",
+    );
+}
+
+#[test]
+fn a_time_limit_counts_for_a_reader_that_stops_too() {
+    let mut job = Job::new(&["-n", "2", "--timeout", "0.5", &pe(), "lines:20000"]).start();
+    let reader = job.stdout();
+    // Its stdout is a full pipe whose reader waits here for oshrun to end.
+    assert_eq!(job.wait().expect_nothing_left().status, 124);
+    drop(reader);
+}

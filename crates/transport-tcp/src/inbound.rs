@@ -57,7 +57,7 @@ pub(crate) struct Inbound {
 }
 
 /// The part that requests work on.
-struct Served {
+pub(crate) struct Served {
     /// How many requests were carried out.
     done: u64,
     replies: Queue,
@@ -67,8 +67,7 @@ struct Served {
 
 impl Inbound {
     pub(crate) fn new(socket: TcpStream, pe: u32) -> Inbound {
-        let served = Served { done: 0, replies: Queue::new(), changed: false, bye: false };
-        Inbound { socket, pe, reader: Reader::new(), served, told_of_room: false }
+        Inbound { socket, pe, reader: Reader::new(), served: Served::new(), told_of_room: false }
     }
 
     /// Whether answers wait for room.
@@ -127,7 +126,16 @@ impl Inbound {
 }
 
 impl Served {
-    fn take(&mut self, areas: &Areas, piece: Piece<'_, Request>) -> Result<(), Violation> {
+    pub(crate) fn new() -> Served {
+        Served { done: 0, replies: Queue::new(), changed: false, bye: false }
+    }
+
+    /// Carry out what came, which was not checked so far.
+    pub(crate) fn take(
+        &mut self,
+        areas: &Areas,
+        piece: Piece<'_, Request>,
+    ) -> Result<(), Violation> {
         match piece {
             Piece::Part { head: Request::Put { dest, nbytes }, done, bytes } => {
                 let to = areas.range(dest, nbytes as usize)?.skip(done);

@@ -13,6 +13,8 @@
 //! connection that breaks ends the job); it does not keep a word whole that lies in a transfer of more
 //! than 64 bytes, until that transfer is complete; it sends no page without a copy by the kernel.
 
+#[cfg(test)]
+mod arbitrary;
 mod area;
 mod dial;
 mod endpoint;

@@ -6,6 +6,5 @@
 
 use rushmem_transport::Provider;
 
-/// Every provider, in the order in which `SHMEM_TRANSPORT=auto` would try them. None is built in yet:
-/// PEs of one node share memory and need no transport.
-pub const ALL: &[Provider] = &[];
+/// Every provider, in the order in which `SHMEM_TRANSPORT=auto` tries them.
+pub const ALL: &[Provider] = &[rushmem_transport_tcp::PROVIDER];

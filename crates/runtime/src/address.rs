@@ -1,13 +1,15 @@
 //! From a symmetric address and a PE to a pointer.
 //!
 //! This is the whole of what an on-node access does before it touches memory: two compares for the
-//! segment, one for the PE, a load from the table of deltas, an addition. Whatever does not pass ends
-//! in cold code that finds out why and says so.
+//! segment, one for the PE, a load from the table of deltas, an addition. Whatever does not pass goes to
+//! cold code, which finds another way or says why there is none.
 
 use crate::call::{Call, fail};
 use crate::job;
+use crate::network;
 use crate::range::Range;
 use core::ffi::c_int;
+use rushmem_transport::{RemoteAddr, Segment};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 /// What the path of every access reads: one cache line, written by init and finalize alone.
@@ -74,22 +76,34 @@ pub(crate) fn delta(pe: c_int) -> Option<isize> {
     (delta != UNMAPPED).then_some(delta)
 }
 
-/// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`, as a pointer into memory mapped here.
-/// `argument` is the name that `address` has in the call.
+/// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`, as a pointer into memory mapped here;
+/// `None` leaves it to [`remote`] to find another way or to say why there is none.
 #[inline(always)]
-pub(crate) fn translate<T>(
-    call: Call,
-    argument: &'static str,
-    address: *const T,
-    nbytes: usize,
-    pe: c_int,
-) -> *mut T {
+pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
     if in_heap(address.addr(), nbytes)
         && let Some(delta) = delta(pe)
     {
-        return address.wrapping_byte_offset(delta).cast_mut();
+        return Some(address.wrapping_byte_offset(delta).cast_mut());
     }
-    refuse(call, argument, address.addr(), nbytes, pe)
+    None
+}
+
+/// The same bytes as segment and offset, for a transport; a message when they are not symmetric or
+/// there is no such PE. `argument` is the name that the address has in the call.
+#[cold]
+pub(crate) fn remote(
+    call: Call,
+    argument: &'static str,
+    addr: usize,
+    nbytes: usize,
+    pe: c_int,
+) -> RemoteAddr {
+    let is_pe = pe >= 0 && (pe as usize) < MAP.n_pes.load(Relaxed);
+    if !is_pe || !in_heap(addr, nbytes) || !network::is_open() {
+        refuse(call, argument, addr, nbytes, pe)
+    }
+    let offset = (addr - MAP.heap.load(Relaxed)) as u64;
+    RemoteAddr { segment: Segment::Heap, offset }
 }
 
 /// The own copy of the symmetric bytes that a collective works on.
@@ -106,7 +120,10 @@ pub(crate) fn symmetric(
         refuse(call, argument, address.addr(), nbytes, 0)
     }
     // SAFETY: in the heap, as just checked.
-    unsafe { Range::new(address.cast_mut(), nbytes) }
+    unsafe {
+        let offset = address.addr() - MAP.heap.load(Relaxed);
+        Range::new(Segment::Heap, offset, address.cast_mut(), nbytes)
+    }
 }
 
 /// Say why an access cannot be.

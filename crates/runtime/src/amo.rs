@@ -1,9 +1,12 @@
-//! Atomic memory operations (OpenSHMEM 1.6, §9.7) by this CPU.
+//! Atomic memory operations (OpenSHMEM 1.6, §9.7): by this CPU where the word is mapped, by the
+//! transport where it is not.
 
-use crate::address::translate;
+use crate::address::mapped;
 use crate::call::Call;
 use crate::ctx::Context;
+use crate::remote::Access;
 use core::ffi::c_int;
+use rushmem_transport::AmoOp;
 use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
 
 /// `shmem_atomic_fetch` (§9.7.1.1).
@@ -12,9 +15,15 @@ use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
 /// `source` is aligned to its type's size; what else it may be is checked.
 #[inline(always)]
 pub unsafe fn fetch<T: Amo, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
-    let at = translate(call, "source", source, size_of::<T>(), ctx.world_pe(call, pe));
-    // SAFETY: checked to be mapped, aligned by contract.
-    unsafe { T::fetch(at) }
+    let pe = ctx.world_pe(call, pe);
+    match mapped(source, size_of::<T>(), pe) {
+        // SAFETY: mapped, aligned by contract.
+        Some(at) => unsafe { T::fetch(at) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+            T::from_bits(access.fetch(source.addr(), T::WIDTH, AmoOp::Fetch, 0, 0))
+        }
+    }
 }
 
 /// `shmem_atomic_fetch_nbi` (§9.7.2.1).
@@ -29,10 +38,21 @@ pub unsafe fn fetch_nbi<T: Amo, C: Context>(
     source: *const T,
     pe: c_int,
 ) {
-    // SAFETY: the same contract.
-    let old = unsafe { self::fetch(call, ctx, source, pe) };
-    // SAFETY: valid for a write by contract.
-    unsafe { fetch.write(old) }
+    let pe = ctx.world_pe(call, pe);
+    match mapped(source, size_of::<T>(), pe) {
+        Some(at) => {
+            // SAFETY: mapped, aligned by contract.
+            let old = unsafe { T::fetch(at) };
+            // SAFETY: valid for a write by contract.
+            unsafe { fetch.write(old) }
+        }
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+            let (dest, op) = (source.addr(), AmoOp::Fetch);
+            // SAFETY: valid for a write by contract.
+            unsafe { access.fetch_nbi(fetch.cast(), dest, T::WIDTH, op, 0, 0) }
+        }
+    }
 }
 
 /// `shmem_atomic_compare_swap` (§9.7.1.3).
@@ -48,9 +68,16 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
     value: T,
     pe: c_int,
 ) -> T {
-    let at = translate(call, "dest", dest, size_of::<T>(), ctx.world_pe(call, pe));
-    // SAFETY: checked to be mapped, aligned by contract.
-    unsafe { T::compare_swap(at, cond, value) }
+    let pe = ctx.world_pe(call, pe);
+    match mapped(dest, size_of::<T>(), pe) {
+        // SAFETY: mapped, aligned by contract.
+        Some(at) => unsafe { T::compare_swap(at, cond, value) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+            let (value, cond) = (value.to_bits(), cond.to_bits());
+            T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::CompareSwap, value, cond))
+        }
+    }
 }
 
 /// `shmem_atomic_compare_swap_nbi` (§9.7.2.2).
@@ -67,14 +94,25 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
     value: T,
     pe: c_int,
 ) {
-    // SAFETY: the same contract.
-    let old = unsafe { compare_swap(call, ctx, dest, cond, value, pe) };
-    // SAFETY: valid for a write by contract.
-    unsafe { fetch.write(old) }
+    let pe = ctx.world_pe(call, pe);
+    match mapped(dest, size_of::<T>(), pe) {
+        Some(at) => {
+            // SAFETY: mapped, aligned by contract.
+            let old = unsafe { T::compare_swap(at, cond, value) };
+            // SAFETY: valid for a write by contract.
+            unsafe { fetch.write(old) }
+        }
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+            let (value, cond, op) = (value.to_bits(), cond.to_bits(), AmoOp::CompareSwap);
+            // SAFETY: valid for a write by contract.
+            unsafe { access.fetch_nbi(fetch.cast(), dest.addr(), T::WIDTH, op, value, cond) }
+        }
+    }
 }
 
 macro_rules! updates {
-    ($($name:ident: $bound:ident :: $operation:ident, $clause:literal;)*) => {$(
+    ($($name:ident: $bound:ident :: $operation:ident, $op:ident, $clause:literal;)*) => {$(
         #[doc = concat!("`shmem_atomic_", stringify!($name), "` (§", $clause, ").")]
         ///
         /// # Safety
@@ -87,23 +125,33 @@ macro_rules! updates {
             value: T,
             pe: c_int,
         ) {
-            let at = translate(call, "dest", dest, size_of::<T>(), ctx.world_pe(call, pe));
-            // SAFETY: checked to be mapped, aligned by contract.
-            let _ = unsafe { <T as $bound>::$operation(at, value) };
+            let pe = ctx.world_pe(call, pe);
+            match mapped(dest, size_of::<T>(), pe) {
+                Some(at) => {
+                    // SAFETY: mapped, aligned by contract.
+                    let _ = unsafe { <T as $bound>::$operation(at, value) };
+                }
+                None => {
+                    let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+                    access.update(dest.addr(), T::WIDTH, AmoOp::$op, value.to_bits());
+                }
+            }
         }
     )*};
 }
 
 updates! {
-    set: Amo::set, "9.7.1.2";
-    add: ArithmeticAmo::fetch_add, "9.7.1.8";
-    and: BitwiseAmo::fetch_and, "9.7.1.10";
-    or: BitwiseAmo::fetch_or, "9.7.1.12";
-    xor: BitwiseAmo::fetch_xor, "9.7.1.14";
+    set: Amo::set, Set, "9.7.1.2";
+    add: ArithmeticAmo::fetch_add, Add, "9.7.1.8";
+    and: BitwiseAmo::fetch_and, And, "9.7.1.10";
+    or: BitwiseAmo::fetch_or, Or, "9.7.1.12";
+    xor: BitwiseAmo::fetch_xor, Xor, "9.7.1.14";
 }
 
 macro_rules! fetching {
-    ($($name:ident, $name_nbi:ident: $bound:ident, $clause:literal, $clause_nbi:literal;)*) => {$(
+    ($(
+        $name:ident, $name_nbi:ident: $bound:ident, $op:ident, $clause:literal, $clause_nbi:literal;
+    )*) => {$(
         #[doc = concat!("`shmem_atomic_", stringify!($name), "` (§", $clause, ").")]
         ///
         /// # Safety
@@ -116,9 +164,16 @@ macro_rules! fetching {
             value: T,
             pe: c_int,
         ) -> T {
-            let at = translate(call, "dest", dest, size_of::<T>(), ctx.world_pe(call, pe));
-            // SAFETY: checked to be mapped, aligned by contract.
-            unsafe { <T as $bound>::$name(at, value) }
+            let pe = ctx.world_pe(call, pe);
+            match mapped(dest, size_of::<T>(), pe) {
+                // SAFETY: mapped, aligned by contract.
+                Some(at) => unsafe { <T as $bound>::$name(at, value) },
+                None => {
+                    let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+                    let value = value.to_bits();
+                    T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::$op, value, 0))
+                }
+            }
         }
 
         #[doc = concat!("`shmem_atomic_", stringify!($name_nbi), "` (§", $clause_nbi, ").")]
@@ -134,20 +189,33 @@ macro_rules! fetching {
             value: T,
             pe: c_int,
         ) {
-            // SAFETY: the same contract.
-            let old = unsafe { $name(call, ctx, dest, value, pe) };
-            // SAFETY: valid for a write by contract.
-            unsafe { fetch.write(old) }
+            let pe = ctx.world_pe(call, pe);
+            match mapped(dest, size_of::<T>(), pe) {
+                Some(at) => {
+                    // SAFETY: mapped, aligned by contract.
+                    let old = unsafe { <T as $bound>::$name(at, value) };
+                    // SAFETY: valid for a write by contract.
+                    unsafe { fetch.write(old) }
+                }
+                None => {
+                    let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+                    let (dest, value) = (dest.addr(), value.to_bits());
+                    // SAFETY: valid for a write by contract.
+                    unsafe {
+                        access.fetch_nbi(fetch.cast(), dest, T::WIDTH, AmoOp::$op, value, 0)
+                    }
+                }
+            }
         }
     )*};
 }
 
 fetching! {
-    swap, swap_nbi: Amo, "9.7.1.4", "9.7.2.3";
-    fetch_add, fetch_add_nbi: ArithmeticAmo, "9.7.1.7", "9.7.2.5";
-    fetch_and, fetch_and_nbi: BitwiseAmo, "9.7.1.9", "9.7.2.6";
-    fetch_or, fetch_or_nbi: BitwiseAmo, "9.7.1.11", "9.7.2.7";
-    fetch_xor, fetch_xor_nbi: BitwiseAmo, "9.7.1.13", "9.7.2.8";
+    swap, swap_nbi: Amo, Swap, "9.7.1.4", "9.7.2.3";
+    fetch_add, fetch_add_nbi: ArithmeticAmo, Add, "9.7.1.7", "9.7.2.5";
+    fetch_and, fetch_and_nbi: BitwiseAmo, And, "9.7.1.9", "9.7.2.6";
+    fetch_or, fetch_or_nbi: BitwiseAmo, Or, "9.7.1.11", "9.7.2.7";
+    fetch_xor, fetch_xor_nbi: BitwiseAmo, Xor, "9.7.1.13", "9.7.2.8";
 }
 
 /// `shmem_atomic_inc` (§9.7.1.6).

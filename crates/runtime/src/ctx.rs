@@ -7,7 +7,7 @@
 
 use crate::call::{Call, fail};
 use crate::constants::{SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
-use crate::{job, order, team};
+use crate::{job, network, order, team};
 use core::ffi::{c_int, c_long};
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -29,6 +29,8 @@ impl Handle {
 pub trait Context: Copy {
     /// The world PE that `pe` means on this context.
     fn world_pe(self, call: Call, pe: c_int) -> c_int;
+    /// Its handle.
+    fn handle(self) -> Handle;
     /// Whether this is `SHMEM_CTX_INVALID`, on which ordering routines do nothing.
     fn is_invalid(self) -> bool;
 }
@@ -43,6 +45,10 @@ impl Context for World {
         pe
     }
 
+    fn handle(self) -> Handle {
+        Handle::DEFAULT
+    }
+
     fn is_invalid(self) -> bool {
         false
     }
@@ -52,6 +58,10 @@ impl Context for Handle {
     #[inline(always)]
     fn world_pe(self, call: Call, pe: c_int) -> c_int {
         if self.0 & 1 == 1 { pe } else { numbering(call, self).world_pe(call, pe) }
+    }
+
+    fn handle(self) -> Handle {
+        self
     }
 
     fn is_invalid(self) -> bool {
@@ -156,6 +166,7 @@ pub fn destroy(call: Call, ctx: Handle) {
 
 fn remove(registry: &mut Registry, ctx: Handle) -> bool {
     let known = registry.alive.remove(&ctx).is_some();
+    network::forget(ctx);
     if known && ctx.0 & 1 == 0 {
         // SAFETY: a handle with its lowest bit clear is the address of a `Numbering`, never freed.
         let numbering = unsafe { &*std::ptr::with_exposed_provenance::<Numbering>(ctx.0) };

@@ -40,14 +40,27 @@ const ONNODE: Variable = Variable {
     meaning: "on (default): PEs of a node share their memory; off: they use a transport",
 };
 
+const VIRTUAL_NODES: Variable = Variable {
+    name: "SHMEM_VIRTUAL_NODES",
+    old_name: None,
+    meaning: "split one machine into nodes that share no memory with each other: how many, or the PEs \
+              of each, such as 1+2+3",
+};
+const TRANSPORT: Variable = Variable {
+    name: "SHMEM_TRANSPORT",
+    old_name: None,
+    meaning: "how PEs reach those whose memory they do not share: auto (default) or tcp",
+};
+
 /// Every variable, in the order of `SHMEM_INFO`.
-pub const ALL: [Variable; 5] = [VERSION, INFO, DEBUG, SYMMETRIC_SIZE, ONNODE];
+pub const ALL: [Variable; 7] =
+    [VERSION, INFO, DEBUG, SYMMETRIC_SIZE, ONNODE, VIRTUAL_NODES, TRANSPORT];
 
 /// A heap of 512 MiB where nothing else is asked for.
 const DEFAULT_SYMMETRIC_SIZE: u64 = 512 << 20;
 
 /// What the environment asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Print the version.
     pub version: bool,
@@ -61,6 +74,47 @@ pub struct Settings {
     pub symmetric_size_is_set: bool,
     /// Whether PEs of a node share their memory.
     pub onnode: bool,
+    /// How one machine is split.
+    pub virtual_nodes: VirtualNodes,
+    /// Name of the transport; `None` for the best that there is.
+    pub transport: Option<String>,
+}
+
+/// How one machine is split into nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VirtualNodes {
+    /// It is one node.
+    No,
+    /// Into so many blocks of PEs, as equal as can be.
+    Blocks(u32),
+    /// Into blocks of so many PEs each.
+    Sizes(Vec<u32>),
+}
+
+impl VirtualNodes {
+    /// How many PEs each node has; `None` when `n_pes` cannot be split so.
+    pub fn sizes(&self, n_pes: u32) -> Option<Vec<u32>> {
+        match self {
+            VirtualNodes::No => Some(vec![n_pes]),
+            VirtualNodes::Blocks(k) => {
+                let (least, more) = (n_pes / k, n_pes % k);
+                (least > 0).then(|| (0..*k).map(|i| least + u32::from(i < more)).collect())
+            }
+            VirtualNodes::Sizes(sizes) => {
+                let sum: u64 = sizes.iter().map(|&size| u64::from(size)).sum();
+                (sum == u64::from(n_pes)).then(|| sizes.clone())
+            }
+        }
+    }
+
+    fn parse(text: &str) -> Option<VirtualNodes> {
+        let positive = |text: &str| text.parse().ok().filter(|&number: &u32| number > 0);
+        if text.contains('+') {
+            text.split('+').map(positive).collect::<Option<_>>().map(VirtualNodes::Sizes)
+        } else {
+            positive(text).map(VirtualNodes::Blocks)
+        }
+    }
 }
 
 /// A variable has a value that means nothing.
@@ -104,6 +158,14 @@ impl Settings {
             Some((_, value)) if value == "off" => false,
             Some((name, value)) => return Err(Invalid { name, value, expected: "on or off" }),
         };
+        let virtual_nodes = match find(&VIRTUAL_NODES) {
+            None => VirtualNodes::No,
+            Some((name, value)) => VirtualNodes::parse(&value).ok_or(Invalid {
+                name,
+                value,
+                expected: "a number of nodes, or the PEs of each node such as 1+2+3",
+            })?,
+        };
         Ok(Settings {
             version: find(&VERSION).is_some(),
             info: find(&INFO).is_some(),
@@ -111,6 +173,8 @@ impl Settings {
             symmetric_size,
             symmetric_size_is_set: find(&SYMMETRIC_SIZE).is_some(),
             onnode,
+            virtual_nodes,
+            transport: find(&TRANSPORT).map(|(_, value)| value).filter(|value| value != "auto"),
         })
     }
 }
@@ -194,6 +258,17 @@ mod tests {
         let settings = read(&[("SMA_SYMMETRIC_SIZE", "1m"), ("SMA_INFO", "")]).expect("valid");
         assert_eq!(settings.symmetric_size, 1 << 20);
         assert!(settings.info && !settings.version);
+    }
+
+    #[test]
+    fn nodes_are_split_as_equally_as_can_be() {
+        let split = |text: &str, n_pes| VirtualNodes::parse(text).and_then(|v| v.sizes(n_pes));
+        assert_eq!(split("2", 5), Some(vec![3, 2]));
+        assert_eq!(split("3", 12), Some(vec![4, 4, 4]));
+        assert_eq!(split("1+2+3", 6), Some(vec![1, 2, 3]));
+        for (text, n_pes) in [("3", 2), ("1+2+3", 7), ("0", 4), ("", 4), ("1+", 1), ("-1", 4)] {
+            assert_eq!(split(text, n_pes), None, "{text}");
+        }
     }
 
     #[test]

@@ -11,10 +11,11 @@
 //! no team uses are never touched, so the area costs address space, not memory.
 
 use crate::bell::Bell;
+use crate::network;
 use crate::primitive::AtomicU32;
 use crate::range::Range;
 use rushmem_heap::NodeMemory;
-use rushmem_transport::Pe;
+use rushmem_transport::{AmoOp, AmoWidth, Pe, RemoteAddr, Segment};
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -122,11 +123,27 @@ impl Internal {
     /// Write a flag of `pe`, after everything that was written before, and wake who waits for it.
     #[inline]
     pub(crate) fn raise(&self, pe: Pe, at: usize, value: u64) {
-        self.word(pe, at).store(value, Ordering::Release);
-        self.bell(pe).ring(|word| {
-            // A failed wake-up means that the address is not mapped, which `word` proves it is.
-            let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);
+        match self.delta(pe) {
+            Some(delta) => {
+                self.word(delta, at).store(value, Ordering::Release);
+                self.bell(delta).ring(wake);
+            }
+            None => self.raise_remote(pe, at, value),
+        }
+    }
+
+    #[cold]
+    fn raise_remote(&self, pe: Pe, at: usize, value: u64) {
+        let dest = remote(at);
+        network::on_library(|endpoint| {
+            endpoint.fence()?;
+            endpoint.update(pe, dest, AmoWidth::Eight, AmoOp::Set, value)
         });
+    }
+
+    /// Wake who sleeps on this PE: a transport changed its memory.
+    pub(crate) fn ring_own(&self) {
+        self.own_bell().ring(wake);
     }
 
     /// Read an own flag; what its writer wrote before is visible afterwards.
@@ -137,8 +154,16 @@ impl Internal {
 
     /// Write words of `pe`'s area that a flag will announce.
     pub(crate) fn write(&self, pe: Pe, at: usize, words: &[u64]) {
-        for (i, &word) in words.iter().enumerate() {
-            self.word(pe, at + i * 8).store(word, Ordering::Relaxed);
+        match self.delta(pe) {
+            Some(delta) => {
+                for (i, &word) in words.iter().enumerate() {
+                    self.word(delta, at + i * 8).store(word, Ordering::Relaxed);
+                }
+            }
+            None => network::on_library(|endpoint| {
+                // SAFETY: the words are there during the call.
+                unsafe { endpoint.put(pe, remote(at), words.as_ptr().cast(), size_of_val(words)) }
+            }),
         }
     }
 
@@ -160,7 +185,7 @@ impl Internal {
     /// `nbytes` own bytes, for data.
     pub(crate) fn range(&self, at: usize, nbytes: usize) -> Range {
         // SAFETY: in the internal area, as `own` makes sure of.
-        unsafe { Range::new(self.own(at, nbytes), nbytes) }
+        unsafe { Range::new(Segment::Internal, at, self.own(at, nbytes), nbytes) }
     }
 
     /// Write own words that a plan sends on.
@@ -175,8 +200,8 @@ impl Internal {
         self.base.wrapping_add(at)
     }
 
-    fn delta(&self, pe: Pe) -> isize {
-        self.deltas[pe.index()].expect("every PE of a one-node job is mapped")
+    fn delta(&self, pe: Pe) -> Option<isize> {
+        self.deltas[pe.index()]
     }
 
     fn own_word(&self, at: usize) -> &AtomicU64 {
@@ -184,20 +209,16 @@ impl Internal {
         unsafe { AtomicU64::from_ptr(self.at_word(at, 0).cast()) }
     }
 
-    fn word(&self, pe: Pe, at: usize) -> &AtomicU64 {
-        // SAFETY: as above, in the area of `pe`.
-        unsafe { AtomicU64::from_ptr(self.at_word(at, self.delta(pe)).cast()) }
+    fn word(&self, delta: isize, at: usize) -> &AtomicU64 {
+        // SAFETY: as above, in the area of a mapped peer.
+        unsafe { AtomicU64::from_ptr(self.at_word(at, delta).cast()) }
     }
 
     fn own_bell(&self) -> Bell<'_> {
-        self.bell_at(0)
+        self.bell(0)
     }
 
-    fn bell(&self, pe: Pe) -> Bell<'_> {
-        self.bell_at(self.delta(pe))
-    }
-
-    fn bell_at(&self, delta: isize) -> Bell<'_> {
+    fn bell(&self, delta: isize) -> Bell<'_> {
         let words: *mut u32 = self.at_word(0, delta).cast();
         // SAFETY: the first 8 bytes of an area are its bell: two aligned words that stay mapped.
         let rings = unsafe { AtomicU32::from_ptr(words) };
@@ -210,6 +231,15 @@ impl Internal {
         assert!(at.is_multiple_of(8), "a word is aligned");
         self.own(at, 8).wrapping_offset(delta)
     }
+}
+
+fn wake(word: &AtomicU32) {
+    // A failed wake-up means that the address is not mapped, which `word` proves it is.
+    let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);
+}
+
+fn remote(at: usize) -> RemoteAddr {
+    RemoteAddr { segment: Segment::Internal, offset: at as u64 }
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@
 
 use crate::agreement::Slots;
 use crate::call::{Call, fail};
+use crate::env::Settings;
 use crate::internal::Internal;
 use crate::mailbox::Mailboxes;
 use crate::team::Teams;
 use core::ffi::c_int;
-use rushmem_bootstrap::{Aborter, Session};
+use rushmem_bootstrap::{Aborter, NodeMap, Session};
 use rushmem_heap::{Allocator, NodeMemory};
 use rushmem_transport::Pe;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,6 +20,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 pub(crate) struct Job {
     pub(crate) me: Pe,
     pub(crate) n_pes: u32,
+    /// Who shares memory with whom.
+    pub(crate) nodes: NodeMap,
     pub(crate) memory: &'static NodeMemory,
     pub(crate) internal: Internal,
     pub(crate) mailboxes: Mailboxes,
@@ -29,6 +32,9 @@ pub(crate) struct Job {
     /// PEs of this node outnumber the CPUs that they may use.
     pub(crate) crowded: bool,
     pub(crate) thread_level: c_int,
+    pub(crate) settings: Settings,
+    /// Known to the PEs of this job alone.
+    pub(crate) secret: [u8; 32],
     pub(crate) session: Mutex<Session>,
 }
 

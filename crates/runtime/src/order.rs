@@ -3,24 +3,32 @@
 //! On-node an access is performed when its call returns, in program order of this CPU; what remains
 //! is to keep the processor and the compiler from showing it otherwise. A fence is a release, paired
 //! with the acquire of waits and tests. A quiet is sequentially consistent, since `put; quiet; get`
-//! needs the store ordered before the load, even on x86-64.
+//! needs the store ordered before the load, even on x86-64. Where there is a network, the context's
+//! endpoint does the same for its path.
 
 use crate::call::Call;
 use crate::ctx::Context;
 use crate::job;
+use crate::network;
 use crate::visibility::{complete, release};
 use core::ffi::c_int;
 
 /// `shmem_fence`, `shmem_ctx_fence` (§9.12.1): orders the calling context's puts, AMOs and stores
 /// towards each PE.
 #[inline]
-pub fn fence<C: Context>(_call: Call, _ctx: C) {
+pub fn fence<C: Context>(call: Call, ctx: C) {
     release();
+    if network::is_open() && !ctx.is_invalid() {
+        network::on_used(call, ctx.handle(), |endpoint| endpoint.fence());
+    }
 }
 
 /// `shmem_quiet`, `shmem_ctx_quiet` (§9.12.2): completes what was issued on the context, everywhere.
 #[inline]
-pub fn quiet<C: Context>(_call: Call, _ctx: C) {
+pub fn quiet<C: Context>(call: Call, ctx: C) {
+    if network::is_open() && !ctx.is_invalid() {
+        network::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
+    }
     complete();
 }
 
@@ -36,7 +44,11 @@ pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int,
     for i in 0..npes {
         // SAFETY: `i` is below `npes`.
         let pe = unsafe { target_pes.wrapping_add(i).read() };
-        job::require_pe(call, "target_pes", ctx.world_pe(call, pe));
+        let pe = ctx.world_pe(call, pe);
+        job::require_pe(call, "target_pes", pe);
+        if network::is_open() {
+            network::on_used(call, ctx.handle(), |endpoint| endpoint.pe_quiet(network::pe(pe)));
+        }
     }
     if npes > 0 {
         complete();

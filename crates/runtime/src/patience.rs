@@ -6,11 +6,14 @@
 //! user's word may be written by a plain store, so its waiter looks again every 50 us.
 
 use crate::job::Job;
+use crate::network;
 use std::time::Duration;
 
 /// Looks without a pause, then with: together some tens of microseconds.
 const LOOKS: u32 = 2_000;
 const PAUSED_LOOKS: u32 = 2_000;
+/// Looks while a network is polled: some hundred microseconds.
+const NETWORK_LOOKS: u32 = 500;
 /// Yields before sleeping.
 const YIELDS: u32 = 20;
 /// Longest sleep before a user's word is looked at again.
@@ -29,13 +32,20 @@ pub(crate) fn until_rung(job: &Job, mut ready: impl FnMut() -> bool) {
 pub(crate) fn until_seen(job: &Job, mut ready: impl FnMut() -> bool) {
     if !look(job.crowded(), &mut ready) {
         while !ready() {
-            std::thread::sleep(NAP);
+            if network::is_open() {
+                network::wait(NAP);
+            } else {
+                std::thread::sleep(NAP);
+            }
         }
     }
 }
 
 #[inline]
 fn look(crowded: bool, ready: &mut impl FnMut() -> bool) -> bool {
+    if network::is_open() {
+        return look_at_network(crowded, ready);
+    }
     if !crowded {
         for _ in 0..LOOKS {
             if ready() {
@@ -54,6 +64,22 @@ fn look(crowded: bool, ready: &mut impl FnMut() -> bool) -> bool {
             return true;
         }
         std::thread::yield_now();
+    }
+    false
+}
+
+/// A look that lets the network work takes a system call, so there are fewer.
+#[cold]
+fn look_at_network(crowded: bool, ready: &mut impl FnMut() -> bool) -> bool {
+    let looks = if crowded { YIELDS } else { NETWORK_LOOKS };
+    for _ in 0..looks {
+        if ready() {
+            return true;
+        }
+        network::progress();
+        if crowded {
+            std::thread::yield_now();
+        }
     }
     false
 }

@@ -7,25 +7,35 @@
 
 use crate::address;
 use crate::combine::Combine;
-use rushmem_transport::{Pe, mem};
+use crate::network;
+use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
 
 /// Bytes of this PE's symmetric memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
+    segment: Segment,
+    /// Bytes from the segment's start.
+    offset: usize,
     start: *mut u8,
     nbytes: usize,
 }
 
 impl Range {
     /// No bytes at all.
-    pub(crate) const EMPTY: Range = Range { start: std::ptr::null_mut(), nbytes: 0 };
+    pub(crate) const EMPTY: Range =
+        Range { segment: Segment::Internal, offset: 0, start: std::ptr::null_mut(), nbytes: 0 };
 
-    /// The `nbytes` bytes at `start`.
+    /// The `nbytes` bytes at `start`, which are `offset` bytes into their segment.
     ///
     /// # Safety
-    /// They lie in one segment of this PE's symmetric memory, or there are none.
-    pub(crate) unsafe fn new(start: *mut u8, nbytes: usize) -> Range {
-        Range { start, nbytes }
+    /// They are that part of this PE's symmetric memory.
+    pub(crate) unsafe fn new(
+        segment: Segment,
+        offset: usize,
+        start: *mut u8,
+        nbytes: usize,
+    ) -> Range {
+        Range { segment, offset, start, nbytes }
     }
 
     /// Whether both begin at the same byte.
@@ -40,7 +50,7 @@ impl Range {
     pub(crate) fn part(self, at: usize, nbytes: usize) -> Range {
         let within = at.checked_add(nbytes).is_some_and(|end| end <= self.nbytes);
         assert!(within, "{nbytes} bytes from {at} of {}", self.nbytes);
-        Range { start: self.start.wrapping_add(at), nbytes }
+        Range { offset: self.offset + at, start: self.start.wrapping_add(at), nbytes, ..self }
     }
 
     /// All bytes from byte `at`.
@@ -51,9 +61,14 @@ impl Range {
     /// Copy the bytes to the same place of `dest` on `pe`, which may be this PE.
     pub(crate) fn copy_to(self, pe: Pe, dest: Range) {
         assert!(self.nbytes <= dest.nbytes, "{} bytes into {}", self.nbytes, dest.nbytes);
-        // SAFETY: both are symmetric memory of this PE or its image on a mapped one; `copy_bytes`
-        // allows overlap.
-        unsafe { mem::copy_bytes(dest.on(pe), self.start, self.nbytes) }
+        match dest.on(pe) {
+            // SAFETY: symmetric memory of this PE and of a mapped one; `copy_bytes` allows overlap.
+            Some(to) => unsafe { mem::copy_bytes(to, self.start, self.nbytes) },
+            None => network::on_library(|endpoint| {
+                // SAFETY: symmetric memory of this PE.
+                unsafe { endpoint.put(pe, dest.remote(0), self.start, self.nbytes) }
+            }),
+        }
     }
 
     /// Copy `nelems` elements of `elem_bytes` bytes, `sst` elements apart here and `dst` at `dest` on
@@ -71,7 +86,18 @@ impl Range {
             return;
         }
         assert!(needed(dst) <= dest.nbytes && needed(sst) <= self.nbytes, "a stride too far");
-        let (to, from) = (dest.on(pe), self.start.cast_const());
+        let from = self.start.cast_const();
+        let Some(to) = dest.on(pe) else {
+            return network::on_library(|endpoint| {
+                for i in 0..nelems {
+                    let to = dest.remote(i * dst * elem_bytes);
+                    let from = from.wrapping_add(i * sst * elem_bytes);
+                    // SAFETY: an element of symmetric memory of this PE.
+                    unsafe { endpoint.put(pe, to, from, elem_bytes) }?;
+                }
+                Ok(())
+            });
+        };
         macro_rules! of {
             ($t:ty) => {
                 // SAFETY: symmetric memory of this PE and its image on a mapped one, long enough for
@@ -110,8 +136,12 @@ impl Range {
         unsafe { (op.f)(dest, left, right, nelems) }
     }
 
-    fn on(self, pe: Pe) -> *mut u8 {
-        let delta = address::delta(pe.0 as i32).expect("every PE of a one-node job is mapped");
-        self.start.wrapping_offset(delta)
+    /// The image on `pe`, where that is mapped here.
+    fn on(self, pe: Pe) -> Option<*mut u8> {
+        address::delta(pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
+    }
+
+    fn remote(self, at: usize) -> RemoteAddr {
+        RemoteAddr { segment: self.segment, offset: (self.offset + at) as u64 }
     }
 }

@@ -1,13 +1,15 @@
 //! Remote memory access (OpenSHMEM 1.6, §9.6).
 //!
-//! Find the PE's copy of the address, copy. The non-blocking forms are the blocking ones: on-node
-//! nothing is faster than having copied.
+//! Find the PE's copy of the address, copy. On-node the non-blocking forms are the blocking ones: nothing
+//! is faster than having copied. What is not mapped goes to `remote`.
 
-use crate::address::translate;
+use crate::address::mapped;
 use crate::call::{Call, fail};
 use crate::ctx::Context;
+use crate::remote::{Access, Completion};
 use core::ffi::c_int;
 use rushmem_transport::mem;
+use std::mem::MaybeUninit;
 
 /// `shmem_put`: copy `nelems` elements from the local `source` to `dest` on `pe` (§9.6.1.1).
 ///
@@ -22,13 +24,53 @@ pub unsafe fn put<T: Copy, C: Context>(
     nelems: usize,
     pe: c_int,
 ) {
+    // SAFETY: the same contract.
+    unsafe { put_until(call, ctx, dest, source, nelems, pe, Completion::Now) }
+}
+
+/// `shmem_put_nbi`: a put that is complete at the next quiet (§9.6.2.1).
+///
+/// # Safety
+/// As [`put`], but until the next quiet.
+#[inline(always)]
+pub unsafe fn put_nbi<T: Copy, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    pe: c_int,
+) {
+    // SAFETY: the same contract.
+    unsafe { put_until(call, ctx, dest, source, nelems, pe, Completion::AtQuiet) }
+}
+
+/// # Safety
+/// `source` is valid for reads of `nelems` elements until the put is complete.
+#[inline(always)]
+unsafe fn put_until<T: Copy, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    pe: c_int,
+    completion: Completion,
+) {
     let pe = ctx.world_pe(call, pe);
     if nelems == 0 {
         return;
     }
-    let to = translate(call, "dest", dest, bytes_of::<T>(nelems), pe);
-    // SAFETY: `to` was checked to be mapped for `nelems` elements, `source` is valid by contract.
-    unsafe { copy(to, source, nelems) }
+    let nbytes = bytes_of::<T>(nelems);
+    match mapped(dest, nbytes, pe) {
+        // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
+        Some(to) => unsafe { copy(to, source, nelems) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+            // SAFETY: valid by contract.
+            unsafe { access.put(dest.addr(), source.cast(), nbytes, completion) }
+        }
+    }
 }
 
 /// `shmem_get`: copy `nelems` elements from `source` on `pe` to the local `dest` (§9.6.1.5).
@@ -44,13 +86,53 @@ pub unsafe fn get<T: Copy, C: Context>(
     nelems: usize,
     pe: c_int,
 ) {
+    // SAFETY: the same contract.
+    unsafe { get_until(call, ctx, dest, source, nelems, pe, Completion::Now) }
+}
+
+/// `shmem_get_nbi`: a get that is complete at the next quiet (§9.6.2.2).
+///
+/// # Safety
+/// As [`get`], but until the next quiet.
+#[inline(always)]
+pub unsafe fn get_nbi<T: Copy, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    pe: c_int,
+) {
+    // SAFETY: the same contract.
+    unsafe { get_until(call, ctx, dest, source, nelems, pe, Completion::AtQuiet) }
+}
+
+/// # Safety
+/// `dest` is valid for writes of `nelems` elements until the get is complete.
+#[inline(always)]
+unsafe fn get_until<T: Copy, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    pe: c_int,
+    completion: Completion,
+) {
     let pe = ctx.world_pe(call, pe);
     if nelems == 0 {
         return;
     }
-    let from = translate(call, "source", source, bytes_of::<T>(nelems), pe);
-    // SAFETY: `from` was checked to be mapped for `nelems` elements, `dest` is valid by contract.
-    unsafe { copy(dest, from, nelems) }
+    let nbytes = bytes_of::<T>(nelems);
+    match mapped(source, nbytes, pe) {
+        // SAFETY: `from` is mapped for `nelems` elements, `dest` is valid by contract.
+        Some(from) => unsafe { copy(dest, from, nelems) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+            // SAFETY: valid by contract.
+            unsafe { access.get(dest.cast(), source.addr(), nbytes, completion) }
+        }
+    }
 }
 
 /// `shmem_p`: store one element to `dest` on `pe` (§9.6.1.2).
@@ -59,9 +141,17 @@ pub unsafe fn get<T: Copy, C: Context>(
 /// None beyond the standard's: what `dest` may be is checked.
 #[inline(always)]
 pub unsafe fn p<T: Copy, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
-    let to = translate(call, "dest", dest, size_of::<T>(), ctx.world_pe(call, pe));
-    // SAFETY: `to` was checked to be mapped for an element.
-    unsafe { mem::store(to, value) }
+    let pe = ctx.world_pe(call, pe);
+    match mapped(dest, size_of::<T>(), pe) {
+        // SAFETY: `to` is mapped for an element.
+        Some(to) => unsafe { mem::store(to, value) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+            let source = (&raw const value).cast();
+            // SAFETY: a local element, reusable when the put returns.
+            unsafe { access.put(dest.addr(), source, size_of::<T>(), Completion::Now) }
+        }
+    }
 }
 
 /// `shmem_g`: load one element from `source` on `pe` (§9.6.1.6).
@@ -70,9 +160,20 @@ pub unsafe fn p<T: Copy, C: Context>(call: Call, ctx: C, dest: *mut T, value: T,
 /// None beyond the standard's: what `source` may be is checked.
 #[inline(always)]
 pub unsafe fn g<T: Copy, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
-    let from = translate(call, "source", source, size_of::<T>(), ctx.world_pe(call, pe));
-    // SAFETY: `from` was checked to be mapped for an element.
-    unsafe { mem::load(from) }
+    let pe = ctx.world_pe(call, pe);
+    match mapped(source, size_of::<T>(), pe) {
+        // SAFETY: `from` is mapped for an element.
+        Some(from) => unsafe { mem::load(from) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+            let mut value = MaybeUninit::<T>::uninit();
+            let dest = value.as_mut_ptr().cast();
+            // SAFETY: a local element, filled when the get returns.
+            unsafe { access.get(dest, source.addr(), size_of::<T>(), Completion::Now) };
+            // SAFETY: filled with the bytes of a `T`.
+            unsafe { value.assume_init() }
+        }
+    }
 }
 
 /// `shmem_ibput`: put `nblocks` blocks of `bsize` elements whose starts are `dst` and `sst` elements
@@ -97,9 +198,17 @@ pub unsafe fn ibput<T: Copy, C: Context>(
     if nblocks == 0 || bsize == 0 {
         return;
     }
-    let to = translate(call, "dest", dest, span::<T>(call, dst, sst, bsize, nblocks).0, pe);
-    // SAFETY: the whole span of `to` was checked to be mapped, `source` is valid by contract.
-    unsafe { mem::copy_strided(to, source, dst, sst, bsize, nblocks) }
+    match mapped(dest, span::<T>(call, dst, sst, bsize, nblocks).0, pe) {
+        // SAFETY: the whole span of `to` is mapped, `source` is valid by contract.
+        Some(to) => unsafe { mem::copy_strided(to, source, dst, sst, bsize, nblocks) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+            let strides = (bytes_of::<T>(dst as usize), bytes_of::<T>(sst as usize));
+            let block = bytes_of::<T>(bsize);
+            // SAFETY: valid by contract.
+            unsafe { access.put_strided(dest.addr(), source.cast(), strides, block, nblocks) }
+        }
+    }
 }
 
 /// `shmem_ibget`: get `nblocks` blocks of `bsize` elements whose starts are `dst` and `sst` elements
@@ -124,9 +233,17 @@ pub unsafe fn ibget<T: Copy, C: Context>(
     if nblocks == 0 || bsize == 0 {
         return;
     }
-    let from = translate(call, "source", source, span::<T>(call, dst, sst, bsize, nblocks).1, pe);
-    // SAFETY: the whole span of `from` was checked to be mapped, `dest` is valid by contract.
-    unsafe { mem::copy_strided(dest, from, dst, sst, bsize, nblocks) }
+    match mapped(source, span::<T>(call, dst, sst, bsize, nblocks).1, pe) {
+        // SAFETY: the whole span of `from` is mapped, `dest` is valid by contract.
+        Some(from) => unsafe { mem::copy_strided(dest, from, dst, sst, bsize, nblocks) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+            let strides = (bytes_of::<T>(dst as usize), bytes_of::<T>(sst as usize));
+            let block = bytes_of::<T>(bsize);
+            // SAFETY: valid by contract.
+            unsafe { access.get_strided(dest.cast(), source.addr(), strides, block, nblocks) }
+        }
+    }
 }
 
 /// `shmem_iput`: put `nelems` elements that are `dst` and `sst` elements apart (§9.6.1.3).
@@ -167,40 +284,6 @@ pub unsafe fn iget<T: Copy, C: Context>(
 ) {
     // SAFETY: the same contract.
     unsafe { ibget(call, ctx, dest, source, dst, sst, 1, nelems, pe) }
-}
-
-/// `shmem_put_nbi`: a put that is complete at the next quiet (§9.6.2.1).
-///
-/// # Safety
-/// As [`put`], but until the next quiet.
-#[inline(always)]
-pub unsafe fn put_nbi<T: Copy, C: Context>(
-    call: Call,
-    ctx: C,
-    dest: *mut T,
-    source: *const T,
-    nelems: usize,
-    pe: c_int,
-) {
-    // SAFETY: the same contract.
-    unsafe { put(call, ctx, dest, source, nelems, pe) }
-}
-
-/// `shmem_get_nbi`: a get that is complete at the next quiet (§9.6.2.2).
-///
-/// # Safety
-/// As [`get`], but until the next quiet.
-#[inline(always)]
-pub unsafe fn get_nbi<T: Copy, C: Context>(
-    call: Call,
-    ctx: C,
-    dest: *mut T,
-    source: *const T,
-    nelems: usize,
-    pe: c_int,
-) {
-    // SAFETY: the same contract.
-    unsafe { get(call, ctx, dest, source, nelems, pe) }
 }
 
 /// Bytes of `nelems` elements; what overflows fits no segment.

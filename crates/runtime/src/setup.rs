@@ -1,6 +1,7 @@
 //! Start and end (OpenSHMEM 1.6, §9.1), and what a PE may ask about itself and the others.
 
 mod available;
+mod connect;
 mod cpus;
 mod record;
 
@@ -11,12 +12,12 @@ use crate::constants::{
     SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE,
     SHMEM_VENDOR_STRING,
 };
-use crate::env::{self, Settings};
+use crate::env::{self, Settings, VirtualNodes};
 use crate::internal::{Areas, Internal};
 use crate::job::{self, Job};
 use crate::mailbox::Mailboxes;
 use crate::team::{self, Members, Teams};
-use crate::{address, ctx};
+use crate::{address, ctx, network};
 use core::ffi::{c_int, c_void};
 use record::Record;
 use rushmem_bootstrap::{NodeMap, Session};
@@ -69,13 +70,14 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
             }
             job
         }
-        None => job::set(join(call, providers, thread_level)),
+        None => job::set(join(call, thread_level)),
     };
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes);
     // SAFETY: the heap is mapped for the life of the process; its last allocator is gone, as are the
     // blocks that it handed out.
     let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride) };
     *job.allocator() = Some(allocator);
+    connect::connect(call, job, providers);
     address::reopen(heap, heap_bytes);
     job::deepen();
     barrier_all(call);
@@ -83,7 +85,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
 }
 
 /// Join the job: the environment, the launcher, the node's memory, the predefined teams.
-fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
+fn join(call: Call, thread_level: c_int) -> Job {
     let mut session = match Session::open() {
         Ok(session) => session,
         Err(error) => fail!(call, "{error}"),
@@ -102,12 +104,14 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     if me == Pe(0) {
         announce(&settings);
     }
-    if !settings.onnode {
-        no_transport(call, providers);
-    }
 
-    let nodes = session.nodes().clone();
-    let own = Record { symmetric_size: settings.symmetric_size, cpus: cpus::usable() };
+    let machines = session.nodes().clone();
+    let nodes = who_shares_memory(call, &settings, &machines);
+    let mut secret = [0; 32];
+    if let Err(error) = getrandom::fill(&mut secret) {
+        fail!(call, "the kernel gives no random bytes for the job's secret: {error}");
+    }
+    let own = Record { symmetric_size: settings.symmetric_size, secret, cpus: cpus::usable() };
     let records = match session.exchange(&own.encode()) {
         Ok(records) => records,
         Err(error) => fail!(call, "{error}"),
@@ -124,20 +128,17 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
             records[pe].symmetric_size
         );
     }
-    let node = nodes.node_of(me.0);
-    let n_local = nodes.size(node);
-    if n_local < n_pes {
-        no_transport(call, providers);
-    }
-    let usable = cpus::of_node(nodes.members(node).map(|pe| &records[pe as usize].cpus));
+    let machine = machines.node_of(me.0);
+    let n_local = machines.size(machine);
+    let usable = cpus::of_node(machines.members(machine).map(|pe| &records[pe as usize].cpus));
 
     let areas = Areas::new(n_pes);
-    let local = nodes.local_index(me.0);
+    let local = machines.local_index(me.0);
     let memory = map(call, &mut session, settings.symmetric_size, areas.nbytes(), n_local, local);
     if local == 0 && settings.symmetric_size_is_set {
         warn_of_shortage(settings.symmetric_size, n_local);
     }
-    let deltas = deltas(&nodes, node, n_pes, memory);
+    let deltas = deltas(&nodes, &machines, me, memory);
     address::publish(memory.heap(), 0, &deltas);
     tracing::debug!(
         pe = me.0,
@@ -145,34 +146,47 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         n_local,
         usable_cpus = usable,
         heap_bytes = memory.layout().heap_bytes,
+        n_nodes = nodes.n_nodes(),
         "joined the job; on-node accesses go to shared memory, atomics are the CPU's"
     );
     Job {
         me,
         n_pes,
+        teams: Teams::new(me, Members::world(n_pes), shared(&nodes, me)),
+        nodes,
         memory,
         internal: Internal::new(memory, areas, &deltas),
         mailboxes: Mailboxes::default(),
         slots: Slots::new(team::PREDEFINED),
-        teams: Teams::new(me, Members::world(n_pes), shared(&nodes, node)),
+
         allocator: Mutex::new(None),
         crowded: n_local as usize > usable,
         thread_level,
+        secret: records[0].secret,
+        settings,
         session: Mutex::new(session),
     }
 }
 
-/// End the job: PEs that share no memory need a transport, and this build has none that would do.
-fn no_transport(call: Call, providers: &[Provider]) -> ! {
-    let names: Vec<&str> = providers.iter().map(|provider| provider.name).collect();
-    fail!(
-        call,
-        "SHMEM_ONNODE is off, so PEs need a transport, but {}; unset SHMEM_ONNODE",
-        match names.is_empty() {
-            true => "none is built in yet".to_owned(),
-            false => format!("none of {} is wired yet", names.join(", ")),
-        }
-    )
+/// Who shares memory with whom: the PEs of a machine, unless the environment splits it.
+fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> NodeMap {
+    let n_pes = machines.n_pes();
+    let sizes = match settings.onnode {
+        false => vec![1; n_pes as usize],
+        true if settings.virtual_nodes == VirtualNodes::No => return machines.clone(),
+        true => settings.virtual_nodes.sizes(n_pes).unwrap_or_else(|| {
+            fail!(
+                call,
+                "SHMEM_VIRTUAL_NODES does not fit the {n_pes} PEs of the job: no node may be empty, \
+                 and a list must add up to them"
+            )
+        }),
+    };
+    if settings.onnode && machines.n_nodes() > 1 {
+        fail!(call, "SHMEM_VIRTUAL_NODES splits one machine, but the job is on several");
+    }
+    let runs = sizes.into_iter().enumerate().map(|(node, size)| (node as u32, size));
+    NodeMap::from_runs(runs).expect("no node is empty")
 }
 
 fn announce(settings: &Settings) {
@@ -220,17 +234,16 @@ fn warn_of_shortage(symmetric_size: u64, n_local: u32) {
     }
 }
 
-fn deltas(nodes: &NodeMap, node: u32, n_pes: u32, memory: &NodeMemory) -> Vec<Option<isize>> {
-    (0..n_pes)
-        .map(|pe| {
-            let here = nodes.node_of(pe) == node;
-            here.then(|| memory.delta(nodes.local_index(pe)))
-        })
-        .collect()
+fn deltas(nodes: &NodeMap, machines: &NodeMap, me: Pe, memory: &NodeMemory) -> Vec<Option<isize>> {
+    let node = nodes.node_of(me.0);
+    let mapped = |pe| nodes.node_of(pe) == node;
+    let delta = |pe| mapped(pe).then(|| memory.delta(machines.local_index(pe)));
+    (0..nodes.n_pes()).map(delta).collect()
 }
 
 /// The members of `SHMEM_TEAM_SHARED`: the PEs of the node, which are consecutive.
-fn shared(nodes: &NodeMap, node: u32) -> Members {
+fn shared(nodes: &NodeMap, me: Pe) -> Members {
+    let node = nodes.node_of(me.0);
     let start = nodes.members(node).next().expect("a node has PEs");
     Members { start, stride: 1, n: nodes.size(node) }
 }
@@ -245,6 +258,13 @@ pub fn finalize(call: Call) {
         return;
     }
     ctx::destroy_shareable(None);
+    if network::is_open() {
+        // Nobody leaves while others still complete what they issued to it.
+        if let Err(error) = job.session().barrier() {
+            fail!(call, "{error}");
+        }
+        network::close();
+    }
     job.teams.clear(job);
     address::close();
     *job.allocator() = None;

@@ -1,13 +1,17 @@
 //! Signaling operations (OpenSHMEM 1.6, §9.8): data, then a word that says so.
 
-use crate::address::translate;
+use crate::address::mapped;
 use crate::call::{Call, fail};
 use crate::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
 use crate::ctx::Context;
+use crate::remote::{Access, Completion};
+use crate::rma::{bytes_of, copy};
 use crate::visibility::release;
-use crate::{rma, wait};
+use crate::wait;
+
 use core::ffi::c_int;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
+use rushmem_transport::{AmoOp, AmoWidth};
 
 /// `shmem_put_signal` (§9.8.1): a put, then `sig_op` (`SHMEM_SIGNAL_SET` or `SHMEM_SIGNAL_ADD`) with
 /// `signal` on the word `sig_addr` of the same PE, never seen before the data.
@@ -28,9 +32,20 @@ pub unsafe fn put_signal<T: Copy, C: Context>(
     pe: c_int,
 ) {
     // SAFETY: the same contract.
-    unsafe { rma::put(call, ctx, dest, source, nelems, pe) };
-    // SAFETY: aligned by contract.
-    unsafe { update(call, ctx, sig_addr, signal, sig_op, pe) }
+    unsafe {
+        put_signal_until(
+            call,
+            ctx,
+            dest,
+            source,
+            nelems,
+            sig_addr,
+            signal,
+            sig_op,
+            pe,
+            Completion::Now,
+        )
+    }
 }
 
 /// `shmem_put_signal_nbi` (§9.8.2).
@@ -51,7 +66,58 @@ pub unsafe fn put_signal_nbi<T: Copy, C: Context>(
     pe: c_int,
 ) {
     // SAFETY: the same contract.
-    unsafe { put_signal(call, ctx, dest, source, nelems, sig_addr, signal, sig_op, pe) }
+    unsafe {
+        put_signal_until(
+            call,
+            ctx,
+            dest,
+            source,
+            nelems,
+            sig_addr,
+            signal,
+            sig_op,
+            pe,
+            Completion::AtQuiet,
+        )
+    }
+}
+
+/// # Safety
+/// As [`put_signal`], `source` until the put is complete.
+#[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
+#[inline(always)]
+unsafe fn put_signal_until<T: Copy, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    sig_addr: *mut u64,
+    signal: u64,
+    sig_op: c_int,
+    pe: c_int,
+    completion: Completion,
+) {
+    let pe = ctx.world_pe(call, pe);
+    let op = operation(call, sig_op);
+    let nbytes = bytes_of::<T>(nelems);
+    let to = if nelems == 0 { Some(dest) } else { mapped(dest, nbytes, pe) };
+    match (to, mapped(sig_addr, 8, pe)) {
+        (Some(to), Some(at)) => {
+            if nelems > 0 {
+                // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
+                unsafe { copy(to, source, nelems) };
+            }
+            // SAFETY: mapped, aligned by contract.
+            unsafe { update_mapped(at, op, signal) }
+        }
+        _ => {
+            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+            let (dest, source, sig_addr) = (dest.addr(), source.cast(), sig_addr.addr());
+            // SAFETY: valid by contract.
+            unsafe { access.put_signal(dest, source, nbytes, sig_addr, signal, op, completion) }
+        }
+    }
 }
 
 /// `shmem_signal_add` (§9.8.3).
@@ -74,6 +140,8 @@ pub unsafe fn set<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u6
     unsafe { update(call, ctx, sig_addr, signal, SHMEM_SIGNAL_SET, pe) }
 }
 
+/// # Safety
+/// `sig_addr` is aligned.
 #[inline(always)]
 unsafe fn update<C: Context>(
     call: Call,
@@ -83,19 +151,43 @@ unsafe fn update<C: Context>(
     sig_op: c_int,
     pe: c_int,
 ) {
-    let at = translate(call, "sig_addr", sig_addr, 8, ctx.world_pe(call, pe));
-    release();
-    match sig_op {
-        // SAFETY: checked to be mapped, aligned by contract.
-        SHMEM_SIGNAL_SET => unsafe { u64::set(at, signal) },
-        SHMEM_SIGNAL_ADD => {
-            // SAFETY: checked to be mapped, aligned by contract.
-            unsafe { u64::fetch_add(at, signal) };
+    let pe = ctx.world_pe(call, pe);
+    let op = operation(call, sig_op);
+    match mapped(sig_addr, 8, pe) {
+        // SAFETY: mapped, aligned by contract.
+        Some(at) => unsafe { update_mapped(at, op, signal) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "sig_addr", pe };
+            access.update(sig_addr.addr(), AmoWidth::Eight, op, signal);
         }
+    }
+}
+
+#[inline(always)]
+fn operation(call: Call, sig_op: c_int) -> AmoOp {
+    match sig_op {
+        SHMEM_SIGNAL_SET => AmoOp::Set,
+        SHMEM_SIGNAL_ADD => AmoOp::Add,
         _ => fail!(
             call,
             "argument sig_op is {sig_op}, neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD"
         ),
+    }
+}
+
+/// After everything that this PE wrote before.
+///
+/// # Safety
+/// `at` is mapped and aligned.
+#[inline(always)]
+unsafe fn update_mapped(at: *mut u64, op: AmoOp, signal: u64) {
+    release();
+    if op == AmoOp::Set {
+        // SAFETY: by contract.
+        unsafe { u64::set(at, signal) };
+    } else {
+        // SAFETY: by contract.
+        unsafe { u64::fetch_add(at, signal) };
     }
 }
 

@@ -2,13 +2,17 @@
 //!
 //! Two things live here and nothing else: the [`Transport`] and [`Endpoint`] traits with the plain
 //! data that crosses them, and [`mem`], the only code that loads, stores or updates symmetric memory
-//! that is mapped into the calling process. A provider (a crate `transport-*`) imports this crate and
+//! that is mapped into the calling process. The feature `conformance` adds the tests that every
+//! provider must pass. A provider (a crate `transport-*`) imports this crate and
 //! its own bindings; the runtime imports this crate and names no provider.
 //!
 //! This crate must never know teams, collectives, heaps, launchers or any network library. On-node
 //! accesses do not pass through a `Transport`: the runtime calls [`mem`] inline, since a type erased
 //! or a table walked costs more there than the access itself.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod endpoint;
 mod error;
 pub mod mem;
 pub mod null;
@@ -16,7 +20,8 @@ mod pe;
 mod provider;
 mod verbs;
 
+pub use endpoint::Endpoint;
 pub use error::Error;
 pub use pe::{Pe, TeamPe};
-pub use provider::{Caps, Endpoint, EndpointOptions, Provider, Transport};
+pub use provider::{Caps, EndpointOptions, Host, Open, Provider, Transport};
 pub use verbs::{AmoOp, AmoWidth, Key, RemoteAddr, Segment};

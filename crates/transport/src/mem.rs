@@ -10,7 +10,9 @@
 //! and aligned to the size of `T` where words are accessed.
 
 mod amo;
+mod apply;
 mod copy;
 
 pub use amo::{Amo, ArithmeticAmo, BitwiseAmo, Word};
+pub use apply::apply;
 pub use copy::{copy_bytes, copy_elements, copy_strided, load, store};

@@ -10,7 +10,7 @@ use crate::{
 
 /// The template's entry for a list of providers.
 pub const PROVIDER: Provider =
-    Provider { name: "null", available: || Ok(()), open: || Ok(Box::new(Null)) };
+    Provider { name: "null", available: || Ok(()), open: |_| Ok(Box::new(Null)) };
 
 struct Null;
 
@@ -33,6 +33,10 @@ impl Transport for Null {
 
     fn endpoint(&self, _: EndpointOptions) -> Result<Box<dyn Endpoint>, Error> {
         Ok(Box::new(Null))
+    }
+
+    fn progress(&self) -> Result<(), Error> {
+        Ok(())
     }
 }
 
@@ -87,11 +91,25 @@ impl Endpoint for Null {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Host, Open};
+    use std::sync::Arc;
+
+    struct Nobody;
+
+    impl Host for Nobody {}
 
     #[test]
     fn reaches_nobody() {
         (PROVIDER.available)().expect("the template is always available");
-        let mut transport = (PROVIDER.open)().expect("the template always opens");
+        let open = Open {
+            pe: Pe(0),
+            n_pes: 2,
+            secret: [0; 32],
+            one_machine: true,
+            crowded: false,
+            host: Arc::new(Nobody),
+        };
+        let mut transport = (PROVIDER.open)(&open).expect("the template always opens");
         assert_eq!(transport.connect(Pe(1), &[], &[]), Err(Error::Unreachable(Pe(1))));
         let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
         let at = RemoteAddr { segment: Segment::Heap, offset: 0 };

@@ -1,9 +1,10 @@
-//! The traits that a provider fills.
+//! How a provider is found, what it is told when it is opened, and what it gives to a process.
 //!
-//! Required verbs are few and take bytes; strided forms are loops of the runtime. What a provider
-//! can do it says in [`Caps`], and it never claims what it did not probe.
+//! What a provider can do it says in [`Caps`], and it never claims what it did not probe.
 
-use crate::{AmoOp, AmoWidth, Error, Key, Pe, RemoteAddr, Segment};
+use crate::{Endpoint, Error, Key, Pe, Segment};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// How the runtime learns of a provider: one entry in `providers::ALL`.
 pub struct Provider {
@@ -18,7 +19,42 @@ pub struct Provider {
     ///
     /// # Errors
     /// [`Error::Unavailable`], saying what is missing.
-    pub open: fn() -> Result<Box<dyn Transport>, Error>,
+    pub open: fn(&Open) -> Result<Box<dyn Transport>, Error>,
+}
+
+/// What a provider is told when it is opened.
+#[derive(Clone)]
+pub struct Open {
+    /// This PE.
+    pub pe: Pe,
+    /// How many PEs the job has.
+    pub n_pes: u32,
+    /// The job's secret, the same on all PEs and known to nobody else.
+    pub secret: [u8; 32],
+    /// All PEs run on this machine, so that nothing needs to be reachable from outside.
+    pub one_machine: bool,
+    /// PEs outnumber the usable CPUs: waiting must not spin.
+    pub crowded: bool,
+    /// Whom to ask and to tell.
+    pub host: Arc<dyn Host>,
+}
+
+/// What a provider asks of, and tells to, whoever opened it. Any thread may call, at any time while
+/// the transport lives; an implementation must not call back into the transport and must not block.
+pub trait Host: Send + Sync {
+    /// The value of an environment variable of the provider's own.
+    fn variable(&self, name: &str) -> Option<String> {
+        let _ = name;
+        None
+    }
+
+    /// Operations of peers changed this PE's memory by software in this process.
+    fn arrived(&self) {}
+
+    /// A PE was lost; every verb fails from now on. Called once.
+    fn lost(&self, error: &Error) {
+        let _ = error;
+    }
 }
 
 /// What a transport can do.
@@ -38,7 +74,7 @@ pub struct EndpointOptions {
     pub serialized: bool,
 }
 
-/// A network as one process sees it.
+/// A network as one process sees it. Dropping it ends what it does; endpoints are dropped before.
 pub trait Transport: Send + Sync {
     /// What it can do.
     fn caps(&self) -> Caps;
@@ -71,128 +107,22 @@ pub trait Transport: Send + Sync {
     /// # Errors
     /// When the network has no more; the caller then shares one.
     fn endpoint(&self, options: EndpointOptions) -> Result<Box<dyn Endpoint>, Error>;
-}
 
-/// One context's way to every connected PE.
-///
-/// Local buffers are `(pointer, nbytes)`, valid until the verb returns or, for the `_nbi` forms,
-/// until the next [`quiet`](Endpoint::quiet).
-pub trait Endpoint: Send {
-    /// Copy to `dest` of `pe`; `source` is reusable on return.
-    ///
-    /// # Safety
-    /// `source` is valid for reads of `nbytes` bytes during the call.
+    /// Let the network work, for this process and for peers that use its memory; sends what any
+    /// endpoint held back. Never blocks.
     ///
     /// # Errors
-    /// When the PE cannot be reached.
-    unsafe fn put(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: *const u8,
-        nbytes: usize,
-    ) -> Result<(), Error>;
+    /// When a PE was lost.
+    fn progress(&self) -> Result<(), Error>;
 
-    /// Start a [`put`](Endpoint::put) that is complete at the next quiet.
-    ///
-    /// # Safety
-    /// As `put`, but until the next quiet returns.
+    /// As [`progress`](Transport::progress), and when there was nothing to do sleep until there may
+    /// be, but not longer than `at_most`.
     ///
     /// # Errors
-    /// When the PE cannot be reached.
-    unsafe fn put_nbi(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: *const u8,
-        nbytes: usize,
-    ) -> Result<(), Error>;
-
-    /// Copy from `source` of `pe`; `dest` holds the data on return.
-    ///
-    /// # Safety
-    /// `dest` is valid for writes of `nbytes` bytes during the call.
-    ///
-    /// # Errors
-    /// When the PE cannot be reached.
-    unsafe fn get(
-        &mut self,
-        pe: Pe,
-        dest: *mut u8,
-        source: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<(), Error>;
-
-    /// Start a [`get`](Endpoint::get) that is complete at the next quiet.
-    ///
-    /// # Safety
-    /// As `get`, but until the next quiet returns.
-    ///
-    /// # Errors
-    /// When the PE cannot be reached.
-    unsafe fn get_nbi(
-        &mut self,
-        pe: Pe,
-        dest: *mut u8,
-        source: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<(), Error>;
-
-    /// Carry out an atomic operation on the word at `dest` of `pe` and return its old value,
-    /// zero-extended; operations that return nothing may return early with zero.
-    ///
-    /// # Errors
-    /// When the PE cannot be reached.
-    fn amo(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        width: AmoWidth,
-        op: AmoOp,
-        operand: u64,
-        condition: u64,
-    ) -> Result<u64, Error>;
-
-    /// Put, then apply `op` (`Set` or `Add`) with `signal` to the 8-byte word at `signal_addr`, which
-    /// never shows the update before the data.
-    ///
-    /// # Safety
-    /// As [`put`](Endpoint::put).
-    ///
-    /// # Errors
-    /// When the PE cannot be reached.
-    #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
-    unsafe fn put_signal(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: *const u8,
-        nbytes: usize,
-        signal_addr: RemoteAddr,
-        signal: u64,
-        op: AmoOp,
-    ) -> Result<(), Error> {
-        // SAFETY: the caller's promise for `source` is that of `put`.
-        unsafe { self.put(pe, dest, source, nbytes) }?;
-        self.fence()?;
-        self.amo(pe, signal_addr, AmoWidth::Eight, op, signal, 0).map(|_| ())
+    /// When a PE was lost.
+    fn wait(&self, at_most: Duration) -> Result<(), Error> {
+        self.progress()?;
+        std::thread::sleep(at_most);
+        Ok(())
     }
-
-    /// Order what was issued before ahead of what follows, towards each PE.
-    ///
-    /// # Errors
-    /// When a PE was lost.
-    fn fence(&mut self) -> Result<(), Error>;
-
-    /// Complete everything that was issued, here and at the targets.
-    ///
-    /// # Errors
-    /// When a PE was lost.
-    fn quiet(&mut self) -> Result<(), Error>;
-
-    /// Let the network work; never blocks.
-    ///
-    /// # Errors
-    /// When a PE was lost.
-    fn progress(&mut self) -> Result<(), Error>;
 }

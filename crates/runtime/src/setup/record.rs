@@ -9,6 +9,8 @@ const FORMAT: u64 = 1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) symmetric_size: u64,
+    /// Random; that of PE 0 is the job's secret.
+    pub(super) secret: [u8; 32],
     pub(super) cpus: Cpus,
 }
 
@@ -16,11 +18,12 @@ impl Record {
     pub(super) fn encode(&self) -> Vec<u8> {
         let header = [FORMAT, self.symmetric_size, self.cpus.at_once as u64];
         let words = header.iter().chain(&self.cpus.mask);
-        words.flat_map(|word| word.to_le_bytes()).collect()
+        words.flat_map(|word| word.to_le_bytes()).chain(self.secret).collect()
     }
 
     /// `None` when another version wrote it.
     pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
+        let (bytes, secret) = bytes.split_last_chunk::<32>()?;
         let (words, rest) = bytes.as_chunks::<8>();
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
         if !rest.is_empty() || words.next()? != FORMAT {
@@ -28,7 +31,8 @@ impl Record {
         }
         let symmetric_size = words.next()?;
         let at_once = words.next()? as usize;
-        Some(Record { symmetric_size, cpus: Cpus { at_once, mask: words.collect() } })
+        let cpus = Cpus { at_once, mask: words.collect() };
+        Some(Record { symmetric_size, secret: *secret, cpus })
     }
 }
 
@@ -39,11 +43,11 @@ mod tests {
     #[test]
     fn a_record_survives_the_way() {
         let cpus = Cpus { at_once: 3, mask: vec![0b1011, 1] };
-        let record = Record { symmetric_size: 7 << 40, cpus };
+        let record = Record { symmetric_size: 7 << 40, secret: [9; 32], cpus };
         assert_eq!(Record::decode(&record.encode()), Some(record.clone()));
         let mut other = record.encode();
         other[0] = 99;
         assert_eq!(Record::decode(&other), None);
-        assert_eq!(Record::decode(&record.encode()[..20]), None);
+        assert_eq!(Record::decode(&record.encode()[..51]), None);
     }
 }

@@ -4,6 +4,7 @@
 //! release all the same: it costs nothing on x86-64 and one bit of the instruction on AArch64, and
 //! programs that poll with `shmem_atomic_fetch` then mean what they say.
 
+use crate::AmoWidth;
 use std::sync::atomic::{
     AtomicI16, AtomicI32, AtomicI64, AtomicU16, AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Release},
@@ -20,6 +21,12 @@ pub trait Word: Copy + PartialOrd + 'static {
 
 /// A type of the extended AMO types: fetch, set and swap.
 pub trait Amo: Copy + 'static {
+    /// Its size.
+    const WIDTH: AmoWidth;
+    /// Its bits, zero-extended, as they cross the wire.
+    fn to_bits(self) -> u64;
+    /// The value of such bits.
+    fn from_bits(bits: u64) -> Self;
     /// Read atomically.
     ///
     /// # Safety
@@ -94,8 +101,17 @@ word! {
 }
 
 macro_rules! integer {
-    ($($t:ty, $atomic:ty;)*) => {$(
+    ($($t:ty, $unsigned:ty, $atomic:ty, $width:ident;)*) => {$(
         impl Amo for $t {
+            const WIDTH: AmoWidth = AmoWidth::$width;
+            #[inline(always)]
+            fn to_bits(self) -> u64 {
+                u64::from(self as $unsigned)
+            }
+            #[inline(always)]
+            fn from_bits(bits: u64) -> Self {
+                bits as $t
+            }
             #[inline(always)]
             unsafe fn fetch(source: *const Self) -> Self {
                 // SAFETY: valid and aligned by contract.
@@ -147,15 +163,24 @@ macro_rules! integer {
 }
 
 integer! {
-    i32, AtomicI32;
-    u32, AtomicU32;
-    i64, AtomicI64;
-    u64, AtomicU64;
+    i32, u32, AtomicI32, Four;
+    u32, u32, AtomicU32, Four;
+    i64, u64, AtomicI64, Eight;
+    u64, u64, AtomicU64, Eight;
 }
 
 macro_rules! float {
     ($($t:ty, $bits:ty;)*) => {$(
         impl Amo for $t {
+            const WIDTH: AmoWidth = <$bits as Amo>::WIDTH;
+            #[inline(always)]
+            fn to_bits(self) -> u64 {
+                u64::from(<$t>::to_bits(self))
+            }
+            #[inline(always)]
+            fn from_bits(bits: u64) -> Self {
+                <$t>::from_bits(bits as $bits)
+            }
             #[inline(always)]
             unsafe fn fetch(source: *const Self) -> Self {
                 // SAFETY: same size, alignment and validity as the bits.

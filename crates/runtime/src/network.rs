@@ -1,0 +1,163 @@
+//! The way to PEs whose memory is not mapped here: a transport, an endpoint per context, one for the
+//! library's own flags.
+//!
+//! It is open between init and finalize where the job has such PEs, and costs the others one load.
+//! Whoever waits in the library lets it progress. What peers change here by software rings this PE's
+//! bell. A PE that is lost ends the job.
+
+use crate::call::{Call, fail};
+use crate::{ctx, job};
+use rushmem_transport::{Endpoint, EndpointOptions, Error, Host, Pe, Transport};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+type Shared = Arc<Mutex<Box<dyn Endpoint>>>;
+
+/// The open network.
+pub(crate) struct Network {
+    /// The contexts' endpoints, made at first use. Dropped before the transport.
+    contexts: Mutex<HashMap<ctx::Handle, Shared>>,
+    /// For the library's own flags and what they announce.
+    library: Mutex<Box<dyn Endpoint>>,
+    transport: Box<dyn Transport>,
+}
+
+/// How long a launcher gets to say why a PE is gone before this PE says that it was lost.
+const FIRST_WORD: Duration = Duration::from_millis(1000);
+
+/// Whether there is a network: what an on-node job reads of this file.
+static OPEN: AtomicBool = AtomicBool::new(false);
+static NETWORK: RwLock<Option<Network>> = RwLock::new(None);
+
+/// Whether any PE is reached by a network.
+#[inline(always)]
+pub(crate) fn is_open() -> bool {
+    OPEN.load(Ordering::Relaxed)
+}
+
+/// Open the network over a transport that is connected to its peers.
+///
+/// # Errors
+/// When the transport has not even one endpoint.
+pub(crate) fn open(transport: Box<dyn Transport>) -> Result<(), Error> {
+    let library = transport.endpoint(EndpointOptions { serialized: true })?;
+    let network = Network { contexts: Mutex::default(), library: Mutex::new(library), transport };
+    *NETWORK.write().unwrap_or_else(PoisonError::into_inner) = Some(network);
+    OPEN.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// Close it, once all PEs have completed what they issued.
+pub(crate) fn close() {
+    OPEN.store(false, Ordering::Release);
+    *NETWORK.write().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+/// Forget the endpoint of a context that was completed.
+pub(crate) fn forget(ctx: ctx::Handle) {
+    if let Some(network) = &*NETWORK.read().unwrap_or_else(PoisonError::into_inner) {
+        job::lock(&network.contexts).remove(&ctx);
+    }
+}
+
+/// Do something with the endpoint of a context; a message when it fails.
+pub(crate) fn on<R>(
+    call: Call,
+    ctx: ctx::Handle,
+    verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>,
+) -> R {
+    with(call, |network| {
+        let shared = network.endpoint(ctx)?;
+        let mut endpoint = job::lock(&shared);
+        verb(&mut **endpoint)
+    })
+}
+
+/// As [`on`], unless nothing was ever issued on the context.
+pub(crate) fn on_used(
+    call: Call,
+    ctx: ctx::Handle,
+    verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>,
+) {
+    with(call, |network| {
+        let used = job::lock(&network.contexts).get(&ctx).cloned();
+        used.map_or(Ok(()), |shared| verb(&mut **job::lock(&shared)))
+    });
+}
+
+/// Do something with the library's own endpoint; a message when it fails.
+pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>) -> R {
+    with(LIBRARY, |network| verb(&mut **job::lock(&network.library)))
+}
+
+/// Let the network work; never blocks.
+pub(crate) fn progress() {
+    with(LIBRARY, |network| network.transport.progress());
+}
+
+/// As [`progress`], and sleep when there was nothing to do, for at most that long.
+pub(crate) fn wait(at_most: Duration) {
+    with(LIBRARY, |network| network.transport.wait(at_most));
+}
+
+const LIBRARY: Call = Call("transport");
+
+fn with<R>(call: Call, act: impl FnOnce(&Network) -> Result<R, Error>) -> R {
+    let network = NETWORK.read().unwrap_or_else(PoisonError::into_inner);
+    let Some(network) = &*network else { fail!(call, "called without a transport") };
+    act(network).unwrap_or_else(|error| lose(call, &error))
+}
+
+/// End the job over a failed network. Where a PE died its launcher knows better why, so it goes first.
+fn lose(call: Call, error: &Error) -> ! {
+    if matches!(error, Error::Lost(..)) {
+        std::thread::sleep(FIRST_WORD);
+    }
+    fail!(call, "{error}")
+}
+
+impl Network {
+    fn endpoint(&self, ctx: ctx::Handle) -> Result<Shared, Error> {
+        let mut contexts = job::lock(&self.contexts);
+        if let Some(endpoint) = contexts.get(&ctx) {
+            return Ok(endpoint.clone());
+        }
+        let made = self.transport.endpoint(EndpointOptions { serialized: true });
+        let endpoint = match (made, contexts.get(&ctx::Handle::DEFAULT)) {
+            (Ok(endpoint), _) => Arc::new(Mutex::new(endpoint)),
+            // A fabric that has no more: the context shares the default one's.
+            (Err(_), Some(default)) => default.clone(),
+            (Err(error), None) => return Err(error),
+        };
+        contexts.insert(ctx, endpoint.clone());
+        Ok(endpoint)
+    }
+}
+
+/// What the transport asks and tells.
+pub(crate) struct Process;
+
+impl Host for Process {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var_os(name)?.into_string().ok()
+    }
+
+    fn arrived(&self) {
+        if let Some(job) = job::known() {
+            job.internal().ring_own();
+        }
+    }
+
+    fn lost(&self, error: &Error) {
+        let error = error.clone();
+        // Not in the transport's own thread, which serves the other peers meanwhile.
+        std::thread::spawn(move || lose(LIBRARY, &error));
+    }
+}
+
+/// A world PE's number as the transport has it.
+pub(crate) fn pe(pe: core::ffi::c_int) -> Pe {
+    Pe(pe as u32)
+}

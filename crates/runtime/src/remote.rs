@@ -1,0 +1,224 @@
+//! Accesses to memory that is not mapped here: what the calls of `rma`, `amo` and `signal` do when
+//! `address` has no pointer for them. Cold code: a network costs microseconds.
+
+use crate::address;
+use crate::call::Call;
+use crate::ctx::Handle;
+use crate::network;
+use core::ffi::c_int;
+use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr};
+
+/// Whether a call waits for its operation, or leaves that to the next quiet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Completion {
+    /// Local buffers are done with when the call returns.
+    Now,
+    /// Local buffers are in use until the next quiet.
+    AtQuiet,
+}
+
+/// One access: who calls, on which context, what the symmetric address is called.
+#[derive(Clone, Copy)]
+pub(crate) struct Access {
+    pub(crate) call: Call,
+    pub(crate) ctx: Handle,
+    pub(crate) argument: &'static str,
+    pub(crate) pe: c_int,
+}
+
+impl Access {
+    /// `nbytes` bytes to `dest`.
+    ///
+    /// # Safety
+    /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn put(
+        self,
+        dest: usize,
+        source: *const u8,
+        nbytes: usize,
+        completion: Completion,
+    ) {
+        let dest = self.remote(dest, nbytes);
+        network::on(self.call, self.ctx, |endpoint| match completion {
+            // SAFETY: valid by contract.
+            Completion::Now => unsafe { endpoint.put(network::pe(self.pe), dest, source, nbytes) },
+            // SAFETY: valid by contract.
+            Completion::AtQuiet => unsafe {
+                endpoint.put_nbi(network::pe(self.pe), dest, source, nbytes)
+            },
+        })
+    }
+
+    /// `nbytes` bytes from `source`.
+    ///
+    /// # Safety
+    /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn get(
+        self,
+        dest: *mut u8,
+        source: usize,
+        nbytes: usize,
+        completion: Completion,
+    ) {
+        let source = self.remote(source, nbytes);
+        network::on(self.call, self.ctx, |endpoint| match completion {
+            // SAFETY: valid by contract.
+            Completion::Now => unsafe { endpoint.get(network::pe(self.pe), dest, source, nbytes) },
+            // SAFETY: valid by contract.
+            Completion::AtQuiet => unsafe {
+                endpoint.get_nbi(network::pe(self.pe), dest, source, nbytes)
+            },
+        })
+    }
+
+    /// Blocks of `block` bytes to `dest`, their starts `dst` and `sst` bytes apart.
+    ///
+    /// # Safety
+    /// `source` is valid for reads of every block.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn put_strided(
+        self,
+        dest: usize,
+        source: *const u8,
+        (dst, sst): (usize, usize),
+        block: usize,
+        nblocks: usize,
+    ) {
+        let dest = self.remote(dest, (nblocks - 1) * dst + block);
+        network::on(self.call, self.ctx, |endpoint| {
+            for i in 0..nblocks {
+                let to = RemoteAddr { offset: dest.offset + (i * dst) as u64, ..dest };
+                let from = source.wrapping_add(i * sst);
+                // SAFETY: a block of the source.
+                unsafe { endpoint.put(network::pe(self.pe), to, from, block) }?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Blocks of `block` bytes from `source`, their starts `dst` and `sst` bytes apart.
+    ///
+    /// # Safety
+    /// `dest` is valid for writes of every block.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn get_strided(
+        self,
+        dest: *mut u8,
+        source: usize,
+        (dst, sst): (usize, usize),
+        block: usize,
+        nblocks: usize,
+    ) {
+        let source = self.remote(source, (nblocks - 1) * sst + block);
+        let pe = network::pe(self.pe);
+        network::on(self.call, self.ctx, |endpoint| {
+            for i in 0..nblocks {
+                let from = RemoteAddr { offset: source.offset + (i * sst) as u64, ..source };
+                let to = dest.wrapping_add(i * dst);
+                // SAFETY: a block of the destination, which is valid until the quiet below.
+                unsafe { endpoint.get_nbi(pe, to, from, block) }?;
+            }
+            endpoint.pe_quiet(pe)
+        })
+    }
+
+    /// An atomic operation that returns the old value.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn fetch(
+        self,
+        dest: usize,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) -> u64 {
+        let dest = self.remote(dest, width.nbytes());
+        network::on(self.call, self.ctx, |endpoint| {
+            endpoint.amo(network::pe(self.pe), dest, width, op, operand, condition)
+        })
+    }
+
+    /// An atomic operation whose old value is at `fetched` after the next quiet.
+    ///
+    /// # Safety
+    /// `fetched` is valid for a write of a word until then.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn fetch_nbi(
+        self,
+        fetched: *mut u8,
+        dest: usize,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) {
+        let dest = self.remote(dest, width.nbytes());
+        let pe = network::pe(self.pe);
+        network::on(self.call, self.ctx, |endpoint| {
+            // SAFETY: valid by contract.
+            unsafe { endpoint.amo_nbi(fetched, pe, dest, width, op, operand, condition) }
+        })
+    }
+
+    /// An atomic operation whose old value nobody wants.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
+        let dest = self.remote(dest, width.nbytes());
+        network::on(self.call, self.ctx, |endpoint| {
+            endpoint.update(network::pe(self.pe), dest, width, op, operand)
+        })
+    }
+
+    /// `nbytes` bytes to `dest`, then `op` with `signal` on `sig_addr`.
+    ///
+    /// # Safety
+    /// As [`put`](Access::put).
+    #[cold]
+    #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
+    pub(crate) unsafe fn put_signal(
+        self,
+        dest: usize,
+        source: *const u8,
+        nbytes: usize,
+        sig_addr: usize,
+        signal: u64,
+        op: AmoOp,
+        completion: Completion,
+    ) {
+        let at = Access { argument: "sig_addr", ..self }.remote(sig_addr, 8);
+        if nbytes == 0 {
+            return Access { argument: "sig_addr", ..self }.update(
+                sig_addr,
+                AmoWidth::Eight,
+                op,
+                signal,
+            );
+        }
+        let dest = self.remote(dest, nbytes);
+        let pe = network::pe(self.pe);
+        network::on(self.call, self.ctx, |endpoint| match completion {
+            // SAFETY: valid by contract.
+            Completion::Now => unsafe {
+                endpoint.put_signal(pe, dest, source, nbytes, at, signal, op)
+            },
+            // SAFETY: valid by contract.
+            Completion::AtQuiet => unsafe {
+                endpoint.put_signal_nbi(pe, dest, source, nbytes, at, signal, op)
+            },
+        })
+    }
+
+    fn remote(self, addr: usize, nbytes: usize) -> RemoteAddr {
+        address::remote(self.call, self.argument, addr, nbytes, self.pe)
+    }
+}

@@ -1,0 +1,275 @@
+//! What the provider costs between two processes over loopback, beside the floor: a busy-polling
+//! ping-pong on a plain socket in the same program.
+//!
+//! `cargo run --release -p rushmem-transport-tcp --example latency [runs]`
+//!
+//! Each line is the median of the runs with the quartiles. "polls" and "computes" say what the target
+//! does meanwhile: wait in the library, or compute outside it so that its service thread serves.
+
+use rushmem_transport::{
+    Endpoint, EndpointOptions, Host, Key, Open, Pe, RemoteAddr, Segment, Transport, mem::Amo,
+};
+use rushmem_transport_tcp::PROVIDER;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Instant;
+
+const MIB: usize = 1 << 20;
+/// The heap: words that are waited on, words that are used, and room for large transfers.
+const HEAP: usize = 4 * MIB;
+const FLAG: usize = 0;
+const DONE: usize = 64;
+const DATA: usize = 4096;
+const ROUNDS: usize = 2_000;
+
+struct Quiet;
+
+impl Host for Quiet {}
+
+/// One of the two PEs.
+struct Bench {
+    me: usize,
+    transport: Box<dyn Transport>,
+    endpoint: Box<dyn Endpoint>,
+    heap: *mut u8,
+    side: UnixStream,
+    runs: usize,
+}
+
+fn main() {
+    let runs = std::env::args().nth(1).map_or(15, |n| n.parse().expect("a number of runs"));
+    if std::env::var_os("RUSHMEM_LATENCY").is_some() {
+        let side = std::io::stdin().as_fd().try_clone_to_owned().expect("the inherited socket");
+        Bench::join(1, side.into(), runs).run();
+        return;
+    }
+    let (ours, theirs) = UnixStream::pair().expect("a socket pair");
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .arg(runs.to_string())
+        .env("RUSHMEM_LATENCY", "1")
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .spawn()
+        .expect("starting the other PE");
+    Bench::join(0, ours, runs).run();
+    assert!(child.wait().expect("the other PE").success());
+}
+
+fn send(side: &mut UnixStream, bytes: &[u8]) {
+    side.write_all(&[bytes.len() as u8]).expect("the other PE is there");
+    side.write_all(bytes).expect("the other PE is there");
+}
+
+fn receive(side: &mut UnixStream) -> Vec<u8> {
+    let mut nbytes = [0];
+    side.read_exact(&mut nbytes).expect("the other PE is there");
+    let mut bytes = vec![0; usize::from(nbytes[0])];
+    side.read_exact(&mut bytes).expect("the other PE is there");
+    bytes
+}
+
+/// Median and quartiles of one figure per run.
+fn report(what: &str, unit: &str, mut figures: Vec<f64>) {
+    figures.sort_by(f64::total_cmp);
+    let at = |part: usize| figures[(figures.len() - 1) * part / 4];
+    println!("{what:<44} {:>9.2} {unit:<5} ({:.2} to {:.2})", at(2), at(1), at(3));
+}
+
+fn at(offset: usize) -> RemoteAddr {
+    RemoteAddr { segment: Segment::Heap, offset: offset as u64 }
+}
+
+impl Bench {
+    fn join(me: usize, mut side: UnixStream, runs: usize) -> Bench {
+        let open = Open {
+            pe: Pe(me as u32),
+            n_pes: 2,
+            secret: [1; 32],
+            one_machine: true,
+            crowded: false,
+            host: Arc::new(Quiet),
+        };
+        let mut transport = (PROVIDER.open)(&open).expect("sockets");
+        // Kept for the life of the process.
+        let heap = Box::leak(vec![0u64; HEAP / 8].into_boxed_slice()).as_mut_ptr().cast();
+        // SAFETY: leaked above.
+        let key = unsafe { transport.register(Segment::Heap, heap, HEAP) }.expect("memory");
+        send(&mut side, &transport.address());
+        send(&mut side, &key.0);
+        let (address, key) = (receive(&mut side), Key(receive(&mut side)));
+        let peer = Pe(1 - me as u32);
+        transport.connect(peer, &address, &[(Segment::Heap, key)]).expect("an address");
+        let endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+        Bench { me, transport, endpoint, heap, side, runs }
+    }
+
+    fn meet(&mut self) {
+        send(&mut self.side, &[]);
+        receive(&mut self.side);
+    }
+
+    fn flag(&self, offset: usize) -> u64 {
+        // SAFETY: an aligned word of the heap.
+        unsafe { u64::fetch(self.heap.wrapping_add(offset).cast()) }
+    }
+
+    fn put_word(&mut self, offset: usize, word: u64) {
+        let (source, peer) = ((&raw const word).cast(), Pe(1 - self.me as u32));
+        // SAFETY: a live local of 8 bytes.
+        unsafe { self.endpoint.put(peer, at(offset), source, 8) }.expect("a put");
+    }
+
+    fn quiet(&mut self) {
+        self.endpoint.quiet().expect("a quiet");
+    }
+
+    /// PE 0 does `work` so often per run; PE 1 polls or computes meanwhile. Microseconds per `work`.
+    fn one_sided(
+        &mut self,
+        what: &str,
+        rounds: usize,
+        polls: bool,
+        mut work: impl FnMut(&mut Bench),
+    ) -> Vec<f64> {
+        let mut figures = Vec::new();
+        for run in 0..self.runs {
+            self.meet();
+            if self.me == 1 {
+                let done = self.flag(DONE);
+                while self.flag(DONE) == done {
+                    match polls {
+                        true => self.transport.progress().expect("no loss"),
+                        false => std::hint::spin_loop(),
+                    }
+                }
+                continue;
+            }
+            let start = Instant::now();
+            for _ in 0..rounds {
+                work(self);
+            }
+            self.quiet();
+            figures.push(start.elapsed().as_secs_f64() * 1e6 / rounds as f64);
+            let done = u64::from_ne_bytes(what.as_bytes()[..8].try_into().expect("8 bytes"));
+            self.put_word(DONE, done.wrapping_add(run as u64 + 1 + u64::from(polls) * 1_000));
+            self.quiet();
+        }
+        figures
+    }
+
+    fn show(&self, what: &str, unit: &str, figures: Vec<f64>) {
+        if self.me == 0 {
+            report(what, unit, figures);
+        }
+    }
+
+    fn run(mut self) {
+        self.floor();
+        for polls in [true, false] {
+            let target = if polls { "target polls" } else { "target computes" };
+            let figures = self.one_sided("put+quiet", ROUNDS, polls, |bench| {
+                bench.put_word(DATA, 7);
+                bench.quiet();
+            });
+            self.show(&format!("put+quiet, 8 bytes, {target}"), "us", figures);
+            let figures = self.one_sided("get of 8", ROUNDS, polls, |bench| {
+                let mut word = 0u64;
+                let dest = (&raw mut word).cast();
+                // SAFETY: a live local of 8 bytes.
+                unsafe { bench.endpoint.get(Pe(1), dest, at(DATA), 8) }.expect("a get");
+            });
+            self.show(&format!("get, 8 bytes, {target}"), "us", figures);
+            let figures = self.one_sided("nbi puts", 100 * ROUNDS, polls, |bench| {
+                let source = bench.heap.wrapping_add(DATA);
+                // SAFETY: 8 bytes of the heap.
+                unsafe { bench.endpoint.put_nbi(Pe(1), at(DATA), source, 8) }.expect("a put");
+            });
+            let rates = figures.into_iter().map(|us| 1.0 / us).collect();
+            self.show(&format!("nbi puts of 8 bytes, {target}"), "M/s", rates);
+            let figures = self.one_sided("put+quiet 1 MiB", 100, polls, |bench| {
+                let source = bench.heap.wrapping_add(MIB);
+                // SAFETY: a mebibyte of the heap.
+                unsafe { bench.endpoint.put(Pe(1), at(MIB), source, MIB) }.expect("a put");
+                bench.quiet();
+            });
+            self.show(&format!("put+quiet, 1 MiB, {target}"), "us", figures);
+        }
+        let figures = self.ping_pong();
+        self.show("flag ping-pong, round trip", "us", figures);
+        self.meet();
+    }
+
+    fn ping_pong(&mut self) -> Vec<f64> {
+        let mut figures = Vec::new();
+        let mut round = 0;
+        for _ in 0..self.runs {
+            self.meet();
+            let start = Instant::now();
+            for _ in 0..ROUNDS {
+                round += 1;
+                if self.me == 0 {
+                    self.put_word(FLAG, round);
+                }
+                while self.flag(FLAG) != round {
+                    self.transport.progress().expect("no loss");
+                }
+                if self.me == 1 {
+                    self.put_word(FLAG, round);
+                }
+            }
+            self.quiet();
+            figures.push(start.elapsed().as_secs_f64() * 1e6 / ROUNDS as f64);
+        }
+        figures
+    }
+
+    /// Round trip of 8 bytes, and a mebibyte with an answer, on a plain socket that both poll.
+    fn floor(&mut self) {
+        let mut socket = if self.me == 0 {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+            let port = listener.local_addr().expect("an address").port();
+            send(&mut self.side, &port.to_le_bytes());
+            listener.accept().expect("the other PE").0
+        } else {
+            let port = u16::from_le_bytes(receive(&mut self.side)[..2].try_into().expect("a port"));
+            TcpStream::connect(("127.0.0.1", port)).expect("the other PE")
+        };
+        socket.set_nodelay(true).expect("a socket");
+        socket.set_nonblocking(true).expect("a socket");
+        let mut buffer = vec![0; MIB];
+        for (what, nbytes, rounds) in
+            [("floor: round trip, 8 bytes", 8, ROUNDS), ("floor: 1 MiB and an answer", MIB, 100)]
+        {
+            let mut figures = Vec::new();
+            for _ in 0..self.runs {
+                self.meet();
+                let start = Instant::now();
+                for _ in 0..rounds {
+                    if self.me == 0 {
+                        move_all(nbytes, |done| socket.write(&buffer[done..nbytes]));
+                        move_all(8, |done| socket.read(&mut buffer[done..8]));
+                    } else {
+                        move_all(nbytes, |done| socket.read(&mut buffer[done..nbytes]));
+                        move_all(8, |done| socket.write(&buffer[done..8]));
+                    }
+                }
+                figures.push(start.elapsed().as_secs_f64() * 1e6 / rounds as f64);
+            }
+            self.show(what, "us", figures);
+        }
+    }
+}
+
+fn move_all(nbytes: usize, mut step: impl FnMut(usize) -> std::io::Result<usize>) {
+    let mut done = 0;
+    while done < nbytes {
+        match step(done) {
+            Ok(n) => done += n,
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(e) => panic!("{e}"),
+        }
+    }
+}

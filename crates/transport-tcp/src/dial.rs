@@ -1,0 +1,123 @@
+//! Connecting to a peer, and what every connection's socket is set to.
+
+use crate::interface;
+use crate::proto::{Address, CLAIM, Connector, GREETING, Violation, WELCOME};
+use crate::tuning::Tuning;
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// One attempt may take this long.
+const ATTEMPT: Duration = Duration::from_secs(5);
+/// Rounds over all addresses that were refused or hung up on at once: nobody is there.
+const ROUNDS: u32 = 8;
+/// Pause after the first round; it doubles.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Why an attempt failed.
+enum Failure {
+    Socket(io::Error),
+    Peer(Violation),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Socket(error)
+    }
+}
+
+impl From<Violation> for Failure {
+    fn from(violation: Violation) -> Failure {
+        Failure::Peer(violation)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Socket(e) if e.kind() == ErrorKind::UnexpectedEof => {
+                f.write_str("it hung up during the handshake")
+            }
+            Failure::Socket(error) => error.fmt(f),
+            Failure::Peer(violation) => violation.fmt(f),
+        }
+    }
+}
+
+/// A connection to PE `target` over which both have proved themselves; or why there is none.
+pub(crate) fn dial(
+    secret: [u8; 32],
+    me: u32,
+    target: u32,
+    address: &Address,
+    tuning: &Tuning,
+) -> Result<TcpStream, String> {
+    let deadline = Instant::now() + tuning.dial_limit;
+    let order = interface::by_route(&address.sockets);
+    let mut why = format!("there is no route to any of its {} addresses", address.sockets.len());
+    let mut pause = PAUSE;
+    for _ in 0..ROUNDS {
+        for &socket in &order {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(why);
+            }
+            match attempt(secret, me, target, socket, left.min(ATTEMPT), tuning) {
+                Ok(stream) => return Ok(stream),
+                Err(failure) => why = format!("{socket}: {failure}"),
+            }
+        }
+        std::thread::sleep(pause);
+        pause *= 2;
+    }
+    Err(why)
+}
+
+fn attempt(
+    secret: [u8; 32],
+    me: u32,
+    target: u32,
+    socket: SocketAddr,
+    limit: Duration,
+    tuning: &Tuning,
+) -> Result<TcpStream, Failure> {
+    let mut stream = TcpStream::connect_timeout(&socket, limit)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(limit))?;
+    stream.set_write_timeout(Some(limit))?;
+    let mut connector = Connector::new(secret, me, target, nonce()?);
+    let mut greeting = [0; GREETING];
+    stream.read_exact(&mut greeting)?;
+    let claim: [u8; CLAIM] = connector.claim(&greeting)?;
+    stream.write_all(&claim)?;
+    let mut welcome = [0; WELCOME];
+    stream.read_exact(&mut welcome)?;
+    connector.check(&welcome)?;
+    prepare(&stream, tuning)?;
+    Ok(stream)
+}
+
+/// Random bytes for a handshake.
+pub(crate) fn nonce() -> io::Result<[u8; 32]> {
+    let mut nonce = [0; 32];
+    getrandom::fill(&mut nonce).map_err(|e| io::Error::other(e.to_string()))?;
+    Ok(nonce)
+}
+
+/// Set a connection that is past its handshake up for traffic: nothing blocks, nothing is held back,
+/// and a host that is gone is noticed while nothing is sent.
+pub(crate) fn prepare(stream: &TcpStream, tuning: &Tuning) -> io::Result<()> {
+    use rustix::net::sockopt;
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, Duration::from_secs(10))?;
+    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(5))?;
+    sockopt::set_tcp_keepcnt(stream, 4)?;
+    if let Some(nbytes) = tuning.socket_buffers {
+        sockopt::set_socket_send_buffer_size(stream, nbytes)?;
+        sockopt::set_socket_recv_buffer_size(stream, nbytes)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,427 @@
+//! The verbs of one context.
+//!
+//! All endpoints of a PE share its links; an endpoint remembers the number of its last request to each
+//! PE, so that its quiet waits for its own operations alone.
+
+use crate::inbound::End;
+use crate::outbound::Outbound;
+use crate::patience::Patience;
+use crate::proto::MAX_BODY;
+use crate::shared::{Contact, Link, Shared, lock};
+use crate::sys::Range;
+use rushmem_transport::{AmoOp, AmoWidth, Endpoint, Error, Pe, RemoteAddr};
+use std::sync::Arc;
+
+/// One context's endpoint.
+pub(crate) struct TcpEndpoint {
+    shared: Arc<Shared>,
+    /// Per PE, the number of the last request that is not known to be done; 0 when there is none.
+    last: Vec<u64>,
+    /// The PEs of which it is not 0.
+    touched: Vec<u32>,
+}
+
+/// When a request leaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leave {
+    /// With all that waits, now.
+    Now,
+    /// Together with others.
+    Later,
+}
+
+impl TcpEndpoint {
+    pub(crate) fn new(shared: Arc<Shared>) -> TcpEndpoint {
+        let last = vec![0; shared.peers.len()];
+        TcpEndpoint { shared, last, touched: Vec::new() }
+    }
+
+    fn contact(&self, pe: Pe) -> Result<&Contact, Error> {
+        let peer = self.shared.peers.get(pe.index());
+        peer.and_then(|peer| peer.contact.get()).ok_or(Error::Unreachable(pe))
+    }
+
+    /// Refuse what the peer would take for a lie.
+    fn check(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<(), Error> {
+        let size = self.contact(pe)?.sizes[at.segment as usize];
+        match at.offset.checked_add(nbytes as u64) {
+            Some(end) if end <= size => Ok(()),
+            _ => Err(Error::Invalid(format!(
+                "{nbytes} bytes at offset {} reach beyond the {size} bytes of segment {:?} of PE {pe}",
+                at.offset, at.segment
+            ))),
+        }
+    }
+
+    fn check_word(&self, pe: Pe, at: RemoteAddr, width: AmoWidth) -> Result<(), Error> {
+        self.check(pe, at, width.nbytes())?;
+        match at.offset.is_multiple_of(width.nbytes() as u64) {
+            true => Ok(()),
+            false => Err(Error::Invalid(format!(
+                "offset {} of an atomic operation at PE {pe} is not a multiple of {}",
+                at.offset,
+                width.nbytes()
+            ))),
+        }
+    }
+
+    /// Do `step` on the link to `pe` until it yields something; peers are served meanwhile.
+    fn until<T>(
+        &mut self,
+        pe: Pe,
+        mut step: impl FnMut(&mut Outbound) -> Result<Option<T>, End>,
+    ) -> Result<T, Error> {
+        let mut patience = Patience::default();
+        loop {
+            let done = match self.shared.with_link(pe.0, &mut step) {
+                Ok(Some(done)) => return Ok(done),
+                Ok(None) => self.shared.poll(),
+                Err(error) => Err(error),
+            };
+            match done {
+                Ok(true) => patience.renew(),
+                Ok(false) => patience.pause(&self.shared),
+                Err(error) => {
+                    self.abandon();
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Append a request as soon as there is room; returns its number.
+    fn issue(
+        &mut self,
+        pe: Pe,
+        leave: Leave,
+        mut append: impl FnMut(&mut Outbound) -> u64,
+    ) -> Result<u64, Error> {
+        self.touch(pe);
+        let tuning = self.shared.tuning;
+        let seq = self.until(pe, |out| {
+            if !out.has_room(&tuning) {
+                out.flush()?;
+                out.receive()?;
+                if !out.has_room(&tuning) {
+                    return Ok(None);
+                }
+            }
+            let seq = append(out);
+            if leave == Leave::Now || out.is_full(&tuning) {
+                out.flush()?;
+            }
+            Ok(Some(seq))
+        })?;
+        self.last[pe.index()] = seq;
+        Ok(seq)
+    }
+
+    fn touch(&mut self, pe: Pe) {
+        if self.last[pe.index()] == 0 {
+            self.touched.push(pe.0);
+            // A number that no link reaches before the request has got its own.
+            self.last[pe.index()] = u64::MAX;
+        }
+    }
+
+    /// Wait until a request is done.
+    fn done(&mut self, pe: Pe, seq: u64) -> Result<(), Error> {
+        self.until(pe, |out| {
+            if out.acked() < seq {
+                out.ask_for_ack(seq);
+                if out.has_unsent() {
+                    out.flush()?;
+                }
+                out.receive()?;
+            }
+            Ok((out.acked() >= seq).then_some(()))
+        })
+    }
+
+    /// Start a put in pieces that a frame may carry; returns the stream's position after it.
+    ///
+    /// # Safety
+    /// As [`Endpoint::put_nbi`]; when `now`, the source may be reused as soon as everything up to the
+    /// position is sent.
+    unsafe fn start_put(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        source: Range,
+        leave: Leave,
+    ) -> Result<u64, Error> {
+        self.check(pe, dest, source.nbytes)?;
+        let copy = source.nbytes <= self.shared.tuning.copy_up_to;
+        let leave = if copy { leave } else { Leave::Now };
+        let (mut position, mut done) = (0, 0);
+        while done < source.nbytes {
+            let rest = source.skip(done);
+            let part = Range { nbytes: rest.nbytes.min(MAX_BODY), ..rest };
+            let at = RemoteAddr { offset: dest.offset + done as u64, ..dest };
+            self.issue(pe, leave, |out| {
+                // SAFETY: a part of the source, valid by contract.
+                let seq = unsafe { out.put(at, part, copy) };
+                position = out.positions().0;
+                seq
+            })?;
+            done += part.nbytes;
+        }
+        Ok(if copy { 0 } else { position })
+    }
+
+    /// Wait until the kernel has everything up to a position.
+    fn sent(&mut self, pe: Pe, position: u64) -> Result<(), Error> {
+        if position == 0 {
+            return Ok(());
+        }
+        self.until(pe, |out| {
+            if out.positions().1 < position {
+                out.flush()?;
+                out.receive()?;
+            }
+            Ok((out.positions().1 >= position).then_some(()))
+        })
+    }
+
+    /// Start a get in pieces; returns the number of the last request.
+    ///
+    /// # Safety
+    /// As [`Endpoint::get_nbi`].
+    unsafe fn start_get(
+        &mut self,
+        pe: Pe,
+        dest: Range,
+        source: RemoteAddr,
+        leave: Leave,
+    ) -> Result<u64, Error> {
+        self.check(pe, source, dest.nbytes)?;
+        let (mut seq, mut done) = (0, 0);
+        while done < dest.nbytes {
+            let rest = dest.skip(done);
+            let part = Range { nbytes: rest.nbytes.min(MAX_BODY), ..rest };
+            let at = RemoteAddr { offset: source.offset + done as u64, ..source };
+            // SAFETY: a part of the destination, valid by contract.
+            seq = self.issue(pe, leave, |out| unsafe { out.get(at, part) })?;
+            done += part.nbytes;
+        }
+        Ok(seq)
+    }
+
+    /// After an error: close the links that know this endpoint's buffers, so that nothing touches them.
+    fn abandon(&mut self) {
+        for pe in self.touched.drain(..) {
+            self.last[pe as usize] = 0;
+            let mut link = lock(&self.shared.peers[pe as usize].link);
+            if let Link::Open(_) = *link {
+                *link = Link::Closed("it was given up after another loss".to_owned());
+            }
+        }
+    }
+}
+
+impl Endpoint for TcpEndpoint {
+    unsafe fn put(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        source: *const u8,
+        nbytes: usize,
+    ) -> Result<(), Error> {
+        let source = Range { base: source.cast_mut(), nbytes };
+        // SAFETY: valid during this call, which waits until it is sent.
+        let position = unsafe { self.start_put(pe, dest, source, Leave::Later) }?;
+        self.sent(pe, position)
+    }
+
+    unsafe fn put_nbi(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        source: *const u8,
+        nbytes: usize,
+    ) -> Result<(), Error> {
+        let source = Range { base: source.cast_mut(), nbytes };
+        // SAFETY: the same contract.
+        unsafe { self.start_put(pe, dest, source, Leave::Later) }.map(|_| ())
+    }
+
+    unsafe fn get(
+        &mut self,
+        pe: Pe,
+        dest: *mut u8,
+        source: RemoteAddr,
+        nbytes: usize,
+    ) -> Result<(), Error> {
+        let dest = Range { base: dest, nbytes };
+        // SAFETY: valid during this call, which waits for the answer.
+        let seq = unsafe { self.start_get(pe, dest, source, Leave::Now) }?;
+        match seq {
+            0 => Ok(()),
+            seq => self.done(pe, seq),
+        }
+    }
+
+    unsafe fn get_nbi(
+        &mut self,
+        pe: Pe,
+        dest: *mut u8,
+        source: RemoteAddr,
+        nbytes: usize,
+    ) -> Result<(), Error> {
+        let dest = Range { base: dest, nbytes };
+        // SAFETY: the same contract.
+        unsafe { self.start_get(pe, dest, source, Leave::Later) }.map(|_| ())
+    }
+
+    fn amo(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) -> Result<u64, Error> {
+        self.check_word(pe, dest, width)?;
+        let mut old = 0u64;
+        let at = (&raw mut old).cast();
+        let whole = AmoWidth::Eight;
+        // SAFETY: a local that lives until the answer has come or, on an error, the link is closed.
+        let append =
+            |out: &mut Outbound| unsafe { out.amo(at, whole, dest, op, width, operand, condition) };
+        let seq = self.issue(pe, Leave::Now, append)?;
+        self.done(pe, seq)?;
+        Ok(old)
+    }
+
+    unsafe fn amo_nbi(
+        &mut self,
+        fetched: *mut u8,
+        pe: Pe,
+        dest: RemoteAddr,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) -> Result<(), Error> {
+        self.check_word(pe, dest, width)?;
+        // SAFETY: valid until the next quiet by contract.
+        let append = |out: &mut Outbound| unsafe {
+            out.amo(fetched, width, dest, op, width, operand, condition)
+        };
+        self.issue(pe, Leave::Later, append).map(|_| ())
+    }
+
+    fn update(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+    ) -> Result<(), Error> {
+        self.check_word(pe, dest, width)?;
+        self.issue(pe, Leave::Now, |out| out.update(dest, op, width, operand)).map(|_| ())
+    }
+
+    unsafe fn put_signal(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        source: *const u8,
+        nbytes: usize,
+        signal_addr: RemoteAddr,
+        signal: u64,
+        op: AmoOp,
+    ) -> Result<(), Error> {
+        self.check_word(pe, signal_addr, AmoWidth::Eight)?;
+        let source = Range { base: source.cast_mut(), nbytes };
+        // SAFETY: valid during this call, which waits until it is sent.
+        let position = unsafe { self.start_put(pe, dest, source, Leave::Later) }?;
+        self.update(pe, signal_addr, AmoWidth::Eight, op, signal)?;
+        self.sent(pe, position)
+    }
+
+    unsafe fn put_signal_nbi(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        source: *const u8,
+        nbytes: usize,
+        signal_addr: RemoteAddr,
+        signal: u64,
+        op: AmoOp,
+    ) -> Result<(), Error> {
+        self.check_word(pe, signal_addr, AmoWidth::Eight)?;
+        let source = Range { base: source.cast_mut(), nbytes };
+        // SAFETY: the same contract.
+        unsafe { self.start_put(pe, dest, source, Leave::Later) }?;
+        let append = |out: &mut Outbound| out.update(signal_addr, op, AmoWidth::Eight, signal);
+        self.issue(pe, Leave::Later, append).map(|_| ())
+    }
+
+    fn fence(&mut self) -> Result<(), Error> {
+        // A stream keeps its order; what was held back leaves.
+        for i in 0..self.touched.len() {
+            let pe = self.touched[i];
+            let sent = self.shared.with_link(pe, |out| match out.has_unsent() {
+                true => out.flush(),
+                false => Ok(()),
+            });
+            if let Err(error) = sent {
+                self.abandon();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn quiet(&mut self) -> Result<(), Error> {
+        // Ask all before waiting for one.
+        if self.touched.len() > 1 {
+            for i in 0..self.touched.len() {
+                let pe = self.touched[i];
+                let seq = self.last[pe as usize];
+                let asked = self.shared.with_link(pe, |out| {
+                    if out.acked() >= seq {
+                        return Ok(());
+                    }
+                    out.ask_for_ack(seq);
+                    out.flush()
+                });
+                if let Err(error) = asked {
+                    self.abandon();
+                    return Err(error);
+                }
+            }
+        }
+        while let Some(&pe) = self.touched.last() {
+            self.done(Pe(pe), self.last[pe as usize])?;
+            self.last[pe as usize] = 0;
+            self.touched.pop();
+        }
+        self.shared.check()
+    }
+
+    fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
+        match self.last.get(pe.index()) {
+            None => return Err(Error::Unreachable(pe)),
+            Some(0) => return self.shared.check(),
+            Some(&seq) => self.done(pe, seq)?,
+        }
+        self.last[pe.index()] = 0;
+        self.touched.retain(|&other| other != pe.0);
+        Ok(())
+    }
+
+    fn progress(&mut self) -> Result<(), Error> {
+        self.shared.poll().map(|_| ())
+    }
+}
+
+impl Drop for TcpEndpoint {
+    fn drop(&mut self) {
+        // After a loss there is nothing left to complete.
+        let _ = self.quiet();
+    }
+}

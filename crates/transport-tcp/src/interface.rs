@@ -1,0 +1,114 @@
+//! On which of this machine's addresses a PE listens, and in which order a peer tries them.
+
+use if_addrs::Interface;
+use rushmem_transport::Error;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+
+/// Most addresses that a PE listens on.
+const MOST: usize = 16;
+
+/// The addresses to listen on: loopback alone for a job on one machine, else those of the interfaces
+/// named in `chosen` (a list with commas), else all that other machines may reach.
+pub(crate) fn own(one_machine: bool, chosen: Option<&str>) -> Result<Vec<IpAddr>, Error> {
+    let unavailable = |why: String| Err(Error::Unavailable(why));
+    if chosen.is_none() && one_machine {
+        return Ok(vec![Ipv4Addr::LOCALHOST.into()]);
+    }
+    let all = match if_addrs::get_if_addrs() {
+        Ok(all) => all,
+        Err(e) => return unavailable(format!("the network interfaces cannot be listed: {e}")),
+    };
+    let addresses = pick(&all, chosen);
+    match (addresses.is_empty(), chosen) {
+        (false, _) => Ok(addresses),
+        (true, Some(names)) => {
+            let mut known: Vec<&str> = all.iter().map(|i| i.name.as_str()).collect();
+            known.dedup();
+            unavailable(format!(
+                "SHMEM_TCP_INTERFACE is {names}, but no such interface has an address here; there \
+                 are {}",
+                known.join(", ")
+            ))
+        }
+        (true, None) => unavailable(
+            "no network interface has an address that another machine could reach; set \
+             SHMEM_TCP_INTERFACE to one that has"
+                .to_owned(),
+        ),
+    }
+}
+
+fn pick(all: &[Interface], chosen: Option<&str>) -> Vec<IpAddr> {
+    let wanted = |interface: &&Interface| match chosen {
+        Some(names) => names.split(',').any(|name| name.trim() == interface.name),
+        None => !interface.is_loopback(),
+    };
+    let mut addresses: Vec<IpAddr> =
+        all.iter().filter(wanted).filter(|i| !i.is_link_local()).map(Interface::ip).collect();
+    addresses.sort_by_key(IpAddr::is_ipv6);
+    addresses.dedup();
+    addresses.truncate(MOST);
+    addresses
+}
+
+/// A peer's addresses in the order to try them: first those on a network of this machine, then those
+/// to which there is a route. What has no route is left out.
+pub(crate) fn by_route(peer: &[SocketAddr]) -> Vec<SocketAddr> {
+    if let [only] = peer {
+        return vec![*only];
+    }
+    let own = if_addrs::get_if_addrs().unwrap_or_default();
+    let mut reachable: Vec<SocketAddr> =
+        peer.iter().copied().filter(|address| routed(*address)).collect();
+    reachable.sort_by_key(|address| !own.iter().any(|i| on_link(i, address.ip())));
+    reachable
+}
+
+/// Whether the kernel knows a route; connecting a datagram socket sends nothing.
+fn routed(address: SocketAddr) -> bool {
+    let any: IpAddr = match address.is_ipv4() {
+        true => Ipv4Addr::UNSPECIFIED.into(),
+        false => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    UdpSocket::bind((any, 0)).and_then(|socket| socket.connect(address)).is_ok()
+}
+
+fn on_link(interface: &Interface, peer: IpAddr) -> bool {
+    match (&interface.addr, peer) {
+        (if_addrs::IfAddr::V4(own), IpAddr::V4(peer)) => {
+            let mask = u32::from(own.netmask);
+            u32::from(own.ip) & mask == u32::from(peer) & mask
+        }
+        (if_addrs::IfAddr::V6(own), IpAddr::V6(peer)) => {
+            let mask = u128::from(own.netmask);
+            u128::from(own.ip) & mask == u128::from(peer) & mask
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_machine_listens_on_loopback_alone() {
+        assert_eq!(own(true, None), Ok(vec![Ipv4Addr::LOCALHOST.into()]));
+    }
+
+    #[test]
+    fn an_interface_is_picked_by_name() {
+        let lo = own(false, Some("nowhere0, lo")).expect("every machine has lo");
+        assert!(lo.contains(&Ipv4Addr::LOCALHOST.into()), "{lo:?}");
+        let refused = own(true, Some("nowhere0")).expect_err("no such interface");
+        assert!(refused.to_string().contains("SHMEM_TCP_INTERFACE is nowhere0"), "{refused}");
+    }
+
+    #[test]
+    fn addresses_without_a_route_are_left_out_and_near_ones_come_first() {
+        let near = SocketAddr::from(([127, 0, 0, 1], 9));
+        let nowhere = SocketAddr::from(([255, 255, 255, 255], 9));
+        let order = by_route(&[nowhere, near]);
+        assert_eq!(order.first(), Some(&near), "{order:?}");
+    }
+}

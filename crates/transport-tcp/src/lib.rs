@@ -1,0 +1,42 @@
+//! Rushmem over sockets: the provider that works wherever there is an Ethernet.
+//!
+//! Each PE listens, connects to a peer when it first needs it, and serves its peers' requests in
+//! software: puts and gets are copies, atomic operations are the CPU's. A service thread works while
+//! the PE computes; a PE that waits polls by itself.
+//!
+//! - [`proto`] is the wire format and its state machines, without I/O;
+//! - `inbound` and `outbound` are the two ends of a connection, `queue` what waits to be sent on one;
+//! - `service` lets peers in and serves them, `thread` does so while nobody waits;
+//! - `shared`, `endpoint` and `tcp` are what the traits of `rushmem-transport` are made of.
+//!
+//! What it does not do: it does not encrypt, and signs only the handshake; it does not reconnect (a
+//! connection that breaks ends the job); it does not keep a word whole that lies in a transfer of more
+//! than 64 bytes, until that transfer is complete; it sends no page without a copy by the kernel.
+
+#[cfg(test)]
+mod arbitrary;
+mod area;
+mod dial;
+mod endpoint;
+mod guest;
+mod inbound;
+mod interface;
+mod outbound;
+mod patience;
+pub(crate) mod proto;
+mod queue;
+mod service;
+mod shared;
+mod sys;
+mod tcp;
+mod thread;
+mod tuning;
+
+pub use tcp::open;
+pub use tuning::Tuning;
+
+use rushmem_transport::Provider;
+
+/// The entry for a list of providers.
+pub const PROVIDER: Provider =
+    Provider { name: "tcp", available: || Ok(()), open: |with| open(with, Tuning::default()) };

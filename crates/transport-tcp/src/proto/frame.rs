@@ -1,0 +1,235 @@
+//! The heads of frames.
+
+use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
+use std::fmt;
+
+/// Bytes of every head.
+pub(crate) const HEAD: usize = 16;
+/// Largest body of a frame; larger transfers are cut.
+pub(crate) const MAX_BODY: usize = 16 << 20;
+/// Bytes of the body of an atomic operation: operand and condition.
+pub(crate) const AMO_BODY: usize = 16;
+
+/// What a peer must not send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Violation {
+    /// A frame or field of no known meaning.
+    Unknown(&'static str),
+    /// More bytes than a frame may have.
+    TooLong(u32),
+    /// An address that is not in the segment, or not aligned to its word.
+    Address(u64),
+    /// An answer to nothing, or not to what was asked.
+    Unasked,
+    /// The other end speaks another version of the protocol.
+    Version(u8),
+    /// The other end does not know the job's secret.
+    Secret,
+    /// The other end is, or takes this one for, another PE.
+    WrongPe,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Violation::Unknown(what) => write!(f, "it sent an unknown {what}"),
+            Violation::TooLong(nbytes) => write!(f, "it sent a frame of {nbytes} bytes"),
+            Violation::Address(offset) => write!(f, "it used an invalid offset {offset}"),
+            Violation::Unasked => f.write_str("it answered what was not asked"),
+            Violation::Version(version) => {
+                write!(f, "it speaks version {version} of the protocol; use one build of Rushmem")
+            }
+            Violation::Secret => f.write_str("it does not know the secret of this job"),
+            Violation::WrongPe => f.write_str("another PE answers at its address"),
+        }
+    }
+}
+
+/// A head, which says how many bytes follow it.
+pub(crate) trait Head: Copy {
+    /// Read it.
+    fn decode(bytes: &[u8; HEAD]) -> Result<Self, Violation>;
+    /// Bytes of the body that follows.
+    fn body(&self) -> usize;
+}
+
+/// What an origin asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Write the body.
+    Put { dest: RemoteAddr, nbytes: u32 },
+    /// Answer with so many bytes.
+    Get { source: RemoteAddr, nbytes: u32 },
+    /// Update a word; the body is operand and condition. Answer with the old value when `fetch`.
+    Amo { dest: RemoteAddr, op: AmoOp, width: AmoWidth, fetch: bool },
+    /// Answer when everything before is done.
+    Sync,
+    /// The origin ends this connection.
+    Bye,
+}
+
+/// What a target answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// The body is what request number `seq` asked for.
+    Data { seq: u64, nbytes: u32 },
+    /// The old value of a word.
+    Value(u64),
+    /// Everything up to request number `seq` is done.
+    Ack { seq: u64 },
+    /// The target ends this connection.
+    Bye,
+}
+
+const PUT: u8 = 1;
+const GET: u8 = 2;
+const AMO: u8 = 3;
+const SYNC: u8 = 4;
+const BYE: u8 = 5;
+const DATA: u8 = 0x81;
+const VALUE: u8 = 0x82;
+const ACK: u8 = 0x83;
+const TARGET_BYE: u8 = 0x84;
+const FETCH: u8 = 0x80;
+
+/// Kind, three small fields, the number of bytes that follow or are asked for, an 8-byte field.
+fn head(kind: u8, small: [u8; 3], nbytes: u32, long: u64) -> [u8; HEAD] {
+    let mut bytes = [0; HEAD];
+    bytes[0] = kind;
+    bytes[1..4].copy_from_slice(&small);
+    bytes[4..8].copy_from_slice(&nbytes.to_le_bytes());
+    bytes[8..].copy_from_slice(&long.to_le_bytes());
+    bytes
+}
+
+fn fields(bytes: &[u8; HEAD]) -> (u8, [u8; 3], u32, u64) {
+    let [kind, a, b, c, n0, n1, n2, n3, long @ ..] = *bytes;
+    (kind, [a, b, c], u32::from_le_bytes([n0, n1, n2, n3]), u64::from_le_bytes(long))
+}
+
+fn bounded(nbytes: u32) -> Result<u32, Violation> {
+    match nbytes as usize <= MAX_BODY {
+        true => Ok(nbytes),
+        false => Err(Violation::TooLong(nbytes)),
+    }
+}
+
+fn segment_code(segment: Segment) -> u8 {
+    match segment {
+        Segment::Heap => 0,
+        Segment::Internal => 1,
+    }
+}
+
+fn address(segment: u8, offset: u64) -> Result<RemoteAddr, Violation> {
+    let segment = match segment {
+        0 => Segment::Heap,
+        1 => Segment::Internal,
+        _ => return Err(Violation::Unknown("segment")),
+    };
+    Ok(RemoteAddr { segment, offset })
+}
+
+const OPS: [AmoOp; 8] = [
+    AmoOp::Fetch,
+    AmoOp::Set,
+    AmoOp::Swap,
+    AmoOp::CompareSwap,
+    AmoOp::Add,
+    AmoOp::And,
+    AmoOp::Or,
+    AmoOp::Xor,
+];
+
+impl Request {
+    /// The head as bytes.
+    pub(crate) fn encode(&self) -> [u8; HEAD] {
+        match *self {
+            Request::Put { dest, nbytes } => {
+                head(PUT, [segment_code(dest.segment), 0, 0], nbytes, dest.offset)
+            }
+            Request::Get { source, nbytes } => {
+                head(GET, [segment_code(source.segment), 0, 0], nbytes, source.offset)
+            }
+            Request::Amo { dest, op, width, fetch } => {
+                let code = OPS.iter().position(|&other| other == op).unwrap_or_default() as u8;
+                let fetch = if fetch { FETCH } else { 0 };
+                let small = [segment_code(dest.segment), code | fetch, width.nbytes() as u8];
+                head(AMO, small, AMO_BODY as u32, dest.offset)
+            }
+            Request::Sync => head(SYNC, [0; 3], 0, 0),
+            Request::Bye => head(BYE, [0; 3], 0, 0),
+        }
+    }
+}
+
+impl Head for Request {
+    fn decode(bytes: &[u8; HEAD]) -> Result<Request, Violation> {
+        let (kind, [segment, op, width], nbytes, offset) = fields(bytes);
+        Ok(match kind {
+            PUT => Request::Put { dest: address(segment, offset)?, nbytes: bounded(nbytes)? },
+            GET => Request::Get { source: address(segment, offset)?, nbytes: bounded(nbytes)? },
+            AMO => {
+                let width = match width {
+                    4 => AmoWidth::Four,
+                    8 => AmoWidth::Eight,
+                    _ => return Err(Violation::Unknown("width of a word")),
+                };
+                let unknown = Violation::Unknown("atomic operation");
+                let op_code = usize::from(op & !FETCH);
+                if nbytes as usize != AMO_BODY {
+                    return Err(unknown);
+                }
+                Request::Amo {
+                    dest: address(segment, offset)?,
+                    op: *OPS.get(op_code).ok_or(unknown)?,
+                    width,
+                    fetch: op & FETCH != 0,
+                }
+            }
+            SYNC => Request::Sync,
+            BYE => Request::Bye,
+            _ => return Err(Violation::Unknown("request")),
+        })
+    }
+
+    fn body(&self) -> usize {
+        match *self {
+            Request::Put { nbytes, .. } => nbytes as usize,
+            Request::Amo { .. } => AMO_BODY,
+            Request::Get { .. } | Request::Sync | Request::Bye => 0,
+        }
+    }
+}
+
+impl Reply {
+    /// The head as bytes.
+    pub(crate) fn encode(&self) -> [u8; HEAD] {
+        match *self {
+            Reply::Data { seq, nbytes } => head(DATA, [0; 3], nbytes, seq),
+            Reply::Value(value) => head(VALUE, [0; 3], 0, value),
+            Reply::Ack { seq } => head(ACK, [0; 3], 0, seq),
+            Reply::Bye => head(TARGET_BYE, [0; 3], 0, 0),
+        }
+    }
+}
+
+impl Head for Reply {
+    fn decode(bytes: &[u8; HEAD]) -> Result<Reply, Violation> {
+        let (kind, _, nbytes, long) = fields(bytes);
+        Ok(match kind {
+            DATA => Reply::Data { seq: long, nbytes: bounded(nbytes)? },
+            VALUE => Reply::Value(long),
+            ACK => Reply::Ack { seq: long },
+            TARGET_BYE => Reply::Bye,
+            _ => return Err(Violation::Unknown("reply")),
+        })
+    }
+
+    fn body(&self) -> usize {
+        match *self {
+            Reply::Data { nbytes, .. } => nbytes as usize,
+            Reply::Value(_) | Reply::Ack { .. } | Reply::Bye => 0,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Both ends prove that they know the job's secret, before anything else.
+//!
+//! The target sends a greeting with a nonce. The origin answers with a claim: who it is, whom it wants,
+//! a nonce of its own and an HMAC-SHA256 over all of it. The target answers a right claim with an HMAC
+//! of its own and a wrong one with nothing. Messages have fixed sizes. The stream is not encrypted
+//! and frames are not signed: who can change the traffic of a network can change a job's memory.
+
+use super::frame::Violation;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+/// Bytes of the greeting: magic and version, nonce.
+pub(crate) const GREETING: usize = 8 + NONCE;
+/// Bytes of the claim: the two PEs, nonce, proof.
+pub(crate) const CLAIM: usize = 8 + NONCE + PROOF;
+/// Bytes of the welcome: proof.
+pub(crate) const WELCOME: usize = PROOF;
+
+const NONCE: usize = 32;
+const PROOF: usize = 32;
+const MAGIC: [u8; 7] = *b"rushtcp";
+const VERSION: u8 = 1;
+
+/// What the proofs of a connection are about.
+#[derive(Clone)]
+struct Facts {
+    secret: [u8; 32],
+    target_nonce: [u8; NONCE],
+    origin_nonce: [u8; NONCE],
+    origin: u32,
+    target: u32,
+}
+
+impl Facts {
+    /// The message authentication code by which `side` proves itself.
+    fn mac(&self, side: &[u8]) -> Hmac<Sha256> {
+        let mut mac =
+            <Hmac<Sha256> as KeyInit>::new_from_slice(&self.secret).expect("HMAC takes any key");
+        mac.update(&MAGIC);
+        mac.update(&[VERSION]);
+        mac.update(side);
+        mac.update(&self.target_nonce);
+        mac.update(&self.origin_nonce);
+        mac.update(&self.origin.to_le_bytes());
+        mac.update(&self.target.to_le_bytes());
+        mac
+    }
+
+    fn prove(&self, side: &[u8]) -> [u8; PROOF] {
+        self.mac(side).finalize().into_bytes().into()
+    }
+
+    fn check(&self, side: &[u8], proof: &[u8]) -> Result<(), Violation> {
+        self.mac(side).verify_slice(proof).map_err(|_| Violation::Secret)
+    }
+}
+
+const ORIGIN: &[u8] = b"origin";
+const TARGET: &[u8] = b"target";
+
+/// The target's side.
+pub(crate) struct Acceptor {
+    facts: Facts,
+    n_pes: u32,
+}
+
+impl Acceptor {
+    /// For PE `me` of `n_pes`; `nonce` is random.
+    pub(crate) fn new(secret: [u8; 32], me: u32, n_pes: u32, nonce: [u8; NONCE]) -> Acceptor {
+        let facts =
+            Facts { secret, target_nonce: nonce, origin_nonce: [0; NONCE], origin: 0, target: me };
+        Acceptor { facts, n_pes }
+    }
+
+    /// What it sends first.
+    pub(crate) fn greeting(&self) -> [u8; GREETING] {
+        let mut greeting = [0; GREETING];
+        greeting[..7].copy_from_slice(&MAGIC);
+        greeting[7] = VERSION;
+        greeting[8..].copy_from_slice(&self.facts.target_nonce);
+        greeting
+    }
+
+    /// Judge a claim: the origin's number, and what to answer.
+    pub(crate) fn judge(&mut self, claim: &[u8; CLAIM]) -> Result<(u32, [u8; WELCOME]), Violation> {
+        let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| claim[at + i]));
+        let (origin, target) = (number(0), number(4));
+        if target != self.facts.target || origin >= self.n_pes {
+            return Err(Violation::WrongPe);
+        }
+        self.facts.origin = origin;
+        self.facts.origin_nonce.copy_from_slice(&claim[8..8 + NONCE]);
+        self.facts.check(ORIGIN, &claim[8 + NONCE..])?;
+        Ok((origin, self.facts.prove(TARGET)))
+    }
+}
+
+/// The origin's side.
+pub(crate) struct Connector {
+    facts: Facts,
+}
+
+impl Connector {
+    /// For PE `me` on its way to `target`; `nonce` is random.
+    pub(crate) fn new(secret: [u8; 32], me: u32, target: u32, nonce: [u8; NONCE]) -> Connector {
+        let facts =
+            Facts { secret, target_nonce: [0; NONCE], origin_nonce: nonce, origin: me, target };
+        Connector { facts }
+    }
+
+    /// Answer a greeting.
+    pub(crate) fn claim(&mut self, greeting: &[u8; GREETING]) -> Result<[u8; CLAIM], Violation> {
+        if greeting[..7] != MAGIC {
+            return Err(Violation::Unknown("greeting"));
+        }
+        if greeting[7] != VERSION {
+            return Err(Violation::Version(greeting[7]));
+        }
+        self.facts.target_nonce.copy_from_slice(&greeting[8..]);
+        let mut claim = [0; CLAIM];
+        claim[..4].copy_from_slice(&self.facts.origin.to_le_bytes());
+        claim[4..8].copy_from_slice(&self.facts.target.to_le_bytes());
+        claim[8..8 + NONCE].copy_from_slice(&self.facts.origin_nonce);
+        claim[8 + NONCE..].copy_from_slice(&self.facts.prove(ORIGIN));
+        Ok(claim)
+    }
+
+    /// Whether the target knows the secret as well.
+    pub(crate) fn check(&self, welcome: &[u8; WELCOME]) -> Result<(), Violation> {
+        self.facts.check(TARGET, welcome)
+    }
+}

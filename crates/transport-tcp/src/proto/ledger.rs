@@ -1,0 +1,87 @@
+//! What an origin has asked and what was answered, on one connection.
+
+use super::frame::{Reply, Violation};
+use std::collections::VecDeque;
+
+/// The answer that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// So many bytes.
+    Data(u32),
+    /// An old value.
+    Value,
+    /// An acknowledgement.
+    Ack,
+}
+
+struct Due<T> {
+    seq: u64,
+    want: Want,
+    to: T,
+}
+
+/// Requests are numbered from 1. `T` says where an answer goes.
+pub(crate) struct Ledger<T> {
+    issued: u64,
+    acked: u64,
+    due: VecDeque<Due<T>>,
+}
+
+impl<T> Ledger<T> {
+    /// Nothing asked yet.
+    pub(crate) fn new() -> Ledger<T> {
+        Ledger { issued: 0, acked: 0, due: VecDeque::new() }
+    }
+
+    /// Number a request that has no answer.
+    pub(crate) fn issue(&mut self) -> u64 {
+        self.issued += 1;
+        self.issued
+    }
+
+    /// Number a request that is answered.
+    pub(crate) fn expect(&mut self, want: Want, to: T) -> u64 {
+        let seq = self.issue();
+        self.due.push_back(Due { seq, want, to });
+        seq
+    }
+
+    /// Every request up to this number is done at the target.
+    pub(crate) fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    /// Whether an answer that is due will acknowledge request `seq`.
+    pub(crate) fn will_ack(&self, seq: u64) -> bool {
+        self.acked >= seq || self.due.back().is_some_and(|due| due.seq >= seq)
+    }
+
+    /// How many answers are due.
+    pub(crate) fn due(&self) -> usize {
+        self.due.len()
+    }
+
+    /// Whom the body of a `Data` reply is for, which must be the next answer that is due.
+    pub(crate) fn data(&self, seq: u64, nbytes: u32) -> Result<&T, Violation> {
+        match self.due.front() {
+            Some(due) if due.want == Want::Data(nbytes) && due.seq == seq => Ok(&due.to),
+            _ => Err(Violation::Unasked),
+        }
+    }
+
+    /// Strike out the next answer that is due, which has come as a whole; returns whom it is for.
+    pub(crate) fn settle(&mut self, reply: Reply) -> Result<T, Violation> {
+        let due = self.due.pop_front().ok_or(Violation::Unasked)?;
+        let fits = match reply {
+            Reply::Data { seq, nbytes } => due.want == Want::Data(nbytes) && due.seq == seq,
+            Reply::Value(_) => due.want == Want::Value,
+            Reply::Ack { seq } => due.want == Want::Ack && due.seq == seq,
+            Reply::Bye => false,
+        };
+        if !fits {
+            return Err(Violation::Unasked);
+        }
+        self.acked = due.seq;
+        Ok(due.to)
+    }
+}

@@ -1,0 +1,6 @@
+//! Tests of the wire format: round trips however a stream is cut, an origin's ledger against a model,
+//! handshakes of strangers.
+
+mod handshakes;
+mod model;
+mod streams;

@@ -1,0 +1,105 @@
+//! The ledger of an origin against a target that answers in order.
+
+use crate::proto::{Ledger, Reply, Violation, Want};
+use proptest::prelude::*;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A request without an answer.
+    Silent,
+    /// A request with one.
+    Asking(Want),
+    /// Ask for an acknowledgement of everything, unless one is on its way.
+    Sync,
+    /// The target answers the oldest.
+    Answer,
+    /// The target answers what was not asked.
+    Lie,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => Just(Step::Silent),
+        2 => (1..100u32).prop_map(|nbytes| Step::Asking(Want::Data(nbytes))),
+        2 => Just(Step::Asking(Want::Value)),
+        2 => Just(Step::Sync),
+        5 => Just(Step::Answer),
+        1 => Just(Step::Lie),
+    ]
+}
+
+fn answer(want: Want, seq: u64) -> Reply {
+    match want {
+        Want::Data(nbytes) => Reply::Data { seq, nbytes },
+        Want::Value => Reply::Value(7),
+        Want::Ack => Reply::Ack { seq },
+    }
+}
+
+/// An answer that does not fit.
+fn lie(want: Want, seq: u64) -> Reply {
+    match want {
+        Want::Data(nbytes) => Reply::Data { seq, nbytes: nbytes + 1 },
+        Want::Value => Reply::Ack { seq },
+        Want::Ack => Reply::Ack { seq: seq + 1 },
+    }
+}
+
+proptest! {
+    #[test]
+    fn answers_acknowledge_all_before_them(steps in prop::collection::vec(step(), 1..200)) {
+        let mut ledger = Ledger::new();
+        // The model: what the target got and has not answered, and how far it has answered.
+        let mut unanswered: Vec<(Want, u64)> = Vec::new();
+        let (mut issued, mut answered) = (0, 0);
+        for step in steps {
+            match step {
+                Step::Silent => {
+                    issued += 1;
+                    prop_assert_eq!(ledger.issue(), issued);
+                }
+                Step::Asking(want) => {
+                    issued += 1;
+                    prop_assert_eq!(ledger.expect(want, issued), issued);
+                    unanswered.push((want, issued));
+                }
+                Step::Sync => {
+                    let covered = answered >= issued
+                        || unanswered.last().is_some_and(|&(_, seq)| seq >= issued);
+                    prop_assert_eq!(ledger.will_ack(issued), covered);
+                    if !covered {
+                        issued += 1;
+                        ledger.expect(Want::Ack, issued);
+                        unanswered.push((Want::Ack, issued));
+                    }
+                }
+                Step::Answer => {
+                    if unanswered.is_empty() {
+                        prop_assert_eq!(ledger.settle(Reply::Value(1)), Err(Violation::Unasked));
+                        continue;
+                    }
+                    let (want, seq) = unanswered.remove(0);
+                    if let Want::Data(nbytes) = want {
+                        prop_assert_eq!(ledger.data(seq, nbytes), Ok(&seq));
+                    }
+                    prop_assert_eq!(ledger.settle(answer(want, seq)), Ok(seq));
+                    answered = seq;
+                }
+                Step::Lie => {
+                    let reply = match unanswered.first() {
+                        Some(&(want, seq)) => lie(want, seq),
+                        None => Reply::Ack { seq: 1 },
+                    };
+                    if let Reply::Data { seq, nbytes } = reply {
+                        prop_assert_eq!(ledger.data(seq, nbytes), Err(Violation::Unasked));
+                    }
+                    prop_assert_eq!(ledger.settle(reply), Err(Violation::Unasked));
+                    // The connection is closed after that.
+                    return Ok(());
+                }
+            }
+            prop_assert_eq!(ledger.acked(), answered);
+            prop_assert_eq!(ledger.due(), unanswered.len());
+        }
+    }
+}

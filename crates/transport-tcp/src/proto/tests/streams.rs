@@ -1,0 +1,153 @@
+//! What was encoded is decoded, whole bodies as a whole, however the stream was cut.
+
+use crate::proto::frame::HEAD;
+use crate::proto::{Address, Head, MAX_BODY, Piece, Reader, Reply, Request, Violation};
+use proptest::prelude::*;
+use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
+use std::net::{IpAddr, SocketAddr};
+
+pub(super) fn remote() -> impl Strategy<Value = RemoteAddr> {
+    let segment = prop_oneof![Just(Segment::Heap), Just(Segment::Internal)];
+    (segment, any::<u64>()).prop_map(|(segment, offset)| RemoteAddr { segment, offset })
+}
+
+pub(super) fn op() -> impl Strategy<Value = AmoOp> {
+    use AmoOp::{Add, And, CompareSwap, Fetch, Or, Set, Swap, Xor};
+    prop::sample::select(vec![Fetch, Set, Swap, CompareSwap, Add, And, Or, Xor])
+}
+
+pub(super) fn width() -> impl Strategy<Value = AmoWidth> {
+    prop_oneof![Just(AmoWidth::Four), Just(AmoWidth::Eight)]
+}
+
+/// A request and its body.
+fn request() -> impl Strategy<Value = (Request, Vec<u8>)> {
+    let body = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..70),
+        prop::collection::vec(any::<u8>(), 0..3_000),
+    ];
+    prop_oneof![
+        4 => (remote(), body).prop_map(|(dest, body)| {
+            (Request::Put { dest, nbytes: body.len() as u32 }, body)
+        }),
+        2 => (remote(), 0..=MAX_BODY as u32)
+            .prop_map(|(source, nbytes)| (Request::Get { source, nbytes }, Vec::new())),
+        2 => (remote(), op(), width(), any::<bool>(), any::<[u8; 16]>()).prop_map(
+            |(dest, op, width, fetch, body)| (Request::Amo { dest, op, width, fetch }, body.to_vec())
+        ),
+        1 => Just((Request::Sync, Vec::new())),
+        1 => Just((Request::Bye, Vec::new())),
+    ]
+}
+
+fn reply() -> impl Strategy<Value = (Reply, Vec<u8>)> {
+    prop_oneof![
+        (any::<u64>(), prop::collection::vec(any::<u8>(), 0..3_000))
+            .prop_map(|(seq, body)| { (Reply::Data { seq, nbytes: body.len() as u32 }, body) }),
+        any::<u64>().prop_map(|value| (Reply::Value(value), Vec::new())),
+        any::<u64>().prop_map(|seq| (Reply::Ack { seq }, Vec::new())),
+        Just((Reply::Bye, Vec::new())),
+    ]
+}
+
+/// Feed a stream in cuts of these lengths, over and over, and put its frames together again.
+fn frames<H: Head + PartialEq + std::fmt::Debug>(
+    stream: &[u8],
+    cuts: &[usize],
+) -> Result<Vec<(H, Vec<u8>)>, Violation> {
+    let mut frames: Vec<(H, Vec<u8>)> = Vec::new();
+    let mut reader: Reader<H> = Reader::new();
+    let mut rest = stream;
+    for &cut in cuts.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (now, later) = rest.split_at(cut.min(rest.len()));
+        rest = later;
+        reader.feed(now, |piece| {
+            match piece {
+                Piece::Whole(head, body) => {
+                    assert_eq!(body.len(), head.body());
+                    frames.push((head, body.to_vec()));
+                }
+                Piece::Part { head, done, bytes } => {
+                    assert!(head.body() > 64, "small bodies come as a whole");
+                    if done == 0 {
+                        frames.push((head, Vec::new()));
+                    }
+                    let (last, body) = frames.last_mut().expect("a frame that began");
+                    assert_eq!((*last, body.len()), (head, done));
+                    body.extend_from_slice(bytes);
+                }
+            }
+            Ok(())
+        })?;
+    }
+    assert!(reader.body().is_none());
+    Ok(frames)
+}
+
+proptest! {
+    #[test]
+    fn requests_survive_any_cut(
+        sent in prop::collection::vec(request(), 1..30),
+        cuts in prop::collection::vec(1..200usize, 1..20),
+    ) {
+        let mut stream = Vec::new();
+        for (request, body) in &sent {
+            stream.extend_from_slice(&request.encode());
+            stream.extend_from_slice(body);
+        }
+        prop_assert_eq!(frames(&stream, &cuts), Ok(sent.clone()));
+        prop_assert_eq!(frames(&stream, &[1]), Ok(sent.clone()));
+        prop_assert_eq!(frames(&stream, &[stream.len()]), Ok(sent));
+    }
+
+    #[test]
+    fn replies_survive_any_cut(
+        sent in prop::collection::vec(reply(), 1..30),
+        cuts in prop::collection::vec(1..200usize, 1..20),
+    ) {
+        let mut stream = Vec::new();
+        for (reply, body) in &sent {
+            stream.extend_from_slice(&reply.encode());
+            stream.extend_from_slice(body);
+        }
+        prop_assert_eq!(frames(&stream, &cuts), Ok(sent));
+    }
+
+    #[test]
+    fn addresses_survive(
+        host in "[a-z0-9.-]{0,80}",
+        sockets in prop::collection::vec((any::<IpAddr>(), any::<u16>()), 0..16),
+    ) {
+        let sockets = sockets.into_iter().map(SocketAddr::from).collect();
+        let address = Address { host, sockets };
+        prop_assert_eq!(Address::decode(&address.encode()), Some(address));
+    }
+}
+
+#[test]
+fn a_frame_that_is_too_long_is_refused() {
+    let dest = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    let nbytes = MAX_BODY as u32 + 1;
+    for head in
+        [Request::Put { dest, nbytes }.encode(), Request::Get { source: dest, nbytes }.encode()]
+    {
+        assert_eq!(Request::decode(&head), Err(Violation::TooLong(nbytes)));
+    }
+    let head = Reply::Data { seq: 1, nbytes }.encode();
+    assert_eq!(Reply::decode(&head), Err(Violation::TooLong(nbytes)));
+}
+
+#[test]
+fn the_format_is_little_endian_and_does_not_change() {
+    let dest = RemoteAddr { segment: Segment::Internal, offset: 0x0102_0304_0506_0708 };
+    let put = Request::Put { dest, nbytes: 0x0A0B }.encode();
+    assert_eq!(put, [1, 1, 0, 0, 0x0B, 0x0A, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
+    let amo = Request::Amo { dest, op: AmoOp::Xor, width: AmoWidth::Four, fetch: true }.encode();
+    assert_eq!(amo, [3, 1, 0x87, 4, 16, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
+    let ack = Reply::Ack { seq: 258 }.encode();
+    assert_eq!(ack, [0x83, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(ack.len(), HEAD);
+}

@@ -1,0 +1,146 @@
+//! What waits to be sent on a connection: own bytes and ranges of memory, in order.
+
+use crate::sys::{self, Range, VECTORS};
+use rushmem_transport::mem;
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+
+enum Piece {
+    /// The next so many of the own bytes.
+    Own(usize),
+    /// Memory that stays valid until it is sent.
+    Memory(Range),
+}
+
+/// The unsent part of a stream. Its positions count bytes from the stream's start.
+pub(crate) struct Queue {
+    own: Vec<u8>,
+    /// How many of the own bytes are sent.
+    own_sent: usize,
+    pieces: VecDeque<Piece>,
+    appended: u64,
+    sent: u64,
+}
+
+impl Queue {
+    pub(crate) fn new() -> Queue {
+        Queue { own: Vec::new(), own_sent: 0, pieces: VecDeque::new(), appended: 0, sent: 0 }
+    }
+
+    /// Position up to which everything was appended.
+    pub(crate) fn appended(&self) -> u64 {
+        self.appended
+    }
+
+    /// Position up to which the kernel has it.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.appended == self.sent
+    }
+
+    /// Own bytes that wait.
+    pub(crate) fn own_bytes(&self) -> usize {
+        self.own.len() - self.own_sent
+    }
+
+    /// Pieces that wait.
+    pub(crate) fn n_pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Append bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.own.extend_from_slice(bytes);
+        self.appended_own(bytes.len());
+    }
+
+    /// Append a copy of memory.
+    ///
+    /// # Safety
+    /// The range is valid for reads.
+    pub(crate) unsafe fn push_copy(&mut self, range: Range) {
+        let start = self.own.len();
+        self.own.reserve(range.nbytes);
+        let to = self.own.as_mut_ptr().wrapping_add(start);
+        // SAFETY: the range is valid by contract, and room for as many bytes was reserved.
+        unsafe { mem::copy_bytes(to, range.base, range.nbytes) };
+        // SAFETY: reserved and written above.
+        unsafe { self.own.set_len(start + range.nbytes) };
+        self.appended_own(range.nbytes);
+    }
+
+    /// Append memory by reference.
+    ///
+    /// # Safety
+    /// The range stays valid for reads until it is sent or the queue is dropped.
+    pub(crate) unsafe fn push_memory(&mut self, range: Range) {
+        self.pieces.push_back(Piece::Memory(range));
+        self.appended += range.nbytes as u64;
+    }
+
+    fn appended_own(&mut self, nbytes: usize) {
+        match self.pieces.back_mut() {
+            Some(Piece::Own(n)) => *n += nbytes,
+            _ => self.pieces.push_back(Piece::Own(nbytes)),
+        }
+        self.appended += nbytes as u64;
+    }
+
+    /// Send what the kernel takes; returns whether that was everything.
+    pub(crate) fn flush(&mut self, socket: impl AsFd) -> io::Result<bool> {
+        while !self.is_empty() {
+            let mut own = Range::from(&self.own[self.own_sent..]);
+            let ranges = self.pieces.iter().map(|piece| match *piece {
+                Piece::Own(nbytes) => {
+                    let range = Range { base: own.base, nbytes };
+                    own = own.skip(nbytes);
+                    range
+                }
+                Piece::Memory(range) => range,
+            });
+            // SAFETY: own bytes live in `own`; memory is valid by the contract of `push_memory`.
+            match unsafe { sys::send(&socket, ranges.take(VECTORS)) } {
+                Ok(nbytes) => self.strike(nbytes),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(true)
+    }
+
+    fn strike(&mut self, mut nbytes: usize) {
+        self.sent += nbytes as u64;
+        while nbytes > 0 {
+            let Some(piece) = self.pieces.front_mut() else {
+                break;
+            };
+            let left = match piece {
+                Piece::Own(left) => left,
+                Piece::Memory(range) => &mut range.nbytes,
+            };
+            let taken = nbytes.min(*left);
+            *left -= taken;
+            nbytes -= taken;
+            let gone = *left == 0;
+            match piece {
+                Piece::Own(_) => self.own_sent += taken,
+                Piece::Memory(range) => range.base = range.base.wrapping_add(taken),
+            }
+            if gone {
+                self.pieces.pop_front();
+            }
+        }
+        if self.own_sent == self.own.len() {
+            self.own.clear();
+            self.own_sent = 0;
+        } else if self.own_sent > self.own.len() / 2 {
+            self.own.drain(..self.own_sent);
+            self.own_sent = 0;
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! What all endpoints and the service thread of a PE share: peers, links, and who polls.
+//!
+//! Locks: the service is only ever tried, never waited for; a link is waited for by endpoints and tried by
+//! the service. Nobody waits for a lock while holding another, except for the list of notes, which is
+//! held for a few instructions. A link may be held for seconds, while it is dialled.
+
+use crate::area::Areas;
+use crate::dial;
+use crate::inbound::End;
+use crate::outbound::Outbound;
+use crate::proto::Address;
+use crate::service::Service;
+use crate::tuning::Tuning;
+use rushmem_transport::{Error, Host, Pe};
+use rustix::event::epoll::{self, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::time::Duration;
+
+/// What was copied leaves within this time at the latest.
+const HELD_BACK: Duration = Duration::from_micros(50);
+
+/// How to reach a PE and what it lets others use.
+pub(crate) struct Contact {
+    pub(crate) address: Address,
+    /// Bytes of its segments.
+    pub(crate) sizes: [u64; 2],
+}
+
+/// The connection to a PE.
+pub(crate) enum Link {
+    /// Not needed so far.
+    Idle,
+    Open(Box<Outbound>),
+    /// Gone, and why.
+    Closed(String),
+}
+
+/// A PE as an origin sees it.
+pub(crate) struct Peer {
+    pub(crate) contact: OnceLock<Contact>,
+    pub(crate) link: Mutex<Link>,
+}
+
+/// Links with something to send that nobody has sent yet.
+#[derive(Default)]
+struct Notes {
+    any: AtomicBool,
+    list: Mutex<Vec<u32>>,
+    timer_is_set: AtomicBool,
+}
+
+/// One PE's share in the network.
+pub(crate) struct Shared {
+    pub(crate) me: u32,
+    pub(crate) secret: [u8; 32],
+    pub(crate) crowded: bool,
+    pub(crate) tuning: Tuning,
+    pub(crate) host: Arc<dyn Host>,
+    /// This PE's address; its host's name goes into messages.
+    pub(crate) address: Address,
+    pub(crate) areas: Areas,
+    pub(crate) peers: Box<[Peer]>,
+    pub(crate) service: Mutex<Service>,
+    /// Every socket of this PE.
+    pub(crate) epoll: OwnedFd,
+    /// Rings when notes are due, and at the end.
+    pub(crate) timer: OwnedFd,
+    /// Counts the looks of threads that wait: as long as it moves, the service thread need not.
+    pub(crate) polls: AtomicU64,
+    /// How many threads sleep in [`Shared::sleep`].
+    pub(crate) sleepers: AtomicU32,
+    pub(crate) closing: AtomicBool,
+    notes: Notes,
+    loss: OnceLock<Error>,
+}
+
+/// A lock whose holder panicked is as good as any: the job is ending.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The lock, if it is free.
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// What a PE brings along to [`Shared::new`].
+pub(crate) struct Start {
+    pub(crate) open: rushmem_transport::Open,
+    pub(crate) tuning: Tuning,
+    pub(crate) address: Address,
+    pub(crate) service: Service,
+    pub(crate) epoll: OwnedFd,
+    pub(crate) timer: OwnedFd,
+}
+
+impl Shared {
+    pub(crate) fn new(start: Start) -> Shared {
+        let Start { open, tuning, address, service, epoll, timer } = start;
+        let peer = |_| Peer { contact: OnceLock::new(), link: Mutex::new(Link::Idle) };
+        Shared {
+            me: open.pe.0,
+            secret: open.secret,
+            crowded: open.crowded,
+            tuning,
+            host: open.host,
+            address,
+            areas: Areas::default(),
+            peers: (0..open.n_pes).map(peer).collect(),
+            service: Mutex::new(service),
+            epoll,
+            timer,
+            polls: AtomicU64::new(0),
+            sleepers: AtomicU32::new(0),
+            closing: AtomicBool::new(false),
+            notes: Notes::default(),
+            loss: OnceLock::new(),
+        }
+    }
+
+    /// The error that ended everything, if one did.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.loss.get() {
+            None => Ok(()),
+            Some(error) => Err(error.clone()),
+        }
+    }
+
+    /// A PE is gone: from now on everything fails. Returns the first loss.
+    pub(crate) fn lose(&self, pe: u32, why: &str) -> Error {
+        let contact = self.peers.get(pe as usize).and_then(|peer| peer.contact.get());
+        let host = contact.map_or("an unknown host", |contact| contact.address.host.as_str());
+        let (me, own) = (self.me, &self.address.host);
+        let text = format!("the way from PE {me} on {own} to PE {pe} on {host} broke: {why}");
+        let mut first = false;
+        let error = self.loss.get_or_init(|| {
+            first = true;
+            Error::Lost(Pe(pe), text)
+        });
+        if first {
+            self.host.lost(error);
+        }
+        error.clone()
+    }
+
+    /// Work on the link to a PE, which is dialled when it is idle.
+    pub(crate) fn with_link<T>(
+        &self,
+        pe: u32,
+        work: impl FnOnce(&mut Outbound) -> Result<T, End>,
+    ) -> Result<T, Error> {
+        let peer = self.peers.get(pe as usize).ok_or(Error::Unreachable(Pe(pe)))?;
+        let mut link = lock(&peer.link);
+        self.check()?;
+        if let Link::Idle = *link {
+            *link = self.dial(pe, peer)?;
+        }
+        let done = match &mut *link {
+            Link::Open(out) => work(out).inspect(|_| self.follow_up(pe, out)),
+            Link::Closed(why) => Err(End::Broken(why.clone())),
+            Link::Idle => unreachable!("a dialled link is not idle"),
+        };
+        done.map_err(|end| {
+            let why = said(&end);
+            let error = self.lose(pe, &why);
+            *link = Link::Closed(why);
+            error
+        })
+    }
+
+    fn dial(&self, pe: u32, peer: &Peer) -> Result<Link, Error> {
+        let contact = peer.contact.get().ok_or(Error::Unreachable(Pe(pe)))?;
+        let dialled = dial::dial(self.secret, self.me, pe, &contact.address, &self.tuning);
+        let socket = dialled.map_err(|why| self.lose(pe, &why))?;
+        let token = epoll::EventData::new_u64(Token::Link(pe).into());
+        match epoll::add(&self.epoll, &socket, token, EventFlags::IN) {
+            Ok(()) => Ok(Link::Open(Box::new(Outbound::new(socket)))),
+            Err(e) => Err(self.lose(pe, &format!("its connection cannot be watched: {e}"))),
+        }
+    }
+
+    /// After work on a link: whatever is left to send will be sent.
+    fn follow_up(&self, pe: u32, out: &mut Outbound) {
+        if out.is_blocked() != out.told_of_room {
+            out.told_of_room = out.is_blocked();
+            self.watch(&out.socket, Token::Link(pe), out.told_of_room, true);
+        }
+        if out.has_unsent() && !out.is_blocked() && !out.noted {
+            out.noted = true;
+            self.note(pe);
+        }
+    }
+
+    /// Have the kernel tell of room to send, of arrivals, or of both.
+    pub(crate) fn watch(&self, socket: &TcpStream, token: Token, room: bool, arrivals: bool) {
+        let mut flags = EventFlags::empty();
+        flags.set(EventFlags::OUT, room);
+        flags.set(EventFlags::IN, arrivals);
+        // It fails for a socket that is not watched; there is none.
+        let _ = epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(token.into()), flags);
+    }
+
+    fn note(&self, pe: u32) {
+        lock(&self.notes.list).push(pe);
+        self.notes.any.store(true, Ordering::Release);
+        if !self.notes.timer_is_set.swap(true, Ordering::AcqRel) {
+            self.ring_after(HELD_BACK);
+        }
+    }
+
+    /// Let the service thread wake after so long.
+    pub(crate) fn ring_after(&self, time: Duration) {
+        let at = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(time) };
+        // It fails for times that are no times.
+        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &at);
+    }
+
+    /// The timer rang.
+    pub(crate) fn rang(&self) {
+        // It is empty when the timer was set again meanwhile.
+        let _ = rustix::io::read(&self.timer, &mut [0; 8]);
+        self.notes.timer_is_set.store(false, Ordering::Release);
+        self.send_noted();
+    }
+
+    /// Send what was held back.
+    pub(crate) fn send_noted(&self) {
+        if !self.notes.any.load(Ordering::Acquire) {
+            return;
+        }
+        self.notes.any.store(false, Ordering::Release);
+        let noted = lock(&self.notes.list).len();
+        for _ in 0..noted {
+            let Some(pe) = lock(&self.notes.list).pop() else {
+                return;
+            };
+            let sent = self.try_link(pe, |out| {
+                out.noted = false;
+                out.flush()
+            });
+            if !sent {
+                // Whoever has the link may be done with sending: come again.
+                self.note(pe);
+            }
+        }
+    }
+
+    /// Work on a link if nobody else does; false when somebody does.
+    pub(crate) fn try_link(
+        &self,
+        pe: u32,
+        work: impl FnOnce(&mut Outbound) -> Result<(), End>,
+    ) -> bool {
+        let Some(mut link) = try_lock(&self.peers[pe as usize].link) else {
+            return false;
+        };
+        if let Link::Open(out) = &mut *link {
+            match work(out) {
+                Ok(()) => self.follow_up(pe, out),
+                Err(end) => {
+                    if !(matches!(end, End::Bye) || self.closing.load(Ordering::Acquire)) {
+                        self.lose(pe, &said(&end));
+                    }
+                    *link = Link::Closed(said(&end));
+                }
+            }
+        }
+        true
+    }
+
+    /// Send what was held back and serve peers, if nobody else does; returns whether there was work.
+    pub(crate) fn poll(&self) -> Result<bool, Error> {
+        self.polls.fetch_add(1, Ordering::Relaxed);
+        self.send_noted();
+        let worked = try_lock(&self.service).is_some_and(|mut service| service.poll(self));
+        self.check().map(|()| worked)
+    }
+
+    /// Sleep until something arrives, but not longer than `at_most`.
+    pub(crate) fn sleep(&self, at_most: Duration) {
+        self.sleepers.fetch_add(1, Ordering::Relaxed);
+        let mut fds = [PollFd::new(&self.epoll, PollFlags::IN)];
+        // Interrupted by a signal: as good as woken.
+        let _ = poll(&mut fds, Some(&timespec(at_most)));
+        self.sleepers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn said(end: &End) -> String {
+    match end {
+        End::Bye => "it has left the job".to_owned(),
+        End::Broken(why) => why.clone(),
+    }
+}
+
+/// A duration for the kernel.
+pub(crate) fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
+}
+
+/// Whom an event of the kernel is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Token {
+    Listener(u32),
+    Guest(u32),
+    Inbound(u32),
+    Link(u32),
+}
+
+impl From<Token> for u64 {
+    fn from(token: Token) -> u64 {
+        let (kind, number) = match token {
+            Token::Listener(number) => (0, number),
+            Token::Guest(number) => (1, number),
+            Token::Inbound(number) => (2, number),
+            Token::Link(number) => (3, number),
+        };
+        kind << 32 | u64::from(number)
+    }
+}
+
+impl From<u64> for Token {
+    fn from(token: u64) -> Token {
+        let number = token as u32;
+        match token >> 32 {
+            0 => Token::Listener(number),
+            1 => Token::Guest(number),
+            2 => Token::Inbound(number),
+            _ => Token::Link(number),
+        }
+    }
+}

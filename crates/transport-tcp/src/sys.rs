@@ -1,0 +1,146 @@
+//! The system calls that take raw memory or that safe crates do not have.
+//!
+//! User buffers and symmetric memory go to the kernel as pointers: no slice of them is ever formed.
+
+use std::io;
+use std::mem::{MaybeUninit, zeroed};
+use std::os::fd::{AsFd, AsRawFd};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A range of memory for the kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    pub(crate) base: *mut u8,
+    pub(crate) nbytes: usize,
+}
+
+// SAFETY: a plain address; whoever made it vouches for the memory, which any thread may hand to the
+// kernel.
+unsafe impl Send for Range {}
+
+impl Range {
+    /// Nothing.
+    pub(crate) const EMPTY: Range = Range { base: std::ptr::null_mut(), nbytes: 0 };
+
+    /// Without its first `nbytes` bytes.
+    pub(crate) fn skip(self, nbytes: usize) -> Range {
+        debug_assert!(nbytes <= self.nbytes, "a part of the range");
+        Range { base: self.base.wrapping_add(nbytes), nbytes: self.nbytes - nbytes }
+    }
+}
+
+impl From<&[u8]> for Range {
+    fn from(bytes: &[u8]) -> Range {
+        Range { base: bytes.as_ptr().cast_mut(), nbytes: bytes.len() }
+    }
+}
+
+impl From<&mut [u8]> for Range {
+    fn from(bytes: &mut [u8]) -> Range {
+        Range { base: bytes.as_mut_ptr(), nbytes: bytes.len() }
+    }
+}
+
+const NONE: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+
+fn message<const N: usize>(
+    ranges: impl Iterator<Item = Range>,
+    vectors: &mut [libc::iovec; N],
+) -> libc::msghdr {
+    let mut n = 0;
+    for (vector, range) in vectors.iter_mut().zip(ranges) {
+        *vector = libc::iovec { iov_base: range.base.cast(), iov_len: range.nbytes };
+        n += 1;
+    }
+    // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
+    let mut message: libc::msghdr = unsafe { zeroed() };
+    message.msg_iov = vectors.as_mut_ptr();
+    message.msg_iovlen = n;
+    message
+}
+
+fn count(result: isize) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// Ranges that one send takes.
+pub(crate) const VECTORS: usize = 32;
+
+/// Send the first [`VECTORS`] ranges, or as much as there is room for; never blocks, raises no signal.
+///
+/// # Safety
+/// Every range is valid for reads.
+pub(crate) unsafe fn send(
+    socket: impl AsFd,
+    ranges: impl Iterator<Item = Range>,
+) -> io::Result<usize> {
+    let mut vectors = [NONE; VECTORS];
+    let message = message(ranges, &mut vectors);
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: an open descriptor and vectors that live; the ranges are valid by contract.
+    count(unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) })
+}
+
+/// Receive into two ranges, the second when the first is full; never blocks. Zero is the end.
+///
+/// # Safety
+/// Both ranges are valid for writes.
+pub(crate) unsafe fn receive(socket: impl AsFd, first: Range, second: Range) -> io::Result<usize> {
+    let fd = socket.as_fd().as_raw_fd();
+    if first.nbytes == 0 {
+        let (base, nbytes) = (second.base.cast(), second.nbytes);
+        // SAFETY: an open descriptor; the range is valid by contract.
+        return count(unsafe { libc::recv(fd, base, nbytes, libc::MSG_DONTWAIT) });
+    }
+    let mut vectors = [NONE; 2];
+    let mut message = message([first, second].into_iter(), &mut vectors);
+    // SAFETY: an open descriptor and vectors that live; the ranges are valid by contract.
+    count(unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) })
+}
+
+/// For how long the other host has said nothing although the kernel awaits a word of it; `None` when it
+/// awaits none. A process that is stopped is no silent host: its kernel answers.
+pub(crate) fn silence(socket: impl AsFd) -> Option<Duration> {
+    let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut nbytes = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `nbytes` bytes, the size of `info`.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut nbytes,
+        )
+    };
+    if result != 0 {
+        return None;
+    }
+    // SAFETY: zeroed or written by the kernel; every field is a number.
+    let info = unsafe { info.assume_init() };
+    let awaited = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
+    let last = info.tcpi_last_ack_recv.min(info.tcpi_last_data_recv);
+    awaited.then(|| Duration::from_millis(u64::from(last)))
+}
+
+/// Start a thread to which no signal is delivered and whose sleeps end on time.
+pub(crate) fn spawn_quietly(
+    name: String,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: it writes a set.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    let mut old = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the first set was written above, the second has room for one.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr()) };
+    let thread = std::thread::Builder::new().name(name).spawn(move || {
+        // SAFETY: takes numbers; where it fails sleeps end 50 us later.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+        body();
+    });
+    // SAFETY: the set was written by the call that blocked all.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, old.as_ptr(), std::ptr::null_mut()) };
+    thread
+}

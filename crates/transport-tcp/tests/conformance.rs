@@ -1,0 +1,14 @@
+//! The suite that every provider must pass, with the usual and with tiny queues.
+
+use rushmem_transport::{Error, Open, Transport};
+use rushmem_transport_tcp::{PROVIDER, Tuning, open};
+
+fn usual(with: &Open) -> Result<Box<dyn Transport>, Error> {
+    (PROVIDER.open)(with)
+}
+
+fn tiny(with: &Open) -> Result<Box<dyn Transport>, Error> {
+    open(with, Tuning::tiny())
+}
+
+rushmem_transport::conformance!(usual, tiny);

@@ -1,0 +1,148 @@
+//! Atomic memory operations.
+
+use super::member::Member;
+use super::pattern::Random;
+use crate::AmoOp::{self, Add, And, CompareSwap, Fetch, Or, Set, Swap, Xor};
+use crate::AmoWidth::{self, Eight, Four};
+
+const OPS: [AmoOp; 8] = [Fetch, Set, Swap, CompareSwap, Add, And, Or, Xor];
+
+/// The value after an operation, in 8 bytes.
+pub(super) fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
+    match op {
+        Fetch => old,
+        Set | Swap => operand,
+        CompareSwap if old == condition => operand,
+        CompareSwap => old,
+        Add => old.wrapping_add(operand),
+        And => old & operand,
+        Or => old | operand,
+        Xor => old ^ operand,
+    }
+}
+
+/// The bits of a value that a word of this width keeps.
+pub(super) fn cut(width: AmoWidth, value: u64) -> u64 {
+    match width {
+        Four => value & 0xFFFF_FFFF,
+        Eight => value,
+    }
+}
+
+pub(super) fn semantics(member: &Member) {
+    let mut random = Random::new(7);
+    for peer in 0..member.n_pes() {
+        for width in [Four, Eight] {
+            // A word for this origin, between two that must stay as they are.
+            let at = 4096 + member.me() * 64 + 16;
+            let mut end = member.endpoint();
+            end.put(peer, at - 16, &[0xC3; 40]);
+            end.quiet();
+            let mut value = cut(width, u64::from_ne_bytes([0xC3; 8]));
+            for op in OPS.into_iter().cycle().take(400) {
+                let operand = cut(width, random.next_u64());
+                let condition = match random.below(2) {
+                    0 => value,
+                    _ => cut(width, random.next_u64()),
+                };
+                let next = cut(width, model(op, value, operand, condition));
+                match random.below(3) {
+                    0 if !matches!(op, Fetch | CompareSwap) => {
+                        end.update(peer, at, width, op, operand);
+                        end.fence();
+                    }
+                    1 => {
+                        let mut fetched = vec![0; width.nbytes()];
+                        let mut one = member.endpoint();
+                        end.quiet();
+                        one.amo_nbi(&mut fetched, peer, at, width, op, operand, condition);
+                        one.quiet();
+                        drop(one);
+                        assert_eq!(fetched, value.to_le_bytes()[..width.nbytes()], "{op:?}");
+                    }
+                    _ => {
+                        let old = end.amo(peer, at, width, op, operand, condition);
+                        assert_eq!(old, value, "{op:?} {width:?}");
+                    }
+                }
+                value = next;
+            }
+            end.quiet();
+            let around = end.get(peer, at - 16, 40);
+            let word = &around[16..16 + width.nbytes()];
+            assert_eq!(word, &value.to_le_bytes()[..width.nbytes()]);
+            let mut neighbours = around[..16].iter().chain(&around[16 + width.nbytes()..]);
+            assert!(neighbours.all(|&byte| byte == 0xC3), "the neighbours of a word stay");
+        }
+    }
+}
+
+pub(super) fn float_bits(member: &Member) {
+    let mut end = member.endpoint();
+    let (right, at) = (member.right(), 64);
+    let doubles =
+        [-0.0, f64::INFINITY, f64::MIN_POSITIVE / 2.0, f64::from_bits(0x7FF0_0000_0000_0001)];
+    for value in doubles {
+        end.update(right, at, Eight, Set, value.to_bits());
+        let old = end.amo(right, at, Eight, Swap, 1.5f64.to_bits(), 0);
+        assert_eq!(old, value.to_bits());
+        assert_eq!(end.amo(right, at, Eight, Fetch, 0, 0), 1.5f64.to_bits());
+    }
+    for value in [-0.0, f32::NEG_INFINITY, f32::from_bits(0x7F80_0001)] {
+        let old = end.amo(right, at, Four, Swap, u64::from(value.to_bits()), 0);
+        assert!(old <= u64::from(u32::MAX));
+        assert_eq!(end.amo(right, at, Four, Fetch, 0, 0), u64::from(value.to_bits()));
+    }
+    member.barrier();
+    assert_eq!(member.fetch::<f32>(at).to_bits(), 0x7F80_0001);
+}
+
+pub(super) fn contended_counter(member: &Member) {
+    const EACH: usize = 1_000;
+    let (four, eight) = (64, 128);
+    let mut end = member.endpoint();
+    let mut last = 0;
+    for i in 0..EACH {
+        end.update(0, four, Four, Add, 1);
+        match i % 2 {
+            0 => end.update(0, eight, Eight, Add, 1),
+            _ => {
+                let old = end.amo(0, eight, Eight, Add, 1, 0);
+                assert!(old >= last, "a counter never goes back");
+                last = old + 1;
+            }
+        }
+        if member.me() == 0 && member.caps().amos_compose_with_cpu {
+            member.cpu_add(four, 1u32);
+            member.cpu_add(eight, 1u64);
+        }
+    }
+    end.quiet();
+    member.barrier();
+    if member.me() == 0 {
+        let own = usize::from(member.caps().amos_compose_with_cpu);
+        let all = (member.n_pes() + own) * EACH;
+        assert_eq!(member.fetch::<u32>(four) as usize, all);
+        assert_eq!(member.fetch::<u64>(eight) as usize, all);
+    }
+}
+
+pub(super) fn compare_swap_lock(member: &Member) {
+    const EACH: u64 = 100;
+    let (lock, counter) = (64, 4096);
+    let mut end = member.endpoint();
+    let me = member.me() as u64 + 1;
+    for _ in 0..EACH {
+        while end.amo(0, lock, Eight, CompareSwap, me, 0) != 0 {
+            std::thread::yield_now();
+        }
+        let old = end.get(0, counter, 8).try_into().map(u64::from_ne_bytes).expect("a word");
+        end.put_word(0, counter, old + 1);
+        end.quiet();
+        assert_eq!(end.amo(0, lock, Eight, Swap, 0, 0), me, "nobody else took the lock");
+    }
+    member.barrier();
+    if member.me() == 0 {
+        assert_eq!(member.fetch::<u64>(counter), EACH * member.n_pes() as u64);
+    }
+}

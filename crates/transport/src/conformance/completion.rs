@@ -1,0 +1,94 @@
+//! Completion: quiet, quiet towards one PE, and the end of an endpoint.
+
+use super::member::Member;
+use super::pattern::{Random, bytes};
+use crate::AmoOp::Add;
+use crate::AmoWidth::Eight;
+
+const ROOM: usize = 1 << 20;
+
+pub(super) fn quiet(member: &Member) {
+    let mut random = Random::new(8);
+    for round in 0..20u64 {
+        // The same on all PEs: places that do not overlap, of every size.
+        let mut places = Vec::new();
+        let mut start = 0;
+        while places.len() < 300 {
+            let nbytes = match random.below(30) {
+                0 => 50_000 + random.below(100_000),
+                1..8 => random.below(5_000),
+                _ => 1 + random.below(32),
+            };
+            if start + nbytes > ROOM {
+                break;
+            }
+            places.push((start, nbytes));
+            start += nbytes;
+        }
+        let seed = |origin: usize| round * 10 + origin as u64;
+        let data = bytes(seed(member.me()), start);
+        let mut end = member.endpoint();
+        for &(at, nbytes) in &places {
+            for peer in 0..member.n_pes() {
+                end.put_nbi(peer, member.me() * ROOM + at, &data[at..at + nbytes]);
+            }
+        }
+        end.quiet();
+        member.barrier();
+        for origin in 0..member.n_pes() {
+            let seen = member.read(origin * ROOM, start);
+            assert!(seen == bytes(seed(origin), start), "round {round} from PE {origin}");
+        }
+        for peer in 0..member.n_pes() {
+            let mut copy = vec![0; start];
+            let mut end = member.endpoint();
+            let mut rest = &mut copy[..];
+            for &(at, nbytes) in &places {
+                let (part, tail) = rest.split_at_mut(nbytes);
+                rest = tail;
+                end.get_nbi(peer, member.right() * ROOM + at, part);
+            }
+            end.quiet();
+            drop(end);
+            assert!(copy == bytes(seed(member.right()), start), "round {round} back from {peer}");
+        }
+        member.barrier();
+    }
+}
+
+pub(super) fn pe_quiet(member: &Member) {
+    let data: Vec<Vec<u8>> = (0..20).map(|i| bytes(i, 30_000)).collect();
+    let mut end = member.endpoint();
+    for (i, data) in data.iter().enumerate() {
+        for peer in 0..member.n_pes() {
+            end.put_nbi(peer, member.me() * ROOM + i * 30_000, data);
+            end.update(peer, 7 << 20, Eight, Add, 1);
+        }
+        let only = i % member.n_pes();
+        end.pe_quiet(only);
+        // Another endpoint sees it: it is in the memory of `only`.
+        let seen = member.endpoint().get(only, member.me() * ROOM + i * 30_000, 30_000);
+        assert!(seen == *data, "put {i}");
+    }
+    // Towards whom nothing is under way there is nothing to wait for.
+    end.quiet();
+    for peer in 0..member.n_pes() {
+        end.pe_quiet(peer);
+    }
+    member.barrier();
+    assert_eq!(member.fetch::<u64>(7 << 20), 20 * member.n_pes() as u64);
+}
+
+pub(super) fn drop_completes(member: &Member) {
+    let data: Vec<Vec<u8>> = (0..50).map(|i| bytes(i, 1 + (i as usize * 997) % 9_000)).collect();
+    for (i, data) in data.iter().enumerate() {
+        let mut end = member.endpoint();
+        end.put_nbi(member.right(), 64, data);
+        end.update(member.right(), 0, Eight, Add, 1);
+        drop(end);
+        member.barrier();
+        assert_eq!(member.fetch::<u64>(0), i as u64 + 1);
+        assert!(member.read(64, data.len()) == *data);
+        member.barrier();
+    }
+}

@@ -1,0 +1,314 @@
+//! A PE of a case: its memory, the transport under test, and endpoints whose failures end the case.
+
+use super::job::Position;
+use super::memory::Memory;
+use super::side::Side;
+use super::{Case, Opener};
+use crate::mem::{Amo, ArithmeticAmo};
+use crate::{
+    AmoOp, AmoWidth, Caps, Endpoint, EndpointOptions, Error, Host, Key, Open, Pe, RemoteAddr,
+    Segment, Transport,
+};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// Bytes of the internal segment.
+pub(super) const INTERNAL_BYTES: usize = 1 << 16;
+
+/// One PE. Fields are dropped in this order: the transport before the memory that it serves.
+pub struct Member {
+    transport: Box<dyn Transport>,
+    heap: Memory,
+    internal: Memory,
+    side: Side,
+    me: Pe,
+    n_pes: u32,
+}
+
+struct Silent;
+
+impl Host for Silent {}
+
+/// Do one PE's part of a case.
+pub(super) fn run(position: Position, open: Opener, case: &Case) {
+    let limit = case.limit + std::time::Duration::from_secs(10);
+    std::thread::spawn(move || {
+        std::thread::sleep(limit);
+        eprintln!("a PE outlived its job");
+        std::process::exit(3);
+    });
+    let member = Member::join(position, open, case);
+    (case.body)(&member);
+    member.barrier();
+}
+
+impl Member {
+    fn join(Position { pe, n_pes }: Position, open: Opener, case: &Case) -> Member {
+        let side = Side::inherited(n_pes);
+        let secrets = side.exchange(&super::pattern::bytes(u64::from(pe) + 99, 32));
+        let open_with = Open {
+            pe: Pe(pe),
+            n_pes,
+            secret: secrets[0][..].try_into().expect("a secret of 32 bytes"),
+            one_machine: true,
+            crowded: n_pes as usize > std::thread::available_parallelism().map_or(1, usize::from),
+            host: Arc::new(Silent),
+        };
+        let mut transport = open(&open_with).expect("the provider opens");
+        let (heap, internal) = (Memory::new(case.heap_bytes), Memory::new(INTERNAL_BYTES));
+        let mut register = |segment, memory: &Memory| {
+            // SAFETY: the memory is dropped after the transport.
+            let key = unsafe { transport.register(segment, memory.base(), memory.nbytes()) };
+            key.expect("the memory is accepted").0
+        };
+        let heap_keys = side.exchange(&register(Segment::Heap, &heap));
+        let internal_keys = side.exchange(&register(Segment::Internal, &internal));
+        let addresses = side.exchange(&transport.address());
+        for (i, address) in addresses.iter().enumerate() {
+            let keys = [
+                (Segment::Heap, Key(heap_keys[i].clone())),
+                (Segment::Internal, Key(internal_keys[i].clone())),
+            ];
+            transport.connect(Pe(i as u32), address, &keys).expect("a way to every PE");
+        }
+        let member = Member { transport, heap, internal, side, me: Pe(pe), n_pes };
+        member.barrier();
+        member
+    }
+
+    /// This PE's number.
+    pub fn me(&self) -> usize {
+        self.me.index()
+    }
+
+    /// How many there are.
+    pub fn n_pes(&self) -> usize {
+        self.n_pes as usize
+    }
+
+    /// The PE after this one, around the ring.
+    pub(super) fn right(&self) -> usize {
+        (self.me() + 1) % self.n_pes()
+    }
+
+    /// The PE before this one, around the ring.
+    pub(super) fn left(&self) -> usize {
+        (self.me() + self.n_pes() - 1) % self.n_pes()
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.heap.nbytes()
+    }
+
+    /// A new endpoint.
+    pub fn endpoint(&self) -> End<'_> {
+        let endpoint = self.transport.endpoint(EndpointOptions::default());
+        End { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
+    }
+
+    pub(super) fn caps(&self) -> Caps {
+        self.transport.caps()
+    }
+
+    /// Meet all others, outside the transport.
+    pub fn barrier(&self) {
+        self.side.barrier();
+    }
+
+    /// Give `own` to all and return everyone's, outside the transport.
+    pub fn exchange(&self, own: &[u8]) -> Vec<Vec<u8>> {
+        self.side.exchange(own)
+    }
+
+    /// Compute, without a call of the transport, until all others are at this line or in a barrier.
+    pub(super) fn compute_until_barrier(&self) {
+        let mut sum = 0u64;
+        self.side.compute_until_barrier(|| {
+            for i in 0..100_000u64 {
+                sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(i));
+            }
+        });
+    }
+
+    /// Let the transport work until `ready`.
+    pub(super) fn wait_until(&self, mut ready: impl FnMut() -> bool) {
+        while !ready() {
+            self.transport.progress().expect("no PE is lost");
+            std::thread::yield_now();
+        }
+    }
+
+    pub(super) fn read(&self, offset: usize, nbytes: usize) -> Vec<u8> {
+        self.heap.read(offset, nbytes)
+    }
+
+    pub(super) fn write(&self, offset: usize, bytes: &[u8]) {
+        self.heap.write(offset, bytes);
+    }
+
+    pub(super) fn read_internal(&self, offset: usize, nbytes: usize) -> Vec<u8> {
+        self.internal.read(offset, nbytes)
+    }
+
+    pub(super) fn fetch<T: Amo>(&self, offset: usize) -> T {
+        let at = self.heap.word::<T>(offset);
+        // SAFETY: `word` checked the address and its alignment.
+        unsafe { T::fetch(at) }
+    }
+
+    pub(super) fn cpu_add<T: ArithmeticAmo>(&self, offset: usize, value: T) -> T {
+        let at = self.heap.word::<T>(offset);
+        // SAFETY: `word` checked the address and its alignment.
+        unsafe { T::fetch_add(at, value) }
+    }
+}
+
+/// Offset in a peer's heap.
+pub(super) fn heap(offset: usize) -> RemoteAddr {
+    RemoteAddr { segment: Segment::Heap, offset: offset as u64 }
+}
+
+/// Offset in a peer's internal segment.
+pub(super) fn internal(offset: usize) -> RemoteAddr {
+    RemoteAddr { segment: Segment::Internal, offset: offset as u64 }
+}
+
+/// An endpoint in a test: buffers of non-blocking operations live as long as it does, which completes
+/// them when it is dropped, and every error ends the test. (Never leak one.)
+pub struct End<'a> {
+    endpoint: Box<dyn Endpoint>,
+    lifetime: PhantomData<&'a mut [u8]>,
+}
+
+fn pe(pe: usize) -> Pe {
+    Pe(pe as u32)
+}
+
+fn fine<T>(result: Result<T, Error>) -> T {
+    result.unwrap_or_else(|error| panic!("{error}"))
+}
+
+impl<'a> End<'a> {
+    /// Put to an offset of the heap.
+    pub fn put(&mut self, to: usize, offset: usize, source: &[u8]) {
+        self.put_at(to, heap(offset), source);
+    }
+
+    pub(super) fn put_at(&mut self, to: usize, dest: RemoteAddr, source: &[u8]) {
+        // SAFETY: the slice is valid during the call.
+        fine(unsafe { self.endpoint.put(pe(to), dest, source.as_ptr(), source.len()) });
+    }
+
+    /// Put a word.
+    pub fn put_word(&mut self, to: usize, offset: usize, word: u64) {
+        self.put(to, offset, &word.to_ne_bytes());
+    }
+
+    /// Start a put.
+    pub fn put_nbi(&mut self, to: usize, offset: usize, source: &'a [u8]) {
+        let (at, nbytes) = (source.as_ptr(), source.len());
+        // SAFETY: the slice outlives the endpoint.
+        fine(unsafe { self.endpoint.put_nbi(pe(to), heap(offset), at, nbytes) });
+    }
+
+    /// Get so many bytes.
+    pub fn get(&mut self, from: usize, offset: usize, nbytes: usize) -> Vec<u8> {
+        let mut bytes = vec![0xEE; nbytes];
+        let dest = bytes.as_mut_ptr();
+        // SAFETY: the vector has as many bytes and is not touched during the call.
+        fine(unsafe { self.endpoint.get(pe(from), dest, heap(offset), nbytes) });
+        bytes
+    }
+
+    /// Start a get.
+    pub fn get_nbi(&mut self, from: usize, offset: usize, dest: &'a mut [u8]) {
+        let (at, nbytes) = (dest.as_mut_ptr(), dest.len());
+        // SAFETY: the slice is borrowed for longer than the endpoint lives.
+        fine(unsafe { self.endpoint.get_nbi(pe(from), at, heap(offset), nbytes) });
+    }
+
+    /// A fetching AMO.
+    pub fn amo(
+        &mut self,
+        at: usize,
+        offset: usize,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) -> u64 {
+        fine(self.endpoint.amo(pe(at), heap(offset), width, op, operand, condition))
+    }
+
+    /// Start a fetching AMO.
+    #[expect(clippy::too_many_arguments, reason = "the arguments of Endpoint::amo_nbi")]
+    pub fn amo_nbi(
+        &mut self,
+        fetched: &'a mut [u8],
+        at: usize,
+        offset: usize,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) {
+        assert_eq!(fetched.len(), width.nbytes());
+        let (to, dest) = (fetched.as_mut_ptr(), heap(offset));
+        // SAFETY: the slice has the word's size and is borrowed for longer than the endpoint lives.
+        let started =
+            unsafe { self.endpoint.amo_nbi(to, pe(at), dest, width, op, operand, condition) };
+        fine(started);
+    }
+
+    /// An AMO that fetches nothing.
+    pub fn update(&mut self, at: usize, offset: usize, width: AmoWidth, op: AmoOp, operand: u64) {
+        fine(self.endpoint.update(pe(at), heap(offset), width, op, operand));
+    }
+
+    /// Put with a signal.
+    pub fn put_signal(
+        &mut self,
+        to: usize,
+        offset: usize,
+        source: &[u8],
+        signal_offset: usize,
+        signal: u64,
+        op: AmoOp,
+    ) {
+        let (at, nbytes) = (source.as_ptr(), source.len());
+        let (dest, word) = (heap(offset), heap(signal_offset));
+        // SAFETY: the slice is valid during the call.
+        fine(unsafe { self.endpoint.put_signal(pe(to), dest, at, nbytes, word, signal, op) });
+    }
+
+    /// Start a put with a signal.
+    pub fn put_signal_nbi(
+        &mut self,
+        to: usize,
+        offset: usize,
+        source: &'a [u8],
+        signal_offset: usize,
+        signal: u64,
+        op: AmoOp,
+    ) {
+        let (at, nbytes) = (source.as_ptr(), source.len());
+        let (dest, word) = (heap(offset), heap(signal_offset));
+        // SAFETY: the slice outlives the endpoint.
+        fine(unsafe { self.endpoint.put_signal_nbi(pe(to), dest, at, nbytes, word, signal, op) });
+    }
+
+    /// Order.
+    pub fn fence(&mut self) {
+        fine(self.endpoint.fence());
+    }
+
+    /// Complete.
+    pub fn quiet(&mut self) {
+        fine(self.endpoint.quiet());
+    }
+
+    /// Complete towards one PE.
+    pub fn pe_quiet(&mut self, to: usize) {
+        fine(self.endpoint.pe_quiet(pe(to)));
+    }
+}

@@ -1,0 +1,70 @@
+//! A segment of a PE: zeroed memory that is not touched until somebody writes it.
+
+use crate::mem::{self, Amo};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+
+const PAGE: usize = 1 << 16;
+
+/// Owned memory that peers read and write; every access is checked to lie within.
+pub(super) struct Memory {
+    base: *mut u8,
+    layout: Layout,
+}
+
+// SAFETY: an owned address range; who accesses it when is what the cases are about.
+unsafe impl Send for Memory {}
+// SAFETY: as above; accesses are those of `mem`, which are made for shared memory.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    pub(super) fn new(nbytes: usize) -> Memory {
+        let layout = Layout::from_size_align(nbytes, PAGE).expect("a sane size");
+        // SAFETY: the size is not zero in any case.
+        let base = unsafe { alloc_zeroed(layout) };
+        assert!(!base.is_null(), "{nbytes} bytes of memory");
+        Memory { base, layout }
+    }
+
+    pub(super) fn nbytes(&self) -> usize {
+        self.layout.size()
+    }
+
+    pub(super) fn base(&self) -> *mut u8 {
+        self.base
+    }
+
+    fn at(&self, offset: usize, nbytes: usize) -> *mut u8 {
+        assert!(
+            offset.checked_add(nbytes).is_some_and(|end| end <= self.nbytes()),
+            "in the segment"
+        );
+        self.base.wrapping_add(offset)
+    }
+
+    pub(super) fn read(&self, offset: usize, nbytes: usize) -> Vec<u8> {
+        let from = self.at(offset, nbytes);
+        let mut bytes = vec![0; nbytes];
+        // SAFETY: checked to be within the memory; the vector has as many bytes.
+        unsafe { mem::copy_bytes(bytes.as_mut_ptr(), from, nbytes) };
+        bytes
+    }
+
+    pub(super) fn write(&self, offset: usize, bytes: &[u8]) {
+        let to = self.at(offset, bytes.len());
+        // SAFETY: checked to be within the memory.
+        unsafe { mem::copy_bytes(to, bytes.as_ptr(), bytes.len()) };
+    }
+
+    pub(super) fn word<T: Amo>(&self, offset: usize) -> *mut T {
+        let at = self.at(offset, size_of::<T>());
+        assert!(at.addr().is_multiple_of(size_of::<T>()), "an aligned word");
+        at.cast()
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout.
+        unsafe { dealloc(self.base, self.layout) };
+    }
+}

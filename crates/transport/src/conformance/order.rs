@@ -1,0 +1,117 @@
+//! Order towards one PE: fences, signals, and answers through memory.
+
+use super::member::Member;
+use super::pattern::{Random, bytes};
+use crate::AmoOp;
+use crate::AmoWidth::Eight;
+
+const ROUNDS: u64 = 300;
+/// Where the words are: rounds that arrived, rounds that were read.
+const FLAG: usize = 0;
+const ANSWER: usize = 64;
+const DATA: usize = 128;
+
+/// Sizes on both sides of every boundary that a provider may have.
+fn length(random: &mut Random) -> usize {
+    match random.below(8) {
+        0 => 1 + random.below(200_000),
+        1 | 2 => 1 + random.below(20_000),
+        _ => 1 + random.below(300),
+    }
+}
+
+/// Each PE sends rounds to its right neighbour; `send` puts the round's data and raises the flag.
+fn rounds<'a>(
+    member: &'a Member,
+    sources: &'a [Vec<u8>],
+    mut send: impl FnMut(&mut super::End<'a>, u64, &'a [u8]),
+) {
+    let mut end = member.endpoint();
+    for round in 1..=ROUNDS {
+        send(&mut end, round, &sources[round as usize - 1]);
+        member.wait_until(|| member.fetch::<u64>(FLAG) >= round);
+        let sent = &bytes(round, sources[round as usize - 1].len());
+        assert!(member.read(DATA, sent.len()) == *sent, "data of round {round} before its flag");
+        end.put_word(member.left(), ANSWER, round);
+        end.fence();
+        member.wait_until(|| member.fetch::<u64>(ANSWER) >= round);
+    }
+}
+
+fn sources() -> Vec<Vec<u8>> {
+    let mut random = Random::new(5);
+    (1..=ROUNDS).map(|round| bytes(round, length(&mut random))).collect()
+}
+
+pub(super) fn data_before_flag(member: &Member) {
+    let right = member.right();
+    rounds(member, &sources(), |end, round, source| {
+        match round % 2 {
+            0 => end.put(right, DATA, source),
+            _ => end.put_nbi(right, DATA, source),
+        }
+        end.fence();
+        match round % 3 {
+            0 => end.put_word(right, FLAG, round),
+            1 => end.update(right, FLAG, Eight, AmoOp::Set, round),
+            _ => assert_eq!(end.amo(right, FLAG, Eight, AmoOp::Add, 1, 0), round - 1),
+        }
+        end.fence();
+    });
+}
+
+pub(super) fn signals(member: &Member) {
+    let right = member.right();
+    rounds(member, &sources(), |end, round, source| {
+        match round % 4 {
+            0 => end.put_signal(right, DATA, source, FLAG, 1, AmoOp::Add),
+            1 => end.put_signal(right, DATA, source, FLAG, round, AmoOp::Set),
+            2 => end.put_signal_nbi(right, DATA, source, FLAG, 1, AmoOp::Add),
+            _ => end.put_signal_nbi(right, DATA, source, FLAG, round, AmoOp::Set),
+        }
+        end.fence();
+    });
+}
+
+pub(super) fn later_put_stays(member: &Member) {
+    let mut random = Random::new(6);
+    let right = member.right();
+    for round in 0..200 {
+        let puts: Vec<Vec<u8>> =
+            (0..4).map(|put| bytes(round * 4 + put, length(&mut random))).collect();
+        let mut expected = member.read(DATA, 0);
+        expected.resize(200_000, 0);
+        member.write(DATA, &expected);
+        member.barrier();
+        let mut end = member.endpoint();
+        for (i, put) in puts.iter().enumerate() {
+            match i % 2 {
+                0 => end.put(right, DATA, put),
+                _ => end.put_nbi(right, DATA, put),
+            }
+            end.fence();
+            expected[..put.len()].copy_from_slice(put);
+        }
+        end.quiet();
+        member.barrier();
+        assert!(member.read(DATA, expected.len()) == expected, "round {round}");
+    }
+}
+
+pub(super) fn ping_pong(member: &Member) {
+    let peer = member.me() ^ 1;
+    if peer >= member.n_pes() {
+        return;
+    }
+    let mut end = member.endpoint();
+    for round in 1..=1_000 {
+        if member.me() > peer {
+            member.wait_until(|| member.fetch::<u64>(FLAG) == round);
+        }
+        end.put_word(peer, FLAG, round);
+        if member.me() < peer {
+            member.wait_until(|| member.fetch::<u64>(FLAG) == round);
+        }
+    }
+    end.quiet();
+}

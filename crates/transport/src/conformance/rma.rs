@@ -1,0 +1,122 @@
+//! Puts and gets: every size and alignment, both segments, far offsets.
+
+use super::member::{INTERNAL_BYTES, Member, internal};
+use super::pattern::bytes;
+use crate::AmoOp;
+use crate::AmoWidth::Eight;
+
+/// What surrounds a transfer must stay as it was.
+const GUARD: usize = 16;
+
+pub(super) fn sizes(member: &Member) {
+    let around = |n: usize| n - 1..n + 2;
+    let powers = (7..17).flat_map(|power| around(1 << power));
+    let mut start = 0;
+    let mut end = member.endpoint();
+    for nbytes in (1..=70).chain(powers).chain([(1 << 20) + 3]) {
+        for (to_shift, from_shift) in [(0, 0), (4, 0), (1, 2), (0, 3)] {
+            let room = nbytes + 2 * GUARD + 8;
+            start = if start + 4 * room > 8 << 20 { 0 } else { start };
+            // A place per origin, so that all may put to one PE at once.
+            let place = |origin: usize| start + origin * room + GUARD + to_shift;
+            member.write(start, &vec![0x5A; member.n_pes() * room]);
+            let data = |origin: usize| bytes((origin * 1_000 + nbytes) as u64, nbytes);
+            let mut shifted = vec![0; from_shift];
+            shifted.extend(data(member.me()));
+            member.barrier();
+            for peer in 0..member.n_pes() {
+                end.put(peer, place(member.me()), &shifted[from_shift..]);
+            }
+            end.quiet();
+            member.barrier();
+            for origin in 0..member.n_pes() {
+                let seen = member.read(place(origin) - GUARD, nbytes + 2 * GUARD);
+                assert_eq!(seen[GUARD..GUARD + nbytes], data(origin), "{nbytes} from PE {origin}");
+                let guards = seen[..GUARD].iter().chain(&seen[GUARD + nbytes..]);
+                assert!(guards.eq(&[0x5A; 2 * GUARD]), "{nbytes} bytes from PE {origin}, no more");
+                // What every PE put to a peer is read from there by its neighbour.
+                let put_by = (member.me() + 1) % member.n_pes();
+                assert_eq!(end.get(origin, place(put_by), nbytes), data(put_by), "get of {nbytes}");
+            }
+            member.barrier();
+            start += 4 * room;
+        }
+    }
+}
+
+pub(super) fn zero_length(member: &Member) {
+    let mut end = member.endpoint();
+    for peer in 0..member.n_pes() {
+        for offset in [0, 1, 1 << 20] {
+            end.put(peer, offset, &[]);
+            end.put_nbi(peer, offset, &[]);
+            end.get_nbi(peer, offset, &mut []);
+            assert!(end.get(peer, offset, 0).is_empty());
+        }
+        // The signal of an empty put is sent.
+        end.put_signal(peer, 0, &[], 64, 1, AmoOp::Add);
+    }
+    end.fence();
+    end.quiet();
+    member.barrier();
+    assert_eq!(member.fetch::<u64>(64), member.n_pes() as u64);
+    assert!(member.read(0, 64).iter().all(|&byte| byte == 0));
+}
+
+pub(super) fn segments(member: &Member) {
+    let mut end = member.endpoint();
+    let (in_heap, in_internal) = (bytes(1, 100), bytes(2, 100));
+    let last = INTERNAL_BYTES - 100;
+    end.put(member.right(), last, &in_heap);
+    end.put_at(member.right(), internal(last), &in_internal);
+    end.quiet();
+    member.barrier();
+    assert_eq!(member.read(last, 100), in_heap);
+    assert_eq!(member.read_internal(last, 100), in_internal);
+}
+
+pub(super) fn large(member: &Member) {
+    let nbytes = member.heap_bytes();
+    let (me, right, left) = (member.me() as u64, member.right(), member.left());
+    let source = bytes(me, nbytes);
+    for (shift, nbi) in [(0, false), (1, false), (3, true)] {
+        let part = nbytes - shift;
+        let mut copy = vec![0; part];
+        let mut end = member.endpoint();
+        member.barrier();
+        match nbi {
+            true => end.put_nbi(right, shift, &source[..part]),
+            false => end.put(right, shift, &source[..part]),
+        }
+        end.quiet();
+        member.barrier();
+        assert!(member.read(shift, part) == bytes(left as u64, part), "put of {part}");
+        match nbi {
+            true => end.get_nbi(right, shift, &mut copy),
+            false => copy = end.get(right, shift, part),
+        }
+        drop(end);
+        assert!(copy == source[..part], "get of {part}");
+    }
+}
+
+pub(super) fn far_offsets(member: &Member) {
+    const FAR: usize = 4 << 30;
+    let mut end = member.endpoint();
+    let right = member.right();
+    let data = bytes(member.me() as u64, 70_000);
+    for offset in [FAR - 35_000, FAR + 8, FAR + (16 << 20) - 70_000] {
+        end.put(right, offset, &data);
+        end.quiet();
+        assert_eq!(end.get(right, offset, data.len()), data);
+        member.barrier();
+        assert_eq!(member.read(offset, 70_000), bytes(member.left() as u64, 70_000));
+        assert!(member.read(offset % FAR, 100).iter().all(|&b| b == 0) || offset < FAR);
+        member.barrier();
+    }
+    let word = FAR + (1 << 20);
+    end.update(right, word, Eight, AmoOp::Set, 41);
+    assert_eq!(end.amo(right, word, Eight, AmoOp::Add, 1, 0), 41);
+    member.barrier();
+    assert_eq!(member.fetch::<u64>(word), 42);
+}

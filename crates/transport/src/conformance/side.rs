@@ -1,0 +1,103 @@
+//! Where PEs meet outside the transport under test: a socket from each to the parent, inherited as
+//! standard input.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Instant;
+
+/// A PE's end.
+pub(super) struct Side {
+    link: Mutex<UnixStream>,
+    n_pes: usize,
+}
+
+impl Side {
+    pub(super) fn inherited(n_pes: u32) -> Side {
+        let link = io::stdin().as_fd().try_clone_to_owned().expect("the inherited socket");
+        Side { link: Mutex::new(UnixStream::from(link)), n_pes: n_pes as usize }
+    }
+
+    /// Give `own` to all, return everyone's.
+    pub(super) fn exchange(&self, own: &[u8]) -> Vec<Vec<u8>> {
+        self.announce(own);
+        self.collect()
+    }
+
+    /// Wait for all.
+    pub(super) fn barrier(&self) {
+        self.exchange(&[]);
+    }
+
+    /// Call `compute` until all are here; the transport is not called meanwhile unless by it.
+    pub(super) fn compute_until_barrier(&self, mut compute: impl FnMut()) {
+        self.announce(&[]);
+        self.link().set_nonblocking(true).expect("a socket can be polled");
+        let mut first = [0; 1];
+        loop {
+            match self.link().read(&mut first) {
+                Err(e) if e.kind() == ErrorKind::WouldBlock => compute(),
+                Ok(1) => break,
+                _ => panic!("the other PEs are gone"),
+            }
+        }
+        self.link().set_nonblocking(false).expect("a socket can block");
+        let mut rest = vec![0; 4 * self.n_pes - 1];
+        self.link().read_exact(&mut rest).expect("the other PEs are there");
+        assert!(first[0] == 0 && rest.iter().all(|&byte| byte == 0), "all are in a barrier");
+    }
+
+    fn link(&self) -> MutexGuard<'_, UnixStream> {
+        self.link.lock().expect("no PE panics here")
+    }
+
+    fn announce(&self, own: &[u8]) {
+        write_message(&mut *self.link(), own).expect("the parent is there");
+    }
+
+    fn collect(&self) -> Vec<Vec<u8>> {
+        let mut link = self.link();
+        let one = |_| read_message(&mut *link).expect("the other PEs are there");
+        (0..self.n_pes).map(one).collect()
+    }
+}
+
+/// Serve meetings until the PEs close their ends, and say how it ended.
+pub(super) fn serve(links: &[UnixStream], deadline: Instant) -> String {
+    let mut meetings = 0;
+    loop {
+        let mut all = Vec::new();
+        for (pe, mut link) in links.iter().enumerate() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return format!("at meeting {meetings} without PE {pe}");
+            }
+            link.set_read_timeout(Some(left)).expect("a timeout that is not zero");
+            match read_message(&mut link) {
+                Ok(message) => write_message(&mut all, &message).expect("memory"),
+                Err(_) => return format!("after {meetings} meetings PE {pe} came no more"),
+            }
+        }
+        for mut link in links {
+            // A PE that died here is found out at the next meeting.
+            let _ = link.write_all(&all);
+        }
+        meetings += 1;
+    }
+}
+
+fn write_message(link: &mut impl Write, message: &[u8]) -> io::Result<()> {
+    let nbytes = u32::try_from(message.len()).expect("a short message");
+    let mut frame = nbytes.to_le_bytes().to_vec();
+    frame.extend_from_slice(message);
+    link.write_all(&frame)
+}
+
+fn read_message(link: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut nbytes = [0; 4];
+    link.read_exact(&mut nbytes)?;
+    let mut message = vec![0; u32::from_le_bytes(nbytes) as usize];
+    link.read_exact(&mut message)?;
+    Ok(message)
+}

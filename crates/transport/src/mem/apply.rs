@@ -1,0 +1,131 @@
+//! An atomic operation whose kind and width arrived as data.
+//!
+//! Providers that carry out their peers' operations in software call this; the runtime's own calls know
+//! their types and use the traits.
+
+use super::{ArithmeticAmo, BitwiseAmo};
+use crate::{AmoOp, AmoWidth};
+
+/// Carry out `op` on the word at `dest` and return its old value, zero-extended. Operand and condition
+/// are cut to the word's width; an operation that needs none ignores them.
+///
+/// # Safety
+/// `dest` is valid for reads and writes of a word of this width and aligned to it.
+pub unsafe fn apply(
+    op: AmoOp,
+    width: AmoWidth,
+    dest: *mut u8,
+    operand: u64,
+    condition: u64,
+) -> u64 {
+    match width {
+        AmoWidth::Four => {
+            // SAFETY: the same contract.
+            let old = unsafe { word::<u32>(op, dest.cast(), operand as u32, condition as u32) };
+            u64::from(old)
+        }
+        // SAFETY: the same contract.
+        AmoWidth::Eight => unsafe { word::<u64>(op, dest.cast(), operand, condition) },
+    }
+}
+
+/// # Safety
+/// As [`Amo::set`](super::Amo::set).
+unsafe fn word<T: ArithmeticAmo + BitwiseAmo>(
+    op: AmoOp,
+    dest: *mut T,
+    operand: T,
+    condition: T,
+) -> T {
+    match op {
+        // SAFETY: the same contract.
+        AmoOp::Fetch => unsafe { T::fetch(dest) },
+        // A set that must tell the old value is a swap, and costs no more on the way here.
+        // SAFETY: the same contract.
+        AmoOp::Set | AmoOp::Swap => unsafe { T::swap(dest, operand) },
+        // SAFETY: the same contract.
+        AmoOp::CompareSwap => unsafe { T::compare_swap(dest, condition, operand) },
+        // SAFETY: the same contract.
+        AmoOp::Add => unsafe { T::fetch_add(dest, operand) },
+        // SAFETY: the same contract.
+        AmoOp::And => unsafe { T::fetch_and(dest, operand) },
+        // SAFETY: the same contract.
+        AmoOp::Or => unsafe { T::fetch_or(dest, operand) },
+        // SAFETY: the same contract.
+        AmoOp::Xor => unsafe { T::fetch_xor(dest, operand) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the word becomes, by plain arithmetic.
+    fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
+        match op {
+            AmoOp::Fetch => old,
+            AmoOp::Set | AmoOp::Swap => operand,
+            AmoOp::CompareSwap => match old == condition {
+                true => operand,
+                false => old,
+            },
+            AmoOp::Add => old.wrapping_add(operand),
+            AmoOp::And => old & operand,
+            AmoOp::Or => old | operand,
+            AmoOp::Xor => old ^ operand,
+        }
+    }
+
+    const OPS: [AmoOp; 8] = [
+        AmoOp::Fetch,
+        AmoOp::Set,
+        AmoOp::Swap,
+        AmoOp::CompareSwap,
+        AmoOp::Add,
+        AmoOp::And,
+        AmoOp::Or,
+        AmoOp::Xor,
+    ];
+    const VALUES: [u64; 5] = [0, 1, 0x8000_0000, u64::MAX, 0x0123_4567_89AB_CDEF];
+
+    #[test]
+    fn every_operation_of_eight_bytes_is_its_model() {
+        for op in OPS {
+            for old in VALUES {
+                for operand in VALUES {
+                    for condition in [old, !old] {
+                        let mut word = old;
+                        let at = (&raw mut word).cast();
+                        // SAFETY: a live, aligned local of 8 bytes.
+                        let was = unsafe { apply(op, AmoWidth::Eight, at, operand, condition) };
+                        assert_eq!(
+                            (was, word),
+                            (old, model(op, old, operand, condition)),
+                            "{op:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_operation_of_four_bytes_is_its_model_and_leaves_its_neighbours() {
+        for op in OPS {
+            for old in VALUES {
+                for operand in VALUES {
+                    for condition in [old, !old] {
+                        let mut words = [7u32, old as u32, 9];
+                        let at = (&raw mut words[1]).cast();
+                        // SAFETY: a live, aligned local of 4 bytes.
+                        let was = unsafe { apply(op, AmoWidth::Four, at, operand, condition) };
+                        let low = |x: u64| x & 0xFFFF_FFFF;
+                        let new = low(model(op, low(old), low(operand), low(condition)));
+                        assert_eq!(was, low(old), "{op:?}");
+                        assert_eq!(words, [7, new as u32, 9], "{op:?}");
+                    }
+                }
+            }
+        }
+    }
+}

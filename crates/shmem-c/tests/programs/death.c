@@ -1,0 +1,39 @@
+/* One PE, the highest, comes to an end in the way that argv[1] names while the others are in a barrier. */
+#include <shmem.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void end(const char *how) {
+    int *volatile nowhere = NULL;
+    if (!strcmp(how, "segv"))
+        *nowhere = 1;
+    else if (!strcmp(how, "abort"))
+        abort();
+    else if (!strcmp(how, "kill"))
+        kill(getpid(), SIGKILL);
+    else if (!strncmp(how, "exit", 4))
+        exit(atoi(how + 4));
+    else if (!strncmp(how, "_exit", 5))
+        _exit(atoi(how + 5));
+    else if (!strncmp(how, "global_exit", 11))
+        shmem_global_exit(atoi(how + 11));
+    else
+        fprintf(stderr, "unknown way %s\n", how), exit(99);
+}
+
+int main(int argc, char **argv) {
+    const char *how = argc > 1 ? argv[1] : "";
+    shmem_init();
+    if (shmem_my_pe() == 0)
+        printf("n_pes %d\n", shmem_n_pes()), fflush(stdout);
+    shmem_barrier_all();
+    if (shmem_my_pe() == shmem_n_pes() - 1)
+        end(how);
+    shmem_barrier_all();
+    puts("a barrier ended that one PE never reached");
+    shmem_finalize();
+    return 98;
+}

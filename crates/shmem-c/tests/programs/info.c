@@ -74,24 +74,10 @@ static void profiling(void) {
     pshmem_free(word);
 }
 
-/* Removed in 1.5, but still linked by old programs. */
-static void cache(void) {
-    long *word = shmem_calloc(1, sizeof *word);
-    shmem_set_cache_inv();
-    shmem_set_cache_line_inv(word);
-    shmem_clear_cache_inv();
-    shmem_clear_cache_line_inv(word);
-    shmem_udcflush();
-    shmem_udcflush_line(word);
-    CHECK(*word == 0, 80, "a cache routine changed a word");
-    shmem_free(word);
-}
-
 int main(void) {
     check_begin();
     versions();
     accessible();
     profiling();
-    cache();
     return check_end();
 }

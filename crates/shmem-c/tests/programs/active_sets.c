@@ -1,7 +1,7 @@
 /* The deprecated active-set collectives: every routine, strided sets, static and heap pSync and pWrk, two pairs in turn. */
 #include "members.h"
+#include "operators.h"
 #include "types.h"
-#include <complex.h>
 
 enum { COUNT = 5, EMPTY = 0xEE, DST = 2, SST = 3 };
 
@@ -111,19 +111,6 @@ static int elements_of(int index) { return (index + 2) % (COUNT + 1); }
     }
 MOVES(32)
 MOVES(64)
-
-#define AND_OF(a, b) ((a) & (b))
-#define OR_OF(a, b) ((a) | (b))
-#define XOR_OF(a, b) ((a) ^ (b))
-#define MAX_OF(a, b) ((a) > (b) ? (a) : (b))
-#define MIN_OF(a, b) ((a) < (b) ? (a) : (b))
-#define SUM_OF(a, b) ((a) + (b))
-#define PROD_OF(a, b) ((a) * (b))
-#define WORD_OF(T, pe, i) VALUE(T, 37 * (pe) + (i))
-#define SUMMAND_OF(T, pe, i) ((T)(((pe) + 3 * (i)) % 7 - 2))
-#define FACTOR_OF(T, pe, i) ((T)(((pe) + (i)) % 5 == 0 ? 2 : ((pe) + (i)) % 5 == 1 ? -1 : 1))
-#define COMPLEX_SUMMAND_OF(T, pe, i) ((T)(((pe) + (i)) % 7 - 3 + I * (((pe) * 3 + (i)) % 5)))
-#define COMPLEX_FACTOR_OF(T, pe, i) ((T)(((pe) + (i)) % 3 == 0 ? I : ((pe) + (i)) % 3 == 1 ? 1 + I : -1))
 
 #define TO_ALL(N, T, OP, COMBINE, GIVEN)                                                                               \
     static void OP##_##N(struct set s) {                                                                               \

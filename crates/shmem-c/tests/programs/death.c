@@ -1,4 +1,4 @@
-/* One PE, the highest, comes to an end in the way that argv[1] names while the others are in a barrier. */
+/* PE 1 comes to an end in the way that argv[1] names while the others are in a barrier. */
 #include <shmem.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,11 +26,18 @@ static void end(const char *how) {
 
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "";
+    if (!strcmp(how, "never_init") && getenv("SHMEM_LOCAL_ID") && atoi(getenv("SHMEM_LOCAL_ID")) == 1)
+        return 0;
     shmem_init();
+    if (!strncmp(how, "finalize", 8)) {
+        int status = shmem_my_pe() == 1 ? atoi(how + 8) : 0;
+        shmem_finalize();
+        return status;
+    }
     if (shmem_my_pe() == 0)
         printf("n_pes %d\n", shmem_n_pes()), fflush(stdout);
     shmem_barrier_all();
-    if (shmem_my_pe() == shmem_n_pes() - 1)
+    if (shmem_my_pe() == 1)
         end(how);
     shmem_barrier_all();
     puts("a barrier ended that one PE never reached");

@@ -57,6 +57,38 @@ static inline struct members members_strided(struct members parent, int start, i
     return m;
 }
 
+/* The team itself, made by all PEs of the parent. */
+static inline struct members members_split(struct members parent, int start, int stride, int size) {
+    struct members m = members_strided(parent, start, stride, size);
+    int status = shmem_team_split_strided(parent.team, start, stride, size, NULL, 0, &m.team);
+    CHECK(status == 0, 1, "a split into (%d, %d, %d) gave %d", start, stride, size, status);
+    return m;
+}
+
+static inline void members_destroy(struct members m) {
+    shmem_team_destroy(m.team);
+    members_free(m);
+}
+
+/* Three shapes that most collectives are tried on: all PEs, all in reverse, and the odd ones. */
+struct shapes {
+    struct members world, reversed, odd;
+};
+
+static inline struct shapes shapes_begin(void) {
+    struct shapes s;
+    s.world = members_world();
+    s.reversed = members_split(s.world, check_n - 1, -1, check_n);
+    s.odd = members_split(s.world, check_n > 1, 2, check_n > 1 ? check_n / 2 : 1);
+    return s;
+}
+
+static inline void shapes_end(struct shapes s) {
+    members_destroy(s.odd);
+    members_destroy(s.reversed);
+    members_free(s.world);
+}
+
 /* What a handle must answer; a PE outside must hold INVALID. Members also run a collect, which shows the order. */
 static inline void members_check(struct members m, int point, const char *what) {
     int me = members_me(m);

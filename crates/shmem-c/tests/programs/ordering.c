@@ -177,20 +177,6 @@ static void barrier_and_sync(void) {
     }
 }
 
-static void thousand_barriers(void) {
-    long *count = shmem_calloc(1, sizeof *count);
-    for (int i = 1; i <= 1000; i++) {
-        if (check_me == i % check_n)
-            *(volatile long *)count += 1;
-        shmem_barrier_all();
-    }
-    long due = 0;
-    for (int i = 1; i <= 1000; i++)
-        due += check_me == i % check_n;
-    CHECK(*count == due, 42, "%ld turns of %ld", *count, due);
-    shmem_free(count);
-}
-
 int main(void) {
     check_begin();
     left = (check_me + check_n - 1) % check_n;
@@ -206,7 +192,6 @@ int main(void) {
     quiet_completes(ctx, "created");
     default_forms();
     barrier_and_sync();
-    thousand_barriers();
     shmem_ctx_destroy(ctx);
     shmem_free(flag);
     shmem_free(data);

@@ -1,26 +1,11 @@
 /* Team reductions: every operation on every type it has, apart and in place, odd lengths, above 1 MiB. */
 #include "members.h"
+#include "operators.h"
 #include "types.h"
-#include <complex.h>
 
 enum { COUNT = 5, EMPTY = 0xEE };
 
 static unsigned char *source, *dest;
-
-#define AND_OF(a, b) ((a) & (b))
-#define OR_OF(a, b) ((a) | (b))
-#define XOR_OF(a, b) ((a) ^ (b))
-#define MAX_OF(a, b) ((a) > (b) ? (a) : (b))
-#define MIN_OF(a, b) ((a) < (b) ? (a) : (b))
-#define SUM_OF(a, b) ((a) + (b))
-#define PROD_OF(a, b) ((a) * (b))
-
-/* What PE `pe` gives as element i: full words for bits and order, small numbers where sums must be exact and defined. */
-#define WORD_OF(T, pe, i) VALUE(T, 31 * (pe) + (i))
-#define SUMMAND_OF(T, pe, i) ((T)(((pe) + 3 * (i)) % 7 - ((T)-1 < (T)1 ? 2 : 0)))
-#define FACTOR_OF(T, pe, i) ((T)(((pe) + (i)) % 5 == 0 ? 2 : ((pe) + (i)) % 5 == 1 && (T)-1 < (T)1 ? -1 : 1))
-#define COMPLEX_SUMMAND_OF(T, pe, i) ((T)(((pe) + (i)) % 7 - 3 + I * (((pe) * 3 + (i)) % 5)))
-#define COMPLEX_FACTOR_OF(T, pe, i) ((T)(((pe) + (i)) % 3 == 0 ? I : ((pe) + (i)) % 3 == 1 ? 1 + I : -1))
 
 #define REDUCE(N, T, OP, COMBINE, GIVEN)                                                                               \
     static void OP##_##N(struct members m) {                                                                           \
@@ -107,20 +92,13 @@ int main(void) {
     members_begin();
     source = check_malloc(16 * (COUNT + 1));
     dest = check_malloc(16 * (COUNT + 1));
-    struct members world = members_world(), reversed = members_strided(world, check_n - 1, -1, check_n);
-    struct members odd = members_strided(world, check_n > 1, 2, check_n > 1 ? check_n / 2 : 1);
-    shmem_team_split_strided(SHMEM_TEAM_WORLD, check_n - 1, -1, check_n, NULL, 0, &reversed.team);
-    shmem_team_split_strided(SHMEM_TEAM_WORLD, check_n > 1, 2, odd.size, NULL, 0, &odd.team);
-    every_type(world);
-    every_type(reversed);
-    every_type(odd);
-    lengths(world);
-    lengths(odd);
-    shmem_team_destroy(odd.team);
-    shmem_team_destroy(reversed.team);
-    members_free(odd);
-    members_free(reversed);
-    members_free(world);
+    struct shapes shapes = shapes_begin();
+    every_type(shapes.world);
+    every_type(shapes.reversed);
+    every_type(shapes.odd);
+    lengths(shapes.world);
+    lengths(shapes.odd);
+    shapes_end(shapes);
     shmem_free(dest);
     shmem_free(source);
     members_end();

@@ -62,18 +62,16 @@ static void three_dimensions(void) {
 int main(void) {
     check_begin();
     members_begin();
-    struct members world = members_world(), reversed = members_strided(world, check_n - 1, -1, check_n);
-    shmem_team_split_strided(SHMEM_TEAM_WORLD, check_n - 1, -1, check_n, NULL, 0, &reversed.team);
+    struct members world = members_world(), reversed = members_split(world, check_n - 1, -1, check_n);
     for (int xrange = 1; xrange <= check_n + 2; xrange++) {
         split(world, "WORLD", xrange, xrange % 2);
         split(reversed, "reversed", xrange, xrange % 2 == 0);
     }
     split(world, "WORLD", 1 << 30, 1);
     split(world, "WORLD", 0x7fffffff, 0);
-    shmem_team_destroy(reversed.team);
+    members_destroy(reversed);
     invalid_parent();
     three_dimensions();
-    members_free(reversed);
     members_free(world);
     members_end();
     return check_end();

@@ -99,11 +99,8 @@ static void splits_of_splits(void) {
     struct members level = members_world();
     for (int depth = 0; level.size > 1; depth++) {
         int half = (level.size + 1) / 2, me = members_me(level);
-        struct members low = members_strided(level, half - 1, -1, half);
-        struct members high = members_strided(level, half, 1, level.size - half);
-        CHECK(shmem_team_split_strided(level.team, half - 1, -1, half, NULL, 0, &low.team) == 0, 9, "depth %d, low", depth);
-        CHECK(shmem_team_split_strided(level.team, half, 1, level.size - half, NULL, 0, &high.team) == 0, 9,
-              "depth %d, high", depth);
+        struct members low = members_split(level, half - 1, -1, half);
+        struct members high = members_split(level, half, 1, level.size - half);
         if (depth)
             shmem_team_destroy(level.team);
         members_check(low, 9, "low half");
@@ -122,9 +119,7 @@ static void overlap(void) {
     if (check_n < 3)
         return;
     struct members world = members_world();
-    struct members a = members_strided(world, 0, 1, check_n - 1), b = members_strided(world, check_n - 1, -1, check_n - 1);
-    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, check_n - 1, NULL, 0, &a.team);
-    shmem_team_split_strided(SHMEM_TEAM_WORLD, check_n - 1, -1, check_n - 1, NULL, 0, &b.team);
+    struct members a = members_split(world, 0, 1, check_n - 1), b = members_split(world, check_n - 1, -1, check_n - 1);
     enum { TURNS = 100 };
     long *sums = check_malloc(3 * TURNS * sizeof *sums), *mine = check_malloc(sizeof *mine);
     long due_a = 0, due_b = 0;
@@ -145,13 +140,11 @@ static void overlap(void) {
     }
     members_check(a, 19, "first of two overlapping teams");
     members_check(b, 19, "second of two overlapping teams");
-    shmem_team_destroy(b.team);
-    shmem_team_destroy(a.team);
+    members_destroy(b);
+    members_destroy(a);
     shmem_barrier_all();
     shmem_free(mine);
     shmem_free(sums);
-    members_free(a);
-    members_free(b);
     members_free(world);
 }
 
@@ -192,26 +185,18 @@ static void destroyed_with_contexts(void) {
 int main(void) {
     check_begin();
     members_begin();
-    struct members world = members_world();
-    members_check(world, 18, "WORLD");
-    splits_of(world, "WORLD");
-    struct members reversed = members_strided(world, check_n - 1, -1, check_n);
-    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, check_n - 1, -1, check_n, NULL, 0, &reversed.team) == 0, 2, "reversed");
-    splits_of(reversed, "reversed");
-    struct members odd = members_strided(world, check_n > 1, 2, check_n > 1 ? check_n / 2 : 1);
-    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, check_n > 1, 2, odd.size, NULL, 0, &odd.team) == 0, 1, "odd PEs");
-    splits_of(odd, "odd");
-    shmem_team_destroy(reversed.team);
-    shmem_team_destroy(odd.team);
+    struct shapes shapes = shapes_begin();
+    members_check(shapes.world, 18, "WORLD");
+    splits_of(shapes.world, "WORLD");
+    splits_of(shapes.reversed, "reversed");
+    splits_of(shapes.odd, "odd");
+    shapes_end(shapes);
     invalid_handles();
     configurations();
     splits_of_splits();
     overlap();
     shared();
     destroyed_with_contexts();
-    members_free(odd);
-    members_free(reversed);
-    members_free(world);
     members_end();
     return check_end();
 }

@@ -55,12 +55,9 @@ static void until_it_fails(int two_dimensional) {
             shmem_team_destroy(teams[2 * victim + 1]);
     }
     free(teams);
-    struct members world = members_world(), all = members_strided(world, 0, 1, check_n);
-    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, check_n, NULL, 0, &all.team) == 0, 13,
-          "no team can be had after %d were destroyed", made);
+    struct members world = members_world(), all = members_split(world, 0, 1, check_n);
     members_check(all, 13, "team after many");
-    shmem_team_destroy(all.team);
-    members_free(all);
+    members_destroy(all);
     members_free(world);
 }
 

@@ -3,22 +3,25 @@
 
 enum { TOUCHED = 16 << 20 };
 
-/* Bytes of shared mappings without the kernel's "do not dump" mark, from /proc/self/smaps. */
-static unsigned long long dumpable(void) {
+/* Bytes of shared mappings, and of those without the kernel's "do not dump" mark, from /proc/self/smaps. */
+static void tell(void) {
     FILE *maps = fopen("/proc/self/smaps", "r");
     char line[512], mode[8] = "";
-    unsigned long long from = 0, to = 0, total = 0;
+    unsigned long long from = 0, to = 0, shared = 0, dumpable = 0;
     while (maps && fgets(line, sizeof line, maps)) {
         unsigned long long a, b;
         char m[8];
-        if (sscanf(line, "%llx-%llx %7s", &a, &b, m) == 3)
+        if (sscanf(line, "%llx-%llx %7s", &a, &b, m) == 3) {
             from = a, to = b, strcpy(mode, m);
-        else if (strncmp(line, "VmFlags:", 8) == 0 && mode[3] == 's' && !strstr(line, " dd"))
-            total += to - from;
+        } else if (strncmp(line, "VmFlags:", 8) == 0 && mode[3] == 's') {
+            shared += to - from;
+            dumpable += strstr(line, " dd") ? 0 : to - from;
+        }
     }
     if (maps)
         fclose(maps);
-    return total;
+    printf("shared %llu\ndumpable %llu\n", shared, dumpable);
+    fflush(stdout);
 }
 
 int main(void) {
@@ -30,8 +33,7 @@ int main(void) {
         for (int pe = 1; pe < check_n; pe++)
             shmem_putmem(block, block, TOUCHED, pe);
         shmem_quiet();
-        printf("dumpable %llu\n", dumpable());
-        fflush(stdout);
+        tell();
         abort();
     }
     shmem_barrier_all();

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 static void end(const char *how) {
-    int *volatile nowhere = NULL;
+    volatile int *volatile nowhere = NULL;
     if (!strcmp(how, "segv"))
         *nowhere = 1;
     else if (!strcmp(how, "abort"))

@@ -34,6 +34,7 @@ fn pes_that_do_not_exist() {
         ("p_pe_negative", ["PE 1", "shmem_int_p", "-1"]),
         ("g_pe_n", ["PE 1", "shmem_int_g", "3"]),
         ("amo_pe_n", ["PE 1", "shmem_int_atomic_inc", "10"]),
+        ("p_beyond_team", ["PE 1", "shmem_ctx_int_p", "2"]),
     ] {
         misuse(how).assert_fails(&words);
     }
@@ -46,6 +47,25 @@ fn memory_that_is_not_allocated() {
     }
 }
 
+/// The standard leaves these undefined; here they are named.
+#[test]
+fn arguments_without_a_meaning() {
+    for (how, words) in [
+        ("p_invalid_ctx", ["PE 1", "shmem_ctx_int_p", "ctx"]),
+        ("destroy_default_ctx", ["PE 1", "shmem_ctx_destroy", "ctx"]),
+        ("wait_unknown_cmp", ["PE 1", "shmem_int_wait_until", "77"]),
+        ("signal_unknown_op", ["PE 1", "shmem_int_put_signal", "77"]),
+        ("iput_stride_0", ["PE 1", "shmem_int_iput", "dst"]),
+        ("reduce_invalid_team", ["PE ", "shmem_int_max_reduce", "team"]),
+        ("sync_destroyed_team", ["PE ", "shmem_team_sync", "team"]),
+        ("destroy_world", ["PE ", "shmem_team_destroy", "predefined"]),
+        ("broadcast_root_n", ["PE ", "shmem_int_broadcast", "PE_root"]),
+        ("barrier_beyond_n", ["PE ", "shmem_barrier", "PE_size"]),
+    ] {
+        misuse(how).assert_fails(&words);
+    }
+}
+
 /// Nothing joins the PEs then, so each that makes the mistake says so, all in the same words.
 #[test]
 fn calls_outside_of_the_library_s_life() {
@@ -53,6 +73,7 @@ fn calls_outside_of_the_library_s_life() {
         ("before_init", "shmem_barrier_all"),
         ("put_before_init", "shmem_int_p"),
         ("after_finalize", "shmem_n_pes"),
+        ("finalize_twice", "shmem_finalize"),
     ] {
         let mut outcome = misuse(how);
         let mut lines: Vec<&str> = outcome.stderr.lines().collect();

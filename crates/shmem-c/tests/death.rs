@@ -47,6 +47,7 @@ fn the_status_of_a_pe_after_finalize_is_the_jobs() {
     assert_eq!(death("finalize0", 3).code(), 0);
 }
 
+/// Point 78.
 #[test]
 fn global_exit_ends_the_job_with_its_status() {
     let outcome = death("global_exit0", 4);

@@ -11,7 +11,7 @@ fn heap(variables: &[(&str, &str)], possible: u64, impossible: u64) -> Outcome {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// At least the size asked for, less what the allocator needs for itself; far more cannot be had.
+/// Point 69: at least the size asked for, less what the allocator needs for itself; far more cannot be had.
 #[test]
 fn the_heap_has_the_size_asked_for() {
     for (text, size) in [

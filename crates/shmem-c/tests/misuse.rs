@@ -47,7 +47,7 @@ fn memory_that_is_not_allocated() {
     }
 }
 
-/// The standard leaves these undefined; here they are named.
+/// The standard leaves these undefined (point 15 among others); here they are named.
 #[test]
 fn arguments_without_a_meaning() {
     for (how, words) in [

@@ -40,6 +40,7 @@ fn program_in(text: &str) -> &str {
     panic!("main has no end");
 }
 
+/// Point 84: the text of 1.5, whose program is valid in 1.6.
 #[test]
 fn the_program_of_split_2d_prints_its_13_lines() {
     let Some(text) = seed("000_shmem_team_split_2d.txt") else { return };

@@ -251,7 +251,7 @@ RMA_TYPES(ORDER)
 TEAM_SUM_TYPES(SUM)
 TEAM_BITWISE_TYPES(BITS)
 
-/* One name, two shapes: a team, or a triplet and a pSync. */
+/* Point 64: one name, two shapes: a team, or a triplet and a pSync. */
 static void sync_and_signals(void) {
     static long sync_array[SHMEM_SYNC_SIZE];
     for (int i = 0; i < SHMEM_SYNC_SIZE; i++)

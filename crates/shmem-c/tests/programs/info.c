@@ -1,4 +1,4 @@
-/* Names and versions, accessibility and pointers, the shifted profiling names, headers. */
+/* Names and versions, accessibility and pointers, the shifted profiling names; all headers beside one another (point 80). */
 #include "check.h"
 #include <mpp/shmem.h>
 #include <mpp/shmemx.h>

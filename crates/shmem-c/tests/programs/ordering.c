@@ -136,6 +136,7 @@ static void default_forms(void) {
     }
 }
 
+/* Point 24: on INVALID nothing happens, neither harm nor waiting. */
 static void nothing_to_do(void) {
     shmem_ctx_fence(SHMEM_CTX_INVALID);
     shmem_ctx_quiet(SHMEM_CTX_INVALID);

@@ -17,7 +17,8 @@ static void run(void *(*body)(void *), void *arguments, size_t each) {
         pthread_join(threads[i], NULL);
 }
 
-/* Each thread on a context of its own, on the shared one under a mutex, and on the default one. */
+/* Point 75: a private context is made and destroyed by its own thread.
+ * Each thread on a context of its own, on the shared one under a mutex, and on the default one. */
 static void *communicate(void *argument) {
     int me = *(int *)argument;
     shmem_ctx_t own;

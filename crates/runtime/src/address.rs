@@ -6,6 +6,7 @@
 
 use crate::call::{Call, fail};
 use crate::job;
+use crate::range::Range;
 use core::ffi::c_int;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
@@ -91,12 +92,21 @@ pub(crate) fn translate<T>(
     refuse(call, argument, address.addr(), nbytes, pe)
 }
 
-/// The own copy of symmetric bytes that a collective or a wait works on.
-#[inline(always)]
-pub(crate) fn own<T>(call: Call, argument: &'static str, address: *const T, nbytes: usize) {
-    if nbytes != 0 && !in_heap(address.addr(), nbytes) {
+/// The own copy of the symmetric bytes that a collective works on.
+pub(crate) fn symmetric(
+    call: Call,
+    argument: &'static str,
+    address: *const u8,
+    nbytes: usize,
+) -> Range {
+    if nbytes == 0 {
+        return Range::EMPTY;
+    }
+    if !in_heap(address.addr(), nbytes) {
         refuse(call, argument, address.addr(), nbytes, 0)
     }
+    // SAFETY: in the heap, as just checked.
+    unsafe { Range::new(address.cast_mut(), nbytes) }
 }
 
 /// Say why an access cannot be.

@@ -3,18 +3,21 @@
 //! Each checks its arguments, takes the team's channels for the time of the call and carries out a
 //! plan. `dest` is written by peers as soon as they call, which the standard allows: it is ready on
 //! all PEs before any of them calls. Reductions and scans go through the team's landings in pieces.
+#![forbid(unsafe_code)]
 
+use crate::address::symmetric;
 use crate::call::{Call, fail};
+use crate::channel::Channels;
 use crate::combine::Combine;
 use crate::ctx::World;
 use crate::execute::{Execution, Parts};
 use crate::internal::LANDING;
 use crate::job::{self, Job};
+use crate::order;
+use crate::range::Range;
 use crate::team::{self, Team};
-use crate::{address, channel::Channels, order};
 use core::ffi::{c_int, c_long};
 use rushmem_collectives::{Step, binomial, choice, pairwise, recursive_doubling};
-use rushmem_transport::mem;
 use std::sync::{Arc, TryLockError};
 
 /// Who takes part.
@@ -83,13 +86,10 @@ impl<'a> Entered<'a> {
     }
 
     /// Carry out a plan that moves parts from `source` to `dest`.
-    ///
-    /// # Safety
-    /// As [`Execution::run`].
-    unsafe fn run(
+    fn run(
         &mut self,
-        source: *const u8,
-        dest: *mut u8,
+        source: Range,
+        dest: Range,
         parts: Parts<'_>,
         plan: impl Iterator<Item = Step>,
     ) {
@@ -100,59 +100,63 @@ impl<'a> Entered<'a> {
             source,
             dest,
             parts,
-            accumulator: dest,
+            accumulator: Range::EMPTY,
             combine: None,
             parity: 0,
         };
-        // SAFETY: the same contract.
-        unsafe { execution.run(plan) }
+        execution.run(plan);
     }
 
-    /// Carry out a plan for each piece of a vector that fits a landing; the accumulator of a piece is
-    /// its place in `dest`.
-    ///
-    /// # Safety
-    /// `source` and `dest` are valid for `nelems` elements and either equal or disjoint.
-    unsafe fn run_pieces<P: Iterator<Item = Step>>(
+    /// Carry out a plan for each piece of two vectors that fits a landing; the accumulator of a piece
+    /// is its place in `dest`.
+    fn run_pieces<P: Iterator<Item = Step>>(
         &mut self,
-        source: *const u8,
-        dest: *mut u8,
+        source: Range,
+        dest: Range,
         nelems: usize,
-        combine: &'static Combine,
+        op: &'static Combine,
         plan: impl Fn(u32, u32) -> P,
     ) {
         let (n, me) = (self.n(), self.me());
-        let most = LANDING / combine.elem_bytes;
+        let most = LANDING / op.elem_bytes;
         for first in (0..nelems).step_by(most) {
-            let nelems = most.min(nelems - first);
-            let nbytes = nelems * combine.elem_bytes;
-            let source = source.wrapping_add(first * combine.elem_bytes);
-            let dest = dest.wrapping_add(first * combine.elem_bytes);
-            if dest.cast_const() != source {
-                // SAFETY: both are valid for the piece.
-                unsafe { mem::copy_bytes(dest, source, nbytes) };
+            let (at, nbytes) = (first * op.elem_bytes, most.min(nelems - first) * op.elem_bytes);
+            let piece = dest.part(at, nbytes);
+            if !dest.starts_with(source) {
+                source.part(at, nbytes).copy_to(self.job.me(), piece);
             }
             let parity = self.channels.next_reduction();
             let mut execution = Execution {
                 job: self.job,
                 team: self.team,
                 channels: &mut self.channels,
-                source,
-                dest,
+                source: Range::EMPTY,
+                dest: Range::EMPTY,
                 parts: Parts::Whole(nbytes),
-                accumulator: dest,
-                combine: Some((combine, nelems)),
+                accumulator: piece,
+                combine: Some(op),
                 parity,
             };
-            // SAFETY: the accumulator is the piece of `dest`, which nobody else writes.
-            unsafe { execution.run(plan(n, me)) };
+            execution.run(plan(n, me));
         }
+    }
+
+    /// Both vectors of a reduction or scan.
+    fn vectors(
+        &self,
+        dest: *mut u8,
+        source: *const u8,
+        nelems: usize,
+        op: &Combine,
+    ) -> (Range, Range) {
+        let nbytes = nelems.saturating_mul(op.elem_bytes);
+        let dest = symmetric(self.call, "dest", dest, nbytes);
+        (dest, symmetric(self.call, "source", source, nbytes))
     }
 
     fn sync(&mut self) {
         let plan = choice::sync(self.n(), self.me(), self.job.crowded());
-        // SAFETY: the plan of a sync moves no data.
-        unsafe { self.run(std::ptr::null(), std::ptr::null_mut(), Parts::Whole(0), plan) }
+        self.run(Range::EMPTY, Range::EMPTY, Parts::Whole(0), plan);
     }
 }
 
@@ -181,10 +185,7 @@ pub fn barrier(call: Call, members: Members) {
 
 /// `shmem_broadcast` (§9.10.7): `nbytes` bytes from member `root` to `dest` of the others and, on a
 /// team, of the root itself.
-///
-/// # Safety
-/// `source` is valid for reads on the root; `dest` is ready on all members.
-pub unsafe fn broadcast(
+pub fn broadcast(
     call: Call,
     members: Members,
     dest: *mut u8,
@@ -198,25 +199,18 @@ pub unsafe fn broadcast(
     if root < 0 || root as u32 >= n {
         fail!(call, "argument PE_root is {root}, but the members are numbered 0 to {}", n - 1);
     }
-    address::own(call, "dest", dest, nbytes);
-    address::own(call, "source", source, nbytes);
-    let plan = binomial::broadcast(n, me, root as u32);
-    // SAFETY: both arrays were checked to be symmetric, so `dest` is valid on every member.
-    unsafe { entered.run(source, dest, Parts::Whole(nbytes), plan) };
-    let on_team = matches!(members, Members::Team(_));
-    if on_team && me == root as u32 && dest.cast_const() != source {
-        // SAFETY: valid for `nbytes` bytes each, as checked.
-        unsafe { mem::copy_bytes(dest, source, nbytes) };
+    let dest = symmetric(call, "dest", dest, nbytes);
+    let source = symmetric(call, "source", source, nbytes);
+    entered.run(source, dest, Parts::Whole(nbytes), binomial::broadcast(n, me, root as u32));
+    if me == root as u32 && matches!(members, Members::Team(_)) {
+        source.copy_to(entered.job.me(), dest);
     }
     0
 }
 
 /// `shmem_collect` (§9.10.8): every member's `nbytes` bytes, which may differ, one after the other in
 /// the order of the team.
-///
-/// # Safety
-/// `source` is valid for reads of `nbytes` bytes; `dest` is ready on all members.
-pub unsafe fn collect(
+pub fn collect(
     call: Call,
     members: Members,
     dest: *mut u8,
@@ -225,28 +219,27 @@ pub unsafe fn collect(
 ) -> c_int {
     let team = members.team(call);
     let mut entered = Entered::new(call, &team);
-    address::own(call, "source", source, nbytes);
+    let source = symmetric(call, "source", source, nbytes);
     let table = offsets(&mut entered, nbytes);
     let total = table[table.len() - 1];
-    address::own(call, "dest", dest, total);
+    let dest = symmetric(call, "dest", dest, total);
     let plan = choice::all_gather(entered.n(), entered.me(), total);
-    // SAFETY: both arrays were checked to be symmetric for what the table says.
-    unsafe { entered.run(source, dest, Parts::Table(&table), plan) };
+    entered.run(source, dest, Parts::Table(&table), plan);
     0
 }
 
-/// Where each member's block begins, and the total: a gathering of the blocks' sizes.
+/// Where each member's block begins, and the total: a gathering of the blocks' sizes. Nobody ends its
+/// plan before all have entered it, so with two tables in turn nobody writes one that is in use.
 fn offsets(entered: &mut Entered<'_>, nbytes: usize) -> Vec<usize> {
     let (n, me) = (entered.n(), entered.me());
     let parity = entered.channels.next_gather();
     let internal = entered.job.internal();
     let at = internal.areas().counts(entered.channels.slot(), parity);
-    let counts = internal.own(at, n as usize * 8);
-    let own = (nbytes as u64).to_ne_bytes();
+    let table = internal.range(at, n as usize * 8);
+    let own = me as usize * 8;
+    internal.write_own(at + own, &[nbytes as u64]);
     let plan = choice::all_gather(n, me, n as usize * 8);
-    // SAFETY: the table of counts is in every member's internal area at the same offset. Nobody ends
-    // the plan before all have entered it, so with two tables in turn nobody writes one in use.
-    unsafe { entered.run(own.as_ptr(), counts, Parts::Equal(8), plan) };
+    entered.run(table.part(own, 8), table, Parts::Equal(8), plan);
     let mut sizes = vec![0; n as usize];
     internal.read(at, &mut sizes);
     let mut end = 0usize;
@@ -258,10 +251,7 @@ fn offsets(entered: &mut Entered<'_>, nbytes: usize) -> Vec<usize> {
 }
 
 /// `shmem_fcollect` (§9.10.8): every member's `nbytes` bytes, the same number on all.
-///
-/// # Safety
-/// As [`collect`].
-pub unsafe fn fcollect(
+pub fn fcollect(
     call: Call,
     members: Members,
     dest: *mut u8,
@@ -271,19 +261,15 @@ pub unsafe fn fcollect(
     let team = members.team(call);
     let mut entered = Entered::new(call, &team);
     let total = nbytes.saturating_mul(entered.n() as usize);
-    address::own(call, "source", source, nbytes);
-    address::own(call, "dest", dest, total);
+    let source = symmetric(call, "source", source, nbytes);
+    let dest = symmetric(call, "dest", dest, total);
     let plan = choice::all_gather(entered.n(), entered.me(), total);
-    // SAFETY: both arrays were checked to be symmetric and large enough.
-    unsafe { entered.run(source, dest, Parts::Equal(nbytes), plan) };
+    entered.run(source, dest, Parts::Equal(nbytes), plan);
     0
 }
 
 /// `shmem_alltoall` (§9.10.5): block `l` of member `k`, of `nbytes` bytes, becomes block `k` of member `l`.
-///
-/// # Safety
-/// `source` is valid for reads of a block per member; `dest` is ready on all members.
-pub unsafe fn alltoall(
+pub fn alltoall(
     call: Call,
     members: Members,
     dest: *mut u8,
@@ -293,21 +279,17 @@ pub unsafe fn alltoall(
     let team = members.team(call);
     let mut entered = Entered::new(call, &team);
     let total = nbytes.saturating_mul(entered.n() as usize);
-    address::own(call, "source", source, total);
-    address::own(call, "dest", dest, total);
+    let source = symmetric(call, "source", source, total);
+    let dest = symmetric(call, "dest", dest, total);
     let plan = pairwise::all_to_all(entered.n(), entered.me());
-    // SAFETY: both arrays were checked to be symmetric and large enough.
-    unsafe { entered.run(source, dest, Parts::Equal(nbytes), plan) };
+    entered.run(source, dest, Parts::Equal(nbytes), plan);
     0
 }
 
 /// `shmem_alltoalls` (§9.10.6): as [`alltoall`], with elements of `elem_bytes` (1, 2, 4, 8 or 16) that
 /// are `dst` and `sst` elements apart.
-///
-/// # Safety
-/// As [`alltoall`], for the strided elements.
 #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_alltoalls")]
-pub unsafe fn alltoalls(
+pub fn alltoalls(
     call: Call,
     members: Members,
     dest: *mut u8,
@@ -327,21 +309,16 @@ pub unsafe fn alltoalls(
         let gaps = elements.saturating_sub(1).saturating_mul(stride as usize);
         if elements == 0 { 0 } else { (gaps.saturating_add(1)).saturating_mul(elem_bytes) }
     };
-    address::own(call, "dest", dest, span("dst", dst));
-    address::own(call, "source", source, span("sst", sst));
+    let dest = symmetric(call, "dest", dest, span("dst", dst));
+    let source = symmetric(call, "source", source, span("sst", sst));
     let parts = Parts::Strided { dst: dst as usize, sst: sst as usize, nelems, elem_bytes };
     let plan = pairwise::all_to_all(entered.n(), entered.me());
-    // SAFETY: both arrays were checked to be symmetric and large enough.
-    unsafe { entered.run(source, dest, parts, plan) };
+    entered.run(source, dest, parts, plan);
     0
 }
 
 /// `shmem_*_reduce` and `shmem_*_to_all` (§9.10.9): element by element over all members, to all.
-///
-/// # Safety
-/// `source` is valid for reads of `nelems` elements; `dest` is ready on all members and either
-/// `source` or disjoint from it.
-pub unsafe fn reduce(
+pub fn reduce(
     call: Call,
     members: Members,
     dest: *mut u8,
@@ -351,17 +328,13 @@ pub unsafe fn reduce(
 ) -> c_int {
     let team = members.team(call);
     let mut entered = Entered::new(call, &team);
-    entered.check_vectors(dest, source, nelems, op);
-    // SAFETY: both vectors were checked to be symmetric and large enough; the rest by contract.
-    unsafe { entered.run_pieces(source, dest, nelems, op, recursive_doubling::all_reduce) };
+    let (dest, source) = entered.vectors(dest, source, nelems, op);
+    entered.run_pieces(source, dest, nelems, op, recursive_doubling::all_reduce);
     0
 }
 
 /// `shmem_*_sum_inscan` (§9.10.10): element by element over the members up to this one.
-///
-/// # Safety
-/// As [`reduce`].
-pub unsafe fn inscan(
+pub fn inscan(
     call: Call,
     members: Members,
     dest: *mut u8,
@@ -371,18 +344,14 @@ pub unsafe fn inscan(
 ) -> c_int {
     let team = members.team(call);
     let mut entered = Entered::new(call, &team);
-    entered.check_vectors(dest, source, nelems, op);
-    // SAFETY: both vectors were checked to be symmetric and large enough; the rest by contract.
-    unsafe { entered.run_pieces(source, dest, nelems, op, recursive_doubling::inclusive_scan) };
+    let (dest, source) = entered.vectors(dest, source, nelems, op);
+    entered.run_pieces(source, dest, nelems, op, recursive_doubling::inclusive_scan);
     0
 }
 
 /// `shmem_*_sum_exscan` (§9.10.10): element by element over the members before this one; zero on the
 /// first, which all types that can be summed have as zero bytes.
-///
-/// # Safety
-/// As [`reduce`].
-pub unsafe fn exscan(
+pub fn exscan(
     call: Call,
     members: Members,
     dest: *mut u8,
@@ -392,20 +361,10 @@ pub unsafe fn exscan(
 ) -> c_int {
     let team = members.team(call);
     let mut entered = Entered::new(call, &team);
-    entered.check_vectors(dest, source, nelems, op);
-    // SAFETY: both vectors were checked to be symmetric and large enough; the rest by contract.
-    unsafe { entered.run_pieces(source, dest, nelems, op, recursive_doubling::exclusive_scan) };
+    let (dest, source) = entered.vectors(dest, source, nelems, op);
+    entered.run_pieces(source, dest, nelems, op, recursive_doubling::exclusive_scan);
     if entered.me() == 0 {
-        // SAFETY: `dest` was checked to hold `nelems` elements; nobody else writes it.
-        unsafe { dest.write_bytes(0, nelems * op.elem_bytes) };
+        dest.clear();
     }
     0
-}
-
-impl Entered<'_> {
-    fn check_vectors(&self, dest: *mut u8, source: *const u8, nelems: usize, op: &Combine) {
-        let nbytes = nelems.saturating_mul(op.elem_bytes);
-        address::own(self.call, "dest", dest, nbytes);
-        address::own(self.call, "source", source, nbytes);
-    }
 }

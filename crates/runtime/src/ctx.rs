@@ -6,9 +6,7 @@
 //! contexts alone and never freed.
 
 use crate::call::{Call, fail};
-use crate::constants::{
-    SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_CTX_SESSION_TOTAL_OPS,
-};
+use crate::constants::{SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
 use crate::{job, order, team};
 use core::ffi::{c_int, c_long};
 use std::collections::HashMap;
@@ -25,14 +23,6 @@ impl Handle {
     pub const INVALID: Handle = Handle(0);
     /// `SHMEM_CTX_DEFAULT`
     pub const DEFAULT: Handle = Handle(1);
-}
-
-/// `shmem_ctx_session_config_t`
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct SessionConfig {
-    /// How many operations the session is expected to issue.
-    pub total_ops: usize,
 }
 
 /// What an operation is issued on: the default context, known at compile time, or a handle.
@@ -117,36 +107,13 @@ fn with_registry<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
     f(registry.get_or_insert_default())
 }
 
-/// `shmem_ctx_create`: a context of the world team (OpenSHMEM 1.6, §9.5.1).
-///
-/// # Safety
-/// `ctx` is valid for a write.
-pub unsafe fn create(call: Call, options: c_long, ctx: *mut Handle) -> c_int {
-    // SAFETY: the same contract.
-    unsafe { team_create(call, team::Handle::WORLD, options, ctx) }
-}
-
-/// `shmem_team_create_ctx` (OpenSHMEM 1.6, §9.5.2): not collective; an invalid team or unknown
-/// options give `SHMEM_CTX_INVALID` and a nonzero value.
-///
-/// # Safety
-/// `ctx` is valid for a write.
-pub unsafe fn team_create(
-    call: Call,
-    team: team::Handle,
-    options: c_long,
-    ctx: *mut Handle,
-) -> c_int {
+/// `shmem_ctx_create` (§9.5.1) on the world team, `shmem_team_create_ctx` (§9.5.2) on any: not
+/// collective. `None` for the invalid team and for unknown options.
+pub fn create(call: Call, team: team::Handle, options: c_long) -> Option<Handle> {
     job::require(call);
     let known = SHMEM_CTX_SERIALIZED | SHMEM_CTX_PRIVATE | SHMEM_CTX_NOSTORE;
-    let made = if team == team::Handle::INVALID || options & !known != 0 {
-        Handle::INVALID
-    } else {
-        make(call, team, options)
-    };
-    // SAFETY: valid by contract.
-    unsafe { ctx.write(made) };
-    c_int::from(made == Handle::INVALID)
+    let possible = team != team::Handle::INVALID && options & !known == 0;
+    possible.then(|| make(call, team, options))
 }
 
 fn make(call: Call, team: team::Handle, options: c_long) -> Handle {
@@ -172,7 +139,7 @@ fn make(call: Call, team: team::Handle, options: c_long) -> Handle {
     })
 }
 
-/// `shmem_ctx_destroy` (OpenSHMEM 1.6, §9.5.3): completes what was issued on it first; the invalid
+/// `shmem_ctx_destroy` (§9.5.3): completes what was issued on it first; the invalid
 /// context is left alone.
 pub fn destroy(call: Call, ctx: Handle) {
     if ctx == Handle::INVALID {
@@ -198,7 +165,7 @@ fn remove(registry: &mut Registry, ctx: Handle) -> bool {
     known
 }
 
-/// Destroy the shareable contexts of a team that is being destroyed (OpenSHMEM 1.6, §9.4.8), or of
+/// Destroy the shareable contexts of a team that is being destroyed (§9.4.8), or of
 /// all teams.
 pub(crate) fn destroy_shareable(team: Option<team::Handle>) {
     with_registry(|registry| {
@@ -215,43 +182,25 @@ pub(crate) fn destroy_shareable(team: Option<team::Handle>) {
     });
 }
 
-/// `shmem_ctx_get_team` (OpenSHMEM 1.6, §9.5.4).
-///
-/// # Safety
-/// `team` is valid for a write.
-pub unsafe fn team_of(call: Call, ctx: Handle, team: *mut team::Handle) -> c_int {
-    let (found, status) = match ctx {
-        Handle::INVALID => (team::Handle::INVALID, 1),
-        Handle::DEFAULT => (team::Handle::WORLD, 0),
+/// `shmem_ctx_get_team` (§9.5.4): `None` for the invalid context.
+pub fn team_of(call: Call, ctx: Handle) -> Option<team::Handle> {
+    match ctx {
+        Handle::INVALID => None,
+        Handle::DEFAULT => Some(team::Handle::WORLD),
         _ => match with_registry(|registry| registry.alive.get(&ctx).map(|e| e.team)) {
-            Some(team) => (team, 0),
+            Some(team) => Some(team),
             None => fail!(call, "argument ctx is not a context"),
         },
-    };
-    // SAFETY: valid by contract.
-    unsafe { team.write(found) };
-    status
-}
-
-/// `shmem_ctx_session_start` (OpenSHMEM 1.6, §9.9.2). A session is a hint: it changes neither order
-/// nor completion, and on-node there is nothing to prepare.
-///
-/// # Safety
-/// `config` is valid for a read, or null with a mask of 0.
-pub unsafe fn session_start(
-    call: Call,
-    ctx: Handle,
-    _options: c_long,
-    config: *const SessionConfig,
-    mask: c_long,
-) {
-    if ctx == Handle::INVALID {
-        return;
-    }
-    if mask & SHMEM_CTX_SESSION_TOTAL_OPS != 0 && config.is_null() {
-        fail!(call, "argument config is null, but config_mask asks for a field of it");
     }
 }
 
-/// `shmem_ctx_session_stop` (OpenSHMEM 1.6, §9.9.3). Harmless when no session was started.
-pub fn session_stop(_call: Call, _ctx: Handle) {}
+/// `shmem_ctx_session_start` (§9.9.2). A session is a hint: it changes neither order nor completion,
+/// and on-node there is nothing to prepare.
+pub fn session_start(call: Call, _ctx: Handle) {
+    job::require(call);
+}
+
+/// `shmem_ctx_session_stop` (§9.9.3). Harmless when no session was started.
+pub fn session_stop(call: Call, _ctx: Handle) {
+    job::require(call);
+}

@@ -57,6 +57,8 @@ pub struct Settings {
     pub debug: bool,
     /// Bytes of the symmetric heap.
     pub symmetric_size: u64,
+    /// Whether somebody asked for that many.
+    pub symmetric_size_is_set: bool,
     /// Whether PEs of a node share their memory.
     pub onnode: bool,
 }
@@ -107,6 +109,7 @@ impl Settings {
             info: find(&INFO).is_some(),
             debug: find(&DEBUG).is_some(),
             symmetric_size,
+            symmetric_size_is_set: find(&SYMMETRIC_SIZE).is_some(),
             onnode,
         })
     }

@@ -2,14 +2,16 @@
 //!
 //! A plan speaks of places and parts; an [`Execution`] knows where they are and how large. Data goes
 //! straight to its place at the peer, then the pair's counter is raised: one ordered put-with-signal.
+#![forbid(unsafe_code)]
 
-use crate::address;
 use crate::channel::Channels;
 use crate::combine::Combine;
+use crate::internal::LANDING;
 use crate::job::Job;
+use crate::range::Range;
 use crate::team::Team;
 use rushmem_collectives::{Place, Span, Step};
-use rushmem_transport::mem;
+use rushmem_transport::Pe;
 
 /// How large the parts are and where they begin.
 #[derive(Clone, Copy)]
@@ -30,137 +32,91 @@ pub(crate) struct Execution<'a> {
     pub(crate) team: &'a Team,
     pub(crate) channels: &'a mut Channels,
     /// The own source array; read here alone.
-    pub(crate) source: *const u8,
-    /// The own destination array: symmetric, or in the internal area.
-    pub(crate) dest: *mut u8,
+    pub(crate) source: Range,
+    /// The own destination array, and with it every member's.
+    pub(crate) dest: Range,
     pub(crate) parts: Parts<'a>,
-    /// Where partial results are, how many elements they have, and how they combine.
-    pub(crate) accumulator: *mut u8,
-    pub(crate) combine: Option<(&'static Combine, usize)>,
+    /// Partial results, of one part.
+    pub(crate) accumulator: Range,
+    /// How they combine.
+    pub(crate) combine: Option<&'static Combine>,
     /// Which copy of the landings is in use.
     pub(crate) parity: usize,
 }
 
 impl Execution<'_> {
     /// Carry out a plan.
-    ///
-    /// # Safety
-    /// `source`, `dest` and `accumulator` are valid for what the plan does with them, `dest` on every
-    /// member.
-    pub(crate) unsafe fn run(&mut self, plan: impl Iterator<Item = Step>) {
+    pub(crate) fn run(&mut self, plan: impl Iterator<Item = Step>) {
         for step in plan {
             match step {
                 Step::Put { peer, from, to, count } => {
-                    let pe = self.team.members().world_pe(peer);
-                    let delta = address::delta(pe.0 as i32);
-                    let delta = delta.expect("every PE of a one-node job is mapped");
-                    let dest = self.place(to).wrapping_offset(delta);
-                    // SAFETY: the peer's copy of the place, mapped here; the rest by contract.
-                    unsafe { self.transfer(dest, from, to, count) };
+                    self.transfer(self.team.members().world_pe(peer), from, to, count);
                     self.channels.signal(self.job, peer);
                 }
                 Step::Signal { peer } => self.channels.signal(self.job, peer),
                 Step::Wait { peer } => self.channels.wait(self.job, peer),
-                Step::Copy { from, to, count } => {
-                    let dest = self.place(to);
-                    // SAFETY: both places are this member's own; the rest by contract.
-                    unsafe { self.transfer(dest, from, to, count) };
-                }
+                Step::Copy { from, to, count } => self.transfer(self.job.me(), from, to, count),
                 Step::Reduce { landing, landing_is_left } => {
-                    let (combine, nelems) = self.combine.expect("a reduction has an operation");
-                    let landed = self.place(Place::Landing(landing).at(0));
-                    let own = self.accumulator;
+                    let op = self.combine.expect("a reduction has an operation");
+                    let (landed, own) = (self.landing(landing), self.accumulator);
                     let (left, right) = if landing_is_left { (landed, own) } else { (own, landed) };
-                    // SAFETY: accumulator and landing hold `nelems` elements each; the landing was
-                    // announced by a signal, and nobody writes it until this plan has ended.
-                    unsafe {
-                        (combine.f)(own.cast(), left.cast_const().cast(), right.cast(), nelems)
-                    };
+                    own.combine(op, left, right);
                 }
             }
         }
     }
 
-    /// Copy `count` parts from an own place to `dest`.
-    ///
-    /// # Safety
-    /// Both are valid for the parts.
-    unsafe fn transfer(&self, dest: *mut u8, from: Span, to: Span, count: u32) {
-        let source = self.place(from).cast_const();
-        let (first, count) = (to.first as usize, count as usize);
+    /// Copy `count` parts from an own place to a place on `pe`.
+    fn transfer(&self, pe: Pe, from: Span, to: Span, count: u32) {
+        let count = count as usize;
+        let (source, dest) = (self.place(from), self.place(to));
+        let (source_at, dest_at) = (self.offset(from), self.offset(to));
         let nbytes = match self.parts {
             Parts::Whole(nbytes) => nbytes,
             Parts::Equal(nbytes) => nbytes * count,
-            Parts::Table(table) => table[first + count] - table[first],
+            Parts::Table(table) => table[to.first as usize + count] - table[to.first as usize],
             Parts::Strided { dst, sst, nelems, elem_bytes } => {
                 let nelems = nelems * count;
-                // SAFETY: valid by contract.
-                unsafe { copy_strided(dest, source, dst, sst, nelems, elem_bytes) };
+                if nelems > 0 {
+                    let source = source.from(source_at);
+                    let dest = dest.from(dest_at);
+                    source.copy_strided_to(pe, dest, (dst, sst), nelems, elem_bytes);
+                }
                 return;
             }
         };
-        // SAFETY: valid by contract.
-        unsafe { mem::copy_bytes(dest, source, nbytes) }
+        source.part(source_at, nbytes).copy_to(pe, dest.part(dest_at, nbytes));
     }
 
-    /// Where a span begins, in this member's memory.
-    fn place(&self, span: Span) -> *mut u8 {
-        let first = span.first as usize;
+    fn place(&self, span: Span) -> Range {
         match span.place {
+            Place::Source => self.source,
+            Place::Dest => self.dest,
             Place::Accumulator => self.accumulator,
-            Place::Landing(landing) => {
-                let internal = self.job.internal();
-                let slot = self.channels.slot();
-                internal.own(internal.areas().landing(slot, landing, self.parity), 1)
-            }
-            Place::Dest => self.dest.wrapping_add(match self.parts {
-                Parts::Whole(_) => 0,
-                Parts::Equal(nbytes) => first * nbytes,
-                Parts::Table(table) => table[first],
-                Parts::Strided { dst, nelems, elem_bytes, .. } => first * nelems * dst * elem_bytes,
-            }),
-            Place::Source => self.source.cast_mut().wrapping_add(match self.parts {
-                Parts::Whole(_) | Parts::Table(_) => 0,
-                Parts::Equal(nbytes) => first * nbytes,
-                Parts::Strided { sst, nelems, elem_bytes, .. } => first * nelems * sst * elem_bytes,
-            }),
+            Place::Landing(landing) => self.landing(landing),
         }
     }
-}
 
-/// Copy elements of a size known at run time.
-///
-/// # Safety
-/// Both sides are valid for `nelems` elements that far apart.
-unsafe fn copy_strided(
-    dest: *mut u8,
-    source: *const u8,
-    dst: usize,
-    sst: usize,
-    nelems: usize,
-    elem_bytes: usize,
-) {
-    macro_rules! of {
-        ($t:ty) => {
-            // SAFETY: valid by contract; elements of the size of `$t`.
-            unsafe {
-                mem::copy_strided::<$t>(
-                    dest.cast(),
-                    source.cast(),
-                    dst as isize,
-                    sst as isize,
-                    1,
-                    nelems,
-                )
-            }
-        };
+    fn landing(&self, landing: u8) -> Range {
+        let internal = self.job.internal();
+        let at = internal.areas().landing(self.channels.slot(), landing, self.parity);
+        internal.range(at, LANDING)
     }
-    match elem_bytes {
-        1 => of!(u8),
-        2 => of!(u16),
-        4 => of!(u32),
-        8 => of!(u64),
-        16 => of!(u128),
-        _ => unreachable!("elements of {elem_bytes} bytes"),
+
+    /// Where a span begins in its place.
+    fn offset(&self, span: Span) -> usize {
+        let first = span.first as usize;
+        match (span.place, self.parts) {
+            (Place::Accumulator | Place::Landing(_), _) | (_, Parts::Whole(_)) => 0,
+            (_, Parts::Equal(nbytes)) => first * nbytes,
+            (Place::Dest, Parts::Table(table)) => table[first],
+            (Place::Source, Parts::Table(_)) => 0,
+            (Place::Dest, Parts::Strided { dst, nelems, elem_bytes, .. }) => {
+                first * nelems * dst * elem_bytes
+            }
+            (Place::Source, Parts::Strided { sst, nelems, elem_bytes, .. }) => {
+                first * nelems * sst * elem_bytes
+            }
+        }
     }
 }

@@ -12,6 +12,7 @@
 
 use crate::bell::Bell;
 use crate::primitive::AtomicU32;
+use crate::range::Range;
 use rushmem_heap::NodeMemory;
 use rushmem_transport::Pe;
 use rustix::thread::futex;
@@ -156,8 +157,20 @@ impl Internal {
         });
     }
 
-    /// Pointer to `nbytes` own bytes.
-    pub(crate) fn own(&self, at: usize, nbytes: usize) -> *mut u8 {
+    /// `nbytes` own bytes, for data.
+    pub(crate) fn range(&self, at: usize, nbytes: usize) -> Range {
+        // SAFETY: in the internal area, as `own` makes sure of.
+        unsafe { Range::new(self.own(at, nbytes), nbytes) }
+    }
+
+    /// Write own words that a plan sends on.
+    pub(crate) fn write_own(&self, at: usize, words: &[u64]) {
+        for (i, &word) in words.iter().enumerate() {
+            self.own_word(at + i * 8).store(word, Ordering::Relaxed);
+        }
+    }
+
+    fn own(&self, at: usize, nbytes: usize) -> *mut u8 {
         assert!(at + nbytes <= self.nbytes, "beyond the internal area");
         self.base.wrapping_add(at)
     }

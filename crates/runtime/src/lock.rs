@@ -29,7 +29,7 @@ struct Lock {
 impl Lock {
     fn new(call: Call, lock: *mut c_long) -> (Lock, &'static job::Job) {
         let job = job::require(call);
-        address::own(call, "lock", lock, size_of::<c_long>());
+        address::symmetric(call, "lock", lock.cast(), size_of::<c_long>());
         let tail = lock.cast::<u32>();
         // Locks are spread over the PEs, so that many of them do not all burden the same one.
         let offset = lock.addr() - job.memory.heap().addr();

@@ -1,5 +1,6 @@
 //! Start and end (OpenSHMEM 1.6, §9.1), and what a PE may ask about itself and the others.
 
+mod available;
 mod cpus;
 mod record;
 
@@ -29,24 +30,11 @@ pub fn init(call: Call, providers: &[Provider]) {
     enter(call, providers, SHMEM_THREAD_SINGLE);
 }
 
-/// `shmem_init_thread` (§9.2.1): as init; `*provided` is the level asked for, or that of the first
-/// init. Nonzero when `requested` is no level.
-///
-/// # Safety
-/// `provided` is valid for a write.
-pub unsafe fn init_thread(
-    call: Call,
-    providers: &[Provider],
-    requested: c_int,
-    provided: *mut c_int,
-) -> c_int {
-    if !(SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE).contains(&requested) {
-        return 1;
-    }
-    let job = enter(call, providers, requested);
-    // SAFETY: valid by contract.
-    unsafe { provided.write(job.thread_level) };
-    0
+/// `shmem_init_thread` (§9.2.1): as init; the level that is provided, which is the one asked for by
+/// the first init. `None` when `requested` is no level.
+pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Option<c_int> {
+    let levels = SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE;
+    levels.contains(&requested).then(|| enter(call, providers, requested).thread_level)
 }
 
 /// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do nothing.
@@ -146,6 +134,9 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     let areas = Areas::new(n_pes);
     let local = nodes.local_index(me.0);
     let memory = map(call, &mut session, settings.symmetric_size, areas.nbytes(), n_local, local);
+    if local == 0 && settings.symmetric_size_is_set {
+        warn_of_shortage(settings.symmetric_size, n_local);
+    }
     let deltas = deltas(&nodes, node, n_pes, memory);
     address::publish(memory.heap(), 0, &deltas);
     tracing::debug!(
@@ -215,6 +206,17 @@ fn map(
             "no symmetric heap of {symmetric_size} bytes for each of {n_local} PEs can be had: \
              {error}; make SHMEM_SYMMETRIC_SIZE smaller"
         ),
+    }
+}
+
+/// Pages come on first touch, so more than there is can be asked for; who asked is told.
+fn warn_of_shortage(symmetric_size: u64, n_local: u32) {
+    let asked = symmetric_size.saturating_mul(n_local.into());
+    if let Some(available) = available::bytes().filter(|&available| asked > available) {
+        eprintln!(
+            "warning: SHMEM_SYMMETRIC_SIZE asks for {asked} bytes on this node ({n_local} PEs), of \
+             which {available} are available; a program that touches more will be killed"
+        );
     }
 }
 

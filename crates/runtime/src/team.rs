@@ -1,4 +1,5 @@
 //! Teams (OpenSHMEM 1.6, §9.4): who is in them, what they own, how they come and go.
+#![forbid(unsafe_code)]
 
 mod active_set;
 mod members;
@@ -11,10 +12,9 @@ pub(crate) use active_set::find as find_active_set;
 
 use crate::call::{Call, fail};
 use crate::channel::Channels;
-use crate::constants::SHMEM_TEAM_NUM_CONTEXTS;
 use crate::job::Job;
 use crate::{ctx, job};
-use core::ffi::{c_int, c_long};
+use core::ffi::c_int;
 use rushmem_transport::{Pe, TeamPe};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -50,23 +50,6 @@ impl Handle {
 pub struct Config {
     /// Contexts that the team's users expect to create; a hint.
     pub num_contexts: c_int,
-}
-
-impl Config {
-    /// The fields of `*config` that `mask` names, the others at their defaults.
-    ///
-    /// # Safety
-    /// `config` is valid for a read, or anything when `mask` is 0.
-    unsafe fn read(call: Call, argument: &str, config: *const Config, mask: c_long) -> Config {
-        if mask & SHMEM_TEAM_NUM_CONTEXTS == 0 {
-            return Config::default();
-        }
-        if config.is_null() {
-            fail!(call, "argument {argument} is null, but its mask asks for num_contexts");
-        }
-        // SAFETY: valid by contract, and not null.
-        unsafe { config.read() }
-    }
 }
 
 /// A team as one of its members has it.
@@ -200,24 +183,10 @@ pub fn n_pes(call: Call, team: Handle) -> c_int {
     if team == Handle::INVALID { -1 } else { find(call, "team", team).members.n as c_int }
 }
 
-/// `shmem_team_get_config` (§9.4.4): nonzero and nothing written for the invalid team.
-///
-/// # Safety
-/// `config` is valid for a write, or anything when `mask` is 0.
-pub unsafe fn config(call: Call, team: Handle, mask: c_long, config: *mut Config) -> c_int {
+/// `shmem_team_get_config` (§9.4.4): nothing for the invalid team.
+pub fn config(call: Call, team: Handle) -> Option<Config> {
     job::require(call);
-    if team == Handle::INVALID {
-        return 1;
-    }
-    let team = find(call, "team", team);
-    if mask & SHMEM_TEAM_NUM_CONTEXTS != 0 {
-        if config.is_null() {
-            fail!(call, "argument config is null, but config_mask asks for num_contexts");
-        }
-        // SAFETY: valid by contract, and not null.
-        unsafe { config.write(team.config) };
-    }
-    0
+    (team != Handle::INVALID).then(|| find(call, "team", team).config)
 }
 
 /// `shmem_team_translate_pe` (§9.4.5): -1 when a team is invalid or the PE is not in both.

@@ -1,18 +1,44 @@
-//! Contexts and sessions (OpenSHMEM 1.6, 9.5 and 9.9).
+//! Contexts and sessions (OpenSHMEM 1.6, 9.5 and 9.9): results go to pointers, a zero return is success.
 
 use core::ffi::{c_int, c_long};
 
-use rushmem_runtime::ctx::{self, Handle, SessionConfig};
-use rushmem_runtime::team;
+use rushmem_runtime::ctx::{self, Handle};
+use rushmem_runtime::{Call, team};
+
+/// `shmem_ctx_session_config_t`
+#[repr(C)]
+pub struct SessionConfig {
+    /// How many operations the session is expected to issue; nothing here depends on it.
+    total_ops: usize,
+}
 
 forward! {
-    [shmem_ctx_create](options: c_long, ctx: *mut Handle) -> c_int => ctx::create;
-    [shmem_team_create_ctx](team: team::Handle, options: c_long, ctx: *mut Handle) -> c_int
-        => ctx::team_create;
     [shmem_ctx_destroy](ctx: Handle) => ctx::destroy;
-    [shmem_ctx_get_team](ctx: Handle, team: *mut team::Handle) -> c_int => ctx::team_of;
-    [shmem_ctx_session_start](
-        ctx: Handle, options: c_long, config: *const SessionConfig, config_mask: c_long,
-    ) => ctx::session_start;
     [shmem_ctx_session_stop](ctx: Handle) => ctx::session_stop;
+}
+
+export! {
+    [shmem_ctx_create](options: c_long, ctx: *mut Handle) -> c_int
+        = |call| create(call, team::Handle::WORLD, options, ctx);
+    [shmem_team_create_ctx](team: team::Handle, options: c_long, ctx: *mut Handle) -> c_int
+        = |call| create(call, team, options, ctx);
+
+    [shmem_ctx_get_team](ctx: Handle, team: *mut team::Handle) -> c_int = |call| {
+        let found = ctx::team_of(call, ctx);
+        team.write(found.unwrap_or(team::Handle::INVALID));
+        c_int::from(found.is_none())
+    };
+
+    [shmem_ctx_session_start](
+        ctx: Handle, _options: c_long, _config: *const SessionConfig, _config_mask: c_long,
+    ) = |call| ctx::session_start(call, ctx);
+}
+
+/// # Safety
+/// `ctx` is valid for a write.
+unsafe fn create(call: Call, team: team::Handle, options: c_long, ctx: *mut Handle) -> c_int {
+    let made = ctx::create(call, team, options);
+    // SAFETY: valid by contract.
+    unsafe { ctx.write(made.unwrap_or(Handle::INVALID)) };
+    c_int::from(made.is_none())
 }

@@ -28,7 +28,13 @@ forward! {
 export! {
     [shmem_init]() = |call| setup::init(call, ALL);
     [shmem_init_thread](requested: c_int, provided: *mut c_int) -> c_int
-        = |call| setup::init_thread(call, ALL, requested, provided);
+        = |call| match setup::init_thread(call, ALL, requested) {
+            Some(level) => {
+                provided.write(level);
+                0
+            }
+            None => 1,
+        };
     [start_pes](_npes: c_int) = |call| setup::start_pes(call, ALL);
 
     [shmem_query_initialized](initialized: *mut c_int)

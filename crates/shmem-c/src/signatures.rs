@@ -132,7 +132,7 @@ fn rust_of(c_type: &str) -> String {
         "shmem_team_t" => type_name::<team::Handle>(),
         "shmem_team_config_t" => type_name::<team::Config>(),
         "shmem_ctx_t" => type_name::<ctx::Handle>(),
-        "shmem_ctx_session_config_t" => type_name::<ctx::SessionConfig>(),
+        "shmem_ctx_session_config_t" => type_name::<crate::ctx::SessionConfig>(),
         "..." => "...",
         other => panic!("{other} is no type of the standard"),
     }

@@ -1,29 +1,74 @@
-//! Teams (OpenSHMEM 1.6, 9.4).
+//! Teams (OpenSHMEM 1.6, 9.4): results go to pointers, a zero return is success.
 
 use core::ffi::{c_int, c_long};
 
-use rushmem_runtime::coll;
+use rushmem_runtime::constants::SHMEM_TEAM_NUM_CONTEXTS;
 use rushmem_runtime::team::{self, Config, Handle};
+use rushmem_runtime::{Call, coll};
 
 forward! {
     [shmem_team_my_pe](team: Handle) -> c_int => team::my_pe;
     [shmem_team_n_pes](team: Handle) -> c_int => team::n_pes;
-    [shmem_team_get_config](team: Handle, config_mask: c_long, config: *mut Config) -> c_int
-        => team::config;
     [shmem_team_translate_pe](src_team: Handle, src_pe: c_int, dest_team: Handle) -> c_int
         => team::translate_pe;
-    [shmem_team_split_strided](
-        parent_team: Handle, start: c_int, stride: c_int, size: c_int,
-        config: *const Config, config_mask: c_long, new_team: *mut Handle,
-    ) -> c_int => team::split_strided;
-    [shmem_team_split_2d](
-        parent_team: Handle, xrange: c_int,
-        xaxis_config: *const Config, xaxis_mask: c_long, xaxis_team: *mut Handle,
-        yaxis_config: *const Config, yaxis_mask: c_long, yaxis_team: *mut Handle,
-    ) -> c_int => team::split_2d;
     [shmem_team_destroy](team: Handle) => team::destroy;
 }
 
 export! {
     [shmem_team_sync](team: Handle) -> c_int = |call| coll::sync(call, team.into());
+
+    [shmem_team_get_config](team: Handle, config_mask: c_long, config: *mut Config) -> c_int
+        = |call| match team::config(call, team) {
+            Some(found) => {
+                if config_mask & SHMEM_TEAM_NUM_CONTEXTS != 0 {
+                    present(call, "config", config);
+                    config.write(found);
+                }
+                0
+            }
+            None => 1,
+        };
+
+    [shmem_team_split_strided](
+        parent_team: Handle, start: c_int, stride: c_int, size: c_int,
+        config: *const Config, config_mask: c_long, new_team: *mut Handle,
+    ) -> c_int = |call| {
+        let config = asked(call, "config", config, config_mask);
+        let made = team::split_strided(call, parent_team, start, stride, size, config);
+        new_team.write(made.unwrap_or(Handle::INVALID));
+        c_int::from(made.is_none())
+    };
+
+    [shmem_team_split_2d](
+        parent_team: Handle, xrange: c_int,
+        xaxis_config: *const Config, xaxis_mask: c_long, xaxis_team: *mut Handle,
+        yaxis_config: *const Config, yaxis_mask: c_long, yaxis_team: *mut Handle,
+    ) -> c_int = |call| {
+        let xaxis = asked(call, "xaxis_config", xaxis_config, xaxis_mask);
+        let yaxis = asked(call, "yaxis_config", yaxis_config, yaxis_mask);
+        let made = team::split_2d(call, parent_team, xrange, xaxis, yaxis);
+        let (row, column) = made.unwrap_or((Handle::INVALID, Handle::INVALID));
+        xaxis_team.write(row);
+        yaxis_team.write(column);
+        c_int::from(made.is_none())
+    };
+}
+
+/// The fields of `*config` that `mask` names, the others at their defaults (9.4.3).
+///
+/// # Safety
+/// `config` is valid for a read, or anything when `mask` is 0.
+unsafe fn asked(call: Call, argument: &str, config: *const Config, mask: c_long) -> Config {
+    if mask & SHMEM_TEAM_NUM_CONTEXTS == 0 {
+        return Config::default();
+    }
+    present(call, argument, config);
+    // SAFETY: valid by contract, and not null.
+    unsafe { config.read() }
+}
+
+fn present(call: Call, argument: &str, config: *const Config) {
+    if config.is_null() {
+        call.fail(format_args!("argument {argument} is null, but its mask names num_contexts"));
+    }
 }

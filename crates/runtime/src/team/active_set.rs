@@ -9,7 +9,8 @@ use crate::address;
 use crate::agreement::{Agreed, agree, digest};
 use crate::call::{Call, fail};
 use crate::job::{self, Job};
-use core::ffi::{c_int, c_long, c_void};
+use crate::object;
+use core::ffi::{c_int, c_long};
 use std::sync::Arc;
 
 /// What an agreement is about, in its tag.
@@ -82,19 +83,12 @@ fn place(call: Call, job: &Job, psync: *const c_long) -> u64 {
     if address::in_heap(psync.addr(), size_of::<c_long>()) {
         return digest(&[0, (psync.addr() - job.memory.heap().addr()) as u64]);
     }
-    let mut object = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: any address may be asked for; `object` is valid for a write.
-    let found = unsafe { libc::dladdr(psync.cast::<c_void>(), object.as_mut_ptr()) };
-    if found == 0 {
+    let Some(place) = object::holding(psync.cast()) else {
         fail!(
             call,
             "argument pSync: {psync:p} is neither in the symmetric heap nor a static variable"
         );
-    }
-    // SAFETY: filled in by dladdr, and zeroes before.
-    let object = unsafe { object.assume_init() };
-    // SAFETY: dladdr found an object, whose name is a string that lives as long as it is loaded.
-    let name = unsafe { std::ffi::CStr::from_ptr(object.dli_fname) };
-    let name = name.to_bytes().iter().map(|&b| u64::from(b)).collect::<Vec<u64>>();
-    digest(&[1, digest(&name), (psync.addr() - object.dli_fbase.addr()) as u64])
+    };
+    let name = place.name.iter().map(|&byte| u64::from(byte)).collect::<Vec<u64>>();
+    digest(&[1, digest(&name), place.offset as u64])
 }

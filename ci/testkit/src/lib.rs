@@ -1,1 +1,57 @@
-//! To be written.
+//! What tests that launch real processes share: the installed prefix, compiled test programs, and jobs under
+//! a hard time limit that are checked for what they leave behind.
+//!
+//! It knows the command lines of `oshcc` and `oshrun` and nothing of the library behind them. A broken
+//! expectation is a panic whose text holds the command, the status and all that was printed.
+#![forbid(unsafe_code)]
+
+mod compile;
+mod job;
+mod outcome;
+mod permits;
+mod processes;
+mod traces;
+
+use std::path::PathBuf;
+
+pub use compile::{compile, compile_text};
+pub use job::{Job, Running};
+pub use outcome::Outcome;
+pub use processes::{Process, kill};
+pub use traces::Traces;
+
+/// The installed prefix with bin/oshcc and bin/oshrun, from RUSHMEM_PREFIX.
+///
+/// # Panics
+/// Where there is none, with the command that makes one.
+pub fn prefix() -> PathBuf {
+    let Some(prefix) = std::env::var_os("RUSHMEM_PREFIX").map(PathBuf::from) else {
+        panic!(
+            "RUSHMEM_PREFIX names no installed prefix: run `cargo xtask test`, or `cargo xtask install --prefix DIR` \
+             and set RUSHMEM_PREFIX=DIR"
+        );
+    };
+    for tool in ["oshcc", "oshrun"] {
+        let path = prefix.join("bin").join(tool);
+        assert!(
+            path.exists(),
+            "{} is missing: run `cargo xtask test`, which installs the prefix it tests",
+            path.display()
+        );
+    }
+    prefix
+}
+
+/// Compiles a program of the calling package's folder `tests/programs`; further arguments are flags.
+///
+/// A macro because only the calling test knows its package and cargo's folder for its files.
+#[macro_export]
+macro_rules! program {
+    ($name:expr $(, $flag:expr)* $(,)?) => {
+        $crate::compile(
+            &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join($name),
+            std::path::Path::new(env!("CARGO_TARGET_TMPDIR")),
+            &[$($flag),*],
+        )
+    };
+}

@@ -1,0 +1,65 @@
+//! C and C++ programs, each compiled once per test process by the prefix's own `oshcc` or `oshcxx`.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::{permits, prefix};
+
+/// Warnings are errors: the programs are also a test of the header.
+const FLAGS: [&str; 6] = ["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"];
+
+type Cell = Arc<OnceLock<PathBuf>>;
+
+/// Compiles `source`, whose extension names its language, into a folder of this process under `tmpdir`
+/// and returns the program. A second call for the same source and flags returns the same program.
+///
+/// # Panics
+/// When the compiler refuses the source; the text holds what it said.
+pub fn compile(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
+    static MADE: Mutex<Option<HashMap<(PathBuf, String), Cell>>> = Mutex::new(None);
+    let cell = {
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (source.to_owned(), flags.join(" "));
+        Arc::clone(made.get_or_insert_default().entry(key).or_default())
+    };
+    cell.get_or_init(|| build(source, tmpdir, flags)).clone()
+}
+
+/// As [`compile`], from the text of a program that no file of the repository holds.
+pub fn compile_text(name: &str, text: &str, tmpdir: &Path, flags: &[&str]) -> PathBuf {
+    let source = folder(tmpdir).join(name);
+    std::fs::write(&source, text)
+        .unwrap_or_else(|error| panic!("cannot write {}: {error}", source.display()));
+    compile(&source, tmpdir, flags)
+}
+
+fn build(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
+    let _permit = permits::take();
+    let compiler = if source.extension() == Some(OsStr::new("cpp")) { "oshcxx" } else { "oshcc" };
+    let stem = source.file_stem().expect("a program has a name").to_string_lossy();
+    let suffix: String = flags.concat().chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+    let program = folder(tmpdir).join(format!("{stem}{suffix}"));
+    let mut command = Command::new(prefix().join("bin").join(compiler));
+    command.args(FLAGS).args(flags).arg(source).arg("-o").arg(&program).arg("-lm");
+    let output =
+        command.output().unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}\n{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    program
+}
+
+/// One folder per test program of cargo's: two of them may compile the same source at the same time.
+fn folder(tmpdir: &Path) -> PathBuf {
+    let this = std::env::current_exe().expect("a test program knows its path");
+    let folder = tmpdir.join(this.file_stem().expect("a test program has a name"));
+    std::fs::create_dir_all(&folder)
+        .unwrap_or_else(|error| panic!("cannot make {}: {error}", folder.display()));
+    folder
+}

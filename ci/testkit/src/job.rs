@@ -1,0 +1,355 @@
+//! A job: a program under `oshrun`, or alone, with a hard time limit and a mark on all of its processes.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::permits::{self, Permit};
+use crate::processes::{self, MARK, Process};
+use crate::{Outcome, prefix};
+
+/// How often a waiting test looks.
+const GLANCE: Duration = Duration::from_millis(2);
+/// How long oshrun has to end a job after SIGTERM, and processes to go after it.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What starts the program.
+#[derive(Debug, Clone)]
+enum Launcher {
+    OfPrefix,
+    At(PathBuf),
+    None,
+}
+
+/// A job to be run; [`Job::run`] runs it.
+#[derive(Debug, Clone)]
+pub struct Job {
+    program: PathBuf,
+    arguments: Vec<String>,
+    launcher: Launcher,
+    launcher_options: Vec<String>,
+    wrapper: Vec<String>,
+    environment: Vec<(String, String)>,
+    folder: Option<PathBuf>,
+    limit: Duration,
+}
+
+impl Job {
+    /// `program` under the prefix's oshrun, on one PE.
+    pub fn new(program: impl AsRef<Path>) -> Self {
+        Self {
+            program: program.as_ref().to_owned(),
+            arguments: Vec::new(),
+            launcher: Launcher::OfPrefix,
+            launcher_options: Vec::new(),
+            wrapper: Vec::new(),
+            environment: Vec::new(),
+            folder: None,
+            limit: Duration::from_secs(60),
+        }
+    }
+
+    /// Without a launcher: a job of one PE.
+    pub fn direct(program: impl AsRef<Path>) -> Self {
+        Self { launcher: Launcher::None, ..Self::new(program) }
+    }
+
+    /// The number of PEs.
+    pub fn n(self, n: usize) -> Self {
+        self.launcher_options(["-n", &n.to_string()])
+    }
+
+    /// Further options of oshrun.
+    pub fn launcher_options<'a>(mut self, options: impl IntoIterator<Item = &'a str>) -> Self {
+        self.launcher_options.extend(options.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// Another oshrun than the prefix's.
+    pub fn launcher(mut self, oshrun: impl AsRef<Path>) -> Self {
+        self.launcher = Launcher::At(oshrun.as_ref().to_owned());
+        self
+    }
+
+    /// One more argument of the program.
+    pub fn arg(mut self, argument: impl ToString) -> Self {
+        self.arguments.push(argument.to_string());
+        self
+    }
+
+    /// A variable in the environment of the launcher and the program.
+    pub fn env(mut self, name: &str, value: impl ToString) -> Self {
+        self.environment.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Words before the whole command line, for example `setpriv --reuid=65534`.
+    pub fn wrap<'a>(mut self, words: impl IntoIterator<Item = &'a str>) -> Self {
+        self.wrapper.extend(words.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// The working directory.
+    pub fn folder(mut self, folder: impl AsRef<Path>) -> Self {
+        self.folder = Some(folder.as_ref().to_owned());
+        self
+    }
+
+    /// The hard time limit; 60 s where none is given.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Panics
+    /// When it takes longer than its limit or leaves a process behind.
+    #[track_caller]
+    pub fn run(self) -> Outcome {
+        self.start().finish()
+    }
+
+    /// Starts it and returns at once.
+    #[track_caller]
+    pub fn start(self) -> Running {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let permit = permits::take();
+        let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let mut words: Vec<String> = self.wrapper.clone();
+        let launcher = match &self.launcher {
+            Launcher::OfPrefix => Some(prefix().join("bin/oshrun")),
+            Launcher::At(path) => Some(path.clone()),
+            Launcher::None => None,
+        };
+        if let Some(launcher) = launcher {
+            words.push(launcher.display().to_string());
+            words.extend(self.launcher_options.clone());
+        }
+        words.push(self.program.display().to_string());
+        words.extend(self.arguments.clone());
+        let (stdout, stderr) = (temporary(), temporary());
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .env(MARK, &mark)
+            .stdin(Stdio::null())
+            .stdout(stdout.try_clone().expect("a descriptor"))
+            .stderr(stderr.try_clone().expect("a descriptor"));
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        let environment: String =
+            self.environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();
+        let shown = environment + &words.join(" ");
+        let child = command.spawn().unwrap_or_else(|error| panic!("cannot run {shown}: {error}"));
+        let end = Instant::now() + self.limit;
+        Running { child, shown, mark, stdout, stderr, end, limit: self.limit, _permit: permit }
+    }
+}
+
+/// A job that was started and not yet waited for. Its processes end with this value.
+pub struct Running {
+    child: Child,
+    shown: String,
+    mark: String,
+    stdout: File,
+    stderr: File,
+    end: Instant,
+    limit: Duration,
+    _permit: Permit,
+}
+
+impl Running {
+    /// The process that was started: oshrun, the wrapper before it, or the program.
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("process numbers are small")
+    }
+
+    /// All running processes of the job, oshrun included.
+    pub fn processes(&self) -> Vec<Process> {
+        processes::marked(&self.mark)
+    }
+
+    /// Waits until `found` sees what it looks for in the lines printed so far.
+    ///
+    /// # Panics
+    /// When the job ends first or its time is over.
+    #[track_caller]
+    pub fn wait_for<T>(&mut self, found: impl Fn(&[&str]) -> Option<T>) -> T {
+        loop {
+            let over = self.child.try_wait().expect("it is our child").is_some();
+            let text = text_of(&self.stdout);
+            let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+            if let Some(value) = found(&whole.lines().collect::<Vec<_>>()) {
+                return value;
+            }
+            assert!(!over, "{}\nended before what was waited for; it printed\n{text}", self.shown);
+            self.check_limit();
+            sleep(GLANCE);
+        }
+    }
+
+    /// Waits for the end of the job and of all of its processes.
+    ///
+    /// # Panics
+    /// When it takes longer than its limit or leaves a process behind.
+    #[track_caller]
+    pub fn finish(mut self) -> Outcome {
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("it is our child") {
+                break status;
+            }
+            self.check_limit();
+            sleep(GLANCE);
+        };
+        let left = self.left_behind();
+        let outcome = self.outcome(status);
+        assert!(left.is_empty(), "processes outlived their job: {}\n{outcome}", listed(&left));
+        outcome
+    }
+
+    /// What still runs a while after the end.
+    fn left_behind(&self) -> Vec<Process> {
+        let end = Instant::now() + GRACE;
+        loop {
+            let left = self.processes();
+            if left.is_empty() || Instant::now() > end {
+                return left;
+            }
+            sleep(GLANCE);
+        }
+    }
+
+    #[track_caller]
+    fn check_limit(&mut self) {
+        if Instant::now() < self.end {
+            return;
+        }
+        let running = self.processes();
+        processes::send(self.pid(), Signal::TERM);
+        let end = Instant::now() + GRACE;
+        while Instant::now() < end && self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            sleep(GLANCE);
+        }
+        processes::kill(self.pid());
+        let status = self.child.wait().unwrap_or(ExitStatus::from_raw(9));
+        let outcome = self.outcome(status);
+        panic!("not over after {:?}; still running: {}\n{outcome}", self.limit, listed(&running));
+    }
+
+    fn outcome(&self, status: ExitStatus) -> Outcome {
+        Outcome {
+            command: self.shown.clone(),
+            status,
+            stdout: text_of(&self.stdout),
+            stderr: text_of(&self.stderr),
+        }
+    }
+}
+
+impl Drop for Running {
+    /// Where a test fails half-way its job must not run on: oshrun first, which ends the rest, then whatever is left.
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            processes::kill(self.pid());
+            let _ = self.child.wait();
+        }
+        let end = Instant::now() + GRACE;
+        loop {
+            let left = self.processes();
+            left.iter().for_each(|process| processes::kill(process.pid));
+            if left.is_empty() || Instant::now() > end {
+                return;
+            }
+            sleep(GLANCE);
+        }
+    }
+}
+
+fn listed(processes: &[Process]) -> String {
+    processes.iter().map(|process| format!("\n  {process}")).collect()
+}
+
+/// Output goes to a file without a name: unlike a pipe it cannot fill up, and no process that lives on keeps it open.
+fn temporary() -> File {
+    tempfile::tempfile().expect("a temporary file can be had")
+}
+
+/// All that the file holds, read without moving the position that the job writes at.
+fn text_of(file: &File) -> String {
+    let mut bytes = Vec::new();
+    let mut part = [0; 1 << 16];
+    loop {
+        match file.read_at(&mut part, bytes.len() as u64).expect("it can be read") {
+            0 => break String::from_utf8_lossy(&bytes).into_owned(),
+            n => bytes.extend_from_slice(&part[..n]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    fn shell(script: &str) -> Job {
+        Job::direct("/bin/sh").arg("-c").arg(script)
+    }
+
+    fn complaint(job: Job) -> String {
+        let panic = catch_unwind(AssertUnwindSafe(|| job.run())).expect_err("it must not pass");
+        *panic.downcast::<String>().expect("a sentence")
+    }
+
+    #[test]
+    fn an_outcome_holds_status_and_both_outputs() {
+        let outcome = shell("echo $WORD; echo two >&2; exit 3").env("WORD", "one").run();
+        assert_eq!(outcome.code(), 3);
+        assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("one\n", "two\n"));
+        assert_eq!(outcome.assert_fails(&["two"]), "two");
+    }
+
+    #[test]
+    fn a_job_that_hangs_is_ended_and_reported() {
+        let job = shell("echo begun; sleep 1000").timeout(Duration::from_millis(300));
+        let complaint = complaint(job);
+        assert!(complaint.contains("not over after 300ms"), "{complaint}");
+        assert!(complaint.contains("begun") && complaint.contains("sleep 1000"), "{complaint}");
+    }
+
+    #[test]
+    fn a_process_that_outlives_its_job_is_found_and_ended() {
+        let complaint = complaint(shell("setsid sleep 1001 & echo $!; exit 0"));
+        assert!(complaint.contains("outlived") && complaint.contains("sleep 1001"), "{complaint}");
+        let printed = complaint.split("stdout:\n").nth(1).and_then(|text| text.lines().next());
+        let pid = printed.expect("the shell printed a process number");
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        assert!(command.is_empty(), "process {pid} still runs");
+    }
+
+    #[test]
+    fn lines_are_seen_while_the_job_runs() {
+        let mut running = shell("echo first; read nothing; sleep 1002").start();
+        let pid = running.wait_for(|lines| lines.contains(&"first").then_some(0));
+        assert_eq!(pid, 0);
+        let sleeper = loop {
+            if let Some(process) =
+                running.processes().into_iter().find(|p| p.command == "sleep 1002")
+            {
+                break process.pid;
+            }
+        };
+        processes::kill(sleeper);
+        assert_eq!(running.finish().code(), 137);
+    }
+}

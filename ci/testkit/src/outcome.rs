@@ -1,0 +1,122 @@
+//! How a job ended, and the expectations that most tests have of it.
+
+use std::fmt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// A job that is over.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// What was run.
+    pub command: String,
+    /// The status of oshrun, or of the program where there was no launcher.
+    pub status: ExitStatus,
+    /// All that was printed.
+    pub stdout: String,
+    /// All complaints.
+    pub stderr: String,
+}
+
+impl Outcome {
+    /// The program of the common kind ran on `n` PEs and found nothing wrong: status 0, one line `n_pes n`
+    /// (singletons would print several, of 1), `PASS` by PE 0, and no line with FAIL.
+    #[track_caller]
+    pub fn assert_ok(&self, n: usize) {
+        let counts: Vec<&str> = self.lines().filter(|line| line.starts_with("n_pes ")).collect();
+        let failed = |text: &str| text.lines().any(|line| line.contains("FAIL"));
+        assert!(!failed(&self.stdout) && !failed(&self.stderr), "a check failed\n{self}");
+        assert!(self.status.success(), "the job failed\n{self}");
+        assert_eq!(counts, [format!("n_pes {n}")], "not one job of {n} PEs\n{self}");
+        assert!(self.lines().any(|line| line == "PASS"), "PE 0 did not come to its end\n{self}");
+    }
+
+    /// The job failed with one sentence on stderr that contains every one of `words`; returns it.
+    #[track_caller]
+    pub fn assert_fails(&self, words: &[&str]) -> &str {
+        assert!(!self.status.success(), "the job succeeded\n{self}");
+        let sentence = self.one_message();
+        for word in words {
+            assert!(sentence.contains(word), "the message does not say {word:?}\n{self}");
+        }
+        sentence
+    }
+
+    /// The one line on stderr.
+    #[track_caller]
+    pub fn one_message(&self) -> &str {
+        let lines: Vec<&str> = self.stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+        assert_eq!(lines.len(), 1, "not exactly one message\n{self}");
+        lines[0]
+    }
+
+    /// The status as a number; a death by signal counts as shells do, 128 and the signal.
+    pub fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or_default())
+    }
+
+    /// The lines of stdout.
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        self.stdout.lines()
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "command: {}\nstatus: {}", self.command, self.status)?;
+        write!(f, "stdout:\n{}\nstderr:\n{}", shortened(&self.stdout), shortened(&self.stderr))
+    }
+}
+
+/// The beginning and the end of a text that is too long to read.
+fn shortened(text: &str) -> String {
+    const SHOWN: usize = 60;
+    let lines: Vec<&str> = text.lines().collect();
+    if lines.len() <= 2 * SHOWN {
+        return text.trim_end().to_owned();
+    }
+    let left_out = lines.len() - 2 * SHOWN;
+    let (head, tail) = (lines[..SHOWN].join("\n"), lines[lines.len() - SHOWN..].join("\n"));
+    format!("{head}\n... {left_out} lines ...\n{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(raw_status: i32, stdout: &str, stderr: &str) -> Outcome {
+        Outcome {
+            command: "program".into(),
+            status: ExitStatus::from_raw(raw_status),
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+        }
+    }
+
+    fn is_refused(outcome: &Outcome, n: usize) -> bool {
+        std::panic::catch_unwind(|| outcome.assert_ok(n)).is_err()
+    }
+
+    #[test]
+    fn a_good_job_passes() {
+        outcome(0, "n_pes 2\nPASS\n", "").assert_ok(2);
+    }
+
+    #[test]
+    fn singletons_failures_and_early_ends_do_not_pass() {
+        assert!(is_refused(&outcome(0, "n_pes 1\nPASS\nn_pes 1\nPASS\n", ""), 2));
+        assert!(is_refused(&outcome(0, "n_pes 2\nFAIL point 1 PE 0: no\nPASS\n", ""), 2));
+        assert!(is_refused(&outcome(0, "n_pes 2\n", ""), 2));
+        assert!(is_refused(&outcome(256, "n_pes 2\nPASS\n", ""), 2));
+    }
+
+    #[test]
+    fn a_death_by_signal_counts_as_shells_do() {
+        assert_eq!(outcome(9, "", "").code(), 137);
+    }
+
+    #[test]
+    #[should_panic(expected = "not exactly one message")]
+    fn two_messages_are_one_too_many() {
+        outcome(256, "", "PE 1 died\nPE 1 died\n").assert_fails(&["PE 1"]);
+    }
+}

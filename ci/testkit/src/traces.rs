@@ -1,0 +1,44 @@
+//! What a job might leave in the file system or among the sockets; processes are looked for by every job anyway.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// Names that a job of ours would choose.
+const OURS: [&str; 3] = ["rushmem", "shmem", "oshrun"];
+
+/// The files in shared places and the sockets with names that could be ours, at one moment.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Traces(BTreeSet<String>);
+
+impl Traces {
+    /// What is there now.
+    pub fn now() -> Self {
+        let mut found = BTreeSet::new();
+        for place in ["/dev/shm", "/tmp", "/var/tmp", "/run"] {
+            found.extend(names_in(Path::new(place)));
+        }
+        let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+        let named = sockets.lines().skip(1).filter_map(|line| line.split_whitespace().nth(7));
+        found.extend(named.filter(|name| is_ours(name)).map(|name| format!("socket {name}")));
+        Self(found)
+    }
+
+    /// What is there now and was not then.
+    pub fn new_since(&self) -> Vec<String> {
+        Self::now().0.difference(&self.0).cloned().collect()
+    }
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| is_ours(name))
+        .map(|name| folder.join(name).display().to_string())
+        .collect()
+}
+
+fn is_ours(name: &str) -> bool {
+    OURS.iter().any(|word| name.contains(word))
+}

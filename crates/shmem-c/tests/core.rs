@@ -1,0 +1,43 @@
+//! Core files stay small: neither the peers' memory nor what was never touched is in them.
+
+use std::fs;
+
+use testkit::{Job, program};
+
+/// What PE 0 of programs/core.c allocates, of which it touches half, and room for the library's own.
+const ROOM: u64 = (32 << 20) + (64 << 20);
+
+/// PE 0 of 4 with heaps of 1 GiB touches a part of its own and of its peers' memory, then aborts.
+#[test]
+fn a_core_file_holds_only_what_was_used() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let script = ["sh", "-c", "ulimit -c unlimited && exec \"$@\"", "sh"];
+    let outcome = Job::new(program!("core.c"))
+        .n(4)
+        .env("SHMEM_SYMMETRIC_SIZE", "1g")
+        .wrap(script)
+        .folder(folder.path())
+        .run();
+    outcome.assert_fails(&["PE 0", "SIGABRT"]);
+    let told = |name: &str| -> u64 {
+        let number = outcome.lines().find_map(|line| line.strip_prefix(name)?.parse().ok());
+        number.unwrap_or_else(|| panic!("PE 0 did not say: {name}\n{outcome}"))
+    };
+    assert!(told("shared ") >= 4 << 30, "the heaps are not mapped as a whole\n{outcome}");
+    assert!(told("dumpable ") <= ROOM, "too much shared memory would be dumped\n{outcome}");
+
+    // Where the kernel writes core files into the working directory the file itself is looked at as well.
+    let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
+    if pattern.starts_with(['|', '/']) {
+        println!("skipped in part: core files go to {}", pattern.trim());
+        return;
+    }
+    let sizes: Vec<u64> = fs::read_dir(folder.path())
+        .expect("it is ours")
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("core"))
+        .map(|entry| entry.metadata().expect("it is there").len())
+        .collect();
+    assert!(!sizes.is_empty(), "no core file was written, although the pattern is {pattern}");
+    assert!(sizes.iter().all(|size| *size <= ROOM + (64 << 20)), "core files of {sizes:?} bytes");
+}

@@ -1,0 +1,85 @@
+//! What no correct program does ends the job with one sentence: the PE, the call, the argument.
+
+use testkit::{Job, Outcome, program};
+
+fn misuse(how: &str) -> Outcome {
+    Job::new(program!("misuse.c")).n(3).arg(how).run()
+}
+
+#[test]
+fn addresses_that_are_not_symmetric() {
+    for (how, words) in [
+        ("put_static_dest", ["PE 1", "shmem_int_put", "dest"]),
+        ("get_stack_source", ["PE 1", "shmem_int_get", "source"]),
+        ("put_beyond_heap", ["PE 1", "shmem_putmem", "dest"]),
+        ("amo_static_dest", ["PE 1", "shmem_int_atomic_add", "dest"]),
+        ("signal_static", ["PE 1", "shmem_int_put_signal", "sig_addr"]),
+        ("lock_static", ["PE 1", "shmem_set_lock", "lock"]),
+    ] {
+        misuse(how).assert_fails(&words);
+    }
+}
+
+/// All PEs make the same mistake at the same time; one of them is named.
+#[test]
+fn collectives_on_addresses_that_are_not_symmetric() {
+    misuse("broadcast_static_dest").assert_fails(&["PE ", "shmem_int_broadcast", "dest"]);
+    misuse("reduce_static_source").assert_fails(&["PE ", "shmem_int_max_reduce", "source"]);
+}
+
+#[test]
+fn pes_that_do_not_exist() {
+    for (how, words) in [
+        ("put_pe_n", ["PE 1", "shmem_int_put", "3"]),
+        ("p_pe_negative", ["PE 1", "shmem_int_p", "-1"]),
+        ("g_pe_n", ["PE 1", "shmem_int_g", "3"]),
+        ("amo_pe_n", ["PE 1", "shmem_int_atomic_inc", "10"]),
+        ("p_beyond_team", ["PE 1", "shmem_ctx_int_p", "2"]),
+    ] {
+        misuse(how).assert_fails(&words);
+    }
+}
+
+#[test]
+fn memory_that_is_not_allocated() {
+    for how in ["free_twice", "free_foreign", "free_inside"] {
+        misuse(how).assert_fails(&["PE ", "shmem_free"]);
+    }
+}
+
+/// The standard leaves these undefined (point 15 among others); here they are named.
+#[test]
+fn arguments_without_a_meaning() {
+    for (how, words) in [
+        ("p_invalid_ctx", ["PE 1", "shmem_ctx_int_p", "ctx"]),
+        ("destroy_default_ctx", ["PE 1", "shmem_ctx_destroy", "ctx"]),
+        ("wait_unknown_cmp", ["PE 1", "shmem_int_wait_until", "77"]),
+        ("signal_unknown_op", ["PE 1", "shmem_int_put_signal", "77"]),
+        ("iput_stride_0", ["PE 1", "shmem_int_iput", "dst"]),
+        ("reduce_invalid_team", ["PE ", "shmem_int_max_reduce", "team"]),
+        ("sync_destroyed_team", ["PE ", "shmem_team_sync", "team"]),
+        ("destroy_world", ["PE ", "shmem_team_destroy", "predefined"]),
+        ("broadcast_root_n", ["PE ", "shmem_int_broadcast", "PE_root"]),
+        ("barrier_beyond_n", ["PE ", "shmem_barrier", "PE_size"]),
+    ] {
+        misuse(how).assert_fails(&words);
+    }
+}
+
+/// Nothing joins the PEs then, so each that makes the mistake says so, all in the same words.
+#[test]
+fn calls_outside_of_the_library_s_life() {
+    for (how, call) in [
+        ("before_init", "shmem_barrier_all"),
+        ("put_before_init", "shmem_int_p"),
+        ("after_finalize", "shmem_n_pes"),
+        ("finalize_twice", "shmem_finalize"),
+    ] {
+        let mut outcome = misuse(how);
+        let mut lines: Vec<&str> = outcome.stderr.lines().collect();
+        lines.dedup();
+        outcome.stderr = lines.join("\n");
+        outcome.assert_fails(&[call]);
+        Job::direct(program!("misuse.c")).arg(how).run().assert_fails(&[call]);
+    }
+}

@@ -1,0 +1,120 @@
+/* One misuse of the library, named by argv[1], on PE 1 while the others wait in a barrier (a collective one on all). */
+#include <shmem.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int static_word = 5, static_source = 6;
+static long static_lock, static_sync[SHMEM_SYNC_SIZE];
+
+static int is(const char *how, const char *name) { return strcmp(how, name) == 0; }
+
+static void sync_destroyed_team(void) {
+    shmem_team_t team;
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, shmem_n_pes(), NULL, 0, &team);
+    shmem_team_destroy(team);
+    shmem_team_sync(team);
+}
+
+/* Called by all PEs; false where the misuse is one PE's alone. */
+static int collective(const char *how, int *heap) {
+    if (is(how, "broadcast_static_dest"))
+        shmem_int_broadcast(SHMEM_TEAM_WORLD, &static_word, heap, 1, 0);
+    else if (is(how, "reduce_static_source"))
+        shmem_int_max_reduce(SHMEM_TEAM_WORLD, heap, &static_source, 1);
+    else if (is(how, "free_twice"))
+        shmem_free(heap), shmem_free(heap);
+    else if (is(how, "free_foreign"))
+        shmem_free(&static_word);
+    else if (is(how, "free_inside"))
+        shmem_free(heap + 1);
+    else if (is(how, "reduce_invalid_team"))
+        shmem_int_max_reduce(SHMEM_TEAM_INVALID, heap, heap + 1, 1);
+    else if (is(how, "sync_destroyed_team"))
+        sync_destroyed_team();
+    else if (is(how, "destroy_world"))
+        shmem_team_destroy(SHMEM_TEAM_WORLD);
+    else if (is(how, "broadcast_root_n"))
+        shmem_int_broadcast(SHMEM_TEAM_WORLD, heap, heap + 1, 1, shmem_n_pes());
+    else if (is(how, "barrier_beyond_n"))
+        shmem_barrier(1, 1, shmem_n_pes(), static_sync);
+    else if (is(how, "finalize_twice"))
+        shmem_finalize(), shmem_finalize();
+    else
+        return 0;
+    return 1;
+}
+
+/* A context of the first two PEs has no PE 2, though the job has one. */
+static void put_beyond_team(int *heap) {
+    shmem_team_t pair;
+    shmem_ctx_t ctx;
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &pair);
+    if (shmem_my_pe() == 1 && shmem_team_create_ctx(pair, 0, &ctx) == 0)
+        shmem_ctx_int_p(ctx, heap, 1, 2);
+}
+
+static void alone(const char *how, int *heap) {
+    int on_stack = 0, n = shmem_n_pes();
+    if (is(how, "put_static_dest"))
+        shmem_int_put(&static_word, heap, 1, 0);
+    else if (is(how, "get_stack_source"))
+        shmem_int_get(heap, &on_stack, 1, 0);
+    else if (is(how, "put_beyond_heap"))
+        shmem_putmem(heap, &static_source, (size_t)1 << 45, 0);
+    else if (is(how, "put_pe_n"))
+        shmem_int_put(heap, &on_stack, 1, n);
+    else if (is(how, "p_pe_negative"))
+        shmem_int_p(heap, 1, -1);
+    else if (is(how, "g_pe_n"))
+        on_stack = shmem_int_g(heap, n);
+    else if (is(how, "amo_pe_n"))
+        shmem_int_atomic_inc(heap, n + 7);
+    else if (is(how, "amo_static_dest"))
+        shmem_int_atomic_add(&static_word, 1, 0);
+    else if (is(how, "signal_static"))
+        shmem_int_put_signal(heap, &on_stack, 1, (uint64_t *)&static_lock, 1, SHMEM_SIGNAL_SET, 0);
+    else if (is(how, "lock_static"))
+        shmem_set_lock(&static_lock);
+    else if (is(how, "p_invalid_ctx"))
+        shmem_ctx_int_p(SHMEM_CTX_INVALID, heap, 1, 0);
+    else if (is(how, "destroy_default_ctx"))
+        shmem_ctx_destroy(SHMEM_CTX_DEFAULT);
+    else if (is(how, "wait_unknown_cmp"))
+        shmem_int_wait_until(heap, 77, 1);
+    else if (is(how, "signal_unknown_op"))
+        shmem_int_put_signal(heap, &on_stack, 1, (uint64_t *)(heap + 2), 1, 77, 0);
+    else if (is(how, "iput_stride_0"))
+        shmem_int_iput(heap, &on_stack, 0, 1, 1, 0);
+    else
+        fprintf(stderr, "unknown misuse %s\n", how), exit(99);
+    printf("%s had no consequence (%d)\n", how, on_stack);
+}
+
+int main(int argc, char **argv) {
+    const char *how = argc > 1 ? argv[1] : "";
+    if (is(how, "before_init")) {
+        shmem_barrier_all();
+        return 98;
+    }
+    if (is(how, "put_before_init")) {
+        shmem_int_p(&static_word, 1, 0);
+        return 98;
+    }
+    shmem_init();
+    if (is(how, "after_finalize")) {
+        shmem_finalize();
+        printf("%d\n", shmem_n_pes());
+        shmem_barrier_all();
+        return 98;
+    }
+    int *heap = shmem_malloc(4 * sizeof *heap);
+    shmem_barrier_all();
+    if (is(how, "p_beyond_team"))
+        put_beyond_team(heap);
+    else if (!collective(how, heap) && shmem_my_pe() == 1 % shmem_n_pes())
+        alone(how, heap);
+    shmem_barrier_all();
+    shmem_finalize();
+    return 98;
+}

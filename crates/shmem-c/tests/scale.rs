@@ -1,0 +1,86 @@
+//! More PEs than processors by far, and an ordinary user's limits: the 3-D example and a thousand barriers.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use testkit::{Job, Outcome, compile, prefix, program};
+
+fn split_3d() -> PathBuf {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/split_3d.c");
+    compile(&example, Path::new(env!("CARGO_TARGET_TMPDIR")), &[])
+}
+
+/// What the example prints, computed another way: PE x + xdim (y + ydim z) is at (x, y, z).
+fn box_of([xdim, ydim, zdim]: [usize; 3]) -> BTreeSet<String> {
+    let places = (0..xdim * ydim * zdim).map(|pe| {
+        let (x, y, z) = (pe % xdim, pe / xdim % ydim, pe / xdim / ydim);
+        format!("({x}, {y}, {z}) is mype = {pe}")
+    });
+    std::iter::once(format!("xdim = {xdim}, ydim = {ydim}, zdim = {zdim}")).chain(places).collect()
+}
+
+fn assert_prints_box(outcome: &Outcome, dimensions: [usize; 3]) {
+    let due = box_of(dimensions);
+    assert!(outcome.status.success(), "{outcome}");
+    assert_eq!(outcome.lines().count(), due.len(), "{outcome}");
+    assert_eq!(outcome.lines().map(str::to_owned).collect::<BTreeSet<_>>(), due, "{outcome}");
+}
+
+#[test]
+fn the_3d_example_on_few_pes() {
+    for (n, dimensions) in [(1, [1, 1, 1]), (2, [2, 1, 1]), (8, [2, 2, 2]), (12, [3, 2, 2])] {
+        assert_prints_box(&Job::new(split_3d()).n(n).run(), dimensions);
+    }
+}
+
+#[test]
+fn the_3d_example_on_64_pes() {
+    assert_prints_box(&Job::new(split_3d()).n(64).run(), [4, 4, 4]);
+}
+
+#[test]
+fn a_thousand_barriers_on_64_pes() {
+    Job::new(program!("barriers.c")).n(64).run().assert_ok(64);
+}
+
+/// Without privileges, with 1,024 descriptors and 64 KiB of locked memory, from a copy that such a user can read.
+#[test]
+fn an_ordinary_user_runs_the_3d_example() {
+    let place = tempfile::tempdir().expect("a temporary folder");
+    open_to_all(place.path());
+    let copy = place.path().join("prefix");
+    for part in ["bin", "lib"] {
+        copy_folder(&prefix().join(part), &copy.join(part));
+    }
+    let example = place.path().join("split_3d");
+    std::fs::copy(split_3d(), &example).expect("the program can be copied");
+    let is_root = rustix::process::geteuid().is_root();
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let limits = ["sh", "-c", "ulimit -n 1024 && ulimit -l 64 && exec \"$@\"", "sh"];
+    let outcome = Job::new(&example)
+        .launcher(copy.join("bin/oshrun"))
+        .n(12)
+        .wrap(if is_root { &nobody[..] } else { &[] }.iter().copied())
+        .wrap(limits)
+        .folder(place.path())
+        .run();
+    assert_prints_box(&outcome, [3, 2, 2]);
+}
+
+fn open_to_all(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+}
+
+/// Files and folders, symbolic links as what they point to.
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder can be made");
+    for entry in std::fs::read_dir(from).expect("it can be listed").flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy_folder(&from, &to);
+        } else {
+            std::fs::copy(&from, &to).expect("a file can be copied");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The programs of the seeds as they stand: cut out of the texts, compiled, run. Where the folder with the texts is not
+//! beside the repository (RUSHMEM_SEEDS names another), these tests say so and do nothing.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use testkit::{Job, compile_text};
+
+fn seed(name: &str) -> Option<String> {
+    let folder = std::env::var_os("RUSHMEM_SEEDS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds"),
+        PathBuf::from,
+    );
+    match std::fs::read_to_string(folder.join(name)) {
+        Ok(text) => Some(text),
+        Err(error) => {
+            println!("skipped: {} cannot be read ({error})", folder.join(name).display());
+            None
+        }
+    }
+}
+
+fn compiled(name: &str, text: &str) -> PathBuf {
+    compile_text(name, text, Path::new(env!("CARGO_TARGET_TMPDIR")), &["-Wno-error"])
+}
+
+/// From the first `#include` to the brace that closes main.
+fn program_in(text: &str) -> &str {
+    let program = &text[text.find("#include").expect("the text holds a program")..];
+    let main = program.find("int main").expect("the program has a main");
+    let mut depth = 0;
+    for (at, byte) in program.bytes().enumerate().skip(main) {
+        match byte {
+            b'{' => depth += 1,
+            b'}' if depth == 1 => return &program[..=at],
+            b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    panic!("main has no end");
+}
+
+/// Point 84: the text of 1.5, whose program is valid in 1.6.
+#[test]
+fn the_program_of_split_2d_prints_its_13_lines() {
+    let Some(text) = seed("000_shmem_team_split_2d.txt") else { return };
+    let program = compiled("seed_000.c", program_in(&text));
+    let outcome = Job::new(program).n(12).run();
+    assert!(outcome.status.success(), "{outcome}");
+    let promised = text
+        .split("expected output with 12 PEs is: ")
+        .nth(1)
+        .expect("the text says what is printed");
+    let (first, places) = promised.split_at(promised.find(" (0, 0, 0)").expect("the first place"));
+    let mut due = BTreeSet::from([first.to_owned()]);
+    due.extend(places.split('(').skip(1).enumerate().map(|(pe, place)| {
+        let place = place.split(')').next().expect("a place ends");
+        format!("({place}) is mype = {pe}")
+    }));
+    assert_eq!(due.len(), 13, "{due:?}");
+    assert_eq!(outcome.lines().count(), 13, "{outcome}");
+    assert_eq!(outcome.lines().map(str::to_owned).collect::<BTreeSet<_>>(), due, "{outcome}");
+}
+
+/// The code between `.Vb` and `.Ve` that follows `heading`.
+fn listing_after<'a>(text: &'a str, heading: &str) -> (&'a str, &'a str) {
+    let rest = &text[text.find(heading).expect("the heading is there")..];
+    let rest = rest.split_once(".Vb\n").expect("a listing follows").1;
+    rest.split_once(".Ve").expect("the listing ends")
+}
+
+/// The page's own declarations beside the header's: the seven names with the same types.
+#[test]
+fn the_synopsis_of_max_to_all_agrees_with_the_header() {
+    let Some(text) = seed("003_shmem_max_to_all.txt") else { return };
+    let (synopsis, _) = listing_after(&text, "C or C++:");
+    let names: Vec<&str> = synopsis
+        .split("void ")
+        .skip(1)
+        .map(|declaration| declaration.split('(').next().expect("a name"))
+        .collect();
+    assert_eq!(names.len(), 7, "{names:?}");
+    let calls: String =
+        names.iter().map(|name| format!("sum += (unsigned long)(uintptr_t)&{name};\n")).collect();
+    let program = format!(
+        "{synopsis}\n#include <stdint.h>\nint main(void) {{\nvolatile unsigned long sum = 0;\n{calls}return sum == 0;\n}}\n"
+    );
+    assert!(Job::direct(compiled("seed_003_synopsis.c", &program)).run().status.success());
+}
+
+/// The second example: one call for three elements, and three calls for one each with two pairs of arrays in turn.
+#[test]
+fn the_second_example_of_max_to_all_runs_on_8_pes() {
+    let Some(text) = seed("003_shmem_max_to_all.txt") else { return };
+    let (whole, rest) = listing_after(&text, "Example 2:");
+    let (parts, _) = listing_after(rest, ".Vb");
+    let template = include_str!("programs/seed_003.c.in");
+    let program = template.replace("ONE_CALL", whole).replace("THREE_CALLS", parts);
+    Job::new(compiled("seed_003.c", &program)).n(8).run().assert_ok(8);
+}

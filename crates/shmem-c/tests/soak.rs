@@ -1,0 +1,77 @@
+//! A hundred jobs in a row, and a hundred that lose a PE, leave nothing behind.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use testkit::{Job, Traces, kill, program};
+
+const JOBS: usize = 100;
+const PES: usize = 3;
+
+/// Small steps of a well mixed sequence (splitmix64): which PE, and when. RUSHMEM_SEED repeats a run.
+struct Dice(u64);
+
+impl Dice {
+    fn new() -> Self {
+        let seed = std::env::var("RUSHMEM_SEED")
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or_else(|| {
+                SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .map_or(0, |time| time.as_nanos() as u64)
+            });
+        println!("RUSHMEM_SEED={seed}");
+        Self(seed)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (word ^ (word >> 31)) % limit
+    }
+}
+
+/// With a folder of its own for temporary files, so that whatever appears in it is the job's.
+fn job(temporary: &tempfile::TempDir) -> Job {
+    Job::new(program!("soak.c"))
+        .n(PES)
+        .env("SHMEM_SYMMETRIC_SIZE", "256k")
+        .env("TMPDIR", temporary.path().display())
+}
+
+fn assert_nothing_left(temporary: &tempfile::TempDir, before: &Traces) {
+    let files: Vec<_> =
+        std::fs::read_dir(temporary.path()).expect("it is ours").flatten().collect();
+    assert!(files.is_empty(), "files were left behind: {files:?}");
+    let traces = before.new_since();
+    assert!(traces.is_empty(), "something was left behind: {traces:?}");
+}
+
+// One test: the two halves look at the same shared places.
+#[test]
+fn a_hundred_jobs_and_a_hundred_deaths_leave_nothing_behind() {
+    let temporary = tempfile::tempdir().expect("a temporary folder");
+    let before = Traces::now();
+    for _ in 0..JOBS {
+        job(&temporary).run().assert_ok(PES);
+    }
+    assert_nothing_left(&temporary, &before);
+
+    let mut dice = Dice::new();
+    for _ in 0..JOBS {
+        let mut running = job(&temporary).arg("forever").start();
+        let victim = dice.below(PES as u64);
+        let prefix = format!("pe {victim} pid ");
+        let pid: i32 = running.wait_for(|lines| {
+            lines.iter().find_map(|line| line.strip_prefix(&prefix)?.parse().ok())
+        });
+        std::thread::sleep(std::time::Duration::from_micros(dice.below(5000)));
+        kill(pid);
+        let outcome = running.finish();
+        outcome.assert_fails(&[&format!("PE {victim}"), &pid.to_string(), "SIGKILL"]);
+        assert_eq!(outcome.code(), 137, "{outcome}");
+    }
+    assert_nothing_left(&temporary, &before);
+}

@@ -7,6 +7,7 @@
 
 use crate::call::{Call, fail};
 use crate::constants::{SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
+use crate::team::Members;
 use crate::{job, network, order, team};
 use core::ffi::{c_int, c_long};
 use std::collections::HashMap;
@@ -128,8 +129,9 @@ pub fn create(call: Call, team: team::Handle, options: c_long) -> Option<Handle>
 
 fn make(call: Call, team: team::Handle, options: c_long) -> Handle {
     let members = team::find(call, "team", team).members();
+    let world = Members::world(job::require(call).n_pes);
     with_registry(|registry| {
-        let handle = if members.is_world() {
+        let handle = if members == world {
             Handle(NEXT.fetch_add(1, Relaxed) << 1 | 1)
         } else {
             let numbering = registry.spare.pop().unwrap_or_else(|| {

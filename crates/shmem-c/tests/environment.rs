@@ -63,10 +63,32 @@ fn a_heap_that_cannot_be_had_is_one_sentence() {
 }
 
 #[test]
-fn off_node_only_needs_a_transport() {
+fn pes_of_a_node_can_do_without_shared_memory() {
     heap(&[("SHMEM_ONNODE", "on")], MIB, 0).assert_ok(2);
-    heap(&[("SHMEM_ONNODE", "off")], 0, 0).assert_fails(&["SHMEM_ONNODE", "transport"]);
+    heap(&[("SHMEM_ONNODE", "off")], MIB, 0).assert_ok(2);
     heap(&[("SHMEM_ONNODE", "maybe")], 0, 0).assert_fails(&["SHMEM_ONNODE", "maybe"]);
+}
+
+#[test]
+fn a_machine_splits_into_nodes_that_fit_its_pes() {
+    heap(&[("SHMEM_VIRTUAL_NODES", "2")], MIB, 0).assert_ok(2);
+    heap(&[("SHMEM_VIRTUAL_NODES", "1+1")], MIB, 0).assert_ok(2);
+    for text in ["3", "1+2", "0", "two", "1+"] {
+        heap(&[("SHMEM_VIRTUAL_NODES", text)], 0, 0).assert_fails(&["SHMEM_VIRTUAL_NODES"]);
+    }
+}
+
+/// There is no fallback from a transport that was asked for.
+#[test]
+fn a_transport_that_is_not_there_ends_the_job() {
+    for (text, runs) in [("auto", true), ("tcp", true), ("pigeon", false)] {
+        let settings = [("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", text)];
+        if runs {
+            heap(&settings, MIB, 0).assert_ok(2);
+        } else {
+            heap(&settings, 0, 0).assert_fails(&["SHMEM_TRANSPORT", text, "tcp"]);
+        }
+    }
 }
 
 /// Once per job, wherever it goes; the program's own output is untouched.

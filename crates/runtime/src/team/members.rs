@@ -20,11 +20,6 @@ impl Members {
         Members { start: 0, stride: 1, n: n_pes }
     }
 
-    /// Whether members are numbered as in the world.
-    pub(crate) fn is_world(&self) -> bool {
-        self.start == 0 && self.stride == 1
-    }
-
     /// The world PE of a member.
     #[inline]
     pub(crate) fn world_pe(&self, team_pe: u32) -> Pe {

@@ -22,28 +22,58 @@ const ELSEWHERE: [&str; 10] = [
     "types.h",
 ];
 
-fn runs(source: &str, pes: &[usize]) {
-    let program = program!(source);
-    for &n in pes {
-        let mut job = Job::new(&program).n(n);
-        if source == "memory.c" {
-            // It takes all memory there is: a small heap is as good as a large one.
-            job = job.env("SHMEM_SYMMETRIC_SIZE", "64m");
-        }
-        job.run().assert_ok(n);
+/// Jobs whose PEs share no memory, or only some of it: the tier `--providers`.
+const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
+const VIRTUAL_NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
+
+fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
+    let mut job = Job::new(program!(source)).n(n);
+    for (name, value) in environment {
+        job = job.env(name, value);
     }
+    if source == "memory.c" {
+        // It takes all memory there is: a small heap is as good as a large one.
+        job = job.env("SHMEM_SYMMETRIC_SIZE", "64m");
+    }
+    job.run().assert_ok(n);
 }
 
-/// One test per program, named like it.
+/// For each program a test named like it, on one node, on none, and on virtual nodes.
 macro_rules! programs {
     ($($name:ident $source:literal)*) => {
         const HERE: &[&str] = &[$($source),*];
-        $(
-            #[test]
-            fn $name() {
-                runs($source, &PES);
-            }
-        )*
+
+        mod on_node {
+            $(
+                #[test]
+                fn $name() {
+                    super::PES.iter().for_each(|&n| super::runs($source, n, &[]));
+                }
+            )*
+        }
+
+        mod off_node {
+            $(
+                #[test]
+                #[ignore = "part of `cargo xtask test --providers`"]
+                fn $name() {
+                    let off = [("SHMEM_ONNODE", "off")];
+                    super::OFF_NODE.iter().for_each(|&n| super::runs($source, n, &off));
+                }
+            )*
+        }
+
+        mod virtual_nodes {
+            $(
+                #[test]
+                #[ignore = "part of `cargo xtask test --providers`"]
+                fn $name() {
+                    for (nodes, n) in super::VIRTUAL_NODES {
+                        super::runs($source, n, &[("SHMEM_VIRTUAL_NODES", nodes)]);
+                    }
+                }
+            )*
+        }
     };
 }
 
@@ -95,7 +125,7 @@ fn without_a_launcher_a_program_is_a_job_of_one_pe() {
 #[ignore = "a minute; part of `cargo xtask test --full`"]
 fn every_program_on_64_pes() {
     for source in HERE {
-        runs(source, &[64]);
+        runs(source, 64, &[]);
     }
 }
 

@@ -120,6 +120,28 @@ pub fn loom(session: &Session) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// No PE shares memory with another.
+pub fn off_node(session: &Session) -> Result<Outcome> {
+    programs(session, "off_node::")
+}
+
+/// Some PEs share memory, some do not.
+pub fn virtual_nodes(session: &Session) -> Result<Outcome> {
+    programs(session, "virtual_nodes::")
+}
+
+/// The test programs in a setting that the plain tier leaves out.
+fn programs(session: &Session, setting: &str) -> Result<Outcome> {
+    let mut cargo = session.workspace.cargo();
+    run_tests(
+        cargo
+            .args(["test", "-p", "rushmem-c", "--test", "programs", setting])
+            .args(["--", "--ignored"])
+            .env("RUSHMEM_PREFIX", &session.prefix),
+    )?;
+    Ok(Outcome::Passed)
+}
+
 pub fn soak(session: &Session) -> Result<Outcome> {
     let mut cargo = session.workspace.cargo();
     run_tests(

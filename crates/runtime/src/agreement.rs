@@ -60,7 +60,8 @@ impl Proposal {
 /// What was agreed on: the same on every member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Agreed {
-    /// These slots, in ascending order, with this generation.
+    /// These slots, in ascending order, with this generation. They are taken on this PE, too: whoever
+    /// makes no team of one releases it.
     Slots(Vec<u16>, u64),
     /// Some member was not able to, or no slots are left.
     Refused,
@@ -101,7 +102,8 @@ impl Slots {
         (Proposal { free, generation, able, arguments, alike: true }, mine)
     }
 
-    /// Take the lowest `count` bits of `free` in `window`, if there are so many.
+    /// Take the lowest `count` slots that all members have free in `window`, if there are so many. Taken
+    /// before the window can be offered again, so that no two agreements of this PE get the same.
     fn settle(
         &self,
         window: usize,
@@ -116,13 +118,13 @@ impl Slots {
         state.generation = state.generation.max(agreed.generation);
         let bits = (0..WINDOW).filter(|bit| agreed.free >> bit & 1 == 1).take(count);
         let slots: Vec<u16> = bits.map(|bit| (window * WINDOW + bit) as u16).collect();
-        (slots.len() == count).then_some(slots)
-    }
-
-    /// Take slots that were agreed on.
-    pub(crate) fn take(&self, slot: u16) {
-        let slot = slot as usize;
-        self.state().free[slot / WINDOW] &= !(1 << (slot % WINDOW));
+        if slots.len() < count {
+            return None;
+        }
+        for &slot in &slots {
+            state.free[window] &= !(1 << (slot as usize % WINDOW));
+        }
+        Some(slots)
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, SlotState> {
@@ -203,4 +205,43 @@ pub(crate) fn digest(numbers: &[u64]) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What one PE alone agrees on in a window.
+    fn settled(slots: &Slots, window: usize, count: usize) -> Option<Vec<u16>> {
+        let (proposal, mine) = slots.offer(window, true, 0);
+        slots.settle(window, mine, proposal, count)
+    }
+
+    #[test]
+    fn what_was_settled_is_not_offered_again_until_it_is_released() {
+        let slots = Slots::new(2);
+        assert_eq!(settled(&slots, 0, 2), Some(vec![2, 3]));
+        assert_eq!(settled(&slots, 0, 1), Some(vec![4]));
+        slots.release(3);
+        assert_eq!(settled(&slots, 0, 1), Some(vec![3]));
+        assert_eq!(settled(&slots, 0, 60), None);
+        assert_eq!(settled(&slots, 0, 59), Some((5..64).collect()));
+    }
+
+    #[test]
+    fn a_window_on_offer_is_empty_for_others() {
+        let slots = Slots::new(0);
+        let (first, mine) = slots.offer(3, true, 0);
+        assert_eq!(settled(&slots, 3, 1), None);
+        let agreed = slots.settle(3, mine, first, 1);
+        assert_eq!(agreed, Some(vec![3 * WINDOW as u16]));
+    }
+
+    #[test]
+    fn generations_never_return() {
+        let slots = Slots::new(0);
+        let (first, mine) = slots.offer(0, true, 0);
+        slots.settle(0, mine, Proposal { generation: 40, ..first }, 1);
+        assert_eq!(slots.offer(0, true, 0).0.generation, 41);
+    }
 }

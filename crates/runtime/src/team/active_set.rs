@@ -43,7 +43,6 @@ pub(crate) fn find(
     let tag = digest(&[ACTIVE_SET, start as u64, log_stride as u64, size as u64, key.psync]);
     match agree(job, members, tag, 0, true, 1) {
         Agreed::Slots(slots, generation) => {
-            job.slots().take(slots[0]);
             let team = Team::new(slots[0], generation, members, job.me(), Config::default());
             let team = Arc::new(team);
             job::lock(&job.teams.active_sets).insert(key, team.clone());

@@ -35,9 +35,9 @@ pub fn split_strided(
         Agreed::Slots(slots, generation) => {
             let members = members.expect("all were able");
             if members.team_pe(job.me()).is_none() {
+                job.slots().release(slots[0]);
                 return Some(Handle::INVALID);
             }
-            job.slots().take(slots[0]);
             let team = Team::new(slots[0], generation, members, job.me(), config);
             Some(job.teams.insert(team))
         }
@@ -70,7 +70,6 @@ pub fn split_2d(
         Agreed::Slots(slots, generation) => {
             let (row, column) = axes.expect("all were able");
             let team = |slot: u16, members, config| {
-                job.slots().take(slot);
                 job.teams.insert(Team::new(slot, generation, members, job.me(), config))
             };
             Some((team(slots[0], row, xaxis), team(slots[1], column, yaxis)))

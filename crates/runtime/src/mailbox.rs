@@ -8,6 +8,7 @@ use crate::internal::{Internal, MESSAGE};
 use crate::job::Job;
 use crate::patience;
 use rushmem_transport::Pe;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
@@ -54,7 +55,7 @@ impl Mailboxes {
         patience::until_rung(job, || {
             let mut state = self.state();
             state.empty(job.internal(), job.me(), source);
-            found = state.kept.get_mut(&(source, tag)).and_then(VecDeque::pop_front);
+            found = state.next(source, tag);
             found.is_some()
         });
         found.expect("the wait ends when a message was found")
@@ -66,6 +67,19 @@ impl Mailboxes {
 }
 
 impl State {
+    /// The oldest kept message of `source` with this tag. A tag is used up with its last message: teams
+    /// come and go, and each has its own.
+    fn next(&mut self, source: Pe, tag: u64) -> Option<Message> {
+        let Entry::Occupied(mut messages) = self.kept.entry((source, tag)) else {
+            return None;
+        };
+        let message = messages.get_mut().pop_front();
+        if messages.get().is_empty() {
+            messages.remove();
+        }
+        message
+    }
+
     /// Take what lies in the mailbox of `source`, if anything does.
     fn empty(&mut self, internal: &Internal, me: Pe, source: Pe) {
         let at = internal.areas().mailbox(source);
@@ -80,5 +94,22 @@ impl State {
         *taken += 1;
         internal.raise(source, internal.areas().acknowledged(me), *taken);
         self.kept.entry((source, tag[0])).or_default().push_back(message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_a_tag_come_in_order_and_leave_nothing() {
+        let mut state = State::default();
+        let (source, message) = (Pe(3), [7; MESSAGE]);
+        assert_eq!(state.next(source, 1), None);
+        state.kept.insert((source, 1), VecDeque::from([message, [8; MESSAGE]]));
+        assert_eq!(state.next(Pe(2), 1), None);
+        assert_eq!(state.next(source, 1), Some(message));
+        assert_eq!(state.next(source, 1), Some([8; MESSAGE]));
+        assert!(state.kept.is_empty());
     }
 }

@@ -136,19 +136,20 @@ impl<T: Word> Set<T> {
         (0..self.nelems).all(|i| unsafe { !self.includes(i) } || unsafe { self.holds(i) })
     }
 
-    /// An index whose word satisfies the comparison. The search begins where the last one of the
-    /// process found something, one further, so that no index is passed over for ever (point
-    /// "fair" of the standard's note on `shmem_wait_until_any`).
+    /// An index whose word satisfies the comparison. Where the search begins changes with every one that
+    /// was found in the process, so that no index is passed over for ever (the standard's note on
+    /// `shmem_wait_until_any`).
     ///
     /// # Safety
     /// As `is_empty`.
     unsafe fn any(&self) -> Option<usize> {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let first = NEXT.load(Relaxed) % self.nelems.max(1);
+        static FOUND: AtomicUsize = AtomicUsize::new(0);
+        let count = FOUND.load(Relaxed);
+        let first = beginning(count, self.nelems);
         let mut order = (first..self.nelems).chain(0..first);
         // SAFETY: `i` is below `nelems`.
         let found = order.find(|&i| unsafe { self.includes(i) } && unsafe { self.holds(i) })?;
-        NEXT.store(found + 1, Relaxed);
+        FOUND.store(count.wrapping_add(1), Relaxed);
         Some(found)
     }
 
@@ -170,6 +171,14 @@ impl<T: Word> Set<T> {
         }
         found
     }
+}
+
+/// Where the search number `count` of a set begins: multiples of the golden ratio, whose fractions visit
+/// every part of the set also where other searches take every second or third turn (H. Weyl, 1916).
+fn beginning(count: usize, nelems: usize) -> usize {
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+    let fraction = (count as u64).wrapping_mul(GOLDEN);
+    ((u128::from(fraction) * nelems as u128) >> 64) as usize
 }
 
 macro_rules! sets {
@@ -258,4 +267,20 @@ sets! {
         // SAFETY: the same contract.
         unsafe { set.some(indices) }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_index_has_its_turn_also_beside_other_searches() {
+        for (nelems, step) in [(1, 1), (2, 1), (2, 2), (3, 3), (7, 5), (100, 2), (64, 64)] {
+            let mut seen = vec![false; nelems];
+            (0..100 * nelems).for_each(|k| seen[beginning(k * step, nelems)] = true);
+            assert!(seen.iter().all(|&seen| seen), "{nelems} indices, every turn {step}");
+        }
+        assert_eq!(beginning(5, 0), 0);
+        assert!(beginning(usize::MAX, usize::MAX) < usize::MAX);
+    }
 }

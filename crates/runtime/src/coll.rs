@@ -108,13 +108,14 @@ impl<'a> Entered<'a> {
     }
 
     /// Carry out a plan for each piece of two vectors that fits a landing; the accumulator of a piece
-    /// is its place in `dest`.
+    /// is its place in `dest`. `parity` says which copy of its landings a plan uses.
     fn run_pieces<P: Iterator<Item = Step>>(
         &mut self,
         source: Range,
         dest: Range,
         nelems: usize,
         op: &'static Combine,
+        parity: impl Fn(&mut Channels) -> usize,
         plan: impl Fn(u32, u32) -> P,
     ) {
         let (n, me) = (self.n(), self.me());
@@ -125,7 +126,7 @@ impl<'a> Entered<'a> {
             if !dest.starts_with(source) {
                 source.part(at, nbytes).copy_to(self.job.me(), piece);
             }
-            let parity = self.channels.next_reduction();
+            let parity = parity(&mut self.channels);
             let mut execution = Execution {
                 job: self.job,
                 team: self.team,
@@ -329,7 +330,13 @@ pub fn reduce(
     let team = members.team(call);
     let mut entered = Entered::new(call, &team);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
-    entered.run_pieces(source, dest, nelems, op, recursive_doubling::all_reduce);
+    let parity = Channels::next_reduction;
+    entered.run_pieces(source, dest, nelems, op, parity, recursive_doubling::all_reduce);
+    0
+}
+
+/// Landings of scans exist once; a scan between two all-reduces must not make these use the same copy.
+fn one_copy(_: &mut Channels) -> usize {
     0
 }
 
@@ -345,7 +352,7 @@ pub fn inscan(
     let team = members.team(call);
     let mut entered = Entered::new(call, &team);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
-    entered.run_pieces(source, dest, nelems, op, recursive_doubling::inclusive_scan);
+    entered.run_pieces(source, dest, nelems, op, one_copy, recursive_doubling::inclusive_scan);
     0
 }
 
@@ -362,7 +369,7 @@ pub fn exscan(
     let team = members.team(call);
     let mut entered = Entered::new(call, &team);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
-    entered.run_pieces(source, dest, nelems, op, recursive_doubling::exclusive_scan);
+    entered.run_pieces(source, dest, nelems, op, one_copy, recursive_doubling::exclusive_scan);
     if entered.me() == 0 {
         dest.clear();
     }

@@ -4,6 +4,7 @@ use crate::Layout;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use rustix::process::{Resource, getrlimit};
 use std::ffi::c_void;
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
@@ -69,6 +70,11 @@ impl NodeMemory {
             None => memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
                 .map_err(|e| Error::Refused("making shared memory", e))?,
         };
+        // The kernel would answer with SIGXFSZ, which says nothing to the user.
+        if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes as u64) {
+            let what = "sizing shared memory beyond the limit of file sizes (ulimit -f)";
+            return Err(Error::Refused(what, Errno::FBIG));
+        }
         // All PEs of the node ask for the same size, so whoever comes later changes nothing.
         ftruncate(&memory, bytes as u64).map_err(|e| Error::Refused("sizing shared memory", e))?;
         fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW)

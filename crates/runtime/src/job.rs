@@ -70,7 +70,8 @@ impl Job {
 }
 
 static JOB: OnceLock<Job> = OnceLock::new();
-static ABORTER: OnceLock<Aborter> = OnceLock::new();
+/// Who this PE is and how it ends the job: known before the job is.
+static IDENTITY: OnceLock<(Pe, Aborter)> = OnceLock::new();
 /// How many inits have no finalize yet.
 static DEPTH: AtomicU32 = AtomicU32::new(0);
 
@@ -125,20 +126,20 @@ pub(crate) fn rise() {
     DEPTH.fetch_sub(1, Ordering::AcqRel);
 }
 
-/// How to end the job, known before the job is.
-pub(crate) fn set_aborter(aborter: Aborter) {
+/// Who this PE is and how to end the job, known before the job is.
+pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
     // A second init of the process has the same one.
-    let _ = ABORTER.set(aborter);
+    let _ = IDENTITY.set((me, aborter));
 }
 
 /// Whom to tell that the job ends; nobody before the session is open.
 pub(crate) fn aborter() -> Option<&'static Aborter> {
-    ABORTER.get()
+    IDENTITY.get().map(|(_, aborter)| aborter)
 }
 
 /// This PE for messages, as far as it is known.
 pub(crate) fn pe_for_messages() -> String {
-    known().map_or_else(String::new, |job| format!("PE {}: ", job.me))
+    IDENTITY.get().map_or_else(String::new, |(me, _)| format!("PE {me}: "))
 }
 
 /// Lock what no panic can leave half done.

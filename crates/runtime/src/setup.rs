@@ -90,10 +90,10 @@ fn join(call: Call, thread_level: c_int) -> Job {
         Ok(session) => session,
         Err(error) => fail!(call, "{error}"),
     };
-    job::set_aborter(session.aborter());
+    let (me, n_pes) = (Pe(session.pe()), session.n_pes());
+    job::set_identity(me, session.aborter());
     let settings = Settings::read(|name| std::env::var_os(name)?.into_string().ok());
     let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
-    let (me, n_pes) = (Pe(session.pe()), session.n_pes());
     if settings.debug {
         // Somebody else's subscriber, set before, keeps printing.
         let _ = tracing_subscriber::fmt()

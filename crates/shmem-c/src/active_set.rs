@@ -5,6 +5,7 @@
 
 use core::ffi::{c_int, c_long};
 
+use rushmem_runtime::Call;
 use rushmem_runtime::coll::{self, Members};
 
 use crate::coll::nbytes;
@@ -70,7 +71,7 @@ macro_rules! reductions {
             [shmem_ $name _ $op _to_all]
                 (dest: *mut $t, source: *const $t, nreduce: c_int; _pwrk: *mut $t)
                 = |call, set| coll::reduce(
-                    call, set, dest.cast(), source.cast(), count(nreduce), combine!($name, $t, $op)
+                    call, set, dest.cast(), source.cast(), count(call, nreduce), combine!($name, $t, $op)
                 );
         )+}
     };
@@ -97,7 +98,11 @@ macro_rules! arithmetic {
 }
 for_each_arithmetic_to_all_type!(arithmetic);
 
-/// Number of elements. A negative one becomes more than any memory holds: the runtime refuses it.
-fn count(nreduce: c_int) -> usize {
-    usize::try_from(nreduce).unwrap_or(usize::MAX)
+/// Number of elements, which C passes as an int here.
+fn count(call: Call, nreduce: c_int) -> usize {
+    usize::try_from(nreduce).unwrap_or_else(|_| {
+        call.fail(format_args!(
+            "argument nreduce is {nreduce}, but a number of elements is at least 0"
+        ))
+    })
 }

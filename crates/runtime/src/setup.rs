@@ -25,6 +25,7 @@ use rushmem_heap::{Allocator, Layout, NodeMemory};
 use rushmem_transport::{Pe, Provider};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// `shmem_init` (§9.1.1). `providers` are the transports that this build has.
 pub fn init(call: Call, providers: &[Provider]) {
@@ -278,14 +279,29 @@ pub fn finalize(call: Call) {
 pub fn global_exit(call: Call, status: c_int) -> ! {
     job::require(call);
     EXITING.store(true, Ordering::Release);
-    // SAFETY: null means every stream of the C library.
-    unsafe { libc::fflush(std::ptr::null_mut()) };
+    flush();
     let launched = job::aborter().is_some_and(|aborter| aborter.global_exit(status));
     if !launched {
         // SAFETY: the program's own exit handlers run, as the standard asks.
         unsafe { libc::exit(status) }
     }
     leave(launched, status)
+}
+
+/// Write what the streams of the C library hold. A stream is locked while a thread reads from it, for ever
+/// if nothing comes; so this is done aside and waited for no longer than a second.
+fn flush() {
+    let (done, flushed) = std::sync::mpsc::channel();
+    let flush = move || {
+        // SAFETY: null means every stream of the C library.
+        unsafe { libc::fflush(std::ptr::null_mut()) };
+        // Nobody waits any more when it took too long.
+        let _ = done.send(());
+    };
+    // Without memory for a thread the sender is dropped, and there is nothing to wait for.
+    if std::thread::Builder::new().spawn(flush).is_ok() {
+        let _ = flushed.recv_timeout(Duration::from_secs(1));
+    }
 }
 
 /// `shmem_my_pe` (§9.1.2).

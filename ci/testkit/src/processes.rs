@@ -32,11 +32,29 @@ pub(crate) fn marked(mark: &str) -> Vec<Process> {
         .flatten()
         .filter_map(|entry| {
             let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-            let environment = fs::read(entry.path().join("environ")).ok()?;
+            let environment = environment(&entry.path())?;
             let is_marked = environment.split(|byte| *byte == 0).any(|e| e == wanted.as_bytes());
             is_marked.then(|| Process { pid, command: command_line(&entry.path()) })
         })
         .collect()
+}
+
+/// The environment of a process that runs. In the middle of an exec it has none for a moment.
+fn environment(process: &Path) -> Option<Vec<u8>> {
+    loop {
+        let environment = fs::read(process.join("environ")).ok()?;
+        let status = fs::read_to_string(process.join("status")).ok()?;
+        let has_memory = status.contains("VmSize:");
+        if !environment.is_empty() || !has_memory || !is_starting(process) {
+            return Some(environment);
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Whether its program is not there yet: a running process has a command line.
+fn is_starting(process: &Path) -> bool {
+    fs::read(process.join("cmdline")).is_ok_and(|line| line.is_empty())
 }
 
 fn command_line(process: &Path) -> String {

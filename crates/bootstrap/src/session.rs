@@ -146,6 +146,11 @@ impl Session {
         self.tell(&FromPe::Resumed)
     }
 
+    /// Whether a launcher started this PE.
+    pub fn is_launched(&self) -> bool {
+        self.link.is_some()
+    }
+
     /// A handle that ends the job from any thread at any time, also while another thread waits in
     /// [`Session::exchange`], and after the session is gone.
     pub fn aborter(&self) -> Aborter {

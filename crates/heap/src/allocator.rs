@@ -13,8 +13,8 @@ pub struct Allocator {
     heap: Dlmalloc<Once>,
     nbytes: usize,
     max_alignment: usize,
-    /// The blocks' starts, by address.
-    blocks: BTreeMap<usize, *mut u8>,
+    /// The blocks' starts and sizes, by address.
+    blocks: BTreeMap<usize, (*mut u8, usize)>,
 }
 
 // SAFETY: the pointers are into the heap, which the allocator has for itself by its contract.
@@ -47,7 +47,7 @@ impl Allocator {
         if block.is_null() {
             return None;
         }
-        self.blocks.insert(block.addr(), block);
+        self.blocks.insert(block.addr(), (block, nbytes));
         Some(block)
     }
 
@@ -61,7 +61,7 @@ impl Allocator {
         block: *mut u8,
         nbytes: usize,
     ) -> Result<Option<*mut u8>, NotABlock> {
-        let block = *self.blocks.get(&block.addr()).ok_or(NotABlock)?;
+        let &(block, _) = self.blocks.get(&block.addr()).ok_or(NotABlock)?;
         if nbytes > self.nbytes {
             return Ok(None);
         }
@@ -71,19 +71,19 @@ impl Allocator {
             return Ok(None);
         }
         self.blocks.remove(&block.addr());
-        self.blocks.insert(moved.addr(), moved);
+        self.blocks.insert(moved.addr(), (moved, nbytes));
         Ok(Some(moved))
     }
 
-    /// Give a block back.
+    /// Give a block back; its size.
     ///
     /// # Errors
     /// When `block` is not the start of a block.
-    pub fn free(&mut self, block: *mut u8) -> Result<(), NotABlock> {
-        let block = self.blocks.remove(&block.addr()).ok_or(NotABlock)?;
+    pub fn free(&mut self, block: *mut u8) -> Result<usize, NotABlock> {
+        let (block, nbytes) = self.blocks.remove(&block.addr()).ok_or(NotABlock)?;
         // SAFETY: a block of this heap that was not freed yet, as just checked.
         unsafe { self.heap.c_free(block) };
-        Ok(())
+        Ok(nbytes)
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
         let block = h.allocator.allocate(100, 16).expect("room");
         assert_eq!(h.allocator.free(block.wrapping_add(16)), Err(NotABlock));
         assert_eq!(h.allocator.reallocate(block.wrapping_add(1), 5), Err(NotABlock));
-        assert_eq!(h.allocator.free(block), Ok(()));
+        assert_eq!(h.allocator.free(block), Ok(100));
         assert_eq!(h.allocator.free(block), Err(NotABlock));
     }
 

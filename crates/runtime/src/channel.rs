@@ -11,7 +11,7 @@ use crate::team::Members;
 use rushmem_transport::TeamPe;
 
 /// Bits of a counter below the generation.
-const COUNT_BITS: u32 = 40;
+const COUNT_BITS: u32 = 36;
 
 /// One member's side of its team's signals. Used by one collective at a time.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Channels {
     pub(crate) fn signal(&mut self, job: &Job, peer: u32) {
         let sent = &mut self.sent[peer as usize];
         *sent += 1;
-        let value = self.generation << COUNT_BITS | *sent;
+        let value = (self.generation << COUNT_BITS) + *sent;
         let at = job.internal().areas().flag(self.slot, self.me.0);
         job.internal().raise(self.members.world_pe(peer), at, value);
     }
@@ -75,7 +75,7 @@ impl Channels {
     pub(crate) fn wait(&mut self, job: &Job, peer: u32) {
         let taken = &mut self.taken[peer as usize];
         *taken += 1;
-        let value = self.generation << COUNT_BITS | *taken;
+        let value = (self.generation << COUNT_BITS) + *taken;
         let at = job.internal().areas().flag(self.slot, peer);
         patience::until_rung(job, || job.internal().flag(at) >= value);
     }

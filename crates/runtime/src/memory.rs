@@ -80,8 +80,9 @@ pub fn free(call: Call, ptr: *mut c_void) {
         return;
     }
     barrier_all(call);
-    if with_allocator(job, |a| a.free(ptr.cast())).is_err() {
-        not_a_block(call, ptr);
+    match with_allocator(job, |a| a.free(ptr.cast())) {
+        Ok(nbytes) => job.teams.forget_active_sets(job, ptr.addr()..ptr.addr() + nbytes),
+        Err(_) => not_a_block(call, ptr),
     }
 }
 

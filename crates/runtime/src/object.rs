@@ -7,7 +7,8 @@ use std::mem::MaybeUninit;
 
 /// An address as object and offset.
 pub(crate) struct Place {
-    /// The object's file name as the dynamic linker has it.
+    /// The object's file name as the dynamic linker has it; empty for the program, whose name there is
+    /// what its process was called and may differ from PE to PE.
     pub(crate) name: Vec<u8>,
     /// Bytes from its load address.
     pub(crate) offset: usize,
@@ -15,18 +16,26 @@ pub(crate) struct Place {
 
 /// Where `address` is; `None` when no object holds it.
 pub(crate) fn holding(address: *const c_void) -> Option<Place> {
+    let info = info(address)?;
+    let offset = address.addr() - info.dli_fbase.addr();
+    // SAFETY: asks for a number that the kernel gave this process at its start.
+    let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
+    let program = self::info(std::ptr::without_provenance(headers as usize));
+    if program.is_some_and(|program| program.dli_fbase == info.dli_fbase) {
+        return Some(Place { name: Vec::new(), offset });
+    }
+    // SAFETY: the name of a loaded object is a string that lives as long as the object.
+    let name = unsafe { CStr::from_ptr(info.dli_fname) };
+    Some(Place { name: name.to_bytes().to_owned(), offset })
+}
+
+fn info(address: *const c_void) -> Option<libc::Dl_info> {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: any address may be asked for; `info` is valid for a write.
     let found = unsafe { libc::dladdr(address, info.as_mut_ptr()) };
     // SAFETY: dladdr filled it in, and zeroes are valid values before.
     let info = unsafe { info.assume_init() };
-    if found == 0 || info.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: the name of a loaded object is a string that lives as long as the object.
-    let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    let offset = address.addr() - info.dli_fbase.addr();
-    Some(Place { name: name.to_bytes().to_owned(), offset })
+    (found != 0 && !info.dli_fname.is_null()).then_some(info)
 }
 
 #[cfg(test)]
@@ -39,7 +48,9 @@ mod tests {
     fn a_static_is_in_this_program() {
         let at = |i: usize| holding((&raw const HERE[i]).cast()).expect("a static");
         assert_eq!(at(3).offset - at(0).offset, 24);
-        assert_eq!(at(3).name, at(0).name);
+        assert!(at(0).name.is_empty(), "a static of the program");
+        let library = holding(libc::malloc as *const c_void).expect("a function of a library");
+        assert!(!library.name.is_empty());
     }
 
     #[test]

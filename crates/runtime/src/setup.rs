@@ -93,6 +93,9 @@ fn join(call: Call, thread_level: c_int) -> Job {
     };
     let (me, n_pes) = (Pe(session.pe()), session.n_pes());
     job::set_identity(me, session.aborter());
+    if session.is_launched() {
+        print_line_by_line();
+    }
     let settings = Settings::read(|name| std::env::var_os(name)?.into_string().ok());
     let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
     if settings.debug {
@@ -188,6 +191,19 @@ fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> Nod
     }
     let runs = sizes.into_iter().enumerate().map(|(node, size)| (node as u32, size));
     NodeMap::from_runs(runs).expect("no node is empty")
+}
+
+/// A launcher's pipe makes the C library hold back what the program prints until there is a lot of it,
+/// and whatever it holds is lost when another PE ends the job. So lines leave as they are printed.
+fn print_line_by_line() {
+    unsafe extern "C" {
+        #[link_name = "stdout"]
+        static mut STDOUT: *mut libc::FILE;
+    }
+    // SAFETY: the C library's stream, set before any thread of the program starts.
+    let stream = unsafe { STDOUT };
+    // SAFETY: an open stream; it takes a buffer of its own. Where it refuses, lines leave later.
+    unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOLBF, 0) };
 }
 
 fn announce(settings: &Settings) {

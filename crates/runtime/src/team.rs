@@ -17,6 +17,7 @@ use crate::{ctx, job};
 use core::ffi::c_int;
 use rushmem_transport::{Pe, TeamPe};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// `shmem_team_t` as it crosses the C boundary: slot and generation, so that a handle that outlived
@@ -143,6 +144,17 @@ impl Teams {
         let slot = handle.slot().expect("the handle of a team");
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
         teams[slot] = None;
+    }
+
+    /// Forget the active sets whose pSync was in a block of the heap that is freed: all members free it.
+    pub(crate) fn forget_active_sets(&self, job: &Job, block: Range<usize>) {
+        job::lock(&self.active_sets).retain(|key, team| {
+            let stays = !block.contains(&key.address());
+            if !stays {
+                job.slots().release(team.slot);
+            }
+            stays
+        });
     }
 
     /// Forget every team but the predefined ones, and give their slots back.

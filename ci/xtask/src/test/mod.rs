@@ -59,7 +59,6 @@ const TEST: &[Step] = &[
     installed("symbols", steps::symbols),
     installed("counts", steps::counts),
     step("miri", steps::miri),
-    step("loom", steps::loom),
     installed("ordinary-user", ordinary::user),
 ];
 

@@ -3,13 +3,12 @@
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::tools::{self, run_tests};
 use super::{Outcome, Session};
 use crate::needs::{BINUTILS, C_COMPILER, CXX_COMPILER, VALGRIND};
-use crate::workspace::Workspace;
-use crate::{counts, install, needs, process, tidy};
+use crate::{codegen, counts, install, needs, process, symbols, tidy};
 
 /// Tests that need no process, as arguments of `cargo miri test`.
 const MIRI: &[&[&str]] = &[
@@ -18,9 +17,6 @@ const MIRI: &[&[&str]] = &[
     &["-p", "rushmem-bootstrap", "--lib", "proto", "--", "--skip", "the_largest_record"],
     &["-p", "rushmem-runtime", "--lib", "combine"],
 ];
-
-/// Models of the memory order, as arguments of `cargo test` with `--cfg loom`.
-const LOOM: &[&[&str]] = &[&["-p", "rushmem-runtime", "--lib", "bell::"]];
 
 /// For each line of [`MIRI`], in the short tier and in the full one: how long it may take, and how many
 /// cases a property is tried with.
@@ -54,8 +50,9 @@ pub fn tidy(_: &Session) -> Result<Outcome> {
     tidy::run(&[]).map(|()| Outcome::Passed)
 }
 
-pub fn generated(session: &Session) -> Result<Outcome> {
-    xtask(&session.workspace, &["codegen", "--check"])
+pub fn generated(_: &Session) -> Result<Outcome> {
+    codegen::run(&["--check".to_owned()])?;
+    Ok(Outcome::Passed)
 }
 
 pub fn install(session: &Session) -> Result<Outcome> {
@@ -75,7 +72,8 @@ pub fn tests(session: &Session) -> Result<Outcome> {
 
 pub fn symbols(session: &Session) -> Result<Outcome> {
     let prefix = session.prefix.to_str().context("the prefix is no UTF-8")?;
-    xtask(&session.workspace, &["symbols", prefix])
+    symbols::run(&[prefix.to_owned()])?;
+    Ok(Outcome::Passed)
 }
 
 pub fn counts(session: &Session) -> Result<Outcome> {
@@ -100,21 +98,6 @@ pub fn miri(session: &Session) -> Result<Outcome> {
                 .env("MIRIFLAGS", "-Zmiri-disable-isolation")
                 .env("PROPTEST_CASES", cases)
                 .env_remove("RUSTUP_TOOLCHAIN"),
-        )?;
-    }
-    Ok(Outcome::Passed)
-}
-
-pub fn loom(session: &Session) -> Result<Outcome> {
-    for arguments in LOOM {
-        let mut cargo = session.workspace.cargo();
-        run_tests(
-            cargo
-                .arg("test")
-                .args(*arguments)
-                .env("RUSTFLAGS", "--cfg loom")
-                .env("CARGO_TARGET_DIR", session.workspace.target.join("loom"))
-                .env("CARGO_PROFILE_DEV_OPT_LEVEL", "2"),
         )?;
     }
     Ok(Outcome::Passed)
@@ -168,12 +151,4 @@ pub fn oldest_rust(session: &Session) -> Result<Outcome> {
 
 fn passed(command: &mut Command) -> Result<Outcome> {
     process::run(command).map(|()| Outcome::Passed)
-}
-
-/// Another task of this program.
-fn xtask(workspace: &Workspace, arguments: &[&str]) -> Result<Outcome> {
-    let Ok(this) = std::env::current_exe() else {
-        bail!("this program does not know where it is");
-    };
-    passed(Command::new(this).args(arguments).current_dir(&workspace.root))
 }

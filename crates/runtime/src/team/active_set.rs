@@ -22,8 +22,15 @@ pub(super) struct Key {
     start: c_int,
     log_stride: c_int,
     size: c_int,
-    /// The same on every PE for the same pSync: its offset, in the heap or in the object that holds it.
-    psync: u64,
+    /// Where pSync is in this process.
+    psync: usize,
+}
+
+impl Key {
+    /// The address of its pSync.
+    pub(super) fn address(&self) -> usize {
+        self.psync
+    }
 }
 
 /// The team of an active set that the calling PE is in.
@@ -35,12 +42,18 @@ pub(crate) fn find(
     psync: *const c_long,
 ) -> Arc<Team> {
     let job = job::require(call);
-    let key = Key { start, log_stride, size, psync: place(call, job, psync) };
+    let key = Key { start, log_stride, size, psync: psync.addr() };
     if let Some(team) = job::lock(&job.teams.active_sets).get(&key) {
         return team.clone();
     }
     let members = members(call, job, start, log_stride, size);
-    let tag = digest(&[ACTIVE_SET, start as u64, log_stride as u64, size as u64, key.psync]);
+    let tag = digest(&[
+        ACTIVE_SET,
+        start as u64,
+        log_stride as u64,
+        size as u64,
+        place(call, job, psync),
+    ]);
     match agree(job, members, tag, 0, true, 1) {
         Agreed::Slots(slots, generation) => {
             let team = Team::new(slots[0], generation, members, job.me(), Config::default());

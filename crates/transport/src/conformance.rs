@@ -43,8 +43,10 @@ pub struct Case {
     pub body: fn(&Member),
 }
 
+/// The usual time limit of a job.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
 const EVERY_SIZE: &[u32] = &[1, 2, 3, 4];
-const LIMIT: Duration = Duration::from_secs(60);
 
 const fn case(heap_bytes: usize, body: fn(&Member)) -> Case {
     Case { sizes: EVERY_SIZE, heap_bytes, limit: LIMIT, body }

@@ -15,8 +15,10 @@ use std::time::{Duration, Instant};
 
 /// Looks of others within [`HELD_BACK`] from which on they count as waiting, not just passing by.
 const MANY: u64 = 25;
-/// Longest sleep while others wait.
+/// Longest sleep while others wait and look.
 const LONGEST: Duration = Duration::from_micros(200);
+/// Sleep while others wait and sleep until something arrives.
+const WHILE_ASLEEP: Duration = Duration::from_millis(1);
 /// How often it looks for guests and silent hosts.
 const ROUND: Duration = Duration::from_secs(1);
 
@@ -33,10 +35,15 @@ fn run(shared: &Shared) {
         let polls = shared.polls.load(Ordering::Relaxed);
         let looks = polls.wrapping_sub(seen);
         seen = polls;
-        if looks > 0 || shared.sleepers.load(Ordering::Relaxed) > 0 {
+        let asleep = shared.sleepers.load(Ordering::Relaxed) > 0;
+        if looks > 0 || asleep {
             // Others serve. Whoever waits sends what it noted by itself, so that this thread may leave
             // its CPU alone for longer.
-            nap = if looks > MANY { LONGEST.min(nap * 2) } else { HELD_BACK };
+            nap = match (asleep, looks > MANY) {
+                (true, _) => WHILE_ASLEEP,
+                (false, true) => LONGEST.min(nap * 2),
+                (false, false) => HELD_BACK,
+            };
             shared.attend();
             sleep(&mut [PollFd::new(&shared.timer, PollFlags::IN)], nap);
             shared.rang();

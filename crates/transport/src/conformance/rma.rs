@@ -118,8 +118,11 @@ pub(super) fn far_offsets(member: &Member) {
         member.barrier();
     }
     let word = FAR + (1 << 20);
+    end.put_word(right, word + 8, 43);
+    end.quiet();
     end.update(right, word, Eight, AmoOp::Set, 41);
     assert_eq!(end.amo(right, word, Eight, AmoOp::Add, 1, 0), 41);
     member.barrier();
     assert_eq!(member.fetch::<u64>(word), 42);
+    assert_eq!(member.fetch::<u64>(word + 8), 43);
 }

@@ -4,7 +4,7 @@
 //! software: puts and gets are copies, atomic operations are the CPU's. A service thread works while
 //! the PE computes; a PE that waits polls by itself.
 //!
-//! - [`proto`] is the wire format and its state machines, without I/O;
+//! - `proto` is the wire format and its state machines, without I/O;
 //! - `inbound` and `outbound` are the two ends of a connection, `queue` what waits to be sent on one;
 //! - `service` lets peers in and serves them, `thread` does so while nobody waits;
 //! - `shared`, `endpoint` and `tcp` are what the traits of `rushmem-transport` are made of.
@@ -23,7 +23,7 @@ mod inbound;
 mod interface;
 mod outbound;
 mod patience;
-pub(crate) mod proto;
+mod proto;
 mod queue;
 mod service;
 mod shared;

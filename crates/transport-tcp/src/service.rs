@@ -64,15 +64,10 @@ impl Service {
     /// A quick look; returns whether there was work.
     pub(crate) fn poll(&mut self, shared: &Shared) -> bool {
         self.turns = self.turns.wrapping_add(1);
-        if let Some(hot) = self.hot {
-            if self.serve(shared, hot) {
-                return true;
-            }
-            if !self.turns.is_multiple_of(HOT_TURNS) {
-                return false;
-            }
+        match self.hot {
+            Some(hot) if !self.turns.is_multiple_of(HOT_TURNS) => self.serve(shared, hot),
+            _ => self.poll_all(shared),
         }
-        self.poll_all(shared)
     }
 
     /// Look at everything; returns whether there was work.

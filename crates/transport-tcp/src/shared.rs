@@ -17,12 +17,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// What was copied leaves within this time at the latest.
-const HELD_BACK: Duration = Duration::from_micros(50);
+/// What was copied leaves within about this time at the latest.
+pub(crate) const HELD_BACK: Duration = Duration::from_micros(50);
 
 /// How to reach a PE and what it lets others use.
 pub(crate) struct Contact {
@@ -51,7 +51,8 @@ pub(crate) struct Peer {
 struct Notes {
     any: AtomicBool,
     list: Mutex<Vec<u32>>,
-    timer_is_set: AtomicBool,
+    /// The service thread looks at the notes by itself, or the timer will wake it.
+    attended: AtomicBool,
 }
 
 /// One PE's share in the network.
@@ -211,10 +212,26 @@ impl Shared {
 
     fn note(&self, pe: u32) {
         lock(&self.notes.list).push(pe);
-        self.notes.any.store(true, Ordering::Release);
-        if !self.notes.timer_is_set.swap(true, Ordering::AcqRel) {
+        self.notes.any.store(true, Ordering::Relaxed);
+        // Either this thread sees that nobody attends, or the service thread sees the note.
+        fence(Ordering::SeqCst);
+        if !self.notes.attended.load(Ordering::Relaxed) {
+            self.notes.attended.store(true, Ordering::Relaxed);
             self.ring_after(HELD_BACK);
         }
+    }
+
+    /// The service thread will look at the notes again soon, whatever happens.
+    pub(crate) fn attend(&self) {
+        self.notes.attended.store(true, Ordering::Relaxed);
+    }
+
+    /// The service thread will sleep until something happens: send what is noted so far; whoever notes
+    /// more sets the timer.
+    pub(crate) fn stop_attending(&self) {
+        self.notes.attended.store(false, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.send_noted();
     }
 
     /// Let the service thread wake after so long.
@@ -228,16 +245,15 @@ impl Shared {
     pub(crate) fn rang(&self) {
         // It is empty when the timer was set again meanwhile.
         let _ = rustix::io::read(&self.timer, &mut [0; 8]);
-        self.notes.timer_is_set.store(false, Ordering::Release);
         self.send_noted();
     }
 
     /// Send what was held back.
     pub(crate) fn send_noted(&self) {
-        if !self.notes.any.load(Ordering::Acquire) {
+        if !self.notes.any.load(Ordering::Relaxed) {
             return;
         }
-        self.notes.any.store(false, Ordering::Release);
+        self.notes.any.store(false, Ordering::Relaxed);
         let noted = lock(&self.notes.list).len();
         for _ in 0..noted {
             let Some(pe) = lock(&self.notes.list).pop() else {

@@ -4,7 +4,7 @@
 //! library and poll, waking for every message would only disturb them: then it looks just at the timer,
 //! and every now and then whether they still poll.
 
-use crate::shared::{Shared, timespec, try_lock};
+use crate::shared::{HELD_BACK, Shared, timespec, try_lock};
 use crate::sys;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
@@ -13,8 +13,12 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long nobody may have polled before it takes over.
-const TAKE_OVER: Duration = Duration::from_micros(100);
+/// Looks of others within [`HELD_BACK`] from which on they count as waiting, not just passing by.
+const MANY: u64 = 25;
+/// Longest sleep while others wait and look.
+const LONGEST: Duration = Duration::from_micros(200);
+/// Sleep while others wait and sleep until something arrives.
+const WHILE_ASLEEP: Duration = Duration::from_millis(1);
 /// How often it looks for guests and silent hosts.
 const ROUND: Duration = Duration::from_secs(1);
 
@@ -25,28 +29,38 @@ pub(crate) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
 
 fn run(shared: &Shared) {
     let mut seen = 0;
+    let mut nap = HELD_BACK;
     let mut round = Instant::now();
     while !shared.closing.load(Ordering::Acquire) {
         let polls = shared.polls.load(Ordering::Relaxed);
-        let others_poll = polls != seen || shared.sleepers.load(Ordering::Relaxed) > 0;
+        let looks = polls.wrapping_sub(seen);
         seen = polls;
-        let timer = PollFd::new(&shared.timer, PollFlags::IN);
-        let sockets = PollFd::new(&shared.epoll, PollFlags::IN);
-        let mut fds = [timer, sockets];
-        let (watched, at_most) = match others_poll {
-            true => (&mut fds[..1], TAKE_OVER),
-            false => (&mut fds[..], ROUND),
-        };
-        // Interrupted or not, what there is to do is looked up.
-        let _ = poll(watched, Some(&timespec(at_most)));
-        if !fds[0].revents().is_empty() {
+        let asleep = shared.sleepers.load(Ordering::Relaxed) > 0;
+        if looks > 0 || asleep {
+            // Others serve. Whoever waits sends what it noted by itself, so that this thread may leave
+            // its CPU alone for longer.
+            nap = match (asleep, looks > MANY) {
+                (true, _) => WHILE_ASLEEP,
+                (false, true) => LONGEST.min(nap * 2),
+                (false, false) => HELD_BACK,
+            };
+            shared.attend();
+            sleep(&mut [PollFd::new(&shared.timer, PollFlags::IN)], nap);
             shared.rang();
-        }
-        let polled = shared.polls.load(Ordering::Relaxed) != seen;
-        if !(others_poll || polled)
-            && let Some(mut service) = try_lock(&shared.service)
-        {
-            service.poll_all(shared);
+        } else {
+            nap = HELD_BACK;
+            shared.stop_attending();
+            let timer = PollFd::new(&shared.timer, PollFlags::IN);
+            let mut fds = [timer, PollFd::new(&shared.epoll, PollFlags::IN)];
+            sleep(&mut fds, ROUND);
+            if !fds[0].revents().is_empty() {
+                shared.rang();
+            }
+            if shared.polls.load(Ordering::Relaxed) == seen
+                && let Some(mut service) = try_lock(&shared.service)
+            {
+                service.poll_all(shared);
+            }
         }
         if round.elapsed() >= ROUND {
             round = Instant::now();
@@ -55,4 +69,9 @@ fn run(shared: &Shared) {
             }
         }
     }
+}
+
+fn sleep(fds: &mut [PollFd<'_>], at_most: Duration) {
+    // Interrupted or not, what there is to do is looked up.
+    let _ = poll(fds, Some(&timespec(at_most)));
 }

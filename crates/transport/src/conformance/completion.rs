@@ -9,7 +9,7 @@ const ROOM: usize = 1 << 20;
 
 pub(super) fn quiet(member: &Member) {
     let mut random = Random::new(8);
-    for round in 0..20u64 {
+    for round in 0..6u64 {
         // The same on all PEs: places that do not overlap, of every size.
         let mut places = Vec::new();
         let mut start = 0;

@@ -106,6 +106,11 @@ impl Member {
         End { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
     }
 
+    /// The transport under test.
+    pub fn transport(&self) -> &dyn Transport {
+        &*self.transport
+    }
+
     pub(super) fn caps(&self) -> Caps {
         self.transport.caps()
     }

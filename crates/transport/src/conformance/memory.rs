@@ -3,7 +3,8 @@
 use crate::mem::{self, Amo};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 
-const PAGE: usize = 1 << 16;
+/// What the system's allocator aligns to by itself: more, and it would have to write all the zeros.
+const ALIGNMENT: usize = 16;
 
 /// Owned memory that peers read and write; every access is checked to lie within.
 pub(super) struct Memory {
@@ -18,7 +19,7 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     pub(super) fn new(nbytes: usize) -> Memory {
-        let layout = Layout::from_size_align(nbytes, PAGE).expect("a sane size");
+        let layout = Layout::from_size_align(nbytes, ALIGNMENT).expect("a sane size");
         // SAFETY: the size is not zero in any case.
         let base = unsafe { alloc_zeroed(layout) };
         assert!(!base.is_null(), "{nbytes} bytes of memory");

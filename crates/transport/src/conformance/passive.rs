@@ -51,9 +51,10 @@ pub(super) fn origin(member: &Member) {
         let seed = |origin: usize| round * 8 + origin as u64;
         let (small, large) = (bytes(seed(member.me()), 500), bytes(seed(member.me()), 3 * ROOM));
         let mut end = member.endpoint();
-        end.put_nbi(member.right(), ROOM, &large);
-        end.put(member.right(), 64, &small);
         end.update(member.right(), 0, Eight, Add, 1);
+        end.put_nbi(member.right(), ROOM, &large);
+        // The last one is the kind that a provider may hold back.
+        end.put(member.right(), 64, &small);
         // Nothing more is called: the neighbour's memory must change all the same.
         while member.fetch::<u64>(0) < round {
             std::thread::yield_now();

@@ -136,6 +136,15 @@ impl Room {
         u64::from_le_bytes(word)
     }
 
+    /// Make it what a new room is taken for.
+    fn clear(&self, member: &Member) {
+        let mut end = member.endpoint();
+        for (peer, expected) in self.expected.iter().enumerate() {
+            end.put(peer, self.start, expected);
+        }
+        end.quiet();
+    }
+
     /// Everything is where the model says.
     pub(super) fn check(&self, member: &Member) {
         let mut end = member.endpoint();
@@ -186,6 +195,7 @@ pub struct Soak {
 /// Random operations for so long; `look` is called now and then, with the number of batches so far.
 pub fn soak(member: &Member, time: Duration, mut look: impl FnMut(u64)) -> Soak {
     let mut room = Room::new(member, member.me() * ROOM, ROOM, 300 + member.me() as u64);
+    room.clear(member);
     let until = Instant::now() + time;
     let mut batches = 0;
     while Instant::now() < until {

@@ -1,0 +1,110 @@
+//! Strangers at the listening ports of a running job: random bytes, half-open connections that stay, a
+//! program with another secret. The job's results stay right.
+
+use rushmem_transport::conformance::{self, Case, LIMIT, Member, Random};
+use rushmem_transport::{
+    EndpointOptions, Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport,
+};
+use rushmem_transport_tcp::{Tuning, open};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const GUESTS: usize = 16;
+
+fn few_guests(with: &Open) -> Result<Box<dyn Transport>, Error> {
+    let guest_limit = Duration::from_millis(500);
+    open(with, Tuning { most_guests: GUESTS, guest_limit, ..Tuning::default() })
+}
+
+/// Where a PE listens: its address ends with the port.
+fn port(address: &[u8]) -> u16 {
+    u16::from_le_bytes(*address.last_chunk().expect("a port"))
+}
+
+fn visit(port: u16) -> TcpStream {
+    let socket = TcpStream::connect(("127.0.0.1", port)).expect("the port is open");
+    socket.set_read_timeout(Some(LIMIT)).expect("a socket");
+    socket
+}
+
+/// It got a greeting at most, and then the door was shut.
+fn is_shown_out(mut socket: TcpStream) -> bool {
+    match socket.read_to_end(&mut Vec::new()) {
+        Ok(nbytes) => nbytes <= 40,
+        Err(error) => error.kind() == ErrorKind::ConnectionReset,
+    }
+}
+
+/// Random bytes, in all lengths.
+fn babble(port: u16, seed: u64) {
+    let mut random = Random::new(seed);
+    let mut socket = visit(port);
+    for _ in 0..random.below(20) {
+        let nbytes = 1 + random.below(300);
+        // The other end may have hung up.
+        let _ = socket.write_all(&random.bytes(nbytes));
+    }
+    drop(socket);
+}
+
+struct Nobody;
+
+impl Host for Nobody {}
+
+/// A program that is no part of the job takes itself for PE 1.
+fn impostor(address: &[u8]) {
+    let with = Open {
+        pe: Pe(1),
+        n_pes: 2,
+        secret: [0x42; 32],
+        one_machine: true,
+        crowded: false,
+        host: Arc::new(Nobody),
+    };
+    let mut transport = open(&with, Tuning::default()).expect("sockets");
+    let key = Key(u64::to_le_bytes(1 << 20).to_vec());
+    transport.connect(Pe(0), address, &[(Segment::Heap, key)]).expect("an address");
+    let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+    let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    // SAFETY: a live buffer of 8 bytes.
+    let put = unsafe { endpoint.put(Pe(0), at, [0xFFu8; 8].as_ptr(), 8) };
+    let error = put.expect_err("nobody lets it in");
+    assert!(matches!(error, Error::Lost(Pe(0), _)), "{error}");
+    assert!(error.to_string().contains("handshake"), "{error}");
+}
+
+fn besieged(member: &Member) {
+    let addresses = member.exchange(&member.transport().address());
+    let peer = &addresses[1 - member.me()];
+    // More than are let in at once stay at the door, before the job has opened any connection.
+    let half_open: Vec<TcpStream> = (0..3 * GUESTS).map(|_| visit(port(peer))).collect();
+    member.barrier();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut seed = 0;
+            while !over.load(Ordering::Relaxed) {
+                babble(port(peer), seed);
+                seed += 1;
+            }
+        });
+        if member.me() == 1 {
+            scope.spawn(|| impostor(peer));
+        }
+        conformance::soak(member, Duration::from_secs(3), |_| {});
+        over.store(true, Ordering::Relaxed);
+    });
+    for socket in half_open {
+        assert!(is_shown_out(socket), "nobody may stay at the door");
+    }
+}
+
+#[test]
+fn strangers_change_nothing() {
+    let case = Case { sizes: &[2], heap_bytes: 8 << 20, limit: LIMIT, body: besieged };
+    conformance::run("strangers::strangers_change_nothing", few_guests, case);
+}

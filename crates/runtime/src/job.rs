@@ -35,6 +35,8 @@ pub(crate) struct Job {
     pub(crate) settings: Settings,
     /// Known to the PEs of this job alone.
     pub(crate) secret: [u8; 32],
+    /// All PEs reach each other over loopback.
+    pub(crate) one_stack: bool,
     pub(crate) session: Mutex<Session>,
 }
 

@@ -115,7 +115,12 @@ fn join(call: Call, thread_level: c_int) -> Job {
     if let Err(error) = getrandom::fill(&mut secret) {
         fail!(call, "the kernel gives no random bytes for the job's secret: {error}");
     }
-    let own = Record { symmetric_size: settings.symmetric_size, secret, cpus: cpus::usable() };
+    let own = Record {
+        symmetric_size: settings.symmetric_size,
+        stack: record::stack(),
+        secret,
+        cpus: cpus::usable(),
+    };
     let records = match session.exchange(&own.encode()) {
         Ok(records) => records,
         Err(error) => fail!(call, "{error}"),
@@ -167,6 +172,7 @@ fn join(call: Call, thread_level: c_int) -> Job {
         crowded: n_local as usize > usable,
         thread_level,
         secret: records[0].secret,
+        one_stack: records.iter().all(|record| record.stack == own.stack),
         settings,
         session: Mutex::new(session),
     }

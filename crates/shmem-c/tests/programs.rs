@@ -9,10 +9,11 @@ use testkit::{Job, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 10] = [
+const ELSEWHERE: [&str; 11] = [
     "check.h",
     "core.c",
     "death.c",
+    "endless.c",
     "heap_size.c",
     "members.h",
     "misuse.c",

@@ -36,7 +36,7 @@ fn open<'a>(
             pe: job.me,
             n_pes: job.n_pes,
             secret: job.secret,
-            one_machine: true,
+            one_machine: job.one_stack,
             crowded: job.crowded,
             host: Arc::new(Process),
         };

@@ -1,6 +1,7 @@
 //! What each PE tells all others when it joins the job: what must be equal, and what only it knows.
 
 use super::cpus::Cpus;
+use crate::agreement::digest;
 
 /// Changes whenever PEs that differ in it could not work together.
 const FORMAT: u64 = 1;
@@ -9,6 +10,8 @@ const FORMAT: u64 = 1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) symmetric_size: u64,
+    /// Which network stack: the same on PEs that reach each other over loopback.
+    pub(super) stack: u64,
     /// Random; that of PE 0 is the job's secret.
     pub(super) secret: [u8; 32],
     pub(super) cpus: Cpus,
@@ -16,7 +19,7 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let header = [FORMAT, self.symmetric_size, self.cpus.at_once as u64];
+        let header = [FORMAT, self.symmetric_size, self.stack, self.cpus.at_once as u64];
         let words = header.iter().chain(&self.cpus.mask);
         words.flat_map(|word| word.to_le_bytes()).chain(self.secret).collect()
     }
@@ -30,10 +33,19 @@ impl Record {
             return None;
         }
         let symmetric_size = words.next()?;
+        let stack = words.next()?;
         let at_once = words.next()? as usize;
         let cpus = Cpus { at_once, mask: words.collect() };
-        Some(Record { symmetric_size, secret: *secret, cpus })
+        Some(Record { symmetric_size, stack, secret: *secret, cpus })
     }
+}
+
+/// This process's network stack, told apart from those of other machines and network namespaces.
+pub(super) fn stack() -> u64 {
+    let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
+    let bytes = boot.iter().chain(namespace.as_os_str().as_encoded_bytes());
+    digest(&bytes.map(|&byte| u64::from(byte)).collect::<Vec<u64>>())
 }
 
 #[cfg(test)]
@@ -43,11 +55,11 @@ mod tests {
     #[test]
     fn a_record_survives_the_way() {
         let cpus = Cpus { at_once: 3, mask: vec![0b1011, 1] };
-        let record = Record { symmetric_size: 7 << 40, secret: [9; 32], cpus };
+        let record = Record { symmetric_size: 7 << 40, stack: 5, secret: [9; 32], cpus };
         assert_eq!(Record::decode(&record.encode()), Some(record.clone()));
         let mut other = record.encode();
         other[0] = 99;
         assert_eq!(Record::decode(&other), None);
-        assert_eq!(Record::decode(&record.encode()[..51]), None);
+        assert_eq!(Record::decode(&record.encode()[..59]), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The library as an ordinary user has it: no privileges, 1,024 descriptors, 64 KiB of locked memory.
 //!
 //! The installed prefix is copied to where that user can read it, the examples are compiled there by
-//! the copy's oshcc and run by its oshrun; a selection of the test programs runs besides.
+//! the copy's oshcc and run by its oshrun.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,13 +12,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::tools::run_tests;
 use super::{Outcome, Session};
 use crate::demo::{EXAMPLES, Example, SOURCES};
 use crate::{install, needs, process};
-
-/// Test programs that run here too: package, test target, filter.
-const TESTS: &[(&str, &str, &str)] = &[];
 
 /// The user that root becomes: nobody, on every Linux.
 const NOBODY: &str = "65534";
@@ -49,26 +45,7 @@ pub fn user(session: &Session) -> Result<Outcome> {
                 .arg(&program),
         )?;
     }
-
-    for (package, target, filter) in TESTS {
-        let made =
-            session.workspace.build(&["test", "--no-run", "-p", package, "--test", target])?;
-        let built = made
-            .iter()
-            .find(|path| is_test_program(path, target))
-            .with_context(|| format!("cargo made no test program {target}"))?;
-        let program = place.path.join(target);
-        install::place(built, &program)?;
-        run_tests(place.command(5 * LIMIT, &program).arg(filter).env("RUSHMEM_PREFIX", &prefix))?;
-    }
     Ok(Outcome::Passed)
-}
-
-/// Whether `path` is the program of the test target, `name-` and a hash, and no library or note beside it.
-fn is_test_program(path: &Path, target: &str) -> bool {
-    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let hash = name.strip_prefix(target).and_then(|rest| rest.strip_prefix('-'));
-    hash.is_some_and(|hash| hash.chars().all(|c| c.is_ascii_hexdigit()))
 }
 
 /// A folder that everyone may read, with a folder tmp in it that everyone may write; gone with this value.
@@ -120,15 +97,6 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_test_program_is_told_from_what_lies_beside_it() {
-        let is = |name: &str| is_test_program(Path::new(name), "programs");
-        assert!(is("target/debug/deps/programs-0123456789abcdef"));
-        assert!(!is("target/debug/deps/programs-0123456789abcdef.d"));
-        assert!(!is("target/debug/deps/programs_more-0123456789abcdef"));
-        assert!(!is("target/debug/deps/libprograms-0123.rlib"));
-    }
 
     #[test]
     fn limits_hold_and_nothing_is_left_behind() {

@@ -1,6 +1,6 @@
 //! What every provider must pass.
 //!
-//! A provider's test calls [`conformance!`](crate::conformance) with the functions that open it; each
+//! A provider's test calls [`conformance!`](macro@crate::conformance) with the functions that open it; each
 //! case then runs with 1 to 4 PEs, every PE a process of its own: the test binary starts itself once
 //! per PE, and the PEs exchange addresses and meet over sockets that they inherit, never over the
 //! transport under test. Cases assert outcomes and order, never times; a job has 60 seconds.

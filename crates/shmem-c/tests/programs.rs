@@ -94,6 +94,7 @@ programs! {
     max_to_all "max_to_all.c"
     memory "memory.c"
     ordering "ordering.c"
+    paths "paths.c"
     progress "progress.c"
     reductions "reductions.c"
     rma "rma.c"

@@ -1,0 +1,52 @@
+/* Data to one PE, the word that announces it to another: whatever way leads to each of them, shared memory or a
+   transport, a quiet completes the data everywhere before the word leaves. The ways differ over virtual nodes. */
+#include "check.h"
+
+enum { ROUNDS = 40 };
+
+int main(void) {
+    check_begin();
+    int me = check_me, n = check_n;
+    /* From each PE on every PE: a word that is put, one that is set atomically, a flag. */
+    long *put = shmem_calloc((size_t)n, sizeof(long));
+    long *set = shmem_calloc((size_t)n, sizeof(long));
+    uint64_t *flag = shmem_calloc((size_t)n, sizeof(uint64_t));
+    long *counter = shmem_calloc(1, sizeof(long));
+
+    for (int round = 1; round <= ROUNDS; round++) {
+        /* Every PE writes to a holder and tells a reader, which gets the word from the holder. */
+        for (int step = 0; step < n; step++) {
+            int holder = (me + step) % n, reader = (me + round) % n;
+            long word = (long)round * 1000 + step;
+            shmem_long_p(&put[me], word, holder);
+            shmem_long_atomic_set(&set[me], -word, holder);
+            shmem_quiet();
+            shmem_signal_set(&flag[me], (uint64_t)word, reader);
+
+            int origin = (me - round % n + n) % n, its_holder = (origin + step) % n;
+            shmem_signal_wait_until(&flag[origin], SHMEM_CMP_EQ, (uint64_t)word);
+            long got = shmem_long_g(&put[origin], its_holder);
+            CHECK(got == word, 40, "PE %d was told %ld, PE %d holds %ld", me, word, its_holder, got);
+            got = shmem_long_atomic_fetch(&set[origin], its_holder);
+            CHECK(got == -word, 40, "PE %d was told %ld, PE %d holds %ld", me, word, its_holder, got);
+            shmem_barrier_all();
+        }
+    }
+
+    /* Atomic operations by all PEs on one word of each, over every way at once. */
+    for (int i = 0; i < ROUNDS; i++)
+        for (int pe = 0; pe < n; pe++) {
+            if (i % 2)
+                shmem_long_atomic_inc(counter, pe);
+            else
+                (void)shmem_long_atomic_fetch_add(counter, 1, pe);
+        }
+    shmem_barrier_all();
+    CHECK(*counter == (long)ROUNDS * n, 35, "%ld of %ld additions arrived", *counter, (long)ROUNDS * n);
+
+    shmem_free(counter);
+    shmem_free(flag);
+    shmem_free(set);
+    shmem_free(put);
+    return check_end();
+}

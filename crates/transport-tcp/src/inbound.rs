@@ -4,6 +4,7 @@ use crate::area::Areas;
 use crate::proto::{Piece, Reader, Reply, Request, Violation};
 use crate::queue::Queue;
 use crate::sys::{self, Range};
+use crate::vigil::Vigil;
 use rushmem_transport::mem;
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -57,6 +58,7 @@ pub(crate) struct Inbound {
     served: Served,
     /// The kernel tells when there is room to send.
     pub(crate) told_of_room: bool,
+    pub(crate) vigil: Vigil,
 }
 
 /// The part that requests work on.
@@ -70,7 +72,14 @@ pub(crate) struct Served {
 
 impl Inbound {
     pub(crate) fn new(socket: TcpStream, pe: u32) -> Inbound {
-        Inbound { socket, pe, reader: Reader::new(), served: Served::new(), told_of_room: false }
+        Inbound {
+            socket,
+            pe,
+            reader: Reader::new(),
+            served: Served::new(),
+            told_of_room: false,
+            vigil: Vigil::default(),
+        }
     }
 
     /// Whether answers wait for room.

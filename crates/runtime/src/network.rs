@@ -114,6 +114,14 @@ pub(crate) fn wait(at_most: Duration) {
     with(LIBRARY, |network| network.transport.wait(at_most));
 }
 
+/// This thread lets the network work no more, but sleeps until it is rung for.
+pub(crate) fn hand_over() {
+    with(LIBRARY, |network| {
+        network.transport.hand_over();
+        Ok(())
+    });
+}
+
 const LIBRARY: Call = Call("transport");
 
 fn with<R>(call: Call, act: impl FnOnce(&Network) -> Result<R, Error>) -> R {

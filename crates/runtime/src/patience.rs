@@ -23,6 +23,9 @@ const NAP: Duration = Duration::from_micros(50);
 #[inline]
 pub(crate) fn until_rung(job: &Job, mut ready: impl FnMut() -> bool) {
     if !look(job.crowded(), &mut ready) {
+        if network::is_open() {
+            network::hand_over();
+        }
         job.internal().sleep_until(ready);
     }
 }

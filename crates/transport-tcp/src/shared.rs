@@ -75,6 +75,10 @@ pub(crate) struct Shared {
     pub(crate) polls: AtomicU64,
     /// How many threads sleep in [`Shared::sleep`].
     pub(crate) sleepers: AtomicU32,
+    /// Whoever polled so far sleeps elsewhere: the service thread takes over.
+    pub(crate) handed_over: AtomicBool,
+    /// The service thread looks at its timer alone.
+    pub(crate) napping: AtomicBool,
     pub(crate) closing: AtomicBool,
     notes: Notes,
     loss: OnceLock<Error>,
@@ -122,6 +126,8 @@ impl Shared {
             timer,
             polls: AtomicU64::new(0),
             sleepers: AtomicU32::new(0),
+            handed_over: AtomicBool::new(false),
+            napping: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             notes: Notes::default(),
             loss: OnceLock::new(),
@@ -232,6 +238,23 @@ impl Shared {
         self.notes.attended.store(false, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.send_noted();
+    }
+
+    /// This thread polls no more for now: the service thread need not wait for its absence to show.
+    pub(crate) fn hand_over(&self) {
+        self.handed_over.store(true, Ordering::Relaxed);
+        // Either this thread sees the nap, or the service thread sees that it should take none.
+        fence(Ordering::SeqCst);
+        if self.napping.load(Ordering::Relaxed) {
+            self.ring_after(Duration::from_nanos(1));
+        }
+    }
+
+    /// The service thread is about to look at its timer alone; false when it has been handed over to.
+    pub(crate) fn may_nap(&self) -> bool {
+        self.napping.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        !self.handed_over.swap(false, Ordering::Relaxed)
     }
 
     /// Let the service thread wake after so long.

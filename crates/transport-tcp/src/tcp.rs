@@ -118,6 +118,10 @@ impl Transport for Tcp {
         }
         Ok(())
     }
+
+    fn hand_over(&self) {
+        self.shared.hand_over();
+    }
 }
 
 impl Drop for Tcp {

@@ -36,7 +36,7 @@ fn run(shared: &Shared) {
         let looks = polls.wrapping_sub(seen);
         seen = polls;
         let asleep = shared.sleepers.load(Ordering::Relaxed) > 0;
-        if looks > 0 || asleep {
+        if (looks > 0 || asleep) && shared.may_nap() {
             // Others serve. Whoever waits sends what it noted by itself, so that this thread may leave
             // its CPU alone for longer.
             nap = match (asleep, looks > MANY) {
@@ -46,9 +46,11 @@ fn run(shared: &Shared) {
             };
             shared.attend();
             sleep(&mut [PollFd::new(&shared.timer, PollFlags::IN)], nap);
+            shared.napping.store(false, Ordering::Relaxed);
             shared.rang();
         } else {
             nap = HELD_BACK;
+            shared.napping.store(false, Ordering::Relaxed);
             shared.stop_attending();
             let timer = PollFd::new(&shared.timer, PollFlags::IN);
             let mut fds = [timer, PollFd::new(&shared.epoll, PollFlags::IN)];

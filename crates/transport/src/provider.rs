@@ -125,4 +125,8 @@ pub trait Transport: Send + Sync {
         std::thread::sleep(at_most);
         Ok(())
     }
+
+    /// The caller, who let this transport progress so far, sleeps elsewhere from now on: whatever
+    /// progresses by itself takes over at once.
+    fn hand_over(&self) {}
 }

@@ -7,7 +7,8 @@
  * and bulk_gb_per_s. Only routines of OpenSHMEM 1.4 are called.
  *
  * The floor rows are what the kernel itself takes: a TCP connection between the same two processes, with
- * TCP_NODELAY. Both its ends poll for a small message and sleep for the large ones, which is quickest.
+ * TCP_NODELAY. Both its ends poll for a small message. The large ones are a stream with one answer at its
+ * end, read and written by calls that sleep.
  */
 #define _GNU_SOURCE
 #include "plain.h"

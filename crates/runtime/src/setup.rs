@@ -162,6 +162,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         me,
         n_pes,
         teams: Teams::new(me, Members::world(n_pes), shared(&nodes, me)),
+        alone: nodes.size(nodes.node_of(me.0)) == 1,
         nodes,
         memory,
         internal: Internal::new(memory, areas, &deltas),

@@ -49,6 +49,18 @@ pub(crate) fn open(transport: Box<dyn Transport>) -> Result<(), Error> {
     Ok(())
 }
 
+/// Complete what was issued on any endpoint, the library's own flags included: afterwards no peer owes
+/// this PE a word, and it may leave.
+pub(crate) fn complete(call: Call) {
+    with(call, |network| {
+        let contexts: Vec<Shared> = job::lock(&network.contexts).values().cloned().collect();
+        for endpoint in contexts {
+            job::lock(&endpoint).quiet()?;
+        }
+        job::lock(&network.library).quiet()
+    });
+}
+
 /// Close it, once all PEs have completed what they issued.
 pub(crate) fn close() {
     OPEN.store(false, Ordering::Release);

@@ -89,7 +89,7 @@ impl Access {
         block: usize,
         nblocks: usize,
     ) {
-        let dest = self.remote(dest, (nblocks - 1) * dst + block);
+        let dest = self.remote(dest, span(dst, block, nblocks));
         network::on(self.call, self.ctx, |endpoint| {
             for i in 0..nblocks {
                 let to = RemoteAddr { offset: dest.offset + (i * dst) as u64, ..dest };
@@ -115,7 +115,7 @@ impl Access {
         block: usize,
         nblocks: usize,
     ) {
-        let source = self.remote(source, (nblocks - 1) * sst + block);
+        let source = self.remote(source, span(sst, block, nblocks));
         let pe = network::pe(self.pe);
         network::on(self.call, self.ctx, |endpoint| {
             for i in 0..nblocks {
@@ -221,4 +221,9 @@ impl Access {
     fn remote(self, addr: usize, nbytes: usize) -> RemoteAddr {
         address::remote(self.call, self.argument, addr, nbytes, self.pe)
     }
+}
+
+/// Bytes from the first to the end of the last block; what overflows fits no segment.
+fn span(stride: usize, block: usize, nblocks: usize) -> usize {
+    stride.saturating_mul(nblocks - 1).saturating_add(block)
 }

@@ -286,7 +286,8 @@ pub fn finalize(call: Call) {
     }
     ctx::destroy_shareable(None);
     if network::is_open() {
-        // Nobody leaves while others still complete what they issued to it.
+        // Nobody leaves while others still complete what they issued to it: the barrier's own flags too.
+        network::complete(call);
         if let Err(error) = job.session().barrier() {
             fail!(call, "{error}");
         }

@@ -69,6 +69,12 @@ fn pes_of_a_node_can_do_without_shared_memory() {
     heap(&[("SHMEM_ONNODE", "maybe")], 0, 0).assert_fails(&["SHMEM_ONNODE", "maybe"]);
 }
 
+/// Peers that leave a network after its last finalize are not lost.
+#[test]
+fn pes_that_share_no_memory_leave_in_peace() {
+    Job::new(program!("lingers.c")).n(6).env("SHMEM_ONNODE", "off").run().assert_ok(6);
+}
+
 #[test]
 fn a_machine_splits_into_nodes_that_fit_its_pes() {
     heap(&[("SHMEM_VIRTUAL_NODES", "2")], MIB, 0).assert_ok(2);

@@ -6,6 +6,11 @@ fn misuse(how: &str) -> Outcome {
     Job::new(program!("misuse.c")).n(3).arg(how).run()
 }
 
+/// The same between PEs that share no memory.
+fn off_node_misuse(how: &str) -> Outcome {
+    Job::new(program!("misuse.c")).n(3).arg(how).env("SHMEM_ONNODE", "off").run()
+}
+
 #[test]
 fn addresses_that_are_not_symmetric() {
     for (how, words) in [
@@ -18,6 +23,14 @@ fn addresses_that_are_not_symmetric() {
     ] {
         misuse(how).assert_fails(&words);
     }
+}
+
+/// Bytes that wrap around are not few bytes.
+#[test]
+fn strides_that_overflow() {
+    let words = ["PE 1", "shmem_int_iput", "dest"];
+    misuse("iput_stride_overflows").assert_fails(&words);
+    off_node_misuse("iput_stride_overflows").assert_fails(&words);
 }
 
 /// All PEs make the same mistake at the same time; one of them is named.

@@ -9,12 +9,13 @@ use testkit::{Job, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 11] = [
+const ELSEWHERE: [&str; 12] = [
     "check.h",
     "core.c",
     "death.c",
     "endless.c",
     "heap_size.c",
+    "lingers.c",
     "members.h",
     "misuse.c",
     "operators.h",

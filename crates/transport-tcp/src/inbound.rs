@@ -4,6 +4,7 @@ use crate::area::Areas;
 use crate::proto::{Piece, Reader, Reply, Request, Violation};
 use crate::queue::Queue;
 use crate::sys::{self, Range};
+use crate::vigil::Vigil;
 use rushmem_transport::mem;
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -14,6 +15,9 @@ const READS: usize = 32;
 /// Data that an answer copies, as long as few copies wait.
 const COPY_UP_TO: usize = 4 << 10;
 const MOST_COPIED: usize = 64 << 10;
+/// Data that an answer always copies: the kernel may take memory by reference in parts, at different
+/// times, and a word in it would be torn.
+const COPY_ALWAYS: usize = 64;
 
 /// How a connection ended.
 #[derive(Debug)]
@@ -54,6 +58,7 @@ pub(crate) struct Inbound {
     served: Served,
     /// The kernel tells when there is room to send.
     pub(crate) told_of_room: bool,
+    pub(crate) vigil: Vigil,
 }
 
 /// The part that requests work on.
@@ -67,7 +72,14 @@ pub(crate) struct Served {
 
 impl Inbound {
     pub(crate) fn new(socket: TcpStream, pe: u32) -> Inbound {
-        Inbound { socket, pe, reader: Reader::new(), served: Served::new(), told_of_room: false }
+        Inbound {
+            socket,
+            pe,
+            reader: Reader::new(),
+            served: Served::new(),
+            told_of_room: false,
+            vigil: Vigil::default(),
+        }
     }
 
     /// Whether answers wait for room.
@@ -167,7 +179,8 @@ impl Served {
             Request::Get { source, nbytes } => {
                 let from = areas.range(source, nbytes as usize)?;
                 self.replies.push(&Reply::Data { seq: self.done, nbytes }.encode());
-                if from.nbytes <= COPY_UP_TO && self.replies.own_bytes() < MOST_COPIED {
+                let few = self.replies.own_bytes() < MOST_COPIED;
+                if from.nbytes <= COPY_ALWAYS || from.nbytes <= COPY_UP_TO && few {
                     // SAFETY: checked to be in the segment.
                     unsafe { self.replies.push_copy(from) };
                 } else {
@@ -199,4 +212,29 @@ fn operands(body: &[u8]) -> (u64, u64) {
         word.copy_from_slice(bytes);
     }
     (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rushmem_transport::{RemoteAddr, Segment};
+
+    #[test]
+    fn words_are_copied_however_many_answers_wait() {
+        let mut words = vec![0u64; 512];
+        let (areas, base) = (Areas::default(), words.as_mut_ptr().cast());
+        // SAFETY: the vector outlives the areas.
+        assert!(unsafe { areas.open(Segment::Heap, base, 4096) });
+        let get = |nbytes| Request::Get {
+            source: RemoteAddr { segment: Segment::Heap, offset: 0 },
+            nbytes,
+        };
+        let mut served = Served::new();
+        for _ in 0..10_000 {
+            served.take(&areas, Piece::Whole(get(8), &[])).expect("within the segment");
+        }
+        assert_eq!((served.replies.n_pieces(), served.replies.own_bytes()), (1, 10_000 * 24));
+        served.take(&areas, Piece::Whole(get(4096), &[])).expect("within the segment");
+        assert_eq!(served.replies.n_pieces(), 2, "a large answer goes by reference then");
+    }
 }

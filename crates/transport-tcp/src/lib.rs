@@ -31,6 +31,7 @@ mod sys;
 mod tcp;
 mod thread;
 mod tuning;
+mod vigil;
 
 pub use tcp::open;
 pub use tuning::Tuning;

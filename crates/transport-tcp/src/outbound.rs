@@ -5,6 +5,7 @@ use crate::proto::{AMO_BODY, Head, Ledger, Piece, Reader, Reply, Request, Violat
 use crate::queue::Queue;
 use crate::sys::{self, Range};
 use crate::tuning::Tuning;
+use crate::vigil::Vigil;
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr};
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -37,6 +38,7 @@ pub(crate) struct Outbound {
     pub(crate) told_of_room: bool,
     /// Noted as having something to send.
     pub(crate) noted: bool,
+    pub(crate) vigil: Vigil,
 }
 
 impl Outbound {
@@ -51,6 +53,7 @@ impl Outbound {
             blocked: false,
             told_of_room: false,
             noted: false,
+            vigil: Vigil::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::dial;
 use crate::guest::{Guest, Verdict};
 use crate::inbound::{End, Inbound, Turn};
 use crate::proto::Acceptor;
-use crate::shared::{Shared, Token, timespec, try_lock};
+use crate::shared::{Link, Shared, Token, timespec, try_lock};
 use crate::sys;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use std::io::ErrorKind;
@@ -241,16 +241,15 @@ impl Service {
         }
         // It is tried again in a second.
         let _ = self.unmute(shared);
-        for inbound in self.inbound.iter().flatten().filter(|inbound| inbound.blocked()) {
-            let silence = sys::silence(&inbound.socket);
-            lose_if_silent(shared, inbound.pe, silence);
+        for inbound in self.inbound.iter_mut().flatten() {
+            let silence = inbound.blocked().then(|| sys::silence(&inbound.socket)).flatten();
+            lose_if_silent(shared, inbound.pe, inbound.vigil.look(silence, now));
         }
         for (pe, peer) in shared.peers.iter().enumerate() {
-            let link = try_lock(&peer.link);
-            if let Some(crate::shared::Link::Open(out)) = link.as_deref()
-                && out.waits()
-            {
-                let silence = sys::silence(&out.socket);
+            let mut link = try_lock(&peer.link);
+            if let Some(Link::Open(out)) = link.as_deref_mut() {
+                let silence = out.waits().then(|| sys::silence(&out.socket)).flatten();
+                let silence = out.vigil.look(silence, now);
                 drop(link);
                 lose_if_silent(shared, pe as u32, silence);
             }
@@ -269,10 +268,8 @@ impl Service {
     }
 }
 
-fn lose_if_silent(shared: &Shared, pe: u32, silence: Option<Duration>) {
-    if let Some(silence) = silence
-        && silence > shared.tuning.silence_limit
-    {
+fn lose_if_silent(shared: &Shared, pe: u32, silence: Duration) {
+    if silence > shared.tuning.silence_limit {
         shared.lose(pe, &format!("its host has been silent for {} s", silence.as_secs()));
     }
 }

@@ -1,5 +1,6 @@
 /* One misuse of the library, named by argv[1], on PE 1 while the others wait in a barrier (a collective one on all). */
 #include <shmem.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,8 @@ static void alone(const char *how, int *heap) {
         shmem_int_put_signal(heap, &on_stack, 1, (uint64_t *)(heap + 2), 1, 77, 0);
     else if (is(how, "iput_stride_0"))
         shmem_int_iput(heap, &on_stack, 0, 1, 1, 0);
+    else if (is(how, "iput_stride_overflows"))
+        shmem_int_iput(heap, heap, (ptrdiff_t)1 << 62, 1, 2, 0);
     else
         fprintf(stderr, "unknown misuse %s\n", how), exit(99);
     printf("%s had no consequence (%d)\n", how, on_stack);

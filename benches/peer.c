@@ -6,18 +6,10 @@
  * that shmem_ptr gives.
  */
 #define _GNU_SOURCE
-#include <sched.h>
-#include <shmem.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
+#include "timing.h"
 
 enum {
     LARGE = 1 << 20,          /* bytes of the large transfers */
-    LINE = 128,               /* no two words that are timed share a cache line, nor a pair of them */
     ENOUGH = 8 * 1000 * 1000, /* nanoseconds that a loop must last to be believed */
     ROUNDS = 100 * 1000,      /* of a ping-pong: both PEs must know the number */
 };
@@ -34,27 +26,6 @@ static long *flag;         /* symmetric: the flag of the ping-pongs */
 static long *flag_there;   /* the same on the other PE, as plain memory */
 static size_t eight = 8;   /* bytes of a word; made unknown to the compiler where it matters */
 static volatile long sink; /* what is fetched ends here */
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1e9 + time.tv_nsec;
-}
-
-static void run_on_processor(int index)
-{
-    const long processors = sysconf(_SC_NPROCESSORS_CONF);
-    for (int processor = 0; processor < processors && processor < CPU_SETSIZE; processor++) {
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        CPU_SET(processor, &set);
-        if (sched_setaffinity(0, sizeof set, &set) == 0 && index-- == 0)
-            return;
-    }
-    fprintf(stderr, "peer: there are fewer processors than PEs\n");
-    shmem_global_exit(1);
-}
 
 static void put8(long count)
 {
@@ -164,9 +135,9 @@ static void bare_get_large(long count)
     }
 }
 
-static void pingpong(int me)
+static void pingpong(int me, long count)
 {
-    for (long round = 1; round <= ROUNDS; round++) {
+    for (long round = 1; round <= count; round++) {
         if (me == 0)
             shmem_long_p(flag, round, 1);
         shmem_long_wait_until(flag, SHMEM_CMP_EQ, round);
@@ -175,9 +146,9 @@ static void pingpong(int me)
     }
 }
 
-static void bare_pingpong(int me)
+static void bare_pingpong(int me, long count)
 {
-    for (long round = 1; round <= ROUNDS; round++) {
+    for (long round = 1; round <= count; round++) {
         if (me == 0)
             __atomic_store_n(flag_there, round, __ATOMIC_RELEASE);
         while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != round)
@@ -187,36 +158,17 @@ static void bare_pingpong(int me)
     }
 }
 
-static void report(const char *name, double nanoseconds)
-{
-    printf("%s %.3f\n", name, nanoseconds);
-    fflush(stdout);
-}
-
-/* Doubles the number of operations until they last long enough; the last loop counts. */
 static void time_alone(const char *name, void (*loop)(long))
 {
-    for (long count = 64;; count *= 2) {
-        const double start = now();
-        loop(count);
-        const double lasted = now() - start;
-        if (lasted >= ENOUGH) {
-            report(name, lasted / count);
-            return;
-        }
-    }
+    report(name, each(loop, ENOUGH));
 }
 
-static void time_together(const char *name, void (*rounds)(int), int me)
+static void time_together(const char *name, void (*rounds)(int, long))
 {
     *flag = 0;
-    shmem_barrier_all();
-    const double start = now();
-    rounds(me);
-    const double lasted = now() - start;
-    if (me == 0)
-        report(name, lasted / ROUNDS);
-    shmem_barrier_all();
+    const double nanoseconds = each_round(rounds, ROUNDS);
+    if (shmem_my_pe() == 0)
+        report(name, nanoseconds);
 }
 
 /* Sleeps until PE 0 has put a word, so that it takes nothing from what PE 0 measures. */
@@ -227,25 +179,12 @@ static void sleep_until(volatile long *done)
         nanosleep(&pause, NULL);
 }
 
-static void *symmetric(size_t bytes)
-{
-    void *made = shmem_align(4096, bytes);
-    if (made == NULL) {
-        fprintf(stderr, "peer: the symmetric heap has no %zu bytes left\n", bytes);
-        shmem_global_exit(1);
-    }
-    memset(made, 0, bytes);
-    return made;
-}
-
 int main(void)
 {
     shmem_init();
     const int me = shmem_my_pe();
-    if (shmem_n_pes() != 2) {
-        fprintf(stderr, "peer: it measures between 2 PEs, not among %d\n", shmem_n_pes());
-        shmem_global_exit(1);
-    }
+    if (shmem_n_pes() != 2)
+        give_up("it measures between 2 PEs, neither fewer nor more");
     run_on_processor(me);
 
     block = symmetric(LARGE);
@@ -257,10 +196,8 @@ int main(void)
     block_there = shmem_ptr(block, 1);
     flag_there = shmem_ptr(flag, 1 - me);
     local = aligned_alloc(4096, LARGE);
-    if (local == NULL || word_there == NULL || block_there == NULL || flag_there == NULL) {
-        fprintf(stderr, "peer: PE %d cannot reach the other PE's memory\n", me);
-        shmem_global_exit(1);
-    }
+    if (local == NULL || word_there == NULL || block_there == NULL || flag_there == NULL)
+        give_up("it cannot reach the other PE's memory");
     memset(local, 1, LARGE);
     shmem_barrier_all();
 
@@ -284,8 +221,8 @@ int main(void)
     } else {
         sleep_until(done);
     }
-    time_together("pingpong", pingpong, me);
-    time_together("bare_pingpong", bare_pingpong, me);
+    time_together("pingpong", pingpong);
+    time_together("bare_pingpong", bare_pingpong);
 
     free(local);
     shmem_free(words);

@@ -136,9 +136,11 @@ impl Job {
         words.push(self.program.display().to_string());
         words.extend(self.arguments.clone());
         let (stdout, stderr) = (temporary(), temporary());
-        let mut command = Command::new(&words[0]);
+        // What ignores signals, as a shell's background job does, passes that on; a test does not want it.
+        let mut command = Command::new("env");
         command
-            .args(&words[1..])
+            .arg("--default-signal")
+            .args(&words)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .env(MARK, &mark)
             .stdin(Stdio::null())

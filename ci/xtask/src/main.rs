@@ -62,7 +62,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "bench-peer",
-        about: "compare with another OpenSHMEM: [--runs N] [--peer DIR] [--ours DIR]",
+        about: "compare with another OpenSHMEM: [--network] [--runs N] [--peer DIR] [--ours DIR]",
         run: bench_peer::run,
     },
 ];

@@ -91,11 +91,6 @@ impl NodeMemory {
         &self.layout
     }
 
-    /// How many PEs of this node share it.
-    pub fn n_local(&self) -> u32 {
-        self.n_local
-    }
-
     /// Start of this PE's heap, `layout().heap_bytes` long.
     pub fn heap(&self) -> *mut u8 {
         self.slice()

@@ -22,6 +22,8 @@ pub(crate) struct Job {
     pub(crate) n_pes: u32,
     /// Who shares memory with whom.
     pub(crate) nodes: NodeMap,
+    /// No other PE shares this one's memory.
+    pub(crate) alone: bool,
     pub(crate) memory: &'static NodeMemory,
     pub(crate) internal: Internal,
     pub(crate) mailboxes: Mailboxes,

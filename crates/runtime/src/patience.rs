@@ -12,8 +12,10 @@ use std::time::Duration;
 /// Looks without a pause, then with: together some tens of microseconds.
 const LOOKS: u32 = 2_000;
 const PAUSED_LOOKS: u32 = 2_000;
-/// Looks while a network is polled: some hundred microseconds.
-const NETWORK_LOOKS: u32 = 500;
+/// Looks while a network is polled: some milliseconds.
+const NETWORK_LOOKS: u32 = 5_000;
+/// Longest sleep in the network, where nothing but a message can change what is waited for.
+const NETWORK_NAP: Duration = Duration::from_millis(1);
 /// Yields before sleeping.
 const YIELDS: u32 = 20;
 /// Longest sleep before a user's word is looked at again.
@@ -22,7 +24,15 @@ const NAP: Duration = Duration::from_micros(50);
 /// Wait until `ready`, which looks at words that the library writes and rings for.
 #[inline]
 pub(crate) fn until_rung(job: &Job, mut ready: impl FnMut() -> bool) {
-    if !look(job.crowded(), &mut ready) {
+    if look(job.crowded(), &mut ready) {
+        return;
+    }
+    if network::is_open() && job.alone {
+        // Whoever waits serves its peers itself: no other thread has to wake first.
+        while !ready() {
+            network::wait(NETWORK_NAP);
+        }
+    } else {
         if network::is_open() {
             network::hand_over();
         }

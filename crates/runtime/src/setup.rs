@@ -71,7 +71,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
             }
             job
         }
-        None => job::set(join(call, thread_level)),
+        None => job::set(join(call, providers, thread_level)),
     };
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes);
     // SAFETY: the heap is mapped for the life of the process; its last allocator is gone, as are the
@@ -86,7 +86,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
 }
 
 /// Join the job: the environment, the launcher, the node's memory, the predefined teams.
-fn join(call: Call, thread_level: c_int) -> Job {
+fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     let mut session = match Session::open() {
         Ok(session) => session,
         Err(error) => fail!(call, "{error}"),
@@ -106,7 +106,7 @@ fn join(call: Call, thread_level: c_int) -> Job {
             .try_init();
     }
     if me == Pe(0) {
-        announce(&settings);
+        announce(&settings, providers);
     }
 
     let machines = session.nodes().clone();
@@ -162,6 +162,7 @@ fn join(call: Call, thread_level: c_int) -> Job {
         me,
         n_pes,
         teams: Teams::new(me, Members::world(n_pes), shared(&nodes, me)),
+        alone: nodes.size(nodes.node_of(me.0)) == 1,
         nodes,
         memory,
         internal: Internal::new(memory, areas, &deltas),
@@ -212,7 +213,7 @@ fn print_line_by_line() {
     unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOLBF, 0) };
 }
 
-fn announce(settings: &Settings) {
+fn announce(settings: &Settings, providers: &[Provider]) {
     if settings.version {
         println!("{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})");
     }
@@ -220,6 +221,9 @@ fn announce(settings: &Settings) {
         for variable in &env::ALL {
             let old = variable.old_name.map(|old| format!(" (or {old})")).unwrap_or_default();
             println!("{}{old}: {}", variable.name, variable.meaning);
+        }
+        for (name, meaning) in providers.iter().flat_map(|provider| provider.variables) {
+            println!("{name}: {meaning}");
         }
     }
 }

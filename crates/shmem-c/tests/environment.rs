@@ -102,7 +102,7 @@ fn a_transport_that_is_not_there_ends_the_job() {
 fn version_and_help_are_printed_on_request() {
     let plain = heap(&[], 0, 0);
     for (name, word) in
-        [("SHMEM_VERSION", "1.6"), ("SMA_VERSION", "1.6"), ("SHMEM_INFO", "SHMEM_SYMMETRIC_SIZE")]
+        [("SHMEM_VERSION", "1.6"), ("SMA_VERSION", "1.6"), ("SHMEM_INFO", "SHMEM_TCP_INTERFACE")]
     {
         let outcome = heap(&[(name, "1")], 0, 0);
         outcome.assert_ok(2);

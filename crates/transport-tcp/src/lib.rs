@@ -39,5 +39,12 @@ pub use tuning::Tuning;
 use rushmem_transport::Provider;
 
 /// The entry for a list of providers.
-pub const PROVIDER: Provider =
-    Provider { name: "tcp", available: || Ok(()), open: |with| open(with, Tuning::default()) };
+pub const PROVIDER: Provider = Provider {
+    name: "tcp",
+    variables: &[(
+        "SHMEM_TCP_INTERFACE",
+        "the network interfaces that TCP may use, separated by commas; default: any that has a route",
+    )],
+    available: || Ok(()),
+    open: |with| open(with, Tuning::default()),
+};

@@ -10,7 +10,7 @@ use crate::{
 
 /// The template's entry for a list of providers.
 pub const PROVIDER: Provider =
-    Provider { name: "null", available: || Ok(()), open: |_| Ok(Box::new(Null)) };
+    Provider { name: "null", variables: &[], available: || Ok(()), open: |_| Ok(Box::new(Null)) };
 
 struct Null;
 

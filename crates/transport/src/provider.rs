@@ -10,6 +10,8 @@ use std::time::Duration;
 pub struct Provider {
     /// Name as in `SHMEM_TRANSPORT`.
     pub name: &'static str,
+    /// The environment variables that it asks its [`Host`] for: names and meanings.
+    pub variables: &'static [(&'static str, &'static str)],
     /// Whether this machine has what the provider needs. Cheap and without side effects.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ struct Flags {
     #[arg(short = 'x', value_name = "NAME[=VALUE]", allow_hyphen_values = true)]
     export: Vec<OsString>,
 
-    /// Put [PE] in front of every line of output
+    /// Put the PE in brackets in front of every line of output
     #[arg(long)]
     tag_output: bool,
 

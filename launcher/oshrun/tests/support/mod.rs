@@ -76,8 +76,11 @@ impl Job {
     pub fn by(program: &str, words: &[&str]) -> Job {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let mut command = Command::new(program);
+        // What ignores signals, as a shell's background job does, passes that on; these tests do not want it.
+        let mut command = Command::new("env");
         command
+            .arg("--default-signal")
+            .arg(program)
             .args(words)
             .env(MARK, &mark)
             .stdin(Stdio::null())

@@ -1,0 +1,63 @@
+/* A TCP connection between PE 0 and PE 1 that no OpenSHMEM knows of. */
+#ifndef RUSHMEM_BENCHES_PLAIN_H
+#define RUSHMEM_BENCHES_PLAIN_H
+
+#include "timing.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+/* Over the loopback interface, with TCP_NODELAY. Both PEs call it; `port` is a symmetric word. */
+static inline int connect_plainly(long *port)
+{
+    const int on = 1;
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof address;
+    struct sockaddr *where = (struct sockaddr *)&address;
+
+    int connection = socket(AF_INET, SOCK_STREAM, 0);
+    if (shmem_my_pe() == 0) {
+        const int listener = connection;
+        if (bind(listener, where, size) != 0 || listen(listener, 1) != 0 ||
+            getsockname(listener, where, &size) != 0)
+            give_up("it cannot listen on the loopback interface");
+        shmem_long_p(port, address.sin_port, 1);
+        shmem_barrier_all();
+        connection = accept(listener, NULL, NULL);
+        close(listener);
+    } else {
+        shmem_barrier_all();
+        address.sin_port = (in_port_t)*port;
+        if (connect(connection, where, size) != 0)
+            give_up("it cannot connect to the other PE");
+    }
+    if (setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
+        give_up("the plain connection failed");
+    return connection;
+}
+
+/* What moves some bytes: recv, or send_some. */
+typedef ssize_t transfer(int, void *, size_t, int);
+
+static inline ssize_t send_some(int to, void *bytes, size_t most, int flags)
+{
+    return send(to, bytes, most, flags | MSG_NOSIGNAL);
+}
+
+/* Moves `left` bytes: with MSG_DONTWAIT in `flags` it polls, without it sleeps. */
+static inline void move_all(transfer *some, int connection, void *bytes, size_t left, int flags)
+{
+    char *at = bytes;
+    while (left > 0) {
+        const ssize_t moved = some(connection, at, left, flags);
+        if (moved > 0) {
+            at += moved;
+            left -= moved;
+        } else if (moved == 0 || (errno != EAGAIN && errno != EINTR)) {
+            give_up("the plain connection failed");
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,155 @@
+//! An installed OpenSHMEM that takes part: building the programs with its compiler, running them with
+//! its launcher, and the values that came out.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::suite::Suite;
+use crate::process;
+use crate::stats::Spread;
+
+/// What Open MPI needs to run at all: its memory hooks crash in finalize, root is refused, and a
+/// binding of its own would be in the way of the benchmark's. Others ignore these variables.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("OMPI_MCA_memory", "^patcher"),
+    ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+    ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+    ("OMPI_MCA_hwloc_base_binding_policy", "none"),
+];
+/// Of one launch.
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub struct Contender {
+    suite: &'static Suite,
+    oshrun: PathBuf,
+    /// Where the programs that it built are.
+    folder: PathBuf,
+    runs: usize,
+    /// Values by the name of the row, one per run.
+    samples: HashMap<String, Vec<f64>>,
+}
+
+impl Contender {
+    /// Compiles the programs of the suite into `folder` with the oshcc of `bin`.
+    pub fn build(suite: &'static Suite, bin: &Path, benches: &Path, folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder)?;
+        for name in suite.sources {
+            process::run(
+                Command::new(bin.join("oshcc"))
+                    .arg("-O2")
+                    .arg(benches.join(name).with_extension("c"))
+                    .arg("-o")
+                    .arg(folder.join(name)),
+            )?;
+        }
+        Ok(Self {
+            suite,
+            oshrun: bin.join("oshrun"),
+            folder: folder.to_owned(),
+            runs: 0,
+            samples: HashMap::new(),
+        })
+    }
+
+    /// One sample of every row.
+    pub fn measure(&mut self) -> Result<()> {
+        self.runs += 1;
+        let printed = process::capture(&mut self.job(2, self.suite.program))?;
+        for (name, value) in readings(&printed)? {
+            self.add(&name, value);
+        }
+        for (name, program) in self.suite.launches {
+            let mut job = self.job(2, program);
+            let start = Instant::now();
+            process::run(job.stdout(Stdio::null()))?;
+            self.add(name, start.elapsed().as_secs_f64() * 1e9);
+        }
+        for (name, program) in self.suite.costs {
+            let percent = self.cost(program)?;
+            self.add(name, percent);
+        }
+        Ok(())
+    }
+
+    /// By how many percent `program` takes longer where there is a second PE. Which of the two jobs
+    /// comes first alternates.
+    fn cost(&self, program: &str) -> Result<f64> {
+        let time = |pes| -> Result<f64> {
+            match readings(&process::capture(&mut self.job(pes, program))?)?.as_slice() {
+                [(_, value)] => Ok(*value),
+                lines => bail!("{program} printed {} lines instead of one", lines.len()),
+            }
+        };
+        let (alone, with_peer) = if self.runs.is_multiple_of(2) {
+            let alone = time(1)?;
+            (alone, time(2)?)
+        } else {
+            let with_peer = time(2)?;
+            (time(1)?, with_peer)
+        };
+        Ok(percent_more(with_peer, alone))
+    }
+
+    /// A program that it built, or any other by its path.
+    fn job(&self, pes: usize, program: &str) -> Command {
+        let mut command = process::limited(LIMIT, &self.oshrun);
+        command
+            .args(["-n", &pes.to_string()])
+            .arg(self.folder.join(program))
+            .envs(ENVIRONMENT.iter().chain(self.suite.environment).copied());
+        command
+    }
+
+    fn add(&mut self, name: &str, value: f64) {
+        self.samples.entry(name.to_owned()).or_default().push(value);
+    }
+
+    /// The spread of each row that was measured, by its name.
+    pub fn spreads(&self) -> HashMap<&str, Spread> {
+        self.samples
+            .iter()
+            .filter_map(|(name, sample)| Some((name.as_str(), Spread::of(sample.clone())?)))
+            .collect()
+    }
+}
+
+fn percent_more(longer: f64, than: f64) -> f64 {
+    (longer / than - 1.0) * 100.0
+}
+
+/// The lines `name value` that a benchmark prints.
+fn readings(printed: &str) -> Result<Vec<(String, f64)>> {
+    printed
+        .lines()
+        .map(|line| {
+            line.split_once(' ')
+                .and_then(|(name, number)| Some((name.to_owned(), number.trim().parse().ok()?)))
+                .with_context(|| format!("the benchmark printed `{line}`"))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_are_names_and_values() {
+        assert_eq!(
+            readings("put8 2.5\np8 1.75\n").unwrap(),
+            [("put8".to_owned(), 2.5), ("p8".to_owned(), 1.75)]
+        );
+        assert!(readings("Segmentation fault\n").is_err());
+    }
+
+    #[test]
+    fn a_cost_is_relative_to_the_loop_without_a_peer() {
+        assert_eq!(percent_more(3.0, 2.0), 50.0);
+        assert_eq!(percent_more(1.0, 2.0), -50.0);
+    }
+}

@@ -1,0 +1,127 @@
+//! What is compared: the programs, the environment in which they run, the rows and their aims.
+
+use super::table::{Aim, Row, Unit};
+
+/// A comparison: the table that it prints and what fills it.
+pub struct Suite {
+    /// Programs of benches/ that it needs.
+    pub sources: &'static [&'static str],
+    /// The one of them that prints the values of most rows.
+    pub program: &'static str,
+    /// Launches of 2 PEs that are timed from outside: the row, and a source or any program's path.
+    pub launches: &'static [(&'static str, &'static str)],
+    /// By how many percent a second PE prolongs the one time that a source prints: the row, the source.
+    pub costs: &'static [(&'static str, &'static str)],
+    /// Set for both contenders; each ignores what is meant for the other.
+    pub environment: &'static [(&'static str, &'static str)],
+    pub rows: &'static [Row],
+    /// What the rows call bare, as the table's heading has it.
+    pub bare: &'static str,
+}
+
+/// PEs that share their memory.
+pub const ON_NODE: Suite = Suite {
+    sources: &["peer", "empty"],
+    program: "peer",
+    launches: &[("launch_empty", "empty"), ("launch_true", "/bin/true")],
+    costs: &[],
+    environment: &[],
+    rows: &[
+        row("put8", "put of 8 bytes", "bare_put8", &[Aim::OfTheirs(0.3)]),
+        row("p8", "p of a long", "bare_put8", &[Aim::OfTheirs(0.3)]),
+        row("put8_nbi", "nbi put of 8 bytes", "bare_put8", &[Aim::OfTheirs(0.3)]),
+        row("get8", "get of 8 bytes", "bare_get8", &[Aim::OfTheirs(0.2)]),
+        row("g8", "g of a long", "bare_get8", &[Aim::OfTheirs(0.2)]),
+        row("fetch_add", "fetch_add on a long", "bare_fetch_add", &[Aim::OfTheirs(0.4)]),
+        row("inc", "inc on a long", "bare_fetch_add", &[Aim::OfTheirs(0.4)]),
+        row("put_large", "put + quiet of 1 MiB", "bare_put_large", &[Aim::OfTheirs(1.1)]),
+        row("get_large", "get of 1 MiB", "bare_get_large", &[Aim::OfTheirs(1.1)]),
+        row(
+            "pingpong",
+            "flag ping-pong, round trip",
+            "bare_pingpong",
+            &[Aim::OfTheirs(1.1), Aim::OfBare(1.1)],
+        ),
+        alone("launch_empty", "oshrun -n 2 of an empty program", Unit::Time, &[Aim::OfTheirs(0.1)]),
+        alone("launch_true", "oshrun -n 2 /bin/true", Unit::Time, &[]),
+    ],
+    bare: "bare loop",
+};
+
+/// PEs that have nothing but TCP over the loopback interface; benches/network.c checks that.
+pub const NETWORK: Suite = Suite {
+    sources: &["network", "compute"],
+    program: "network",
+    launches: &[],
+    costs: &[("compute_cost", "compute")],
+    environment: &[
+        ("SHMEM_ONNODE", "off"),
+        ("SHMEM_TRANSPORT", "tcp"),
+        ("UCX_TLS", "tcp,self"),
+        ("UCX_NET_DEVICES", "lo"),
+    ],
+    rows: &[
+        row("put8_quiet", "put + quiet of 8 bytes", "floor_round_trip", &[Aim::OfTheirs(0.7)]),
+        row("get8", "get of 8 bytes", "floor_round_trip", &[Aim::OfTheirs(0.9)]),
+        row("pingpong", "flag ping-pong, round trip", "floor_round_trip", &[Aim::OfTheirs(0.6)]),
+        alone(
+            "rate_million_per_s",
+            "nbi puts of 8 bytes, rate",
+            Unit::Rate("M/s"),
+            &[Aim::OfTheirs(10.0)],
+        ),
+        row("put_large_quiet", "put + quiet of 1 MiB", "floor_large", &[Aim::OfTheirs(0.6)]),
+        alone(
+            "compute_cost",
+            "what an idle peer costs a PE that computes",
+            Unit::Percent,
+            &[Aim::Below(2.0)],
+        ),
+        alone("floor_round_trip", "plain socket, round trip", Unit::Time, &[]),
+        alone("bulk_gb_per_s", "plain socket, 1 MiB blocks", Unit::Rate("GB/s"), &[]),
+    ],
+    bare: "plain socket",
+};
+
+/// A time beside which the same program measures a bare one.
+const fn row(
+    name: &'static str,
+    title: &'static str,
+    bare: &'static str,
+    aims: &'static [Aim],
+) -> Row {
+    Row { name, title, unit: Unit::Time, bare: Some(bare), aims }
+}
+
+/// A row that has no bare one.
+const fn alone(name: &'static str, title: &'static str, unit: Unit, aims: &'static [Aim]) -> Row {
+    Row { name, title, unit, bare: None, aims }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_that_is_launched_is_built() {
+        for suite in [&ON_NODE, &NETWORK] {
+            let timed = suite.launches.iter().chain(suite.costs).map(|(_, program)| *program);
+            for program in timed.chain([suite.program]) {
+                assert!(
+                    program.starts_with('/') || suite.sources.contains(&program),
+                    "{program} is not among {:?}",
+                    suite.sources
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn launches_and_costs_have_rows() {
+        for suite in [&ON_NODE, &NETWORK] {
+            for (name, _) in suite.launches.iter().chain(suite.costs) {
+                assert!(suite.rows.iter().any(|row| row.name == *name), "{name} has no row");
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The table of a comparison: values with their range, ratios, aims and verdicts.
+//!
+//! It knows nothing of how a value was measured.
+
+use std::collections::HashMap;
+
+use crate::stats::Spread;
+
+/// One line of the table.
+pub struct Row {
+    /// The name under which its values were measured.
+    pub name: &'static str,
+    pub title: &'static str,
+    pub unit: Unit,
+    /// The row that is measured with it as the least that it could take.
+    pub bare: Option<&'static str>,
+    pub aims: &'static [Aim],
+}
+
+/// What a value counts, and with that whether less of it is better.
+#[derive(Clone, Copy)]
+pub enum Unit {
+    /// Nanoseconds: less is better.
+    Time,
+    /// So many of these: more is better.
+    Rate(&'static str),
+    /// A share that is lost: less is better. Such values are not divided by each other.
+    Percent,
+}
+
+/// What ours has to reach: at most this, or at least, where more is better.
+#[derive(Clone, Copy)]
+pub enum Aim {
+    /// This share of theirs.
+    OfTheirs(f64),
+    /// This share of the bare row.
+    OfBare(f64),
+    /// Less than this many of the unit.
+    Below(f64),
+}
+
+/// The table in Markdown; `bare` is the heading of the column of the bare rows, which ours measured.
+pub fn of(
+    rows: &[Row],
+    bare: &str,
+    ours: &HashMap<&str, Spread>,
+    theirs: &HashMap<&str, Spread>,
+) -> String {
+    let mut text = format!(
+        "| | ours | theirs | {bare} | ours/theirs | ours/bare | aim | verdict |\n|---|---|---|---|---|---|---|---|\n",
+    );
+    for row in rows {
+        let (Some(our), Some(their)) = (ours.get(row.name), theirs.get(row.name)) else {
+            text += &format!("| {} | not measured | | | | | | |\n", row.title);
+            continue;
+        };
+        let bare = row.bare.and_then(|name| ours.get(name));
+        text += &format!(
+            "| {} | {} | {} | {} | {} | {} | {} | {} |\n",
+            row.title,
+            row.unit.shown(our),
+            row.unit.shown(their),
+            bare.map(|bare| row.unit.shown(bare)).unwrap_or_default(),
+            row.unit.compared(our, their),
+            bare.map(|bare| row.unit.compared(our, bare)).unwrap_or_default(),
+            aims(row),
+            verdict(row, our, their, bare),
+        );
+    }
+    text
+}
+
+fn aims(row: &Row) -> String {
+    let sign = if row.unit.more_is_better() { ">=" } else { "<=" };
+    let shown = row.aims.iter().map(|aim| match aim {
+        Aim::OfTheirs(share) => format!("{sign} {share} theirs"),
+        Aim::OfBare(share) => format!("{sign} {share} bare"),
+        Aim::Below(value) => format!("< {value}"),
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+/// Whether ours is within all of the row's aims; nothing where it has none.
+fn verdict(row: &Row, ours: &Spread, theirs: &Spread, bare: Option<&Spread>) -> &'static str {
+    let mut met = row.aims.iter().filter_map(|aim| match *aim {
+        Aim::OfTheirs(share) => Some(row.unit.within(share, ours, theirs)),
+        Aim::OfBare(share) => bare.map(|bare| row.unit.within(share, ours, bare)),
+        Aim::Below(value) => Some(ours.median < value),
+    });
+    match met.next() {
+        None => "",
+        Some(first) if first && met.all(|met| met) => "met",
+        Some(_) => "missed",
+    }
+}
+
+impl Unit {
+    fn more_is_better(self) -> bool {
+        matches!(self, Unit::Rate(_))
+    }
+
+    /// Whether ours is as good as this share of the other's. Where the other's itself would do,
+    /// equal is enough.
+    fn within(self, share: f64, ours: &Spread, other: &Spread) -> bool {
+        let bound = share * other.median;
+        let (reached, equal_will_do) = if self.more_is_better() {
+            (ours.median >= bound, share <= 1.0)
+        } else {
+            (ours.median <= bound, share >= 1.0)
+        };
+        reached || (equal_will_do && ours.overlaps(other))
+    }
+
+    fn compared(self, ours: &Spread, other: &Spread) -> String {
+        let equal = ours.overlaps(other);
+        match self {
+            Unit::Percent if equal => "(equal)".to_owned(),
+            Unit::Percent => String::new(),
+            _ => {
+                let ratio = ours.median / other.median;
+                if equal { format!("{ratio:.2} (equal)") } else { format!("{ratio:.2}") }
+            }
+        }
+    }
+
+    fn shown(self, spread: &Spread) -> String {
+        let (scale, unit) = match self {
+            Unit::Rate(unit) => (1.0, unit),
+            Unit::Percent => (1.0, "%"),
+            Unit::Time if spread.median < 100.0 => (1.0, "ns"),
+            Unit::Time if spread.median < 1e6 => (1e3, "us"),
+            Unit::Time => (1e6, "ms"),
+        };
+        let Spread { low, median, high } = *spread;
+        let digits = |value: f64| {
+            let value = value / scale;
+            format!("{value:.*}", if value.abs() < 1.0 { 3 } else { 1 })
+        };
+        let range = match self {
+            // A minus between two of them would be read as a sign.
+            Unit::Percent => format!("{} to {}", digits(low), digits(high)),
+            _ => format!("{}-{}", digits(low), digits(high)),
+        };
+        format!("{} ({range}) {unit}", digits(median))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn around(median: f64) -> Spread {
+        Spread { low: median * 0.9, median, high: median * 1.1 }
+    }
+
+    fn row(unit: Unit, aims: &'static [Aim]) -> Row {
+        Row { name: "it", title: "it", unit, bare: Some("bare_it"), aims }
+    }
+
+    #[test]
+    fn an_aim_below_one_is_not_met_by_being_equal() {
+        let put = row(Unit::Time, &[Aim::OfTheirs(0.3)]);
+        let theirs = around(10.0);
+        assert_eq!(verdict(&put, &around(3.0), &theirs, None), "met");
+        assert_eq!(verdict(&put, &around(10.0), &theirs, None), "missed");
+    }
+
+    #[test]
+    fn equal_is_enough_where_as_much_as_theirs_is_allowed() {
+        let large = row(Unit::Time, &[Aim::OfTheirs(1.1)]);
+        let theirs = around(10.0);
+        assert_eq!(verdict(&large, &around(11.5), &theirs, None), "met");
+        assert_eq!(verdict(&large, &around(13.0), &theirs, None), "missed");
+    }
+
+    #[test]
+    fn the_bare_loop_counts_where_the_aim_names_it() {
+        let pingpong = row(Unit::Time, &[Aim::OfTheirs(1.1), Aim::OfBare(1.1)]);
+        let ours = around(10.0);
+        let theirs = around(20.0);
+        assert_eq!(verdict(&pingpong, &ours, &theirs, Some(&around(10.0))), "met");
+        assert_eq!(verdict(&pingpong, &ours, &theirs, Some(&around(5.0))), "missed");
+        assert_eq!(aims(&pingpong), "<= 1.1 theirs, <= 1.1 bare");
+    }
+
+    #[test]
+    fn of_a_rate_more_is_better() {
+        let rate = row(Unit::Rate("M/s"), &[Aim::OfTheirs(10.0)]);
+        let theirs = around(0.2);
+        assert_eq!(verdict(&rate, &around(2.1), &theirs, None), "met");
+        assert_eq!(verdict(&rate, &around(1.9), &theirs, None), "missed");
+        assert_eq!(verdict(&rate, &around(0.2), &theirs, None), "missed");
+        assert_eq!(aims(&rate), ">= 10 theirs");
+        let half = row(Unit::Rate("M/s"), &[Aim::OfTheirs(1.0)]);
+        assert_eq!(verdict(&half, &around(0.19), &theirs, None), "met");
+    }
+
+    #[test]
+    fn a_percentage_is_judged_by_itself_and_never_divided() {
+        let cost = row(Unit::Percent, &[Aim::Below(2.0)]);
+        let theirs = around(0.1);
+        assert_eq!(verdict(&cost, &around(1.9), &theirs, None), "met");
+        assert_eq!(verdict(&cost, &around(2.0), &theirs, None), "missed");
+        assert_eq!(aims(&cost), "< 2");
+        assert_eq!(Unit::Percent.compared(&around(1.9), &theirs), "");
+        assert_eq!(Unit::Percent.compared(&theirs, &theirs), "(equal)");
+    }
+
+    #[test]
+    fn a_row_without_an_aim_has_no_verdict() {
+        let none = row(Unit::Time, &[]);
+        assert_eq!(verdict(&none, &around(1.0), &around(2.0), None), "");
+    }
+
+    #[test]
+    fn a_spread_is_shown_in_a_unit_that_fits() {
+        assert_eq!(Unit::Time.shown(&around(2.0)), "2.0 (1.8-2.2) ns");
+        assert_eq!(Unit::Time.shown(&around(106.0)), "0.106 (0.095-0.117) us");
+        assert_eq!(Unit::Time.shown(&around(20_000.0)), "20.0 (18.0-22.0) us");
+        assert_eq!(Unit::Time.shown(&around(35e6)), "35.0 (31.5-38.5) ms");
+        assert_eq!(Unit::Rate("M/s").shown(&around(0.17)), "0.170 (0.153-0.187) M/s");
+        let noise = Spread { low: -0.25, median: 0.5, high: 1.5 };
+        assert_eq!(Unit::Percent.shown(&noise), "0.500 (-0.250 to 1.5) %");
+    }
+
+    #[test]
+    fn a_row_that_one_did_not_measure_says_so() {
+        let rows = [row(Unit::Time, &[Aim::OfTheirs(0.5)])];
+        let ours = HashMap::from([("it", around(10.0)), ("bare_it", around(5.0))]);
+        let both = of(&rows, "floor", &ours, &HashMap::from([("it", around(100.0))]));
+        assert!(
+            both.contains("| floor |") && both.ends_with("| <= 0.5 theirs | met |\n"),
+            "{both}"
+        );
+        assert!(of(&rows, "floor", &ours, &HashMap::new()).contains("| it | not measured |"));
+    }
+}

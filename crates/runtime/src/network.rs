@@ -104,14 +104,14 @@ pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Er
     with(LIBRARY, |network| verb(&mut **job::lock(&network.library)))
 }
 
-/// Let the network work; never blocks.
-pub(crate) fn progress() {
-    with(LIBRARY, |network| network.transport.progress());
+/// Let the network work; never blocks. Whether there was work for peers.
+pub(crate) fn progress() -> bool {
+    with(LIBRARY, |network| network.transport.progress())
 }
 
 /// As [`progress`], and sleep when there was nothing to do, for at most that long.
-pub(crate) fn wait(at_most: Duration) {
-    with(LIBRARY, |network| network.transport.wait(at_most));
+pub(crate) fn wait(at_most: Duration) -> bool {
+    with(LIBRARY, |network| network.transport.wait(at_most))
 }
 
 /// This thread lets the network work no more, but sleeps until it is rung for.

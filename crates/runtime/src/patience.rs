@@ -14,7 +14,7 @@ const LOOKS: u32 = 2_000;
 const PAUSED_LOOKS: u32 = 2_000;
 /// Looks while a network is polled: some milliseconds.
 const NETWORK_LOOKS: u32 = 5_000;
-/// Longest sleep in the network, where nothing but a message can change what is waited for.
+/// Longest sleep in the network where nothing but a message can change what is waited for.
 const NETWORK_NAP: Duration = Duration::from_millis(1);
 /// Yields before sleeping.
 const YIELDS: u32 = 20;
@@ -24,15 +24,10 @@ const NAP: Duration = Duration::from_micros(50);
 /// Wait until `ready`, which looks at words that the library writes and rings for.
 #[inline]
 pub(crate) fn until_rung(job: &Job, mut ready: impl FnMut() -> bool) {
-    if look(job.crowded(), &mut ready) {
-        return;
-    }
     if network::is_open() && job.alone {
-        // Whoever waits serves its peers itself: no other thread has to wake first.
-        while !ready() {
-            network::wait(NETWORK_NAP);
-        }
-    } else {
+        // Nothing but a message can change what is waited for.
+        wait_in_network(job, NETWORK_NAP, ready);
+    } else if !look(job.crowded(), &mut ready) {
         if network::is_open() {
             network::hand_over();
         }
@@ -43,12 +38,23 @@ pub(crate) fn until_rung(job: &Job, mut ready: impl FnMut() -> bool) {
 /// Wait until `ready`, which looks at words that anybody may write.
 #[inline]
 pub(crate) fn until_seen(job: &Job, mut ready: impl FnMut() -> bool) {
-    if !look(job.crowded(), &mut ready) {
+    if network::is_open() {
+        wait_in_network(job, NAP, ready);
+    } else if !look(job.crowded(), &mut ready) {
         while !ready() {
-            if network::is_open() {
-                network::wait(NAP);
-            } else {
-                std::thread::sleep(NAP);
+            std::thread::sleep(NAP);
+        }
+    }
+}
+
+/// Wait until `ready` and serve peers meanwhile: look as long as there is work for them, then sleep
+/// for `nap` at a time until there is again.
+#[cold]
+fn wait_in_network(job: &Job, nap: Duration, mut ready: impl FnMut() -> bool) {
+    while !look_at_network(job.crowded(), &mut ready) {
+        while !network::wait(nap) {
+            if ready() {
+                return;
             }
         }
     }
@@ -81,15 +87,16 @@ fn look(crowded: bool, ready: &mut impl FnMut() -> bool) -> bool {
     false
 }
 
-/// A look that lets the network work takes a system call, so there are fewer.
+/// A look that lets the network work takes a system call, so there are fewer; work renews them.
 #[cold]
 fn look_at_network(crowded: bool, ready: &mut impl FnMut() -> bool) -> bool {
-    let looks = if crowded { YIELDS } else { NETWORK_LOOKS };
-    for _ in 0..looks {
+    let most = if crowded { YIELDS } else { NETWORK_LOOKS };
+    let mut idle = 0;
+    while idle < most {
         if ready() {
             return true;
         }
-        network::progress();
+        idle = if network::progress() { 0 } else { idle + 1 };
         if crowded {
             std::thread::yield_now();
         }

@@ -107,16 +107,16 @@ impl Transport for Tcp {
         Ok(Box::new(TcpEndpoint::new(Arc::clone(&self.shared))))
     }
 
-    fn progress(&self) -> Result<(), Error> {
-        self.shared.poll().map(|_| ())
+    fn progress(&self) -> Result<bool, Error> {
+        self.shared.poll()
     }
 
-    fn wait(&self, at_most: Duration) -> Result<(), Error> {
-        if !self.shared.poll()? {
-            self.shared.sleep(at_most);
-            self.shared.poll()?;
+    fn wait(&self, at_most: Duration) -> Result<bool, Error> {
+        if self.shared.poll()? {
+            return Ok(true);
         }
-        Ok(())
+        self.shared.sleep(at_most);
+        self.shared.poll()
     }
 
     fn hand_over(&self) {

@@ -35,8 +35,8 @@ impl Transport for Null {
         Ok(Box::new(Null))
     }
 
-    fn progress(&self) -> Result<(), Error> {
-        Ok(())
+    fn progress(&self) -> Result<bool, Error> {
+        Ok(false)
     }
 }
 

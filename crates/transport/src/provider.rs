@@ -111,21 +111,23 @@ pub trait Transport: Send + Sync {
     fn endpoint(&self, options: EndpointOptions) -> Result<Box<dyn Endpoint>, Error>;
 
     /// Let the network work, for this process and for peers that use its memory; sends what any
-    /// endpoint held back. Never blocks.
+    /// endpoint held back. Never blocks. Returns whether there was work for peers.
     ///
     /// # Errors
     /// When a PE was lost.
-    fn progress(&self) -> Result<(), Error>;
+    fn progress(&self) -> Result<bool, Error>;
 
     /// As [`progress`](Transport::progress), and when there was nothing to do sleep until there may
     /// be, but not longer than `at_most`.
     ///
     /// # Errors
     /// When a PE was lost.
-    fn wait(&self, at_most: Duration) -> Result<(), Error> {
-        self.progress()?;
-        std::thread::sleep(at_most);
-        Ok(())
+    fn wait(&self, at_most: Duration) -> Result<bool, Error> {
+        let worked = self.progress()?;
+        if !worked {
+            std::thread::sleep(at_most);
+        }
+        Ok(worked)
     }
 
     /// The caller, who let this transport progress so far, sleeps elsewhere from now on: whatever

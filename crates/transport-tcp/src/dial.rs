@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// One attempt may take this long.
 const ATTEMPT: Duration = Duration::from_secs(5);
+/// And this long, in the end, with a peer whose host answers for it.
+const PATIENT_ATTEMPT: Duration = Duration::from_secs(80);
 /// Rounds over all addresses that were refused or hung up on at once: nobody is there.
 const ROUNDS: u32 = 8;
 /// Pause after the first round; it doubles.
@@ -19,6 +21,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 enum Failure {
     Socket(io::Error),
     Peer(Violation),
+    /// Its host took the connection, but the PE does not speak: it may be stopped.
+    Silent,
 }
 
 impl From<io::Error> for Failure {
@@ -41,6 +45,7 @@ impl fmt::Display for Failure {
             }
             Failure::Socket(error) => error.fmt(f),
             Failure::Peer(violation) => violation.fmt(f),
+            Failure::Silent => f.write_str("it is silent"),
         }
     }
 }
@@ -57,17 +62,28 @@ pub(crate) fn dial(
     let order = interface::by_route(&address.sockets);
     let mut why = format!("there is no route to any of its {} addresses", address.sockets.len());
     let mut pause = PAUSE;
-    for _ in 0..ROUNDS {
+    let mut limit = ATTEMPT;
+    let mut rounds = 0;
+    while rounds < ROUNDS {
+        let mut silent = false;
         for &socket in &order {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(why);
-            }
-            match attempt(secret, me, target, socket, left.min(ATTEMPT), tuning) {
+            match attempt(secret, me, target, socket, limit, tuning) {
                 Ok(stream) => return Ok(stream),
-                Err(failure) => why = format!("{socket}: {failure}"),
+                Err(failure) => {
+                    silent |= matches!(failure, Failure::Silent);
+                    why = format!("{socket}: {failure}");
+                }
             }
         }
+        if silent {
+            // A stopped PE goes on some day, so there is no deadline for it.
+            limit = PATIENT_ATTEMPT.min(limit * 2);
+            continue;
+        }
+        if Instant::now() >= deadline {
+            return Err(why);
+        }
+        rounds += 1;
         std::thread::sleep(pause);
         pause *= 2;
     }
@@ -88,14 +104,22 @@ fn attempt(
     stream.set_write_timeout(Some(limit))?;
     let mut connector = Connector::new(secret, me, target, nonce()?);
     let mut greeting = [0; GREETING];
-    stream.read_exact(&mut greeting)?;
+    stream.read_exact(&mut greeting).map_err(or_silent)?;
     let claim: [u8; CLAIM] = connector.claim(&greeting)?;
     stream.write_all(&claim)?;
     let mut welcome = [0; WELCOME];
-    stream.read_exact(&mut welcome)?;
+    stream.read_exact(&mut welcome).map_err(or_silent)?;
     connector.check(&welcome)?;
     prepare(&stream, tuning)?;
     Ok(stream)
+}
+
+/// A read that ran out of time met a silent peer.
+fn or_silent(error: io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => Failure::Silent,
+        _ => Failure::Socket(error),
+    }
 }
 
 /// Random bytes for a handshake.

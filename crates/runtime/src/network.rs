@@ -172,8 +172,9 @@ impl Host for Process {
 
     fn lost(&self, error: &Error) {
         let error = error.clone();
-        // Not in the transport's own thread, which serves the other peers meanwhile.
-        std::thread::spawn(move || lose(LIBRARY, &error));
+        // Not in the transport's own thread, which serves the other peers meanwhile. Where there is no
+        // thread to be had, the next call that needs the network says it.
+        let _ = std::thread::Builder::new().spawn(move || lose(LIBRARY, &error));
     }
 }
 

@@ -93,6 +93,7 @@ fn a_transport_that_is_not_there_ends_the_job() {
             heap(&settings, MIB, 0).assert_ok(2);
         } else {
             heap(&settings, 0, 0).assert_fails(&["SHMEM_TRANSPORT", text, "tcp"]);
+            heap(&settings[1..], 0, 0).assert_fails(&["SHMEM_TRANSPORT", text, "tcp"]);
         }
     }
 }

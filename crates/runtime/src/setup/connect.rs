@@ -11,6 +11,13 @@ const SEGMENTS: [Segment; 2] = [Segment::Heap, Segment::Internal];
 
 /// Connect this PE with all whose memory it does not share; nothing where there are none.
 pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
+    let names = || providers.iter().map(|provider| provider.name);
+    if let Some(asked) = job.settings.transport.as_deref()
+        && !names().any(|name| name == asked)
+    {
+        let names = names().collect::<Vec<_>>().join(", ");
+        fail!(call, "SHMEM_TRANSPORT is {asked}, but this build has: auto, {names}");
+    }
     if job.nodes.n_nodes() == 1 {
         return;
     }
@@ -29,7 +36,6 @@ fn open<'a>(
     providers: &'a [Provider],
 ) -> (&'a Provider, Box<dyn Transport>) {
     let asked = job.settings.transport.as_deref();
-    let names = || providers.iter().map(|provider| provider.name).collect::<Vec<_>>().join(", ");
     let mut refusals = String::new();
     for provider in providers.iter().filter(|p| asked.is_none_or(|name| name == p.name)) {
         let with = Open {
@@ -45,12 +51,7 @@ fn open<'a>(
             Err(error) => refusals += &format!("; {} cannot be had: {error}", provider.name),
         }
     }
-    match asked {
-        Some(name) if refusals.is_empty() => {
-            fail!(call, "SHMEM_TRANSPORT is {name}, but this build has: auto, {}", names())
-        }
-        _ => fail!(call, "PEs that share no memory need a transport{refusals}"),
-    }
+    fail!(call, "PEs that share no memory need a transport{refusals}")
 }
 
 /// Register the segments, exchange addresses and keys, and learn the way to every peer.

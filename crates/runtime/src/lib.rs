@@ -8,7 +8,8 @@
 //!
 //! Beneath them: [`address`] translates, `job` is what the process knows of the job, `internal` is the
 //! library's own symmetric area, `bell` and `patience` are how PEs wait, `channel` and `execute` carry
-//! out the plans of `collectives`, `mailbox` and `agreement` let PEs agree without a team.
+//! out the plans of `collectives`, `mailbox` and `agreement` let PEs agree without a team. `network` and
+//! `remote` reach the PEs whose memory is not mapped here.
 //!
 //! The runtime names no provider and no launcher, and knows nothing of C names or types.
 

@@ -156,7 +156,7 @@ impl<'a> Entered<'a> {
     }
 
     fn sync(&mut self) {
-        let plan = choice::sync(self.n(), self.me(), self.job.crowded());
+        let plan = choice::sync(self.n(), self.me(), self.job.crowded_somewhere);
         self.run(Range::EMPTY, Range::EMPTY, Parts::Whole(0), plan);
     }
 }

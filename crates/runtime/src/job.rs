@@ -31,8 +31,10 @@ pub(crate) struct Job {
     pub(crate) teams: Teams,
     /// The symmetric heap's allocator while the library is initialised.
     pub(crate) allocator: Mutex<Option<Allocator>>,
-    /// PEs of this node outnumber the CPUs that they may use.
+    /// PEs of this machine outnumber the CPUs that they may use.
     pub(crate) crowded: bool,
+    /// They do on some machine of the job: the same on all PEs, so that algorithms can depend on it.
+    pub(crate) crowded_somewhere: bool,
     pub(crate) thread_level: c_int,
     pub(crate) settings: Settings,
     /// Known to the PEs of this job alone.

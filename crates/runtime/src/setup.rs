@@ -96,7 +96,8 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     if session.is_launched() {
         print_line_by_line();
     }
-    let settings = Settings::read(|name| std::env::var_os(name)?.into_string().ok());
+    let settings =
+        Settings::read(|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()));
     let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
     if settings.debug {
         // Somebody else's subscriber, set before, keeps printing.
@@ -139,7 +140,9 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     }
     let machine = machines.node_of(me.0);
     let n_local = machines.size(machine);
-    let usable = cpus::of_node(machines.members(machine).map(|pe| &records[pe as usize].cpus));
+    let usable =
+        |machine| cpus::of_node(machines.members(machine).map(|pe| &records[pe as usize].cpus));
+    let crowded = |machine| machines.size(machine) as usize > usable(machine);
 
     let areas = Areas::new(n_pes);
     let local = machines.local_index(me.0);
@@ -153,7 +156,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         pe = me.0,
         n_pes,
         n_local,
-        usable_cpus = usable,
+        usable_cpus = usable(machine),
         heap_bytes = memory.layout().heap_bytes,
         n_nodes = nodes.n_nodes(),
         "joined the job; on-node accesses go to shared memory, atomics are the CPU's"
@@ -170,7 +173,8 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         slots: Slots::new(team::PREDEFINED),
 
         allocator: Mutex::new(None),
-        crowded: n_local as usize > usable,
+        crowded: crowded(machine),
+        crowded_somewhere: (0..machines.n_nodes()).any(crowded),
         thread_level,
         secret: records[0].secret,
         one_stack: records.iter().all(|record| record.stack == own.stack),

@@ -88,6 +88,36 @@ pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*
     None
 }
 
+/// As [`mapped`] for one word, which must be aligned to its size. The offset of a misaligned word, rotated
+/// so that its low bits lead, is beyond any heap: alignment and bounds are one compare.
+#[inline(always)]
+pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+    let bits = size_of::<T>().trailing_zeros();
+    let offset = address.addr().wrapping_sub(MAP.heap.load(Relaxed));
+    if offset.rotate_right(bits) < MAP.heap_bytes.load(Relaxed) >> bits
+        && let Some(delta) = delta(pe)
+    {
+        return Some(address.wrapping_byte_offset(delta).cast_mut());
+    }
+    if is_aligned(address) { mapped(address, size_of::<T>(), pe) } else { None }
+}
+
+/// Whether a word is aligned to its size, which may be more than its type asks for.
+#[inline(always)]
+pub(crate) fn is_aligned<T>(address: *const T) -> bool {
+    address.addr().is_multiple_of(size_of::<T>())
+}
+
+/// A message unless the word of `nbytes` bytes at `addr` is aligned to its size.
+pub(crate) fn require_aligned(call: Call, argument: &'static str, addr: usize, nbytes: usize) {
+    if !addr.is_multiple_of(nbytes) {
+        fail!(
+            call,
+            "argument {argument}: {addr:#x} is not aligned to the {nbytes} bytes of its type"
+        );
+    }
+}
+
 /// The same bytes as segment and offset, for a transport; a message when they are not symmetric or
 /// there is no such PE. `argument` is the name that the address has in the call.
 #[cold]

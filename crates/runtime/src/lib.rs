@@ -9,7 +9,7 @@
 //! Beneath them: [`address`] translates, `job` is what the process knows of the job, `internal` is the
 //! library's own symmetric area, `bell` and `patience` are how PEs wait, `channel` and `execute` carry
 //! out the plans of `collectives`, `mailbox` and `agreement` let PEs agree without a team. `network` and
-//! `remote` reach the PEs whose memory is not mapped here.
+//! `remote` reach the PEs whose memory is not mapped here. `check` is what `SHMEM_CHECK` asks for.
 //!
 //! The runtime names no provider and no launcher, and knows nothing of C names or types.
 
@@ -19,6 +19,7 @@ pub mod amo;
 mod bell;
 mod call;
 mod channel;
+mod check;
 pub mod coll;
 pub mod combine;
 pub mod constants;

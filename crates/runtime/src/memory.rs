@@ -4,8 +4,10 @@
 //! begin, with the barriers that the standard names.
 
 use crate::call::{Call, fail};
-use crate::coll::barrier_all;
+use crate::check::Argument;
+use crate::coll::barrier_all_with;
 use crate::job::{self, Job};
+use crate::lock;
 use core::ffi::{c_long, c_void};
 use rushmem_heap::Allocator;
 use std::ptr::null_mut;
@@ -34,7 +36,7 @@ pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
         return null_mut();
     }
     let block = with_allocator(job, |a| a.allocate(nbytes, alignment));
-    barrier_all(call);
+    barrier_all_with(call, &[("size", nbytes as u64), ("alignment", alignment as u64)]);
     block.map_or(null_mut(), |block| block.cast())
 }
 
@@ -51,7 +53,7 @@ pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
         // SAFETY: a block of `total` bytes that no PE uses before the barrier.
         unsafe { block.write_bytes(0, total) };
     }
-    barrier_all(call);
+    barrier_all_with(call, &[("bytes", total as u64)]);
     block.map_or(null_mut(), |block| block.cast())
 }
 
@@ -66,10 +68,11 @@ pub fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_void {
         free(call, ptr);
         return null_mut();
     }
-    barrier_all(call);
+    let arguments = [place(job, ptr), ("size", nbytes as u64)];
+    barrier_all_with(call, &arguments);
     let moved = with_allocator(job, |a| a.reallocate(ptr.cast(), nbytes));
     let Ok(moved) = moved else { not_a_block(call, ptr) };
-    barrier_all(call);
+    barrier_all_with(call, &arguments);
     moved.map_or(null_mut(), |block| block.cast())
 }
 
@@ -79,11 +82,20 @@ pub fn free(call: Call, ptr: *mut c_void) {
     if ptr.is_null() {
         return;
     }
-    barrier_all(call);
+    barrier_all_with(call, &[place(job, ptr)]);
     match with_allocator(job, |a| a.free(ptr.cast())) {
-        Ok(nbytes) => job.teams.forget_active_sets(job, ptr.addr()..ptr.addr() + nbytes),
+        Ok(nbytes) => {
+            let block = ptr.addr()..ptr.addr() + nbytes;
+            lock::forget(block.clone());
+            job.teams.forget_active_sets(job, block);
+        }
         Err(_) => not_a_block(call, ptr),
     }
+}
+
+/// A block by its place in the heap, which is the same on all PEs.
+fn place(job: &Job, ptr: *mut c_void) -> Argument {
+    ("ptr at", ptr.addr().wrapping_sub(job.memory.heap().addr()) as u64)
 }
 
 fn with_allocator<R>(job: &Job, f: impl FnOnce(&mut Allocator) -> R) -> R {

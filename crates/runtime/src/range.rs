@@ -38,6 +38,17 @@ impl Range {
         Range { segment, offset, start, nbytes }
     }
 
+    /// Whether both have a byte in common.
+    pub(crate) fn overlaps(self, other: Range) -> bool {
+        let (a, b) = (self.start.addr(), other.start.addr());
+        a < b + other.nbytes && b < a + self.nbytes
+    }
+
+    /// Where it begins, in bytes from the start of its segment: the same on every PE.
+    pub(crate) fn offset(self) -> usize {
+        self.offset
+    }
+
     /// Whether both begin at the same byte.
     pub(crate) fn starts_with(self, other: Range) -> bool {
         self.start == other.start

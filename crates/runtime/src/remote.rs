@@ -139,7 +139,7 @@ impl Access {
         operand: u64,
         condition: u64,
     ) -> u64 {
-        let dest = self.remote(dest, width.nbytes());
+        let dest = self.remote_word(dest, width.nbytes());
         network::on(self.call, self.ctx, |endpoint| {
             endpoint.amo(network::pe(self.pe), dest, width, op, operand, condition)
         })
@@ -160,7 +160,7 @@ impl Access {
         operand: u64,
         condition: u64,
     ) {
-        let dest = self.remote(dest, width.nbytes());
+        let dest = self.remote_word(dest, width.nbytes());
         let pe = network::pe(self.pe);
         network::on(self.call, self.ctx, |endpoint| {
             // SAFETY: valid by contract.
@@ -172,7 +172,7 @@ impl Access {
     #[cold]
     #[inline(never)]
     pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
-        let dest = self.remote(dest, width.nbytes());
+        let dest = self.remote_word(dest, width.nbytes());
         network::on(self.call, self.ctx, |endpoint| {
             endpoint.update(network::pe(self.pe), dest, width, op, operand)
         })
@@ -195,7 +195,7 @@ impl Access {
         op: AmoOp,
         completion: Completion,
     ) {
-        let at = Access { argument: "sig_addr", ..self }.remote(sig_addr, 8);
+        let at = Access { argument: "sig_addr", ..self }.remote_word(sig_addr, 8);
         if nbytes == 0 {
             return Access { argument: "sig_addr", ..self }.update(
                 sig_addr,
@@ -216,6 +216,11 @@ impl Access {
                 endpoint.put_signal_nbi(pe, dest, source, nbytes, at, signal, op)
             },
         })
+    }
+
+    fn remote_word(self, addr: usize, nbytes: usize) -> RemoteAddr {
+        address::require_aligned(self.call, self.argument, addr, nbytes);
+        self.remote(addr, nbytes)
     }
 
     fn remote(self, addr: usize, nbytes: usize) -> RemoteAddr {

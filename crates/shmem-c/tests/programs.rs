@@ -9,12 +9,14 @@ use testkit::{Job, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 12] = [
+const ELSEWHERE: [&str; 14] = [
     "check.h",
     "core.c",
     "death.c",
     "endless.c",
+    "growth.c",
     "heap_size.c",
+    "levels.c",
     "lingers.c",
     "members.h",
     "misuse.c",
@@ -23,6 +25,8 @@ const ELSEWHERE: [&str; 12] = [
     "soak.c",
     "types.h",
 ];
+
+const CHECKED: [usize; 2] = [1, 3];
 
 /// Jobs whose PEs share no memory, or only some of it: the tier `--providers`.
 const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
@@ -65,6 +69,17 @@ macro_rules! programs {
             )*
         }
 
+        /// With everything checked that costs time to check, correct programs do what they did.
+        mod checked {
+            $(
+                #[test]
+                fn $name() {
+                    let check = [("SHMEM_CHECK", "1")];
+                    super::CHECKED.iter().for_each(|&n| super::runs($source, n, &check));
+                }
+            )*
+        }
+
         mod virtual_nodes {
             $(
                 #[test]
@@ -103,6 +118,7 @@ programs! {
     signal "signal.c"
     split_2d "split_2d.c"
     start_pes "start_pes.c"
+    stress "stress.c"
     strided "strided.c"
     teams "teams.c"
     teams_many "teams_many.c"

@@ -5,6 +5,7 @@
 //! read; otherwise it names a slot of [`SLOTS`], and the upper half the slot's generation, so that what
 //! is no context, or not any more, is known for it. With `SHMEM_CHECK` every context has a slot, and
 //! every use goes through the registry.
+#![forbid(unsafe_code)]
 
 use crate::call::{Call, fail};
 use crate::constants::{SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};

@@ -194,62 +194,13 @@ pub(crate) fn pe(pe: core::ffi::c_int) -> Pe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rushmem_transport::{Caps, Key, Open, Segment, null};
-    use std::sync::atomic::AtomicUsize;
+    use rushmem_transport::null;
 
-    /// A fabric with few endpoints: the template's, and none when they are used up.
-    struct Scarce {
-        left: AtomicUsize,
-        null: Box<dyn Transport>,
-    }
-
-    impl Transport for Scarce {
-        fn caps(&self) -> Caps {
-            self.null.caps()
-        }
-
-        unsafe fn register(&mut self, _: Segment, _: *mut u8, _: usize) -> Result<Key, Error> {
-            Ok(Key(Vec::new()))
-        }
-
-        fn address(&self) -> Vec<u8> {
-            Vec::new()
-        }
-
-        fn connect(&mut self, pe: Pe, _: &[u8], _: &[(Segment, Key)]) -> Result<(), Error> {
-            Err(Error::Unreachable(pe))
-        }
-
-        fn endpoint(&self, options: EndpointOptions) -> Result<Box<dyn Endpoint>, Error> {
-            let one_less = |left: usize| left.checked_sub(1);
-            match self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
-                Ok(_) => self.null.endpoint(options),
-                Err(_) => Err(Error::Unavailable("no endpoint is left".into())),
-            }
-        }
-
-        fn progress(&self) -> Result<bool, Error> {
-            Ok(false)
-        }
-    }
-
-    fn with_endpoints(left: usize) -> Network {
-        let open = Open {
-            pe: Pe(0),
-            n_pes: 2,
-            secret: [0; 32],
-            one_machine: true,
-            crowded: false,
-            host: Arc::new(Process),
-        };
-        let null = (null::PROVIDER.open)(&open).expect("the template always opens");
-        let transport = Scarce { left: AtomicUsize::new(left), null };
+    /// One over a fabric with so many endpoints.
+    fn with_endpoints(most: usize) -> Network {
+        let transport = null::with_endpoints(most);
         let library = transport.endpoint(EndpointOptions::default()).expect("the first one");
-        Network {
-            contexts: Mutex::default(),
-            library: share(library),
-            transport: Box::new(transport),
-        }
+        Network { contexts: Mutex::default(), library: share(library), transport }
     }
 
     const CALL: Call = Call("test");

@@ -137,7 +137,10 @@ fn who_is_where_when_not_all_are_in_the_same_collective() {
         ("barrier_and_sync", ["PE 0, PE 2 in shmem_barrier_all", "PE 1 in shmem_sync_all"]),
         ("roots_differ", ["PE 0, PE 1 in shmem_int_broadcast with", "PE_root 1"]),
         ("lengths_differ", ["shmem_int_sum_reduce", "bytes 8"]),
-        ("sizes_differ", ["PE 0, PE 2 in shmem_malloc with size 128", "PE 1 in shmem_malloc with size 64"]),
+        (
+            "sizes_differ",
+            ["PE 0, PE 2 in shmem_malloc with size 128", "PE 1 in shmem_malloc with size 64"],
+        ),
         ("split_and_sync", ["PE 0 in shmem_team_sync", "PE 1, PE 2 in shmem_team_split_strided"]),
     ] {
         checked_misuse(how).assert_fails(&words);
@@ -145,7 +148,7 @@ fn who_is_where_when_not_all_are_in_the_same_collective() {
     checked_misuse("arrays_overlap").assert_fails(&["shmem_int_sum_reduce", "overlap"]);
 }
 
-/// Points 22 and 75: a private context is its thread's, and so is the end of the library.
+/// Point 22, and point 75: a private context is its thread's, and so is the end of the library.
 #[test]
 fn threads_that_may_not_call() {
     for (how, words) in [

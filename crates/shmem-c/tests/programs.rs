@@ -9,7 +9,7 @@ use testkit::{Job, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 14] = [
+const ELSEWHERE: [&str; 15] = [
     "check.h",
     "core.c",
     "death.c",
@@ -21,6 +21,7 @@ const ELSEWHERE: [&str; 14] = [
     "members.h",
     "misuse.c",
     "operators.h",
+    "race.c",
     "seed_003.c.in",
     "soak.c",
     "types.h",

@@ -38,6 +38,7 @@ fn contexts_and_teams_that_come_and_go_leave_nothing() {
     for (name, value) in SETTINGS {
         Job::new(program!("growth.c")).n(2).arg(1000).env(name, value).run().assert_ok(2);
     }
+    Job::new(program!("growth.c")).n(4).arg(10_000).run().assert_ok(4);
 }
 
 #[test]

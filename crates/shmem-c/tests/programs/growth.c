@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
     shmem_barrier_all();
     struct held after = held();
     CHECK(*word == 2 * count, 23, "%ld of %ld increments came", *word, 2 * count);
-    CHECK(after.kilobytes - before.kilobytes < 512, 13, "%ld KiB became %ld", before.kilobytes, after.kilobytes);
+    CHECK(after.kilobytes - before.kilobytes < 256, 13, "%ld KiB became %ld", before.kilobytes, after.kilobytes);
     CHECK(after.descriptors <= before.descriptors, 13, "%ld descriptors became %ld", before.descriptors, after.descriptors);
     shmem_free(word);
     return check_end();

@@ -119,10 +119,11 @@ pub unsafe fn set(call: Call, lock: *mut c_long) {
     }
     lock.reset_node(WAITING);
     if let Some(last) = lock.enqueue() {
+        turns::hold(lock.address(), false);
         lock.follow(last);
         patience::until_rung(lock.job, || lock.own_node() & WAITING == 0);
+        turns::hold(lock.address(), true);
     }
-    turns::hold(lock.address(), true);
 }
 
 /// `shmem_test_lock`: 0 if the lock was free and is taken now, 1 if it was not.
@@ -136,7 +137,6 @@ pub unsafe fn test(call: Call, lock: *mut c_long) -> c_int {
     }
     lock.reset_node(0);
     if lock.replace_last(0, lock.me + 1) {
-        turns::hold(lock.address(), true);
         return 0;
     }
     turns::pass(lock.address());

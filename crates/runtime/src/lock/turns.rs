@@ -7,15 +7,24 @@
 
 use crate::job;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::thread::{self, ThreadId};
+
+/// A thread, by a number that no other has: quicker to have than what the standard library offers.
+type Thread = u64;
+
+fn current() -> Thread {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static OWN: Thread = NEXT.fetch_add(1, Relaxed));
+    OWN.with(|own| *own)
+}
 
 /// A lock that a thread of this PE uses: waits for, holds, or is giving back.
 struct Turn {
     /// Where the lock is in this process.
     lock: usize,
     /// The thread that took the turn, `None` between two; any thread of the PE may give the lock back.
-    owner: Option<ThreadId>,
+    owner: Option<Thread>,
     /// Whether the PE has the lock.
     held: bool,
     /// The number that the next thread draws.
@@ -39,13 +48,13 @@ pub(super) enum Answer {
     Own,
 }
 
-/// Ask for the turn of a lock. With `wait` no answer is [`Answer::Taken`]; where other threads may call
+/// Ask for the turn of a lock, which counts as held then, until [`hold`] says otherwise. With `wait` no answer is [`Answer::Taken`]; where other threads may call
 /// at the same time (`threads`), the caller waits for its turn then.
 pub(super) fn take(lock: usize, threads: bool, wait: bool) -> Answer {
-    let me = Some(thread::current().id());
+    let me = Some(current());
     let mut turns = job::lock(&TURNS);
     let Some(turn) = turns.iter_mut().find(|turn| turn.lock == lock) else {
-        turns.push(Turn { lock, owner: me, held: false, next: 1, serving: 0 });
+        turns.push(Turn { lock, owner: me, held: true, next: 1, serving: 0 });
         return Answer::Yours;
     };
     if turn.owner == me || !threads {
@@ -64,6 +73,7 @@ pub(super) fn take(lock: usize, threads: bool, wait: bool) -> Answer {
         };
         if turn.serving == mine {
             turn.owner = me;
+            turn.held = true;
             return Answer::Yours;
         }
     }
@@ -78,12 +88,13 @@ pub(super) fn hold(lock: usize, held: bool) -> bool {
     }
 }
 
-/// The turn is over: the next thread's, if there is one.
+/// The turn is over: the next thread's, if there is one. The lock is not held.
 pub(super) fn pass(lock: usize) {
     let mut turns = job::lock(&TURNS);
     let Some(at) = turns.iter().position(|turn| turn.lock == lock) else { return };
     turns[at].serving += 1;
     turns[at].owner = None;
+    turns[at].held = false;
     if turns[at].serving == turns[at].next {
         turns.swap_remove(at);
     } else {
@@ -106,11 +117,12 @@ pub(super) fn forget(block: Range<usize>) {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::thread;
 
     #[test]
     fn a_turn_is_one_thread_s_and_its_own_is_known() {
         assert_eq!(take(8, true, true), Answer::Yours);
-        assert!(hold(8, true) && !hold(8, true));
+        assert!(!hold(8, true) && hold(8, false) && hold(8, true));
         assert_eq!(take(8, true, true), Answer::Own);
         let other = |threads| thread::spawn(move || take(8, threads, false)).join().unwrap();
         assert_eq!(other(true), Answer::Taken);

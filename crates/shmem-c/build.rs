@@ -1,13 +1,18 @@
-//! Compiles the functions that need C's `long double`, and names the shared library.
+//! Compiles the functions that need C's `long double` or a number of 128 bits, and names the shared
+//! library.
+
+const SOURCES: [&str; 2] = ["src/longdouble.c", "src/quad.c"];
 
 fn main() {
-    println!("cargo:rerun-if-changed=src/longdouble.c");
+    for source in SOURCES {
+        println!("cargo:rerun-if-changed={source}");
+    }
     cc::Build::new()
         .std("c11")
         .flag("-Werror=all")
         .flag("-fvisibility=hidden")
-        .file("src/longdouble.c")
-        .compile("rushmem_longdouble");
+        .files(SOURCES)
+        .compile("rushmem_arithmetic");
 
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,librushmem.so.1");
     // Every shmem_x jumps to pshmem_x of this library directly instead of through the PLT.

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::codegen::table::Table;
+use crate::codegen::exports::Exports;
 use crate::process::run;
 
 /// Makes `out` of the static library that cargo built.
@@ -22,10 +22,9 @@ pub fn pack(staticlib: &Path, out: &Path) -> Result<()> {
     let object = beside("o");
     let exports = beside("exports");
     let weak = beside("weak");
-    let table = Table::read();
-    write(&exports, &table.exports())?;
-    let names: Vec<String> = table.functions.into_iter().map(|function| function.symbol).collect();
-    write(&weak, &names)?;
+    let table = Exports::read();
+    write(&exports, &table.all())?;
+    write(&weak, &table.names)?;
 
     // Split debug information lies in members that say nothing of the stack, which ld takes for a
     // wish that it be executable.

@@ -13,6 +13,6 @@ pub mod allocator;
 pub mod layout;
 pub mod node;
 
-pub use allocator::Allocator;
+pub use allocator::{Allocator, Place};
 pub use layout::Layout;
 pub use node::{Error, NodeMemory};

@@ -3,11 +3,12 @@
 //! Every PE makes the same calls, so its own allocator gives it the same offsets; the calls end, or
 //! begin, with the barriers that the standard names.
 
+use crate::address;
 use crate::call::{Call, fail};
 use crate::coll::barrier_all;
 use crate::job::{self, Job};
 use core::ffi::{c_long, c_void};
-use rushmem_heap::Allocator;
+use rushmem_heap::{Allocator, Place};
 use std::ptr::null_mut;
 
 /// Alignment of what is allocated without one: that of the largest C type.
@@ -83,6 +84,33 @@ pub fn free(call: Call, ptr: *mut c_void) {
     match with_allocator(job, |a| a.free(ptr.cast())) {
         Ok(nbytes) => job.teams.forget_active_sets(job, ptr.addr()..ptr.addr() + nbytes),
         Err(_) => not_a_block(call, ptr),
+    }
+}
+
+/// Why an address cannot be freed or moved, for callers who want to know instead of failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotABlock {
+    /// It is not in the symmetric heap.
+    Outside,
+    /// No block is there: it was freed, or never was one.
+    Free,
+    /// It is within a block, but not its start.
+    Inside,
+}
+
+/// Whether `ptr` is the start of a block, which [`free`] and [`realloc`] accept.
+///
+/// # Errors
+/// When it is not.
+pub fn is_block(call: Call, ptr: *const c_void) -> Result<(), NotABlock> {
+    let job = job::require(call);
+    if !address::in_heap(ptr.addr(), 1) {
+        return Err(NotABlock::Outside);
+    }
+    match with_allocator(job, |a| a.place(ptr.cast())) {
+        Place::Block => Ok(()),
+        Place::Free => Err(NotABlock::Free),
+        Place::Inside => Err(NotABlock::Inside),
     }
 }
 

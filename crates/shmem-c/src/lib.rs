@@ -1,4 +1,5 @@
-//! The C face of Rushmem: every function of OpenSHMEM 1.6 and its profiling twin.
+//! The C face of Rushmem: every function of OpenSHMEM 1.6 and its profiling twin. Beside it the
+//! Fortran face, in a folder of its own.
 //!
 //! A file per chapter of the standard; each names C functions and forwards them to the generic
 //! function of the runtime that does the work. The names are composed by `export` from the type
@@ -22,6 +23,7 @@ mod active_set;
 mod amo;
 mod coll;
 mod ctx;
+mod fortran;
 mod lock;
 mod longdouble;
 mod memory;

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::table::Table;
 
-const SOURCE: &str = include_str!("../../../../crates/runtime/src/constants.rs");
+pub(super) const SOURCE: &str = include_str!("../../../../crates/runtime/src/constants.rs");
 
 /// The `#define`s of all constants that the standard has, the deprecated names included.
 pub fn defines(table: &Table) -> Result<String> {
@@ -36,12 +36,14 @@ pub fn defines(table: &Table) -> Result<String> {
     Ok(text)
 }
 
+/// A constant as the runtime defines it.
 #[derive(Debug, PartialEq)]
-struct Constant<'a> {
-    name: &'a str,
-    kind: &'a str,
-    value: &'a str,
-    about: &'a str,
+pub(super) struct Constant<'a> {
+    pub name: &'a str,
+    pub kind: &'a str,
+    pub value: &'a str,
+    /// The first line of its documentation.
+    pub about: &'a str,
 }
 
 impl Constant<'_> {
@@ -57,7 +59,7 @@ impl Constant<'_> {
     }
 }
 
-fn parse(source: &str) -> Result<Vec<Constant<'_>>> {
+pub(super) fn parse(source: &str) -> Result<Vec<Constant<'_>>> {
     let mut constants = Vec::new();
     let mut about = "";
     for line in source.lines() {

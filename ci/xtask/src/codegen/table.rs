@@ -68,15 +68,6 @@ impl Table {
         }
         table
     }
-
-    /// All names that the library exports: every function and its profiling twin, sorted.
-    pub fn exports(&self) -> Vec<String> {
-        let twins = self.functions.iter().map(Function::twin);
-        let mut names: Vec<_> =
-            self.functions.iter().map(|function| function.symbol.clone()).chain(twins).collect();
-        names.sort();
-        names
-    }
 }
 
 impl Function {
@@ -144,7 +135,7 @@ impl Function {
 }
 
 /// The records of a table with a heading line, by column.
-fn records(text: &str) -> impl Iterator<Item = HashMap<&str, String>> {
+pub(super) fn records(text: &str) -> impl Iterator<Item = HashMap<&str, String>> {
     let mut lines = text.lines();
     let columns: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
     lines.map(move |line| {

@@ -29,17 +29,16 @@ struct Lock {
 impl Lock {
     fn new(call: Call, lock: *mut c_long) -> (Lock, &'static job::Job) {
         let job = job::require(call);
-        address::symmetric(call, "lock", lock.cast(), size_of::<c_long>());
+        let place = address::symmetric(call, "lock", lock.cast(), size_of::<c_long>());
         let tail = lock.cast::<u32>();
         // Locks are spread over the PEs, so that many of them do not all burden the same one.
-        let offset = lock.addr() - job.memory.heap().addr();
-        let home = ((offset / size_of::<c_long>()) % job.n_pes as usize) as c_int;
+        let home = ((place.offset() / size_of::<c_long>()) % job.n_pes as usize) as c_int;
         let me = job.me().0;
         (Lock { call, tail, node: tail.wrapping_add(1), home, me }, job)
     }
 
     fn own_node(&self) -> u32 {
-        // SAFETY: the lock was checked to be in the own heap; a `long` holds two aligned words.
+        // SAFETY: the lock was checked to be symmetric; a `long` holds two aligned words.
         unsafe { u32::load_acquire(self.node) }
     }
 

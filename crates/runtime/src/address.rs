@@ -1,13 +1,14 @@
 //! From a symmetric address and a PE to a pointer.
 //!
-//! This is the whole of what an on-node access does before it touches memory: two compares for the
-//! segment, one for the PE, a load from the table of deltas, an addition. Whatever does not pass goes to
+//! This is the whole of what an on-node access does before it touches memory: two compares for each
+//! segment it may be in, one for the PE, a load from the segment's table of deltas, an addition. Whatever does not pass goes to
 //! cold code, which finds another way or says why there is none.
 
 use crate::call::{Call, fail};
 use crate::job;
 use crate::network;
 use crate::range::Range;
+use crate::statics;
 use core::ffi::c_int;
 use rushmem_transport::{RemoteAddr, Segment};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
@@ -20,10 +21,14 @@ struct Map {
     heap: AtomicUsize,
     /// Its bytes; 0 while the library is not initialised, so that every access takes the cold path.
     heap_bytes: AtomicUsize,
-    /// PEs in `deltas`.
+    /// For each PE what to add to an own address in the heap, or `UNMAPPED`.
+    heap_deltas: AtomicPtr<isize>,
+    /// PEs in each table of deltas.
     n_pes: AtomicUsize,
-    /// For each PE what to add to an own address, or `UNMAPPED`.
-    deltas: AtomicPtr<isize>,
+    /// The same for the static data. They may have holes, which nobody has mapped.
+    statics: AtomicUsize,
+    static_bytes: AtomicUsize,
+    static_deltas: AtomicPtr<isize>,
 }
 
 /// The delta of a PE whose memory is not mapped here. Real ones are multiples of the page size.
@@ -32,60 +37,89 @@ const UNMAPPED: isize = 1;
 static MAP: Map = Map {
     heap: AtomicUsize::new(0),
     heap_bytes: AtomicUsize::new(0),
+    heap_deltas: AtomicPtr::new(std::ptr::null_mut()),
     n_pes: AtomicUsize::new(0),
-    deltas: AtomicPtr::new(std::ptr::null_mut()),
+    statics: AtomicUsize::new(0),
+    static_bytes: AtomicUsize::new(0),
+    static_deltas: AtomicPtr::new(std::ptr::null_mut()),
 };
 
-/// Open the fast path. `deltas` has one entry per PE, `None` where a PE's memory is not mapped here.
-pub(crate) fn publish(heap: *mut u8, heap_bytes: usize, deltas: &[Option<isize>]) {
-    let table: Vec<isize> = deltas.iter().map(|d| d.unwrap_or(UNMAPPED)).collect();
+/// Which PEs are mapped here. The tables have one entry per PE, `None` where a PE's memory is not.
+pub(crate) fn publish(heap_deltas: &[Option<isize>], static_deltas: &[Option<isize>]) {
     // Kept for the life of the process: a thread that overlaps finalize reads memory, not nothing.
-    let table = Box::leak(table.into_boxed_slice());
-    MAP.deltas.store(table.as_mut_ptr(), Relaxed);
-    MAP.n_pes.store(table.len(), Relaxed);
-    reopen(heap, heap_bytes);
+    let table = |deltas: &[Option<isize>]| {
+        let table: Vec<isize> = deltas.iter().map(|d| d.unwrap_or(UNMAPPED)).collect();
+        Box::leak(table.into_boxed_slice()).as_mut_ptr()
+    };
+    MAP.heap_deltas.store(table(heap_deltas), Relaxed);
+    MAP.static_deltas.store(table(static_deltas), Relaxed);
+    MAP.n_pes.store(heap_deltas.len(), Relaxed);
 }
 
-/// Open the fast path again after [`close`], with the same PEs.
-pub(crate) fn reopen(heap: *mut u8, heap_bytes: usize) {
+/// Open the fast path, for the first time or again after [`close`], with the same PEs.
+pub(crate) fn open(heap: *mut u8, heap_bytes: usize) {
     MAP.heap.store(heap.addr(), Relaxed);
     MAP.heap_bytes.store(heap_bytes, Relaxed);
+    MAP.statics.store(statics::own().start(), Relaxed);
+    MAP.static_bytes.store(statics::own().nbytes(), Relaxed);
 }
 
 /// Close the fast path: every access ends in a message from now on.
 pub(crate) fn close() {
     MAP.heap_bytes.store(0, Relaxed);
+    MAP.static_bytes.store(0, Relaxed);
 }
 
-/// Whether `nbytes` bytes at `addr` lie in the own heap.
+/// Whether `nbytes` bytes at `addr` lie in a segment.
 #[inline(always)]
-pub(crate) fn in_heap(addr: usize, nbytes: usize) -> bool {
-    let heap_bytes = MAP.heap_bytes.load(Relaxed);
-    let offset = addr.wrapping_sub(MAP.heap.load(Relaxed));
-    offset < heap_bytes && nbytes <= heap_bytes - offset
-}
-
-/// The delta of a PE whose memory is mapped here.
-#[inline(always)]
-pub(crate) fn delta(pe: c_int) -> Option<isize> {
-    if pe as u32 as usize >= MAP.n_pes.load(Relaxed) {
-        return None;
-    }
-    // SAFETY: the table has `n_pes` entries and is never freed.
-    let delta = unsafe { MAP.deltas.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
-    (delta != UNMAPPED).then_some(delta)
+fn within(addr: usize, nbytes: usize, start: &AtomicUsize, segment_bytes: &AtomicUsize) -> bool {
+    let segment_bytes = segment_bytes.load(Relaxed);
+    let offset = addr.wrapping_sub(start.load(Relaxed));
+    offset < segment_bytes && nbytes <= segment_bytes - offset
 }
 
 /// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`, as a pointer into memory mapped here;
 /// `None` leaves it to [`remote`] to find another way or to say why there is none.
 #[inline(always)]
 pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
-    if in_heap(address.addr(), nbytes)
-        && let Some(delta) = delta(pe)
-    {
-        return Some(address.wrapping_byte_offset(delta).cast_mut());
+    let deltas = if within(address.addr(), nbytes, &MAP.heap, &MAP.heap_bytes) {
+        &MAP.heap_deltas
+    } else if within(address.addr(), nbytes, &MAP.statics, &MAP.static_bytes) {
+        &MAP.static_deltas
+    } else {
+        return None;
+    };
+    if pe as u32 as usize >= MAP.n_pes.load(Relaxed) {
+        return None;
     }
-    None
+    // SAFETY: each table has `n_pes` entries and is never freed.
+    let delta = unsafe { deltas.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
+    (delta != UNMAPPED).then(|| address.wrapping_byte_offset(delta).cast_mut())
+}
+
+/// The segment that holds `nbytes` bytes at `addr`, and their offset in it.
+pub(crate) fn place(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
+    if within(addr, nbytes, &MAP.heap, &MAP.heap_bytes) {
+        return Some((Segment::Heap, addr - MAP.heap.load(Relaxed)));
+    }
+    let offset = addr.wrapping_sub(MAP.statics.load(Relaxed));
+    let is_static = MAP.static_bytes.load(Relaxed) > 0 && statics::own().hold(offset, nbytes);
+    is_static.then_some((Segment::Static, offset))
+}
+
+/// The delta of a PE for the addresses of a segment, where that is mapped here.
+pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
+    if pe as u32 as usize >= MAP.n_pes.load(Relaxed) {
+        return None;
+    }
+    let deltas = match segment {
+        // Both are in one slice.
+        Segment::Heap | Segment::Internal => &MAP.heap_deltas,
+        Segment::Static => &MAP.static_deltas,
+    };
+    // SAFETY: each table has `n_pes` entries and is never freed.
+    let delta = unsafe { deltas.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
+    (delta != UNMAPPED).then_some(delta)
 }
 
 /// The same bytes as segment and offset, for a transport; a message when they are not symmetric or
@@ -99,11 +133,12 @@ pub(crate) fn remote(
     pe: c_int,
 ) -> RemoteAddr {
     let is_pe = pe >= 0 && (pe as usize) < MAP.n_pes.load(Relaxed);
-    if !is_pe || !in_heap(addr, nbytes) || !network::is_open() {
-        refuse(call, argument, addr, nbytes, pe)
+    match place(addr, nbytes) {
+        Some((segment, offset)) if is_pe && network::is_open() => {
+            RemoteAddr { segment, offset: offset as u64 }
+        }
+        _ => refuse(call, argument, addr, nbytes, pe),
     }
-    let offset = (addr - MAP.heap.load(Relaxed)) as u64;
-    RemoteAddr { segment: Segment::Heap, offset }
 }
 
 /// The own copy of the symmetric bytes that a collective works on.
@@ -116,13 +151,12 @@ pub(crate) fn symmetric(
     if nbytes == 0 {
         return Range::EMPTY;
     }
-    if !in_heap(address.addr(), nbytes) {
-        refuse(call, argument, address.addr(), nbytes, 0)
-    }
-    // SAFETY: in the heap, as just checked.
-    unsafe {
-        let offset = address.addr() - MAP.heap.load(Relaxed);
-        Range::new(Segment::Heap, offset, address.cast_mut(), nbytes)
+    match place(address.addr(), nbytes) {
+        // SAFETY: that part of the segment, as was just found.
+        Some((segment, offset)) => unsafe {
+            Range::new(segment, offset, address.cast_mut(), nbytes)
+        },
+        None => refuse(call, argument, address.addr(), nbytes, 0),
     }
 }
 
@@ -135,8 +169,8 @@ fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe: c_
     if pe < 0 || pe as usize >= n_pes {
         fail!(call, "argument pe is {pe}, but PEs are numbered 0 to {}", n_pes - 1);
     }
-    let heap = MAP.heap.load(Relaxed);
-    let heap_bytes = MAP.heap_bytes.load(Relaxed);
+    let (heap, heap_bytes) = (MAP.heap.load(Relaxed), MAP.heap_bytes.load(Relaxed));
+    let (first, static_bytes) = (MAP.statics.load(Relaxed), MAP.static_bytes.load(Relaxed));
     if addr.wrapping_sub(heap) < heap_bytes {
         fail!(
             call,
@@ -144,9 +178,17 @@ fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe: c_
              ({heap_bytes} bytes at {heap:#x})"
         );
     }
+    if statics::own().hold(addr.wrapping_sub(first), 1) {
+        fail!(
+            call,
+            "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the static data of the \
+             program ({static_bytes} bytes at {first:#x})"
+        );
+    }
     fail!(
         call,
-        "argument {argument}: {addr:#x} is not in the symmetric heap ({heap_bytes} bytes at \
-         {heap:#x}); allocate it with shmem_malloc (static variables are not symmetric yet)"
+        "argument {argument}: {addr:#x} is not symmetric: neither in the symmetric heap \
+         ({heap_bytes} bytes at {heap:#x}) nor a static variable of the program ({static_bytes} bytes \
+         at {first:#x}); allocate it with shmem_malloc, or declare it static"
     );
 }

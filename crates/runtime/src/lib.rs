@@ -6,7 +6,7 @@
 //! access to `transport::mem`. On-node nothing else is on the path: no lock, no allocation, no
 //! system call, no log.
 //!
-//! Beneath them: [`address`] translates, `job` is what the process knows of the job, `internal` is the
+//! Beneath them: [`address`] translates, `statics` makes the program's variables symmetric, `job` is what the process knows of the job, `internal` is the
 //! library's own symmetric area, `bell` and `patience` are how PEs wait, `channel` and `execute` carry
 //! out the plans of `collectives`, `mailbox` and `agreement` let PEs agree without a team. `network` and
 //! `remote` reach the PEs whose memory is not mapped here.
@@ -40,6 +40,7 @@ mod remote;
 pub mod rma;
 pub mod setup;
 pub mod signal;
+mod statics;
 pub mod team;
 mod visibility;
 pub mod wait;

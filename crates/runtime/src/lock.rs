@@ -28,7 +28,7 @@ struct Lock<T> {
 impl<T: LockWord> Lock<T> {
     fn new(call: Call, word: *mut T) -> (Lock<T>, &'static job::Job) {
         let job = job::require(call);
-        address::symmetric(call, "lock", word.cast(), size_of::<T>());
+        let place = address::symmetric(call, "lock", word.cast(), size_of::<T>());
         if job.n_pes > T::MOST_PES {
             fail!(
                 call,
@@ -40,8 +40,7 @@ impl<T: LockWord> Lock<T> {
             );
         }
         // Locks are spread over the PEs, so that many of them do not all burden the same one.
-        let offset = word.addr() - job.memory.heap().addr();
-        let home = ((offset / size_of::<T>()) % job.n_pes as usize) as c_int;
+        let home = ((place.offset() / size_of::<T>()) % job.n_pes as usize) as c_int;
         (Lock { call, word, home, me: job.me().0 }, job)
     }
 
@@ -59,7 +58,7 @@ impl<T: LockWord> Lock<T> {
     }
 
     fn own_node(&self) -> u32 {
-        // SAFETY: the lock was checked to be in the own heap, and is aligned by contract.
+        // SAFETY: the lock was checked to be symmetric, and is aligned by contract.
         unsafe { T::node(self.word) }
     }
 }

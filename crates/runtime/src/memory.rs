@@ -9,6 +9,7 @@ use crate::coll::barrier_all;
 use crate::job::{self, Job};
 use core::ffi::{c_long, c_void};
 use rushmem_heap::{Allocator, Place};
+use rushmem_transport::Segment;
 use std::ptr::null_mut;
 
 /// Alignment of what is allocated without one: that of the largest C type.
@@ -104,7 +105,7 @@ pub enum NotABlock {
 /// When it is not.
 pub fn is_block(call: Call, ptr: *const c_void) -> Result<(), NotABlock> {
     let job = job::require(call);
-    if !address::in_heap(ptr.addr(), 1) {
+    if !matches!(address::place(ptr.addr(), 1), Some((Segment::Heap, _))) {
         return Err(NotABlock::Outside);
     }
     match with_allocator(job, |a| a.place(ptr.cast())) {

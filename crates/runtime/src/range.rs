@@ -1,6 +1,6 @@
 //! Runs of symmetric bytes that were checked once, so that collectives need no unsafe code.
 //!
-//! A [`Range`] lies in this PE's heap or internal area, and so does its image on every PE of the team
+//! A [`Range`] lies in this PE's heap, static data or internal area, and so does its image on every PE of the team
 //! that a collective works for: segments are laid out alike everywhere and stay mapped for the life
 //! of the process. What peers do to the bytes meanwhile is theirs; copies and combinations take them
 //! as they come.
@@ -36,6 +36,11 @@ impl Range {
         nbytes: usize,
     ) -> Range {
         Range { segment, offset, start, nbytes }
+    }
+
+    /// Bytes from the start of its segment: the same on every PE.
+    pub(crate) fn offset(self) -> usize {
+        self.offset
     }
 
     /// Whether both begin at the same byte.
@@ -138,7 +143,7 @@ impl Range {
 
     /// The image on `pe`, where that is mapped here.
     fn on(self, pe: Pe) -> Option<*mut u8> {
-        address::delta(pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
+        address::delta(self.segment, pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
     }
 
     fn remote(self, at: usize) -> RemoteAddr {

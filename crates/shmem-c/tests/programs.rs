@@ -4,16 +4,25 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use testkit::{Job, program};
+use testkit::{Job, can_compile, program};
 
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 12] = [
+const ELSEWHERE: [&str; 21] = [
     "check.h",
     "core.c",
     "death.c",
     "endless.c",
+    "fortran_amo_integer.inc",
+    "fortran_amo_real.inc",
+    "fortran_check.inc",
+    "fortran_collectives_exchanges.inc",
+    "fortran_collectives_moves.inc",
+    "fortran_exit.f90",
+    "fortran_reductions_of.inc",
+    "fortran_rma_of.inc",
+    "fortran_wait_of.inc",
     "heap_size.c",
     "lingers.c",
     "members.h",
@@ -29,6 +38,9 @@ const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
 const VIRTUAL_NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
 
 fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
+    if !can_compile(Path::new(source)) {
+        return;
+    }
     let mut job = Job::new(program!(source)).n(n);
     for (name, value) in environment {
         job = job.env(name, value);
@@ -88,6 +100,15 @@ programs! {
     constants "constants.c"
     contexts "contexts.c"
     cxx "cxx.cpp"
+    fortran_amo "fortran_amo.F90"
+    fortran_collectives "fortran_collectives.F90"
+    fortran_lock "fortran_lock.f90"
+    fortran_memory "fortran_memory.f90"
+    fortran_reductions "fortran_reductions.F90"
+    fortran_rma "fortran_rma.F90"
+    fortran_setup "fortran_setup.f90"
+    fortran_start_pes "fortran_start_pes.f"
+    fortran_wait "fortran_wait.F90"
     info "info.c"
     init_finalize "init_finalize.c"
     litmus "litmus.c"

@@ -3,11 +3,12 @@
 use crate::call::{Call, fail};
 use crate::job::Job;
 use crate::network::{self, Process};
+use crate::statics;
 use rushmem_transport::{Error, Key, Open, Pe, Provider, Segment, Transport};
 use std::sync::Arc;
 
 /// The segments that peers reach, in the order in which their keys are exchanged.
-const SEGMENTS: [Segment; 2] = [Segment::Heap, Segment::Internal];
+const SEGMENTS: [Segment; Segment::COUNT] = [Segment::Heap, Segment::Internal, Segment::Static];
 
 /// Connect this PE with all whose memory it does not share; nothing where there are none.
 pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
@@ -62,11 +63,16 @@ fn reach(
     mut transport: Box<dyn Transport>,
 ) -> Result<Box<dyn Transport>, Error> {
     let layout = job.memory.layout();
-    let ranges =
-        [(job.memory.heap(), layout.heap_bytes), (job.memory.internal(), layout.internal_bytes)];
+    let statics = statics::own();
+    let ranges = [
+        (job.memory.heap(), layout.heap_bytes),
+        (job.memory.internal(), layout.internal_bytes),
+        (std::ptr::with_exposed_provenance_mut(statics.start()), statics.nbytes()),
+    ];
     let mut keys = Vec::new();
     for (segment, (base, nbytes)) in SEGMENTS.into_iter().zip(ranges) {
-        // SAFETY: both are mapped for the life of the process.
+        // SAFETY: mapped for the life of the process. Where the static data have holes no peer asks
+        // for them, as it has the same ones.
         keys.push(unsafe { transport.register(segment, base, nbytes) }?.0);
     }
     let mut parts = vec![provider.name.as_bytes().to_vec(), transport.address()];
@@ -77,14 +83,15 @@ fn reach(
     };
     let node = job.nodes.node_of(job.me.0);
     for pe in (0..job.n_pes).filter(|&pe| job.nodes.node_of(pe) != node) {
-        let Some([name, address, heap, internal]) = decode(&records[pe as usize]) else {
+        let Some([name, address, heap, internal, statics]) = decode(&records[pe as usize]) else {
             fail!(call, "PE {pe} sent an address that means nothing here");
         };
         if name != provider.name.as_bytes() {
             let other = String::from_utf8_lossy(&name);
             fail!(call, "PE {pe} chose the transport {other}, this PE {}", provider.name);
         }
-        let keys = [(SEGMENTS[0], Key(heap)), (SEGMENTS[1], Key(internal))];
+        let keys = [heap, internal, statics].map(Key);
+        let keys: Vec<_> = SEGMENTS.into_iter().zip(keys).collect();
         transport.connect(Pe(pe), &address, &keys)?;
     }
     Ok(transport)

@@ -24,7 +24,7 @@ pub fn pack(staticlib: &Path, out: &Path) -> Result<()> {
     let weak = beside("weak");
     let table = Table::read();
     write(&exports, &table.exports())?;
-    let names: Vec<String> = table.functions.into_iter().map(|function| function.symbol).collect();
+    let names: Vec<String> = table.all().map(|function| function.symbol.clone()).collect();
     write(&weak, &names)?;
 
     // Split debug information lies in members that say nothing of the stack, which ld takes for a

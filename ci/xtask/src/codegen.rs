@@ -1,4 +1,5 @@
-//! `cargo xtask codegen [--check]`: the C headers, made from the standard's tables.
+//! `cargo xtask codegen [--check]`: the C headers, made from the tables of the standard and of its
+//! extensions.
 //!
 //! The headers are committed, so that they can be read and installed without a build. Code is not
 //! generated: crates/shmem-c declares the functions by itself, and its tests compare it with the
@@ -52,10 +53,12 @@ fn headers() -> Result<Vec<(&'static str, String)>> {
     let table = Table::read();
     Ok(vec![
         ("shmem.h", header::shmem(&table)?),
-        ("shmemx.h", header::shmemx()),
+        ("shmemx.h", header::shmemx(&table)?),
         ("pshmem.h", header::pshmem(&table)?),
+        ("pshmemx.h", header::pshmemx(&table)?),
         ("mpp/shmem.h", header::deprecated("shmem.h")),
         ("mpp/shmemx.h", header::deprecated("shmemx.h")),
         ("mpp/pshmem.h", header::deprecated("pshmem.h")),
+        ("mpp/pshmemx.h", header::deprecated("pshmemx.h")),
     ])
 }

@@ -25,6 +25,7 @@ pub mod constants;
 pub mod ctx;
 pub mod env;
 mod execute;
+pub mod extension_constants;
 mod internal;
 mod job;
 pub mod lock;

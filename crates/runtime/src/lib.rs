@@ -15,6 +15,7 @@
 
 pub mod address;
 mod agreement;
+pub mod alltoallv;
 pub mod amo;
 mod bell;
 mod call;
@@ -42,6 +43,7 @@ pub mod rma;
 pub mod setup;
 pub mod signal;
 pub mod team;
+pub mod time;
 mod visibility;
 pub mod wait;
 

@@ -128,6 +128,29 @@ impl Members {
         }
     }
 
+    /// For each dimension of a grid, the members that differ from `team_pe` in that coordinate alone,
+    /// when members are laid out along the first dimension first. Where the members end before the
+    /// grid does, its last places are empty. `None` for a member beyond the grid.
+    pub(crate) fn axes<const D: usize>(
+        &self,
+        ranges: [u32; D],
+        team_pe: TeamPe,
+    ) -> Option<[Members; D]> {
+        let (n, me) = (u64::from(self.n), u64::from(team_pe.0));
+        if me >= ranges.iter().fold(1, |places: u64, &range| places.saturating_mul(range.into())) {
+            return None;
+        }
+        let mut places = 1u64;
+        Some(ranges.map(|range| {
+            let (step, range) = (places, u64::from(range));
+            places = places.saturating_mul(range);
+            let start = me - me / step % range * step;
+            let size = range.min((n - start).div_ceil(step));
+            let pes = (0..size).map(|i| self.world_pe((start + i * step) as u32).0);
+            Members::listed(pes.collect())
+        }))
+    }
+
     /// Row and column of the member `team_pe` when members are laid out in rows of `xrange`
     /// (§9.4.7); `None` unless `xrange` is positive.
     pub(crate) fn row_and_column(
@@ -181,6 +204,19 @@ mod tests {
         assert_eq!(list(parent.subset(5, 0, 1).expect("valid")), [5]);
         let i = i32::MAX;
         assert_eq!(parent.subset(i, i, i), None);
+    }
+
+    #[test]
+    fn a_grid_of_three_dimensions_with_places_and_members_to_spare() {
+        let world = Members::world(11);
+        let at = |ranges, pe| world.axes(ranges, TeamPe(pe)).map(|axes: [_; 3]| axes.map(list));
+        assert_eq!(at([2, 2, 2], 5), Some([vec![4, 5], vec![5, 7], vec![1, 5]]));
+        assert_eq!(at([2, 2, 2], 8), None);
+        assert_eq!(at([2, 3, 2], 10), Some([vec![10], vec![6, 8, 10], vec![4, 10]]));
+        assert_eq!(at([2, 0, 2], 0), None);
+        let all = u32::MAX >> 1;
+        let everybody: Vec<u32> = (0..11).collect();
+        assert_eq!(at([all, all, all], 3), Some([everybody, vec![3], vec![3]]));
     }
 
     #[test]

@@ -21,6 +21,32 @@ export! {
         new_team.write(made);
     };
 
+    [shmemx_team_split_2d](
+        parent_team: Handle, xrange: c_int, yrange: c_int,
+        xaxis_team: *mut Handle, yaxis_team: *mut Handle,
+    ) = |call| {
+        let ranges = [("xrange", xrange), ("yrange", yrange)];
+        let [xaxis, yaxis] = team::split_grid(call, parent_team, ranges);
+        xaxis_team.write(xaxis);
+        yaxis_team.write(yaxis);
+    };
+
+    [shmemx_team_split_3d](
+        parent_team: Handle, xrange: c_int, yrange: c_int, zrange: c_int,
+        xaxis_team: *mut Handle, yaxis_team: *mut Handle, zaxis_team: *mut Handle,
+    ) = |call| {
+        let ranges = [("xrange", xrange), ("yrange", yrange), ("zrange", zrange)];
+        let [xaxis, yaxis, zaxis] = team::split_grid(call, parent_team, ranges);
+        xaxis_team.write(xaxis);
+        yaxis_team.write(yaxis);
+        zaxis_team.write(zaxis);
+    };
+
+    [shmemx_team_split](parent_team: Handle, color: c_int, key: c_int, new_team: *mut Handle)
+        = |call| new_team.write(team::split_colour(call, parent_team, color, key));
+    [shmemx_team_split_color](parent_team: Handle, color: c_int, key: c_int, new_team: *mut Handle)
+        = |call| new_team.write(team::split_colour(call, parent_team, color, key));
+
     [shmemx_team_destroy](team: *mut Handle) = |call| {
         team::destroy(call, team.read());
         team.write(Handle::INVALID);

@@ -1,5 +1,5 @@
 //! `cargo xtask codegen [--check]`: the headers of C and the include files of Fortran, made from the
-//! tables in ci/spec.
+//! tables of the standard and of its extensions.
 //!
 //! They are committed, so that they can be read and installed without a build. Code is not
 //! generated: crates/shmem-c declares the functions by itself, and its tests compare it with the
@@ -58,11 +58,13 @@ fn headers() -> Result<Vec<(&'static str, String)>> {
     let (shmem_fh, shmemx_fh) = (fortran.shmem()?, fortran.shmemx()?);
     Ok(vec![
         ("shmem.h", header::shmem(&table)?),
-        ("shmemx.h", header::shmemx()),
+        ("shmemx.h", header::shmemx(&table)?),
         ("pshmem.h", header::pshmem(&table)?),
+        ("pshmemx.h", header::pshmemx(&table)?),
         ("mpp/shmem.h", header::deprecated("shmem.h")),
         ("mpp/shmemx.h", header::deprecated("shmemx.h")),
         ("mpp/pshmem.h", header::deprecated("pshmem.h")),
+        ("mpp/pshmemx.h", header::deprecated("pshmemx.h")),
         ("shmem.fh", shmem_fh.clone()),
         ("shmemx.fh", shmemx_fh.clone()),
         // Compilers disagree about where they look for a file that an included one includes.

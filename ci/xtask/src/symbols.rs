@@ -1,6 +1,7 @@
-//! `cargo xtask symbols PREFIX`: what an installed library exports, against the tables.
+//! `cargo xtask symbols PREFIX`: what an installed library exports, against the tables of the standard
+//! (ci/spec/openshmem-1.6.csv), of the extensions (shmemx.csv) and of Fortran (fortran.csv).
 //!
-//! Every function of C, every routine of Fortran and their twins, nothing missing and nothing else. That the signatures are right is
+//! Every function and its twin, nothing missing and nothing else. That the signatures are right is
 //! for the tests of crates/shmem-c.
 
 use std::collections::BTreeMap;
@@ -128,10 +129,7 @@ mod tests {
         let expected = map(&[("a", "T"), ("b", "T"), ("c", "W")]);
         let found = map(&[("a", "T"), ("c", "T"), ("d", "T")]);
         let error = compare(Path::new("x.so"), &expected, &found).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "x.so: 3 faults:\n  b is missing\n  c is T, not W\n  d is in no table"
-        );
+        assert_eq!(error, "x.so: 3 faults:\n  b is missing\n  c is T, not W\n  d is in no table");
         assert!(compare(Path::new("x.so"), &expected, &expected).is_ok());
     }
 }

@@ -15,6 +15,7 @@
 
 pub mod address;
 mod agreement;
+pub mod alltoallv;
 pub mod amo;
 mod bell;
 mod call;
@@ -25,6 +26,7 @@ pub mod constants;
 pub mod ctx;
 pub mod env;
 mod execute;
+pub mod extension_constants;
 mod internal;
 mod job;
 pub mod lock;
@@ -42,6 +44,7 @@ pub mod setup;
 pub mod signal;
 mod statics;
 pub mod team;
+pub mod time;
 mod visibility;
 pub mod wait;
 

@@ -181,7 +181,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     Job {
         me,
         n_pes,
-        teams: Teams::new(me, Members::world(n_pes), shared(&nodes, me)),
+        teams: Teams::new(me, [Members::world(n_pes), beside(&nodes, me), beside(&machines, me)]),
         alone: nodes.size(nodes.node_of(me.0)) == 1,
         nodes,
         memory,
@@ -286,11 +286,9 @@ fn warn_of_shortage(symmetric_size: u64, n_local: u32) {
     }
 }
 
-/// The members of `SHMEM_TEAM_SHARED`: the PEs of the node, which are consecutive.
-fn shared(nodes: &NodeMap, me: Pe) -> Members {
-    let node = nodes.node_of(me.0);
-    let start = nodes.members(node).next().expect("a node has PEs");
-    Members { start, stride: 1, n: nodes.size(node) }
+/// The PEs on this one's node, itself among them.
+fn beside(nodes: &NodeMap, me: Pe) -> Members {
+    Members::listed(nodes.members(nodes.node_of(me.0)).collect())
 }
 
 /// `shmem_finalize` (§9.1.4): the one that matches the first init destroys what is left and closes the

@@ -31,6 +31,7 @@ mod order;
 mod profiling;
 mod rma;
 mod setup;
+mod shmemx;
 mod signal;
 mod team;
 mod wait;

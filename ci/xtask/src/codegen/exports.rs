@@ -12,7 +12,8 @@ pub struct Exports {
 impl Exports {
     /// Reads the tables, which are part of this program.
     pub fn read() -> Self {
-        let c = Table::read().functions.into_iter().map(|function| function.symbol);
+        let table = Table::read();
+        let c = table.all().map(|function| function.symbol.clone());
         let mut names: Vec<String> = c.chain(Fortran::read().symbols()).collect();
         names.sort();
         Self { names }

@@ -73,7 +73,7 @@ impl Fortran {
     }
 
     fn include_file(&self, heading: &str, wanted: impl Fn(&str) -> bool) -> Result<String> {
-        let constants = constants::parse(constants::SOURCE)?;
+        let constants = constants::all()?;
         let mut text = heading.to_owned();
         for name in self.parameters.iter().filter(|name| wanted(name)) {
             let constant = constants

@@ -23,4 +23,5 @@ mod order;
 mod quad;
 mod rma;
 mod setup;
+mod shmemx;
 mod wait;

@@ -30,8 +30,6 @@ fortran! {
         minor.write_unaligned(SHMEM_MINOR_VERSION)
     };
     [shmem_info_get_name](name: *mut c_char, length: usize) = |_call| vendor(name, length);
-
-    [shmemx_wtime]() -> f64 = |_call| seconds();
 }
 
 /// End the job. What Fortran units hold back is written first: the runtime knows C's streams alone.
@@ -65,12 +63,4 @@ unsafe fn vendor(name: *mut c_char, length: usize) {
     unsafe { name.cast::<u8>().write_bytes(b' ', length) };
     // SAFETY: the text is no longer than the room, and a constant of ours.
     unsafe { name.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), text.len()) };
-}
-
-/// Seconds since a moment in the past that is the same on all PEs of a machine.
-fn seconds() -> f64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is ours, and this clock is everywhere.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
 use testkit::{Job, can_compile, program};
 
@@ -108,6 +109,8 @@ programs! {
     fortran_rma "fortran_rma.F90"
     fortran_setup "fortran_setup.f90"
     fortran_start_pes "fortran_start_pes.f"
+    fortran_static "fortran_static.f"
+    fortran_teams "fortran_teams.f90"
     fortran_wait "fortran_wait.F90"
     info "info.c"
     init_finalize "init_finalize.c"
@@ -151,6 +154,47 @@ fn every_program_on_64_pes() {
     for source in HERE {
         runs(source, 64, &[]);
     }
+}
+
+/// The routines that ci/spec/fortran.csv says are offered.
+fn fortran_routines() -> BTreeSet<String> {
+    let table = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/spec/fortran.csv"))
+        .expect("the table is in the repository");
+    let offered = table.lines().filter_map(|line| {
+        let [name, offered, form] =
+            line.splitn(4, ',').take(3).collect::<Vec<_>>().try_into().expect("columns");
+        (offered == "yes" && form != "parameter").then(|| name.to_owned())
+    });
+    offered.collect()
+}
+
+/// The symbols that a compiled program wants of libraries.
+fn wanted(program: &Path) -> Vec<String> {
+    let output = Command::new("nm")
+        .arg("--undefined-only")
+        .arg(program)
+        .output()
+        .expect("this test needs nm: install the package binutils");
+    assert!(output.status.success(), "{output:?}");
+    let listing = String::from_utf8(output.stdout).expect("names are ASCII");
+    listing.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_fortran_programs_call_every_routine() {
+    let mut missing = fortran_routines();
+    assert!(missing.len() > 150, "{missing:?}");
+    for source in HERE.iter().chain(&["fortran_exit.f90"]).filter(|s| s.starts_with("fortran_")) {
+        if !can_compile(Path::new(source)) {
+            return;
+        }
+        for symbol in wanted(&program!(source)) {
+            if let Some(name) = symbol.strip_suffix('_') {
+                missing.remove(&name.to_uppercase());
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no program calls {missing:?}");
 }
 
 #[test]

@@ -116,7 +116,10 @@ mod tests {
         let size = parameter(&constant("SHMEM_BCAST_SYNC_SIZE", "c_int", "3")).unwrap();
         assert!(size.ends_with("      PARAMETER (SHMEM_BCAST_SYNC_SIZE = 6)\n"), "{size}");
         let other = parameter(&constant("SHMEM_CMP_NE", "c_int", "3")).unwrap();
-        assert_eq!(other, "! Some.\n      INTEGER SHMEM_CMP_NE\n      PARAMETER (SHMEM_CMP_NE = 3)\n");
+        assert_eq!(
+            other,
+            "! Some.\n      INTEGER SHMEM_CMP_NE\n      PARAMETER (SHMEM_CMP_NE = 3)\n"
+        );
     }
 
     #[test]

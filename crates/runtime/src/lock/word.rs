@@ -3,9 +3,9 @@
 //!
 //! A field names a PE by its number plus one; zero is none.
 
+use crate::amo;
 use crate::call::Call;
 use crate::ctx::World;
-use crate::amo;
 use core::ffi::{c_int, c_long};
 use rushmem_transport::mem::Word;
 

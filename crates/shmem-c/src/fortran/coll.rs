@@ -7,9 +7,9 @@ use core::ffi::c_int;
 use rushmem_runtime::coll::{self, Members};
 use rushmem_runtime::combine::{Combine, Complex};
 
-use crate::coll::nbytes;
 use super::export::{Elements, In};
 use super::quad::{self, Quad};
+use crate::coll::nbytes;
 
 /// Exports routines whose last arguments are an active set, its pSync perhaps behind a pWrk:
 /// `[parts of the name](arguments; pwrk: type) = |call, members| body;`

@@ -213,6 +213,6 @@ mod tests {
     fn an_impossible_size_is_an_error() {
         let layout = Layout::new(1 << 60, 1).expect("fits an address");
         let error = map(None, layout, 2, 0).expect_err("no such memory");
-        assert!(error.to_string().contains("shared memory"), "{error}");
+        assert!(error.to_string().contains("address space"), "{error}");
     }
 }

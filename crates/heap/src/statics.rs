@@ -26,11 +26,11 @@ pub struct Statics {
     fingerprint: Vec<u64>,
 }
 
-/// A run of variables without a hole.
+/// Pages of variables without a hole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Part {
-    /// Offsets from the start of the static data: the first is that of a page.
-    offsets: Range<usize>,
+    /// As offsets from the start of the static data.
+    pages: Range<usize>,
     /// How many of its bytes have their initial values in the executable.
     file_bytes: usize,
     /// It holds code, too.
@@ -91,22 +91,22 @@ impl Statics {
             header.kind == libc::PT_LOAD && header.flags & libc::PF_W != 0 && header.nbytes > 0
         };
         let parts = headers.iter().filter(writable).filter_map(|header| {
-            let end = header.address + header.nbytes;
+            let end = (header.address + header.nbytes).next_multiple_of(page);
             let mut first = down(header.address, page);
             if protected.contains(&first) {
                 first = protected.end;
             }
             (first < end).then(|| Part {
-                offsets: first..end,
+                pages: first..end,
                 file_bytes: (header.address + header.file_bytes).saturating_sub(first),
                 executable: header.flags & libc::PF_X != 0,
             })
         });
         let mut parts: Vec<Part> = parts.collect();
-        parts.sort_by_key(|part| part.offsets.start);
-        let first = parts.first().map_or(0, |part| part.offsets.start);
+        parts.sort_by_key(|part| part.pages.start);
+        let first = parts.first().map_or(0, |part| part.pages.start);
         for part in &mut parts {
-            part.offsets = part.offsets.start - first..part.offsets.end - first;
+            part.pages = part.pages.start - first..part.pages.end - first;
         }
         let loads = headers.iter().filter(|header| header.kind == libc::PT_LOAD);
         let fingerprint = loads
@@ -121,38 +121,26 @@ impl Statics {
         self.start
     }
 
-    /// Bytes from the first to the last, holes included.
+    /// Bytes from the first to the end of the last page, holes included.
     pub fn nbytes(&self) -> usize {
-        self.parts.last().map_or(0, |part| part.offsets.end)
+        self.parts.last().map_or(0, |part| part.pages.end)
     }
 
     /// Whether the `nbytes` bytes at `offset` from the start are variables, all in one run.
     pub fn hold(&self, offset: usize, nbytes: usize) -> bool {
         let within =
-            |part: &Part| part.offsets.contains(&offset) && nbytes <= part.offsets.end - offset;
+            |part: &Part| part.pages.contains(&offset) && nbytes <= part.pages.end - offset;
         self.parts.iter().any(within)
     }
 
     /// Where they end in a file in which they begin at `at`.
     pub(crate) fn end_in_file(&self, at: u64) -> u64 {
-        at + self.span(page()) as u64
+        at + self.nbytes() as u64
     }
 
     /// Numbers that differ where the layout of the program differs.
     pub fn fingerprint(&self) -> &[u64] {
         &self.fingerprint
-    }
-
-    /// The whole pages of each part, as offsets from the start.
-    fn pages(&self, page: usize) -> impl Iterator<Item = (&Part, Range<usize>)> {
-        self.parts
-            .iter()
-            .map(move |part| (part, part.offsets.start..part.offsets.end.next_multiple_of(page)))
-    }
-
-    /// Bytes of memory from the first to the last page.
-    fn span(&self, page: usize) -> usize {
-        self.nbytes().next_multiple_of(page)
     }
 }
 
@@ -190,7 +178,7 @@ mod tests {
         ];
         let statics = Statics::of_headers(0x10000, &headers, 4096);
         assert_eq!(statics.start(), 0x14000);
-        assert_eq!(statics.nbytes(), 0x3dd0 + 0x9000 - 0x4000);
+        assert_eq!(statics.nbytes(), 0x9000);
         assert_eq!(statics.parts[0].file_bytes, 0x20);
         assert!(statics.hold(0, statics.nbytes()) && !statics.hold(1, statics.nbytes()));
     }
@@ -212,10 +200,9 @@ mod tests {
             load(RW, 0x8000, 0, 0x1001),
         ];
         let statics = Statics::of_headers(0, &headers, 4096);
-        assert_eq!((statics.start(), statics.nbytes()), (0x5000, 0x4001));
-        assert!(statics.hold(0x1f, 1) && statics.hold(0x3000, 0x1001));
-        assert!(!statics.hold(0x1f, 2) && !statics.hold(0x2fff, 1) && !statics.hold(0, 0x4001));
-        assert_eq!(statics.span(4096), 0x5000);
+        assert_eq!((statics.start(), statics.nbytes()), (0x5000, 0x5000));
+        assert!(statics.hold(0xfff, 1) && statics.hold(0x3000, 0x2000));
+        assert!(!statics.hold(0xfff, 2) && !statics.hold(0x2fff, 1) && !statics.hold(0, 0x5000));
     }
 
     #[test]

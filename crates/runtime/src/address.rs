@@ -17,32 +17,75 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 /// Relaxed loads compile to plain ones; the standard asks that no call overlaps init or finalize.
 #[repr(align(64))]
 struct Map {
-    /// Start of the own heap.
-    heap: AtomicUsize,
-    /// Its bytes; 0 while the library is not initialised, so that every access takes the cold path.
-    heap_bytes: AtomicUsize,
-    /// For each PE what to add to an own address in the heap, or `UNMAPPED`.
-    heap_deltas: AtomicPtr<isize>,
     /// PEs in each table of deltas.
     n_pes: AtomicUsize,
-    /// The same for the static data. They may have holes, which nobody has mapped.
-    statics: AtomicUsize,
-    static_bytes: AtomicUsize,
-    static_deltas: AtomicPtr<isize>,
+    heap: Own,
+    /// The static data. They may have holes, which nobody has mapped.
+    statics: Own,
+}
+
+/// A segment of this PE.
+struct Own {
+    start: AtomicUsize,
+    /// At least [`LEAST`].
+    nbytes: AtomicUsize,
+    /// For each PE what to add to an own address, or `UNMAPPED`.
+    deltas: AtomicPtr<isize>,
 }
 
 /// The delta of a PE whose memory is not mapped here. Real ones are multiples of the page size.
 const UNMAPPED: isize = 1;
+/// Bytes of a segment that is not there, at addresses that no process has: more than any word, so that a
+/// word's size need not be compared with the segment's.
+const LEAST: usize = 64;
+const NOWHERE: usize = 1 << 63;
 
-static MAP: Map = Map {
-    heap: AtomicUsize::new(0),
-    heap_bytes: AtomicUsize::new(0),
-    heap_deltas: AtomicPtr::new(std::ptr::null_mut()),
-    n_pes: AtomicUsize::new(0),
-    statics: AtomicUsize::new(0),
-    static_bytes: AtomicUsize::new(0),
-    static_deltas: AtomicPtr::new(std::ptr::null_mut()),
-};
+// Used as it is, or the compiler takes it apart and the parts are in several cache lines.
+#[used]
+static MAP: Map = Map { n_pes: AtomicUsize::new(0), heap: Own::closed(), statics: Own::closed() };
+
+impl Own {
+    const fn closed() -> Own {
+        Own {
+            start: AtomicUsize::new(NOWHERE),
+            nbytes: AtomicUsize::new(LEAST),
+            deltas: AtomicPtr::new(std::ptr::null_mut()),
+        }
+    }
+
+    fn open(&self, start: usize, nbytes: usize) {
+        if nbytes >= LEAST {
+            self.start.store(start, Relaxed);
+            self.nbytes.store(nbytes, Relaxed);
+        }
+    }
+
+    fn close(&self) {
+        self.start.store(NOWHERE, Relaxed);
+        self.nbytes.store(LEAST, Relaxed);
+    }
+
+    /// How far into the segment `addr` is, if `nbytes` bytes from there are in it.
+    #[inline(always)]
+    fn offset(&self, addr: usize, nbytes: usize) -> Option<usize> {
+        let segment_bytes = self.nbytes.load(Relaxed);
+        // SAFETY: nothing less is ever stored.
+        unsafe { std::hint::assert_unchecked(segment_bytes >= LEAST) };
+        let offset = addr.wrapping_sub(self.start.load(Relaxed));
+        (nbytes <= segment_bytes && offset <= segment_bytes - nbytes).then_some(offset)
+    }
+
+    /// What to add to an address in the segment for that of a PE that is mapped here.
+    #[inline(always)]
+    fn delta(&self, pe: c_int) -> Option<isize> {
+        if pe as u32 as usize >= MAP.n_pes.load(Relaxed) {
+            return None;
+        }
+        // SAFETY: the table has `n_pes` entries and is never freed.
+        let delta = unsafe { self.deltas.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
+        (delta != UNMAPPED).then_some(delta)
+    }
+}
 
 /// Which PEs are mapped here. The tables have one entry per PE, `None` where a PE's memory is not.
 pub(crate) fn publish(heap_deltas: &[Option<isize>], static_deltas: &[Option<isize>]) {
@@ -51,75 +94,53 @@ pub(crate) fn publish(heap_deltas: &[Option<isize>], static_deltas: &[Option<isi
         let table: Vec<isize> = deltas.iter().map(|d| d.unwrap_or(UNMAPPED)).collect();
         Box::leak(table.into_boxed_slice()).as_mut_ptr()
     };
-    MAP.heap_deltas.store(table(heap_deltas), Relaxed);
-    MAP.static_deltas.store(table(static_deltas), Relaxed);
+    MAP.heap.deltas.store(table(heap_deltas), Relaxed);
+    MAP.statics.deltas.store(table(static_deltas), Relaxed);
     MAP.n_pes.store(heap_deltas.len(), Relaxed);
 }
 
 /// Open the fast path, for the first time or again after [`close`], with the same PEs.
 pub(crate) fn open(heap: *mut u8, heap_bytes: usize) {
-    MAP.heap.store(heap.addr(), Relaxed);
-    MAP.heap_bytes.store(heap_bytes, Relaxed);
-    MAP.statics.store(statics::own().start(), Relaxed);
-    MAP.static_bytes.store(statics::own().nbytes(), Relaxed);
+    MAP.heap.open(heap.addr(), heap_bytes);
+    MAP.statics.open(statics::own().start(), statics::own().nbytes());
 }
 
 /// Close the fast path: every access ends in a message from now on.
 pub(crate) fn close() {
-    MAP.heap_bytes.store(0, Relaxed);
-    MAP.static_bytes.store(0, Relaxed);
-}
-
-/// Whether `nbytes` bytes at `addr` lie in a segment.
-#[inline(always)]
-fn within(addr: usize, nbytes: usize, start: &AtomicUsize, segment_bytes: &AtomicUsize) -> bool {
-    let segment_bytes = segment_bytes.load(Relaxed);
-    let offset = addr.wrapping_sub(start.load(Relaxed));
-    offset < segment_bytes && nbytes <= segment_bytes - offset
+    MAP.heap.close();
+    MAP.statics.close();
 }
 
 /// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`, as a pointer into memory mapped here;
 /// `None` leaves it to [`remote`] to find another way or to say why there is none.
 #[inline(always)]
 pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
-    let deltas = if within(address.addr(), nbytes, &MAP.heap, &MAP.heap_bytes) {
-        &MAP.heap_deltas
-    } else if within(address.addr(), nbytes, &MAP.statics, &MAP.static_bytes) {
-        &MAP.static_deltas
+    let delta = if MAP.heap.offset(address.addr(), nbytes).is_some() {
+        MAP.heap.delta(pe)?
+    } else if MAP.statics.offset(address.addr(), nbytes).is_some() {
+        MAP.statics.delta(pe)?
     } else {
         return None;
     };
-    if pe as u32 as usize >= MAP.n_pes.load(Relaxed) {
-        return None;
-    }
-    // SAFETY: each table has `n_pes` entries and is never freed.
-    let delta = unsafe { deltas.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
-    (delta != UNMAPPED).then(|| address.wrapping_byte_offset(delta).cast_mut())
+    Some(address.wrapping_byte_offset(delta).cast_mut())
 }
 
 /// The segment that holds `nbytes` bytes at `addr`, and their offset in it.
 pub(crate) fn place(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
-    if within(addr, nbytes, &MAP.heap, &MAP.heap_bytes) {
-        return Some((Segment::Heap, addr - MAP.heap.load(Relaxed)));
+    if let Some(offset) = MAP.heap.offset(addr, nbytes) {
+        return Some((Segment::Heap, offset));
     }
-    let offset = addr.wrapping_sub(MAP.statics.load(Relaxed));
-    let is_static = MAP.static_bytes.load(Relaxed) > 0 && statics::own().hold(offset, nbytes);
-    is_static.then_some((Segment::Static, offset))
+    let offset = MAP.statics.offset(addr, nbytes)?;
+    statics::own().hold(offset, nbytes).then_some((Segment::Static, offset))
 }
 
 /// The delta of a PE for the addresses of a segment, where that is mapped here.
 pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
-    if pe as u32 as usize >= MAP.n_pes.load(Relaxed) {
-        return None;
-    }
-    let deltas = match segment {
+    match segment {
         // Both are in one slice.
-        Segment::Heap | Segment::Internal => &MAP.heap_deltas,
-        Segment::Static => &MAP.static_deltas,
-    };
-    // SAFETY: each table has `n_pes` entries and is never freed.
-    let delta = unsafe { deltas.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
-    (delta != UNMAPPED).then_some(delta)
+        Segment::Heap | Segment::Internal => MAP.heap.delta(pe),
+        Segment::Static => MAP.statics.delta(pe),
+    }
 }
 
 /// The same bytes as segment and offset, for a transport; a message when they are not symmetric or
@@ -164,13 +185,13 @@ pub(crate) fn symmetric(
 #[cold]
 #[inline(never)]
 fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe: c_int) -> ! {
-    job::require(call);
-    let n_pes = MAP.n_pes.load(Relaxed);
-    if pe < 0 || pe as usize >= n_pes {
+    let job = job::require(call);
+    let n_pes = job.n_pes;
+    if pe < 0 || pe as u32 >= n_pes {
         fail!(call, "argument pe is {pe}, but PEs are numbered 0 to {}", n_pes - 1);
     }
-    let (heap, heap_bytes) = (MAP.heap.load(Relaxed), MAP.heap_bytes.load(Relaxed));
-    let (first, static_bytes) = (MAP.statics.load(Relaxed), MAP.static_bytes.load(Relaxed));
+    let (heap, heap_bytes) = (job.memory.heap().addr(), job.memory.layout().heap_bytes);
+    let (first, static_bytes) = (statics::own().start(), statics::own().nbytes());
     if addr.wrapping_sub(heap) < heap_bytes {
         fail!(
             call,

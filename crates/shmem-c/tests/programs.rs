@@ -127,6 +127,8 @@ programs! {
     signal "signal.c"
     split_2d "split_2d.c"
     start_pes "start_pes.c"
+    statics "statics.c"
+    statics_cxx "statics_cxx.cpp"
     strided "strided.c"
     teams "teams.c"
     teams_many "teams_many.c"

@@ -5,7 +5,7 @@
 //! hold something, and the child puts it in the place of the shared ones before it runs the program's
 //! code. Programs that are executed, and children of `vfork` and `posix_spawn`, need nothing of it.
 
-use super::{Statics, page};
+use super::{Part, Statics};
 use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::{Errno, pread};
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags};
@@ -75,7 +75,7 @@ extern "C" fn in_parent() {
         && !copy.is_null()
     {
         // SAFETY: the copy, which this thread made in `before` and nobody else knows.
-        let _ = unsafe { rustix::mm::munmap(copy, shared.statics.span(page())) };
+        let _ = unsafe { rustix::mm::munmap(copy, shared.statics.nbytes()) };
     }
 }
 
@@ -98,13 +98,12 @@ extern "C" fn in_child() {
 impl Shared {
     /// A copy of the static data, laid out alike; empty pages take no memory.
     fn copy(&self) -> Result<*mut c_void, Errno> {
-        let page = page();
-        let span = self.statics.span(page);
+        let span = self.statics.nbytes();
         let (protection, flags) =
             (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
         // SAFETY: new memory at an address of the kernel's choice.
         let copy = unsafe { rustix::mm::mmap_anonymous(null_mut(), span, protection, flags) }?;
-        for (_, pages) in self.statics.pages(page) {
+        for Part { pages, .. } in &self.statics.parts {
             let copied = match self.is_open() {
                 true => self.copy_held(copy, pages),
                 false => self.copy_all(copy, pages),
@@ -123,7 +122,7 @@ impl Shared {
     }
 
     /// Copy the runs of pages that the file holds.
-    fn copy_held(&self, copy: *mut c_void, pages: Range<usize>) -> Result<(), Errno> {
+    fn copy_held(&self, copy: *mut c_void, pages: &Range<usize>) -> Result<(), Errno> {
         let end = self.at + pages.end as u64;
         let mut at = self.at + pages.start as u64;
         loop {
@@ -149,7 +148,7 @@ impl Shared {
     }
 
     /// Copy everything, where nobody can say what is held.
-    fn copy_all(&self, copy: *mut c_void, pages: Range<usize>) -> Result<(), Errno> {
+    fn copy_all(&self, copy: *mut c_void, pages: &Range<usize>) -> Result<(), Errno> {
         let from: *const u8 = std::ptr::with_exposed_provenance(self.statics.start + pages.start);
         let to: *mut u8 = copy.wrapping_byte_add(pages.start).cast();
         // SAFETY: whole pages of static data and as many of the copy. Peers may write meanwhile, as
@@ -161,10 +160,10 @@ impl Shared {
     /// Put the copy in the place of the static data: system calls alone, since variables of the C
     /// library may be among them.
     fn take(&self, copy: *mut c_void) -> Result<(), Errno> {
-        for (part, pages) in self.statics.pages(page()) {
+        for Part { pages, executable, .. } in &self.statics.parts {
             let from = copy.wrapping_byte_add(pages.start);
             let start = std::ptr::with_exposed_provenance_mut(self.statics.start + pages.start);
-            if part.executable {
+            if *executable {
                 let protection = rustix::mm::MprotectFlags::READ
                     | rustix::mm::MprotectFlags::WRITE
                     | rustix::mm::MprotectFlags::EXEC;

@@ -13,7 +13,6 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 use rustix::process::{Resource, getrlimit};
 use std::fmt;
 use std::mem::MaybeUninit;
-use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// Huge pages are possible where an address and its place in the file differ by whole ones.
@@ -70,7 +69,7 @@ impl Statics {
     pub fn remap(&self, memory: BorrowedFd<'_>, local: u32) -> Result<Remapped, Refusal> {
         let page = page();
         let at = STATICS_AT + u64::from(local) * STATICS_STRIDE + (self.start % HUGE) as u64;
-        let end = at + self.span(page) as u64;
+        let end = at + self.nbytes() as u64;
         self.check(end, local)?;
         claim(memory, local)?;
         let what = "clearing its place in shared memory";
@@ -126,14 +125,14 @@ impl Statics {
         pagemap: Option<&OwnedFd>,
     ) -> Result<(), Refusal> {
         // The file only grows: others may be at this, too.
-        let last = at + self.span(page) as u64 - 1;
-        write(memory, last, self.start + self.span(page) - 1, 1)?;
-        for (part, pages) in self.pages(page) {
-            self.copy(memory, at, page, pagemap, part, pages)?;
+        let last = at + self.nbytes() as u64 - 1;
+        write(memory, last, self.start + self.nbytes() - 1, 1)?;
+        for part in &self.parts {
+            self.copy(memory, at, page, pagemap, part)?;
         }
-        for (part, pages) in self.pages(page) {
+        for Part { pages, executable, .. } in &self.parts {
             let mut protection = ProtFlags::READ | ProtFlags::WRITE;
-            protection.set(ProtFlags::EXEC, part.executable);
+            protection.set(ProtFlags::EXEC, *executable);
             let start = std::ptr::with_exposed_provenance_mut(self.start + pages.start);
             // SAFETY: a range of whole pages of the program's own; its contents are in the file, and
             // nobody has written to it since.
@@ -163,13 +162,12 @@ impl Statics {
         at: u64,
         page: usize,
         pagemap: Option<&OwnedFd>,
-        part: &Part,
-        pages: Range<usize>,
+        Part { pages, file_bytes, .. }: &Part,
     ) -> Result<(), Refusal> {
         let mut in_use = InUse { pagemap, page, entries: [0; WINDOW], first: 0, known: 0 };
         let mut run = pages.start;
         for offset in pages.clone().step_by(page) {
-            let from_file = offset < part.offsets.start + part.file_bytes;
+            let from_file = offset < pages.start + file_bytes;
             if !from_file && !in_use.holds(self.start + offset) {
                 write(memory, at + run as u64, self.start + run, offset - run)?;
                 run = offset + page;

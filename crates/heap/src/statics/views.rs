@@ -1,6 +1,6 @@
 //! The static data of the node's other PEs, as this process sees them.
 
-use super::{Statics, page};
+use super::{Part, Statics};
 use crate::node::Error;
 use rustix::fd::BorrowedFd;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
@@ -24,7 +24,7 @@ impl Views {
         at: &[Option<u64>],
         own: u32,
     ) -> Result<Views, Error> {
-        let span = statics.span(page());
+        let span = statics.nbytes();
         let mut views = Views { views: Vec::new(), start: statics.start(), span };
         for (local, at) in at.iter().enumerate() {
             let wanted = at.filter(|_| local != own as usize && span > 0);
@@ -60,7 +60,7 @@ fn view(
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: a new range at an address of the kernel's choice.
     let base = unsafe { mmap_anonymous(null_mut(), span, ProtFlags::empty(), flags) }?;
-    for (_, pages) in statics.pages(page()) {
+    for Part { pages, .. } in &statics.parts {
         let start = base.wrapping_byte_add(pages.start);
         // SAFETY: a part of the range just reserved, which nobody uses.
         unsafe {

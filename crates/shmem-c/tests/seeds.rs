@@ -71,7 +71,8 @@ fn the_synopsis_of_team_split_strided_agrees_with_the_header() {
     let program = format!(
         "#include <shmemx.h>\n{declaration};\nint main(void) {{\nshmem_init();\nshmem_team_t team;\n\
          shmemx_team_split_strided(SHMEM_TEAM_NODE, 0, 1, 1, &team);\n\
-         return (team == SHMEM_TEAM_NULL) != (shmem_my_pe() > 0);\n}}\n"
+         int wrong = (team == SHMEM_TEAM_NULL) != (shmem_my_pe() > 0);\n\
+         shmem_finalize();\nreturn wrong;\n}}\n"
     );
     let outcome = Job::new(compiled("seed_002.c", &program)).n(3).run();
     assert!(outcome.status.success(), "{outcome}");

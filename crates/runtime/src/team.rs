@@ -6,7 +6,7 @@ mod cray;
 mod members;
 mod split;
 
-pub use cray::{split_colour, split_grid, split_strided_by_members};
+pub use cray::{destroy_member, split_colour, split_grid, split_strided_by_members};
 pub(crate) use members::Members;
 pub use split::{split_2d, split_strided};
 

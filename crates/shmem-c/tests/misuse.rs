@@ -79,6 +79,28 @@ fn arguments_without_a_meaning() {
     }
 }
 
+/// Point 85: what Cray calls fatal.
+#[test]
+fn splits_in_cray_s_form() {
+    for (how, words) in [
+        ("strided_beyond_parent", ["shmemx_team_split_strided", "PE_start 1", "0 to 2"]),
+        ("strided_stride_negative", ["shmemx_team_split_strided", "PE_stride", "-1"]),
+        ("strided_stride_0", ["shmemx_team_split_strided", "PE_stride", "at least 1"]),
+        ("strided_size_0", ["shmemx_team_split_strided", "PE_size", "at least 1"]),
+        ("strided_parent_null", ["shmemx_team_split_strided", "parent_team", "SHMEM_TEAM_NULL"]),
+        ("strided_differs", ["shmemx_team_split_strided", "another team", "same arguments"]),
+        ("grid_range_negative", ["shmemx_team_split_2d", "yrange", "-3"]),
+        ("grid_range_differs", ["shmemx_team_split_2d", "yrange", "differ"]),
+        ("colour_negative", ["shmemx_team_split", "color", "-2"]),
+        ("destroy_null", ["shmemx_team_destroy", "newteam", "SHMEM_TEAM_NULL"]),
+        ("destroy_node", ["shmemx_team_destroy", "team", "predefined"]),
+        ("packed_target_short", ["shmemx_alltoallv_packed", "target_len is 7", "8 bytes"]),
+    ] {
+        misuse(how).assert_fails(&words);
+        off_node_misuse(how).assert_fails(&words);
+    }
+}
+
 /// Nothing joins the PEs then, so each that makes the mistake says so, all in the same words.
 #[test]
 fn calls_outside_of_the_library_s_life() {

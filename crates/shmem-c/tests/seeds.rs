@@ -62,6 +62,22 @@ fn the_program_of_split_2d_prints_its_13_lines() {
     assert_eq!(outcome.lines().map(str::to_owned).collect::<BTreeSet<_>>(), due, "{outcome}");
 }
 
+/// Point 85: the page's own declaration beside the header's.
+#[test]
+fn the_synopsis_of_team_split_strided_agrees_with_the_header() {
+    let Some(text) = seed("002_shmemx_team_split_strided.txt") else { return };
+    let synopsis = text.split_once("C/C++ Synopsis").expect("the heading is there").1;
+    let (declaration, _) = synopsis.split_once(';').expect("a declaration ends");
+    let program = format!(
+        "#include <shmemx.h>\n{declaration};\nint main(void) {{\nshmem_init();\nshmem_team_t team;\n\
+         shmemx_team_split_strided(SHMEM_TEAM_NODE, 0, 1, 1, &team);\n\
+         int wrong = (team == SHMEM_TEAM_NULL) != (shmem_my_pe() > 0);\n\
+         shmem_finalize();\nreturn wrong;\n}}\n"
+    );
+    let outcome = Job::new(compiled("seed_002.c", &program)).n(3).run();
+    assert!(outcome.status.success(), "{outcome}");
+}
+
 /// The code between `.Vb` and `.Ve` that follows `heading`.
 fn listing_after<'a>(text: &'a str, heading: &str) -> (&'a str, &'a str) {
     let rest = &text[text.find(heading).expect("the heading is there")..];

@@ -9,6 +9,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "crates/heap/src/allocator.rs",
     "crates/heap/src/node.rs",
     "crates/runtime/src/address.rs",
+    "crates/runtime/src/alltoallv.rs",
     "crates/runtime/src/amo.rs",
     "crates/runtime/src/call.rs",
     "crates/runtime/src/combine.rs",

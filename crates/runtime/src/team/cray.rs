@@ -12,6 +12,7 @@ use crate::extension_constants::SHMEM_COLOR_UNDEFINED;
 use crate::internal::TEAM_SLOTS;
 use crate::job;
 use core::ffi::c_int;
+use std::sync::Arc;
 
 /// What an agreement is about, in its tag.
 const BY_MEMBERS: u64 = 4;
@@ -28,13 +29,24 @@ pub fn split_strided_by_members(
     stride: c_int,
     size: c_int,
 ) -> Handle {
-    let parent = find(call, "parent_team", parent);
+    let parent = parent_team(call, parent);
     let members = triplet(call, parent.members(), start, stride, size);
     if members.team_pe(job::require(call).me()).is_none() {
         return Handle::INVALID;
     }
     let [start, stride, size] = [start, stride, size].map(|number| number as u64);
     make(call, members, digest(&[BY_MEMBERS, parent.handle.0 as u64, start, stride, size]))
+}
+
+fn parent_team(call: Call, handle: Handle) -> Arc<Team> {
+    if handle == Handle::INVALID {
+        fail!(
+            call,
+            "argument parent_team is SHMEM_TEAM_NULL: a PE that is not in a team takes no part in its \
+             split"
+        );
+    }
+    find(call, "parent_team", handle)
 }
 
 /// The members of a triplet, whose start is its lowest PE; a message when it is not valid.
@@ -82,7 +94,7 @@ pub fn split_grid<const D: usize>(
     parent: Handle,
     ranges: [(&str, c_int); D],
 ) -> [Handle; D] {
-    let parent = find(call, "parent_team", parent);
+    let parent = parent_team(call, parent);
     let sizes = ranges.map(|(argument, range)| match u32::try_from(range) {
         Ok(range) => range,
         Err(_) => fail!(call, "argument {argument} is {range}, but a range is not negative"),
@@ -125,7 +137,7 @@ pub fn split_colour(call: Call, parent: Handle, colour: c_int, key: c_int) -> Ha
              ({SHMEM_COLOR_UNDEFINED})"
         );
     }
-    let parent = find(call, "parent_team", parent);
+    let parent = parent_team(call, parent);
     let own = u64::from(colour as u32) << 32 | u64::from(key as u32);
     let words = coll::words(call, &parent, own);
     if colour == SHMEM_COLOR_UNDEFINED {
@@ -137,6 +149,14 @@ pub fn split_colour(call: Call, parent: Handle, colour: c_int, key: c_int) -> Ha
     let pes = places.into_iter().map(|(_, place)| parent.members().world_pe(place).0);
     let tag = digest(&[COLOUR, parent.handle.0 as u64, colour as u64]);
     make(call, Members::listed(pes.collect()), tag)
+}
+
+/// `shmemx_team_destroy`: as `shmem_team_destroy`, but the handle is that of a team.
+pub fn destroy_member(call: Call, team: Handle) {
+    if team == Handle::INVALID {
+        fail!(call, "argument newteam is SHMEM_TEAM_NULL: only members of a team destroy it");
+    }
+    super::destroy(call, team);
 }
 
 fn exhausted(call: Call) -> ! {

@@ -48,7 +48,7 @@ export! {
         = |call| new_team.write(team::split_colour(call, parent_team, color, key));
 
     [shmemx_team_destroy](team: *mut Handle) = |call| {
-        team::destroy(call, team.read());
+        team::destroy_member(call, team.read());
         team.write(Handle::INVALID);
     };
 }

@@ -1,5 +1,5 @@
 /* One misuse of the library, named by argv[1], on PE 1 while the others wait in a barrier (a collective one on all). */
-#include <shmem.h>
+#include <shmemx.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,43 @@ static void sync_destroyed_team(void) {
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, shmem_n_pes(), NULL, 0, &team);
     shmem_team_destroy(team);
     shmem_team_sync(team);
+}
+
+static int (*volatile differ)(void) = shmem_my_pe;
+
+/* The same of Cray's calls. */
+static int of_cray(const char *how, int *heap) {
+    shmem_team_t team = SHMEM_TEAM_NULL, other;
+    int n = shmem_n_pes();
+    size_t *table = (size_t *)(void *)heap, got;
+    if (is(how, "strided_beyond_parent"))
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, 1, 1, n, &team);
+    else if (is(how, "strided_stride_negative"))
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, n - 1, -1, n, &team);
+    else if (is(how, "strided_stride_0"))
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, 0, 0, n, &team);
+    else if (is(how, "strided_size_0"))
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 0, &team);
+    else if (is(how, "strided_parent_null"))
+        shmemx_team_split_strided(SHMEM_TEAM_NULL, 0, 1, 1, &team);
+    else if (is(how, "strided_differs"))
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, differ() == 1 ? n - 1 : n, &team);
+    else if (is(how, "grid_range_negative"))
+        shmemx_team_split_2d(SHMEM_TEAM_WORLD, 1, -3, &team, &other);
+    else if (is(how, "grid_range_differs"))
+        shmemx_team_split_2d(SHMEM_TEAM_WORLD, 2, 1 + differ(), &team, &other);
+    else if (is(how, "colour_negative"))
+        shmemx_team_split(SHMEM_TEAM_WORLD, -2, 0, &team);
+    else if (is(how, "destroy_null"))
+        shmemx_team_destroy(&team);
+    else if (is(how, "destroy_node"))
+        team = SHMEM_TEAM_NODE, shmemx_team_destroy(&team);
+    else if (is(how, "packed_target_short"))
+        table[0] = 0, table[1] = 8,
+        shmemx_alltoallv_packed(heap, 7, &got, heap, &table[0], &table[1], differ(), 0, 1, static_sync);
+    else
+        return 0;
+    return 1;
 }
 
 /* Called by all PEs; false where the misuse is one PE's alone. */
@@ -42,7 +79,7 @@ static int collective(const char *how, int *heap) {
     else if (is(how, "finalize_twice"))
         shmem_finalize(), shmem_finalize();
     else
-        return 0;
+        return of_cray(how, heap);
     return 1;
 }
 

@@ -164,8 +164,10 @@ fn every_program_on_64_pes() {
 
 /// The routines that ci/spec/fortran.csv says are offered.
 fn fortran_routines() -> BTreeSet<String> {
-    let table = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/spec/fortran.csv"))
-        .expect("the table is in the repository");
+    let table = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/spec/fortran.csv"),
+    )
+    .expect("the table is in the repository");
     let offered = table.lines().filter_map(|line| {
         let [name, offered, form] =
             line.splitn(4, ',').take(3).collect::<Vec<_>>().try_into().expect("columns");

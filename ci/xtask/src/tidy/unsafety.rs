@@ -16,6 +16,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "crates/runtime/src/ctx.rs",
     "crates/runtime/src/internal.rs",
     "crates/runtime/src/lock.rs",
+    "crates/runtime/src/lock/word.rs",
     "crates/runtime/src/memory.rs",
     "crates/runtime/src/object.rs",
     "crates/runtime/src/order.rs",

@@ -1,7 +1,7 @@
-//! Compiles the functions that need C's `long double` or a number of 128 bits, and names the shared
-//! library.
+//! Compiles what stable Rust cannot say, and names the shared library.
 
-const SOURCES: [&str; 2] = ["src/longdouble.c", "src/quad.c"];
+const SOURCES: [&str; 3] =
+    ["src/longdouble.c", "src/fortran/quad.c", "src/fortran/units.c"];
 
 fn main() {
     for source in SOURCES {
@@ -12,7 +12,7 @@ fn main() {
         .flag("-Werror=all")
         .flag("-fvisibility=hidden")
         .files(SOURCES)
-        .compile("rushmem_arithmetic");
+        .compile("rushmem_in_c");
 
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,librushmem.so.1");
     // Every shmem_x jumps to pshmem_x of this library directly instead of through the PLT.

@@ -17,9 +17,6 @@ use crate::guard::{Guard, pid_of};
 /// Inherited descriptors get numbers from here on, away from those that scripts open by number.
 pub const INHERITED_FROM: i32 = 100;
 
-/// Set to `y`: gfortran's programs write to standard output and standard error as soon as a record is whole.
-const FORTRAN_UNITS: &str = "GFORTRAN_UNBUFFERED_PRECONNECTED";
-
 /// What all PEs of a job have in common.
 #[derive(Debug)]
 pub struct Launch {
@@ -71,10 +68,6 @@ impl Launch {
 
         let mut command = Command::new(&self.file);
         command.arg0(&self.program).args(&self.arguments);
-        // Without it a Fortran program holds back what it prints to a pipe until it ends, or is ended.
-        if std::env::var_os(FORTRAN_UNITS).is_none() {
-            command.env(FORTRAN_UNITS, "y");
-        }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.env(env::SOCKET, theirs.as_raw_fd().to_string());
         command.env(env::MEMORY, self.memory.as_raw_fd().to_string());

@@ -32,24 +32,16 @@ fortran! {
     [shmem_info_get_name](name: *mut c_char, length: usize) = |_call| vendor(name, length);
 }
 
-/// End the job. What Fortran units hold back is written first: the runtime knows C's streams alone.
-fn global_exit(call: Call, status: c_int) -> ! {
-    flush_units();
-    setup::global_exit(call, status)
+unsafe extern "C" {
+    /// See `units.c`.
+    fn rushmem_flush_units();
 }
 
-/// Flush all units of libgfortran, where it is the program's Fortran library.
-fn flush_units() {
-    // SAFETY: both texts are ended by a null byte.
-    let flush = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_gfortran_flush_i4".as_ptr()) };
-    if flush.is_null() {
-        return;
-    }
-    type Flush = unsafe extern "C" fn(unit: *const c_int);
-    // SAFETY: the function of this name in libgfortran is what FLUSH(unit) calls.
-    let flush = unsafe { core::mem::transmute::<*mut c_void, Flush>(flush) };
-    // SAFETY: a null pointer means every unit.
-    unsafe { flush(core::ptr::null()) }
+/// End the job. What Fortran units hold back is written first: the runtime knows C's streams alone.
+fn global_exit(call: Call, status: c_int) -> ! {
+    // SAFETY: it may be called at any time.
+    unsafe { rushmem_flush_units() };
+    setup::global_exit(call, status)
 }
 
 /// The vendor string, filled up with blanks as Fortran wants it.

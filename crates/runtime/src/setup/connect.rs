@@ -19,7 +19,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         let names = names().collect::<Vec<_>>().join(", ");
         fail!(call, "SHMEM_TRANSPORT is {asked}, but this build has: auto, {names}");
     }
-    if job.nodes.n_nodes() == 1 {
+    if job.nodes.n_nodes() == 1 && !job.has_neighbours {
         return;
     }
     let (provider, transport) = open(call, job, providers);
@@ -82,7 +82,9 @@ fn reach(
         Err(error) => fail!(call, "{error}"),
     };
     let node = job.nodes.node_of(job.me.0);
-    for pe in (0..job.n_pes).filter(|&pe| job.nodes.node_of(pe) != node) {
+    let unmapped =
+        |&pe: &u32| pe != job.me.0 && (job.has_neighbours || job.nodes.node_of(pe) != node);
+    for pe in (0..job.n_pes).filter(unmapped) {
         let Some([name, address, heap, internal, statics]) = decode(&records[pe as usize]) else {
             fail!(call, "PE {pe} sent an address that means nothing here");
         };

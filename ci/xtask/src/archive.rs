@@ -13,6 +13,9 @@ use anyhow::{Context, Result};
 use crate::codegen::table::Table;
 use crate::process::run;
 
+/// What the linker puts before the C library's `_Fork` in static programs (`--wrap`).
+const WRAPPED: &str = "__wrap__Fork";
+
 /// Makes `out` of the static library that cargo built.
 ///
 /// # Errors
@@ -23,7 +26,9 @@ pub fn pack(staticlib: &Path, out: &Path) -> Result<()> {
     let exports = beside("exports");
     let weak = beside("weak");
     let table = Table::read();
-    write(&exports, &table.exports())?;
+    let mut kept = table.exports();
+    kept.push(WRAPPED.to_owned());
+    write(&exports, &kept)?;
     let names: Vec<String> = table.functions.into_iter().map(|function| function.symbol).collect();
     write(&weak, &names)?;
 

@@ -13,6 +13,9 @@ use anyhow::{Context, Result};
 use crate::codegen::exports::Exports;
 use crate::process::run;
 
+/// What the linker puts before the C library's `_Fork` in static programs (`--wrap`).
+const WRAPPED: &str = "__wrap__Fork";
+
 /// Makes `out` of the static library that cargo built.
 ///
 /// # Errors
@@ -23,7 +26,9 @@ pub fn pack(staticlib: &Path, out: &Path) -> Result<()> {
     let exports = beside("exports");
     let weak = beside("weak");
     let table = Exports::read();
-    write(&exports, &table.all())?;
+    let mut kept = table.all();
+    kept.push(WRAPPED.to_owned());
+    write(&exports, &kept)?;
     write(&weak, &table.names)?;
 
     // Split debug information lies in members that say nothing of the stack, which ld takes for a

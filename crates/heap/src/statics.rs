@@ -24,6 +24,7 @@ pub struct Statics {
     start: usize,
     parts: Vec<Part>,
     fingerprint: Vec<u64>,
+    has_linker: bool,
 }
 
 /// Pages of variables without a hole.
@@ -113,7 +114,8 @@ impl Statics {
             .flat_map(|h| [h.flags as usize, h.address, h.file_bytes, h.nbytes])
             .map(|word| word as u64)
             .collect();
-        Statics { start: load_address.wrapping_add(first), parts, fingerprint }
+        let has_linker = headers.iter().any(|header| header.kind == libc::PT_INTERP);
+        Statics { start: load_address.wrapping_add(first), parts, fingerprint, has_linker }
     }
 
     /// Address of the first byte.
@@ -136,6 +138,11 @@ impl Statics {
     /// Where they end in a file in which they begin at `at`.
     pub(crate) fn end_in_file(&self, at: u64) -> u64 {
         at + self.nbytes() as u64
+    }
+
+    /// Whether the program was linked statically, so that it cannot open shared libraries.
+    pub fn of_static_program(&self) -> bool {
+        !self.has_linker
     }
 
     /// Numbers that differ where the layout of the program differs.
@@ -218,7 +225,7 @@ mod tests {
     fn a_static_of_this_program_is_among_them() {
         let statics = Statics::of_program();
         let offset = HERE.as_ptr().addr() - statics.start();
-        assert!(statics.hold(offset, 8), "{statics:?}");
+        assert!(statics.hold(offset, 8) && !statics.of_static_program(), "{statics:?}");
         let local = 5u64;
         assert!(!statics.hold((&raw const local).addr().wrapping_sub(statics.start()), 8));
     }

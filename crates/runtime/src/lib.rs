@@ -8,8 +8,8 @@
 //!
 //! Beneath them: [`address`] translates, `statics` makes the program's variables symmetric, `job` is what the process knows of the job, `internal` is the
 //! library's own symmetric area, `bell` and `patience` are how PEs wait, `channel` and `execute` carry
-//! out the plans of `collectives`, `mailbox` and `agreement` let PEs agree without a team. `network` and
-//! `remote` reach the PEs whose memory is not mapped here.
+//! out the plans of `collectives`, `mailbox` and `agreement` let PEs agree without a team. `network`,
+//! `remote` and `neighbour` reach the memory of PEs that is not mapped here.
 //!
 //! The runtime names no provider and no launcher, and knows nothing of C names or types.
 
@@ -32,6 +32,7 @@ mod job;
 pub mod lock;
 mod mailbox;
 pub mod memory;
+mod neighbour;
 mod network;
 mod object;
 pub mod order;

@@ -3,6 +3,7 @@
 mod available;
 mod connect;
 mod cpus;
+mod neighbours;
 mod record;
 
 use crate::agreement::{Slots, digest};
@@ -16,6 +17,7 @@ use crate::env::{self, Settings, VirtualNodes};
 use crate::internal::{Areas, Internal};
 use crate::job::{self, Job};
 use crate::mailbox::Mailboxes;
+use crate::neighbour::Probe;
 use crate::team::{self, Members, Teams};
 use crate::{address, ctx, network, statics};
 use core::ffi::{c_int, c_void};
@@ -116,13 +118,16 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     if let Err(error) = getrandom::fill(&mut secret) {
         fail!(call, "the kernel gives no random bytes for the job's secret: {error}");
     }
+    let statics_at = statics::at();
     let own = Record {
         symmetric_size: settings.symmetric_size,
         stack: record::stack(),
         secret,
         cpus: cpus::usable(),
         statics: digest(statics::own().fingerprint()),
-        statics_at: statics::outcome().and_then(|o| Some(o.as_ref().ok()?.at)),
+        statics_at,
+        statics_start: statics::own().start(),
+        probe: Probe::new(secret, statics_at.is_none() && session.is_launched()),
     };
     let records = match session.exchange(&own.encode()) {
         Ok(records) => records,
@@ -169,6 +174,11 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     };
     let heap_deltas = deltas(&|local| Some(memory.delta(local)));
     address::publish(&heap_deltas, &deltas(&|local| memory.statics_delta(local)));
+    let found = neighbours::find(&mut session, me, &nodes, &records);
+    let (neighbours, has_neighbours, way) = found.unwrap_or_else(|error| fail!(call, "{error}"));
+    if let Some(why) = statics::refusal() {
+        tracing::debug!(pe = me.0, "the static data of this PE are no shared memory: {why}");
+    }
     tracing::debug!(
         pe = me.0,
         n_pes,
@@ -176,6 +186,8 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         usable_cpus = usable(machine),
         heap_bytes = memory.layout().heap_bytes,
         n_nodes = nodes.n_nodes(),
+        static_bytes = statics::own().nbytes(),
+        static_data = way,
         "joined the job; on-node accesses go to shared memory, atomics are the CPU's"
     );
     Job {
@@ -185,6 +197,8 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         alone: nodes.size(nodes.node_of(me.0)) == 1,
         nodes,
         memory,
+        neighbours,
+        has_neighbours,
         internal: Internal::new(memory, areas, &heap_deltas),
         mailboxes: Mailboxes::default(),
         slots: Slots::new(team::PREDEFINED),

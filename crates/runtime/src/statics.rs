@@ -29,7 +29,12 @@ pub(crate) fn own() -> &'static Statics {
     OWN.get_or_init(Statics::of_program)
 }
 
-/// Where in the node's memory they are, or why they are not there; `None` without a launcher.
-pub(crate) fn outcome() -> Option<&'static Result<Remapped, Refusal>> {
-    OUTCOME.get()
+/// Where in the node's memory they are; `None` where they are not there.
+pub(crate) fn at() -> Option<u64> {
+    OUTCOME.get()?.as_ref().ok().map(|remapped| remapped.at)
+}
+
+/// Why they are not there, although a launcher is.
+pub(crate) fn refusal() -> Option<&'static Refusal> {
+    OUTCOME.get()?.as_ref().err()
 }

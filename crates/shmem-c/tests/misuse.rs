@@ -14,12 +14,14 @@ fn off_node_misuse(how: &str) -> Outcome {
 #[test]
 fn addresses_that_are_not_symmetric() {
     for (how, words) in [
-        ("put_static_dest", ["PE 1", "shmem_int_put", "dest"]),
+        ("put_stack_dest", ["PE 1", "shmem_int_put", "dest"]),
+        ("put_library_dest", ["PE 1", "shmem_putmem", "dest"]),
+        ("put_beyond_statics", ["PE 1", "shmem_putmem", "beyond the static data"]),
         ("get_stack_source", ["PE 1", "shmem_int_get", "source"]),
         ("put_beyond_heap", ["PE 1", "shmem_putmem", "dest"]),
-        ("amo_static_dest", ["PE 1", "shmem_int_atomic_add", "dest"]),
-        ("signal_static", ["PE 1", "shmem_int_put_signal", "sig_addr"]),
-        ("lock_static", ["PE 1", "shmem_set_lock", "lock"]),
+        ("amo_stack_dest", ["PE 1", "shmem_int_atomic_add", "dest"]),
+        ("signal_stack", ["PE 1", "shmem_int_put_signal", "sig_addr"]),
+        ("lock_stack", ["PE 1", "shmem_set_lock", "lock"]),
     ] {
         misuse(how).assert_fails(&words);
     }
@@ -36,8 +38,8 @@ fn strides_that_overflow() {
 /// All PEs make the same mistake at the same time; one of them is named.
 #[test]
 fn collectives_on_addresses_that_are_not_symmetric() {
-    misuse("broadcast_static_dest").assert_fails(&["PE ", "shmem_int_broadcast", "dest"]);
-    misuse("reduce_static_source").assert_fails(&["PE ", "shmem_int_max_reduce", "source"]);
+    misuse("broadcast_stack_dest").assert_fails(&["PE ", "shmem_int_broadcast", "dest"]);
+    misuse("reduce_stack_source").assert_fails(&["PE ", "shmem_int_max_reduce", "source"]);
 }
 
 #[test]

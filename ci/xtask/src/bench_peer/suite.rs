@@ -29,6 +29,7 @@ pub const ON_NODE: Suite = Suite {
     rows: &[
         row("put8", "put of 8 bytes", "bare_put8", &[Aim::OfTheirs(0.3)]),
         row("p8", "p of a long", "bare_put8", &[Aim::OfTheirs(0.3)]),
+        row("p8_static", "p to a static long", "bare_put8", &[Aim::OfTheirs(0.1)]),
         row("put8_nbi", "nbi put of 8 bytes", "bare_put8", &[Aim::OfTheirs(0.3)]),
         row("get8", "get of 8 bytes", "bare_get8", &[Aim::OfTheirs(0.2)]),
         row("g8", "g of a long", "bare_get8", &[Aim::OfTheirs(0.2)]),

@@ -27,6 +27,11 @@ struct Shared {
     at: u64,
 }
 
+unsafe extern "C" {
+    /// Of `fork.c`: what the child does first, where a static program was linked with it.
+    fn rushmem_in_child_of_fork(handler: extern "C" fn());
+}
+
 static SHARED: OnceLock<Shared> = OnceLock::new();
 /// The static data are shared memory: not before they were remapped, and not in a child.
 static ARMED: AtomicBool = AtomicBool::new(false);
@@ -54,6 +59,8 @@ pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<Pre
     if SHARED.set(shared).is_err() {
         return Err(Errno::ALREADY);
     }
+    // SAFETY: sets a variable to a function that lives as long as the process.
+    unsafe { rushmem_in_child_of_fork(in_child) };
     // SAFETY: functions that live as long as the process.
     match unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) } {
         0 => Ok(Prepared),

@@ -12,17 +12,22 @@ const SEGMENTS: [Segment; Segment::COUNT] = [Segment::Heap, Segment::Internal, S
 
 /// Connect this PE with all whose memory it does not share; nothing where there are none.
 pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
-    let names = || providers.iter().map(|provider| provider.name);
+    let providers = || possible(providers);
+    let names = || providers().map(|provider| provider.name);
     if let Some(asked) = job.settings.transport.as_deref()
         && !names().any(|name| name == asked)
     {
         let names = names().collect::<Vec<_>>().join(", ");
-        fail!(call, "SHMEM_TRANSPORT is {asked}, but this build has: auto, {names}");
+        let whose = match statics::own().of_static_program() {
+            true => "a statically linked program",
+            false => "this build",
+        };
+        fail!(call, "SHMEM_TRANSPORT is {asked}, but {whose} has: auto, {names}");
     }
-    if job.nodes.n_nodes() == 1 {
+    if job.nodes.n_nodes() == 1 && !job.has_neighbours {
         return;
     }
-    let (provider, transport) = open(call, job, providers);
+    let (provider, transport) = open(call, job, providers());
     let connected = reach(call, job, provider, transport).and_then(network::open);
     if let Err(error) = connected {
         fail!(call, "the transport {}: {error}", provider.name);
@@ -30,15 +35,21 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     tracing::debug!(pe = job.me.0, transport = provider.name, "connected");
 }
 
+/// Those that this program can have.
+fn possible(providers: &[Provider]) -> impl Iterator<Item = &Provider> {
+    let is_static = statics::own().of_static_program();
+    providers.iter().filter(move |provider| !(is_static && provider.opens_libraries))
+}
+
 /// The provider that was asked for, or the first that this machine has.
 fn open<'a>(
     call: Call,
     job: &Job,
-    providers: &'a [Provider],
+    providers: impl Iterator<Item = &'a Provider>,
 ) -> (&'a Provider, Box<dyn Transport>) {
     let asked = job.settings.transport.as_deref();
     let mut refusals = String::new();
-    for provider in providers.iter().filter(|p| asked.is_none_or(|name| name == p.name)) {
+    for provider in providers.filter(|p| asked.is_none_or(|name| name == p.name)) {
         let with = Open {
             pe: job.me,
             n_pes: job.n_pes,
@@ -82,7 +93,9 @@ fn reach(
         Err(error) => fail!(call, "{error}"),
     };
     let node = job.nodes.node_of(job.me.0);
-    for pe in (0..job.n_pes).filter(|&pe| job.nodes.node_of(pe) != node) {
+    let unmapped =
+        |&pe: &u32| pe != job.me.0 && (job.has_neighbours || job.nodes.node_of(pe) != node);
+    for pe in (0..job.n_pes).filter(unmapped) {
         let Some([name, address, heap, internal, statics]) = decode(&records[pe as usize]) else {
             fail!(call, "PE {pe} sent an address that means nothing here");
         };

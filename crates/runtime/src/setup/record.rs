@@ -2,6 +2,7 @@
 
 use super::cpus::Cpus;
 use crate::agreement::digest;
+use crate::neighbour::Probe;
 
 /// Changes whenever PEs that differ in it could not work together.
 const FORMAT: u64 = 2;
@@ -19,6 +20,10 @@ pub(super) struct Record {
     pub(super) statics: u64,
     /// Where its static data begin in its node's memory, if they are there.
     pub(super) statics_at: Option<u64>,
+    /// Where they begin in its process.
+    pub(super) statics_start: usize,
+    /// For others to try whether the kernel copies between processes; it holds the secret.
+    pub(super) probe: Probe,
 }
 
 /// In the place of an offset that there is not.
@@ -32,6 +37,9 @@ impl Record {
             self.stack,
             self.statics,
             self.statics_at.unwrap_or(NOWHERE),
+            self.statics_start as u64,
+            self.probe.pid as u64,
+            self.probe.address as u64,
             self.cpus.at_once as u64,
         ];
         let words = header.iter().chain(&self.cpus.mask);
@@ -50,9 +58,20 @@ impl Record {
         let stack = words.next()?;
         let statics = words.next()?;
         let statics_at = Some(words.next()?).filter(|&at| at != NOWHERE);
+        let statics_start = words.next()? as usize;
+        let probe = Probe { pid: words.next()? as i32, address: words.next()? as usize };
         let at_once = words.next()? as usize;
         let cpus = Cpus { at_once, mask: words.collect() };
-        Some(Record { symmetric_size, stack, secret: *secret, cpus, statics, statics_at })
+        Some(Record {
+            symmetric_size,
+            stack,
+            secret: *secret,
+            cpus,
+            statics,
+            statics_at,
+            statics_start,
+            probe,
+        })
     }
 }
 
@@ -78,6 +97,8 @@ mod tests {
             cpus,
             statics: 3,
             statics_at: None,
+            statics_start: 1 << 40,
+            probe: Probe { pid: 77, address: 1 << 44 },
         };
         let there = Record { statics_at: Some(1 << 46), ..record.clone() };
         assert_eq!(Record::decode(&there.encode()), Some(there));
@@ -85,6 +106,6 @@ mod tests {
         let mut other = record.encode();
         other[0] = 99;
         assert_eq!(Record::decode(&other), None);
-        assert_eq!(Record::decode(&record.encode()[..75]), None);
+        assert_eq!(Record::decode(&record.encode()[..99]), None);
     }
 }

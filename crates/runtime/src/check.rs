@@ -29,7 +29,7 @@ const NAMED: usize = 8;
 /// word and gives those of all.
 pub(crate) fn same(
     call: Call,
-    members: Members,
+    members: &Members,
     arguments: &[Argument],
     mut gather: impl FnMut(u64) -> Vec<u64>,
 ) {
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn alike_is_not_told() {
         let mut asked = 0;
-        same(Call("shmem_team_sync"), Members::world(3), &[], |word| {
+        same(Call("shmem_team_sync"), &Members::world(3), &[], |word| {
             asked += 1;
             vec![word; 3]
         });

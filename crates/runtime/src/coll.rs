@@ -47,7 +47,7 @@ impl From<team::Handle> for Members {
 }
 
 impl Members {
-    fn team(self, call: Call) -> Arc<Team> {
+    pub(crate) fn team(self, call: Call) -> Arc<Team> {
         match self {
             Members::Team(handle) => team::find(call, "team", handle),
             Members::ActiveSet { start, log_stride, size, psync } => {
@@ -58,15 +58,15 @@ impl Members {
 }
 
 /// A collective that one member has entered.
-struct Entered<'a> {
-    call: Call,
-    job: &'static Job,
-    team: &'a Team,
-    channels: std::sync::MutexGuard<'a, Channels>,
+pub(crate) struct Entered<'a> {
+    pub(crate) call: Call,
+    pub(crate) job: &'static Job,
+    pub(crate) team: &'a Team,
+    pub(crate) channels: std::sync::MutexGuard<'a, Channels>,
 }
 
 impl<'a> Entered<'a> {
-    fn new(call: Call, team: &'a Team) -> Entered<'a> {
+    pub(crate) fn new(call: Call, team: &'a Team) -> Entered<'a> {
         let job = job::require(call);
         check::caller(call, job);
         let channels = match team.channels.try_lock() {
@@ -79,16 +79,16 @@ impl<'a> Entered<'a> {
         Entered { call, job, team, channels }
     }
 
-    fn n(&self) -> u32 {
+    pub(crate) fn n(&self) -> u32 {
         self.team.members().n
     }
 
-    fn me(&self) -> u32 {
+    pub(crate) fn me(&self) -> u32 {
         self.team.me().0
     }
 
     /// With `SHMEM_CHECK`, a message unless all members are here with the same arguments.
-    fn agree(&mut self, arguments: &[Argument]) {
+    pub(crate) fn agree(&mut self, arguments: &[Argument]) {
         if self.job.settings.check {
             check::same(self.call, self.team.members(), arguments, |word| self.gather(word));
         }
@@ -298,6 +298,13 @@ fn offsets(sizes: Vec<u64>) -> Vec<usize> {
         end
     });
     std::iter::once(0).chain(ends).collect()
+}
+
+/// A word of each member of a team, which all of them call.
+pub(crate) fn words(call: Call, team: &Team, own: u64) -> Vec<u64> {
+    let mut entered = Entered::new(call, team);
+    entered.agree(&[]);
+    entered.gather(own)
 }
 
 /// `shmem_fcollect` (§9.10.8): every member's `nbytes` bytes, the same number on all.

@@ -13,8 +13,8 @@ use crate::team::Members;
 use crate::{check, job, network, order, team};
 use core::ffi::{c_int, c_long};
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
 use std::thread::{self, ThreadId};
 
 /// `shmem_ctx_t` as it crosses the C boundary.
@@ -105,7 +105,10 @@ struct Slot {
     /// PEs whose numbers may be had from here; others are looked for in the registry.
     n: AtomicU32,
     start: AtomicU32,
+    /// 0 where the members are no triplet, but listed.
     stride: AtomicI32,
+    /// As long as the job has PEs, and made when first needed: it serves any later team as well.
+    list: OnceLock<Box<[AtomicU32]>>,
 }
 
 /// Contexts with a slot that can exist at once. Pages that none uses are never touched.
@@ -117,16 +120,38 @@ static SLOTS: [Slot; MOST] = [const {
         n: AtomicU32::new(0),
         start: AtomicU32::new(0),
         stride: AtomicI32::new(0),
+        list: OnceLock::new(),
     }
 }; MOST];
+
+impl Slot {
+    /// The world PE of a member.
+    fn world_pe(&self, pe: c_int) -> c_int {
+        match (self.stride.load(Relaxed), self.list.get()) {
+            (0, Some(list)) => list[pe as usize].load(Relaxed) as c_int,
+            (stride, _) => self.start.load(Relaxed) as c_int + stride * pe,
+        }
+    }
+
+    fn set(&self, members: &Members, n_pes: u32, check: bool) {
+        let (start, stride) = members.triplet().unwrap_or((0, 0));
+        if stride == 0 {
+            let list = self.list.get_or_init(|| (0..n_pes).map(AtomicU32::new).collect());
+            for (member, entry) in (0..members.n).zip(list) {
+                entry.store(members.world_pe(member).0, Relaxed);
+            }
+        }
+        self.start.store(start, Relaxed);
+        self.stride.store(stride, Relaxed);
+        self.n.store(if check { 0 } else { members.n }, Relaxed);
+    }
+}
 
 /// The world PE that `pe` means on a context with a slot.
 #[inline(never)]
 fn numbered(call: Call, handle: Handle, pe: c_int) -> c_int {
     match handle.slot() {
-        Some(slot) if (pe as u32) < slot.n.load(Relaxed) => {
-            slot.start.load(Relaxed) as i32 + slot.stride.load(Relaxed) * pe
-        }
+        Some(slot) if (pe as u32) < slot.n.load(Relaxed) => slot.world_pe(pe),
         _ => number_checked(call, handle, pe),
     }
 }
@@ -152,7 +177,7 @@ struct Registry {
     made: u32,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Entry {
     team: team::Handle,
     members: Members,
@@ -179,7 +204,7 @@ fn require(call: Call, handle: Handle) -> Members {
     if handle == Handle::INVALID {
         fail!(call, "argument ctx is SHMEM_CTX_INVALID");
     }
-    let Some(entry) = with_registry(|registry| registry.alive.get(&handle).copied()) else {
+    let Some(entry) = with_registry(|registry| registry.alive.get(&handle).cloned()) else {
         fail!(call, "argument ctx is not a context: was it destroyed, or never created?");
     };
     let checked = entry.is_private() && job::require(call).settings.check;
@@ -209,13 +234,13 @@ pub fn create(call: Call, team: team::Handle, options: c_long) -> Option<Handle>
     if team == team::Handle::INVALID || options & !known != 0 {
         return None;
     }
-    let members = team::find(call, "team", team).members();
+    let members = team::find(call, "team", team).members().clone();
     let of_world = members == Members::world(job.n_pes);
     let entry = Entry { team, members, options, creator: thread::current().id() };
     with_registry(|registry| {
         let handle = match of_world && !job.settings.check {
             true => registry.without_slot(),
-            false => registry.with_slot(members, job.settings.check)?,
+            false => registry.with_slot(&entry.members, job.n_pes, job.settings.check)?,
         };
         registry.alive.insert(handle, entry);
         Some(handle)
@@ -229,7 +254,7 @@ impl Registry {
         Handle::new(self.made, Handle::WORLD)
     }
 
-    fn with_slot(&mut self, members: Members, check: bool) -> Option<Handle> {
+    fn with_slot(&mut self, members: &Members, n_pes: u32, check: bool) -> Option<Handle> {
         let index = match self.spare.pop() {
             Some(index) => index,
             None if self.used as usize == MOST => return None,
@@ -239,9 +264,7 @@ impl Registry {
             }
         };
         let slot = &SLOTS[index as usize];
-        slot.start.store(members.start, Relaxed);
-        slot.stride.store(members.stride, Relaxed);
-        slot.n.store(if check { 0 } else { members.n }, Relaxed);
+        slot.set(members, n_pes, check);
         Some(Handle::new(slot.generation.load(Relaxed), index + Handle::FIRST))
     }
 
@@ -278,7 +301,7 @@ pub fn destroy(call: Call, ctx: Handle) {
 pub(crate) fn destroy_of(call: Call, team: Option<team::Handle>) {
     let doomed: Vec<(Handle, Entry)> = with_registry(|registry| {
         let of_team = |entry: &Entry| team.is_none_or(|team| team == entry.team);
-        registry.alive.iter().map(|(&h, &e)| (h, e)).filter(|(_, e)| of_team(e)).collect()
+        registry.alive.iter().filter(|(_, e)| of_team(e)).map(|(&h, e)| (h, e.clone())).collect()
     });
     for (ctx, entry) in doomed {
         if entry.is_private() && job::require(call).settings.check {
@@ -325,37 +348,43 @@ pub fn session_stop(call: Call, ctx: Handle) {
 pub(crate) mod tests {
     use super::*;
 
-    const PAIR: Members = Members { start: 3, stride: -1, n: 2 };
     const CALL: Call = Call("test");
 
     #[test]
     fn a_slot_is_reused_and_its_old_handles_mean_nothing() {
         // Other tests of this process may use the first slots.
         let mut registry = Registry { used: 60_000, ..Registry::default() };
+        let pair = Members::listed(vec![3, 2]);
         let entry = |members| Entry {
             team: team::Handle::SHARED,
             members,
             options: 0,
             creator: thread::current().id(),
         };
-        let first = registry.with_slot(PAIR, false).expect("there are slots");
-        registry.alive.insert(first, entry(PAIR));
+        let first = registry.with_slot(&pair, 9, false).expect("there are slots");
+        registry.alive.insert(first, entry(pair.clone()));
         assert_eq!([first.world_pe(CALL, 0), first.world_pe(CALL, 1)], [3, 2]);
         assert!(registry.remove(first) && !registry.remove(first));
         assert!(first.slot().is_none());
-        let second = registry.with_slot(PAIR, false).expect("there are slots");
+        let second = registry.with_slot(&pair, 9, false).expect("there are slots");
         assert_eq!(first.0 as u32, second.0 as u32);
         assert!(first.slot().is_none() && second.slot().is_some());
+        registry.alive.insert(second, entry(pair.clone()));
+        registry.remove(second);
+        let list = Members::listed(vec![7, 1, 2]);
+        let third = registry.with_slot(&list, 9, false).expect("there are slots");
+        assert_eq!([0, 1, 2].map(|pe| third.world_pe(CALL, pe)), [7, 1, 2]);
         // What checks leaves nothing to the short path.
-        let checked = registry.with_slot(PAIR, true).expect("there are slots");
+        let checked = registry.with_slot(&pair, 9, true).expect("there are slots");
         assert_eq!(checked.slot().map(|slot| slot.n.load(Relaxed)), Some(0));
     }
 
     #[test]
     fn slots_end_and_handles_of_the_world_do_not() {
+        let pair = Members::listed(vec![3, 2]);
         let mut registry = Registry { used: MOST as u32 - 1, ..Registry::default() };
-        assert!(registry.with_slot(PAIR, false).is_some());
-        assert!(registry.with_slot(PAIR, false).is_none());
+        assert!(registry.with_slot(&pair, 9, false).is_some());
+        assert!(registry.with_slot(&pair, 9, false).is_none());
         registry.made = u32::MAX - 2;
         let handles: Vec<Handle> = (0..3).map(|_| registry.without_slot()).collect();
         assert!(handles.iter().all(|h| h.is_of_world() && *h != Handle::DEFAULT));

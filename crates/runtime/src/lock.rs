@@ -1,106 +1,133 @@
-//! Distributed locks (OpenSHMEM 1.6, §9.13): the queue of Mellor-Crummey and Scott, in one `long`.
+//! Distributed locks (OpenSHMEM 1.6, §9.13): the queue of Mellor-Crummey and Scott, in one word per PE.
 //!
 //! J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory
-//! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word of 8 bytes on
-//! every PE. Its first half, on the lock's home PE, names the last PE of the queue; its second half is the
-//! own node of the queue: whether this PE waits, and which PE is next. So PEs get the lock in the order
-//! of their calls, each looks at its own word alone, and zero is a free lock.
+//! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word on every PE. One
+//! field of it, on the lock's home PE, names the last PE of the queue; the other one is the own node of
+//! the queue: whether this PE waits, and which PE is next. So PEs get the lock in the order of their
+//! calls, each looks at its own word alone, and zero is a free lock. How the fields lie in C's `long` and
+//! in Fortran's INTEGER is for [`word`] to know.
 //!
 //! Threads of one PE share its node: `turns` settles whose it is. Who holds a lock twice, or clears one
 //! that it does not hold, is told so instead of waiting for ever.
 
 mod turns;
+mod word;
+
+pub use word::LockWord;
 
 use crate::call::{Call, fail};
 use crate::constants::SHMEM_THREAD_MULTIPLE;
 use crate::ctx::World;
 use crate::job::{self, Job};
-use crate::{address, amo, check, order, patience};
+use crate::{address, check, order, patience};
 use core::ffi::{c_int, c_long};
 use rushmem_transport::Pe;
-use rushmem_transport::mem::{Amo, Word};
 use std::ops::Range;
 use turns::Answer;
-
-/// Set in a node while its PE waits; the other bits are the next PE plus one, or zero.
-const WAITING: u32 = 1 << 31;
+use word::Place;
 
 /// A lock as this PE has it.
-struct Lock {
+struct Lock<T> {
     call: Call,
     job: &'static Job,
-    /// Last PE of the queue plus one, on `home`.
-    tail: *mut u32,
-    /// This PE's node.
-    node: *mut u32,
+    word: *mut T,
     home: c_int,
-    me: u32,
 }
 
-impl Lock {
-    fn new(call: Call, lock: *mut c_long) -> Lock {
+impl<T: LockWord> Lock<T> {
+    fn new(call: Call, word: *mut T) -> Lock<T> {
         let job = job::require(call);
         check::caller(call, job);
-        let range = address::symmetric(call, "lock", lock.cast(), size_of::<c_long>());
-        if !lock.is_aligned() {
-            fail!(call, "argument lock: {lock:p} is not aligned as a long is");
+        let place = address::symmetric(call, "lock", word.cast(), size_of::<T>());
+        address::require_aligned(call, "lock", word.addr(), size_of::<T>());
+        if job.n_pes > T::MOST_PES {
+            fail!(
+                call,
+                "a lock of {} bytes serves {} PEs at most, and the job has {}; use a lock of 8 bytes \
+                 from C",
+                size_of::<T>(),
+                T::MOST_PES,
+                job.n_pes
+            );
         }
-        let tail = lock.cast::<u32>();
         // Locks are spread over the PEs, so that many of them do not all burden the same one.
-        let home = ((range.offset() / size_of::<c_long>()) % job.n_pes as usize) as c_int;
-        Lock { call, job, tail, node: tail.wrapping_add(1), home, me: job.me().0 }
+        let home = ((place.offset() / size_of::<T>()) % job.n_pes as usize) as c_int;
+        Lock { call, job, word, home }
     }
 
     fn address(&self) -> usize {
-        self.tail.addr()
+        self.word.addr()
     }
 
     /// Ask for this PE's node, before other threads of the PE that ask later.
     fn take_turn(&self, wait: bool) -> Answer {
         let threads = self.job.thread_level >= SHMEM_THREAD_MULTIPLE;
-        turns::take(self.address(), threads, wait)
+        turns::take(self.address(), size_of::<T>(), threads, wait)
     }
 
-    fn own_node(&self) -> u32 {
-        // SAFETY: the lock was checked to be symmetric and aligned; a `long` holds two aligned words.
-        unsafe { u32::load_acquire(self.node) }
+    fn on(&self, pe: c_int) -> Place<T> {
+        Place { call: self.call, word: self.word, pe }
+    }
+
+    /// The number of this PE in a field.
+    fn name(&self) -> u32 {
+        self.job.me().0 + 1
     }
 
     fn reset_node(&self, value: u32) {
+        // SAFETY: the lock was checked to be symmetric and aligned.
+        unsafe { T::reset_node(self.on(self.job.me().0 as c_int), value) }
+    }
+
+    fn waits(&self) -> bool {
         // SAFETY: as above.
-        unsafe { u32::set(self.node, value) }
+        unsafe { T::node(self.word) & T::WAITING != 0 }
     }
 
     /// The PE that is next, once it is known.
     fn next(&self) -> Option<Pe> {
-        (self.own_node() & !WAITING).checked_sub(1).map(Pe)
+        // SAFETY: as above.
+        let node = unsafe { T::node(self.word) };
+        (node & !T::WAITING).checked_sub(1).map(Pe)
     }
 
     /// Make this PE the last of the queue; who was it before.
     fn enqueue(&self) -> Option<Pe> {
-        // SAFETY: half of a `long` is aligned.
-        let last = unsafe { amo::swap(self.call, World, self.tail, self.me + 1, self.home) };
+        // SAFETY: as above.
+        let last = unsafe { T::swap_tail(self.on(self.home), self.name()) };
         last.checked_sub(1).map(Pe)
     }
 
-    /// Change the last of the queue from one to the other, PEs plus one; whether it was the first.
+    /// Change the last of the queue from one to the other, each a number in a field; whether it was the
+    /// first.
     fn replace_last(&self, from: u32, to: u32) -> bool {
-        // SAFETY: half of a `long` is aligned.
-        unsafe { amo::compare_swap(self.call, World, self.tail, from, to, self.home) == from }
+        // SAFETY: as above.
+        unsafe { T::compare_swap_tail(self.on(self.home), from, to) == from }
     }
 
     /// Tell a PE that waits, or holds the lock, that this one is next.
     fn follow(&self, pe: Pe) {
-        // SAFETY: half of a `long` is aligned.
-        unsafe { amo::or(self.call, World, self.node, self.me + 1, pe.0 as c_int) };
+        // SAFETY: as above.
+        unsafe { T::add_to_node(self.on(pe.0 as c_int), self.name()) };
         self.job.internal().ring(pe);
     }
 
     /// Hand the lock on.
     fn hand_to(&self, pe: Pe) {
-        // SAFETY: half of a `long` is aligned.
-        unsafe { amo::and(self.call, World, self.node, !WAITING, pe.0 as c_int) };
+        // SAFETY: as above.
+        unsafe { T::stop_waiting(self.on(pe.0 as c_int)) };
         self.job.internal().ring(pe);
+    }
+
+    /// What is wrong about holding it when the library is finalized: a message when another PE waits
+    /// for it, a warning when one might.
+    fn complain(&self) {
+        let held = format!("this PE still holds the lock at {:#x}", self.address());
+        let cure = "call shmem_clear_lock first";
+        match self.next() {
+            None => eprintln!("warning: PE {}: {}: {held}; {cure}", self.job.me(), self.call),
+            Some(next) => fail!(self.call, "{held}, for which PE {next} waits; {cure}"),
+        }
     }
 }
 
@@ -108,7 +135,7 @@ impl Lock {
 ///
 /// # Safety
 /// `lock` was zero on all PEs before its first use.
-pub unsafe fn set(call: Call, lock: *mut c_long) {
+pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
     let lock = Lock::new(call, lock);
     if lock.take_turn(true) != Answer::Yours {
         fail!(
@@ -117,11 +144,11 @@ pub unsafe fn set(call: Call, lock: *mut c_long) {
              shmem_clear_lock before it is set again"
         );
     }
-    lock.reset_node(WAITING);
+    lock.reset_node(T::WAITING);
     if let Some(last) = lock.enqueue() {
         turns::hold(lock.address(), false);
         lock.follow(last);
-        patience::until_rung(lock.job, || lock.own_node() & WAITING == 0);
+        patience::until_rung(lock.job, || !lock.waits());
         turns::hold(lock.address(), true);
     }
 }
@@ -130,13 +157,13 @@ pub unsafe fn set(call: Call, lock: *mut c_long) {
 ///
 /// # Safety
 /// As [`set`].
-pub unsafe fn test(call: Call, lock: *mut c_long) -> c_int {
+pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
     let lock = Lock::new(call, lock);
     if lock.take_turn(false) != Answer::Yours {
         return 1;
     }
     lock.reset_node(0);
-    if lock.replace_last(0, lock.me + 1) {
+    if lock.replace_last(0, lock.name()) {
         return 0;
     }
     turns::pass(lock.address());
@@ -147,7 +174,7 @@ pub unsafe fn test(call: Call, lock: *mut c_long) -> c_int {
 ///
 /// # Safety
 /// As [`set`].
-pub unsafe fn clear(call: Call, lock: *mut c_long) {
+pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
     let lock = Lock::new(call, lock);
     if !turns::hold(lock.address(), false) {
         fail!(
@@ -157,23 +184,20 @@ pub unsafe fn clear(call: Call, lock: *mut c_long) {
         );
     }
     order::quiet(call, World);
-    if lock.next().is_some() || !lock.replace_last(lock.me + 1, 0) {
+    if lock.next().is_some() || !lock.replace_last(lock.name(), 0) {
         patience::until_rung(lock.job, || lock.next().is_some());
         lock.hand_to(lock.next().expect("it was just waited for"));
     }
     turns::pass(lock.address());
 }
 
-/// The library is about to be finalized. Nobody will clear what this PE holds: a message when another PE
-/// waits for it, a warning when one might.
+/// The library is about to be finalized, and nobody will clear what this PE holds.
 pub(crate) fn finalize(call: Call) {
-    for address in turns::held() {
-        let lock = Lock::new(call, std::ptr::with_exposed_provenance_mut(address));
-        let held = format!("this PE still holds the lock at {address:#x}");
-        let cure = "call shmem_clear_lock first";
-        match lock.next() {
-            None => eprintln!("warning: PE {}: {call}: {held}; {cure}", lock.job.me()),
-            Some(next) => fail!(call, "{held}, for which PE {next} waits; {cure}"),
+    for (address, nbytes) in turns::held() {
+        if nbytes == size_of::<c_int>() {
+            Lock::<c_int>::new(call, std::ptr::with_exposed_provenance_mut(address)).complain();
+        } else {
+            Lock::<c_long>::new(call, std::ptr::with_exposed_provenance_mut(address)).complain();
         }
     }
     forget(0..usize::MAX);

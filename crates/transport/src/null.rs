@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub const PROVIDER: Provider = Provider {
     name: "null",
     variables: &[],
+    opens_libraries: false,
     available: || Ok(()),
     open: |_| Ok(with_endpoints(usize::MAX)),
 };

@@ -61,7 +61,7 @@ impl Contender {
     /// One sample of every row.
     pub fn measure(&mut self) -> Result<()> {
         self.runs += 1;
-        for (program, pes) in [(self.suite.program, 2)].iter().chain(self.suite.further) {
+        for (program, pes) in self.suite.programs {
             let printed = process::capture(&mut self.job(*pes, program))?;
             for (name, value) in readings(&printed)? {
                 self.add(&name, value);

@@ -23,6 +23,8 @@ fn current() -> Thread {
 struct Turn {
     /// Where the lock is in this process.
     lock: usize,
+    /// Bytes of its word.
+    nbytes: usize,
     /// The thread that took the turn, `None` between two; any thread of the PE may give the lock back.
     owner: Option<Thread>,
     /// Whether the PE has the lock.
@@ -50,11 +52,11 @@ pub(super) enum Answer {
 
 /// Ask for the turn of a lock, which counts as held then, until [`hold`] says otherwise. With `wait` no answer is [`Answer::Taken`]; where other threads may call
 /// at the same time (`threads`), the caller waits for its turn then.
-pub(super) fn take(lock: usize, threads: bool, wait: bool) -> Answer {
+pub(super) fn take(lock: usize, nbytes: usize, threads: bool, wait: bool) -> Answer {
     let me = Some(current());
     let mut turns = job::lock(&TURNS);
     let Some(turn) = turns.iter_mut().find(|turn| turn.lock == lock) else {
-        turns.push(Turn { lock, owner: me, held: true, next: 1, serving: 0 });
+        turns.push(Turn { lock, nbytes, owner: me, held: true, next: 1, serving: 0 });
         return Answer::Yours;
     };
     if turn.owner == me || !threads {
@@ -102,9 +104,10 @@ pub(super) fn pass(lock: usize) {
     }
 }
 
-/// The locks that this PE has.
-pub(super) fn held() -> Vec<usize> {
-    job::lock(&TURNS).iter().filter(|turn| turn.held).map(|turn| turn.lock).collect()
+/// The locks that this PE has: where, and how many bytes each has.
+pub(super) fn held() -> Vec<(usize, usize)> {
+    let turns = job::lock(&TURNS);
+    turns.iter().filter(|turn| turn.held).map(|turn| (turn.lock, turn.nbytes)).collect()
 }
 
 /// Forget the locks in memory that is freed, but for those that threads wait for.
@@ -121,16 +124,16 @@ mod tests {
 
     #[test]
     fn a_turn_is_one_thread_s_and_its_own_is_known() {
-        assert_eq!(take(8, true, true), Answer::Yours);
+        assert_eq!(take(8, 8, true, true), Answer::Yours);
         assert!(!hold(8, true) && hold(8, false) && hold(8, true));
-        assert_eq!(take(8, true, true), Answer::Own);
-        let other = |threads| thread::spawn(move || take(8, threads, false)).join().unwrap();
+        assert_eq!(take(8, 8, true, true), Answer::Own);
+        let other = |threads| thread::spawn(move || take(8, 8, threads, false)).join().unwrap();
         assert_eq!(other(true), Answer::Taken);
         assert_eq!(other(false), Answer::Own);
-        assert!(held().contains(&8));
+        assert!(held().contains(&(8, 8)));
         assert!(hold(8, false) && !hold(8, false));
         pass(8);
-        assert_eq!(take(8, true, false), Answer::Yours);
+        assert_eq!(take(8, 8, true, false), Answer::Yours);
         forget(0..9);
         assert!(!hold(8, true));
     }
@@ -140,11 +143,11 @@ mod tests {
         const LOCK: usize = 16;
         static SERVED: AtomicUsize = AtomicUsize::new(0);
         let queued = || job::lock(&TURNS).iter().find(|turn| turn.lock == LOCK).unwrap().next;
-        assert_eq!(take(LOCK, true, true), Answer::Yours);
+        assert_eq!(take(LOCK, 8, true, true), Answer::Yours);
         let threads: Vec<_> = (0..8)
             .map(|i| {
                 let thread = thread::spawn(move || {
-                    assert_eq!(take(LOCK, true, true), Answer::Yours);
+                    assert_eq!(take(LOCK, 8, true, true), Answer::Yours);
                     assert_eq!(SERVED.fetch_add(1, SeqCst), i);
                     pass(LOCK);
                 });
@@ -156,7 +159,7 @@ mod tests {
             .collect();
         pass(LOCK);
         // Behind the others, not taken for its former turn.
-        assert_eq!(take(LOCK, true, true), Answer::Yours);
+        assert_eq!(take(LOCK, 8, true, true), Answer::Yours);
         assert_eq!(SERVED.load(SeqCst), 8);
         pass(LOCK);
         threads.into_iter().for_each(|thread| thread.join().unwrap());

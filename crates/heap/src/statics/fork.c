@@ -1,7 +1,7 @@
 /* The C library's fork in a static program, whose own variables are among those shared with the child until it has its copy.
  *
- * oshcc links static programs with --wrap=_Fork, so that the child takes its copy before anything of the C library runs in it:
- * the count of threads that it resets would be its parent's, too. Other programs use none of this.
+ * oshcc links static programs with --wrap=_Fork --undefined=_Fork, so that the child takes its copy before anything of the C
+ * library runs in it: the count of threads that it resets would be its parent's, too. Other programs use none of this.
  */
 #include <sys/types.h>
 

@@ -5,10 +5,11 @@
 //! hold something, and the child puts it in the place of the shared ones before it runs the program's
 //! code. Programs that are executed, and children of `vfork` and `posix_spawn`, need nothing of it.
 
+use super::remap::HUGE;
 use super::{Part, Statics};
 use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::{Errno, pread};
-use rustix::mm::{MapFlags, MremapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ops::Range;
@@ -140,6 +141,12 @@ impl Shared {
                 Err(errno) => return Err(errno),
             };
             let hole = seek(&self.memory, SeekFrom::Hole(held))?.min(end);
+            let run = copy.wrapping_byte_add((held - self.at) as usize);
+            let nbytes = (hole - held) as usize;
+            if nbytes >= HUGE {
+                // SAFETY: that part of the copy. Refused where the kernel has no huge pages.
+                let _ = unsafe { rustix::mm::madvise(run, nbytes, Advice::LinuxHugepage) };
+            }
             at = held;
             while at < hole {
                 let to = copy.wrapping_byte_add((at - self.at) as usize).cast();

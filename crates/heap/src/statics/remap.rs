@@ -16,7 +16,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// Huge pages are possible where an address and its place in the file differ by whole ones.
-const HUGE: usize = 2 << 20;
+pub(super) const HUGE: usize = 2 << 20;
 /// Descriptors of ours get numbers from here on, away from those that programs choose.
 const DESCRIPTORS_FROM: i32 = 100;
 

@@ -66,8 +66,9 @@ fn run(shared: &Shared) {
             }
             if shared.polls.load(Ordering::Relaxed) == seen
                 && let Some(mut service) = try_lock(&shared.service)
+                && service.poll_all(shared)
             {
-                service.poll_all(shared);
+                shared.tell_sleepers();
             }
         }
         if round.elapsed() >= ROUND {

@@ -4,6 +4,7 @@
 //! keep those after it from running, unless they need what it makes. At the end stands a table of all,
 //! with what was skipped and why.
 
+mod fuzz;
 mod ordinary;
 mod steps;
 mod tools;
@@ -63,7 +64,11 @@ const TEST: &[Step] = &[
 ];
 
 /// What `--full` runs after these.
-const FULL: &[Step] = &[installed("soak", steps::soak), step("oldest-rust", steps::oldest_rust)];
+const FULL: &[Step] = &[
+    installed("soak", steps::soak),
+    step("fuzz", fuzz::wire),
+    step("oldest-rust", steps::oldest_rust),
+];
 
 /// What `--providers` runs: the programs without shared memory, and with some.
 const PROVIDERS: &[Step] = &[

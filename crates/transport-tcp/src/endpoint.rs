@@ -226,7 +226,10 @@ impl TcpEndpoint {
             let mut link = lock(&self.shared.peers[pe as usize].link);
             let why = "it was given up after another loss".to_owned();
             *link = match std::mem::replace(&mut *link, Link::Idle) {
-                Link::Open(out) => Link::Closed { why, _unused: Some(out) },
+                Link::Open(out) => {
+                    self.shared.unwatch(&out.socket);
+                    Link::Closed { why, _unused: Some(out) }
+                }
                 other => other,
             };
         }

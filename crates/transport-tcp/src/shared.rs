@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// What was copied leaves within about this time at the latest.
+/// What was copied leaves within about this time at the latest; when the PE has just stopped to wait in
+/// quick succession, by when the service thread has noticed that.
 pub(crate) const HELD_BACK: Duration = Duration::from_micros(50);
 
 /// How to reach a PE and what it lets others use.
@@ -253,6 +254,12 @@ impl Shared {
         flags.set(EventFlags::IN, arrivals);
         // It fails for a socket that is not watched; there is none.
         let _ = epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(token.into()), flags);
+    }
+
+    /// Hear no more of a socket.
+    pub(crate) fn unwatch(&self, socket: &TcpStream) {
+        // It fails for a socket that is not watched; there is none.
+        let _ = epoll::delete(&self.epoll, socket);
     }
 
     fn note(&self, pe: u32) {

@@ -13,7 +13,8 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Looks of others within [`HELD_BACK`] from which on they count as waiting, not just passing by.
+/// Looks of others within [`HELD_BACK`] from which on they count as waiting, not just passing by; within
+/// longer times a quarter as many in proportion.
 const MANY: u64 = 25;
 /// Longest sleep while others wait and look. Every end of a sleep disturbs them by some tens of
 /// microseconds where timers are a hypervisor's. Whoever has waited for long hands over, so that this
@@ -41,7 +42,8 @@ fn run(shared: &Shared) {
         if (looks > 0 || asleep) && shared.may_nap() {
             // Others serve, and whoever waits sends what it noted by itself: this thread leaves its CPU
             // alone for longer and longer.
-            nap = match (asleep, looks > MANY) {
+            let many = MANY.max(MANY * nap.div_duration_f32(HELD_BACK) as u64 / 4);
+            nap = match (asleep, looks > many) {
                 (true, _) => LONGEST_WHILE_ASLEEP.min(nap * 2),
                 (false, true) => LONGEST.min(nap * 2),
                 (false, false) => HELD_BACK,

@@ -21,6 +21,8 @@ pub(crate) struct TcpEndpoint {
     touched: Vec<u32>,
     /// Those of them for which something may be held back since the last fence.
     held: Vec<u32>,
+    /// Per PE, whether it is one of those.
+    is_held: Vec<bool>,
 }
 
 /// When a request leaves.
@@ -35,7 +37,8 @@ enum Leave {
 impl TcpEndpoint {
     pub(crate) fn new(shared: Arc<Shared>) -> TcpEndpoint {
         let last = vec![0; shared.peers.len()];
-        TcpEndpoint { shared, last, touched: Vec::new(), held: Vec::new() }
+        let is_held = vec![false; last.len()];
+        TcpEndpoint { shared, last, touched: Vec::new(), held: Vec::new(), is_held }
     }
 
     fn contact(&self, pe: Pe) -> Result<&Contact, Error> {
@@ -104,7 +107,7 @@ impl TcpEndpoint {
     ) -> Result<u64, Error> {
         self.touch(pe);
         let tuning = self.shared.tuning;
-        let seq = self.until(pe, |out| {
+        let (seq, unsent) = self.until(pe, |out| {
             if !out.has_room(&tuning) {
                 out.flush()?;
                 out.receive()?;
@@ -118,9 +121,8 @@ impl TcpEndpoint {
             }
             Ok(Some((seq, out.has_unsent())))
         })?;
-        let (seq, unsent) = seq;
         self.last[pe.index()] = seq;
-        if unsent && self.held.last() != Some(&pe.0) && !self.held.contains(&pe.0) {
+        if unsent && !std::mem::replace(&mut self.is_held[pe.index()], true) {
             self.held.push(pe.0);
         }
         Ok(seq)
@@ -240,7 +242,6 @@ impl TcpEndpoint {
     /// After an error: use the links that know this endpoint's buffers no more, so that nothing touches
     /// them.
     fn abandon(&mut self) {
-        self.held.clear();
         for pe in self.touched.drain(..) {
             self.last[pe as usize] = 0;
             let mut link = lock(&self.shared.peers[pe as usize].link);
@@ -400,6 +401,7 @@ impl Endpoint for TcpEndpoint {
     fn fence(&mut self) -> Result<(), Error> {
         // A stream keeps its order; what was held back leaves.
         while let Some(pe) = self.held.pop() {
+            self.is_held[pe as usize] = false;
             let sent = self.shared.with_link(pe, |out| match out.has_unsent() {
                 true => out.flush(),
                 false => Ok(()),
@@ -422,7 +424,6 @@ impl Endpoint for TcpEndpoint {
             self.last[pe as usize] = 0;
             self.touched.pop();
         }
-        self.held.clear();
         self.shared.check()
     }
 

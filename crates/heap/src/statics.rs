@@ -13,6 +13,7 @@ mod fork;
 mod remap;
 mod views;
 
+pub use fork::are_shared;
 pub use remap::{Refusal, Remapped};
 pub(crate) use views::Views;
 

@@ -2,7 +2,7 @@
 
 use crate::statics::Views;
 use crate::{Layout, Statics};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use rustix::process::{Resource, getrlimit};
@@ -71,13 +71,15 @@ impl NodeMemory {
     ) -> Result<NodeMemory, Error> {
         assert!(local < n_local, "PE {local} of {n_local} on a node");
         let bytes = layout.node_bytes(n_local).ok_or(Error::TooLarge)?;
-        let file_bytes = statics_at.iter().flatten().map(|at| statics.end_in_file(*at)).max();
-        let file_bytes = file_bytes.unwrap_or(0).max(bytes as u64);
         let memory = match memory {
             Some(memory) => memory,
             None => memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
                 .map_err(|e| Error::Refused("making shared memory", e))?,
         };
+        // It has all static data already, and those of processes that became no PE, too.
+        let size =
+            fstat(&memory).map_err(|e| Error::Refused("looking at shared memory", e))?.st_size;
+        let file_bytes = (bytes as u64).max(size as u64);
         // The kernel would answer with SIGXFSZ, which says nothing to the user.
         if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < file_bytes) {
             let what = "sizing shared memory beyond the limit of file sizes (ulimit -f)";

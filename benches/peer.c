@@ -28,12 +28,29 @@ static long *flag_there;   /* the same on the other PE, as plain memory */
 static size_t eight = 8;   /* bytes of a word; made unknown to the compiler where it matters */
 static long global;        /* symmetric: a static variable */
 static volatile long sink; /* what is fetched ends here */
+static long *lock;         /* symmetric: nobody else wants it */
+static shmem_ctx_t own;    /* a private context */
 
 static void put8(long count)
 {
     for (long i = 0; i < count; i++)
         shmem_putmem(word, &i, eight, 1);
     shmem_quiet();
+}
+
+static void put8_private(long count)
+{
+    for (long i = 0; i < count; i++)
+        shmem_ctx_putmem(own, word, &i, eight, 1);
+    shmem_ctx_quiet(own);
+}
+
+static void lock_alone(long count)
+{
+    for (long i = 0; i < count; i++) {
+        shmem_set_lock(lock);
+        shmem_clear_lock(lock);
+    }
 }
 
 static void p8(long count)
@@ -197,10 +214,11 @@ int main(void)
     run_on_processor(me);
 
     block = symmetric(LARGE);
-    char *words = symmetric(3 * LINE);
+    char *words = symmetric(4 * LINE);
     word = (long *)words;
     flag = (long *)(words + LINE);
     long *done = (long *)(words + 2 * LINE);
+    lock = (long *)(words + 3 * LINE);
     word_there = shmem_ptr(word, 1);
     block_there = shmem_ptr(block, 1);
     flag_there = shmem_ptr(flag, 1 - me);
@@ -208,10 +226,13 @@ int main(void)
     if (local == NULL || word_there == NULL || block_there == NULL || flag_there == NULL)
         give_up("it cannot reach the other PE's memory");
     memset(local, 1, LARGE);
+    if (shmem_ctx_create(SHMEM_CTX_PRIVATE, &own) != 0)
+        give_up("it gets no private context");
     shmem_barrier_all();
 
     if (me == 0) {
         time_alone("put8", put8);
+        time_alone("put8_private", put8_private);
         time_alone("p8", p8);
         time_alone("put8_nbi", put8_nbi);
         time_alone("bare_put8", bare_put8);
@@ -221,6 +242,7 @@ int main(void)
         time_alone("fetch_add", fetch_add);
         time_alone("inc", inc);
         time_alone("bare_fetch_add", bare_fetch_add);
+        time_alone("lock_alone", lock_alone);
         time_alone("put_large", put_large);
         time_alone("bare_put_large", bare_put_large);
         time_alone("get_large", get_large);
@@ -237,6 +259,7 @@ int main(void)
     time_together("pingpong", pingpong);
     time_together("bare_pingpong", bare_pingpong);
 
+    shmem_ctx_destroy(own);
     free(local);
     shmem_free(words);
     shmem_free(block);

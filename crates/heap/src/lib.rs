@@ -14,7 +14,7 @@ pub mod layout;
 pub mod node;
 pub mod statics;
 
-pub use allocator::Allocator;
+pub use allocator::{Allocator, Place};
 pub use layout::Layout;
 pub use node::{Error, NodeMemory};
 pub use statics::Statics;

@@ -6,7 +6,7 @@
 
 use super::{Config, Members, Team};
 use crate::address;
-use crate::agreement::{Agreed, agree, digest};
+use crate::agreement::{Agreed, agree, digest, elsewhere};
 use crate::call::{Call, fail};
 use crate::job::{self, Job};
 use crate::object;
@@ -49,13 +49,14 @@ pub(crate) fn find(
     let members = members(call, job, start, log_stride, size);
     let tag =
         digest(&[ACTIVE_SET, start as u64, log_stride as u64, size as u64, place(call, psync)]);
-    match agree(job, members, tag, 0, true, 1) {
+    match agree(job, &members, tag, 0, true, 1) {
         Agreed::Slots(slots, generation) => {
             let team = Team::new(slots[0], generation, members, job.me(), Config::default());
             let team = Arc::new(team);
             job::lock(&job.teams.active_sets).insert(key, team.clone());
             team
         }
+        Agreed::Elsewhere(peer) => elsewhere(call, peer),
         Agreed::Refused | Agreed::Unlike => fail!(
             call,
             "no team is left for this active set: every pair of an active set and a pSync takes one \

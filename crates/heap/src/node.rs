@@ -76,17 +76,19 @@ impl NodeMemory {
             None => memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
                 .map_err(|e| Error::Refused("making shared memory", e))?,
         };
-        // It has all static data already, and those of processes that became no PE, too.
+        // All PEs of the node ask for the same size, so whoever comes later changes nothing; and where
+        // static data are there already, it is larger.
         let size =
             fstat(&memory).map_err(|e| Error::Refused("looking at shared memory", e))?.st_size;
-        let file_bytes = (bytes as u64).max(size as u64);
-        // The kernel would answer with SIGXFSZ, which says nothing to the user.
-        if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < file_bytes) {
-            let what = "sizing shared memory beyond the limit of file sizes (ulimit -f)";
-            return Err(Error::Refused(what, Errno::FBIG));
+        if (size as u64) < bytes as u64 {
+            // The kernel would answer with SIGXFSZ, which says nothing to the user.
+            if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes as u64) {
+                let what = "sizing shared memory beyond the limit of file sizes (ulimit -f)";
+                return Err(Error::Refused(what, Errno::FBIG));
+            }
+            ftruncate(&memory, bytes as u64)
+                .map_err(|e| Error::Refused("sizing shared memory", e))?;
         }
-        // All PEs of the node ask for the same size, so whoever comes later changes nothing.
-        ftruncate(&memory, file_bytes).map_err(|e| Error::Refused("sizing shared memory", e))?;
         fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW)
             .map_err(|e| Error::Refused("sealing shared memory", e))?;
         let base = map_aligned(&memory, bytes, layout.stride)?;

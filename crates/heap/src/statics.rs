@@ -136,11 +136,6 @@ impl Statics {
         self.parts.iter().any(within)
     }
 
-    /// Where they end in a file in which they begin at `at`.
-    pub(crate) fn end_in_file(&self, at: u64) -> u64 {
-        at + self.nbytes() as u64
-    }
-
     /// Whether the program was linked statically, so that it cannot open shared libraries.
     pub fn of_static_program(&self) -> bool {
         !self.has_linker

@@ -6,6 +6,7 @@
 
 mod fuzz;
 mod ordinary;
+mod sanitizer;
 mod steps;
 mod tools;
 
@@ -66,6 +67,7 @@ const TEST: &[Step] = &[
 /// What `--full` runs after these.
 const FULL: &[Step] = &[
     installed("soak", steps::soak),
+    installed("thread-sanitizer", sanitizer::thread_sanitizer),
     step("fuzz", fuzz::wire),
     step("oldest-rust", steps::oldest_rust),
 ];
@@ -160,14 +162,14 @@ fn summary(reports: &[Report]) -> String {
     let mut text = String::from("\n");
     for report in reports {
         text += &format!(
-            "{:14} {:7.1} s  {}\n",
+            "{:16} {:7.1} s  {}\n",
             report.name,
             report.took.as_secs_f64(),
             report.outcome()
         );
     }
     let all: Duration = reports.iter().map(|report| report.took).sum();
-    text + &format!("{:14} {:7.1} s\n", "together", all.as_secs_f64())
+    text + &format!("{:16} {:7.1} s\n", "together", all.as_secs_f64())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! field of it, on the lock's home PE, names the last PE of the queue; the other one is the own node of
 //! the queue: whether this PE waits, and which PE is next. So PEs get the lock in the order of their
 //! calls, each looks at its own word alone, and zero is a free lock. How the fields lie in C's `long` and
-//! in Fortran's INTEGER is for [`word`] to know.
+//! in Fortran's INTEGER is for `word` to know.
 //!
 //! Threads of one PE share its node: `turns` settles whose it is. Who holds a lock twice, or clears one
 //! that it does not hold, is told so instead of waiting for ever.

@@ -28,8 +28,9 @@ pub(crate) struct Network {
     transport: Box<dyn Transport>,
 }
 
-/// How long a launcher gets to say why a PE is gone before this PE says that it was lost.
-const FIRST_WORD: Duration = Duration::from_millis(1000);
+/// How long a launcher gets to say why a PE is gone before this PE says that it was lost. It ends the job
+/// within a moment where a process died; this is for one on a busy machine.
+const FIRST_WORD: Duration = Duration::from_secs(5);
 
 /// Whether there is a network: what an on-node job reads of this file.
 static OPEN: AtomicBool = AtomicBool::new(false);
@@ -74,9 +75,9 @@ pub(crate) fn close() {
 /// Forget the endpoint of a context that was completed.
 pub(crate) fn forget(ctx: ctx::Handle) {
     if let Some(network) = &*NETWORK.read().unwrap_or_else(PoisonError::into_inner) {
-        let endpoint = job::lock(&network.contexts).remove(&ctx);
-        // Not under the lock: to drop an endpoint may take its time.
-        drop(endpoint);
+        let forgotten = job::lock(&network.contexts).remove(&ctx);
+        // It completes what it issued: not under the lock that other contexts need.
+        drop(forgotten);
     }
 }
 

@@ -4,6 +4,7 @@
 //! keep those after it from running, unless they need what it makes. At the end stands a table of all,
 //! with what was skipped and why.
 
+mod fuzz;
 mod ordinary;
 mod sanitizer;
 mod steps;
@@ -67,6 +68,7 @@ const TEST: &[Step] = &[
 const FULL: &[Step] = &[
     installed("soak", steps::soak),
     installed("thread-sanitizer", sanitizer::thread_sanitizer),
+    step("fuzz", fuzz::wire),
     step("oldest-rust", steps::oldest_rust),
 ];
 

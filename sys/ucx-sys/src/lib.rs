@@ -4,8 +4,8 @@
 //! without it. The bindings are committed; `cargo xtask bindings` writes them from UCX's headers. This
 //! crate must never hold logic: what the functions are used for is `transport-ucx`'s.
 
-#[allow(missing_docs, clippy::all, clippy::undocumented_unsafe_blocks)]
-#[allow(clippy::multiple_unsafe_ops_per_block, non_camel_case_types)]
+#[allow(missing_docs, non_camel_case_types, unsafe_op_in_unsafe_fn, clippy::all)]
+#[allow(clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
 #[rustfmt::skip]
 mod bindings;
 

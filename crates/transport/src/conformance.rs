@@ -103,6 +103,17 @@ pub const RANDOM: Case = case(16 * MIB, random::random);
 /// Threads with an endpoint each.
 pub const THREADS: Case = case(16 * MIB, threads::own_endpoints);
 
+/// Run a case, unless `missing` says what this machine lacks for it; then the test says so and passes.
+///
+/// # Panics
+/// When the provider fails the case.
+pub fn run_unless(missing: fn() -> Option<String>, test: &str, open: Opener, case: Case) {
+    match missing() {
+        None => run(test, open, case),
+        Some(what) => println!("skipped: {what}"),
+    }
+}
+
 /// Run a case: the parent starts the PEs and judges them, a PE does its part.
 ///
 /// `test` is the full path of the calling test, `module_path!()` with the function's name.
@@ -121,11 +132,15 @@ pub fn run(test: &str, open: Opener, case: Case) {
 }
 
 /// Instantiate the suite: `conformance!(open, open_with_tiny_queues);` makes a test of each case.
-/// Both are an [`Opener`](crate::conformance::Opener).
+/// Both are an [`Opener`](crate::conformance::Opener). A third argument is a function that says what this
+/// machine lacks, if anything: then the tests are skipped.
 #[macro_export]
 macro_rules! conformance {
     ($open:expr, $tiny:expr $(,)?) => {
-        $crate::conformance!(@cases $open;
+        $crate::conformance!($open, $tiny, || None);
+    };
+    ($open:expr, $tiny:expr, $missing:expr $(,)?) => {
+        $crate::conformance!(@cases $open, $missing;
             sizes SIZES, zero_length ZERO_LENGTH, segments SEGMENTS, large LARGE,
             far_offsets FAR_OFFSETS, data_before_flag DATA_BEFORE_FLAG,
             later_put_stays LATER_PUT_STAYS, signals SIGNALS, ping_pong PING_PONG, amos AMOS,
@@ -134,7 +149,7 @@ macro_rules! conformance {
             drop_completes DROP_COMPLETES, passive_target PASSIVE_TARGET,
             passive_origin PASSIVE_ORIGIN, random RANDOM, threads THREADS,
         );
-        $crate::conformance!(@cases $tiny;
+        $crate::conformance!(@cases $tiny, $missing;
             back_pressure BACK_PRESSURE, tiny_sizes SIZES_OF_A_PAIR, tiny_signals SIGNALS,
             tiny_quiet QUIET, tiny_threads THREADS,
         );
@@ -143,14 +158,15 @@ macro_rules! conformance {
         #[ignore = "takes 6 GiB of memory"]
         fn huge() {
             let test = concat!(module_path!(), "::huge");
-            $crate::conformance::run(test, $open, $crate::conformance::HUGE);
+            $crate::conformance::run_unless($missing, test, $open, $crate::conformance::HUGE);
         }
     };
-    (@cases $open:expr; $($name:ident $case:ident),* $(,)?) => {$(
+    (@cases $open:expr, $missing:expr; $($name:ident $case:ident),* $(,)?) => {$(
         #[test]
         fn $name() {
             let test = concat!(module_path!(), "::", stringify!($name));
-            $crate::conformance::run(test, $open, $crate::conformance::$case);
+            let case = $crate::conformance::$case;
+            $crate::conformance::run_unless($missing, test, $open, case);
         }
     )*};
 }

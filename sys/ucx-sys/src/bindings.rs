@@ -88,7 +88,6 @@ pub type ucp_am_recv_attr_t = ::std::os::raw::c_uint;
 pub type ucp_am_handler_param_field = ::std::os::raw::c_uint;
 pub type ucp_params_t = ucp_params;
 pub type ucp_context_attr_t = ucp_context_attr;
-pub type ucp_worker_attr_t = ucp_worker_attr;
 pub type ucp_worker_params_t = ucp_worker_params;
 pub type ucp_mem_map_params_t = ucp_mem_map_params;
 pub type ucp_am_handler_param_t = ucp_am_handler_param;
@@ -96,7 +95,7 @@ pub type ucp_am_handler_param_t = ucp_am_handler_param;
 #[repr(C, align(8))]
 pub struct __BindgenOpaqueArray8<T>(pub T);
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug, Default, Copy, Clone)]
 pub struct sockaddr {
     pub sa_family: sa_family_t,
     pub sa_data: [::std::os::raw::c_char; 14usize],
@@ -168,7 +167,7 @@ pub struct ucp_ep_params {
     pub local_sockaddr: ucs_sock_addr_t,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug, Default, Copy, Clone)]
 pub struct ucs_cpu_set_t {
     pub ucs_bits: [ucs_cpu_mask_t; 16usize],
 }
@@ -197,18 +196,6 @@ pub struct ucp_context_attr {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct ucp_worker_attr {
-    pub field_mask: u64,
-    pub thread_mode: ucs_thread_mode_t,
-    pub address_flags: u32,
-    pub address: *mut ucp_address_t,
-    pub address_length: usize,
-    pub max_am_header: usize,
-    pub name: [::std::os::raw::c_char; 32usize],
-    pub max_debug_string: usize,
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
 pub struct ucp_worker_params {
     pub field_mask: u64,
     pub thread_mode: ucs_thread_mode_t,
@@ -232,7 +219,7 @@ pub struct ucp_mem_map_params {
     pub memory_type: ucs_memory_type_t,
 }
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
+#[derive(Debug, Default, Copy, Clone)]
 pub struct ucp_tag_recv_info {
     pub sender_tag: ucp_tag_t,
     pub length: usize,
@@ -327,10 +314,6 @@ pub struct Ucp {
         ::libloading::Error,
     >,
     pub ucp_worker_destroy: Result<unsafe extern "C" fn(worker: ucp_worker_h), ::libloading::Error>,
-    pub ucp_worker_query: Result<
-        unsafe extern "C" fn(worker: ucp_worker_h, attr: *mut ucp_worker_attr_t) -> ucs_status_t,
-        ::libloading::Error,
-    >,
     pub ucp_worker_print_info:
         Result<unsafe extern "C" fn(worker: ucp_worker_h, stream: *mut FILE), ::libloading::Error>,
     pub ucp_worker_get_address: Result<
@@ -468,10 +451,6 @@ pub struct Ucp {
     >,
     pub ucp_request_check_status: Result<
         unsafe extern "C" fn(request: *mut ::std::os::raw::c_void) -> ucs_status_t,
-        ::libloading::Error,
-    >,
-    pub ucp_request_cancel: Result<
-        unsafe extern "C" fn(worker: ucp_worker_h, request: *mut ::std::os::raw::c_void),
         ::libloading::Error,
     >,
     pub ucp_request_free:
@@ -701,27 +680,6 @@ const _: () = {
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of ucp_worker_attr"][::std::mem::size_of::<ucp_worker_attr>() - 80usize];
-    ["Alignment of ucp_worker_attr"][::std::mem::align_of::<ucp_worker_attr>() - 8usize];
-    ["Offset of field: ucp_worker_attr::field_mask"]
-        [::std::mem::offset_of!(ucp_worker_attr, field_mask) - 0usize];
-    ["Offset of field: ucp_worker_attr::thread_mode"]
-        [::std::mem::offset_of!(ucp_worker_attr, thread_mode) - 8usize];
-    ["Offset of field: ucp_worker_attr::address_flags"]
-        [::std::mem::offset_of!(ucp_worker_attr, address_flags) - 12usize];
-    ["Offset of field: ucp_worker_attr::address"]
-        [::std::mem::offset_of!(ucp_worker_attr, address) - 16usize];
-    ["Offset of field: ucp_worker_attr::address_length"]
-        [::std::mem::offset_of!(ucp_worker_attr, address_length) - 24usize];
-    ["Offset of field: ucp_worker_attr::max_am_header"]
-        [::std::mem::offset_of!(ucp_worker_attr, max_am_header) - 32usize];
-    ["Offset of field: ucp_worker_attr::name"]
-        [::std::mem::offset_of!(ucp_worker_attr, name) - 40usize];
-    ["Offset of field: ucp_worker_attr::max_debug_string"]
-        [::std::mem::offset_of!(ucp_worker_attr, max_debug_string) - 72usize];
-};
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
     ["Size of ucp_worker_params"][::std::mem::size_of::<ucp_worker_params>() - 200usize];
     ["Alignment of ucp_worker_params"][::std::mem::align_of::<ucp_worker_params>() - 8usize];
     ["Offset of field: ucp_worker_params::field_mask"]
@@ -865,6 +823,114 @@ impl<T: Copy + Default, const N: usize> Default for __BindgenOpaqueArray8<[T; N]
         Self([<T as Default>::default(); N])
     }
 }
+impl Default for ucs_sock_addr {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for ucp_err_handler {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for ucp_ep_params {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for ucp_params {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for ucp_context_attr {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for ucp_worker_params {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for ucp_mem_map_params {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for ucp_request_param_t__bindgen_ty_1 {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for ucp_request_param_t__bindgen_ty_2 {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for ucp_request_param_t {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for ucp_am_handler_param {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for ucp_am_recv_param {
+    fn default() -> Self {
+        let mut s = ::std::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::std::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
 impl Ucp {
     pub unsafe fn new<P>(path: P) -> Result<Self, ::libloading::Error>
     where
@@ -890,7 +956,6 @@ impl Ucp {
         let ucp_context_query = __library.get(b"ucp_context_query\0").map(|sym| *sym);
         let ucp_worker_create = __library.get(b"ucp_worker_create\0").map(|sym| *sym);
         let ucp_worker_destroy = __library.get(b"ucp_worker_destroy\0").map(|sym| *sym);
-        let ucp_worker_query = __library.get(b"ucp_worker_query\0").map(|sym| *sym);
         let ucp_worker_print_info = __library.get(b"ucp_worker_print_info\0").map(|sym| *sym);
         let ucp_worker_get_address = __library.get(b"ucp_worker_get_address\0").map(|sym| *sym);
         let ucp_worker_release_address =
@@ -915,7 +980,6 @@ impl Ucp {
         let ucp_get_nbx = __library.get(b"ucp_get_nbx\0").map(|sym| *sym);
         let ucp_atomic_op_nbx = __library.get(b"ucp_atomic_op_nbx\0").map(|sym| *sym);
         let ucp_request_check_status = __library.get(b"ucp_request_check_status\0").map(|sym| *sym);
-        let ucp_request_cancel = __library.get(b"ucp_request_cancel\0").map(|sym| *sym);
         let ucp_request_free = __library.get(b"ucp_request_free\0").map(|sym| *sym);
         let ucp_worker_fence = __library.get(b"ucp_worker_fence\0").map(|sym| *sym);
         Ok(Ucp {
@@ -931,7 +995,6 @@ impl Ucp {
             ucp_context_query,
             ucp_worker_create,
             ucp_worker_destroy,
-            ucp_worker_query,
             ucp_worker_print_info,
             ucp_worker_get_address,
             ucp_worker_release_address,
@@ -954,7 +1017,6 @@ impl Ucp {
             ucp_get_nbx,
             ucp_atomic_op_nbx,
             ucp_request_check_status,
-            ucp_request_cancel,
             ucp_request_free,
             ucp_worker_fence,
         })
@@ -1038,13 +1100,6 @@ impl Ucp {
     }
     pub unsafe fn ucp_worker_destroy(&self, worker: ucp_worker_h) {
         (self.ucp_worker_destroy.as_ref().expect("Expected function, got error."))(worker)
-    }
-    pub unsafe fn ucp_worker_query(
-        &self,
-        worker: ucp_worker_h,
-        attr: *mut ucp_worker_attr_t,
-    ) -> ucs_status_t {
-        (self.ucp_worker_query.as_ref().expect("Expected function, got error."))(worker, attr)
     }
     pub unsafe fn ucp_worker_print_info(&self, worker: ucp_worker_h, stream: *mut FILE) {
         (self.ucp_worker_print_info.as_ref().expect("Expected function, got error."))(
@@ -1252,13 +1307,6 @@ impl Ucp {
         request: *mut ::std::os::raw::c_void,
     ) -> ucs_status_t {
         (self.ucp_request_check_status.as_ref().expect("Expected function, got error."))(request)
-    }
-    pub unsafe fn ucp_request_cancel(
-        &self,
-        worker: ucp_worker_h,
-        request: *mut ::std::os::raw::c_void,
-    ) {
-        (self.ucp_request_cancel.as_ref().expect("Expected function, got error."))(worker, request)
     }
     pub unsafe fn ucp_request_free(&self, request: *mut ::std::os::raw::c_void) {
         (self.ucp_request_free.as_ref().expect("Expected function, got error."))(request)

@@ -42,6 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .default_enum_style(bindgen::EnumVariation::Consts)
         .prepend_enum_name(false)
         .generate_comments(false)
+        .derive_default(true)
         .layout_tests(true)
         .opaque_type("FILE")
         .merge_extern_blocks(true)

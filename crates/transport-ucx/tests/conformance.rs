@@ -1,0 +1,53 @@
+//! The suite that every provider must pass, over each of UCX's transports that need no special hardware.
+//!
+//! It runs with the UCX that the dynamic linker finds: another version by LD_LIBRARY_PATH and
+//! UCX_MODULE_DIR.
+
+use rushmem_transport::{Error, Host, Open, Transport};
+use rushmem_transport_ucx::{Amos, PROVIDER, Tuning, open};
+use std::sync::Arc;
+
+/// A host with these transports of UCX's.
+struct Asks(&'static str);
+
+impl Host for Asks {
+    fn variable(&self, name: &str) -> Option<String> {
+        (name == "SHMEM_UCX_TLS").then(|| self.0.to_owned())
+    }
+}
+
+fn with(transports: &'static str, with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
+    open(&Open { host: Arc::new(Asks(transports)), ..with.clone() }, tuning)
+}
+
+fn missing() -> Option<String> {
+    (PROVIDER.available)().err().map(|error| error.to_string())
+}
+
+/// The suite over some of UCX's transports.
+macro_rules! over {
+    ($($name:ident $transports:literal $amos:expr;)*) => {$(
+        mod $name {
+            use super::*;
+
+            fn usual(open: &Open) -> Result<Box<dyn Transport>, Error> {
+                with($transports, open, Tuning { amos: $amos, ..Tuning::default() })
+            }
+
+            fn tiny(open: &Open) -> Result<Box<dyn Transport>, Error> {
+                with($transports, open, Tuning { amos: $amos, ..Tuning::tiny() })
+            }
+
+            rushmem_transport::conformance!(usual, tiny, missing);
+        }
+    )*};
+}
+
+over! {
+    tcp "tcp,self" None;
+    posix "posix,self" None;
+    sysv "sysv,self" None;
+    // Copies between processes need something else for messages.
+    cma "cma,posix,self" None;
+    all "all" None;
+}

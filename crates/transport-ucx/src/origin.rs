@@ -23,7 +23,7 @@ use ucx_sys::{
     ucs_status_ptr_t, ucs_status_t,
 };
 
-/// How long transfers may go on with buffers of a caller who was told of a loss, and farewells.
+/// How long transfers may go on with buffers of a caller who was told of a loss.
 const AFTERMATH: Duration = Duration::from_secs(2);
 
 /// A range of local memory.
@@ -493,38 +493,31 @@ impl Origin {
     /// After an error: let go of the callers' buffers.
     pub(crate) fn abandon(&mut self) {
         self.pending.forget_fetched();
+        let ucp = self.ucp();
         let until = Instant::now() + AFTERMATH;
-        self.close_ways(|open| open.line.broken().is_some(), until);
+        for way in &mut self.ways {
+            let is_broken = |open: &Open| open.line.broken().is_some();
+            if way.open.as_ref().is_some_and(is_broken)
+                && let Some(Open { endpoint, line }) = way.open.take()
+            {
+                way.flush.take().inspect(|flush| flush.free(ucp));
+                self.worker.break_off(endpoint);
+                self.closed.push(line);
+            }
+        }
         while self.pending.transfers() > 0 && Instant::now() < until {
             self.worker.progress();
         }
     }
 
-    /// End every way, after everything was completed or given up.
+    /// Make ready for the worker's end, which ends all ways: everything was completed or given up.
     pub(crate) fn leave(&mut self) {
-        self.close_ways(|_| true, Instant::now() + AFTERMATH);
-    }
-
-    fn close_ways(&mut self, chosen: impl Fn(&Open) -> bool, until: Instant) {
         let ucp = self.ucp();
-        let mut farewells = Vec::new();
         for way in &mut self.ways {
-            if let Some(flush) = way.flush.take() {
-                flush.free(ucp);
+            way.flush.take().inspect(|flush| flush.free(ucp));
+            if let Some(open) = &mut way.open {
+                open.endpoint.forget_keys(ucp);
             }
-            if way.open.as_ref().is_some_and(&chosen)
-                && let Some(open) = way.open.take()
-            {
-                let broken = open.line.broken().is_some();
-                farewells.extend(self.worker.close(open.endpoint, broken));
-                self.closed.push(open.line);
-            }
-        }
-        for farewell in farewells {
-            while farewell.status(ucp).is_none() && Instant::now() < until {
-                self.worker.progress();
-            }
-            farewell.free(ucp);
         }
     }
 }

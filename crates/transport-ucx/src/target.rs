@@ -8,14 +8,14 @@ use crate::ucp::{Context, Worker, callback, started};
 use rushmem_transport::mem;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
-use std::ptr::{from_ref, null};
+use std::ptr::null;
 use std::rc::Rc;
 use std::sync::Arc;
 use ucx_sys::{
     UCP_AM_RECV_ATTR_FIELD_REPLY_EP, UCP_AM_RECV_ATTR_FLAG_RNDV, UCP_AM_SEND_FLAG_EAGER,
     UCP_OP_ATTR_FIELD_CALLBACK, UCP_OP_ATTR_FIELD_FLAGS, UCP_OP_ATTR_FIELD_USER_DATA,
     UCS_ERR_INVALID_PARAM, UCS_INPROGRESS, UCS_OK, Ucp, ucp_am_recv_param_t, ucp_ep_h,
-    ucp_tag_recv_info_t, ucp_worker_h, ucs_status_t,
+    ucp_worker_h, ucs_status_t,
 };
 
 /// The kind of message that is a request.

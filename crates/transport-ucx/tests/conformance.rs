@@ -4,7 +4,7 @@
 //! UCX_MODULE_DIR.
 
 use rushmem_transport::{Error, Host, Open, Transport};
-use rushmem_transport_ucx::{Amos, PROVIDER, Tuning, open};
+use rushmem_transport_ucx::{PROVIDER, Tuning, open};
 use std::sync::Arc;
 
 /// A host with these transports of UCX's.
@@ -16,7 +16,11 @@ impl Host for Asks {
     }
 }
 
-fn with(transports: &'static str, with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
+fn with(
+    transports: &'static str,
+    with: &Open,
+    tuning: Tuning,
+) -> Result<Box<dyn Transport>, Error> {
     open(&Open { host: Arc::new(Asks(transports)), ..with.clone() }, tuning)
 }
 

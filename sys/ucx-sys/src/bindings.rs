@@ -305,6 +305,10 @@ pub struct Ucp {
         ) -> ucs_status_t,
         ::libloading::Error,
     >,
+    pub ucp_context_print_info: Result<
+        unsafe extern "C" fn(context: ucp_context_h, stream: *mut FILE),
+        ::libloading::Error,
+    >,
     pub ucp_worker_create: Result<
         unsafe extern "C" fn(
             context: ucp_context_h,
@@ -314,8 +318,6 @@ pub struct Ucp {
         ::libloading::Error,
     >,
     pub ucp_worker_destroy: Result<unsafe extern "C" fn(worker: ucp_worker_h), ::libloading::Error>,
-    pub ucp_worker_print_info:
-        Result<unsafe extern "C" fn(worker: ucp_worker_h, stream: *mut FILE), ::libloading::Error>,
     pub ucp_worker_get_address: Result<
         unsafe extern "C" fn(
             worker: ucp_worker_h,
@@ -954,9 +956,9 @@ impl Ucp {
         let ucp_init_version = __library.get(b"ucp_init_version\0").map(|sym| *sym);
         let ucp_cleanup = __library.get(b"ucp_cleanup\0").map(|sym| *sym);
         let ucp_context_query = __library.get(b"ucp_context_query\0").map(|sym| *sym);
+        let ucp_context_print_info = __library.get(b"ucp_context_print_info\0").map(|sym| *sym);
         let ucp_worker_create = __library.get(b"ucp_worker_create\0").map(|sym| *sym);
         let ucp_worker_destroy = __library.get(b"ucp_worker_destroy\0").map(|sym| *sym);
-        let ucp_worker_print_info = __library.get(b"ucp_worker_print_info\0").map(|sym| *sym);
         let ucp_worker_get_address = __library.get(b"ucp_worker_get_address\0").map(|sym| *sym);
         let ucp_worker_release_address =
             __library.get(b"ucp_worker_release_address\0").map(|sym| *sym);
@@ -993,9 +995,9 @@ impl Ucp {
             ucp_init_version,
             ucp_cleanup,
             ucp_context_query,
+            ucp_context_print_info,
             ucp_worker_create,
             ucp_worker_destroy,
-            ucp_worker_print_info,
             ucp_worker_get_address,
             ucp_worker_release_address,
             ucp_worker_progress,
@@ -1088,6 +1090,11 @@ impl Ucp {
     ) -> ucs_status_t {
         (self.ucp_context_query.as_ref().expect("Expected function, got error."))(context_p, attr)
     }
+    pub unsafe fn ucp_context_print_info(&self, context: ucp_context_h, stream: *mut FILE) {
+        (self.ucp_context_print_info.as_ref().expect("Expected function, got error."))(
+            context, stream,
+        )
+    }
     pub unsafe fn ucp_worker_create(
         &self,
         context: ucp_context_h,
@@ -1100,11 +1107,6 @@ impl Ucp {
     }
     pub unsafe fn ucp_worker_destroy(&self, worker: ucp_worker_h) {
         (self.ucp_worker_destroy.as_ref().expect("Expected function, got error."))(worker)
-    }
-    pub unsafe fn ucp_worker_print_info(&self, worker: ucp_worker_h, stream: *mut FILE) {
-        (self.ucp_worker_print_info.as_ref().expect("Expected function, got error."))(
-            worker, stream,
-        )
     }
     pub unsafe fn ucp_worker_get_address(
         &self,

@@ -1,6 +1,7 @@
 //! UCX as one process sees it, and memory registered with it.
 
 use super::fine;
+use crate::sys;
 use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
@@ -16,6 +17,20 @@ use ucx_sys::{
 pub(crate) struct Context {
     pub(crate) ucp: &'static Ucp,
     pub(super) handle: ucp_context_h,
+    /// A peer's failure can be noticed: not so where shared memory is all there is, for which old
+    /// versions of UCX refuse an endpoint that should notice.
+    pub(super) notices_failures: bool,
+}
+
+/// UCX's transports inside a node.
+const INSIDE_A_NODE: &[&str] = &["self", "posix", "sysv", "cma", "knem", "xpmem"];
+
+/// The transports in what UCX prints of a context, in lines such as
+/// `#      resource 1  :  md 1  dev 1  flags -- tcp/lo`.
+fn transports_of(printed: &str) -> Vec<String> {
+    let resources = printed.lines().filter(|line| line.contains(" resource "));
+    let last = resources.filter_map(|line| line.split_whitespace().next_back()?.split_once('/'));
+    last.map(|(transport, _)| transport.to_owned()).collect()
 }
 
 // SAFETY: opening checks that UCX guards the context against use by several threads.
@@ -86,10 +101,21 @@ impl Context {
             ucp.ucp_init_version(major, minor, &raw const params, config.handle, &raw mut handle)
         };
         fine(ucp, status).map_err(|why| format!("UCX cannot be initialised: {why}"))?;
-        let context = Context { ucp, handle };
+        let mut context = Context { ucp, handle, notices_failures: false };
+        let transports = context.transports();
+        context.notices_failures =
+            transports.iter().any(|name| !INSIDE_A_NODE.contains(&name.as_str()));
         context.guards_against_threads().then_some(context).ok_or_else(|| {
             "this UCX was built without support for threads (--enable-mt)".to_owned()
         })
+    }
+
+    /// The transports that UCX may use here.
+    fn transports(&self) -> Vec<String> {
+        transports_of(&sys::printed(|stream| {
+            // SAFETY: a live context and the stream that it is given.
+            unsafe { self.ucp.ucp_context_print_info(self.handle, stream.cast()) };
+        }))
     }
 
     fn guards_against_threads(&self) -> bool {
@@ -166,5 +192,20 @@ impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: registered once and released once; what it says of errors helps nobody any more.
         unsafe { self.context.ucp.ucp_mem_unmap(self.context.handle, self.handle) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transports_are_found_in_what_ucx_prints() {
+        let printed = "#     component 1  :  tcp\n#\n\
+            #      resource 0  :  md 0  dev 0  flags -- self/memory0\n\
+            #      resource 1  :  md 1  dev 1  flags -- tcp/lo\n\
+            #      resource 2  :  md 4  dev 2  flags -s rc_mlx5/mlx5_0:1\n# memory: 1.51MB\n";
+        assert_eq!(transports_of(printed), ["self", "tcp", "rc_mlx5"]);
+        assert!(transports_of("").is_empty());
     }
 }

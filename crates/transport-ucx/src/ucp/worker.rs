@@ -1,6 +1,6 @@
 //! A worker, and an endpoint of one.
 
-use super::request::{Request, plain, started};
+use super::request::{plain, started};
 use super::{Context, fine, said};
 use crate::sys;
 use std::ffi::c_void;
@@ -10,10 +10,11 @@ use std::sync::Arc;
 use ucx_sys::{
     UCP_AM_HANDLER_PARAM_FIELD_ARG, UCP_AM_HANDLER_PARAM_FIELD_CB, UCP_AM_HANDLER_PARAM_FIELD_ID,
     UCP_EP_CLOSE_FLAG_FORCE, UCP_EP_PARAM_FIELD_ERR_HANDLER, UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
-    UCP_EP_PARAM_FIELD_REMOTE_ADDRESS, UCP_ERR_HANDLING_MODE_PEER, UCP_OP_ATTR_FIELD_FLAGS,
-    UCP_WORKER_PARAM_FIELD_THREAD_MODE, UCS_OK, UCS_THREAD_MODE_SERIALIZED, ucp_am_handler_param_t,
-    ucp_am_recv_callback_t, ucp_ep_h, ucp_ep_params_t, ucp_err_handler_cb_t, ucp_err_handler_t,
-    ucp_rkey_h, ucp_worker_h, ucp_worker_params_t,
+    UCP_EP_PARAM_FIELD_REMOTE_ADDRESS, UCP_ERR_HANDLING_MODE_NONE, UCP_ERR_HANDLING_MODE_PEER,
+    UCP_OP_ATTR_FIELD_FLAGS, UCP_WORKER_PARAM_FIELD_THREAD_MODE, UCS_OK,
+    UCS_THREAD_MODE_SERIALIZED, ucp_am_handler_param_t, ucp_am_recv_callback_t, ucp_ep_h,
+    ucp_ep_params_t, ucp_err_handler_cb_t, ucp_err_handler_t, ucp_rkey_h, ucp_worker_h,
+    ucp_worker_params_t,
 };
 
 /// A worker, used by one thread at a time.
@@ -76,14 +77,6 @@ impl Worker {
         Ok(bytes)
     }
 
-    /// What UCX says of the worker.
-    pub(crate) fn info(&self) -> String {
-        // SAFETY: a live worker and the stream that it is given.
-        sys::printed(|stream| unsafe {
-            self.ucp().ucp_worker_print_info(self.handle, stream.cast());
-        })
-    }
-
     /// Let it work; whether there was anything.
     pub(crate) fn progress(&self) -> bool {
         // SAFETY: a live worker, and no callback calls this.
@@ -128,7 +121,7 @@ impl Worker {
         fine(self.ucp(), status)
     }
 
-    /// The way to the worker with this address.
+    /// The way to the worker with this address. Where UCX can, a peer that dies is noticed.
     ///
     /// # Safety
     /// `handler` fits `arg`, which is valid until the worker is dropped.
@@ -141,10 +134,14 @@ impl Worker {
         let mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS
             | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE
             | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+        let err_mode = match self.context.notices_failures {
+            true => UCP_ERR_HANDLING_MODE_PEER,
+            false => UCP_ERR_HANDLING_MODE_NONE,
+        };
         let params = ucp_ep_params_t {
             field_mask: mask.into(),
             address: address.as_ptr().cast(),
-            err_mode: UCP_ERR_HANDLING_MODE_PEER,
+            err_mode,
             err_handler: ucp_err_handler_t { cb: handler, arg },
             ..ucp_ep_params_t::default()
         };
@@ -156,19 +153,18 @@ impl Worker {
         Ok(Endpoint { handle, keys: [null_mut(); 2] })
     }
 
-    /// Begin to end an endpoint of this worker, forcibly where it is broken.
-    pub(crate) fn close(&self, endpoint: Endpoint, broken: bool) -> Option<Request> {
+    /// End an endpoint of this worker whose peer is gone; what goes on there is cancelled.
+    pub(crate) fn break_off(&self, mut endpoint: Endpoint) {
         let ucp = self.ucp();
-        for key in endpoint.keys.into_iter().filter(|key| !key.is_null()) {
-            // SAFETY: made by `unpack` and destroyed once, before its endpoint.
-            unsafe { ucp.ucp_rkey_destroy(key) };
-        }
+        endpoint.forget_keys(ucp);
         let mut params = plain();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-        params.flags = if broken { UCP_EP_CLOSE_FLAG_FORCE } else { 0 };
+        params.flags = UCP_EP_CLOSE_FLAG_FORCE;
         // SAFETY: a live endpoint of this worker that nobody uses from now on.
         let closing = unsafe { ucp.ucp_ep_close_nbx(endpoint.handle, &raw const params) };
-        started(closing).ok().flatten()
+        if let Ok(Some(request)) = started(closing) {
+            request.free(ucp);
+        }
     }
 }
 
@@ -180,7 +176,7 @@ impl Drop for Worker {
 }
 
 /// The way from a worker to another, with the keys to the memory there. It ends with its worker, or by
-/// [`Worker::close`].
+/// [`Worker::break_off`]; its keys must be forgotten before.
 pub(crate) struct Endpoint {
     pub(crate) handle: ucp_ep_h,
     /// For the segments of which the key was unpacked; null for the others.
@@ -191,6 +187,17 @@ pub(crate) struct Endpoint {
 unsafe impl Send for Endpoint {}
 
 impl Endpoint {
+    /// Destroy the keys that were unpacked.
+    pub(crate) fn forget_keys(&mut self, ucp: &ucx_sys::Ucp) {
+        for key in &mut self.keys {
+            let key = std::mem::replace(key, null_mut());
+            if !key.is_null() {
+                // SAFETY: made by `unpack` and destroyed once, before its endpoint.
+                unsafe { ucp.ucp_rkey_destroy(key) };
+            }
+        }
+    }
+
     /// Make a key usable here.
     pub(crate) fn unpack(&self, ucp: &ucx_sys::Ucp, packed: &[u8]) -> Result<ucp_rkey_h, String> {
         let mut key = null_mut();

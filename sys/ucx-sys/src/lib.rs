@@ -30,6 +30,16 @@ pub fn open() -> Result<&'static Ucp, String> {
     OPENED.get_or_init(load).as_ref().map_err(String::clone)
 }
 
+/// The version of an opened UCX: major, minor, release.
+pub fn version(ucp: &Ucp) -> (u32, u32, u32) {
+    let (mut major, mut minor, mut release) = (0, 0, 0);
+    if let Ok(version) = &ucp.ucp_get_version {
+        // SAFETY: it writes three numbers.
+        unsafe { version(&raw mut major, &raw mut minor, &raw mut release) };
+    }
+    (major, minor, release)
+}
+
 fn load() -> Result<Ucp, String> {
     // SAFETY: UCX's initialisers may run at any time; the types of its functions are those of its
     // headers.
@@ -37,12 +47,7 @@ fn load() -> Result<Ucp, String> {
         let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
         format!("UCX cannot be opened: {why}")
     })?;
-    let (mut major, mut minor, mut release) = (0, 0, 0);
-    match &ucp.ucp_get_version {
-        // SAFETY: it writes three numbers.
-        Ok(version) => unsafe { version(&raw mut major, &raw mut minor, &raw mut release) },
-        Err(_) => return Err(format!("{LIBRARY} is not UCX: it has no ucp_get_version")),
-    }
+    let (major, minor, release) = version(&ucp);
     if (major, minor) < OLDEST {
         let (old_major, old_minor) = OLDEST;
         return Err(format!(

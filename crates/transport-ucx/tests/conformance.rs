@@ -24,8 +24,9 @@ fn with(
     open(&Open { host: Arc::new(Asks(transports)), ..with.clone() }, tuning)
 }
 
-fn missing() -> Option<String> {
-    (PROVIDER.available)().err().map(|error| error.to_string())
+/// Whether UCX is here; where it is not, the test says so and passes.
+fn here() -> bool {
+    (PROVIDER.available)().inspect_err(|why| println!("skipped: {why}")).is_ok()
 }
 
 /// The suite over some of UCX's transports.
@@ -42,7 +43,7 @@ macro_rules! over {
                 with($transports, open, Tuning { amos: $amos, ..Tuning::tiny() })
             }
 
-            rushmem_transport::conformance!(usual, tiny, missing);
+            rushmem_transport::conformance!(usual, tiny, here);
         }
     )*};
 }

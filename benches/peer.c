@@ -25,6 +25,7 @@ static char *local;        /* LARGE bytes of ordinary memory */
 static long *flag;         /* symmetric: the flag of the ping-pongs */
 static long *flag_there;   /* the same on the other PE, as plain memory */
 static size_t eight = 8;   /* bytes of a word; made unknown to the compiler where it matters */
+static long global;        /* symmetric: a static variable */
 static volatile long sink; /* what is fetched ends here */
 
 static void put8(long count)
@@ -38,6 +39,13 @@ static void p8(long count)
 {
     for (long i = 0; i < count; i++)
         shmem_long_p(word, i, 1);
+    shmem_quiet();
+}
+
+static void p8_static(long count)
+{
+    for (long i = 0; i < count; i++)
+        shmem_long_p(&global, i, 1);
     shmem_quiet();
 }
 
@@ -204,6 +212,7 @@ int main(void)
     if (me == 0) {
         time_alone("put8", put8);
         time_alone("p8", p8);
+        time_alone("p8_static", p8_static);
         time_alone("put8_nbi", put8_nbi);
         time_alone("bare_put8", bare_put8);
         time_alone("get8", get8);

@@ -40,6 +40,14 @@ pub const CXX_COMPILER: Need = Need {
     zypper: &["gcc-c++"],
 };
 
+pub const FORTRAN_COMPILER: Need = Need {
+    program: "gfortran",
+    purpose: "compiles Fortran programs",
+    apt: &["gfortran"],
+    dnf: &["gcc-gfortran"],
+    zypper: &["gcc-fortran"],
+};
+
 pub const BINUTILS: Need = Need {
     program: "objcopy",
     purpose: "makes the static library",

@@ -46,7 +46,7 @@ impl From<team::Handle> for Members {
 }
 
 impl Members {
-    fn team(self, call: Call) -> Arc<Team> {
+    pub(crate) fn team(self, call: Call) -> Arc<Team> {
         match self {
             Members::Team(handle) => team::find(call, "team", handle),
             Members::ActiveSet { start, log_stride, size, psync } => {
@@ -57,15 +57,15 @@ impl Members {
 }
 
 /// A collective that one member has entered.
-struct Entered<'a> {
-    call: Call,
-    job: &'static Job,
-    team: &'a Team,
-    channels: std::sync::MutexGuard<'a, Channels>,
+pub(crate) struct Entered<'a> {
+    pub(crate) call: Call,
+    pub(crate) job: &'static Job,
+    pub(crate) team: &'a Team,
+    pub(crate) channels: std::sync::MutexGuard<'a, Channels>,
 }
 
 impl<'a> Entered<'a> {
-    fn new(call: Call, team: &'a Team) -> Entered<'a> {
+    pub(crate) fn new(call: Call, team: &'a Team) -> Entered<'a> {
         let job = job::require(call);
         let channels = match team.channels.try_lock() {
             Ok(channels) => channels,
@@ -77,11 +77,11 @@ impl<'a> Entered<'a> {
         Entered { call, job, team, channels }
     }
 
-    fn n(&self) -> u32 {
+    pub(crate) fn n(&self) -> u32 {
         self.team.members().n
     }
 
-    fn me(&self) -> u32 {
+    pub(crate) fn me(&self) -> u32 {
         self.team.me().0
     }
 
@@ -229,26 +229,36 @@ pub fn collect(
     0
 }
 
-/// Where each member's block begins, and the total: a gathering of the blocks' sizes. Nobody ends its
-/// plan before all have entered it, so with two tables in turn nobody writes one that is in use.
+/// Where each member's block begins, and the total: a gathering of the blocks' sizes.
 fn offsets(entered: &mut Entered<'_>, nbytes: usize) -> Vec<usize> {
+    let mut end = 0usize;
+    let ends = gather(entered, nbytes as u64).into_iter().map(|size| {
+        end = end.saturating_add(size as usize);
+        end
+    });
+    std::iter::once(0).chain(ends).collect()
+}
+
+/// A word of each member of a team, which all of them call.
+pub(crate) fn words(call: Call, team: &Team, own: u64) -> Vec<u64> {
+    gather(&mut Entered::new(call, team), own)
+}
+
+/// A word of each member. Nobody ends its plan before all have entered it, so with two tables in turn
+/// nobody writes one that is in use.
+fn gather(entered: &mut Entered<'_>, word: u64) -> Vec<u64> {
     let (n, me) = (entered.n(), entered.me());
     let parity = entered.channels.next_gather();
     let internal = entered.job.internal();
     let at = internal.areas().counts(entered.channels.slot(), parity);
     let table = internal.range(at, n as usize * 8);
     let own = me as usize * 8;
-    internal.write_own(at + own, &[nbytes as u64]);
+    internal.write_own(at + own, &[word]);
     let plan = choice::all_gather(n, me, n as usize * 8);
     entered.run(table.part(own, 8), table, Parts::Equal(8), plan);
-    let mut sizes = vec![0; n as usize];
-    internal.read(at, &mut sizes);
-    let mut end = 0usize;
-    let ends = sizes.into_iter().map(|size| {
-        end = end.saturating_add(size as usize);
-        end
-    });
-    std::iter::once(0).chain(ends).collect()
+    let mut words = vec![0; n as usize];
+    internal.read(at, &mut words);
+    words
 }
 
 /// `shmem_fcollect` (§9.10.8): every member's `nbytes` bytes, the same number on all.

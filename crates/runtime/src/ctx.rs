@@ -11,8 +11,8 @@ use crate::team::Members;
 use crate::{job, network, order, team};
 use core::ffi::{c_int, c_long};
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
 
 /// `shmem_ctx_t` as it crosses the C boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,10 +71,14 @@ impl Context for Handle {
 }
 
 /// How a context of a team numbers PEs. Alive while `n` is not 0.
+#[derive(Default)]
 struct Numbering {
     start: AtomicU32,
+    /// 0 where the members are no triplet, but listed.
     stride: AtomicI32,
     n: AtomicU32,
+    /// As long as the job has PEs, and made when first needed: it serves any later team as well.
+    list: OnceLock<Box<[AtomicU32]>>,
 }
 
 impl Numbering {
@@ -86,7 +90,23 @@ impl Numbering {
                 _ => fail!(call, "argument pe is {pe}, but the context's team has {n} PEs"),
             }
         }
-        self.start.load(Relaxed) as i32 + self.stride.load(Relaxed) * pe
+        match (self.stride.load(Relaxed), self.list.get()) {
+            (0, Some(list)) => list[pe as usize].load(Relaxed) as c_int,
+            (stride, _) => self.start.load(Relaxed) as c_int + stride * pe,
+        }
+    }
+
+    fn set(&self, members: &Members, n_pes: u32) {
+        let (start, stride) = members.triplet().unwrap_or((0, 0));
+        if stride == 0 {
+            let list = self.list.get_or_init(|| (0..n_pes).map(AtomicU32::new).collect());
+            for (member, entry) in (0..members.n).zip(list) {
+                entry.store(members.world_pe(member).0, Relaxed);
+            }
+        }
+        self.start.store(start, Relaxed);
+        self.stride.store(stride, Relaxed);
+        self.n.store(members.n, Relaxed);
     }
 }
 
@@ -128,22 +148,14 @@ pub fn create(call: Call, team: team::Handle, options: c_long) -> Option<Handle>
 }
 
 fn make(call: Call, team: team::Handle, options: c_long) -> Handle {
-    let members = team::find(call, "team", team).members();
-    let world = Members::world(job::require(call).n_pes);
+    let found = team::find(call, "team", team);
+    let n_pes = job::require(call).n_pes;
     with_registry(|registry| {
-        let handle = if members == world {
+        let handle = if *found.members() == Members::world(n_pes) {
             Handle(NEXT.fetch_add(1, Relaxed) << 1 | 1)
         } else {
-            let numbering = registry.spare.pop().unwrap_or_else(|| {
-                Box::leak(Box::new(Numbering {
-                    start: AtomicU32::new(0),
-                    stride: AtomicI32::new(0),
-                    n: AtomicU32::new(0),
-                }))
-            });
-            numbering.start.store(members.start, Relaxed);
-            numbering.stride.store(members.stride, Relaxed);
-            numbering.n.store(members.n, Relaxed);
+            let numbering = registry.spare.pop().unwrap_or_else(|| Box::leak(Box::default()));
+            numbering.set(found.members(), n_pes);
             Handle(std::ptr::from_ref(numbering).expose_provenance())
         };
         registry.alive.insert(handle, Entry { team, options });

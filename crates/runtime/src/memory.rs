@@ -3,11 +3,14 @@
 //! Every PE makes the same calls, so its own allocator gives it the same offsets; the calls end, or
 //! begin, with the barriers that the standard names.
 
+use crate::address;
 use crate::call::{Call, fail};
 use crate::coll::barrier_all;
+use crate::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
 use crate::job::{self, Job};
 use core::ffi::{c_long, c_void};
-use rushmem_heap::Allocator;
+use rushmem_heap::{Allocator, Place};
+use rushmem_transport::Segment;
 use std::ptr::null_mut;
 
 /// Alignment of what is allocated without one: that of the largest C type.
@@ -18,14 +21,19 @@ pub fn malloc(call: Call, nbytes: usize) -> *mut c_void {
     align(call, ALIGNMENT, nbytes)
 }
 
-/// `shmem_malloc_with_hints` (§9.3.5). The hints are hints: all of the heap suits every use.
-pub fn malloc_with_hints(call: Call, nbytes: usize, _hints: c_long) -> *mut c_void {
-    malloc(call, nbytes)
+/// `shmem_malloc_with_hints` (§9.3.5). The hints are hints: all of the heap suits every use. With
+/// `SHMEMX_MALLOC_NO_BARRIER` the caller sees to it that no PE uses the block of one that has not called.
+pub fn malloc_with_hints(call: Call, nbytes: usize, hints: c_long) -> *mut c_void {
+    allocate(call, ALIGNMENT, nbytes, hints & SHMEMX_MALLOC_NO_BARRIER == 0)
 }
 
 /// `shmem_align` (§9.3.4): `alignment` is a power of two. Below the size of a pointer, which the
 /// standard leaves undefined and old programs use, it counts as that size.
 pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
+    allocate(call, alignment, nbytes, true)
+}
+
+fn allocate(call: Call, alignment: usize, nbytes: usize, barrier: bool) -> *mut c_void {
     let job = job::require(call);
     if !alignment.is_power_of_two() {
         fail!(call, "argument alignment is {alignment}, which is no power of two");
@@ -34,7 +42,9 @@ pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
         return null_mut();
     }
     let block = with_allocator(job, |a| a.allocate(nbytes, alignment));
-    barrier_all(call);
+    if barrier {
+        barrier_all(call);
+    }
     block.map_or(null_mut(), |block| block.cast())
 }
 
@@ -83,6 +93,33 @@ pub fn free(call: Call, ptr: *mut c_void) {
     match with_allocator(job, |a| a.free(ptr.cast())) {
         Ok(nbytes) => job.teams.forget_active_sets(job, ptr.addr()..ptr.addr() + nbytes),
         Err(_) => not_a_block(call, ptr),
+    }
+}
+
+/// Why an address cannot be freed or moved, for callers who want to know instead of failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotABlock {
+    /// It is not in the symmetric heap.
+    Outside,
+    /// No block is there: it was freed, or never was one.
+    Free,
+    /// It is within a block, but not its start.
+    Inside,
+}
+
+/// Whether `ptr` is the start of a block, which [`free`] and [`realloc`] accept.
+///
+/// # Errors
+/// When it is not.
+pub fn is_block(call: Call, ptr: *const c_void) -> Result<(), NotABlock> {
+    let job = job::require(call);
+    if !matches!(address::place(ptr.addr(), 1), Some((Segment::Heap, _))) {
+        return Err(NotABlock::Outside);
+    }
+    match with_allocator(job, |a| a.place(ptr.cast())) {
+        Place::Block => Ok(()),
+        Place::Free => Err(NotABlock::Free),
+        Place::Inside => Err(NotABlock::Inside),
     }
 }
 

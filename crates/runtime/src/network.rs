@@ -122,7 +122,8 @@ pub(crate) fn hand_over() {
     });
 }
 
-const LIBRARY: Call = Call("transport");
+/// Who asks where the library does for itself.
+pub(crate) const LIBRARY: Call = Call("transport");
 
 fn with<R>(call: Call, act: impl FnOnce(&Network) -> Result<R, Error>) -> R {
     let network = NETWORK.read().unwrap_or_else(PoisonError::into_inner);

@@ -32,6 +32,38 @@ pub fn quiet<C: Context>(call: Call, ctx: C) {
     complete();
 }
 
+/// `shmemx_fence_test`, `shmemx_ctx_fence_test`: whether what was issued on the context is ordered before
+/// what follows. A fence waits for nobody, so it is.
+#[inline]
+pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
+    fence(call, ctx);
+    1
+}
+
+/// `shmemx_quiet_test`, `shmemx_ctx_quiet_test`: whether what was issued on the context is complete
+/// everywhere, as after a quiet; 0 when it is not yet.
+#[inline]
+pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
+    let mut is_quiet = true;
+    if network::is_open() && !ctx.is_invalid() {
+        network::on_used(call, ctx.handle(), |endpoint| {
+            is_quiet = endpoint.is_quiet()?;
+            Ok(())
+        });
+    }
+    complete();
+    c_int::from(is_quiet)
+}
+
+/// `shmemx_local_complete`: the sources of all nonblocking puts that this PE issued, on whichever
+/// context, may be reused. Where there is a network they are completed remotely, too, which is more.
+pub fn local_complete(call: Call) {
+    job::require(call);
+    if network::is_open() {
+        network::complete(call);
+    }
+}
+
 /// `shmem_pe_quiet`, `shmem_ctx_pe_quiet` (§9.12.3): a quiet towards the listed PEs; nothing on the
 /// invalid context, of which the standard says so for the other two only.
 ///

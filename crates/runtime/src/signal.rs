@@ -180,7 +180,7 @@ fn operation(call: Call, sig_op: c_int) -> AmoOp {
 /// # Safety
 /// `at` is mapped and aligned.
 #[inline(always)]
-unsafe fn update_mapped(at: *mut u64, op: AmoOp, signal: u64) {
+pub(crate) unsafe fn update_mapped(at: *mut u64, op: AmoOp, signal: u64) {
     release();
     if op == AmoOp::Set {
         // SAFETY: by contract.

@@ -14,12 +14,14 @@ fn off_node_misuse(how: &str) -> Outcome {
 #[test]
 fn addresses_that_are_not_symmetric() {
     for (how, words) in [
-        ("put_static_dest", ["PE 1", "shmem_int_put", "dest"]),
+        ("put_stack_dest", ["PE 1", "shmem_int_put", "dest"]),
+        ("put_library_dest", ["PE 1", "shmem_putmem", "dest"]),
+        ("put_beyond_statics", ["PE 1", "shmem_putmem", "beyond the static data"]),
         ("get_stack_source", ["PE 1", "shmem_int_get", "source"]),
         ("put_beyond_heap", ["PE 1", "shmem_putmem", "dest"]),
-        ("amo_static_dest", ["PE 1", "shmem_int_atomic_add", "dest"]),
-        ("signal_static", ["PE 1", "shmem_int_put_signal", "sig_addr"]),
-        ("lock_static", ["PE 1", "shmem_set_lock", "lock"]),
+        ("amo_stack_dest", ["PE 1", "shmem_int_atomic_add", "dest"]),
+        ("signal_stack", ["PE 1", "shmem_int_put_signal", "sig_addr"]),
+        ("lock_stack", ["PE 1", "shmem_set_lock", "lock"]),
     ] {
         misuse(how).assert_fails(&words);
     }
@@ -36,8 +38,8 @@ fn strides_that_overflow() {
 /// All PEs make the same mistake at the same time; one of them is named.
 #[test]
 fn collectives_on_addresses_that_are_not_symmetric() {
-    misuse("broadcast_static_dest").assert_fails(&["PE ", "shmem_int_broadcast", "dest"]);
-    misuse("reduce_static_source").assert_fails(&["PE ", "shmem_int_max_reduce", "source"]);
+    misuse("broadcast_stack_dest").assert_fails(&["PE ", "shmem_int_broadcast", "dest"]);
+    misuse("reduce_stack_source").assert_fails(&["PE ", "shmem_int_max_reduce", "source"]);
 }
 
 #[test]
@@ -76,6 +78,28 @@ fn arguments_without_a_meaning() {
         ("barrier_beyond_n", ["PE ", "shmem_barrier", "PE_size"]),
     ] {
         misuse(how).assert_fails(&words);
+    }
+}
+
+/// Point 85: what Cray calls fatal.
+#[test]
+fn splits_in_cray_s_form() {
+    for (how, words) in [
+        ("strided_beyond_parent", ["shmemx_team_split_strided", "PE_start 1", "0 to 2"]),
+        ("strided_stride_negative", ["shmemx_team_split_strided", "PE_stride", "-1"]),
+        ("strided_stride_0", ["shmemx_team_split_strided", "PE_stride", "at least 1"]),
+        ("strided_size_0", ["shmemx_team_split_strided", "PE_size", "at least 1"]),
+        ("strided_parent_null", ["shmemx_team_split_strided", "parent_team", "SHMEM_TEAM_NULL"]),
+        ("strided_differs", ["shmemx_team_split_strided", "another team", "same arguments"]),
+        ("grid_range_negative", ["shmemx_team_split_2d", "yrange", "-3"]),
+        ("grid_range_differs", ["shmemx_team_split_2d", "yrange", "differ"]),
+        ("colour_negative", ["shmemx_team_split", "color", "-2"]),
+        ("destroy_null", ["shmemx_team_destroy", "newteam", "SHMEM_TEAM_NULL"]),
+        ("destroy_node", ["shmemx_team_destroy", "team", "predefined"]),
+        ("packed_target_short", ["shmemx_alltoallv_packed", "target_len is 7", "8 bytes"]),
+    ] {
+        misuse(how).assert_fails(&words);
+        off_node_misuse(how).assert_fails(&words);
     }
 }
 

@@ -98,7 +98,7 @@ const POINTS: [(u32, Where); 86] = [
     (82, In("programs/c11_generics.c")),
     (83, Not("needs an MPI in the same program")),
     (84, In("seeds.rs")),
-    (85, Not("the Cray forms are not built in yet")),
+    (85, In("programs/shmemx_split_strided.c")),
     (86, In("programs/max_to_all.c")),
 ];
 

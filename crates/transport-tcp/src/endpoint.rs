@@ -169,6 +169,26 @@ impl TcpEndpoint {
         Ok(if copy { 0 } else { position })
     }
 
+    /// Ask every PE that owes an answer for it.
+    fn ask(&mut self) -> Result<(), Error> {
+        for i in 0..self.touched.len() {
+            let pe = self.touched[i];
+            let seq = self.last[pe as usize];
+            let asked = self.shared.with_link(pe, |out| {
+                if out.acked() >= seq {
+                    return Ok(());
+                }
+                out.ask_for_ack(seq);
+                out.flush()
+            });
+            if let Err(error) = asked {
+                self.abandon();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// Wait until the kernel has everything up to a position.
     fn sent(&mut self, pe: Pe, position: u64) -> Result<(), Error> {
         if position == 0 {
@@ -379,21 +399,7 @@ impl Endpoint for TcpEndpoint {
     fn quiet(&mut self) -> Result<(), Error> {
         // Ask all before waiting for one.
         if self.touched.len() > 1 {
-            for i in 0..self.touched.len() {
-                let pe = self.touched[i];
-                let seq = self.last[pe as usize];
-                let asked = self.shared.with_link(pe, |out| {
-                    if out.acked() >= seq {
-                        return Ok(());
-                    }
-                    out.ask_for_ack(seq);
-                    out.flush()
-                });
-                if let Err(error) = asked {
-                    self.abandon();
-                    return Err(error);
-                }
-            }
+            self.ask()?;
         }
         while let Some(&pe) = self.touched.last() {
             self.done(Pe(pe), self.last[pe as usize])?;
@@ -401,6 +407,28 @@ impl Endpoint for TcpEndpoint {
             self.touched.pop();
         }
         self.shared.check()
+    }
+
+    fn is_quiet(&mut self) -> Result<bool, Error> {
+        self.ask()?;
+        self.shared.poll()?;
+        while let Some(&pe) = self.touched.last() {
+            let seq = self.last[pe as usize];
+            match self.shared.with_link(pe, |out| {
+                out.receive()?;
+                Ok(out.acked() >= seq)
+            }) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(error) => {
+                    self.abandon();
+                    return Err(error);
+                }
+            }
+            self.last[pe as usize] = 0;
+            self.touched.pop();
+        }
+        self.shared.check().map(|()| true)
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {

@@ -41,6 +41,7 @@ use rushmem_transport::Provider;
 /// The entry for a list of providers.
 pub const PROVIDER: Provider = Provider {
     name: "tcp",
+    opens_libraries: false,
     variables: &[(
         "SHMEM_TCP_INTERFACE",
         "the network interfaces that TCP may use, separated by commas; default: any that has a route",

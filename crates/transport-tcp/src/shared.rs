@@ -11,7 +11,7 @@ use crate::outbound::Outbound;
 use crate::proto::Address;
 use crate::service::Service;
 use crate::tuning::Tuning;
-use rushmem_transport::{Error, Host, Pe};
+use rushmem_transport::{Error, Host, Pe, Segment};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
@@ -28,7 +28,7 @@ pub(crate) const HELD_BACK: Duration = Duration::from_micros(50);
 pub(crate) struct Contact {
     pub(crate) address: Address,
     /// Bytes of its segments.
-    pub(crate) sizes: [u64; 2],
+    pub(crate) sizes: [u64; Segment::COUNT],
 }
 
 /// The connection to a PE.

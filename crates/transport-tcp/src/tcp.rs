@@ -92,7 +92,7 @@ impl Transport for Tcp {
         let peer = self.shared.peers.get(pe.index()).ok_or(Error::Unreachable(pe))?;
         let invalid = |what: &str| Error::Invalid(format!("the {what} of PE {pe} is damaged"));
         let address = Address::decode(address).ok_or_else(|| invalid("address"))?;
-        let mut sizes = [0; 2];
+        let mut sizes = [0; Segment::COUNT];
         for (segment, key) in keys {
             let bytes = key.0.as_slice().try_into().map_err(|_| invalid("key"))?;
             sizes[*segment as usize] = u64::from_le_bytes(bytes);

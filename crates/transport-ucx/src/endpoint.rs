@@ -296,6 +296,11 @@ impl Endpoint for UcxEndpoint {
         self.with(|origin, shared| origin.quiet(shared))
     }
 
+    fn is_quiet(&mut self) -> Result<bool, Error> {
+        self.shared.poll()?;
+        self.with(|origin, shared| origin.advance(shared).map(|_| !origin.is_unfinished()))
+    }
+
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
         self.with(|origin, shared| origin.pe_quiet(shared, pe))
     }

@@ -45,6 +45,7 @@ pub const PROVIDER: Provider = Provider {
             "who carries out atomic operations: software (the target's CPU, the default) or network",
         ),
     ],
+    opens_libraries: true,
     available: || ucx_sys::open().map(|_| ()).map_err(Error::Unavailable),
     open: |with| open(with, Tuning::default()),
 };

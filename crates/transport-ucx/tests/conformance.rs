@@ -4,7 +4,7 @@
 //! UCX_MODULE_DIR.
 
 use rushmem_transport::{Error, Host, Open, Transport};
-use rushmem_transport_ucx::{PROVIDER, Tuning, open};
+use rushmem_transport_ucx::{Amos, PROVIDER, Tuning, open};
 use std::sync::Arc;
 
 /// A host with these transports of UCX's.
@@ -54,5 +54,6 @@ over! {
     sysv "sysv,self" None;
     // Copies between processes need something else for messages.
     cma "cma,posix,self" None;
-    all "all" None;
+    // As a user asks for it who has cards that do atomic operations; here the library's software does.
+    network "tcp,self" Some(Amos::Network);
 }

@@ -9,8 +9,13 @@ use crate::{
 };
 
 /// The template's entry for a list of providers.
-pub const PROVIDER: Provider =
-    Provider { name: "null", variables: &[], available: || Ok(()), open: |_| Ok(Box::new(Null)) };
+pub const PROVIDER: Provider = Provider {
+    name: "null",
+    variables: &[],
+    opens_libraries: false,
+    available: || Ok(()),
+    open: |_| Ok(Box::new(Null)),
+};
 
 struct Null;
 

@@ -59,9 +59,11 @@ impl Contender {
     /// One sample of every row.
     pub fn measure(&mut self) -> Result<()> {
         self.runs += 1;
-        let printed = process::capture(&mut self.job(2, self.suite.program))?;
-        for (name, value) in readings(&printed)? {
-            self.add(&name, value);
+        for program in self.suite.programs {
+            let printed = process::capture(&mut self.job(2, program))?;
+            for (name, value) in readings(&printed)? {
+                self.add(&name, value);
+            }
         }
         for (name, program) in self.suite.launches {
             let mut job = self.job(2, program);

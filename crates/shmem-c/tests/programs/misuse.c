@@ -1,12 +1,12 @@
 /* One misuse of the library, named by argv[1], on PE 1 while the others wait in a barrier (a collective one on all). */
-#include <shmem.h>
+#include <shmemx.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static int static_word = 5, static_source = 6;
-static long static_lock, static_sync[SHMEM_SYNC_SIZE];
+static long static_sync[SHMEM_SYNC_SIZE];
 
 static int is(const char *how, const char *name) { return strcmp(how, name) == 0; }
 
@@ -17,12 +17,50 @@ static void sync_destroyed_team(void) {
     shmem_team_sync(team);
 }
 
+static int (*volatile differ)(void) = shmem_my_pe;
+
+/* The same of Cray's calls. */
+static int of_cray(const char *how, int *heap) {
+    shmem_team_t team = SHMEM_TEAM_NULL, other;
+    int n = shmem_n_pes();
+    size_t *table = (size_t *)(void *)heap, got;
+    if (is(how, "strided_beyond_parent"))
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, 1, 1, n, &team);
+    else if (is(how, "strided_stride_negative"))
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, n - 1, -1, n, &team);
+    else if (is(how, "strided_stride_0"))
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, 0, 0, n, &team);
+    else if (is(how, "strided_size_0"))
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 0, &team);
+    else if (is(how, "strided_parent_null"))
+        shmemx_team_split_strided(SHMEM_TEAM_NULL, 0, 1, 1, &team);
+    else if (is(how, "strided_differs"))
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, differ() == 1 ? n - 1 : n, &team);
+    else if (is(how, "grid_range_negative"))
+        shmemx_team_split_2d(SHMEM_TEAM_WORLD, 1, -3, &team, &other);
+    else if (is(how, "grid_range_differs"))
+        shmemx_team_split_2d(SHMEM_TEAM_WORLD, 2, 1 + differ(), &team, &other);
+    else if (is(how, "colour_negative"))
+        shmemx_team_split(SHMEM_TEAM_WORLD, -2, 0, &team);
+    else if (is(how, "destroy_null"))
+        shmemx_team_destroy(&team);
+    else if (is(how, "destroy_node"))
+        team = SHMEM_TEAM_NODE, shmemx_team_destroy(&team);
+    else if (is(how, "packed_target_short"))
+        table[0] = 0, table[1] = 8,
+        shmemx_alltoallv_packed(heap, 7, &got, heap, &table[0], &table[1], differ(), 0, 1, static_sync);
+    else
+        return 0;
+    return 1;
+}
+
 /* Called by all PEs; false where the misuse is one PE's alone. */
 static int collective(const char *how, int *heap) {
-    if (is(how, "broadcast_static_dest"))
-        shmem_int_broadcast(SHMEM_TEAM_WORLD, &static_word, heap, 1, 0);
-    else if (is(how, "reduce_static_source"))
-        shmem_int_max_reduce(SHMEM_TEAM_WORLD, heap, &static_source, 1);
+    int on_stack = 5;
+    if (is(how, "broadcast_stack_dest"))
+        shmem_int_broadcast(SHMEM_TEAM_WORLD, &on_stack, heap, 1, 0);
+    else if (is(how, "reduce_stack_source"))
+        shmem_int_max_reduce(SHMEM_TEAM_WORLD, heap, &on_stack, 1);
     else if (is(how, "free_twice"))
         shmem_free(heap), shmem_free(heap);
     else if (is(how, "free_foreign"))
@@ -42,7 +80,7 @@ static int collective(const char *how, int *heap) {
     else if (is(how, "finalize_twice"))
         shmem_finalize(), shmem_finalize();
     else
-        return 0;
+        return of_cray(how, heap);
     return 1;
 }
 
@@ -57,8 +95,13 @@ static void put_beyond_team(int *heap) {
 
 static void alone(const char *how, int *heap) {
     int on_stack = 0, n = shmem_n_pes();
-    if (is(how, "put_static_dest"))
-        shmem_int_put(&static_word, heap, 1, 0);
+    long lock_on_stack = 0;
+    if (is(how, "put_stack_dest"))
+        shmem_int_put(&on_stack, heap, 1, 0);
+    else if (is(how, "put_library_dest"))
+        shmem_putmem(stdin, heap, 1, 0);
+    else if (is(how, "put_beyond_statics"))
+        shmem_putmem(&static_word, heap, (size_t)1 << 30, 0);
     else if (is(how, "get_stack_source"))
         shmem_int_get(heap, &on_stack, 1, 0);
     else if (is(how, "put_beyond_heap"))
@@ -71,12 +114,12 @@ static void alone(const char *how, int *heap) {
         on_stack = shmem_int_g(heap, n);
     else if (is(how, "amo_pe_n"))
         shmem_int_atomic_inc(heap, n + 7);
-    else if (is(how, "amo_static_dest"))
-        shmem_int_atomic_add(&static_word, 1, 0);
-    else if (is(how, "signal_static"))
-        shmem_int_put_signal(heap, &on_stack, 1, (uint64_t *)&static_lock, 1, SHMEM_SIGNAL_SET, 0);
-    else if (is(how, "lock_static"))
-        shmem_set_lock(&static_lock);
+    else if (is(how, "amo_stack_dest"))
+        shmem_int_atomic_add(&on_stack, 1, 0);
+    else if (is(how, "signal_stack"))
+        shmem_int_put_signal(heap, &on_stack, 1, (uint64_t *)&lock_on_stack, 1, SHMEM_SIGNAL_SET, 0);
+    else if (is(how, "lock_stack"))
+        shmem_set_lock(&lock_on_stack);
     else if (is(how, "p_invalid_ctx"))
         shmem_ctx_int_p(SHMEM_CTX_INVALID, heap, 1, 0);
     else if (is(how, "destroy_default_ctx"))

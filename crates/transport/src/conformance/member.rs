@@ -312,6 +312,13 @@ impl<'a> End<'a> {
         fine(self.endpoint.quiet());
     }
 
+    /// Complete by asking again and again.
+    pub fn poll_until_quiet(&mut self) {
+        while !fine(self.endpoint.is_quiet()) {
+            std::thread::yield_now();
+        }
+    }
+
     /// Complete towards one PE.
     pub fn pe_quiet(&mut self, to: usize) {
         fine(self.endpoint.pe_quiet(pe(to)));

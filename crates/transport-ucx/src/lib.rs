@@ -8,6 +8,7 @@
 //!
 //! - `proto` is what PEs tell each other, without I/O;
 //! - `ucp` owns UCX's objects and holds most of the unsafe code;
+//! - `probe` finds out whether UCX's atomic operations are right;
 //! - `target` serves the peers, `origin` issues what one context asks for, `pending` is what UCX's
 //!   callbacks change;
 //! - `shared`, `thread` and `patience` say who lets the workers work, and who sleeps;
@@ -21,6 +22,7 @@ mod endpoint;
 mod origin;
 mod patience;
 mod pending;
+mod probe;
 mod proto;
 mod shared;
 mod sys;

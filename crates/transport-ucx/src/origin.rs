@@ -9,18 +9,15 @@ use crate::pending::{Line, Pending, Slot, broken, noted, operated, replied};
 use crate::proto::Request as Message;
 use crate::shared::Shared;
 use crate::target::{REPLY_KIND, REQUEST_KIND};
-use crate::ucp::{Context, Endpoint, Request, Worker, callback, plain, said, started};
+use crate::ucp::{Atomic, Context, Endpoint, Request, Worker, callback, plain, said, started};
 use rushmem_transport::{AmoOp, AmoWidth, Error, Pe, RemoteAddr, Segment};
 use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use ucx_sys::{
-    UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_REPLY, UCP_ATOMIC_OP_ADD, UCP_ATOMIC_OP_AND,
-    UCP_ATOMIC_OP_CSWAP, UCP_ATOMIC_OP_OR, UCP_ATOMIC_OP_SWAP, UCP_ATOMIC_OP_XOR,
-    UCP_DATATYPE_SHIFT, UCP_OP_ATTR_FIELD_DATATYPE, UCP_OP_ATTR_FIELD_FLAGS,
-    UCP_OP_ATTR_FIELD_REPLY_BUFFER, Ucp, ucp_ep_h, ucp_request_param_t, ucp_rkey_h,
-    ucs_status_ptr_t, ucs_status_t,
+    UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_REPLY, UCP_OP_ATTR_FIELD_FLAGS, Ucp, ucp_ep_h,
+    ucp_rkey_h, ucs_status_ptr_t, ucs_status_t,
 };
 
 /// How long transfers may go on with buffers of a caller who was told of a loss.
@@ -344,25 +341,12 @@ impl Origin {
         self.ways[pe.index()].dirty = true;
         let slot = self.pending.slot(&line, fetched, width);
         let turn = slot.turn();
-        let (ucp_op, first, second) = match op {
-            AmoOp::Fetch => (UCP_ATOMIC_OP_ADD, 0, 0),
-            AmoOp::Add => (UCP_ATOMIC_OP_ADD, operand, 0),
-            AmoOp::Set | AmoOp::Swap => (UCP_ATOMIC_OP_SWAP, operand, 0),
-            AmoOp::CompareSwap => (UCP_ATOMIC_OP_CSWAP, condition, operand),
-            AmoOp::And => (UCP_ATOMIC_OP_AND, operand, 0),
-            AmoOp::Or => (UCP_ATOMIC_OP_OR, operand, 0),
-            AmoOp::Xor => (UCP_ATOMIC_OP_XOR, operand, 0),
-        };
-        let (value, reply) = slot.keep_words(first, second);
-        let mut params: ucp_request_param_t = callback(Some(operated), Rc::as_ptr(&slot).cast());
-        params.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
-        params.datatype = (width.nbytes() as u64) << UCP_DATATYPE_SHIFT;
-        params.reply_buffer = reply;
-        // SAFETY: a live endpoint and its key; both words are kept until the operation ends.
-        let begun = unsafe {
-            let (ucp, params) = (self.ucp(), &raw const params);
-            ucp.ucp_atomic_op_nbx(endpoint, ucp_op, value, 1, remote, key, params)
-        };
+        let atomic = Atomic::new(op, operand, condition);
+        let arguments = slot.keep_words(atomic.first, atomic.second);
+        let params = callback(Some(operated), Rc::as_ptr(&slot).cast());
+        let ucp = self.ucp();
+        // SAFETY: a live endpoint and its key; the words are kept until the operation ends.
+        let begun = unsafe { atomic.begin(ucp, (endpoint, key), remote, width, arguments, params) };
         match started(begun) {
             Ok(None) => slot.fetched(&self.pending),
             Ok(Some(_)) => {}

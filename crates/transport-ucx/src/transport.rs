@@ -3,6 +3,7 @@
 use crate::area::Areas;
 use crate::endpoint::UcxEndpoint;
 use crate::origin::Origin;
+use crate::probe::probe;
 use crate::proto::{Address, MemoryKey};
 use crate::shared::{Contact, Issuer, Shared, Start, lock};
 use crate::target::Target;
@@ -49,6 +50,11 @@ fn start(open: &Open, tuning: Tuning) -> Result<Ucx, String> {
         changes.push(("TLS", transports));
     }
     let context = Arc::new(Context::open(open.n_pes, &changes)?);
+    if amos == Amos::Network {
+        probe(&context).map_err(|why| {
+            format!("{why}. With SHMEM_UCX_AMOS=software the targets' CPUs do them")
+        })?;
+    }
     let areas = Arc::new(Areas::default());
     let target = Target::new(&context, Arc::clone(&areas))?;
     let own_host = std::fs::read_to_string("/proc/sys/kernel/hostname");

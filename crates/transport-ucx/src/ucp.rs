@@ -3,10 +3,12 @@
 //! Order of ends: endpoints and what refers to them, workers, registered memory, the context. It must
 //! never know what the workers are used for.
 
+mod atomic;
 mod context;
 mod request;
 mod worker;
 
+pub(crate) use atomic::Atomic;
 pub(crate) use context::{Context, Memory};
 pub(crate) use request::{Request, callback, plain, started};
 pub(crate) use worker::{Endpoint, Worker};

@@ -21,18 +21,10 @@ const OPS: [AmoOp; 8] = [
 ];
 
 /// How long all of it may take.
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(5);
 
 const OLD: u64 = 0x8765_4321_0FED_CBA9;
 const OPERAND: u64 = 0x1357_9BDF_0246_8ACE;
-
-/// A word, and what an operation on it reads and writes.
-#[repr(C, align(64))]
-struct Words {
-    word: u64,
-    first: u64,
-    second: u64,
-}
 
 /// Try every operation.
 ///
@@ -41,9 +33,10 @@ struct Words {
 pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
     let until = Instant::now() + LIMIT;
     // Leaked, since an operation that does not end may write to it.
-    let words = Box::into_raw(Box::new(Words { word: 0, first: 0, second: 0 }));
+    let word = Box::into_raw(Box::new([0u64; 3])).cast::<u64>();
+    let (first, second) = (word.wrapping_add(1), word.wrapping_add(2));
     // SAFETY: never freed.
-    let memory = unsafe { Memory::register(context, words.cast(), size_of::<Words>()) }?;
+    let memory = unsafe { Memory::register(context, word.cast(), 24) }?;
     let (from, to) = (Worker::new(context)?, Worker::new(context)?);
     // SAFETY: there is no handler.
     let mut endpoint = unsafe { from.connect(&to.address()?, None, null_mut()) }?;
@@ -52,14 +45,11 @@ pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
     for (width, op) in
         [AmoWidth::Four, AmoWidth::Eight].into_iter().flat_map(|w| OPS.map(|op| (w, op)))
     {
-        // SAFETY: fields of a live box, to which nobody refers.
-        let (word, first, second) =
-            unsafe { (&raw mut (*words).word, &raw mut (*words).first, &raw mut (*words).second) };
         let mut expected = OLD;
         // SAFETY: an aligned local.
         let old = unsafe { mem::apply(op, width, (&raw mut expected).cast(), OPERAND, OLD) };
         let atomic = Atomic::new(op, OPERAND, OLD);
-        // SAFETY: as above.
+        // SAFETY: the first of three words that are never freed.
         unsafe { word.write_volatile(OLD) };
         // SAFETY: room for a word of this width.
         unsafe { width.write(first.cast(), atomic.first) };
@@ -96,8 +86,10 @@ pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
                 None => return Err(wrong("it does not end")),
             }
         }
-        // SAFETY: as above; UCX is done with them.
-        let (now, fetched) = unsafe { (word.read_volatile(), second.read_volatile()) };
+        // SAFETY: never freed, and UCX is done with it.
+        let now = unsafe { word.read_volatile() };
+        // SAFETY: as above.
+        let fetched = unsafe { second.read_volatile() };
         let fetched = match width {
             AmoWidth::Four => u64::from(u32::from_ne_bytes(
                 fetched.to_ne_bytes()[..4].try_into().expect("4 bytes"),

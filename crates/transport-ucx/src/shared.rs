@@ -26,7 +26,7 @@ pub(crate) struct Contact {
     pub(crate) host: String,
     /// The address of its service worker.
     pub(crate) worker: Vec<u8>,
-    pub(crate) keys: [Option<MemoryKey>; 2],
+    pub(crate) keys: [Option<MemoryKey>; Segment::COUNT],
 }
 
 impl Contact {

@@ -39,6 +39,7 @@ struct Serving {
     worker: ucp_worker_h,
     areas: Arc<Areas>,
     /// Replies that were sent, to be used again.
+    #[expect(clippy::vec_box, reason = "UCX is given their addresses")]
     spare: RefCell<Vec<Box<Answer>>>,
     /// Requests were carried out since this was last taken.
     worked: Cell<bool>,
@@ -211,7 +212,9 @@ unsafe extern "C" fn fetched(
 ) {
     let deferred = user_data.cast::<Deferred>();
     // SAFETY: not ended so far, since this is what ends it.
-    let ucp = unsafe { &*(*deferred).serving }.ucp;
+    let serving = unsafe { &*deferred }.serving;
+    // SAFETY: it lives as long as the worker that calls.
+    let ucp = unsafe { &*serving }.ucp;
     // SAFETY: UCX calls once per request.
     unsafe { Deferred::end(deferred, status) };
     if let Ok(Some(request)) = started(request) {

@@ -132,15 +132,18 @@ impl Transport for Ucx {
         base: *mut u8,
         nbytes: usize,
     ) -> Result<Key, Error> {
-        // SAFETY: valid until this transport is dropped by contract, and the memory with it.
-        let memory = unsafe { Memory::register(&self.shared.context, base, nbytes) }
-            .map_err(|why| refusal(segment, nbytes, &why))?;
-        let packed = memory.key().map_err(|why| refusal(segment, nbytes, &why))?;
-        // SAFETY: as above.
+        let mut packed = Vec::new();
+        if nbytes > 0 {
+            // SAFETY: valid until this transport is dropped by contract, and the memory with it.
+            let memory = unsafe { Memory::register(&self.shared.context, base, nbytes) }
+                .map_err(|why| refusal(segment, nbytes, &why))?;
+            packed = memory.key().map_err(|why| refusal(segment, nbytes, &why))?;
+            self.memory.push(memory);
+        }
+        // SAFETY: valid until this transport is dropped by contract.
         if !unsafe { self.shared.areas.open(segment, base, nbytes) } {
             return Err(Error::Invalid(format!("segment {segment:?} is registered already")));
         }
-        self.memory.push(memory);
         let (base, nbytes) = (base.addr() as u64, nbytes as u64);
         Ok(Key(MemoryKey { base, nbytes, packed: packed.into() }.encode()))
     }
@@ -161,7 +164,7 @@ impl Transport for Ucx {
                 self.shared.amos, self.shared.me
             )));
         }
-        let mut known = [None, None];
+        let mut known = [const { None }; Segment::COUNT];
         for (segment, key) in keys {
             let mut key = MemoryKey::decode(&key.0).ok_or_else(|| invalid("key"))?;
             match self.keys.get(&key.packed) {

@@ -44,7 +44,7 @@ const OPS: [AmoOp; 8] = [
     AmoOp::Or,
     AmoOp::Xor,
 ];
-const SEGMENTS: [Segment; 2] = [Segment::Heap, Segment::Internal];
+const SEGMENTS: [Segment; Segment::COUNT] = [Segment::Heap, Segment::Internal, Segment::Static];
 
 impl Request {
     pub(crate) fn encode(&self) -> [u8; REQUEST] {

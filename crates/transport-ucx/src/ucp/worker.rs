@@ -3,6 +3,7 @@
 use super::request::{plain, started};
 use super::{Context, fine, said};
 use crate::sys;
+use rushmem_transport::Segment;
 use std::ffi::c_void;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::ptr::{NonNull, null_mut};
@@ -150,7 +151,7 @@ impl Worker {
         let status =
             unsafe { self.ucp().ucp_ep_create(self.handle, &raw const params, &raw mut handle) };
         fine(self.ucp(), status)?;
-        Ok(Endpoint { handle, keys: [null_mut(); 2] })
+        Ok(Endpoint { handle, keys: [null_mut(); Segment::COUNT] })
     }
 
     /// End an endpoint of this worker whose peer is gone; what goes on there is cancelled.
@@ -180,7 +181,7 @@ impl Drop for Worker {
 pub(crate) struct Endpoint {
     pub(crate) handle: ucp_ep_h,
     /// For the segments of which the key was unpacked; null for the others.
-    pub(crate) keys: [ucp_rkey_h; 2],
+    pub(crate) keys: [ucp_rkey_h; Segment::COUNT],
 }
 
 // SAFETY: used by whoever uses its worker, one thread at a time.

@@ -21,6 +21,9 @@ use std::time::Duration;
 /// What a context leaves unfinished is looked after within about this time.
 pub(crate) const SOON: Duration = Duration::from_micros(50);
 
+/// Looks that the service thread has at a worker that is busy, before others get it again.
+const MANY_LOOKS: u32 = 100;
+
 /// How to reach a PE and what it lets others use.
 pub(crate) struct Contact {
     pub(crate) host: String,
@@ -261,8 +264,11 @@ impl Shared {
                 busy = true;
                 return true;
             };
+            let mut looks = if arm { MANY_LOOKS } else { 1 };
             // A loss is told by whoever meets it next.
-            while origin.advance(self).unwrap_or(false) {}
+            while looks > 0 && origin.advance(self).unwrap_or(false) {
+                looks -= 1;
+            }
             if origin.is_unfinished() {
                 busy |= arm && !origin.worker().arm();
                 return self.check().is_ok();
@@ -334,11 +340,11 @@ impl Shared {
         if !self.arm() || worker.is_some_and(|worker| !worker.arm()) {
             return;
         }
-        let own = worker.map_or(self.timer.as_fd(), Worker::efd);
+        let target = self.target_efd.as_fd();
+        // Who has no worker looks at the target's descriptor twice.
+        let own = worker.map_or(target, Worker::efd);
+        let mut fds = [target, own].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         self.sleepers.fetch_add(1, Ordering::Relaxed);
-        let events = if worker.is_some() { PollFlags::IN } else { PollFlags::empty() };
-        let mut fds =
-            [PollFd::new(&self.target_efd, PollFlags::IN), PollFd::from_borrowed_fd(own, events)];
         // Interrupted by a signal: as good as woken.
         let _ = poll(&mut fds, Some(&timespec(at_most)));
         self.sleepers.fetch_sub(1, Ordering::Relaxed);

@@ -1,7 +1,6 @@
 //! Compiles what stable Rust cannot say, and names the shared library.
 
-const SOURCES: [&str; 3] =
-    ["src/longdouble.c", "src/fortran/quad.c", "src/fortran/units.c"];
+const SOURCES: [&str; 3] = ["src/longdouble.c", "src/fortran/quad.c", "src/fortran/units.c"];
 
 fn main() {
     for source in SOURCES {

@@ -14,7 +14,7 @@ use crate::codegen::exports::Exports;
 use crate::process::run;
 
 /// What the linker puts before the C library's `_Fork` in static programs (`--wrap`).
-const WRAPPED: &str = "__wrap__Fork";
+pub const WRAPPED: &str = "__wrap__Fork";
 
 /// Makes `out` of the static library that cargo built.
 ///

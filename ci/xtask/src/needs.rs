@@ -64,6 +64,22 @@ pub const VALGRIND: Need = Need {
     zypper: &["valgrind"],
 };
 
+pub const CLANG: Need = Need {
+    program: "clang",
+    purpose: "compiles C programs as gcc does not",
+    apt: &["clang"],
+    dnf: &["clang"],
+    zypper: &["clang"],
+};
+
+pub const GDB: Need = Need {
+    program: "gdb",
+    purpose: "runs a test program under a debugger",
+    apt: &["gdb"],
+    dnf: &["gdb"],
+    zypper: &["gdb"],
+};
+
 pub const OPEN_MPI: Need = Need {
     program: "oshcc",
     purpose: "is the OpenSHMEM that benches compare with (Open MPI)",

@@ -10,6 +10,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
+use crate::archive::WRAPPED;
 use crate::codegen::exports::Exports;
 use crate::process::capture;
 
@@ -46,7 +47,8 @@ fn shared(table: &Exports, library: &Path) -> Result<()> {
 /// In the static library the names of the standard are weak, so that a tool can define them.
 fn archive(table: &Exports, library: &Path) -> Result<()> {
     let weak = table.names.iter().map(|name| (name.clone(), WEAK.to_owned()));
-    let expected = weak.chain(table.twins().map(|name| (name, GLOBAL.to_owned()))).collect();
+    let strong = table.twins().chain([WRAPPED.to_owned()]).map(|name| (name, GLOBAL.to_owned()));
+    let expected = weak.chain(strong).collect();
     let listing =
         capture(Command::new("nm").args(["--extern-only", "--defined-only"]).arg(library))?;
     compare(library, &expected, &symbols(&listing))?;

@@ -136,6 +136,17 @@ fn the_options_of_old_dialects_are_named() {
     assert!(!text(prefix.wrapper("oshcc").arg("--help")).contains("-fdollar-ok"));
 }
 
+/// gfortran's library refers to them weakly.
+#[test]
+fn a_static_fortran_program_gets_all_of_the_threads() {
+    let prefix = Prefix::make("static Fortran");
+    let show = |wrapper, flag| text(prefix.wrapper(wrapper).args(["--show", flag, "a.o"]));
+    let needed = "--undefined=pthread_mutex_destroy";
+    assert!(show("oshfort", "-static").contains(needed));
+    assert!(!show("oshfort", "-O2").contains(needed));
+    assert!(!show("oshcc", "-static").contains(needed));
+}
+
 #[test]
 fn a_compiler_that_is_not_there_is_named() {
     let prefix = Prefix::make("missing");

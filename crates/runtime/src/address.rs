@@ -75,6 +75,15 @@ impl Own {
         (nbytes <= segment_bytes && offset <= segment_bytes - nbytes).then_some(offset)
     }
 
+    /// Whether a word is in the segment and as far aligned as that is. The offset of a misaligned word,
+    /// rotated so that its low bits lead, is beyond any segment: that and the bounds are one compare.
+    #[inline(always)]
+    fn has_word<T>(&self, addr: usize) -> bool {
+        let bits = size_of::<T>().trailing_zeros();
+        let offset = addr.wrapping_sub(self.start.load(Relaxed));
+        offset.rotate_right(bits) < self.nbytes.load(Relaxed) >> bits
+    }
+
     /// What to add to an address in the segment for that of a PE that is mapped here.
     #[inline(always)]
     fn delta(&self, pe: c_int) -> Option<isize> {
@@ -140,6 +149,32 @@ pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
         // Both are in one slice.
         Segment::Heap | Segment::Internal => MAP.heap.delta(pe),
         Segment::Static => MAP.statics.delta(pe),
+    }
+}
+
+/// As [`mapped`] for one word, which must be aligned to its size.
+#[inline(always)]
+pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+    if MAP.heap.has_word::<T>(address.addr()) {
+        let delta = MAP.heap.delta(pe)?;
+        return Some(address.wrapping_byte_offset(delta).cast_mut());
+    }
+    if is_aligned(address) { mapped(address, size_of::<T>(), pe) } else { None }
+}
+
+/// Whether a word is aligned to its size, which may be more than its type asks for.
+#[inline(always)]
+pub(crate) fn is_aligned<T>(address: *const T) -> bool {
+    address.addr().is_multiple_of(size_of::<T>())
+}
+
+/// A message unless the word of `nbytes` bytes at `addr` is aligned to its size.
+pub(crate) fn require_aligned(call: Call, argument: &'static str, addr: usize, nbytes: usize) {
+    if !addr.is_multiple_of(nbytes) {
+        fail!(
+            call,
+            "argument {argument}: {addr:#x} is not aligned to the {nbytes} bytes of its type"
+        );
     }
 }
 

@@ -38,6 +38,7 @@ pub unsafe fn alltoallv(
 ) {
     let team = members.team(call);
     let mut entered = Entered::new(call, &team);
+    entered.agree(&[]);
     let n = entered.n();
     // SAFETY: an entry for each member, by contract.
     let offsets = unsafe { read(t_offsets, n) };
@@ -68,6 +69,7 @@ pub unsafe fn alltoallv_packed(
 ) -> usize {
     let team = members.team(call);
     let mut entered = Entered::new(call, &team);
+    entered.agree(&[]);
     let n = entered.n();
     // SAFETY: an entry for each member, by contract.
     let sizes = unsafe { read(blocks.sizes, n) };

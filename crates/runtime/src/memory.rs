@@ -5,9 +5,11 @@
 
 use crate::address;
 use crate::call::{Call, fail};
-use crate::coll::barrier_all;
+use crate::check::Argument;
+use crate::coll::barrier_all_with;
 use crate::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
 use crate::job::{self, Job};
+use crate::lock;
 use core::ffi::{c_long, c_void};
 use rushmem_heap::{Allocator, Place};
 use rushmem_transport::Segment;
@@ -43,7 +45,7 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, barrier: bool) -> *mut 
     }
     let block = with_allocator(job, |a| a.allocate(nbytes, alignment));
     if barrier {
-        barrier_all(call);
+        barrier_all_with(call, &[("size", nbytes as u64), ("alignment", alignment as u64)]);
     }
     block.map_or(null_mut(), |block| block.cast())
 }
@@ -61,7 +63,7 @@ pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
         // SAFETY: a block of `total` bytes that no PE uses before the barrier.
         unsafe { block.write_bytes(0, total) };
     }
-    barrier_all(call);
+    barrier_all_with(call, &[("bytes", total as u64)]);
     block.map_or(null_mut(), |block| block.cast())
 }
 
@@ -76,10 +78,11 @@ pub fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_void {
         free(call, ptr);
         return null_mut();
     }
-    barrier_all(call);
+    let arguments = [offset(job, ptr), ("size", nbytes as u64)];
+    barrier_all_with(call, &arguments);
     let moved = with_allocator(job, |a| a.reallocate(ptr.cast(), nbytes));
     let Ok(moved) = moved else { not_a_block(call, ptr) };
-    barrier_all(call);
+    barrier_all_with(call, &arguments);
     moved.map_or(null_mut(), |block| block.cast())
 }
 
@@ -89,11 +92,20 @@ pub fn free(call: Call, ptr: *mut c_void) {
     if ptr.is_null() {
         return;
     }
-    barrier_all(call);
+    barrier_all_with(call, &[offset(job, ptr)]);
     match with_allocator(job, |a| a.free(ptr.cast())) {
-        Ok(nbytes) => job.teams.forget_active_sets(job, ptr.addr()..ptr.addr() + nbytes),
+        Ok(nbytes) => {
+            let block = ptr.addr()..ptr.addr() + nbytes;
+            lock::forget(block.clone());
+            job.teams.forget_active_sets(job, block);
+        }
         Err(_) => not_a_block(call, ptr),
     }
+}
+
+/// A block by its place in the heap, which is the same on all PEs.
+fn offset(job: &Job, ptr: *mut c_void) -> Argument {
+    ("ptr at", ptr.addr().wrapping_sub(job.memory.heap().addr()) as u64)
 }
 
 /// Why an address cannot be freed or moved, for callers who want to know instead of failing.

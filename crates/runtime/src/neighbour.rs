@@ -10,6 +10,8 @@ use crate::ctx::Handle;
 use crate::{job, network};
 use core::ffi::c_int;
 use rushmem_transport::{AmoOp, AmoWidth, Endpoint, Error, Pe, RemoteAddr, Segment};
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU8;
 
 /// Up to this size a transfer is a word to somebody.
 const WORD: usize = 8;
@@ -160,13 +162,17 @@ pub(crate) struct Probe {
 impl Probe {
     /// One that holds `number`, for the life of the process; with leave to try it, if others will.
     pub(crate) fn new(number: [u8; 32], leave: bool) -> Probe {
-        let both = Box::leak(Box::new([number, number]));
+        static BOTH: OnceLock<[[AtomicU8; 32]; 2]> = OnceLock::new();
+        let both = BOTH.get_or_init(|| [number.map(AtomicU8::new), number.map(AtomicU8::new)]);
         if leave {
             // SAFETY: asks for leave that other processes of this user may have anyway. Where no module of
             // the kernel withholds it, there is nothing to ask for.
             unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY) };
         }
-        Probe { pid: std::process::id() as i32, address: (&raw const *both).expose_provenance() }
+        Probe {
+            pid: std::process::id() as i32,
+            address: std::ptr::from_ref(both).expose_provenance(),
+        }
     }
 
     /// Whether the kernel copies between this process and that one, which holds `number`.

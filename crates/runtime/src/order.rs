@@ -18,7 +18,7 @@ use core::ffi::c_int;
 #[inline]
 pub fn fence<C: Context>(call: Call, ctx: C) {
     release();
-    if network::is_open() && !ctx.is_invalid() {
+    if ctx.is_valid(call) && network::is_open() {
         network::on_used(call, ctx.handle(), |endpoint| endpoint.fence());
     }
 }
@@ -26,7 +26,7 @@ pub fn fence<C: Context>(call: Call, ctx: C) {
 /// `shmem_quiet`, `shmem_ctx_quiet` (§9.12.2): completes what was issued on the context, everywhere.
 #[inline]
 pub fn quiet<C: Context>(call: Call, ctx: C) {
-    if network::is_open() && !ctx.is_invalid() {
+    if ctx.is_valid(call) && network::is_open() {
         network::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
     }
     complete();
@@ -45,7 +45,7 @@ pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
 #[inline]
 pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
     let mut is_quiet = true;
-    if network::is_open() && !ctx.is_invalid() {
+    if ctx.is_valid(call) && network::is_open() {
         network::on_used(call, ctx.handle(), |endpoint| {
             is_quiet = endpoint.is_quiet()?;
             Ok(())
@@ -70,7 +70,7 @@ pub fn local_complete(call: Call) {
 /// # Safety
 /// `target_pes` is valid for reads of `npes` numbers, or anything when `npes` is 0.
 pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int, npes: usize) {
-    if ctx.is_invalid() {
+    if !ctx.is_valid(call) {
         return;
     }
     for i in 0..npes {

@@ -40,6 +40,12 @@ impl Range {
         Range { segment, offset, start, nbytes }
     }
 
+    /// Whether both have a byte in common.
+    pub(crate) fn overlaps(self, other: Range) -> bool {
+        let (a, b) = (self.start.addr(), other.start.addr());
+        a < b + other.nbytes && b < a + self.nbytes
+    }
+
     /// Bytes from the start of its segment: the same on every PE.
     pub(crate) fn offset(self) -> usize {
         self.offset

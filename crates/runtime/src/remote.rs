@@ -163,7 +163,7 @@ impl Access {
         operand: u64,
         condition: u64,
     ) -> u64 {
-        let dest = self.remote(dest, width.nbytes());
+        let dest = self.remote_word(dest, width.nbytes());
         network::on(self.call, self.ctx, |endpoint| {
             endpoint.amo(network::pe(self.pe), dest, width, op, operand, condition)
         })
@@ -184,7 +184,7 @@ impl Access {
         operand: u64,
         condition: u64,
     ) {
-        let dest = self.remote(dest, width.nbytes());
+        let dest = self.remote_word(dest, width.nbytes());
         let pe = network::pe(self.pe);
         let at_once = self.way(dest).is_some();
         network::on(self.call, self.ctx, |endpoint| {
@@ -203,7 +203,7 @@ impl Access {
     #[cold]
     #[inline(never)]
     pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
-        let dest = self.remote(dest, width.nbytes());
+        let dest = self.remote_word(dest, width.nbytes());
         if let Some(way) = self.way(dest) {
             return way.update(self.ctx, width, op, operand);
         }
@@ -230,7 +230,7 @@ impl Access {
         completion: Completion,
     ) {
         let signalling = Access { argument: "sig_addr", ..self };
-        let at = signalling.remote(sig_addr, 8);
+        let at = signalling.remote_word(sig_addr, 8);
         if nbytes == 0 {
             return signalling.update(sig_addr, AmoWidth::Eight, op, signal);
         }
@@ -260,6 +260,11 @@ impl Access {
                 endpoint.put_signal_nbi(pe, dest, source, nbytes, at, signal, op)
             },
         })
+    }
+
+    fn remote_word(self, addr: usize, nbytes: usize) -> RemoteAddr {
+        address::require_aligned(self.call, self.argument, addr, nbytes);
+        self.remote(addr, nbytes)
     }
 
     /// The way to static data of a neighbour.

@@ -19,7 +19,7 @@ use crate::job::{self, Job};
 use crate::mailbox::Mailboxes;
 use crate::neighbour::Probe;
 use crate::team::{self, Members, Teams};
-use crate::{address, ctx, network, statics};
+use crate::{address, check, ctx, lock, network, statics};
 use core::ffi::{c_int, c_void};
 use record::Record;
 use rushmem_bootstrap::{NodeMap, Session};
@@ -49,7 +49,7 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
     enter(call, providers, SHMEM_THREAD_SINGLE);
     extern "C" fn finalize_at_exit() {
         if job::depth() > 0 && !EXITING.load(Ordering::Acquire) {
-            finalize(Call("start_pes (at exit)"));
+            close(Call("start_pes (at exit)"));
         }
     }
     // SAFETY: a function that outlives the process's main. It fails only without memory, and the
@@ -62,6 +62,8 @@ static EXITING: AtomicBool = AtomicBool::new(false);
 
 /// Count an init; the first one joins the job, the first one after a last finalize returns to it.
 fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _entering = job::lock(&ONE_AT_A_TIME);
     if job::depth() > 0 {
         job::deepen();
         return job::require(call);
@@ -82,8 +84,10 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     *job.allocator() = Some(allocator);
     connect::connect(call, job, providers);
     address::open(heap, heap_bytes);
+    check::initialized_here();
     job::deepen();
-    barrier_all(call);
+    // Other PEs may enter by another routine.
+    barrier_all(Call("shmem_init"));
     job
 }
 
@@ -308,13 +312,23 @@ fn beside(nodes: &NodeMap, me: Pe) -> Members {
 /// `shmem_finalize` (§9.1.4): the one that matches the first init destroys what is left and closes the
 /// library; any other is a barrier.
 pub fn finalize(call: Call) {
+    check::finalizer(call, job::require(call));
+    close(call);
+}
+
+fn close(call: Call) {
     let job = job::require(call);
-    barrier_all(call);
-    if job::depth() > 1 {
+    let is_last = job::depth() == 1;
+    if is_last {
+        lock::finalize(call);
+    }
+    // Other PEs may leave by another routine.
+    barrier_all(Call("shmem_finalize"));
+    if !is_last {
         job::rise();
         return;
     }
-    ctx::destroy_shareable(None);
+    ctx::destroy_of(call, None);
     if network::is_open() {
         // Nobody leaves while others still complete what they issued to it: the barrier's own flags too.
         network::complete(call);

@@ -5,7 +5,7 @@
 //! of variables never change.
 
 use rushmem_heap::Statics;
-use rushmem_heap::statics::{Refusal, Remapped};
+use rushmem_heap::statics::{Refusal, Remapped, are_shared};
 use std::sync::OnceLock;
 
 /// What became of the static data; nothing in a process that no launcher started.
@@ -29,9 +29,10 @@ pub(crate) fn own() -> &'static Statics {
     OWN.get_or_init(Statics::of_program)
 }
 
-/// Where in the node's memory they are; `None` where they are not there.
+/// Where in the node's memory they are; `None` where they are not there, as in a child of the process that
+/// was started.
 pub(crate) fn at() -> Option<u64> {
-    OUTCOME.get()?.as_ref().ok().map(|remapped| remapped.at)
+    OUTCOME.get()?.as_ref().ok().filter(|_| are_shared()).map(|remapped| remapped.at)
 }
 
 /// Why they are not there, although a launcher is.

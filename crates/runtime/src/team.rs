@@ -15,7 +15,7 @@ pub(crate) use active_set::find as find_active_set;
 use crate::call::{Call, fail};
 use crate::channel::Channels;
 use crate::job::Job;
-use crate::{ctx, job};
+use crate::{coll, ctx, job};
 use core::ffi::c_int;
 use rushmem_transport::{Pe, TeamPe};
 use std::collections::HashMap;
@@ -224,8 +224,10 @@ pub fn destroy(call: Call, team: Handle) {
         }
         _ => {}
     }
-    let slot = find(call, "team", team).slot;
-    ctx::destroy_shareable(Some(team));
+    let found = find(call, "team", team);
+    coll::agree(call, &found, &[]);
+    let slot = found.slot;
+    ctx::destroy_of(call, Some(team));
     job.teams.remove(team);
     job.slots().release(slot);
 }

@@ -111,6 +111,18 @@ fn a_tool_can_take_the_place_of_a_routine() {
     assert_eq!(outcome.stdout, "fenced\nfenced\n");
 }
 
+/// Position-independent code, what it is by default, is among the programs.
+#[test]
+fn common_blocks_are_symmetric_however_a_program_is_linked() {
+    if !can_compile(Path::new("fortran_static.f")) {
+        return;
+    }
+    for flags in [&["-no-pie"][..], &["-static"], &["-O3", "-flto"]] {
+        let source = here().join("tests/programs/fortran_static.f");
+        Job::new(compile(&source, tmpdir(), flags)).n(3).run().assert_ok(3);
+    }
+}
+
 #[test]
 fn the_example_finds_the_maximum_of_the_even_pes() {
     let source = here().join("examples/max_to_all.f");

@@ -10,7 +10,7 @@ use testkit::{Job, can_compile, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 21] = [
+const ELSEWHERE: [&str; 24] = [
     "check.h",
     "core.c",
     "death.c",
@@ -24,15 +24,20 @@ const ELSEWHERE: [&str; 21] = [
     "fortran_reductions_of.inc",
     "fortran_rma_of.inc",
     "fortran_wait_of.inc",
+    "growth.c",
     "heap_size.c",
+    "levels.c",
     "lingers.c",
     "members.h",
     "misuse.c",
     "operators.h",
+    "race.c",
     "seed_003.c.in",
     "soak.c",
     "types.h",
 ];
+
+const CHECKED: [usize; 2] = [1, 3];
 
 /// Jobs whose PEs share no memory, or only some of it: the tier `--providers`.
 const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
@@ -91,6 +96,17 @@ macro_rules! programs {
                 fn $name() {
                     let off = [("SHMEM_ONNODE", "off")];
                     super::OFF_NODE.iter().for_each(|&n| super::runs($source, n, &off));
+                }
+            )*
+        }
+
+        /// With everything checked that costs time to check, correct programs do what they did.
+        mod checked {
+            $(
+                #[test]
+                fn $name() {
+                    let check = [("SHMEM_CHECK", "1")];
+                    super::CHECKED.iter().for_each(|&n| super::runs($source, n, &check));
                 }
             )*
         }
@@ -159,6 +175,7 @@ programs! {
     signal "signal.c"
     split_2d "split_2d.c"
     start_pes "start_pes.c"
+    stress "stress.c"
     statics "statics.c"
     statics_cxx "statics_cxx.cpp"
     strided "strided.c"

@@ -335,6 +335,41 @@ fn children_that_load_the_library_first_leave_the_parent_its_place() {
     Job::new(&program).n(3).env("LD_PRELOAD", library.display()).run().assert_ok(3);
 }
 
+/// Its variables are no longer those that were shared when the program was loaded.
+#[test]
+fn a_child_may_be_the_pe() {
+    let text = "
+        #include <stdio.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        #include <shmem.h>
+        static long words[3000];
+        int main(void) {
+            words[0] = 4;
+            const pid_t child = fork();
+            if (child) {
+                int status = 1;
+                waitpid(child, &status, 0);
+                return status != 0 || words[0] != 4 || words[1] != 0;
+            }
+            words[1] = 5;
+            shmem_init();
+            const int me = shmem_my_pe(), n = shmem_n_pes(), left = (me + n - 1) % n;
+            int ok = words[0] == 4 && shmem_long_g(&words[1], left) == 5;
+            shmem_barrier_all();
+            shmem_long_put(&words[0], (long[]){me, me + 1}, 2, (me + 1) % n);
+            shmem_barrier_all();
+            if (!ok || words[0] != left || words[1] != left + 1)
+                printf(\"FAIL PE %d: %d %ld %ld\\n\", me, ok, words[0], words[1]);
+            if (me == 0)
+                printf(\"n_pes %d\\nPASS\\n\", n);
+            shmem_finalize();
+            return 0;
+        }
+    ";
+    Job::new(compile_text("child.c", text, tmpdir(), &[])).n(3).run().assert_ok(3);
+}
+
 #[test]
 fn the_programs_threads_may_run_before_init() {
     let text = "

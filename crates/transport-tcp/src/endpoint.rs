@@ -19,6 +19,10 @@ pub(crate) struct TcpEndpoint {
     last: Vec<u64>,
     /// The PEs of which it is not 0.
     touched: Vec<u32>,
+    /// Those of them for which something may be held back since the last fence.
+    held: Vec<u32>,
+    /// Per PE, whether it is one of those.
+    is_held: Vec<bool>,
 }
 
 /// When a request leaves.
@@ -33,7 +37,8 @@ enum Leave {
 impl TcpEndpoint {
     pub(crate) fn new(shared: Arc<Shared>) -> TcpEndpoint {
         let last = vec![0; shared.peers.len()];
-        TcpEndpoint { shared, last, touched: Vec::new() }
+        let is_held = vec![false; last.len()];
+        TcpEndpoint { shared, last, touched: Vec::new(), held: Vec::new(), is_held }
     }
 
     fn contact(&self, pe: Pe) -> Result<&Contact, Error> {
@@ -73,14 +78,18 @@ impl TcpEndpoint {
     ) -> Result<T, Error> {
         let mut patience = Patience::default();
         loop {
+            let news = self.shared.news();
             let done = match self.shared.with_link(pe.0, &mut step) {
-                Ok(Some(done)) => return Ok(done),
+                Ok(Some(done)) => {
+                    patience.end(&self.shared);
+                    return Ok(done);
+                }
                 Ok(None) => self.shared.poll(),
                 Err(error) => Err(error),
             };
             match done {
                 Ok(true) => patience.renew(),
-                Ok(false) => patience.pause(&self.shared),
+                Ok(false) => patience.pause(&self.shared, news),
                 Err(error) => {
                     self.abandon();
                     return Err(error);
@@ -98,7 +107,7 @@ impl TcpEndpoint {
     ) -> Result<u64, Error> {
         self.touch(pe);
         let tuning = self.shared.tuning;
-        let seq = self.until(pe, |out| {
+        let (seq, unsent) = self.until(pe, |out| {
             if !out.has_room(&tuning) {
                 out.flush()?;
                 out.receive()?;
@@ -110,9 +119,12 @@ impl TcpEndpoint {
             if leave == Leave::Now || out.is_full(&tuning) {
                 out.flush()?;
             }
-            Ok(Some(seq))
+            Ok(Some((seq, out.has_unsent())))
         })?;
         self.last[pe.index()] = seq;
+        if unsent && !std::mem::replace(&mut self.is_held[pe.index()], true) {
+            self.held.push(pe.0);
+        }
         Ok(seq)
     }
 
@@ -227,14 +239,20 @@ impl TcpEndpoint {
         Ok(seq)
     }
 
-    /// After an error: close the links that know this endpoint's buffers, so that nothing touches them.
+    /// After an error: use the links that know this endpoint's buffers no more, so that nothing touches
+    /// them.
     fn abandon(&mut self) {
         for pe in self.touched.drain(..) {
             self.last[pe as usize] = 0;
             let mut link = lock(&self.shared.peers[pe as usize].link);
-            if let Link::Open(_) = *link {
-                *link = Link::Closed("it was given up after another loss".to_owned());
-            }
+            let why = "it was given up after another loss".to_owned();
+            *link = match std::mem::replace(&mut *link, Link::Idle) {
+                Link::Open(out) => {
+                    self.shared.unwatch(&out.socket);
+                    Link::Closed { why, _unused: Some(out) }
+                }
+                other => other,
+            };
         }
     }
 }
@@ -382,8 +400,8 @@ impl Endpoint for TcpEndpoint {
 
     fn fence(&mut self) -> Result<(), Error> {
         // A stream keeps its order; what was held back leaves.
-        for i in 0..self.touched.len() {
-            let pe = self.touched[i];
+        while let Some(pe) = self.held.pop() {
+            self.is_held[pe as usize] = false;
             let sent = self.shared.with_link(pe, |out| match out.has_unsent() {
                 true => out.flush(),
                 false => Ok(()),

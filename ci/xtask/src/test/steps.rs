@@ -7,7 +7,9 @@ use anyhow::{Context, Result};
 
 use super::tools::{self, run_tests};
 use super::{Outcome, Session};
-use crate::needs::{BINUTILS, C_COMPILER, CXX_COMPILER, FORTRAN_COMPILER, UCX, VALGRIND};
+use crate::needs::{
+    BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, UCX, VALGRIND,
+};
 use crate::{bindings, codegen, counts, install, needs, process, symbols, tidy};
 
 /// Tests that need no process, as arguments of `cargo miri test`.
@@ -28,8 +30,8 @@ const UCX_FOLDERS: &str = "RUSHMEM_UCX_DIR";
 
 pub fn needs(_: &Session) -> Result<Outcome> {
     needs::ensure(&[&C_COMPILER, &CXX_COMPILER, &BINUTILS])?;
-    // Without them a few things are skipped, no more: a developer who is not root can do with that.
-    match needs::ensure(&[&VALGRIND, &FORTRAN_COMPILER]) {
+    // Without them some tests are skipped, no more: a developer who is not root can do with that.
+    match needs::ensure(&[&VALGRIND, &FORTRAN_COMPILER, &CLANG, &GDB]) {
         Ok(()) => Ok(Outcome::Passed),
         Err(error) => Ok(Outcome::Skipped(format!("in part: {error:#}"))),
     }

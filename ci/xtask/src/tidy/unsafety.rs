@@ -15,7 +15,6 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "crates/runtime/src/amo.rs",
     "crates/runtime/src/call.rs",
     "crates/runtime/src/combine.rs",
-    "crates/runtime/src/ctx.rs",
     "crates/runtime/src/internal.rs",
     "crates/runtime/src/lock.rs",
     "crates/runtime/src/lock/word.rs",

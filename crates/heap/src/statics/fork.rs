@@ -42,6 +42,11 @@ thread_local! {
     static COPY: Cell<*mut c_void> = const { Cell::new(null_mut()) };
 }
 
+/// Whether the static data of this process are shared memory: not in a child of the one that remapped them.
+pub fn are_shared() -> bool {
+    ARMED.load(Ordering::Acquire)
+}
+
 /// Handlers that are registered and do nothing yet.
 pub(super) struct Prepared;
 

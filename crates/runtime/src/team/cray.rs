@@ -102,6 +102,7 @@ pub fn split_grid<const D: usize>(
     let job = job::require(call);
     let tag = digest(&[GRID, parent.handle.0 as u64]);
     let arguments = digest(&sizes.map(u64::from));
+    coll::agree(call, &parent, &[]);
     let axes = parent.members().axes(sizes, parent.me());
     match agree(job, parent.members(), tag, arguments, true, D) {
         Agreed::Slots(slots, generation) => {

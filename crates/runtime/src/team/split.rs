@@ -6,7 +6,7 @@
 use super::{Config, Handle, Team, find};
 use crate::agreement::{Agreed, agree, digest, elsewhere};
 use crate::call::{Call, fail};
-use crate::job;
+use crate::{coll, job};
 use core::ffi::c_int;
 
 /// What an agreement is about, in its tag.
@@ -28,6 +28,7 @@ pub fn split_strided(
         return None;
     }
     let parent = find(call, "parent_team", parent);
+    coll::agree(call, &parent, &[]);
     let members = parent.members.subset(start, stride, size);
     let arguments = digest(&[start as u64, stride as u64, size as u64]);
     let tag = digest(&[STRIDED, parent.handle.0 as u64]);
@@ -65,6 +66,7 @@ pub fn split_2d(
         return None;
     }
     let parent = find(call, "parent_team", parent);
+    coll::agree(call, &parent, &[]);
     let axes = parent.members.row_and_column(xrange, parent.me);
     let tag = digest(&[GRID, parent.handle.0 as u64]);
     match agree(job, &parent.members, tag, digest(&[xrange as u64]), axes.is_some(), 2) {

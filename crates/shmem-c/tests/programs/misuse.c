@@ -1,4 +1,6 @@
 /* One misuse of the library, named by argv[1], on PE 1 while the others wait in a barrier (a collective one on all). */
+#include <pthread.h>
+#include <sched.h>
 #include <shmemx.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -15,6 +17,58 @@ static void sync_destroyed_team(void) {
     shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, shmem_n_pes(), NULL, 0, &team);
     shmem_team_destroy(team);
     shmem_team_sync(team);
+}
+
+static void destroyed_team_ctx(int *heap) {
+    shmem_team_t pair;
+    shmem_ctx_t ctx = SHMEM_CTX_INVALID;
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &pair);
+    if (shmem_my_pe() < 2) {
+        shmem_team_create_ctx(pair, 0, &ctx);
+        shmem_team_destroy(pair);
+    }
+    if (shmem_my_pe() == 1)
+        shmem_ctx_int_p(ctx, heap, 1, 0);
+}
+
+/* PE 1 finalizes while PE 2 waits for its lock; that it waits is seen in the lock's own word. */
+static void finalize_holding(long *lock) {
+    if (shmem_my_pe() == 1)
+        shmem_set_lock(lock);
+    shmem_barrier_all();
+    if (shmem_my_pe() == 2)
+        shmem_set_lock(lock);
+    while (shmem_my_pe() == 1 && (*(volatile long *)lock >> 32 & 0x7fffffff) == 0)
+        sched_yield();
+    if (shmem_my_pe() == 1)
+        shmem_finalize();
+}
+
+/* With SHMEM_CHECK. Called by all PEs; false where it is none of these. */
+static int checked(const char *how, int *heap) {
+    int me = shmem_my_pe();
+    if (is(how, "barrier_and_sync")) {
+        if (me == 1)
+            shmem_sync_all();
+        else
+            shmem_barrier_all();
+    } else if (is(how, "roots_differ"))
+        shmem_int_broadcast(SHMEM_TEAM_WORLD, heap, heap + 2, 1, me == 2);
+    else if (is(how, "lengths_differ"))
+        shmem_int_sum_reduce(SHMEM_TEAM_WORLD, heap, heap + 2, 1 + (me == 1));
+    else if (is(how, "sizes_differ"))
+        shmem_malloc(me == 1 ? 64 : 128);
+    else if (is(how, "split_and_sync")) {
+        shmem_team_t team;
+        if (me == 0)
+            shmem_team_sync(SHMEM_TEAM_WORLD);
+        else
+            shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &team);
+    } else if (is(how, "arrays_overlap"))
+        shmem_int_sum_reduce(SHMEM_TEAM_WORLD, heap, heap + 1, 2);
+    else
+        return 0;
+    return 1;
 }
 
 static int (*volatile differ)(void) = shmem_my_pe;
@@ -77,6 +131,12 @@ static int collective(const char *how, int *heap) {
         shmem_int_broadcast(SHMEM_TEAM_WORLD, heap, heap + 1, 1, shmem_n_pes());
     else if (is(how, "barrier_beyond_n"))
         shmem_barrier(1, 1, shmem_n_pes(), static_sync);
+    else if (is(how, "destroyed_team_ctx"))
+        destroyed_team_ctx(heap);
+    else if (is(how, "finalize_holding"))
+        finalize_holding((long *)heap);
+    else if (checked(how, heap))
+        return 1;
     else if (is(how, "finalize_twice"))
         shmem_finalize(), shmem_finalize();
     else
@@ -93,7 +153,84 @@ static void put_beyond_team(int *heap) {
         shmem_ctx_int_p(ctx, heap, 1, 2);
 }
 
+static int *shared_heap;
+static shmem_ctx_t shared_ctx;
+
+static void *use_ctx(void *unused) {
+    (void)unused;
+    shmem_ctx_int_p(shared_ctx, shared_heap, 1, 0);
+    return NULL;
+}
+
+static void *sync_here(void *unused) {
+    (void)unused;
+    shmem_sync_all();
+    return NULL;
+}
+
+static void *finalize_here(void *unused) {
+    (void)unused;
+    shmem_finalize();
+    return NULL;
+}
+
+static void elsewhere(void *(*body)(void *)) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, body, NULL) == 0)
+        pthread_join(thread, NULL);
+}
+
+/* On one PE: locks, contexts, threads, words that are not aligned; false where it is none of these. */
+static int alone_too(const char *how, int *heap) {
+    long *lock = (long *)heap;
+    int *odd = (int *)((char *)heap + 2);
+    if (is(how, "lock_twice"))
+        shmem_set_lock(lock), shmem_set_lock(lock);
+    else if (is(how, "clear_free_lock"))
+        shmem_clear_lock(lock);
+    else if (is(how, "clear_twice"))
+        shmem_set_lock(lock), shmem_clear_lock(lock), shmem_clear_lock(lock);
+    else if (is(how, "lock_unaligned"))
+        shmem_set_lock((long *)odd);
+    else if (is(how, "amo_unaligned"))
+        shmem_int_atomic_add(odd, 1, 0);
+    else if (is(how, "fetch_unaligned"))
+        shmem_int_atomic_fetch(odd, 2);
+    else if (is(how, "signal_unaligned"))
+        shmem_int_put_signal(heap, heap, 1, (uint64_t *)(heap + 1), 1, SHMEM_SIGNAL_SET, 0);
+    else if (is(how, "wait_unaligned"))
+        shmem_int_wait_until(odd, SHMEM_CMP_NE, 4711);
+    else if (is(how, "garbage_ctx"))
+        shmem_ctx_int_p((shmem_ctx_t)0x7f1234567810, heap, 1, 0);
+    else if (is(how, "quiet_garbage_ctx"))
+        shmem_ctx_quiet((shmem_ctx_t)&static_word);
+    else if (is(how, "destroy_ctx_twice"))
+        shmem_ctx_create(0, &shared_ctx), shmem_ctx_destroy(shared_ctx), shmem_ctx_destroy(shared_ctx);
+    else if (is(how, "destroyed_ctx")) {
+        shmem_ctx_create(0, &shared_ctx);
+        shmem_ctx_destroy(shared_ctx);
+        shmem_ctx_int_p(shared_ctx, heap, 1, 0);
+    } else if (is(how, "ctx_of_another_thread")) {
+        shared_heap = heap;
+        shmem_ctx_create(SHMEM_CTX_PRIVATE, &shared_ctx);
+        elsewhere(use_ctx);
+    } else if (is(how, "sync_by_another_thread"))
+        elsewhere(sync_here);
+    else if (is(how, "finalize_by_another_thread"))
+        elsewhere(finalize_here);
+    else if (is(how, "wait_on_the_stack")) {
+        int on_stack = 0;
+        shmem_int_wait_until(&on_stack, SHMEM_CMP_NE, 0);
+    } else
+        return 0;
+    return 1;
+}
+
 static void alone(const char *how, int *heap) {
+    if (alone_too(how, heap)) {
+        printf("%s had no consequence\n", how);
+        return;
+    }
     int on_stack = 0, n = shmem_n_pes();
     long lock_on_stack = 0;
     if (is(how, "put_stack_dest"))
@@ -154,7 +291,7 @@ int main(int argc, char **argv) {
         shmem_barrier_all();
         return 98;
     }
-    int *heap = shmem_malloc(4 * sizeof *heap);
+    int *heap = shmem_calloc(4, sizeof *heap);
     shmem_barrier_all();
     if (is(how, "p_beyond_team"))
         put_beyond_team(heap);

@@ -155,7 +155,8 @@ impl Member {
         self.internal.read(offset, nbytes)
     }
 
-    pub(super) fn fetch<T: Amo>(&self, offset: usize) -> T {
+    /// The word of its own heap at `offset`, whole, whoever changes it.
+    pub fn fetch<T: Amo>(&self, offset: usize) -> T {
         let at = self.heap.word::<T>(offset);
         // SAFETY: `word` checked the address and its alignment.
         unsafe { T::fetch(at) }

@@ -88,6 +88,15 @@ pub const OPEN_MPI: Need = Need {
     zypper: &["openmpi-devel"],
 };
 
+/// UCX is opened at run time; its utilities bring the library, and show that it is here.
+pub const UCX: Need = Need {
+    program: "ucx_info",
+    purpose: "comes with UCX, one of the networks",
+    apt: &["ucx-utils"],
+    dnf: &["ucx"],
+    zypper: &["ucx-tools"],
+};
+
 struct Manager {
     program: &'static str,
     refresh: &'static [&'static str],

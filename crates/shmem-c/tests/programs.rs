@@ -43,6 +43,10 @@ const CHECKED: [usize; 2] = [1, 3];
 const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
 const VIRTUAL_NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
 
+/// Jobs over UCX: a sample of numbers and of UCX's transports, different ones for each program.
+const UCX_JOBS: [(usize, &str); 4] =
+    [(2, "tcp,self"), (3, "posix,self"), (4, "tcp,self"), (1, "tcp,self")];
+
 fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     if !can_compile(Path::new(source)) {
         return;
@@ -58,7 +62,20 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     job.run().assert_ok(n);
 }
 
-/// For each program a test named like it, on one node, on none, and on virtual nodes.
+/// One program over UCX: alone, off the node at two numbers of PEs, and between virtual nodes.
+fn runs_over_ucx(source: &str, number: usize) {
+    let forced = |transports| [("SHMEM_TRANSPORT", "ucx"), ("UCX_TLS", transports)];
+    for job in [number, number + 1] {
+        let (n, transports) = UCX_JOBS[job % UCX_JOBS.len()];
+        let off = [&forced(transports)[..], &[("SHMEM_ONNODE", "off")]].concat();
+        runs(source, n, &off);
+    }
+    let (nodes, n) = VIRTUAL_NODES[number % VIRTUAL_NODES.len()];
+    let virtual_nodes = [&forced("tcp,self")[..], &[("SHMEM_VIRTUAL_NODES", nodes)]].concat();
+    runs(source, n, &virtual_nodes);
+}
+
+/// For each program a test named like it, on one node, on none, and on virtual nodes; and over UCX.
 macro_rules! programs {
     ($($name:ident $source:literal)*) => {
         const HERE: &[&str] = &[$($source),*];
@@ -102,6 +119,17 @@ macro_rules! programs {
                     for (nodes, n) in super::VIRTUAL_NODES {
                         super::runs($source, n, &[("SHMEM_VIRTUAL_NODES", nodes)]);
                     }
+                }
+            )*
+        }
+
+        mod ucx {
+            $(
+                #[test]
+                #[ignore = "part of `cargo xtask test --providers`"]
+                fn $name() {
+                    let number = super::HERE.iter().position(|source| *source == $source);
+                    super::runs_over_ucx($source, number.expect("it is here"));
                 }
             )*
         }

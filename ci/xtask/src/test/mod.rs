@@ -72,12 +72,16 @@ const FULL: &[Step] = &[
     step("oldest-rust", steps::oldest_rust),
 ];
 
-/// What `--providers` runs: the programs without shared memory, and with some.
+/// What `--providers` runs: the networks by themselves, and the programs without shared memory and with
+/// some.
 const PROVIDERS: &[Step] = &[
-    step("needs", steps::needs),
+    step("needs", steps::needs_of_providers),
+    step("bindings", steps::bindings),
+    step("other-versions", steps::other_versions),
     step("install", steps::install),
     installed("off-node", steps::off_node),
     installed("virtual-nodes", steps::virtual_nodes),
+    installed("ucx", steps::ucx),
 ];
 
 pub fn run(args: &[String]) -> Result<()> {

@@ -32,6 +32,17 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "crates/runtime/src/wait.rs",
     "crates/shmem-c/src/",
     "crates/transport-tcp/",
+    "crates/transport-ucx/src/area.rs",
+    "crates/transport-ucx/src/endpoint.rs",
+    "crates/transport-ucx/src/origin.rs",
+    "crates/transport-ucx/src/pending.rs",
+    "crates/transport-ucx/src/probe.rs",
+    "crates/transport-ucx/src/sys.rs",
+    "crates/transport-ucx/src/target.rs",
+    "crates/transport-ucx/src/transport.rs",
+    "crates/transport-ucx/src/ucp.rs",
+    "crates/transport-ucx/src/ucp/",
+    "crates/transport-ucx/tests/loss.rs",
     "crates/transport/src/conformance/",
     "crates/transport/src/endpoint.rs",
     "crates/transport/src/mem/",
@@ -42,6 +53,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "launcher/oshrun/src/input.rs",
     "launcher/oshrun/src/signals.rs",
     "launcher/oshrun/src/spawn.rs",
+    "sys/ucx-sys/src/",
 ];
 
 /// The crate that alone maps memory.

@@ -166,7 +166,12 @@ impl Session {
     /// # Errors
     /// When `oshrun` is gone.
     pub fn finalized(&mut self) -> Result<(), Error> {
-        self.tell(&FromPe::Finalized)
+        match &self.job {
+            Membership::Alone => {}
+            Membership::Own(link) => link.send(&FromPe::Finalized)?,
+            Membership::Managed(managed) => managed.finalized(),
+        }
+        Ok(())
     }
 
     /// Tells the launcher that this PE has entered initialisation again after its last finalize.
@@ -174,7 +179,12 @@ impl Session {
     /// # Errors
     /// When `oshrun` is gone.
     pub fn resumed(&mut self) -> Result<(), Error> {
-        self.tell(&FromPe::Resumed)
+        match &self.job {
+            Membership::Alone => {}
+            Membership::Own(link) => link.send(&FromPe::Resumed)?,
+            Membership::Managed(managed) => managed.resumed(),
+        }
+        Ok(())
     }
 
     /// Whether a launcher started this PE.
@@ -204,14 +214,6 @@ impl Session {
                 Membership::Own(link) => Judge::Own(link.sender().clone()),
                 Membership::Managed(managed) => Judge::Managed(managed.ender()),
             },
-        }
-    }
-
-    /// `oshrun` watches the phases of its PEs; a process manager knows no more than init and exit.
-    fn tell(&self, message: &FromPe) -> Result<(), Error> {
-        match &self.job {
-            Membership::Own(link) => link.send(message),
-            _ => Ok(()),
         }
     }
 }

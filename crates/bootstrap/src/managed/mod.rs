@@ -10,6 +10,7 @@ mod neighbours;
 mod pmi;
 mod pmix;
 mod port;
+mod watch;
 mod wire;
 
 use std::os::fd::OwnedFd;
@@ -26,6 +27,7 @@ use mpi::Mpi;
 use neighbours::{Listener, Neighbours};
 use pmi::{Opening, Pmi};
 use pmix::Pmix;
+use watch::Watch;
 use wire::Dialect;
 
 /// One PE's membership.
@@ -33,6 +35,7 @@ use wire::Dialect;
 pub(crate) struct Managed {
     manager: Box<dyn Manager>,
     neighbours: Neighbours,
+    watch: Watch,
     nodes: NodeMap,
     /// Number of the next exchange between nodes.
     round: u32,
@@ -85,7 +88,9 @@ impl Managed {
             NodeMap::one_node(manager.n_pes())
                 .map_err(|_| Error::Unexpected("a job without processes"))?
         };
-        Ok(Managed { manager, neighbours, nodes, round: 0 })
+        let watches = nodes.local_index(manager.pe()) < 2;
+        let watch = Watch::start(neighbours.take_lifelines(), watches, manager.ender());
+        Ok(Managed { manager, neighbours, watch, nodes, round: 0 })
     }
 
     pub(crate) fn pe(&self) -> u32 {
@@ -155,6 +160,16 @@ impl Managed {
     /// Waits until every PE of the job has called it.
     pub(crate) fn barrier(&mut self) -> Result<(), Error> {
         if self.nodes.n_nodes() > 1 { self.manager.fence() } else { self.exchange(&[]).map(drop) }
+    }
+
+    /// The last finalize is done.
+    pub(crate) fn finalized(&self) {
+        self.watch.finalized();
+    }
+
+    /// Initialisation is entered again.
+    pub(crate) fn resumed(&self) {
+        self.watch.resumed();
     }
 
     /// The process is about to exit in good order.

@@ -9,10 +9,11 @@
 //! A listener of another user counts as none.
 #![forbid(unsafe_code)]
 
-use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -23,6 +24,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::watch::Lifeline;
 use crate::error::Error;
 use crate::link::Link;
 use crate::nodes::NodeMap;
@@ -65,7 +67,7 @@ impl Listener {
     pub(crate) fn meet(self, n_pes: u32) -> Result<Neighbours, Error> {
         for before in 0..self.pe {
             if let Some(first) = self.call(before)? {
-                return self.follow(before, &first);
+                return self.follow(before, first);
             }
         }
         self.lead(n_pes)
@@ -98,33 +100,68 @@ impl Listener {
             }
             let fd = memory.as_ref().expect("just made");
             send_descriptor(&stream, fd).map_err(failed)?;
-            others.push((pe, Link::new(stream)));
+            others.push((pe, stream));
         }
-        Ok(Neighbours { seat: Seat::First { pe: self.pe, others }, memory })
+        let lifelines = self.answer(&others)?;
+        let others = others.into_iter().map(|(pe, stream)| (pe, Link::new(stream))).collect();
+        Ok(Neighbours { seat: Seat::First { pe: self.pe, others }, memory, lifelines })
     }
 
-    /// Any other PE: it waits for the first one's connection, or for its end, which closes `watched`.
-    fn follow(self, first: u32, watched: &UnixStream) -> Result<Neighbours, Error> {
+    /// Waits until each of the others has looked for its first PE and found this one: not before may it cease to listen.
+    fn answer(&self, others: &[(u32, UnixStream)]) -> Result<Vec<Lifeline>, Error> {
+        let mut looked: Vec<Lifeline> = Vec::new();
+        while looked.len() < others.len() {
+            let mut fds = vec![PollFd::new(&self.socket, PollFlags::IN)];
+            fds.extend(others.iter().map(|(_, stream)| PollFd::new(stream, PollFlags::empty())));
+            match poll(&mut fds, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => {
+                    return Err(Error::Neighbour { pe: others[0].0, cause: error.into() });
+                }
+            }
+            if fds[0].revents().contains(PollFlags::IN) {
+                looked.extend(self.accept().and_then(|mut stream| {
+                    let mut pe = [0; 4];
+                    stream.read_exact(&mut pe).ok()?;
+                    Some(Lifeline { pe: u32::from_le_bytes(pe), stream: Arc::new(stream) })
+                }));
+            } else if let Some(gone) = fds[1..].iter().position(|fd| !fd.revents().is_empty()) {
+                let cause = ErrorKind::UnexpectedEof.into();
+                return Err(Error::Neighbour { pe: others[gone].0, cause });
+            }
+        }
+        looked.sort_unstable_by_key(|line| line.pe);
+        Ok(looked)
+    }
+
+    /// A connection of this user's, if one is there.
+    fn accept(&self) -> Option<UnixStream> {
+        let accepted = rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC);
+        accepted.ok().filter(is_ours).map(UnixStream::from)
+    }
+
+    /// Any other PE: it waits for the first one's connection, or for its end, which closes `lifeline`.
+    fn follow(self, first: u32, mut lifeline: UnixStream) -> Result<Neighbours, Error> {
         let failed = |cause| Error::Neighbour { pe: first, cause };
+        lifeline.write_all(&self.pe.to_le_bytes()).map_err(failed)?;
         loop {
             let mut fds = [
                 PollFd::new(&self.socket, PollFlags::IN),
-                PollFd::new(watched, PollFlags::empty()),
+                PollFd::new(&lifeline, PollFlags::empty()),
             ];
             match poll(&mut fds, None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(failed(error.into())),
             }
-            let [listener, watched] = fds.map(|fd| fd.revents());
+            let [listener, line] = fds.map(|fd| fd.revents());
             if listener.contains(PollFlags::IN) {
-                let accepted = rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC);
-                if let Some(socket) = accepted.ok().filter(is_ours) {
-                    let stream = UnixStream::from(socket);
+                if let Some(stream) = self.accept() {
                     let memory = receive_descriptor(&stream).map_err(failed)?;
                     let seat = Seat::Other { first, link: Link::new(stream) };
-                    return Ok(Neighbours { seat, memory: Some(memory) });
+                    let lifelines = vec![Lifeline { pe: first, stream: Arc::new(lifeline) }];
+                    return Ok(Neighbours { seat, memory: Some(memory), lifelines });
                 }
-            } else if !watched.is_empty() {
+            } else if !line.is_empty() {
                 return Err(failed(ErrorKind::UnexpectedEof.into()));
             }
         }
@@ -143,12 +180,19 @@ enum Seat {
 pub(crate) struct Neighbours {
     seat: Seat,
     memory: Option<OwnedFd>,
+    lifelines: Vec<Lifeline>,
 }
 
 impl Neighbours {
     /// The node's memfd, once; none where a PE is alone.
     pub(crate) fn take_memory(&mut self) -> Option<OwnedFd> {
         self.memory.take()
+    }
+
+    /// Connections to all other PEs of the node if this is the first of them, else to the first. Once; they are open as
+    /// long as the processes live.
+    pub(crate) fn take_lifelines(&mut self) -> Vec<Lifeline> {
+        std::mem::take(&mut self.lifelines)
     }
 
     /// The PEs of the node in ascending order, if this is the first of them.

@@ -58,6 +58,8 @@ pub enum Error {
     ManagerLost(io::Error),
     /// The process manager cannot serve an MPI that starts after Rushmem.
     MpiLater,
+    /// The process manager cannot serve Rushmem after MPI has started.
+    MpiBefore,
     /// This PE cannot listen for the other PEs of its node.
     Listening {
         /// This PE.
@@ -119,6 +121,10 @@ impl fmt::Display for Error {
             Error::MpiLater => f.write_str(
                 "this process manager opens PMI once per process, and MPI, which this program has, would wait for ever: \
                  call MPI_Init before shmem_init, or use srun --mpi=pmix",
+            ),
+            Error::MpiBefore => f.write_str(
+                "this process manager (PMI_PORT) keeps one connection per process, and MPI has it: call shmem_init before \
+                 MPI_Init, or start the program without -pmi-port",
             ),
             Error::Listening { pe, cause } => write!(
                 f,

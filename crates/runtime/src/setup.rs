@@ -276,11 +276,19 @@ fn deltas(nodes: &NodeMap, machines: &NodeMap, me: Pe, memory: &NodeMemory) -> V
     (0..nodes.n_pes()).map(delta).collect()
 }
 
-/// The members of `SHMEM_TEAM_SHARED`: the PEs of the node, which are consecutive.
+/// The members of `SHMEM_TEAM_SHARED`: the PEs of the node. Where a process manager has placed them so that they are
+/// no progression, those of them whose numbers follow each other: a set that the members agree on.
 fn shared(nodes: &NodeMap, me: Pe) -> Members {
-    let node = nodes.node_of(me.0);
-    let start = nodes.members(node).next().expect("a node has PEs");
-    Members { start, stride: 1, n: nodes.size(node) }
+    let pes: Vec<u32> = nodes.members(nodes.node_of(me.0)).collect();
+    let stride = if pes.len() > 1 { pes[1] - pes[0] } else { 1 };
+    if pes.windows(2).all(|two| two[1] - two[0] == stride) {
+        return Members { start: pes[0], stride: stride as i32, n: pes.len() as u32 };
+    }
+    let run = pes
+        .chunk_by(|a, b| a + 1 == *b)
+        .find(|run| run.contains(&me.0))
+        .expect("a PE is on its own node");
+    Members { start: run[0], stride: 1, n: run.len() as u32 }
 }
 
 /// `shmem_finalize` (§9.1.4): the one that matches the first init destroys what is left and closes the
@@ -389,4 +397,26 @@ pub fn query_initialized() -> c_int {
 /// `shmem_query_thread` (§9.2.2).
 pub fn query_thread(call: Call) -> c_int {
     job::require(call).thread_level
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pes_that_share_memory_are_a_team_however_they_are_placed() {
+        let members = |marks: &[u32], me| {
+            let nodes = NodeMap::from_marks(marks).expect("not empty");
+            let members = shared(&nodes, Pe(me));
+            (members.start, members.stride, members.n)
+        };
+        assert_eq!(members(&[0, 0, 1, 1], 3), (2, 1, 2));
+        assert_eq!(members(&[0, 1, 0, 1, 0], 2), (0, 2, 3));
+        assert_eq!(members(&[0, 1, 0, 1, 0], 3), (1, 2, 2));
+        assert_eq!(members(&[0, 1, 2], 1), (1, 1, 1));
+        for me in [3, 4] {
+            assert_eq!(members(&[0, 1, 1, 0, 0, 1], me), (3, 1, 2));
+        }
+        assert_eq!(members(&[0, 1, 1, 0, 0, 1], 0), (0, 1, 1));
+    }
 }

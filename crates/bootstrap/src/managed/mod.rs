@@ -49,6 +49,10 @@ pub(crate) fn manager(way: Way, asked: Asked) -> Result<Option<Box<dyn Manager>>
         Way::Alone => Ok(None),
         Way::Pmix => Ok(Some(Box::new(Pmix::open()?))),
         Way::Port { address, id } => {
+            // The manager keeps one connection per process, the last.
+            if mpi::present() == Mpi::Open {
+                return Err(Error::MpiBefore);
+            }
             let connected = port::connect(&address, id)?;
             let (socket, pe, n_pes) = (connected.socket, connected.pe, connected.n_pes);
             let opening = Opening { socket, dialect, pe, n_pes, job, is_open: false };

@@ -172,10 +172,15 @@ impl Pmi {
         pairs: &[(&str, &str)],
         answer: &str,
     ) -> Result<Message, Error> {
-        self.sender.send(command, pairs).map_err(Error::ManagerLost)?;
-        let reply = self.receive()?;
+        let reply = self.ask_anything(command, pairs)?;
         let failed = reply.value("rc").is_some_and(|rc| rc != "0");
         if failed || reply.command() != answer { Err(refused(command, &reply)) } else { Ok(reply) }
+    }
+
+    /// As [`Pmi::ask`], whatever the reply is.
+    fn ask_anything(&mut self, command: &str, pairs: &[(&str, &str)]) -> Result<Message, Error> {
+        self.sender.send(command, pairs).map_err(Error::ManagerLost)?;
+        self.receive()
     }
 
     fn receive(&mut self) -> Result<Message, Error> {
@@ -254,7 +259,13 @@ impl Manager for Pmi {
     fn fence(&mut self) -> Result<(), Error> {
         match self.sender.dialect() {
             Dialect::One => self.ask("barrier_in", &[], "barrier_out")?,
-            Dialect::Two => self.ask("kvs-fence", &[], "kvs-fence-response")?,
+            Dialect::Two => {
+                self.ask("kvs-fence", &[], "kvs-fence-response")?;
+                // Hydra answers a fence at once, and the next get when all have come to it.
+                let job = self.job.clone();
+                let pairs = [("jobid", job.as_str()), ("srcid", "-1"), ("key", "rushmem-none")];
+                self.ask_anything("kvs-get", &pairs)?
+            }
         };
         Ok(())
     }

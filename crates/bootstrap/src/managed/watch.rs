@@ -61,7 +61,11 @@ impl Watch {
     fn tell(&self, phase: u8) {
         for line in &self.lines {
             // A PE that is gone needs no word, and one that does not watch never reads.
-            let _ = rustix::net::send(&*line.stream, &[phase], SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+            let _ = rustix::net::send(
+                &*line.stream,
+                &[phase],
+                SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
+            );
         }
     }
 }

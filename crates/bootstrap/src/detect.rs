@@ -130,7 +130,8 @@ pub(crate) fn several(lookup: Lookup<'_>) -> Option<Error> {
 }
 
 const LOST_SOCKET: &str = "but the socket that PMI_FD names, or PMI_RANK, is not there: a program between has closed \
-                           its descriptors, or MPI_Finalize came before shmem_init";
+                           its descriptors, or MPI_Finalize came before shmem_init; start the program with that \
+                           launcher directly, or with oshrun";
 const LOST_PMIX: &str = "but PMIx does not show the others: start the program with that launcher directly, with \
                          SHMEM_BOOTSTRAP unset, or with oshrun";
 const NO_PMI: &str = "but without a PMI: use srun --mpi=pmix or srun --mpi=pmi2";

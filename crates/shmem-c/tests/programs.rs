@@ -9,7 +9,7 @@ use testkit::{Job, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 12] = [
+const ELSEWHERE: [&str; 13] = [
     "check.h",
     "core.c",
     "death.c",
@@ -18,6 +18,7 @@ const ELSEWHERE: [&str; 12] = [
     "lingers.c",
     "members.h",
     "misuse.c",
+    "mpi.c",
     "operators.h",
     "seed_003.c.in",
     "soak.c",

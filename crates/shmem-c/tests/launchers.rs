@@ -93,7 +93,7 @@ fn ends_with_its_pes(launcher: &Launcher) {
         assert!(outcome.stderr.contains(&words), "{how}\n{outcome}");
         assert_ne!(outcome.code(), 0, "{how}\n{outcome}");
     }
-    let outcome = launcher.job(program!("misuse.c"), 2).arg("MISUSE").run();
+    let outcome = launcher.job(program!("misuse.c"), 2).arg("put_pe_n").run();
     assert_ne!(outcome.code(), 0, "{outcome}");
     assert!(outcome.stderr.contains("PE "), "no word of the PE\n{outcome}");
 }

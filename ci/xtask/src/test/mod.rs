@@ -63,14 +63,19 @@ const TEST: &[Step] = &[
 ];
 
 /// What `--full` runs after these.
-const FULL: &[Step] = &[installed("soak", steps::soak), step("oldest-rust", steps::oldest_rust)];
+const FULL: &[Step] = &[
+    installed("slurm", steps::slurm),
+    installed("soak", steps::soak),
+    step("oldest-rust", steps::oldest_rust),
+];
 
-/// What `--providers` runs: the programs without shared memory, and with some.
+/// What `--providers` runs: the programs without shared memory, with some, and under other launchers.
 const PROVIDERS: &[Step] = &[
     step("needs", steps::needs),
     step("install", steps::install),
     installed("off-node", steps::off_node),
     installed("virtual-nodes", steps::virtual_nodes),
+    installed("launchers", steps::launchers),
 ];
 
 pub fn run(args: &[String]) -> Result<()> {

@@ -7,7 +7,9 @@ use anyhow::{Context, Result};
 
 use super::tools::{self, run_tests};
 use super::{Outcome, Session};
-use crate::needs::{BINUTILS, C_COMPILER, CXX_COMPILER, VALGRIND};
+use crate::needs::{
+    BINUTILS, C_COMPILER, CXX_COMPILER, HYDRA, MPIRUN, PKG_CONFIG, SLURM, VALGRIND,
+};
 use crate::{codegen, counts, install, needs, process, symbols, tidy};
 
 /// Tests that need no process, as arguments of `cargo miri test`.
@@ -26,10 +28,7 @@ const MIRI_EFFORT: [(Duration, &str); 2] =
 pub fn needs(_: &Session) -> Result<Outcome> {
     needs::ensure(&[&C_COMPILER, &CXX_COMPILER, &BINUTILS])?;
     // Without it one step is skipped, no more: a developer who is not root can do with that.
-    match needs::ensure(&[&VALGRIND]) {
-        Ok(()) => Ok(Outcome::Passed),
-        Err(error) => Ok(Outcome::Skipped(format!("in part: {error:#}"))),
-    }
+    in_part(needs::ensure(&[&VALGRIND]))
 }
 
 pub fn format(session: &Session) -> Result<Outcome> {
@@ -113,6 +112,38 @@ pub fn virtual_nodes(session: &Session) -> Result<Outcome> {
     programs(session, "virtual_nodes::")
 }
 
+/// Programs under the launchers of others, apart from Slurm. Those that are not here are skipped.
+pub fn launchers(session: &Session) -> Result<Outcome> {
+    let needs = needs::ensure(&[&HYDRA, &MPIRUN, &PKG_CONFIG]);
+    launched(session, &["--skip", "slurm::"])?;
+    in_part(needs)
+}
+
+/// Programs under a private Slurm.
+pub fn slurm(session: &Session) -> Result<Outcome> {
+    let needs = needs::ensure(&[&HYDRA, &MPIRUN, &PKG_CONFIG, &SLURM]);
+    launched(session, &["slurm::"])?;
+    in_part(needs)
+}
+
+fn launched(session: &Session, which: &[&str]) -> Result<()> {
+    let mut cargo = session.workspace.cargo();
+    run_tests(
+        cargo
+            .args(["test", "-p", "rushmem-c", "--test", "launchers", "--", "--include-ignored"])
+            .args(which)
+            .env("RUSHMEM_PREFIX", &session.prefix),
+    )
+}
+
+/// Passed as far as what was needed could be had.
+fn in_part(needs: Result<()>) -> Result<Outcome> {
+    match needs {
+        Ok(()) => Ok(Outcome::Passed),
+        Err(error) => Ok(Outcome::Skipped(format!("in part: {error:#}"))),
+    }
+}
+
 /// The test programs in a setting that the plain tier leaves out.
 fn programs(session: &Session, setting: &str) -> Result<Outcome> {
     let mut cargo = session.workspace.cargo();
@@ -130,7 +161,8 @@ pub fn soak(session: &Session) -> Result<Outcome> {
     run_tests(
         cargo
             .args(["test", "--workspace", "--lib", "--bins", "--tests"])
-            .args(["--", "--ignored"])
+            // Its own step.
+            .args(["--", "--ignored", "--skip", "slurm::"])
             .env("RUSHMEM_PREFIX", &session.prefix),
     )?;
     Ok(Outcome::Passed)

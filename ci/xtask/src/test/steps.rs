@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use super::tools::{self, run_tests};
 use super::{Outcome, Session};
 use crate::needs::{
-    BINUTILS, C_COMPILER, CXX_COMPILER, HYDRA, MPIRUN, PKG_CONFIG, SLURM, VALGRIND,
+    BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, HYDRA, MPIRUN, PKG_CONFIG,
+    SLURM, VALGRIND,
 };
 use crate::{codegen, counts, install, needs, process, symbols, tidy};
 
@@ -27,8 +28,8 @@ const MIRI_EFFORT: [(Duration, &str); 2] =
 
 pub fn needs(_: &Session) -> Result<Outcome> {
     needs::ensure(&[&C_COMPILER, &CXX_COMPILER, &BINUTILS])?;
-    // Without it one step is skipped, no more: a developer who is not root can do with that.
-    in_part(needs::ensure(&[&VALGRIND]))
+    // Without them some tests are skipped, no more: a developer who is not root can do with that.
+    in_part(needs::ensure(&[&VALGRIND, &FORTRAN_COMPILER, &CLANG, &GDB]))
 }
 
 pub fn format(session: &Session) -> Result<Outcome> {

@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use super::tools::{self, run_tests};
 use super::{Outcome, Session};
 use crate::needs::{
-    BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, UCX, VALGRIND,
+    BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, HYDRA, MPIRUN, PKG_CONFIG,
+    SLURM, UCX, VALGRIND,
 };
 use crate::{bindings, codegen, counts, install, needs, process, symbols, tidy};
 
@@ -31,10 +32,7 @@ const UCX_FOLDERS: &str = "RUSHMEM_UCX_DIR";
 pub fn needs(_: &Session) -> Result<Outcome> {
     needs::ensure(&[&C_COMPILER, &CXX_COMPILER, &BINUTILS])?;
     // Without them some tests are skipped, no more: a developer who is not root can do with that.
-    match needs::ensure(&[&VALGRIND, &FORTRAN_COMPILER, &CLANG, &GDB]) {
-        Ok(()) => Ok(Outcome::Passed),
-        Err(error) => Ok(Outcome::Skipped(format!("in part: {error:#}"))),
-    }
+    in_part(needs::ensure(&[&VALGRIND, &FORTRAN_COMPILER, &CLANG, &GDB]))
 }
 
 /// The same, with the libraries of the networks; what is missing of them is skipped.
@@ -42,7 +40,7 @@ pub fn needs_of_providers(session: &Session) -> Result<Outcome> {
     let outcome = needs(session)?;
     match needs::ensure(&[&UCX]) {
         Ok(()) => Ok(outcome),
-        Err(error) => Ok(Outcome::Skipped(format!("in part: {error:#}"))),
+        missing => in_part(missing),
     }
 }
 
@@ -161,6 +159,38 @@ pub fn ucx(session: &Session) -> Result<Outcome> {
     }
 }
 
+/// Programs under the launchers of others, apart from Slurm. Those that are not here are skipped.
+pub fn launchers(session: &Session) -> Result<Outcome> {
+    let needs = needs::ensure(&[&HYDRA, &MPIRUN, &PKG_CONFIG]);
+    launched(session, &["--skip", "slurm::"])?;
+    in_part(needs)
+}
+
+/// Programs under a private Slurm.
+pub fn slurm(session: &Session) -> Result<Outcome> {
+    let needs = needs::ensure(&[&HYDRA, &MPIRUN, &PKG_CONFIG, &SLURM]);
+    launched(session, &["slurm::"])?;
+    in_part(needs)
+}
+
+fn launched(session: &Session, which: &[&str]) -> Result<()> {
+    let mut cargo = session.workspace.cargo();
+    run_tests(
+        cargo
+            .args(["test", "-p", "rushmem-c", "--test", "launchers", "--", "--include-ignored"])
+            .args(which)
+            .env("RUSHMEM_PREFIX", &session.prefix),
+    )
+}
+
+/// Passed as far as what was needed could be had.
+fn in_part(needs: Result<()>) -> Result<Outcome> {
+    match needs {
+        Ok(()) => Ok(Outcome::Passed),
+        Err(error) => Ok(Outcome::Skipped(format!("in part: {error:#}"))),
+    }
+}
+
 /// The test programs in a setting that the plain tier leaves out.
 fn programs(session: &Session, setting: &str) -> Result<Outcome> {
     let mut cargo = session.workspace.cargo();
@@ -178,7 +208,8 @@ pub fn soak(session: &Session) -> Result<Outcome> {
     run_tests(
         cargo
             .args(["test", "--workspace", "--lib", "--bins", "--tests"])
-            .args(["--", "--ignored"])
+            // Its own step.
+            .args(["--", "--ignored", "--skip", "slurm::"])
             .env("RUSHMEM_PREFIX", &session.prefix),
     )?;
     Ok(Outcome::Passed)

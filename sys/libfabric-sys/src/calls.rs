@@ -2,11 +2,8 @@
 //! changed: each looks its function up in the object's table and calls it.
 //!
 //! All share one contract: objects are open ones of the same library, which it filled with valid tables;
-//! everything else is what the manual page of the call says.
-#![expect(
-    clippy::multiple_unsafe_ops_per_block,
-    reason = "one call is two table look-ups and the call, all by the module's contract"
-)]
+//! everything else is what the manual page of the call says. One call is two look-ups in tables
+//! and the call, by that contract.
 
 use crate::bindings::*;
 use core::ffi::{c_char, c_int, c_void};

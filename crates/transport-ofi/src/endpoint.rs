@@ -1,0 +1,523 @@
+//! The verbs of one context.
+//!
+//! An endpoint has a lane for as long as it lives. Puts and gets are the fabric's writes and reads; atomic
+//! operations are messages that the target's CPU carries out, so that they compose with those of PEs that
+//! share its memory, whatever the fabric can do by itself. Own memory is accessed directly.
+
+use crate::block::Range;
+use crate::lane::{Failure, Lane, Post, Remote};
+use crate::message::{Message, Token};
+use crate::patience::Patience;
+use crate::shared::{Cell, Shared, lock};
+use rushmem_transport::{AmoOp, AmoWidth, Endpoint, Error, Pe, RemoteAddr, Segment, mem};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+/// Looks at the lane between two looks at the service, while no reply is due.
+const LOOKS_PER_SERVICE: u32 = 4;
+
+/// An atomic operation whose old value is due.
+struct Due {
+    slot: u32,
+    pe: u32,
+    /// Null when nobody asks.
+    fetched: Range,
+    width: AmoWidth,
+}
+
+/// One context's endpoint.
+pub(crate) struct OfiEndpoint {
+    shared: Arc<Shared>,
+    cell: Arc<Cell>,
+    due: Vec<Due>,
+    /// Slots that no operation has.
+    slots: Vec<u32>,
+    /// How many replies had come when they were last looked through.
+    seen: u32,
+    /// PEs that were written to since the last quiet, where completion does not tell of their memory.
+    unflushed: Vec<u32>,
+}
+
+impl OfiEndpoint {
+    pub(crate) fn new(shared: Arc<Shared>, cell: Arc<Cell>) -> OfiEndpoint {
+        let slots = (0..shared.tuning.amos as u32).collect();
+        let seen = cell.replies.came();
+        OfiEndpoint { shared, cell, due: Vec::new(), slots, seen, unflushed: Vec::new() }
+    }
+
+    /// Something failed: the lane is closed, so that nothing touches its buffers any more.
+    fn give_up(&mut self, failure: &Failure) -> Error {
+        let error = self.shared.lose(failure);
+        *lock(&self.cell.lane) = None;
+        self.cell.busy.store(false, Ordering::Relaxed);
+        self.due.clear();
+        error
+    }
+
+    /// Work on the lane.
+    fn on_lane<T>(
+        &mut self,
+        work: impl FnOnce(&mut Lane) -> Result<T, Failure>,
+    ) -> Result<T, Error> {
+        let cell = Arc::clone(&self.cell);
+        let mut guard = lock(&cell.lane);
+        let Some(lane) = guard.as_mut() else {
+            drop(guard);
+            let why = "it was given up after another loss".to_owned();
+            return Err(self.give_up(&Failure { pe: None, why }));
+        };
+        let done = work(lane);
+        drop(guard);
+        done.map_err(|failure| self.give_up(&failure))
+    }
+
+    /// Start something towards a PE as soon as there is room.
+    fn start(
+        &mut self,
+        pe: u32,
+        mut post: impl FnMut(&mut Lane) -> Result<Post, i32>,
+    ) -> Result<(), Error> {
+        self.shared.note(&Arc::clone(&self.cell));
+        self.until(|lane| {
+            let posted = post(lane);
+            let said = |code| Failure { pe: Some(pe), why: lane.strerror(code) };
+            Ok((posted.map_err(said)? == Post::Started).then_some(()))
+        })
+    }
+
+    /// Do `step` until it yields something; everything works meanwhile.
+    fn until<T>(
+        &mut self,
+        mut step: impl FnMut(&mut Lane) -> Result<Option<T>, Failure>,
+    ) -> Result<T, Error> {
+        let mut patience = Patience::default();
+        let mut looks = 0u32;
+        loop {
+            let mut taken = 0;
+            let done = self.on_lane(|lane| {
+                // The first time there is most often room, and nothing to take.
+                if let Some(done) = step(lane)? {
+                    return Ok(Some(done));
+                }
+                taken = lane.poll(|_| ())?;
+                Ok(None)
+            })?;
+            if let Some(done) = done {
+                return Ok(done);
+            }
+            self.look(&mut patience, &mut looks, taken > 0)?;
+        }
+    }
+
+    /// Between two looks at the lane.
+    fn look(
+        &mut self,
+        patience: &mut Patience,
+        looks: &mut u32,
+        mut worked: bool,
+    ) -> Result<(), Error> {
+        *looks += 1;
+        if !self.due.is_empty() || looks.is_multiple_of(LOOKS_PER_SERVICE) || self.shared.crowded {
+            match self.shared.poll() {
+                Ok(served) => worked |= served,
+                Err(error) => {
+                    *lock(&self.cell.lane) = None;
+                    self.due.clear();
+                    return Err(error);
+                }
+            }
+        }
+        worked |= self.collect();
+        if worked {
+            patience.renew();
+        } else if patience.pause(&self.shared) {
+            self.ask_who_owes()?;
+        }
+        Ok(())
+    }
+
+    /// Whether PEs that owe replies are there at all: a read that fails says that one is not, also where
+    /// the loss of a message does not.
+    fn ask_who_owes(&mut self) -> Result<(), Error> {
+        let shared = Arc::clone(&self.shared);
+        let mut owing: Vec<u32> = self.due.iter().map(|due| due.pe).collect();
+        owing.dedup();
+        for pe in owing {
+            let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+            let Ok(from) = shared.remote(Pe(pe), at, 1) else { continue };
+            self.on_lane(|lane| {
+                if lane.pending(pe) == 0 {
+                    let asked = lane.read_and_forget(from);
+                    asked.map_err(|code| Failure { pe: Some(pe), why: lane.strerror(code) })?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Take the replies that have come; whether there were any.
+    fn collect(&mut self) -> bool {
+        let came = self.cell.replies.came();
+        if came == self.seen {
+            return false;
+        }
+        self.seen = came;
+        let (replies, slots) = (&self.cell.replies, &mut self.slots);
+        self.due.retain(|due| {
+            let Some(old) = replies.take(due.slot) else { return true };
+            if !due.fetched.base.is_null() {
+                // SAFETY: valid for a word of this width until now, by the contract of `amo_nbi`.
+                unsafe { due.width.write(due.fetched.base, old) };
+            }
+            slots.push(due.slot);
+            false
+        });
+        true
+    }
+
+    /// Wait until no more than so many replies that `which` chooses are due.
+    fn due_at_most(&mut self, most: usize, which: impl Fn(&Due) -> bool) -> Result<(), Error> {
+        let (mut patience, mut looks) = (Patience::default(), 0);
+        loop {
+            self.collect();
+            if self.due.iter().filter(|due| which(due)).count() <= most {
+                return Ok(());
+            }
+            let taken = self.on_lane(|lane| lane.poll(|_| ()))?;
+            self.look(&mut patience, &mut looks, taken > 0)?;
+        }
+    }
+
+    /// Start an atomic operation.
+    ///
+    /// # Safety
+    /// `fetched` is null, or valid for writes of a word of this width until its reply is collected.
+    #[expect(clippy::too_many_arguments, reason = "the arguments of an AMO")]
+    unsafe fn start_amo(
+        &mut self,
+        fetched: *mut u8,
+        write: AmoWidth,
+        pe: Pe,
+        dest: RemoteAddr,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) -> Result<(), Error> {
+        if !dest.offset.is_multiple_of(width.nbytes() as u64) {
+            return Err(Error::Invalid(format!(
+                "offset {} of an atomic operation at PE {pe} is not a multiple of {}",
+                dest.offset,
+                width.nbytes()
+            )));
+        }
+        if pe.0 == self.shared.me
+            && let Some(at) = self.shared.word(dest, width)
+        {
+            fence(Ordering::Release);
+            // SAFETY: within a registered segment and aligned.
+            let old = unsafe { mem::apply(op, width, at, operand, condition) };
+            if !fetched.is_null() {
+                // SAFETY: valid by contract.
+                unsafe { write.write(fetched, old) };
+            }
+            self.shared.host.arrived();
+            return Ok(());
+        }
+        let remote = self.shared.remote(pe, dest, width.nbytes())?;
+        self.due_at_most(self.shared.tuning.amos - 1, |_| true)?;
+        let Some(slot) = self.slots.pop() else {
+            return Err(Error::Invalid("more replies are due than there are slots".to_owned()));
+        };
+        let token = Token { lane: self.cell.number, slot };
+        let me = self.shared.me;
+        let message = Message::Amo { pe: me, token, dest, op, width, operand, condition };
+        let message = message.encode(self.shared.tag);
+        let fetched = Range { base: fetched, nbytes: write.nbytes() };
+        // It may be here before the sending returns.
+        self.due.push(Due { slot, pe: pe.0, fetched, width: write });
+        self.start(pe.0, |lane| lane.send(pe.0, remote.at, &message))
+    }
+
+    /// Start a put; where `wait` the source of what is not copied is free on return.
+    ///
+    /// # Safety
+    /// The source is valid for reads: when `wait` during the call, else until the next quiet.
+    unsafe fn start_put(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        source: Range,
+        wait: bool,
+    ) -> Result<(), Error> {
+        if source.nbytes == 0 {
+            return Ok(());
+        }
+        if pe.0 == self.shared.me
+            && let Some(to) = self.shared.local(dest, source.nbytes)
+        {
+            fence(Ordering::Release);
+            // SAFETY: both are valid, one by contract, the other within a segment.
+            unsafe { mem::copy_bytes(to.base, source.base, source.nbytes) };
+            self.shared.host.arrived();
+            return Ok(());
+        }
+        let remote = self.shared.remote(pe, dest, source.nbytes)?;
+        if !self.shared.fabric.facts.delivery && !self.unflushed.contains(&pe.0) {
+            self.unflushed.push(pe.0);
+        }
+        if source.nbytes <= self.shared.tuning.copy_up_to {
+            // SAFETY: valid during this call.
+            return self.start(pe.0, |lane| unsafe { lane.write_copy(remote, source) });
+        }
+        let known = self.shared.known(source);
+        let mut done = 0;
+        while done < source.nbytes {
+            let part = source.part(done, self.shared.tuning.most_bytes);
+            let to = Remote { address: remote.address.wrapping_add(done as u64), ..remote };
+            // SAFETY: valid until it completes: this call waits for that, or the caller's promise is such.
+            self.start(pe.0, |lane| unsafe { lane.write(to, part, known) })?;
+            done += part.nbytes;
+        }
+        if wait { self.completed(pe) } else { Ok(()) }
+    }
+
+    /// Start a get.
+    ///
+    /// # Safety
+    /// `dest` is valid for writes until [`completed`](Self::completed) returns.
+    unsafe fn start_get(
+        &mut self,
+        pe: Pe,
+        dest: Range,
+        source: RemoteAddr,
+    ) -> Result<(), Error> {
+        if dest.nbytes == 0 {
+            return Ok(());
+        }
+        if pe.0 == self.shared.me
+            && let Some(from) = self.shared.local(source, dest.nbytes)
+        {
+            // SAFETY: both are valid, one by contract, the other within a segment.
+            unsafe { mem::copy_bytes(dest.base, from.base, dest.nbytes) };
+            return Ok(());
+        }
+        let remote = self.shared.remote(pe, source, dest.nbytes)?;
+        let known = self.shared.known(dest);
+        let mut done = 0;
+        while done < dest.nbytes {
+            let part = dest.part(done, self.shared.tuning.most_bytes);
+            let from = Remote { address: remote.address.wrapping_add(done as u64), ..remote };
+            // SAFETY: a part of what is valid by contract.
+            self.start(pe.0, |lane| unsafe { lane.read(from, part, known) })?;
+            done += part.nbytes;
+        }
+        Ok(())
+    }
+
+    /// Wait until nothing of the fabric's is under way towards a PE.
+    fn completed(&mut self, pe: Pe) -> Result<(), Error> {
+        self.until(|lane| Ok((lane.pending(pe.0) == 0).then_some(())))
+    }
+
+    /// Wait until nothing of the fabric's is under way.
+    fn all_completed(&mut self) -> Result<(), Error> {
+        self.until(|lane| Ok((lane.under_way() == 0).then_some(())))
+    }
+
+    /// After completions that do not tell of the target's memory: read from it, which comes after what was
+    /// written before.
+    fn flush(&mut self, only: Option<Pe>) -> Result<(), Error> {
+        let chosen = |pe: &u32| only.is_none_or(|only| only.0 == *pe);
+        let touched: Vec<u32> = self.unflushed.iter().copied().filter(chosen).collect();
+        for pe in touched {
+            let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+            let from = self.shared.remote(Pe(pe), at, 1)?;
+            self.start(pe, |lane| lane.read_and_forget(from))?;
+        }
+        self.unflushed.retain(|pe| !chosen(pe));
+        match only {
+            Some(pe) => self.completed(pe),
+            None => self.all_completed(),
+        }
+    }
+}
+
+impl Endpoint for OfiEndpoint {
+    unsafe fn put(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        source: *const u8,
+        nbytes: usize,
+    ) -> Result<(), Error> {
+        let source = Range { base: source.cast_mut(), nbytes };
+        // SAFETY: valid during this call.
+        unsafe { self.start_put(pe, dest, source, true) }
+    }
+
+    unsafe fn put_nbi(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        source: *const u8,
+        nbytes: usize,
+    ) -> Result<(), Error> {
+        let source = Range { base: source.cast_mut(), nbytes };
+        // SAFETY: the same contract.
+        unsafe { self.start_put(pe, dest, source, false) }
+    }
+
+    unsafe fn get(
+        &mut self,
+        pe: Pe,
+        dest: *mut u8,
+        source: RemoteAddr,
+        nbytes: usize,
+    ) -> Result<(), Error> {
+        // SAFETY: valid during this call, which waits for the data.
+        unsafe { self.start_get(pe, Range { base: dest, nbytes }, source) }?;
+        if pe.0 == self.shared.me || nbytes == 0 { Ok(()) } else { self.completed(pe) }
+    }
+
+    unsafe fn get_nbi(
+        &mut self,
+        pe: Pe,
+        dest: *mut u8,
+        source: RemoteAddr,
+        nbytes: usize,
+    ) -> Result<(), Error> {
+        // SAFETY: the same contract.
+        unsafe { self.start_get(pe, Range { base: dest, nbytes }, source) }
+    }
+
+    fn amo(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) -> Result<u64, Error> {
+        let mut old = 0u64;
+        let (at, whole) = ((&raw mut old).cast(), AmoWidth::Eight);
+        // SAFETY: a local that lives until the reply is collected, or forgotten after a loss.
+        unsafe { self.start_amo(at, whole, pe, dest, width, op, operand, condition) }?;
+        self.due_at_most(0, |due| due.fetched.base == at)?;
+        // SAFETY: a live local, written through a pointer to it.
+        Ok(unsafe { (&raw const old).read() })
+    }
+
+    unsafe fn amo_nbi(
+        &mut self,
+        fetched: *mut u8,
+        pe: Pe,
+        dest: RemoteAddr,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) -> Result<(), Error> {
+        // SAFETY: valid until the next quiet by contract, which collects the reply.
+        unsafe { self.start_amo(fetched, width, pe, dest, width, op, operand, condition) }
+    }
+
+    fn update(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+    ) -> Result<(), Error> {
+        let nowhere = std::ptr::null_mut();
+        // SAFETY: null.
+        unsafe { self.start_amo(nowhere, width, pe, dest, width, op, operand, 0) }
+    }
+
+    unsafe fn put_signal(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        source: *const u8,
+        nbytes: usize,
+        signal_addr: RemoteAddr,
+        signal: u64,
+        op: AmoOp,
+    ) -> Result<(), Error> {
+        let source = Range { base: source.cast_mut(), nbytes };
+        let facts = &self.shared.fabric.facts;
+        let copied = nbytes <= self.shared.tuning.copy_up_to;
+        let in_order = facts.ordered;
+        // SAFETY: valid during this call, which waits for what is not copied.
+        unsafe { self.start_put(pe, dest, source, false) }?;
+        if !in_order {
+            self.completed(pe)?;
+        }
+        self.update(pe, signal_addr, AmoWidth::Eight, op, signal)?;
+        if copied || pe.0 == self.shared.me { Ok(()) } else { self.completed(pe) }
+    }
+
+    unsafe fn put_signal_nbi(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        source: *const u8,
+        nbytes: usize,
+        signal_addr: RemoteAddr,
+        signal: u64,
+        op: AmoOp,
+    ) -> Result<(), Error> {
+        let source = Range { base: source.cast_mut(), nbytes };
+        // SAFETY: the same contract.
+        unsafe { self.start_put(pe, dest, source, false) }?;
+        if !self.shared.fabric.facts.ordered {
+            self.completed(pe)?;
+        }
+        self.update(pe, signal_addr, AmoWidth::Eight, op, signal)
+    }
+
+    fn fence(&mut self) -> Result<(), Error> {
+        if !self.shared.fabric.facts.ordered {
+            self.all_completed()?;
+        }
+        // Messages are carried out some time after they have come; what is written later may be faster.
+        self.due_at_most(0, |_| true)
+    }
+
+    fn quiet(&mut self) -> Result<(), Error> {
+        self.all_completed()?;
+        self.flush(None)?;
+        self.due_at_most(0, |_| true)?;
+        self.cell.busy.store(false, Ordering::Relaxed);
+        self.shared.check()
+    }
+
+    fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
+        if pe.0 == self.shared.me {
+            return self.shared.check();
+        }
+        self.shared.contact(pe)?;
+        self.completed(pe)?;
+        self.flush(Some(pe))?;
+        self.due_at_most(0, |due| due.pe == pe.0)?;
+        self.shared.check()
+    }
+
+    fn progress(&mut self) -> Result<(), Error> {
+        self.on_lane(|lane| lane.poll(|_| ()))?;
+        self.collect();
+        self.shared.poll().map(|_| ())
+    }
+}
+
+impl Drop for OfiEndpoint {
+    fn drop(&mut self) {
+        // After a loss there is nothing left to complete; the lane is closed.
+        if self.quiet().is_ok() {
+            lock(&self.shared.spare).push(Arc::clone(&self.cell));
+        }
+    }
+}

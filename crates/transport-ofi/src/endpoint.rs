@@ -77,11 +77,15 @@ impl OfiEndpoint {
         pe: u32,
         mut post: impl FnMut(&mut Lane) -> Result<Post, i32>,
     ) -> Result<(), Error> {
-        self.shared.note(&Arc::clone(&self.cell));
+        let (shared, cell) = (Arc::clone(&self.shared), Arc::clone(&self.cell));
         self.until(|lane| {
             let posted = post(lane);
             let said = |code| Failure { pe: Some(pe), why: lane.strerror(code) };
-            Ok((posted.map_err(said)? == Post::Started).then_some(()))
+            let started = posted.map_err(said)? == Post::Started;
+            if started {
+                shared.note(&cell);
+            }
+            Ok(started.then_some(()))
         })
     }
 
@@ -100,7 +104,7 @@ impl OfiEndpoint {
                     return Ok(Some(done));
                 }
                 taken = lane.poll(|_| ())?;
-                Ok(None)
+                if taken > 0 { step(lane) } else { Ok(None) }
             })?;
             if let Some(done) = done {
                 return Ok(done);
@@ -118,7 +122,7 @@ impl OfiEndpoint {
     ) -> Result<(), Error> {
         *looks += 1;
         if !self.due.is_empty() || looks.is_multiple_of(LOOKS_PER_SERVICE) || self.shared.crowded {
-            match self.shared.poll() {
+            match self.shared.poll_service() {
                 Ok(served) => worked |= served,
                 Err(error) => {
                     *lock(&self.cell.lane) = None;
@@ -236,6 +240,7 @@ impl OfiEndpoint {
         let message = message.encode(self.shared.tag);
         let fetched = Range { base: fetched, nbytes: write.nbytes() };
         // It may be here before the sending returns.
+        self.cell.asked.fetch_add(1, Ordering::Relaxed);
         self.due.push(Due { slot, pe: pe.0, fetched, width: write });
         self.start(pe.0, |lane| lane.send(pe.0, remote.at, &message))
     }
@@ -491,7 +496,6 @@ impl Endpoint for OfiEndpoint {
         self.all_completed()?;
         self.flush(None)?;
         self.due_at_most(0, |_| true)?;
-        self.cell.busy.store(false, Ordering::Relaxed);
         self.shared.check()
     }
 
@@ -507,9 +511,9 @@ impl Endpoint for OfiEndpoint {
     }
 
     fn progress(&mut self) -> Result<(), Error> {
-        self.on_lane(|lane| lane.poll(|_| ()))?;
+        self.shared.poll()?;
         self.collect();
-        self.shared.poll().map(|_| ())
+        self.on_lane(|_| Ok(()))
     }
 }
 

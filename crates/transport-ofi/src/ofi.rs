@@ -18,7 +18,7 @@ use rushmem_transport::{
 };
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -229,8 +229,9 @@ impl Transport for Ofi {
         let lane = Mutex::new(Some(lane.map_err(said)?));
         let mut cells = shared.cells.write().unwrap_or_else(PoisonError::into_inner);
         let replies = Replies::new(shared.tuning.amos);
-        let (number, busy) = (cells.len() as u32, AtomicBool::new(false));
-        let cell = Arc::new(Cell { number, lane, replies, busy });
+        let number = cells.len() as u32;
+        let (asked, busy) = (AtomicU32::new(0), AtomicBool::new(false));
+        let cell = Arc::new(Cell { number, lane, replies, asked, busy });
         cells.push(Arc::clone(&cell));
         Ok(Box::new(OfiEndpoint::new(Arc::clone(shared), cell)))
     }
@@ -243,6 +244,7 @@ impl Transport for Ofi {
         if self.shared.poll()? {
             return Ok(true);
         }
+        // What is under way must be looked at while this thread sleeps: the service thread does.
         let told = self.shared.sleep(at_most) && self.shared.cq.can_sleep();
         self.shared.poll().map(|worked| worked || told)
     }

@@ -16,7 +16,7 @@ use rushmem_transport::{AmoWidth, Error, Host, Pe, RemoteAddr};
 use rustix::event::Timespec;
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
@@ -47,6 +47,8 @@ pub(crate) struct Cell {
     /// `None` once it was given up.
     pub(crate) lane: Mutex<Option<Lane>>,
     pub(crate) replies: Replies,
+    /// Atomic operations that were asked for, all in all.
+    pub(crate) asked: AtomicU32,
     /// Something is under way that needs polling.
     pub(crate) busy: AtomicBool,
 }
@@ -187,11 +189,20 @@ impl Shared {
         cells.get(number as usize).cloned()
     }
 
-    /// Serve peers, if nobody else does; returns whether there was work.
+    /// Let everything work, as far as nobody else does; returns whether there was work for peers.
     ///
     /// # Errors
     /// When a PE was lost.
     pub(crate) fn poll(&self) -> Result<bool, Error> {
+        self.poll_lanes();
+        self.poll_service()
+    }
+
+    /// Serve peers, if nobody else does; returns whether there was work.
+    ///
+    /// # Errors
+    /// When a PE was lost.
+    pub(crate) fn poll_service(&self) -> Result<bool, Error> {
         self.polls.fetch_add(1, Ordering::Relaxed);
         if self.handed_over.load(Ordering::Relaxed) {
             self.handed_over.store(false, Ordering::Relaxed);
@@ -200,7 +211,7 @@ impl Shared {
         self.check().map(|()| worked)
     }
 
-    /// As [`poll`](Shared::poll), by the service thread.
+    /// As [`poll_service`](Shared::poll_service), by the service thread.
     pub(crate) fn serve(&self) -> Result<bool, Error> {
         let Some(mut service) = try_lock(&self.service) else { return Ok(false) };
         let worked = service.poll(self);
@@ -208,6 +219,34 @@ impl Shared {
         // What the provider itself wrote meanwhile nobody tells of.
         self.host.arrived();
         worked.map_err(|failure| self.lose(&failure))
+    }
+
+    /// Let the lanes work on which something is under way; returns whether there are any.
+    pub(crate) fn poll_lanes(&self) -> bool {
+        let cells = self.cells.read().unwrap_or_else(PoisonError::into_inner);
+        let mut busy = false;
+        for cell in cells.iter().filter(|cell| cell.busy.load(Ordering::Relaxed)) {
+            busy = true;
+            let Some(mut lane) = try_lock(&cell.lane) else { continue };
+            match lane.as_mut().map(|lane| lane.poll(|_| ()).map(|_| lane.under_way())) {
+                Some(Ok(under_way)) => {
+                    // Whoever begins something has the lane, and notes it then.
+                    let all_here = cell.replies.came() == cell.asked.load(Ordering::Relaxed);
+                    if under_way == 0 && all_here {
+                        cell.busy.store(false, Ordering::Relaxed);
+                    }
+                }
+                Some(Err(failure)) => {
+                    // Its endpoint learns of it at its next call.
+                    *lane = None;
+                    cell.busy.store(false, Ordering::Relaxed);
+                    drop(lane);
+                    self.lose(&failure);
+                }
+                None => cell.busy.store(false, Ordering::Relaxed),
+            }
+        }
+        busy
     }
 
     /// Sleep until something may have arrived, but not longer than `at_most`; whether it may.

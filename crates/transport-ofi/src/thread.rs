@@ -36,10 +36,14 @@ fn run(shared: &Shared) {
         if looks > 0 && !shared.handed_over.load(Ordering::Relaxed) {
             // Others serve: leave their CPU alone for longer and longer.
             nap = if looks > MANY { NAP.min(nap * 2) } else { UNATTENDED };
+            shared.poll_lanes();
             wait_for_the_timer(shared, nap);
             continue;
         }
-        let (busy, worked) = turn(shared);
+        // Whoever polls next learns of a loss; the host was told.
+        let worked = shared.serve().unwrap_or(false);
+        let backlog = try_lock(&shared.service).is_some_and(|service| service.has_backlog());
+        let busy = shared.poll_lanes() || backlog;
         nap = if worked { UNATTENDED } else { nap * 2 };
         if busy {
             nap = nap.min(NAP);
@@ -81,27 +85,3 @@ fn any_busy(shared: &Shared) -> bool {
     cells.iter().any(|cell| cell.busy.load(Ordering::Relaxed))
 }
 
-/// Let everything work once. Whether something is still under way, and whether there was work.
-fn turn(shared: &Shared) -> (bool, bool) {
-    let (mut busy, mut worked) = (false, false);
-    let cells = shared.cells.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-    for cell in cells.iter().filter(|cell| cell.busy.load(Ordering::Relaxed)) {
-        busy = true;
-        let Some(mut lane) = try_lock(&cell.lane) else { continue };
-        match lane.as_mut().map(|lane| lane.poll(|_| ())) {
-            Some(Ok(taken)) => worked |= taken > 0,
-            Some(Err(failure)) => {
-                // Its endpoint learns of it at its next call, and gives the lane up.
-                *lane = None;
-                cell.busy.store(false, Ordering::Relaxed);
-                drop(lane);
-                shared.lose(&failure);
-            }
-            None => cell.busy.store(false, Ordering::Relaxed),
-        }
-    }
-    // Whoever polls next learns of a loss; the host was told.
-    worked |= shared.serve().unwrap_or(false);
-    busy |= try_lock(&shared.service).is_some_and(|service| service.has_backlog());
-    (busy, worked)
-}

@@ -51,7 +51,11 @@ macro_rules! over {
                 open(&with($provider, open_with), Tuning::tiny())
             }
 
-            rushmem_transport::conformance!(usual, tiny);
+            fn here() -> bool {
+                is_here($provider)
+            }
+
+            rushmem_transport::conformance!(usual, tiny, here);
         }
     )*};
 }

@@ -64,6 +64,14 @@ pub const OPEN_MPI: Need = Need {
     zypper: &["openmpi-devel"],
 };
 
+pub const LIBFABRIC: Need = Need {
+    program: "fi_info",
+    purpose: "comes with libfabric, over which programs are tested",
+    apt: &["libfabric-bin", "libfabric1"],
+    dnf: &["libfabric"],
+    zypper: &["libfabric"],
+};
+
 struct Manager {
     program: &'static str,
     refresh: &'static [&'static str],

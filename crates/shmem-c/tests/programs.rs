@@ -28,6 +28,25 @@ const ELSEWHERE: [&str; 12] = [
 const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
 const VIRTUAL_NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
 
+/// Jobs over libfabric: its provider, who shares memory, and how many PEs. Each program runs with two of
+/// them, one with each as its first.
+const OFI: [(&str, (&str, &str), usize); 6] = [
+    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 2),
+    ("sockets", ("SHMEM_ONNODE", "off"), 3),
+    ("shm", ("SHMEM_ONNODE", "off"), 4),
+    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "1+2+3"), 6),
+    ("udp;ofi_rxd", ("SHMEM_ONNODE", "off"), 2),
+    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "2+2"), 4),
+];
+
+fn runs_over_ofi(source: &str) {
+    let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
+    for (provider, nodes, n) in [OFI[place % OFI.len()], OFI[(place + 1) % OFI.len()]] {
+        let ofi = [("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", provider), nodes];
+        runs(source, n, &ofi);
+    }
+}
+
 fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     let mut job = Job::new(program!(source)).n(n);
     for (name, value) in environment {
@@ -40,7 +59,7 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     job.run().assert_ok(n);
 }
 
-/// For each program a test named like it, on one node, on none, and on virtual nodes.
+/// For each program a test named like it, on one node, on none, over libfabric, and on virtual nodes.
 macro_rules! programs {
     ($($name:ident $source:literal)*) => {
         const HERE: &[&str] = &[$($source),*];
@@ -61,6 +80,16 @@ macro_rules! programs {
                 fn $name() {
                     let off = [("SHMEM_ONNODE", "off")];
                     super::OFF_NODE.iter().for_each(|&n| super::runs($source, n, &off));
+                }
+            )*
+        }
+
+        mod ofi {
+            $(
+                #[test]
+                #[ignore = "part of `cargo xtask test --providers`"]
+                fn $name() {
+                    super::runs_over_ofi($source);
                 }
             )*
         }

@@ -79,7 +79,8 @@ pub(crate) fn candidates(
     }
     if wish.one_machine {
         // What only this machine reaches goes first among the domains of a provider.
-        let providers: Vec<String> = found.iter().map(|(_, facts)| facts.provider.clone()).collect();
+        let providers: Vec<String> =
+            found.iter().map(|(_, facts)| facts.provider.clone()).collect();
         found.sort_by_key(|(_, facts)| {
             let rank = providers.iter().position(|name| *name == facts.provider);
             (rank, !facts.loopback)

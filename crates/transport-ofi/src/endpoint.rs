@@ -78,7 +78,7 @@ impl OfiEndpoint {
         mut post: impl FnMut(&mut Lane) -> Result<Post, i32>,
     ) -> Result<(), Error> {
         let (shared, cell) = (Arc::clone(&self.shared), Arc::clone(&self.cell));
-        self.until(|lane| {
+        self.until(Some(pe), |lane| {
             let posted = post(lane);
             let said = |code| Failure { pe: Some(pe), why: lane.strerror(code) };
             let started = posted.map_err(said)? == Post::Started;
@@ -89,9 +89,10 @@ impl OfiEndpoint {
         })
     }
 
-    /// Do `step` until it yields something; everything works meanwhile.
+    /// Do `step` until it yields something; everything works meanwhile. `towards` is who is waited for.
     fn until<T>(
         &mut self,
+        towards: Option<u32>,
         mut step: impl FnMut(&mut Lane) -> Result<Option<T>, Failure>,
     ) -> Result<T, Error> {
         let mut patience = Patience::default();
@@ -109,7 +110,7 @@ impl OfiEndpoint {
             if let Some(done) = done {
                 return Ok(done);
             }
-            self.look(&mut patience, &mut looks, taken > 0)?;
+            self.look(&mut patience, &mut looks, towards, taken > 0)?;
         }
     }
 
@@ -118,6 +119,7 @@ impl OfiEndpoint {
         &mut self,
         patience: &mut Patience,
         looks: &mut u32,
+        towards: Option<u32>,
         mut worked: bool,
     ) -> Result<(), Error> {
         *looks += 1;
@@ -135,22 +137,26 @@ impl OfiEndpoint {
         if worked {
             patience.renew();
         } else if patience.pause(&self.shared) {
-            self.ask_who_owes()?;
+            self.doubt(towards)?;
         }
         Ok(())
     }
 
-    /// Whether PEs that owe replies are there at all: a read that fails says that one is not, also where
-    /// the loss of a message does not.
-    fn ask_who_owes(&mut self) -> Result<(), Error> {
+    /// After a long wait: whether the PEs that owe something are there at all. Not every provider says so
+    /// when a message is lost; a read that fails does.
+    fn doubt(&mut self, towards: Option<u32>) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
-        let mut owing: Vec<u32> = self.due.iter().map(|due| due.pe).collect();
+        let mut owing: Vec<u32> = self.due.iter().map(|due| due.pe).chain(towards).collect();
+        owing.sort_unstable();
         owing.dedup();
         for pe in owing {
             let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
-            let Ok(from) = shared.remote(Pe(pe), at, 1) else { continue };
+            let from = shared.remote(Pe(pe), at, 1);
+            shared.doubt(pe).map_err(|failure| self.give_up(&failure))?;
             self.on_lane(|lane| {
-                if lane.pending(pe) == 0 {
+                if let Ok(from) = from
+                    && lane.pending(pe) == 0
+                {
                     let asked = lane.read_and_forget(from);
                     asked.map_err(|code| Failure { pe: Some(pe), why: lane.strerror(code) })?;
                 }
@@ -189,7 +195,7 @@ impl OfiEndpoint {
                 return Ok(());
             }
             let taken = self.on_lane(|lane| lane.poll(|_| ()))?;
-            self.look(&mut patience, &mut looks, taken > 0)?;
+            self.look(&mut patience, &mut looks, None, taken > 0)?;
         }
     }
 
@@ -292,12 +298,7 @@ impl OfiEndpoint {
     ///
     /// # Safety
     /// `dest` is valid for writes until [`completed`](Self::completed) returns.
-    unsafe fn start_get(
-        &mut self,
-        pe: Pe,
-        dest: Range,
-        source: RemoteAddr,
-    ) -> Result<(), Error> {
+    unsafe fn start_get(&mut self, pe: Pe, dest: Range, source: RemoteAddr) -> Result<(), Error> {
         if dest.nbytes == 0 {
             return Ok(());
         }
@@ -323,12 +324,12 @@ impl OfiEndpoint {
 
     /// Wait until nothing of the fabric's is under way towards a PE.
     fn completed(&mut self, pe: Pe) -> Result<(), Error> {
-        self.until(|lane| Ok((lane.pending(pe.0) == 0).then_some(())))
+        self.until(Some(pe.0), |lane| Ok((lane.pending(pe.0) == 0).then_some(())))
     }
 
     /// Wait until nothing of the fabric's is under way.
     fn all_completed(&mut self) -> Result<(), Error> {
-        self.until(|lane| Ok((lane.under_way() == 0).then_some(())))
+        self.until(None, |lane| Ok((lane.under_way() == 0).then_some(())))
     }
 
     /// After completions that do not tell of the target's memory: read from it, which comes after what was

@@ -136,14 +136,12 @@ impl Fabric {
     pub(crate) fn endpoint(&self, cq: &Cq) -> Result<Fid<fi::fid_ep>, i32> {
         let mut endpoint = null_mut();
         // SAFETY: an open domain and the entry that it was opened with.
-        let code =
-            unsafe { fi::fi_endpoint(self.domain.raw(), self.info.first(), &mut endpoint) };
+        let code = unsafe { fi::fi_endpoint(self.domain.raw(), self.info.first(), &mut endpoint) };
         // SAFETY: stored by the call.
         let endpoint = unsafe { Fid::opened(code, endpoint) }?;
         // SAFETY: both are open, and the queue is dropped after the endpoint.
-        let code = unsafe {
-            fi::fi_bind(endpoint.fid(), cq.cq.fid(), fi::FI_TRANSMIT | fi::FI_RECV)
-        };
+        let code =
+            unsafe { fi::fi_bind(endpoint.fid(), cq.cq.fid(), fi::FI_TRANSMIT | fi::FI_RECV) };
         succeeded(code)?;
         // SAFETY: both are open, and the table is dropped with the domain.
         succeeded(unsafe { fi::fi_bind(endpoint.fid(), self.av.fid(), 0) })?;
@@ -160,8 +158,7 @@ impl Fabric {
         let mut name = vec![0u8; 1024];
         let mut nbytes = name.len();
         // SAFETY: an open endpoint and as many bytes as are told.
-        let code =
-            unsafe { fi::fi_getname(endpoint.raw(), name.as_mut_ptr().cast(), &mut nbytes) };
+        let code = unsafe { fi::fi_getname(endpoint.raw(), name.as_mut_ptr().cast(), &mut nbytes) };
         succeeded(code)?;
         name.truncate(nbytes);
         Ok(name)
@@ -210,9 +207,8 @@ impl Fabric {
         };
         let mut mr = null_mut();
         // SAFETY: an open domain and memory that is valid by contract.
-        let code = unsafe {
-            fi::fi_mr_reg(self.domain.raw(), base.cast(), nbytes, access, key, &mut mr)
-        };
+        let code =
+            unsafe { fi::fi_mr_reg(self.domain.raw(), base.cast(), nbytes, access, key, &mut mr) };
         // SAFETY: stored by the call.
         let mr = unsafe { Fid::opened(code, mr) }?;
         if self.facts.asks(fi::FI_MR_ENDPOINT) {

@@ -158,9 +158,7 @@ impl Lane {
             return Ok((without_provenance_mut(known), Use::Plain));
         }
         // SAFETY: by contract.
-        let mr = unsafe {
-            self.fabric.register(range.base, range.nbytes, access, &self.endpoint)
-        }?;
+        let mr = unsafe { self.fabric.register(range.base, range.nbytes, access, &self.endpoint) }?;
         Ok((desc(Some(&mr)), Use::Registered { _mr: mr }))
     }
 
@@ -173,7 +171,8 @@ impl Lane {
         let flags = self.completion();
         if self.injects && from.nbytes <= self.fabric.facts.inject {
             // SAFETY: valid by contract, and injected memory is free when the call returns.
-            let code = unsafe { self.write_message(op, to, from, null_mut(), flags | fi::FI_INJECT) };
+            let code =
+                unsafe { self.write_message(op, to, from, null_mut(), flags | fi::FI_INJECT) };
             match i32::try_from(code).unwrap_or(-fi::FI_EIO) {
                 0 => return Ok(self.started(op, to.pe, Use::Plain)),
                 code if code == -fi::FI_EAGAIN => return Ok(Post::Later),
@@ -323,8 +322,7 @@ impl Lane {
         unsafe { mem::copy_bytes(cell.base, message.as_ptr(), NBYTES) };
         let (desc, context) = (self.staging_desc(), self.context(op));
         // SAFETY: an open endpoint, a context that is free, and a cell that is this operation's.
-        let code =
-            unsafe { fi::fi_send(endpoint, cell.base.cast(), NBYTES, desc, to, context) };
+        let code = unsafe { fi::fi_send(endpoint, cell.base.cast(), NBYTES, desc, to, context) };
         self.judge(code, op, pe, Use::Plain)
     }
 
@@ -436,9 +434,8 @@ impl Lane {
         }
         let mut text = [0; 256];
         // SAFETY: an open queue, its entry, and room for as many bytes as are told.
-        let said = unsafe {
-            fi::fi_cq_strerror(self.cq.cq.raw(), &entry, text.as_mut_ptr(), text.len())
-        };
+        let said =
+            unsafe { fi::fi_cq_strerror(self.cq.cq.raw(), &entry, text.as_mut_ptr(), text.len()) };
         let mut why = self.strerror(entry.err);
         if !said.is_null() {
             // SAFETY: a string that ends with a zero, libfabric's own or the one above.
@@ -464,6 +461,5 @@ fn desc(mr: Option<&Fid<fi::fid_mr>>) -> *mut core::ffi::c_void {
 /// The provider does not do this at all.
 fn is_refusal(code: i32) -> bool {
     let flags = fi::FI_EBADFLAGS as i32;
-    [fi::FI_EINVAL, fi::FI_ENOSYS, fi::FI_EOPNOTSUPP, fi::FI_EMSGSIZE, flags]
-        .contains(&-code)
+    [fi::FI_EINVAL, fi::FI_ENOSYS, fi::FI_EOPNOTSUPP, fi::FI_EMSGSIZE, flags].contains(&-code)
 }

@@ -8,7 +8,7 @@
 //! - `choice` and `facts`: which provider, and what it is like; `tuning` has our own limits;
 //! - `fabric` and `fid`: what libfabric opens; `block` is memory that it uses;
 //! - `lane`: an endpoint with the operations under way on it; `message` and `replies`: atomic operations;
-//! - `service` serves peers, `thread` does so while nobody waits;
+//! - `service` serves peers, `thread` does so while nobody waits; `patience` and `doubt` are for who waits;
 //! - `contact`, `shared`, `endpoint` and `ofi` are what the traits of `rushmem-transport` are made of.
 //!
 //! What it does not do: it does not encrypt or sign, since libfabric does not; it does not reconnect (an
@@ -18,6 +18,7 @@
 mod block;
 mod choice;
 mod contact;
+mod doubt;
 mod endpoint;
 mod fabric;
 mod facts;

@@ -1,7 +1,9 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
 
+use crate::block::Range;
 use crate::choice::{self, Wish};
 use crate::contact::{Address, Area};
+use crate::doubt;
 use crate::endpoint::OfiEndpoint;
 use crate::fabric::{self, Fabric};
 use crate::facts::Facts;
@@ -9,7 +11,6 @@ use crate::lane::Lane;
 use crate::replies::Replies;
 use crate::service::{SENDS, Service};
 use crate::shared::{Cell, Contact, Own, Shared, lock};
-use crate::block::Range;
 use crate::thread;
 use crate::tuning::Tuning;
 use libfabric_sys as fi;
@@ -43,7 +44,12 @@ struct Opened {
     name: Vec<u8>,
 }
 
-fn opened(with: &Open, tuning: &Tuning, list: choice::List, facts: Facts) -> Result<Opened, String> {
+fn opened(
+    with: &Open,
+    tuning: &Tuning,
+    list: choice::List,
+    facts: Facts,
+) -> Result<Opened, String> {
     let [_, random] = words(&with.secret);
     let first_key = match facts.secret_keys() {
         true => random.wrapping_add(u64::from(with.pe.0) << 20),
@@ -101,6 +107,7 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
     let host = host.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned());
     let provider = fabric.facts.provider.clone();
+    let own_socket = doubt::socket(&name);
     let address = Address { provider, host: host.clone(), name }.encode();
     let cq = Arc::clone(lane.cq());
     let mut service = Service::new(lane, tuning.receives);
@@ -117,6 +124,7 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
         fabric,
         me: with.pe.0,
         own_host: host,
+        own_socket,
         tag: words(&with.secret)[0],
         crowded: with.crowded,
         tuning,
@@ -170,7 +178,9 @@ impl Transport for Ofi {
         let fi::fid_mr { mem_desc, key, .. } = unsafe { *mr.raw() };
         if key == fi::KEY_NOTAVAIL {
             let name = &fabric.facts.provider;
-            return Err(Error::Unavailable(format!("libfabric ({name}) has keys of no fixed size")));
+            return Err(Error::Unavailable(format!(
+                "libfabric ({name}) has keys of no fixed size"
+            )));
         }
         let own = Own { range: Range { base, nbytes }, desc: mem_desc.addr() };
         if self.shared.own[segment as usize].set(own).is_err() {
@@ -207,7 +217,8 @@ impl Transport for Ofi {
             Error::Unavailable(format!("libfabric ({own}) refused the address of PE {pe}: {why}"))
         };
         let at = shared.fabric.insert(&address.name).map_err(said)?;
-        match peer.set(Contact { at, host: address.host, areas }) {
+        let socket = doubt::socket(&address.name);
+        match peer.set(Contact { at, host: address.host, areas, socket }) {
             Ok(()) => Ok(()),
             Err(_) => Err(Error::Invalid(format!("PE {pe} is connected already"))),
         }

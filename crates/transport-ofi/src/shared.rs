@@ -5,6 +5,7 @@
 
 use crate::block::Range;
 use crate::contact::Area;
+use crate::doubt;
 use crate::fabric::{Cq, Fabric};
 use crate::fid::Fid;
 use crate::lane::{Failure, Lane, Remote};
@@ -15,6 +16,7 @@ use libfabric_sys as fi;
 use rushmem_transport::{AmoWidth, Error, Host, Pe, RemoteAddr};
 use rustix::event::Timespec;
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
@@ -28,6 +30,8 @@ pub(crate) struct Contact {
     pub(crate) at: fi::fi_addr_t,
     pub(crate) host: String,
     pub(crate) areas: [Area; 2],
+    /// Where its service listens, if that is a socket.
+    pub(crate) socket: Option<SocketAddr>,
 }
 
 /// A segment of this PE.
@@ -67,6 +71,8 @@ pub(crate) struct Shared {
     pub(crate) fabric: Arc<Fabric>,
     pub(crate) me: u32,
     pub(crate) own_host: String,
+    /// Where the own service listens, if that is a socket.
+    pub(crate) own_socket: Option<SocketAddr>,
     /// In every message of this job.
     pub(crate) tag: u64,
     pub(crate) crowded: bool,
@@ -122,7 +128,9 @@ impl Shared {
                      libfabric ({provider}) says {why}"
                 )
             }
-            None => format!("PE {me} on {own} cannot be reached: libfabric ({provider}) says {why}"),
+            None => {
+                format!("PE {me} on {own} cannot be reached: libfabric ({provider}) says {why}")
+            }
         };
         let mut first = false;
         let error = self.loss.get_or_init(|| {
@@ -138,6 +146,20 @@ impl Shared {
     pub(crate) fn contact(&self, pe: Pe) -> Result<&Contact, Error> {
         let contact = self.peers.get(pe.index()).and_then(OnceLock::get);
         contact.ok_or(Error::Unreachable(pe))
+    }
+
+    /// A PE has been silent for long: an error when its process has ended.
+    pub(crate) fn doubt(&self, pe: u32) -> Result<(), Failure> {
+        let contact = self.peers.get(pe as usize).and_then(OnceLock::get);
+        let (Some(own), Some(there)) = (self.own_socket, contact.and_then(|c| c.socket)) else {
+            return Ok(());
+        };
+        // The own one shows whether the provider's names are such addresses.
+        if doubt::listens(there) == Some(false) && doubt::listens(own) == Some(true) {
+            let why = format!("nothing, but nobody listens at {there} any more");
+            return Err(Failure { pe: Some(pe), why });
+        }
+        Ok(())
     }
 
     /// So many bytes at an address of a peer, as the fabric has them.
@@ -178,7 +200,8 @@ impl Shared {
     pub(crate) fn known(&self, range: Range) -> Option<usize> {
         let within = |own: &&Own| {
             let offset = range.base.addr().checked_sub(own.range.base.addr());
-            offset.and_then(|offset| offset.checked_add(range.nbytes))
+            offset
+                .and_then(|offset| offset.checked_add(range.nbytes))
                 .is_some_and(|end| end <= own.range.nbytes)
         };
         self.own.iter().filter_map(OnceLock::get).find(within).map(|own| own.desc)

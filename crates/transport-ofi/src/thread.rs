@@ -84,4 +84,3 @@ fn any_busy(shared: &Shared) -> bool {
     let cells = shared.cells.read().unwrap_or_else(std::sync::PoisonError::into_inner);
     cells.iter().any(|cell| cell.busy.load(Ordering::Relaxed))
 }
-

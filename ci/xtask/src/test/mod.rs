@@ -71,6 +71,7 @@ const PROVIDERS: &[Step] = &[
     step("install", steps::install),
     installed("off-node", steps::off_node),
     installed("virtual-nodes", steps::virtual_nodes),
+    installed("ofi", steps::ofi),
 ];
 
 pub fn run(args: &[String]) -> Result<()> {

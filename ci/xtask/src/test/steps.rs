@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::tools::{self, run_tests};
 use super::{Outcome, Session};
-use crate::needs::{BINUTILS, C_COMPILER, CXX_COMPILER, VALGRIND};
+use crate::needs::{BINUTILS, C_COMPILER, CXX_COMPILER, LIBFABRIC, VALGRIND};
 use crate::{codegen, counts, install, needs, process, symbols, tidy};
 
 /// Tests that need no process, as arguments of `cargo miri test`.
@@ -111,6 +111,14 @@ pub fn off_node(session: &Session) -> Result<Outcome> {
 /// Some PEs share memory, some do not.
 pub fn virtual_nodes(session: &Session) -> Result<Outcome> {
     programs(session, "virtual_nodes::")
+}
+
+/// Over libfabric.
+pub fn ofi(session: &Session) -> Result<Outcome> {
+    if let Err(error) = needs::ensure(&[&LIBFABRIC]) {
+        return Ok(Outcome::Skipped(format!("{error:#}")));
+    }
+    programs(session, "ofi::")
 }
 
 /// The test programs in a setting that the plain tier leaves out.

@@ -26,6 +26,16 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "crates/runtime/src/signal.rs",
     "crates/runtime/src/wait.rs",
     "crates/shmem-c/src/",
+    "crates/transport-ofi/src/block.rs",
+    "crates/transport-ofi/src/choice.rs",
+    "crates/transport-ofi/src/endpoint.rs",
+    "crates/transport-ofi/src/fabric.rs",
+    "crates/transport-ofi/src/fid.rs",
+    "crates/transport-ofi/src/lane.rs",
+    "crates/transport-ofi/src/ofi.rs",
+    "crates/transport-ofi/src/service.rs",
+    "crates/transport-ofi/src/shared.rs",
+    "crates/transport-ofi/src/sys.rs",
     "crates/transport-tcp/",
     "crates/transport/src/conformance/",
     "crates/transport/src/endpoint.rs",
@@ -37,6 +47,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "launcher/oshrun/src/input.rs",
     "launcher/oshrun/src/signals.rs",
     "launcher/oshrun/src/spawn.rs",
+    "sys/libfabric-sys/src/",
 ];
 
 /// The crate that alone maps memory.

@@ -32,10 +32,11 @@ pub(crate) struct Block {
 unsafe impl Send for Block {}
 
 impl Block {
-    /// `n` cells of at least `cell` bytes, each aligned to a cache line. Neither is 0.
+    /// `n` cells of at least `cell` bytes, each some cache lines long. Neither is 0.
     pub(crate) fn new(n: usize, cell: usize) -> Block {
         let cell = cell.next_multiple_of(64);
-        let layout = Layout::from_size_align(n * cell, 4096).expect("cells that fit in memory");
+        // What the system's allocator aligns to by itself: for more it would write all the zeros.
+        let layout = Layout::from_size_align(n * cell, 16).expect("cells that fit in memory");
         assert!(layout.size() > 0, "cells that are not empty");
         // SAFETY: the size is not 0.
         let base = unsafe { alloc_zeroed(layout) };

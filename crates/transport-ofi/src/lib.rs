@@ -9,7 +9,7 @@
 //! - `fabric` and `fid`: what libfabric opens; `block` is memory that it uses;
 //! - `lane`: an endpoint with the operations under way on it; `message` and `replies`: atomic operations;
 //! - `service` serves peers, `thread` does so while nobody waits; `patience` and `doubt` are for who waits;
-//! - `contact`, `shared`, `endpoint` and `ofi` are what the traits of `rushmem-transport` are made of.
+//! - `contact`, `shared`, `origin`, `endpoint` and `ofi` are what the traits of `rushmem-transport` are made of.
 //!
 //! What it does not do: it does not encrypt or sign, since libfabric does not; it does not reconnect (an
 //! operation that fails ends the job); over providers that are a stream of bytes, such as tcp, it does not
@@ -26,6 +26,7 @@ mod fid;
 mod lane;
 mod message;
 mod ofi;
+mod origin;
 mod patience;
 mod replies;
 mod service;

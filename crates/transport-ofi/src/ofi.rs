@@ -4,10 +4,10 @@ use crate::block::Range;
 use crate::choice::{self, Wish};
 use crate::contact::{Address, Area};
 use crate::doubt;
-use crate::endpoint::OfiEndpoint;
 use crate::fabric::{self, Fabric};
 use crate::facts::Facts;
 use crate::lane::Lane;
+use crate::origin::OfiEndpoint;
 use crate::replies::Replies;
 use crate::service::{SENDS, Service};
 use crate::shared::{Cell, Contact, Own, Shared, lock};
@@ -109,6 +109,7 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let provider = fabric.facts.provider.clone();
     let own_socket = doubt::socket(&name);
     let address = Address { provider, host: host.clone(), name }.encode();
+    let most_bytes = tuning.most_bytes.min(fabric.facts.max_message);
     let cq = Arc::clone(lane.cq());
     let mut service = Service::new(lane, tuning.receives);
     service.receive().map_err(|code| {
@@ -127,7 +128,7 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
         own_socket,
         tag: words(&with.secret)[0],
         crowded: with.crowded,
-        tuning,
+        tuning: Tuning { most_bytes, ..tuning },
         host: Arc::clone(&with.host),
         own: Default::default(),
         peers: (0..with.n_pes).map(|_| OnceLock::new()).collect(),

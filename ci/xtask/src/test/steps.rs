@@ -1,5 +1,7 @@
 //! The steps of the tiers, one function each. The lists at the top are what grows.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -25,8 +27,8 @@ const MIRI_EFFORT: [(Duration, &str); 2] =
 
 pub fn needs(_: &Session) -> Result<Outcome> {
     needs::ensure(&[&C_COMPILER, &CXX_COMPILER, &BINUTILS])?;
-    // Without it one step is skipped, no more: a developer who is not root can do with that.
-    match needs::ensure(&[&VALGRIND]) {
+    // Without them some tests are skipped, no more: a developer who is not root can do with that.
+    match needs::ensure(&[&VALGRIND, &LIBFABRIC]) {
         Ok(()) => Ok(Outcome::Passed),
         Err(error) => Ok(Outcome::Skipped(format!("in part: {error:#}"))),
     }
@@ -113,10 +115,21 @@ pub fn virtual_nodes(session: &Session) -> Result<Outcome> {
     programs(session, "virtual_nodes::")
 }
 
-/// Over libfabric.
+/// Over libfabric: every provider of it that is here, also those of the library in the folder that
+/// RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below; then the programs.
 pub fn ofi(session: &Session) -> Result<Outcome> {
     if let Err(error) = needs::ensure(&[&LIBFABRIC]) {
         return Ok(Outcome::Skipped(format!("{error:#}")));
+    }
+    let other = std::env::var_os("RUSHMEM_OFI_DIR").map(PathBuf::from);
+    for folder in [None, other.as_deref()].into_iter().collect::<BTreeSet<_>>() {
+        let mut cargo = session.workspace.cargo();
+        cargo.args(["test", "-p", "rushmem-transport-ofi", "--test", "conformance"]);
+        cargo.args(["--", "--test-threads=2"]).env("RUSHMEM_PROVIDERS", "all");
+        if let Some(folder) = folder {
+            cargo.env("FI_PROVIDER_PATH", folder.join("libfabric")).env("LD_LIBRARY_PATH", folder);
+        }
+        run_tests(&mut cargo)?;
     }
     programs(session, "ofi::")
 }

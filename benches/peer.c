@@ -2,8 +2,9 @@
  *
  * Two PEs. Prints one line `name nanoseconds` for each row. Only routines of OpenSHMEM 1.4 are called,
  * so that it is built as it stands by any implementation. PE i runs on the i-th processor that the job
- * may use. PE 0 works while PE 1 sleeps, but for the ping-pongs. The bare rows go through the pointer
- * that shmem_ptr gives.
+ * may use. PE 0 works while PE 1 sleeps, but for the ping-pongs, and for the static variable, for which
+ * Open MPI needs the help of a PE that waits in the library. The bare rows go through the pointer that shmem_ptr
+ * gives.
  */
 #define _GNU_SOURCE
 #include "timing.h"
@@ -25,7 +26,10 @@ static char *local;        /* LARGE bytes of ordinary memory */
 static long *flag;         /* symmetric: the flag of the ping-pongs */
 static long *flag_there;   /* the same on the other PE, as plain memory */
 static size_t eight = 8;   /* bytes of a word; made unknown to the compiler where it matters */
+static long global;        /* symmetric: a static variable */
 static volatile long sink; /* what is fetched ends here */
+static long *lock;         /* symmetric: nobody else wants it */
+static shmem_ctx_t own;    /* a private context */
 
 static void put8(long count)
 {
@@ -34,10 +38,32 @@ static void put8(long count)
     shmem_quiet();
 }
 
+static void put8_private(long count)
+{
+    for (long i = 0; i < count; i++)
+        shmem_ctx_putmem(own, word, &i, eight, 1);
+    shmem_ctx_quiet(own);
+}
+
+static void lock_alone(long count)
+{
+    for (long i = 0; i < count; i++) {
+        shmem_set_lock(lock);
+        shmem_clear_lock(lock);
+    }
+}
+
 static void p8(long count)
 {
     for (long i = 0; i < count; i++)
         shmem_long_p(word, i, 1);
+    shmem_quiet();
+}
+
+static void p8_static(long count)
+{
+    for (long i = 0; i < count; i++)
+        shmem_long_p(&global, i, 1);
     shmem_quiet();
 }
 
@@ -188,10 +214,11 @@ int main(void)
     run_on_processor(me);
 
     block = symmetric(LARGE);
-    char *words = symmetric(3 * LINE);
+    char *words = symmetric(4 * LINE);
     word = (long *)words;
     flag = (long *)(words + LINE);
     long *done = (long *)(words + 2 * LINE);
+    lock = (long *)(words + 3 * LINE);
     word_there = shmem_ptr(word, 1);
     block_there = shmem_ptr(block, 1);
     flag_there = shmem_ptr(flag, 1 - me);
@@ -199,10 +226,13 @@ int main(void)
     if (local == NULL || word_there == NULL || block_there == NULL || flag_there == NULL)
         give_up("it cannot reach the other PE's memory");
     memset(local, 1, LARGE);
+    if (shmem_ctx_create(SHMEM_CTX_PRIVATE, &own) != 0)
+        give_up("it gets no private context");
     shmem_barrier_all();
 
     if (me == 0) {
         time_alone("put8", put8);
+        time_alone("put8_private", put8_private);
         time_alone("p8", p8);
         time_alone("put8_nbi", put8_nbi);
         time_alone("bare_put8", bare_put8);
@@ -212,18 +242,24 @@ int main(void)
         time_alone("fetch_add", fetch_add);
         time_alone("inc", inc);
         time_alone("bare_fetch_add", bare_fetch_add);
+        time_alone("lock_alone", lock_alone);
         time_alone("put_large", put_large);
         time_alone("bare_put_large", bare_put_large);
         time_alone("get_large", get_large);
         time_alone("bare_get_large", bare_get_large);
         shmem_long_p(done, 1, 1);
         shmem_quiet();
+        time_alone("p8_static", p8_static);
+        shmem_long_p(done, 2, 1);
+        shmem_quiet();
     } else {
         sleep_until(done);
+        shmem_long_wait_until(done, SHMEM_CMP_EQ, 2);
     }
     time_together("pingpong", pingpong);
     time_together("bare_pingpong", bare_pingpong);
 
+    shmem_ctx_destroy(own);
     free(local);
     shmem_free(words);
     shmem_free(block);

@@ -1,13 +1,17 @@
-//! Compiles the functions that need C's `long double`, and names the shared library.
+//! Compiles what stable Rust cannot say, and names the shared library.
+
+const SOURCES: [&str; 3] = ["src/longdouble.c", "src/fortran/quad.c", "src/fortran/units.c"];
 
 fn main() {
-    println!("cargo:rerun-if-changed=src/longdouble.c");
+    for source in SOURCES {
+        println!("cargo:rerun-if-changed={source}");
+    }
     cc::Build::new()
         .std("c11")
         .flag("-Werror=all")
         .flag("-fvisibility=hidden")
-        .file("src/longdouble.c")
-        .compile("rushmem_longdouble");
+        .files(SOURCES)
+        .compile("rushmem_in_c");
 
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,librushmem.so.1");
     // Every shmem_x jumps to pshmem_x of this library directly instead of through the PLT.

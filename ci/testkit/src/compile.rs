@@ -1,15 +1,39 @@
-//! C and C++ programs, each compiled once per test process by the prefix's own `oshcc` or `oshcxx`.
+//! Programs in C, C++ and Fortran, each compiled once per test process by the prefix's own wrapper.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::{permits, prefix};
 
-/// Warnings are errors: the programs are also a test of the header.
-const FLAGS: [&str; 6] = ["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"];
+/// The wrapper and the flags for a source file, whose extension names its language.
+fn compiler(source: &Path) -> (&'static str, &'static [&'static str]) {
+    // Warnings are errors: the programs are also a test of the header.
+    const C: &[&str] = &["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"];
+    // Routines take arrays of any type, of which gfortran warns whatever it is told.
+    const FORTRAN: &[&str] = &["-O1", "-g", "-w", "-fcray-pointer", "-fallow-argument-mismatch"];
+    match source.extension().and_then(|extension| extension.to_str()) {
+        Some("cpp") => ("oshcxx", C),
+        Some("f" | "F" | "f90" | "F90") => ("oshfort", FORTRAN),
+        _ => ("oshcc", C),
+    }
+}
+
+/// Whether programs in the language of `source` can be compiled here: Fortran compilers are not everywhere.
+/// Where they cannot, this says so.
+pub fn can_compile(source: &Path) -> bool {
+    if compiler(source).0 != "oshfort" {
+        return true;
+    }
+    let named = std::env::var("OSHFORT_FC").unwrap_or_default();
+    let fortran = if named.is_empty() { "gfortran" } else { &named };
+    let here = Command::new(fortran).arg("--version").output().is_ok();
+    if !here {
+        println!("skipped: {} needs a Fortran compiler (the package gfortran)", source.display());
+    }
+    here
+}
 
 type Cell = Arc<OnceLock<PathBuf>>;
 
@@ -38,12 +62,12 @@ pub fn compile_text(name: &str, text: &str, tmpdir: &Path, flags: &[&str]) -> Pa
 
 fn build(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
     let _permit = permits::take();
-    let compiler = if source.extension() == Some(OsStr::new("cpp")) { "oshcxx" } else { "oshcc" };
+    let (compiler, always) = compiler(source);
     let stem = source.file_stem().expect("a program has a name").to_string_lossy();
     let suffix: String = flags.concat().chars().filter(|c| c.is_ascii_alphanumeric()).collect();
     let program = folder(tmpdir).join(format!("{stem}{suffix}"));
     let mut command = Command::new(prefix().join("bin").join(compiler));
-    command.args(FLAGS).args(flags).arg(source).arg("-o").arg(&program).arg("-lm");
+    command.args(always).args(flags).arg(source).arg("-o").arg(&program).arg("-lm");
     let output =
         command.output().unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
     assert!(

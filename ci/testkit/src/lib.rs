@@ -14,7 +14,7 @@ mod traces;
 
 use std::path::PathBuf;
 
-pub use compile::{compile, compile_text};
+pub use compile::{can_compile, compile, compile_text};
 pub use job::{Job, Running};
 pub use outcome::Outcome;
 pub use processes::{Process, kill};

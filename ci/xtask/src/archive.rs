@@ -10,8 +10,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::codegen::table::Table;
+use crate::codegen::exports::Exports;
 use crate::process::run;
+
+/// What the linker puts before the C library's `_Fork` in static programs (`--wrap`).
+pub const WRAPPED: &str = "__wrap__Fork";
 
 /// Makes `out` of the static library that cargo built.
 ///
@@ -22,10 +25,11 @@ pub fn pack(staticlib: &Path, out: &Path) -> Result<()> {
     let object = beside("o");
     let exports = beside("exports");
     let weak = beside("weak");
-    let table = Table::read();
-    write(&exports, &table.exports())?;
-    let names: Vec<String> = table.functions.into_iter().map(|function| function.symbol).collect();
-    write(&weak, &names)?;
+    let table = Exports::read();
+    let mut kept = table.all();
+    kept.push(WRAPPED.to_owned());
+    write(&exports, &kept)?;
+    write(&weak, &table.names)?;
 
     // Split debug information lies in members that say nothing of the stack, which ld takes for a
     // wish that it be executable.

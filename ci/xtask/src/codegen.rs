@@ -1,10 +1,13 @@
-//! `cargo xtask codegen [--check]`: the C headers, made from the standard's tables.
+//! `cargo xtask codegen [--check]`: the headers of C and the include files of Fortran, made from the
+//! tables of the standard and of its extensions.
 //!
-//! The headers are committed, so that they can be read and installed without a build. Code is not
+//! They are committed, so that they can be read and installed without a build. Code is not
 //! generated: crates/shmem-c declares the functions by itself, and its tests compare it with the
 //! headers.
 
 mod constants;
+pub mod exports;
+pub mod fortran;
 mod generics;
 mod header;
 pub mod table;
@@ -14,6 +17,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use fortran::Fortran;
 use table::Table;
 
 const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/shmem-c/include");
@@ -50,12 +54,21 @@ pub fn run(args: &[String]) -> Result<()> {
 
 fn headers() -> Result<Vec<(&'static str, String)>> {
     let table = Table::read();
+    let fortran = Fortran::read();
+    let (shmem_fh, shmemx_fh) = (fortran.shmem()?, fortran.shmemx()?);
     Ok(vec![
         ("shmem.h", header::shmem(&table)?),
-        ("shmemx.h", header::shmemx()),
+        ("shmemx.h", header::shmemx(&table)?),
         ("pshmem.h", header::pshmem(&table)?),
+        ("pshmemx.h", header::pshmemx(&table)?),
         ("mpp/shmem.h", header::deprecated("shmem.h")),
         ("mpp/shmemx.h", header::deprecated("shmemx.h")),
         ("mpp/pshmem.h", header::deprecated("pshmem.h")),
+        ("mpp/pshmemx.h", header::deprecated("pshmemx.h")),
+        ("shmem.fh", shmem_fh.clone()),
+        ("shmemx.fh", shmemx_fh.clone()),
+        // Compilers disagree about where they look for a file that an included one includes.
+        ("mpp/shmem.fh", shmem_fh),
+        ("mpp/shmemx.fh", shmemx_fh),
     ])
 }

@@ -51,8 +51,9 @@ pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
     }
 
     let wrapper = workspace.root.join(WRAPPER);
-    place(&wrapper, &bin.join("oshcc"))?;
-    place(&wrapper, &bin.join("oshcxx"))?;
+    for name in ["oshcc", "oshcxx", "oshfort"] {
+        place(&wrapper, &bin.join(name))?;
+    }
     place(built("oshrun")?, &bin.join("oshrun"))?;
     place(built("librushmem.so")?, &lib.join("librushmem.so.1"))?;
     place_link("librushmem.so.1", &lib.join("librushmem.so"))?;

@@ -40,6 +40,14 @@ pub const CXX_COMPILER: Need = Need {
     zypper: &["gcc-c++"],
 };
 
+pub const FORTRAN_COMPILER: Need = Need {
+    program: "gfortran",
+    purpose: "compiles Fortran programs",
+    apt: &["gfortran"],
+    dnf: &["gcc-gfortran"],
+    zypper: &["gcc-fortran"],
+};
+
 pub const BINUTILS: Need = Need {
     program: "objcopy",
     purpose: "makes the static library",
@@ -54,6 +62,22 @@ pub const VALGRIND: Need = Need {
     apt: &["valgrind"],
     dnf: &["valgrind"],
     zypper: &["valgrind"],
+};
+
+pub const CLANG: Need = Need {
+    program: "clang",
+    purpose: "compiles C programs as gcc does not",
+    apt: &["clang"],
+    dnf: &["clang"],
+    zypper: &["clang"],
+};
+
+pub const GDB: Need = Need {
+    program: "gdb",
+    purpose: "runs a test program under a debugger",
+    apt: &["gdb"],
+    dnf: &["gdb"],
+    zypper: &["gdb"],
 };
 
 pub const OPEN_MPI: Need = Need {

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 const WRAPPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/shmem-c/wrappers/oshcc");
 
-/// A prefix with both wrappers, gone with this value.
+/// A prefix with the wrappers, gone with this value.
 struct Prefix(PathBuf);
 
 impl Prefix {
@@ -15,7 +15,7 @@ impl Prefix {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("a {name}"));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(path.join("bin")).unwrap();
-        for wrapper in ["oshcc", "oshcxx"] {
+        for wrapper in ["oshcc", "oshcxx", "oshfort"] {
             let installed = path.join("bin").join(wrapper);
             fs::copy(WRAPPER, installed).unwrap();
         }
@@ -53,7 +53,10 @@ impl Drop for Prefix {
 /// exec, still holds open for writing.
 fn script(path: &Path) -> Command {
     let mut command = Command::new("sh");
-    command.arg(path).env("OSHCC_CC", "true").env("OSHCXX_CXX", "true");
+    command.arg(path);
+    for variable in ["OSHCC_CC", "OSHCXX_CXX", "OSHFORT_FC"] {
+        command.env(variable, "true");
+    }
     command
 }
 
@@ -114,10 +117,34 @@ fn each_wrapper_has_its_compiler() {
     let cxx = text(prefix.wrapper("oshcxx").env("OSHCXX_CXX", "echo C++").arg("-c"));
     assert!(cxx.starts_with("C++ -I"), "{cxx}");
 
+    let fortran = text(prefix.wrapper("oshfort").env("OSHFORT_FC", "echo Fortran").arg("-c"));
+    assert!(fortran.starts_with("Fortran -I"), "{fortran}");
+
     let echo = prefix.0.join("an echo");
     symlink("/bin/echo", &echo).unwrap();
     let blank = text(prefix.wrapper("oshcc").env("OSHCC_CC", &echo).arg("-c"));
     assert!(blank.starts_with("-I"), "{blank}");
+}
+
+#[test]
+fn the_options_of_old_dialects_are_named() {
+    let prefix = Prefix::make("dialects");
+    let help = text(prefix.wrapper("oshfort").arg("--help"));
+    for option in ["-fdollar-ok", "-fdefault-real-8", "-fcray-pointer", "N$PES"] {
+        assert!(help.contains(option), "{help}");
+    }
+    assert!(!text(prefix.wrapper("oshcc").arg("--help")).contains("-fdollar-ok"));
+}
+
+/// gfortran's library refers to them weakly.
+#[test]
+fn a_static_fortran_program_gets_all_of_the_threads() {
+    let prefix = Prefix::make("static Fortran");
+    let show = |wrapper, flag| text(prefix.wrapper(wrapper).args(["--show", flag, "a.o"]));
+    let needed = "--undefined=pthread_mutex_destroy";
+    assert!(show("oshfort", "-static").contains(needed));
+    assert!(!show("oshfort", "-O2").contains(needed));
+    assert!(!show("oshcc", "-static").contains(needed));
 }
 
 #[test]

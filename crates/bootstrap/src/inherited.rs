@@ -57,6 +57,18 @@ fn numbered(
     if kept_from_children.is_ok() && check(fd) { Ok(number) } else { Err(refuse()) }
 }
 
+/// The memfd that all PEs of this node inherited, and this process's number among them, before the session is opened:
+/// when the library is loaded. Nothing is taken. `None` when `oshrun` did not start this process.
+pub fn node_memory() -> Option<(BorrowedFd<'static>, u32)> {
+    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+    std::env::var_os(env::SOCKET)?;
+    let memory = RawFd::try_from(number(env::MEMORY)?).ok()?;
+    // SAFETY: the number is not -1. That the descriptor is open is what the check finds out; it stays so until the
+    // session takes it.
+    let memory = unsafe { BorrowedFd::borrow_raw(memory) };
+    is_memfd(memory).then_some((memory, number(env::LOCAL_ID)?))
+}
+
 fn own(number: RawFd) -> OwnedFd {
     // SAFETY: `numbered` found it open and of the kind the launcher made for this process alone; nothing else in the
     // process knows the number, and the variable that named it is gone, so it is taken once.

@@ -20,5 +20,6 @@ mod session;
 
 pub use error::Error;
 pub use exit::{Exit, signal_name};
+pub use inherited::node_memory;
 pub use nodes::NodeMap;
 pub use session::{Aborter, Session};

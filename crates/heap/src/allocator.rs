@@ -24,6 +24,17 @@ unsafe impl Send for Allocator {}
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotABlock;
 
+/// What an address of the heap is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The start of a block.
+    Block,
+    /// Within a block.
+    Inside,
+    /// In no block.
+    Free,
+}
+
 impl Allocator {
     /// An allocator of the `nbytes` bytes at `base`, which every PE aligns to `max_alignment`: what
     /// is asked to be aligned to more would not be symmetric and is not to be had.
@@ -49,6 +60,15 @@ impl Allocator {
         }
         self.blocks.insert(block.addr(), (block, nbytes));
         Some(block)
+    }
+
+    /// What `address` is.
+    pub fn place(&self, address: *const u8) -> Place {
+        match self.blocks.range(..=address.addr()).next_back() {
+            Some((&start, _)) if start == address.addr() => Place::Block,
+            Some((&start, &(_, nbytes))) if address.addr() < start + nbytes => Place::Inside,
+            _ => Place::Free,
+        }
     }
 
     /// Change the size of a block, moving its contents if need be; `Ok(None)` when there is no room,
@@ -172,6 +192,18 @@ mod tests {
         assert_eq!(h.allocator.reallocate(block.wrapping_add(1), 5), Err(NotABlock));
         assert_eq!(h.allocator.free(block), Ok(100));
         assert_eq!(h.allocator.free(block), Err(NotABlock));
+    }
+
+    #[test]
+    fn an_address_has_a_place() {
+        let mut h = heap(1 << 16);
+        let block = h.allocator.allocate(100, 16).expect("room");
+        assert_eq!(h.allocator.place(block), Place::Block);
+        assert_eq!(h.allocator.place(block.wrapping_add(99)), Place::Inside);
+        assert_eq!(h.allocator.place(block.wrapping_add(100)), Place::Free);
+        assert_eq!(h.allocator.place(block.wrapping_sub(1)), Place::Free);
+        h.allocator.free(block).expect("a block");
+        assert_eq!(h.allocator.place(block), Place::Free);
     }
 
     #[test]

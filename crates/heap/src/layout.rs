@@ -7,6 +7,14 @@ const PAGE: usize = 64 << 10;
 /// whole `SHMEM_SYMMETRIC_SIZE` succeeds.
 const ALLOCATOR_OVERHEAD: usize = 4 << 10;
 
+/// Where in a node's memory the PEs' static data begin: behind all slices, since it must be known before
+/// the size of those is. What lies between takes no memory.
+pub(crate) const STATICS_AT: u64 = 1 << 46;
+
+/// Bytes from one PE's static data to the next one's, the same for every program, so that PEs that run
+/// different ones by mistake live to say so.
+pub(crate) const STATICS_STRIDE: u64 = 1 << 38;
+
 /// The parts of one PE's slice: the heap, a gap that is never used, the library's internal area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -36,10 +44,10 @@ impl Layout {
         Some(Layout { heap_bytes, internal_offset, internal_bytes, stride })
     }
 
-    /// Bytes of the memory of a node with `n_local` PEs; `None` when no file can hold it.
+    /// Bytes of the slices of a node with `n_local` PEs; `None` when no process can map them.
     pub fn node_bytes(&self, n_local: u32) -> Option<usize> {
         let bytes = self.stride.checked_mul(n_local as usize)?;
-        (bytes <= i64::MAX as usize).then_some(bytes)
+        (bytes as u64 <= STATICS_AT).then_some(bytes)
     }
 }
 

@@ -5,14 +5,16 @@
 //! stride, one descriptor serves any number of PEs, and since the file has no name nothing can be
 //! left behind.
 //!
-//! [`layout`] says where things are (pure), [`node`] maps them, [`allocator`] hands out the heap. This is
-//! the only crate that maps memory. It must never know teams, transports or launchers, and it
+//! [`layout`] says where things are (pure), [`node`] maps them, [`statics`] moves the program's variables
+//! there, [`allocator`] hands out the heap. This is the only crate that maps memory. It must never know teams, transports or launchers, and it
 //! dereferences symmetric memory nowhere but in the allocator.
 
 pub mod allocator;
 pub mod layout;
 pub mod node;
+pub mod statics;
 
-pub use allocator::Allocator;
+pub use allocator::{Allocator, Place};
 pub use layout::Layout;
 pub use node::{Error, NodeMemory};
+pub use statics::Statics;

@@ -1,7 +1,8 @@
 //! The memory that the PEs of a node share, mapped into this one.
 
-use crate::Layout;
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use crate::statics::Views;
+use crate::{Layout, Statics};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use rustix::process::{Resource, getrlimit};
@@ -33,14 +34,16 @@ impl std::error::Error for Error {}
 
 /// The node's symmetric memory: a slice per PE of the node, in the order of their local numbers.
 ///
-/// Nothing of it is written to a core file: peers' slices belong to their own cores, and the kernel
-/// would bring in every untouched page of ours to write it.
+/// Beside the slices the static data of the peers are mapped. Nothing of it is written to a core file:
+/// peers' memory belongs to their own cores, and the kernel would bring in every untouched page of ours
+/// to write it. (The own static data are: they are mapped elsewhere.)
 #[derive(Debug)]
 pub struct NodeMemory {
     base: NonNull<u8>,
     layout: Layout,
     n_local: u32,
     local: u32,
+    statics: Views,
 }
 
 // SAFETY: it is an address range that stays mapped; who accesses it decides how.
@@ -50,7 +53,8 @@ unsafe impl Sync for NodeMemory {}
 
 impl NodeMemory {
     /// Map the memory of a node of `n_local` PEs of which this is number `local`. `memory` is the
-    /// memfd that all PEs of the node inherited; without one this process makes its own.
+    /// memfd that all PEs of the node inherited; without one this process makes its own. `statics_at`
+    /// has for each of the PEs where in it its `statics` begin, where they are there.
     ///
     /// # Errors
     /// When the sizes or the kernel do not allow it.
@@ -62,6 +66,8 @@ impl NodeMemory {
         layout: Layout,
         n_local: u32,
         local: u32,
+        statics: &Statics,
+        statics_at: &[Option<u64>],
     ) -> Result<NodeMemory, Error> {
         assert!(local < n_local, "PE {local} of {n_local} on a node");
         let bytes = layout.node_bytes(n_local).ok_or(Error::TooLarge)?;
@@ -70,20 +76,27 @@ impl NodeMemory {
             None => memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
                 .map_err(|e| Error::Refused("making shared memory", e))?,
         };
-        // The kernel would answer with SIGXFSZ, which says nothing to the user.
-        if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes as u64) {
-            let what = "sizing shared memory beyond the limit of file sizes (ulimit -f)";
-            return Err(Error::Refused(what, Errno::FBIG));
+        // All PEs of the node ask for the same size, so whoever comes later changes nothing; and where
+        // static data are there already, it is larger.
+        let size =
+            fstat(&memory).map_err(|e| Error::Refused("looking at shared memory", e))?.st_size;
+        if (size as u64) < bytes as u64 {
+            // The kernel would answer with SIGXFSZ, which says nothing to the user.
+            if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes as u64) {
+                let what = "sizing shared memory beyond the limit of file sizes (ulimit -f)";
+                return Err(Error::Refused(what, Errno::FBIG));
+            }
+            ftruncate(&memory, bytes as u64)
+                .map_err(|e| Error::Refused("sizing shared memory", e))?;
         }
-        // All PEs of the node ask for the same size, so whoever comes later changes nothing.
-        ftruncate(&memory, bytes as u64).map_err(|e| Error::Refused("sizing shared memory", e))?;
         fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW)
             .map_err(|e| Error::Refused("sealing shared memory", e))?;
         let base = map_aligned(&memory, bytes, layout.stride)?;
         // SAFETY: exactly the range that was mapped above; the advice changes no contents.
         unsafe { madvise(base.as_ptr().cast(), bytes, Advice::LinuxDontDump) }
             .map_err(|e| Error::Refused("keeping shared memory out of core files", e))?;
-        Ok(NodeMemory { base, layout, n_local, local })
+        let statics = Views::map(memory.as_fd(), statics, statics_at, local)?;
+        Ok(NodeMemory { base, layout, n_local, local, statics })
     }
 
     /// Where everything is in a slice.
@@ -105,6 +118,12 @@ impl NodeMemory {
     /// number `local`.
     pub fn delta(&self, local: u32) -> isize {
         (local as isize - self.local as isize) * self.layout.stride as isize
+    }
+
+    /// The same for the address of a static variable of this PE; `None` where those of that PE are not
+    /// mapped here.
+    pub fn statics_delta(&self, local: u32) -> Option<isize> {
+        if local == self.local { Some(0) } else { self.statics.delta(local) }
     }
 
     fn slice(&self) -> *mut u8 {
@@ -163,13 +182,17 @@ fn map_aligned(memory: &impl AsFd, bytes: usize, alignment: usize) -> Result<Non
 mod tests {
     use super::*;
 
+    fn map(fd: Option<OwnedFd>, layout: Layout, n: u32, local: u32) -> Result<NodeMemory, Error> {
+        NodeMemory::map(fd, layout, n, local, &Statics::of_program(), &[])
+    }
+
     #[test]
     fn slices_are_shared_and_aligned() {
         let layout = Layout::new(1 << 20, 1 << 16).expect("fits");
         let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
         let again = fd.try_clone().expect("a descriptor");
-        let one = NodeMemory::map(Some(fd), layout, 3, 1).expect("mapped");
-        let two = NodeMemory::map(Some(again), layout, 3, 2).expect("mapped");
+        let one = map(Some(fd), layout, 3, 1).expect("mapped");
+        let two = map(Some(again), layout, 3, 2).expect("mapped");
         assert_eq!(one.heap().addr() % layout.stride, 0);
         assert_ne!(one.heap(), two.heap());
         // SAFETY: PE 2's slice as PE 1 has it mapped, 4 bytes at offset 8 of a heap of 1 MiB.
@@ -186,14 +209,14 @@ mod tests {
         let layout = Layout::new(0, 1).expect("fits");
         let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
         let again = fd.try_clone().expect("a descriptor");
-        let _mapped = NodeMemory::map(Some(fd), layout, 1, 0).expect("mapped");
+        let _mapped = map(Some(fd), layout, 1, 0).expect("mapped");
         assert_eq!(ftruncate(&again, 0), Err(Errno::PERM));
     }
 
     #[test]
     fn an_impossible_size_is_an_error() {
         let layout = Layout::new(1 << 60, 1).expect("fits an address");
-        let error = NodeMemory::map(None, layout, 2, 0).expect_err("no such memory");
-        assert!(error.to_string().contains("shared memory"), "{error}");
+        let error = map(None, layout, 2, 0).expect_err("no such memory");
+        assert!(error.to_string().contains("address space"), "{error}");
     }
 }

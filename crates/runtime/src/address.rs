@@ -1,13 +1,14 @@
 //! From a symmetric address and a PE to a pointer.
 //!
-//! This is the whole of what an on-node access does before it touches memory: two compares for the
-//! segment, one for the PE, a load from the table of deltas, an addition. Whatever does not pass goes to
+//! This is the whole of what an on-node access does before it touches memory: two compares for each
+//! segment it may be in, one for the PE, a load from the segment's table of deltas, an addition. Whatever does not pass goes to
 //! cold code, which finds another way or says why there is none.
 
 use crate::call::{Call, fail};
 use crate::job;
 use crate::network;
 use crate::range::Range;
+use crate::statics;
 use core::ffi::c_int;
 use rushmem_transport::{RemoteAddr, Segment};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
@@ -16,76 +17,165 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 /// Relaxed loads compile to plain ones; the standard asks that no call overlaps init or finalize.
 #[repr(align(64))]
 struct Map {
-    /// Start of the own heap.
-    heap: AtomicUsize,
-    /// Its bytes; 0 while the library is not initialised, so that every access takes the cold path.
-    heap_bytes: AtomicUsize,
-    /// PEs in `deltas`.
+    /// PEs in each table of deltas.
     n_pes: AtomicUsize,
+    heap: Own,
+    /// The static data. They may have holes, which nobody has mapped.
+    statics: Own,
+}
+
+/// A segment of this PE.
+struct Own {
+    start: AtomicUsize,
+    /// At least [`LEAST`].
+    nbytes: AtomicUsize,
     /// For each PE what to add to an own address, or `UNMAPPED`.
     deltas: AtomicPtr<isize>,
 }
 
 /// The delta of a PE whose memory is not mapped here. Real ones are multiples of the page size.
 const UNMAPPED: isize = 1;
+/// Bytes of a segment that is not there, at addresses that no process has: more than any word, so that a
+/// word's size need not be compared with the segment's.
+const LEAST: usize = 64;
+const NOWHERE: usize = 1 << 63;
 
-static MAP: Map = Map {
-    heap: AtomicUsize::new(0),
-    heap_bytes: AtomicUsize::new(0),
-    n_pes: AtomicUsize::new(0),
-    deltas: AtomicPtr::new(std::ptr::null_mut()),
-};
+// Used as it is, or the compiler takes it apart and the parts are in several cache lines.
+#[used]
+static MAP: Map = Map { n_pes: AtomicUsize::new(0), heap: Own::closed(), statics: Own::closed() };
 
-/// Open the fast path. `deltas` has one entry per PE, `None` where a PE's memory is not mapped here.
-pub(crate) fn publish(heap: *mut u8, heap_bytes: usize, deltas: &[Option<isize>]) {
-    let table: Vec<isize> = deltas.iter().map(|d| d.unwrap_or(UNMAPPED)).collect();
-    // Kept for the life of the process: a thread that overlaps finalize reads memory, not nothing.
-    let table = Box::leak(table.into_boxed_slice());
-    MAP.deltas.store(table.as_mut_ptr(), Relaxed);
-    MAP.n_pes.store(table.len(), Relaxed);
-    reopen(heap, heap_bytes);
+impl Own {
+    const fn closed() -> Own {
+        Own {
+            start: AtomicUsize::new(NOWHERE),
+            nbytes: AtomicUsize::new(LEAST),
+            deltas: AtomicPtr::new(std::ptr::null_mut()),
+        }
+    }
+
+    fn open(&self, start: usize, nbytes: usize) {
+        if nbytes >= LEAST {
+            self.start.store(start, Relaxed);
+            self.nbytes.store(nbytes, Relaxed);
+        }
+    }
+
+    fn close(&self) {
+        self.start.store(NOWHERE, Relaxed);
+        self.nbytes.store(LEAST, Relaxed);
+    }
+
+    /// How far into the segment `addr` is, if `nbytes` bytes from there are in it.
+    #[inline(always)]
+    fn offset(&self, addr: usize, nbytes: usize) -> Option<usize> {
+        let segment_bytes = self.nbytes.load(Relaxed);
+        // SAFETY: nothing less is ever stored.
+        unsafe { std::hint::assert_unchecked(segment_bytes >= LEAST) };
+        let offset = addr.wrapping_sub(self.start.load(Relaxed));
+        (nbytes <= segment_bytes && offset <= segment_bytes - nbytes).then_some(offset)
+    }
+
+    /// Whether a word is in the segment and as far aligned as that is. The offset of a misaligned word,
+    /// rotated so that its low bits lead, is beyond any segment: that and the bounds are one compare.
+    #[inline(always)]
+    fn has_word<T>(&self, addr: usize) -> bool {
+        let bits = size_of::<T>().trailing_zeros();
+        let offset = addr.wrapping_sub(self.start.load(Relaxed));
+        offset.rotate_right(bits) < self.nbytes.load(Relaxed) >> bits
+    }
+
+    /// What to add to an address in the segment for that of a PE that is mapped here.
+    #[inline(always)]
+    fn delta(&self, pe: c_int) -> Option<isize> {
+        if pe as u32 as usize >= MAP.n_pes.load(Relaxed) {
+            return None;
+        }
+        // SAFETY: the table has `n_pes` entries and is never freed.
+        let delta = unsafe { self.deltas.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
+        (delta != UNMAPPED).then_some(delta)
+    }
 }
 
-/// Open the fast path again after [`close`], with the same PEs.
-pub(crate) fn reopen(heap: *mut u8, heap_bytes: usize) {
-    MAP.heap.store(heap.addr(), Relaxed);
-    MAP.heap_bytes.store(heap_bytes, Relaxed);
+/// Which PEs are mapped here. The tables have one entry per PE, `None` where a PE's memory is not.
+pub(crate) fn publish(heap_deltas: &[Option<isize>], static_deltas: &[Option<isize>]) {
+    // Kept for the life of the process: a thread that overlaps finalize reads memory, not nothing.
+    let table = |deltas: &[Option<isize>]| {
+        let table: Vec<isize> = deltas.iter().map(|d| d.unwrap_or(UNMAPPED)).collect();
+        Box::leak(table.into_boxed_slice()).as_mut_ptr()
+    };
+    MAP.heap.deltas.store(table(heap_deltas), Relaxed);
+    MAP.statics.deltas.store(table(static_deltas), Relaxed);
+    MAP.n_pes.store(heap_deltas.len(), Relaxed);
+}
+
+/// Open the fast path, for the first time or again after [`close`], with the same PEs.
+pub(crate) fn open(heap: *mut u8, heap_bytes: usize) {
+    MAP.heap.open(heap.addr(), heap_bytes);
+    MAP.statics.open(statics::own().start(), statics::own().nbytes());
 }
 
 /// Close the fast path: every access ends in a message from now on.
 pub(crate) fn close() {
-    MAP.heap_bytes.store(0, Relaxed);
-}
-
-/// Whether `nbytes` bytes at `addr` lie in the own heap.
-#[inline(always)]
-pub(crate) fn in_heap(addr: usize, nbytes: usize) -> bool {
-    let heap_bytes = MAP.heap_bytes.load(Relaxed);
-    let offset = addr.wrapping_sub(MAP.heap.load(Relaxed));
-    offset < heap_bytes && nbytes <= heap_bytes - offset
-}
-
-/// The delta of a PE whose memory is mapped here.
-#[inline(always)]
-pub(crate) fn delta(pe: c_int) -> Option<isize> {
-    if pe as u32 as usize >= MAP.n_pes.load(Relaxed) {
-        return None;
-    }
-    // SAFETY: the table has `n_pes` entries and is never freed.
-    let delta = unsafe { MAP.deltas.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
-    (delta != UNMAPPED).then_some(delta)
+    MAP.heap.close();
+    MAP.statics.close();
 }
 
 /// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`, as a pointer into memory mapped here;
 /// `None` leaves it to [`remote`] to find another way or to say why there is none.
 #[inline(always)]
 pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
-    if in_heap(address.addr(), nbytes)
-        && let Some(delta) = delta(pe)
-    {
+    let delta = if MAP.heap.offset(address.addr(), nbytes).is_some() {
+        MAP.heap.delta(pe)?
+    } else if MAP.statics.offset(address.addr(), nbytes).is_some() {
+        MAP.statics.delta(pe)?
+    } else {
+        return None;
+    };
+    Some(address.wrapping_byte_offset(delta).cast_mut())
+}
+
+/// The segment that holds `nbytes` bytes at `addr`, and their offset in it.
+pub(crate) fn place(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
+    if let Some(offset) = MAP.heap.offset(addr, nbytes) {
+        return Some((Segment::Heap, offset));
+    }
+    let offset = MAP.statics.offset(addr, nbytes)?;
+    statics::own().hold(offset, nbytes).then_some((Segment::Static, offset))
+}
+
+/// The delta of a PE for the addresses of a segment, where that is mapped here.
+pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
+    match segment {
+        // Both are in one slice.
+        Segment::Heap | Segment::Internal => MAP.heap.delta(pe),
+        Segment::Static => MAP.statics.delta(pe),
+    }
+}
+
+/// As [`mapped`] for one word, which must be aligned to its size.
+#[inline(always)]
+pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+    if MAP.heap.has_word::<T>(address.addr()) {
+        let delta = MAP.heap.delta(pe)?;
         return Some(address.wrapping_byte_offset(delta).cast_mut());
     }
-    None
+    if is_aligned(address) { mapped(address, size_of::<T>(), pe) } else { None }
+}
+
+/// Whether a word is aligned to its size, which may be more than its type asks for.
+#[inline(always)]
+pub(crate) fn is_aligned<T>(address: *const T) -> bool {
+    address.addr().is_multiple_of(size_of::<T>())
+}
+
+/// A message unless the word of `nbytes` bytes at `addr` is aligned to its size.
+pub(crate) fn require_aligned(call: Call, argument: &'static str, addr: usize, nbytes: usize) {
+    if !addr.is_multiple_of(nbytes) {
+        fail!(
+            call,
+            "argument {argument}: {addr:#x} is not aligned to the {nbytes} bytes of its type"
+        );
+    }
 }
 
 /// The same bytes as segment and offset, for a transport; a message when they are not symmetric or
@@ -99,11 +189,12 @@ pub(crate) fn remote(
     pe: c_int,
 ) -> RemoteAddr {
     let is_pe = pe >= 0 && (pe as usize) < MAP.n_pes.load(Relaxed);
-    if !is_pe || !in_heap(addr, nbytes) || !network::is_open() {
-        refuse(call, argument, addr, nbytes, pe)
+    match place(addr, nbytes) {
+        Some((segment, offset)) if is_pe && network::is_open() => {
+            RemoteAddr { segment, offset: offset as u64 }
+        }
+        _ => refuse(call, argument, addr, nbytes, pe),
     }
-    let offset = (addr - MAP.heap.load(Relaxed)) as u64;
-    RemoteAddr { segment: Segment::Heap, offset }
 }
 
 /// The own copy of the symmetric bytes that a collective works on.
@@ -116,13 +207,12 @@ pub(crate) fn symmetric(
     if nbytes == 0 {
         return Range::EMPTY;
     }
-    if !in_heap(address.addr(), nbytes) {
-        refuse(call, argument, address.addr(), nbytes, 0)
-    }
-    // SAFETY: in the heap, as just checked.
-    unsafe {
-        let offset = address.addr() - MAP.heap.load(Relaxed);
-        Range::new(Segment::Heap, offset, address.cast_mut(), nbytes)
+    match place(address.addr(), nbytes) {
+        // SAFETY: that part of the segment, as was just found.
+        Some((segment, offset)) => unsafe {
+            Range::new(segment, offset, address.cast_mut(), nbytes)
+        },
+        None => refuse(call, argument, address.addr(), nbytes, 0),
     }
 }
 
@@ -130,13 +220,13 @@ pub(crate) fn symmetric(
 #[cold]
 #[inline(never)]
 fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe: c_int) -> ! {
-    job::require(call);
-    let n_pes = MAP.n_pes.load(Relaxed);
-    if pe < 0 || pe as usize >= n_pes {
+    let job = job::require(call);
+    let n_pes = job.n_pes;
+    if pe < 0 || pe as u32 >= n_pes {
         fail!(call, "argument pe is {pe}, but PEs are numbered 0 to {}", n_pes - 1);
     }
-    let heap = MAP.heap.load(Relaxed);
-    let heap_bytes = MAP.heap_bytes.load(Relaxed);
+    let (heap, heap_bytes) = (job.memory.heap().addr(), job.memory.layout().heap_bytes);
+    let (first, static_bytes) = (statics::own().start(), statics::own().nbytes());
     if addr.wrapping_sub(heap) < heap_bytes {
         fail!(
             call,
@@ -144,9 +234,17 @@ fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe: c_
              ({heap_bytes} bytes at {heap:#x})"
         );
     }
+    if statics::own().hold(addr.wrapping_sub(first), 1) {
+        fail!(
+            call,
+            "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the static data of the \
+             program ({static_bytes} bytes at {first:#x})"
+        );
+    }
     fail!(
         call,
-        "argument {argument}: {addr:#x} is not in the symmetric heap ({heap_bytes} bytes at \
-         {heap:#x}); allocate it with shmem_malloc (static variables are not symmetric yet)"
+        "argument {argument}: {addr:#x} is not symmetric: neither in the symmetric heap \
+         ({heap_bytes} bytes at {heap:#x}) nor a static variable of the program ({static_bytes} bytes \
+         at {first:#x}); allocate it with shmem_malloc, or declare it static"
     );
 }

@@ -9,11 +9,13 @@
 //! chosen by the agreement's tag; a window that another agreement of the same PE has on offer is left
 //! out. When nothing is free there, all members see it and try the next window.
 
+use crate::call::{Call, fail};
 use crate::internal::TEAM_SLOTS;
 use crate::job::Job;
 use crate::mailbox::Message;
 use crate::team::Members;
 use rushmem_collectives::{Place, Span, Step, recursive_doubling};
+use rushmem_transport::Pe;
 use std::sync::Mutex;
 
 /// Slots in one window.
@@ -67,6 +69,8 @@ pub(crate) enum Agreed {
     Refused,
     /// The members called with different arguments.
     Unlike,
+    /// This PE is in another agreement with the caller.
+    Elsewhere(Pe),
 }
 
 /// The slots of this PE.
@@ -136,7 +140,7 @@ impl Slots {
 /// agreement among the same PEs uses at the same time, and with the same `arguments`.
 pub(crate) fn agree(
     job: &Job,
-    members: Members,
+    members: &Members,
     tag: u64,
     arguments: u64,
     able: bool,
@@ -146,7 +150,10 @@ pub(crate) fn agree(
     for attempt in 0..WINDOWS {
         let window = (first + attempt) % WINDOWS;
         let (proposal, mine) = job.slots().offer(window, able, arguments);
-        let agreed = all_reduce(job, members, tag, proposal);
+        let agreed = match all_reduce(job, members, tag, proposal) {
+            Ok(agreed) => agreed,
+            Err(peer) => return Agreed::Elsewhere(peer),
+        };
         let slots = job.slots().settle(window, mine, agreed, count);
         if !agreed.alike {
             return Agreed::Unlike;
@@ -161,8 +168,9 @@ pub(crate) fn agree(
     Agreed::Refused
 }
 
-/// Carry out the plan of an all-reduce with messages for its puts.
-fn all_reduce(job: &Job, members: Members, tag: u64, own: Proposal) -> Proposal {
+/// Carry out the plan of an all-reduce with messages for its puts. The error is a peer that is in
+/// another agreement.
+fn all_reduce(job: &Job, members: &Members, tag: u64, own: Proposal) -> Result<Proposal, Pe> {
     let me = members.team_pe(job.me()).expect("only members agree").0;
     let mut accumulator = own;
     let mut landed: Vec<(u64, Proposal)> = Vec::new();
@@ -177,7 +185,8 @@ fn all_reduce(job: &Job, members: Members, tag: u64, own: Proposal) -> Proposal 
                 job.mailboxes().send(job, members.world_pe(peer), tag, &message);
             }
             Step::Wait { peer } => {
-                let message = job.mailboxes().receive(job, members.world_pe(peer), tag);
+                let peer = members.world_pe(peer);
+                let message = job.mailboxes().receive(job, peer, tag).ok_or(peer)?;
                 landed.push((message[0], Proposal::from_message(&message)));
             }
             Step::Reduce { landing, .. } => {
@@ -189,7 +198,7 @@ fn all_reduce(job: &Job, members: Members, tag: u64, own: Proposal) -> Proposal 
             Step::Signal { .. } => unreachable!("an all-reduce sends data only"),
         }
     }
-    accumulator
+    Ok(accumulator)
 }
 
 fn landing_of(span: Span) -> u8 {
@@ -197,6 +206,16 @@ fn landing_of(span: Span) -> u8 {
         Place::Landing(landing) => landing,
         place => unreachable!("an all-reduce sends to landings, not to {place:?}"),
     }
+}
+
+/// End the job: the calling PE and `peer` make different teams of each other.
+pub(crate) fn elsewhere(call: Call, peer: Pe) -> ! {
+    fail!(
+        call,
+        "PE {} is making another team with this PE, so both would wait forever: all members of a team \
+         make it by the same call with the same arguments, and several teams in the same order",
+        peer.0
+    )
 }
 
 /// A tag or digest of some numbers (FNV-1a over their bytes).

@@ -1,7 +1,7 @@
 //! Atomic memory operations (OpenSHMEM 1.6, §9.7): by this CPU where the word is mapped, by the
 //! transport where it is not.
 
-use crate::address::mapped;
+use crate::address::mapped_word;
 use crate::call::Call;
 use crate::ctx::Context;
 use crate::remote::Access;
@@ -12,12 +12,12 @@ use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
 /// `shmem_atomic_fetch` (§9.7.1.1).
 ///
 /// # Safety
-/// `source` is aligned to its type's size; what else it may be is checked.
+/// None beyond the standard's: what `source` may be is checked.
 #[inline(always)]
 pub unsafe fn fetch<T: Amo, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
     let pe = ctx.world_pe(call, pe);
-    match mapped(source, size_of::<T>(), pe) {
-        // SAFETY: mapped, aligned by contract.
+    match mapped_word(source, pe) {
+        // SAFETY: mapped and aligned.
         Some(at) => unsafe { T::fetch(at) },
         None => {
             let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
@@ -39,9 +39,9 @@ pub unsafe fn fetch_nbi<T: Amo, C: Context>(
     pe: c_int,
 ) {
     let pe = ctx.world_pe(call, pe);
-    match mapped(source, size_of::<T>(), pe) {
+    match mapped_word(source, pe) {
         Some(at) => {
-            // SAFETY: mapped, aligned by contract.
+            // SAFETY: mapped and aligned.
             let old = unsafe { T::fetch(at) };
             // SAFETY: valid for a write by contract.
             unsafe { fetch.write(old) }
@@ -58,7 +58,7 @@ pub unsafe fn fetch_nbi<T: Amo, C: Context>(
 /// `shmem_atomic_compare_swap` (§9.7.1.3).
 ///
 /// # Safety
-/// `dest` is aligned to its type's size; what else it may be is checked.
+/// None beyond the standard's: what `dest` may be is checked.
 #[inline(always)]
 pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
     call: Call,
@@ -69,8 +69,8 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
     pe: c_int,
 ) -> T {
     let pe = ctx.world_pe(call, pe);
-    match mapped(dest, size_of::<T>(), pe) {
-        // SAFETY: mapped, aligned by contract.
+    match mapped_word(dest, pe) {
+        // SAFETY: mapped and aligned.
         Some(at) => unsafe { T::compare_swap(at, cond, value) },
         None => {
             let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
@@ -95,9 +95,9 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
     pe: c_int,
 ) {
     let pe = ctx.world_pe(call, pe);
-    match mapped(dest, size_of::<T>(), pe) {
+    match mapped_word(dest, pe) {
         Some(at) => {
-            // SAFETY: mapped, aligned by contract.
+            // SAFETY: mapped and aligned.
             let old = unsafe { T::compare_swap(at, cond, value) };
             // SAFETY: valid for a write by contract.
             unsafe { fetch.write(old) }
@@ -116,7 +116,7 @@ macro_rules! updates {
         #[doc = concat!("`shmem_atomic_", stringify!($name), "` (§", $clause, ").")]
         ///
         /// # Safety
-        /// `dest` is aligned to its type's size; what else it may be is checked.
+        /// None beyond the standard's: what `dest` may be is checked.
         #[inline(always)]
         pub unsafe fn $name<T: $bound, C: Context>(
             call: Call,
@@ -126,9 +126,9 @@ macro_rules! updates {
             pe: c_int,
         ) {
             let pe = ctx.world_pe(call, pe);
-            match mapped(dest, size_of::<T>(), pe) {
+            match mapped_word(dest, pe) {
                 Some(at) => {
-                    // SAFETY: mapped, aligned by contract.
+                    // SAFETY: mapped and aligned.
                     let _ = unsafe { <T as $bound>::$operation(at, value) };
                 }
                 None => {
@@ -155,7 +155,7 @@ macro_rules! fetching {
         #[doc = concat!("`shmem_atomic_", stringify!($name), "` (§", $clause, ").")]
         ///
         /// # Safety
-        /// `dest` is aligned to its type's size; what else it may be is checked.
+        /// None beyond the standard's: what `dest` may be is checked.
         #[inline(always)]
         pub unsafe fn $name<T: $bound, C: Context>(
             call: Call,
@@ -165,8 +165,8 @@ macro_rules! fetching {
             pe: c_int,
         ) -> T {
             let pe = ctx.world_pe(call, pe);
-            match mapped(dest, size_of::<T>(), pe) {
-                // SAFETY: mapped, aligned by contract.
+            match mapped_word(dest, pe) {
+                // SAFETY: mapped and aligned.
                 Some(at) => unsafe { <T as $bound>::$name(at, value) },
                 None => {
                     let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
@@ -179,7 +179,7 @@ macro_rules! fetching {
         #[doc = concat!("`shmem_atomic_", stringify!($name_nbi), "` (§", $clause_nbi, ").")]
         ///
         /// # Safety
-        /// `dest` is aligned to its type's size; `fetch` is valid for a write.
+        /// `fetch` is valid for a write.
         #[inline(always)]
         pub unsafe fn $name_nbi<T: $bound, C: Context>(
             call: Call,
@@ -190,9 +190,9 @@ macro_rules! fetching {
             pe: c_int,
         ) {
             let pe = ctx.world_pe(call, pe);
-            match mapped(dest, size_of::<T>(), pe) {
+            match mapped_word(dest, pe) {
                 Some(at) => {
-                    // SAFETY: mapped, aligned by contract.
+                    // SAFETY: mapped and aligned.
                     let old = unsafe { <T as $bound>::$name(at, value) };
                     // SAFETY: valid for a write by contract.
                     unsafe { fetch.write(old) }

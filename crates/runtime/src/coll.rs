@@ -8,6 +8,7 @@
 use crate::address::symmetric;
 use crate::call::{Call, fail};
 use crate::channel::Channels;
+use crate::check::{self, Argument};
 use crate::combine::Combine;
 use crate::ctx::World;
 use crate::execute::{Execution, Parts};
@@ -46,7 +47,7 @@ impl From<team::Handle> for Members {
 }
 
 impl Members {
-    fn team(self, call: Call) -> Arc<Team> {
+    pub(crate) fn team(self, call: Call) -> Arc<Team> {
         match self {
             Members::Team(handle) => team::find(call, "team", handle),
             Members::ActiveSet { start, log_stride, size, psync } => {
@@ -57,16 +58,17 @@ impl Members {
 }
 
 /// A collective that one member has entered.
-struct Entered<'a> {
-    call: Call,
-    job: &'static Job,
-    team: &'a Team,
-    channels: std::sync::MutexGuard<'a, Channels>,
+pub(crate) struct Entered<'a> {
+    pub(crate) call: Call,
+    pub(crate) job: &'static Job,
+    pub(crate) team: &'a Team,
+    pub(crate) channels: std::sync::MutexGuard<'a, Channels>,
 }
 
 impl<'a> Entered<'a> {
-    fn new(call: Call, team: &'a Team) -> Entered<'a> {
+    pub(crate) fn new(call: Call, team: &'a Team) -> Entered<'a> {
         let job = job::require(call);
+        check::caller(call, job);
         let channels = match team.channels.try_lock() {
             Ok(channels) => channels,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -77,12 +79,45 @@ impl<'a> Entered<'a> {
         Entered { call, job, team, channels }
     }
 
-    fn n(&self) -> u32 {
+    pub(crate) fn n(&self) -> u32 {
         self.team.members().n
     }
 
-    fn me(&self) -> u32 {
+    pub(crate) fn me(&self) -> u32 {
         self.team.me().0
+    }
+
+    /// With `SHMEM_CHECK`, a message unless all members are here with the same arguments.
+    pub(crate) fn agree(&mut self, arguments: &[Argument]) {
+        if self.job.settings.check {
+            check::same(self.call, self.team.members(), arguments, |word| self.gather(word));
+        }
+    }
+
+    /// As [`agree`](Entered::agree), of two arrays and what is in `more`.
+    fn agree_on(&mut self, dest: Range, source: Range, nbytes: usize, more: &[Argument]) {
+        if self.job.settings.check {
+            let (dest, source) = (dest.offset() as u64, source.offset() as u64);
+            let arrays = [("dest at", dest), ("source at", source), ("bytes", nbytes as u64)];
+            self.agree(&[&arrays, more].concat());
+        }
+    }
+
+    /// Every member's word. Nobody ends its plan before all have entered it, so with two tables in turn
+    /// nobody writes one that is in use.
+    fn gather(&mut self, word: u64) -> Vec<u64> {
+        let (n, me) = (self.n(), self.me());
+        let parity = self.channels.next_gather();
+        let internal = self.job.internal();
+        let at = internal.areas().counts(self.channels.slot(), parity);
+        let table = internal.range(at, n as usize * 8);
+        let own = me as usize * 8;
+        internal.write_own(at + own, &[word]);
+        let plan = choice::all_gather(n, me, n as usize * 8);
+        self.run(table.part(own, 8), table, Parts::Equal(8), plan);
+        let mut words = vec![0; n as usize];
+        internal.read(at, &mut words);
+        words
     }
 
     /// Carry out a plan that moves parts from `source` to `dest`.
@@ -144,7 +179,7 @@ impl<'a> Entered<'a> {
 
     /// Both vectors of a reduction or scan.
     fn vectors(
-        &self,
+        &mut self,
         dest: *mut u8,
         source: *const u8,
         nelems: usize,
@@ -152,7 +187,10 @@ impl<'a> Entered<'a> {
     ) -> (Range, Range) {
         let nbytes = nelems.saturating_mul(op.elem_bytes);
         let dest = symmetric(self.call, "dest", dest, nbytes);
-        (dest, symmetric(self.call, "source", source, nbytes))
+        let source = symmetric(self.call, "source", source, nbytes);
+        self.agree_on(dest, source, nbytes, &[]);
+        check::apart(self.call, self.job, source, dest, true);
+        (dest, source)
     }
 
     fn sync(&mut self) {
@@ -163,18 +201,37 @@ impl<'a> Entered<'a> {
 
 /// `shmem_barrier_all` (§9.10.1): a quiet of the default context and a sync of the world.
 pub fn barrier_all(call: Call) {
+    barrier_all_with(call, &[]);
+}
+
+/// The barrier of a call whose arguments must be the same on all PEs.
+pub(crate) fn barrier_all_with(call: Call, arguments: &[Argument]) {
     order::quiet(call, World);
-    sync_all(call);
+    let mut entered = Entered::new(call, job::require(call).teams.world());
+    entered.agree(arguments);
+    entered.sync();
+}
+
+/// With `SHMEM_CHECK`, a message unless all members of a team make this call with the same arguments.
+pub(crate) fn agree(call: Call, team: &Team, arguments: &[Argument]) {
+    if job::require(call).settings.check {
+        Entered::new(call, team).agree(arguments);
+    }
 }
 
 /// `shmem_sync_all` (§9.10.4): completes nothing remote.
 pub fn sync_all(call: Call) {
-    Entered::new(call, job::require(call).teams.world()).sync();
+    let mut entered = Entered::new(call, job::require(call).teams.world());
+    entered.agree(&[]);
+    entered.sync();
 }
 
 /// `shmem_team_sync` and the active-set `shmem_sync` (§9.10.3).
 pub fn sync(call: Call, members: Members) -> c_int {
-    Entered::new(call, &members.team(call)).sync();
+    let team = members.team(call);
+    let mut entered = Entered::new(call, &team);
+    entered.agree(&[]);
+    entered.sync();
     0
 }
 
@@ -202,6 +259,8 @@ pub fn broadcast(
     }
     let dest = symmetric(call, "dest", dest, nbytes);
     let source = symmetric(call, "source", source, nbytes);
+    entered.agree_on(dest, source, nbytes, &[("PE_root", root as u64)]);
+    check::apart(call, entered.job, source, dest, false);
     entered.run(source, dest, Parts::Whole(nbytes), binomial::broadcast(n, me, root as u32));
     if me == root as u32 && matches!(members, Members::Team(_)) {
         source.copy_to(entered.job.me(), dest);
@@ -221,34 +280,31 @@ pub fn collect(
     let team = members.team(call);
     let mut entered = Entered::new(call, &team);
     let source = symmetric(call, "source", source, nbytes);
-    let table = offsets(&mut entered, nbytes);
+    entered.agree(&[]);
+    let table = offsets(entered.gather(nbytes as u64));
     let total = table[table.len() - 1];
     let dest = symmetric(call, "dest", dest, total);
+    check::apart(call, entered.job, source, dest, false);
     let plan = choice::all_gather(entered.n(), entered.me(), total);
     entered.run(source, dest, Parts::Table(&table), plan);
     0
 }
 
-/// Where each member's block begins, and the total: a gathering of the blocks' sizes. Nobody ends its
-/// plan before all have entered it, so with two tables in turn nobody writes one that is in use.
-fn offsets(entered: &mut Entered<'_>, nbytes: usize) -> Vec<usize> {
-    let (n, me) = (entered.n(), entered.me());
-    let parity = entered.channels.next_gather();
-    let internal = entered.job.internal();
-    let at = internal.areas().counts(entered.channels.slot(), parity);
-    let table = internal.range(at, n as usize * 8);
-    let own = me as usize * 8;
-    internal.write_own(at + own, &[nbytes as u64]);
-    let plan = choice::all_gather(n, me, n as usize * 8);
-    entered.run(table.part(own, 8), table, Parts::Equal(8), plan);
-    let mut sizes = vec![0; n as usize];
-    internal.read(at, &mut sizes);
+/// Where each member's block begins, and the total.
+fn offsets(sizes: Vec<u64>) -> Vec<usize> {
     let mut end = 0usize;
     let ends = sizes.into_iter().map(|size| {
         end = end.saturating_add(size as usize);
         end
     });
     std::iter::once(0).chain(ends).collect()
+}
+
+/// A word of each member of a team, which all of them call.
+pub(crate) fn words(call: Call, team: &Team, own: u64) -> Vec<u64> {
+    let mut entered = Entered::new(call, team);
+    entered.agree(&[]);
+    entered.gather(own)
 }
 
 /// `shmem_fcollect` (§9.10.8): every member's `nbytes` bytes, the same number on all.
@@ -264,6 +320,8 @@ pub fn fcollect(
     let total = nbytes.saturating_mul(entered.n() as usize);
     let source = symmetric(call, "source", source, nbytes);
     let dest = symmetric(call, "dest", dest, total);
+    entered.agree_on(dest, source, nbytes, &[]);
+    check::apart(call, entered.job, source, dest, false);
     let plan = choice::all_gather(entered.n(), entered.me(), total);
     entered.run(source, dest, Parts::Equal(nbytes), plan);
     0
@@ -282,6 +340,8 @@ pub fn alltoall(
     let total = nbytes.saturating_mul(entered.n() as usize);
     let source = symmetric(call, "source", source, total);
     let dest = symmetric(call, "dest", dest, total);
+    entered.agree_on(dest, source, nbytes, &[]);
+    check::apart(call, entered.job, source, dest, false);
     let plan = pairwise::all_to_all(entered.n(), entered.me());
     entered.run(source, dest, Parts::Equal(nbytes), plan);
     0
@@ -312,6 +372,9 @@ pub fn alltoalls(
     };
     let dest = symmetric(call, "dest", dest, span("dst", dst));
     let source = symmetric(call, "source", source, span("sst", sst));
+    let nbytes = nelems.saturating_mul(elem_bytes);
+    entered.agree_on(dest, source, nbytes, &[("dst", dst as u64), ("sst", sst as u64)]);
+    check::apart(call, entered.job, source, dest, false);
     let parts = Parts::Strided { dst: dst as usize, sst: sst as usize, nelems, elem_bytes };
     let plan = pairwise::all_to_all(entered.n(), entered.me());
     entered.run(source, dest, parts, plan);

@@ -84,7 +84,11 @@ pub trait Bits: Copy {
     fn xor(self, other: Self) -> Self;
 }
 
-/// Element types of MAX and MIN: integers and real numbers. Every bit pattern is a value.
+/// Element types of MAX and MIN: integers and real numbers, and complex numbers, for which an old manual
+/// lists MAX without saying what it is. Every bit pattern is a value.
+///
+/// Complex numbers are ordered by their real parts and, where these are equal, by their imaginary parts;
+/// -0.0 comes before +0.0, and a NaN in either makes both parts of the result NaN.
 pub trait Ordered: Copy {
     /// The greater one. Floating point: NaN when either is NaN, and +0.0 is greater than -0.0.
     fn max(self, other: Self) -> Self;
@@ -151,6 +155,31 @@ macro_rules! floats {
         impl Arithmetic for $float {
             fn add(self, other: Self) -> Self { self + other }
             fn mul(self, other: Self) -> Self { self * other }
+        }
+        impl Complex<$float> {
+            const NAN: Self = Self { re: $float::NAN, im: $float::NAN };
+            fn is_nan(self) -> bool {
+                self.re.is_nan() || self.im.is_nan()
+            }
+            fn is_less_than(self, other: Self) -> bool {
+                self.re.total_cmp(&other.re).then(self.im.total_cmp(&other.im)).is_lt()
+            }
+        }
+        impl Ordered for Complex<$float> {
+            fn max(self, other: Self) -> Self {
+                match self.is_nan() || other.is_nan() {
+                    true => Self::NAN,
+                    false if self.is_less_than(other) => other,
+                    false => self,
+                }
+            }
+            fn min(self, other: Self) -> Self {
+                match self.is_nan() || other.is_nan() {
+                    true => Self::NAN,
+                    false if self.is_less_than(other) => self,
+                    false => other,
+                }
+            }
         }
         impl Arithmetic for Complex<$float> {
             fn add(self, other: Self) -> Self {
@@ -341,6 +370,19 @@ mod tests {
         assert_eq!(max(f64::INFINITY, 1.0), [f64::INFINITY.to_bits()]);
         assert_eq!(run::<f32>(Combine::max::<f32>(), &[2.0, -3.0], &[1.0, -2.0]), [2.0, -2.0]);
         assert_eq!(run::<f32>(Combine::min::<f32>(), &[2.0, -3.0], &[1.0, -2.0]), [1.0, -3.0]);
+    }
+
+    #[test]
+    fn complex_numbers_are_ordered_by_real_then_imaginary_part() {
+        type C = Complex<f64>;
+        let c = |re: f64, im: f64| Complex { re, im };
+        let larger = [c(2.0, 0.0), c(1.0, 3.0), c(0.0, -9.0), c(1.0, 0.0)];
+        let lesser = [c(1.0, 9.0), c(1.0, -3.0), c(-0.0, 9.0), c(1.0, -0.0)];
+        assert_eq!(run::<C>(Combine::max::<C>(), &larger, &lesser), larger);
+        assert_eq!(run::<C>(Combine::max::<C>(), &lesser, &larger), larger);
+        assert_eq!(run::<C>(Combine::min::<C>(), &larger, &lesser), lesser);
+        let nan = <C as Ordered>::max(c(5.0, f64::NAN), c(9.0, 9.0));
+        assert!(nan.re.is_nan() && nan.im.is_nan());
     }
 
     #[test]

@@ -1,29 +1,54 @@
 //! Contexts (OpenSHMEM 1.6, communication management).
 //!
-//! On-node every access completes by itself, so a context holds nothing but its team's numbering. A
-//! handle says by its lowest bit whether PEs are numbered as in the world: then no table is read. The
-//! handle of any other context is the address of its numbering, in memory that is reused for
-//! contexts alone and never freed.
+//! On-node every access completes by itself, so a context holds nothing but its team's numbering. The
+//! lower half of a handle says whether PEs are numbered as in the world, in which case no table is
+//! read; otherwise it names a slot of [`SLOTS`], and the upper half the slot's generation, so that what
+//! is no context, or not any more, is known for it. With `SHMEM_CHECK` every context has a slot, and
+//! every use goes through the registry.
+#![forbid(unsafe_code)]
 
 use crate::call::{Call, fail};
 use crate::constants::{SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
 use crate::team::Members;
-use crate::{job, network, order, team};
+use crate::{check, job, network, order, team};
 use core::ffi::{c_int, c_long};
 use std::collections::HashMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
+use std::thread::{self, ThreadId};
 
 /// `shmem_ctx_t` as it crosses the C boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Handle(pub usize);
 
+const _: () = assert!(size_of::<usize>() == 8, "a handle has two halves of 32 bits");
+
 impl Handle {
     /// `SHMEM_CTX_INVALID`
     pub const INVALID: Handle = Handle(0);
     /// `SHMEM_CTX_DEFAULT`
     pub const DEFAULT: Handle = Handle(1);
+
+    /// The lower half of a handle whose context numbers PEs as the world does.
+    const WORLD: u32 = 1;
+    /// That of the first slot.
+    const FIRST: u32 = 2;
+
+    fn new(upper: u32, lower: u32) -> Handle {
+        Handle((upper as usize) << 32 | lower as usize)
+    }
+
+    #[inline(always)]
+    fn is_of_world(self) -> bool {
+        self.0 as u32 == Handle::WORLD
+    }
+
+    /// The slot that it names, if the slot is in use for it.
+    fn slot(self) -> Option<&'static Slot> {
+        let slot = SLOTS.get((self.0 as u32).wrapping_sub(Handle::FIRST) as usize)?;
+        (slot.generation.load(Relaxed) == (self.0 >> 32) as u32).then_some(slot)
+    }
 }
 
 /// What an operation is issued on: the default context, known at compile time, or a handle.
@@ -32,8 +57,9 @@ pub trait Context: Copy {
     fn world_pe(self, call: Call, pe: c_int) -> c_int;
     /// Its handle.
     fn handle(self) -> Handle;
-    /// Whether this is `SHMEM_CTX_INVALID`, on which ordering routines do nothing.
-    fn is_invalid(self) -> bool;
+    /// Whether ordering routines have anything to do: not on `SHMEM_CTX_INVALID`. A message when there
+    /// is no such context.
+    fn is_valid(self, call: Call) -> bool;
 }
 
 /// The default context: `pe` is a world PE.
@@ -50,170 +76,337 @@ impl Context for World {
         Handle::DEFAULT
     }
 
-    fn is_invalid(self) -> bool {
-        false
+    #[inline(always)]
+    fn is_valid(self, _: Call) -> bool {
+        true
     }
 }
 
 impl Context for Handle {
     #[inline(always)]
     fn world_pe(self, call: Call, pe: c_int) -> c_int {
-        if self.0 & 1 == 1 { pe } else { numbering(call, self).world_pe(call, pe) }
+        if self.is_of_world() { pe } else { numbered(call, self, pe) }
     }
 
     fn handle(self) -> Handle {
         self
     }
 
-    fn is_invalid(self) -> bool {
-        self == Handle::INVALID
+    #[inline(always)]
+    fn is_valid(self, call: Call) -> bool {
+        self.is_of_world() || (self != Handle::INVALID && require(call, self).n > 0)
     }
 }
 
-/// How a context of a team numbers PEs. Alive while `n` is not 0.
-struct Numbering {
-    start: AtomicU32,
-    stride: AtomicI32,
+/// How a context numbers PEs, for the path of an access. All zero while it is not in use.
+struct Slot {
+    /// Counts the contexts that it was given to.
+    generation: AtomicU32,
+    /// PEs whose numbers may be had from here; others are looked for in the registry.
     n: AtomicU32,
+    start: AtomicU32,
+    /// 0 where the members are no triplet, but listed.
+    stride: AtomicI32,
+    /// As long as the job has PEs, and made when first needed: it serves any later team as well.
+    list: OnceLock<Box<[AtomicU32]>>,
 }
 
-impl Numbering {
-    fn world_pe(&self, call: Call, pe: c_int) -> c_int {
-        let n = self.n.load(Relaxed);
-        if pe as u32 >= n {
-            match n {
-                0 => fail!(call, "argument ctx is a context that was destroyed"),
-                _ => fail!(call, "argument pe is {pe}, but the context's team has {n} PEs"),
+/// Contexts with a slot that can exist at once. Pages that none uses are never touched.
+const MOST: usize = 1 << 16;
+
+static SLOTS: [Slot; MOST] = [const {
+    Slot {
+        generation: AtomicU32::new(0),
+        n: AtomicU32::new(0),
+        start: AtomicU32::new(0),
+        stride: AtomicI32::new(0),
+        list: OnceLock::new(),
+    }
+}; MOST];
+
+impl Slot {
+    /// The world PE of a member.
+    fn world_pe(&self, pe: c_int) -> c_int {
+        match (self.stride.load(Relaxed), self.list.get()) {
+            (0, Some(list)) => list[pe as usize].load(Relaxed) as c_int,
+            (stride, _) => self.start.load(Relaxed) as c_int + stride * pe,
+        }
+    }
+
+    fn set(&self, members: &Members, n_pes: u32, check: bool) {
+        let (start, stride) = members.triplet().unwrap_or((0, 0));
+        if stride == 0 {
+            let list = self.list.get_or_init(|| (0..n_pes).map(AtomicU32::new).collect());
+            for (member, entry) in (0..members.n).zip(list) {
+                entry.store(members.world_pe(member).0, Relaxed);
             }
         }
-        self.start.load(Relaxed) as i32 + self.stride.load(Relaxed) * pe
+        self.start.store(start, Relaxed);
+        self.stride.store(stride, Relaxed);
+        self.n.store(if check { 0 } else { members.n }, Relaxed);
     }
 }
 
-fn numbering(call: Call, handle: Handle) -> &'static Numbering {
-    if handle == Handle::INVALID || !handle.0.is_multiple_of(align_of::<Numbering>()) {
-        fail!(call, "argument ctx is not a context");
+/// The world PE that `pe` means on a context with a slot.
+#[inline(never)]
+fn numbered(call: Call, handle: Handle, pe: c_int) -> c_int {
+    match handle.slot() {
+        Some(slot) if (pe as u32) < slot.n.load(Relaxed) => slot.world_pe(pe),
+        _ => number_checked(call, handle, pe),
     }
-    // SAFETY: a handle with its lowest bit clear is the address of a `Numbering` that is never freed.
-    unsafe { &*std::ptr::with_exposed_provenance::<Numbering>(handle.0) }
 }
 
-/// Every created context, and the numberings that wait for reuse.
+#[cold]
+fn number_checked(call: Call, handle: Handle, pe: c_int) -> c_int {
+    let members = require(call, handle);
+    if pe as u32 >= members.n {
+        fail!(call, "argument pe is {pe}, but the context's team has {} PEs", members.n);
+    }
+    members.world_pe(pe as u32).0 as c_int
+}
+
+/// Every created context, and the slots that wait for reuse.
 #[derive(Default)]
 struct Registry {
     alive: HashMap<Handle, Entry>,
-    spare: Vec<&'static Numbering>,
+    /// Slots that were given back.
+    spare: Vec<u32>,
+    /// How many slots were ever used.
+    used: u32,
+    /// How many contexts without a slot were made.
+    made: u32,
 }
 
+#[derive(Clone)]
 struct Entry {
     team: team::Handle,
+    members: Members,
     options: c_long,
+    /// The thread that created it.
+    creator: ThreadId,
+}
+
+impl Entry {
+    fn is_private(&self) -> bool {
+        self.options & SHMEM_CTX_PRIVATE != 0
+    }
 }
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
-static NEXT: AtomicUsize = AtomicUsize::new(1);
 
 fn with_registry<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
-    let mut registry = REGISTRY.lock().unwrap_or_else(|e| e.into_inner());
-    f(registry.get_or_insert_default())
+    f(job::lock(&REGISTRY).get_or_insert_default())
+}
+
+/// The members of a context's team; a message when there is no such context, and with `SHMEM_CHECK`
+/// when it is another thread's.
+fn require(call: Call, handle: Handle) -> Members {
+    if handle == Handle::INVALID {
+        fail!(call, "argument ctx is SHMEM_CTX_INVALID");
+    }
+    let Some(entry) = with_registry(|registry| registry.alive.get(&handle).cloned()) else {
+        fail!(call, "argument ctx is not a context: was it destroyed, or never created?");
+    };
+    let checked = entry.is_private() && job::require(call).settings.check;
+    if checked && entry.creator != thread::current().id() {
+        fail!(
+            call,
+            "argument ctx is a private context of another thread: SHMEM_CTX_PRIVATE allows the thread \
+             that created it to use and to destroy it, and no other"
+        );
+    }
+    entry.members
+}
+
+/// That a handle which comes to a network for the first time is that of a context.
+pub(crate) fn require_for_network(call: Call, handle: Handle) {
+    if handle != Handle::DEFAULT {
+        require(call, handle);
+    }
 }
 
 /// `shmem_ctx_create` (§9.5.1) on the world team, `shmem_team_create_ctx` (§9.5.2) on any: not
-/// collective. `None` for the invalid team and for unknown options.
+/// collective. `None` for the invalid team, for unknown options, and when there are too many.
 pub fn create(call: Call, team: team::Handle, options: c_long) -> Option<Handle> {
-    job::require(call);
+    let job = job::require(call);
+    check::caller(call, job);
     let known = SHMEM_CTX_SERIALIZED | SHMEM_CTX_PRIVATE | SHMEM_CTX_NOSTORE;
-    let possible = team != team::Handle::INVALID && options & !known == 0;
-    possible.then(|| make(call, team, options))
+    if team == team::Handle::INVALID || options & !known != 0 {
+        return None;
+    }
+    let members = team::find(call, "team", team).members().clone();
+    let of_world = members == Members::world(job.n_pes);
+    let entry = Entry { team, members, options, creator: thread::current().id() };
+    with_registry(|registry| {
+        let handle = match of_world && !job.settings.check {
+            true => registry.without_slot(),
+            false => registry.with_slot(&entry.members, job.n_pes, job.settings.check)?,
+        };
+        registry.alive.insert(handle, entry);
+        Some(handle)
+    })
 }
 
-fn make(call: Call, team: team::Handle, options: c_long) -> Handle {
-    let members = team::find(call, "team", team).members();
-    let world = Members::world(job::require(call).n_pes);
-    with_registry(|registry| {
-        let handle = if members == world {
-            Handle(NEXT.fetch_add(1, Relaxed) << 1 | 1)
-        } else {
-            let numbering = registry.spare.pop().unwrap_or_else(|| {
-                Box::leak(Box::new(Numbering {
-                    start: AtomicU32::new(0),
-                    stride: AtomicI32::new(0),
-                    n: AtomicU32::new(0),
-                }))
-            });
-            numbering.start.store(members.start, Relaxed);
-            numbering.stride.store(members.stride, Relaxed);
-            numbering.n.store(members.n, Relaxed);
-            Handle(std::ptr::from_ref(numbering).expose_provenance())
+impl Registry {
+    fn without_slot(&mut self) -> Handle {
+        // Not that of the default context, also after as many as there are numbers.
+        self.made = self.made % (u32::MAX - 1) + 1;
+        Handle::new(self.made, Handle::WORLD)
+    }
+
+    fn with_slot(&mut self, members: &Members, n_pes: u32, check: bool) -> Option<Handle> {
+        let index = match self.spare.pop() {
+            Some(index) => index,
+            None if self.used as usize == MOST => return None,
+            None => {
+                self.used += 1;
+                self.used - 1
+            }
         };
-        registry.alive.insert(handle, Entry { team, options });
-        handle
-    })
+        let slot = &SLOTS[index as usize];
+        slot.set(members, n_pes, check);
+        Some(Handle::new(slot.generation.load(Relaxed), index + Handle::FIRST))
+    }
+
+    /// Take a context out; whether there was one.
+    fn remove(&mut self, handle: Handle) -> bool {
+        let known = self.alive.remove(&handle).is_some();
+        if known && let Some(slot) = handle.slot() {
+            slot.n.store(0, Relaxed);
+            slot.generation.fetch_add(1, Relaxed);
+            self.spare.push(handle.0 as u32 - Handle::FIRST);
+        }
+        known
+    }
 }
 
 /// `shmem_ctx_destroy` (§9.5.3): completes what was issued on it first; the invalid
 /// context is left alone.
 pub fn destroy(call: Call, ctx: Handle) {
+    job::require(call);
     if ctx == Handle::INVALID {
         return;
     }
+    if ctx == Handle::DEFAULT {
+        fail!(call, "argument ctx is SHMEM_CTX_DEFAULT, which cannot be destroyed");
+    }
+    require(call, ctx);
     order::quiet(call, ctx);
-    if !with_registry(|registry| remove(registry, ctx)) {
-        fail!(
-            call,
-            "argument ctx is not a context that shmem_ctx_create made and that still exists"
-        );
-    }
-}
-
-fn remove(registry: &mut Registry, ctx: Handle) -> bool {
-    let known = registry.alive.remove(&ctx).is_some();
+    with_registry(|registry| registry.remove(ctx));
     network::forget(ctx);
-    if known && ctx.0 & 1 == 0 {
-        // SAFETY: a handle with its lowest bit clear is the address of a `Numbering`, never freed.
-        let numbering = unsafe { &*std::ptr::with_exposed_provenance::<Numbering>(ctx.0) };
-        numbering.n.store(0, Relaxed);
-        registry.spare.push(numbering);
-    }
-    known
 }
 
-/// Destroy the shareable contexts of a team that is being destroyed (§9.4.8), or of
-/// all teams.
-pub(crate) fn destroy_shareable(team: Option<team::Handle>) {
-    with_registry(|registry| {
-        let doomed: Vec<Handle> = registry
-            .alive
-            .iter()
-            .filter(|(_, e)| team.is_none_or(|t| t == e.team))
-            .filter(|(_, e)| e.options & SHMEM_CTX_PRIVATE == 0)
-            .map(|(&handle, _)| handle)
-            .collect();
-        for ctx in doomed {
-            remove(registry, ctx);
-        }
+/// Destroy the contexts of a team that is being destroyed (§9.4.8), or of all teams. Private ones are
+/// their threads' to destroy, who did not: with `SHMEM_CHECK` a message says so.
+pub(crate) fn destroy_of(call: Call, team: Option<team::Handle>) {
+    let doomed: Vec<(Handle, Entry)> = with_registry(|registry| {
+        let of_team = |entry: &Entry| team.is_none_or(|team| team == entry.team);
+        registry.alive.iter().filter(|(_, e)| of_team(e)).map(|(&h, e)| (h, e.clone())).collect()
     });
+    for (ctx, entry) in doomed {
+        if entry.is_private() && job::require(call).settings.check {
+            fail!(
+                call,
+                "a private context is left, which the thread that created it must destroy first"
+            );
+        }
+        if network::is_open() {
+            network::on_used(call, ctx, |endpoint| endpoint.quiet());
+        }
+        with_registry(|registry| registry.remove(ctx));
+        network::forget(ctx);
+    }
 }
 
 /// `shmem_ctx_get_team` (§9.5.4): `None` for the invalid context.
 pub fn team_of(call: Call, ctx: Handle) -> Option<team::Handle> {
+    job::require(call);
     match ctx {
         Handle::INVALID => None,
         Handle::DEFAULT => Some(team::Handle::WORLD),
-        _ => match with_registry(|registry| registry.alive.get(&ctx).map(|e| e.team)) {
-            Some(team) => Some(team),
-            None => fail!(call, "argument ctx is not a context"),
-        },
+        _ => {
+            require(call, ctx);
+            with_registry(|registry| registry.alive.get(&ctx).map(|entry| entry.team))
+        }
     }
 }
 
 /// `shmem_ctx_session_start` (§9.9.2). A session is a hint: it changes neither order nor completion,
 /// and on-node there is nothing to prepare.
-pub fn session_start(call: Call, _ctx: Handle) {
+pub fn session_start(call: Call, ctx: Handle) {
     job::require(call);
+    ctx.is_valid(call);
 }
 
 /// `shmem_ctx_session_stop` (§9.9.3). Harmless when no session was started.
-pub fn session_stop(call: Call, _ctx: Handle) {
+pub fn session_stop(call: Call, ctx: Handle) {
     job::require(call);
+    ctx.is_valid(call);
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    const CALL: Call = Call("test");
+
+    #[test]
+    fn a_slot_is_reused_and_its_old_handles_mean_nothing() {
+        // Other tests of this process may use the first slots.
+        let mut registry = Registry { used: 60_000, ..Registry::default() };
+        let pair = Members::listed(vec![3, 2]);
+        let entry = |members| Entry {
+            team: team::Handle::SHARED,
+            members,
+            options: 0,
+            creator: thread::current().id(),
+        };
+        let first = registry.with_slot(&pair, 9, false).expect("there are slots");
+        registry.alive.insert(first, entry(pair.clone()));
+        assert_eq!([first.world_pe(CALL, 0), first.world_pe(CALL, 1)], [3, 2]);
+        assert!(registry.remove(first) && !registry.remove(first));
+        assert!(first.slot().is_none());
+        let second = registry.with_slot(&pair, 9, false).expect("there are slots");
+        assert_eq!(first.0 as u32, second.0 as u32);
+        assert!(first.slot().is_none() && second.slot().is_some());
+        registry.alive.insert(second, entry(pair.clone()));
+        registry.remove(second);
+        let list = Members::listed(vec![7, 1, 2]);
+        let third = registry.with_slot(&list, 9, false).expect("there are slots");
+        assert_eq!([0, 1, 2].map(|pe| third.world_pe(CALL, pe)), [7, 1, 2]);
+        // What checks leaves nothing to the short path.
+        let checked = registry.with_slot(&pair, 9, true).expect("there are slots");
+        assert_eq!(checked.slot().map(|slot| slot.n.load(Relaxed)), Some(0));
+    }
+
+    #[test]
+    fn slots_end_and_handles_of_the_world_do_not() {
+        let pair = Members::listed(vec![3, 2]);
+        let mut registry = Registry { used: MOST as u32 - 1, ..Registry::default() };
+        assert!(registry.with_slot(&pair, 9, false).is_some());
+        assert!(registry.with_slot(&pair, 9, false).is_none());
+        registry.made = u32::MAX - 2;
+        let handles: Vec<Handle> = (0..3).map(|_| registry.without_slot()).collect();
+        assert!(handles.iter().all(|h| h.is_of_world() && *h != Handle::DEFAULT));
+        assert_eq!(handles[1], Handle::new(1, Handle::WORLD));
+    }
+
+    /// A context of the world that exists, for tests elsewhere.
+    pub(crate) fn made() -> Handle {
+        let members = Members::world(2);
+        let (team, creator) = (team::Handle::WORLD, thread::current().id());
+        with_registry(|registry| {
+            let handle = registry.without_slot();
+            registry.alive.insert(handle, Entry { team, members, options: 0, creator });
+            handle
+        })
+    }
+
+    #[test]
+    fn garbage_has_no_slot() {
+        for garbage in [0, 7, usize::MAX, 0x7fff_1234_5678, 0x5555_0000_0000] {
+            let slot = Handle(garbage).slot();
+            assert!(slot.is_none_or(|slot| slot.n.load(Relaxed) == 0), "{garbage:#x}");
+        }
+    }
 }

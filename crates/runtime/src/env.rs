@@ -28,6 +28,12 @@ const DEBUG: Variable = Variable {
     old_name: Some("SMA_DEBUG"),
     meaning: "any value: print what is found and chosen to standard error",
 };
+const CHECK: Variable = Variable {
+    name: "SHMEM_CHECK",
+    old_name: None,
+    meaning: "1: check that the PEs of a team are in the same collective with the same arguments, that \
+              private contexts and thread levels are kept to, and more that costs time; 0 (default)",
+};
 const SYMMETRIC_SIZE: Variable = Variable {
     name: "SHMEM_SYMMETRIC_SIZE",
     old_name: Some("SMA_SYMMETRIC_SIZE"),
@@ -53,8 +59,8 @@ const TRANSPORT: Variable = Variable {
 };
 
 /// Every variable, in the order of `SHMEM_INFO`.
-pub const ALL: [Variable; 7] =
-    [VERSION, INFO, DEBUG, SYMMETRIC_SIZE, ONNODE, VIRTUAL_NODES, TRANSPORT];
+pub const ALL: [Variable; 8] =
+    [VERSION, INFO, DEBUG, CHECK, SYMMETRIC_SIZE, ONNODE, VIRTUAL_NODES, TRANSPORT];
 
 /// A heap of 512 MiB where nothing else is asked for.
 const DEFAULT_SYMMETRIC_SIZE: u64 = 512 << 20;
@@ -68,6 +74,8 @@ pub struct Settings {
     pub info: bool,
     /// Print what is found and chosen.
     pub debug: bool,
+    /// Check what costs time to check.
+    pub check: bool,
     /// Bytes of the symmetric heap.
     pub symmetric_size: u64,
     /// Whether somebody asked for that many.
@@ -152,6 +160,12 @@ impl Settings {
                 expected: "a non-negative number of bytes, such as 512m, 1.5G or 65536",
             })?,
         };
+        let check = match find(&CHECK) {
+            None => false,
+            Some((_, value)) if value == "1" => true,
+            Some((_, value)) if value == "0" || value.is_empty() => false,
+            Some((name, value)) => return Err(Invalid { name, value, expected: "0 or 1" }),
+        };
         let onnode = match find(&ONNODE) {
             None => true,
             Some((_, value)) if value == "on" => true,
@@ -170,6 +184,7 @@ impl Settings {
             version: find(&VERSION).is_some(),
             info: find(&INFO).is_some(),
             debug: find(&DEBUG).is_some(),
+            check,
             symmetric_size,
             symmetric_size_is_set: find(&SYMMETRIC_SIZE).is_some(),
             onnode,
@@ -277,5 +292,7 @@ mod tests {
         assert!(error.contains("SMA_SYMMETRIC_SIZE") && error.contains("\"much\""), "{error}");
         assert!(read(&[("SHMEM_ONNODE", "maybe")]).is_err());
         assert!(!read(&[("SHMEM_ONNODE", "off")]).expect("valid").onnode);
+        assert!(read(&[("SHMEM_CHECK", "yes")]).is_err());
+        assert!(read(&[("SHMEM_CHECK", "1")]).expect("valid").check);
     }
 }

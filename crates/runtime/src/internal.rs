@@ -141,6 +141,15 @@ impl Internal {
         });
     }
 
+    /// Wake who sleeps on `pe`, after a word was changed that it may wait for. Elsewhere the transport
+    /// does so itself.
+    #[inline]
+    pub(crate) fn ring(&self, pe: Pe) {
+        if let Some(delta) = self.delta(pe) {
+            self.bell(delta).ring(wake);
+        }
+    }
+
     /// Wake who sleeps on this PE: a transport changed its memory.
     pub(crate) fn ring_own(&self) {
         self.own_bell().ring(wake);

@@ -8,6 +8,7 @@ use crate::call::{Call, fail};
 use crate::env::Settings;
 use crate::internal::Internal;
 use crate::mailbox::Mailboxes;
+use crate::neighbour::Neighbour;
 use crate::team::Teams;
 use core::ffi::c_int;
 use rushmem_bootstrap::{Aborter, NodeMap, Session};
@@ -25,6 +26,10 @@ pub(crate) struct Job {
     /// No other PE shares this one's memory.
     pub(crate) alone: bool,
     pub(crate) memory: &'static NodeMemory,
+    /// Those among the PEs, by PE.
+    pub(crate) neighbours: Vec<Option<Neighbour>>,
+    /// Some PE of the job is some other's neighbour: the same on all.
+    pub(crate) has_neighbours: bool,
     pub(crate) internal: Internal,
     pub(crate) mailboxes: Mailboxes,
     pub(crate) slots: Slots,

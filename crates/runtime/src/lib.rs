@@ -6,30 +6,35 @@
 //! access to `transport::mem`. On-node nothing else is on the path: no lock, no allocation, no
 //! system call, no log.
 //!
-//! Beneath them: [`address`] translates, `job` is what the process knows of the job, `internal` is the
+//! Beneath them: [`address`] translates, `statics` makes the program's variables symmetric, `job` is what the process knows of the job, `internal` is the
 //! library's own symmetric area, `bell` and `patience` are how PEs wait, `channel` and `execute` carry
-//! out the plans of `collectives`, `mailbox` and `agreement` let PEs agree without a team. `network` and
-//! `remote` reach the PEs whose memory is not mapped here.
+//! out the plans of `collectives`, `mailbox` and `agreement` let PEs agree without a team. `network`,
+//! `remote` and `neighbour` reach the memory of PEs that is not mapped here. `check` is what
+//! `SHMEM_CHECK` asks for.
 //!
 //! The runtime names no provider and no launcher, and knows nothing of C names or types.
 
 pub mod address;
 mod agreement;
+pub mod alltoallv;
 pub mod amo;
 mod bell;
 mod call;
 mod channel;
+mod check;
 pub mod coll;
 pub mod combine;
 pub mod constants;
 pub mod ctx;
 pub mod env;
 mod execute;
+pub mod extension_constants;
 mod internal;
 mod job;
 pub mod lock;
 mod mailbox;
 pub mod memory;
+mod neighbour;
 mod network;
 mod object;
 pub mod order;
@@ -40,7 +45,9 @@ mod remote;
 pub mod rma;
 pub mod setup;
 pub mod signal;
+mod statics;
 pub mod team;
+pub mod time;
 mod visibility;
 pub mod wait;
 

@@ -1,67 +1,155 @@
-//! Distributed locks (OpenSHMEM 1.6, §9.13): the queue of Mellor-Crummey and Scott, in one `long`.
+//! Distributed locks (OpenSHMEM 1.6, §9.13): the queue of Mellor-Crummey and Scott, in one word per PE.
 //!
 //! J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory
-//! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word of 8 bytes on
-//! every PE. Its first half, on the lock's home PE, names the last PE of the queue; its second half is the
-//! own node of the queue: whether this PE waits, and which PE is next. So PEs get the lock in the order
-//! of their calls, each looks at its own word alone, and zero is a free lock.
+//! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word on every PE. One
+//! field of it, on the lock's home PE, names the last PE of the queue; the other one is the own node of
+//! the queue: whether this PE waits, and which PE is next. So PEs get the lock in the order of their
+//! calls, each looks at its own word alone, and zero is a free lock. How the fields lie in C's `long` and
+//! in Fortran's INTEGER is for `word` to know.
+//!
+//! Threads of one PE share its node: `turns` settles whose it is. Who holds a lock twice, or clears one
+//! that it does not hold, is told so instead of waiting for ever.
 
-use crate::call::Call;
+mod turns;
+mod word;
+
+pub use word::LockWord;
+
+use crate::call::{Call, fail};
+use crate::constants::SHMEM_THREAD_MULTIPLE;
 use crate::ctx::World;
-use crate::{address, amo, job, order, patience};
+use crate::job::{self, Job};
+use crate::{address, check, order, patience};
 use core::ffi::{c_int, c_long};
-use rushmem_transport::mem::{Amo, Word};
-
-/// Set in a node while its PE waits; the other bits are the next PE plus one, or zero.
-const WAITING: u32 = 1 << 31;
+use rushmem_transport::Pe;
+use std::ops::Range;
+use turns::Answer;
+use word::Place;
 
 /// A lock as this PE has it.
-struct Lock {
+struct Lock<T> {
     call: Call,
-    /// Last PE of the queue plus one, on `home`.
-    tail: *mut u32,
-    /// This PE's node.
-    node: *mut u32,
+    job: &'static Job,
+    word: *mut T,
     home: c_int,
-    me: u32,
 }
 
-impl Lock {
-    fn new(call: Call, lock: *mut c_long) -> (Lock, &'static job::Job) {
+impl<T: LockWord> Lock<T> {
+    fn new(call: Call, word: *mut T) -> Lock<T> {
         let job = job::require(call);
-        address::symmetric(call, "lock", lock.cast(), size_of::<c_long>());
-        let tail = lock.cast::<u32>();
+        check::caller(call, job);
+        let place = address::symmetric(call, "lock", word.cast(), size_of::<T>());
+        address::require_aligned(call, "lock", word.addr(), size_of::<T>());
+        if job.n_pes > T::MOST_PES {
+            fail!(
+                call,
+                "a lock of {} bytes serves {} PEs at most, and the job has {}; use a lock of 8 bytes \
+                 from C",
+                size_of::<T>(),
+                T::MOST_PES,
+                job.n_pes
+            );
+        }
         // Locks are spread over the PEs, so that many of them do not all burden the same one.
-        let offset = lock.addr() - job.memory.heap().addr();
-        let home = ((offset / size_of::<c_long>()) % job.n_pes as usize) as c_int;
-        let me = job.me().0;
-        (Lock { call, tail, node: tail.wrapping_add(1), home, me }, job)
+        let home = ((place.offset() / size_of::<T>()) % job.n_pes as usize) as c_int;
+        Lock { call, job, word, home }
     }
 
-    fn own_node(&self) -> u32 {
-        // SAFETY: the lock was checked to be in the own heap; a `long` holds two aligned words.
-        unsafe { u32::load_acquire(self.node) }
+    fn address(&self) -> usize {
+        self.word.addr()
+    }
+
+    /// Ask for this PE's node, before other threads of the PE that ask later.
+    fn take_turn(&self, wait: bool) -> Answer {
+        let threads = self.job.thread_level >= SHMEM_THREAD_MULTIPLE;
+        turns::take(self.address(), size_of::<T>(), threads, wait)
+    }
+
+    fn on(&self, pe: c_int) -> Place<T> {
+        Place { call: self.call, word: self.word, pe }
+    }
+
+    /// The number of this PE in a field.
+    fn name(&self) -> u32 {
+        self.job.me().0 + 1
     }
 
     fn reset_node(&self, value: u32) {
+        // SAFETY: the lock was checked to be symmetric and aligned.
+        unsafe { T::reset_node(self.on(self.job.me().0 as c_int), value) }
+    }
+
+    fn waits(&self) -> bool {
         // SAFETY: as above.
-        unsafe { u32::set(self.node, value) }
+        unsafe { T::node(self.word) & T::WAITING != 0 }
+    }
+
+    /// The PE that is next, once it is known.
+    fn next(&self) -> Option<Pe> {
+        // SAFETY: as above.
+        let node = unsafe { T::node(self.word) };
+        (node & !T::WAITING).checked_sub(1).map(Pe)
+    }
+
+    /// Make this PE the last of the queue; who was it before.
+    fn enqueue(&self) -> Option<Pe> {
+        // SAFETY: as above.
+        let last = unsafe { T::swap_tail(self.on(self.home), self.name()) };
+        last.checked_sub(1).map(Pe)
+    }
+
+    /// Change the last of the queue from one to the other, each a number in a field; whether it was the
+    /// first.
+    fn replace_last(&self, from: u32, to: u32) -> bool {
+        // SAFETY: as above.
+        unsafe { T::compare_swap_tail(self.on(self.home), from, to) == from }
+    }
+
+    /// Tell a PE that waits, or holds the lock, that this one is next.
+    fn follow(&self, pe: Pe) {
+        // SAFETY: as above.
+        unsafe { T::add_to_node(self.on(pe.0 as c_int), self.name()) };
+        self.job.internal().ring(pe);
+    }
+
+    /// Hand the lock on.
+    fn hand_to(&self, pe: Pe) {
+        // SAFETY: as above.
+        unsafe { T::stop_waiting(self.on(pe.0 as c_int)) };
+        self.job.internal().ring(pe);
+    }
+
+    /// What is wrong about holding it when the library is finalized: a message when another PE waits
+    /// for it, a warning when one might.
+    fn complain(&self) {
+        let held = format!("this PE still holds the lock at {:#x}", self.address());
+        let cure = "call shmem_clear_lock first";
+        match self.next() {
+            None => eprintln!("warning: PE {}: {}: {held}; {cure}", self.job.me(), self.call),
+            Some(next) => fail!(self.call, "{held}, for which PE {next} waits; {cure}"),
+        }
     }
 }
 
 /// `shmem_set_lock`: wait for the lock and take it, in the order of the calls.
 ///
 /// # Safety
-/// `lock` is aligned, and was zero on all PEs before its first use.
-pub unsafe fn set(call: Call, lock: *mut c_long) {
-    let (lock, job) = Lock::new(call, lock);
-    lock.reset_node(WAITING);
-    // SAFETY: half of a `long` is aligned.
-    let last = unsafe { amo::swap(call, World, lock.tail, lock.me + 1, lock.home) };
-    if last != 0 {
-        // SAFETY: as above; whoever was last waits for its next PE in its own node.
-        unsafe { amo::or(call, World, lock.node, lock.me + 1, last as c_int - 1) };
-        patience::until_seen(job, || lock.own_node() & WAITING == 0);
+/// `lock` was zero on all PEs before its first use.
+pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
+    let lock = Lock::new(call, lock);
+    if lock.take_turn(true) != Answer::Yours {
+        fail!(
+            call,
+            "argument lock: this PE holds the lock already and would wait for itself; call \
+             shmem_clear_lock before it is set again"
+        );
+    }
+    lock.reset_node(T::WAITING);
+    if let Some(last) = lock.enqueue() {
+        turns::hold(lock.address(), false);
+        lock.follow(last);
+        patience::until_rung(lock.job, || !lock.waits());
+        turns::hold(lock.address(), true);
     }
 }
 
@@ -69,30 +157,53 @@ pub unsafe fn set(call: Call, lock: *mut c_long) {
 ///
 /// # Safety
 /// As [`set`].
-pub unsafe fn test(call: Call, lock: *mut c_long) -> c_int {
-    let (lock, _) = Lock::new(call, lock);
+pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
+    let lock = Lock::new(call, lock);
+    if lock.take_turn(false) != Answer::Yours {
+        return 1;
+    }
     lock.reset_node(0);
-    // SAFETY: half of a `long` is aligned.
-    let last = unsafe { amo::compare_swap(call, World, lock.tail, 0, lock.me + 1, lock.home) };
-    c_int::from(last != 0)
+    if lock.replace_last(0, lock.name()) {
+        return 0;
+    }
+    turns::pass(lock.address());
+    1
 }
 
 /// `shmem_clear_lock`: complete what was issued on the default context and hand the lock on.
 ///
 /// # Safety
-/// As [`set`]; this PE holds the lock.
-pub unsafe fn clear(call: Call, lock: *mut c_long) {
-    let (lock, job) = Lock::new(call, lock);
-    order::quiet(lock.call, World);
-    if lock.own_node() & !WAITING == 0 {
-        // SAFETY: half of a `long` is aligned.
-        let last = unsafe { amo::compare_swap(call, World, lock.tail, lock.me + 1, 0, lock.home) };
-        if last == lock.me + 1 {
-            return;
-        }
-        patience::until_seen(job, || lock.own_node() & !WAITING != 0);
+/// As [`set`].
+pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
+    let lock = Lock::new(call, lock);
+    if !turns::hold(lock.address(), false) {
+        fail!(
+            call,
+            "argument lock: this PE does not hold the lock; clear it where shmem_set_lock or \
+             shmem_test_lock took it, and once"
+        );
     }
-    let next = (lock.own_node() & !WAITING) as c_int - 1;
-    // SAFETY: half of a `long` is aligned.
-    unsafe { amo::and(call, World, lock.node, !WAITING, next) };
+    order::quiet(call, World);
+    if lock.next().is_some() || !lock.replace_last(lock.name(), 0) {
+        patience::until_rung(lock.job, || lock.next().is_some());
+        lock.hand_to(lock.next().expect("it was just waited for"));
+    }
+    turns::pass(lock.address());
+}
+
+/// The library is about to be finalized, and nobody will clear what this PE holds.
+pub(crate) fn finalize(call: Call) {
+    for (address, nbytes) in turns::held() {
+        if nbytes == size_of::<c_int>() {
+            Lock::<c_int>::new(call, std::ptr::with_exposed_provenance_mut(address)).complain();
+        } else {
+            Lock::<c_long>::new(call, std::ptr::with_exposed_provenance_mut(address)).complain();
+        }
+    }
+    forget(0..usize::MAX);
+}
+
+/// Forget the locks in memory that is freed, or all of them.
+pub(crate) fn forget(block: Range<usize>) {
+    turns::forget(block);
 }

@@ -4,6 +4,7 @@
 //! from a mailbox for somebody else is kept until asked for, and the mailbox is free again. A sender
 //! waits until its last message to the same PE was taken.
 
+use crate::constants::SHMEM_THREAD_MULTIPLE;
 use crate::internal::{Internal, MESSAGE};
 use crate::job::Job;
 use crate::patience;
@@ -49,16 +50,19 @@ impl Mailboxes {
         }
     }
 
-    /// Wait for the next message of `source` with this tag.
-    pub(crate) fn receive(&self, job: &Job, source: Pe, tag: u64) -> Message {
+    /// Wait for the next message of `source` with this tag. `None` when it sent one with another tag
+    /// instead and only one thread of a PE is in the library at a time: a source that is in another
+    /// agreement with this PE waits there for this PE, so that both would wait forever.
+    pub(crate) fn receive(&self, job: &Job, source: Pe, tag: u64) -> Option<Message> {
         let mut found = None;
         patience::until_rung(job, || {
             let mut state = self.state();
             state.empty(job.internal(), job.me(), source);
             found = state.next(source, tag);
             found.is_some()
+                || job.thread_level != SHMEM_THREAD_MULTIPLE && state.is_elsewhere(source)
         });
-        found.expect("the wait ends when a message was found")
+        found
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -78,6 +82,11 @@ impl State {
             messages.remove();
         }
         message
+    }
+
+    /// Whether a message of `source` is kept.
+    fn is_elsewhere(&self, source: Pe) -> bool {
+        self.kept.keys().any(|(from, _)| *from == source)
     }
 
     /// Take what lies in the mailbox of `source`, if anything does.

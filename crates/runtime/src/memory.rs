@@ -3,11 +3,16 @@
 //! Every PE makes the same calls, so its own allocator gives it the same offsets; the calls end, or
 //! begin, with the barriers that the standard names.
 
+use crate::address;
 use crate::call::{Call, fail};
-use crate::coll::barrier_all;
+use crate::check::Argument;
+use crate::coll::barrier_all_with;
+use crate::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
 use crate::job::{self, Job};
+use crate::lock;
 use core::ffi::{c_long, c_void};
-use rushmem_heap::Allocator;
+use rushmem_heap::{Allocator, Place};
+use rushmem_transport::Segment;
 use std::ptr::null_mut;
 
 /// Alignment of what is allocated without one: that of the largest C type.
@@ -18,14 +23,19 @@ pub fn malloc(call: Call, nbytes: usize) -> *mut c_void {
     align(call, ALIGNMENT, nbytes)
 }
 
-/// `shmem_malloc_with_hints` (§9.3.5). The hints are hints: all of the heap suits every use.
-pub fn malloc_with_hints(call: Call, nbytes: usize, _hints: c_long) -> *mut c_void {
-    malloc(call, nbytes)
+/// `shmem_malloc_with_hints` (§9.3.5). The hints are hints: all of the heap suits every use. With
+/// `SHMEMX_MALLOC_NO_BARRIER` the caller sees to it that no PE uses the block of one that has not called.
+pub fn malloc_with_hints(call: Call, nbytes: usize, hints: c_long) -> *mut c_void {
+    allocate(call, ALIGNMENT, nbytes, hints & SHMEMX_MALLOC_NO_BARRIER == 0)
 }
 
 /// `shmem_align` (§9.3.4): `alignment` is a power of two. Below the size of a pointer, which the
 /// standard leaves undefined and old programs use, it counts as that size.
 pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
+    allocate(call, alignment, nbytes, true)
+}
+
+fn allocate(call: Call, alignment: usize, nbytes: usize, barrier: bool) -> *mut c_void {
     let job = job::require(call);
     if !alignment.is_power_of_two() {
         fail!(call, "argument alignment is {alignment}, which is no power of two");
@@ -34,7 +44,9 @@ pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
         return null_mut();
     }
     let block = with_allocator(job, |a| a.allocate(nbytes, alignment));
-    barrier_all(call);
+    if barrier {
+        barrier_all_with(call, &[("size", nbytes as u64), ("alignment", alignment as u64)]);
+    }
     block.map_or(null_mut(), |block| block.cast())
 }
 
@@ -51,7 +63,7 @@ pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
         // SAFETY: a block of `total` bytes that no PE uses before the barrier.
         unsafe { block.write_bytes(0, total) };
     }
-    barrier_all(call);
+    barrier_all_with(call, &[("bytes", total as u64)]);
     block.map_or(null_mut(), |block| block.cast())
 }
 
@@ -66,10 +78,11 @@ pub fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_void {
         free(call, ptr);
         return null_mut();
     }
-    barrier_all(call);
+    let arguments = [offset(job, ptr), ("size", nbytes as u64)];
+    barrier_all_with(call, &arguments);
     let moved = with_allocator(job, |a| a.reallocate(ptr.cast(), nbytes));
     let Ok(moved) = moved else { not_a_block(call, ptr) };
-    barrier_all(call);
+    barrier_all_with(call, &arguments);
     moved.map_or(null_mut(), |block| block.cast())
 }
 
@@ -79,10 +92,46 @@ pub fn free(call: Call, ptr: *mut c_void) {
     if ptr.is_null() {
         return;
     }
-    barrier_all(call);
+    barrier_all_with(call, &[offset(job, ptr)]);
     match with_allocator(job, |a| a.free(ptr.cast())) {
-        Ok(nbytes) => job.teams.forget_active_sets(job, ptr.addr()..ptr.addr() + nbytes),
+        Ok(nbytes) => {
+            let block = ptr.addr()..ptr.addr() + nbytes;
+            lock::forget(block.clone());
+            job.teams.forget_active_sets(job, block);
+        }
         Err(_) => not_a_block(call, ptr),
+    }
+}
+
+/// A block by its place in the heap, which is the same on all PEs.
+fn offset(job: &Job, ptr: *mut c_void) -> Argument {
+    ("ptr at", ptr.addr().wrapping_sub(job.memory.heap().addr()) as u64)
+}
+
+/// Why an address cannot be freed or moved, for callers who want to know instead of failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotABlock {
+    /// It is not in the symmetric heap.
+    Outside,
+    /// No block is there: it was freed, or never was one.
+    Free,
+    /// It is within a block, but not its start.
+    Inside,
+}
+
+/// Whether `ptr` is the start of a block, which [`free`] and [`realloc`] accept.
+///
+/// # Errors
+/// When it is not.
+pub fn is_block(call: Call, ptr: *const c_void) -> Result<(), NotABlock> {
+    let job = job::require(call);
+    if !matches!(address::place(ptr.addr(), 1), Some((Segment::Heap, _))) {
+        return Err(NotABlock::Outside);
+    }
+    match with_allocator(job, |a| a.place(ptr.cast())) {
+        Place::Block => Ok(()),
+        Place::Free => Err(NotABlock::Free),
+        Place::Inside => Err(NotABlock::Inside),
     }
 }
 

@@ -15,17 +15,22 @@ use std::time::Duration;
 
 type Shared = Arc<Mutex<Box<dyn Endpoint>>>;
 
+fn share(endpoint: Box<dyn Endpoint>) -> Shared {
+    Arc::new(Mutex::new(endpoint))
+}
+
 /// The open network.
 pub(crate) struct Network {
     /// The contexts' endpoints, made at first use. Dropped before the transport.
     contexts: Mutex<HashMap<ctx::Handle, Shared>>,
     /// For the library's own flags and what they announce.
-    library: Mutex<Box<dyn Endpoint>>,
+    library: Shared,
     transport: Box<dyn Transport>,
 }
 
-/// How long a launcher gets to say why a PE is gone before this PE says that it was lost.
-const FIRST_WORD: Duration = Duration::from_millis(1000);
+/// How long a launcher gets to say why a PE is gone before this PE says that it was lost. It ends the job
+/// within a moment where a process died; this is for one on a busy machine.
+const FIRST_WORD: Duration = Duration::from_secs(5);
 
 /// Whether there is a network: what an on-node job reads of this file.
 static OPEN: AtomicBool = AtomicBool::new(false);
@@ -43,7 +48,7 @@ pub(crate) fn is_open() -> bool {
 /// When the transport has not even one endpoint.
 pub(crate) fn open(transport: Box<dyn Transport>) -> Result<(), Error> {
     let library = transport.endpoint(EndpointOptions { serialized: true })?;
-    let network = Network { contexts: Mutex::default(), library: Mutex::new(library), transport };
+    let network = Network { contexts: Mutex::default(), library: share(library), transport };
     *NETWORK.write().unwrap_or_else(PoisonError::into_inner) = Some(network);
     OPEN.store(true, Ordering::Release);
     Ok(())
@@ -70,7 +75,9 @@ pub(crate) fn close() {
 /// Forget the endpoint of a context that was completed.
 pub(crate) fn forget(ctx: ctx::Handle) {
     if let Some(network) = &*NETWORK.read().unwrap_or_else(PoisonError::into_inner) {
-        job::lock(&network.contexts).remove(&ctx);
+        let forgotten = job::lock(&network.contexts).remove(&ctx);
+        // It completes what it issued: not under the lock that other contexts need.
+        drop(forgotten);
     }
 }
 
@@ -81,7 +88,7 @@ pub(crate) fn on<R>(
     verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>,
 ) -> R {
     with(call, |network| {
-        let shared = network.endpoint(ctx)?;
+        let shared = network.endpoint(call, ctx);
         let mut endpoint = job::lock(&shared);
         verb(&mut **endpoint)
     })
@@ -122,7 +129,8 @@ pub(crate) fn hand_over() {
     });
 }
 
-const LIBRARY: Call = Call("transport");
+/// Who asks where the library does for itself.
+pub(crate) const LIBRARY: Call = Call("transport");
 
 fn with<R>(call: Call, act: impl FnOnce(&Network) -> Result<R, Error>) -> R {
     let network = NETWORK.read().unwrap_or_else(PoisonError::into_inner);
@@ -139,20 +147,22 @@ fn lose(call: Call, error: &Error) -> ! {
 }
 
 impl Network {
-    fn endpoint(&self, ctx: ctx::Handle) -> Result<Shared, Error> {
-        let mut contexts = job::lock(&self.contexts);
-        if let Some(endpoint) = contexts.get(&ctx) {
-            return Ok(endpoint.clone());
+    /// The endpoint of a context: its own, or where the network has no more the default context's, and
+    /// at worst the library's. Whoever shares one completes more than it must.
+    fn endpoint(&self, call: Call, ctx: ctx::Handle) -> Shared {
+        if let Some(endpoint) = job::lock(&self.contexts).get(&ctx) {
+            return endpoint.clone();
         }
+        ctx::require_for_network(call, ctx);
         let made = self.transport.endpoint(EndpointOptions { serialized: true });
+        let mut contexts = job::lock(&self.contexts);
         let endpoint = match (made, contexts.get(&ctx::Handle::DEFAULT)) {
-            (Ok(endpoint), _) => Arc::new(Mutex::new(endpoint)),
-            // A fabric that has no more: the context shares the default one's.
+            (Ok(endpoint), _) => share(endpoint),
             (Err(_), Some(default)) => default.clone(),
-            (Err(error), None) => return Err(error),
+            (Err(_), None) => self.library.clone(),
         };
-        contexts.insert(ctx, endpoint.clone());
-        Ok(endpoint)
+        // Another thread may have been faster on the same context.
+        contexts.entry(ctx).or_insert(endpoint).clone()
     }
 }
 
@@ -181,4 +191,38 @@ impl Host for Process {
 /// A world PE's number as the transport has it.
 pub(crate) fn pe(pe: core::ffi::c_int) -> Pe {
     Pe(pe as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rushmem_transport::null;
+
+    /// One over a fabric with so many endpoints.
+    fn with_endpoints(most: usize) -> Network {
+        let transport = null::with_endpoints(most);
+        let library = transport.endpoint(EndpointOptions::default()).expect("the first one");
+        Network { contexts: Mutex::default(), library: share(library), transport }
+    }
+
+    const CALL: Call = Call("test");
+
+    #[test]
+    fn contexts_share_when_the_network_has_no_more_endpoints() {
+        let (default, a, b) = (ctx::Handle::DEFAULT, ctx::tests::made(), ctx::tests::made());
+        let network = with_endpoints(3);
+        let own = network.endpoint(CALL, a);
+        let of_default = network.endpoint(CALL, default);
+        assert!(!Arc::ptr_eq(&own, &of_default) && !Arc::ptr_eq(&of_default, &network.library));
+        let shared = network.endpoint(CALL, b);
+        assert!(Arc::ptr_eq(&shared, &of_default));
+        assert!(Arc::ptr_eq(&shared, &network.endpoint(CALL, b)));
+        assert!(Arc::ptr_eq(&own, &network.endpoint(CALL, a)));
+        assert_eq!(job::lock(&shared).quiet(), Ok(()));
+
+        // Before the default context has one there is the library's.
+        let network = with_endpoints(1);
+        assert!(Arc::ptr_eq(&network.endpoint(CALL, a), &network.library));
+        assert!(Arc::ptr_eq(&network.endpoint(CALL, default), &network.library));
+    }
 }

@@ -18,7 +18,7 @@ use core::ffi::c_int;
 #[inline]
 pub fn fence<C: Context>(call: Call, ctx: C) {
     release();
-    if network::is_open() && !ctx.is_invalid() {
+    if ctx.is_valid(call) && network::is_open() {
         network::on_used(call, ctx.handle(), |endpoint| endpoint.fence());
     }
 }
@@ -26,10 +26,42 @@ pub fn fence<C: Context>(call: Call, ctx: C) {
 /// `shmem_quiet`, `shmem_ctx_quiet` (§9.12.2): completes what was issued on the context, everywhere.
 #[inline]
 pub fn quiet<C: Context>(call: Call, ctx: C) {
-    if network::is_open() && !ctx.is_invalid() {
+    if ctx.is_valid(call) && network::is_open() {
         network::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
     }
     complete();
+}
+
+/// `shmemx_fence_test`, `shmemx_ctx_fence_test`: whether what was issued on the context is ordered before
+/// what follows. A fence waits for nobody, so it is.
+#[inline]
+pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
+    fence(call, ctx);
+    1
+}
+
+/// `shmemx_quiet_test`, `shmemx_ctx_quiet_test`: whether what was issued on the context is complete
+/// everywhere, as after a quiet; 0 when it is not yet.
+#[inline]
+pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
+    let mut is_quiet = true;
+    if ctx.is_valid(call) && network::is_open() {
+        network::on_used(call, ctx.handle(), |endpoint| {
+            is_quiet = endpoint.is_quiet()?;
+            Ok(())
+        });
+    }
+    complete();
+    c_int::from(is_quiet)
+}
+
+/// `shmemx_local_complete`: the sources of all nonblocking puts that this PE issued, on whichever
+/// context, may be reused. Where there is a network they are completed remotely, too, which is more.
+pub fn local_complete(call: Call) {
+    job::require(call);
+    if network::is_open() {
+        network::complete(call);
+    }
 }
 
 /// `shmem_pe_quiet`, `shmem_ctx_pe_quiet` (§9.12.3): a quiet towards the listed PEs; nothing on the
@@ -38,7 +70,7 @@ pub fn quiet<C: Context>(call: Call, ctx: C) {
 /// # Safety
 /// `target_pes` is valid for reads of `npes` numbers, or anything when `npes` is 0.
 pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int, npes: usize) {
-    if ctx.is_invalid() {
+    if !ctx.is_valid(call) {
         return;
     }
     for i in 0..npes {

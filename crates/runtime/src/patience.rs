@@ -3,19 +3,26 @@
 //! A PE with a CPU of its own looks without a pause first: a peer's store is then seen as fast as the
 //! caches move it. When PEs outnumber the usable CPUs, looking keeps the peer from running, so nobody
 //! spins there. What is waited for decides how to sleep: the library's own words have a bell; a
-//! user's word may be written by a plain store, so its waiter looks again every 50 us.
+//! user's word may be written by a plain store, so its waiter looks again every 50 us, unless nobody could
+//! write it but the network, which ends a sleep.
 
+use crate::constants::SHMEM_THREAD_SINGLE;
 use crate::job::Job;
 use crate::network;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Looks without a pause, then with: together some tens of microseconds.
 const LOOKS: u32 = 2_000;
 const PAUSED_LOOKS: u32 = 2_000;
 /// Looks while a network is polled: some milliseconds.
 const NETWORK_LOOKS: u32 = 5_000;
-/// Longest sleep in the network where nothing but a message can change what is waited for.
-const NETWORK_NAP: Duration = Duration::from_millis(1);
+/// Longest sleep in the network where nothing but a message can change what is waited for, which ends the
+/// sleep.
+const NETWORK_NAP: Duration = Duration::from_millis(10);
+/// The same where other threads of this PE may change it.
+const NAP_AMONG_THREADS: Duration = Duration::from_millis(1);
+/// A sleep of this length is worth the system call that tells the network of its end.
+const LONG: Duration = Duration::from_millis(2);
 /// Yields before sleeping.
 const YIELDS: u32 = 20;
 /// Longest sleep before a user's word is looked at again.
@@ -25,8 +32,8 @@ const NAP: Duration = Duration::from_micros(50);
 #[inline]
 pub(crate) fn until_rung(job: &Job, mut ready: impl FnMut() -> bool) {
     if network::is_open() && job.alone {
-        // Nothing but a message can change what is waited for.
-        wait_in_network(job, NETWORK_NAP, ready);
+        // Nothing but a message, or a thread of this PE, can change what is waited for.
+        wait_in_network(job, nap(job), ready);
     } else if !look(job.crowded(), &mut ready) {
         if network::is_open() {
             network::hand_over();
@@ -39,7 +46,7 @@ pub(crate) fn until_rung(job: &Job, mut ready: impl FnMut() -> bool) {
 #[inline]
 pub(crate) fn until_seen(job: &Job, mut ready: impl FnMut() -> bool) {
     if network::is_open() {
-        wait_in_network(job, NAP, ready);
+        wait_in_network(job, nap(job), ready);
     } else if !look(job.crowded(), &mut ready) {
         while !ready() {
             std::thread::sleep(NAP);
@@ -47,16 +54,31 @@ pub(crate) fn until_seen(job: &Job, mut ready: impl FnMut() -> bool) {
     }
 }
 
+/// For how long to sleep in the network at a time.
+fn nap(job: &Job) -> Duration {
+    match (job.alone, job.thread_level) {
+        (true, SHMEM_THREAD_SINGLE) => NETWORK_NAP,
+        (true, _) => NAP_AMONG_THREADS,
+        (false, _) => NAP,
+    }
+}
+
 /// Wait until `ready` and serve peers meanwhile: look as long as there is work for them, then sleep
 /// for `nap` at a time until there is again.
 #[cold]
 fn wait_in_network(job: &Job, nap: Duration, mut ready: impl FnMut() -> bool) {
-    while !look_at_network(job.crowded(), &mut ready) {
+    let mut asleep = None;
+    'waiting: while !look_at_network(job.crowded(), &mut ready) {
+        asleep.get_or_insert_with(Instant::now);
         while !network::wait(nap) {
             if ready() {
-                return;
+                break 'waiting;
             }
         }
+    }
+    if asleep.is_some_and(|since| since.elapsed() > LONG) {
+        // Whoever serves peers while nobody waits sleeps as well, the longer the wait the longer.
+        network::hand_over();
     }
 }
 

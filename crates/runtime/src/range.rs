@@ -1,13 +1,15 @@
 //! Runs of symmetric bytes that were checked once, so that collectives need no unsafe code.
 //!
-//! A [`Range`] lies in this PE's heap or internal area, and so does its image on every PE of the team
+//! A [`Range`] lies in this PE's heap, static data or internal area, and so does its image on every PE of the team
 //! that a collective works for: segments are laid out alike everywhere and stay mapped for the life
 //! of the process. What peers do to the bytes meanwhile is theirs; copies and combinations take them
 //! as they come.
 
 use crate::address;
 use crate::combine::Combine;
-use crate::network;
+use crate::ctx::Handle;
+use crate::{neighbour, network};
+use core::ffi::c_int;
 use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
 
 /// Bytes of this PE's symmetric memory.
@@ -38,6 +40,17 @@ impl Range {
         Range { segment, offset, start, nbytes }
     }
 
+    /// Whether both have a byte in common.
+    pub(crate) fn overlaps(self, other: Range) -> bool {
+        let (a, b) = (self.start.addr(), other.start.addr());
+        a < b + other.nbytes && b < a + self.nbytes
+    }
+
+    /// Bytes from the start of its segment: the same on every PE.
+    pub(crate) fn offset(self) -> usize {
+        self.offset
+    }
+
     /// Whether both begin at the same byte.
     pub(crate) fn starts_with(self, other: Range) -> bool {
         self.start == other.start
@@ -64,10 +77,8 @@ impl Range {
         match dest.on(pe) {
             // SAFETY: symmetric memory of this PE and of a mapped one; `copy_bytes` allows overlap.
             Some(to) => unsafe { mem::copy_bytes(to, self.start, self.nbytes) },
-            None => network::on_library(|endpoint| {
-                // SAFETY: symmetric memory of this PE.
-                unsafe { endpoint.put(pe, dest.remote(0), self.start, self.nbytes) }
-            }),
+            // SAFETY: symmetric memory of this PE.
+            None => unsafe { put(pe, dest.remote(0), self.start, self.nbytes) },
         }
     }
 
@@ -88,15 +99,13 @@ impl Range {
         assert!(needed(dst) <= dest.nbytes && needed(sst) <= self.nbytes, "a stride too far");
         let from = self.start.cast_const();
         let Some(to) = dest.on(pe) else {
-            return network::on_library(|endpoint| {
-                for i in 0..nelems {
-                    let to = dest.remote(i * dst * elem_bytes);
-                    let from = from.wrapping_add(i * sst * elem_bytes);
-                    // SAFETY: an element of symmetric memory of this PE.
-                    unsafe { endpoint.put(pe, to, from, elem_bytes) }?;
-                }
-                Ok(())
-            });
+            for i in 0..nelems {
+                let to = dest.remote(i * dst * elem_bytes);
+                let from = from.wrapping_add(i * sst * elem_bytes);
+                // SAFETY: an element of symmetric memory of this PE.
+                unsafe { put(pe, to, from, elem_bytes) };
+            }
+            return;
         };
         macro_rules! of {
             ($t:ty) => {
@@ -138,10 +147,25 @@ impl Range {
 
     /// The image on `pe`, where that is mapped here.
     fn on(self, pe: Pe) -> Option<*mut u8> {
-        address::delta(pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
+        address::delta(self.segment, pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
     }
 
     fn remote(self, at: usize) -> RemoteAddr {
         RemoteAddr { segment: self.segment, offset: (self.offset + at) as u64 }
+    }
+}
+
+/// Copy to memory of `pe` that is not mapped here.
+///
+/// # Safety
+/// `source` is valid for reads of `nbytes` bytes.
+unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
+    match neighbour::way(network::LIBRARY, pe.0 as c_int, dest) {
+        // SAFETY: valid by contract.
+        Some(way) => unsafe { way.put(Handle::DEFAULT, source, nbytes) },
+        None => network::on_library(|endpoint| {
+            // SAFETY: valid by contract.
+            unsafe { endpoint.put(pe, dest, source, nbytes) }
+        }),
     }
 }

@@ -4,9 +4,10 @@
 use crate::address;
 use crate::call::Call;
 use crate::ctx::Handle;
-use crate::network;
+use crate::signal::update_mapped;
+use crate::{neighbour, network};
 use core::ffi::c_int;
-use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr};
+use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, mem};
 
 /// Whether a call waits for its operation, or leaves that to the next quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,10 @@ impl Access {
         completion: Completion,
     ) {
         let dest = self.remote(dest, nbytes);
+        if let Some(way) = self.way(dest) {
+            // SAFETY: valid by contract.
+            return unsafe { way.put(self.ctx, source, nbytes) };
+        }
         network::on(self.call, self.ctx, |endpoint| match completion {
             // SAFETY: valid by contract.
             Completion::Now => unsafe { endpoint.put(network::pe(self.pe), dest, source, nbytes) },
@@ -65,6 +70,10 @@ impl Access {
         completion: Completion,
     ) {
         let source = self.remote(source, nbytes);
+        if let Some(way) = self.way(source) {
+            // SAFETY: valid by contract.
+            return unsafe { way.get(self.ctx, dest, nbytes) };
+        }
         network::on(self.call, self.ctx, |endpoint| match completion {
             // SAFETY: valid by contract.
             Completion::Now => unsafe { endpoint.get(network::pe(self.pe), dest, source, nbytes) },
@@ -90,15 +99,19 @@ impl Access {
         nblocks: usize,
     ) {
         let dest = self.remote(dest, span(dst, block, nblocks));
-        network::on(self.call, self.ctx, |endpoint| {
-            for i in 0..nblocks {
-                let to = RemoteAddr { offset: dest.offset + (i * dst) as u64, ..dest };
-                let from = source.wrapping_add(i * sst);
+        let pe = network::pe(self.pe);
+        for i in 0..nblocks {
+            let to = RemoteAddr { offset: dest.offset + (i * dst) as u64, ..dest };
+            let from = source.wrapping_add(i * sst);
+            match self.way(to) {
                 // SAFETY: a block of the source.
-                unsafe { endpoint.put(network::pe(self.pe), to, from, block) }?;
+                Some(way) => unsafe { way.put(self.ctx, from, block) },
+                None => network::on(self.call, self.ctx, |endpoint| {
+                    // SAFETY: a block of the source.
+                    unsafe { endpoint.put(pe, to, from, block) }
+                }),
             }
-            Ok(())
-        })
+        }
     }
 
     /// Blocks of `block` bytes from `source`, their starts `dst` and `sst` bytes apart.
@@ -117,6 +130,17 @@ impl Access {
     ) {
         let source = self.remote(source, span(sst, block, nblocks));
         let pe = network::pe(self.pe);
+        if self.way(source).is_some() {
+            for i in 0..nblocks {
+                let from = RemoteAddr { offset: source.offset + (i * sst) as u64, ..source };
+                let to = dest.wrapping_add(i * dst);
+                if let Some(way) = self.way(from) {
+                    // SAFETY: a block of the destination.
+                    unsafe { way.get(self.ctx, to, block) }
+                }
+            }
+            return;
+        }
         network::on(self.call, self.ctx, |endpoint| {
             for i in 0..nblocks {
                 let from = RemoteAddr { offset: source.offset + (i * sst) as u64, ..source };
@@ -139,7 +163,7 @@ impl Access {
         operand: u64,
         condition: u64,
     ) -> u64 {
-        let dest = self.remote(dest, width.nbytes());
+        let dest = self.remote_word(dest, width.nbytes());
         network::on(self.call, self.ctx, |endpoint| {
             endpoint.amo(network::pe(self.pe), dest, width, op, operand, condition)
         })
@@ -160,9 +184,16 @@ impl Access {
         operand: u64,
         condition: u64,
     ) {
-        let dest = self.remote(dest, width.nbytes());
+        let dest = self.remote_word(dest, width.nbytes());
         let pe = network::pe(self.pe);
+        let at_once = self.way(dest).is_some();
         network::on(self.call, self.ctx, |endpoint| {
+            if at_once {
+                let old = endpoint.amo(pe, dest, width, op, operand, condition)?;
+                // SAFETY: valid by contract.
+                unsafe { width.write(fetched, old) };
+                return Ok(());
+            }
             // SAFETY: valid by contract.
             unsafe { endpoint.amo_nbi(fetched, pe, dest, width, op, operand, condition) }
         })
@@ -172,7 +203,10 @@ impl Access {
     #[cold]
     #[inline(never)]
     pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
-        let dest = self.remote(dest, width.nbytes());
+        let dest = self.remote_word(dest, width.nbytes());
+        if let Some(way) = self.way(dest) {
+            return way.update(self.ctx, width, op, operand);
+        }
         network::on(self.call, self.ctx, |endpoint| {
             endpoint.update(network::pe(self.pe), dest, width, op, operand)
         })
@@ -195,14 +229,24 @@ impl Access {
         op: AmoOp,
         completion: Completion,
     ) {
-        let at = Access { argument: "sig_addr", ..self }.remote(sig_addr, 8);
+        let signalling = Access { argument: "sig_addr", ..self };
+        let at = signalling.remote_word(sig_addr, 8);
         if nbytes == 0 {
-            return Access { argument: "sig_addr", ..self }.update(
-                sig_addr,
-                AmoWidth::Eight,
-                op,
-                signal,
-            );
+            return signalling.update(sig_addr, AmoWidth::Eight, op, signal);
+        }
+        if neighbour::is_one(self.pe) {
+            // One of them is mapped, perhaps. The other is complete when its call returns.
+            match self.mapped(dest, nbytes) {
+                // SAFETY: mapped, and valid by contract; `copy_bytes` allows overlap.
+                Some(to) => unsafe { mem::copy_bytes(to, source, nbytes) },
+                // SAFETY: valid by contract.
+                None => unsafe { self.put(dest, source, nbytes, completion) },
+            }
+            return match self.mapped(sig_addr, 8) {
+                // SAFETY: mapped; the caller's signal is aligned.
+                Some(at) => unsafe { update_mapped(at.cast(), op, signal) },
+                None => signalling.update(sig_addr, AmoWidth::Eight, op, signal),
+            };
         }
         let dest = self.remote(dest, nbytes);
         let pe = network::pe(self.pe);
@@ -216,6 +260,20 @@ impl Access {
                 endpoint.put_signal_nbi(pe, dest, source, nbytes, at, signal, op)
             },
         })
+    }
+
+    fn remote_word(self, addr: usize, nbytes: usize) -> RemoteAddr {
+        address::require_aligned(self.call, self.argument, addr, nbytes);
+        self.remote(addr, nbytes)
+    }
+
+    /// The way to static data of a neighbour.
+    fn way(self, at: RemoteAddr) -> Option<neighbour::Way> {
+        neighbour::way(self.call, self.pe, at)
+    }
+
+    fn mapped(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
+        address::mapped(std::ptr::with_exposed_provenance(addr), nbytes, self.pe)
     }
 
     fn remote(self, addr: usize, nbytes: usize) -> RemoteAddr {

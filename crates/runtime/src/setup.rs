@@ -3,9 +3,10 @@
 mod available;
 mod connect;
 mod cpus;
+mod neighbours;
 mod record;
 
-use crate::agreement::Slots;
+use crate::agreement::{Slots, digest};
 use crate::call::{Call, fail, leave};
 use crate::coll::barrier_all;
 use crate::constants::{
@@ -16,8 +17,9 @@ use crate::env::{self, Settings, VirtualNodes};
 use crate::internal::{Areas, Internal};
 use crate::job::{self, Job};
 use crate::mailbox::Mailboxes;
+use crate::neighbour::Probe;
 use crate::team::{self, Members, Teams};
-use crate::{address, ctx, network};
+use crate::{address, check, ctx, lock, network, statics};
 use core::ffi::{c_int, c_void};
 use record::Record;
 use rushmem_bootstrap::{NodeMap, Session};
@@ -47,7 +49,7 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
     enter(call, providers, SHMEM_THREAD_SINGLE);
     extern "C" fn finalize_at_exit() {
         if job::depth() > 0 && !EXITING.load(Ordering::Acquire) {
-            finalize(Call("start_pes (at exit)"));
+            close(Call("start_pes (at exit)"));
         }
     }
     // SAFETY: a function that outlives the process's main. It fails only without memory, and the
@@ -60,6 +62,8 @@ static EXITING: AtomicBool = AtomicBool::new(false);
 
 /// Count an init; the first one joins the job, the first one after a last finalize returns to it.
 fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _entering = job::lock(&ONE_AT_A_TIME);
     if job::depth() > 0 {
         job::deepen();
         return job::require(call);
@@ -79,9 +83,11 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride) };
     *job.allocator() = Some(allocator);
     connect::connect(call, job, providers);
-    address::reopen(heap, heap_bytes);
+    address::open(heap, heap_bytes);
+    check::initialized_here();
     job::deepen();
-    barrier_all(call);
+    // Other PEs may enter by another routine.
+    barrier_all(Call("shmem_init"));
     job
 }
 
@@ -116,11 +122,16 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     if let Err(error) = getrandom::fill(&mut secret) {
         fail!(call, "the kernel gives no random bytes for the job's secret: {error}");
     }
+    let statics_at = statics::at();
     let own = Record {
         symmetric_size: settings.symmetric_size,
         stack: record::stack(),
         secret,
         cpus: cpus::usable(),
+        statics: digest(statics::own().fingerprint()),
+        statics_at,
+        statics_start: statics::own().start(),
+        probe: Probe::new(secret, statics_at.is_none() && session.is_launched()),
     };
     let records = match session.exchange(&own.encode()) {
         Ok(records) => records,
@@ -138,6 +149,13 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
             records[pe].symmetric_size
         );
     }
+    if let Some(pe) = records.iter().position(|r| r.statics != own.statics) {
+        fail!(
+            call,
+            "PE {pe} runs another program than PE {me}: its static data are laid out differently; \
+             start all PEs with the same executable"
+        );
+    }
     let machine = machines.node_of(me.0);
     let n_local = machines.size(machine);
     let usable =
@@ -146,12 +164,25 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
 
     let areas = Areas::new(n_pes);
     let local = machines.local_index(me.0);
-    let memory = map(call, &mut session, settings.symmetric_size, areas.nbytes(), n_local, local);
+    let statics_at: Vec<Option<u64>> =
+        machines.members(machine).map(|pe| records[pe as usize].statics_at).collect();
+    let sizes = (settings.symmetric_size, areas.nbytes());
+    let memory = map(call, &mut session, sizes, local, &statics_at);
     if local == 0 && settings.symmetric_size_is_set {
         warn_of_shortage(settings.symmetric_size, n_local);
     }
-    let deltas = deltas(&nodes, &machines, me, memory);
-    address::publish(memory.heap(), 0, &deltas);
+    let node = nodes.node_of(me.0);
+    let deltas = |of: &dyn Fn(u32) -> Option<isize>| -> Vec<Option<isize>> {
+        let mapped = |pe| nodes.node_of(pe) == node;
+        (0..n_pes).map(|pe| of(machines.local_index(pe)).filter(|_| mapped(pe))).collect()
+    };
+    let heap_deltas = deltas(&|local| Some(memory.delta(local)));
+    address::publish(&heap_deltas, &deltas(&|local| memory.statics_delta(local)));
+    let found = neighbours::find(&mut session, me, &nodes, &records);
+    let (neighbours, has_neighbours, way) = found.unwrap_or_else(|error| fail!(call, "{error}"));
+    if let Some(why) = statics::refusal() {
+        tracing::debug!(pe = me.0, "the static data of this PE are no shared memory: {why}");
+    }
     tracing::debug!(
         pe = me.0,
         n_pes,
@@ -159,16 +190,20 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         usable_cpus = usable(machine),
         heap_bytes = memory.layout().heap_bytes,
         n_nodes = nodes.n_nodes(),
+        static_bytes = statics::own().nbytes(),
+        static_data = way,
         "joined the job; on-node accesses go to shared memory, atomics are the CPU's"
     );
     Job {
         me,
         n_pes,
-        teams: Teams::new(me, Members::world(n_pes), shared(&nodes, me)),
+        teams: Teams::new(me, [Members::world(n_pes), beside(&nodes, me), beside(&machines, me)]),
         alone: nodes.size(nodes.node_of(me.0)) == 1,
         nodes,
         memory,
-        internal: Internal::new(memory, areas, &deltas),
+        neighbours,
+        has_neighbours,
+        internal: Internal::new(memory, areas, &heap_deltas),
         mailboxes: Mailboxes::default(),
         slots: Slots::new(team::PREDEFINED),
 
@@ -236,14 +271,18 @@ fn announce(settings: &Settings, providers: &[Provider]) {
 fn map(
     call: Call,
     session: &mut Session,
-    symmetric_size: u64,
-    internal_bytes: usize,
-    n_local: u32,
+    (symmetric_size, internal_bytes): (u64, usize),
     local: u32,
+    statics_at: &[Option<u64>],
 ) -> &'static NodeMemory {
+    let n_local = statics_at.len() as u32;
+    let map = |layout| {
+        let memory = session.take_node_memory();
+        NodeMemory::map(memory, layout, n_local, local, statics::own(), statics_at)
+    };
     let mapped = Layout::new(symmetric_size, internal_bytes)
         .ok_or(rushmem_heap::Error::TooLarge)
-        .and_then(|layout| NodeMemory::map(session.take_node_memory(), layout, n_local, local));
+        .and_then(map);
     match mapped {
         Ok(memory) => Box::leak(Box::new(memory)),
         Err(error) => fail!(
@@ -265,30 +304,31 @@ fn warn_of_shortage(symmetric_size: u64, n_local: u32) {
     }
 }
 
-fn deltas(nodes: &NodeMap, machines: &NodeMap, me: Pe, memory: &NodeMemory) -> Vec<Option<isize>> {
-    let node = nodes.node_of(me.0);
-    let mapped = |pe| nodes.node_of(pe) == node;
-    let delta = |pe| mapped(pe).then(|| memory.delta(machines.local_index(pe)));
-    (0..nodes.n_pes()).map(delta).collect()
-}
-
-/// The members of `SHMEM_TEAM_SHARED`: the PEs of the node, which are consecutive.
-fn shared(nodes: &NodeMap, me: Pe) -> Members {
-    let node = nodes.node_of(me.0);
-    let start = nodes.members(node).next().expect("a node has PEs");
-    Members { start, stride: 1, n: nodes.size(node) }
+/// The PEs on this one's node, itself among them.
+fn beside(nodes: &NodeMap, me: Pe) -> Members {
+    Members::listed(nodes.members(nodes.node_of(me.0)).collect())
 }
 
 /// `shmem_finalize` (§9.1.4): the one that matches the first init destroys what is left and closes the
 /// library; any other is a barrier.
 pub fn finalize(call: Call) {
+    check::finalizer(call, job::require(call));
+    close(call);
+}
+
+fn close(call: Call) {
     let job = job::require(call);
-    barrier_all(call);
-    if job::depth() > 1 {
+    let is_last = job::depth() == 1;
+    if is_last {
+        lock::finalize(call);
+    }
+    // Other PEs may leave by another routine.
+    barrier_all(Call("shmem_finalize"));
+    if !is_last {
         job::rise();
         return;
     }
-    ctx::destroy_shareable(None);
+    ctx::destroy_of(call, None);
     if network::is_open() {
         // Nobody leaves while others still complete what they issued to it: the barrier's own flags too.
         network::complete(call);
@@ -350,12 +390,7 @@ pub fn n_pes(call: Call) -> c_int {
 /// `shmem_ptr` (§9.1.9): where this PE can load and store `pe`'s copy of `dest`; null when it cannot.
 pub fn ptr(call: Call, dest: *const c_void, pe: c_int) -> *mut c_void {
     job::require_pe(call, "pe", pe);
-    match address::delta(pe) {
-        Some(delta) if address::in_heap(dest.addr(), 1) => {
-            dest.wrapping_byte_offset(delta).cast_mut()
-        }
-        _ => std::ptr::null_mut(),
-    }
+    address::mapped(dest, 1, pe).unwrap_or(std::ptr::null_mut())
 }
 
 /// `shmem_team_ptr` (§9.1.10): as [`ptr`], `pe` numbered as in `team`; null for the invalid team.
@@ -369,7 +404,7 @@ pub fn team_ptr(call: Call, team: team::Handle, dest: *const c_void, pe: c_int) 
 
 /// `shmem_addr_accessible` (§9.1.8): 1 if routines can access `addr` on `pe`, else 0.
 pub fn addr_accessible(call: Call, addr: *const c_void, pe: c_int) -> c_int {
-    c_int::from(pe_accessible(call, pe) == 1 && address::in_heap(addr.addr(), 1))
+    c_int::from(pe_accessible(call, pe) == 1 && address::place(addr.addr(), 1).is_some())
 }
 
 /// `shmem_pe_accessible` (§9.1.7): 1 if `pe` is a PE of the job that can be reached, else 0.

@@ -1,6 +1,6 @@
 //! Signaling operations (OpenSHMEM 1.6, §9.8): data, then a word that says so.
 
-use crate::address::mapped;
+use crate::address::{mapped, mapped_word, require_aligned};
 use crate::call::{Call, fail};
 use crate::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
 use crate::ctx::Context;
@@ -17,7 +17,7 @@ use rushmem_transport::{AmoOp, AmoWidth};
 /// `signal` on the word `sig_addr` of the same PE, never seen before the data.
 ///
 /// # Safety
-/// `source` is valid for reads of `nelems` elements; `sig_addr` is aligned.
+/// `source` is valid for reads of `nelems` elements.
 #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
 #[inline(always)]
 pub unsafe fn put_signal<T: Copy, C: Context>(
@@ -102,13 +102,13 @@ unsafe fn put_signal_until<T: Copy, C: Context>(
     let op = operation(call, sig_op);
     let nbytes = bytes_of::<T>(nelems);
     let to = if nelems == 0 { Some(dest) } else { mapped(dest, nbytes, pe) };
-    match (to, mapped(sig_addr, 8, pe)) {
+    match (to, mapped_word(sig_addr, pe)) {
         (Some(to), Some(at)) => {
             if nelems > 0 {
                 // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
                 unsafe { copy(to, source, nelems) };
             }
-            // SAFETY: mapped, aligned by contract.
+            // SAFETY: mapped and aligned.
             unsafe { update_mapped(at, op, signal) }
         }
         _ => {
@@ -123,7 +123,7 @@ unsafe fn put_signal_until<T: Copy, C: Context>(
 /// `shmem_signal_add` (§9.8.3).
 ///
 /// # Safety
-/// `sig_addr` is aligned.
+/// None beyond the standard's: what `sig_addr` may be is checked.
 #[inline(always)]
 pub unsafe fn add<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u64, pe: c_int) {
     // SAFETY: the same contract.
@@ -133,7 +133,7 @@ pub unsafe fn add<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u6
 /// `shmem_signal_set` (§9.8.5).
 ///
 /// # Safety
-/// `sig_addr` is aligned.
+/// None beyond the standard's: what `sig_addr` may be is checked.
 #[inline(always)]
 pub unsafe fn set<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u64, pe: c_int) {
     // SAFETY: the same contract.
@@ -141,7 +141,7 @@ pub unsafe fn set<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u6
 }
 
 /// # Safety
-/// `sig_addr` is aligned.
+/// None beyond the standard's: what `sig_addr` may be is checked.
 #[inline(always)]
 unsafe fn update<C: Context>(
     call: Call,
@@ -153,8 +153,8 @@ unsafe fn update<C: Context>(
 ) {
     let pe = ctx.world_pe(call, pe);
     let op = operation(call, sig_op);
-    match mapped(sig_addr, 8, pe) {
-        // SAFETY: mapped, aligned by contract.
+    match mapped_word(sig_addr, pe) {
+        // SAFETY: mapped and aligned.
         Some(at) => unsafe { update_mapped(at, op, signal) },
         None => {
             let access = Access { call, ctx: ctx.handle(), argument: "sig_addr", pe };
@@ -180,7 +180,7 @@ fn operation(call: Call, sig_op: c_int) -> AmoOp {
 /// # Safety
 /// `at` is mapped and aligned.
 #[inline(always)]
-unsafe fn update_mapped(at: *mut u64, op: AmoOp, signal: u64) {
+pub(crate) unsafe fn update_mapped(at: *mut u64, op: AmoOp, signal: u64) {
     release();
     if op == AmoOp::Set {
         // SAFETY: by contract.
@@ -194,10 +194,11 @@ unsafe fn update_mapped(at: *mut u64, op: AmoOp, signal: u64) {
 /// `shmem_signal_fetch` (§9.8.4): the own signal word.
 ///
 /// # Safety
-/// `sig_addr` is valid for reads and aligned.
+/// `sig_addr` is valid for reads.
 pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
     crate::job::require(call);
-    // SAFETY: valid and aligned by contract.
+    require_aligned(call, "sig_addr", sig_addr.addr(), 8);
+    // SAFETY: valid by contract, aligned as just checked.
     unsafe { u64::fetch(sig_addr) }
 }
 
@@ -205,7 +206,7 @@ pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
 /// satisfied the comparison.
 ///
 /// # Safety
-/// `sig_addr` is valid for reads and aligned.
+/// `sig_addr` is valid for reads.
 pub unsafe fn wait_until(call: Call, sig_addr: *mut u64, cmp: c_int, cmp_value: u64) -> u64 {
     // SAFETY: the same contract.
     unsafe { wait::wait_for(call, sig_addr, cmp, cmp_value) }

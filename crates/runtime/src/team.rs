@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 
 mod active_set;
+mod cray;
 mod members;
 mod split;
 
-pub use members::Members;
+pub use cray::{destroy_member, split_colour, split_grid, split_strided_by_members};
+pub(crate) use members::Members;
 pub use split::{split_2d, split_strided};
 
 pub(crate) use active_set::find as find_active_set;
@@ -13,7 +15,7 @@ pub(crate) use active_set::find as find_active_set;
 use crate::call::{Call, fail};
 use crate::channel::Channels;
 use crate::job::Job;
-use crate::{ctx, job};
+use crate::{coll, ctx, job};
 use core::ffi::c_int;
 use rushmem_transport::{Pe, TeamPe};
 use std::collections::HashMap;
@@ -33,6 +35,8 @@ impl Handle {
     pub const WORLD: Handle = Handle(1);
     /// `SHMEM_TEAM_SHARED`
     pub const SHARED: Handle = Handle(2);
+    /// `SHMEM_TEAM_NODE` of the extensions.
+    pub const NODE: Handle = Handle(3);
 
     const SLOT_BITS: u32 = 11;
 
@@ -74,18 +78,12 @@ impl Team {
         config: Config,
     ) -> Team {
         let me = members.team_pe(me).expect("only members hold a team");
-        Team {
-            handle: Handle::new(slot, generation),
-            slot,
-            members,
-            me,
-            config,
-            channels: Mutex::new(Channels::new(slot, generation, members, me)),
-        }
+        let channels = Mutex::new(Channels::new(slot, generation, members.clone(), me));
+        Team { handle: Handle::new(slot, generation), slot, members, me, config, channels }
     }
 
-    pub(crate) fn members(&self) -> Members {
-        self.members
+    pub(crate) fn members(&self) -> &Members {
+        &self.members
     }
 
     pub(crate) fn me(&self) -> TeamPe {
@@ -101,12 +99,12 @@ pub(crate) struct Teams {
 }
 
 /// Slots of the predefined teams: those of the lowest numbers.
-pub(crate) const PREDEFINED: u32 = 2;
+pub(crate) const PREDEFINED: u32 = 3;
 
 impl Teams {
-    /// The predefined teams: the world and the PEs of this node.
-    pub(crate) fn new(me: Pe, world: Members, shared: Members) -> Teams {
-        let predefined = [world, shared].into_iter().enumerate();
+    /// The predefined teams: the world, the PEs that share memory with this one, those of its machine.
+    pub(crate) fn new(me: Pe, predefined: [Members; PREDEFINED as usize]) -> Teams {
+        let predefined = predefined.into_iter().enumerate();
         let teams: Vec<Option<Arc<Team>>> = predefined
             .map(|(slot, members)| {
                 Some(Arc::new(Team::new(slot as u16, 0, members, me, Config::default())))
@@ -207,12 +205,12 @@ pub fn translate_pe(call: Call, src_team: Handle, src_pe: c_int, dest_team: Hand
     if src_team == Handle::INVALID || dest_team == Handle::INVALID {
         return -1;
     }
-    let source = find(call, "src_team", src_team).members;
-    let dest = find(call, "dest_team", dest_team).members;
-    if src_pe < 0 || src_pe as u32 >= source.n {
+    let source = find(call, "src_team", src_team);
+    let dest = find(call, "dest_team", dest_team);
+    if src_pe < 0 || src_pe as u32 >= source.members.n {
         return -1;
     }
-    dest.team_pe(source.world_pe(src_pe as u32)).map_or(-1, |pe| pe.0 as c_int)
+    dest.members.team_pe(source.members.world_pe(src_pe as u32)).map_or(-1, |pe| pe.0 as c_int)
 }
 
 /// `shmem_team_destroy` (§9.4.8): collective; the invalid team is left alone. Every signal to this
@@ -221,13 +219,15 @@ pub fn destroy(call: Call, team: Handle) {
     let job = job::require(call);
     match team {
         Handle::INVALID => return,
-        Handle::WORLD | Handle::SHARED => {
+        Handle::WORLD | Handle::SHARED | Handle::NODE => {
             fail!(call, "argument team is a predefined team, which cannot be destroyed")
         }
         _ => {}
     }
-    let slot = find(call, "team", team).slot;
-    ctx::destroy_shareable(Some(team));
+    let found = find(call, "team", team);
+    coll::agree(call, &found, &[]);
+    let slot = found.slot;
+    ctx::destroy_of(call, Some(team));
     job.teams.remove(team);
     job.slots().release(slot);
 }

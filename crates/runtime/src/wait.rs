@@ -2,6 +2,7 @@
 //!
 //! A word is loaded with acquire, so that what its writer ordered before it is visible on return.
 
+use crate::address::{require_aligned, symmetric};
 use crate::call::{Call, fail};
 use crate::constants::{
     SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
@@ -56,13 +57,17 @@ fn unknown_comparison(call: Call, cmp: c_int) -> ! {
 /// Wait for one word and return the value that satisfied the comparison.
 ///
 /// # Safety
-/// `ivar` is valid for reads and aligned.
+/// `ivar` is valid for reads.
 #[inline]
 pub(crate) unsafe fn wait_for<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) -> T {
     let job = job::require(call);
+    require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
+    if job.settings.check {
+        symmetric(call, "ivar", ivar.cast(), size_of::<T>());
+    }
     let mut value = cmp_value;
     patience::until_seen(job, || {
-        // SAFETY: valid and aligned by contract.
+        // SAFETY: valid by contract, aligned as just checked.
         value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
     });
@@ -72,7 +77,7 @@ pub(crate) unsafe fn wait_for<T: Word>(call: Call, ivar: *const T, cmp: c_int, c
 /// `shmem_wait_until` (§9.11.1).
 ///
 /// # Safety
-/// `ivar` is valid for reads and aligned.
+/// `ivar` is valid for reads.
 pub unsafe fn wait_until<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) {
     // SAFETY: the same contract.
     unsafe { wait_for(call, ivar, cmp, cmp_value) };
@@ -81,10 +86,11 @@ pub unsafe fn wait_until<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_va
 /// `shmem_test` (§9.11.8): 1 if the comparison holds, else 0.
 ///
 /// # Safety
-/// `ivar` is valid for reads and aligned.
+/// `ivar` is valid for reads.
 pub unsafe fn test<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) -> c_int {
     job::require(call);
-    // SAFETY: valid and aligned by contract.
+    require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
+    // SAFETY: valid by contract, aligned as just checked.
     let value = unsafe { T::load_acquire(ivar) };
     c_int::from(holds(call, cmp, value, cmp_value))
 }
@@ -204,6 +210,7 @@ macro_rules! sets {
             values: Values<T>,
         ) -> $result {
             let $job = job::require(call);
+            require_aligned(call, "ivars", ivars.addr(), size_of::<T>());
             let $set = Set { call, ivars, nelems, status, cmp, values };
             $body
         }

@@ -1,5 +1,5 @@
 /*
- * Rushmem, an OpenSHMEM 1.6 library: the functions of the standard; extensions there are none yet.
+ * Rushmem, an OpenSHMEM 1.6 library: what vendors add to the standard.
  *
  * Written by `cargo xtask codegen`; do not edit.
  */
@@ -7,5 +7,448 @@
 #define RUSHMEM_SHMEMX_H
 
 #include "shmem.h"
+
+/* Cray: handle of no team. */
+#define SHMEM_TEAM_NULL ((shmem_team_t)0)
+/* Cray: handle of the team of PEs on the caller's machine. */
+#define SHMEM_TEAM_NODE ((shmem_team_t)3)
+/* Sandia: the same team. */
+#define SHMEMX_TEAM_NODE ((shmem_team_t)3)
+/* Cray: colour of a PE that joins no team of shmemx_team_split. */
+#define SHMEM_COLOR_UNDEFINED (-1)
+/* Sandia: hint to shmem_malloc_with_hints: no barrier at the end of the call. */
+#define SHMEMX_MALLOC_NO_BARRIER 4L
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+/* Cray OpenSHMEMX: teams */
+void shmemx_team_split_strided(shmem_team_t parent_team, int PE_start, int PE_stride, int PE_size,
+    shmem_team_t *newteam);
+void shmemx_team_split_2d(shmem_team_t parent_team, int xrange, int yrange,
+    shmem_team_t *xaxis_team, shmem_team_t *yaxis_team);
+void shmemx_team_split_3d(shmem_team_t parent_team, int xrange, int yrange, int zrange,
+    shmem_team_t *xaxis_team, shmem_team_t *yaxis_team, shmem_team_t *zaxis_team);
+void shmemx_team_split(shmem_team_t parent_team, int color, int key, shmem_team_t *newteam);
+void shmemx_team_split_color(shmem_team_t parent_team, int color, int key, shmem_team_t *newteam);
+void shmemx_team_destroy(shmem_team_t *newteam);
+int shmemx_team_my_pe(shmem_team_t team);
+int shmemx_team_mype(shmem_team_t team);
+int shmemx_team_n_pes(shmem_team_t team);
+int shmemx_team_npes(shmem_team_t team);
+int shmemx_team_translate_pe(shmem_team_t src_team, int src_pe, shmem_team_t dest_team);
+
+/* Cray OpenSHMEMX: collectives */
+void shmemx_alltoallv(void *target, const size_t *t_offsets, size_t *t_sizes, const void *source,
+    const size_t *s_offsets, const size_t *s_sizes, int PE_start, int logPE_stride, int PE_size,
+    long *pSync);
+void shmemx_alltoallv_packed(void *target, size_t target_len, size_t *t_size, const void *source,
+    const size_t *s_offsets, const size_t *s_sizes, int PE_start, int logPE_stride, int PE_size,
+    long *pSync);
+
+/* Cray OpenSHMEMX: setup */
+int shmemx_init_thread(int requested, int *provided);
+void shmemx_query_thread(int *provided);
+
+/* Cray OpenSHMEMX: order */
+void shmemx_local_complete(void);
+
+/* Cray OpenSHMEMX and SOS: signals */
+void shmemx_signal_set(uint64_t *sig_addr, uint64_t signal, int pe);
+void shmemx_ctx_signal_set(shmem_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int pe);
+
+/* SOS: signals */
+void shmemx_signal_add(uint64_t *sig_addr, uint64_t signal, int pe);
+void shmemx_ctx_signal_add(shmem_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int pe);
+
+/* SOS and OSSS-UCX: time */
+double shmemx_wtime(void);
+
+/* SOS: rma */
+void shmemx_float_ibput(float *dest, const float *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_double_ibput(double *dest, const double *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_longdouble_ibput(long double *dest, const long double *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_char_ibput(char *dest, const char *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_schar_ibput(signed char *dest, const signed char *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_short_ibput(short *dest, const short *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_int_ibput(int *dest, const int *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_long_ibput(long *dest, const long *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_longlong_ibput(long long *dest, const long long *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_uchar_ibput(unsigned char *dest, const unsigned char *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ushort_ibput(unsigned short *dest, const unsigned short *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_uint_ibput(unsigned int *dest, const unsigned int *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_ulong_ibput(unsigned long *dest, const unsigned long *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ulonglong_ibput(unsigned long long *dest, const unsigned long long *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_int8_ibput(int8_t *dest, const int8_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_int16_ibput(int16_t *dest, const int16_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_int32_ibput(int32_t *dest, const int32_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_int64_ibput(int64_t *dest, const int64_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_uint8_ibput(uint8_t *dest, const uint8_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_uint16_ibput(uint16_t *dest, const uint16_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_uint32_ibput(uint32_t *dest, const uint32_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_uint64_ibput(uint64_t *dest, const uint64_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_size_ibput(size_t *dest, const size_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_ptrdiff_ibput(ptrdiff_t *dest, const ptrdiff_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_float_ibput(shmem_ctx_t ctx, float *dest, const float *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_double_ibput(shmem_ctx_t ctx, double *dest, const double *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_longdouble_ibput(shmem_ctx_t ctx, long double *dest, const long double *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_char_ibput(shmem_ctx_t ctx, char *dest, const char *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_schar_ibput(shmem_ctx_t ctx, signed char *dest, const signed char *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_short_ibput(shmem_ctx_t ctx, short *dest, const short *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_int_ibput(shmem_ctx_t ctx, int *dest, const int *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_long_ibput(shmem_ctx_t ctx, long *dest, const long *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_longlong_ibput(shmem_ctx_t ctx, long long *dest, const long long *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_uchar_ibput(shmem_ctx_t ctx, unsigned char *dest, const unsigned char *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ushort_ibput(shmem_ctx_t ctx, unsigned short *dest, const unsigned short *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_uint_ibput(shmem_ctx_t ctx, unsigned int *dest, const unsigned int *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ulong_ibput(shmem_ctx_t ctx, unsigned long *dest, const unsigned long *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ulonglong_ibput(shmem_ctx_t ctx, unsigned long long *dest,
+    const unsigned long long *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks,
+    int pe);
+void shmemx_ctx_int8_ibput(shmem_ctx_t ctx, int8_t *dest, const int8_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_int16_ibput(shmem_ctx_t ctx, int16_t *dest, const int16_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_int32_ibput(shmem_ctx_t ctx, int32_t *dest, const int32_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_int64_ibput(shmem_ctx_t ctx, int64_t *dest, const int64_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_uint8_ibput(shmem_ctx_t ctx, uint8_t *dest, const uint8_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_uint16_ibput(shmem_ctx_t ctx, uint16_t *dest, const uint16_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_uint32_ibput(shmem_ctx_t ctx, uint32_t *dest, const uint32_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_uint64_ibput(shmem_ctx_t ctx, uint64_t *dest, const uint64_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_size_ibput(shmem_ctx_t ctx, size_t *dest, const size_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ptrdiff_ibput(shmem_ctx_t ctx, ptrdiff_t *dest, const ptrdiff_t *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ibput8(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_ibput16(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_ibput32(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_ibput64(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_ibput128(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_ctx_ibput8(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ibput16(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ibput32(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ibput64(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ibput128(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_float_ibget(float *dest, const float *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_double_ibget(double *dest, const double *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_longdouble_ibget(long double *dest, const long double *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_char_ibget(char *dest, const char *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_schar_ibget(signed char *dest, const signed char *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_short_ibget(short *dest, const short *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_int_ibget(int *dest, const int *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_long_ibget(long *dest, const long *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_longlong_ibget(long long *dest, const long long *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_uchar_ibget(unsigned char *dest, const unsigned char *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ushort_ibget(unsigned short *dest, const unsigned short *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_uint_ibget(unsigned int *dest, const unsigned int *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_ulong_ibget(unsigned long *dest, const unsigned long *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ulonglong_ibget(unsigned long long *dest, const unsigned long long *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_int8_ibget(int8_t *dest, const int8_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_int16_ibget(int16_t *dest, const int16_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_int32_ibget(int32_t *dest, const int32_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_int64_ibget(int64_t *dest, const int64_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_uint8_ibget(uint8_t *dest, const uint8_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_uint16_ibget(uint16_t *dest, const uint16_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_uint32_ibget(uint32_t *dest, const uint32_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_uint64_ibget(uint64_t *dest, const uint64_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_size_ibget(size_t *dest, const size_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_ptrdiff_ibget(ptrdiff_t *dest, const ptrdiff_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_float_ibget(shmem_ctx_t ctx, float *dest, const float *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_double_ibget(shmem_ctx_t ctx, double *dest, const double *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_longdouble_ibget(shmem_ctx_t ctx, long double *dest, const long double *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_char_ibget(shmem_ctx_t ctx, char *dest, const char *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_schar_ibget(shmem_ctx_t ctx, signed char *dest, const signed char *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_short_ibget(shmem_ctx_t ctx, short *dest, const short *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_int_ibget(shmem_ctx_t ctx, int *dest, const int *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_long_ibget(shmem_ctx_t ctx, long *dest, const long *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_longlong_ibget(shmem_ctx_t ctx, long long *dest, const long long *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_uchar_ibget(shmem_ctx_t ctx, unsigned char *dest, const unsigned char *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ushort_ibget(shmem_ctx_t ctx, unsigned short *dest, const unsigned short *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_uint_ibget(shmem_ctx_t ctx, unsigned int *dest, const unsigned int *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ulong_ibget(shmem_ctx_t ctx, unsigned long *dest, const unsigned long *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ulonglong_ibget(shmem_ctx_t ctx, unsigned long long *dest,
+    const unsigned long long *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks,
+    int pe);
+void shmemx_ctx_int8_ibget(shmem_ctx_t ctx, int8_t *dest, const int8_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_int16_ibget(shmem_ctx_t ctx, int16_t *dest, const int16_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_int32_ibget(shmem_ctx_t ctx, int32_t *dest, const int32_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_int64_ibget(shmem_ctx_t ctx, int64_t *dest, const int64_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_uint8_ibget(shmem_ctx_t ctx, uint8_t *dest, const uint8_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_uint16_ibget(shmem_ctx_t ctx, uint16_t *dest, const uint16_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_uint32_ibget(shmem_ctx_t ctx, uint32_t *dest, const uint32_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_uint64_ibget(shmem_ctx_t ctx, uint64_t *dest, const uint64_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_size_ibget(shmem_ctx_t ctx, size_t *dest, const size_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ptrdiff_ibget(shmem_ctx_t ctx, ptrdiff_t *dest, const ptrdiff_t *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ibget8(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_ibget16(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_ibget32(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_ibget64(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_ibget128(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void shmemx_ctx_ibget8(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ibget16(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ibget32(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ibget64(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void shmemx_ctx_ibget128(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+
+/* SOS: collectives */
+int shmemx_char_sum_inscan(shmem_team_t team, char *dest, const char *source, size_t nelems);
+int shmemx_schar_sum_inscan(shmem_team_t team, signed char *dest, const signed char *source,
+    size_t nelems);
+int shmemx_short_sum_inscan(shmem_team_t team, short *dest, const short *source, size_t nelems);
+int shmemx_int_sum_inscan(shmem_team_t team, int *dest, const int *source, size_t nelems);
+int shmemx_long_sum_inscan(shmem_team_t team, long *dest, const long *source, size_t nelems);
+int shmemx_longlong_sum_inscan(shmem_team_t team, long long *dest, const long long *source,
+    size_t nelems);
+int shmemx_ptrdiff_sum_inscan(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source,
+    size_t nelems);
+int shmemx_uchar_sum_inscan(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nelems);
+int shmemx_ushort_sum_inscan(shmem_team_t team, unsigned short *dest, const unsigned short *source,
+    size_t nelems);
+int shmemx_uint_sum_inscan(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nelems);
+int shmemx_ulong_sum_inscan(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nelems);
+int shmemx_ulonglong_sum_inscan(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nelems);
+int shmemx_int8_sum_inscan(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems);
+int shmemx_int16_sum_inscan(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nelems);
+int shmemx_int32_sum_inscan(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nelems);
+int shmemx_int64_sum_inscan(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nelems);
+int shmemx_uint8_sum_inscan(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nelems);
+int shmemx_uint16_sum_inscan(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nelems);
+int shmemx_uint32_sum_inscan(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nelems);
+int shmemx_uint64_sum_inscan(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nelems);
+int shmemx_size_sum_inscan(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems);
+int shmemx_float_sum_inscan(shmem_team_t team, float *dest, const float *source, size_t nelems);
+int shmemx_double_sum_inscan(shmem_team_t team, double *dest, const double *source, size_t nelems);
+int shmemx_longdouble_sum_inscan(shmem_team_t team, long double *dest, const long double *source,
+    size_t nelems);
+int shmemx_complexd_sum_inscan(shmem_team_t team, rushmem_complexd *dest,
+    const rushmem_complexd *source, size_t nelems);
+int shmemx_complexf_sum_inscan(shmem_team_t team, rushmem_complexf *dest,
+    const rushmem_complexf *source, size_t nelems);
+int shmemx_char_sum_exscan(shmem_team_t team, char *dest, const char *source, size_t nelems);
+int shmemx_schar_sum_exscan(shmem_team_t team, signed char *dest, const signed char *source,
+    size_t nelems);
+int shmemx_short_sum_exscan(shmem_team_t team, short *dest, const short *source, size_t nelems);
+int shmemx_int_sum_exscan(shmem_team_t team, int *dest, const int *source, size_t nelems);
+int shmemx_long_sum_exscan(shmem_team_t team, long *dest, const long *source, size_t nelems);
+int shmemx_longlong_sum_exscan(shmem_team_t team, long long *dest, const long long *source,
+    size_t nelems);
+int shmemx_ptrdiff_sum_exscan(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source,
+    size_t nelems);
+int shmemx_uchar_sum_exscan(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nelems);
+int shmemx_ushort_sum_exscan(shmem_team_t team, unsigned short *dest, const unsigned short *source,
+    size_t nelems);
+int shmemx_uint_sum_exscan(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nelems);
+int shmemx_ulong_sum_exscan(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nelems);
+int shmemx_ulonglong_sum_exscan(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nelems);
+int shmemx_int8_sum_exscan(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems);
+int shmemx_int16_sum_exscan(shmem_team_t team, int16_t *dest, const int16_t *source, size_t nelems);
+int shmemx_int32_sum_exscan(shmem_team_t team, int32_t *dest, const int32_t *source, size_t nelems);
+int shmemx_int64_sum_exscan(shmem_team_t team, int64_t *dest, const int64_t *source, size_t nelems);
+int shmemx_uint8_sum_exscan(shmem_team_t team, uint8_t *dest, const uint8_t *source, size_t nelems);
+int shmemx_uint16_sum_exscan(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nelems);
+int shmemx_uint32_sum_exscan(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nelems);
+int shmemx_uint64_sum_exscan(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nelems);
+int shmemx_size_sum_exscan(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems);
+int shmemx_float_sum_exscan(shmem_team_t team, float *dest, const float *source, size_t nelems);
+int shmemx_double_sum_exscan(shmem_team_t team, double *dest, const double *source, size_t nelems);
+int shmemx_longdouble_sum_exscan(shmem_team_t team, long double *dest, const long double *source,
+    size_t nelems);
+int shmemx_complexd_sum_exscan(shmem_team_t team, rushmem_complexd *dest,
+    const rushmem_complexd *source, size_t nelems);
+int shmemx_complexf_sum_exscan(shmem_team_t team, rushmem_complexf *dest,
+    const rushmem_complexf *source, size_t nelems);
+
+/* SOS and Open MPI: collectives */
+int shmem_short_and_reduce(shmem_team_t team, short *dest, const short *source, size_t nreduce);
+int shmem_int_and_reduce(shmem_team_t team, int *dest, const int *source, size_t nreduce);
+int shmem_long_and_reduce(shmem_team_t team, long *dest, const long *source, size_t nreduce);
+int shmem_longlong_and_reduce(shmem_team_t team, long long *dest, const long long *source,
+    size_t nreduce);
+int shmem_short_or_reduce(shmem_team_t team, short *dest, const short *source, size_t nreduce);
+int shmem_int_or_reduce(shmem_team_t team, int *dest, const int *source, size_t nreduce);
+int shmem_long_or_reduce(shmem_team_t team, long *dest, const long *source, size_t nreduce);
+int shmem_longlong_or_reduce(shmem_team_t team, long long *dest, const long long *source,
+    size_t nreduce);
+int shmem_short_xor_reduce(shmem_team_t team, short *dest, const short *source, size_t nreduce);
+int shmem_int_xor_reduce(shmem_team_t team, int *dest, const int *source, size_t nreduce);
+int shmem_long_xor_reduce(shmem_team_t team, long *dest, const long *source, size_t nreduce);
+int shmem_longlong_xor_reduce(shmem_team_t team, long long *dest, const long long *source,
+    size_t nreduce);
+
+/* Open MPI: atomics */
+void shmem_int_atomic_and(int *dest, int value, int pe);
+void shmem_long_atomic_and(long *dest, long value, int pe);
+void shmem_longlong_atomic_and(long long *dest, long long value, int pe);
+void shmem_ctx_int_atomic_and(shmem_ctx_t ctx, int *dest, int value, int pe);
+void shmem_ctx_long_atomic_and(shmem_ctx_t ctx, long *dest, long value, int pe);
+void shmem_ctx_longlong_atomic_and(shmem_ctx_t ctx, long long *dest, long long value, int pe);
+void shmem_int_atomic_or(int *dest, int value, int pe);
+void shmem_long_atomic_or(long *dest, long value, int pe);
+void shmem_longlong_atomic_or(long long *dest, long long value, int pe);
+void shmem_ctx_int_atomic_or(shmem_ctx_t ctx, int *dest, int value, int pe);
+void shmem_ctx_long_atomic_or(shmem_ctx_t ctx, long *dest, long value, int pe);
+void shmem_ctx_longlong_atomic_or(shmem_ctx_t ctx, long long *dest, long long value, int pe);
+void shmem_int_atomic_xor(int *dest, int value, int pe);
+void shmem_long_atomic_xor(long *dest, long value, int pe);
+void shmem_longlong_atomic_xor(long long *dest, long long value, int pe);
+void shmem_ctx_int_atomic_xor(shmem_ctx_t ctx, int *dest, int value, int pe);
+void shmem_ctx_long_atomic_xor(shmem_ctx_t ctx, long *dest, long value, int pe);
+void shmem_ctx_longlong_atomic_xor(shmem_ctx_t ctx, long long *dest, long long value, int pe);
+int shmem_int_atomic_fetch_and(int *dest, int value, int pe);
+long shmem_long_atomic_fetch_and(long *dest, long value, int pe);
+long long shmem_longlong_atomic_fetch_and(long long *dest, long long value, int pe);
+int shmem_ctx_int_atomic_fetch_and(shmem_ctx_t ctx, int *dest, int value, int pe);
+long shmem_ctx_long_atomic_fetch_and(shmem_ctx_t ctx, long *dest, long value, int pe);
+long long shmem_ctx_longlong_atomic_fetch_and(shmem_ctx_t ctx, long long *dest, long long value,
+    int pe);
+int shmem_int_atomic_fetch_or(int *dest, int value, int pe);
+long shmem_long_atomic_fetch_or(long *dest, long value, int pe);
+long long shmem_longlong_atomic_fetch_or(long long *dest, long long value, int pe);
+int shmem_ctx_int_atomic_fetch_or(shmem_ctx_t ctx, int *dest, int value, int pe);
+long shmem_ctx_long_atomic_fetch_or(shmem_ctx_t ctx, long *dest, long value, int pe);
+long long shmem_ctx_longlong_atomic_fetch_or(shmem_ctx_t ctx, long long *dest, long long value,
+    int pe);
+int shmem_int_atomic_fetch_xor(int *dest, int value, int pe);
+long shmem_long_atomic_fetch_xor(long *dest, long value, int pe);
+long long shmem_longlong_atomic_fetch_xor(long long *dest, long long value, int pe);
+int shmem_ctx_int_atomic_fetch_xor(shmem_ctx_t ctx, int *dest, int value, int pe);
+long shmem_ctx_long_atomic_fetch_xor(shmem_ctx_t ctx, long *dest, long value, int pe);
+long long shmem_ctx_longlong_atomic_fetch_xor(shmem_ctx_t ctx, long long *dest, long long value,
+    int pe);
+
+/* OSSS-UCX: order */
+int shmemx_fence_test(void);
+int shmemx_ctx_fence_test(shmem_ctx_t ctx);
+int shmemx_quiet_test(void);
+int shmemx_ctx_quiet_test(shmem_ctx_t ctx);
+
+#if defined(__cplusplus)
+}
+#endif
 
 #endif /* RUSHMEM_SHMEMX_H */

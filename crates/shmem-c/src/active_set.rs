@@ -71,7 +71,8 @@ macro_rules! reductions {
             [shmem_ $name _ $op _to_all]
                 (dest: *mut $t, source: *const $t, nreduce: c_int; _pwrk: *mut $t)
                 = |call, set| coll::reduce(
-                    call, set, dest.cast(), source.cast(), count(call, nreduce), combine!($name, $t, $op)
+                    call, set, dest.cast(), source.cast(), count(call, "nreduce", nreduce),
+                    combine!($name, $t, $op)
                 );
         )+}
     };
@@ -98,11 +99,11 @@ macro_rules! arithmetic {
 }
 for_each_arithmetic_to_all_type!(arithmetic);
 
-/// Number of elements, which C passes as an int here.
-fn count(call: Call, nreduce: c_int) -> usize {
-    usize::try_from(nreduce).unwrap_or_else(|_| {
+/// A number of elements that is passed as an int.
+pub(crate) fn count(call: Call, argument: &str, given: c_int) -> usize {
+    usize::try_from(given).unwrap_or_else(|_| {
         call.fail(format_args!(
-            "argument nreduce is {nreduce}, but a number of elements is at least 0"
+            "argument {argument} is {given}, but a number of elements is at least 0"
         ))
     })
 }

@@ -2,8 +2,8 @@
 //!
 //! The body bears the profiling name `pshmem_x`; `shmem_x` is a jump to it, so that a tool can
 //! define a `shmem_x` of its own and call `pshmem_x`. A jump rather than an alias, because rustc
-//! exports no aliases, and because it needs no signature. Names that do not begin with `shmem_` are
-//! shifted the same way (`pstart_pes`, `p_my_pe`).
+//! exports no aliases, and because it needs no signature. All other names are shifted the
+//! same way (`pstart_pes`, `p_my_pe`, `pshmemx_wtime`).
 
 /// Exports functions: `[parts of the C name](arguments) -> result = |call| body;`
 ///
@@ -64,11 +64,22 @@ macro_rules! on_contexts {
     ($(
         [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? => $function:path;
     )+) => {
+        on_contexts_as! { shmem_ shmem_ctx_: $(
+            [$($part)+] ($($arg: $type),*) $(-> $result)? => $function;
+        )+}
+    };
+}
+
+/// The same with other prefixes: `without_context_ with_context_: [parts of x]...`
+macro_rules! on_contexts_as {
+    ($without:ident $with:ident: $(
+        [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? => $function:path;
+    )+) => {
         on_default_context! {$(
-            [shmem_ $($part)+] ($($arg: $type),*) $(-> $result)? => $function;
+            [$without $($part)+] ($($arg: $type),*) $(-> $result)? => $function;
         )+}
         forward! {$(
-            [shmem_ctx_ $($part)+]
+            [$with $($part)+]
                 (ctx: rushmem_runtime::ctx::Handle, $($arg: $type),*) $(-> $result)? => $function;
         )+}
     };

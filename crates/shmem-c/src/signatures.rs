@@ -86,7 +86,11 @@ fn in_c(header: &str) -> BTreeMap<String, Function> {
     let output = gcc.wait_with_output().expect("gcc ends");
     assert!(output.status.success());
     let listing = String::from_utf8(output.stdout).expect("names are ASCII");
-    listing.lines().filter(|line| line.contains("shmem.h:")).map(of_c).collect()
+    listing
+        .lines()
+        .filter(|line| line.contains("shmem.h:") || line.contains("shmemx.h:"))
+        .map(of_c)
+        .collect()
 }
 
 /// Reads a line like `/* include/shmem.h:9:NC */ extern void *shmem_ptr (const void *, int);`.
@@ -170,18 +174,19 @@ fn compare(header: &str, prefix: &str) {
 }
 
 #[test]
-fn shmem_h_declares_what_is_defined() {
-    compare("shmem.h", "");
+fn the_headers_declare_what_is_defined() {
+    compare("shmemx.h", "");
 }
 
 #[test]
-fn pshmem_h_declares_what_is_defined() {
-    compare("pshmem.h", "p");
+fn the_headers_of_twins_declare_what_is_defined() {
+    compare("pshmemx.h", "p");
 }
 
 #[test]
 fn every_function_is_looked_at() {
-    assert_eq!(in_rust().len() + BY_VALUE.len(), 1788);
+    let (standard, extensions) = (1788, 241);
+    assert_eq!(in_rust().len() + BY_VALUE.len(), standard + extensions);
 }
 
 #[test]

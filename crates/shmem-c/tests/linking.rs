@@ -87,14 +87,15 @@ fn succeed(command: &mut Command) -> String {
 
 #[test]
 fn every_function_can_be_linked() {
-    let functions = Table::read().functions;
+    let table = Table::read();
+    let functions: Vec<_> = table.all().collect();
     let names: String = functions
         .iter()
         .map(|function| format!("(any *){}, (any *){},\n", function.symbol, function.twin()))
         .collect();
     let source = format!(
-        "#include <pshmem.h>
-        #include <shmem.h>
+        "#include <pshmemx.h>
+        #include <shmemx.h>
         #include <stdio.h>
         #pragma GCC diagnostic ignored \"-Wcast-function-type\"
         typedef void any(void);

@@ -3,26 +3,41 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
-use testkit::{Job, program};
+use testkit::{Job, can_compile, program};
 
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 12] = [
+const ELSEWHERE: [&str; 24] = [
     "check.h",
     "core.c",
     "death.c",
     "endless.c",
+    "fortran_amo_integer.inc",
+    "fortran_amo_real.inc",
+    "fortran_check.inc",
+    "fortran_collectives_exchanges.inc",
+    "fortran_collectives_moves.inc",
+    "fortran_exit.f90",
+    "fortran_reductions_of.inc",
+    "fortran_rma_of.inc",
+    "fortran_wait_of.inc",
+    "growth.c",
     "heap_size.c",
+    "levels.c",
     "lingers.c",
     "members.h",
     "misuse.c",
     "operators.h",
+    "race.c",
     "seed_003.c.in",
     "soak.c",
     "types.h",
 ];
+
+const CHECKED: [usize; 2] = [1, 3];
 
 /// Jobs whose PEs share no memory, or only some of it: the tier `--providers`.
 const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
@@ -48,6 +63,9 @@ fn runs_over_ofi(source: &str) {
 }
 
 fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
+    if !can_compile(Path::new(source)) {
+        return;
+    }
     let mut job = Job::new(program!(source)).n(n);
     for (name, value) in environment {
         job = job.env(name, value);
@@ -94,6 +112,17 @@ macro_rules! programs {
             )*
         }
 
+        /// With everything checked that costs time to check, correct programs do what they did.
+        mod checked {
+            $(
+                #[test]
+                fn $name() {
+                    let check = [("SHMEM_CHECK", "1")];
+                    super::CHECKED.iter().for_each(|&n| super::runs($source, n, &check));
+                }
+            )*
+        }
+
         mod virtual_nodes {
             $(
                 #[test]
@@ -117,6 +146,17 @@ programs! {
     constants "constants.c"
     contexts "contexts.c"
     cxx "cxx.cpp"
+    fortran_amo "fortran_amo.F90"
+    fortran_collectives "fortran_collectives.F90"
+    fortran_lock "fortran_lock.f90"
+    fortran_memory "fortran_memory.f90"
+    fortran_reductions "fortran_reductions.F90"
+    fortran_rma "fortran_rma.F90"
+    fortran_setup "fortran_setup.f90"
+    fortran_start_pes "fortran_start_pes.f"
+    fortran_static "fortran_static.f"
+    fortran_teams "fortran_teams.f90"
+    fortran_wait "fortran_wait.F90"
     info "info.c"
     init_finalize "init_finalize.c"
     litmus "litmus.c"
@@ -129,9 +169,16 @@ programs! {
     reductions "reductions.c"
     rma "rma.c"
     scan "scan.c"
+    shmemx_alltoallv "shmemx_alltoallv.c"
+    shmemx_names "shmemx_names.c"
+    shmemx_split "shmemx_split.c"
+    shmemx_split_strided "shmemx_split_strided.c"
     signal "signal.c"
     split_2d "split_2d.c"
     start_pes "start_pes.c"
+    stress "stress.c"
+    statics "statics.c"
+    statics_cxx "statics_cxx.cpp"
     strided "strided.c"
     teams "teams.c"
     teams_many "teams_many.c"
@@ -159,6 +206,49 @@ fn every_program_on_64_pes() {
     for source in HERE {
         runs(source, 64, &[]);
     }
+}
+
+/// The routines that ci/spec/fortran.csv says are offered.
+fn fortran_routines() -> BTreeSet<String> {
+    let table = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/spec/fortran.csv"),
+    )
+    .expect("the table is in the repository");
+    let offered = table.lines().filter_map(|line| {
+        let [name, offered, form] =
+            line.splitn(4, ',').take(3).collect::<Vec<_>>().try_into().expect("columns");
+        (offered == "yes" && form != "parameter").then(|| name.to_owned())
+    });
+    offered.collect()
+}
+
+/// The symbols that a compiled program wants of libraries.
+fn wanted(program: &Path) -> Vec<String> {
+    let output = Command::new("nm")
+        .arg("--undefined-only")
+        .arg(program)
+        .output()
+        .expect("this test needs nm: install the package binutils");
+    assert!(output.status.success(), "{output:?}");
+    let listing = String::from_utf8(output.stdout).expect("names are ASCII");
+    listing.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_fortran_programs_call_every_routine() {
+    let mut missing = fortran_routines();
+    assert!(missing.len() > 150, "{missing:?}");
+    for source in HERE.iter().chain(&["fortran_exit.f90"]).filter(|s| s.starts_with("fortran_")) {
+        if !can_compile(Path::new(source)) {
+            return;
+        }
+        for symbol in wanted(&program!(source)) {
+            if let Some(name) = symbol.strip_suffix('_') {
+                missing.remove(&name.to_uppercase());
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no program calls {missing:?}");
 }
 
 #[test]

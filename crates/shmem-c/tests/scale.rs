@@ -5,9 +5,13 @@ use std::path::{Path, PathBuf};
 
 use testkit::{Job, Outcome, compile, prefix, program};
 
+fn example(name: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
+    compile(&source, Path::new(env!("CARGO_TARGET_TMPDIR")), &[])
+}
+
 fn split_3d() -> PathBuf {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/split_3d.c");
-    compile(&example, Path::new(env!("CARGO_TARGET_TMPDIR")), &[])
+    example("split_3d.c")
 }
 
 /// What the example prints, computed another way: PE x + xdim (y + ydim z) is at (x, y, z).
@@ -36,6 +40,19 @@ fn the_3d_example_on_few_pes() {
 #[test]
 fn the_3d_example_on_64_pes() {
     assert_prints_box(&Job::new(split_3d()).n(64).run(), [4, 4, 4]);
+}
+
+#[test]
+fn the_example_of_the_strided_split() {
+    for (n, sum) in [(1, 0), (2, 0), (7, 12), (8, 12)] {
+        let outcome = Job::new(example("team_split_strided.c")).n(n).run();
+        assert!(outcome.status.success(), "{outcome}");
+        let mut lines: Vec<&str> = outcome.lines().collect();
+        lines.sort_unstable();
+        let even = format!("the {} even PEs add up to {sum}", n.div_ceil(2));
+        let due = ["PE 1 is not among them", &even];
+        assert_eq!(lines, due[usize::from(n == 1)..], "{outcome}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the provider costs between two processes over loopback, beside the floor: a busy-polling
 //! ping-pong on a plain socket in the same program.
 //!
-//! `cargo run --release -p rushmem-transport-tcp --example latency [runs]`
+//! `cargo run --release -p rushmem-transport-tcp --example latency [runs [part of a line's name]]`
 //!
 //! Each line is the median of the runs with the quartiles and the best. "polls" and "computes" say what the target
 //! does meanwhile: wait in the library, or compute outside it so that its service thread serves.
@@ -10,6 +10,7 @@ use rushmem_transport::{
     Endpoint, EndpointOptions, Host, Key, Open, Pe, RemoteAddr, Segment, Transport, mem::Amo,
 };
 use rushmem_transport_tcp::PROVIDER;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,7 +25,7 @@ const HEAP: usize = 4 * MIB;
 const FLAG: usize = 0;
 const DONE: usize = 64;
 const DATA: usize = 4096;
-const ROUNDS: usize = 500;
+const ROUNDS: usize = 100;
 
 struct Quiet;
 
@@ -38,26 +39,39 @@ struct Bench {
     heap: *mut u8,
     side: UnixStream,
     runs: usize,
+    /// Only lines whose names have this in them are measured.
+    only: String,
     /// What PE 0 wrote to the word at `DONE`.
     words_done: u64,
 }
 
 fn main() {
     let runs = std::env::args().nth(1).map_or(15, |n| n.parse().expect("a number of runs"));
+    let only = std::env::args().nth(2).unwrap_or_default();
     if std::env::var_os("RUSHMEM_LATENCY").is_some() {
         let side = std::io::stdin().as_fd().try_clone_to_owned().expect("the inherited socket");
-        Bench::join(1, side.into(), runs).run();
+        Bench::join(1, side.into(), runs, only).run();
         return;
     }
     let (ours, theirs) = UnixStream::pair().expect("a socket pair");
     let mut child = Command::new(std::env::current_exe().expect("this program"))
-        .arg(runs.to_string())
+        .args([&runs.to_string(), &only])
         .env("RUSHMEM_LATENCY", "1")
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .spawn()
         .expect("starting the other PE");
-    Bench::join(0, ours, runs).run();
+    Bench::join(0, ours, runs, only).run();
     assert!(child.wait().expect("the other PE").success());
+}
+
+/// Stay on the `index`-th processor that this process may use, if it has so many.
+fn run_on_processor(index: usize) {
+    let usable = sched_getaffinity(None).expect("the processors of this process");
+    if let Some(cpu) = (0..CpuSet::MAX_CPU).filter(|&cpu| usable.is_set(cpu)).nth(index) {
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        sched_setaffinity(None, &one).expect("a processor of this process");
+    }
 }
 
 fn send(side: &mut UnixStream, bytes: &[u8]) {
@@ -87,7 +101,7 @@ fn at(offset: usize) -> RemoteAddr {
 }
 
 impl Bench {
-    fn join(me: usize, mut side: UnixStream, runs: usize) -> Bench {
+    fn join(me: usize, mut side: UnixStream, runs: usize, only: String) -> Bench {
         let open = Open {
             pe: Pe(me as u32),
             n_pes: 2,
@@ -107,7 +121,9 @@ impl Bench {
         let peer = Pe(1 - me as u32);
         transport.connect(peer, &address, &[(Segment::Heap, key)]).expect("an address");
         let endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
-        Bench { me, transport, endpoint, heap, side, runs, words_done: 0 }
+        // Last, so that the service thread may run on any processor, as in a job.
+        run_on_processor(me);
+        Bench { me, transport, endpoint, heap, side, runs, only, words_done: 0 }
     }
 
     fn meet(&mut self) {
@@ -163,9 +179,13 @@ impl Bench {
         figures
     }
 
-    fn show(&self, what: &str, unit: &str, figures: Vec<f64>) {
-        if self.me == 0 {
-            report(what, unit, figures);
+    /// Measure and report a line, if it is wanted.
+    fn line(&mut self, what: &str, unit: &str, measure: impl FnOnce(&mut Bench) -> Vec<f64>) {
+        if what.contains(&self.only) {
+            let figures = measure(self);
+            if self.me == 0 {
+                report(what, unit, figures);
+            }
         }
     }
 
@@ -173,35 +193,38 @@ impl Bench {
         self.floor();
         for polls in [true, false] {
             let target = if polls { "target polls" } else { "target computes" };
-            let figures = self.one_sided(ROUNDS, polls, |bench| {
-                bench.put_word(DATA, 7);
-                bench.quiet();
+            self.line(&format!("put+quiet, 8 bytes, {target}"), "us", |bench| {
+                bench.one_sided(ROUNDS, polls, |bench| {
+                    bench.put_word(DATA, 7);
+                    bench.quiet();
+                })
             });
-            self.show(&format!("put+quiet, 8 bytes, {target}"), "us", figures);
-            let figures = self.one_sided(ROUNDS, polls, |bench| {
-                let mut word = 0u64;
-                let dest = (&raw mut word).cast();
-                // SAFETY: a live local of 8 bytes.
-                unsafe { bench.endpoint.get(Pe(1), dest, at(DATA), 8) }.expect("a get");
+            self.line(&format!("get, 8 bytes, {target}"), "us", |bench| {
+                bench.one_sided(ROUNDS, polls, |bench| {
+                    let mut word = 0u64;
+                    let dest = (&raw mut word).cast();
+                    // SAFETY: a live local of 8 bytes.
+                    unsafe { bench.endpoint.get(Pe(1), dest, at(DATA), 8) }.expect("a get");
+                })
             });
-            self.show(&format!("get, 8 bytes, {target}"), "us", figures);
-            let figures = self.one_sided(200 * ROUNDS, polls, |bench| {
-                let source = bench.heap.wrapping_add(DATA);
-                // SAFETY: 8 bytes of the heap.
-                unsafe { bench.endpoint.put_nbi(Pe(1), at(DATA), source, 8) }.expect("a put");
+            self.line(&format!("nbi puts of 8 bytes, {target}"), "M/s", |bench| {
+                let figures = bench.one_sided(200 * ROUNDS, polls, |bench| {
+                    let source = bench.heap.wrapping_add(DATA);
+                    // SAFETY: 8 bytes of the heap.
+                    unsafe { bench.endpoint.put_nbi(Pe(1), at(DATA), source, 8) }.expect("a put");
+                });
+                figures.into_iter().map(|us| 1.0 / us).collect()
             });
-            let rates = figures.into_iter().map(|us| 1.0 / us).collect();
-            self.show(&format!("nbi puts of 8 bytes, {target}"), "M/s", rates);
-            let figures = self.one_sided(20, polls, |bench| {
-                let source = bench.heap.wrapping_add(MIB);
-                // SAFETY: a mebibyte of the heap.
-                unsafe { bench.endpoint.put(Pe(1), at(MIB), source, MIB) }.expect("a put");
-                bench.quiet();
+            self.line(&format!("put+quiet, 1 MiB, {target}"), "us", |bench| {
+                bench.one_sided(20, polls, |bench| {
+                    let source = bench.heap.wrapping_add(MIB);
+                    // SAFETY: a mebibyte of the heap.
+                    unsafe { bench.endpoint.put(Pe(1), at(MIB), source, MIB) }.expect("a put");
+                    bench.quiet();
+                })
             });
-            self.show(&format!("put+quiet, 1 MiB, {target}"), "us", figures);
         }
-        let figures = self.ping_pong();
-        self.show("flag ping-pong, round trip", "us", figures);
+        self.line("flag ping-pong, round trip", "us", Bench::ping_pong);
         self.meet();
     }
 
@@ -246,22 +269,24 @@ impl Bench {
         for (what, nbytes, rounds) in
             [("floor: round trip, 8 bytes", 8, ROUNDS), ("floor: 1 MiB and an answer", MIB, 20)]
         {
-            let mut figures = Vec::new();
-            for _ in 0..self.runs {
-                self.meet();
-                let start = Instant::now();
-                for _ in 0..rounds {
-                    if self.me == 0 {
-                        move_all(nbytes, |done| socket.write(&buffer[done..nbytes]));
-                        move_all(8, |done| socket.read(&mut buffer[done..8]));
-                    } else {
-                        move_all(nbytes, |done| socket.read(&mut buffer[done..nbytes]));
-                        move_all(8, |done| socket.write(&buffer[done..8]));
+            self.line(what, "us", |bench| {
+                let mut figures = Vec::new();
+                for _ in 0..bench.runs {
+                    bench.meet();
+                    let start = Instant::now();
+                    for _ in 0..rounds {
+                        if bench.me == 0 {
+                            move_all(nbytes, |done| socket.write(&buffer[done..nbytes]));
+                            move_all(8, |done| socket.read(&mut buffer[done..8]));
+                        } else {
+                            move_all(nbytes, |done| socket.read(&mut buffer[done..nbytes]));
+                            move_all(8, |done| socket.write(&buffer[done..8]));
+                        }
                     }
+                    figures.push(start.elapsed().as_secs_f64() * 1e6 / rounds as f64);
                 }
-                figures.push(start.elapsed().as_secs_f64() * 1e6 / rounds as f64);
-            }
-            self.show(what, "us", figures);
+                figures
+            });
         }
     }
 }

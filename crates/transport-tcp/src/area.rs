@@ -19,7 +19,7 @@ unsafe impl Sync for Area {}
 /// Memory that peers may use.
 #[derive(Default)]
 pub(crate) struct Areas {
-    areas: [OnceLock<Area>; 2],
+    areas: [OnceLock<Area>; Segment::COUNT],
 }
 
 impl Areas {

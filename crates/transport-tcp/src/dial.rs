@@ -1,5 +1,6 @@
 //! Connecting to a peer, and what every connection's socket is set to.
 
+use crate::descriptors::explain;
 use crate::interface;
 use crate::proto::{Address, CLAIM, Connector, GREETING, Violation, WELCOME};
 use crate::tuning::Tuning;
@@ -8,7 +9,10 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// One attempt may take this long.
+/// One attempt may take this long in the first round, where a peer has several addresses: one that
+/// swallows what is sent to it must not keep from the next.
+const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
+/// And this long in others.
 const ATTEMPT: Duration = Duration::from_secs(5);
 /// And this long, in the end, with a peer whose host answers for it.
 const PATIENT_ATTEMPT: Duration = Duration::from_secs(80);
@@ -43,7 +47,7 @@ impl fmt::Display for Failure {
             Failure::Socket(e) if e.kind() == ErrorKind::UnexpectedEof => {
                 f.write_str("it hung up during the handshake")
             }
-            Failure::Socket(error) => error.fmt(f),
+            Failure::Socket(error) => f.write_str(&explain(error)),
             Failure::Peer(violation) => violation.fmt(f),
             Failure::Silent => f.write_str("it is silent"),
         }
@@ -62,7 +66,7 @@ pub(crate) fn dial(
     let order = interface::by_route(&address.sockets);
     let mut why = format!("there is no route to any of its {} addresses", address.sockets.len());
     let mut pause = PAUSE;
-    let mut limit = ATTEMPT;
+    let mut limit = if order.len() > 1 { FIRST_ATTEMPT } else { ATTEMPT };
     let mut rounds = 0;
     while rounds < ROUNDS {
         let mut silent = false;
@@ -84,6 +88,7 @@ pub(crate) fn dial(
             return Err(why);
         }
         rounds += 1;
+        limit = limit.max(ATTEMPT);
         std::thread::sleep(pause);
         pause *= 2;
     }

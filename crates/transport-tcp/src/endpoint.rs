@@ -19,6 +19,10 @@ pub(crate) struct TcpEndpoint {
     last: Vec<u64>,
     /// The PEs of which it is not 0.
     touched: Vec<u32>,
+    /// Those of them for which something may be held back since the last fence.
+    held: Vec<u32>,
+    /// Per PE, whether it is one of those.
+    is_held: Vec<bool>,
 }
 
 /// When a request leaves.
@@ -33,7 +37,8 @@ enum Leave {
 impl TcpEndpoint {
     pub(crate) fn new(shared: Arc<Shared>) -> TcpEndpoint {
         let last = vec![0; shared.peers.len()];
-        TcpEndpoint { shared, last, touched: Vec::new() }
+        let is_held = vec![false; last.len()];
+        TcpEndpoint { shared, last, touched: Vec::new(), held: Vec::new(), is_held }
     }
 
     fn contact(&self, pe: Pe) -> Result<&Contact, Error> {
@@ -73,14 +78,18 @@ impl TcpEndpoint {
     ) -> Result<T, Error> {
         let mut patience = Patience::default();
         loop {
+            let news = self.shared.news();
             let done = match self.shared.with_link(pe.0, &mut step) {
-                Ok(Some(done)) => return Ok(done),
+                Ok(Some(done)) => {
+                    patience.end(&self.shared);
+                    return Ok(done);
+                }
                 Ok(None) => self.shared.poll(),
                 Err(error) => Err(error),
             };
             match done {
                 Ok(true) => patience.renew(),
-                Ok(false) => patience.pause(&self.shared),
+                Ok(false) => patience.pause(&self.shared, news),
                 Err(error) => {
                     self.abandon();
                     return Err(error);
@@ -98,7 +107,7 @@ impl TcpEndpoint {
     ) -> Result<u64, Error> {
         self.touch(pe);
         let tuning = self.shared.tuning;
-        let seq = self.until(pe, |out| {
+        let (seq, unsent) = self.until(pe, |out| {
             if !out.has_room(&tuning) {
                 out.flush()?;
                 out.receive()?;
@@ -110,9 +119,12 @@ impl TcpEndpoint {
             if leave == Leave::Now || out.is_full(&tuning) {
                 out.flush()?;
             }
-            Ok(Some(seq))
+            Ok(Some((seq, out.has_unsent())))
         })?;
         self.last[pe.index()] = seq;
+        if unsent && !std::mem::replace(&mut self.is_held[pe.index()], true) {
+            self.held.push(pe.0);
+        }
         Ok(seq)
     }
 
@@ -169,6 +181,26 @@ impl TcpEndpoint {
         Ok(if copy { 0 } else { position })
     }
 
+    /// Ask every PE that owes an answer for it.
+    fn ask(&mut self) -> Result<(), Error> {
+        for i in 0..self.touched.len() {
+            let pe = self.touched[i];
+            let seq = self.last[pe as usize];
+            let asked = self.shared.with_link(pe, |out| {
+                if out.acked() >= seq {
+                    return Ok(());
+                }
+                out.ask_for_ack(seq);
+                out.flush()
+            });
+            if let Err(error) = asked {
+                self.abandon();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// Wait until the kernel has everything up to a position.
     fn sent(&mut self, pe: Pe, position: u64) -> Result<(), Error> {
         if position == 0 {
@@ -207,14 +239,20 @@ impl TcpEndpoint {
         Ok(seq)
     }
 
-    /// After an error: close the links that know this endpoint's buffers, so that nothing touches them.
+    /// After an error: use the links that know this endpoint's buffers no more, so that nothing touches
+    /// them.
     fn abandon(&mut self) {
         for pe in self.touched.drain(..) {
             self.last[pe as usize] = 0;
             let mut link = lock(&self.shared.peers[pe as usize].link);
-            if let Link::Open(_) = *link {
-                *link = Link::Closed("it was given up after another loss".to_owned());
-            }
+            let why = "it was given up after another loss".to_owned();
+            *link = match std::mem::replace(&mut *link, Link::Idle) {
+                Link::Open(out) => {
+                    self.shared.unwatch(&out.socket);
+                    Link::Closed { why, _unused: Some(out) }
+                }
+                other => other,
+            };
         }
     }
 }
@@ -362,8 +400,8 @@ impl Endpoint for TcpEndpoint {
 
     fn fence(&mut self) -> Result<(), Error> {
         // A stream keeps its order; what was held back leaves.
-        for i in 0..self.touched.len() {
-            let pe = self.touched[i];
+        while let Some(pe) = self.held.pop() {
+            self.is_held[pe as usize] = false;
             let sent = self.shared.with_link(pe, |out| match out.has_unsent() {
                 true => out.flush(),
                 false => Ok(()),
@@ -379,21 +417,7 @@ impl Endpoint for TcpEndpoint {
     fn quiet(&mut self) -> Result<(), Error> {
         // Ask all before waiting for one.
         if self.touched.len() > 1 {
-            for i in 0..self.touched.len() {
-                let pe = self.touched[i];
-                let seq = self.last[pe as usize];
-                let asked = self.shared.with_link(pe, |out| {
-                    if out.acked() >= seq {
-                        return Ok(());
-                    }
-                    out.ask_for_ack(seq);
-                    out.flush()
-                });
-                if let Err(error) = asked {
-                    self.abandon();
-                    return Err(error);
-                }
-            }
+            self.ask()?;
         }
         while let Some(&pe) = self.touched.last() {
             self.done(Pe(pe), self.last[pe as usize])?;
@@ -401,6 +425,28 @@ impl Endpoint for TcpEndpoint {
             self.touched.pop();
         }
         self.shared.check()
+    }
+
+    fn is_quiet(&mut self) -> Result<bool, Error> {
+        self.ask()?;
+        self.shared.poll()?;
+        while let Some(&pe) = self.touched.last() {
+            let seq = self.last[pe as usize];
+            match self.shared.with_link(pe, |out| {
+                out.receive()?;
+                Ok(out.acked() >= seq)
+            }) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(error) => {
+                    self.abandon();
+                    return Err(error);
+                }
+            }
+            self.last[pe as usize] = 0;
+            self.touched.pop();
+        }
+        self.shared.check().map(|()| true)
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {

@@ -12,6 +12,8 @@ use std::sync::atomic::{Ordering, fence};
 
 /// Reads of one connection before others get their turn.
 const READS: usize = 32;
+/// A read of so few bytes that called for no answer is likely followed by another such.
+const FEW: usize = 256;
 /// Data that an answer copies, as long as few copies wait.
 const COPY_UP_TO: usize = 4 << 10;
 const MOST_COPIED: usize = 64 << 10;
@@ -56,6 +58,12 @@ pub(crate) struct Inbound {
     pub(crate) pe: u32,
     reader: Reader<Request>,
     served: Served,
+    /// Few bytes came last and called for no answer. Taking such bytes out of the kernel makes it send an
+    /// empty acknowledgement at once, which costs as much as a message: so they are only looked at, and
+    /// taken when the next ones are awaited, while what they caused is under way already.
+    one_way: bool,
+    /// Bytes that were looked at and served, and have to be taken.
+    looked_at: usize,
     /// The kernel tells when there is room to send.
     pub(crate) told_of_room: bool,
     pub(crate) vigil: Vigil,
@@ -77,6 +85,8 @@ impl Inbound {
             pe,
             reader: Reader::new(),
             served: Served::new(),
+            one_way: false,
+            looked_at: 0,
             told_of_room: false,
             vigil: Vigil::default(),
         }
@@ -95,14 +105,22 @@ impl Inbound {
             if !self.served.replies.flush(&self.socket)? {
                 break;
             }
+            self.take_looked_at(buffer)?;
             let direct = match self.reader.body() {
                 Some((Request::Put { dest, nbytes }, done)) => {
                     areas.range(dest, nbytes as usize)?.skip(done)
                 }
                 _ => Range::EMPTY,
             };
-            // SAFETY: the first range was checked to be in a segment, the second is a live buffer.
-            let received = unsafe { sys::receive(&self.socket, direct, Range::from(&mut *buffer)) };
+            let look = self.one_way && direct.nbytes == 0;
+            let received = if look {
+                sys::look(&self.socket, &mut buffer[..FEW])
+            } else if direct.nbytes == 0 {
+                sys::receive_own(&self.socket, buffer)
+            } else {
+                // SAFETY: the first range was checked to be in a segment, the second is a live buffer.
+                unsafe { sys::receive(&self.socket, direct, Range::from(&mut *buffer)) }
+            };
             let nbytes = match received {
                 Ok(0) if self.served.bye => return Err(End::Bye),
                 Ok(0) => return Err(End::Broken("its connection was closed".to_owned())),
@@ -112,6 +130,7 @@ impl Inbound {
                 Err(e) => return Err(e.into()),
             };
             turn.worked = true;
+            self.looked_at = if look { nbytes } else { 0 };
             let to_place = nbytes.min(direct.nbytes);
             if to_place > 0 {
                 self.reader.advance(to_place);
@@ -120,13 +139,28 @@ impl Inbound {
             }
             let served = &mut self.served;
             self.reader.feed(&buffer[..nbytes - to_place], |piece| served.take(areas, piece))?;
-            if nbytes < direct.nbytes + buffer.len() && self.reader.body().is_none() {
+            self.one_way = nbytes < FEW && self.served.replies.is_empty();
+            let room = if look { FEW } else { direct.nbytes + buffer.len() };
+            if nbytes < room && self.reader.body().is_none() {
                 self.served.replies.flush(&self.socket)?;
                 break;
             }
         }
         turn.changed = std::mem::take(&mut self.served.changed);
         Ok(turn)
+    }
+
+    /// Take out of the kernel what was served already.
+    fn take_looked_at(&mut self, buffer: &mut [u8]) -> Result<(), End> {
+        while self.looked_at > 0 {
+            match sys::receive_own(&self.socket, &mut buffer[..self.looked_at]) {
+                Ok(0) => return Err(End::Broken("its connection was closed".to_owned())),
+                Ok(nbytes) => self.looked_at -= nbytes,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Say that this PE leaves.

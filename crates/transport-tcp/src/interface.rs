@@ -38,21 +38,28 @@ pub(crate) fn own(one_machine: bool, chosen: Option<&str>) -> Result<Vec<IpAddr>
     }
 }
 
+/// Bridges join this machine's containers and virtual machines more often than other machines.
+fn is_bridge(name: &str) -> bool {
+    std::path::Path::new("/sys/class/net").join(name).join("bridge").exists()
+}
+
 fn pick(all: &[Interface], chosen: Option<&str>) -> Vec<IpAddr> {
     let wanted = |interface: &&Interface| match chosen {
         Some(names) => names.split(',').any(|name| name.trim() == interface.name),
         None => !interface.is_loopback(),
     };
-    let mut addresses: Vec<IpAddr> =
-        all.iter().filter(wanted).filter(|i| !i.is_link_local()).map(Interface::ip).collect();
-    addresses.sort_by_key(IpAddr::is_ipv6);
+    let mut usable: Vec<&Interface> =
+        all.iter().filter(wanted).filter(|i| !i.is_link_local()).collect();
+    usable.sort_by_key(|i| (is_bridge(&i.name), i.ip().is_ipv6()));
+    let mut addresses: Vec<IpAddr> = usable.into_iter().map(Interface::ip).collect();
     addresses.dedup();
     addresses.truncate(MOST);
     addresses
 }
 
-/// A peer's addresses in the order to try them: first those on a network of this machine, then those
-/// to which there is a route. What has no route is left out.
+/// A peer's addresses in the order to try them: first those on a network of this machine, then others to
+/// which there is a route, and last those that are this machine's own, since many machines give the same
+/// address to a bridge for containers. What has no route is left out.
 pub(crate) fn by_route(peer: &[SocketAddr]) -> Vec<SocketAddr> {
     if let [only] = peer {
         return vec![*only];
@@ -60,8 +67,17 @@ pub(crate) fn by_route(peer: &[SocketAddr]) -> Vec<SocketAddr> {
     let own = if_addrs::get_if_addrs().unwrap_or_default();
     let mut reachable: Vec<SocketAddr> =
         peer.iter().copied().filter(|address| routed(*address)).collect();
-    reachable.sort_by_key(|address| !own.iter().any(|i| on_link(i, address.ip())));
+    reachable.sort_by_key(|address| rank(&own, address.ip()));
     reachable
+}
+
+/// The lower the sooner.
+fn rank(own: &[Interface], peer: IpAddr) -> u8 {
+    match own.iter().find(|i| on_link(i, peer)) {
+        _ if own.iter().any(|i| i.ip() == peer) => 2,
+        Some(_) => 0,
+        None => 1,
+    }
 }
 
 /// Whether the kernel knows a route; connecting a datagram socket sends nothing.
@@ -102,6 +118,35 @@ mod tests {
         assert!(lo.contains(&Ipv4Addr::LOCALHOST.into()), "{lo:?}");
         let refused = own(true, Some("nowhere0")).expect_err("no such interface");
         assert!(refused.to_string().contains("SHMEM_TCP_INTERFACE is nowhere0"), "{refused}");
+    }
+
+    fn interface(ip: [u8; 4], netmask: [u8; 4]) -> Interface {
+        let addr = if_addrs::Ifv4Addr {
+            ip: ip.into(),
+            netmask: netmask.into(),
+            prefixlen: 0,
+            broadcast: None,
+        };
+        Interface {
+            name: "some0".to_owned(),
+            addr: if_addrs::IfAddr::V4(addr),
+            index: None,
+            oper_status: if_addrs::IfOperStatus::Up,
+            is_p2p: false,
+        }
+    }
+
+    #[test]
+    fn a_bridge_that_every_machine_has_comes_last() {
+        let own = [
+            interface([172, 17, 0, 1], [255, 255, 0, 0]),
+            interface([10, 1, 2, 3], [255, 255, 255, 0]),
+        ];
+        let mut peer: Vec<IpAddr> =
+            [[172, 17, 0, 1], [192, 0, 2, 9], [10, 1, 2, 4]].map(IpAddr::from).to_vec();
+        peer.sort_by_key(|ip| rank(&own, *ip));
+        let expected = [[10, 1, 2, 4], [192, 0, 2, 9], [172, 17, 0, 1]].map(IpAddr::from);
+        assert_eq!(peer, expected);
     }
 
     #[test]

@@ -11,13 +11,18 @@
 //!
 //! What it does not do: it does not encrypt, and signs only the handshake; it does not reconnect (a
 //! connection that breaks ends the job); it does not keep a word whole that lies in a transfer of more
-//! than 64 bytes, until that transfer is complete; it sends no page without a copy by the kernel.
+//! than 64 bytes, until that transfer is complete; it sends no page without a copy by the kernel. A child
+//! of `fork` that executes no other program inherits the sockets: it must not use the library, and
+//! while it lives the death of its parent shows to peers by the launcher's word alone.
 
 #[cfg(test)]
 mod arbitrary;
 mod area;
+mod descriptors;
 mod dial;
 mod endpoint;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod guest;
 mod inbound;
 mod interface;
@@ -41,6 +46,7 @@ use rushmem_transport::Provider;
 /// The entry for a list of providers.
 pub const PROVIDER: Provider = Provider {
     name: "tcp",
+    opens_libraries: false,
     variables: &[(
         "SHMEM_TCP_INTERFACE",
         "the network interfaces that TCP may use, separated by commas; default: any that has a route",

@@ -183,9 +183,13 @@ impl Outbound {
                 }
                 _ => Range::EMPTY,
             };
-            let buffer = Range::from(&mut *self.buffer);
-            // SAFETY: the destination is valid until its request is answered, the buffer lives.
-            let received = unsafe { sys::receive(&self.socket, direct, buffer) };
+            let received = if direct.nbytes == 0 {
+                sys::receive_own(&self.socket, &mut self.buffer)
+            } else {
+                let buffer = Range::from(&mut *self.buffer);
+                // SAFETY: the destination is valid until its request is answered, the buffer lives.
+                unsafe { sys::receive(&self.socket, direct, buffer) }
+            };
             let nbytes = match received {
                 Ok(0) if self.bye => return Err(End::Bye),
                 Ok(0) => return Err(End::Broken("its connection was closed".to_owned())),

@@ -93,17 +93,13 @@ impl Queue {
     /// Send what the kernel takes; returns whether that was everything.
     pub(crate) fn flush(&mut self, socket: impl AsFd) -> io::Result<bool> {
         while !self.is_empty() {
-            let mut own = Range::from(&self.own[self.own_sent..]);
-            let ranges = self.pieces.iter().map(|piece| match *piece {
-                Piece::Own(nbytes) => {
-                    let range = Range { base: own.base, nbytes };
-                    own = own.skip(nbytes);
-                    range
+            let result = match self.pieces.front() {
+                Some(&Piece::Own(nbytes)) if self.pieces.len() == 1 => {
+                    sys::send_own(&socket, &self.own[self.own_sent..self.own_sent + nbytes])
                 }
-                Piece::Memory(range) => range,
-            });
-            // SAFETY: own bytes live in `own`; memory is valid by the contract of `push_memory`.
-            match unsafe { sys::send(&socket, ranges.take(VECTORS)) } {
+                _ => self.send_pieces(&socket),
+            };
+            match result {
                 Ok(nbytes) => self.strike(nbytes),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -111,6 +107,20 @@ impl Queue {
             }
         }
         Ok(true)
+    }
+
+    fn send_pieces(&self, socket: impl AsFd) -> io::Result<usize> {
+        let mut own = Range::from(&self.own[self.own_sent..]);
+        let ranges = self.pieces.iter().map(|piece| match *piece {
+            Piece::Own(nbytes) => {
+                let range = Range { base: own.base, nbytes };
+                own = own.skip(nbytes);
+                range
+            }
+            Piece::Memory(range) => range,
+        });
+        // SAFETY: own bytes live in `own`; memory is valid by the contract of `push_memory`.
+        unsafe { sys::send(&socket, ranges.take(VECTORS)) }
     }
 
     fn strike(&mut self, mut nbytes: usize) {

@@ -4,6 +4,7 @@
 //! the service thread. The connection that had requests last is looked at first and alone for a few
 //! turns, since asking the kernel which of all sockets has news costs more than asking one.
 
+use crate::descriptors::explain;
 use crate::dial;
 use crate::guest::{Guest, Verdict};
 use crate::inbound::{End, Inbound, Turn};
@@ -30,6 +31,8 @@ pub(crate) struct Service {
     listeners: Vec<TcpListener>,
     /// Accepting failed: nobody is let in until the next round.
     muted: bool,
+    /// Since when nobody could be let in although somebody was at the door.
+    shut: Option<Instant>,
     guests: Vec<Option<Guest>>,
     inbound: Vec<Option<Inbound>>,
     buffer: Box<[u8]>,
@@ -53,6 +56,7 @@ impl Service {
         Service {
             listeners,
             muted: true,
+            shut: None,
             guests: Vec::new(),
             inbound: Vec::new(),
             buffer: vec![0; BUFFER].into_boxed_slice(),
@@ -134,17 +138,24 @@ impl Service {
     fn accept(&mut self, shared: &Shared, number: u32) {
         for _ in 0..ACCEPTS {
             match self.listeners[number as usize].accept() {
-                Ok((socket, _)) => self.greet(shared, socket),
+                Ok((socket, _)) => {
+                    self.shut = None;
+                    self.greet(shared, socket);
+                }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
                 Err(e)
                     if matches!(
                         e.kind(),
                         ErrorKind::Interrupted | ErrorKind::ConnectionAborted
                     ) => {}
-                Err(_) => {
+                Err(e) => {
                     // Out of descriptors or memory: make room, and do not ask again at once.
                     self.dismiss_oldest();
                     self.mute(shared);
+                    let since = *self.shut.get_or_insert_with(Instant::now);
+                    if since.elapsed() > shared.tuning.shut_limit {
+                        shared.give_up(&format!("it can let no peer in: {}", explain(&e)));
+                    }
                     return;
                 }
             }

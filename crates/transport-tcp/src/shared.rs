@@ -11,7 +11,7 @@ use crate::outbound::Outbound;
 use crate::proto::Address;
 use crate::service::Service;
 use crate::tuning::Tuning;
-use rushmem_transport::{Error, Host, Pe};
+use rushmem_transport::{Error, Host, Pe, Segment};
 use rustix::event::epoll::{self, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
@@ -21,14 +21,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// What was copied leaves within about this time at the latest.
+/// What was copied leaves within about this time at the latest; when the PE has just stopped to wait in
+/// quick succession, by when the service thread has noticed that.
 pub(crate) const HELD_BACK: Duration = Duration::from_micros(50);
 
 /// How to reach a PE and what it lets others use.
 pub(crate) struct Contact {
     pub(crate) address: Address,
     /// Bytes of its segments.
-    pub(crate) sizes: [u64; 2],
+    pub(crate) sizes: [u64; Segment::COUNT],
 }
 
 /// The connection to a PE.
@@ -36,8 +37,19 @@ pub(crate) enum Link {
     /// Not needed so far.
     Idle,
     Open(Box<Outbound>),
-    /// Gone, and why.
-    Closed(String),
+    /// Gone, and why. A connection that is only not used any more stays open, so that its peer does not
+    /// take this PE for lost.
+    Closed {
+        why: String,
+        _unused: Option<Box<Outbound>>,
+    },
+}
+
+impl Link {
+    /// Gone.
+    pub(crate) fn closed(why: String) -> Link {
+        Link::Closed { why, _unused: None }
+    }
 }
 
 /// A PE as an origin sees it.
@@ -75,6 +87,10 @@ pub(crate) struct Shared {
     pub(crate) polls: AtomicU64,
     /// How many threads sleep in [`Shared::sleep`].
     pub(crate) sleepers: AtomicU32,
+    /// Counts the occasions on which something came that a sleeper may wait for.
+    news: AtomicU64,
+    /// Readable while there are sleepers to be woken for news that another thread took in.
+    bell: OwnedFd,
     /// Whoever polled so far sleeps elsewhere: the service thread takes over.
     pub(crate) handed_over: AtomicBool,
     /// The service thread looks at its timer alone.
@@ -106,11 +122,12 @@ pub(crate) struct Start {
     pub(crate) service: Service,
     pub(crate) epoll: OwnedFd,
     pub(crate) timer: OwnedFd,
+    pub(crate) bell: OwnedFd,
 }
 
 impl Shared {
     pub(crate) fn new(start: Start) -> Shared {
-        let Start { open, tuning, address, service, epoll, timer } = start;
+        let Start { open, tuning, address, service, epoll, timer, bell } = start;
         let peer = |_| Peer { contact: OnceLock::new(), link: Mutex::new(Link::Idle) };
         Shared {
             me: open.pe.0,
@@ -126,6 +143,8 @@ impl Shared {
             timer,
             polls: AtomicU64::new(0),
             sleepers: AtomicU32::new(0),
+            news: AtomicU64::new(0),
+            bell,
             handed_over: AtomicBool::new(false),
             napping: AtomicBool::new(false),
             closing: AtomicBool::new(false),
@@ -147,11 +166,24 @@ impl Shared {
         let contact = self.peers.get(pe as usize).and_then(|peer| peer.contact.get());
         let host = contact.map_or("an unknown host", |contact| contact.address.host.as_str());
         let (me, own) = (self.me, &self.address.host);
-        let text = format!("the way from PE {me} on {own} to PE {pe} on {host} broke: {why}");
+        let text = format!(
+            "the way from PE {me} on {own} to PE {pe} on {host} broke: {why}; see what PE {pe} said last, \
+             and whether both hosts run and reach each other (firewall, SHMEM_TCP_INTERFACE)"
+        );
+        self.end(Error::Lost(Pe(pe), text))
+    }
+
+    /// This PE cannot go on: from now on everything fails.
+    pub(crate) fn give_up(&self, why: &str) {
+        let text = format!("PE {} on {} cannot use its network: {why}", self.me, self.address.host);
+        self.end(Error::Lost(Pe(self.me), text));
+    }
+
+    fn end(&self, error: Error) -> Error {
         let mut first = false;
         let error = self.loss.get_or_init(|| {
             first = true;
-            Error::Lost(Pe(pe), text)
+            error
         });
         if first {
             self.host.lost(error);
@@ -172,14 +204,22 @@ impl Shared {
             *link = self.dial(pe, peer)?;
         }
         let done = match &mut *link {
-            Link::Open(out) => work(out).inspect(|_| self.follow_up(pe, out)),
-            Link::Closed(why) => Err(End::Broken(why.clone())),
+            Link::Open(out) => {
+                let acked = out.acked();
+                work(out).inspect(|_| {
+                    self.follow_up(pe, out);
+                    if out.acked() != acked {
+                        self.tell_sleepers();
+                    }
+                })
+            }
+            Link::Closed { why, .. } => Err(End::Broken(why.clone())),
             Link::Idle => unreachable!("a dialled link is not idle"),
         };
         done.map_err(|end| {
             let why = said(&end);
             let error = self.lose(pe, &why);
-            *link = Link::Closed(why);
+            *link = Link::closed(why);
             error
         })
     }
@@ -214,6 +254,12 @@ impl Shared {
         flags.set(EventFlags::IN, arrivals);
         // It fails for a socket that is not watched; there is none.
         let _ = epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(token.into()), flags);
+    }
+
+    /// Hear no more of a socket.
+    pub(crate) fn unwatch(&self, socket: &TcpStream) {
+        // It fails for a socket that is not watched; there is none.
+        let _ = epoll::delete(&self.epoll, socket);
     }
 
     fn note(&self, pe: u32) {
@@ -309,7 +355,7 @@ impl Shared {
                     if !(matches!(end, End::Bye) || self.closing.load(Ordering::Acquire)) {
                         self.lose(pe, &said(&end));
                     }
-                    *link = Link::Closed(said(&end));
+                    *link = Link::closed(said(&end));
                 }
             }
         }
@@ -321,16 +367,40 @@ impl Shared {
         self.polls.fetch_add(1, Ordering::Relaxed);
         self.send_noted();
         let worked = try_lock(&self.service).is_some_and(|mut service| service.poll(self));
+        if worked {
+            self.tell_sleepers();
+        }
         self.check().map(|()| worked)
     }
 
-    /// Sleep until something arrives, but not longer than `at_most`.
-    pub(crate) fn sleep(&self, at_most: Duration) {
-        self.sleepers.fetch_add(1, Ordering::Relaxed);
-        let mut fds = [PollFd::new(&self.epoll, PollFlags::IN)];
-        // Interrupted by a signal: as good as woken.
-        let _ = poll(&mut fds, Some(&timespec(at_most)));
-        self.sleepers.fetch_sub(1, Ordering::Relaxed);
+    /// How much news there was so far: a thread that learns it before it looks for what it waits for may
+    /// [`sleep`](Shared::sleep) when it did not find it.
+    pub(crate) fn news(&self) -> u64 {
+        self.news.load(Ordering::SeqCst)
+    }
+
+    /// This thread took in something that another one may wait for.
+    pub(crate) fn tell_sleepers(&self) {
+        self.news.fetch_add(1, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            // It fails when it was rung often enough already.
+            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// Sleep until something arrives or there is more news than `seen`, but not longer than `at_most`.
+    pub(crate) fn sleep(&self, seen: u64, at_most: Duration) {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        if self.news() == seen {
+            let epoll = PollFd::new(&self.epoll, PollFlags::IN);
+            let mut fds = [epoll, PollFd::new(&self.bell, PollFlags::IN)];
+            // Interrupted by a signal: as good as woken.
+            let _ = poll(&mut fds, Some(&timespec(at_most)));
+        }
+        // Every sleeper has woken when the bell is silenced.
+        if self.sleepers.fetch_sub(1, Ordering::SeqCst) == 1 {
+            let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        }
     }
 }
 

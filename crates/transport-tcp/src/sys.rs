@@ -1,7 +1,9 @@
 //! The system calls that take raw memory or that safe crates do not have.
 //!
-//! User buffers and symmetric memory go to the kernel as pointers: no slice of them is ever formed.
+//! Those that are made for every message go to the kernel directly: the C library's look for a cancellation
+//! of the thread first, which costs two atomic operations each. User buffers and symmetric memory go to the kernel as pointers: no slice of them is ever formed.
 
+use rustix::net::{RecvFlags, SendFlags};
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::{AsFd, AsRawFd};
@@ -87,16 +89,26 @@ pub(crate) unsafe fn send(
 /// # Safety
 /// Both ranges are valid for writes.
 pub(crate) unsafe fn receive(socket: impl AsFd, first: Range, second: Range) -> io::Result<usize> {
-    let fd = socket.as_fd().as_raw_fd();
-    if first.nbytes == 0 {
-        let (base, nbytes) = (second.base.cast(), second.nbytes);
-        // SAFETY: an open descriptor; the range is valid by contract.
-        return count(unsafe { libc::recv(fd, base, nbytes, libc::MSG_DONTWAIT) });
-    }
     let mut vectors = [NONE; 2];
     let mut message = message([first, second].into_iter(), &mut vectors);
+    let fd = socket.as_fd().as_raw_fd();
     // SAFETY: an open descriptor and vectors that live; the ranges are valid by contract.
     count(unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) })
+}
+
+/// Receive into a buffer of the caller's own; never blocks. Zero is the end.
+pub(crate) fn receive_own(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT)?.0)
+}
+
+/// As [`receive_own`], but what is received will be received again.
+pub(crate) fn look(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT | RecvFlags::PEEK)?.0)
+}
+
+/// Send bytes of the caller's own, or as many as there is room for; never blocks, raises no signal.
+pub(crate) fn send_own(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    Ok(rustix::net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
 }
 
 /// For how long the other host has said nothing although the kernel awaits a word of it; `None` when it

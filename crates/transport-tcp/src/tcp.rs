@@ -1,5 +1,6 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
 
+use crate::descriptors;
 use crate::endpoint::TcpEndpoint;
 use crate::interface;
 use crate::proto::Address;
@@ -10,14 +11,20 @@ use crate::tuning::Tuning;
 use rushmem_transport::{
     Caps, Endpoint, EndpointOptions, Error, Key, Open, Pe, Segment, Transport,
 };
-use rustix::event::epoll;
+use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
+use std::cell::Cell;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+thread_local! {
+    /// How much news there was when this thread last waited.
+    static SEEN: Cell<u64> = const { Cell::new(0) };
+}
 
 /// This PE's sockets.
 struct Tcp {
@@ -30,6 +37,7 @@ struct Tcp {
 /// # Errors
 /// [`Error::Unavailable`] when no address can be listened on, or the kernel refuses.
 pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
+    descriptors::make_room(open.n_pes);
     let chosen = open.host.variable("SHMEM_TCP_INTERFACE");
     let ips = interface::own(open.one_machine, chosen.as_deref())?;
     let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a socket: {e}"));
@@ -59,6 +67,8 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
             TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
         )
         .map_err(|e| refused(e.into()))?,
+        bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|e| refused(e.into()))?,
     }));
     lock(&shared.service).unmute(&shared).map_err(|e| refused(e.into()))?;
     let thread = thread::start(Arc::clone(&shared))
@@ -92,7 +102,7 @@ impl Transport for Tcp {
         let peer = self.shared.peers.get(pe.index()).ok_or(Error::Unreachable(pe))?;
         let invalid = |what: &str| Error::Invalid(format!("the {what} of PE {pe} is damaged"));
         let address = Address::decode(address).ok_or_else(|| invalid("address"))?;
-        let mut sizes = [0; 2];
+        let mut sizes = [0; Segment::COUNT];
         for (segment, key) in keys {
             let bytes = key.0.as_slice().try_into().map_err(|_| invalid("key"))?;
             sizes[*segment as usize] = u64::from_le_bytes(bytes);
@@ -115,8 +125,16 @@ impl Transport for Tcp {
         if self.shared.poll()? {
             return Ok(true);
         }
-        self.shared.sleep(at_most);
-        self.shared.poll()
+        // The caller looked for what it waits for after its last call of this, and looks again after
+        // this one: it may sleep only over what it has seen.
+        let news = self.shared.news();
+        if SEEN.replace(news) != news {
+            return Ok(false);
+        }
+        self.shared.sleep(news, at_most);
+        let worked = self.shared.poll();
+        SEEN.set(self.shared.news());
+        worked
     }
 
     fn hand_over(&self) {
@@ -138,7 +156,7 @@ impl Drop for Tcp {
             if let Link::Open(out) = &mut *link {
                 out.leave();
             }
-            *link = Link::Closed("this PE has left the job".to_owned());
+            *link = Link::closed("this PE has left the job".to_owned());
         }
         lock(&shared.service).leave();
     }

@@ -13,12 +13,15 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Looks of others within [`HELD_BACK`] from which on they count as waiting, not just passing by.
+/// Looks of others within [`HELD_BACK`] from which on they count as waiting, not just passing by; within
+/// longer times a quarter as many in proportion.
 const MANY: u64 = 25;
-/// Longest sleep while others wait and look.
-const LONGEST: Duration = Duration::from_micros(200);
-/// Sleep while others wait and sleep until something arrives.
-const WHILE_ASLEEP: Duration = Duration::from_millis(1);
+/// Longest sleep while others wait and look. Every end of a sleep disturbs them by some tens of
+/// microseconds where timers are a hypervisor's. Whoever has waited for long hands over, so that this
+/// is how late the thread may be after many short waits.
+pub(crate) const LONGEST: Duration = Duration::from_millis(2);
+/// Longest sleep while others sleep all the time until something arrives: they too hand over.
+const LONGEST_WHILE_ASLEEP: Duration = Duration::from_millis(20);
 /// How often it looks for guests and silent hosts.
 const ROUND: Duration = Duration::from_secs(1);
 
@@ -31,20 +34,28 @@ fn run(shared: &Shared) {
     let mut seen = 0;
     let mut nap = HELD_BACK;
     let mut round = Instant::now();
+    // Somebody was serving when this thread wanted to, and may have lost its CPU over it.
+    let mut taken = false;
     while !shared.closing.load(Ordering::Acquire) {
         let polls = shared.polls.load(Ordering::Relaxed);
         let looks = polls.wrapping_sub(seen);
         seen = polls;
         let asleep = shared.sleepers.load(Ordering::Relaxed) > 0;
-        if (looks > 0 || asleep) && shared.may_nap() {
-            // Others serve. Whoever waits sends what it noted by itself, so that this thread may leave
-            // its CPU alone for longer.
-            nap = match (asleep, looks > MANY) {
-                (true, _) => WHILE_ASLEEP,
-                (false, true) => LONGEST.min(nap * 2),
+        if (looks > 0 || asleep || taken) && shared.may_nap() {
+            taken = false;
+            // Others serve, and whoever waits sends what it noted by itself: this thread leaves its CPU
+            // alone for longer and longer.
+            let many = MANY.max(MANY * nap.div_duration_f32(HELD_BACK) as u64 / 4);
+            nap = match (asleep, looks > many) {
+                (true, _) if looks == 0 => LONGEST_WHILE_ASLEEP.min(nap * 2),
+                (true, _) | (false, true) => LONGEST.min(nap * 2),
                 (false, false) => HELD_BACK,
             };
-            shared.attend();
+            if asleep {
+                shared.stop_attending();
+            } else {
+                shared.attend();
+            }
             sleep(&mut [PollFd::new(&shared.timer, PollFlags::IN)], nap);
             shared.napping.store(false, Ordering::Relaxed);
             shared.rang();
@@ -58,10 +69,15 @@ fn run(shared: &Shared) {
             if !fds[0].revents().is_empty() {
                 shared.rang();
             }
-            if shared.polls.load(Ordering::Relaxed) == seen
-                && let Some(mut service) = try_lock(&shared.service)
-            {
-                service.poll_all(shared);
+            if shared.polls.load(Ordering::Relaxed) == seen {
+                match try_lock(&shared.service) {
+                    Some(mut service) => {
+                        if service.poll_all(shared) {
+                            shared.tell_sleepers();
+                        }
+                    }
+                    None => taken = true,
+                }
             }
         }
         if round.elapsed() >= ROUND {

@@ -21,6 +21,8 @@ pub struct Tuning {
     pub most_guests: usize,
     /// How long such a connection may take.
     pub guest_limit: Duration,
+    /// How long it may be impossible to let in a peer that is at the door.
+    pub shut_limit: Duration,
     /// How long connecting to a peer may take.
     pub dial_limit: Duration,
     /// How long a peer's host may be silent when it owes a word.
@@ -38,6 +40,7 @@ impl Default for Tuning {
             socket_buffers: None,
             most_guests: 128,
             guest_limit: Duration::from_secs(5),
+            shut_limit: Duration::from_secs(10),
             dial_limit: Duration::from_secs(30),
             silence_limit: Duration::from_secs(20),
         }

@@ -5,8 +5,11 @@ use rushmem_transport::{
     AmoOp, AmoWidth, EndpointOptions, Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport,
 };
 use rushmem_transport_tcp::{Tuning, open};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::os::fd::AsRawFd;
 use std::process::exit;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// What this process's host was told.
 static TOLD: Mutex<Vec<Error>> = Mutex::new(Vec::new());
@@ -102,20 +105,17 @@ fn a_pe_that_dies_is_noticed_by_all() {
     conformance::run("loss::a_pe_that_dies_is_noticed_by_all", recording, case);
 }
 
-/// A PE that leaves in order is no loss, whatever the others do meanwhile. A second transport beside the
-/// case's own, since a member keeps that to the end.
-fn one_leaves_early(member: &Member) {
-    let (me, n_pes) = (member.me(), member.n_pes());
+/// A transport beside the case's own, since a member keeps that to the end.
+fn second(member: &Member, tuning: Tuning, heap: &mut [u64]) -> Box<dyn Transport> {
     let with = Open {
-        pe: Pe(me as u32),
-        n_pes: n_pes as u32,
+        pe: Pe(member.me() as u32),
+        n_pes: member.n_pes() as u32,
         secret: [3; 32],
         one_machine: true,
         crowded: true,
         host: Arc::new(Recorder),
     };
-    let mut heap = vec![0u64; 512];
-    let mut transport = open(&with, Tuning::default()).expect("sockets");
+    let mut transport = open(&with, tuning).expect("sockets");
     // SAFETY: dropped after the transport, and used by nobody else meanwhile.
     let key = unsafe { transport.register(Segment::Heap, heap.as_mut_ptr().cast(), 4096) };
     let keys = member.exchange(&key.expect("memory").0);
@@ -124,6 +124,14 @@ fn one_leaves_early(member: &Member) {
         transport.connect(Pe(pe as u32), address, &[(Segment::Heap, key)]).expect("an address");
     }
     member.barrier();
+    transport
+}
+
+/// A PE that leaves in order is no loss, whatever the others do meanwhile.
+fn one_leaves_early(member: &Member) {
+    let (me, n_pes) = (member.me(), member.n_pes());
+    let mut heap = vec![0u64; 512];
+    let transport = second(member, Tuning::default(), &mut heap);
     let use_pes = |pes: std::ops::Range<usize>| {
         let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
         for pe in pes {
@@ -150,6 +158,74 @@ fn one_leaves_early(member: &Member) {
         drop(transport);
     }
     drop(heap);
+}
+
+/// PE 0 uses a PE that has left, which fails; PE 1, which it used before, must not take PE 0 for lost.
+fn one_link_fails(member: &Member) {
+    const LEFT: u32 = 2;
+    let mut heap = vec![0u64; 512];
+    let transport = second(member, Tuning::default(), &mut heap);
+    if member.me() == LEFT as usize {
+        drop(transport);
+        member.barrier();
+        member.barrier();
+        member.barrier();
+        return;
+    }
+    member.barrier();
+    let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+    if member.me() == 0 {
+        let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+        endpoint.amo(Pe(1), at, AmoWidth::Eight, AmoOp::Add, 1, 0).expect("a PE that is there");
+        let left = endpoint.amo(Pe(LEFT), at, AmoWidth::Eight, AmoOp::Add, 1, 0);
+        assert!(matches!(left, Err(Error::Lost(Pe(LEFT), _))), "{left:?}");
+    }
+    member.barrier();
+    if member.me() == 1 {
+        for _ in 0..10_000 {
+            transport.progress().expect("PE 0 is there");
+        }
+        assert_eq!(told(), Vec::new());
+    }
+    member.barrier();
+}
+
+#[test]
+fn a_link_that_fails_takes_no_other_along() {
+    let case = Case { sizes: &[3], heap_bytes: 1 << 20, limit: LIMIT, body: one_link_fails };
+    conformance::run("loss::a_link_that_fails_takes_no_other_along", recording, case);
+}
+
+/// PE 1 has no descriptor left when PE 0 connects: it says so, with the cure.
+fn no_room_at_the_door(member: &Member) {
+    let mut heap = vec![0u64; 512];
+    let shut_limit = Duration::from_secs(1);
+    let transport = second(member, Tuning { shut_limit, ..Tuning::default() }, &mut heap);
+    if member.me() == 0 {
+        member.barrier();
+        let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+        let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+        let used = endpoint.amo(Pe(1), at, AmoWidth::Eight, AmoOp::Add, 1, 0);
+        assert!(matches!(used, Err(Error::Lost(Pe(1), _))), "{used:?}");
+        exit(0);
+    }
+    // The lowest number that is free, so that not one more can be had.
+    let free = std::fs::File::open("/dev/null").expect("a file").as_raw_fd() as u64;
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(free), ..limit }).expect("a lower limit");
+    member.barrier();
+    while told().is_empty() {
+        std::thread::yield_now();
+    }
+    let text = told()[0].to_string();
+    assert!(text.contains("PE 1 on") && text.contains("ulimit -n"), "{text}");
+    exit(0);
+}
+
+#[test]
+fn a_pe_without_descriptors_says_so() {
+    let case = Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body: no_room_at_the_door };
+    conformance::run("loss::a_pe_without_descriptors_says_so", recording, case);
 }
 
 #[test]

@@ -187,6 +187,15 @@ pub trait Endpoint: Send {
     /// When a PE was lost.
     fn quiet(&mut self) -> Result<(), Error>;
 
+    /// Whether everything that was issued is complete, here and at the targets, as after a
+    /// [`quiet`](Endpoint::quiet). One that cannot tell completes it.
+    ///
+    /// # Errors
+    /// When a PE was lost.
+    fn is_quiet(&mut self) -> Result<bool, Error> {
+        self.quiet().map(|()| true)
+    }
+
     /// Complete everything that was issued towards `pe`.
     ///
     /// # Errors

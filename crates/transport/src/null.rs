@@ -8,11 +8,28 @@ use crate::{
     Segment, Transport,
 };
 
-/// The template's entry for a list of providers.
-pub const PROVIDER: Provider =
-    Provider { name: "null", variables: &[], available: || Ok(()), open: |_| Ok(Box::new(Null)) };
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-struct Null;
+/// The template's entry for a list of providers.
+pub const PROVIDER: Provider = Provider {
+    name: "null",
+    variables: &[],
+    opens_libraries: false,
+    available: || Ok(()),
+    open: |_| Ok(with_endpoints(usize::MAX)),
+};
+
+/// The template's transport as a network that has so many endpoints and no more.
+pub fn with_endpoints(most: usize) -> Box<dyn Transport> {
+    Box::new(Null { endpoints: AtomicUsize::new(most) })
+}
+
+struct Null {
+    /// How many more it has.
+    endpoints: AtomicUsize,
+}
+
+struct Nowhere;
 
 impl Transport for Null {
     fn caps(&self) -> Caps {
@@ -32,7 +49,10 @@ impl Transport for Null {
     }
 
     fn endpoint(&self, _: EndpointOptions) -> Result<Box<dyn Endpoint>, Error> {
-        Ok(Box::new(Null))
+        match self.endpoints.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)) {
+            Ok(_) => Ok(Box::new(Nowhere)),
+            Err(_) => Err(Error::Unavailable("the network has no more endpoints".into())),
+        }
     }
 
     fn progress(&self) -> Result<bool, Error> {
@@ -40,7 +60,7 @@ impl Transport for Null {
     }
 }
 
-impl Endpoint for Null {
+impl Endpoint for Nowhere {
     unsafe fn put(&mut self, pe: Pe, _: RemoteAddr, _: *const u8, _: usize) -> Result<(), Error> {
         Err(Error::Unreachable(pe))
     }
@@ -121,5 +141,12 @@ mod tests {
             unsafe { endpoint.put_signal(Pe(1), at, std::ptr::null(), 0, at, 1, AmoOp::Set) };
         assert_eq!(with_signal, Err(Error::Unreachable(Pe(1))));
         assert_eq!(endpoint.quiet(), Ok(()));
+    }
+
+    #[test]
+    fn endpoints_end() {
+        let transport = with_endpoints(1);
+        assert!(transport.endpoint(EndpointOptions::default()).is_ok());
+        assert!(transport.endpoint(EndpointOptions::default()).is_err());
     }
 }

@@ -12,6 +12,8 @@ pub struct Provider {
     pub name: &'static str,
     /// The environment variables that it asks its [`Host`] for: names and meanings.
     pub variables: &'static [(&'static str, &'static str)],
+    /// Whether it opens shared libraries, which a statically linked program cannot.
+    pub opens_libraries: bool,
     /// Whether this machine has what the provider needs. Cheap and without side effects.
     ///
     /// # Errors

@@ -10,6 +10,13 @@ pub enum Segment {
     Heap,
     /// The library's own flags and buffers.
     Internal,
+    /// The program's static data.
+    Static,
+}
+
+impl Segment {
+    /// How many kinds there are.
+    pub const COUNT: usize = 3;
 }
 
 /// An address in a segment of another PE. Addresses cross the wire as these, never as pointers.

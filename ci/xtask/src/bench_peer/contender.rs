@@ -13,13 +13,15 @@ use super::suite::Suite;
 use crate::process;
 use crate::stats::Spread;
 
-/// What Open MPI needs to run at all: its memory hooks crash in finalize, root is refused, and a
-/// binding of its own would be in the way of the benchmark's. Others ignore these variables.
+/// What Open MPI needs to run at all: its memory hooks crash in finalize, root is refused, as are more
+/// PEs than processors, and a binding of its own would be in the way of the benchmark's. Others ignore
+/// these variables.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("OMPI_MCA_memory", "^patcher"),
     ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
     ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
     ("OMPI_MCA_hwloc_base_binding_policy", "none"),
+    ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
 ];
 /// Of one launch.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -59,9 +61,11 @@ impl Contender {
     /// One sample of every row.
     pub fn measure(&mut self) -> Result<()> {
         self.runs += 1;
-        let printed = process::capture(&mut self.job(2, self.suite.program))?;
-        for (name, value) in readings(&printed)? {
-            self.add(&name, value);
+        for (program, pes) in self.suite.programs {
+            let printed = process::capture(&mut self.job(*pes, program))?;
+            for (name, value) in readings(&printed)? {
+                self.add(&name, value);
+            }
         }
         for (name, program) in self.suite.launches {
             let mut job = self.job(2, program);

@@ -6,8 +6,8 @@ use super::table::{Aim, Row, Unit};
 pub struct Suite {
     /// Programs of benches/ that it needs.
     pub sources: &'static [&'static str],
-    /// The one of them that prints the values of most rows.
-    pub program: &'static str,
+    /// Those of them that print the values of rows, and on how many PEs.
+    pub programs: &'static [(&'static str, usize)],
     /// Launches of 2 PEs that are timed from outside: the row, and a source or any program's path.
     pub launches: &'static [(&'static str, &'static str)],
     /// By how many percent a second PE prolongs the one time that a source prints: the row, the source.
@@ -21,14 +21,20 @@ pub struct Suite {
 
 /// PEs that share their memory.
 pub const ON_NODE: Suite = Suite {
-    sources: &["peer", "empty"],
-    program: "peer",
-    launches: &[("launch_empty", "empty"), ("launch_true", "/bin/true")],
+    sources: &["peer", "empty", "empty_large", "large", "locks"],
+    programs: &[("peer", 2), ("large", 2), ("locks", 2), ("locks", 8)],
+    launches: &[
+        ("launch_empty", "empty"),
+        ("launch_large", "empty_large"),
+        ("launch_true", "/bin/true"),
+    ],
     costs: &[],
     environment: &[],
     rows: &[
         row("put8", "put of 8 bytes", "bare_put8", &[Aim::OfTheirs(0.3)]),
+        row("put8_private", "put of 8 bytes, private context", "bare_put8", &[]),
         row("p8", "p of a long", "bare_put8", &[Aim::OfTheirs(0.3)]),
+        row("p8_static", "p to a static long", "bare_put8", &[Aim::OfTheirs(0.1)]),
         row("put8_nbi", "nbi put of 8 bytes", "bare_put8", &[Aim::OfTheirs(0.3)]),
         row("get8", "get of 8 bytes", "bare_get8", &[Aim::OfTheirs(0.2)]),
         row("g8", "g of a long", "bare_get8", &[Aim::OfTheirs(0.2)]),
@@ -42,7 +48,13 @@ pub const ON_NODE: Suite = Suite {
             "bare_pingpong",
             &[Aim::OfTheirs(1.1), Aim::OfBare(1.1)],
         ),
+        row("lock_alone", "lock that nobody else wants", "bare_fetch_add", &[]),
+        alone("lock_2", "lock from PE to PE, 2 want it", Unit::Time, &[]),
+        alone("lock_8", "lock from PE to PE, 8 want it", Unit::Time, &[]),
         alone("launch_empty", "oshrun -n 2 of an empty program", Unit::Time, &[Aim::OfTheirs(0.1)]),
+        alone("launch_large", "the same with 4 GiB of .bss", Unit::Time, &[]),
+        alone("fork_unused", "fork with 4 GiB of .bss", Unit::Time, &[]),
+        alone("fork_used", "the same, 64 MiB of it in use", Unit::Time, &[]),
         alone("launch_true", "oshrun -n 2 /bin/true", Unit::Time, &[]),
     ],
     bare: "bare loop",
@@ -51,7 +63,7 @@ pub const ON_NODE: Suite = Suite {
 /// PEs that have nothing but TCP over the loopback interface; benches/network.c checks that.
 pub const NETWORK: Suite = Suite {
     sources: &["network", "compute"],
-    program: "network",
+    programs: &[("network", 2)],
     launches: &[],
     costs: &[("compute_cost", "compute")],
     environment: &[
@@ -106,7 +118,8 @@ mod tests {
     fn every_program_that_is_launched_is_built() {
         for suite in [&ON_NODE, &NETWORK] {
             let timed = suite.launches.iter().chain(suite.costs).map(|(_, program)| *program);
-            for program in timed.chain([suite.program]) {
+            let programs = suite.programs.iter().map(|(program, _)| *program);
+            for program in timed.chain(programs) {
                 assert!(
                     program.starts_with('/') || suite.sources.contains(&program),
                     "{program} is not among {:?}",

@@ -1,4 +1,4 @@
-//! The constants, from the file in which the runtime defines them.
+//! The constants, from the files in which the runtime defines them.
 
 use std::fmt::Write;
 
@@ -7,6 +7,12 @@ use anyhow::{Context, Result, bail, ensure};
 use super::table::Table;
 
 const SOURCE: &str = include_str!("../../../../crates/runtime/src/constants.rs");
+const EXTENSIONS: &str = include_str!("../../../../crates/runtime/src/extension_constants.rs");
+
+/// All constants, those of extensions last.
+pub(super) fn all() -> Result<Vec<Constant<'static>>> {
+    Ok([parse(SOURCE)?, parse(EXTENSIONS)?].concat())
+}
 
 /// The `#define`s of all constants that the standard has, the deprecated names included.
 pub fn defines(table: &Table) -> Result<String> {
@@ -18,8 +24,7 @@ pub fn defines(table: &Table) -> Result<String> {
             "{} is no constant of the standard",
             constant.name
         );
-        let value = constant.in_c()?;
-        writeln!(text, "/* {} */\n#define {} {value}", constant.about, constant.name)?;
+        constant.define(&mut text)?;
     }
     writeln!(text, "\n/* Deprecated names of constants. */")?;
     for name in &table.constants {
@@ -36,21 +41,38 @@ pub fn defines(table: &Table) -> Result<String> {
     Ok(text)
 }
 
-#[derive(Debug, PartialEq)]
-struct Constant<'a> {
-    name: &'a str,
-    kind: &'a str,
-    value: &'a str,
-    about: &'a str,
+/// The `#define`s of the constants of extensions.
+pub fn extensions() -> Result<String> {
+    let mut text = String::new();
+    for constant in parse(EXTENSIONS)? {
+        constant.define(&mut text)?;
+    }
+    Ok(text)
+}
+
+/// A constant as the runtime defines it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Constant<'a> {
+    pub name: &'a str,
+    pub kind: &'a str,
+    pub value: &'a str,
+    /// The first line of its documentation.
+    pub about: &'a str,
 }
 
 impl Constant<'_> {
+    fn define(&self, text: &mut String) -> Result<()> {
+        writeln!(text, "/* {} */\n#define {} {}", self.about, self.name, self.in_c()?)?;
+        Ok(())
+    }
+
     fn in_c(&self) -> Result<String> {
         let value = self.value;
         Ok(match self.kind {
+            "c_int" if value.starts_with('-') => format!("({value})"),
             "c_int" | "&str" => value.to_owned(),
             "c_long" => format!("{value}L"),
-            "usize" if self.name.starts_with("SHMEM_TEAM_") => format!("((shmem_team_t){value})"),
+            "usize" if self.name.contains("_TEAM_") => format!("((shmem_team_t){value})"),
             "usize" if self.name.starts_with("SHMEM_CTX_") => format!("((shmem_ctx_t){value})"),
             kind => bail!("{} has the type {kind}, which means nothing in C", self.name),
         })

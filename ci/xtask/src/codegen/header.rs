@@ -102,14 +102,40 @@ const SHMEMX: &str = "\
 
 #include \"shmem.h\"
 
+@CONSTANTS@
+#if defined(__cplusplus)
+extern \"C\" {
+#endif
+@PROTOTYPES@
+#if defined(__cplusplus)
+}
+#endif
+
 #endif /* RUSHMEM_SHMEMX_H */
+";
+
+const PSHMEMX: &str = "\
+#ifndef RUSHMEM_PSHMEMX_H
+#define RUSHMEM_PSHMEMX_H
+
+#include \"pshmem.h\"
+
+#if defined(__cplusplus)
+extern \"C\" {
+#endif
+@PROTOTYPES@
+#if defined(__cplusplus)
+}
+#endif
+
+#endif /* RUSHMEM_PSHMEMX_H */
 ";
 
 /// `shmem.h`: all that the standard defines for C.
 pub fn shmem(table: &Table) -> Result<String> {
     let body = SHMEM
         .replace("@TYPES@", &types(table)?)
-        .replace("@PROTOTYPES@", &prototypes(table, |function| function.symbol.clone())?)
+        .replace("@PROTOTYPES@", &prototypes(&table.functions, |function| function.symbol.clone())?)
         .replace("@GENERICS@", &generics::define(table)?);
     Ok(notice("the functions, constants and types of the standard.") + &body)
 }
@@ -118,13 +144,22 @@ pub fn shmem(table: &Table) -> Result<String> {
 pub fn pshmem(table: &Table) -> Result<String> {
     let body = PSHMEM
         .replace("@TYPES@", &types(table)?)
-        .replace("@PROTOTYPES@", &prototypes(table, Function::twin)?);
+        .replace("@PROTOTYPES@", &prototypes(&table.functions, Function::twin)?);
     Ok(notice("the entry points that profiling tools call.") + &body)
 }
 
 /// `shmemx.h`: the extensions, which the standard wants in a header of their own.
-pub fn shmemx() -> String {
-    notice("the functions of the standard; extensions there are none yet.") + SHMEMX
+pub fn shmemx(table: &Table) -> Result<String> {
+    let body = SHMEMX
+        .replace("@CONSTANTS@", &constants::extensions()?)
+        .replace("@PROTOTYPES@", &prototypes(&table.extensions, |f| f.symbol.clone())?);
+    Ok(notice("what vendors add to the standard.") + &body)
+}
+
+/// `pshmemx.h`: the twins of the extensions.
+pub fn pshmemx(table: &Table) -> Result<String> {
+    let body = PSHMEMX.replace("@PROTOTYPES@", &prototypes(&table.extensions, Function::twin)?);
+    Ok(notice("the entry points of the extensions that profiling tools call.") + &body)
 }
 
 /// `mpp/NAME`: the deprecated place of `NAME`.
@@ -140,11 +175,11 @@ fn types(table: &Table) -> Result<String> {
     Ok(TYPES.replace("@CONSTANTS@", &constants::defines(table)?))
 }
 
-/// The declarations of all functions under the names that `name` gives them.
-fn prototypes(table: &Table, name: impl Fn(&Function) -> String) -> Result<String> {
+/// The declarations of functions under the names that `name` gives them.
+fn prototypes(functions: &[Function], name: impl Fn(&Function) -> String) -> Result<String> {
     let mut text = String::new();
     let mut heading = String::new();
-    for function in &table.functions {
+    for function in functions {
         let of_function = heading_of(function);
         if heading != of_function {
             heading = of_function;

@@ -1,12 +1,15 @@
 //! The standard's symbols and prototypes, read from ci/spec.
 //!
 //! `openshmem-1.6.csv` lists every symbol; `families-1.6.csv` has the prototype of each family of
-//! functions, in which TYPE stands for the element type.
+//! functions, in which TYPE stands for the element type. `shmemx.csv` lists the extensions in the same
+//! form: a family that is `like` one of the standard's has its prototype, and its types unless it names
+//! others.
 
 use std::collections::HashMap;
 
 const SYMBOLS: &str = include_str!("../../../spec/openshmem-1.6.csv");
 const FAMILIES: &str = include_str!("../../../spec/families-1.6.csv");
+const EXTENSIONS: &str = include_str!("../../../spec/shmemx.csv");
 
 /// What the standard defines and has not removed.
 pub struct Table {
@@ -16,13 +19,18 @@ pub struct Table {
     pub generics: Vec<String>,
     /// The constants and predefined handles.
     pub constants: Vec<String>,
+    /// The functions that vendors add to the standard's, by vendor.
+    pub extensions: Vec<Function>,
 }
 
-/// A C function of the standard.
+/// A C function.
+#[derive(Clone)]
 pub struct Function {
     /// Its name.
     pub symbol: String,
-    /// The section that describes it.
+    /// The family that it is of.
+    pub family: String,
+    /// The section that describes it, or the vendor.
     pub section: String,
     /// The chapter, in a word.
     pub group: String,
@@ -50,7 +58,12 @@ impl Table {
     pub fn read() -> Self {
         let families: HashMap<String, HashMap<&str, String>> =
             records(FAMILIES).map(|family| (family["family"].clone(), family)).collect();
-        let mut table = Self { functions: Vec::new(), generics: Vec::new(), constants: Vec::new() };
+        let mut table = Self {
+            functions: Vec::new(),
+            generics: Vec::new(),
+            constants: Vec::new(),
+            extensions: Vec::new(),
+        };
         for record in records(SYMBOLS).filter(|record| !record["status"].starts_with("removed")) {
             let symbol = record["symbol"].clone();
             match record["kind"].as_str() {
@@ -66,16 +79,15 @@ impl Table {
                 other => panic!("{symbol} is of the unknown kind {other}"),
             }
         }
+        for record in records(EXTENSIONS) {
+            table.extensions.extend(extensions(&record, &table.functions));
+        }
         table
     }
 
-    /// All names that the library exports: every function and its profiling twin, sorted.
-    pub fn exports(&self) -> Vec<String> {
-        let twins = self.functions.iter().map(Function::twin);
-        let mut names: Vec<_> =
-            self.functions.iter().map(|function| function.symbol.clone()).chain(twins).collect();
-        names.sort();
-        names
+    /// All functions that the library exports: the standard's and the extensions.
+    pub fn all(&self) -> impl Iterator<Item = &Function> {
+        self.functions.iter().chain(&self.extensions)
     }
 }
 
@@ -88,12 +100,10 @@ impl Function {
             c_type => c_type.to_owned(),
         };
         let of_type = |text: &str| text.replace("TYPE", &c_type);
-        let parameters = match family["args"].as_str() {
-            "void" => Vec::new(),
-            args => args.split(", ").map(of_type).collect(),
-        };
+        let parameters = parameters(&family["args"]).map(of_type).collect();
         let function = Self {
             symbol: record["symbol"].clone(),
+            family: record["family"].clone(),
             section: record["section"].clone(),
             group: record["group"].clone(),
             deprecated_since: record["deprecated_since"].clone(),
@@ -143,8 +153,61 @@ impl Function {
     }
 }
 
+/// The parameters of a prototype, type and name.
+fn parameters(args: &str) -> impl Iterator<Item = &str> {
+    args.split(", ").filter(|parameter| *parameter != "void")
+}
+
+/// The functions of a record of the extensions.
+fn extensions(record: &HashMap<&str, String>, standard: &[Function]) -> Vec<Function> {
+    let (family, like) = (&record["family"], &record["like"]);
+    let extension = |symbol: String, of: &Function| Function {
+        symbol,
+        family: family.clone(),
+        section: format!("{}:", record["vendor"]),
+        group: record["group"].clone(),
+        deprecated_since: String::new(),
+        generic: String::new(),
+        ..of.clone()
+    };
+    if like.is_empty() {
+        let function = Function {
+            symbol: family.clone(),
+            family: family.clone(),
+            section: String::new(),
+            group: String::new(),
+            deprecated_since: String::new(),
+            generic: String::new(),
+            type_name: String::new(),
+            c_type: String::new(),
+            type_rule: String::new(),
+            returns: record["returns"].clone(),
+            parameters: parameters(&record["args"]).map(str::to_owned).collect(),
+        };
+        return vec![extension(family.clone(), &function)];
+    }
+    let alike: Vec<&Function> = standard.iter().filter(|f| f.family == *like).collect();
+    assert!(!alike.is_empty(), "{family} is like {like}, which the standard has not");
+    let named =
+        |type_name: &str| family.replace("<TYPENAME>", type_name).replace("<SIZE>", type_name);
+    if record["types"].is_empty() {
+        return alike.iter().map(|of| extension(named(&of.type_name), of)).collect();
+    }
+    let of = alike[0];
+    let types = record["types"].split(", ").map(|c_type| {
+        let retyped = |text: &String| text.replace(&of.c_type, c_type);
+        let mut function = extension(named(&c_type.replace(' ', "")), of);
+        function.returns = retyped(&of.returns);
+        function.parameters = of.parameters.iter().map(retyped).collect();
+        function.type_name = c_type.replace(' ', "");
+        function.c_type = c_type.to_owned();
+        function
+    });
+    types.collect()
+}
+
 /// The records of a table with a heading line, by column.
-fn records(text: &str) -> impl Iterator<Item = HashMap<&str, String>> {
+pub(super) fn records(text: &str) -> impl Iterator<Item = HashMap<&str, String>> {
     let mut lines = text.lines();
     let columns: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
     lines.map(move |line| {

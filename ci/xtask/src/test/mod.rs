@@ -4,7 +4,9 @@
 //! keep those after it from running, unless they need what it makes. At the end stands a table of all,
 //! with what was skipped and why.
 
+mod fuzz;
 mod ordinary;
+mod sanitizer;
 mod steps;
 mod tools;
 
@@ -63,7 +65,12 @@ const TEST: &[Step] = &[
 ];
 
 /// What `--full` runs after these.
-const FULL: &[Step] = &[installed("soak", steps::soak), step("oldest-rust", steps::oldest_rust)];
+const FULL: &[Step] = &[
+    installed("soak", steps::soak),
+    installed("thread-sanitizer", sanitizer::thread_sanitizer),
+    step("fuzz", fuzz::wire),
+    step("oldest-rust", steps::oldest_rust),
+];
 
 /// What `--providers` runs: the programs without shared memory, and with some.
 const PROVIDERS: &[Step] = &[
@@ -156,14 +163,14 @@ fn summary(reports: &[Report]) -> String {
     let mut text = String::from("\n");
     for report in reports {
         text += &format!(
-            "{:14} {:7.1} s  {}\n",
+            "{:16} {:7.1} s  {}\n",
             report.name,
             report.took.as_secs_f64(),
             report.outcome()
         );
     }
     let all: Duration = reports.iter().map(|report| report.took).sum();
-    text + &format!("{:14} {:7.1} s\n", "together", all.as_secs_f64())
+    text + &format!("{:16} {:7.1} s\n", "together", all.as_secs_f64())
 }
 
 #[cfg(test)]

@@ -9,7 +9,9 @@ use anyhow::{Context, Result};
 
 use super::tools::{self, run_tests};
 use super::{Outcome, Session};
-use crate::needs::{BINUTILS, C_COMPILER, CXX_COMPILER, LIBFABRIC, VALGRIND};
+use crate::needs::{
+    BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, LIBFABRIC, VALGRIND,
+};
 use crate::{codegen, counts, install, needs, process, symbols, tidy};
 
 /// Tests that need no process, as arguments of `cargo miri test`.
@@ -28,7 +30,7 @@ const MIRI_EFFORT: [(Duration, &str); 2] =
 pub fn needs(_: &Session) -> Result<Outcome> {
     needs::ensure(&[&C_COMPILER, &CXX_COMPILER, &BINUTILS])?;
     // Without them some tests are skipped, no more: a developer who is not root can do with that.
-    match needs::ensure(&[&VALGRIND, &LIBFABRIC]) {
+    match needs::ensure(&[&VALGRIND, &FORTRAN_COMPILER, &CLANG, &GDB, &LIBFABRIC]) {
         Ok(()) => Ok(Outcome::Passed),
         Err(error) => Ok(Outcome::Skipped(format!("in part: {error:#}"))),
     }

@@ -3,25 +3,31 @@
 use crate::call::{Call, fail};
 use crate::job::Job;
 use crate::network::{self, Process};
+use crate::statics;
 use rushmem_transport::{Error, Key, Open, Pe, Provider, Segment, Transport};
 use std::sync::Arc;
 
 /// The segments that peers reach, in the order in which their keys are exchanged.
-const SEGMENTS: [Segment; 2] = [Segment::Heap, Segment::Internal];
+const SEGMENTS: [Segment; Segment::COUNT] = [Segment::Heap, Segment::Internal, Segment::Static];
 
 /// Connect this PE with all whose memory it does not share; nothing where there are none.
 pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
-    let names = || providers.iter().map(|provider| provider.name);
+    let providers = || possible(providers);
+    let names = || providers().map(|provider| provider.name);
     if let Some(asked) = job.settings.transport.as_deref()
         && !names().any(|name| name == asked)
     {
         let names = names().collect::<Vec<_>>().join(", ");
-        fail!(call, "SHMEM_TRANSPORT is {asked}, but this build has: auto, {names}");
+        let whose = match statics::own().of_static_program() {
+            true => "a statically linked program",
+            false => "this build",
+        };
+        fail!(call, "SHMEM_TRANSPORT is {asked}, but {whose} has: auto, {names}");
     }
-    if job.nodes.n_nodes() == 1 {
+    if job.nodes.n_nodes() == 1 && !job.has_neighbours {
         return;
     }
-    let (provider, transport) = open(call, job, providers);
+    let (provider, transport) = open(call, job, providers());
     let connected = reach(call, job, provider, transport).and_then(network::open);
     if let Err(error) = connected {
         fail!(call, "the transport {}: {error}", provider.name);
@@ -29,15 +35,21 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     tracing::debug!(pe = job.me.0, transport = provider.name, "connected");
 }
 
+/// Those that this program can have.
+fn possible(providers: &[Provider]) -> impl Iterator<Item = &Provider> {
+    let is_static = statics::own().of_static_program();
+    providers.iter().filter(move |provider| !(is_static && provider.opens_libraries))
+}
+
 /// The provider that was asked for, or the first that this machine has.
 fn open<'a>(
     call: Call,
     job: &Job,
-    providers: &'a [Provider],
+    providers: impl Iterator<Item = &'a Provider>,
 ) -> (&'a Provider, Box<dyn Transport>) {
     let asked = job.settings.transport.as_deref();
     let mut refusals = String::new();
-    for provider in providers.iter().filter(|p| asked.is_none_or(|name| name == p.name)) {
+    for provider in providers.filter(|p| asked.is_none_or(|name| name == p.name)) {
         let with = Open {
             pe: job.me,
             n_pes: job.n_pes,
@@ -62,11 +74,16 @@ fn reach(
     mut transport: Box<dyn Transport>,
 ) -> Result<Box<dyn Transport>, Error> {
     let layout = job.memory.layout();
-    let ranges =
-        [(job.memory.heap(), layout.heap_bytes), (job.memory.internal(), layout.internal_bytes)];
+    let statics = statics::own();
+    let ranges = [
+        (job.memory.heap(), layout.heap_bytes),
+        (job.memory.internal(), layout.internal_bytes),
+        (std::ptr::with_exposed_provenance_mut(statics.start()), statics.nbytes()),
+    ];
     let mut keys = Vec::new();
     for (segment, (base, nbytes)) in SEGMENTS.into_iter().zip(ranges) {
-        // SAFETY: both are mapped for the life of the process.
+        // SAFETY: mapped for the life of the process. Where the static data have holes no peer asks
+        // for them, as it has the same ones.
         keys.push(unsafe { transport.register(segment, base, nbytes) }?.0);
     }
     let mut parts = vec![provider.name.as_bytes().to_vec(), transport.address()];
@@ -76,15 +93,18 @@ fn reach(
         Err(error) => fail!(call, "{error}"),
     };
     let node = job.nodes.node_of(job.me.0);
-    for pe in (0..job.n_pes).filter(|&pe| job.nodes.node_of(pe) != node) {
-        let Some([name, address, heap, internal]) = decode(&records[pe as usize]) else {
+    let unmapped =
+        |&pe: &u32| pe != job.me.0 && (job.has_neighbours || job.nodes.node_of(pe) != node);
+    for pe in (0..job.n_pes).filter(unmapped) {
+        let Some([name, address, heap, internal, statics]) = decode(&records[pe as usize]) else {
             fail!(call, "PE {pe} sent an address that means nothing here");
         };
         if name != provider.name.as_bytes() {
             let other = String::from_utf8_lossy(&name);
             fail!(call, "PE {pe} chose the transport {other}, this PE {}", provider.name);
         }
-        let keys = [(SEGMENTS[0], Key(heap)), (SEGMENTS[1], Key(internal))];
+        let keys = [heap, internal, statics].map(Key);
+        let keys: Vec<_> = SEGMENTS.into_iter().zip(keys).collect();
         transport.connect(Pe(pe), &address, &keys)?;
     }
     Ok(transport)

@@ -2,9 +2,10 @@
 
 use super::cpus::Cpus;
 use crate::agreement::digest;
+use crate::neighbour::Probe;
 
 /// Changes whenever PEs that differ in it could not work together.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 /// One PE's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,11 +16,32 @@ pub(super) struct Record {
     /// Random; that of PE 0 is the job's secret.
     pub(super) secret: [u8; 32],
     pub(super) cpus: Cpus,
+    /// A digest of the program's layout.
+    pub(super) statics: u64,
+    /// Where its static data begin in its node's memory, if they are there.
+    pub(super) statics_at: Option<u64>,
+    /// Where they begin in its process.
+    pub(super) statics_start: usize,
+    /// For others to try whether the kernel copies between processes; it holds the secret.
+    pub(super) probe: Probe,
 }
+
+/// In the place of an offset that there is not.
+const NOWHERE: u64 = u64::MAX;
 
 impl Record {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let header = [FORMAT, self.symmetric_size, self.stack, self.cpus.at_once as u64];
+        let header = [
+            FORMAT,
+            self.symmetric_size,
+            self.stack,
+            self.statics,
+            self.statics_at.unwrap_or(NOWHERE),
+            self.statics_start as u64,
+            self.probe.pid as u64,
+            self.probe.address as u64,
+            self.cpus.at_once as u64,
+        ];
         let words = header.iter().chain(&self.cpus.mask);
         words.flat_map(|word| word.to_le_bytes()).chain(self.secret).collect()
     }
@@ -34,9 +56,22 @@ impl Record {
         }
         let symmetric_size = words.next()?;
         let stack = words.next()?;
+        let statics = words.next()?;
+        let statics_at = Some(words.next()?).filter(|&at| at != NOWHERE);
+        let statics_start = words.next()? as usize;
+        let probe = Probe { pid: words.next()? as i32, address: words.next()? as usize };
         let at_once = words.next()? as usize;
         let cpus = Cpus { at_once, mask: words.collect() };
-        Some(Record { symmetric_size, stack, secret: *secret, cpus })
+        Some(Record {
+            symmetric_size,
+            stack,
+            secret: *secret,
+            cpus,
+            statics,
+            statics_at,
+            statics_start,
+            probe,
+        })
     }
 }
 
@@ -55,11 +90,22 @@ mod tests {
     #[test]
     fn a_record_survives_the_way() {
         let cpus = Cpus { at_once: 3, mask: vec![0b1011, 1] };
-        let record = Record { symmetric_size: 7 << 40, stack: 5, secret: [9; 32], cpus };
+        let record = Record {
+            symmetric_size: 7 << 40,
+            stack: 5,
+            secret: [9; 32],
+            cpus,
+            statics: 3,
+            statics_at: None,
+            statics_start: 1 << 40,
+            probe: Probe { pid: 77, address: 1 << 44 },
+        };
+        let there = Record { statics_at: Some(1 << 46), ..record.clone() };
+        assert_eq!(Record::decode(&there.encode()), Some(there));
         assert_eq!(Record::decode(&record.encode()), Some(record.clone()));
         let mut other = record.encode();
         other[0] = 99;
         assert_eq!(Record::decode(&other), None);
-        assert_eq!(Record::decode(&record.encode()[..59]), None);
+        assert_eq!(Record::decode(&record.encode()[..99]), None);
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{Config, Members, Team};
 use crate::address;
-use crate::agreement::{Agreed, agree, digest};
+use crate::agreement::{Agreed, agree, digest, elsewhere};
 use crate::call::{Call, fail};
 use crate::job::{self, Job};
 use crate::object;
@@ -47,20 +47,16 @@ pub(crate) fn find(
         return team.clone();
     }
     let members = members(call, job, start, log_stride, size);
-    let tag = digest(&[
-        ACTIVE_SET,
-        start as u64,
-        log_stride as u64,
-        size as u64,
-        place(call, job, psync),
-    ]);
-    match agree(job, members, tag, 0, true, 1) {
+    let tag =
+        digest(&[ACTIVE_SET, start as u64, log_stride as u64, size as u64, place(call, psync)]);
+    match agree(job, &members, tag, 0, true, 1) {
         Agreed::Slots(slots, generation) => {
             let team = Team::new(slots[0], generation, members, job.me(), Config::default());
             let team = Arc::new(team);
             job::lock(&job.teams.active_sets).insert(key, team.clone());
             team
         }
+        Agreed::Elsewhere(peer) => elsewhere(call, peer),
         Agreed::Refused | Agreed::Unlike => fail!(
             call,
             "no team is left for this active set: every pair of an active set and a pSync takes one \
@@ -91,9 +87,9 @@ fn members(call: Call, job: &Job, start: c_int, log_stride: c_int, size: c_int) 
 }
 
 /// A number for the place of a pSync that is the same on every PE.
-fn place(call: Call, job: &Job, psync: *const c_long) -> u64 {
-    if address::in_heap(psync.addr(), size_of::<c_long>()) {
-        return digest(&[0, (psync.addr() - job.memory.heap().addr()) as u64]);
+fn place(call: Call, psync: *const c_long) -> u64 {
+    if let Some((segment, offset)) = address::place(psync.addr(), size_of::<c_long>()) {
+        return digest(&[0, segment as u64, offset as u64]);
     }
     let Some(place) = object::holding(psync.cast()) else {
         fail!(

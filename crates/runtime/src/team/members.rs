@@ -1,39 +1,95 @@
 //! Which PEs a team has, and in which order.
 
 use rushmem_transport::{Pe, TeamPe};
+use std::sync::Arc;
 
-/// The PEs `start + i * stride` of the world for `i` below `n`. Every split of such a set is such a
-/// set again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Members {
-    /// World PE of member 0.
-    pub start: u32,
-    /// World PEs from one member to the next; negative where a split reversed the order. Never 0.
-    pub stride: i32,
+/// An ordered set of the world's PEs, never empty. Cheap to clone: most sets are a triplet, and the
+/// list of any other is shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Members {
     /// How many members.
-    pub n: u32,
+    pub(crate) n: u32,
+    order: Order,
+}
+
+/// A set has one form: what can be a triplet is no list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Order {
+    /// The PEs `start + i * stride`; the stride is negative where a split reversed the order, and
+    /// never 0.
+    Strided {
+        start: u32,
+        stride: i32,
+    },
+    Listed(Arc<List>),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct List {
+    /// The world PE of each member.
+    pes: Vec<u32>,
+    /// The members by ascending world PE.
+    by_pe: Vec<u32>,
 }
 
 impl Members {
     /// All PEs of a world of `n_pes`.
     pub(crate) fn world(n_pes: u32) -> Members {
-        Members { start: 0, stride: 1, n: n_pes }
+        Members::strided(0, 1, n_pes)
+    }
+
+    fn strided(start: u32, stride: i32, n: u32) -> Members {
+        Members { n, order: Order::Strided { start, stride } }
+    }
+
+    /// The world PEs of a list, in its order. None of them comes twice, and there is one.
+    pub(crate) fn listed(pes: Vec<u32>) -> Members {
+        let n = pes.len() as u32;
+        let step = |pair: &[u32]| i64::from(pair[1]) - i64::from(pair[0]);
+        let stride = pes.get(..2).map_or(1, step);
+        if let (true, Ok(stride)) = (pes.windows(2).all(|p| step(p) == stride), stride.try_into()) {
+            return Members::strided(pes[0], stride, n);
+        }
+        let mut by_pe: Vec<u32> = (0..n).collect();
+        by_pe.sort_unstable_by_key(|&member| pes[member as usize]);
+        Members { n, order: Order::Listed(Arc::new(List { pes, by_pe })) }
+    }
+
+    /// First PE and stride, where the members are a triplet.
+    pub(crate) fn triplet(&self) -> Option<(u32, i32)> {
+        match self.order {
+            Order::Strided { start, stride } => Some((start, stride)),
+            Order::Listed(_) => None,
+        }
     }
 
     /// The world PE of a member.
     #[inline]
     pub(crate) fn world_pe(&self, team_pe: u32) -> Pe {
         debug_assert!(team_pe < self.n);
-        Pe((self.start as i64 + team_pe as i64 * self.stride as i64) as u32)
+        match &self.order {
+            Order::Strided { start, stride } => {
+                Pe((i64::from(*start) + i64::from(team_pe) * i64::from(*stride)) as u32)
+            }
+            Order::Listed(list) => Pe(list.pes[team_pe as usize]),
+        }
     }
 
     /// The member that a world PE is, if it is one.
     pub(crate) fn team_pe(&self, pe: Pe) -> Option<TeamPe> {
-        let distance = i64::from(pe.0) - i64::from(self.start);
-        let stride = i64::from(self.stride);
-        let index = distance / stride;
-        let exact = distance % stride == 0 && (0..i64::from(self.n)).contains(&index);
-        exact.then_some(TeamPe(index as u32))
+        match &self.order {
+            Order::Strided { start, stride } => {
+                let distance = i64::from(pe.0) - i64::from(*start);
+                let stride = i64::from(*stride);
+                let index = distance / stride;
+                let exact = distance % stride == 0 && (0..i64::from(self.n)).contains(&index);
+                exact.then_some(TeamPe(index as u32))
+            }
+            Order::Listed(list) => {
+                let found = list.by_pe.binary_search_by_key(&pe.0, |&i| list.pes[i as usize]);
+                found.ok().map(|at| TeamPe(list.by_pe[at]))
+            }
+        }
     }
 
     /// The members `start + i * stride` of this set for `i` below `size` (OpenSHMEM 1.6, §9.4.6);
@@ -46,8 +102,53 @@ impl Members {
         if size < 1 || stride == 0 || !inside(start.into()) || !inside(last) {
             return None;
         }
-        let stride = i32::try_from(i64::from(self.stride) * i64::from(stride)).ok()?;
-        Some(Members { start: self.world_pe(start as u32).0, stride, n: size as u32 })
+        match &self.order {
+            Order::Strided { stride: step, .. } => {
+                let stride = i32::try_from(i64::from(*step) * i64::from(stride)).ok()?;
+                Some(Members::strided(self.world_pe(start as u32).0, stride, size as u32))
+            }
+            Order::Listed(list) => {
+                let at = |i| (i64::from(start) + i64::from(i) * i64::from(stride)) as usize;
+                Some(Members::listed((0..size).map(|i| list.pes[at(i)]).collect()))
+            }
+        }
+    }
+
+    /// The same PEs in the order of the world.
+    pub(crate) fn ascending(self) -> Members {
+        match self.order {
+            Order::Strided { start, stride } if stride < 0 => {
+                let lowest = i64::from(start) + i64::from(self.n - 1) * i64::from(stride);
+                Members::strided(lowest as u32, stride.abs(), self.n)
+            }
+            Order::Strided { .. } => self,
+            Order::Listed(list) => {
+                Members::listed(list.by_pe.iter().map(|&i| list.pes[i as usize]).collect())
+            }
+        }
+    }
+
+    /// For each dimension of a grid, the members that differ from `team_pe` in that coordinate alone,
+    /// when members are laid out along the first dimension first. Where the members end before the
+    /// grid does, its last places are empty. `None` for a member beyond the grid.
+    pub(crate) fn axes<const D: usize>(
+        &self,
+        ranges: [u32; D],
+        team_pe: TeamPe,
+    ) -> Option<[Members; D]> {
+        let (n, me) = (u64::from(self.n), u64::from(team_pe.0));
+        if me >= ranges.iter().fold(1, |places: u64, &range| places.saturating_mul(range.into())) {
+            return None;
+        }
+        let mut places = 1u64;
+        Some(ranges.map(|range| {
+            let (step, range) = (places, u64::from(range));
+            places = places.saturating_mul(range);
+            let start = me - me / step % range * step;
+            let size = range.min((n - start).div_ceil(step));
+            let pes = (0..size).map(|i| self.world_pe((start + i * step) as u32).0);
+            Members::listed(pes.collect())
+        }))
     }
 
     /// Row and column of the member `team_pe` when members are laid out in rows of `xrange`
@@ -74,7 +175,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn list(members: Members) -> Vec<u32> {
+    fn list(members: impl std::borrow::Borrow<Members>) -> Vec<u32> {
+        let members = members.borrow();
         (0..members.n).map(|i| members.world_pe(i).0).collect()
     }
 
@@ -86,7 +188,7 @@ mod tests {
         assert_eq!(list(at(4).1), [1, 4, 7]);
         assert_eq!(list(at(9).0), [9]);
         assert_eq!(list(at(9).1), [0, 3, 6, 9]);
-        assert_eq!(list(world.row_and_column(99, TeamPe(4)).expect("as 10").0), list(world));
+        assert_eq!(list(world.row_and_column(99, TeamPe(4)).expect("as 10").0), list(&world));
         assert_eq!(world.row_and_column(0, TeamPe(4)), None);
     }
 
@@ -104,7 +206,51 @@ mod tests {
         assert_eq!(parent.subset(i, i, i), None);
     }
 
+    #[test]
+    fn a_grid_of_three_dimensions_with_places_and_members_to_spare() {
+        let world = Members::world(11);
+        let at = |ranges, pe| world.axes(ranges, TeamPe(pe)).map(|axes: [_; 3]| axes.map(list));
+        assert_eq!(at([2, 2, 2], 5), Some([vec![4, 5], vec![5, 7], vec![1, 5]]));
+        assert_eq!(at([2, 2, 2], 8), None);
+        assert_eq!(at([2, 3, 2], 10), Some([vec![10], vec![6, 8, 10], vec![4, 10]]));
+        assert_eq!(at([2, 0, 2], 0), None);
+        let all = u32::MAX >> 1;
+        let everybody: Vec<u32> = (0..11).collect();
+        assert_eq!(at([all, all, all], 3), Some([everybody, vec![3], vec![3]]));
+    }
+
+    #[test]
+    fn a_list_that_is_a_triplet_becomes_one() {
+        assert_eq!(Members::listed(vec![2, 4, 6]), Members::world(8).subset(2, 2, 3).unwrap());
+        assert_eq!(Members::listed(vec![6, 3, 0]).triplet(), Some((6, -3)));
+        assert_eq!(Members::listed(vec![5]), Members::world(6).subset(5, 1, 1).unwrap());
+        assert_eq!(Members::listed(vec![0, 1, 3]).triplet(), None);
+    }
+
     proptest! {
+        /// Lists in any order, their subsets and the order of the world.
+        #[test]
+        fn lists_number_their_pes(
+            pes in Just((0u32..12).collect::<Vec<_>>()).prop_shuffle(),
+            n in 1usize..12,
+            (start, stride, size) in (0i32..12, -4i32..4, 1i32..12),
+        ) {
+            let pes = pes[..n].to_vec();
+            let members = Members::listed(pes.clone());
+            prop_assert_eq!(list(members.clone()), pes.clone());
+            for pe in 0..12 {
+                let index = pes.iter().position(|&p| p == pe);
+                prop_assert_eq!(members.team_pe(Pe(pe)).map(TeamPe::index), index);
+            }
+            if let Some(subset) = members.subset(start, stride, size) {
+                let at = |i| pes[(start + i * if size == 1 { 1 } else { stride }) as usize];
+                prop_assert_eq!(list(subset), (0..size).map(at).collect::<Vec<_>>());
+            }
+            let mut sorted = pes;
+            sorted.sort_unstable();
+            prop_assert_eq!(list(members.ascending()), sorted);
+        }
+
         /// Splits of splits number the PEs that a list would.
         #[test]
         fn subsets_compose(
@@ -123,7 +269,7 @@ mod tests {
                 let Some(subset) = subset else { return Ok(()) };
                 expected = indices.iter().map(|&i| expected[i as usize]).collect();
                 members = subset;
-                prop_assert_eq!(list(members), expected.clone());
+                prop_assert_eq!(list(members.clone()), expected.clone());
                 for pe in 0..n {
                     let index = expected.iter().position(|&e| e == pe);
                     prop_assert_eq!(members.team_pe(Pe(pe)).map(TeamPe::index), index);

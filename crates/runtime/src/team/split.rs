@@ -4,9 +4,9 @@
 //! a split fails on all of them or on none.
 
 use super::{Config, Handle, Team, find};
-use crate::agreement::{Agreed, agree, digest};
+use crate::agreement::{Agreed, agree, digest, elsewhere};
 use crate::call::{Call, fail};
-use crate::job;
+use crate::{coll, job};
 use core::ffi::c_int;
 
 /// What an agreement is about, in its tag.
@@ -28,10 +28,11 @@ pub fn split_strided(
         return None;
     }
     let parent = find(call, "parent_team", parent);
+    coll::agree(call, &parent, &[]);
     let members = parent.members.subset(start, stride, size);
     let arguments = digest(&[start as u64, stride as u64, size as u64]);
     let tag = digest(&[STRIDED, parent.handle.0 as u64]);
-    match agree(job, parent.members, tag, arguments, members.is_some(), 1) {
+    match agree(job, &parent.members, tag, arguments, members.is_some(), 1) {
         Agreed::Slots(slots, generation) => {
             let members = members.expect("all were able");
             if members.team_pe(job.me()).is_none() {
@@ -42,6 +43,7 @@ pub fn split_strided(
             Some(job.teams.insert(team))
         }
         Agreed::Refused => None,
+        Agreed::Elsewhere(peer) => elsewhere(call, peer),
         Agreed::Unlike => fail!(
             call,
             "start, stride or size differ between the PEs of the parent team; here they are \
@@ -64,9 +66,10 @@ pub fn split_2d(
         return None;
     }
     let parent = find(call, "parent_team", parent);
+    coll::agree(call, &parent, &[]);
     let axes = parent.members.row_and_column(xrange, parent.me);
     let tag = digest(&[GRID, parent.handle.0 as u64]);
-    match agree(job, parent.members, tag, digest(&[xrange as u64]), axes.is_some(), 2) {
+    match agree(job, &parent.members, tag, digest(&[xrange as u64]), axes.is_some(), 2) {
         Agreed::Slots(slots, generation) => {
             let (row, column) = axes.expect("all were able");
             let team = |slot: u16, members, config| {
@@ -75,6 +78,7 @@ pub fn split_2d(
             Some((team(slots[0], row, xaxis), team(slots[1], column, yaxis)))
         }
         Agreed::Refused => None,
+        Agreed::Elsewhere(peer) => elsewhere(call, peer),
         Agreed::Unlike => {
             fail!(call, "xrange differs between the PEs of the parent team; here it is {xrange}")
         }

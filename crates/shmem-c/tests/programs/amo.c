@@ -228,6 +228,28 @@ OLD_AMO_TYPES(OLD)
 AMO_TYPES(CONTENDED)
 BITWISE_AMO_TYPES(CONTENDED_BITS)
 
+/* What no library offers: a non-fetching operation returns early anyway. */
+__attribute__((weak)) void shmem_long_atomic_add_nbi(long *, long, int);
+__attribute__((weak)) void shmem_long_atomic_inc_nbi(long *, int);
+__attribute__((weak)) void shmem_long_atomic_set_nbi(long *, long, int);
+
+/* A fetching operation was carried out when it returns; what a non-fetching one did is there after quiet. */
+static void when_they_are_done(void) {
+    CHECK(!shmem_long_atomic_add_nbi && !shmem_long_atomic_inc_nbi && !shmem_long_atomic_set_nbi, 36, "an _nbi form too many");
+    long *words = shmem_calloc(check_n, sizeof *words), *word = &words[check_me];
+    for (long i = 0; i < 50; i++) {
+        CHECK(shmem_long_atomic_fetch_add(word, 1, right) == 3 * i, 36, "fetch_add %ld", i);
+        CHECK(shmem_long_g(word, right) == 3 * i + 1, 36, "fetch_add %ld has returned and is not done", i);
+        shmem_long_atomic_inc(word, right);
+        shmem_ctx_long_atomic_add(ctx, word, 1, right);
+        shmem_quiet();
+        shmem_ctx_quiet(ctx);
+        CHECK(shmem_long_g(word, right) == 3 * i + 3, 36, "inc and add %ld are not there after quiet", i);
+    }
+    shmem_barrier_all();
+    shmem_free(words);
+}
+
 int main(void) {
     check_begin();
     left = (check_me + check_n - 1) % check_n;
@@ -245,6 +267,7 @@ int main(void) {
     BITWISE_AMO_TYPES(RUN_BITWISE)
     OLD_EXTENDED_AMO_TYPES(RUN_OLD_EXTENDED)
     OLD_AMO_TYPES(RUN_OLD)
+    when_they_are_done();
     shmem_ctx_destroy(ctx);
     shmem_free(seen);
     shmem_free(cells);

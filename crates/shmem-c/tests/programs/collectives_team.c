@@ -160,6 +160,42 @@ static void tight_mixture(struct members m) {
     shmem_free(results);
 }
 
+/* On return the destination is final although others are inside still, or not even called: what its owner writes then stays. */
+static void final_on_return(struct members m) {
+    enum { TURNS = 60, WORDS = 7, KINDS = 4 };
+    int me = members_me(m), n = m.size;
+    long *to = check_malloc(WORDS * (check_n + 1) * sizeof *to), *mine = check_malloc(WORDS * check_n * sizeof *mine);
+    shmem_barrier_all();
+    for (int turn = 0; turn < TURNS && me >= 0; turn++) {
+        int kind = turn % KINDS, length = kind == 1 || kind == 2 ? WORDS * n : WORDS;
+        if (turn % n == me)
+            for (int i = 0; i < 200; i++)
+                sched_yield();
+        /* The source of each is ready only when its owner calls. */
+        for (int i = 0; i < WORDS * n; i++)
+            mine[i] = 100 * turn + i;
+        if (kind == 0)
+            shmem_long_broadcast(m.team, to, mine, WORDS, turn % n);
+        else if (kind == 1)
+            shmem_long_fcollect(m.team, to, mine, WORDS);
+        else if (kind == 2)
+            shmem_long_alltoall(m.team, to, mine, WORDS);
+        else
+            shmem_long_max_reduce(m.team, to, mine, WORDS);
+        CHECK(to[0] == 100 * turn + (kind == 2 ? WORDS * me : 0), 54, "turn %d: %ld", turn, to[0]);
+        for (int i = 0; i < length; i++)
+            to[i] = -1000 * me - i;
+        memset(mine, EMPTY, WORDS * n * sizeof *mine);
+        shmem_team_sync(m.team);
+        for (int i = 0; i < length; i++)
+            CHECK(to[i] == -1000 * me - i, 54, "turn %d, kind %d: word %d was written after the return", turn, kind, i);
+        shmem_team_sync(m.team);
+    }
+    shmem_barrier_all();
+    shmem_free(mine);
+    shmem_free(to);
+}
+
 /* Large and odd lengths of each kind. */
 static void large(struct members m) {
     static const size_t lengths[] = {1, 63, 64, 65, 1000, 4096, 100003, 400000};
@@ -207,6 +243,9 @@ int main(void) {
     tight_mixture(shapes.world);
     tight_mixture(shapes.reversed);
     tight_mixture(shapes.odd);
+    final_on_return(shapes.world);
+    final_on_return(shapes.reversed);
+    final_on_return(shapes.odd);
     large(shapes.world);
     large(shapes.reversed);
     shapes_end(shapes);

@@ -1,5 +1,6 @@
-/* Locks: exclusion, test_lock's answers, quiet on clear. That waiters are served in order cannot be seen from outside. */
+/* Locks: exclusion, test_lock's answers, the order of waiters, quiet on clear, turns of threads, a static lock. */
 #include "check.h"
+#include <pthread.h>
 
 enum { TURNS = 60 };
 
@@ -56,8 +57,90 @@ static void nested(void) {
     shmem_barrier_all();
 }
 
+/* The last PE of the queue, plus one: half of the lock's word on the one PE that keeps it. No program may look there. */
+static long last_in_queue(void) {
+    long last = 0;
+    for (int pe = 0; pe < check_n; pe++)
+        last |= shmem_long_g(lock, pe) & 0xffffffff;
+    return last;
+}
+
+/* PE 0 holds the lock until all others wait, each of which called when the one before it was seen in the queue. */
+static void in_order(void) {
+    long *go = shmem_calloc(1, sizeof *go), *served = shmem_calloc(1, sizeof *served);
+    if (check_me == 0)
+        shmem_set_lock(lock);
+    shmem_barrier_all();
+    if (check_me == 0) {
+        for (int pe = check_n - 1; pe > 0; pe--) {
+            shmem_long_p(go, 1, pe);
+            while (last_in_queue() != pe + 1)
+                sched_yield();
+        }
+    } else {
+        shmem_long_wait_until(go, SHMEM_CMP_EQ, 1);
+        shmem_set_lock(lock);
+        long before = shmem_long_atomic_fetch_inc(served, 0);
+        CHECK(before == check_n - 1 - check_me, 70, "called as number %d, served as number %ld", check_n - 1 - check_me, before);
+    }
+    shmem_clear_lock(lock);
+    shmem_barrier_all();
+    shmem_free(served);
+    shmem_free(go);
+}
+
+/* Threads of one PE take turns, too; each adds to a word that nothing else protects. */
+static void *thread_turns(void *unused) {
+    (void)unused;
+    for (int i = 0; i < TURNS; i++) {
+        if (i % 3)
+            shmem_set_lock(lock);
+        else
+            while (shmem_test_lock(lock))
+                sched_yield();
+        shmem_long_p(word, shmem_long_g(word, 0) + 1, 0);
+        shmem_clear_lock(lock);
+    }
+    return NULL;
+}
+
+static void threads(void) {
+    enum { THREADS = 3 };
+    pthread_t others[THREADS];
+    *word = 0;
+    shmem_barrier_all();
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&others[i], NULL, thread_turns, NULL) == 0, 77, "no thread can be had");
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(others[i], NULL);
+    shmem_barrier_all();
+    CHECK(check_me != 0 || *word == (long)THREADS * TURNS * check_n, 70, "threads: %ld turns are counted", *word);
+    shmem_barrier_all();
+}
+
+/* A thread may clear what another thread of its PE has set: the PE holds a lock. */
+static void *clear_it(void *unused) {
+    (void)unused;
+    shmem_clear_lock(lock);
+    return NULL;
+}
+
+static void held_by_the_pe(void) {
+    pthread_t other;
+    for (int i = 0; i < 5; i++) {
+        shmem_set_lock(lock);
+        CHECK(shmem_test_lock(lock) == 1, 70, "test_lock of a lock that this PE holds");
+        CHECK(pthread_create(&other, NULL, clear_it, NULL) == 0, 77, "no thread can be had");
+        pthread_join(other, NULL);
+    }
+    shmem_barrier_all();
+}
+
 int main(void) {
-    check_begin();
+    int provided;
+    static long static_lock;
+    CHECK(shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0, 76, "shmem_init_thread failed");
+    check_start();
     lock = shmem_calloc(1, sizeof *lock);
     other = shmem_calloc(1, sizeof *other);
     word = shmem_calloc(1, sizeof *word);
@@ -65,6 +148,18 @@ int main(void) {
     exclusion(0);
     exclusion(1);
     nested();
+    in_order();
+    threads();
+    held_by_the_pe();
+    if (shmem_addr_accessible(&static_lock, check_n - 1)) {
+        long *on_heap = lock;
+        lock = &static_lock;
+        answers();
+        exclusion(0);
+        exclusion(1);
+        in_order();
+        lock = on_heap;
+    }
     shmem_free(word);
     shmem_free(other);
     shmem_free(lock);

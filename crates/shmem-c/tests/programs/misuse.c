@@ -1,12 +1,14 @@
 /* One misuse of the library, named by argv[1], on PE 1 while the others wait in a barrier (a collective one on all). */
-#include <shmem.h>
+#include <pthread.h>
+#include <sched.h>
+#include <shmemx.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static int static_word = 5, static_source = 6;
-static long static_lock, static_sync[SHMEM_SYNC_SIZE];
+static long static_sync[SHMEM_SYNC_SIZE];
 
 static int is(const char *how, const char *name) { return strcmp(how, name) == 0; }
 
@@ -17,12 +19,102 @@ static void sync_destroyed_team(void) {
     shmem_team_sync(team);
 }
 
+static void destroyed_team_ctx(int *heap) {
+    shmem_team_t pair;
+    shmem_ctx_t ctx = SHMEM_CTX_INVALID;
+    shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &pair);
+    if (shmem_my_pe() < 2) {
+        shmem_team_create_ctx(pair, 0, &ctx);
+        shmem_team_destroy(pair);
+    }
+    if (shmem_my_pe() == 1)
+        shmem_ctx_int_p(ctx, heap, 1, 0);
+}
+
+/* PE 1 finalizes while PE 2 waits for its lock; that it waits is seen in the lock's own word. */
+static void finalize_holding(long *lock) {
+    if (shmem_my_pe() == 1)
+        shmem_set_lock(lock);
+    shmem_barrier_all();
+    if (shmem_my_pe() == 2)
+        shmem_set_lock(lock);
+    while (shmem_my_pe() == 1 && (*(volatile long *)lock >> 32 & 0x7fffffff) == 0)
+        sched_yield();
+    if (shmem_my_pe() == 1)
+        shmem_finalize();
+}
+
+/* With SHMEM_CHECK. Called by all PEs; false where it is none of these. */
+static int checked(const char *how, int *heap) {
+    int me = shmem_my_pe();
+    if (is(how, "barrier_and_sync")) {
+        if (me == 1)
+            shmem_sync_all();
+        else
+            shmem_barrier_all();
+    } else if (is(how, "roots_differ"))
+        shmem_int_broadcast(SHMEM_TEAM_WORLD, heap, heap + 2, 1, me == 2);
+    else if (is(how, "lengths_differ"))
+        shmem_int_sum_reduce(SHMEM_TEAM_WORLD, heap, heap + 2, 1 + (me == 1));
+    else if (is(how, "sizes_differ"))
+        shmem_malloc(me == 1 ? 64 : 128);
+    else if (is(how, "split_and_sync")) {
+        shmem_team_t team;
+        if (me == 0)
+            shmem_team_sync(SHMEM_TEAM_WORLD);
+        else
+            shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &team);
+    } else if (is(how, "arrays_overlap"))
+        shmem_int_sum_reduce(SHMEM_TEAM_WORLD, heap, heap + 1, 2);
+    else
+        return 0;
+    return 1;
+}
+
+static int (*volatile differ)(void) = shmem_my_pe;
+
+/* The same of Cray's calls. */
+static int of_cray(const char *how, int *heap) {
+    shmem_team_t team = SHMEM_TEAM_NULL, other;
+    int n = shmem_n_pes();
+    size_t *table = (size_t *)(void *)heap, got;
+    if (is(how, "strided_beyond_parent"))
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, 1, 1, n, &team);
+    else if (is(how, "strided_stride_negative"))
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, n - 1, -1, n, &team);
+    else if (is(how, "strided_stride_0"))
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, 0, 0, n, &team);
+    else if (is(how, "strided_size_0"))
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 0, &team);
+    else if (is(how, "strided_parent_null"))
+        shmemx_team_split_strided(SHMEM_TEAM_NULL, 0, 1, 1, &team);
+    else if (is(how, "strided_differs"))
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, differ() == 1 ? n - 1 : n, &team);
+    else if (is(how, "grid_range_negative"))
+        shmemx_team_split_2d(SHMEM_TEAM_WORLD, 1, -3, &team, &other);
+    else if (is(how, "grid_range_differs"))
+        shmemx_team_split_2d(SHMEM_TEAM_WORLD, 2, 1 + differ(), &team, &other);
+    else if (is(how, "colour_negative"))
+        shmemx_team_split(SHMEM_TEAM_WORLD, -2, 0, &team);
+    else if (is(how, "destroy_null"))
+        shmemx_team_destroy(&team);
+    else if (is(how, "destroy_node"))
+        team = SHMEM_TEAM_NODE, shmemx_team_destroy(&team);
+    else if (is(how, "packed_target_short"))
+        table[0] = 0, table[1] = 8,
+        shmemx_alltoallv_packed(heap, 7, &got, heap, &table[0], &table[1], differ(), 0, 1, static_sync);
+    else
+        return 0;
+    return 1;
+}
+
 /* Called by all PEs; false where the misuse is one PE's alone. */
 static int collective(const char *how, int *heap) {
-    if (is(how, "broadcast_static_dest"))
-        shmem_int_broadcast(SHMEM_TEAM_WORLD, &static_word, heap, 1, 0);
-    else if (is(how, "reduce_static_source"))
-        shmem_int_max_reduce(SHMEM_TEAM_WORLD, heap, &static_source, 1);
+    int on_stack = 5;
+    if (is(how, "broadcast_stack_dest"))
+        shmem_int_broadcast(SHMEM_TEAM_WORLD, &on_stack, heap, 1, 0);
+    else if (is(how, "reduce_stack_source"))
+        shmem_int_max_reduce(SHMEM_TEAM_WORLD, heap, &on_stack, 1);
     else if (is(how, "free_twice"))
         shmem_free(heap), shmem_free(heap);
     else if (is(how, "free_foreign"))
@@ -39,10 +131,16 @@ static int collective(const char *how, int *heap) {
         shmem_int_broadcast(SHMEM_TEAM_WORLD, heap, heap + 1, 1, shmem_n_pes());
     else if (is(how, "barrier_beyond_n"))
         shmem_barrier(1, 1, shmem_n_pes(), static_sync);
+    else if (is(how, "destroyed_team_ctx"))
+        destroyed_team_ctx(heap);
+    else if (is(how, "finalize_holding"))
+        finalize_holding((long *)heap);
+    else if (checked(how, heap))
+        return 1;
     else if (is(how, "finalize_twice"))
         shmem_finalize(), shmem_finalize();
     else
-        return 0;
+        return of_cray(how, heap);
     return 1;
 }
 
@@ -55,10 +153,92 @@ static void put_beyond_team(int *heap) {
         shmem_ctx_int_p(ctx, heap, 1, 2);
 }
 
+static int *shared_heap;
+static shmem_ctx_t shared_ctx;
+
+static void *use_ctx(void *unused) {
+    (void)unused;
+    shmem_ctx_int_p(shared_ctx, shared_heap, 1, 0);
+    return NULL;
+}
+
+static void *sync_here(void *unused) {
+    (void)unused;
+    shmem_sync_all();
+    return NULL;
+}
+
+static void *finalize_here(void *unused) {
+    (void)unused;
+    shmem_finalize();
+    return NULL;
+}
+
+static void elsewhere(void *(*body)(void *)) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, body, NULL) == 0)
+        pthread_join(thread, NULL);
+}
+
+/* On one PE: locks, contexts, threads, words that are not aligned; false where it is none of these. */
+static int alone_too(const char *how, int *heap) {
+    long *lock = (long *)heap;
+    int *odd = (int *)((char *)heap + 2);
+    if (is(how, "lock_twice"))
+        shmem_set_lock(lock), shmem_set_lock(lock);
+    else if (is(how, "clear_free_lock"))
+        shmem_clear_lock(lock);
+    else if (is(how, "clear_twice"))
+        shmem_set_lock(lock), shmem_clear_lock(lock), shmem_clear_lock(lock);
+    else if (is(how, "lock_unaligned"))
+        shmem_set_lock((long *)odd);
+    else if (is(how, "amo_unaligned"))
+        shmem_int_atomic_add(odd, 1, 0);
+    else if (is(how, "fetch_unaligned"))
+        shmem_int_atomic_fetch(odd, 2);
+    else if (is(how, "signal_unaligned"))
+        shmem_int_put_signal(heap, heap, 1, (uint64_t *)(heap + 1), 1, SHMEM_SIGNAL_SET, 0);
+    else if (is(how, "wait_unaligned"))
+        shmem_int_wait_until(odd, SHMEM_CMP_NE, 4711);
+    else if (is(how, "garbage_ctx"))
+        shmem_ctx_int_p((shmem_ctx_t)0x7f1234567810, heap, 1, 0);
+    else if (is(how, "quiet_garbage_ctx"))
+        shmem_ctx_quiet((shmem_ctx_t)&static_word);
+    else if (is(how, "destroy_ctx_twice"))
+        shmem_ctx_create(0, &shared_ctx), shmem_ctx_destroy(shared_ctx), shmem_ctx_destroy(shared_ctx);
+    else if (is(how, "destroyed_ctx")) {
+        shmem_ctx_create(0, &shared_ctx);
+        shmem_ctx_destroy(shared_ctx);
+        shmem_ctx_int_p(shared_ctx, heap, 1, 0);
+    } else if (is(how, "ctx_of_another_thread")) {
+        shared_heap = heap;
+        shmem_ctx_create(SHMEM_CTX_PRIVATE, &shared_ctx);
+        elsewhere(use_ctx);
+    } else if (is(how, "sync_by_another_thread"))
+        elsewhere(sync_here);
+    else if (is(how, "finalize_by_another_thread"))
+        elsewhere(finalize_here);
+    else if (is(how, "wait_on_the_stack")) {
+        int on_stack = 0;
+        shmem_int_wait_until(&on_stack, SHMEM_CMP_NE, 0);
+    } else
+        return 0;
+    return 1;
+}
+
 static void alone(const char *how, int *heap) {
+    if (alone_too(how, heap)) {
+        printf("%s had no consequence\n", how);
+        return;
+    }
     int on_stack = 0, n = shmem_n_pes();
-    if (is(how, "put_static_dest"))
-        shmem_int_put(&static_word, heap, 1, 0);
+    long lock_on_stack = 0;
+    if (is(how, "put_stack_dest"))
+        shmem_int_put(&on_stack, heap, 1, 0);
+    else if (is(how, "put_library_dest"))
+        shmem_putmem(stdin, heap, 1, 0);
+    else if (is(how, "put_beyond_statics"))
+        shmem_putmem(&static_word, heap, (size_t)1 << 30, 0);
     else if (is(how, "get_stack_source"))
         shmem_int_get(heap, &on_stack, 1, 0);
     else if (is(how, "put_beyond_heap"))
@@ -71,12 +251,12 @@ static void alone(const char *how, int *heap) {
         on_stack = shmem_int_g(heap, n);
     else if (is(how, "amo_pe_n"))
         shmem_int_atomic_inc(heap, n + 7);
-    else if (is(how, "amo_static_dest"))
-        shmem_int_atomic_add(&static_word, 1, 0);
-    else if (is(how, "signal_static"))
-        shmem_int_put_signal(heap, &on_stack, 1, (uint64_t *)&static_lock, 1, SHMEM_SIGNAL_SET, 0);
-    else if (is(how, "lock_static"))
-        shmem_set_lock(&static_lock);
+    else if (is(how, "amo_stack_dest"))
+        shmem_int_atomic_add(&on_stack, 1, 0);
+    else if (is(how, "signal_stack"))
+        shmem_int_put_signal(heap, &on_stack, 1, (uint64_t *)&lock_on_stack, 1, SHMEM_SIGNAL_SET, 0);
+    else if (is(how, "lock_stack"))
+        shmem_set_lock(&lock_on_stack);
     else if (is(how, "p_invalid_ctx"))
         shmem_ctx_int_p(SHMEM_CTX_INVALID, heap, 1, 0);
     else if (is(how, "destroy_default_ctx"))
@@ -111,7 +291,7 @@ int main(int argc, char **argv) {
         shmem_barrier_all();
         return 98;
     }
-    int *heap = shmem_malloc(4 * sizeof *heap);
+    int *heap = shmem_calloc(4, sizeof *heap);
     shmem_barrier_all();
     if (is(how, "p_beyond_team"))
         put_beyond_team(heap);

@@ -178,6 +178,66 @@ static void barrier_and_sync(void) {
     }
 }
 
+/* A fence orders towards each PE, of what its own context issued; the other context has a fence of its own. */
+static void fence_to_all(shmem_ctx_t ctx) {
+    long *slots = check_malloc(2 * check_n * sizeof *slots), *flags = check_malloc(2 * check_n * sizeof *flags);
+    memset(slots, 0, 2 * check_n * sizeof *slots);
+    memset(flags, 0, 2 * check_n * sizeof *flags);
+    shmem_barrier_all();
+    for (long round = 1; round <= 20; round++) {
+        long value[2] = {1000 * round + check_me, -1000 * round - check_me};
+        for (int pe = 0; pe < check_n; pe++) {
+            shmem_long_put_nbi(&slots[check_me], &value[0], 1, pe);
+            shmem_ctx_long_put_nbi(ctx, &slots[check_n + check_me], &value[1], 1, pe);
+        }
+        shmem_fence();
+        for (int pe = 0; pe < check_n; pe++)
+            shmem_long_atomic_set(&flags[check_me], round, pe);
+        shmem_ctx_fence(ctx);
+        for (int pe = 0; pe < check_n; pe++)
+            shmem_ctx_long_atomic_set(ctx, &flags[check_n + check_me], round, pe);
+        for (int pe = 0; pe < check_n; pe++) {
+            shmem_long_wait_until(&flags[pe], SHMEM_CMP_GE, round);
+            CHECK(slots[pe] == 1000 * round + pe, 39, "round %ld: the flag of PE %d overtook its data", round, pe);
+            shmem_long_wait_until(&flags[check_n + pe], SHMEM_CMP_GE, round);
+            CHECK(slots[check_n + pe] == -1000 * round - pe, 39, "round %ld, created context: PE %d", round, pe);
+        }
+        shmem_quiet();
+        shmem_ctx_quiet(ctx);
+        shmem_barrier_all();
+    }
+    shmem_free(flags);
+    shmem_free(slots);
+}
+
+/* There is no barrier of a team: the quiet of a context and team_sync are one. team_sync alone shows the caller's stores. */
+static void barrier_of_a_team(shmem_ctx_t ctx) {
+    shmem_team_t team;
+    long from[WORDS];
+    int of_team = check_n - check_n / 2, is_member = check_me < of_team;
+    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, of_team - 1, -1, of_team, NULL, 0, &team) == 0, 16, "no team");
+    int next = (check_me + 1) % of_team, previous = (check_me + of_team - 1) % of_team;
+    for (int round = 0; round < 20; round++) {
+        cleared();
+        if (is_member) {
+            fill(from, 600000L * (check_me + 1) + round);
+            shmem_ctx_long_put_nbi(ctx, data, from, WORDS, next);
+            shmem_ctx_quiet(ctx);
+            CHECK(shmem_team_sync(team) == 0, 16, "shmem_team_sync failed");
+            CHECK(filled(data, 600000L * (previous + 1) + round), 16, "round %d: not there after quiet and team_sync", round);
+            CHECK(shmem_team_sync(team) == 0, 16, "shmem_team_sync failed");
+            fill(data, 700000L * (check_me + 1) + round);
+            CHECK(shmem_team_sync(team) == 0, 16, "shmem_team_sync failed");
+            long *theirs = shmem_ptr(data, next);
+            if (!theirs)
+                shmem_long_get(theirs = from, data, WORDS, next);
+            CHECK(filled(theirs, 700000L * (next + 1) + round), 16, "round %d: stores are not visible after team_sync", round);
+        }
+        shmem_barrier_all();
+    }
+    shmem_team_destroy(team);
+}
+
 int main(void) {
     check_begin();
     left = (check_me + check_n - 1) % check_n;
@@ -193,6 +253,8 @@ int main(void) {
     quiet_completes(ctx, "created");
     default_forms();
     barrier_and_sync();
+    fence_to_all(ctx);
+    barrier_of_a_team(ctx);
     shmem_ctx_destroy(ctx);
     shmem_free(flag);
     shmem_free(data);

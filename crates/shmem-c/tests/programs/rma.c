@@ -176,6 +176,43 @@ static void odd_sizes(void) {
     shmem_free(from);
 }
 
+/* One of the two lies in another kind of memory than the other: data, stack, the C heap, and the symmetric heap for both. */
+static void kinds_of_memory(void) {
+    static long in_data[COUNT];
+    long on_stack[COUNT], *on_heap = malloc(COUNT * sizeof *on_heap), *words = check_malloc(2 * COUNT * sizeof *words);
+    long *local[] = {in_data, on_stack, on_heap, words + COUNT};
+    for (int kind = 0; kind < 4; kind++) {
+        for (int i = 0; i < COUNT; i++)
+            local[kind][i] = 100 * check_me + 10 * kind + i;
+        shmem_barrier_all();
+        shmem_put64(words, local[kind], COUNT, right);
+        shmem_barrier_all();
+        memset(local[kind], 0, COUNT * sizeof(long));
+        shmem_get64(local[kind], words, COUNT, right);
+        for (int i = 0; i < COUNT; i++) {
+            CHECK(words[i] == 100 * left + 10 * kind + i, 31, "kind %d: word %d put is %ld", kind, i, words[i]);
+            CHECK(local[kind][i] == 100 * check_me + 10 * kind + i, 31, "kind %d: word %d got is %ld", kind, i, local[kind][i]);
+        }
+        shmem_barrier_all();
+    }
+    shmem_free(words);
+    free(on_heap);
+}
+
+/* shmem_put8 counts bytes, shmem_put128 16 of them. */
+static void sizes_are_bits(void) {
+    unsigned char from[32], *to = check_malloc(48);
+    check_fill(from, sizeof from, check_me);
+    memset(to, EMPTY, 48);
+    shmem_barrier_all();
+    shmem_put8(to + 1, from, 3, right);
+    shmem_put128(to + 16, from, 1, right);
+    shmem_barrier_all();
+    CHECK(check_pattern(to + 1, 3, left) < 0 && to[0] == EMPTY && to[4] == EMPTY, 31, "put8 of 3 elements are 3 bytes");
+    CHECK(check_pattern(to + 16, 16, left) < 0 && to[32] == EMPTY, 31, "put128 of one element are 16 bytes");
+    shmem_free(to);
+}
+
 int main(void) {
     check_begin();
     left = (check_me + check_n - 1) % check_n;
@@ -195,6 +232,8 @@ int main(void) {
     all_pairs();
     source_is_reusable();
     odd_sizes();
+    kinds_of_memory();
+    sizes_are_bits();
     shmem_ctx_destroy(ctx);
     shmem_free(dest);
     shmem_free(source);

@@ -118,6 +118,33 @@ static void set_and_compare(void) {
     shmem_barrier_all();
 }
 
+/* Data and signal in different blocks, and in different segments where static data is symmetric. */
+static void far_apart(void) {
+    enum { ROUNDS = 40, WORDS = 300 };
+    static long in_data[WORDS];
+    static uint64_t signal_in_data;
+    long *on_heap = shmem_calloc(WORDS, sizeof *on_heap), from[WORDS];
+    uint64_t *signal_on_heap = shmem_calloc(1, sizeof *signal_on_heap);
+    int statics = shmem_addr_accessible(in_data, right) && shmem_addr_accessible(&signal_in_data, right);
+    for (int round = 1; round <= ROUNDS; round++) {
+        long *data = statics && round % 2 ? in_data : on_heap;
+        uint64_t *signal = statics && round % 4 < 2 ? &signal_in_data : signal_on_heap;
+        for (int i = 0; i < WORDS; i++)
+            from[i] = 1000L * round + check_me + i;
+        if (round % 3)
+            shmem_long_put_signal(data, from, WORDS, signal, round, SHMEM_SIGNAL_SET, right);
+        else
+            shmem_ctx_long_put_signal_nbi(ctx, data, from, WORDS, signal, round, SHMEM_SIGNAL_SET, right);
+        shmem_ctx_quiet(ctx);
+        shmem_signal_wait_until(signal, SHMEM_CMP_EQ, round);
+        for (int i = 0; i < WORDS; i++)
+            CHECK(data[i] == 1000L * round + left + i, 44, "round %d: word %d is %ld", round, i, data[i]);
+        shmem_barrier_all();
+    }
+    shmem_free(signal_on_heap);
+    shmem_free(on_heap);
+}
+
 int main(void) {
     check_begin();
     left = (check_me + check_n - 1) % check_n;
@@ -137,6 +164,7 @@ int main(void) {
     put_signal_mem();
     many_to_one();
     set_and_compare();
+    far_apart();
     shmem_ctx_destroy(ctx);
     shmem_free(set_word);
     shmem_free(dest);

@@ -118,6 +118,7 @@ fn segment_code(segment: Segment) -> u8 {
     match segment {
         Segment::Heap => 0,
         Segment::Internal => 1,
+        Segment::Static => 2,
     }
 }
 
@@ -125,6 +126,7 @@ fn address(segment: u8, offset: u64) -> Result<RemoteAddr, Violation> {
     let segment = match segment {
         0 => Segment::Heap,
         1 => Segment::Internal,
+        2 => Segment::Static,
         _ => return Err(Violation::Unknown("segment")),
     };
     Ok(RemoteAddr { segment, offset })

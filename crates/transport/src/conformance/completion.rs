@@ -33,7 +33,11 @@ pub(super) fn quiet(member: &Member) {
                 end.put_nbi(peer, member.me() * ROOM + at, &data[at..at + nbytes]);
             }
         }
-        end.quiet();
+        if round % 2 == 0 {
+            end.quiet();
+        } else {
+            end.poll_until_quiet();
+        }
         member.barrier();
         for origin in 0..member.n_pes() {
             let seen = member.read(origin * ROOM, start);

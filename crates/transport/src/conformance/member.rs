@@ -155,7 +155,8 @@ impl Member {
         self.internal.read(offset, nbytes)
     }
 
-    pub(super) fn fetch<T: Amo>(&self, offset: usize) -> T {
+    /// The word of its own heap at `offset`, whole, whoever changes it.
+    pub fn fetch<T: Amo>(&self, offset: usize) -> T {
         let at = self.heap.word::<T>(offset);
         // SAFETY: `word` checked the address and its alignment.
         unsafe { T::fetch(at) }
@@ -310,6 +311,13 @@ impl<'a> End<'a> {
     /// Complete.
     pub fn quiet(&mut self) {
         fine(self.endpoint.quiet());
+    }
+
+    /// Complete by asking again and again.
+    pub fn poll_until_quiet(&mut self) {
+        while !fine(self.endpoint.is_quiet()) {
+            std::thread::yield_now();
+        }
     }
 
     /// Complete towards one PE.

@@ -7,7 +7,7 @@ use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
 use std::net::{IpAddr, SocketAddr};
 
 pub(super) fn remote() -> impl Strategy<Value = RemoteAddr> {
-    let segment = prop_oneof![Just(Segment::Heap), Just(Segment::Internal)];
+    let segment = prop_oneof![Just(Segment::Heap), Just(Segment::Internal), Just(Segment::Static)];
     (segment, any::<u64>()).prop_map(|(segment, offset)| RemoteAddr { segment, offset })
 }
 

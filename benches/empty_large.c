@@ -1,0 +1,13 @@
+/* A job that does nothing, with 4 GiB of static variables on each PE: what they add to a start. */
+#include <shmem.h>
+
+__attribute__((common)) char large[4l << 30];
+
+int main(int count, char **words)
+{
+    (void)words;
+    large[(4l << 30) - count] = 1;
+    shmem_init();
+    shmem_finalize();
+    return 0;
+}

@@ -1,0 +1,131 @@
+//! Fortran: which routines the library offers, and the text of the include files.
+//!
+//! Those hold parameters alone. An include file cannot be included twice, and the functions that a
+//! program calls are for it to declare, with the kinds that it uses. Their text is read in fixed and in
+//! free form: statements lie between columns 7 and 72, none is continued, comments begin with `!`.
+
+use std::fmt::Write;
+
+use anyhow::{Context, Result, ensure};
+
+use super::constants::{self, Constant};
+use super::table::records;
+
+const ROUTINES: &str = include_str!("../../../spec/fortran.csv");
+
+/// The last column that fixed form reads.
+const LAST_COLUMN: usize = 72;
+
+const SHMEM: &str = "\
+! Rushmem, an OpenSHMEM library: the constants of the Fortran routines.
+!
+! Written by `cargo xtask codegen`; do not edit. Fixed and free form.
+! A program declares the functions that it calls.
+";
+
+const SHMEMX: &str = "\
+! Rushmem, an OpenSHMEM library: the constants of the extensions.
+!
+! Written by `cargo xtask codegen`; do not edit. Fixed and free form.
+! It stands beside shmem.fh, not in its place.
+";
+
+/// What the library offers to Fortran.
+pub struct Fortran {
+    /// Names of the subroutines and functions, in capitals.
+    pub routines: Vec<String>,
+    /// Names of the constants.
+    parameters: Vec<String>,
+}
+
+impl Fortran {
+    /// Reads the table, which is part of this program.
+    ///
+    /// # Panics
+    /// If it says something that is not understood.
+    pub fn read() -> Self {
+        let mut fortran = Self { routines: Vec::new(), parameters: Vec::new() };
+        for record in records(ROUTINES) {
+            let name = record["name"].clone();
+            match (record["offered"].as_str(), record["form"].as_str()) {
+                ("no", _) => {}
+                ("yes", "subroutine" | "function") => fortran.routines.push(name),
+                ("yes", "parameter") => fortran.parameters.push(name),
+                (offered, form) => panic!("{name} is {form}, offered: {offered}"),
+            }
+        }
+        fortran
+    }
+
+    /// The symbols of the routines.
+    pub fn symbols(&self) -> impl Iterator<Item = String> + '_ {
+        self.routines.iter().map(|name| format!("{}_", name.to_lowercase()))
+    }
+
+    /// `shmem.fh`: the constants of the standard.
+    pub fn shmem(&self) -> Result<String> {
+        self.include_file(SHMEM, |name| !is_extension(name))
+    }
+
+    /// `shmemx.fh`: the constants of the extensions.
+    pub fn shmemx(&self) -> Result<String> {
+        self.include_file(SHMEMX, is_extension)
+    }
+
+    fn include_file(&self, heading: &str, wanted: impl Fn(&str) -> bool) -> Result<String> {
+        let constants = constants::all()?;
+        let mut text = heading.to_owned();
+        for name in self.parameters.iter().filter(|name| wanted(name)) {
+            let constant = constants
+                .iter()
+                .find(|constant| constant.name == name)
+                .with_context(|| format!("constants.rs lacks {name}"))?;
+            write!(text, "\n{}", parameter(constant)?)?;
+        }
+        for line in text.lines() {
+            ensure!(line.len() <= LAST_COLUMN, "fixed form does not read all of {line}");
+        }
+        Ok(text)
+    }
+}
+
+/// Teams came to C in 1.5, when the standard had no Fortran any more.
+fn is_extension(name: &str) -> bool {
+    name.starts_with("SHMEM_TEAM_") || name.starts_with("SHMEM_COLOR_")
+}
+
+fn parameter(constant: &Constant<'_>) -> Result<String> {
+    let Constant { name, kind, value, about } = constant;
+    let (kind, value) = match *kind {
+        "&str" => ("CHARACTER(LEN=SHMEM_MAX_NAME_LEN)", value.replace('"', "'")),
+        "usize" => ("INTEGER(KIND=8)", value.to_string()),
+        // A pSync of INTEGER elements has as many bytes as C's, whose elements are `long`.
+        _ if name.ends_with("_SYNC_SIZE") => ("INTEGER", (2 * value.parse::<u32>()?).to_string()),
+        _ => ("INTEGER", value.to_string()),
+    };
+    Ok(format!("! {about}\n      {kind} {name}\n      PARAMETER ({name} = {value})\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_psync_has_as_many_bytes_as_in_c() {
+        let constant = |name, kind, value| Constant { name, kind, value, about: "Some." };
+        let size = parameter(&constant("SHMEM_BCAST_SYNC_SIZE", "c_int", "3")).unwrap();
+        assert!(size.ends_with("      PARAMETER (SHMEM_BCAST_SYNC_SIZE = 6)\n"), "{size}");
+        let other = parameter(&constant("SHMEM_CMP_NE", "c_int", "3")).unwrap();
+        assert_eq!(
+            other,
+            "! Some.\n      INTEGER SHMEM_CMP_NE\n      PARAMETER (SHMEM_CMP_NE = 3)\n"
+        );
+    }
+
+    #[test]
+    fn symbols_are_lower_case_with_one_underscore() {
+        let symbols: Vec<String> = Fortran::read().symbols().collect();
+        assert!(symbols.contains(&"shmem_int4_max_to_all_".to_owned()));
+        assert!(!symbols.contains(&"shmem_comp4_xor_to_all_".to_owned()));
+    }
+}

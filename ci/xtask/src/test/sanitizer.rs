@@ -1,0 +1,119 @@
+//! The step `thread-sanitizer`: programs with threads, and the library with all of Rust's, instrumented.
+//!
+//! Needs the nightly toolchain with its sources, and compiles the standard library. What rustc
+//! instruments calls the runtime of its own LLVM, so that programs are linked with that one; the C
+//! compiler's instrumentation gets along with it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::{Outcome, Session, tools};
+use crate::install;
+use crate::process;
+
+const PROGRAMS: &str = "crates/shmem-c/tests/programs";
+/// What must be free of races, and on how many PEs.
+const CLEAN: &[&str] = &["stress", "threads", "lock", "contexts"];
+const PES: &[&str] = &["1", "3"];
+/// What must not: it shows that races are seen.
+const CONTROL: &str = "race";
+
+const BUILD_LIMIT: Duration = Duration::from_secs(1800);
+const RUN_LIMIT: Duration = Duration::from_secs(120);
+
+pub fn thread_sanitizer(session: &Session) -> Result<Outcome> {
+    // Miri comes with the sources of the standard library.
+    if let Err(error) = tools::miri(true) {
+        return Ok(Outcome::Skipped(format!("{error:#}")));
+    }
+    let runtime = match runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => return Ok(Outcome::Skipped(format!("{error:#}"))),
+    };
+    let prefix = prefix(session)?;
+    let program = |name: &str| compile(session, &prefix, &runtime, name);
+    for name in CLEAN {
+        let program = program(name)?;
+        for onnode in ["on", "off"] {
+            for n in PES {
+                process::run(&mut job(&prefix, &program, onnode, n))?;
+            }
+        }
+    }
+    if process::succeeds(&mut job(&prefix, &program(CONTROL)?, "on", "1")) {
+        bail!("the race of {CONTROL}.c was not seen, so nothing else can be believed");
+    }
+    Ok(Outcome::Passed)
+}
+
+/// The runtime that the nightly toolchain's code calls.
+fn runtime() -> Result<PathBuf> {
+    let rustc = ["run", "nightly", "rustc", "--print"];
+    let sysroot = process::capture(Command::new("rustup").args(rustc).arg("sysroot"))?;
+    let folder = Path::new(sysroot.trim()).join("lib/rustlib").join(target()).join("lib");
+    let name = "librustc-nightly_rt.tsan.a";
+    let runtime = folder.join(name);
+    if !runtime.exists() {
+        bail!("the nightly toolchain has no {name} for {}", target());
+    }
+    Ok(runtime)
+}
+
+fn target() -> String {
+    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
+}
+
+/// The prefix of the step `install` with an instrumented library in place of its own.
+fn prefix(session: &Session) -> Result<PathBuf> {
+    let folder = session.workspace.target.join("thread-sanitizer");
+    process::run(
+        process::limited(BUILD_LIMIT, "rustup")
+            .args(["run", "nightly", "cargo", "build", "-Zbuild-std", "-p", "rushmem-c"])
+            .args(["--target", &target()])
+            .current_dir(&session.workspace.root)
+            .env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer")
+            .env("CARGO_TARGET_DIR", &folder)
+            .env_remove("RUSTUP_TOOLCHAIN"),
+    )?;
+    let prefix = folder.join("prefix");
+    install::place_tree(&session.prefix, &prefix)?;
+    let library = folder.join(target()).join("debug/librushmem.so");
+    install::place(&library, &prefix.join("lib/librushmem.so.1"))?;
+    Ok(prefix)
+}
+
+/// Instrumented by the C compiler, linked with rustc's runtime.
+fn compile(session: &Session, prefix: &Path, runtime: &Path, name: &str) -> Result<PathBuf> {
+    let program = prefix.join(name);
+    let object = prefix.join(format!("{name}.o"));
+    let oshcc = || Command::new(prefix.join("bin/oshcc"));
+    let source = session.workspace.root.join(PROGRAMS).join(format!("{name}.c"));
+    process::run(
+        oshcc()
+            .args(["-O1", "-g", "-pthread", "-fsanitize=thread", "-c"])
+            .arg(source)
+            .arg("-o")
+            .arg(&object),
+    )?;
+    process::run(
+        oshcc()
+            .arg(&object)
+            .args(["-rdynamic", "-pthread", "-Wl,--whole-archive"])
+            .arg(runtime)
+            .args(["-Wl,--no-whole-archive", "-ldl", "-lrt", "-lm", "-lstdc++", "-o"])
+            .arg(&program),
+    )?;
+    fs::remove_file(&object).context("the object file")?;
+    Ok(program)
+}
+
+fn job(prefix: &Path, program: &Path, onnode: &str, n: &str) -> Command {
+    let mut command = process::limited(RUN_LIMIT, prefix.join("bin/oshrun"));
+    command.args(["-n", n]).arg(program);
+    command.env("SHMEM_ONNODE", onnode).env("TSAN_OPTIONS", "halt_on_error=1 exitcode=66");
+    command
+}

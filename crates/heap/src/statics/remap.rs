@@ -1,0 +1,262 @@
+//! Shared memory in the place of the program's static data, with the values that they have.
+//!
+//! Each PE has a slot of its own in the node's memfd, far behind the heaps, whose size nobody knows
+//! yet when the program is loaded. What is written between the copy and the mapping would be lost, so
+//! this runs while the process has one thread, with signals blocked, on a stack that is elsewhere, and
+//! makes system calls alone: in a static program the C library's own variables are among those moved.
+
+use super::{Part, Statics, fork, page};
+use crate::layout::{STATICS_AT, STATICS_STRIDE};
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::process::{Resource, getrlimit};
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+/// Huge pages are possible where an address and its place in the file differ by whole ones.
+pub(super) const HUGE: usize = 2 << 20;
+/// Descriptors of ours get numbers from here on, away from those that programs choose.
+const DESCRIPTORS_FROM: i32 = 100;
+
+/// Static data that are shared memory now.
+#[derive(Debug)]
+pub struct Remapped {
+    /// Where in the node's memfd they begin.
+    pub at: u64,
+}
+
+/// Why static data were left as they are.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Other threads run, which could write meanwhile.
+    Threads,
+    /// The stack in use is a variable of the program.
+    Stack,
+    /// Another process has this PE's slot: one that it was started by, or one that it started.
+    Taken,
+    /// They exceed a slot.
+    TooLarge,
+    /// The limit of file sizes (`ulimit -f`) does not allow it.
+    FileLimit,
+    /// The kernel refused; with the operation that it refused.
+    Refused(&'static str, Errno),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Threads => {
+                f.write_str("other threads ran already when the library was loaded")
+            }
+            Refusal::Stack => f.write_str("the library was loaded on a stack among them"),
+            Refusal::Taken => f.write_str("another process of this PE has its place"),
+            Refusal::TooLarge => f.write_str("they are too large"),
+            Refusal::FileLimit => f.write_str("the limit of file sizes (ulimit -f) is too low"),
+            Refusal::Refused(what, errno) => write!(f, "{what} was refused: {errno}"),
+        }
+    }
+}
+
+impl Statics {
+    /// Put the slot of the PE with number `local` on its node, in the node's `memory`, in the place
+    /// of the static data. Its own thread is the only one, or it refuses.
+    ///
+    /// # Errors
+    /// When it cannot be done; everything is as it was then.
+    pub fn remap(&self, memory: BorrowedFd<'_>, local: u32) -> Result<Remapped, Refusal> {
+        let page = page();
+        let at = STATICS_AT + u64::from(local) * STATICS_STRIDE + (self.start % HUGE) as u64;
+        let end = at + self.nbytes() as u64;
+        self.check(end, local)?;
+        claim(memory, local)?;
+        let what = "clearing its place in shared memory";
+        rustix::fs::fallocate(
+            memory,
+            FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+            STATICS_AT + u64::from(local) * STATICS_STRIDE,
+            STATICS_STRIDE,
+        )
+        .map_err(|e| Refusal::Refused(what, e))?;
+        let kept = rustix::io::fcntl_dupfd_cloexec(memory, DESCRIPTORS_FROM)
+            .map_err(|e| Refusal::Refused("keeping shared memory open", e))?;
+        let prepared =
+            fork::prepare(self, kept, at).map_err(|e| Refusal::Refused("fork handlers", e))?;
+        let pagemap =
+            rustix::fs::open("/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+                .ok();
+
+        let signals = block_signals();
+        let moved = self.copy_and_map(memory, at, page, pagemap.as_ref());
+        restore_signals(&signals);
+        moved?;
+        prepared.arm();
+        Ok(Remapped { at })
+    }
+
+    fn check(&self, end: u64, local: u32) -> Result<(), Refusal> {
+        let threads = rustix::fs::stat("/proc/self/task")
+            .map_err(|e| Refusal::Refused("counting threads", e))?;
+        if threads.st_nlink > 3 {
+            return Err(Refusal::Threads);
+        }
+        let on_stack = 0u8;
+        let offset = (&raw const on_stack).addr().wrapping_sub(self.start);
+        if offset < self.nbytes() {
+            return Err(Refusal::Stack);
+        }
+        if end > STATICS_AT + (u64::from(local) + 1) * STATICS_STRIDE {
+            return Err(Refusal::TooLarge);
+        }
+        match getrlimit(Resource::Fsize).current {
+            // The kernel would answer with a signal that ends the process.
+            Some(limit) if limit < end => Err(Refusal::FileLimit),
+            _ => Ok(()),
+        }
+    }
+
+    fn copy_and_map(
+        &self,
+        memory: BorrowedFd<'_>,
+        at: u64,
+        page: usize,
+        pagemap: Option<&OwnedFd>,
+    ) -> Result<(), Refusal> {
+        // The file only grows: others may be at this, too.
+        let last = at + self.nbytes() as u64 - 1;
+        write(memory, last, self.start + self.nbytes() - 1, 1)?;
+        for part in &self.parts {
+            self.copy(memory, at, page, pagemap, part)?;
+        }
+        for Part { pages, executable, .. } in &self.parts {
+            let mut protection = ProtFlags::READ | ProtFlags::WRITE;
+            protection.set(ProtFlags::EXEC, *executable);
+            let start = std::ptr::with_exposed_provenance_mut(self.start + pages.start);
+            // SAFETY: a range of whole pages of the program's own; its contents are in the file, and
+            // nobody has written to it since.
+            unsafe {
+                rustix::mm::mmap(
+                    start,
+                    pages.len(),
+                    protection,
+                    MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE,
+                    memory,
+                    at + pages.start as u64,
+                )
+            }
+            .map_err(|e| Refusal::Refused("mapping shared memory", e))?;
+            if pages.len() >= HUGE {
+                // SAFETY: the range just mapped. Refused where the kernel has no huge pages.
+                let _ = unsafe { rustix::mm::madvise(start, pages.len(), Advice::LinuxHugepage) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Write the pages that are in use to the file.
+    fn copy(
+        &self,
+        memory: BorrowedFd<'_>,
+        at: u64,
+        page: usize,
+        pagemap: Option<&OwnedFd>,
+        Part { pages, file_bytes, .. }: &Part,
+    ) -> Result<(), Refusal> {
+        let mut in_use = InUse { pagemap, page, entries: [0; WINDOW], first: 0, known: 0 };
+        let mut run = pages.start;
+        for offset in pages.clone().step_by(page) {
+            let from_file = offset < pages.start + file_bytes;
+            if !from_file && !in_use.holds(self.start + offset) {
+                write(memory, at + run as u64, self.start + run, offset - run)?;
+                run = offset + page;
+            }
+        }
+        write(memory, at + run as u64, self.start + run, pages.end - run)
+    }
+}
+
+/// Only the process that is this PE may have its slot; not one that it starts, whose environment is the
+/// same. A lock of the process says so: it stays when the process becomes another program.
+fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<(), Refusal> {
+    // SAFETY: a structure of numbers.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = libc::F_WRLCK as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = (STATICS_AT + u64::from(local) * STATICS_STRIDE) as libc::off_t;
+    lock.l_len = 1;
+    // SAFETY: an open descriptor and a valid lock.
+    let done = unsafe { libc::fcntl(memory.as_raw_fd(), libc::F_SETLK, &raw const lock) };
+    if done == 0 { Ok(()) } else { Err(Refusal::Taken) }
+}
+
+/// Write bytes of this process to a place in the file, by system calls alone.
+fn write(
+    memory: BorrowedFd<'_>,
+    mut at: u64,
+    mut start: usize,
+    mut nbytes: usize,
+) -> Result<(), Refusal> {
+    while nbytes > 0 {
+        let from = std::ptr::with_exposed_provenance(start);
+        // SAFETY: variables of the program or the rest of their last page; nobody writes meanwhile.
+        let bytes: &[u8] = unsafe { std::slice::from_raw_parts(from, nbytes) };
+        let written = rustix::io::pwrite(memory, bytes, at)
+            .map_err(|e| Refusal::Refused("copying to shared memory", e))?;
+        at += written as u64;
+        start += written;
+        nbytes -= written;
+    }
+    Ok(())
+}
+
+/// Entries of the kernel's page map that are read at a time.
+const WINDOW: usize = 4096;
+/// Bits of an entry: the page is in memory, the page is in swap.
+const PRESENT: u64 = 0b11 << 62;
+
+/// Which pages are in use, by the kernel's map of them; where there is none, by what is in them.
+struct InUse<'a> {
+    pagemap: Option<&'a OwnedFd>,
+    page: usize,
+    entries: [u8; WINDOW],
+    /// Number of the first page whose entry was read, and how many were.
+    first: usize,
+    known: usize,
+}
+
+impl InUse<'_> {
+    fn holds(&mut self, address: usize) -> bool {
+        let number = address / self.page;
+        if !(self.first..self.first + self.known).contains(&number) {
+            let read = self
+                .pagemap
+                .map(|map| rustix::io::pread(map, &mut self.entries, number as u64 * 8));
+            (self.first, self.known) = (number, read.and_then(Result::ok).unwrap_or(0) / 8);
+        }
+        if self.known == 0 {
+            let start = std::ptr::with_exposed_provenance(address);
+            // SAFETY: a page of the program's variables, which nobody writes meanwhile.
+            let words: &[u64] = unsafe { std::slice::from_raw_parts(start, self.page / 8) };
+            return words.iter().any(|&word| word != 0);
+        }
+        let (entries, _) = self.entries.as_chunks::<8>();
+        u64::from_ne_bytes(entries[number - self.first]) & PRESENT != 0
+    }
+}
+
+fn block_signals() -> libc::sigset_t {
+    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    // SAFETY: a set to be filled.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: a set that was filled, and one to be filled.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
+    // SAFETY: filled by the call, which cannot fail with these arguments.
+    unsafe { before.assume_init() }
+}
+
+fn restore_signals(before: &libc::sigset_t) {
+    // SAFETY: a valid set.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
+}

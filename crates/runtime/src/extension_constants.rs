@@ -1,0 +1,18 @@
+//! The values of the constants and predefined handles that vendors add to the standard's.
+//!
+//! `cargo xtask codegen` copies them, with their first line of documentation, into `shmemx.h`; as in
+//! `constants`, this file holds nothing but `pub const NAME: TYPE = LITERAL;`, and changing one breaks
+//! the ABI.
+
+use core::ffi::{c_int, c_long};
+
+/// Cray: handle of no team.
+pub const SHMEM_TEAM_NULL: usize = 0;
+/// Cray: handle of the team of PEs on the caller's machine.
+pub const SHMEM_TEAM_NODE: usize = 3;
+/// Sandia: the same team.
+pub const SHMEMX_TEAM_NODE: usize = 3;
+/// Cray: colour of a PE that joins no team of shmemx_team_split.
+pub const SHMEM_COLOR_UNDEFINED: c_int = -1;
+/// Sandia: hint to shmem_malloc_with_hints: no barrier at the end of the call.
+pub const SHMEMX_MALLOC_NO_BARRIER: c_long = 4;

@@ -1,0 +1,191 @@
+//! PEs of this node whose static data are not shared memory: they were loaded with other threads, say.
+//!
+//! Their heaps are mapped here all the same, so stores and this file's accesses mix freely towards one
+//! PE. To keep their order every access here is complete when it returns. Large transfers go by the
+//! kernel from process to process where it allows that; words, which must arrive at once, and what the
+//! kernel refuses are carried out by the target, through the transport.
+
+use crate::call::{Call, fail};
+use crate::ctx::Handle;
+use crate::{job, network};
+use core::ffi::c_int;
+use rushmem_transport::{AmoOp, AmoWidth, Endpoint, Error, Pe, RemoteAddr, Segment};
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU8;
+
+/// Up to this size a transfer is a word to somebody.
+const WORD: usize = 8;
+
+/// A PE of this node whose static data are not mapped here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Neighbour {
+    pub(crate) pid: i32,
+    /// Where its static data begin in its process.
+    pub(crate) statics: usize,
+    /// The kernel copies between its process and this one.
+    pub(crate) by_kernel: bool,
+}
+
+/// The neighbour that `pe` is, if it is one.
+fn find(pe: c_int) -> Option<Neighbour> {
+    *job::known()?.neighbours.get(usize::try_from(pe).ok()?)?
+}
+
+/// The way to static data of `pe`; `None` where that is not a neighbour, or for the heap.
+pub(crate) fn way(call: Call, pe: c_int, at: RemoteAddr) -> Option<Way> {
+    let neighbour = find(pe).filter(|_| at.segment == Segment::Static)?;
+    Some(Way { call, neighbour, pe: network::pe(pe), at })
+}
+
+/// Whether `pe` is a neighbour.
+pub(crate) fn is_one(pe: c_int) -> bool {
+    find(pe).is_some()
+}
+
+/// An address among a neighbour's static data.
+#[derive(Clone, Copy)]
+pub(crate) struct Way {
+    call: Call,
+    neighbour: Neighbour,
+    pe: Pe,
+    at: RemoteAddr,
+}
+
+impl Way {
+    /// `nbytes` bytes to there.
+    ///
+    /// # Safety
+    /// `source` is valid for reads of `nbytes` bytes.
+    pub(crate) unsafe fn put(self, ctx: Handle, source: *const u8, nbytes: usize) {
+        if nbytes > WORD && self.neighbour.by_kernel {
+            let there = self.neighbour.statics + self.at.offset as usize;
+            // SAFETY: valid by contract.
+            let copied = unsafe {
+                copy(Direction::To, self.neighbour.pid, there, source.cast_mut(), nbytes)
+            };
+            return self.expect(copied);
+        }
+        self.complete(ctx, |endpoint| {
+            // SAFETY: valid by contract.
+            unsafe { endpoint.put(self.pe, self.at, source, nbytes) }
+        });
+    }
+
+    /// `nbytes` bytes from there.
+    ///
+    /// # Safety
+    /// `dest` is valid for writes of `nbytes` bytes.
+    pub(crate) unsafe fn get(self, ctx: Handle, dest: *mut u8, nbytes: usize) {
+        if nbytes > WORD && self.neighbour.by_kernel {
+            let there = self.neighbour.statics + self.at.offset as usize;
+            // SAFETY: valid by contract.
+            let copied = unsafe { copy(Direction::From, self.neighbour.pid, there, dest, nbytes) };
+            return self.expect(copied);
+        }
+        self.complete(ctx, |endpoint| {
+            // SAFETY: valid by contract.
+            unsafe { endpoint.get(self.pe, dest, self.at, nbytes) }
+        });
+    }
+
+    /// An atomic operation whose old value nobody wants.
+    pub(crate) fn update(self, ctx: Handle, width: AmoWidth, op: AmoOp, operand: u64) {
+        self.complete(ctx, |endpoint| endpoint.update(self.pe, self.at, width, op, operand));
+    }
+
+    fn complete(self, ctx: Handle, verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>) {
+        network::on(self.call, ctx, |endpoint| {
+            verb(endpoint)?;
+            endpoint.pe_quiet(self.pe)
+        });
+    }
+
+    fn expect(self, copied: std::io::Result<()>) {
+        if let Err(error) = copied {
+            let pe = self.pe;
+            fail!(
+                self.call,
+                "the kernel refused to copy to or from static data of PE {pe}: {error}"
+            );
+        }
+    }
+}
+
+/// Which way a copy goes.
+#[derive(Clone, Copy)]
+enum Direction {
+    To,
+    From,
+}
+
+/// Copy between this process and another one.
+///
+/// # Safety
+/// `here` is valid for `nbytes` bytes: for reads, or for writes if the copy comes here.
+unsafe fn copy(
+    direction: Direction,
+    pid: i32,
+    mut there: usize,
+    mut here: *mut u8,
+    mut nbytes: usize,
+) -> std::io::Result<()> {
+    while nbytes > 0 {
+        let own = libc::iovec { iov_base: here.cast(), iov_len: nbytes };
+        let theirs =
+            libc::iovec { iov_base: std::ptr::without_provenance_mut(there), iov_len: nbytes };
+        let done = match direction {
+            // SAFETY: valid for reads by contract; the kernel checks the other process's range.
+            Direction::To => unsafe { libc::process_vm_writev(pid, &own, 1, &theirs, 1, 0) },
+            // SAFETY: valid for writes by contract; the kernel checks the other process's range.
+            Direction::From => unsafe { libc::process_vm_readv(pid, &own, 1, &theirs, 1, 0) },
+        };
+        match usize::try_from(done) {
+            Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            Ok(copied) => {
+                there += copied;
+                here = here.wrapping_add(copied);
+                nbytes -= copied;
+            }
+            Err(_) => return Err(std::io::Error::last_os_error()),
+        }
+    }
+    Ok(())
+}
+
+/// What a process holds ready for others to try a copy on: a number twice, to be read and to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Probe {
+    pub(crate) pid: i32,
+    pub(crate) address: usize,
+}
+
+impl Probe {
+    /// One that holds `number`, for the life of the process; with leave to try it, if others will.
+    pub(crate) fn new(number: [u8; 32], leave: bool) -> Probe {
+        static BOTH: OnceLock<[[AtomicU8; 32]; 2]> = OnceLock::new();
+        let both = BOTH.get_or_init(|| [number.map(AtomicU8::new), number.map(AtomicU8::new)]);
+        if leave {
+            // SAFETY: asks for leave that other processes of this user may have anyway. Where no module of
+            // the kernel withholds it, there is nothing to ask for.
+            unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY) };
+        }
+        Probe {
+            pid: std::process::id() as i32,
+            address: std::ptr::from_ref(both).expose_provenance(),
+        }
+    }
+
+    /// Whether the kernel copies between this process and that one, which holds `number`.
+    pub(crate) fn works(self, number: [u8; 32]) -> bool {
+        let mut found = [0u8; 32];
+        let nbytes = found.len();
+        // SAFETY: a local array.
+        let read =
+            unsafe { copy(Direction::From, self.pid, self.address, found.as_mut_ptr(), nbytes) };
+        let second = self.address + nbytes;
+        read.is_ok() && found == number && {
+            // SAFETY: a local array.
+            unsafe { copy(Direction::To, self.pid, second, found.as_mut_ptr(), nbytes) }.is_ok()
+        }
+    }
+}

@@ -1,0 +1,451 @@
+/*
+ * Rushmem, an OpenSHMEM 1.6 library: the entry points of the extensions that profiling tools call.
+ *
+ * Written by `cargo xtask codegen`; do not edit.
+ */
+#ifndef RUSHMEM_PSHMEMX_H
+#define RUSHMEM_PSHMEMX_H
+
+#include "pshmem.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+/* Cray OpenSHMEMX: teams */
+void pshmemx_team_split_strided(shmem_team_t parent_team, int PE_start, int PE_stride, int PE_size,
+    shmem_team_t *newteam);
+void pshmemx_team_split_2d(shmem_team_t parent_team, int xrange, int yrange,
+    shmem_team_t *xaxis_team, shmem_team_t *yaxis_team);
+void pshmemx_team_split_3d(shmem_team_t parent_team, int xrange, int yrange, int zrange,
+    shmem_team_t *xaxis_team, shmem_team_t *yaxis_team, shmem_team_t *zaxis_team);
+void pshmemx_team_split(shmem_team_t parent_team, int color, int key, shmem_team_t *newteam);
+void pshmemx_team_split_color(shmem_team_t parent_team, int color, int key, shmem_team_t *newteam);
+void pshmemx_team_destroy(shmem_team_t *newteam);
+int pshmemx_team_my_pe(shmem_team_t team);
+int pshmemx_team_mype(shmem_team_t team);
+int pshmemx_team_n_pes(shmem_team_t team);
+int pshmemx_team_npes(shmem_team_t team);
+int pshmemx_team_translate_pe(shmem_team_t src_team, int src_pe, shmem_team_t dest_team);
+
+/* Cray OpenSHMEMX: collectives */
+void pshmemx_alltoallv(void *target, const size_t *t_offsets, size_t *t_sizes, const void *source,
+    const size_t *s_offsets, const size_t *s_sizes, int PE_start, int logPE_stride, int PE_size,
+    long *pSync);
+void pshmemx_alltoallv_packed(void *target, size_t target_len, size_t *t_size, const void *source,
+    const size_t *s_offsets, const size_t *s_sizes, int PE_start, int logPE_stride, int PE_size,
+    long *pSync);
+
+/* Cray OpenSHMEMX: setup */
+int pshmemx_init_thread(int requested, int *provided);
+void pshmemx_query_thread(int *provided);
+
+/* Cray OpenSHMEMX: order */
+void pshmemx_local_complete(void);
+
+/* Cray OpenSHMEMX and SOS: signals */
+void pshmemx_signal_set(uint64_t *sig_addr, uint64_t signal, int pe);
+void pshmemx_ctx_signal_set(shmem_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int pe);
+
+/* SOS: signals */
+void pshmemx_signal_add(uint64_t *sig_addr, uint64_t signal, int pe);
+void pshmemx_ctx_signal_add(shmem_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int pe);
+
+/* SOS and OSSS-UCX: time */
+double pshmemx_wtime(void);
+
+/* SOS: rma */
+void pshmemx_float_ibput(float *dest, const float *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_double_ibput(double *dest, const double *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_longdouble_ibput(long double *dest, const long double *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_char_ibput(char *dest, const char *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_schar_ibput(signed char *dest, const signed char *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_short_ibput(short *dest, const short *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_int_ibput(int *dest, const int *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_long_ibput(long *dest, const long *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_longlong_ibput(long long *dest, const long long *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_uchar_ibput(unsigned char *dest, const unsigned char *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ushort_ibput(unsigned short *dest, const unsigned short *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_uint_ibput(unsigned int *dest, const unsigned int *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ulong_ibput(unsigned long *dest, const unsigned long *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ulonglong_ibput(unsigned long long *dest, const unsigned long long *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_int8_ibput(int8_t *dest, const int8_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_int16_ibput(int16_t *dest, const int16_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_int32_ibput(int32_t *dest, const int32_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_int64_ibput(int64_t *dest, const int64_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_uint8_ibput(uint8_t *dest, const uint8_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_uint16_ibput(uint16_t *dest, const uint16_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_uint32_ibput(uint32_t *dest, const uint32_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_uint64_ibput(uint64_t *dest, const uint64_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_size_ibput(size_t *dest, const size_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_ptrdiff_ibput(ptrdiff_t *dest, const ptrdiff_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_float_ibput(shmem_ctx_t ctx, float *dest, const float *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_double_ibput(shmem_ctx_t ctx, double *dest, const double *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_longdouble_ibput(shmem_ctx_t ctx, long double *dest, const long double *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_char_ibput(shmem_ctx_t ctx, char *dest, const char *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_schar_ibput(shmem_ctx_t ctx, signed char *dest, const signed char *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_short_ibput(shmem_ctx_t ctx, short *dest, const short *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_int_ibput(shmem_ctx_t ctx, int *dest, const int *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_long_ibput(shmem_ctx_t ctx, long *dest, const long *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_longlong_ibput(shmem_ctx_t ctx, long long *dest, const long long *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_uchar_ibput(shmem_ctx_t ctx, unsigned char *dest, const unsigned char *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ushort_ibput(shmem_ctx_t ctx, unsigned short *dest, const unsigned short *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_uint_ibput(shmem_ctx_t ctx, unsigned int *dest, const unsigned int *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ulong_ibput(shmem_ctx_t ctx, unsigned long *dest, const unsigned long *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ulonglong_ibput(shmem_ctx_t ctx, unsigned long long *dest,
+    const unsigned long long *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks,
+    int pe);
+void pshmemx_ctx_int8_ibput(shmem_ctx_t ctx, int8_t *dest, const int8_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_int16_ibput(shmem_ctx_t ctx, int16_t *dest, const int16_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_int32_ibput(shmem_ctx_t ctx, int32_t *dest, const int32_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_int64_ibput(shmem_ctx_t ctx, int64_t *dest, const int64_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_uint8_ibput(shmem_ctx_t ctx, uint8_t *dest, const uint8_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_uint16_ibput(shmem_ctx_t ctx, uint16_t *dest, const uint16_t *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_uint32_ibput(shmem_ctx_t ctx, uint32_t *dest, const uint32_t *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_uint64_ibput(shmem_ctx_t ctx, uint64_t *dest, const uint64_t *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_size_ibput(shmem_ctx_t ctx, size_t *dest, const size_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ptrdiff_ibput(shmem_ctx_t ctx, ptrdiff_t *dest, const ptrdiff_t *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ibput8(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_ibput16(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_ibput32(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_ibput64(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_ibput128(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_ctx_ibput8(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ibput16(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ibput32(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ibput64(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ibput128(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_float_ibget(float *dest, const float *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_double_ibget(double *dest, const double *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_longdouble_ibget(long double *dest, const long double *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_char_ibget(char *dest, const char *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_schar_ibget(signed char *dest, const signed char *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_short_ibget(short *dest, const short *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_int_ibget(int *dest, const int *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_long_ibget(long *dest, const long *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_longlong_ibget(long long *dest, const long long *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_uchar_ibget(unsigned char *dest, const unsigned char *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ushort_ibget(unsigned short *dest, const unsigned short *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_uint_ibget(unsigned int *dest, const unsigned int *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ulong_ibget(unsigned long *dest, const unsigned long *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ulonglong_ibget(unsigned long long *dest, const unsigned long long *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_int8_ibget(int8_t *dest, const int8_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_int16_ibget(int16_t *dest, const int16_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_int32_ibget(int32_t *dest, const int32_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_int64_ibget(int64_t *dest, const int64_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_uint8_ibget(uint8_t *dest, const uint8_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_uint16_ibget(uint16_t *dest, const uint16_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_uint32_ibget(uint32_t *dest, const uint32_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_uint64_ibget(uint64_t *dest, const uint64_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_size_ibget(size_t *dest, const size_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_ptrdiff_ibget(ptrdiff_t *dest, const ptrdiff_t *source, ptrdiff_t dst, ptrdiff_t sst,
+    size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_float_ibget(shmem_ctx_t ctx, float *dest, const float *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_double_ibget(shmem_ctx_t ctx, double *dest, const double *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_longdouble_ibget(shmem_ctx_t ctx, long double *dest, const long double *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_char_ibget(shmem_ctx_t ctx, char *dest, const char *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_schar_ibget(shmem_ctx_t ctx, signed char *dest, const signed char *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_short_ibget(shmem_ctx_t ctx, short *dest, const short *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_int_ibget(shmem_ctx_t ctx, int *dest, const int *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_long_ibget(shmem_ctx_t ctx, long *dest, const long *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_longlong_ibget(shmem_ctx_t ctx, long long *dest, const long long *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_uchar_ibget(shmem_ctx_t ctx, unsigned char *dest, const unsigned char *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ushort_ibget(shmem_ctx_t ctx, unsigned short *dest, const unsigned short *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_uint_ibget(shmem_ctx_t ctx, unsigned int *dest, const unsigned int *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ulong_ibget(shmem_ctx_t ctx, unsigned long *dest, const unsigned long *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ulonglong_ibget(shmem_ctx_t ctx, unsigned long long *dest,
+    const unsigned long long *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks,
+    int pe);
+void pshmemx_ctx_int8_ibget(shmem_ctx_t ctx, int8_t *dest, const int8_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_int16_ibget(shmem_ctx_t ctx, int16_t *dest, const int16_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_int32_ibget(shmem_ctx_t ctx, int32_t *dest, const int32_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_int64_ibget(shmem_ctx_t ctx, int64_t *dest, const int64_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_uint8_ibget(shmem_ctx_t ctx, uint8_t *dest, const uint8_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_uint16_ibget(shmem_ctx_t ctx, uint16_t *dest, const uint16_t *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_uint32_ibget(shmem_ctx_t ctx, uint32_t *dest, const uint32_t *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_uint64_ibget(shmem_ctx_t ctx, uint64_t *dest, const uint64_t *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_size_ibget(shmem_ctx_t ctx, size_t *dest, const size_t *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ptrdiff_ibget(shmem_ctx_t ctx, ptrdiff_t *dest, const ptrdiff_t *source,
+    ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ibget8(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_ibget16(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_ibget32(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_ibget64(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_ibget128(void *dest, const void *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize,
+    size_t nblocks, int pe);
+void pshmemx_ctx_ibget8(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ibget16(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ibget32(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ibget64(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+void pshmemx_ctx_ibget128(shmem_ctx_t ctx, void *dest, const void *source, ptrdiff_t dst,
+    ptrdiff_t sst, size_t bsize, size_t nblocks, int pe);
+
+/* SOS: collectives */
+int pshmemx_char_sum_inscan(shmem_team_t team, char *dest, const char *source, size_t nelems);
+int pshmemx_schar_sum_inscan(shmem_team_t team, signed char *dest, const signed char *source,
+    size_t nelems);
+int pshmemx_short_sum_inscan(shmem_team_t team, short *dest, const short *source, size_t nelems);
+int pshmemx_int_sum_inscan(shmem_team_t team, int *dest, const int *source, size_t nelems);
+int pshmemx_long_sum_inscan(shmem_team_t team, long *dest, const long *source, size_t nelems);
+int pshmemx_longlong_sum_inscan(shmem_team_t team, long long *dest, const long long *source,
+    size_t nelems);
+int pshmemx_ptrdiff_sum_inscan(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source,
+    size_t nelems);
+int pshmemx_uchar_sum_inscan(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nelems);
+int pshmemx_ushort_sum_inscan(shmem_team_t team, unsigned short *dest, const unsigned short *source,
+    size_t nelems);
+int pshmemx_uint_sum_inscan(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nelems);
+int pshmemx_ulong_sum_inscan(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nelems);
+int pshmemx_ulonglong_sum_inscan(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nelems);
+int pshmemx_int8_sum_inscan(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems);
+int pshmemx_int16_sum_inscan(shmem_team_t team, int16_t *dest, const int16_t *source,
+    size_t nelems);
+int pshmemx_int32_sum_inscan(shmem_team_t team, int32_t *dest, const int32_t *source,
+    size_t nelems);
+int pshmemx_int64_sum_inscan(shmem_team_t team, int64_t *dest, const int64_t *source,
+    size_t nelems);
+int pshmemx_uint8_sum_inscan(shmem_team_t team, uint8_t *dest, const uint8_t *source,
+    size_t nelems);
+int pshmemx_uint16_sum_inscan(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nelems);
+int pshmemx_uint32_sum_inscan(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nelems);
+int pshmemx_uint64_sum_inscan(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nelems);
+int pshmemx_size_sum_inscan(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems);
+int pshmemx_float_sum_inscan(shmem_team_t team, float *dest, const float *source, size_t nelems);
+int pshmemx_double_sum_inscan(shmem_team_t team, double *dest, const double *source, size_t nelems);
+int pshmemx_longdouble_sum_inscan(shmem_team_t team, long double *dest, const long double *source,
+    size_t nelems);
+int pshmemx_complexd_sum_inscan(shmem_team_t team, rushmem_complexd *dest,
+    const rushmem_complexd *source, size_t nelems);
+int pshmemx_complexf_sum_inscan(shmem_team_t team, rushmem_complexf *dest,
+    const rushmem_complexf *source, size_t nelems);
+int pshmemx_char_sum_exscan(shmem_team_t team, char *dest, const char *source, size_t nelems);
+int pshmemx_schar_sum_exscan(shmem_team_t team, signed char *dest, const signed char *source,
+    size_t nelems);
+int pshmemx_short_sum_exscan(shmem_team_t team, short *dest, const short *source, size_t nelems);
+int pshmemx_int_sum_exscan(shmem_team_t team, int *dest, const int *source, size_t nelems);
+int pshmemx_long_sum_exscan(shmem_team_t team, long *dest, const long *source, size_t nelems);
+int pshmemx_longlong_sum_exscan(shmem_team_t team, long long *dest, const long long *source,
+    size_t nelems);
+int pshmemx_ptrdiff_sum_exscan(shmem_team_t team, ptrdiff_t *dest, const ptrdiff_t *source,
+    size_t nelems);
+int pshmemx_uchar_sum_exscan(shmem_team_t team, unsigned char *dest, const unsigned char *source,
+    size_t nelems);
+int pshmemx_ushort_sum_exscan(shmem_team_t team, unsigned short *dest, const unsigned short *source,
+    size_t nelems);
+int pshmemx_uint_sum_exscan(shmem_team_t team, unsigned int *dest, const unsigned int *source,
+    size_t nelems);
+int pshmemx_ulong_sum_exscan(shmem_team_t team, unsigned long *dest, const unsigned long *source,
+    size_t nelems);
+int pshmemx_ulonglong_sum_exscan(shmem_team_t team, unsigned long long *dest,
+    const unsigned long long *source, size_t nelems);
+int pshmemx_int8_sum_exscan(shmem_team_t team, int8_t *dest, const int8_t *source, size_t nelems);
+int pshmemx_int16_sum_exscan(shmem_team_t team, int16_t *dest, const int16_t *source,
+    size_t nelems);
+int pshmemx_int32_sum_exscan(shmem_team_t team, int32_t *dest, const int32_t *source,
+    size_t nelems);
+int pshmemx_int64_sum_exscan(shmem_team_t team, int64_t *dest, const int64_t *source,
+    size_t nelems);
+int pshmemx_uint8_sum_exscan(shmem_team_t team, uint8_t *dest, const uint8_t *source,
+    size_t nelems);
+int pshmemx_uint16_sum_exscan(shmem_team_t team, uint16_t *dest, const uint16_t *source,
+    size_t nelems);
+int pshmemx_uint32_sum_exscan(shmem_team_t team, uint32_t *dest, const uint32_t *source,
+    size_t nelems);
+int pshmemx_uint64_sum_exscan(shmem_team_t team, uint64_t *dest, const uint64_t *source,
+    size_t nelems);
+int pshmemx_size_sum_exscan(shmem_team_t team, size_t *dest, const size_t *source, size_t nelems);
+int pshmemx_float_sum_exscan(shmem_team_t team, float *dest, const float *source, size_t nelems);
+int pshmemx_double_sum_exscan(shmem_team_t team, double *dest, const double *source, size_t nelems);
+int pshmemx_longdouble_sum_exscan(shmem_team_t team, long double *dest, const long double *source,
+    size_t nelems);
+int pshmemx_complexd_sum_exscan(shmem_team_t team, rushmem_complexd *dest,
+    const rushmem_complexd *source, size_t nelems);
+int pshmemx_complexf_sum_exscan(shmem_team_t team, rushmem_complexf *dest,
+    const rushmem_complexf *source, size_t nelems);
+
+/* SOS and Open MPI: collectives */
+int pshmem_short_and_reduce(shmem_team_t team, short *dest, const short *source, size_t nreduce);
+int pshmem_int_and_reduce(shmem_team_t team, int *dest, const int *source, size_t nreduce);
+int pshmem_long_and_reduce(shmem_team_t team, long *dest, const long *source, size_t nreduce);
+int pshmem_longlong_and_reduce(shmem_team_t team, long long *dest, const long long *source,
+    size_t nreduce);
+int pshmem_short_or_reduce(shmem_team_t team, short *dest, const short *source, size_t nreduce);
+int pshmem_int_or_reduce(shmem_team_t team, int *dest, const int *source, size_t nreduce);
+int pshmem_long_or_reduce(shmem_team_t team, long *dest, const long *source, size_t nreduce);
+int pshmem_longlong_or_reduce(shmem_team_t team, long long *dest, const long long *source,
+    size_t nreduce);
+int pshmem_short_xor_reduce(shmem_team_t team, short *dest, const short *source, size_t nreduce);
+int pshmem_int_xor_reduce(shmem_team_t team, int *dest, const int *source, size_t nreduce);
+int pshmem_long_xor_reduce(shmem_team_t team, long *dest, const long *source, size_t nreduce);
+int pshmem_longlong_xor_reduce(shmem_team_t team, long long *dest, const long long *source,
+    size_t nreduce);
+
+/* Open MPI: atomics */
+void pshmem_int_atomic_and(int *dest, int value, int pe);
+void pshmem_long_atomic_and(long *dest, long value, int pe);
+void pshmem_longlong_atomic_and(long long *dest, long long value, int pe);
+void pshmem_ctx_int_atomic_and(shmem_ctx_t ctx, int *dest, int value, int pe);
+void pshmem_ctx_long_atomic_and(shmem_ctx_t ctx, long *dest, long value, int pe);
+void pshmem_ctx_longlong_atomic_and(shmem_ctx_t ctx, long long *dest, long long value, int pe);
+void pshmem_int_atomic_or(int *dest, int value, int pe);
+void pshmem_long_atomic_or(long *dest, long value, int pe);
+void pshmem_longlong_atomic_or(long long *dest, long long value, int pe);
+void pshmem_ctx_int_atomic_or(shmem_ctx_t ctx, int *dest, int value, int pe);
+void pshmem_ctx_long_atomic_or(shmem_ctx_t ctx, long *dest, long value, int pe);
+void pshmem_ctx_longlong_atomic_or(shmem_ctx_t ctx, long long *dest, long long value, int pe);
+void pshmem_int_atomic_xor(int *dest, int value, int pe);
+void pshmem_long_atomic_xor(long *dest, long value, int pe);
+void pshmem_longlong_atomic_xor(long long *dest, long long value, int pe);
+void pshmem_ctx_int_atomic_xor(shmem_ctx_t ctx, int *dest, int value, int pe);
+void pshmem_ctx_long_atomic_xor(shmem_ctx_t ctx, long *dest, long value, int pe);
+void pshmem_ctx_longlong_atomic_xor(shmem_ctx_t ctx, long long *dest, long long value, int pe);
+int pshmem_int_atomic_fetch_and(int *dest, int value, int pe);
+long pshmem_long_atomic_fetch_and(long *dest, long value, int pe);
+long long pshmem_longlong_atomic_fetch_and(long long *dest, long long value, int pe);
+int pshmem_ctx_int_atomic_fetch_and(shmem_ctx_t ctx, int *dest, int value, int pe);
+long pshmem_ctx_long_atomic_fetch_and(shmem_ctx_t ctx, long *dest, long value, int pe);
+long long pshmem_ctx_longlong_atomic_fetch_and(shmem_ctx_t ctx, long long *dest, long long value,
+    int pe);
+int pshmem_int_atomic_fetch_or(int *dest, int value, int pe);
+long pshmem_long_atomic_fetch_or(long *dest, long value, int pe);
+long long pshmem_longlong_atomic_fetch_or(long long *dest, long long value, int pe);
+int pshmem_ctx_int_atomic_fetch_or(shmem_ctx_t ctx, int *dest, int value, int pe);
+long pshmem_ctx_long_atomic_fetch_or(shmem_ctx_t ctx, long *dest, long value, int pe);
+long long pshmem_ctx_longlong_atomic_fetch_or(shmem_ctx_t ctx, long long *dest, long long value,
+    int pe);
+int pshmem_int_atomic_fetch_xor(int *dest, int value, int pe);
+long pshmem_long_atomic_fetch_xor(long *dest, long value, int pe);
+long long pshmem_longlong_atomic_fetch_xor(long long *dest, long long value, int pe);
+int pshmem_ctx_int_atomic_fetch_xor(shmem_ctx_t ctx, int *dest, int value, int pe);
+long pshmem_ctx_long_atomic_fetch_xor(shmem_ctx_t ctx, long *dest, long value, int pe);
+long long pshmem_ctx_longlong_atomic_fetch_xor(shmem_ctx_t ctx, long long *dest, long long value,
+    int pe);
+
+/* OSSS-UCX: order */
+int pshmemx_fence_test(void);
+int pshmemx_ctx_fence_test(shmem_ctx_t ctx);
+int pshmemx_quiet_test(void);
+int pshmemx_ctx_quiet_test(shmem_ctx_t ctx);
+
+#if defined(__cplusplus)
+}
+#endif
+
+#endif /* RUSHMEM_PSHMEMX_H */

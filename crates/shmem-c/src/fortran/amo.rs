@@ -1,0 +1,54 @@
+//! Atomic memory operations.
+
+use core::ffi::c_int;
+
+use rushmem_runtime::amo;
+use rushmem_runtime::ctx::World;
+
+use super::export::In;
+
+macro_rules! extended {
+    ($($name:ident $t:ty;)+) => {
+        fortran! {$(
+            [shmem_ $name _fetch](source: *const $t, pe: In<c_int>) -> $t
+                = |call| amo::fetch(call, World, source, pe);
+            [shmem_ $name _set](dest: *mut $t, value: In<$t>, pe: In<c_int>)
+                = |call| amo::set(call, World, dest, value, pe);
+            [shmem_ $name _swap](dest: *mut $t, value: In<$t>, pe: In<c_int>) -> $t
+                = |call| amo::swap(call, World, dest, value, pe);
+        )+}
+    };
+}
+extended! {
+    int4 i32;
+    int8 i64;
+    real4 f32;
+    real8 f64;
+}
+
+macro_rules! standard {
+    ($($name:ident $t:ty;)+) => {
+        fortran! {$(
+            [shmem_ $name _add](dest: *mut $t, value: In<$t>, pe: In<c_int>)
+                = |call| amo::add(call, World, dest, value, pe);
+            [shmem_ $name _fadd](dest: *mut $t, value: In<$t>, pe: In<c_int>) -> $t
+                = |call| amo::fetch_add(call, World, dest, value, pe);
+            [shmem_ $name _inc](dest: *mut $t, pe: In<c_int>)
+                = |call| amo::inc(call, World, dest, pe);
+            [shmem_ $name _finc](dest: *mut $t, pe: In<c_int>) -> $t
+                = |call| amo::fetch_inc(call, World, dest, pe);
+            [shmem_ $name _cswap]
+                (dest: *mut $t, cond: In<$t>, value: In<$t>, pe: In<c_int>) -> $t
+                = |call| amo::compare_swap(call, World, dest, cond, value, pe);
+        )+}
+    };
+}
+standard! {
+    int4 i32;
+    int8 i64;
+}
+
+fortran! {
+    [shmem_swap](dest: *mut i32, value: In<i32>, pe: In<c_int>) -> i32
+        = |call| amo::swap(call, World, dest, value, pe);
+}

@@ -1,0 +1,121 @@
+//! How a routine gets its two Fortran names, and how its arguments are read.
+//!
+//! As in C the body bears a profiling name, `pshmem_x_`, and `shmem_x_` is a jump to it. Messages speak
+//! of `SHMEM_X`, as manuals and programs do.
+
+use core::ffi::c_int;
+
+use rushmem_runtime::Call;
+
+/// Exports routines: `[parts of the name](arguments) -> result = |call| body;`
+///
+/// The parts are joined without anything between them. Pointers reach the body as they are, of
+/// arguments of the types [`In`] and [`Elements`] it sees the values.
+macro_rules! fortran {
+    ($(
+        [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?
+            = |$call:ident| $body:expr;
+    )+) => {$(
+        const _: () = {
+            const LOWER: &str = concat!($(stringify!($part)),+);
+            const NAME: [u8; LOWER.len()] = $crate::fortran::export::upper(LOWER);
+
+            #[unsafe(export_name = concat!("p", $(stringify!($part)),+, "_"))]
+            unsafe extern "C" fn body($($arg: $type),*) $(-> $result)? {
+                let $call = rushmem_runtime::Call(
+                    const { $crate::fortran::export::text(&NAME) }
+                );
+                $(
+                    // SAFETY: the caller passes a valid address for every argument.
+                    let $arg = unsafe {
+                        $crate::fortran::export::Argument::read($arg, $call, stringify!($arg))
+                    };
+                )*
+                // SAFETY: the caller passes what the standard asks of it for this routine, which
+                // is all that the runtime asks of us.
+                #[allow(unused_unsafe, reason = "some functions of the runtime are safe")]
+                unsafe { $body }
+            }
+
+            jump!([$($part)+ _] => body);
+        };
+    )+};
+}
+
+/// A value that the routine only reads.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct In<T>(*const T);
+
+/// A number of elements: a default INTEGER that must not be negative.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Elements(*const c_int);
+
+/// What a routine is given for a dummy argument.
+pub trait Argument {
+    /// What its body sees.
+    type Value;
+    /// Reads it; `name` is what the argument is called in messages.
+    ///
+    /// # Safety
+    /// What is read is valid for reads.
+    unsafe fn read(self, call: Call, name: &str) -> Self::Value;
+}
+
+impl<T> Argument for *mut T {
+    type Value = Self;
+    unsafe fn read(self, _: Call, _: &str) -> Self {
+        self
+    }
+}
+
+impl<T> Argument for *const T {
+    type Value = Self;
+    unsafe fn read(self, _: Call, _: &str) -> Self {
+        self
+    }
+}
+
+/// The hidden length of a CHARACTER argument, which travels by value.
+impl Argument for usize {
+    type Value = Self;
+    unsafe fn read(self, _: Call, _: &str) -> Self {
+        self
+    }
+}
+
+impl<T: Copy> Argument for In<T> {
+    type Value = T;
+    #[inline(always)]
+    unsafe fn read(self, _: Call, _: &str) -> T {
+        // SAFETY: valid by contract. A COMMON block may align it to less than its size.
+        unsafe { self.0.read_unaligned() }
+    }
+}
+
+impl Argument for Elements {
+    type Value = usize;
+    #[inline(always)]
+    unsafe fn read(self, call: Call, name: &str) -> usize {
+        // SAFETY: valid by contract.
+        let given = unsafe { self.0.read_unaligned() };
+        crate::active_set::count(call, name, given)
+    }
+}
+
+/// The name in capitals.
+pub const fn upper<const N: usize>(lower: &str) -> [u8; N] {
+    let mut name = [0; N];
+    name.copy_from_slice(lower.as_bytes());
+    name.make_ascii_uppercase();
+    name
+}
+
+/// The same as text.
+pub const fn text(name: &'static [u8]) -> &'static str {
+    match core::str::from_utf8(name) {
+        Ok(name) => name,
+        Err(_) => panic!("names are ASCII"),
+    }
+}

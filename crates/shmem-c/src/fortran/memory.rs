@@ -1,0 +1,132 @@
+//! Symmetric memory: the routines on the pointers of Cray's dialect, which are integers as large as an
+//! address.
+//!
+//! Lengths are in words of 4 bytes. An error ends the job where the program asked for that, and is a
+//! negative code otherwise.
+
+use core::ffi::{c_int, c_void};
+use core::fmt::Arguments;
+
+use rushmem_runtime::Call;
+use rushmem_runtime::memory::{self, NotABlock};
+
+use super::export::In;
+
+/// Bytes of a word.
+const WORD: usize = 4;
+
+/// The status of a block that was moved.
+const MOVED: c_int = 1;
+
+/// A Cray pointer.
+type Pointer = *mut *mut c_void;
+
+fortran! {
+    [shpalloc](addr: Pointer, length: In<c_int>, errcode: *mut c_int, abort: In<c_int>) = |call| {
+        let block = allocate(call, length);
+        addr.write_unaligned(block.unwrap_or(core::ptr::null_mut()));
+        errcode.write_unaligned(code(call, abort, block.map(|_| 0)))
+    };
+    [shpdeallc](addr: Pointer, errcode: *mut c_int, abort: In<c_int>)
+        = |call| errcode.write_unaligned(code(call, abort, free(call, addr.read_unaligned())));
+    // The name that other libraries give it.
+    [shpdealloc](addr: Pointer, errcode: *mut c_int, abort: In<c_int>)
+        = |call| errcode.write_unaligned(code(call, abort, free(call, addr.read_unaligned())));
+    [shpclmove](addr: Pointer, length: In<c_int>, status: *mut c_int, abort: In<c_int>) = |call| {
+        let old = addr.read_unaligned();
+        let block = resize(call, old, length);
+        addr.write_unaligned(block.unwrap_or(old));
+        let moved = block.map(|block| if block == old { 0 } else { MOVED });
+        status.write_unaligned(code(call, abort, moved))
+    };
+}
+
+/// What can go wrong, with the code that the standard gives it.
+#[derive(Clone, Copy)]
+enum Error {
+    Length(c_int),
+    NoMemory(usize),
+    Outside(*mut c_void),
+    Free(*mut c_void),
+    Inside(*mut c_void),
+}
+
+impl Error {
+    fn code(self) -> c_int {
+        match self {
+            Error::Length(_) => -1,
+            Error::NoMemory(_) => -2,
+            Error::Outside(_) => -3,
+            Error::Free(_) => -4,
+            Error::Inside(_) => -5,
+        }
+    }
+
+    /// Ends the job.
+    fn fail(self, call: Call) -> ! {
+        let say = |why: Arguments<'_>| call.fail(why);
+        match self {
+            Error::Length(length) => {
+                say(format_args!("argument length is {length}, but a length is at least 1"))
+            }
+            Error::NoMemory(nbytes) => say(format_args!(
+                "the symmetric heap has no room for {nbytes} bytes; make SHMEM_SYMMETRIC_SIZE larger"
+            )),
+            Error::Outside(addr) => {
+                say(format_args!("argument addr: {addr:p} is not in the symmetric heap"))
+            }
+            Error::Free(addr) => {
+                say(format_args!("argument addr: the block at {addr:p} is free already"))
+            }
+            Error::Inside(addr) => {
+                say(format_args!("argument addr: {addr:p} is within a block, not its beginning"))
+            }
+        }
+    }
+}
+
+/// The code of a result, unless it is an error and `abort` asks to end the job.
+fn code(call: Call, abort: c_int, result: Result<c_int, Error>) -> c_int {
+    match result {
+        Ok(code) => code,
+        Err(error) if abort != 0 => error.fail(call),
+        Err(error) => error.code(),
+    }
+}
+
+/// The bytes of `length` words.
+fn nbytes(length: c_int) -> Result<usize, Error> {
+    match usize::try_from(length) {
+        Ok(words @ 1..) => Ok(words * WORD),
+        _ => Err(Error::Length(length)),
+    }
+}
+
+fn allocate(call: Call, length: c_int) -> Result<*mut c_void, Error> {
+    let nbytes = nbytes(length)?;
+    present(memory::malloc(call, nbytes), nbytes)
+}
+
+fn resize(call: Call, addr: *mut c_void, length: c_int) -> Result<*mut c_void, Error> {
+    let nbytes = nbytes(length)?;
+    is_block(call, addr)?;
+    present(memory::realloc(call, addr, nbytes), nbytes)
+}
+
+fn free(call: Call, addr: *mut c_void) -> Result<c_int, Error> {
+    is_block(call, addr)?;
+    memory::free(call, addr);
+    Ok(0)
+}
+
+fn present(block: *mut c_void, nbytes: usize) -> Result<*mut c_void, Error> {
+    if block.is_null() { Err(Error::NoMemory(nbytes)) } else { Ok(block) }
+}
+
+fn is_block(call: Call, addr: *mut c_void) -> Result<(), Error> {
+    memory::is_block(call, addr).map_err(|error| match error {
+        NotABlock::Outside => Error::Outside(addr),
+        NotABlock::Free => Error::Free(addr),
+        NotABlock::Inside => Error::Inside(addr),
+    })
+}

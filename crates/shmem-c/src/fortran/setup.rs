@@ -1,0 +1,58 @@
+//! Setup, exit and query, under the present and the deprecated names.
+
+use core::ffi::{c_char, c_int, c_void};
+
+use rushmem_providers::ALL;
+use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
+use rushmem_runtime::{Call, setup};
+
+use super::export::In;
+
+fortran! {
+    [shmem_init]() = |call| setup::init(call, ALL);
+    [start_pes](_npes: *const c_int) = |call| setup::start_pes(call, ALL);
+    [shmem_finalize]() = |call| setup::finalize(call);
+    [shmem_global_exit](status: In<c_int>) -> ! = |call| global_exit(call, status);
+
+    [shmem_my_pe]() -> c_int = |call| setup::my_pe(call);
+    [my_pe]() -> c_int = |call| setup::my_pe(call);
+    [shmem_n_pes]() -> c_int = |call| setup::n_pes(call);
+    [num_pes]() -> c_int = |call| setup::n_pes(call);
+
+    [shmem_ptr](dest: *const c_void, pe: In<c_int>) -> *mut c_void
+        = |call| setup::ptr(call, dest, pe);
+    [shmem_addr_accessible](addr: *const c_void, pe: In<c_int>) -> c_int
+        = |call| setup::addr_accessible(call, addr, pe);
+    [shmem_pe_accessible](pe: In<c_int>) -> c_int = |call| setup::pe_accessible(call, pe);
+
+    [shmem_info_get_version](major: *mut c_int, minor: *mut c_int) = |_call| {
+        major.write_unaligned(SHMEM_MAJOR_VERSION);
+        minor.write_unaligned(SHMEM_MINOR_VERSION)
+    };
+    [shmem_info_get_name](name: *mut c_char, length: usize) = |_call| vendor(name, length);
+}
+
+unsafe extern "C" {
+    /// See `units.c`.
+    fn rushmem_flush_units();
+}
+
+/// End the job. What Fortran units hold back is written first: the runtime knows C's streams alone.
+fn global_exit(call: Call, status: c_int) -> ! {
+    // SAFETY: it may be called at any time.
+    unsafe { rushmem_flush_units() };
+    setup::global_exit(call, status)
+}
+
+/// The vendor string, filled up with blanks as Fortran wants it.
+///
+/// # Safety
+/// `name` has room for `length` characters.
+unsafe fn vendor(name: *mut c_char, length: usize) {
+    let text = SHMEM_VENDOR_STRING.as_bytes();
+    let text = &text[..text.len().min(length)];
+    // SAFETY: the caller's promise.
+    unsafe { name.cast::<u8>().write_bytes(b' ', length) };
+    // SAFETY: the text is no longer than the room, and a constant of ours.
+    unsafe { name.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), text.len()) };
+}

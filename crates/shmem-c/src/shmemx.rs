@@ -1,0 +1,8 @@
+//! What vendors add to the standard, as `shmemx.h` declares it: ci/spec/extensions.csv says where each
+//! function comes from, ci/spec/shmemx.csv which of them are here.
+
+mod coll;
+mod rma;
+mod setup;
+mod sync;
+mod team;

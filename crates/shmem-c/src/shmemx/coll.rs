@@ -1,0 +1,67 @@
+//! Collectives: Cray's all-to-all of blocks of any size, Sandia's names of the scans, bitwise
+//! reductions of the signed types of C.
+
+use core::ffi::{c_int, c_long, c_longlong, c_short, c_void};
+
+use rushmem_runtime::alltoallv::{Source, alltoallv, alltoallv_packed};
+use rushmem_runtime::coll::{self, Members};
+use rushmem_runtime::team::Handle;
+
+use crate::longdouble::combine;
+
+export! {
+    [shmemx_alltoallv](
+        target: *mut c_void, t_offsets: *const usize, t_sizes: *mut usize,
+        source: *const c_void, s_offsets: *const usize, s_sizes: *const usize,
+        start: c_int, log_stride: c_int, size: c_int, psync: *mut c_long,
+    ) = |call| {
+        let members = Members::ActiveSet { start, log_stride, size, psync };
+        let blocks = Source { source: source.cast(), offsets: s_offsets, sizes: s_sizes };
+        alltoallv(call, members, target.cast(), t_offsets, t_sizes, blocks);
+    };
+
+    [shmemx_alltoallv_packed](
+        target: *mut c_void, target_len: usize, t_size: *mut usize,
+        source: *const c_void, s_offsets: *const usize, s_sizes: *const usize,
+        start: c_int, log_stride: c_int, size: c_int, psync: *mut c_long,
+    ) = |call| {
+        let members = Members::ActiveSet { start, log_stride, size, psync };
+        let blocks = Source { source: source.cast(), offsets: s_offsets, sizes: s_sizes };
+        t_size.write(alltoallv_packed(call, members, target.cast(), target_len, blocks));
+    };
+}
+
+macro_rules! scans {
+    ($name:ident, $t:ty, $($scan:ident)+) => {
+        export! {$(
+            [shmemx_ $name _sum_ $scan](
+                team: Handle, dest: *mut $t, source: *const $t, nelems: usize,
+            ) -> c_int = |call| coll::$scan(
+                call, team.into(), dest.cast(), source.cast(), nelems, combine!($name, $t, sum)
+            );
+        )+}
+    };
+}
+
+macro_rules! summed {
+    ($name:ident, $t:ty) => {
+        scans!($name, $t, inscan exscan);
+    };
+}
+for_each_arithmetic_reduce_type!(summed);
+
+macro_rules! bitwise {
+    ($name:ident, $t:ty, $($op:ident)+) => {
+        export! {$(
+            [shmem_ $name _ $op _reduce](
+                team: Handle, dest: *mut $t, source: *const $t, nreduce: usize,
+            ) -> c_int = |call| coll::reduce(
+                call, team.into(), dest.cast(), source.cast(), nreduce, combine!($name, $t, $op)
+            );
+        )+}
+    };
+}
+bitwise!(short, c_short, and or xor);
+bitwise!(int, c_int, and or xor);
+bitwise!(long, c_long, and or xor);
+bitwise!(longlong, c_longlong, and or xor);

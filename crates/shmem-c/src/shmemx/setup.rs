@@ -1,0 +1,19 @@
+//! Thread levels under Cray's names, and a clock.
+
+use core::ffi::c_int;
+
+use rushmem_providers::ALL;
+use rushmem_runtime::{setup, time};
+
+export! {
+    [shmemx_init_thread](requested: c_int, provided: *mut c_int) -> c_int
+        = |call| match setup::init_thread(call, ALL, requested) {
+            Some(level) => {
+                provided.write(level);
+                0
+            }
+            None => 1,
+        };
+    [shmemx_query_thread](provided: *mut c_int) = |call| provided.write(setup::query_thread(call));
+    [shmemx_wtime]() -> f64 = |_call| time::wtime();
+}

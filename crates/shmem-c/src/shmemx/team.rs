@@ -1,0 +1,54 @@
+//! Cray's teams: nothing is returned, errors end the job, a handle is destroyed where it is kept.
+
+use core::ffi::c_int;
+
+use rushmem_runtime::team::{self, Handle};
+
+forward! {
+    [shmemx_team_my_pe](team: Handle) -> c_int => team::my_pe;
+    [shmemx_team_mype](team: Handle) -> c_int => team::my_pe;
+    [shmemx_team_n_pes](team: Handle) -> c_int => team::n_pes;
+    [shmemx_team_npes](team: Handle) -> c_int => team::n_pes;
+    [shmemx_team_translate_pe](src_team: Handle, src_pe: c_int, dest_team: Handle) -> c_int
+        => team::translate_pe;
+}
+
+export! {
+    [shmemx_team_split_strided](
+        parent_team: Handle, start: c_int, stride: c_int, size: c_int, new_team: *mut Handle,
+    ) = |call| {
+        let made = team::split_strided_by_members(call, parent_team, start, stride, size);
+        new_team.write(made);
+    };
+
+    [shmemx_team_split_2d](
+        parent_team: Handle, xrange: c_int, yrange: c_int,
+        xaxis_team: *mut Handle, yaxis_team: *mut Handle,
+    ) = |call| {
+        let ranges = [("xrange", xrange), ("yrange", yrange)];
+        let [xaxis, yaxis] = team::split_grid(call, parent_team, ranges);
+        xaxis_team.write(xaxis);
+        yaxis_team.write(yaxis);
+    };
+
+    [shmemx_team_split_3d](
+        parent_team: Handle, xrange: c_int, yrange: c_int, zrange: c_int,
+        xaxis_team: *mut Handle, yaxis_team: *mut Handle, zaxis_team: *mut Handle,
+    ) = |call| {
+        let ranges = [("xrange", xrange), ("yrange", yrange), ("zrange", zrange)];
+        let [xaxis, yaxis, zaxis] = team::split_grid(call, parent_team, ranges);
+        xaxis_team.write(xaxis);
+        yaxis_team.write(yaxis);
+        zaxis_team.write(zaxis);
+    };
+
+    [shmemx_team_split](parent_team: Handle, color: c_int, key: c_int, new_team: *mut Handle)
+        = |call| new_team.write(team::split_colour(call, parent_team, color, key));
+    [shmemx_team_split_color](parent_team: Handle, color: c_int, key: c_int, new_team: *mut Handle)
+        = |call| new_team.write(team::split_colour(call, parent_team, color, key));
+
+    [shmemx_team_destroy](team: *mut Handle) = |call| {
+        team::destroy_member(call, team.read());
+        team.write(Handle::INVALID);
+    };
+}

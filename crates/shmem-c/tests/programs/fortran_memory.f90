@@ -1,0 +1,74 @@
+! SHPALLOC and its kin: words of 4 bytes, the codes of errors, contents that move along.
+program fortran_memory
+  implicit none
+  include "shmem.fh"
+  integer, parameter :: count = 1000
+  integer :: me, n, failures, code, i
+  integer(kind=8) :: first, second, outside, old
+  integer :: a(*), b(*)
+  pointer (first, a), (second, b)
+
+  call check_begin()
+
+  call shpalloc(first, count, code, 0)
+  call check(code == 0 .and. first /= 0, 65, "SHPALLOC")
+  call shpalloc(second, count, code, 0)
+  call check(code == 0, 65, "a second SHPALLOC")
+  call check(abs(second - first) >= 4 * count, 65, "the length is in words of 4 bytes")
+  do i = 1, count
+    a(i) = me * count + i
+    b(i) = -1
+  end do
+  call shmem_barrier_all()
+  call shmem_put4(b, a, count, mod(me + 1, n))
+  call shmem_barrier_all()
+  do i = 1, count
+    call check(b(i) == mod(me + n - 1, n) * count + i, 65, "the whole block is symmetric")
+  end do
+
+  ! Growing past the second block moves the first one, shrinking does not.
+  old = first
+  call shpclmove(first, 3 * count, code, 0)
+  call check(code == merge(0, 1, first == old), 65, "the status of SHPCLMOVE says whether it moved")
+  do i = 1, count
+    call check(a(i) == me * count + i, 65, "the contents are as they were")
+  end do
+  old = first
+  call shpclmove(first, count / 2, code, 0)
+  call check(code == 0 .and. first == old, 65, "a block that shrinks stays where it is")
+
+  old = first
+  call shpalloc(first, 0, code, 0)
+  call check(code == -1 .and. first == 0, 65, "no block of no words")
+  call shpalloc(first, -5, code, 0)
+  call check(code == -1, 65, "a negative length")
+  call shpalloc(first, huge(code), code, 0)
+  call check(code == -2, 65, "more than there is")
+  first = old
+  call shpclmove(first, 0, code, 0)
+  call check(code == -1 .and. first == old, 65, "SHPCLMOVE to no words")
+  call shpclmove(first, huge(code), code, 0)
+  call check(code == -2 .and. first == old, 65, "SHPCLMOVE to more than there is")
+
+  outside = loc(outside)
+  call shpdeallc(outside, code, 0)
+  call check(code == -3, 65, "an address outside of the heap")
+  call shpclmove(outside, 4, code, 0)
+  call check(code == -3, 65, "SHPCLMOVE of an address outside of the heap")
+  outside = first + 16
+  call shpdeallc(outside, code, 0)
+  call check(code == -5, 65, "an address within a block")
+  call shpclmove(outside, 4, code, 0)
+  call check(code == -5, 65, "SHPCLMOVE of an address within a block")
+  call shpdeallc(first, code, 0)
+  call check(code == 0, 65, "SHPDEALLC")
+  call shpdeallc(first, code, 0)
+  call check(code == -4, 65, "a block that is free already")
+  call shpclmove(first, 4, code, 0)
+  call check(code == -4, 65, "SHPCLMOVE of a block that is free")
+  call shpdealloc(second, code, 1)
+  call check(code == 0, 65, "the other spelling")
+  call check_end()
+contains
+  include "fortran_check.inc"
+end program

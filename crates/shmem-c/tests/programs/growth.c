@@ -1,0 +1,68 @@
+/* Contexts and teams that come and go leave nothing: neither memory nor descriptors grow.
+ *
+ *     growth COUNT     of each
+ */
+#include "check.h"
+#include <dirent.h>
+
+/* What the process holds. */
+struct held {
+    long kilobytes, descriptors;
+};
+
+static struct held held(void) {
+    struct held now = {-1, 0};
+    char line[256];
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status))
+        if (sscanf(line, "VmRSS: %ld", &now.kilobytes) == 1)
+            break;
+    if (status)
+        fclose(status);
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder && readdir(folder))
+        now.descriptors++;
+    if (folder)
+        closedir(folder);
+    return now;
+}
+
+static long *word;
+
+/* A context of the world, one of a team, and the team itself; all are used. */
+static void come_and_go(long turn) {
+    static const long options[] = {0, SHMEM_CTX_SERIALIZED, SHMEM_CTX_PRIVATE, SHMEM_CTX_NOSTORE};
+    shmem_team_t team;
+    shmem_ctx_t ctx, of_team;
+    int right = (check_me + 1) % check_n;
+    CHECK(shmem_ctx_create(options[turn % 4], &ctx) == 0, 20, "turn %ld: no context", turn);
+    CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, check_n - 1, -1, check_n, NULL, 0, &team) == 0, 1, "turn %ld: no team", turn);
+    CHECK(shmem_team_create_ctx(team, 0, &of_team) == 0, 20, "turn %ld: no context of a team", turn);
+    shmem_ctx_long_atomic_inc(ctx, word, right);
+    shmem_ctx_long_atomic_inc(of_team, word, check_n - 1 - right);
+    if (turn % 2)
+        shmem_ctx_destroy(of_team);
+    shmem_team_destroy(team); /* Point 13: with the contexts that it still has. */
+    shmem_ctx_destroy(ctx);
+}
+
+int main(int argc, char **argv) {
+    long count = argc > 1 ? atol(argv[1]) : 1000;
+    check_begin();
+    word = shmem_calloc(1, sizeof *word);
+    struct held before = {0, 0};
+    for (long turn = 0; turn < count; turn++) {
+        if (turn == count / 10) {
+            shmem_barrier_all();
+            before = held();
+        }
+        come_and_go(turn);
+    }
+    shmem_barrier_all();
+    struct held after = held();
+    CHECK(*word == 2 * count, 23, "%ld of %ld increments came", *word, 2 * count);
+    CHECK(after.kilobytes - before.kilobytes < 256, 13, "%ld KiB became %ld", before.kilobytes, after.kilobytes);
+    CHECK(after.descriptors <= before.descriptors, 13, "%ld descriptors became %ld", before.descriptors, after.descriptors);
+    shmem_free(word);
+    return check_end();
+}

@@ -1,0 +1,73 @@
+//! Threads, contexts and teams beyond what one program in every setting shows: each thread level, another sequence of
+//! the stress in every run, 10,000 contexts and teams, and the stress under ThreadSanitizer.
+
+use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use testkit::{Job, program};
+
+/// Where PEs share memory, where none do, and where some do.
+const SETTINGS: [(&str, &str); 3] =
+    [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "2")];
+
+#[test]
+fn every_thread_level() {
+    for level in 0..4 {
+        for (n, check) in [(1, "0"), (3, "0"), (3, "1")] {
+            let job = Job::new(program!("levels.c")).n(n).arg(level);
+            job.env("SHMEM_CHECK", check).run().assert_ok(n);
+        }
+    }
+}
+
+/// RUSHMEM_SEED repeats a run.
+#[test]
+fn the_stress_draws_anew() {
+    let seed = std::env::var("RUSHMEM_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = seed.unwrap_or_else(|| {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
+    });
+    println!("RUSHMEM_SEED={seed}");
+    for (name, value) in SETTINGS {
+        Job::new(program!("stress.c")).n(4).arg(seed).env(name, value).run().assert_ok(4);
+    }
+}
+
+#[test]
+fn contexts_and_teams_that_come_and_go_leave_nothing() {
+    for (name, value) in SETTINGS {
+        Job::new(program!("growth.c")).n(2).arg(1000).env(name, value).run().assert_ok(2);
+    }
+    Job::new(program!("growth.c")).n(4).arg(10_000).run().assert_ok(4);
+}
+
+#[test]
+#[ignore = "minutes; part of `cargo xtask test --full`"]
+fn ten_thousand_contexts_and_teams_leave_nothing() {
+    for n in [1, 2, 3, 4, 8, 12] {
+        for (name, value) in SETTINGS.into_iter().filter(|setting| n > 1 || setting.1 != "2") {
+            let job = Job::new(program!("growth.c")).n(n).arg(10_000).env(name, value);
+            job.timeout(Duration::from_secs(300)).run().assert_ok(n);
+        }
+    }
+}
+
+/// The program is instrumented, the library is not: what threads of the program do to each other is seen, through the
+/// library's functions too, which are told of by the C library's copies. The step `thread-sanitizer` of
+/// `cargo xtask test --full` instruments the library as well.
+#[test]
+fn the_stress_under_thread_sanitizer() {
+    let probe = Command::new("sh")
+        .args(["-c", "echo 'int main(void){return 0;}' | cc -fsanitize=thread -x c - -o /dev/null"])
+        .output()
+        .expect("a shell");
+    if !probe.status.success() {
+        println!("skipped: the C compiler has no ThreadSanitizer");
+        return;
+    }
+    let options = "halt_on_error=1 exitcode=66";
+    let job = Job::new(program!("stress.c", "-fsanitize=thread")).n(3).env("TSAN_OPTIONS", options);
+    let outcome = job.run();
+    outcome.assert_ok(3);
+    assert!(!outcome.stderr.contains("ThreadSanitizer"), "{outcome}");
+}

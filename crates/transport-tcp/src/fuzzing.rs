@@ -1,0 +1,138 @@
+//! What a fuzzer feeds: the wire format and the state machines of both ends, with bytes of its choice.
+//!
+//! The allocations are as long as what may be used of them, so that a sanitizer sees every byte too far.
+
+use crate::area::Areas;
+use crate::inbound::Served;
+use crate::proto::{
+    Acceptor, Address, CLAIM, Connector, GREETING, Head, Ledger, Piece, Reader, Reply, Violation,
+    WELCOME, Want,
+};
+use rushmem_transport::Segment;
+
+/// Words of the segment.
+const WORDS: usize = 512;
+/// Bytes that say how a stream is cut.
+const CUTS: usize = 8;
+
+/// One input: what it is for, how it is cut, and the bytes themselves.
+pub fn run(input: &[u8]) {
+    let Some((&what, input)) = input.split_first() else {
+        return;
+    };
+    match what % 4 {
+        0 | 1 => requests(input),
+        2 => replies(input),
+        _ => strangers(input),
+    }
+}
+
+/// However a stream of requests is cut, it does the same to the target's memory.
+fn requests(input: &[u8]) {
+    let Some((cuts, stream)) = input.split_first_chunk::<CUTS>() else {
+        return;
+    };
+    let cut = target(cuts, stream);
+    assert!(cut == target(&[u8::MAX; CUTS], stream), "a cut changed what was done");
+}
+
+fn target(cuts: &[u8; CUTS], stream: &[u8]) -> (Result<(), Violation>, Vec<u64>) {
+    let mut memory = vec![0u64; WORDS];
+    let areas = Areas::default();
+    // SAFETY: the vector outlives the areas, and nobody else uses it meanwhile.
+    unsafe { areas.open(Segment::Heap, memory.as_mut_ptr().cast(), WORDS * 8) };
+    let mut served = Served::new();
+    let fed = feed(cuts, stream, |piece| served.take(&areas, piece));
+    drop((served, areas));
+    (fed, memory)
+}
+
+/// Replies to what was asked, as the first bytes tell: nothing is taken that was not asked for.
+fn replies(input: &[u8]) {
+    let Some((cuts, input)) = input.split_first_chunk::<CUTS>() else {
+        return;
+    };
+    let Some((asked, stream)) = input.split_first_chunk::<16>() else {
+        return;
+    };
+    let mut ledger = Ledger::new();
+    for &byte in asked {
+        let nbytes = usize::from(byte) * 8;
+        match byte % 4 {
+            0 => ledger.expect(Want::Data(nbytes as u32), vec![0u8; nbytes]),
+            1 => ledger.expect(Want::Value, Vec::new()),
+            2 => ledger.expect(Want::Ack, Vec::new()),
+            _ => ledger.issue(),
+        };
+    }
+    let mut answered = 0;
+    // What is refused ends a connection.
+    let _ = feed(cuts, stream, |piece| {
+        let due = ledger.due();
+        take(&mut ledger, piece)?;
+        answered += due - ledger.due();
+        assert!(ledger.acked() <= asked.len() as u64 && answered <= asked.len());
+        Ok(())
+    });
+}
+
+fn take(ledger: &mut Ledger<Vec<u8>>, piece: Piece<'_, Reply>) -> Result<(), Violation> {
+    match piece {
+        Piece::Part { head: head @ Reply::Data { seq, nbytes }, done, bytes } => {
+            let room = ledger.data(seq, nbytes)?.len();
+            assert!(done + bytes.len() <= room, "within what was asked for");
+            if done + bytes.len() == room {
+                ledger.settle(head)?;
+            }
+            Ok(())
+        }
+        Piece::Part { .. } => unreachable!("only data has a body"),
+        Piece::Whole(Reply::Bye, _) => Ok(()),
+        Piece::Whole(head, body) => {
+            let room = ledger.settle(head)?.len();
+            assert_eq!(body.len(), room, "what was asked for");
+            Ok(())
+        }
+    }
+}
+
+/// Feed a stream in parts whose lengths `cuts` tells, in turn.
+fn feed<H: Head>(
+    cuts: &[u8; CUTS],
+    stream: &[u8],
+    mut take: impl FnMut(Piece<'_, H>) -> Result<(), Violation>,
+) -> Result<(), Violation> {
+    let mut reader = Reader::new();
+    let mut rest = stream;
+    for &cut in cuts.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let length = if cut == u8::MAX { rest.len() } else { 1 + usize::from(cut) };
+        let (now, later) = rest.split_at(length.min(rest.len()));
+        reader.feed(now, &mut take)?;
+        rest = later;
+    }
+    Ok(())
+}
+
+/// Handshakes that nobody can know the answers of, and addresses.
+fn strangers(input: &[u8]) {
+    let (secret, nonce) = ([1; 32], [2; 32]);
+    if let Some(claim) = input.first_chunk::<CLAIM>() {
+        assert!(Acceptor::new(secret, 0, 4, nonce).judge(claim).is_err(), "a forged claim");
+    }
+    if let Some((greeting, rest)) = input.split_first_chunk::<GREETING>() {
+        let mut connector = Connector::new(secret, 1, 0, nonce);
+        if connector.claim(greeting).is_ok()
+            && let Some(welcome) = rest.first_chunk::<WELCOME>()
+        {
+            assert!(connector.check(welcome).is_err(), "a forged welcome");
+        }
+    }
+    if let Some(address) = Address::decode(input) {
+        assert!(address.sockets.len() <= 16);
+        let again = Address::decode(&address.encode()).expect("what was encoded");
+        assert_eq!(again.sockets, address.sockets);
+    }
+}

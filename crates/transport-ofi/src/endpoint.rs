@@ -160,6 +160,13 @@ impl Endpoint for OfiEndpoint {
         self.shared.check()
     }
 
+    fn is_quiet(&mut self) -> Result<bool, Error> {
+        self.progress()?;
+        let under_way = self.on_lane(|lane| Ok(lane.under_way()))?;
+        // Reading back is short once all has left.
+        if under_way > 0 || self.any_due() { Ok(false) } else { self.quiet().map(|()| true) }
+    }
+
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
         if pe.0 == self.shared.me {
             return self.shared.check();

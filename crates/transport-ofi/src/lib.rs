@@ -50,6 +50,7 @@ pub const PROVIDER: Provider = Provider {
         ),
         ("SHMEM_OFI_DOMAIN", "the domain (network device) of libfabric to use; default: its first"),
     ],
+    opens_libraries: true,
     available: || fabric::library().map(|_| ()).map_err(Error::Unavailable),
     open: |with| open(with, Tuning::default()),
 };

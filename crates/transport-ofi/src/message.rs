@@ -79,6 +79,7 @@ impl Message {
                 let segment = match bytes[11] {
                     0 => Segment::Heap,
                     1 => Segment::Internal,
+                    2 => Segment::Static,
                     _ => return None,
                 };
                 let width = match bytes[10] {
@@ -112,7 +113,7 @@ mod tests {
         let mut all = vec![Message::Old { token, value: u64::MAX - 1 }];
         for op in OPS {
             for width in [AmoWidth::Four, AmoWidth::Eight] {
-                for segment in [Segment::Heap, Segment::Internal] {
+                for segment in [Segment::Heap, Segment::Internal, Segment::Static] {
                     let dest = RemoteAddr { segment, offset: 1 << 40 };
                     let (operand, condition) = (7, u64::MAX);
                     all.push(Message::Amo { pe: 9, token, dest, op, width, operand, condition });

@@ -167,6 +167,9 @@ impl Transport for Ofi {
         base: *mut u8,
         nbytes: usize,
     ) -> Result<Key, Error> {
+        if nbytes == 0 {
+            return Ok(Area::default().encode());
+        }
         let fabric = &self.shared.fabric;
         let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE | fi::FI_READ | fi::FI_WRITE;
         let service = lock(&self.shared.service);
@@ -209,7 +212,7 @@ impl Transport for Ofi {
                  that both have"
             )));
         }
-        let mut areas = [Area::default(); 2];
+        let mut areas = [Area::default(); Segment::COUNT];
         for (segment, key) in keys {
             areas[*segment as usize] = Area::decode(key).ok_or_else(|| invalid("key"))?;
         }

@@ -6,7 +6,7 @@ use crate::lane::{Failure, Lane, Post, Remote};
 use crate::message::{Message, Token};
 use crate::patience::Patience;
 use crate::shared::{Cell, Shared, lock};
-use rushmem_transport::{AmoOp, AmoWidth, Error, Pe, RemoteAddr, Segment, mem};
+use rushmem_transport::{AmoOp, AmoWidth, Error, Pe, RemoteAddr, mem};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
@@ -147,11 +147,10 @@ impl OfiEndpoint {
         owing.sort_unstable();
         owing.dedup();
         for pe in owing {
-            let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
-            let from = shared.remote(Pe(pe), at, 1);
+            let from = shared.some_byte(pe);
             shared.doubt(pe).map_err(|failure| self.give_up(&failure))?;
             self.on_lane(|lane| {
-                if let Ok(from) = from
+                if let Some(from) = from
                     && lane.pending(pe) == 0
                 {
                     let asked = lane.read_and_forget(from);
@@ -181,6 +180,11 @@ impl OfiEndpoint {
             false
         });
         true
+    }
+
+    /// Whether replies are due.
+    pub(crate) fn any_due(&self) -> bool {
+        !self.due.is_empty()
     }
 
     /// Wait until no more than so many replies that `which` chooses are due.
@@ -344,9 +348,9 @@ impl OfiEndpoint {
         let chosen = |pe: &u32| only.is_none_or(|only| only.0 == *pe);
         let touched: Vec<u32> = self.unflushed.iter().copied().filter(chosen).collect();
         for pe in touched {
-            let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
-            let from = self.shared.remote(Pe(pe), at, 1)?;
-            self.start(pe, |lane| lane.read_and_forget(from))?;
+            if let Some(from) = self.shared.some_byte(pe) {
+                self.start(pe, |lane| lane.read_and_forget(from))?;
+            }
         }
         self.unflushed.retain(|pe| !chosen(pe));
         match only {

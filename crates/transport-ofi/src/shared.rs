@@ -13,7 +13,7 @@ use crate::replies::Replies;
 use crate::service::Service;
 use crate::tuning::Tuning;
 use libfabric_sys as fi;
-use rushmem_transport::{AmoWidth, Error, Host, Pe, RemoteAddr};
+use rushmem_transport::{AmoWidth, Error, Host, Pe, RemoteAddr, Segment};
 use rustix::event::Timespec;
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ pub(crate) const UNATTENDED: Duration = Duration::from_micros(50);
 pub(crate) struct Contact {
     pub(crate) at: fi::fi_addr_t,
     pub(crate) host: String,
-    pub(crate) areas: [Area; 2],
+    pub(crate) areas: [Area; Segment::COUNT],
     /// Where its service listens, if that is a socket.
     pub(crate) socket: Option<SocketAddr>,
 }
@@ -78,7 +78,7 @@ pub(crate) struct Shared {
     pub(crate) crowded: bool,
     pub(crate) tuning: Tuning,
     pub(crate) host: Arc<dyn Host>,
-    pub(crate) own: [OnceLock<Own>; 2],
+    pub(crate) own: [OnceLock<Own>; Segment::COUNT],
     pub(crate) peers: Box<[OnceLock<Contact>]>,
     /// Wakes the service thread.
     pub(crate) timer: OwnedFd,
@@ -181,6 +181,13 @@ impl Shared {
                 at.offset, area.nbytes, at.segment
             ))),
         }
+    }
+
+    /// Some byte of a peer's, to be read for the sake of reading.
+    pub(crate) fn some_byte(&self, pe: u32) -> Option<Remote> {
+        let contact = self.contact(Pe(pe)).ok()?;
+        let area = contact.areas.iter().find(|area| area.nbytes > 0)?;
+        Some(Remote { pe, at: contact.at, address: area.base, key: area.key })
     }
 
     /// So many bytes of this PE's own segment, if it has them.

@@ -33,6 +33,13 @@ const ALL: &[Bindings] = &[
         library: "ucx",
     },
     Bindings {
+        package: "libfabric-sys",
+        program: "libfabric-bindings",
+        file: "sys/libfabric-sys/src/bindings.rs",
+        version: "1.17",
+        library: "libfabric",
+    },
+    Bindings {
         package: "pmix-sys",
         program: "pmix-bindings",
         file: "sys/pmix-sys/src/bindings.rs",

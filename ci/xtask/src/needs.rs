@@ -129,6 +129,14 @@ pub const SLURM: Need = Need {
     zypper: &["slurm", "slurm-node", "munge"],
 };
 
+pub const LIBFABRIC: Need = Need {
+    program: "fi_info",
+    purpose: "comes with libfabric, over which programs are tested",
+    apt: &["libfabric-bin", "libfabric1"],
+    dnf: &["libfabric"],
+    zypper: &["libfabric"],
+};
+
 struct Manager {
     program: &'static str,
     refresh: &'static [&'static str],

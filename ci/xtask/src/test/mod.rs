@@ -83,6 +83,7 @@ const PROVIDERS: &[Step] = &[
     installed("off-node", steps::off_node),
     installed("virtual-nodes", steps::virtual_nodes),
     installed("ucx", steps::ucx),
+    installed("ofi", steps::ofi),
     installed("launchers", steps::launchers),
 ];
 

@@ -1,5 +1,7 @@
 //! The steps of the tiers, one function each. The lists at the top are what grows.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -8,8 +10,8 @@ use anyhow::{Context, Result};
 use super::tools::{self, run_tests};
 use super::{Outcome, Session};
 use crate::needs::{
-    BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, HYDRA, MPIRUN, PKG_CONFIG,
-    SLURM, UCX, VALGRIND,
+    BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, HYDRA, LIBFABRIC, MPIRUN,
+    PKG_CONFIG, SLURM, UCX, VALGRIND,
 };
 use crate::{bindings, codegen, counts, install, needs, process, symbols, tidy};
 
@@ -38,7 +40,7 @@ pub fn needs(_: &Session) -> Result<Outcome> {
 /// The same, with the libraries of the networks; what is missing of them is skipped.
 pub fn needs_of_providers(session: &Session) -> Result<Outcome> {
     let outcome = needs(session)?;
-    match needs::ensure(&[&UCX]) {
+    match needs::ensure(&[&UCX, &LIBFABRIC]) {
         Ok(()) => Ok(outcome),
         missing => in_part(missing),
     }
@@ -149,6 +151,25 @@ pub fn off_node(session: &Session) -> Result<Outcome> {
 /// Some PEs share memory, some do not.
 pub fn virtual_nodes(session: &Session) -> Result<Outcome> {
     programs(session, "virtual_nodes::")
+}
+
+/// Over libfabric: every provider of it that is here, also those of the library in the folder that
+/// RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below; then the programs.
+pub fn ofi(session: &Session) -> Result<Outcome> {
+    if process::on_path(LIBFABRIC.program).is_none() {
+        return Ok(Outcome::Skipped("libfabric is not here".into()));
+    }
+    let other = std::env::var_os("RUSHMEM_OFI_DIR").map(PathBuf::from);
+    for folder in [None, other.as_deref()].into_iter().collect::<BTreeSet<_>>() {
+        let mut cargo = session.workspace.cargo();
+        cargo.args(["test", "-p", "rushmem-transport-ofi", "--test", "conformance"]);
+        cargo.args(["--", "--test-threads=2"]).env("RUSHMEM_PROVIDERS", "all");
+        if let Some(folder) = folder {
+            cargo.env("FI_PROVIDER_PATH", folder.join("libfabric")).env("LD_LIBRARY_PATH", folder);
+        }
+        run_tests(&mut cargo)?;
+    }
+    programs(session, "ofi::")
 }
 
 /// The programs over UCX.

@@ -55,7 +55,7 @@ const VIRTUAL_NODES: Variable = Variable {
 const TRANSPORT: Variable = Variable {
     name: "SHMEM_TRANSPORT",
     old_name: None,
-    meaning: "how PEs reach those whose memory they do not share: auto (default) or tcp",
+    meaning: "how PEs reach those whose memory they do not share: auto (default), tcp, ucx or ofi",
 };
 
 const BOOTSTRAP: Variable = Variable {

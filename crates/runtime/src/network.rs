@@ -42,16 +42,11 @@ pub(crate) fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed)
 }
 
-/// Open the network over a transport that is connected to its peers.
-///
-/// # Errors
-/// When the transport has not even one endpoint.
-pub(crate) fn open(transport: Box<dyn Transport>) -> Result<(), Error> {
-    let library = transport.endpoint(EndpointOptions { serialized: true })?;
+/// Open the network over a transport that is connected to its peers, with the library's endpoint of it.
+pub(crate) fn open(transport: Box<dyn Transport>, library: Box<dyn Endpoint>) {
     let network = Network { contexts: Mutex::default(), library: share(library), transport };
     *NETWORK.write().unwrap_or_else(PoisonError::into_inner) = Some(network);
     OPEN.store(true, Ordering::Release);
-    Ok(())
 }
 
 /// Complete what was issued on any endpoint, the library's own flags included: afterwards no peer owes
@@ -166,8 +161,20 @@ impl Network {
     }
 }
 
-/// What the transport asks and tells.
-pub(crate) struct Process;
+/// What a transport asks and tells.
+#[derive(Default)]
+pub(crate) struct Process {
+    /// The transport is the one that was chosen: when it loses a PE, the job ends. One that is tried out
+    /// says so to whoever tries it.
+    settled: AtomicBool,
+}
+
+impl Process {
+    /// The transport was chosen.
+    pub(crate) fn settle(&self) {
+        self.settled.store(true, Ordering::Release);
+    }
+}
 
 impl Host for Process {
     fn variable(&self, name: &str) -> Option<String> {
@@ -181,6 +188,9 @@ impl Host for Process {
     }
 
     fn lost(&self, error: &Error) {
+        if !self.settled.load(Ordering::Acquire) {
+            return;
+        }
         let error = error.clone();
         // Not in the transport's own thread, which serves the other peers meanwhile. Where there is no
         // thread to be had, the next call that needs the network says it.

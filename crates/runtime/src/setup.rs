@@ -1,11 +1,16 @@
 //! Start and end (OpenSHMEM 1.6, §9.1), and what a PE may ask about itself and the others.
 
 mod available;
+mod ballot;
+mod choice;
 mod connect;
 mod cpus;
 mod leave;
 mod neighbours;
+mod probe;
 mod record;
+
+pub use connect::transports;
 
 use crate::agreement::{Slots, digest};
 use crate::call::{self, Call, fail};

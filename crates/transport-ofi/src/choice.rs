@@ -1,8 +1,9 @@
 //! Which of libfabric's providers and domains can carry this job, in the order in which it offers them.
 
-use crate::facts::{Facts, ORDERS};
+use crate::facts::{Facts, Nic, ORDERS};
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
+use rushmem_transport::Host;
 use std::ffi::{CStr, CString, c_char};
 
 /// What the job and its user ask for.
@@ -12,6 +13,17 @@ pub(crate) struct Wish {
     pub(crate) domain: Option<String>,
     /// All PEs run on this machine.
     pub(crate) one_machine: bool,
+}
+
+impl Wish {
+    pub(crate) fn of(host: &dyn Host, one_machine: bool) -> Wish {
+        let variable = |name| host.variable(name).filter(|value| !value.is_empty());
+        Wish {
+            provider: variable("SHMEM_OFI_PROVIDER"),
+            domain: variable("SHMEM_OFI_DOMAIN"),
+            one_machine,
+        }
+    }
 }
 
 /// A list of libfabric's.
@@ -193,7 +205,22 @@ fn facts(info: &fi::fi_info, delivery: bool) -> Facts {
         delivery,
         sockets,
         loopback: sockets && is_loopback(info),
+        nic: nic(info),
     }
+}
+
+/// The network card behind an entry, as far as libfabric tells.
+fn nic(info: &fi::fi_info) -> Option<Nic> {
+    // SAFETY: null, or a part of an entry that lives.
+    let nic = unsafe { info.nic.as_ref() }?;
+    // SAFETY: as above.
+    let bus = unsafe { nic.bus_attr.as_ref() };
+    // SAFETY: as above.
+    let device = unsafe { nic.device_attr.as_ref() };
+    Some(Nic {
+        on_pci: bus.is_some_and(|bus| bus.bus_type == fi::FI_BUS_PCI),
+        name: device.map(|device| text(device.name)).unwrap_or_default(),
+    })
 }
 
 fn is_loopback(info: &fi::fi_info) -> bool {

@@ -12,6 +12,7 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod device;
 mod endpoint;
 mod error;
 pub mod mem;
@@ -23,5 +24,5 @@ mod verbs;
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use pe::{Pe, TeamPe};
-pub use provider::{Caps, EndpointOptions, Host, Open, Provider, Transport};
+pub use provider::{Caps, EndpointOptions, Found, Host, Open, Provider, Transport};
 pub use verbs::{AmoOp, AmoWidth, Key, RemoteAddr, Segment};

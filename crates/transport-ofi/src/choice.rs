@@ -81,7 +81,9 @@ pub(crate) fn candidates(
             let known = |(_, other): &(List, Facts)| {
                 other.provider == facts.provider && other.domain == facts.domain
             };
+            // Not every provider looks at the domain that is asked for.
             if facts.key_bytes >= 4
+                && wish.domain.as_ref().is_none_or(|domain| *domain == facts.domain)
                 && !found.iter().any(known)
                 && let Some(entry) = List::of(library, info)
             {

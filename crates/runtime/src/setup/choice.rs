@@ -105,7 +105,7 @@ pub(super) fn complaint(outcomes: &[Result<(), String>]) -> Option<String> {
             whys.push(why);
         }
     }
-    let who = |why: &String| pes(outcomes.iter().map(|outcome| outcome.as_ref() == Err(&why)));
+    let who = |why: &String| pes(outcomes.iter().map(|outcome| outcome.as_ref() == Err(why)));
     let said: Vec<String> = whys
         .into_iter()
         .map(|why| match who(why) {

@@ -51,7 +51,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     for place in candidates.by_ref() {
         let provider = providers[place];
         match attempt(call, job, provider) {
-            Ok((endpoint, transport)) => {
+            Ok(Tried { endpoint, transport }) => {
                 let composes = transport.caps().amos_compose_with_cpu;
                 address::atomics_by_network(!composes);
                 network::open(transport, endpoint);
@@ -62,7 +62,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
             }
             Err(why) if asked.is_some() => fail!(
                 call,
-                "SHMEM_TRANSPORT is {}, which cannot be had on all PEs: {why}. Mend that, or set \
+                "SHMEM_TRANSPORT is {}, which cannot be used here ({why}): mend that, or set \
                  SHMEM_TRANSPORT to another transport or to auto",
                 provider.name
             ),
@@ -126,17 +126,19 @@ fn together(call: Call, job: &Job, own: &Step) -> Result<Vec<Vec<Vec<u8>>>, Stri
 }
 
 /// A transport over which every PE moved data, and the library's endpoint of it, which is dropped first.
+struct Tried {
+    endpoint: Box<dyn Endpoint>,
+    transport: Box<dyn Transport>,
+}
+
+/// Open a provider's transport, connect, and try it out.
 ///
 /// # Errors
 /// Who could not, and why: the same on all PEs.
-fn attempt(
-    call: Call,
-    job: &Job,
-    provider: &Provider,
-) -> Result<(Box<dyn Endpoint>, Box<dyn Transport>), String> {
+fn attempt(call: Call, job: &Job, provider: &Provider) -> Result<Tried, String> {
     let host = Arc::new(Process::default());
     let (transport, own) = match prepare(job, provider, &host) {
-        Ok((transport, parts)) => (Some(transport), Ok(parts)),
+        Ok(Prepared { transport, parts }) => (Some(transport), Ok(parts)),
         Err(why) => (None, Err(why.to_string())),
     };
     let parts = together(call, job, &own)?;
@@ -151,15 +153,17 @@ fn attempt(
         return Err(why);
     }
     host.settle();
-    Ok((endpoint.expect("what this PE lacks was said"), transport))
+    Ok(Tried { endpoint: endpoint.expect("what this PE lacks was said"), transport })
 }
 
-/// Open a provider's transport with the segments registered; its address and the segments' keys.
-fn prepare(
-    job: &Job,
-    provider: &Provider,
-    host: &Arc<Process>,
-) -> Result<(Box<dyn Transport>, Vec<Vec<u8>>), Error> {
+/// A transport that is open here, and what the others need to know: its address and the segments' keys.
+struct Prepared {
+    transport: Box<dyn Transport>,
+    parts: Vec<Vec<u8>>,
+}
+
+/// Open a provider's transport and register the segments.
+fn prepare(job: &Job, provider: &Provider, host: &Arc<Process>) -> Result<Prepared, Error> {
     let with = Open {
         pe: job.me,
         n_pes: job.n_pes,
@@ -182,7 +186,7 @@ fn prepare(
         // for them, as it has the same ones.
         parts.push(unsafe { transport.register(segment, base, nbytes) }?.0);
     }
-    Ok((transport, parts))
+    Ok(Prepared { transport, parts })
 }
 
 /// Learn the way to every peer that needs one, and move data to the next of them.

@@ -249,9 +249,14 @@ pub fn create(call: Call, team: team::Handle, options: c_long) -> Option<Handle>
 
 impl Registry {
     fn without_slot(&mut self) -> Handle {
-        // Not that of the default context, also after as many as there are numbers.
-        self.made = self.made % (u32::MAX - 1) + 1;
-        Handle::new(self.made, Handle::WORLD)
+        loop {
+            // Not that of the default context, nor one in use, also after as many as there are numbers.
+            self.made = self.made % (u32::MAX - 1) + 1;
+            let handle = Handle::new(self.made, Handle::WORLD);
+            if !self.alive.contains_key(&handle) {
+                return handle;
+            }
+        }
     }
 
     fn with_slot(&mut self, members: &Members, n_pes: u32, check: bool) -> Option<Handle> {
@@ -389,6 +394,11 @@ pub(crate) mod tests {
         let handles: Vec<Handle> = (0..3).map(|_| registry.without_slot()).collect();
         assert!(handles.iter().all(|h| h.is_of_world() && *h != Handle::DEFAULT));
         assert_eq!(handles[1], Handle::new(1, Handle::WORLD));
+        // The second time round, some are in use still.
+        let (team, creator) = (team::Handle::WORLD, thread::current().id());
+        let entry = Entry { team, members: pair, options: 0, creator };
+        registry.alive.insert(Handle::new(3, Handle::WORLD), entry);
+        assert_eq!(registry.without_slot(), Handle::new(4, Handle::WORLD));
     }
 
     /// A context of the world that exists, for tests elsewhere.

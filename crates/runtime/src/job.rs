@@ -41,6 +41,8 @@ pub(crate) struct Job {
     /// They do on some machine of the job: the same on all PEs, so that algorithms can depend on it.
     pub(crate) crowded_somewhere: bool,
     pub(crate) thread_level: c_int,
+    /// On some PE several threads may be in the library at once: the same on all PEs.
+    pub(crate) threads_somewhere: bool,
     pub(crate) settings: Settings,
     /// Known to the PEs of this job alone.
     pub(crate) secret: [u8; 32],

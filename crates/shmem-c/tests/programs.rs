@@ -10,7 +10,7 @@ use testkit::{Job, can_compile, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 24] = [
+const ELSEWHERE: [&str; 25] = [
     "check.h",
     "core.c",
     "death.c",
@@ -30,6 +30,7 @@ const ELSEWHERE: [&str; 24] = [
     "lingers.c",
     "members.h",
     "misuse.c",
+    "mixed_levels.c",
     "operators.h",
     "race.c",
     "seed_003.c.in",

@@ -29,6 +29,15 @@ static struct held held(void) {
 
 static long *word;
 
+/* A split that fails takes nothing: of the teams that a PE can have it would be the last after a thousand. */
+static void fail(long turn) {
+    shmem_team_t team = SHMEM_TEAM_WORLD;
+    int status = shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, check_n + 1, NULL, 0, &team);
+    CHECK(status != 0 && team == SHMEM_TEAM_INVALID, 6, "turn %ld: a team of more PEs than there are", turn);
+    status = shmem_team_split_2d(SHMEM_TEAM_WORLD, 0, NULL, 0, &team, NULL, 0, &team);
+    CHECK(status != 0 && team == SHMEM_TEAM_INVALID, 6, "turn %ld: a team in rows of no PEs", turn);
+}
+
 /* A context of the world, one of a team, and the team itself; all are used. */
 static void come_and_go(long turn) {
     static const long options[] = {0, SHMEM_CTX_SERIALIZED, SHMEM_CTX_PRIVATE, SHMEM_CTX_NOSTORE};
@@ -57,6 +66,7 @@ int main(int argc, char **argv) {
             before = held();
         }
         come_and_go(turn);
+        fail(turn);
     }
     shmem_barrier_all();
     struct held after = held();

@@ -94,7 +94,7 @@ impl Context for Handle {
 
     #[inline(always)]
     fn is_valid(self, call: Call) -> bool {
-        self.is_of_world() || (self != Handle::INVALID && require(call, self).n > 0)
+        self.is_of_world() || (self != Handle::INVALID && is_known(call, self))
     }
 }
 
@@ -154,6 +154,13 @@ fn numbered(call: Call, handle: Handle, pe: c_int) -> c_int {
         Some(slot) if (pe as u32) < slot.n.load(Relaxed) => slot.world_pe(pe),
         _ => number_checked(call, handle, pe),
     }
+}
+
+/// That there is such a context; the registry is asked where the slot does not know.
+#[inline(never)]
+fn is_known(call: Call, handle: Handle) -> bool {
+    let in_use = handle.slot().is_some_and(|slot| slot.n.load(Relaxed) > 0);
+    in_use || require(call, handle).n > 0
 }
 
 #[cold]

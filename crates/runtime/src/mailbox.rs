@@ -58,8 +58,7 @@ impl Mailboxes {
             let mut state = self.state();
             state.empty(job.internal(), job.me(), source);
             found = state.next(source, tag);
-            found.is_some()
-                || !job.threads_somewhere && state.is_elsewhere(source)
+            found.is_some() || !job.threads_somewhere && state.is_elsewhere(source)
         });
         found
     }

@@ -2,7 +2,7 @@
 
 use crate::statics::Views;
 use crate::{Layout, Statics};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use rustix::process::{Resource, getrlimit};
@@ -71,20 +71,24 @@ impl NodeMemory {
     ) -> Result<NodeMemory, Error> {
         assert!(local < n_local, "PE {local} of {n_local} on a node");
         let bytes = layout.node_bytes(n_local).ok_or(Error::TooLarge)?;
-        let file_bytes = statics_at.iter().flatten().map(|at| statics.end_in_file(*at)).max();
-        let file_bytes = file_bytes.unwrap_or(0).max(bytes as u64);
         let memory = match memory {
             Some(memory) => memory,
             None => memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
                 .map_err(|e| Error::Refused("making shared memory", e))?,
         };
-        // The kernel would answer with SIGXFSZ, which says nothing to the user.
-        if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < file_bytes) {
-            let what = "sizing shared memory beyond the limit of file sizes (ulimit -f)";
-            return Err(Error::Refused(what, Errno::FBIG));
+        // All PEs of the node ask for the same size, so whoever comes later changes nothing; and where
+        // static data are there already, it is larger.
+        let size =
+            fstat(&memory).map_err(|e| Error::Refused("looking at shared memory", e))?.st_size;
+        if (size as u64) < bytes as u64 {
+            // The kernel would answer with SIGXFSZ, which says nothing to the user.
+            if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes as u64) {
+                let what = "sizing shared memory beyond the limit of file sizes (ulimit -f)";
+                return Err(Error::Refused(what, Errno::FBIG));
+            }
+            ftruncate(&memory, bytes as u64)
+                .map_err(|e| Error::Refused("sizing shared memory", e))?;
         }
-        // All PEs of the node ask for the same size, so whoever comes later changes nothing.
-        ftruncate(&memory, file_bytes).map_err(|e| Error::Refused("sizing shared memory", e))?;
         fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW)
             .map_err(|e| Error::Refused("sealing shared memory", e))?;
         let base = map_aligned(&memory, bytes, layout.stride)?;

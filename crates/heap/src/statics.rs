@@ -2,7 +2,7 @@
 //!
 //! They are symmetric objects too (OpenSHMEM 1.6, §6), so they must be reachable like the heap although
 //! the linker placed them and the kernel mapped them privately. [`Statics`] finds them in the program
-//! headers; [`remap`] puts shared memory in their place; [`fork`] gives child processes a copy of their
+//! headers; `remap` puts shared memory in their place; `fork` gives child processes a copy of their
 //! own; `views` maps those of the node's other PEs. Variables of shared libraries are not symmetric.
 //!
 //! What is a static variable here is what may be written after start-up: the writable segments without
@@ -134,11 +134,6 @@ impl Statics {
         let within =
             |part: &Part| part.pages.contains(&offset) && nbytes <= part.pages.end - offset;
         self.parts.iter().any(within)
-    }
-
-    /// Where they end in a file in which they begin at `at`.
-    pub(crate) fn end_in_file(&self, at: u64) -> u64 {
-        at + self.nbytes() as u64
     }
 
     /// Whether the program was linked statically, so that it cannot open shared libraries.

@@ -9,7 +9,7 @@
 use crate::constants::SHMEM_THREAD_SINGLE;
 use crate::job::Job;
 use crate::network;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Looks without a pause, then with: together some tens of microseconds.
 const LOOKS: u32 = 2_000;
@@ -21,6 +21,8 @@ const NETWORK_LOOKS: u32 = 5_000;
 const NETWORK_NAP: Duration = Duration::from_millis(10);
 /// The same where other threads of this PE may change it.
 const NAP_AMONG_THREADS: Duration = Duration::from_millis(1);
+/// A sleep of this length is worth the system call that tells the network of its end.
+const LONG: Duration = Duration::from_millis(2);
 /// Yields before sleeping.
 const YIELDS: u32 = 20;
 /// Longest sleep before a user's word is looked at again.
@@ -65,17 +67,17 @@ fn nap(job: &Job) -> Duration {
 /// for `nap` at a time until there is again.
 #[cold]
 fn wait_in_network(job: &Job, nap: Duration, mut ready: impl FnMut() -> bool) {
-    let mut slept = false;
+    let mut asleep = None;
     'waiting: while !look_at_network(job.crowded(), &mut ready) {
-        slept = true;
+        asleep.get_or_insert_with(Instant::now);
         while !network::wait(nap) {
             if ready() {
                 break 'waiting;
             }
         }
     }
-    if slept {
-        // Whoever serves peers while nobody waits slept as well.
+    if asleep.is_some_and(|since| since.elapsed() > LONG) {
+        // Whoever serves peers while nobody waits sleeps as well, the longer the wait the longer.
         network::hand_over();
     }
 }

@@ -1,8 +1,9 @@
 //! How long to poll before letting others run, and before sleeping.
 
 use crate::shared::Shared;
+use crate::thread::LONGEST;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Looks without a pause: a hundred microseconds or so, since each is a system call or two.
 const LOOKS: u32 = 200;
@@ -17,7 +18,8 @@ const NAP: Duration = Duration::from_millis(10);
 #[derive(Default)]
 pub(crate) struct Patience {
     looks: u32,
-    slept: bool,
+    /// When it began to sleep.
+    asleep: Option<Instant>,
 }
 
 impl Patience {
@@ -29,8 +31,8 @@ impl Patience {
             false => (LOOKS, YIELDS),
         };
         if self.looks > looks + yields {
+            self.asleep.get_or_insert_with(Instant::now);
             shared.sleep(news, NAP);
-            self.slept = true;
         } else if self.looks > looks {
             thread::yield_now();
         }
@@ -39,7 +41,7 @@ impl Patience {
     /// What was waited for is here: after a long wait the service thread, which slept meanwhile, is told
     /// that nobody polls.
     pub(crate) fn end(&self, shared: &Shared) {
-        if self.slept {
+        if self.asleep.is_some_and(|since| since.elapsed() > LONGEST) {
             shared.hand_over();
         }
     }

@@ -19,8 +19,8 @@ const MANY: u64 = 25;
 /// Longest sleep while others wait and look. Every end of a sleep disturbs them by some tens of
 /// microseconds where timers are a hypervisor's. Whoever has waited for long hands over, so that this
 /// is how late the thread may be after many short waits.
-const LONGEST: Duration = Duration::from_millis(2);
-/// Longest sleep while others sleep until something arrives: they too hand over.
+pub(crate) const LONGEST: Duration = Duration::from_millis(2);
+/// Longest sleep while others sleep all the time until something arrives: they too hand over.
 const LONGEST_WHILE_ASLEEP: Duration = Duration::from_millis(20);
 /// How often it looks for guests and silent hosts.
 const ROUND: Duration = Duration::from_secs(1);
@@ -34,18 +34,21 @@ fn run(shared: &Shared) {
     let mut seen = 0;
     let mut nap = HELD_BACK;
     let mut round = Instant::now();
+    // Somebody was serving when this thread wanted to, and may have lost its CPU over it.
+    let mut taken = false;
     while !shared.closing.load(Ordering::Acquire) {
         let polls = shared.polls.load(Ordering::Relaxed);
         let looks = polls.wrapping_sub(seen);
         seen = polls;
         let asleep = shared.sleepers.load(Ordering::Relaxed) > 0;
-        if (looks > 0 || asleep) && shared.may_nap() {
+        if (looks > 0 || asleep || taken) && shared.may_nap() {
+            taken = false;
             // Others serve, and whoever waits sends what it noted by itself: this thread leaves its CPU
             // alone for longer and longer.
             let many = MANY.max(MANY * nap.div_duration_f32(HELD_BACK) as u64 / 4);
             nap = match (asleep, looks > many) {
-                (true, _) => LONGEST_WHILE_ASLEEP.min(nap * 2),
-                (false, true) => LONGEST.min(nap * 2),
+                (true, _) if looks == 0 => LONGEST_WHILE_ASLEEP.min(nap * 2),
+                (true, _) | (false, true) => LONGEST.min(nap * 2),
                 (false, false) => HELD_BACK,
             };
             if asleep {
@@ -66,11 +69,15 @@ fn run(shared: &Shared) {
             if !fds[0].revents().is_empty() {
                 shared.rang();
             }
-            if shared.polls.load(Ordering::Relaxed) == seen
-                && let Some(mut service) = try_lock(&shared.service)
-                && service.poll_all(shared)
-            {
-                shared.tell_sleepers();
+            if shared.polls.load(Ordering::Relaxed) == seen {
+                match try_lock(&shared.service) {
+                    Some(mut service) => {
+                        if service.poll_all(shared) {
+                            shared.tell_sleepers();
+                        }
+                    }
+                    None => taken = true,
+                }
             }
         }
         if round.elapsed() >= ROUND {

@@ -52,6 +52,12 @@ pub(crate) struct Way {
 }
 
 impl Way {
+    /// The same `nbytes` bytes further on.
+    pub(crate) fn after(self, nbytes: usize) -> Way {
+        let at = RemoteAddr { offset: self.at.offset + nbytes as u64, ..self.at };
+        Way { at, ..self }
+    }
+
     /// `nbytes` bytes to there.
     ///
     /// # Safety

@@ -58,6 +58,61 @@ fn a_signal_that_comes_with_fork_finds_the_childs_variables() {
     Job::new(compile_text("signals.c", text, tmpdir(), &["-static"])).n(1).run().assert_ok(1);
 }
 
+/// In a static program the allocator's variables are among those that the child gets a copy of: whole, although another
+/// thread works on them all the time.
+#[test]
+fn a_child_gets_an_allocator_that_works() {
+    let text = "
+        #include <malloc.h>
+        #include <pthread.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        #include <shmem.h>
+        static volatile int over;
+        static void churn(void) {
+            void *held[16] = {0};
+            for (unsigned i = 0; i < 2000; i++) {
+                void **one = &held[i * 7 % 16];
+                free(*one);
+                *one = malloc(2000 + i * 131 % 50000);
+            }
+            for (int i = 0; i < 16; i++)
+                free(held[i]);
+        }
+        static void *work(void *nothing) {
+            while (!over)
+                churn();
+            return nothing;
+        }
+        int main(void) {
+            mallopt(M_ARENA_MAX, 1);
+            shmem_init();
+            pthread_t thread;
+            pthread_create(&thread, 0, work, 0);
+            int status = 0;
+            for (int i = 0; i < 50 && status == 0; i++) {
+                const pid_t child = fork();
+                if (child == 0) {
+                    alarm(20);
+                    churn();
+                    _exit(0);
+                }
+                status = 1;
+                waitpid(child, &status, 0);
+            }
+            over = 1;
+            pthread_join(thread, 0);
+            puts(status ? \"FAIL: a child's allocator\" : \"n_pes 1\\nPASS\");
+            shmem_finalize();
+        }
+    ";
+    for flags in [&["-static"][..], &[]] {
+        Job::new(compile_text("allocator.c", text, tmpdir(), flags)).n(1).run().assert_ok(1);
+    }
+}
+
 /// A child from before `shmem_init` has its environment, and may start a program that loads the library.
 #[test]
 fn a_program_that_an_early_child_starts_late_leaves_the_parent_its_place() {

@@ -29,8 +29,12 @@ struct Shared {
 }
 
 unsafe extern "C" {
-    /// Of `fork.c`: what the child does first, where a static program was linked with it.
-    fn rushmem_in_child_of_fork(handler: extern "C" fn());
+    /// Of `fork.c`: as `pthread_atfork`, but at the right moment in a static program that was linked with it.
+    fn rushmem_at_fork(
+        before: extern "C" fn(),
+        in_parent: extern "C" fn(),
+        in_child: extern "C" fn(),
+    ) -> libc::c_int;
 }
 
 static SHARED: OnceLock<Shared> = OnceLock::new();
@@ -73,10 +77,8 @@ pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<Pre
     if SHARED.set(shared).is_err() {
         return Err(Errno::ALREADY);
     }
-    // SAFETY: sets a variable to a function that lives as long as the process.
-    unsafe { rushmem_in_child_of_fork(in_child) };
-    // SAFETY: functions that live as long as the process.
-    match unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) } {
+    // SAFETY: functions that live as long as the process, since the library is never unloaded.
+    match unsafe { rushmem_at_fork(before, in_parent, in_child) } {
         0 => Ok(Prepared),
         errno => Err(Errno::from_raw_os_error(errno)),
     }

@@ -26,7 +26,7 @@ use rushmem_bootstrap::{NodeMap, Session};
 use rushmem_heap::{Allocator, Layout, NodeMemory};
 use rushmem_transport::{Pe, Provider};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// `shmem_init` (§9.1.1). `providers` are the transports that this build has.
@@ -41,14 +41,18 @@ pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Opti
     levels.contains(&requested).then(|| enter(call, providers, requested).thread_level)
 }
 
-/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do nothing.
+/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do nothing. A child
+/// process that exits is not the program.
 pub fn start_pes(call: Call, providers: &[Provider]) {
     if job::depth() > 0 {
         return;
     }
     enter(call, providers, SHMEM_THREAD_SINGLE);
+    static PROGRAM: AtomicU32 = AtomicU32::new(0);
+    PROGRAM.store(std::process::id(), Ordering::Release);
     extern "C" fn finalize_at_exit() {
-        if job::depth() > 0 && !EXITING.load(Ordering::Acquire) {
+        let is_child = std::process::id() != PROGRAM.load(Ordering::Acquire);
+        if job::depth() > 0 && !is_child && !EXITING.load(Ordering::Acquire) {
             close(Call("start_pes (at exit)"));
         }
     }

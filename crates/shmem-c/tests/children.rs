@@ -1,5 +1,6 @@
-//! Static data stay this PE's own whatever the program does with processes and copies of the library: children and the
-//! signals that they get, tools that are started late, a library that is closed and loaded again or is there twice.
+//! A PE and its static data stay its own whatever the program does with processes and copies of the library: children,
+//! the signals that they get and how they exit, tools that are started late, a library that is closed and loaded again
+//! or is there twice.
 
 use std::path::Path;
 
@@ -111,6 +112,36 @@ fn a_child_gets_an_allocator_that_works() {
     for flags in [&["-static"][..], &[]] {
         Job::new(compile_text("allocator.c", text, tmpdir(), flags)).n(1).run().assert_ok(1);
     }
+}
+
+#[test]
+fn a_child_of_a_program_with_start_pes_exits_for_itself() {
+    let text = "
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        #include <shmem.h>
+        static long word;
+        int main(void) {
+            start_pes(0);
+            const int me = _my_pe(), n = _num_pes(), left = (me + n - 1) % n;
+            const pid_t child = fork();
+            if (child == 0)
+                exit(3);
+            int status = 1;
+            waitpid(child, &status, 0);
+            shmem_long_p(&word, me, (me + 1) % n);
+            shmem_barrier_all();
+            if (WEXITSTATUS(status) != 3 || word != left)
+                printf(\"FAIL PE %d: %x %ld\\n\", me, status, word);
+            if (me == 0)
+                printf(\"n_pes %d\\nPASS\\n\", n);
+            return 0;
+        }
+    ";
+    let flags = ["-Wno-deprecated-declarations"];
+    Job::new(compile_text("old_program.c", text, tmpdir(), &flags)).n(2).run().assert_ok(2);
 }
 
 /// A child from before `shmem_init` has its environment, and may start a program that loads the library.

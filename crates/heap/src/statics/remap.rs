@@ -195,7 +195,13 @@ fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, Refusal> {
     lock.l_len = 1;
     // SAFETY: an open descriptor and a valid lock.
     let done = unsafe { libc::fcntl(own.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
-    if done == 0 { Ok(own) } else { Err(Refusal::Taken) }
+    if done == 0 {
+        return Ok(own);
+    }
+    match Errno::from_io_error(&std::io::Error::last_os_error()) {
+        Some(Errno::AGAIN | Errno::ACCESS) | None => Err(Refusal::Taken),
+        Some(errno) => Err(Refusal::Refused("locking its place", errno)),
+    }
 }
 
 /// Write bytes of this process to a place in the file, by system calls alone.

@@ -27,7 +27,7 @@ use rushmem_bootstrap::{NodeMap, Session};
 use rushmem_heap::{Allocator, Layout, NodeMemory};
 use rushmem_transport::{Pe, Provider};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// `shmem_init` (§9.1.1). `providers` are the transports that this build has.
@@ -49,11 +49,8 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
         return;
     }
     enter(call, providers, SHMEM_THREAD_SINGLE);
-    static PROGRAM: AtomicU32 = AtomicU32::new(0);
-    PROGRAM.store(std::process::id(), Ordering::Release);
     extern "C" fn finalize_at_exit() {
-        let is_child = std::process::id() != PROGRAM.load(Ordering::Acquire);
-        if job::depth() > 0 && !is_child && !EXITING.load(Ordering::Acquire) {
+        if job::depth() > 0 && job::is_this_process() && !EXITING.load(Ordering::Acquire) {
             close(Call("start_pes (at exit)"));
         }
     }

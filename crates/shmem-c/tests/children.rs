@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use testkit::{Job, compile_text, prefix};
+use testkit::{Job, compile_text, prefix, program};
 
 fn tmpdir() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -115,33 +115,8 @@ fn a_child_gets_an_allocator_that_works() {
 }
 
 #[test]
-fn a_child_of_a_program_with_start_pes_exits_for_itself() {
-    let text = "
-        #include <stdio.h>
-        #include <stdlib.h>
-        #include <sys/wait.h>
-        #include <unistd.h>
-        #include <shmem.h>
-        static long word;
-        int main(void) {
-            start_pes(0);
-            const int me = _my_pe(), n = _num_pes(), left = (me + n - 1) % n;
-            const pid_t child = fork();
-            if (child == 0)
-                exit(3);
-            int status = 1;
-            waitpid(child, &status, 0);
-            shmem_long_p(&word, me, (me + 1) % n);
-            shmem_barrier_all();
-            if (WEXITSTATUS(status) != 3 || word != left)
-                printf(\"FAIL PE %d: %x %ld\\n\", me, status, word);
-            if (me == 0)
-                printf(\"n_pes %d\\nPASS\\n\", n);
-            return 0;
-        }
-    ";
-    let flags = ["-Wno-deprecated-declarations"];
-    Job::new(compile_text("old_program.c", text, tmpdir(), &flags)).n(2).run().assert_ok(2);
+fn a_child_that_exits_does_so_for_itself() {
+    Job::new(program!("child_exits.c")).n(2).run().assert_ok(2);
 }
 
 /// A child from before `shmem_init` has its environment, and may start a program that loads the library.

@@ -52,10 +52,9 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// The same `nbytes` bytes further on.
-    pub(crate) fn after(self, nbytes: usize) -> Way {
-        let at = RemoteAddr { offset: self.at.offset + nbytes as u64, ..self.at };
-        Way { at, ..self }
+    /// The address so many bytes further on.
+    pub(crate) fn further(self, nbytes: usize) -> Way {
+        Way { at: RemoteAddr { offset: self.at.offset + nbytes as u64, ..self.at }, ..self }
     }
 
     /// `nbytes` bytes to there.

@@ -99,14 +99,14 @@ impl Access {
         nblocks: usize,
     ) {
         let dest = self.remote(dest, span(dst, block, nblocks));
-        let pe = network::pe(self.pe);
         if let Some(way) = self.way(dest) {
             for i in 0..nblocks {
                 // SAFETY: a block of the source.
-                unsafe { way.after(i * dst).put(self.ctx, source.wrapping_add(i * sst), block) }
+                unsafe { way.further(i * dst).put(self.ctx, source.wrapping_add(i * sst), block) }
             }
             return;
         }
+        let pe = network::pe(self.pe);
         network::on(self.call, self.ctx, |endpoint| {
             for i in 0..nblocks {
                 let to = RemoteAddr { offset: dest.offset + (i * dst) as u64, ..dest };
@@ -132,14 +132,14 @@ impl Access {
         nblocks: usize,
     ) {
         let source = self.remote(source, span(sst, block, nblocks));
-        let pe = network::pe(self.pe);
         if let Some(way) = self.way(source) {
             for i in 0..nblocks {
                 // SAFETY: a block of the destination.
-                unsafe { way.after(i * sst).get(self.ctx, dest.wrapping_add(i * dst), block) }
+                unsafe { way.further(i * sst).get(self.ctx, dest.wrapping_add(i * dst), block) }
             }
             return;
         }
+        let pe = network::pe(self.pe);
         network::on(self.call, self.ctx, |endpoint| {
             for i in 0..nblocks {
                 let from = RemoteAddr { offset: source.offset + (i * sst) as u64, ..source };

@@ -12,6 +12,7 @@ const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 /// Programs that other tests run, and the headers.
 const ELSEWHERE: [&str; 26] = [
     "check.h",
+    "child_exits.c",
     "core.c",
     "death.c",
     "endless.c",

@@ -24,13 +24,29 @@ struct Bindings {
     library: &'static str,
 }
 
-const ALL: &[Bindings] = &[Bindings {
-    package: "ucx-sys",
-    program: "ucx-bindings",
-    file: "sys/ucx-sys/src/bindings.rs",
-    version: "1.13",
-    library: "ucx",
-}];
+const ALL: &[Bindings] = &[
+    Bindings {
+        package: "ucx-sys",
+        program: "ucx-bindings",
+        file: "sys/ucx-sys/src/bindings.rs",
+        version: "1.13",
+        library: "ucx",
+    },
+    Bindings {
+        package: "libfabric-sys",
+        program: "libfabric-bindings",
+        file: "sys/libfabric-sys/src/bindings.rs",
+        version: "1.17",
+        library: "libfabric",
+    },
+    Bindings {
+        package: "pmix-sys",
+        program: "pmix-bindings",
+        file: "sys/pmix-sys/src/bindings.rs",
+        version: "4.2",
+        library: "pmix",
+    },
+];
 
 /// Writes the bindings, or with `--check` says which of them are stale.
 pub fn run(args: &[String]) -> Result<()> {

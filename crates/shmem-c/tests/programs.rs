@@ -10,7 +10,7 @@ use testkit::{Job, can_compile, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 24] = [
+const ELSEWHERE: [&str; 25] = [
     "check.h",
     "core.c",
     "death.c",
@@ -30,6 +30,7 @@ const ELSEWHERE: [&str; 24] = [
     "lingers.c",
     "members.h",
     "misuse.c",
+    "mpi.c",
     "operators.h",
     "race.c",
     "seed_003.c.in",
@@ -47,6 +48,17 @@ const VIRTUAL_NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
 const UCX_JOBS: [(usize, &str); 4] =
     [(2, "tcp,self"), (3, "posix,self"), (4, "tcp,self"), (1, "tcp,self")];
 
+/// Jobs over libfabric: its provider, who shares memory, and how many PEs. Each program runs with two of
+/// them, one with each as its first.
+const OFI_JOBS: [(&str, (&str, &str), usize); 6] = [
+    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 2),
+    ("sockets", ("SHMEM_ONNODE", "off"), 3),
+    ("shm", ("SHMEM_ONNODE", "off"), 4),
+    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "1+2+3"), 6),
+    ("udp;ofi_rxd", ("SHMEM_ONNODE", "off"), 2),
+    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "2+2"), 4),
+];
+
 fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     if !can_compile(Path::new(source)) {
         return;
@@ -63,7 +75,8 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
 }
 
 /// One program over UCX: alone, off the node at two numbers of PEs, and between virtual nodes.
-fn runs_over_ucx(source: &str, number: usize) {
+fn runs_over_ucx(source: &str) {
+    let number = place(source);
     let forced = |transports| [("SHMEM_TRANSPORT", "ucx"), ("UCX_TLS", transports)];
     for job in [number, number + 1] {
         let (n, transports) = UCX_JOBS[job % UCX_JOBS.len()];
@@ -75,7 +88,22 @@ fn runs_over_ucx(source: &str, number: usize) {
     runs(source, n, &virtual_nodes);
 }
 
-/// For each program a test named like it, on one node, on none, and on virtual nodes; and over UCX.
+/// One program over libfabric, twice.
+fn runs_over_ofi(source: &str) {
+    let number = place(source);
+    for job in [number, number + 1] {
+        let (provider, nodes, n) = OFI_JOBS[job % OFI_JOBS.len()];
+        let ofi = [("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", provider), nodes];
+        runs(source, n, &ofi);
+    }
+}
+
+/// The number of a program in the list.
+fn place(source: &str) -> usize {
+    HERE.iter().position(|here| *here == source).expect("a program of the list")
+}
+
+/// For each program a test named like it, on one node, on none, on virtual nodes, over UCX and over libfabric.
 macro_rules! programs {
     ($($name:ident $source:literal)*) => {
         const HERE: &[&str] = &[$($source),*];
@@ -128,8 +156,17 @@ macro_rules! programs {
                 #[test]
                 #[ignore = "part of `cargo xtask test --providers`"]
                 fn $name() {
-                    let number = super::HERE.iter().position(|source| *source == $source);
-                    super::runs_over_ucx($source, number.expect("it is here"));
+                    super::runs_over_ucx($source);
+                }
+            )*
+        }
+
+        mod ofi {
+            $(
+                #[test]
+                #[ignore = "part of `cargo xtask test --providers`"]
+                fn $name() {
+                    super::runs_over_ofi($source);
                 }
             )*
         }

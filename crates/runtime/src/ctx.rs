@@ -2,7 +2,7 @@
 //!
 //! On-node every access completes by itself, so a context holds nothing but its team's numbering. The
 //! lower half of a handle says whether PEs are numbered as in the world, in which case no table is
-//! read; otherwise it names a slot of [`SLOTS`], and the upper half the slot's generation, so that what
+//! read; otherwise it names a slot of `SLOTS`, and the upper half the slot's generation, so that what
 //! is no context, or not any more, is known for it. With `SHMEM_CHECK` every context has a slot, and
 //! every use goes through the registry.
 #![forbid(unsafe_code)]

@@ -58,9 +58,15 @@ const TRANSPORT: Variable = Variable {
     meaning: "how PEs reach those whose memory they do not share: auto (default) or tcp",
 };
 
+const BOOTSTRAP: Variable = Variable {
+    name: rushmem_bootstrap::env::BOOTSTRAP,
+    old_name: None,
+    meaning: "how to join a job that another launcher started: auto (default), pmi1, pmi2 or pmix",
+};
+
 /// Every variable, in the order of `SHMEM_INFO`.
-pub const ALL: [Variable; 8] =
-    [VERSION, INFO, DEBUG, CHECK, SYMMETRIC_SIZE, ONNODE, VIRTUAL_NODES, TRANSPORT];
+pub const ALL: [Variable; 9] =
+    [VERSION, INFO, DEBUG, CHECK, SYMMETRIC_SIZE, ONNODE, VIRTUAL_NODES, TRANSPORT, BOOTSTRAP];
 
 /// A heap of 512 MiB where nothing else is asked for.
 const DEFAULT_SYMMETRIC_SIZE: u64 = 512 << 20;

@@ -3,11 +3,12 @@
 mod available;
 mod connect;
 mod cpus;
+mod leave;
 mod neighbours;
 mod record;
 
 use crate::agreement::{Slots, digest};
-use crate::call::{Call, fail, leave};
+use crate::call::{self, Call, fail};
 use crate::coll::barrier_all;
 use crate::constants::{
     SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE,
@@ -101,6 +102,9 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     job::set_identity(me, session.aborter());
     if session.is_launched() {
         print_line_by_line();
+    }
+    if session.wants_leave() {
+        leave::at_exit();
     }
     let settings =
         Settings::read(|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()));
@@ -356,7 +360,7 @@ pub fn global_exit(call: Call, status: c_int) -> ! {
         // SAFETY: the program's own exit handlers run, as the standard asks.
         unsafe { libc::exit(status) }
     }
-    leave(launched, status)
+    call::leave(launched, status)
 }
 
 /// Write what the streams of the C library hold. A stream is locked while a thread reads from it, for ever

@@ -10,7 +10,7 @@ use testkit::{Job, can_compile, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 24] = [
+const ELSEWHERE: [&str; 25] = [
     "check.h",
     "core.c",
     "death.c",
@@ -30,6 +30,7 @@ const ELSEWHERE: [&str; 24] = [
     "lingers.c",
     "members.h",
     "misuse.c",
+    "mpi.c",
     "operators.h",
     "race.c",
     "seed_003.c.in",
@@ -43,9 +44,13 @@ const CHECKED: [usize; 2] = [1, 3];
 const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
 const VIRTUAL_NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
 
+/// Jobs over UCX: a sample of numbers and of UCX's transports, different ones for each program.
+const UCX_JOBS: [(usize, &str); 4] =
+    [(2, "tcp,self"), (3, "posix,self"), (4, "tcp,self"), (1, "tcp,self")];
+
 /// Jobs over libfabric: its provider, who shares memory, and how many PEs. Each program runs with two of
 /// them, one with each as its first.
-const OFI: [(&str, (&str, &str), usize); 6] = [
+const OFI_JOBS: [(&str, (&str, &str), usize); 6] = [
     ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 2),
     ("sockets", ("SHMEM_ONNODE", "off"), 3),
     ("shm", ("SHMEM_ONNODE", "off"), 4),
@@ -53,14 +58,6 @@ const OFI: [(&str, (&str, &str), usize); 6] = [
     ("udp;ofi_rxd", ("SHMEM_ONNODE", "off"), 2),
     ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "2+2"), 4),
 ];
-
-fn runs_over_ofi(source: &str) {
-    let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
-    for (provider, nodes, n) in [OFI[place % OFI.len()], OFI[(place + 1) % OFI.len()]] {
-        let ofi = [("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", provider), nodes];
-        runs(source, n, &ofi);
-    }
-}
 
 fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     if !can_compile(Path::new(source)) {
@@ -77,7 +74,36 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     job.run().assert_ok(n);
 }
 
-/// For each program a test named like it, on one node, on none, over libfabric, and on virtual nodes.
+/// One program over UCX: alone, off the node at two numbers of PEs, and between virtual nodes.
+fn runs_over_ucx(source: &str) {
+    let number = place(source);
+    let forced = |transports| [("SHMEM_TRANSPORT", "ucx"), ("UCX_TLS", transports)];
+    for job in [number, number + 1] {
+        let (n, transports) = UCX_JOBS[job % UCX_JOBS.len()];
+        let off = [&forced(transports)[..], &[("SHMEM_ONNODE", "off")]].concat();
+        runs(source, n, &off);
+    }
+    let (nodes, n) = VIRTUAL_NODES[number % VIRTUAL_NODES.len()];
+    let virtual_nodes = [&forced("tcp,self")[..], &[("SHMEM_VIRTUAL_NODES", nodes)]].concat();
+    runs(source, n, &virtual_nodes);
+}
+
+/// One program over libfabric, twice.
+fn runs_over_ofi(source: &str) {
+    let number = place(source);
+    for job in [number, number + 1] {
+        let (provider, nodes, n) = OFI_JOBS[job % OFI_JOBS.len()];
+        let ofi = [("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", provider), nodes];
+        runs(source, n, &ofi);
+    }
+}
+
+/// The number of a program in the list.
+fn place(source: &str) -> usize {
+    HERE.iter().position(|here| *here == source).expect("a program of the list")
+}
+
+/// For each program a test named like it, on one node, on none, on virtual nodes, over UCX and over libfabric.
 macro_rules! programs {
     ($($name:ident $source:literal)*) => {
         const HERE: &[&str] = &[$($source),*];
@@ -102,16 +128,6 @@ macro_rules! programs {
             )*
         }
 
-        mod ofi {
-            $(
-                #[test]
-                #[ignore = "part of `cargo xtask test --providers`"]
-                fn $name() {
-                    super::runs_over_ofi($source);
-                }
-            )*
-        }
-
         /// With everything checked that costs time to check, correct programs do what they did.
         mod checked {
             $(
@@ -131,6 +147,26 @@ macro_rules! programs {
                     for (nodes, n) in super::VIRTUAL_NODES {
                         super::runs($source, n, &[("SHMEM_VIRTUAL_NODES", nodes)]);
                     }
+                }
+            )*
+        }
+
+        mod ucx {
+            $(
+                #[test]
+                #[ignore = "part of `cargo xtask test --providers`"]
+                fn $name() {
+                    super::runs_over_ucx($source);
+                }
+            )*
+        }
+
+        mod ofi {
+            $(
+                #[test]
+                #[ignore = "part of `cargo xtask test --providers`"]
+                fn $name() {
+                    super::runs_over_ofi($source);
                 }
             )*
         }

@@ -211,8 +211,8 @@ fn write(
     Ok(())
 }
 
-/// Entries of the kernel's page map that are read at a time.
-const WINDOW: usize = 4096;
+/// Bytes of the kernel's page map that are read at a time: eight for each page.
+const WINDOW: usize = 32 << 10;
 /// Bits of an entry: the page is in memory, the page is in swap.
 const PRESENT: u64 = 0b11 << 62;
 

@@ -38,6 +38,14 @@ impl Default for Tuning {
 impl Tuning {
     /// So small that everything waits for everything, and without trust, for tests.
     pub fn tiny() -> Tuning {
-        Tuning { depth: 2, copy_up_to: 100, amos: 2, receives: 2, most_bytes: 10_000, trust: false }
+        Tuning {
+            depth: 4,
+            copy_up_to: 100,
+            amos: 3,
+            endpoints: 16,
+            receives: 2,
+            most_bytes: 10_000,
+            trust: false,
+        }
     }
 }

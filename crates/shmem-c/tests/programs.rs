@@ -10,7 +10,7 @@ use testkit::{Job, can_compile, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 26] = [
+const ELSEWHERE: [&str; 27] = [
     "check.h",
     "child_exits.c",
     "core.c",

@@ -1,8 +1,8 @@
 //! From a symmetric address and a PE to a pointer.
 //!
-//! This is the whole of what an on-node access does before it touches memory: two compares for each
-//! segment it may be in, one for the PE, a load from the segment's table of deltas, an addition. Whatever does not pass goes to
-//! cold code, which finds another way or says why there is none.
+//! This is the whole of what an on-node access does before it touches memory: a compare for each
+//! segment it may be in, one for the PE, a load from the segment's table of deltas, an addition. Whatever
+//! does not pass goes to cold code, which finds another way or says why there is none.
 
 use crate::call::{Call, fail};
 use crate::job;
@@ -189,17 +189,35 @@ pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
     }
 }
 
-/// As [`mapped`] for one word of an atomic operation, which must be aligned to its size.
+/// As [`mapped`] for one word, which must be aligned to its size.
 #[inline(always)]
 pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
-    if MAP.heap.has_word::<T>(address.addr()) {
-        let delta = MAP.heap.word_delta(pe)?;
-        return Some(address.wrapping_byte_offset(delta).cast_mut());
-    }
-    if !is_aligned(address) || MAP.statics.offset(address.addr(), size_of::<T>()).is_none() {
+    word(address, pe, Own::delta)
+}
+
+/// As [`mapped_word`] for an atomic operation or a signal: none where the network carries these out.
+#[inline(always)]
+pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+    word(address, pe, Own::word_delta)
+}
+
+#[inline(always)]
+fn word<T>(
+    address: *const T,
+    pe: c_int,
+    delta: impl Fn(&Own, c_int) -> Option<isize>,
+) -> Option<*mut T> {
+    let delta = if MAP.heap.has_word::<T>(address.addr()) {
+        delta(&MAP.heap, pe)?
+    } else if is_aligned(address) && MAP.statics.offset(address.addr(), size_of::<T>()).is_some() {
+        delta(&MAP.statics, pe)?
+    } else {
         return None;
-    }
-    Some(address.wrapping_byte_offset(MAP.statics.word_delta(pe)?).cast_mut())
+    };
+    let there = address.wrapping_byte_offset(delta).cast_mut();
+    // SAFETY: aligned here, and deltas are multiples of the page size.
+    unsafe { std::hint::assert_unchecked(is_aligned(there)) };
+    Some(there)
 }
 
 /// Whether a word is aligned to its size, which may be more than its type asks for.

@@ -10,8 +10,9 @@ use testkit::{Job, can_compile, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 26] = [
+const ELSEWHERE: [&str; 28] = [
     "check.h",
+    "child_exits.c",
     "core.c",
     "death.c",
     "endless.c",
@@ -31,6 +32,7 @@ const ELSEWHERE: [&str; 26] = [
     "lingers.c",
     "members.h",
     "misuse.c",
+    "mixed_levels.c",
     "mpi.c",
     "operators.h",
     "race.c",

@@ -69,7 +69,10 @@ fn judge(version: &str, entries: &[Entry<'_>], devices: &[String]) -> Found {
 mod tests {
     use super::*;
 
-    fn judged(entries: &[(&str, &str, Option<(&str, bool)>)], devices: &[&str]) -> (bool, String) {
+    /// Provider, domain, and the card with whether it is on a bus.
+    type Told = (&'static str, &'static str, Option<(&'static str, bool)>);
+
+    fn judged(entries: &[Told], devices: &[&str]) -> (bool, String) {
         let entries: Vec<Entry<'_>> = entries
             .iter()
             .map(|&(provider, domain, nic)| Entry { provider, domain, nic })
@@ -79,7 +82,7 @@ mod tests {
         (rdma, description)
     }
 
-    const TCP: (&str, &str, Option<(&str, bool)>) = ("tcp;ofi_rxm", "eth0", None);
+    const TCP: Told = ("tcp;ofi_rxm", "eth0", None);
 
     #[test]
     fn cards_are_rdma() {

@@ -3,7 +3,7 @@
 //!
 //! UCX 1.13.1, for one, fetches for AND, OR and XOR but leaves the word as it was.
 
-use crate::ucp::{Atomic, Context, Memory, Worker, plain, said, started};
+use crate::ucp::{Atomic, Context, Endpoint, Memory, Worker, plain, said, started};
 use rushmem_transport::{AmoOp, AmoWidth, mem};
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -34,7 +34,6 @@ pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
     let until = Instant::now() + LIMIT;
     // Leaked, since an operation that does not end may write to it.
     let word = Box::into_raw(Box::new([0u64; 3])).cast::<u64>();
-    let (first, second) = (word.wrapping_add(1), word.wrapping_add(2));
     // SAFETY: never freed.
     let memory = unsafe { Memory::register(context, word.cast(), 24) }?;
     let (from, to) = (Worker::new(context)?, Worker::new(context)?);
@@ -42,6 +41,22 @@ pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
     let mut endpoint = unsafe { from.connect(&to.address()?, None, null_mut()) }?;
     let key = endpoint.unpack(context.ucp, &memory.key()?)?;
     endpoint.keys[0] = key;
+    let tried = try_all(context, (&from, &to), &endpoint, word, until);
+    // UCX complains of keys that are left, whatever came of it.
+    endpoint.forget_keys(context.ucp);
+    tried
+}
+
+/// Every operation on the first of three words that are never freed.
+fn try_all(
+    context: &Context,
+    (from, to): (&Worker, &Worker),
+    endpoint: &Endpoint,
+    word: *mut u64,
+    until: Instant,
+) -> Result<(), String> {
+    let key = endpoint.keys[0];
+    let (first, second) = (word.wrapping_add(1), word.wrapping_add(2));
     for (width, op) in
         [AmoWidth::Four, AmoWidth::Eight].into_iter().flat_map(|w| OPS.map(|op| (w, op)))
     {
@@ -102,6 +117,5 @@ pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
             )));
         }
     }
-    endpoint.forget_keys(context.ucp);
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod available;
 mod connect;
 mod cpus;
+mod locality;
 mod neighbours;
 mod record;
 
@@ -168,6 +169,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         machines.members(machine).map(|pe| records[pe as usize].statics_at).collect();
     let sizes = (settings.symmetric_size, areas.nbytes());
     let memory = map(call, &mut session, sizes, local, &statics_at);
+    locality::place_memory(me, memory, &own.cpus);
     if local == 0 && settings.symmetric_size_is_set {
         warn_of_shortage(settings.symmetric_size, n_local);
     }
@@ -180,6 +182,10 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     address::publish(&heap_deltas, &deltas(&|local| memory.statics_delta(local)));
     let found = neighbours::find(&mut session, me, &nodes, &records);
     let (neighbours, has_neighbours, way) = found.unwrap_or_else(|error| fail!(call, "{error}"));
+    if nodes.n_nodes() > 1 || has_neighbours {
+        let beside = machines.members(machine).map(|pe| &records[pe as usize].cpus);
+        locality::choose_card(me, &settings.nic, beside, local);
+    }
     if let Some(why) = statics::refusal() {
         tracing::debug!(pe = me.0, "the static data of this PE are no shared memory: {why}");
     }

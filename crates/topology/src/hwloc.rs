@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null_mut;
@@ -28,7 +29,8 @@ const INFINIBAND: u16 = 0x0207;
 /// # Errors
 /// Without a libhwloc of version 2, or when the environment gives it another machine's description.
 pub(crate) fn this_machine() -> Result<Topology, String> {
-    let loaded = Loaded::new(|_| Ok(()))?;
+    let mut loaded = Loaded::new()?;
+    loaded.load().map_err(|error| format!("hwloc cannot look at this machine: {error}"))?;
     if !loaded.is_this_machine() {
         return Err("hwloc's environment variables describe another machine".to_owned());
     }
@@ -38,31 +40,26 @@ pub(crate) fn this_machine() -> Result<Topology, String> {
 /// The machine that a file describes.
 pub(crate) fn xml(file: &Path) -> Result<Topology, String> {
     let shown = file.display();
+    let mut loaded = Loaded::new()?;
     std::fs::metadata(file).map_err(|error| format!("{shown} cannot be read: {error}"))?;
     let path = CString::new(file.as_os_str().as_bytes()).map_err(|_| "a zero byte in a path")?;
-    let refused = || format!("{shown} is no description of a machine that hwloc reads");
-    let loaded = Loaded::new(|loaded| {
-        // SAFETY: a topology that is not loaded yet, and a path that ends with a zero.
-        let status = unsafe { loaded.hwloc.hwloc_topology_set_xml(loaded.handle, path.as_ptr()) };
-        if status == 0 { Ok(()) } else { Err(refused()) }
-    })?;
+    // SAFETY: a topology that is not loaded yet, and a path that ends with a zero.
+    let status = unsafe { loaded.hwloc.hwloc_topology_set_xml(loaded.handle, path.as_ptr()) };
+    if status != 0 || loaded.load().is_err() {
+        return Err(format!("{shown} is no description of a machine that this hwloc reads"));
+    }
     Ok(loaded.topology(shown.to_string()))
 }
 
 /// The machine that hwloc's words for synthetic ones describe.
 pub(crate) fn synthetic(words: &str) -> Result<Topology, String> {
+    let mut loaded = Loaded::new()?;
     let text = CString::new(words).map_err(|_| "a zero byte in a description")?;
-    let loaded = Loaded::new(|loaded| {
-        // SAFETY: a topology that is not loaded yet, and a string that ends with a zero.
-        let status =
-            unsafe { loaded.hwloc.hwloc_topology_set_synthetic(loaded.handle, text.as_ptr()) };
-        match status {
-            0 => Ok(()),
-            _ => {
-                Err(format!("\"{words}\" describes no machine; an example: package:2 core:4 pu:2"))
-            }
-        }
-    })?;
+    // SAFETY: a topology that is not loaded yet, and a string that ends with a zero.
+    let status = unsafe { loaded.hwloc.hwloc_topology_set_synthetic(loaded.handle, text.as_ptr()) };
+    if status != 0 || loaded.load().is_err() {
+        return Err(format!("\"{words}\" describes no machine; an example: package:2 core:4 pu:2"));
+    }
     Ok(loaded.topology(words.to_owned()))
 }
 
@@ -80,30 +77,31 @@ impl Drop for Loaded {
 }
 
 impl Loaded {
-    /// Load from what `source` sets; from this machine where it sets nothing.
-    fn new(source: impl Fn(&Loaded) -> Result<(), String>) -> Result<Loaded, String> {
+    /// A topology that is not loaded yet.
+    fn new() -> Result<Loaded, String> {
         let hwloc = hw::open()?;
         let mut handle = null_mut();
         // SAFETY: it writes a handle when it succeeds.
         if unsafe { hwloc.hwloc_topology_init(&raw mut handle) } != 0 {
             return Err("hwloc has no memory for a topology".to_owned());
         }
-        let loaded = Loaded { hwloc, handle };
         for name in NOT_ASKED {
             let flags = hw::HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST.into();
             // SAFETY: a topology that is not loaded yet and a C string. That it has no such part is fine.
             unsafe { hwloc.hwloc_topology_set_components(handle, flags, name.as_ptr()) };
         }
-        source(&loaded)?;
         let filter = hw::HWLOC_TYPE_FILTER_KEEP_IMPORTANT;
         // SAFETY: a topology that is not loaded yet. Refused, it has no cards, and none are shown.
         unsafe { hwloc.hwloc_topology_set_io_types_filter(handle, filter) };
-        // SAFETY: as above, loaded once.
-        match unsafe { hwloc.hwloc_topology_load(handle) } {
-            0 => Ok(loaded),
-            _ => {
-                Err(format!("hwloc cannot load the topology: {}", std::io::Error::last_os_error()))
-            }
+        Ok(Loaded { hwloc, handle })
+    }
+
+    /// Load what was set, or this machine. Objects exist only afterwards.
+    fn load(&mut self) -> io::Result<()> {
+        // SAFETY: a topology that is not loaded yet; every caller loads once.
+        match unsafe { self.hwloc.hwloc_topology_load(self.handle) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
         }
     }
 

@@ -7,6 +7,9 @@
 //! the same machine and the same number of PEs agree without a word. This crate must never start,
 //! bind or move anything: launchers and the runtime do.
 
+/// The variable that tells a PE which card to prefer, in the form of [`Nic::hint`].
+pub const NIC_VARIABLE: &str = "SHMEM_NIC";
+
 mod cpus;
 mod hwloc;
 mod live;

@@ -11,17 +11,28 @@ impl Topology {
     /// This machine, as far as this process may use it. Where hwloc is not to be had, what the kernel
     /// shows in /sys; a note says so.
     pub fn of_this_machine() -> Topology {
-        let mut topology = hwloc::this_machine().unwrap_or_else(|why| {
-            let mut topology = sysfs::read(Path::new("/sys"));
-            topology.notes.push(format!("{why}; this is what the kernel shows without it"));
-            topology
-        });
+        match hwloc::this_machine() {
+            Ok(topology) => topology.within_affinity(),
+            Err(why) => {
+                let mut topology = Topology::of_kernel();
+                topology.notes.push(format!("{why}; this is what the kernel shows without it"));
+                topology
+            }
+        }
+    }
+
+    /// This machine as the kernel shows it, for processes that cannot open libraries.
+    pub fn of_kernel() -> Topology {
+        sysfs::read(Path::new("/sys")).within_affinity()
+    }
+
+    fn within_affinity(mut self) -> Topology {
         let mine = affinity();
-        topology.usable = match topology.usable.and(&mine) {
+        self.usable = match self.usable.and(&mine) {
             both if both.is_empty() => mine,
             both => both,
         };
-        topology
+        self
     }
 
     /// A machine that `lstopo --of xml` has described, by any hwloc from version 2 on.

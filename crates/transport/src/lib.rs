@@ -15,6 +15,7 @@ pub mod conformance;
 mod endpoint;
 mod error;
 pub mod mem;
+mod nic;
 pub mod null;
 mod pe;
 mod provider;
@@ -22,6 +23,7 @@ mod verbs;
 
 pub use endpoint::Endpoint;
 pub use error::Error;
+pub use nic::Nic;
 pub use pe::{Pe, TeamPe};
 pub use provider::{Caps, EndpointOptions, Host, Open, Provider, Transport};
 pub use verbs::{AmoOp, AmoWidth, Key, RemoteAddr, Segment};

@@ -145,7 +145,9 @@ pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> 
     }
     let usable = topology.usable.len();
     if bind_to != BindTo::None && n_pes as usize > usable {
-        notes.push(format!("{n_pes} PEs share {usable} CPUs and are bound to them"));
+        notes.push(format!(
+            "the PEs outnumber the CPUs that they are bound to: {n_pes} on {usable}"
+        ));
     }
     Plan { places, notes }
 }

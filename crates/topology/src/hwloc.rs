@@ -108,7 +108,7 @@ impl Loaded {
     fn version(&self) -> String {
         // SAFETY: it takes nothing and returns a number.
         let version = unsafe { self.hwloc.hwloc_get_api_version() };
-        format!("{}.{}.{}", version >> 16, version >> 8 & 0xff, version & 0xff)
+        format!("interface {}.{}", version >> 16, version >> 8 & 0xff)
     }
 
     fn is_this_machine(&self) -> bool {

@@ -71,7 +71,7 @@ impl Nic {
 /// A machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
-    /// Who says so, for people: `this machine (hwloc 2.9.0)`.
+    /// Who says so, for people: `this machine (hwloc interface 2.8)`.
     pub source: String,
     /// What could not be found out, in sentences for people.
     pub notes: Vec<String>,

@@ -7,7 +7,9 @@ use anyhow::{Context, Result};
 
 use super::tools::{self, run_tests};
 use super::{Outcome, Session};
-use crate::needs::{BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, VALGRIND};
+use crate::needs::{
+    BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC, VALGRIND,
+};
 use crate::{codegen, counts, install, needs, process, symbols, tidy};
 
 /// Tests that need no process, as arguments of `cargo miri test`.
@@ -26,7 +28,7 @@ const MIRI_EFFORT: [(Duration, &str); 2] =
 pub fn needs(_: &Session) -> Result<Outcome> {
     needs::ensure(&[&C_COMPILER, &CXX_COMPILER, &BINUTILS])?;
     // Without them some tests are skipped, no more: a developer who is not root can do with that.
-    match needs::ensure(&[&VALGRIND, &FORTRAN_COMPILER, &CLANG, &GDB]) {
+    match needs::ensure(&[&VALGRIND, &FORTRAN_COMPILER, &CLANG, &GDB, &HWLOC]) {
         Ok(()) => Ok(Outcome::Passed),
         Err(error) => Ok(Outcome::Skipped(format!("in part: {error:#}"))),
     }

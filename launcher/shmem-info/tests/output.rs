@@ -110,7 +110,9 @@ fn words_in_a_drawing_are_no_markup() {
     let [from, to] = [&xml, &svg].map(|path| path.to_str().expect("a plain path"));
     let silent = printed(&["--topology", "--xml", from, "--svg", to]);
     let drawn = std::fs::read_to_string(&svg).expect("the drawing");
-    [&xml, &svg].map(|path| std::fs::remove_file(path).expect("own file"));
+    for path in [&xml, &svg] {
+        std::fs::remove_file(path).expect("own file");
+    }
     assert_eq!(silent, "");
     assert!(drawn.contains("-&lt;&amp;&gt;.xml: 1 socket") && !drawn.contains("<&"), "{drawn}");
 }

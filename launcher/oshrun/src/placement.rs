@@ -27,8 +27,9 @@ pub struct Wish {
 }
 
 impl Wish {
-    fn is_one(self) -> bool {
-        self != Wish::default()
+    /// Whether it can be granted only by looking at the machine.
+    fn needs_a_look(self) -> bool {
+        self.report || self.bind_to.is_some_and(|bind_to| bind_to != BindTo::None)
     }
 }
 
@@ -63,7 +64,7 @@ impl Placements {
 /// # Errors
 /// When PEs shall be bound to CPUs that cannot be named.
 pub fn place(n_pes: u32, wish: Wish, is_set: impl Fn(&str) -> bool) -> Result<Placements, Failure> {
-    if !wish.is_one() && !topology::has_choice() {
+    if !wish.needs_a_look() && !topology::has_choice() {
         return Ok(Placements::default());
     }
     on(&Topology::of_this_machine(), n_pes, topology::cpus_at_once(), wish, is_set)

@@ -6,6 +6,7 @@
 
 mod archive;
 mod bench_peer;
+mod bindings;
 mod codegen;
 mod counts;
 mod demo;
@@ -48,6 +49,11 @@ const TASKS: &[Task] = &[
         name: "codegen",
         about: "write the headers from the tables of the standard: [--check]",
         run: codegen::run,
+    },
+    Task {
+        name: "bindings",
+        about: "write the bindings of C libraries from their headers: [--check]",
+        run: bindings::run,
     },
     Task {
         name: "symbols",

@@ -97,6 +97,55 @@ pub const HWLOC: Need = Need {
     zypper: &["hwloc"],
 };
 
+/// UCX is opened at run time; its utilities bring the library, and show that it is here.
+pub const UCX: Need = Need {
+    program: "ucx_info",
+    purpose: "comes with UCX, one of the networks",
+    apt: &["ucx-utils"],
+    dnf: &["ucx"],
+    zypper: &["ucx-tools"],
+};
+
+pub const HYDRA: Need = Need {
+    program: "mpiexec.hydra",
+    purpose: "starts test programs over PMI (MPICH)",
+    apt: &["mpich", "libmpich-dev"],
+    dnf: &["mpich", "mpich-devel"],
+    zypper: &["mpich", "mpich-devel"],
+};
+
+pub const MPIRUN: Need = Need {
+    program: "mpirun.openmpi",
+    purpose: "starts test programs over PMIx (Open MPI)",
+    apt: &["openmpi-bin", "libopenmpi-dev", "libpmix2"],
+    dnf: &["openmpi-devel"],
+    zypper: &["openmpi-devel"],
+};
+
+pub const PKG_CONFIG: Need = Need {
+    program: "pkg-config",
+    purpose: "says how to compile for each MPI",
+    apt: &["pkg-config"],
+    dnf: &["pkgconf-pkg-config"],
+    zypper: &["pkg-config"],
+};
+
+pub const SLURM: Need = Need {
+    program: "slurmctld",
+    purpose: "is the Slurm that tests run privately",
+    apt: &["slurmctld", "slurmd", "slurm-client", "munge"],
+    dnf: &["slurm", "slurm-slurmctld", "slurm-slurmd", "munge"],
+    zypper: &["slurm", "slurm-node", "munge"],
+};
+
+pub const LIBFABRIC: Need = Need {
+    program: "fi_info",
+    purpose: "comes with libfabric, over which programs are tested",
+    apt: &["libfabric-bin", "libfabric1"],
+    dnf: &["libfabric"],
+    zypper: &["libfabric"],
+};
+
 struct Manager {
     program: &'static str,
     refresh: &'static [&'static str],

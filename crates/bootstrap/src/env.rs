@@ -1,6 +1,6 @@
 //! Every environment variable by which a launcher and a PE find each other, named once.
 //!
-//! This file only names; reading and judging is done by `inherited` (our own) and `foreign` (other launchers').
+//! This file only names; reading and judging is done by `inherited` (our own) and `detect` (other launchers').
 #![forbid(unsafe_code)]
 
 /// Number of an inherited, connected unix stream socket that leads to `oshrun`.
@@ -16,8 +16,29 @@ pub const LOCAL_ID: &str = "SHMEM_LOCAL_ID";
 /// jobs of their own.
 pub const OF_ONE_PE: [&str; 2] = [SOCKET, MEMORY];
 
+/// Which protocol leads to the job, where the variables of several launchers are there: auto, pmi1, pmi2 or pmix.
+pub const BOOTSTRAP: &str = "SHMEM_BOOTSTRAP";
+
+/// Number of an inherited socket that leads to a PMI-1 or PMI-2 launcher.
+pub const PMI_FD: &str = "PMI_FD";
+
+/// This process's number under such a launcher.
+pub const PMI_RANK: &str = "PMI_RANK";
+
+/// The name of its job under such a launcher, where it has one.
+pub const PMI_JOBID: &str = "PMI_JOBID";
+
+/// Host and port of a PMI-1 or PMI-2 launcher that waits for connections.
+pub const PMI_PORT: &str = "PMI_PORT";
+
+/// What such a launcher knows this process by.
+pub const PMI_ID: &str = "PMI_ID";
+
 /// Number of processes in a job started by Hydra or by another PMI-1 or PMI-2 launcher.
 pub const PMI_SIZE: &str = "PMI_SIZE";
+
+/// Name of a job started by a PMIx launcher.
+pub const PMIX_NAMESPACE: &str = "PMIX_NAMESPACE";
 
 /// Rank in a job started by a PMIx launcher; it comes without a size.
 pub const PMIX_RANK: &str = "PMIX_RANK";

@@ -19,7 +19,7 @@ pub enum Error {
         /// What is expected of the descriptor, for example "a connected unix socket".
         wanted: &'static str,
     },
-    /// Another launcher started several processes, and Rushmem cannot join them yet.
+    /// Another launcher started several processes, and the way to join them is not there.
     Foreign {
         /// The launcher's common name.
         launcher: &'static str,
@@ -27,6 +27,52 @@ pub enum Error {
         name: &'static str,
         /// What the variable holds.
         value: String,
+        /// What is missing, and the cure.
+        cure: &'static str,
+    },
+    /// [`env::BOOTSTRAP`] names no protocol.
+    Bootstrap {
+        /// What it holds.
+        value: String,
+    },
+    /// libpmix cannot be opened.
+    PmixMissing {
+        /// Why.
+        cause: String,
+    },
+    /// A call of libpmix failed.
+    Pmix {
+        /// The call.
+        call: &'static str,
+        /// What it says.
+        cause: String,
+    },
+    /// The process manager refused a request, or answered something else.
+    Refused {
+        /// The request.
+        request: String,
+        /// The answer.
+        reply: String,
+    },
+    /// The process manager is gone, or cannot be reached.
+    ManagerLost(io::Error),
+    /// The process manager cannot serve an MPI that starts after Rushmem.
+    MpiLater,
+    /// The process manager cannot serve Rushmem after MPI has started.
+    MpiBefore,
+    /// This PE cannot listen for the other PEs of its node.
+    Listening {
+        /// This PE.
+        pe: u32,
+        /// Why.
+        cause: io::Error,
+    },
+    /// The connection to another PE of the node failed.
+    Neighbour {
+        /// That PE.
+        pe: u32,
+        /// How.
+        cause: io::Error,
     },
     /// This process has opened its session already.
     AlreadyOpen,
@@ -39,7 +85,7 @@ pub enum Error {
     Lost(io::Error),
     /// `oshrun` sent bytes that are no frame of this protocol version.
     Frame(FrameError),
-    /// `oshrun` sent a message out of its place.
+    /// The launcher sent a message out of its place.
     Unexpected(&'static str),
 }
 
@@ -51,11 +97,43 @@ impl fmt::Display for Error {
                 "{name}={value} does not name {wanted}: a program between oshrun and this one has closed its descriptors \
                  or changed the variable"
             ),
-            Error::Foreign { launcher, name, value } => write!(
+            Error::Foreign { launcher, name, value, cure } => {
+                write!(f, "{launcher} started this program as one process of several ({name}={value}), {cure}")
+            }
+            Error::Bootstrap { value } => {
+                write!(f, "{} is {value}, but must be auto, pmi1, pmi2 or pmix", env::BOOTSTRAP)
+            }
+            Error::PmixMissing { cause } => write!(
                 f,
-                "{launcher} ({name}={value}) started this program as one process of several, and Rushmem does not support \
-                 that launcher yet: start the program with oshrun"
+                "a PMIx launcher started this program as one process of several, but {} cannot be opened ({cause}): name \
+                 its folder in LD_LIBRARY_PATH, or start the program with oshrun",
+                pmix_sys::LIBRARY
             ),
+            Error::Pmix { call, cause } => write!(f, "{call} failed: {cause}"),
+            Error::Refused { request, reply } => {
+                write!(f, "the process manager answered the PMI request {request} with: {reply}")
+            }
+            Error::ManagerLost(cause) => write!(
+                f,
+                "the connection to the process manager is lost ({cause}): it has ended, or MPI_Finalize has closed it; call \
+                 shmem_finalize first"
+            ),
+            Error::MpiLater => f.write_str(
+                "this process manager opens PMI once per process, and MPI, which this program has, would wait for ever: \
+                 call MPI_Init before shmem_init, or use srun --mpi=pmix",
+            ),
+            Error::MpiBefore => f.write_str(
+                "this process manager (PMI_PORT) keeps one connection per process, and MPI has it: call shmem_init before \
+                 MPI_Init, or start the program without -pmi-port",
+            ),
+            Error::Listening { pe, cause } => write!(
+                f,
+                "PE {pe} cannot listen for the other PEs of its node ({cause}); where the address is in use, another \
+                 process holds the name of this job"
+            ),
+            Error::Neighbour { pe, cause } => {
+                write!(f, "the connection to PE {pe} on this node failed ({cause}): it has ended")
+            }
             Error::AlreadyOpen => f.write_str("this process has joined its job already"),
             Error::RecordTooLarge { nbytes } => {
                 write!(
@@ -70,7 +148,7 @@ impl fmt::Display for Error {
                 env::SOCKET
             ),
             Error::Frame(cause) => write!(f, "oshrun sent a frame that cannot be read: {cause}"),
-            Error::Unexpected(what) => write!(f, "oshrun sent {what} out of turn"),
+            Error::Unexpected(what) => write!(f, "the launcher sent {what} out of turn"),
         }
     }
 }
@@ -78,7 +156,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Lost(cause) => Some(cause),
+            Error::Lost(cause) | Error::ManagerLost(cause) => Some(cause),
+            Error::Listening { cause, .. } | Error::Neighbour { cause, .. } => Some(cause),
             Error::Frame(cause) => Some(cause),
             _ => None,
         }

@@ -69,6 +69,31 @@ pub fn node_memory() -> Option<(BorrowedFd<'static>, u32)> {
     is_memfd(memory).then_some((memory, number(env::LOCAL_ID)?))
 }
 
+/// Whether this descriptor is a connected socket, of any kind.
+pub(crate) fn is_socket(number: RawFd) -> bool {
+    if number < 0 {
+        return false;
+    }
+    // SAFETY: the number is not -1. That the descriptor is open is what the call below finds out, by EBADF.
+    let fd = unsafe { BorrowedFd::borrow_raw(number) };
+    rustix::net::getpeername(fd).is_ok()
+}
+
+/// A socket that the program's MPI uses too, and that neither must close: a descriptor of our own for it. The
+/// original no longer passes to programs started later, which are no members of the job.
+pub(crate) fn shared_socket(number: RawFd, name: &'static str) -> Result<OwnedFd, Error> {
+    let refuse =
+        || Error::Descriptor { name, value: number.to_string(), wanted: "a connected socket" };
+    if !is_socket(number) {
+        return Err(refuse());
+    }
+    // SAFETY: it was open just now.
+    let fd = unsafe { BorrowedFd::borrow_raw(number) };
+    // A program between that started others would want it to pass; this one is a PE.
+    let _ = rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC);
+    rustix::io::fcntl_dupfd_cloexec(fd, 0).map_err(|_| refuse())
+}
+
 fn own(number: RawFd) -> OwnedFd {
     // SAFETY: `numbered` found it open and of the kind the launcher made for this process alone; nothing else in the
     // process knows the number, and the variable that named it is gone, so it is taken once.

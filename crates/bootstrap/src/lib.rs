@@ -2,17 +2,19 @@
 //!
 //! A PE opens one [`Session`]. It learns its number, the [`NodeMap`], and can exchange small records with every PE of
 //! the job, tell the launcher that it has finalized, or end the whole job. [`proto`] and [`server`] are the two sides of
-//! Rushmem's own protocol without any I/O; `oshrun` runs the server.
+//! Rushmem's own protocol without any I/O; `oshrun` runs the server. Process managers of others are joined through
+//! PMI-1, PMI-2 or PMIx, whichever the environment shows.
 //!
 //! This crate must never know what the records mean, map memory, or depend on an async runtime: it is part of
 //! `librushmem`.
 
+mod detect;
 pub mod env;
 mod error;
 mod exit;
-mod foreign;
 mod inherited;
 mod link;
+mod managed;
 pub mod nodes;
 pub mod proto;
 pub mod server;

@@ -1,6 +1,7 @@
-//! A PE's end of its connection to `oshrun`: whole frames out from any thread, messages in for one.
+//! A PE's end of its connection to `oshrun`, or to another PE of its node: whole frames out from any thread, messages in
+//! for one.
 //!
-//! It knows frames and the socket, never the order of messages: that is `session`'s.
+//! It knows frames and the socket, never the messages or their order: those are its users'.
 #![forbid(unsafe_code)]
 
 use std::io::{self, ErrorKind, Read};
@@ -10,8 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::error::Error;
-use crate::proto::{self, Decoder, FromLauncher, FromPe};
+use crate::proto::{self, Decoder};
 
 /// The sending half, shared by all threads of the PE.
 #[derive(Debug)]
@@ -22,8 +26,8 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Sends one message. A launcher that is gone is an error, never a SIGPIPE.
-    pub(crate) fn send(&self, message: &FromPe) -> io::Result<()> {
+    /// Sends one message. A peer that is gone is an error, never a SIGPIPE.
+    pub(crate) fn send<M: Serialize>(&self, message: &M) -> io::Result<()> {
         let frame = proto::encode(message);
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rest = frame.as_slice();
@@ -55,12 +59,12 @@ impl Link {
         &self.sender
     }
 
-    pub(crate) fn send(&self, message: &FromPe) -> Result<(), Error> {
+    pub(crate) fn send<M: Serialize>(&self, message: &M) -> Result<(), Error> {
         self.sender.send(message).map_err(Error::Lost)
     }
 
-    /// Waits for the launcher's next message.
-    pub(crate) fn receive(&mut self) -> Result<FromLauncher, Error> {
+    /// Waits for the peer's next message.
+    pub(crate) fn receive<M: DeserializeOwned>(&mut self) -> Result<M, Error> {
         let mut bytes = [0; 16 * 1024];
         loop {
             if let Some(message) = self.decoder.take()? {

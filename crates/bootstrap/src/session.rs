@@ -9,10 +9,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::detect;
 use crate::error::Error;
-use crate::foreign;
-use crate::inherited::Inherited;
+use crate::inherited::{self, Inherited};
 use crate::link::{Link, Sender};
+use crate::managed::{self, Ender, Managed};
 use crate::nodes::NodeMap;
 use crate::proto::{FromLauncher, FromPe, MAX_MESSAGE, MAX_RECORD};
 
@@ -22,47 +23,71 @@ pub struct Session {
     pe: u32,
     nodes: NodeMap,
     memory: Option<OwnedFd>,
-    /// The way to `oshrun`; none in a job that nobody started.
-    link: Option<Link>,
+    job: Membership,
     round: u32,
+}
+
+/// Who started the job, and the way there.
+#[derive(Debug)]
+enum Membership {
+    /// Nobody.
+    Alone,
+    /// `oshrun`.
+    Own(Link),
+    /// A process manager.
+    Managed(Managed),
 }
 
 /// Set once by the first open of this process.
 static OPENED: AtomicBool = AtomicBool::new(false);
 
 impl Session {
-    /// Joins the job that the environment shows: `oshrun`'s, or a job of this one PE when no launcher is there.
+    /// Joins the job that the environment shows: that of `oshrun` or of a process manager that speaks PMI-1, PMI-2 or
+    /// PMIx, or a job of this one PE when no launcher is there.
     ///
-    /// Removes the variables that led here, so that programs started later are jobs of their own.
+    /// Removes `oshrun`'s variables, so that programs started later are jobs of their own.
     ///
     /// # Errors
-    /// When another launcher shows several processes, since this one must not take itself for a job of its own; when a
-    /// descriptor that `oshrun` should have left is missing; when `oshrun` does not answer; at the second call.
+    /// When a launcher shows several processes and the way to them is not there, since this one must not take itself for
+    /// a job of its own; when a descriptor that a launcher should have left is missing; when the launcher or a PE of this
+    /// node does not answer; at the second call.
     pub fn open() -> Result<Session, Error> {
         if OPENED.swap(true, Ordering::SeqCst) {
             return Err(Error::AlreadyOpen);
         }
-        match Inherited::take()? {
-            Some(Inherited { socket, memory }) => Session::join(Link::new(socket), Some(memory)),
-            None => match foreign::several(|name| {
-                std::env::var_os(name).map(|value| value.to_string_lossy().into())
-            }) {
-                Some(error) => Err(error),
-                None => Ok(Session::alone()),
-            },
+        if let Some(Inherited { socket, memory }) = Inherited::take()? {
+            return Session::join(Link::new(socket), Some(memory));
+        }
+        let lookup =
+            |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        let asked = detect::asked(&lookup)?;
+        let way = detect::way(asked, &lookup, inherited::is_socket)?;
+        match managed::manager(way, asked) {
+            Ok(Some(manager)) => Ok(Session::managed(Managed::join(manager)?)),
+            Ok(None) => Ok(Session::alone()),
+            // One process needs nobody's library.
+            Err(Error::PmixMissing { .. }) if detect::several(&lookup).is_none() => {
+                Ok(Session::alone())
+            }
+            Err(error) => Err(error),
         }
     }
 
     fn alone() -> Session {
         let nodes = NodeMap::one_node(1).expect("one PE is a job");
-        Session { pe: 0, nodes, memory: None, link: None, round: 0 }
+        Session { pe: 0, nodes, memory: None, job: Membership::Alone, round: 0 }
+    }
+
+    fn managed(mut managed: Managed) -> Session {
+        let (pe, nodes, memory) = (managed.pe(), managed.nodes().clone(), managed.take_memory());
+        Session { pe, nodes, memory, job: Membership::Managed(managed), round: 0 }
     }
 
     fn join(mut link: Link, memory: Option<OwnedFd>) -> Result<Session, Error> {
         link.send(&FromPe::Hello { pid: std::process::id() })?;
         match link.receive()? {
             FromLauncher::Welcome { pe, nodes } if pe < nodes.n_pes() => {
-                Ok(Session { pe, nodes, memory, link: Some(link), round: 0 })
+                Ok(Session { pe, nodes, memory, job: Membership::Own(link), round: 0 })
             }
             FromLauncher::Welcome { .. } => Err(Error::Unexpected("a PE number beyond the job")),
             FromLauncher::Gathered { .. } => Err(Error::Unexpected("records")),
@@ -93,13 +118,15 @@ impl Session {
     /// holds this PE's own record too.
     ///
     /// # Errors
-    /// When the record exceeds [`MAX_RECORD`] bytes or `oshrun` is gone.
+    /// When the record exceeds [`MAX_RECORD`] bytes or the launcher is gone.
     pub fn exchange(&mut self, record: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
         if record.len() > MAX_RECORD {
             return Err(Error::RecordTooLarge { nbytes: record.len() });
         }
-        let Some(link) = &mut self.link else {
-            return Ok(vec![record.to_vec()]);
+        let link = match &mut self.job {
+            Membership::Alone => return Ok(vec![record.to_vec()]),
+            Membership::Managed(managed) => return managed.exchange(record),
+            Membership::Own(link) => link,
         };
         link.send(&FromPe::Exchange { round: self.round, record: record.to_vec() })?;
         match link.receive()? {
@@ -119,13 +146,17 @@ impl Session {
     /// Waits until every PE of the job has called it.
     ///
     /// # Errors
-    /// When `oshrun` is gone.
+    /// When the launcher is gone.
     pub fn barrier(&mut self) -> Result<(), Error> {
-        self.exchange(&[]).map(drop)
+        match &mut self.job {
+            Membership::Managed(managed) => managed.barrier(),
+            _ => self.exchange(&[]).map(drop),
+        }
     }
 
-    /// The memfd that all PEs of this node inherited, empty and unsealed when the first of them looks at it. `None` at
-    /// the second call, and in a job without a launcher, where nobody else needs it.
+    /// The memfd that all PEs of this node have, from `oshrun` or from the node's first PE; empty and unsealed when the
+    /// first of them looks at it. `None` at the second call, and where nobody else needs it: in a job of one PE, and
+    /// for a PE that is alone on its node under a process manager.
     pub fn take_node_memory(&mut self) -> Option<OwnedFd> {
         self.memory.take()
     }
@@ -135,7 +166,12 @@ impl Session {
     /// # Errors
     /// When `oshrun` is gone.
     pub fn finalized(&mut self) -> Result<(), Error> {
-        self.tell(&FromPe::Finalized)
+        match &self.job {
+            Membership::Alone => {}
+            Membership::Own(link) => link.send(&FromPe::Finalized)?,
+            Membership::Managed(managed) => managed.finalized(),
+        }
+        Ok(())
     }
 
     /// Tells the launcher that this PE has entered initialisation again after its last finalize.
@@ -143,34 +179,62 @@ impl Session {
     /// # Errors
     /// When `oshrun` is gone.
     pub fn resumed(&mut self) -> Result<(), Error> {
-        self.tell(&FromPe::Resumed)
+        match &self.job {
+            Membership::Alone => {}
+            Membership::Own(link) => link.send(&FromPe::Resumed)?,
+            Membership::Managed(managed) => managed.resumed(),
+        }
+        Ok(())
     }
 
     /// Whether a launcher started this PE.
     pub fn is_launched(&self) -> bool {
-        self.link.is_some()
+        !matches!(self.job, Membership::Alone)
+    }
+
+    /// Whether the launcher has to hear [`Session::leave`] from a process that exits in good order.
+    pub fn wants_leave(&self) -> bool {
+        matches!(self.job, Membership::Managed(_))
+    }
+
+    /// The process is about to exit, after its last finalize: a process manager takes any other exit for a failure. It
+    /// cannot be told at the last finalize, since no process manager lets a process in again.
+    pub fn leave(&mut self) {
+        if let Membership::Managed(managed) = &mut self.job {
+            managed.leave();
+        }
     }
 
     /// A handle that ends the job from any thread at any time, also while another thread waits in
     /// [`Session::exchange`], and after the session is gone.
     pub fn aborter(&self) -> Aborter {
-        Aborter { sender: self.link.as_ref().map(|link| link.sender().clone()) }
-    }
-
-    fn tell(&self, message: &FromPe) -> Result<(), Error> {
-        self.link.as_ref().map_or(Ok(()), |link| link.send(message))
+        Aborter {
+            to: match &self.job {
+                Membership::Alone => Judge::Nobody,
+                Membership::Own(link) => Judge::Own(link.sender().clone()),
+                Membership::Managed(managed) => Judge::Managed(managed.ender()),
+            },
+        }
     }
 }
 
 /// Ends the whole job.
 #[derive(Clone, Debug)]
 pub struct Aborter {
-    sender: Option<Arc<Sender>>,
+    to: Judge,
+}
+
+/// Who ends it.
+#[derive(Clone, Debug)]
+enum Judge {
+    Nobody,
+    Own(Arc<Sender>),
+    Managed(Arc<dyn Ender>),
 }
 
 impl Aborter {
-    /// Asks the launcher to print `message`, unless another PE was first, and to end the job with `status` (0 counts as
-    /// 1). Where there is no launcher to ask, prints the message on stderr itself.
+    /// Asks the launcher to end the job with `status` (0 counts as 1). `oshrun` prints `message`, unless another PE was
+    /// first; where there is no `oshrun`, it is printed on stderr here.
     ///
     /// Returns whether a launcher will end this process; if not, the caller exits by itself.
     pub fn abort(&self, status: i32, message: &str) -> bool {
@@ -178,23 +242,29 @@ impl Aborter {
             .rev()
             .find(|&at| message.is_char_boundary(at))
             .unwrap_or(0);
-        let asked = self.ask(&FromPe::Abort { status, message: message[..cut].to_string() });
-        if !asked {
-            // A PE without a stderr has nobody to tell.
-            let _ = writeln!(std::io::stderr(), "{message}");
+        if let Judge::Own(sender) = &self.to {
+            let abort = FromPe::Abort { status, message: message[..cut].to_string() };
+            if sender.send(&abort).is_ok() {
+                return true;
+            }
         }
-        asked
+        // A PE without a stderr has nobody to tell.
+        let _ = writeln!(std::io::stderr(), "{message}");
+        match &self.to {
+            Judge::Managed(ender) => ender.end(if status == 0 { 1 } else { status }),
+            _ => false,
+        }
     }
 
     /// Asks the launcher to end the job with `status`, silently (OpenSHMEM 1.6, shmem_global_exit).
     ///
     /// Returns whether a launcher will end this process; if not, the caller exits by itself.
     pub fn global_exit(&self, status: i32) -> bool {
-        self.ask(&FromPe::GlobalExit { status })
-    }
-
-    fn ask(&self, message: &FromPe) -> bool {
-        self.sender.as_ref().is_some_and(|sender| sender.send(message).is_ok())
+        match &self.to {
+            Judge::Nobody => false,
+            Judge::Own(sender) => sender.send(&FromPe::GlobalExit { status }).is_ok(),
+            Judge::Managed(ender) => ender.end(status),
+        }
     }
 }
 

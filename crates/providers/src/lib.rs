@@ -7,4 +7,8 @@
 use rushmem_transport::Provider;
 
 /// Every provider, in the order in which `SHMEM_TRANSPORT=auto` tries them.
-pub const ALL: &[Provider] = &[rushmem_transport_tcp::PROVIDER];
+pub const ALL: &[Provider] = &[
+    rushmem_transport_tcp::PROVIDER,
+    rushmem_transport_ucx::PROVIDER,
+    rushmem_transport_ofi::PROVIDER,
+];

@@ -66,9 +66,15 @@ const NIC: Variable = Variable {
               default the nearest, each used by as many PEs of a machine as the others",
 };
 
+const BOOTSTRAP: Variable = Variable {
+    name: rushmem_bootstrap::env::BOOTSTRAP,
+    old_name: None,
+    meaning: "how to join a job that another launcher started: auto (default), pmi1, pmi2 or pmix",
+};
+
 /// Every variable, in the order of `SHMEM_INFO`.
-pub const ALL: [Variable; 9] =
-    [VERSION, INFO, DEBUG, CHECK, SYMMETRIC_SIZE, ONNODE, VIRTUAL_NODES, TRANSPORT, NIC];
+pub const ALL: [Variable; 10] =
+    [VERSION, INFO, DEBUG, CHECK, SYMMETRIC_SIZE, ONNODE, VIRTUAL_NODES, TRANSPORT, NIC, BOOTSTRAP];
 
 /// A heap of 512 MiB where nothing else is asked for.
 const DEFAULT_SYMMETRIC_SIZE: u64 = 512 << 20;

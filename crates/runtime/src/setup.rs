@@ -3,12 +3,13 @@
 mod available;
 mod connect;
 mod cpus;
+mod leave;
 mod locality;
 mod neighbours;
 mod record;
 
 use crate::agreement::{Slots, digest};
-use crate::call::{Call, fail, leave};
+use crate::call::{self, Call, fail};
 use crate::coll::barrier_all;
 use crate::constants::{
     SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE,
@@ -42,14 +43,15 @@ pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Opti
     levels.contains(&requested).then(|| enter(call, providers, requested).thread_level)
 }
 
-/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do nothing.
+/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do nothing. A child
+/// process that exits is not the program.
 pub fn start_pes(call: Call, providers: &[Provider]) {
     if job::depth() > 0 {
         return;
     }
     enter(call, providers, SHMEM_THREAD_SINGLE);
     extern "C" fn finalize_at_exit() {
-        if job::depth() > 0 && !EXITING.load(Ordering::Acquire) {
+        if job::depth() > 0 && job::is_this_process() && !EXITING.load(Ordering::Acquire) {
             close(Call("start_pes (at exit)"));
         }
     }
@@ -103,6 +105,9 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     if session.is_launched() {
         print_line_by_line();
     }
+    if session.wants_leave() {
+        leave::at_exit();
+    }
     let settings =
         Settings::read(|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()));
     let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
@@ -129,6 +134,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         stack: record::stack(),
         secret,
         cpus: cpus::usable(),
+        thread_level,
         statics: digest(statics::own().fingerprint()),
         statics_at,
         statics_start: statics::own().start(),
@@ -217,6 +223,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         crowded: crowded(machine),
         crowded_somewhere: (0..machines.n_nodes()).any(crowded),
         thread_level,
+        threads_somewhere: records.iter().any(|r| r.thread_level >= SHMEM_THREAD_MULTIPLE),
         secret: records[0].secret,
         one_stack: records.iter().all(|record| record.stack == own.stack),
         settings,
@@ -362,7 +369,7 @@ pub fn global_exit(call: Call, status: c_int) -> ! {
         // SAFETY: the program's own exit handlers run, as the standard asks.
         unsafe { libc::exit(status) }
     }
-    leave(launched, status)
+    call::leave(launched, status)
 }
 
 /// Write what the streams of the C library hold. A stream is locked while a thread reads from it, for ever

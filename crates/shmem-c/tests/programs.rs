@@ -10,8 +10,9 @@ use testkit::{Job, can_compile, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 24] = [
+const ELSEWHERE: [&str; 27] = [
     "check.h",
+    "child_exits.c",
     "core.c",
     "death.c",
     "endless.c",
@@ -30,6 +31,8 @@ const ELSEWHERE: [&str; 24] = [
     "lingers.c",
     "members.h",
     "misuse.c",
+    "mixed_levels.c",
+    "mpi.c",
     "operators.h",
     "race.c",
     "seed_003.c.in",
@@ -42,6 +45,21 @@ const CHECKED: [usize; 2] = [1, 3];
 /// Jobs whose PEs share no memory, or only some of it: the tier `--providers`.
 const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
 const VIRTUAL_NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
+
+/// Jobs over UCX: a sample of numbers and of UCX's transports, different ones for each program.
+const UCX_JOBS: [(usize, &str); 4] =
+    [(2, "tcp,self"), (3, "posix,self"), (4, "tcp,self"), (1, "tcp,self")];
+
+/// Jobs over libfabric: its provider, who shares memory, and how many PEs. Each program runs with two of
+/// them, one with each as its first.
+const OFI_JOBS: [(&str, (&str, &str), usize); 6] = [
+    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 2),
+    ("sockets", ("SHMEM_ONNODE", "off"), 3),
+    ("shm", ("SHMEM_ONNODE", "off"), 4),
+    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "1+2+3"), 6),
+    ("udp;ofi_rxd", ("SHMEM_ONNODE", "off"), 2),
+    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "2+2"), 4),
+];
 
 fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     if !can_compile(Path::new(source)) {
@@ -58,7 +76,36 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     job.run().assert_ok(n);
 }
 
-/// For each program a test named like it, on one node, on none, and on virtual nodes.
+/// One program over UCX: alone, off the node at two numbers of PEs, and between virtual nodes.
+fn runs_over_ucx(source: &str) {
+    let number = place(source);
+    let forced = |transports| [("SHMEM_TRANSPORT", "ucx"), ("UCX_TLS", transports)];
+    for job in [number, number + 1] {
+        let (n, transports) = UCX_JOBS[job % UCX_JOBS.len()];
+        let off = [&forced(transports)[..], &[("SHMEM_ONNODE", "off")]].concat();
+        runs(source, n, &off);
+    }
+    let (nodes, n) = VIRTUAL_NODES[number % VIRTUAL_NODES.len()];
+    let virtual_nodes = [&forced("tcp,self")[..], &[("SHMEM_VIRTUAL_NODES", nodes)]].concat();
+    runs(source, n, &virtual_nodes);
+}
+
+/// One program over libfabric, twice.
+fn runs_over_ofi(source: &str) {
+    let number = place(source);
+    for job in [number, number + 1] {
+        let (provider, nodes, n) = OFI_JOBS[job % OFI_JOBS.len()];
+        let ofi = [("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", provider), nodes];
+        runs(source, n, &ofi);
+    }
+}
+
+/// The number of a program in the list.
+fn place(source: &str) -> usize {
+    HERE.iter().position(|here| *here == source).expect("a program of the list")
+}
+
+/// For each program a test named like it, on one node, on none, on virtual nodes, over UCX and over libfabric.
 macro_rules! programs {
     ($($name:ident $source:literal)*) => {
         const HERE: &[&str] = &[$($source),*];
@@ -102,6 +149,26 @@ macro_rules! programs {
                     for (nodes, n) in super::VIRTUAL_NODES {
                         super::runs($source, n, &[("SHMEM_VIRTUAL_NODES", nodes)]);
                     }
+                }
+            )*
+        }
+
+        mod ucx {
+            $(
+                #[test]
+                #[ignore = "part of `cargo xtask test --providers`"]
+                fn $name() {
+                    super::runs_over_ucx($source);
+                }
+            )*
+        }
+
+        mod ofi {
+            $(
+                #[test]
+                #[ignore = "part of `cargo xtask test --providers`"]
+                fn $name() {
+                    super::runs_over_ofi($source);
                 }
             )*
         }

@@ -120,12 +120,24 @@ pub fn run(test: &str, open: Opener, case: Case) {
     }
 }
 
+/// As [`run`], where the provider is here: `here` says so, and says why not.
+pub fn run_where(here: fn() -> bool, test: &str, open: Opener, case: Case) {
+    // A PE was started because it is.
+    if job::position().is_some() || here() {
+        run(test, open, case);
+    }
+}
+
 /// Instantiate the suite: `conformance!(open, open_with_tiny_queues);` makes a test of each case.
-/// Both are an [`Opener`](crate::conformance::Opener).
+/// Both are an [`Opener`](crate::conformance::Opener). A third argument, a function, says whether the
+/// provider is here at all.
 #[macro_export]
 macro_rules! conformance {
     ($open:expr, $tiny:expr $(,)?) => {
-        $crate::conformance!(@cases $open;
+        $crate::conformance!($open, $tiny, || true);
+    };
+    ($open:expr, $tiny:expr, $here:expr $(,)?) => {
+        $crate::conformance!(@cases $here, $open;
             sizes SIZES, zero_length ZERO_LENGTH, segments SEGMENTS, large LARGE,
             far_offsets FAR_OFFSETS, data_before_flag DATA_BEFORE_FLAG,
             later_put_stays LATER_PUT_STAYS, signals SIGNALS, ping_pong PING_PONG, amos AMOS,
@@ -134,7 +146,7 @@ macro_rules! conformance {
             drop_completes DROP_COMPLETES, passive_target PASSIVE_TARGET,
             passive_origin PASSIVE_ORIGIN, random RANDOM, threads THREADS,
         );
-        $crate::conformance!(@cases $tiny;
+        $crate::conformance!(@cases $here, $tiny;
             back_pressure BACK_PRESSURE, tiny_sizes SIZES_OF_A_PAIR, tiny_signals SIGNALS,
             tiny_quiet QUIET, tiny_threads THREADS,
         );
@@ -143,14 +155,14 @@ macro_rules! conformance {
         #[ignore = "takes 6 GiB of memory"]
         fn huge() {
             let test = concat!(module_path!(), "::huge");
-            $crate::conformance::run(test, $open, $crate::conformance::HUGE);
+            $crate::conformance::run_where($here, test, $open, $crate::conformance::HUGE);
         }
     };
-    (@cases $open:expr; $($name:ident $case:ident),* $(,)?) => {$(
+    (@cases $here:expr, $open:expr; $($name:ident $case:ident),* $(,)?) => {$(
         #[test]
         fn $name() {
             let test = concat!(module_path!(), "::", stringify!($name));
-            $crate::conformance::run(test, $open, $crate::conformance::$case);
+            $crate::conformance::run_where($here, test, $open, $crate::conformance::$case);
         }
     )*};
 }

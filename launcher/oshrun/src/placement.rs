@@ -113,13 +113,13 @@ fn reported(machine: &Topology, pe: u32, place: &Place, nic: Option<&Nic>) -> St
     format!("PE {pe}: {binding}{numa}{card}")
 }
 
-/// What tells a PE of its card; nothing when the user chose one. A machine's only PE may use several at
-/// once, which UCX does by itself.
+/// What tells a PE of its card; nothing when the user chose one. A machine's only PE need not share: its
+/// network's library may use several cards at once.
 fn variables(nic: &Nic, n_pes: u32, is_set: &impl Fn(&str) -> bool) -> Vec<(OsString, OsString)> {
-    if is_set(NIC_VARIABLE) {
+    if is_set(NIC_VARIABLE) || n_pes == 1 {
         return Vec::new();
     }
-    let ucx = nic.ucx_device().filter(|_| n_pes > 1 && !is_set(UCX_VARIABLE));
+    let ucx = nic.ucx_device().filter(|_| !is_set(UCX_VARIABLE));
     [Some((NIC_VARIABLE, nic.hint())), ucx.map(|device| (UCX_VARIABLE, device))]
         .into_iter()
         .flatten()
@@ -186,7 +186,7 @@ mod tests {
         let users = told(2, 4, Wish::default(), &["UCX_NET_DEVICES"]);
         assert_eq!(names(&users, 1), ["SHMEM_NIC=mlx5_1:1"]);
         assert!(names(&told(2, 4, Wish::default(), &["SHMEM_NIC"]), 1).is_empty());
-        assert_eq!(names(&told(1, 4, Wish::default(), &[]), 0), ["SHMEM_NIC=mlx5_0:1"]);
+        assert!(names(&told(1, 4, Wish::default(), &[]), 0).is_empty());
     }
 
     #[test]

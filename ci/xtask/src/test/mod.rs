@@ -66,18 +66,25 @@ const TEST: &[Step] = &[
 
 /// What `--full` runs after these.
 const FULL: &[Step] = &[
+    installed("slurm", steps::slurm),
     installed("soak", steps::soak),
     installed("thread-sanitizer", sanitizer::thread_sanitizer),
     step("fuzz", fuzz::wire),
     step("oldest-rust", steps::oldest_rust),
 ];
 
-/// What `--providers` runs: the programs without shared memory, and with some.
+/// What `--providers` runs: the networks by themselves, and the programs without shared memory, with
+/// some, and under other launchers.
 const PROVIDERS: &[Step] = &[
-    step("needs", steps::needs),
+    step("needs", steps::needs_of_providers),
+    step("bindings", steps::bindings),
+    step("other-versions", steps::other_versions),
     step("install", steps::install),
     installed("off-node", steps::off_node),
     installed("virtual-nodes", steps::virtual_nodes),
+    installed("ucx", steps::ucx),
+    installed("ofi", steps::ofi),
+    installed("launchers", steps::launchers),
 ];
 
 pub fn run(args: &[String]) -> Result<()> {

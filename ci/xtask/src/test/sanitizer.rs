@@ -111,9 +111,12 @@ fn compile(session: &Session, prefix: &Path, runtime: &Path, name: &str) -> Resu
     Ok(program)
 }
 
+/// The detector's own state is static data of the program, which the library must not move while the
+/// detector runs: a limit of file sizes keeps it from that (docs/static-data.md).
 fn job(prefix: &Path, program: &Path, onnode: &str, n: &str) -> Command {
-    let mut command = process::limited(RUN_LIMIT, prefix.join("bin/oshrun"));
-    command.args(["-n", n]).arg(program);
-    command.env("SHMEM_ONNODE", onnode).env("TSAN_OPTIONS", "halt_on_error=1 exitcode=66");
+    let mut command = process::limited(RUN_LIMIT, "prlimit");
+    command.arg("--fsize=1073741824").arg(prefix.join("bin/oshrun")).args(["-n", n]).arg(program);
+    command.env("SHMEM_ONNODE", onnode).env("SHMEM_SYMMETRIC_SIZE", "16m");
+    command.env("TSAN_OPTIONS", "halt_on_error=1 exitcode=66");
     command
 }

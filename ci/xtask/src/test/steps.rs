@@ -1,5 +1,7 @@
 //! The steps of the tiers, one function each. The lists at the top are what grows.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -8,9 +10,10 @@ use anyhow::{Context, Result};
 use super::tools::{self, run_tests};
 use super::{Outcome, Session};
 use crate::needs::{
-    BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC, VALGRIND,
+    BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC, HYDRA, LIBFABRIC,
+    MPIRUN, PKG_CONFIG, SLURM, UCX, VALGRIND,
 };
-use crate::{codegen, counts, install, needs, process, symbols, tidy};
+use crate::{bindings, codegen, counts, install, needs, process, symbols, tidy};
 
 /// Tests that need no process, as arguments of `cargo miri test`.
 const MIRI: &[&[&str]] = &[
@@ -25,12 +28,21 @@ const MIRI: &[&[&str]] = &[
 const MIRI_EFFORT: [(Duration, &str); 2] =
     [(Duration::from_secs(300), "4"), (Duration::from_secs(3600), "64")];
 
+/// Folders of other versions of UCX than the one that the linker finds.
+const UCX_FOLDERS: &str = "RUSHMEM_UCX_DIR";
+
 pub fn needs(_: &Session) -> Result<Outcome> {
     needs::ensure(&[&C_COMPILER, &CXX_COMPILER, &BINUTILS])?;
     // Without them some tests are skipped, no more: a developer who is not root can do with that.
-    match needs::ensure(&[&VALGRIND, &FORTRAN_COMPILER, &CLANG, &GDB, &HWLOC]) {
-        Ok(()) => Ok(Outcome::Passed),
-        Err(error) => Ok(Outcome::Skipped(format!("in part: {error:#}"))),
+    in_part(needs::ensure(&[&VALGRIND, &FORTRAN_COMPILER, &CLANG, &GDB, &HWLOC]))
+}
+
+/// The same, with the libraries of the networks; what is missing of them is skipped.
+pub fn needs_of_providers(session: &Session) -> Result<Outcome> {
+    let outcome = needs(session)?;
+    match needs::ensure(&[&UCX, &LIBFABRIC]) {
+        Ok(()) => Ok(outcome),
+        missing => in_part(missing),
     }
 }
 
@@ -105,6 +117,32 @@ pub fn miri(session: &Session) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+pub fn bindings(session: &Session) -> Result<Outcome> {
+    match bindings::check(&session.workspace)?.as_slice() {
+        [] => Ok(Outcome::Passed),
+        skipped => Ok(Outcome::Skipped(skipped.join("; "))),
+    }
+}
+
+/// The suite of the networks with other versions of their libraries, those in the folders that a
+/// variable names, separated by colons; with the one that the linker finds the plain tier runs it.
+pub fn other_versions(session: &Session) -> Result<Outcome> {
+    let folders = std::env::var_os(UCX_FOLDERS).unwrap_or_default();
+    let folders = std::env::split_paths(&folders).filter(|folder| !folder.as_os_str().is_empty());
+    let mut outcome = Outcome::Skipped(format!("{UCX_FOLDERS} names no other UCX"));
+    for folder in folders {
+        let mut cargo = session.workspace.cargo();
+        run_tests(
+            cargo
+                .args(["test", "-p", "rushmem-transport-ucx"])
+                .env("UCX_MODULE_DIR", folder.join("ucx"))
+                .env("LD_LIBRARY_PATH", folder),
+        )?;
+        outcome = Outcome::Passed;
+    }
+    Ok(outcome)
+}
+
 /// No PE shares memory with another.
 pub fn off_node(session: &Session) -> Result<Outcome> {
     programs(session, "off_node::")
@@ -113,6 +151,65 @@ pub fn off_node(session: &Session) -> Result<Outcome> {
 /// Some PEs share memory, some do not.
 pub fn virtual_nodes(session: &Session) -> Result<Outcome> {
     programs(session, "virtual_nodes::")
+}
+
+/// Over libfabric: every provider of it that is here, also those of the library in the folder that
+/// RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below; then the programs.
+pub fn ofi(session: &Session) -> Result<Outcome> {
+    if process::on_path(LIBFABRIC.program).is_none() {
+        return Ok(Outcome::Skipped("libfabric is not here".into()));
+    }
+    let other = std::env::var_os("RUSHMEM_OFI_DIR").map(PathBuf::from);
+    for folder in [None, other.as_deref()].into_iter().collect::<BTreeSet<_>>() {
+        let mut cargo = session.workspace.cargo();
+        cargo.args(["test", "-p", "rushmem-transport-ofi", "--test", "conformance"]);
+        cargo.args(["--", "--test-threads=2"]).env("RUSHMEM_PROVIDERS", "all");
+        if let Some(folder) = folder {
+            cargo.env("FI_PROVIDER_PATH", folder.join("libfabric")).env("LD_LIBRARY_PATH", folder);
+        }
+        run_tests(&mut cargo)?;
+    }
+    programs(session, "ofi::")
+}
+
+/// The programs over UCX.
+pub fn ucx(session: &Session) -> Result<Outcome> {
+    match process::on_path(UCX.program) {
+        Some(_) => programs(session, "ucx::"),
+        None => Ok(Outcome::Skipped("UCX is not here".into())),
+    }
+}
+
+/// Programs under the launchers of others, apart from Slurm. Those that are not here are skipped.
+pub fn launchers(session: &Session) -> Result<Outcome> {
+    let needs = needs::ensure(&[&HYDRA, &MPIRUN, &PKG_CONFIG]);
+    launched(session, &["--skip", "slurm::"])?;
+    in_part(needs)
+}
+
+/// Programs under a private Slurm.
+pub fn slurm(session: &Session) -> Result<Outcome> {
+    let needs = needs::ensure(&[&HYDRA, &MPIRUN, &PKG_CONFIG, &SLURM]);
+    launched(session, &["slurm::"])?;
+    in_part(needs)
+}
+
+fn launched(session: &Session, which: &[&str]) -> Result<()> {
+    let mut cargo = session.workspace.cargo();
+    run_tests(
+        cargo
+            .args(["test", "-p", "rushmem-c", "--test", "launchers", "--", "--include-ignored"])
+            .args(which)
+            .env("RUSHMEM_PREFIX", &session.prefix),
+    )
+}
+
+/// Passed as far as what was needed could be had.
+fn in_part(needs: Result<()>) -> Result<Outcome> {
+    match needs {
+        Ok(()) => Ok(Outcome::Passed),
+        Err(error) => Ok(Outcome::Skipped(format!("in part: {error:#}"))),
+    }
 }
 
 /// The test programs in a setting that the plain tier leaves out.
@@ -132,7 +229,8 @@ pub fn soak(session: &Session) -> Result<Outcome> {
     run_tests(
         cargo
             .args(["test", "--workspace", "--lib", "--bins", "--tests"])
-            .args(["--", "--ignored"])
+            // Its own step.
+            .args(["--", "--ignored", "--skip", "slurm::"])
             .env("RUSHMEM_PREFIX", &session.prefix),
     )?;
     Ok(Outcome::Passed)

@@ -44,6 +44,11 @@ pub(super) fn choose_card<'a>(
 }
 
 fn nearest<'a>(me: Pe, beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<Nic> {
+    let homes: Vec<CpuSet> = beside.map(|cpus| CpuSet::from_words(&cpus.mask)).collect();
+    if homes.len() == 1 {
+        // It shares with nobody: its network's library may use several cards at once.
+        return None;
+    }
     let machine = match statics::own().of_static_program() {
         true => Topology::of_kernel(),
         false => Topology::of_this_machine(),
@@ -51,7 +56,6 @@ fn nearest<'a>(me: Pe, beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Op
     for note in &machine.notes {
         tracing::debug!(pe = me.0, "{note}");
     }
-    let homes: Vec<CpuSet> = beside.map(|cpus| CpuSet::from_words(&cpus.mask)).collect();
     let choice = machine.choice();
     if !choice.is_empty() && choice.iter().all(|nic| nic.near.is_empty()) {
         tracing::debug!(pe = me.0, "where the cards are is not known: PEs take them in turn");

@@ -1,0 +1,139 @@
+//! `cargo xtask bindings [--check]`: the committed bindings of C libraries, made from their headers.
+//!
+//! Each crate under sys/ has a program that writes its bindings; it needs libclang and the headers of one
+//! version, which is why the bindings are committed. Where either is missing nothing can be checked.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process;
+use crate::workspace::Workspace;
+
+/// One crate's bindings.
+struct Bindings {
+    package: &'static str,
+    /// The program of the package, behind the feature `regenerate`.
+    program: &'static str,
+    /// What it writes, relative to the top of the repository.
+    file: &'static str,
+    /// The library's version that they are made from.
+    version: &'static str,
+    /// The package of pkg-config that tells its version.
+    library: &'static str,
+}
+
+const ALL: &[Bindings] = &[
+    Bindings {
+        package: "ucx-sys",
+        program: "ucx-bindings",
+        file: "sys/ucx-sys/src/bindings.rs",
+        version: "1.13",
+        library: "ucx",
+    },
+    Bindings {
+        package: "libfabric-sys",
+        program: "libfabric-bindings",
+        file: "sys/libfabric-sys/src/bindings.rs",
+        version: "1.17",
+        library: "libfabric",
+    },
+    Bindings {
+        package: "pmix-sys",
+        program: "pmix-bindings",
+        file: "sys/pmix-sys/src/bindings.rs",
+        version: "4.2",
+        library: "pmix",
+    },
+    Bindings {
+        package: "hwloc-sys",
+        program: "hwloc-bindings",
+        file: "sys/hwloc-sys/src/bindings.rs",
+        version: "2.9",
+        library: "hwloc",
+    },
+];
+
+/// Writes the bindings, or with `--check` says which of them are stale.
+pub fn run(args: &[String]) -> Result<()> {
+    let check = match args {
+        [] => false,
+        [option] if option == "--check" => true,
+        _ => bail!("usage: cargo xtask bindings [--check]"),
+    };
+    let workspace = Workspace::open()?;
+    for skipped in each(&workspace, check)? {
+        println!("skipped: {skipped}");
+    }
+    Ok(())
+}
+
+/// Says of which bindings nothing is known, and why; an error when some are stale.
+pub fn check(workspace: &Workspace) -> Result<Vec<String>> {
+    each(workspace, true)
+}
+
+fn each(workspace: &Workspace, check: bool) -> Result<Vec<String>> {
+    let mut skipped = Vec::new();
+    for bindings in ALL {
+        if let Err(why) = bindings.headers() {
+            skipped.push(format!("{}: {why:#}", bindings.package));
+            continue;
+        }
+        let made = workspace.target.join(bindings.program).with_extension("rs");
+        if !bindings.make(workspace, &made)? {
+            skipped.push(format!("{}: there is no libclang", bindings.package));
+            continue;
+        }
+        let committed = workspace.root.join(bindings.file);
+        let is_current = read(&made)? == read(&committed)?;
+        match (is_current, check) {
+            (true, _) => println!("{} is up to date.", bindings.file),
+            (false, true) => bail!("{} is stale: run cargo xtask bindings", bindings.file),
+            (false, false) => {
+                fs::copy(&made, &committed)
+                    .with_context(|| format!("could not write {}", committed.display()))?;
+                println!("Written: {}", bindings.file);
+            }
+        }
+    }
+    Ok(skipped)
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))
+}
+
+impl Bindings {
+    /// An error unless the headers of the right version are here.
+    fn headers(&self) -> Result<()> {
+        if process::on_path("pkg-config").is_none() {
+            bail!("pkg-config, which tells versions of headers, is not here");
+        }
+        let mut ask = std::process::Command::new("pkg-config");
+        let version = process::capture(ask.args(["--modversion", self.library]))
+            .with_context(|| format!("the headers of {} are not here", self.library))?;
+        let version = version.trim();
+        if version.strip_prefix(self.version).is_none_or(|rest| !rest.starts_with(['.', '-'])) {
+            bail!("the headers here are {version}, those of {} are needed", self.version);
+        }
+        Ok(())
+    }
+
+    /// Writes the bindings to `path`; false where there is no libclang.
+    fn make(&self, workspace: &Workspace, path: &Path) -> Result<bool> {
+        let mut cargo = workspace.cargo();
+        cargo
+            .args(["run", "--quiet", "-p", self.package, "--features", "regenerate"])
+            .args(["--bin", self.program, "--"])
+            .arg(path);
+        let output = cargo.output().context("could not start cargo")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        match output.status.success() {
+            true => Ok(true),
+            false if said.contains("Unable to find libclang") => Ok(false),
+            false => bail!("{} failed:\n{said}", process::shown(&cargo)),
+        }
+    }
+}

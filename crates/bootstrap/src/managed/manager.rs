@@ -1,0 +1,42 @@
+//! What any process manager offers its processes, whichever protocol it speaks.
+#![forbid(unsafe_code)]
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use crate::error::Error;
+
+/// A process's connection to the manager that started it.
+///
+/// Every process calls [`Manager::fence`] equally often; who puts and who gets is free.
+pub(crate) trait Manager: Debug + Send {
+    /// This process's number.
+    fn pe(&self) -> u32;
+
+    /// Number of processes.
+    fn n_pes(&self) -> u32;
+
+    /// A name that no other job of the machine has at the same time.
+    fn job(&self) -> &str;
+
+    /// Stores `value`, for everybody to get after the next fence.
+    fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error>;
+
+    /// Waits until every process has called it.
+    fn fence(&mut self) -> Result<(), Error>;
+
+    /// What process `from` has put under `key` before the last fence.
+    fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>, Error>;
+
+    /// The way to end the job.
+    fn ender(&self) -> Arc<dyn Ender>;
+
+    /// The process is about to exit in good order. Nothing can be asked of the manager any more.
+    fn leave(&mut self);
+}
+
+/// Ends the job, from any thread at any time.
+pub(crate) trait Ender: Debug + Send + Sync {
+    /// Asks the manager to kill all processes and to return `status` where it can. Whether it was asked.
+    fn end(&self, status: i32) -> bool;
+}

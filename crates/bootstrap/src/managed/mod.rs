@@ -1,0 +1,214 @@
+//! A PE's membership in a job that a process manager started: Hydra, Slurm, PRRTE, Open MPI's mpirun.
+//!
+//! Managers are slow and their values short, so the PEs of a node gather at their first PE, which alone exchanges with
+//! the other nodes, and one node needs the manager for nothing but its first fence.
+
+mod chunks;
+mod manager;
+mod mpi;
+mod neighbours;
+mod pmi;
+mod pmix;
+mod port;
+mod watch;
+mod wire;
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use crate::detect::{Asked, Way};
+use crate::env;
+use crate::error::Error;
+use crate::inherited;
+use crate::nodes::NodeMap;
+pub(crate) use manager::Ender;
+use manager::Manager;
+use mpi::Mpi;
+use neighbours::{Listener, Neighbours};
+use pmi::{Opening, Pmi};
+use pmix::Pmix;
+use watch::Watch;
+use wire::Dialect;
+
+/// One PE's membership.
+#[derive(Debug)]
+pub(crate) struct Managed {
+    manager: Box<dyn Manager>,
+    neighbours: Neighbours,
+    watch: Watch,
+    nodes: NodeMap,
+    /// Number of the next exchange between nodes.
+    round: u32,
+}
+
+/// The manager that the environment leads to; `None` where it leads nowhere.
+pub(crate) fn manager(way: Way, asked: Asked) -> Result<Option<Box<dyn Manager>>, Error> {
+    let dialect = if asked == Asked::Pmi2 { Dialect::Two } else { Dialect::One };
+    let job = std::env::var(env::PMI_JOBID).ok().filter(|job| !job.is_empty());
+    match way {
+        Way::Alone => Ok(None),
+        Way::Pmix => Ok(Some(Box::new(Pmix::open()?))),
+        Way::Port { address, id } => {
+            // The manager keeps one connection per process, the last.
+            if mpi::present() == Mpi::Open {
+                return Err(Error::MpiBefore);
+            }
+            let connected = port::connect(&address, id)?;
+            let (socket, pe, n_pes) = (connected.socket, connected.pe, connected.n_pes);
+            let opening = Opening { socket, dialect, pe, n_pes, job, is_open: false };
+            Ok(Some(Box::new(Pmi::open(opening)?)))
+        }
+        Way::Inherited { fd, pe, n_pes } => {
+            let socket = inherited::shared_socket(fd, env::PMI_FD)?;
+            let mpi = mpi::present();
+            // Slurm's, which Hydra's processes see only from outside.
+            let opens_once = job.is_some();
+            if mpi == Mpi::Later && opens_once {
+                return Err(Error::MpiLater);
+            }
+            let is_open = mpi == Mpi::Open;
+            Ok(Some(Box::new(Pmi::open(Opening { socket, dialect, pe, n_pes, job, is_open })?)))
+        }
+    }
+}
+
+impl Managed {
+    /// Joins the job: meets the PEs of this node and learns about the others.
+    pub(crate) fn join(mut manager: Box<dyn Manager>) -> Result<Managed, Error> {
+        let listener = Listener::new(manager.job(), manager.pe())?;
+        manager.fence()?;
+        let mut neighbours = listener.meet(manager.n_pes())?;
+        let led = neighbours.led();
+        let several = led.as_ref().map(|led| led.len() < manager.n_pes() as usize);
+        let nodes = if neighbours.spread_several(several)? {
+            if let Some(led) = &led {
+                let bytes: Vec<u8> = led.iter().flat_map(|pe| pe.to_le_bytes()).collect();
+                manager.put(&node_key(manager.pe()), &bytes)?;
+            }
+            manager.fence()?;
+            let nodes = led.map(|_| node_map(&mut *manager)).transpose()?;
+            neighbours.spread_nodes(nodes)?
+        } else {
+            NodeMap::one_node(manager.n_pes())
+                .map_err(|_| Error::Unexpected("a job without processes"))?
+        };
+        let watches = nodes.local_index(manager.pe()) < 2;
+        let watch = Watch::start(neighbours.take_lifelines(), watches, manager.ender());
+        Ok(Managed { manager, neighbours, watch, nodes, round: 0 })
+    }
+
+    pub(crate) fn pe(&self) -> u32 {
+        self.manager.pe()
+    }
+
+    pub(crate) fn nodes(&self) -> &NodeMap {
+        &self.nodes
+    }
+
+    pub(crate) fn take_memory(&mut self) -> Option<OwnedFd> {
+        self.neighbours.take_memory()
+    }
+
+    pub(crate) fn ender(&self) -> Arc<dyn Ender> {
+        self.manager.ender()
+    }
+
+    /// Everybody's record, by PE.
+    pub(crate) fn exchange(&mut self, record: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+        let gathered = self.neighbours.gather(record)?;
+        let whole = match gathered {
+            Some(ours) if self.nodes.n_nodes() > 1 => Some(self.exchange_nodes(&ours)?),
+            Some(ours) => Some(ours),
+            None => {
+                if self.nodes.n_nodes() > 1 {
+                    self.manager.fence()?;
+                }
+                None
+            }
+        };
+        self.round = self.round.wrapping_add(1);
+        let whole = self.neighbours.spread(whole)?;
+        if whole.len() == self.nodes.n_pes() as usize {
+            Ok(whole)
+        } else {
+            Err(Error::Unexpected("the records of another job"))
+        }
+    }
+
+    /// As the first PE of a node: its records against those of the other nodes.
+    fn exchange_nodes(&mut self, ours: &Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Error> {
+        let key = format!("rushmem-{}-", self.round);
+        let me = self.manager.pe();
+        let bytes = postcard::to_stdvec(ours).expect("plain data and memory does not refuse");
+        self.manager.put(&format!("{key}{me}"), &bytes)?;
+        self.manager.fence()?;
+        let mut whole = vec![Vec::new(); self.nodes.n_pes() as usize];
+        for node in 0..self.nodes.n_nodes() {
+            let pes: Vec<u32> = self.nodes.members(node).collect();
+            let records = if pes[0] == me {
+                ours.clone()
+            } else {
+                let bytes = self.manager.get(pes[0], &format!("{key}{}", pes[0]))?;
+                postcard::from_bytes::<Vec<Vec<u8>>>(&bytes)
+                    .ok()
+                    .filter(|records| records.len() == pes.len())
+                    .ok_or(Error::Unexpected("records that cannot be read"))?
+            };
+            for (pe, record) in pes.into_iter().zip(records) {
+                whole[pe as usize] = record;
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Waits until every PE of the job has called it.
+    pub(crate) fn barrier(&mut self) -> Result<(), Error> {
+        if self.nodes.n_nodes() > 1 { self.manager.fence() } else { self.exchange(&[]).map(drop) }
+    }
+
+    /// The last finalize is done.
+    pub(crate) fn finalized(&self) {
+        self.watch.finalized();
+    }
+
+    /// Initialisation is entered again.
+    pub(crate) fn resumed(&self) {
+        self.watch.resumed();
+    }
+
+    /// The process is about to exit in good order.
+    pub(crate) fn leave(&mut self) {
+        self.manager.leave();
+    }
+}
+
+/// Who shares a node with whom, as the first PE of each node has put it. The lowest PE of which nothing is known is
+/// always the first of its node.
+fn node_map(manager: &mut dyn Manager) -> Result<NodeMap, Error> {
+    let n_pes = manager.n_pes() as usize;
+    let mut marks: Vec<Option<u32>> = vec![None; n_pes];
+    while let Some(first) = marks.iter().position(Option::is_none) {
+        let unexpected = Error::Unexpected("a node that holds the PEs of another");
+        let first = first as u32;
+        let bytes = manager.get(first, &node_key(first))?;
+        let (pes, rest) = bytes.as_chunks::<4>();
+        if !rest.is_empty() || pes.first() != Some(&first.to_le_bytes()) {
+            return Err(unexpected);
+        }
+        for pe in pes {
+            match marks.get_mut(u32::from_le_bytes(*pe) as usize) {
+                Some(mark @ None) => *mark = Some(first),
+                _ => return Err(unexpected),
+            }
+        }
+    }
+    NodeMap::from_marks(marks).map_err(|_| Error::Unexpected("a job without processes"))
+}
+
+/// Under which the first PE of a node puts who is on it.
+fn node_key(first: u32) -> String {
+    format!("rushmem-node-{first}")
+}
+
+#[cfg(test)]
+mod tests;

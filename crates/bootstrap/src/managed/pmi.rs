@@ -1,0 +1,291 @@
+//! A process manager that speaks PMI-1 or PMI-2 over a socket: Hydra, Slurm.
+//!
+//! The socket belongs to MPI too where the program has it. Only one request is ever under way, and only between the
+//! calls of the program's own MPI, so both can use it in turn.
+#![forbid(unsafe_code)]
+
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
+use super::chunks;
+use super::manager::{Ender, Manager};
+use super::wire::{self, Decoder, Dialect, Message};
+use crate::error::Error;
+
+/// Longest value that PMI-2 takes, which has no way to ask.
+const PMI_2_VALUE: usize = 1024;
+
+/// Shortest longest value that makes sense.
+const LEAST_VALUE: usize = 64;
+
+/// The sending half, shared with whoever ends the job.
+#[derive(Debug)]
+struct Sender {
+    socket: OwnedFd,
+    /// Held while a request is on its way, so that requests stay whole.
+    turn: Mutex<()>,
+    /// PMI-2 requests have their own form.
+    is_two: AtomicBool,
+    /// The manager was told that this process leaves.
+    left: AtomicBool,
+}
+
+impl Sender {
+    fn dialect(&self) -> Dialect {
+        if self.is_two.load(Ordering::Acquire) { Dialect::Two } else { Dialect::One }
+    }
+
+    fn send(&self, command: &str, pairs: &[(&str, &str)]) -> io::Result<()> {
+        let bytes = wire::encode(self.dialect(), command, pairs);
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            match rustix::net::send(&self.socket, rest, SendFlags::NOSIGNAL) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Ender for Sender {
+    fn end(&self, status: i32) -> bool {
+        if self.left.load(Ordering::Acquire) {
+            return false;
+        }
+        let status = status.to_string();
+        let sent = match self.dialect() {
+            Dialect::One => self.send("abort", &[("exitcode", &status)]),
+            Dialect::Two => self
+                .send("abort", &[("isworld", "TRUE"), ("msg", "aborted"), ("exitcode", &status)]),
+        };
+        sent.is_ok()
+    }
+}
+
+/// How to open a connection.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) socket: OwnedFd,
+    pub(crate) dialect: Dialect,
+    pub(crate) pe: u32,
+    pub(crate) n_pes: u32,
+    /// `PMI_JOBID`, which PMI-2 wants back.
+    pub(crate) job: Option<String>,
+    /// MPI has opened the session on this socket already.
+    pub(crate) is_open: bool,
+}
+
+/// The connection.
+#[derive(Debug)]
+pub(crate) struct Pmi {
+    sender: Arc<Sender>,
+    decoder: Decoder,
+    pe: u32,
+    n_pes: u32,
+    job: String,
+    longest: usize,
+}
+
+impl Pmi {
+    pub(crate) fn open(with: Opening) -> Result<Pmi, Error> {
+        let sender = Sender {
+            socket: with.socket,
+            turn: Mutex::new(()),
+            is_two: AtomicBool::new(false),
+            left: AtomicBool::new(false),
+        };
+        let mut pmi = Pmi {
+            sender: Arc::new(sender),
+            decoder: Decoder::new(Dialect::One),
+            pe: with.pe,
+            n_pes: with.n_pes,
+            job: String::new(),
+            longest: PMI_2_VALUE - 1,
+        };
+        let version = match with.dialect {
+            Dialect::One => [("pmi_version", "1"), ("pmi_subversion", "1")],
+            Dialect::Two => [("pmi_version", "2"), ("pmi_subversion", "0")],
+        };
+        if !with.is_open {
+            let reply = pmi.ask("init", &version, "response_to_init")?;
+            if reply.value("pmi_version") != Some(version[0].1) {
+                return Err(refused("init", &reply));
+            }
+        }
+        match with.dialect {
+            Dialect::One => pmi.open_one()?,
+            Dialect::Two => pmi.open_two(with.job, with.is_open)?,
+        }
+        if pmi.pe < pmi.n_pes {
+            Ok(pmi)
+        } else {
+            Err(Error::Unexpected("a PE number beyond the job"))
+        }
+    }
+
+    fn open_one(&mut self) -> Result<(), Error> {
+        let maxes = self.ask("get_maxes", &[], "maxes")?;
+        let longest: Option<usize> = maxes.value("vallen_max").and_then(|text| text.parse().ok());
+        // The last character of C's is its end.
+        self.longest =
+            longest.filter(|&n| n > LEAST_VALUE).ok_or_else(|| refused("get_maxes", &maxes))? - 1;
+        let name = self.ask("get_my_kvsname", &[], "my_kvsname")?;
+        self.job =
+            name.value("kvsname").ok_or_else(|| refused("get_my_kvsname", &name))?.to_owned();
+        Ok(())
+    }
+
+    fn open_two(&mut self, job: Option<String>, is_open: bool) -> Result<(), Error> {
+        self.sender.is_two.store(true, Ordering::Release);
+        self.decoder.switch(Dialect::Two);
+        if !is_open {
+            let pe = self.pe.to_string();
+            let mut pairs = vec![("pmirank", pe.as_str()), ("threaded", "FALSE")];
+            if let Some(job) = &job {
+                // An empty one ends the proxy of Hydra 5.
+                pairs.insert(0, ("pmijobid", job));
+            }
+            let reply = self.ask("fullinit", &pairs, "fullinit-response")?;
+            let number = |key| reply.value(key).and_then(|text| text.parse().ok());
+            let (Some(pe), Some(n_pes)) = (number("rank"), number("size")) else {
+                return Err(refused("fullinit", &reply));
+            };
+            (self.pe, self.n_pes) = (pe, n_pes);
+        }
+        let reply = self.ask("job-getid", &[], "job-getid-response")?;
+        self.job = reply.value("jobid").ok_or_else(|| refused("job-getid", &reply))?.to_owned();
+        Ok(())
+    }
+
+    /// Sends a request and waits for its reply.
+    fn ask(
+        &mut self,
+        command: &str,
+        pairs: &[(&str, &str)],
+        answer: &str,
+    ) -> Result<Message, Error> {
+        let reply = self.ask_anything(command, pairs)?;
+        let failed = reply.value("rc").is_some_and(|rc| rc != "0");
+        if failed || reply.command() != answer { Err(refused(command, &reply)) } else { Ok(reply) }
+    }
+
+    /// As [`Pmi::ask`], whatever the reply is.
+    fn ask_anything(&mut self, command: &str, pairs: &[(&str, &str)]) -> Result<Message, Error> {
+        self.sender.send(command, pairs).map_err(Error::ManagerLost)?;
+        self.receive()
+    }
+
+    fn receive(&mut self) -> Result<Message, Error> {
+        let mut bytes = [0; 4096];
+        loop {
+            match self.decoder.take() {
+                Ok(Some(message)) => return Ok(message),
+                Ok(None) => {}
+                Err(wire::Garbage) => return Err(Error::Unexpected("what is no PMI")),
+            }
+            match rustix::io::read(&self.sender.socket, &mut bytes) {
+                Ok(0) => return Err(Error::ManagerLost(ErrorKind::UnexpectedEof.into())),
+                Ok(nbytes) => self.decoder.push(&bytes[..nbytes]),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Error::ManagerLost(error.into())),
+            }
+        }
+    }
+
+    /// The text under one key.
+    fn text(&mut self, key: &str) -> Result<String, Error> {
+        let job = self.job.clone();
+        let reply = match self.sender.dialect() {
+            Dialect::One => self.ask("get", &[("kvsname", &job), ("key", key)], "get_result")?,
+            Dialect::Two => {
+                let pairs = [("jobid", job.as_str()), ("srcid", "-1"), ("key", key)];
+                self.ask("kvs-get", &pairs, "kvs-get-response")?
+            }
+        };
+        let found = reply.value("found").is_none_or(|found| found == "TRUE");
+        match reply.value("value").filter(|_| found) {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(refused("get", &reply)),
+        }
+    }
+}
+
+fn refused(request: &str, reply: &Message) -> Error {
+    Error::Refused { request: request.to_owned(), reply: reply.to_string() }
+}
+
+fn part(key: &str, index: usize) -> String {
+    format!("{key}-{index}")
+}
+
+impl Manager for Pmi {
+    fn pe(&self) -> u32 {
+        self.pe
+    }
+
+    fn n_pes(&self) -> u32 {
+        self.n_pes
+    }
+
+    fn job(&self) -> &str {
+        &self.job
+    }
+
+    fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {
+        let job = self.job.clone();
+        for (index, text) in chunks::split(value, self.longest).iter().enumerate() {
+            let key = part(key, index);
+            match self.sender.dialect() {
+                Dialect::One => {
+                    let pairs = [("kvsname", job.as_str()), ("key", &key), ("value", text)];
+                    self.ask("put", &pairs, "put_result")?
+                }
+                Dialect::Two => {
+                    self.ask("kvs-put", &[("key", &key), ("value", text)], "kvs-put-response")?
+                }
+            };
+        }
+        Ok(())
+    }
+
+    fn fence(&mut self) -> Result<(), Error> {
+        match self.sender.dialect() {
+            Dialect::One => self.ask("barrier_in", &[], "barrier_out")?,
+            Dialect::Two => {
+                self.ask("kvs-fence", &[], "kvs-fence-response")?;
+                // Hydra answers a fence at once, and the next get when all have come to it.
+                let job = self.job.clone();
+                let pairs = [("jobid", job.as_str()), ("srcid", "-1"), ("key", "rushmem-none")];
+                self.ask_anything("kvs-get", &pairs)?
+            }
+        };
+        Ok(())
+    }
+
+    fn get(&mut self, _from: u32, key: &str) -> Result<Vec<u8>, Error> {
+        chunks::join(|index| self.text(&part(key, index)))?
+            .ok_or(Error::Unexpected("a value that nobody put"))
+    }
+
+    fn ender(&self) -> Arc<dyn Ender> {
+        self.sender.clone()
+    }
+
+    fn leave(&mut self) {
+        self.sender.left.store(true, Ordering::Release);
+        let answer = match self.sender.dialect() {
+            Dialect::One => "finalize_ack",
+            Dialect::Two => "finalize-response",
+        };
+        // Where MPI has said so before, the manager listens no more.
+        let _ = self.ask("finalize", &[], answer);
+    }
+}

@@ -1,0 +1,224 @@
+//! A process manager that speaks PMIx, through the library that it came with: PRRTE, Open MPI's mpirun, Slurm.
+//!
+//! The library is opened at run time and stays open. MPI may have initialised it before or may do so later: it counts.
+
+use std::ffi::{CStr, CString, c_char};
+use std::fmt;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use pmix_sys::{
+    LIBRARY, PMIX_BOOL, PMIX_BYTE_OBJECT, PMIX_COLLECT_DATA, PMIX_GLOBAL, PMIX_JOB_SIZE,
+    PMIX_SUCCESS, PMIX_UINT32, Pmix as Library, RANK_WILDCARD, pmix_byte_object, pmix_info_t,
+    pmix_proc_t, pmix_status_t, pmix_value_t,
+};
+
+use super::manager::{Ender, Manager};
+use crate::error::Error;
+
+/// The open library; never closed, since it runs threads of its own.
+fn library() -> Result<&'static Library, Error> {
+    static OPEN: OnceLock<Result<Library, String>> = OnceLock::new();
+    let open = OPEN.get_or_init(|| {
+        // SAFETY: PMIx's library, which may be loaded into any process; its initialisers do nothing of note.
+        let library = unsafe { Library::new(LIBRARY) }.map_err(|error| reason(&error))?;
+        complete(&library).map_err(reason)?;
+        Ok(library)
+    });
+    open.as_ref().map_err(|cause| Error::PmixMissing { cause: cause.clone() })
+}
+
+/// The loader's own words stand behind the error's.
+fn reason(error: &pmix_sys::OpenError) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// Whether it has all that is called here.
+fn complete(library: &Library) -> Result<(), &pmix_sys::OpenError> {
+    library.PMIx_Init.as_ref()?;
+    library.PMIx_Finalize.as_ref()?;
+    library.PMIx_Put.as_ref()?;
+    library.PMIx_Commit.as_ref()?;
+    library.PMIx_Fence.as_ref()?;
+    library.PMIx_Get.as_ref()?;
+    library.PMIx_Abort.as_ref()?;
+    library.PMIx_Error_string.as_ref()?;
+    Ok(())
+}
+
+/// The connection.
+pub(crate) struct Pmix {
+    library: &'static Library,
+    me: pmix_proc_t,
+    n_pes: u32,
+    job: String,
+    ender: Arc<Abort>,
+}
+
+impl fmt::Debug for Pmix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pmix").field("job", &self.job).field("pe", &self.me.rank).finish()
+    }
+}
+
+impl Pmix {
+    pub(crate) fn open() -> Result<Pmix, Error> {
+        let library = library()?;
+        let mut me = pmix_proc_t { nspace: [0; 256], rank: 0 };
+        // SAFETY: `me` is writable; no further information is passed.
+        let status = unsafe { library.PMIx_Init(&mut me, null_mut(), 0) };
+        check(library, "PMIx_Init", status)?;
+        let job: Vec<u8> =
+            me.nspace.iter().map(|&c| c as u8).take_while(|&byte| byte != 0).collect();
+        let ender = Arc::new(Abort { library, left: AtomicBool::new(false) });
+        let job = String::from_utf8_lossy(&job).into_owned();
+        let mut pmix = Pmix { library, me, n_pes: 0, job, ender };
+        let size = pmix.value(RANK_WILDCARD, PMIX_JOB_SIZE)?;
+        if u32::from(size.0.type_) != PMIX_UINT32 {
+            return Err(Error::Unexpected("a job size that is no number"));
+        }
+        // SAFETY: the type says which part of the union was written.
+        pmix.n_pes = unsafe { size.0.data.uint32 };
+        Ok(pmix)
+    }
+
+    /// What process `rank` has put under `key`.
+    fn value(&self, rank: u32, key: &CStr) -> Result<Value, Error> {
+        let from = pmix_proc_t { rank, ..self.me };
+        let mut value: *mut pmix_value_t = null_mut();
+        // SAFETY: process, key and result live through the call; no further information is passed.
+        let status = unsafe { self.library.PMIx_Get(&from, key.as_ptr(), null(), 0, &mut value) };
+        check(self.library, "PMIx_Get", status)?;
+        if value.is_null() {
+            return Err(Error::Unexpected("a value that nobody put"));
+        }
+        // SAFETY: the library's answer, which now belongs to the caller.
+        Ok(Value(unsafe { value.read() }, value))
+    }
+}
+
+/// A value that the library has made, with the memory that it is in.
+struct Value(pmix_value_t, *mut pmix_value_t);
+
+impl Drop for Value {
+    fn drop(&mut self) {
+        if u32::from(self.0.type_) == PMIX_BYTE_OBJECT {
+            // SAFETY: the type says which part of the union was written.
+            let bytes = unsafe { self.0.data.bo.bytes };
+            // SAFETY: the library took it from malloc for the caller to free, as its macros do.
+            unsafe { libc::free(bytes.cast()) };
+        }
+        // SAFETY: as above.
+        unsafe { libc::free(self.1.cast()) };
+    }
+}
+
+fn check(library: &Library, call: &'static str, status: pmix_status_t) -> Result<(), Error> {
+    if status == PMIX_SUCCESS as pmix_status_t {
+        return Ok(());
+    }
+    // SAFETY: any number is allowed; the answer is a constant text.
+    let text = unsafe { library.PMIx_Error_string(status) };
+    let name = if text.is_null() {
+        String::new()
+    } else {
+        // SAFETY: a text that ends and stays.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    };
+    Err(Error::Pmix { call, cause: format!("{name} ({status})") })
+}
+
+fn named(key: &str) -> CString {
+    CString::new(key).expect("keys are plain words")
+}
+
+impl Manager for Pmix {
+    fn pe(&self) -> u32 {
+        self.me.rank
+    }
+
+    fn n_pes(&self) -> u32 {
+        self.n_pes
+    }
+
+    fn job(&self) -> &str {
+        &self.job
+    }
+
+    fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {
+        // SAFETY: plain numbers and pointers, all of which may be zero.
+        let mut object: pmix_value_t = unsafe { std::mem::zeroed() };
+        object.type_ = PMIX_BYTE_OBJECT as u16;
+        let bytes = value.as_ptr().cast_mut().cast::<c_char>();
+        object.data.bo = pmix_byte_object { bytes, size: value.len() };
+        let key = named(key);
+        // SAFETY: key and bytes live through the call, which copies them.
+        let status = unsafe { self.library.PMIx_Put(PMIX_GLOBAL as u8, key.as_ptr(), &mut object) };
+        check(self.library, "PMIx_Put", status)
+    }
+
+    fn fence(&mut self) -> Result<(), Error> {
+        // SAFETY: takes nothing.
+        let status = unsafe { self.library.PMIx_Commit() };
+        check(self.library, "PMIx_Commit", status)?;
+        // SAFETY: plain numbers and pointers, all of which may be zero.
+        let mut collect: pmix_info_t = unsafe { std::mem::zeroed() };
+        for (place, byte) in collect.key.iter_mut().zip(PMIX_COLLECT_DATA.to_bytes()) {
+            *place = *byte as c_char;
+        }
+        collect.value.type_ = PMIX_BOOL as u16;
+        collect.value.data.flag = true;
+        // SAFETY: no processes means all of the job; the information lives through the call.
+        let status = unsafe { self.library.PMIx_Fence(null(), 0, &collect, 1) };
+        check(self.library, "PMIx_Fence", status)
+    }
+
+    fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>, Error> {
+        let value = self.value(from, &named(key))?;
+        if u32::from(value.0.type_) != PMIX_BYTE_OBJECT {
+            return Err(Error::Unexpected("a value that nobody put"));
+        }
+        // SAFETY: the type says which part of the union was written.
+        let object = unsafe { value.0.data.bo };
+        if object.bytes.is_null() {
+            return Ok(Vec::new());
+        }
+        // SAFETY: as many bytes as the library says, alive until `value` is dropped.
+        Ok(unsafe { std::slice::from_raw_parts(object.bytes.cast::<u8>(), object.size) }.to_vec())
+    }
+
+    fn ender(&self) -> Arc<dyn Ender> {
+        self.ender.clone()
+    }
+
+    fn leave(&mut self) {
+        self.ender.left.store(true, Ordering::Release);
+        // SAFETY: no information is passed. Where it fails there is nobody to tell.
+        unsafe { self.library.PMIx_Finalize(null(), 0) };
+    }
+}
+
+/// Ends the job through the library, which any thread may call.
+struct Abort {
+    library: &'static Library,
+    left: AtomicBool,
+}
+
+impl fmt::Debug for Abort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Abort").field("left", &self.left).finish()
+    }
+}
+
+impl Ender for Abort {
+    fn end(&self, status: i32) -> bool {
+        if self.left.load(Ordering::Acquire) {
+            return false;
+        }
+        let message = c"ended by OpenSHMEM";
+        // SAFETY: the message is constant; no processes means all of the job.
+        let status = unsafe { self.library.PMIx_Abort(status, message.as_ptr(), null_mut(), 0) };
+        status == PMIX_SUCCESS as pmix_status_t
+    }
+}

@@ -1,0 +1,87 @@
+//! The opening of a PMI connection that the process makes itself: `PMI_PORT` and `PMI_ID`.
+#![forbid(unsafe_code)]
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+
+use super::wire::{self, Decoder, Dialect, Message};
+use crate::error::Error;
+
+/// A connection to the manager, which answers with this process's number and that of all processes.
+#[derive(Debug)]
+pub(crate) struct Connected {
+    pub(crate) socket: OwnedFd,
+    pub(crate) pe: u32,
+    pub(crate) n_pes: u32,
+}
+
+/// Connects to the manager at `address` as process `id`.
+pub(crate) fn connect(address: &str, id: u32) -> Result<Connected, Error> {
+    let mut stream = TcpStream::connect(address).map_err(Error::ManagerLost)?;
+    let request = wire::encode(Dialect::One, "initack", &[("pmiid", &id.to_string())]);
+    stream.write_all(&request).map_err(Error::ManagerLost)?;
+    // It says no more than these lines before it is asked, so the buffer is empty at the end.
+    let mut lines = BufReader::new(&stream);
+    let (mut pe, mut n_pes) = (None, None);
+    let reply = line(&mut lines)?;
+    if reply.command() != "initack" || reply.value("rc").is_some_and(|rc| rc != "0") {
+        return Err(Error::Refused { request: "initack".to_owned(), reply: reply.to_string() });
+    }
+    for _ in 0..3 {
+        let reply = line(&mut lines)?;
+        let number = |key| reply.value(key).and_then(|text| text.parse().ok());
+        pe = pe.or(number("rank"));
+        n_pes = n_pes.or(number("size"));
+    }
+    let (Some(pe), Some(n_pes)) = (pe, n_pes) else {
+        return Err(Error::Unexpected("an opening without rank and size"));
+    };
+    Ok(Connected { socket: stream.into(), pe, n_pes })
+}
+
+fn line(lines: &mut impl BufRead) -> Result<Message, Error> {
+    let mut text = Vec::new();
+    let end = || Error::ManagerLost(io::Error::from(ErrorKind::UnexpectedEof));
+    lines.read_until(b'\n', &mut text).map_err(Error::ManagerLost)?;
+    let mut decoder = Decoder::new(Dialect::One);
+    decoder.push(&text);
+    decoder.take().map_err(|_| Error::Unexpected("what is no PMI"))?.ok_or_else(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::TcpListener;
+    use std::thread;
+
+    fn against(answer: &'static str) -> Result<Connected, Error> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let (mut stream, _) = listener.accept().expect("a client");
+                let mut request = [0; 20];
+                stream.read_exact(&mut request).expect("a request");
+                assert_eq!(&request, b"cmd=initack pmiid=5\n");
+                stream.write_all(answer.as_bytes()).expect("a client reads");
+            });
+            connect(&address, 5)
+        })
+    }
+
+    #[test]
+    fn the_manager_says_who_we_are() {
+        let answer = "cmd=initack rc=0\ncmd=set size=4\ncmd=set rank=3\ncmd=set debug=0\n";
+        let connected = against(answer).expect("connected");
+        assert_eq!((connected.pe, connected.n_pes), (3, 4));
+    }
+
+    #[test]
+    fn a_manager_that_does_not_is_an_error() {
+        for answer in ["", "cmd=initack rc=1\n", "cmd=initack rc=0\ncmd=set size=4\n"] {
+            against(answer).expect_err("no place in a job");
+        }
+    }
+}

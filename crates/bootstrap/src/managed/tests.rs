@@ -1,0 +1,116 @@
+//! Managed jobs in one process: a manager of threads, and nodes that are told apart by the job's name.
+
+use std::collections::HashMap;
+use std::sync::{Barrier, Mutex};
+use std::thread;
+
+use super::*;
+
+/// What the manager of one job knows.
+struct Store {
+    values: Mutex<HashMap<(u32, String), Vec<u8>>>,
+    together: Barrier,
+    gets: Mutex<usize>,
+}
+
+struct Thread {
+    store: Arc<Store>,
+    pe: u32,
+    n_pes: u32,
+    job: String,
+}
+
+impl std::fmt::Debug for Thread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.job)
+    }
+}
+
+#[derive(Debug)]
+struct Nothing;
+
+impl Ender for Nothing {
+    fn end(&self, _: i32) -> bool {
+        true
+    }
+}
+
+impl Manager for Thread {
+    fn pe(&self) -> u32 {
+        self.pe
+    }
+    fn n_pes(&self) -> u32 {
+        self.n_pes
+    }
+    fn job(&self) -> &str {
+        &self.job
+    }
+    fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {
+        let mut values = self.store.values.lock().expect("no panic");
+        assert!(values.insert((self.pe, key.to_owned()), value.to_vec()).is_none(), "{key} twice");
+        Ok(())
+    }
+    fn fence(&mut self) -> Result<(), Error> {
+        self.store.together.wait();
+        Ok(())
+    }
+    fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>, Error> {
+        *self.store.gets.lock().expect("no panic") += 1;
+        let values = self.store.values.lock().expect("no panic");
+        values.get(&(from, key.to_owned())).cloned().ok_or(Error::Unexpected("nothing"))
+    }
+    fn ender(&self) -> Arc<dyn Ender> {
+        Arc::new(Nothing)
+    }
+    fn leave(&mut self) {}
+}
+
+/// Runs `body` as each PE; `nodes` is the node of each. Returns how often the manager was asked for a value.
+fn job(nodes: &[u32], body: impl Fn(Managed) + Sync) -> usize {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let store = Arc::new(Store {
+        values: Mutex::default(),
+        together: Barrier::new(nodes.len()),
+        gets: Mutex::default(),
+    });
+    thread::scope(|scope| {
+        for (pe, node) in nodes.iter().enumerate() {
+            let (store, body, n_pes) = (store.clone(), &body, nodes.len() as u32);
+            let job = format!("managed-{}-{number}-{node}", std::process::id());
+            let manager = Thread { store, pe: pe as u32, n_pes, job };
+            scope.spawn(move || body(Managed::join(Box::new(manager)).expect("joined")));
+        }
+    });
+    *store.gets.lock().expect("no panic")
+}
+
+#[test]
+fn nodes_exchange_once_each() {
+    for nodes in
+        [&[0_u32][..], &[0, 0, 0], &[0, 1], &[0, 0, 1, 1], &[0, 1, 0, 2, 1, 0, 2], &[0, 1, 2, 3]]
+    {
+        let gets = job(nodes, |mut managed| {
+            assert_eq!(*managed.nodes(), NodeMap::from_marks(nodes).expect("not empty"));
+            let me = managed.pe();
+            for round in 0..4_u8 {
+                let record = |pe: u32| vec![round; 300 * pe as usize];
+                let records = managed.exchange(&record(me)).expect("records");
+                let expected: Vec<_> = (0..nodes.len() as u32).map(record).collect();
+                assert_eq!(records, expected);
+                managed.barrier().expect("all came");
+            }
+        });
+        let n = nodes.iter().collect::<std::collections::HashSet<_>>().len();
+        let expected = if n == 1 { 0 } else { n * n + 4 * n * (n - 1) };
+        assert_eq!(gets, expected, "{nodes:?}");
+    }
+}
+
+#[test]
+fn a_node_shares_memory_unless_a_pe_is_alone() {
+    job(&[0, 1, 0], |mut managed| {
+        let alone = managed.pe() == 1;
+        assert_eq!(managed.take_memory().is_none(), alone);
+    });
+}

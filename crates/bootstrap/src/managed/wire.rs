@@ -1,0 +1,226 @@
+//! The wire format of PMI: requests to a process manager and its replies, as bytes.
+//!
+//! Sans-IO, and free of what the commands mean. PMI-1 sends lines of words, PMI-2 bodies after a length of six digits.
+//! Both are read as pairs of key and value: managers differ in the order of pairs and in which they leave out.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+/// Largest reply that is read.
+const LIMIT: usize = 64 * 1024;
+
+/// Digits of PMI-2's length.
+const LENGTH: usize = 6;
+
+/// Which of the two formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// PMI-1: `cmd=get key=a` and a newline.
+    One,
+    /// PMI-2: `    20cmd=kvs-get;key=a;`.
+    Two,
+}
+
+/// A request or a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Message(Vec<(String, String)>);
+
+impl Message {
+    /// The value of the first pair with this key.
+    pub(crate) fn value(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// What it is.
+    pub(crate) fn command(&self) -> &str {
+        self.value("cmd").unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pairs: Vec<String> =
+            self.0.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        f.write_str(&pairs.join(" "))
+    }
+}
+
+/// A stream that is no PMI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Garbage;
+
+/// The bytes of a request. PMI-1 has no way to write a space or a newline into a value; callers send none.
+pub(crate) fn encode(dialect: Dialect, command: &str, pairs: &[(&str, &str)]) -> Vec<u8> {
+    let all = [("cmd", command)].into_iter().chain(pairs.iter().copied());
+    match dialect {
+        Dialect::One => {
+            let words: Vec<String> = all.map(|(key, value)| format!("{key}={value}")).collect();
+            (words.join(" ") + "\n").into_bytes()
+        }
+        Dialect::Two => {
+            let body: String =
+                all.map(|(key, value)| format!("{key}={};", value.replace(';', ";;"))).collect();
+            format!("{:LENGTH$}{body}", body.len()).into_bytes()
+        }
+    }
+}
+
+/// Cuts a stream of bytes, arriving in any slices, into replies.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    dialect: Dialect,
+    buffer: Vec<u8>,
+}
+
+impl Decoder {
+    pub(crate) fn new(dialect: Dialect) -> Decoder {
+        Decoder { dialect, buffer: Vec::new() }
+    }
+
+    /// What follows is in this format: a PMI-2 session opens with a line.
+    pub(crate) fn switch(&mut self, dialect: Dialect) {
+        self.dialect = dialect;
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole reply, `None` when more bytes are needed.
+    ///
+    /// # Errors
+    /// When the bytes cannot become a reply.
+    pub(crate) fn take(&mut self) -> Result<Option<Message>, Garbage> {
+        let (body, used) = match self.dialect {
+            Dialect::One => match self.buffer.iter().position(|&byte| byte == b'\n') {
+                Some(end) => (0..end, end + 1),
+                None if self.buffer.len() > LIMIT => return Err(Garbage),
+                None => return Ok(None),
+            },
+            Dialect::Two => {
+                let Some(digits) = self.buffer.get(..LENGTH) else { return Ok(None) };
+                let digits = std::str::from_utf8(digits).map_err(|_| Garbage)?;
+                let length: usize = digits.trim().parse().map_err(|_| Garbage)?;
+                if length > LIMIT {
+                    return Err(Garbage);
+                }
+                if self.buffer.len() < LENGTH + length {
+                    return Ok(None);
+                }
+                (LENGTH..LENGTH + length, LENGTH + length)
+            }
+        };
+        let text = std::str::from_utf8(&self.buffer[body]).map_err(|_| Garbage)?;
+        let message = match self.dialect {
+            Dialect::One => of_words(text),
+            Dialect::Two => of_body(text),
+        };
+        self.buffer.drain(..used);
+        Ok(Some(message))
+    }
+}
+
+fn pair(text: &str) -> Option<(String, String)> {
+    text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()))
+}
+
+fn of_words(line: &str) -> Message {
+    Message(line.split_whitespace().filter_map(pair).collect())
+}
+
+/// A semicolon ends a pair; two of them are one that belongs to a value.
+fn of_body(body: &str) -> Message {
+    let mut pairs = Vec::new();
+    let mut current = String::new();
+    let mut characters = body.chars().peekable();
+    while let Some(character) = characters.next() {
+        if character != ';' || characters.next_if_eq(&';').is_some() {
+            current.push(character);
+        } else {
+            pairs.extend(pair(&std::mem::take(&mut current)));
+        }
+    }
+    pairs.extend(pair(&current));
+    Message(pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(decoder: &mut Decoder, stream: &[u8], slice: usize) -> Result<Vec<Message>, Garbage> {
+        let mut messages = Vec::new();
+        for slice in stream.chunks(slice) {
+            decoder.push(slice);
+            while let Some(message) = decoder.take()? {
+                messages.push(message);
+            }
+        }
+        Ok(messages)
+    }
+
+    #[test]
+    fn managers_may_order_pairs_as_they_like() {
+        let hydra = "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n";
+        let slurm = "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n";
+        for line in [hydra, slurm] {
+            let mut decoder = Decoder::new(Dialect::One);
+            let messages = all(&mut decoder, line.as_bytes(), 7).expect("a reply");
+            let [message] = &messages[..] else { panic!("{messages:?}") };
+            assert_eq!((message.command(), message.value("rc")), ("response_to_init", Some("0")));
+            assert_eq!(message.value("pmi_version"), Some("1"));
+            assert_eq!(message.value("msg"), None);
+        }
+    }
+
+    #[test]
+    fn a_session_of_pmi_2_opens_with_a_line() {
+        let mut decoder = Decoder::new(Dialect::One);
+        decoder.push(b"cmd=response_to_init pmi_version=2 rc=0\n    22cmd=fullinit-respo");
+        assert_eq!(decoder.take().expect("a line").expect("whole").command(), "response_to_init");
+        decoder.switch(Dialect::Two);
+        assert_eq!(decoder.take(), Ok(None));
+        decoder.push(b"nse;");
+        assert_eq!(decoder.take().expect("a body").expect("whole").command(), "fullinit-response");
+    }
+
+    #[test]
+    fn what_is_no_pmi_is_refused() {
+        let mut decoder = Decoder::new(Dialect::Two);
+        decoder.push(b"cmd=get");
+        assert_eq!(decoder.take(), Err(Garbage));
+        let mut decoder = Decoder::new(Dialect::Two);
+        decoder.push(b"999999");
+        assert_eq!(decoder.take(), Err(Garbage));
+        let mut decoder = Decoder::new(Dialect::One);
+        decoder.push(&vec![b'x'; LIMIT + 1]);
+        assert_eq!(decoder.take(), Err(Garbage));
+    }
+
+    proptest! {
+        #[test]
+        fn requests_are_read_as_they_were_written(
+            messages in prop::collection::vec(("[a-z-]{1,9}", prop::collection::vec(("[a-z]{1,5}", "[!-~]{0,30}"), 0..5)), 1..5),
+            two in any::<bool>(),
+            slice in 1_usize..40,
+        ) {
+            let dialect = if two { Dialect::Two } else { Dialect::One };
+            let mut stream = Vec::new();
+            let mut expected = Vec::new();
+            for (command, pairs) in &messages {
+                let pairs: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+                stream.extend(encode(dialect, command, &pairs));
+                let all = [("cmd", command.as_str())].into_iter().chain(pairs);
+                expected.push(Message(all.map(|(k, v)| (k.to_owned(), v.to_owned())).collect()));
+            }
+            prop_assert_eq!(super::tests::all(&mut Decoder::new(dialect), &stream, slice), Ok(expected));
+        }
+
+        #[test]
+        fn garbage_never_panics(stream in prop::collection::vec(any::<u8>(), 0..300), two in any::<bool>()) {
+            let dialect = if two { Dialect::Two } else { Dialect::One };
+            let _ = all(&mut Decoder::new(dialect), &stream, 11);
+        }
+    }
+}

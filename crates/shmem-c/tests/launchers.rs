@@ -1,0 +1,331 @@
+//! Programs under the launchers of others: Hydra, Open MPI's mpirun, PRRTE, Slurm.
+//!
+//! Where a launcher is missing, its tests say so and pass; `cargo xtask test` installs those that the system's packages
+//! bring.
+
+mod namespaces;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use namespaces::Hosts;
+use testkit::{Job, Outcome, program};
+
+/// A launcher with its options.
+#[derive(Clone)]
+struct Launcher {
+    words: Vec<String>,
+    environment: Vec<(&'static str, &'static str)>,
+}
+
+impl Launcher {
+    /// `None`, with a word, where its program is not there.
+    fn find(words: &[&str]) -> Option<Launcher> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let here = std::env::split_paths(&path).any(|folder| folder.join(words[0]).exists());
+        if !here {
+            println!("skipped: {} is not here", words[0]);
+            return None;
+        }
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        Some(Launcher { words, environment: Vec::new() })
+    }
+
+    fn env(mut self, name: &'static str, value: &'static str) -> Launcher {
+        self.environment.push((name, value));
+        self
+    }
+
+    /// `n` processes of a program.
+    fn job(&self, program: impl AsRef<Path>, n: usize) -> Job {
+        let words = self.words.iter().map(String::as_str);
+        let n = n.to_string();
+        let job = Job::direct(program).wrap(words).wrap(["-n", &n]);
+        let job = job.env("SHMEM_SYMMETRIC_SIZE", "64m");
+        self.environment.iter().fold(job, |job, (name, value)| job.env(name, value))
+    }
+
+    fn death(&self, how: &str) -> Outcome {
+        let outcome = self.job(program!("death.c"), 3).arg(how).run();
+        assert!(!outcome.stdout.contains("a barrier ended"), "a barrier without PE 1\n{outcome}");
+        outcome
+    }
+}
+
+fn hydra() -> Option<Launcher> {
+    Launcher::find(&["mpiexec.hydra"])
+}
+
+/// Debian's name, since MPICH may have an mpirun too.
+fn mpirun() -> Option<Launcher> {
+    let words = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"];
+    Launcher::find(&words)
+}
+
+fn prterun() -> Option<Launcher> {
+    let words = ["prterun", "--allow-run-as-root", "--map-by", ":oversubscribe"];
+    // Its own libraries are not the program's.
+    Launcher::find(&words)
+}
+
+/// What any launcher must start: init and finalize in every order, RMA, collectives, the old start-up.
+fn runs_programs(launcher: &Launcher) {
+    for (source, n) in [
+        ("init_finalize.c", 1),
+        ("init_finalize.c", 4),
+        ("rma.c", 2),
+        ("rma.c", 3),
+        ("collectives_team.c", 4),
+        ("start_pes.c", 3),
+        ("child_exits.c", 2),
+    ] {
+        launcher.job(program!(source), n).run().assert_ok(n);
+    }
+}
+
+/// Whatever ends one PE ends the job, with a status that says so.
+fn ends_with_its_pes(launcher: &Launcher) {
+    for how in ["kill", "segv", "exit3", "_exit3"] {
+        assert_ne!(launcher.death(how).code(), 0, "{how}");
+    }
+    for how in ["exit0", "exit3"] {
+        let outcome = launcher.death(how);
+        let words = format!("PE 1: exited with status {} without shmem_finalize", &how[4..]);
+        assert!(outcome.stderr.contains(&words), "{how}\n{outcome}");
+        assert_ne!(outcome.code(), 0, "{how}\n{outcome}");
+    }
+    let outcome = launcher.job(program!("misuse.c"), 2).arg("put_pe_n").run();
+    assert_ne!(outcome.code(), 0, "{outcome}");
+    assert!(outcome.stderr.contains("PE "), "no word of the PE\n{outcome}");
+}
+
+/// `status` is what becomes of a global exit with 7.
+fn exits_as_a_whole(launcher: &Launcher, status: i32) {
+    let outcome = launcher.death("global_exit7");
+    assert_eq!(outcome.code(), status, "{outcome}");
+    assert!(outcome.stdout.contains("last words"), "what was printed is lost\n{outcome}");
+}
+
+/// The program of MPI and OpenSHMEM for the MPI of this name in pkg-config.
+fn mpi_program(mpi: &str) -> Option<PathBuf> {
+    let flags = Command::new("pkg-config").args(["--cflags", "--libs", mpi]).output();
+    let Ok(Output { status, stdout, .. }) = flags else { return None };
+    if !status.success() {
+        println!("skipped: pkg-config knows no {mpi}");
+        return None;
+    }
+    let flags = String::from_utf8(stdout).expect("plain flags");
+    let flags: Vec<&str> =
+        std::iter::once("-Wl,--no-as-needed").chain(flags.split_whitespace()).collect();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/mpi.c");
+    Some(testkit::compile(&source, Path::new(env!("CARGO_TARGET_TMPDIR")), &flags))
+}
+
+const FIRST: [&str; 2] = ["mpi", "shmem"];
+
+/// MPI and OpenSHMEM start and end in any order.
+fn runs_beside_mpi(launcher: &Launcher, mpi: &str) {
+    let Some(program) = mpi_program(mpi) else { return };
+    for (first, ends_first) in FIRST.iter().flat_map(|first| FIRST.map(|ends| (first, ends))) {
+        launcher.job(&program, 3).arg(first).arg(ends_first).run().assert_ok(3);
+    }
+}
+
+mod hydra {
+    use super::*;
+
+    #[test]
+    #[ignore = "part of `cargo xtask test --providers`"]
+    fn over_an_inherited_socket() {
+        let Some(launcher) = hydra() else { return };
+        runs_programs(&launcher);
+        runs_programs(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
+    }
+
+    #[test]
+    #[ignore = "part of `cargo xtask test --providers`"]
+    fn over_a_port() {
+        let Some(mut launcher) = hydra() else { return };
+        launcher.words.push("-pmi-port".to_owned());
+        runs_programs(&launcher);
+        let Some(program) = mpi_program("mpich") else { return };
+        launcher.job(&program, 2).arg("shmem").run().assert_ok(2);
+        let outcome = launcher.job(&program, 2).arg("mpi").run();
+        assert_ne!(outcome.code(), 0, "{outcome}");
+        assert!(outcome.stderr.contains("call shmem_init before MPI_Init"), "{outcome}");
+    }
+
+    #[test]
+    #[ignore = "part of `cargo xtask test --providers`"]
+    fn a_job_ends_as_a_whole() {
+        let Some(launcher) = hydra() else { return };
+        ends_with_its_pes(&launcher);
+        exits_as_a_whole(&launcher, 7);
+        assert_eq!(launcher.death("global_exit0").code(), 0);
+        assert_eq!(launcher.death("finalize5").code(), 5);
+    }
+
+    #[test]
+    #[ignore = "part of `cargo xtask test --providers`"]
+    fn beside_mpich() {
+        let Some(launcher) = hydra() else { return };
+        runs_beside_mpi(&launcher, "mpich");
+    }
+
+    /// The PEs of a host are either neighbours or every second one; the manager's values are short for such records.
+    #[test]
+    #[ignore = "part of `cargo xtask test --providers`"]
+    fn on_two_hosts() {
+        let Some(launcher) = hydra() else { return };
+        let Some(hosts) = Hosts::new("y") else { return };
+        for place in ["PMI_RANK * 2 / PES", "PMI_RANK % 2"] {
+            let enter = format!("exec ip netns exec \"$HOSTS$(({place}))\" \"$0\" \"$@\"");
+            for (source, n) in
+                [("rma.c", 2), ("rma.c", 4), ("split_2d.c", 6), ("init_finalize.c", 4)]
+            {
+                for protocol in ["pmi1", "pmi2"] {
+                    let job = launcher.job("/bin/sh", n).arg("-c").arg(&enter);
+                    let job = job.arg(program!(source).display()).env("SHMEM_BOOTSTRAP", protocol);
+                    job.env("HOSTS", hosts.prefix()).env("PES", n).run().assert_ok(n);
+                }
+            }
+        }
+    }
+}
+
+mod mpirun {
+    use super::*;
+
+    #[test]
+    #[ignore = "part of `cargo xtask test --providers`"]
+    fn over_pmix() {
+        let Some(launcher) = mpirun() else { return };
+        runs_programs(&launcher);
+    }
+
+    #[test]
+    #[ignore = "part of `cargo xtask test --providers`"]
+    fn a_job_ends_as_a_whole() {
+        let Some(launcher) = mpirun() else { return };
+        ends_with_its_pes(&launcher);
+        exits_as_a_whole(&launcher, 7);
+        assert_eq!(launcher.death("global_exit0").code(), 0);
+    }
+
+    #[test]
+    #[ignore = "part of `cargo xtask test --providers`"]
+    fn beside_open_mpi() {
+        let Some(launcher) = mpirun() else { return };
+        runs_beside_mpi(&launcher, "ompi-c");
+    }
+}
+
+#[test]
+#[ignore = "part of `cargo xtask test --providers`"]
+fn prterun_over_pmix() {
+    let Some(launcher) = prterun() else { return };
+    runs_programs(&launcher);
+    ends_with_its_pes(&launcher);
+}
+
+mod slurm {
+    use super::*;
+
+    /// A private Slurm: two hosts, two nodes on each.
+    struct Slurm {
+        folder: PathBuf,
+    }
+
+    impl Slurm {
+        /// `None`, with a word, where it cannot be had.
+        fn up() -> Option<Slurm> {
+            for program in ["munged", "slurmctld", "slurmd", "srun"] {
+                Launcher::find(&[program])?;
+            }
+            if !rustix::process::geteuid().is_root() {
+                println!("skipped: a private Slurm needs root");
+                return None;
+            }
+            let folder = format!("rm{}", std::process::id());
+            let slurm = Slurm { folder: std::env::temp_dir().join(folder) };
+            assert!(slurm.script("up"), "see {}", slurm.folder.display());
+            Some(slurm)
+        }
+
+        fn script(&self, action: &str) -> bool {
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/scripts/slurm.sh");
+            let status = Command::new("timeout")
+                .args(["-k", "5", "60"])
+                .arg(script)
+                .arg(action)
+                .arg(&self.folder)
+                // A daemon must not keep the test's output open.
+                .stdout(std::process::Stdio::null())
+                .status();
+            status.is_ok_and(|status| status.success())
+        }
+
+        fn launcher(&self, options: &[&str]) -> Launcher {
+            let srun = self.folder.join("srun").display().to_string();
+            let words = [&[srun.as_str()], options].concat();
+            let words = words.into_iter().map(str::to_owned).collect();
+            Launcher { words, environment: Vec::new() }
+        }
+    }
+
+    impl Drop for Slurm {
+        fn drop(&mut self) {
+            self.script("down");
+        }
+    }
+
+    #[test]
+    #[ignore = "part of `cargo xtask test --full`"]
+    fn over_each_of_its_protocols() {
+        let Some(slurm) = Slurm::up() else { return };
+        for (protocol, status) in [("--mpi=pmi2", 137), ("--mpi=pmix", 7)] {
+            // One node; one PE on each of four, which are two machines; the same in turns.
+            let one = slurm.launcher(&[protocol, "-N1", "--overcommit"]);
+            let four = slurm.launcher(&[protocol, "-N4", "--overcommit"]);
+            let turns = slurm.launcher(&[protocol, "-N4", "--overcommit", "-m", "cyclic"]);
+            runs_programs(&one);
+            four.job(program!("rma.c"), 4).run().assert_ok(4);
+            four.job(program!("split_2d.c"), 6).run().assert_ok(6);
+            four.job(program!("init_finalize.c"), 4).run().assert_ok(4);
+            turns.job(program!("rma.c"), 6).run().assert_ok(6);
+            ends_with_its_pes(&one);
+            exits_as_a_whole(&one, status);
+        }
+        let two = slurm.launcher(&["--mpi=pmi2", "-N4"]).env("SHMEM_BOOTSTRAP", "pmi2");
+        two.job(program!("rma.c"), 4).run().assert_ok(4);
+
+        runs_beside_mpi(&slurm.launcher(&["--mpi=pmix", "-N2", "--overcommit"]), "ompi-c");
+        if let Some(program) = mpi_program("mpich") {
+            let launcher = slurm.launcher(&["--mpi=pmi2", "-N1"]);
+            launcher.job(&program, 3).arg("mpi").run().assert_ok(3);
+            let outcome = launcher.job(&program, 3).arg("shmem").run();
+            assert_ne!(outcome.code(), 0, "{outcome}");
+            assert!(outcome.stderr.contains("call MPI_Init before shmem_init"), "{outcome}");
+        }
+
+        let outcome = slurm.launcher(&["-N2"]).job(program!("rma.c"), 2).run();
+        assert_ne!(outcome.code(), 0, "{outcome}");
+        assert!(outcome.stderr.contains("srun --mpi=pmix"), "{outcome}");
+    }
+}
+
+#[test]
+fn a_launcher_that_cannot_be_joined_is_named() {
+    for (environment, words) in [
+        (&[("PMI_SIZE", "4")][..], &["PMI_SIZE=4", "PMI_FD"][..]),
+        (&[("PMI_SIZE", "4"), ("PMI_RANK", "1"), ("PMI_FD", "0")], &["PMI_SIZE=4", "PMI_FD"]),
+        (&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "2")], &["SLURM_NTASKS=2", "srun --mpi=pmix"]),
+        (&[("PMI_PORT", "127.0.0.1:1"), ("PMI_ID", "0")], &["process manager", "refused"]),
+        (&[("SHMEM_BOOTSTRAP", "pmi3")], &["SHMEM_BOOTSTRAP is pmi3", "pmix"]),
+        (&[("PMIX_RANK", "0")], &["PMIX_RANK=0", "oshrun"]),
+    ] {
+        let job = Job::direct(program!("rma.c"));
+        let job = environment.iter().fold(job, |job, (name, value)| job.env(name, value));
+        job.run().assert_fails(words);
+    }
+}

@@ -1,0 +1,71 @@
+//! Memory that libfabric reads and writes: it is never borrowed, and cut into cells of equal size.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+
+/// A range of memory that somebody vouches for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    pub(crate) base: *mut u8,
+    pub(crate) nbytes: usize,
+}
+
+// SAFETY: a plain address; whoever made it vouches for the memory, which any thread may hand to the
+// fabric.
+unsafe impl Send for Range {}
+
+impl Range {
+    /// The part of at most `most` bytes that begins `done` bytes after its start.
+    pub(crate) fn part(self, done: usize, most: usize) -> Range {
+        debug_assert!(done <= self.nbytes, "a part of the range");
+        Range { base: self.base.wrapping_add(done), nbytes: (self.nbytes - done).min(most) }
+    }
+}
+
+/// Zeroed cells.
+pub(crate) struct Block {
+    base: *mut u8,
+    layout: Layout,
+    cell: usize,
+}
+
+// SAFETY: owned memory, of which only addresses are given away.
+unsafe impl Send for Block {}
+
+impl Block {
+    /// `n` cells of at least `cell` bytes, each some cache lines long. Neither is 0.
+    pub(crate) fn new(n: usize, cell: usize) -> Block {
+        let cell = cell.next_multiple_of(64);
+        // What the system's allocator aligns to by itself: for more it would write all the zeros.
+        let layout = Layout::from_size_align(n * cell, 16).expect("cells that fit in memory");
+        assert!(layout.size() > 0, "cells that are not empty");
+        // SAFETY: the size is not 0.
+        let base = unsafe { alloc_zeroed(layout) };
+        if base.is_null() {
+            handle_alloc_error(layout);
+        }
+        Block { base, layout, cell }
+    }
+
+    pub(crate) fn whole(&self) -> Range {
+        Range { base: self.base, nbytes: self.layout.size() }
+    }
+
+    pub(crate) fn cell(&self, i: u32) -> Range {
+        let at = i as usize * self.cell;
+        assert!(at < self.layout.size(), "a cell of the block");
+        Range { base: self.base.wrapping_add(at), nbytes: self.cell }
+    }
+
+    /// Which cell an address is in; `None` for one outside.
+    pub(crate) fn index(&self, address: *const u8) -> Option<u32> {
+        let at = address.addr().checked_sub(self.base.addr())?;
+        (at < self.layout.size()).then_some((at / self.cell) as u32)
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout.
+        unsafe { dealloc(self.base, self.layout) };
+    }
+}

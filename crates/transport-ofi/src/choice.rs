@@ -1,0 +1,259 @@
+//! Which of libfabric's providers and domains can carry this job, in the order in which it offers them.
+
+use crate::facts::{Facts, ORDERS};
+use libfabric_sys as fi;
+use libfabric_sys::Libfabric;
+use rushmem_transport::Nic;
+use std::ffi::{CStr, CString, c_char};
+
+/// What the job and its user ask for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wish {
+    pub(crate) provider: Option<String>,
+    pub(crate) domain: Option<String>,
+    /// All PEs run on this machine.
+    pub(crate) one_machine: bool,
+    /// The card that this PE should prefer.
+    pub(crate) near: Option<Nic>,
+}
+
+/// A list of libfabric's.
+pub(crate) struct List {
+    library: &'static Libfabric,
+    first: *mut fi::fi_info,
+}
+
+// SAFETY: owned memory that libfabric does not share.
+unsafe impl Send for List {}
+// SAFETY: it is only read after it was made.
+unsafe impl Sync for List {}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // SAFETY: owned, and made by this library.
+        unsafe { self.library.freeinfo(self.first) };
+    }
+}
+
+impl List {
+    /// A copy of one entry.
+    pub(crate) fn of(library: &'static Libfabric, entry: &fi::fi_info) -> Option<List> {
+        // SAFETY: an entry of a list that lives.
+        let first = unsafe { library.dupinfo(entry) };
+        (!first.is_null()).then_some(List { library, first })
+    }
+
+    pub(crate) fn first(&self) -> *mut fi::fi_info {
+        self.first
+    }
+
+    /// The entries.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &fi::fi_info> {
+        // SAFETY: the list lives as long as the borrow, and nothing changes it.
+        let entry = |at: *mut fi::fi_info| unsafe { at.as_ref() };
+        std::iter::successors(entry(self.first), move |info| entry(info.next))
+    }
+}
+
+/// All that fits, best first.
+///
+/// # Errors
+/// When nothing fits; the text says what was asked for.
+pub(crate) fn candidates(
+    library: &'static Libfabric,
+    wish: &Wish,
+) -> Result<Vec<(List, Facts)>, String> {
+    let mut found: Vec<(List, Facts)> = Vec::new();
+    // Whoever has completions that tell of the target's memory comes with them.
+    for delivery in [true, false] {
+        let Some(list) = list(library, wish, delivery)? else { continue };
+        for info in list.iter() {
+            let facts = facts(info, delivery);
+            let known = |(_, other): &(List, Facts)| {
+                other.provider == facts.provider && other.domain == facts.domain
+            };
+            if facts.key_bytes >= 4
+                && !found.iter().any(known)
+                && let Some(entry) = List::of(library, info)
+            {
+                found.push((entry, facts));
+            }
+        }
+    }
+    order(&mut found, wish);
+    if found.is_empty() {
+        let provider = wish.provider.as_deref().unwrap_or("any");
+        let domain = wish.domain.as_deref().unwrap_or("any");
+        return Err(format!(
+            "libfabric has no reliable datagram endpoint with remote memory access (provider {provider}, \
+             domain {domain}); `fi_info` lists what it has"
+        ));
+    }
+    Ok(found)
+}
+
+/// Among the domains of a provider, what only this machine reaches goes first if all PEs are on it, then the
+/// card that this PE should prefer.
+fn order<T>(found: &mut [(T, Facts)], wish: &Wish) {
+    if !wish.one_machine && wish.near.is_none() {
+        return;
+    }
+    let is_near = |domain: &str| {
+        let near = wish.near.as_ref();
+        near.is_some_and(|nic| nic.name == domain || nic.interface.as_deref() == Some(domain))
+    };
+    let providers: Vec<String> = found.iter().map(|(_, facts)| facts.provider.clone()).collect();
+    found.sort_by_key(|(_, facts)| {
+        let rank = providers.iter().position(|name| *name == facts.provider);
+        (rank, wish.one_machine && !facts.loopback, !is_near(&facts.domain))
+    });
+}
+
+/// What libfabric offers; `None` when that is nothing.
+fn list(library: &'static Libfabric, wish: &Wish, delivery: bool) -> Result<Option<List>, String> {
+    // SAFETY: null asks for an empty one.
+    let hints = unsafe { library.dupinfo(std::ptr::null()) };
+    if hints.is_null() {
+        return Err("libfabric has no memory for a query".to_owned());
+    }
+    let hints = List { library, first: hints };
+    // SAFETY: owned, and its parts are there in an empty one too.
+    fill(unsafe { &mut *hints.first }, wish, delivery)?;
+    let mut first = std::ptr::null_mut();
+    // SAFETY: valid hints.
+    match unsafe { library.getinfo(hints.first, &mut first) } {
+        0 => Ok(Some(List { library, first })),
+        error if error == -fi::FI_ENODATA => Ok(None),
+        error => Err(format!("libfabric cannot say what it has: {}", library.strerror(error))),
+    }
+}
+
+fn fill(hints: &mut fi::fi_info, wish: &Wish, delivery: bool) -> Result<(), String> {
+    hints.caps = fi::FI_MSG | fi::FI_RMA;
+    if !wish.one_machine {
+        hints.caps |= fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM;
+    }
+    hints.mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
+    // SAFETY: a part of hints that libfabric made.
+    let endpoint = unsafe { &mut *hints.ep_attr };
+    endpoint.type_ = fi::FI_EP_RDM;
+    // SAFETY: as above.
+    let domain = unsafe { &mut *hints.domain_attr };
+    domain.threading = fi::FI_THREAD_SAFE;
+    // Whoever waits polls, and the service thread does while nobody waits: no thread of the provider's
+    // own need compete with them.
+    domain.control_progress = fi::FI_PROGRESS_MANUAL;
+    domain.data_progress = fi::FI_PROGRESS_MANUAL;
+    domain.resource_mgmt = fi::FI_RM_ENABLED;
+    domain.mr_mode = (fi::FI_MR_LOCAL
+        | fi::FI_MR_VIRT_ADDR
+        | fi::FI_MR_ALLOCATED
+        | fi::FI_MR_PROV_KEY
+        | fi::FI_MR_ENDPOINT
+        | fi::FI_MR_RMA_EVENT) as i32;
+    domain.name = copy(wish.domain.as_deref())?;
+    // SAFETY: as above.
+    let fabric = unsafe { &mut *hints.fabric_attr };
+    fabric.prov_name = copy(wish.provider.as_deref())?;
+    if delivery {
+        // SAFETY: as above.
+        unsafe { &mut *hints.tx_attr }.op_flags = fi::FI_DELIVERY_COMPLETE;
+    }
+    Ok(())
+}
+
+/// A string that libfabric will free.
+fn copy(text: Option<&str>) -> Result<*mut c_char, String> {
+    let Some(text) = text else { return Ok(std::ptr::null_mut()) };
+    let text = CString::new(text).map_err(|_| format!("{text:?} names nothing of libfabric's"))?;
+    // SAFETY: a string that ends with a zero.
+    Ok(unsafe { libc::strdup(text.as_ptr()) })
+}
+
+/// A string of libfabric's, which may be none.
+fn text(string: *const c_char) -> String {
+    if string.is_null() {
+        return String::new();
+    }
+    // SAFETY: libfabric's strings end with zeros and live as long as the entry.
+    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
+}
+
+fn facts(info: &fi::fi_info, delivery: bool) -> Facts {
+    // SAFETY: entries that libfabric returns have all parts.
+    let tx = unsafe { &*info.tx_attr };
+    // SAFETY: as above.
+    let rx = unsafe { &*info.rx_attr };
+    // SAFETY: as above.
+    let endpoint = unsafe { &*info.ep_attr };
+    // SAFETY: as above.
+    let domain = unsafe { &*info.domain_attr };
+    // SAFETY: as above.
+    let fabric = unsafe { &*info.fabric_attr };
+    let sockets =
+        matches!(info.addr_format, fi::FI_SOCKADDR | fi::FI_SOCKADDR_IN | fi::FI_SOCKADDR_IN6);
+    Facts {
+        provider: text(fabric.prov_name),
+        domain: text(domain.name),
+        mr_mode: domain.mr_mode as u64,
+        key_bytes: domain.mr_key_size,
+        inject: tx.inject_size,
+        depth: tx.size,
+        max_message: endpoint.max_msg_size,
+        ordered: tx.msg_order & rx.msg_order & ORDERS == ORDERS
+            && endpoint.max_order_waw_size >= endpoint.max_msg_size,
+        delivery,
+        sockets,
+        loopback: sockets && is_loopback(info),
+    }
+}
+
+fn is_loopback(info: &fi::fi_info) -> bool {
+    if info.src_addr.is_null() || info.src_addrlen < size_of::<libc::sockaddr_in>() {
+        return false;
+    }
+    // SAFETY: a socket address of at least this size, by its format.
+    let address = unsafe { info.src_addr.cast::<libc::sockaddr_in>().read_unaligned() };
+    i32::from(address.sin_family) == libc::AF_INET
+        && u32::from_be(address.sin_addr.s_addr) >> 24 == 127
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ordered(offers: &[(&str, &str, bool)], wish: &Wish) -> Vec<String> {
+        let facts = |(provider, domain, loopback): &(&str, &str, bool)| Facts {
+            provider: (*provider).to_owned(),
+            domain: (*domain).to_owned(),
+            mr_mode: 0,
+            key_bytes: 8,
+            inject: 0,
+            depth: 1,
+            max_message: 1,
+            ordered: false,
+            delivery: false,
+            sockets: false,
+            loopback: *loopback,
+        };
+        let mut found: Vec<((), Facts)> = offers.iter().map(|offer| ((), facts(offer))).collect();
+        order(&mut found, wish);
+        found.into_iter().map(|(_, facts)| facts.domain).collect()
+    }
+
+    #[test]
+    fn the_near_card_goes_first_among_those_of_its_provider() {
+        let offers = [
+            ("cxi", "cxi0", false),
+            ("cxi", "cxi1", false),
+            ("tcp", "lo", true),
+            ("tcp", "hsn1", false),
+        ];
+        let near = Nic::parse("cxi1,hsn1");
+        let wish = Wish { near, ..Wish::default() };
+        assert_eq!(ordered(&offers, &wish), ["cxi1", "cxi0", "hsn1", "lo"]);
+        assert_eq!(ordered(&offers, &Wish::default()), ["cxi0", "cxi1", "lo", "hsn1"]);
+        let wish = Wish { one_machine: true, ..wish };
+        assert_eq!(ordered(&offers, &wish), ["cxi1", "cxi0", "lo", "hsn1"]);
+    }
+}

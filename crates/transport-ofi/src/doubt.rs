@@ -1,0 +1,68 @@
+//! Whether a PE that has been silent for long is there at all.
+//!
+//! Providers that make connections try for ever to reach a process that has ended, and say nothing. Where
+//! their names are addresses that a socket can connect to, the kernel of the other host knows better: it
+//! refuses for a process that has ended, and not for one that is stopped.
+#![forbid(unsafe_code)]
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How long a host may take to refuse.
+const LIMIT: Duration = Duration::from_millis(500);
+
+/// The socket address that a name is, if it is one.
+pub(crate) fn socket(name: &[u8]) -> Option<SocketAddr> {
+    let family = u16::from_ne_bytes(name.get(..2)?.try_into().ok()?);
+    let port = u16::from_be_bytes(name.get(2..4)?.try_into().ok()?);
+    let ip = match i32::from(family) {
+        libc::AF_INET => IpAddr::from(<[u8; 4]>::try_from(name.get(4..8)?).ok()?),
+        libc::AF_INET6 => IpAddr::from(<[u8; 16]>::try_from(name.get(8..24)?).ok()?),
+        _ => return None,
+    };
+    // A listener on every interface is reached by its own host as itself.
+    let ip = match ip {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
+        other => other,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+/// Whether somebody listens there; `None` when nobody can tell.
+pub(crate) fn listens(at: SocketAddr) -> Option<bool> {
+    match TcpStream::connect_timeout(&at, LIMIT) {
+        Ok(_) => Some(true),
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Some(false),
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn names_of_sockets_are_understood() {
+        let mut name = (libc::AF_INET as u16).to_ne_bytes().to_vec();
+        name.extend([0x12, 0x34, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(socket(&name), Some("127.0.0.1:4660".parse().expect("an address")));
+        let mut name = (libc::AF_INET6 as u16).to_ne_bytes().to_vec();
+        name.extend([0, 80, 0, 0, 0, 0]);
+        name.extend(Ipv6Addr::LOCALHOST.octets());
+        assert_eq!(socket(&name), Some("[::1]:80".parse().expect("an address")));
+        assert_eq!(socket(b"fi_shm://1"), None);
+        assert_eq!(socket(&[]), None);
+    }
+
+    #[test]
+    fn a_listener_that_is_gone_is_told_from_one_that_is_there() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let at = listener.local_addr().expect("an address");
+        assert_eq!(listens(at), Some(true));
+        drop(listener);
+        assert_eq!(listens(at), Some(false));
+    }
+}

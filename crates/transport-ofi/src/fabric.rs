@@ -1,0 +1,279 @@
+//! An open domain of libfabric, and what is opened in it.
+
+use crate::choice::List;
+use crate::facts::Facts;
+use crate::fid::Fid;
+use libfabric_sys as fi;
+use libfabric_sys::Libfabric;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The library, opened once.
+///
+/// # Errors
+/// What is missing.
+pub(crate) fn library() -> Result<&'static Libfabric, String> {
+    static LIBRARY: OnceLock<Result<Libfabric, String>> = OnceLock::new();
+    let library = LIBRARY.get_or_init(Libfabric::open).as_ref().map_err(Clone::clone)?;
+    let version = library.version();
+    match version >= fi::OLDEST {
+        true => Ok(library),
+        false => Err(format!(
+            "libfabric is {}.{}, too old: at least {}.{} is needed",
+            version >> 16,
+            version & 0xFFFF,
+            fi::OLDEST >> 16,
+            fi::OLDEST & 0xFFFF
+        )),
+    }
+}
+
+/// A completion queue, and the descriptor to sleep on, where there is one.
+pub(crate) struct Cq {
+    pub(crate) cq: Fid<fi::fid_cq>,
+    wait: Option<i32>,
+}
+
+/// A domain. Whatever is opened in it is dropped before.
+pub(crate) struct Fabric {
+    av: Fid<fi::fid_av>,
+    domain: Fid<fi::fid_domain>,
+    fabric: Fid<fi::fid_fabric>,
+    info: List,
+    pub(crate) library: &'static Libfabric,
+    pub(crate) facts: Facts,
+    /// The next key, where registrations name their own.
+    keys: AtomicU64,
+}
+
+impl Fabric {
+    /// Open the domain of an entry.
+    ///
+    /// # Errors
+    /// Which step was refused, and why.
+    pub(crate) fn open(info: List, facts: Facts, first_key: u64) -> Result<Fabric, String> {
+        let library = library()?;
+        let said = |step: &str| {
+            let step = step.to_owned();
+            move |error| format!("{step} was refused: {}", library.strerror(error))
+        };
+        // SAFETY: an entry that is owned here, with all its parts.
+        let entry = unsafe { &mut *info.first() };
+        // SAFETY: as above. Which completion is meant is said with each write.
+        unsafe { &mut *entry.tx_attr }.op_flags = 0;
+        // SAFETY: as above.
+        unsafe { &mut *entry.rx_attr }.op_flags = 0;
+        let mut fabric = null_mut();
+        // SAFETY: the part of an entry that libfabric made.
+        let code = unsafe { library.fabric(entry.fabric_attr, &mut fabric) };
+        // SAFETY: stored by the call.
+        let fabric = unsafe { Fid::opened(code, fabric) }.map_err(said("the fabric"))?;
+        let mut domain = null_mut();
+        // SAFETY: an open fabric and the entry that it was opened with.
+        let code = unsafe { fi::fi_domain(fabric.raw(), entry, &mut domain) };
+        // SAFETY: stored by the call.
+        let domain = unsafe { Fid::opened(code, domain) }.map_err(said("the domain"))?;
+        // SAFETY: as above.
+        let av_type = match unsafe { &*entry.domain_attr }.av_type {
+            fi::FI_AV_UNSPEC => fi::FI_AV_TABLE,
+            of_domain => of_domain,
+        };
+        let mut attr = fi::fi_av_attr {
+            type_: av_type,
+            rx_ctx_bits: 0,
+            count: 0,
+            ep_per_node: 0,
+            name: std::ptr::null(),
+            map_addr: null_mut(),
+            flags: 0,
+        };
+        let mut av = null_mut();
+        // SAFETY: an open domain.
+        let code = unsafe { fi::fi_av_open(domain.raw(), &mut attr, &mut av) };
+        // SAFETY: stored by the call.
+        let av = unsafe { Fid::opened(code, av) }.map_err(said("the address table"))?;
+        Ok(Fabric { av, domain, fabric, info, library, facts, keys: AtomicU64::new(first_key) })
+    }
+
+    /// A completion queue; one to sleep on where `sleep` and the provider has it.
+    ///
+    /// # Errors
+    /// libfabric's number.
+    pub(crate) fn cq(&self, size: usize, sleep: bool) -> Result<Cq, i32> {
+        let open = |wait_obj| {
+            let mut attr = fi::fi_cq_attr {
+                size,
+                flags: 0,
+                format: fi::FI_CQ_FORMAT_CONTEXT,
+                wait_obj,
+                signaling_vector: 0,
+                wait_cond: fi::FI_CQ_COND_NONE,
+                wait_set: null_mut(),
+            };
+            let mut cq = null_mut();
+            // SAFETY: an open domain.
+            let code = unsafe { fi::fi_cq_open(self.domain.raw(), &mut attr, &mut cq) };
+            // SAFETY: stored by the call.
+            unsafe { Fid::opened(code, cq) }
+        };
+        if sleep && let Ok(cq) = open(fi::FI_WAIT_FD) {
+            let mut fd = -1;
+            // SAFETY: an open queue that was asked to have a descriptor.
+            let code = unsafe { fi::fi_getwait(cq.fid(), &mut fd) };
+            return Ok(Cq { cq, wait: (code == 0 && fd >= 0).then_some(fd) });
+        }
+        Ok(Cq { cq: open(fi::FI_WAIT_NONE)?, wait: None })
+    }
+
+    /// An endpoint that is ready for use.
+    ///
+    /// # Errors
+    /// libfabric's number.
+    pub(crate) fn endpoint(&self, cq: &Cq) -> Result<Fid<fi::fid_ep>, i32> {
+        let mut endpoint = null_mut();
+        // SAFETY: an open domain and the entry that it was opened with.
+        let code = unsafe { fi::fi_endpoint(self.domain.raw(), self.info.first(), &mut endpoint) };
+        // SAFETY: stored by the call.
+        let endpoint = unsafe { Fid::opened(code, endpoint) }?;
+        // SAFETY: both are open, and the queue is dropped after the endpoint.
+        let code =
+            unsafe { fi::fi_bind(endpoint.fid(), cq.cq.fid(), fi::FI_TRANSMIT | fi::FI_RECV) };
+        succeeded(code)?;
+        // SAFETY: both are open, and the table is dropped with the domain.
+        succeeded(unsafe { fi::fi_bind(endpoint.fid(), self.av.fid(), 0) })?;
+        // SAFETY: an endpoint that is bound to all it needs.
+        succeeded(unsafe { fi::fi_enable(endpoint.fid()) })?;
+        Ok(endpoint)
+    }
+
+    /// An endpoint's name, to be inserted by peers.
+    ///
+    /// # Errors
+    /// libfabric's number.
+    pub(crate) fn name(&self, endpoint: &Fid<fi::fid_ep>) -> Result<Vec<u8>, i32> {
+        let mut name = vec![0u8; 1024];
+        let mut nbytes = name.len();
+        // SAFETY: an open endpoint and as many bytes as are told.
+        let code = unsafe { fi::fi_getname(endpoint.raw(), name.as_mut_ptr().cast(), &mut nbytes) };
+        succeeded(code)?;
+        name.truncate(nbytes);
+        Ok(name)
+    }
+
+    /// Insert a peer's name.
+    ///
+    /// # Errors
+    /// libfabric's number.
+    pub(crate) fn insert(&self, name: &[u8]) -> Result<fi::fi_addr_t, i32> {
+        let mut at = fi::ADDR_NOTAVAIL;
+        // Names may be structures: libfabric reads them where they are aligned.
+        let words: Vec<u64> = name
+            .chunks(8)
+            .map(|chunk| {
+                let mut word = [0; 8];
+                word[..chunk.len()].copy_from_slice(chunk);
+                u64::from_ne_bytes(word)
+            })
+            .collect();
+        // SAFETY: an open table, and a name that an endpoint of the same provider gave.
+        match unsafe { fi::fi_av_insert(self.av.raw(), words.as_ptr().cast(), &mut at) } {
+            1 if at != fi::ADDR_NOTAVAIL => Ok(at),
+            code if code < 0 => Err(code),
+            _ => Err(-fi::FI_EINVAL),
+        }
+    }
+
+    /// Register memory, for this endpoint where registrations belong to one.
+    ///
+    /// # Safety
+    /// `base` is valid for reads and writes of `nbytes` bytes until the registration is dropped.
+    ///
+    /// # Errors
+    /// libfabric's number.
+    pub(crate) unsafe fn register(
+        &self,
+        base: *const u8,
+        nbytes: usize,
+        access: u64,
+        endpoint: &Fid<fi::fid_ep>,
+    ) -> Result<Fid<fi::fid_mr>, i32> {
+        let key = match self.facts.asks(fi::FI_MR_PROV_KEY) {
+            true => 0,
+            false => self.keys.fetch_add(1, Ordering::Relaxed),
+        };
+        let mut mr = null_mut();
+        // SAFETY: an open domain and memory that is valid by contract.
+        let code =
+            unsafe { fi::fi_mr_reg(self.domain.raw(), base.cast(), nbytes, access, key, &mut mr) };
+        // SAFETY: stored by the call.
+        let mr = unsafe { Fid::opened(code, mr) }?;
+        if self.facts.asks(fi::FI_MR_ENDPOINT) {
+            // SAFETY: both are open, and the registration is dropped before the endpoint.
+            succeeded(unsafe { fi::fi_bind(mr.fid(), endpoint.fid(), 0) })?;
+        }
+        if self.facts.enables() {
+            // SAFETY: an open registration.
+            succeeded(unsafe { fi::fi_enable(mr.fid()) })?;
+        }
+        Ok(mr)
+    }
+
+    /// Sleep until the queue may have news, but not longer than `at_most`; whether it may.
+    pub(crate) fn sleep(&self, cq: &Cq, at_most: Duration, also: Option<BorrowedFd<'_>>) -> bool {
+        let Some(fd) = cq.wait else {
+            nap([None, also], at_most);
+            return true;
+        };
+        // SAFETY: an open fabric and an open queue with a descriptor.
+        if unsafe { fi::fi_trywait(self.fabric.raw(), cq.cq.fid()) } != 0 {
+            return true;
+        }
+        // SAFETY: the queue's descriptor, which is open as long as it.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        nap([Some(fd), also], at_most)
+    }
+}
+
+impl Cq {
+    /// Whether the kernel tells of its news.
+    pub(crate) fn can_sleep(&self) -> bool {
+        self.wait.is_some()
+    }
+}
+
+/// Sleep until one of the descriptors has news, but not longer than `at_most`; whether the first has.
+fn nap(fds: [Option<BorrowedFd<'_>>; 2], at_most: Duration) -> bool {
+    let time =
+        Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: i64::from(at_most.subsec_nanos()) };
+    // Interrupted by a signal: as good as woken.
+    match fds.map(|fd| fd.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))) {
+        [Some(first), Some(second)] => {
+            let mut both = [first, second];
+            let _ = poll(&mut both, Some(&time));
+            !both[0].revents().is_empty()
+        }
+        [Some(only), None] => poll(&mut [only], Some(&time)).is_ok_and(|n| n > 0),
+        [None, Some(only)] => {
+            let _ = poll(&mut [only], Some(&time));
+            false
+        }
+        [None, None] => {
+            std::thread::sleep(at_most);
+            false
+        }
+    }
+}
+
+/// A code of libfabric's as a result.
+pub(crate) fn succeeded(code: i32) -> Result<(), i32> {
+    if code == 0 { Ok(()) } else { Err(code) }
+}
+
+/// Sleep until a descriptor has news, but not longer than `at_most`.
+pub(crate) fn sleep_on(fd: &OwnedFd, at_most: Duration) {
+    nap([None, Some(fd.as_fd())], at_most);
+}

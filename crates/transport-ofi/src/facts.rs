@@ -1,0 +1,47 @@
+//! What a provider of libfabric asks and offers, as plain data.
+#![forbid(unsafe_code)]
+
+use libfabric_sys as fi;
+
+/// What matters of a `fi_info`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// The provider, as libfabric composes its name.
+    pub(crate) provider: String,
+    pub(crate) domain: String,
+    /// What it asks of registrations: `FI_MR_*`.
+    pub(crate) mr_mode: u64,
+    pub(crate) key_bytes: usize,
+    /// Transfers up to this long may be injected.
+    pub(crate) inject: usize,
+    /// Operations that an endpoint may have under way.
+    pub(crate) depth: usize,
+    pub(crate) max_message: usize,
+    /// Writes of an endpoint to one address, and sends after them, arrive in order.
+    pub(crate) ordered: bool,
+    /// A write can complete when it is visible at the target.
+    pub(crate) delivery: bool,
+    /// Addresses are those of sockets.
+    pub(crate) sockets: bool,
+    /// The address is one that only this machine reaches.
+    pub(crate) loopback: bool,
+}
+
+impl Facts {
+    pub(crate) fn asks(&self, mode: u64) -> bool {
+        self.mr_mode & mode != 0
+    }
+
+    /// A registration is in use only after it was enabled.
+    pub(crate) fn enables(&self) -> bool {
+        self.asks(fi::FI_MR_ENDPOINT | fi::FI_MR_RMA_EVENT)
+    }
+
+    /// Registrations name their keys, and peers that guess one have 64 bits to guess.
+    pub(crate) fn secret_keys(&self) -> bool {
+        self.sockets && self.key_bytes >= 8 && !self.asks(fi::FI_MR_PROV_KEY)
+    }
+}
+
+/// Orders that make a fence between writes, and between a write and a message, needless.
+pub(crate) const ORDERS: u64 = fi::FI_ORDER_WAW | fi::FI_ORDER_SAW;

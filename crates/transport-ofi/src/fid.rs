@@ -1,0 +1,41 @@
+//! libfabric's objects, closed when they are dropped.
+
+use libfabric_sys as fi;
+use std::ptr::NonNull;
+
+/// An open object: every kind of them begins with a `fid`.
+pub(crate) struct Fid<T>(NonNull<T>);
+
+// SAFETY: objects are opened with FI_THREAD_SAFE, so any thread may use them.
+unsafe impl<T> Send for Fid<T> {}
+// SAFETY: as above, also at the same time.
+unsafe impl<T> Sync for Fid<T> {}
+
+impl<T> Fid<T> {
+    /// What an opening call returned and stored.
+    ///
+    /// # Safety
+    /// `opened` was stored by a call that opens objects and returned `code`; it is given away here.
+    pub(crate) unsafe fn opened(code: i32, opened: *mut T) -> Result<Fid<T>, i32> {
+        match NonNull::new(opened) {
+            Some(object) if code == 0 => Ok(Fid(object)),
+            _ if code == 0 => Err(-fi::FI_ENOSYS),
+            _ => Err(code),
+        }
+    }
+
+    pub(crate) fn raw(&self) -> *mut T {
+        self.0.as_ptr()
+    }
+
+    pub(crate) fn fid(&self) -> *mut fi::fid {
+        self.0.as_ptr().cast()
+    }
+}
+
+impl<T> Drop for Fid<T> {
+    fn drop(&mut self) {
+        // SAFETY: open, and nobody uses it any more. Where closing fails there is nothing left to do.
+        unsafe { fi::fi_close(self.fid()) };
+    }
+}

@@ -1,0 +1,56 @@
+//! Rushmem over libfabric: Slingshot, Omni-Path, EFA, InfiniBand and whatever else it has a provider for,
+//! without a build for each: what a provider asks and offers is looked up when it is opened.
+//!
+//! Puts and gets are the fabric's own. Atomic operations are messages to a service endpoint, carried out by
+//! the target's CPU: libfabric's own are made by devices, or by software that reads, computes and compares,
+//! and neither composes with the CPU's on one word, as PEs that share memory need.
+//!
+//! - `choice` and `facts`: which provider, and what it is like; `tuning` has our own limits;
+//! - `fabric` and `fid`: what libfabric opens; `block` is memory that it uses;
+//! - `lane`: an endpoint with the operations under way on it; `message` and `replies`: atomic operations;
+//! - `service` serves peers, `thread` does so while nobody waits; `patience` and `doubt` are for who waits;
+//! - `contact`, `shared`, `origin`, `endpoint` and `ofi` are what the traits of `rushmem-transport` are made of.
+//!
+//! What it does not do: it does not encrypt or sign, since libfabric does not; it does not reconnect (an
+//! operation that fails ends the job); over providers that are a stream of bytes, such as tcp, it does not
+//! keep a word of a put whole until the put is complete.
+
+mod block;
+mod choice;
+mod contact;
+mod doubt;
+mod endpoint;
+mod fabric;
+mod facts;
+mod fid;
+mod lane;
+mod message;
+mod ofi;
+mod origin;
+mod patience;
+mod replies;
+mod service;
+mod shared;
+mod sys;
+mod thread;
+mod tuning;
+
+pub use ofi::open;
+pub use tuning::Tuning;
+
+use rushmem_transport::{Error, Provider};
+
+/// The entry for a list of providers.
+pub const PROVIDER: Provider = Provider {
+    name: "ofi",
+    variables: &[
+        (
+            "SHMEM_OFI_PROVIDER",
+            "the provider of libfabric to use, as `fi_info` names it; default: libfabric's first that fits",
+        ),
+        ("SHMEM_OFI_DOMAIN", "the domain (network device) of libfabric to use; default: its first"),
+    ],
+    opens_libraries: true,
+    available: || fabric::library().map(|_| ()).map_err(Error::Unavailable),
+    open: |with| open(with, Tuning::default()),
+};

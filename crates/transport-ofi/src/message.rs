@@ -1,0 +1,136 @@
+//! What PEs send each other as messages: atomic operations that the target's CPU carries out, and their
+//! old values. Every message carries the job's tag: one without it is not meant for this job.
+#![forbid(unsafe_code)]
+
+use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
+
+/// Bytes of the longest message.
+pub(crate) const NBYTES: usize = 48;
+
+const REQUEST: u8 = 1;
+const REPLY: u8 = 2;
+const OPS: [AmoOp; 8] = [
+    AmoOp::Fetch,
+    AmoOp::Set,
+    AmoOp::Swap,
+    AmoOp::CompareSwap,
+    AmoOp::Add,
+    AmoOp::And,
+    AmoOp::Or,
+    AmoOp::Xor,
+];
+
+/// Who asked, and for what: comes back with the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) lane: u32,
+    pub(crate) slot: u32,
+}
+
+/// A message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// Carry out an operation and tell `pe` the old value.
+    Amo {
+        pe: u32,
+        token: Token,
+        dest: RemoteAddr,
+        op: AmoOp,
+        width: AmoWidth,
+        operand: u64,
+        condition: u64,
+    },
+    /// It is carried out.
+    Old { token: Token, value: u64 },
+}
+
+impl Message {
+    pub(crate) fn encode(&self, tag: u64) -> [u8; NBYTES] {
+        let (head, token, words) = match *self {
+            Message::Amo { pe, token, dest, op, width, operand, condition } => {
+                let op = OPS.iter().position(|&known| known == op).unwrap_or_default() as u8;
+                let head = [REQUEST, op, width.nbytes() as u8, dest.segment as u8];
+                ((head, pe), token, [dest.offset, operand, condition])
+            }
+            Message::Old { token, value } => (([REPLY, 0, 0, 0], 0), token, [value, 0, 0]),
+        };
+        let mut bytes = [0; NBYTES];
+        bytes[..8].copy_from_slice(&tag.to_le_bytes());
+        bytes[8..12].copy_from_slice(&head.0);
+        bytes[12..16].copy_from_slice(&head.1.to_le_bytes());
+        bytes[16..20].copy_from_slice(&token.lane.to_le_bytes());
+        bytes[20..24].copy_from_slice(&token.slot.to_le_bytes());
+        for (place, word) in bytes[24..].chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// `None` when it is not of this job, or means nothing.
+    pub(crate) fn decode(bytes: &[u8; NBYTES], tag: u64) -> Option<Message> {
+        let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        let half = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        if word(0)? != tag {
+            return None;
+        }
+        let token = Token { lane: half(16)?, slot: half(20)? };
+        match bytes[8] {
+            REQUEST => {
+                let segment = match bytes[11] {
+                    0 => Segment::Heap,
+                    1 => Segment::Internal,
+                    2 => Segment::Static,
+                    _ => return None,
+                };
+                let width = match bytes[10] {
+                    4 => AmoWidth::Four,
+                    8 => AmoWidth::Eight,
+                    _ => return None,
+                };
+                Some(Message::Amo {
+                    pe: half(12)?,
+                    token,
+                    dest: RemoteAddr { segment, offset: word(24)? },
+                    op: *OPS.get(usize::from(bytes[9]))?,
+                    width,
+                    operand: word(32)?,
+                    condition: word(40)?,
+                })
+            }
+            REPLY => Some(Message::Old { token, value: word(24)? }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_survive_the_way_and_strangers_do_not() {
+        let token = Token { lane: 3, slot: u32::MAX };
+        let mut all = vec![Message::Old { token, value: u64::MAX - 1 }];
+        for op in OPS {
+            for width in [AmoWidth::Four, AmoWidth::Eight] {
+                for segment in [Segment::Heap, Segment::Internal, Segment::Static] {
+                    let dest = RemoteAddr { segment, offset: 1 << 40 };
+                    let (operand, condition) = (7, u64::MAX);
+                    all.push(Message::Amo { pe: 9, token, dest, op, width, operand, condition });
+                }
+            }
+        }
+        for message in all {
+            let bytes = message.encode(77);
+            assert_eq!(Message::decode(&bytes, 77), Some(message));
+            assert_eq!(Message::decode(&bytes, 78), None);
+            for at in [8, 9, 10, 11] {
+                let mut damaged = bytes;
+                damaged[at] = 99;
+                if matches!(message, Message::Amo { .. }) || at == 8 {
+                    assert_eq!(Message::decode(&damaged, 77), None, "byte {at}");
+                }
+            }
+        }
+    }
+}

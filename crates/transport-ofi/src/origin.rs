@@ -1,0 +1,361 @@
+//! What the verbs of a context are made of: starting operations on its lane, waiting for them, and taking
+//! replies. Whoever waits lets everything work.
+
+use crate::block::Range;
+use crate::lane::{Failure, Lane, Post, Remote};
+use crate::message::{Message, Token};
+use crate::patience::Patience;
+use crate::shared::{Cell, Shared, lock};
+use rushmem_transport::{AmoOp, AmoWidth, Error, Pe, RemoteAddr, mem};
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+/// Looks at the lane between two looks at the service, while no reply is due.
+const LOOKS_PER_SERVICE: u32 = 4;
+
+/// An atomic operation whose old value is due.
+pub(crate) struct Due {
+    slot: u32,
+    pub(crate) pe: u32,
+    /// Null when nobody asks.
+    pub(crate) fetched: Range,
+    width: AmoWidth,
+}
+
+/// One context's endpoint.
+pub(crate) struct OfiEndpoint {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) cell: Arc<Cell>,
+    due: Vec<Due>,
+    /// Slots that no operation has.
+    slots: Vec<u32>,
+    /// How many replies had come when they were last looked through.
+    seen: u32,
+    /// PEs that were written to since the last quiet, where completion does not tell of their memory.
+    unflushed: Vec<u32>,
+}
+
+impl OfiEndpoint {
+    pub(crate) fn new(shared: Arc<Shared>, cell: Arc<Cell>) -> OfiEndpoint {
+        let slots = (0..shared.tuning.amos as u32).collect();
+        let seen = cell.replies.came();
+        OfiEndpoint { shared, cell, due: Vec::new(), slots, seen, unflushed: Vec::new() }
+    }
+
+    /// Something failed: the lane is closed, so that nothing touches its buffers any more.
+    fn give_up(&mut self, failure: &Failure) -> Error {
+        let error = self.shared.lose(failure);
+        *lock(&self.cell.lane) = None;
+        self.cell.busy.store(false, Ordering::Relaxed);
+        self.due.clear();
+        error
+    }
+
+    /// Work on the lane.
+    pub(crate) fn on_lane<T>(
+        &mut self,
+        work: impl FnOnce(&mut Lane) -> Result<T, Failure>,
+    ) -> Result<T, Error> {
+        let cell = Arc::clone(&self.cell);
+        let mut guard = lock(&cell.lane);
+        let Some(lane) = guard.as_mut() else {
+            drop(guard);
+            let why = "it was given up after another loss".to_owned();
+            return Err(self.give_up(&Failure { pe: None, why }));
+        };
+        let done = work(lane);
+        drop(guard);
+        done.map_err(|failure| self.give_up(&failure))
+    }
+
+    /// Start something towards a PE as soon as there is room.
+    fn start(
+        &mut self,
+        pe: u32,
+        mut post: impl FnMut(&mut Lane) -> Result<Post, i32>,
+    ) -> Result<(), Error> {
+        let (shared, cell) = (Arc::clone(&self.shared), Arc::clone(&self.cell));
+        self.until(Some(pe), |lane| {
+            let posted = post(lane);
+            let said = |code| Failure { pe: Some(pe), why: lane.strerror(code) };
+            let started = posted.map_err(said)? == Post::Started;
+            if started {
+                shared.note(&cell);
+            }
+            Ok(started.then_some(()))
+        })
+    }
+
+    /// Do `step` until it yields something; everything works meanwhile. `towards` is who is waited for.
+    fn until<T>(
+        &mut self,
+        towards: Option<u32>,
+        mut step: impl FnMut(&mut Lane) -> Result<Option<T>, Failure>,
+    ) -> Result<T, Error> {
+        let mut patience = Patience::default();
+        let mut looks = 0u32;
+        loop {
+            let mut taken = 0;
+            let done = self.on_lane(|lane| {
+                // The first time there is most often room, and nothing to take.
+                if let Some(done) = step(lane)? {
+                    return Ok(Some(done));
+                }
+                taken = lane.poll(|_| ())?;
+                if taken > 0 { step(lane) } else { Ok(None) }
+            })?;
+            if let Some(done) = done {
+                return Ok(done);
+            }
+            self.look(&mut patience, &mut looks, towards, taken > 0)?;
+        }
+    }
+
+    /// Between two looks at the lane.
+    fn look(
+        &mut self,
+        patience: &mut Patience,
+        looks: &mut u32,
+        towards: Option<u32>,
+        mut worked: bool,
+    ) -> Result<(), Error> {
+        *looks += 1;
+        if !self.due.is_empty() || looks.is_multiple_of(LOOKS_PER_SERVICE) || self.shared.crowded {
+            match self.shared.poll_service() {
+                Ok(served) => worked |= served,
+                Err(error) => {
+                    *lock(&self.cell.lane) = None;
+                    self.due.clear();
+                    return Err(error);
+                }
+            }
+        }
+        worked |= self.collect();
+        if worked {
+            patience.renew();
+        } else if patience.pause(&self.shared) {
+            self.doubt(towards)?;
+        }
+        Ok(())
+    }
+
+    /// After a long wait: whether the PEs that owe something are there at all. Not every provider says so
+    /// when a message is lost; a read that fails does.
+    fn doubt(&mut self, towards: Option<u32>) -> Result<(), Error> {
+        let shared = Arc::clone(&self.shared);
+        let mut owing: Vec<u32> = self.due.iter().map(|due| due.pe).chain(towards).collect();
+        owing.sort_unstable();
+        owing.dedup();
+        for pe in owing {
+            let from = shared.some_byte(pe);
+            shared.doubt(pe).map_err(|failure| self.give_up(&failure))?;
+            self.on_lane(|lane| {
+                if let Some(from) = from
+                    && lane.pending(pe) == 0
+                {
+                    let asked = lane.read_and_forget(from);
+                    asked.map_err(|code| Failure { pe: Some(pe), why: lane.strerror(code) })?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Take the replies that have come; whether there were any.
+    pub(crate) fn collect(&mut self) -> bool {
+        let came = self.cell.replies.came();
+        if came == self.seen {
+            return false;
+        }
+        self.seen = came;
+        let (replies, slots) = (&self.cell.replies, &mut self.slots);
+        self.due.retain(|due| {
+            let Some(old) = replies.take(due.slot) else { return true };
+            if !due.fetched.base.is_null() {
+                // SAFETY: valid for a word of this width until now, by the contract of `amo_nbi`.
+                unsafe { due.width.write(due.fetched.base, old) };
+            }
+            slots.push(due.slot);
+            false
+        });
+        true
+    }
+
+    /// Whether replies are due.
+    pub(crate) fn any_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Wait until no more than so many replies that `which` chooses are due.
+    pub(crate) fn due_at_most(
+        &mut self,
+        most: usize,
+        which: impl Fn(&Due) -> bool,
+    ) -> Result<(), Error> {
+        let (mut patience, mut looks) = (Patience::default(), 0);
+        loop {
+            self.collect();
+            if self.due.iter().filter(|due| which(due)).count() <= most {
+                return Ok(());
+            }
+            let taken = self.on_lane(|lane| lane.poll(|_| ()))?;
+            self.look(&mut patience, &mut looks, None, taken > 0)?;
+        }
+    }
+
+    /// Start an atomic operation.
+    ///
+    /// # Safety
+    /// `fetched` is null, or valid for writes of a word of this width until its reply is collected.
+    #[expect(clippy::too_many_arguments, reason = "the arguments of an AMO")]
+    pub(crate) unsafe fn start_amo(
+        &mut self,
+        fetched: *mut u8,
+        write: AmoWidth,
+        pe: Pe,
+        dest: RemoteAddr,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) -> Result<(), Error> {
+        if !dest.offset.is_multiple_of(width.nbytes() as u64) {
+            return Err(Error::Invalid(format!(
+                "offset {} of an atomic operation at PE {pe} is not a multiple of {}",
+                dest.offset,
+                width.nbytes()
+            )));
+        }
+        if pe.0 == self.shared.me
+            && let Some(at) = self.shared.word(dest, width)
+        {
+            fence(Ordering::Release);
+            // SAFETY: within a registered segment and aligned.
+            let old = unsafe { mem::apply(op, width, at, operand, condition) };
+            if !fetched.is_null() {
+                // SAFETY: valid by contract.
+                unsafe { write.write(fetched, old) };
+            }
+            self.shared.host.arrived();
+            return Ok(());
+        }
+        let remote = self.shared.remote(pe, dest, width.nbytes())?;
+        self.due_at_most(self.shared.tuning.amos - 1, |_| true)?;
+        let Some(slot) = self.slots.pop() else {
+            return Err(Error::Invalid("more replies are due than there are slots".to_owned()));
+        };
+        let token = Token { lane: self.cell.number, slot };
+        let me = self.shared.me;
+        let message = Message::Amo { pe: me, token, dest, op, width, operand, condition };
+        let message = message.encode(self.shared.tag);
+        let fetched = Range { base: fetched, nbytes: write.nbytes() };
+        // It may be here before the sending returns.
+        self.cell.asked.fetch_add(1, Ordering::Relaxed);
+        self.due.push(Due { slot, pe: pe.0, fetched, width: write });
+        self.start(pe.0, |lane| lane.send(pe.0, remote.at, &message))
+    }
+
+    /// Start a put; where `wait` the source of what is not copied is free on return.
+    ///
+    /// # Safety
+    /// The source is valid for reads: when `wait` during the call, else until the next quiet.
+    pub(crate) unsafe fn start_put(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        source: Range,
+        wait: bool,
+    ) -> Result<(), Error> {
+        if source.nbytes == 0 {
+            return Ok(());
+        }
+        if pe.0 == self.shared.me
+            && let Some(to) = self.shared.local(dest, source.nbytes)
+        {
+            fence(Ordering::Release);
+            // SAFETY: both are valid, one by contract, the other within a segment.
+            unsafe { mem::copy_bytes(to.base, source.base, source.nbytes) };
+            self.shared.host.arrived();
+            return Ok(());
+        }
+        let remote = self.shared.remote(pe, dest, source.nbytes)?;
+        if !self.shared.fabric.facts.delivery && !self.unflushed.contains(&pe.0) {
+            self.unflushed.push(pe.0);
+        }
+        if source.nbytes <= self.shared.tuning.copy_up_to {
+            // SAFETY: valid during this call.
+            return self.start(pe.0, |lane| unsafe { lane.write_copy(remote, source) });
+        }
+        let known = self.shared.known(source);
+        let mut done = 0;
+        while done < source.nbytes {
+            let part = source.part(done, self.shared.tuning.most_bytes);
+            let to = Remote { address: remote.address.wrapping_add(done as u64), ..remote };
+            // SAFETY: valid until it completes: this call waits for that, or the caller's promise is such.
+            self.start(pe.0, |lane| unsafe { lane.write(to, part, known) })?;
+            done += part.nbytes;
+        }
+        if wait { self.completed(pe) } else { Ok(()) }
+    }
+
+    /// Start a get.
+    ///
+    /// # Safety
+    /// `dest` is valid for writes until [`completed`](Self::completed) returns.
+    pub(crate) unsafe fn start_get(
+        &mut self,
+        pe: Pe,
+        dest: Range,
+        source: RemoteAddr,
+    ) -> Result<(), Error> {
+        if dest.nbytes == 0 {
+            return Ok(());
+        }
+        if pe.0 == self.shared.me
+            && let Some(from) = self.shared.local(source, dest.nbytes)
+        {
+            // SAFETY: both are valid, one by contract, the other within a segment.
+            unsafe { mem::copy_bytes(dest.base, from.base, dest.nbytes) };
+            return Ok(());
+        }
+        let remote = self.shared.remote(pe, source, dest.nbytes)?;
+        let known = self.shared.known(dest);
+        let mut done = 0;
+        while done < dest.nbytes {
+            let part = dest.part(done, self.shared.tuning.most_bytes);
+            let from = Remote { address: remote.address.wrapping_add(done as u64), ..remote };
+            // SAFETY: a part of what is valid by contract.
+            self.start(pe.0, |lane| unsafe { lane.read(from, part, known) })?;
+            done += part.nbytes;
+        }
+        Ok(())
+    }
+
+    /// Wait until nothing of the fabric's is under way towards a PE.
+    pub(crate) fn completed(&mut self, pe: Pe) -> Result<(), Error> {
+        self.until(Some(pe.0), |lane| Ok((lane.pending(pe.0) == 0).then_some(())))
+    }
+
+    /// Wait until nothing of the fabric's is under way.
+    pub(crate) fn all_completed(&mut self) -> Result<(), Error> {
+        self.until(None, |lane| Ok((lane.under_way() == 0).then_some(())))
+    }
+
+    /// After completions that do not tell of the target's memory: read from it, which comes after what was
+    /// written before.
+    pub(crate) fn flush(&mut self, only: Option<Pe>) -> Result<(), Error> {
+        let chosen = |pe: &u32| only.is_none_or(|only| only.0 == *pe);
+        let touched: Vec<u32> = self.unflushed.iter().copied().filter(chosen).collect();
+        for pe in touched {
+            if let Some(from) = self.shared.some_byte(pe) {
+                self.start(pe, |lane| lane.read_and_forget(from))?;
+            }
+        }
+        self.unflushed.retain(|pe| !chosen(pe));
+        match only {
+            Some(pe) => self.completed(pe),
+            None => self.all_completed(),
+        }
+    }
+}

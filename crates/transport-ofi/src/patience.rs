@@ -1,0 +1,54 @@
+//! How long to poll before letting others run, and before sleeping.
+#![forbid(unsafe_code)]
+
+use crate::shared::Shared;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Looks without a pause: a hundred microseconds or so.
+const LOOKS: u32 = 400;
+/// Looks after which others may run.
+const YIELDS: u32 = 100;
+/// As above where PEs outnumber the CPUs.
+const YIELDS_IN_A_CROWD: u32 = 5;
+/// A sleep: what is waited for may come without waking.
+const NAP: Duration = Duration::from_micros(50);
+/// After so long without news there is cause for doubt, and again.
+const DOUBT: Duration = Duration::from_secs(1);
+
+/// One wait.
+#[derive(Default)]
+pub(crate) struct Patience {
+    looks: u32,
+    since: Option<Instant>,
+}
+
+impl Patience {
+    /// Between two looks. Whether the wait is so long that there is cause for doubt.
+    pub(crate) fn pause(&mut self, shared: &Shared) -> bool {
+        self.looks += 1;
+        let (looks, yields) = match shared.crowded {
+            true => (0, YIELDS_IN_A_CROWD),
+            false => (LOOKS, YIELDS),
+        };
+        if self.looks <= looks {
+            return false;
+        }
+        if self.looks <= looks + yields {
+            thread::yield_now();
+            return false;
+        }
+        shared.sleep(NAP);
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let doubt = since.elapsed() > DOUBT;
+        if doubt {
+            self.since = None;
+        }
+        doubt
+    }
+
+    /// There was news: look on.
+    pub(crate) fn renew(&mut self) {
+        *self = Patience::default();
+    }
+}

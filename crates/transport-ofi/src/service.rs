@@ -1,0 +1,125 @@
+//! The endpoint that peers address: it receives their atomic operations, carries them out by this CPU, and
+//! takes the replies to this PE's own. Polling it lets the provider serve peers' reads and writes.
+//!
+//! One thread at a time, under a lock that is only ever tried: a PE that waits in the library, or else the
+//! service thread.
+
+use crate::lane::{Failure, Lane, Post};
+use crate::message::{Message, NBYTES};
+use crate::shared::Shared;
+use rushmem_transport::{Pe, mem};
+use std::collections::VecDeque;
+use std::sync::atomic::{Ordering, fence};
+
+/// Sends under way at once, where they cannot be injected.
+pub(crate) const SENDS: usize = 64;
+
+/// The target's side of this PE.
+pub(crate) struct Service {
+    lane: Lane,
+    /// Buffers that wait for messages, of so many.
+    receives: usize,
+    posted: usize,
+    /// What could not be sent yet, and to whom.
+    backlog: VecDeque<(u32, Message)>,
+    /// Messages that came in a turn.
+    arrivals: Vec<[u8; NBYTES]>,
+}
+
+impl Service {
+    /// `lane` has room for so many receives and for [`SENDS`].
+    pub(crate) fn new(lane: Lane, receives: usize) -> Service {
+        Service { lane, receives, posted: 0, backlog: VecDeque::new(), arrivals: Vec::new() }
+    }
+
+    pub(crate) fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    /// Offer the buffers to the fabric.
+    ///
+    /// # Errors
+    /// libfabric's number.
+    pub(crate) fn receive(&mut self) -> Result<(), i32> {
+        while self.posted < self.receives {
+            match self.lane.receive()? {
+                Post::Started => self.posted += 1,
+                Post::Later => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Serve what has come; returns whether there was work.
+    ///
+    /// # Errors
+    /// When the fabric says that something failed.
+    pub(crate) fn poll(&mut self, shared: &Shared) -> Result<bool, Failure> {
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        let taken = self.lane.poll(|message| arrivals.push(message))?;
+        self.posted -= arrivals.len();
+        let worked = taken > 0;
+        for message in arrivals.drain(..) {
+            if let Some(message) = Message::decode(&message, shared.tag) {
+                self.take(shared, message);
+            }
+        }
+        self.arrivals = arrivals;
+        if self.posted < self.receives {
+            let refused =
+                |code| Failure { pe: None, why: format!("a receive was refused: {code}") };
+            self.receive().map_err(refused)?;
+        }
+        if !self.backlog.is_empty() {
+            self.flush(shared)?;
+        }
+        Ok(worked)
+    }
+
+    fn take(&mut self, shared: &Shared, message: Message) {
+        match message {
+            Message::Amo { pe, token, dest, op, width, operand, condition } => {
+                // What asks for memory that there is not is no peer's.
+                let Some(at) = shared.word(dest, width) else { return };
+                // What peers wrote before is seen before what this one writes.
+                fence(Ordering::Release);
+                // SAFETY: within a registered segment and aligned.
+                let value = unsafe { mem::apply(op, width, at, operand, condition) };
+                self.backlog.push_back((pe, Message::Old { token, value }));
+            }
+            Message::Old { token, value } => {
+                if let Some(cell) = shared.cell(token.lane) {
+                    cell.replies.put(token.slot, value);
+                }
+            }
+        }
+    }
+
+    /// Send what waits to be sent: one turn around, so that a peer that takes nothing holds up nobody.
+    fn flush(&mut self, shared: &Shared) -> Result<(), Failure> {
+        for _ in 0..self.backlog.len() {
+            let Some((pe, message)) = self.backlog.pop_front() else { break };
+            if pe as usize >= shared.peers.len() {
+                continue;
+            }
+            // A peer that is faster may ask before this PE has learnt of it.
+            let posted = match shared.contact(Pe(pe)) {
+                Ok(contact) => self.lane.send(pe, contact.at, &message.encode(shared.tag)),
+                Err(_) => Ok(Post::Later),
+            };
+            match posted {
+                Ok(Post::Started) => {}
+                Ok(Post::Later) => self.backlog.push_back((pe, message)),
+                Err(code) => {
+                    return Err(Failure { pe: Some(pe), why: self.lane.strerror(code) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether replies wait to be sent.
+    pub(crate) fn has_backlog(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+}

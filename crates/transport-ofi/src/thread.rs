@@ -1,0 +1,86 @@
+//! The service thread: progress while nobody waits in the library.
+//!
+//! It sleeps in the kernel until the service's queue has news or the timer rings, where the provider lets
+//! it, else for a short while at a time. While threads of the PE wait in the library and poll, it only
+//! looks now and then whether they still do.
+
+use crate::shared::{Shared, UNATTENDED, try_lock};
+use crate::sys;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Looks of others within [`UNATTENDED`] from which on they count as waiting, not just passing by.
+const MANY: u64 = 25;
+/// Longest nap while others wait, or while something is under way.
+const NAP: Duration = Duration::from_micros(200);
+/// Longest nap where the fabric may have news that the kernel does not tell of.
+const UNTOLD: Duration = Duration::from_millis(1);
+/// Longest sleep.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// Start it; it ends when `closing` is set and the timer rings.
+pub(crate) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
+    sys::spawn_quietly("rushmem-ofi".to_owned(), move || run(&shared))
+}
+
+fn run(shared: &Shared) {
+    let mut seen = 0;
+    let mut nap = UNATTENDED;
+    while !shared.closing.load(Ordering::Acquire) {
+        let polls = shared.polls.load(Ordering::Relaxed);
+        let looks = polls.wrapping_sub(seen);
+        seen = polls;
+        if looks > 0 && !shared.handed_over.load(Ordering::Relaxed) {
+            // Others serve: leave their CPU alone for longer and longer.
+            nap = if looks > MANY { NAP.min(nap * 2) } else { UNATTENDED };
+            shared.poll_lanes();
+            wait_for_the_timer(shared, nap);
+            continue;
+        }
+        // Whoever polls next learns of a loss; the host was told.
+        let worked = shared.serve().unwrap_or(false);
+        let backlog = try_lock(&shared.service).is_some_and(|service| service.has_backlog());
+        let busy = shared.poll_lanes() || backlog;
+        nap = if worked { UNATTENDED } else { nap * 2 };
+        if busy {
+            nap = nap.min(NAP);
+            shared.sleep_or_be_woken(nap);
+        } else if !shared.cq.can_sleep() {
+            nap = nap.min(UNTOLD);
+            shared.attended.store(true, Ordering::Relaxed);
+            wait_for_the_timer(shared, nap);
+        } else {
+            sleep(shared);
+            nap = UNATTENDED;
+        }
+        shared.rang();
+    }
+}
+
+/// Sleep until there is news, unless something was begun meanwhile.
+fn sleep(shared: &Shared) {
+    shared.attended.store(false, Ordering::Relaxed);
+    // Either this thread sees what was begun, or whoever began it sees that nobody attends.
+    fence(Ordering::SeqCst);
+    if any_busy(shared) {
+        shared.attended.store(true, Ordering::Relaxed);
+        return;
+    }
+    // Whoever sleeps on a word that a device writes is woken by this thread's looks alone.
+    let at_most = if shared.handed_over.load(Ordering::Relaxed) { UNTOLD } else { ROUND };
+    shared.sleep_or_be_woken(at_most);
+    shared.attended.store(true, Ordering::Relaxed);
+}
+
+fn wait_for_the_timer(shared: &Shared, at_most: Duration) {
+    crate::fabric::sleep_on(&shared.timer, at_most);
+    shared.rang();
+}
+
+fn any_busy(shared: &Shared) -> bool {
+    let cells = shared.cells.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    cells.iter().any(|cell| cell.busy.load(Ordering::Relaxed))
+}

@@ -1,0 +1,51 @@
+//! Sizes and limits. Tests make them tiny; nothing else changes them.
+#![forbid(unsafe_code)]
+
+/// Limits of a transport. What the fabric offers may be less.
+#[derive(Clone, Copy, Debug)]
+pub struct Tuning {
+    /// Operations that a context has under way.
+    pub depth: usize,
+    /// Transfers up to this many bytes are copied, so that their source is free at once.
+    pub copy_up_to: usize,
+    /// Atomic operations that a context has under way.
+    pub amos: usize,
+    /// Endpoints at the same time; contexts beyond share one. Software providers take megabytes and several
+    /// descriptors for each.
+    pub endpoints: usize,
+    /// Buffers for requests of peers.
+    pub receives: usize,
+    /// Longer transfers are cut.
+    pub most_bytes: usize,
+    /// Use completions that tell of the target's memory, and the fabric's order, where it has them.
+    pub trust: bool,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            depth: 256,
+            copy_up_to: 4 << 10,
+            amos: 64,
+            endpoints: 16,
+            receives: 256,
+            most_bytes: 64 << 20,
+            trust: true,
+        }
+    }
+}
+
+impl Tuning {
+    /// So small that everything waits for everything, and without trust, for tests.
+    pub fn tiny() -> Tuning {
+        Tuning {
+            depth: 4,
+            copy_up_to: 100,
+            amos: 3,
+            endpoints: 16,
+            receives: 2,
+            most_bytes: 10_000,
+            trust: false,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The suite that every provider must pass, over each of libfabric's providers that this machine has; once
+//! with the usual and once with tiny queues, and without trust in what the provider says of completion and
+//! order. All but one are part of `cargo xtask test --providers`, which sets `RUSHMEM_PROVIDERS=all`.
+//! Another library than the system's is tested by `LD_LIBRARY_PATH` and `FI_PROVIDER_PATH`.
+
+use rushmem_transport::{Error, Host, Open, Transport};
+use rushmem_transport_ofi::{PROVIDER, Tuning, open};
+use std::sync::Arc;
+
+/// Asks for one provider.
+struct Asks(&'static str);
+
+impl Host for Asks {
+    fn variable(&self, name: &str) -> Option<String> {
+        (name == "SHMEM_OFI_PROVIDER").then(|| self.0.to_owned())
+    }
+}
+
+fn with(provider: &'static str, open: &Open) -> Open {
+    Open { host: Arc::new(Asks(provider)), ..open.clone() }
+}
+
+/// The one that is always tested.
+const FIRST: &str = "tcp;ofi_rxm";
+
+/// Whether this machine has the provider and it is to be tested; says so when not.
+fn is_here(provider: &'static str) -> bool {
+    if provider != FIRST && std::env::var("RUSHMEM_PROVIDERS").as_deref() != Ok("all") {
+        eprintln!("skipped: part of `cargo xtask test --providers`");
+        return false;
+    }
+    let alone = Open {
+        pe: rushmem_transport::Pe(0),
+        n_pes: 1,
+        secret: [0; 32],
+        one_machine: true,
+        crowded: true,
+        host: Arc::new(Asks(provider)),
+    };
+    let opened = (PROVIDER.available)().and_then(|()| open(&alone, Tuning::default()));
+    if let Err(error) = &opened {
+        eprintln!("skipped: {error}");
+    }
+    opened.is_ok()
+}
+
+macro_rules! over {
+    ($($module:ident $provider:literal;)*) => {$(
+        mod $module {
+            use super::*;
+
+            fn usual(open_with: &Open) -> Result<Box<dyn Transport>, Error> {
+                (PROVIDER.open)(&with($provider, open_with))
+            }
+
+            fn tiny(open_with: &Open) -> Result<Box<dyn Transport>, Error> {
+                open(&with($provider, open_with), Tuning::tiny())
+            }
+
+            fn here() -> bool {
+                is_here($provider)
+            }
+
+            rushmem_transport::conformance!(usual, tiny, here);
+        }
+    )*};
+}
+
+over! {
+    tcp "tcp";
+    tcp_rxm "tcp;ofi_rxm";
+    net "net";
+    sockets "sockets";
+    shm "shm";
+    udp_rxd "udp;ofi_rxd";
+    verbs_rxm "verbs;ofi_rxm";
+}

@@ -1,0 +1,53 @@
+//! Rushmem over UCX: InfiniBand, RoCE, shared memory and Ethernet, as far as UCX has them.
+//!
+//! The library is opened at run time. Each PE has a service worker, to which its peers talk, and a
+//! worker per context, from which it talks; a service thread lets them work while the PE computes, and
+//! a PE that waits does so by itself. Puts and gets are UCX's; atomic operations are carried out by the
+//! target's CPU, to which they are sent as messages, since UCX's own have been seen to be wrong and do
+//! not compose with the CPU's where a network card does them (`SHMEM_UCX_AMOS=network` asks for them).
+//!
+//! - `proto` is what PEs tell each other, without I/O;
+//! - `ucp` owns UCX's objects and holds most of the unsafe code;
+//! - `probe` finds out whether UCX's atomic operations are right;
+//! - `target` serves the peers, `origin` issues what one context asks for, `pending` is what UCX's
+//!   callbacks change;
+//! - `shared`, `thread` and `patience` say who lets the workers work, and who sleeps;
+//! - `endpoint` and `transport` are what the traits of `rushmem-transport` are made of.
+//!
+//! What it does not do: it does not choose among UCX's transports (`UCX_TLS` and its kin do), and it
+//! does not authenticate peers, for UCX does not.
+
+mod area;
+mod endpoint;
+mod origin;
+mod patience;
+mod pending;
+mod probe;
+mod proto;
+mod shared;
+mod sys;
+mod target;
+mod thread;
+mod transport;
+mod tuning;
+mod ucp;
+
+pub use transport::open;
+pub use tuning::{Amos, Tuning};
+
+use rushmem_transport::{Error, Provider};
+
+/// The entry for a list of providers.
+pub const PROVIDER: Provider = Provider {
+    name: "ucx",
+    variables: &[
+        ("SHMEM_UCX_TLS", "the transports that UCX may use, unless UCX_TLS says so"),
+        (
+            "SHMEM_UCX_AMOS",
+            "who carries out atomic operations: software (the target's CPU, the default) or network",
+        ),
+    ],
+    opens_libraries: true,
+    available: || ucx_sys::open().map(|_| ()).map_err(Error::Unavailable),
+    open: |with| open(with, Tuning::default()),
+};

@@ -1,0 +1,506 @@
+//! One worker's way to every peer: puts, gets, requests, and what orders and completes them.
+//!
+//! Order: UCX's fence orders puts among themselves, and its atomic operations; it does not order
+//! messages. So a request that follows a fence waits until the puts before the fence are complete, and
+//! a put that follows a fence waits until the requests before it have been answered.
+
+use crate::patience::Patience;
+use crate::pending::{Line, Pending, Slot, broken, noted, operated, replied};
+use crate::proto::Request as Message;
+use crate::shared::Shared;
+use crate::target::{REPLY_KIND, REQUEST_KIND};
+use crate::ucp::{Atomic, Context, Endpoint, Request, Worker, callback, plain, said, started};
+use rushmem_transport::{AmoOp, AmoWidth, Error, Pe, RemoteAddr, Segment};
+use std::ffi::c_void;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use ucx_sys::{
+    UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_REPLY, UCP_OP_ATTR_FIELD_FLAGS, Ucp, ucp_ep_h,
+    ucp_rkey_h, ucs_status_ptr_t, ucs_status_t,
+};
+
+/// How long transfers may go on with buffers of a caller who was told of a loss.
+const AFTERMATH: Duration = Duration::from_secs(2);
+
+/// A range of local memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Local {
+    pub(crate) base: *mut u8,
+    pub(crate) nbytes: usize,
+}
+
+/// Which way a transfer goes, and when its call returns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    Put,
+    PutNbi,
+    Get,
+    GetNbi,
+}
+
+/// An atomic operation.
+#[derive(Clone, Copy)]
+pub(crate) struct Operation {
+    pub(crate) word: RemoteAddr,
+    pub(crate) width: AmoWidth,
+    pub(crate) op: AmoOp,
+    pub(crate) operand: u64,
+    pub(crate) condition: u64,
+}
+
+/// A worker that issues. Fields are dropped in this order: the worker before what its callbacks use.
+pub(crate) struct Origin {
+    worker: Worker,
+    ways: Vec<Way>,
+    pending: Rc<Pending>,
+    /// The PEs towards which something is not known to be complete.
+    touched: Vec<u32>,
+    /// Of ways that were closed; UCX may still call back for them.
+    closed: Vec<Rc<Line>>,
+}
+
+// SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
+unsafe impl Send for Origin {}
+
+/// The way to one PE.
+#[derive(Default)]
+struct Way {
+    open: Option<Open>,
+    /// It is among the touched.
+    touched: bool,
+    /// There were puts, or atomic operations of UCX's, since the last flush began.
+    dirty: bool,
+    /// A flush that has not ended.
+    flush: Option<Request>,
+    /// Before the last fence there were puts that were not known to be complete.
+    put_before: bool,
+    /// Before the last fence there were requests that were not answered.
+    asked_before: bool,
+}
+
+struct Open {
+    endpoint: Endpoint,
+    line: Rc<Line>,
+}
+
+impl Origin {
+    pub(crate) fn new(context: &Arc<Context>, n_pes: usize) -> Result<Origin, String> {
+        let worker = Worker::new(context)?;
+        let pending = Rc::new(Pending::default());
+        let arg = Rc::as_ptr(&pending).cast_mut().cast();
+        // SAFETY: the callback takes a `Pending`, which is dropped after the worker.
+        unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
+        let ways = (0..n_pes).map(|_| Way::default()).collect();
+        Ok(Origin { worker, ways, pending, touched: Vec::new(), closed: Vec::new() })
+    }
+
+    pub(crate) fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
+    fn ucp(&self) -> &'static Ucp {
+        self.worker.ucp()
+    }
+
+    /// Something is not known to be complete.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
+    /// The endpoint and the line to a PE, which is connected when it was not.
+    fn way(&mut self, shared: &Shared, pe: Pe) -> Result<(ucp_ep_h, Rc<Line>), Error> {
+        shared.check()?;
+        let contact = shared.contact(pe)?;
+        let way = &mut self.ways[pe.index()];
+        if way.open.is_none() {
+            let line = Rc::new(Line::new(self.worker.ucp(), &self.pending));
+            let arg = Rc::as_ptr(&line).cast_mut().cast();
+            // SAFETY: the handler takes a `Line`, which is dropped after the worker.
+            let made = unsafe { self.worker.connect(&contact.worker, Some(broken), arg) };
+            let endpoint = made.map_err(|why| shared.lose(pe, &why))?;
+            way.open = Some(Open { endpoint, line });
+        }
+        let open = way.open.as_ref().expect("opened above");
+        if let Some(status) = open.line.broken() {
+            return Err(shared.lose(pe, &said(self.worker.ucp(), status)));
+        }
+        if !way.touched {
+            way.touched = true;
+            self.touched.push(pe.0);
+        }
+        Ok((open.endpoint.handle, Rc::clone(&open.line)))
+    }
+
+    /// The key to a segment of a PE to which there is a way.
+    fn key(&mut self, shared: &Shared, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
+        let ucp = self.ucp();
+        let open = self.ways[pe.index()].open.as_mut().ok_or(Error::Unreachable(pe))?;
+        let key = &mut open.endpoint.keys[segment as usize];
+        if key.is_null() {
+            let packed = &shared.contact(pe)?.key(pe, segment)?.packed;
+            let unpacked = open.endpoint.unpack(ucp, packed);
+            open.endpoint.keys[segment as usize] =
+                unpacked.map_err(|why| shared.lose(pe, &format!("its memory: {why}")))?;
+        }
+        Ok(open.endpoint.keys[segment as usize])
+    }
+
+    /// Let the worker work; whether there was anything.
+    pub(crate) fn progress(&mut self, shared: &Shared) -> Result<bool, Error> {
+        let worked = self.worker.progress();
+        if self.pending.take_broke() {
+            for (pe, way) in self.ways.iter().enumerate() {
+                // Who breaks with us when nothing is under way may have left in order.
+                let status = way.open.as_ref().and_then(|open| open.line.broken());
+                if let Some(status) = status.filter(|_| way.touched) {
+                    return Err(shared.lose(Pe(pe as u32), &said(self.ucp(), status)));
+                }
+            }
+        }
+        shared.check().map(|()| worked)
+    }
+
+    /// Wait until `ready`, and serve peers meanwhile.
+    fn until(
+        &mut self,
+        shared: &Shared,
+        mut ready: impl FnMut(&mut Origin) -> bool,
+    ) -> Result<(), Error> {
+        let mut patience = Patience::default();
+        while !ready(self) {
+            match self.progress(shared)? {
+                true => patience.renew(),
+                false => patience.pause(shared, &self.worker),
+            }
+        }
+        Ok(())
+    }
+
+    /// Wait until an operation has ended.
+    fn end(&mut self, shared: &Shared, pe: Pe, request: Option<Request>) -> Result<(), Error> {
+        let Some(request) = request else { return Ok(()) };
+        let ucp = self.ucp();
+        let mut status = None;
+        let waited = self.until(shared, |_| {
+            status = request.status(ucp);
+            status.is_some()
+        });
+        request.free(ucp);
+        waited?;
+        match status {
+            Some(Err(status)) => Err(shared.lose(pe, &said(ucp, status))),
+            _ => Ok(()),
+        }
+    }
+
+    fn fails(&self, shared: &Shared, pe: Pe) -> impl Fn(ucs_status_t) -> Error {
+        let ucp = self.ucp();
+        move |status| shared.lose(pe, &said(ucp, status))
+    }
+
+    /// Wait until there is room for one more.
+    fn room(&mut self, shared: &Shared) -> Result<(), Error> {
+        let most = shared.tuning.most_under_way;
+        if self.pending.under_way() < most {
+            return Ok(());
+        }
+        self.until(shared, |origin| origin.pending.under_way() < most)
+    }
+
+    /// Copy between local memory and a PE's.
+    ///
+    /// # Safety
+    /// The local memory is valid for reads, or for writes, until the call returns or, for the
+    /// non-blocking ones, until the transfer is complete.
+    pub(crate) unsafe fn transfer(
+        &mut self,
+        shared: &Shared,
+        pe: Pe,
+        kind: Transfer,
+        at: RemoteAddr,
+        local: Local,
+    ) -> Result<(), Error> {
+        let remote = shared.contact(pe)?.address(pe, at, local.nbytes)?;
+        if local.nbytes == 0 {
+            return Ok(());
+        }
+        let (endpoint, line) = self.way(shared, pe)?;
+        let key = self.key(shared, pe, at.segment)?;
+        self.room(shared)?;
+        let is_put = matches!(kind, Transfer::Put | Transfer::PutNbi);
+        if is_put {
+            if self.ways[pe.index()].asked_before {
+                self.until(shared, |_| line.unanswered() == 0)?;
+                self.ways[pe.index()].asked_before = false;
+            }
+            self.ways[pe.index()].dirty = true;
+        }
+        let blocks = matches!(kind, Transfer::Put | Transfer::Get);
+        let params = if blocks { plain() } else { noted(&line) };
+        let (ucp, base, nbytes) = (self.ucp(), local.base.cast::<c_void>(), local.nbytes);
+        let params = &raw const params;
+        let begun = match is_put {
+            // SAFETY: a live endpoint and its key; the local memory is valid by contract.
+            true => unsafe { ucp.ucp_put_nbx(endpoint, base, nbytes, remote, key, params) },
+            // SAFETY: as above.
+            false => unsafe { ucp.ucp_get_nbx(endpoint, base, nbytes, remote, key, params) },
+        };
+        self.finish_or_note(shared, pe, &line, blocks, begun)
+    }
+
+    fn finish_or_note(
+        &mut self,
+        shared: &Shared,
+        pe: Pe,
+        line: &Line,
+        blocks: bool,
+        begun: ucs_status_ptr_t,
+    ) -> Result<(), Error> {
+        if blocks {
+            let request = started(begun).map_err(self.fails(shared, pe))?;
+            return self.end(shared, pe, request);
+        }
+        line.began(begun).map_err(self.fails(shared, pe))
+    }
+
+    /// Have the target's CPU do an operation, after a put of `data` to `place` if there is any. The
+    /// old value goes to `fetched`, unless that is null. When `blocks`, wait until the data may change.
+    ///
+    /// # Safety
+    /// `fetched` is valid for writes of a word until the operation is complete; the data is valid for
+    /// reads until the call returns or, when it does not block, until then.
+    pub(crate) unsafe fn ask(
+        &mut self,
+        shared: &Shared,
+        pe: Pe,
+        operation: Operation,
+        fetched: *mut u8,
+        (data, place): (Local, RemoteAddr),
+        blocks: bool,
+    ) -> Result<(Rc<Slot>, u32), Error> {
+        let Operation { word, width, op, operand, condition } = operation;
+        let (endpoint, line) = self.way(shared, pe)?;
+        self.room(shared)?;
+        if self.ways[pe.index()].put_before {
+            self.start_flush(shared, pe)?;
+            self.until(shared, |origin| !origin.is_flushing(shared, pe) && line.transfers() == 0)?;
+            self.ways[pe.index()].put_before = false;
+        }
+        if self.ways[pe.index()].asked_before {
+            self.until(shared, |_| line.unanswered() == 0)?;
+            self.ways[pe.index()].asked_before = false;
+        }
+        let slot = self.pending.slot(&line, fetched, width);
+        let (number, turn) = (slot.number(), slot.turn());
+        let message =
+            Message { slot: number, turn, op, width, operand, condition, word, data: place };
+        let header = message.encode();
+        let kept = slot.keep(header);
+        let mut params = if blocks { plain() } else { noted(&line) };
+        params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+        params.flags = UCP_AM_SEND_FLAG_REPLY;
+        if data.nbytes == 0 {
+            params.flags |= UCP_AM_SEND_FLAG_EAGER;
+        }
+        let base = data.base.cast_const().cast();
+        // SAFETY: a live endpoint, a header that is kept until the reply, data that is valid by contract.
+        let begun = unsafe {
+            let (ucp, kind, params) = (self.ucp(), REQUEST_KIND, &raw const params);
+            ucp.ucp_am_send_nbx(endpoint, kind, kept, header.len(), base, data.nbytes, params)
+        };
+        if started(begun).is_err() {
+            slot.give_back(&self.pending);
+        } else {
+            line.asked(&slot);
+        }
+        self.finish_or_note(shared, pe, &line, blocks, begun)?;
+        Ok((slot, turn))
+    }
+
+    /// Have UCX do an operation. The old value goes to `fetched`, unless that is null.
+    ///
+    /// # Safety
+    /// `fetched` is valid for writes of a word until the operation is complete.
+    pub(crate) unsafe fn operate(
+        &mut self,
+        shared: &Shared,
+        pe: Pe,
+        operation: Operation,
+        fetched: *mut u8,
+    ) -> Result<(Rc<Slot>, u32), Error> {
+        let Operation { word, width, op, operand, condition } = operation;
+        let remote = shared.contact(pe)?.address(pe, word, width.nbytes())?;
+        let (endpoint, line) = self.way(shared, pe)?;
+        let key = self.key(shared, pe, word.segment)?;
+        self.room(shared)?;
+        if self.ways[pe.index()].asked_before {
+            self.until(shared, |_| line.unanswered() == 0)?;
+            self.ways[pe.index()].asked_before = false;
+        }
+        self.ways[pe.index()].dirty = true;
+        let slot = self.pending.slot(&line, fetched, width);
+        let turn = slot.turn();
+        let atomic = Atomic::new(op, operand, condition);
+        let arguments = slot.keep_words(atomic.first, atomic.second);
+        let params = callback(Some(operated), Rc::as_ptr(&slot).cast());
+        let ucp = self.ucp();
+        // SAFETY: a live endpoint and its key; the words are kept until the operation ends.
+        let begun = unsafe { atomic.begin(ucp, (endpoint, key), remote, width, arguments, params) };
+        match started(begun) {
+            Ok(None) => slot.fetched(&self.pending),
+            Ok(Some(_)) => {}
+            Err(_) => slot.give_back(&self.pending),
+        }
+        line.began(begun).map_err(self.fails(shared, pe))?;
+        Ok((slot, turn))
+    }
+
+    /// Wait until the operation that had a slot in this turn has ended.
+    pub(crate) fn answered(
+        &mut self,
+        shared: &Shared,
+        (slot, turn): (Rc<Slot>, u32),
+    ) -> Result<(), Error> {
+        self.until(shared, |_| slot.is_past(turn))
+    }
+
+    /// Begin a flush towards a PE, unless there is nothing new to flush.
+    fn start_flush(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+        let ucp = self.ucp();
+        let way = &mut self.ways[pe.index()];
+        let Some(open) = way.open.as_ref().filter(|_| way.dirty) else { return Ok(()) };
+        way.dirty = false;
+        if let Some(older) = way.flush.take() {
+            older.free(ucp);
+        }
+        let params = plain();
+        // SAFETY: a live endpoint.
+        let begun = unsafe { ucp.ucp_ep_flush_nbx(open.endpoint.handle, &raw const params) };
+        let flush = started(begun).map_err(|status| shared.lose(pe, &said(ucp, status)))?;
+        way.flush = flush;
+        Ok(())
+    }
+
+    /// Whether a flush towards a PE goes on. One that failed has ended: its way is broken.
+    fn is_flushing(&mut self, shared: &Shared, pe: Pe) -> bool {
+        let ucp = self.ucp();
+        let way = &mut self.ways[pe.index()];
+        let Some(flush) = way.flush else { return false };
+        let Some(status) = flush.status(ucp) else { return true };
+        flush.free(ucp);
+        way.flush = None;
+        if let Err(status) = status {
+            shared.lose(pe, &said(ucp, status));
+        }
+        false
+    }
+
+    /// Whether everything towards a PE is complete, provided that its flush has begun.
+    fn is_complete(&mut self, shared: &Shared, pe: Pe) -> bool {
+        let done = self.ways[pe.index()]
+            .open
+            .as_ref()
+            .is_none_or(|open| open.line.transfers() == 0 && open.line.unanswered() == 0);
+        done && !self.is_flushing(shared, pe)
+    }
+
+    fn forget_touched(&mut self, pe: Pe) {
+        let way = &mut self.ways[pe.index()];
+        way.touched = false;
+        way.put_before = false;
+        way.asked_before = false;
+    }
+
+    /// Complete everything towards one PE.
+    pub(crate) fn pe_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+        shared.check()?;
+        if self.ways.get(pe.index()).ok_or(Error::Unreachable(pe))?.touched {
+            self.start_flush(shared, pe)?;
+            self.until(shared, |origin| origin.is_complete(shared, pe))?;
+            self.forget_touched(pe);
+            self.touched.retain(|&other| other != pe.0);
+        }
+        shared.check()
+    }
+
+    /// Complete everything.
+    pub(crate) fn quiet(&mut self, shared: &Shared) -> Result<(), Error> {
+        shared.check()?;
+        // Ask all before waiting for one.
+        for i in 0..self.touched.len() {
+            self.start_flush(shared, Pe(self.touched[i]))?;
+        }
+        while let Some(&pe) = self.touched.last() {
+            self.until(shared, |origin| origin.is_complete(shared, Pe(pe)))?;
+            self.forget_touched(Pe(pe));
+            self.touched.pop();
+        }
+        shared.check()
+    }
+
+    /// Order what was issued ahead of what follows, towards each PE.
+    pub(crate) fn fence(&mut self, shared: &Shared) -> Result<(), Error> {
+        shared.check()?;
+        // UCX's fence says nothing of operations that it has only in part begun.
+        self.until(shared, |origin| origin.pending.transfers() == 0)?;
+        let mut any = false;
+        for &pe in &self.touched {
+            let way = &mut self.ways[pe as usize];
+            let asked = way.open.as_ref().is_some_and(|open| open.line.unanswered() > 0);
+            way.asked_before |= asked;
+            way.put_before |= way.dirty || way.flush.is_some();
+            any |= way.put_before;
+        }
+        if any {
+            self.worker.fence().map_err(Error::Invalid)?;
+        }
+        Ok(())
+    }
+
+    /// While its owner is elsewhere: let it work and complete what is under way. Whether there was
+    /// anything to do.
+    pub(crate) fn advance(&mut self, shared: &Shared) -> Result<bool, Error> {
+        let worked = self.progress(shared)?;
+        for i in (0..self.touched.len()).rev() {
+            let pe = Pe(self.touched[i]);
+            self.start_flush(shared, pe)?;
+            if self.is_complete(shared, pe) {
+                self.forget_touched(pe);
+                self.touched.swap_remove(i);
+            }
+        }
+        Ok(worked)
+    }
+
+    /// After an error: let go of the callers' buffers.
+    pub(crate) fn abandon(&mut self) {
+        self.pending.forget_fetched();
+        let ucp = self.ucp();
+        let until = Instant::now() + AFTERMATH;
+        for way in &mut self.ways {
+            let is_broken = |open: &Open| open.line.broken().is_some();
+            if way.open.as_ref().is_some_and(is_broken)
+                && let Some(Open { endpoint, line }) = way.open.take()
+            {
+                way.flush.take().inspect(|flush| flush.free(ucp));
+                self.worker.break_off(endpoint);
+                self.closed.push(line);
+            }
+        }
+        while self.pending.transfers() > 0 && Instant::now() < until {
+            self.worker.progress();
+        }
+    }
+
+    /// Make ready for the worker's end, which ends all ways: everything was completed or given up.
+    pub(crate) fn leave(&mut self) {
+        let ucp = self.ucp();
+        for way in &mut self.ways {
+            way.flush.take().inspect(|flush| flush.free(ucp));
+            if let Some(open) = &mut way.open {
+                open.endpoint.forget_keys(ucp);
+            }
+        }
+    }
+}

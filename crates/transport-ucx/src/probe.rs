@@ -1,0 +1,107 @@
+//! Whether UCX's atomic operations are right: it does all of them between two workers of this process,
+//! and the memory is looked at.
+//!
+//! UCX 1.13.1, for one, fetches for AND, OR and XOR but leaves the word as it was.
+
+use crate::ucp::{Atomic, Context, Memory, Worker, plain, said, started};
+use rushmem_transport::{AmoOp, AmoWidth, mem};
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const OPS: [AmoOp; 8] = [
+    AmoOp::Fetch,
+    AmoOp::Set,
+    AmoOp::Swap,
+    AmoOp::CompareSwap,
+    AmoOp::Add,
+    AmoOp::And,
+    AmoOp::Or,
+    AmoOp::Xor,
+];
+
+/// How long all of it may take.
+const LIMIT: Duration = Duration::from_secs(5);
+
+const OLD: u64 = 0x8765_4321_0FED_CBA9;
+const OPERAND: u64 = 0x1357_9BDF_0246_8ACE;
+
+/// Try every operation.
+///
+/// # Errors
+/// A sentence that names the first that is wrong.
+pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
+    let until = Instant::now() + LIMIT;
+    // Leaked, since an operation that does not end may write to it.
+    let word = Box::into_raw(Box::new([0u64; 3])).cast::<u64>();
+    let (first, second) = (word.wrapping_add(1), word.wrapping_add(2));
+    // SAFETY: never freed.
+    let memory = unsafe { Memory::register(context, word.cast(), 24) }?;
+    let (from, to) = (Worker::new(context)?, Worker::new(context)?);
+    // SAFETY: there is no handler.
+    let mut endpoint = unsafe { from.connect(&to.address()?, None, null_mut()) }?;
+    let key = endpoint.unpack(context.ucp, &memory.key()?)?;
+    endpoint.keys[0] = key;
+    for (width, op) in
+        [AmoWidth::Four, AmoWidth::Eight].into_iter().flat_map(|w| OPS.map(|op| (w, op)))
+    {
+        let mut expected = OLD;
+        // SAFETY: an aligned local.
+        let old = unsafe { mem::apply(op, width, (&raw mut expected).cast(), OPERAND, OLD) };
+        let atomic = Atomic::new(op, OPERAND, OLD);
+        // SAFETY: the first of three words that are never freed.
+        unsafe { word.write_volatile(OLD) };
+        // SAFETY: room for a word of this width.
+        unsafe { width.write(first.cast(), atomic.first) };
+        // SAFETY: as above.
+        unsafe { width.write(second.cast(), atomic.second) };
+        let remote = word.addr() as u64;
+        // SAFETY: a live endpoint and its key; the words are never freed.
+        let begun = unsafe {
+            atomic.begin(
+                context.ucp,
+                (endpoint.handle, key),
+                remote,
+                width,
+                (first.cast(), second.cast()),
+                plain(),
+            )
+        };
+        let wrong = |why: &str| {
+            format!("UCX's atomic operation {op:?} on {} bytes is wrong: {why}", width.nbytes())
+        };
+        if let Some(request) = started(begun).map_err(|status| wrong(&said(context.ucp, status)))? {
+            let ended = loop {
+                from.progress();
+                to.progress();
+                match request.status(context.ucp) {
+                    None if Instant::now() < until => {}
+                    ended => break ended,
+                }
+            };
+            request.free(context.ucp);
+            match ended {
+                Some(Ok(())) => {}
+                Some(Err(status)) => return Err(wrong(&said(context.ucp, status))),
+                None => return Err(wrong("it does not end")),
+            }
+        }
+        // SAFETY: never freed, and UCX is done with it.
+        let now = unsafe { word.read_volatile() };
+        // SAFETY: as above.
+        let fetched = unsafe { second.read_volatile() };
+        let fetched = match width {
+            AmoWidth::Four => u64::from(u32::from_ne_bytes(
+                fetched.to_ne_bytes()[..4].try_into().expect("4 bytes"),
+            )),
+            AmoWidth::Eight => fetched,
+        };
+        if (now, fetched) != (expected, old) {
+            return Err(wrong(&format!(
+                "of {OLD:#x} it makes {now:#x} and not {expected:#x}, and fetches {fetched:#x}"
+            )));
+        }
+    }
+    endpoint.forget_keys(context.ucp);
+    Ok(())
+}

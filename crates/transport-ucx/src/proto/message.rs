@@ -1,0 +1,146 @@
+//! A request to carry out an atomic operation, maybe after a put of the data that comes with it, and the
+//! reply to it.
+
+use super::{u32_of, u64_of};
+use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
+
+/// Bytes of a request.
+pub(crate) const REQUEST: usize = 48;
+/// Bytes of a reply.
+pub(crate) const REPLY: usize = 16;
+
+/// Put the message's data to `data`, then do `op` to the word at `word`, and reply with its old value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// Which of the origin's slots waits for the reply.
+    pub(crate) slot: u32,
+    /// How often that slot was in use before.
+    pub(crate) turn: u32,
+    pub(crate) op: AmoOp,
+    pub(crate) width: AmoWidth,
+    pub(crate) operand: u64,
+    pub(crate) condition: u64,
+    pub(crate) word: RemoteAddr,
+    /// Where the data goes; without meaning when there is none.
+    pub(crate) data: RemoteAddr,
+}
+
+/// The reply to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) slot: u32,
+    pub(crate) turn: u32,
+    /// The word's old value, zero-extended.
+    pub(crate) old: u64,
+}
+
+const OPS: [AmoOp; 8] = [
+    AmoOp::Fetch,
+    AmoOp::Set,
+    AmoOp::Swap,
+    AmoOp::CompareSwap,
+    AmoOp::Add,
+    AmoOp::And,
+    AmoOp::Or,
+    AmoOp::Xor,
+];
+const SEGMENTS: [Segment; Segment::COUNT] = [Segment::Heap, Segment::Internal, Segment::Static];
+
+impl Request {
+    pub(crate) fn encode(&self) -> [u8; REQUEST] {
+        let mut bytes = [0; REQUEST];
+        let op = OPS.iter().position(|op| *op == self.op).unwrap_or_default();
+        bytes[0] = op as u8;
+        bytes[1] = self.width.nbytes() as u8;
+        bytes[2] = self.word.segment as u8;
+        bytes[3] = self.data.segment as u8;
+        bytes[4..8].copy_from_slice(&self.slot.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.turn.to_le_bytes());
+        let words = [self.operand, self.condition, self.word.offset, self.data.offset];
+        for (to, word) in bytes[16..].chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// `None` when no PE wrote it.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Request> {
+        let bytes: &[u8; REQUEST] = bytes.try_into().ok()?;
+        let width = match bytes[1] {
+            4 => AmoWidth::Four,
+            8 => AmoWidth::Eight,
+            _ => return None,
+        };
+        let segment = |number: u8| SEGMENTS.into_iter().find(|s| *s as u8 == number);
+        let mut numbers = &bytes[4..12];
+        let mut words = &bytes[16..];
+        Some(Request {
+            op: *OPS.get(usize::from(bytes[0]))?,
+            width,
+            slot: u32_of(&mut numbers)?,
+            turn: u32_of(&mut numbers)?,
+            operand: u64_of(&mut words)?,
+            condition: u64_of(&mut words)?,
+            word: RemoteAddr { segment: segment(bytes[2])?, offset: u64_of(&mut words)? },
+            data: RemoteAddr { segment: segment(bytes[3])?, offset: u64_of(&mut words)? },
+        })
+    }
+}
+
+impl Reply {
+    pub(crate) fn encode(&self) -> [u8; REPLY] {
+        let mut bytes = [0; REPLY];
+        bytes[..4].copy_from_slice(&self.slot.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.turn.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.old.to_le_bytes());
+        bytes
+    }
+
+    /// `None` when no PE wrote it.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Reply> {
+        let mut bytes: &[u8] = bytes.try_into().map(|whole: &[u8; REPLY]| &whole[..]).ok()?;
+        Some(Reply {
+            slot: u32_of(&mut bytes)?,
+            turn: u32_of(&mut bytes)?,
+            old: u64_of(&mut bytes)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_survive_the_way() {
+        for (i, op) in OPS.into_iter().enumerate() {
+            for width in [AmoWidth::Four, AmoWidth::Eight] {
+                let request = Request {
+                    slot: i as u32,
+                    turn: 1 << 31,
+                    op,
+                    width,
+                    operand: u64::MAX,
+                    condition: 5,
+                    word: RemoteAddr { segment: Segment::Internal, offset: 1 << 40 },
+                    data: RemoteAddr { segment: Segment::Heap, offset: 3 },
+                };
+                assert_eq!(Request::decode(&request.encode()), Some(request));
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_pe_wrote_is_refused() {
+        assert_eq!(Request::decode(&[0; REQUEST]), None, "no width");
+        assert_eq!(Request::decode(&[8; REQUEST]), None, "no operation, no segment");
+        assert_eq!(Request::decode(&[4; REQUEST - 1]), None);
+        assert_eq!(Reply::decode(&[0; REPLY + 1]), None);
+    }
+
+    #[test]
+    fn replies_survive_the_way() {
+        let reply = Reply { slot: 3, turn: 4, old: 1 << 63 };
+        assert_eq!(Reply::decode(&reply.encode()), Some(reply));
+    }
+}

@@ -1,0 +1,56 @@
+//! Atomic operations as UCX has them.
+
+use rushmem_transport::{AmoOp, AmoWidth};
+use std::ffi::c_void;
+use ucx_sys::{
+    UCP_ATOMIC_OP_ADD, UCP_ATOMIC_OP_AND, UCP_ATOMIC_OP_CSWAP, UCP_ATOMIC_OP_OR,
+    UCP_ATOMIC_OP_SWAP, UCP_ATOMIC_OP_XOR, UCP_DATATYPE_SHIFT, UCP_OP_ATTR_FIELD_DATATYPE,
+    UCP_OP_ATTR_FIELD_REPLY_BUFFER, Ucp, ucp_atomic_op_t, ucp_ep_h, ucp_request_param_t,
+    ucp_rkey_h, ucs_status_ptr_t,
+};
+
+/// An operation of UCX's. All are fetching ones.
+pub(crate) struct Atomic {
+    code: ucp_atomic_op_t,
+    /// What UCX is to find at its first argument,
+    pub(crate) first: u64,
+    /// and where it puts the old value.
+    pub(crate) second: u64,
+}
+
+impl Atomic {
+    pub(crate) fn new(op: AmoOp, operand: u64, condition: u64) -> Atomic {
+        let (code, first, second) = match op {
+            AmoOp::Fetch => (UCP_ATOMIC_OP_ADD, 0, 0),
+            AmoOp::Add => (UCP_ATOMIC_OP_ADD, operand, 0),
+            AmoOp::Set | AmoOp::Swap => (UCP_ATOMIC_OP_SWAP, operand, 0),
+            AmoOp::CompareSwap => (UCP_ATOMIC_OP_CSWAP, condition, operand),
+            AmoOp::And => (UCP_ATOMIC_OP_AND, operand, 0),
+            AmoOp::Or => (UCP_ATOMIC_OP_OR, operand, 0),
+            AmoOp::Xor => (UCP_ATOMIC_OP_XOR, operand, 0),
+        };
+        Atomic { code, first, second }
+    }
+
+    /// Begin the operation, with parameters that say who is called at its end.
+    ///
+    /// # Safety
+    /// The endpoint is live and the key one of its own; both arguments hold what the operation has for
+    /// them, in words of this width, until it ends.
+    pub(crate) unsafe fn begin(
+        &self,
+        ucp: &Ucp,
+        (endpoint, key): (ucp_ep_h, ucp_rkey_h),
+        remote: u64,
+        width: AmoWidth,
+        (first, second): (*const c_void, *mut c_void),
+        mut params: ucp_request_param_t,
+    ) -> ucs_status_ptr_t {
+        params.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
+        params.datatype = (width.nbytes() as u64) << UCP_DATATYPE_SHIFT;
+        params.reply_buffer = second;
+        let params = &raw const params;
+        // SAFETY: by contract.
+        unsafe { ucp.ucp_atomic_op_nbx(endpoint, self.code, first, 1, remote, key, params) }
+    }
+}

@@ -1,0 +1,211 @@
+//! UCX as one process sees it, and memory registered with it.
+
+use super::fine;
+use crate::sys;
+use std::ffi::{CString, c_void};
+use std::ptr::{null, null_mut};
+use std::sync::Arc;
+use ucx_sys::{
+    UCP_ATTR_FIELD_THREAD_MODE, UCP_FEATURE_AM, UCP_FEATURE_AMO32, UCP_FEATURE_AMO64,
+    UCP_FEATURE_RMA, UCP_FEATURE_WAKEUP, UCP_MEM_MAP_PARAM_FIELD_ADDRESS,
+    UCP_MEM_MAP_PARAM_FIELD_LENGTH, UCP_PARAM_FIELD_ESTIMATED_NUM_EPS, UCP_PARAM_FIELD_FEATURES,
+    UCP_PARAM_FIELD_MT_WORKERS_SHARED, UCS_THREAD_MODE_MULTI, Ucp, ucp_config_t,
+    ucp_context_attr_t, ucp_context_h, ucp_mem_h, ucp_mem_map_params_t, ucp_params_t,
+};
+
+/// An initialised UCX.
+pub(crate) struct Context {
+    pub(crate) ucp: &'static Ucp,
+    pub(super) handle: ucp_context_h,
+    /// A peer's failure can be noticed: not so where shared memory is all there is, for which old
+    /// versions of UCX refuse an endpoint that should notice.
+    pub(super) notices_failures: bool,
+}
+
+/// UCX's transports inside a node.
+const INSIDE_A_NODE: &[&str] = &["self", "posix", "sysv", "cma", "knem", "xpmem"];
+
+/// The transports in what UCX prints of a context, in lines such as
+/// `#      resource 1  :  md 1  dev 1  flags -- tcp/lo`.
+fn transports_of(printed: &str) -> Vec<String> {
+    let resources = printed.lines().filter(|line| line.contains(" resource "));
+    let last = resources.filter_map(|line| line.split_whitespace().next_back()?.split_once('/'));
+    last.map(|(transport, _)| transport.to_owned()).collect()
+}
+
+// SAFETY: opening checks that UCX guards the context against use by several threads.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+/// UCX's configuration, released when dropped.
+struct Config {
+    ucp: &'static Ucp,
+    handle: *mut ucp_config_t,
+}
+
+impl Config {
+    fn read(ucp: &'static Ucp) -> Result<Config, String> {
+        let mut handle = null_mut();
+        // SAFETY: no prefix and no file; it writes a handle when it succeeds.
+        let status = unsafe { ucp.ucp_config_read(null(), null(), &raw mut handle) };
+        fine(ucp, status).map_err(|why| format!("UCX cannot read its variables: {why}"))?;
+        Ok(Config { ucp, handle })
+    }
+
+    fn set(&self, name: &str, value: &str) -> Result<(), String> {
+        let text = |text| CString::new(text).map_err(|_| "a zero byte in a variable".to_owned());
+        let (c_name, c_value) = (text(name)?, text(value)?);
+        // SAFETY: a live configuration and two C strings.
+        let status =
+            unsafe { self.ucp.ucp_config_modify(self.handle, c_name.as_ptr(), c_value.as_ptr()) };
+        fine(self.ucp, status).map_err(|why| format!("UCX refuses {name}={value}: {why}"))
+    }
+}
+
+impl Drop for Config {
+    fn drop(&mut self) {
+        // SAFETY: read by `read` and released once.
+        unsafe { self.ucp.ucp_config_release(self.handle) };
+    }
+}
+
+impl Context {
+    /// Initialise UCX for a job of so many PEs, with these changes to its configuration.
+    pub(crate) fn open(n_pes: u32, changes: &[(&str, String)]) -> Result<Context, String> {
+        let ucp = ucx_sys::open()?;
+        let config = Config::read(ucp)?;
+        for (name, value) in changes {
+            config.set(name, value)?;
+        }
+        let mask = UCP_PARAM_FIELD_FEATURES
+            | UCP_PARAM_FIELD_MT_WORKERS_SHARED
+            | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
+        let features = UCP_FEATURE_RMA
+            | UCP_FEATURE_AMO32
+            | UCP_FEATURE_AMO64
+            | UCP_FEATURE_AM
+            | UCP_FEATURE_WAKEUP;
+        let params = ucp_params_t {
+            field_mask: mask.into(),
+            features: features.into(),
+            mt_workers_shared: 1,
+            estimated_num_eps: n_pes as usize,
+            ..ucp_params_t::default()
+        };
+        let mut handle = null_mut();
+        // A newer minor than the library's own would make it warn, so the oldest that has all.
+        let (major, minor) = ucx_sys::OLDEST;
+        // SAFETY: parameters and a configuration that live; it writes a handle when it succeeds.
+        let status = unsafe {
+            ucp.ucp_init_version(major, minor, &raw const params, config.handle, &raw mut handle)
+        };
+        fine(ucp, status).map_err(|why| format!("UCX cannot be initialised: {why}"))?;
+        let mut context = Context { ucp, handle, notices_failures: false };
+        let transports = context.transports();
+        context.notices_failures =
+            transports.iter().any(|name| !INSIDE_A_NODE.contains(&name.as_str()));
+        context.guards_against_threads().then_some(context).ok_or_else(|| {
+            "this UCX was built without support for threads (--enable-mt)".to_owned()
+        })
+    }
+
+    /// The transports that UCX may use here.
+    fn transports(&self) -> Vec<String> {
+        transports_of(&sys::printed(|stream| {
+            // SAFETY: a live context and the stream that it is given.
+            unsafe { self.ucp.ucp_context_print_info(self.handle, stream.cast()) };
+        }))
+    }
+
+    fn guards_against_threads(&self) -> bool {
+        let mut attr = ucp_context_attr_t {
+            field_mask: UCP_ATTR_FIELD_THREAD_MODE.into(),
+            ..ucp_context_attr_t::default()
+        };
+        // SAFETY: a live context; it writes the field that is asked for.
+        let status = unsafe { self.ucp.ucp_context_query(self.handle, &raw mut attr) };
+        fine(self.ucp, status).is_ok() && attr.thread_mode == UCS_THREAD_MODE_MULTI
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: workers and memory hold the context, so none is left.
+        unsafe { self.ucp.ucp_cleanup(self.handle) };
+    }
+}
+
+/// Registered memory.
+pub(crate) struct Memory {
+    context: Arc<Context>,
+    handle: ucp_mem_h,
+}
+
+// SAFETY: UCX guards its context, to which the handle belongs, against use by several threads.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Let UCX know memory.
+    ///
+    /// # Safety
+    /// It is valid for reads and writes until the result is dropped.
+    pub(crate) unsafe fn register(
+        context: &Arc<Context>,
+        base: *mut u8,
+        nbytes: usize,
+    ) -> Result<Memory, String> {
+        let mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+        let params = ucp_mem_map_params_t {
+            field_mask: mask.into(),
+            address: base.cast::<c_void>(),
+            length: nbytes,
+            ..ucp_mem_map_params_t::default()
+        };
+        let (ucp, mut handle) = (context.ucp, null_mut());
+        // SAFETY: a live context and memory that is valid by contract.
+        let status = unsafe { ucp.ucp_mem_map(context.handle, &raw const params, &raw mut handle) };
+        fine(ucp, status)?;
+        Ok(Memory { context: Arc::clone(context), handle })
+    }
+
+    /// What a peer needs for an access.
+    pub(crate) fn key(&self) -> Result<Vec<u8>, String> {
+        let (mut buffer, mut nbytes) = (null_mut(), 0);
+        let ucp = self.context.ucp;
+        // SAFETY: live handles; it writes a buffer and its size when it succeeds.
+        let status = unsafe {
+            ucp.ucp_rkey_pack(self.context.handle, self.handle, &raw mut buffer, &raw mut nbytes)
+        };
+        fine(ucp, status)?;
+        // SAFETY: the buffer that was just made, of that size.
+        let key = unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), nbytes) }.to_vec();
+        // SAFETY: made by `ucp_rkey_pack` and released once.
+        unsafe { ucp.ucp_rkey_buffer_release(buffer) };
+        Ok(key)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: registered once and released once; what it says of errors helps nobody any more.
+        unsafe { self.context.ucp.ucp_mem_unmap(self.context.handle, self.handle) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transports_are_found_in_what_ucx_prints() {
+        let printed = "#     component 1  :  tcp\n#\n\
+            #      resource 0  :  md 0  dev 0  flags -- self/memory0\n\
+            #      resource 1  :  md 1  dev 1  flags -- tcp/lo\n\
+            #      resource 2  :  md 4  dev 2  flags -s rc_mlx5/mlx5_0:1\n# memory: 1.51MB\n";
+        assert_eq!(transports_of(printed), ["self", "tcp", "rc_mlx5"]);
+        assert!(transports_of("").is_empty());
+    }
+}

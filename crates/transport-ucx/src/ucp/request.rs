@@ -1,0 +1,59 @@
+//! Operations that UCX has begun.
+
+use std::ffi::c_void;
+use std::ptr::{NonNull, null_mut};
+use ucx_sys::{
+    UCP_OP_ATTR_FIELD_CALLBACK, UCP_OP_ATTR_FIELD_USER_DATA, UCS_ERR_LAST, UCS_INPROGRESS, UCS_OK,
+    Ucp, ucp_request_param_t, ucp_send_nbx_callback_t, ucs_status_ptr_t, ucs_status_t,
+};
+
+/// An operation under way.
+#[derive(Clone, Copy)]
+pub(crate) struct Request(NonNull<c_void>);
+
+// SAFETY: it belongs to a worker, and whoever uses that uses it.
+unsafe impl Send for Request {}
+
+impl Request {
+    /// How it ended, or `None` while it has not.
+    pub(crate) fn status(self, ucp: &Ucp) -> Option<Result<(), ucs_status_t>> {
+        // SAFETY: a request that has not been freed.
+        match unsafe { ucp.ucp_request_check_status(self.0.as_ptr()) } {
+            UCS_INPROGRESS => None,
+            UCS_OK => Some(Ok(())),
+            status => Some(Err(status)),
+        }
+    }
+
+    /// Forget it, done or not.
+    pub(crate) fn free(self, ucp: &Ucp) {
+        // SAFETY: a request that has not been freed.
+        unsafe { ucp.ucp_request_free(self.0.as_ptr()) };
+    }
+}
+
+/// What a call that begins an operation returned: `None` when it is done already.
+pub(crate) fn started(result: ucs_status_ptr_t) -> Result<Option<Request>, ucs_status_t> {
+    let error = result.addr() as isize;
+    match NonNull::new(result) {
+        Some(_) if (isize::from(UCS_ERR_LAST)..0).contains(&error) => Err(error as ucs_status_t),
+        request => Ok(request.map(Request)),
+    }
+}
+
+/// Parameters of which nothing is set.
+pub(crate) fn plain() -> ucp_request_param_t {
+    ucp_request_param_t { user_data: null_mut(), ..ucp_request_param_t::default() }
+}
+
+/// Parameters of an operation whose end calls `callback` with `user_data`, unless the call itself ends it.
+pub(crate) fn callback(
+    callback: ucp_send_nbx_callback_t,
+    user_data: *const c_void,
+) -> ucp_request_param_t {
+    let mut params = plain();
+    params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    params.cb.send = callback;
+    params.user_data = user_data.cast_mut();
+    params
+}

@@ -1,0 +1,213 @@
+//! A worker, and an endpoint of one.
+
+use super::request::{plain, started};
+use super::{Context, fine, said};
+use crate::sys;
+use rushmem_transport::Segment;
+use std::ffi::c_void;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+use ucx_sys::{
+    UCP_AM_HANDLER_PARAM_FIELD_ARG, UCP_AM_HANDLER_PARAM_FIELD_CB, UCP_AM_HANDLER_PARAM_FIELD_ID,
+    UCP_EP_CLOSE_FLAG_FORCE, UCP_EP_PARAM_FIELD_ERR_HANDLER, UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE,
+    UCP_EP_PARAM_FIELD_REMOTE_ADDRESS, UCP_ERR_HANDLING_MODE_NONE, UCP_ERR_HANDLING_MODE_PEER,
+    UCP_OP_ATTR_FIELD_FLAGS, UCP_WORKER_PARAM_FIELD_THREAD_MODE, UCS_OK,
+    UCS_THREAD_MODE_SERIALIZED, ucp_am_handler_param_t, ucp_am_recv_callback_t, ucp_ep_h,
+    ucp_ep_params_t, ucp_err_handler_cb_t, ucp_err_handler_t, ucp_rkey_h, ucp_worker_h,
+    ucp_worker_params_t,
+};
+
+/// A worker, used by one thread at a time.
+pub(crate) struct Worker {
+    context: Arc<Context>,
+    handle: ucp_worker_h,
+    efd: RawFd,
+}
+
+// SAFETY: made for use by any thread, one at a time.
+unsafe impl Send for Worker {}
+
+impl Worker {
+    pub(crate) fn new(context: &Arc<Context>) -> Result<Worker, String> {
+        let params = ucp_worker_params_t {
+            field_mask: UCP_WORKER_PARAM_FIELD_THREAD_MODE.into(),
+            thread_mode: UCS_THREAD_MODE_SERIALIZED,
+            ..ucp_worker_params_t::default()
+        };
+        let (ucp, mut handle) = (context.ucp, null_mut());
+        // The first worker starts a thread of UCX's own, which is to take no signals either.
+        let status = sys::without_signals(|| {
+            // SAFETY: a live context; it writes a handle when it succeeds.
+            unsafe { ucp.ucp_worker_create(context.handle, &raw const params, &raw mut handle) }
+        });
+        fine(ucp, status).map_err(|why| format!("UCX has no worker: {why}"))?;
+        let mut worker = Worker { context: Arc::clone(context), handle, efd: -1 };
+        // SAFETY: a live worker; it writes a descriptor when it succeeds.
+        let status = unsafe { ucp.ucp_worker_get_efd(handle, &raw mut worker.efd) };
+        fine(ucp, status).map_err(|why| format!("UCX's worker cannot be waited for: {why}"))?;
+        Ok(worker)
+    }
+
+    pub(crate) fn ucp(&self) -> &'static ucx_sys::Ucp {
+        self.context.ucp
+    }
+
+    pub(crate) fn handle(&self) -> ucp_worker_h {
+        self.handle
+    }
+
+    /// Readable when an armed worker has something to do.
+    pub(crate) fn efd(&self) -> BorrowedFd<'_> {
+        // SAFETY: open as long as the worker is.
+        unsafe { BorrowedFd::borrow_raw(self.efd) }
+    }
+
+    /// Its address, for peers.
+    pub(crate) fn address(&self) -> Result<Vec<u8>, String> {
+        let (mut address, mut nbytes) = (null_mut(), 0);
+        let ucp = self.ucp();
+        // SAFETY: a live worker; it writes an address and its size when it succeeds.
+        let status =
+            unsafe { ucp.ucp_worker_get_address(self.handle, &raw mut address, &raw mut nbytes) };
+        fine(ucp, status)?;
+        // SAFETY: the address that was just made, of that size.
+        let bytes = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), nbytes) }.to_vec();
+        // SAFETY: made by this worker and released once.
+        unsafe { ucp.ucp_worker_release_address(self.handle, address) };
+        Ok(bytes)
+    }
+
+    /// Let it work; whether there was anything.
+    pub(crate) fn progress(&self) -> bool {
+        // SAFETY: a live worker, and no callback calls this.
+        unsafe { self.ucp().ucp_worker_progress(self.handle) != 0 }
+    }
+
+    /// Have the descriptor tell of what comes; false when something is there already.
+    pub(crate) fn arm(&self) -> bool {
+        // SAFETY: a live worker.
+        unsafe { self.ucp().ucp_worker_arm(self.handle) == UCS_OK }
+    }
+
+    /// Order puts and UCX's atomic operations before it ahead of those after it, for each endpoint.
+    pub(crate) fn fence(&self) -> Result<(), String> {
+        // SAFETY: a live worker.
+        fine(self.ucp(), unsafe { self.ucp().ucp_worker_fence(self.handle) })
+    }
+
+    /// Have `callback` called, with `arg`, for each message of a kind.
+    ///
+    /// # Safety
+    /// Both fit each other, and `arg` is valid until the worker is dropped.
+    pub(crate) unsafe fn on_message(
+        &self,
+        kind: u32,
+        callback: ucp_am_recv_callback_t,
+        arg: *mut c_void,
+    ) -> Result<(), String> {
+        let mask = UCP_AM_HANDLER_PARAM_FIELD_ID
+            | UCP_AM_HANDLER_PARAM_FIELD_CB
+            | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+        let params = ucp_am_handler_param_t {
+            field_mask: mask.into(),
+            id: kind,
+            flags: 0,
+            cb: callback,
+            arg,
+        };
+        // SAFETY: a live worker; the callback is right by contract.
+        let status =
+            unsafe { self.ucp().ucp_worker_set_am_recv_handler(self.handle, &raw const params) };
+        fine(self.ucp(), status)
+    }
+
+    /// The way to the worker with this address. Where UCX can, a peer that dies is noticed.
+    ///
+    /// # Safety
+    /// `handler` fits `arg`, which is valid until the worker is dropped.
+    pub(crate) unsafe fn connect(
+        &self,
+        address: &[u8],
+        handler: ucp_err_handler_cb_t,
+        arg: *mut c_void,
+    ) -> Result<Endpoint, String> {
+        let mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS
+            | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE
+            | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+        let err_mode = match self.context.notices_failures {
+            true => UCP_ERR_HANDLING_MODE_PEER,
+            false => UCP_ERR_HANDLING_MODE_NONE,
+        };
+        let params = ucp_ep_params_t {
+            field_mask: mask.into(),
+            address: address.as_ptr().cast(),
+            err_mode,
+            err_handler: ucp_err_handler_t { cb: handler, arg },
+            ..ucp_ep_params_t::default()
+        };
+        let mut handle = null_mut();
+        // SAFETY: a live worker and an address that UCX made; the handler is right by contract.
+        let status =
+            unsafe { self.ucp().ucp_ep_create(self.handle, &raw const params, &raw mut handle) };
+        fine(self.ucp(), status)?;
+        Ok(Endpoint { handle, keys: [null_mut(); Segment::COUNT] })
+    }
+
+    /// End an endpoint of this worker whose peer is gone; what goes on there is cancelled.
+    pub(crate) fn break_off(&self, mut endpoint: Endpoint) {
+        let ucp = self.ucp();
+        endpoint.forget_keys(ucp);
+        let mut params = plain();
+        params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+        params.flags = UCP_EP_CLOSE_FLAG_FORCE;
+        // SAFETY: a live endpoint of this worker that nobody uses from now on.
+        let closing = unsafe { ucp.ucp_ep_close_nbx(endpoint.handle, &raw const params) };
+        if let Ok(Some(request)) = started(closing) {
+            request.free(ucp);
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // SAFETY: made once and destroyed once, by its only owner.
+        unsafe { self.ucp().ucp_worker_destroy(self.handle) };
+    }
+}
+
+/// The way from a worker to another, with the keys to the memory there. It ends with its worker, or by
+/// [`Worker::break_off`]; its keys must be forgotten before.
+pub(crate) struct Endpoint {
+    pub(crate) handle: ucp_ep_h,
+    /// For the segments of which the key was unpacked; null for the others.
+    pub(crate) keys: [ucp_rkey_h; Segment::COUNT],
+}
+
+// SAFETY: used by whoever uses its worker, one thread at a time.
+unsafe impl Send for Endpoint {}
+
+impl Endpoint {
+    /// Destroy the keys that were unpacked.
+    pub(crate) fn forget_keys(&mut self, ucp: &ucx_sys::Ucp) {
+        for key in &mut self.keys {
+            let key = std::mem::replace(key, null_mut());
+            if !key.is_null() {
+                // SAFETY: made by `unpack` and destroyed once, before its endpoint.
+                unsafe { ucp.ucp_rkey_destroy(key) };
+            }
+        }
+    }
+
+    /// Make a key usable here.
+    pub(crate) fn unpack(&self, ucp: &ucx_sys::Ucp, packed: &[u8]) -> Result<ucp_rkey_h, String> {
+        let mut key = null_mut();
+        // SAFETY: a live endpoint and a key that UCX packed; it writes a handle when it succeeds.
+        let status =
+            unsafe { ucp.ucp_ep_rkey_unpack(self.handle, packed.as_ptr().cast(), &raw mut key) };
+        match NonNull::new(key) {
+            Some(key) if status == UCS_OK => Ok(key.as_ptr()),
+            _ => Err(said(ucp, status)),
+        }
+    }
+}

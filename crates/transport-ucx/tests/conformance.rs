@@ -1,0 +1,70 @@
+//! The suite that every provider must pass, over each of UCX's transports that need no special hardware.
+//!
+//! It runs with the UCX that the dynamic linker finds: another version by LD_LIBRARY_PATH and
+//! UCX_MODULE_DIR.
+
+use rushmem_transport::{Error, Host, Open, Transport};
+use rushmem_transport_ucx::{Amos, PROVIDER, Tuning, open};
+use std::sync::Arc;
+
+/// A host with these transports of UCX's.
+struct Asks(&'static str);
+
+impl Host for Asks {
+    fn variable(&self, name: &str) -> Option<String> {
+        (name == "SHMEM_UCX_TLS").then(|| self.0.to_owned())
+    }
+}
+
+fn with(
+    transports: &'static str,
+    with: &Open,
+    tuning: Tuning,
+) -> Result<Box<dyn Transport>, Error> {
+    open(&Open { host: Arc::new(Asks(transports)), ..with.clone() }, tuning)
+}
+
+/// Whether UCX is here; where it is not, the test says so and passes.
+fn here() -> bool {
+    (PROVIDER.available)().inspect_err(|why| println!("skipped: {why}")).is_ok()
+}
+
+/// Whether UCX does atomic operations over TCP: since 1.20 not by endpoints that notice failures.
+fn has_atomics() -> bool {
+    let has = |ucp| ucx_sys::version(ucp) < (1, 20, 0);
+    let why = "skipped: this UCX has no atomic operations without a card that does them";
+    here()
+        && (ucx_sys::open().is_ok_and(has) || {
+            println!("{why}");
+            false
+        })
+}
+
+/// The suite over some of UCX's transports.
+macro_rules! over {
+    ($($name:ident $transports:literal $amos:expr, $here:expr;)*) => {$(
+        mod $name {
+            use super::*;
+
+            fn usual(open: &Open) -> Result<Box<dyn Transport>, Error> {
+                with($transports, open, Tuning { amos: $amos, ..Tuning::default() })
+            }
+
+            fn tiny(open: &Open) -> Result<Box<dyn Transport>, Error> {
+                with($transports, open, Tuning { amos: $amos, ..Tuning::tiny() })
+            }
+
+            rushmem_transport::conformance!(usual, tiny, $here);
+        }
+    )*};
+}
+
+over! {
+    tcp "tcp,self" None, here;
+    posix "posix,self" None, here;
+    sysv "sysv,self" None, here;
+    // Copies between processes need something else for messages.
+    cma "cma,posix,self" None, here;
+    // As a user asks for it who has cards that do atomic operations; here the library's software does.
+    network "tcp,self" Some(Amos::Network), has_atomics;
+}

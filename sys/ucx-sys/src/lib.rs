@@ -1,0 +1,83 @@
+//! UCX's C API (its layer UCP): types, constants and function pointers, and how the library is opened.
+//!
+//! Nothing is linked: [`open`] looks for the library at run time, so that one build works with and
+//! without it. The bindings are committed; `cargo xtask bindings` writes them from UCX's headers. This
+//! crate must never hold logic: what the functions are used for is `transport-ucx`'s.
+
+#[allow(missing_docs, non_camel_case_types, unsafe_op_in_unsafe_fn, clippy::all)]
+#[allow(clippy::undocumented_unsafe_blocks, clippy::multiple_unsafe_ops_per_block)]
+#[rustfmt::skip]
+mod bindings;
+
+pub use bindings::*;
+
+use std::error::Error;
+use std::sync::OnceLock;
+
+/// The name of the library, of which every UCX since 1.0 says that it is the same.
+pub const LIBRARY: &str = "libucp.so.0";
+
+/// The oldest UCX whose functions are all that this crate names.
+pub const OLDEST: (u32, u32) = (1, 10);
+
+/// UCX, opened once for the life of the process: it leaves threads and handlers behind, so it is never
+/// closed.
+///
+/// # Errors
+/// A sentence that says what is missing: the library, a function, or a version that is new enough.
+pub fn open() -> Result<&'static Ucp, String> {
+    static OPENED: OnceLock<Result<Ucp, String>> = OnceLock::new();
+    OPENED.get_or_init(load).as_ref().map_err(String::clone)
+}
+
+/// The version of an opened UCX: major, minor, release.
+pub fn version(ucp: &Ucp) -> (u32, u32, u32) {
+    let (mut major, mut minor, mut release) = (0, 0, 0);
+    if let Ok(version) = &ucp.ucp_get_version {
+        // SAFETY: it writes three numbers.
+        unsafe { version(&raw mut major, &raw mut minor, &raw mut release) };
+    }
+    (major, minor, release)
+}
+
+fn load() -> Result<Ucp, String> {
+    // SAFETY: UCX's initialisers may run at any time; the types of its functions are those of its
+    // headers.
+    let ucp = unsafe { Ucp::new(LIBRARY) }.map_err(|error| {
+        let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        format!("UCX cannot be opened: {why}")
+    })?;
+    let (major, minor, release) = version(&ucp);
+    if (major, minor) < OLDEST {
+        let (old_major, old_minor) = OLDEST;
+        return Err(format!(
+            "UCX {major}.{minor}.{release} is too old: {old_major}.{old_minor} is the oldest that works"
+        ));
+    }
+    match missing(&ucp) {
+        None => Ok(ucp),
+        Some(name) => Err(format!("UCX {major}.{minor}.{release} lacks the function {name}")),
+    }
+}
+
+/// The first function that the library has not: the methods of [`Ucp`] panic on those.
+fn missing(ucp: &Ucp) -> Option<&'static str> {
+    macro_rules! first_missing {
+        ($($name:ident)*) => {
+            $(if ucp.$name.is_err() {
+                return Some(stringify!($name));
+            })*
+        };
+    }
+    first_missing! {
+        ucs_status_string ucp_config_read ucp_config_modify ucp_config_release ucp_get_version
+        ucp_get_version_string ucp_init_version ucp_cleanup ucp_context_query ucp_context_print_info ucp_worker_create
+        ucp_worker_destroy ucp_worker_get_address ucp_worker_release_address ucp_worker_get_efd
+        ucp_worker_arm ucp_worker_progress ucp_worker_fence
+        ucp_worker_set_am_recv_handler ucp_ep_create ucp_ep_close_nbx ucp_ep_flush_nbx
+        ucp_ep_rkey_unpack ucp_mem_map ucp_mem_unmap ucp_rkey_pack ucp_rkey_buffer_release
+        ucp_rkey_destroy ucp_put_nbx ucp_get_nbx ucp_atomic_op_nbx ucp_am_send_nbx
+        ucp_am_recv_data_nbx ucp_request_check_status ucp_request_free
+    }
+    None
+}

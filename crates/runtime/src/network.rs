@@ -7,10 +7,10 @@
 
 use crate::call::{Call, fail};
 use crate::{ctx, job};
-use rushmem_transport::{Endpoint, EndpointOptions, Error, Host, Pe, Transport};
+use rushmem_transport::{Endpoint, EndpointOptions, Error, Host, Nic, Pe, Transport};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 type Shared = Arc<Mutex<Box<dyn Endpoint>>>;
@@ -161,6 +161,15 @@ impl Network {
     }
 }
 
+/// The card that this PE should prefer, once it is known that there is one.
+static NIC: OnceLock<Nic> = OnceLock::new();
+
+/// Prefer a card from now on; before a transport is opened.
+pub(crate) fn prefer(nic: Nic) {
+    // Joining again would come to the same.
+    let _ = NIC.set(nic);
+}
+
 /// What a transport asks and tells.
 #[derive(Default)]
 pub(crate) struct Process {
@@ -179,6 +188,10 @@ impl Process {
 impl Host for Process {
     fn variable(&self, name: &str) -> Option<String> {
         std::env::var_os(name)?.into_string().ok()
+    }
+
+    fn nic(&self) -> Option<Nic> {
+        NIC.get().cloned()
     }
 
     fn arrived(&self) {

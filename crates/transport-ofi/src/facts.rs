@@ -26,12 +26,12 @@ pub(crate) struct Facts {
     /// The address is one that only this machine reaches.
     pub(crate) loopback: bool,
     /// The network card behind it, where libfabric tells.
-    pub(crate) nic: Option<Nic>,
+    pub(crate) nic: Option<Card>,
 }
 
 /// A network card.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Nic {
+pub(crate) struct Card {
     pub(crate) on_pci: bool,
     /// The device's name, as the kernel has it.
     pub(crate) name: String,

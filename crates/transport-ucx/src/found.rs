@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::ucp::Context;
-use rushmem_transport::{Found, Host, device};
+use rushmem_transport::{Found, Host, Nic, device};
 
 /// The families of UCX's transports that read and write a target's memory without its CPU: reliable and
 /// dynamic connections of InfiniBand and RoCE. Its datagrams (`ud`) are unpacked by the target's CPU.
@@ -26,10 +26,20 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     Ok(judge(&version, &resources, &devices))
 }
 
-/// What the user's variables of ours change in UCX's configuration.
+/// What our variables and the card that this PE should prefer change in UCX's configuration.
 pub(crate) fn changes(host: &dyn Host) -> Vec<(&'static str, String)> {
-    let wish = host.variable("SHMEM_UCX_TLS").filter(|_| host.variable("UCX_TLS").is_none());
-    wish.map(|transports| ("TLS", transports)).into_iter().collect()
+    let unless_set = |name, value: Option<String>| value.filter(|_| host.variable(name).is_none());
+    let transports = unless_set("UCX_TLS", host.variable("SHMEM_UCX_TLS"));
+    let devices = unless_set("UCX_NET_DEVICES", host.nic().as_ref().and_then(name_of));
+    [("TLS", transports), ("NET_DEVICES", devices)]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
+}
+
+/// UCX's name of a card; it finds those without ports by itself.
+fn name_of(nic: &Nic) -> Option<String> {
+    Some(format!("{}:{}", nic.name, nic.port?))
 }
 
 /// `resources` are pairs of a transport and its device, such as `rc_mlx5` and `mlx5_0:1`.

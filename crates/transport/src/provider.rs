@@ -2,7 +2,7 @@
 //!
 //! What a provider can do it says in [`Caps`], and it never claims what it did not probe.
 
-use crate::{Endpoint, Error, Key, Pe, Segment};
+use crate::{Endpoint, Error, Key, Nic, Pe, Segment};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +68,12 @@ pub trait Host: Send + Sync {
     /// The value of an environment variable of the provider's own.
     fn variable(&self, name: &str) -> Option<String> {
         let _ = name;
+        None
+    }
+
+    /// The card of this machine that the PE should prefer where there are several: near it, and shared with no
+    /// more PEs than need be. `None` where there is no choice, or where the user leaves it to the provider (`SHMEM_NIC=any`).
+    fn nic(&self) -> Option<Nic> {
         None
     }
 

@@ -6,18 +6,20 @@
 #   elsewhere.sh [-x] HOST COMMAND...       as the ssh of a launcher, which quotes the command itself
 #
 # There is no quoting and no secret: this is for two guests that nobody else reaches.
-host=${ELSEWHERE:-}
+host=10.9.0.2
+carried=yes
 [ "${1:-}" = -x ] && shift
 case ${1:-} in
 10.9.0.*)
     host=$1
     shift
+    carried=no
     command="$*"
     ;;
 *) command=$(printf '%q ' "$@") ;;
 esac
-exec 3<> "/dev/tcp/${host:-10.9.0.2}/7009"
-if [ -S /dev/stdin ]; then
+exec 3<> "/dev/tcp/$host/7009"
+if [ "$carried" = yes ] && [ -S /dev/stdin ]; then
     printf '%s > /dev/null\n' "$command" >&3
     cat <&0 >&3 &
     cat <&3 >&0

@@ -14,6 +14,8 @@ fn main() {
         .compile("rushmem_in_c");
 
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,librushmem.so.1");
+    // Threads run in it, and what it did to the program's static data outlives any dlclose.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     // Every shmem_x jumps to pshmem_x of this library directly instead of through the PLT.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
 }

@@ -1,8 +1,8 @@
 //! From a symmetric address and a PE to a pointer.
 //!
-//! This is the whole of what an on-node access does before it touches memory: two compares for each
-//! segment it may be in, one for the PE, a load from the segment's table of deltas, an addition. Whatever does not pass goes to
-//! cold code, which finds another way or says why there is none.
+//! This is the whole of what an on-node access does before it touches memory: a compare for each
+//! segment it may be in, one for the PE, a load from the segment's table of deltas, an addition. Whatever
+//! does not pass goes to cold code, which finds another way or says why there is none.
 
 use crate::call::{Call, fail};
 use crate::job;
@@ -155,11 +155,16 @@ pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
 /// As [`mapped`] for one word, which must be aligned to its size.
 #[inline(always)]
 pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
-    if MAP.heap.has_word::<T>(address.addr()) {
-        let delta = MAP.heap.delta(pe)?;
-        return Some(address.wrapping_byte_offset(delta).cast_mut());
-    }
-    if is_aligned(address) { mapped(address, size_of::<T>(), pe) } else { None }
+    let there = if MAP.heap.has_word::<T>(address.addr()) {
+        address.wrapping_byte_offset(MAP.heap.delta(pe)?).cast_mut()
+    } else if is_aligned(address) {
+        mapped(address, size_of::<T>(), pe)?
+    } else {
+        return None;
+    };
+    // SAFETY: aligned here, and deltas are multiples of the page size.
+    unsafe { std::hint::assert_unchecked(is_aligned(there)) };
+    Some(there)
 }
 
 /// Whether a word is aligned to its size, which may be more than its type asks for.

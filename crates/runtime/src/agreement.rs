@@ -10,6 +10,7 @@
 //! out. When nothing is free there, all members see it and try the next window.
 
 use crate::call::{Call, fail};
+use crate::channel::GENERATIONS;
 use crate::internal::TEAM_SLOTS;
 use crate::job::Job;
 use crate::mailbox::Message;
@@ -91,6 +92,12 @@ impl Slots {
         Slots(Mutex::new(SlotState { free, offered: [false; WINDOWS], generation: 1 }))
     }
 
+    /// What is made from now on has a higher generation than this one.
+    pub(crate) fn reached(&self, generation: u64) {
+        let mut state = self.state();
+        state.generation = state.generation.max(generation);
+    }
+
     /// Give a slot back.
     pub(crate) fn release(&self, slot: u16) {
         let slot = slot as usize;
@@ -103,11 +110,13 @@ impl Slots {
         state.offered[window] = true;
         let free = if mine { state.free[window] } else { 0 };
         let generation = state.generation + 1;
+        let able = able && generation < GENERATIONS;
         (Proposal { free, generation, able, arguments, alike: true }, mine)
     }
 
-    /// Take the lowest `count` slots that all members have free in `window`, if there are so many. Taken
-    /// before the window can be offered again, so that no two agreements of this PE get the same.
+    /// Take the lowest `count` slots that all members have free in `window`, if there are so many and a
+    /// team is made at all. Taken before the window can be offered again, so that no two agreements of
+    /// this PE get the same.
     fn settle(
         &self,
         window: usize,
@@ -120,6 +129,9 @@ impl Slots {
             state.offered[window] = false;
         }
         state.generation = state.generation.max(agreed.generation);
+        if !(agreed.able && agreed.alike) {
+            return None;
+        }
         let bits = (0..WINDOW).filter(|bit| agreed.free >> bit & 1 == 1).take(count);
         let slots: Vec<u16> = bits.map(|bit| (window * WINDOW + bit) as u16).collect();
         if slots.len() < count {
@@ -257,10 +269,32 @@ mod tests {
     }
 
     #[test]
+    fn what_is_refused_takes_nothing() {
+        let slots = Slots::new(0);
+        let (proposal, mine) = slots.offer(0, false, 0);
+        assert_eq!(slots.settle(0, mine, proposal, 1), None);
+        let (proposal, mine) = slots.offer(0, true, 0);
+        assert_eq!(slots.settle(0, mine, Proposal { alike: false, ..proposal }, 1), None);
+        assert_eq!(settled(&slots, 0, 1), Some(vec![0]));
+    }
+
+    #[test]
     fn generations_never_return() {
         let slots = Slots::new(0);
         let (first, mine) = slots.offer(0, true, 0);
         slots.settle(0, mine, Proposal { generation: 40, ..first }, 1);
         assert_eq!(slots.offer(0, true, 0).0.generation, 41);
+        slots.reached(50);
+        slots.reached(49);
+        assert_eq!(slots.offer(1, true, 0).0.generation, 51);
+    }
+
+    #[test]
+    fn generations_end() {
+        let slots = Slots::new(0);
+        slots.reached(GENERATIONS - 2);
+        assert!(slots.offer(0, true, 0).0.able);
+        slots.reached(GENERATIONS - 1);
+        assert!(!slots.offer(1, true, 0).0.able);
     }
 }

@@ -12,6 +12,8 @@ use rushmem_transport::TeamPe;
 
 /// Bits of a counter below the generation.
 const COUNT_BITS: u32 = 36;
+/// Generations that the bits above have room for.
+pub(crate) const GENERATIONS: u64 = 1 << (64 - COUNT_BITS);
 
 /// One member's side of its team's signals. Used by one collective at a time.
 #[derive(Debug)]
@@ -30,7 +32,7 @@ pub(crate) struct Channels {
 
 impl Channels {
     pub(crate) fn new(slot: u16, generation: u64, members: Members, me: TeamPe) -> Channels {
-        assert!(generation < 1 << (64 - COUNT_BITS), "generations of teams are used up");
+        assert!(generation < GENERATIONS, "an agreement offers no others");
         let zeros = vec![0; members.n as usize];
         Channels {
             slot,
@@ -46,6 +48,13 @@ impl Channels {
 
     pub(crate) fn slot(&self) -> u16 {
         self.slot
+    }
+
+    /// The generation that this member's counters came to, which is a later one than the team's when a
+    /// pair exchanged so many signals that they do not fit the bits below.
+    pub(crate) fn reached(&self) -> u64 {
+        let most = self.taken.iter().max().expect("a team has members");
+        self.generation + (most >> COUNT_BITS)
     }
 
     /// Which of the two copies of the landings the next all-reduce uses.
@@ -78,5 +87,20 @@ impl Channels {
         let value = (self.generation << COUNT_BITS) + *taken;
         let at = job.internal().areas().flag(self.slot, peer);
         patience::until_rung(job, || job.internal().flag(at) >= value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_may_outgrow_their_generation() {
+        let mut channels = Channels::new(7, 5, Members::world(3), TeamPe(1));
+        assert_eq!(channels.reached(), 5);
+        channels.taken[2] = (1 << COUNT_BITS) - 1;
+        assert_eq!(channels.reached(), 5);
+        channels.taken[2] += 1;
+        assert_eq!(channels.reached(), 6);
     }
 }

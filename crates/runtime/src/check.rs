@@ -1,6 +1,7 @@
 //! What is looked at with `SHMEM_CHECK` alone, because it costs time: that all members of a team are in
 //! the same collective with the same arguments, that arrays do not overlap, that threads keep to their
-//! level. Errors that cost nothing to find are found always, elsewhere.
+//! level where they make contexts, take locks or are in a collective. Errors that cost nothing to find are
+//! found always, elsewhere.
 #![forbid(unsafe_code)]
 
 use crate::agreement::digest;

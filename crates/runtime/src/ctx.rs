@@ -94,7 +94,7 @@ impl Context for Handle {
 
     #[inline(always)]
     fn is_valid(self, call: Call) -> bool {
-        self.is_of_world() || (self != Handle::INVALID && require(call, self).n > 0)
+        self.is_of_world() || (self != Handle::INVALID && is_known(call, self))
     }
 }
 
@@ -154,6 +154,13 @@ fn numbered(call: Call, handle: Handle, pe: c_int) -> c_int {
         Some(slot) if (pe as u32) < slot.n.load(Relaxed) => slot.world_pe(pe),
         _ => number_checked(call, handle, pe),
     }
+}
+
+/// That there is such a context; the registry is asked where the slot does not know.
+#[inline(never)]
+fn is_known(call: Call, handle: Handle) -> bool {
+    let in_use = handle.slot().is_some_and(|slot| slot.n.load(Relaxed) > 0);
+    in_use || require(call, handle).n > 0
 }
 
 #[cold]
@@ -249,9 +256,14 @@ pub fn create(call: Call, team: team::Handle, options: c_long) -> Option<Handle>
 
 impl Registry {
     fn without_slot(&mut self) -> Handle {
-        // Not that of the default context, also after as many as there are numbers.
-        self.made = self.made % (u32::MAX - 1) + 1;
-        Handle::new(self.made, Handle::WORLD)
+        loop {
+            // Not that of the default context, nor one in use, also after as many as there are numbers.
+            self.made = self.made % (u32::MAX - 1) + 1;
+            let handle = Handle::new(self.made, Handle::WORLD);
+            if !self.alive.contains_key(&handle) {
+                return handle;
+            }
+        }
     }
 
     fn with_slot(&mut self, members: &Members, n_pes: u32, check: bool) -> Option<Handle> {
@@ -389,6 +401,11 @@ pub(crate) mod tests {
         let handles: Vec<Handle> = (0..3).map(|_| registry.without_slot()).collect();
         assert!(handles.iter().all(|h| h.is_of_world() && *h != Handle::DEFAULT));
         assert_eq!(handles[1], Handle::new(1, Handle::WORLD));
+        // The second time round, some are in use still.
+        let (team, creator) = (team::Handle::WORLD, thread::current().id());
+        let entry = Entry { team, members: pair, options: 0, creator };
+        registry.alive.insert(Handle::new(3, Handle::WORLD), entry);
+        assert_eq!(registry.without_slot(), Handle::new(4, Handle::WORLD));
     }
 
     /// A context of the world that exists, for tests elsewhere.

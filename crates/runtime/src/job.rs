@@ -41,6 +41,8 @@ pub(crate) struct Job {
     /// They do on some machine of the job: the same on all PEs, so that algorithms can depend on it.
     pub(crate) crowded_somewhere: bool,
     pub(crate) thread_level: c_int,
+    /// On some PE several threads may be in the library at once: the same on all PEs.
+    pub(crate) threads_somewhere: bool,
     pub(crate) settings: Settings,
     /// Known to the PEs of this job alone.
     pub(crate) secret: [u8; 32],
@@ -81,8 +83,8 @@ impl Job {
 }
 
 static JOB: OnceLock<Job> = OnceLock::new();
-/// Who this PE is and how it ends the job: known before the job is.
-static IDENTITY: OnceLock<(Pe, Aborter)> = OnceLock::new();
+/// Who this PE is, how it ends the job, and its process: known before the job is.
+static IDENTITY: OnceLock<(Pe, Aborter, u32)> = OnceLock::new();
 /// How many inits have no finalize yet.
 static DEPTH: AtomicU32 = AtomicU32::new(0);
 
@@ -140,17 +142,22 @@ pub(crate) fn rise() {
 /// Who this PE is and how to end the job, known before the job is.
 pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
     // A second init of the process has the same one.
-    let _ = IDENTITY.set((me, aborter));
+    let _ = IDENTITY.set((me, aborter, std::process::id()));
+}
+
+/// Whether this process is the PE, not a child of it, whose exit is nobody's business.
+pub(crate) fn is_this_process() -> bool {
+    IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())
 }
 
 /// Whom to tell that the job ends; nobody before the session is open.
 pub(crate) fn aborter() -> Option<&'static Aborter> {
-    IDENTITY.get().map(|(_, aborter)| aborter)
+    IDENTITY.get().map(|(_, aborter, _)| aborter)
 }
 
 /// This PE for messages, as far as it is known.
 pub(crate) fn pe_for_messages() -> String {
-    IDENTITY.get().map_or_else(String::new, |(me, _)| format!("PE {me}: "))
+    IDENTITY.get().map_or_else(String::new, |(me, ..)| format!("PE {me}: "))
 }
 
 /// Lock what no panic can leave half done.

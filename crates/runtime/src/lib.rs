@@ -6,11 +6,11 @@
 //! access to `transport::mem`. On-node nothing else is on the path: no lock, no allocation, no
 //! system call, no log.
 //!
-//! Beneath them: [`address`] translates, `statics` makes the program's variables symmetric, `job` is what the process knows of the job, `internal` is the
-//! library's own symmetric area, `bell` and `patience` are how PEs wait, `channel` and `execute` carry
-//! out the plans of `collectives`, `mailbox` and `agreement` let PEs agree without a team. `network`,
-//! `remote` and `neighbour` reach the memory of PEs that is not mapped here. `check` is what
-//! `SHMEM_CHECK` asks for.
+//! Beneath them: [`address`] translates, `statics` makes the program's variables symmetric, `job` is what
+//! the process knows of the job, `internal` is the library's own symmetric area, `bell` and `patience`
+//! are how PEs wait, `channel` and `execute` carry out the plans of `collectives`, `mailbox` and
+//! `agreement` let PEs agree without a team. `network`, `remote` and `neighbour` reach the memory of PEs
+//! that is not mapped here. `check` is what `SHMEM_CHECK` asks for.
 //!
 //! The runtime names no provider and no launcher, and knows nothing of C names or types.
 

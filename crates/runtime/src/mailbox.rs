@@ -4,7 +4,6 @@
 //! from a mailbox for somebody else is kept until asked for, and the mailbox is free again. A sender
 //! waits until its last message to the same PE was taken.
 
-use crate::constants::SHMEM_THREAD_MULTIPLE;
 use crate::internal::{Internal, MESSAGE};
 use crate::job::Job;
 use crate::patience;
@@ -51,7 +50,7 @@ impl Mailboxes {
     }
 
     /// Wait for the next message of `source` with this tag. `None` when it sent one with another tag
-    /// instead and only one thread of a PE is in the library at a time: a source that is in another
+    /// instead and only one thread of any PE is in the library at a time: a source that is in another
     /// agreement with this PE waits there for this PE, so that both would wait forever.
     pub(crate) fn receive(&self, job: &Job, source: Pe, tag: u64) -> Option<Message> {
         let mut found = None;
@@ -59,8 +58,7 @@ impl Mailboxes {
             let mut state = self.state();
             state.empty(job.internal(), job.me(), source);
             found = state.next(source, tag);
-            found.is_some()
-                || job.thread_level != SHMEM_THREAD_MULTIPLE && state.is_elsewhere(source)
+            found.is_some() || !job.threads_somewhere && state.is_elsewhere(source)
         });
         found
     }

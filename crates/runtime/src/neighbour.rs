@@ -52,6 +52,11 @@ pub(crate) struct Way {
 }
 
 impl Way {
+    /// The address so many bytes further on.
+    pub(crate) fn further(self, nbytes: usize) -> Way {
+        Way { at: RemoteAddr { offset: self.at.offset + nbytes as u64, ..self.at }, ..self }
+    }
+
     /// `nbytes` bytes to there.
     ///
     /// # Safety

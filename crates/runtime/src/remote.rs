@@ -99,19 +99,22 @@ impl Access {
         nblocks: usize,
     ) {
         let dest = self.remote(dest, span(dst, block, nblocks));
-        let pe = network::pe(self.pe);
-        for i in 0..nblocks {
-            let to = RemoteAddr { offset: dest.offset + (i * dst) as u64, ..dest };
-            let from = source.wrapping_add(i * sst);
-            match self.way(to) {
+        if let Some(way) = self.way(dest) {
+            for i in 0..nblocks {
                 // SAFETY: a block of the source.
-                Some(way) => unsafe { way.put(self.ctx, from, block) },
-                None => network::on(self.call, self.ctx, |endpoint| {
-                    // SAFETY: a block of the source.
-                    unsafe { endpoint.put(pe, to, from, block) }
-                }),
+                unsafe { way.further(i * dst).put(self.ctx, source.wrapping_add(i * sst), block) }
             }
+            return;
         }
+        let pe = network::pe(self.pe);
+        network::on(self.call, self.ctx, |endpoint| {
+            for i in 0..nblocks {
+                let to = RemoteAddr { offset: dest.offset + (i * dst) as u64, ..dest };
+                // SAFETY: a block of the source.
+                unsafe { endpoint.put(pe, to, source.wrapping_add(i * sst), block) }?;
+            }
+            Ok(())
+        })
     }
 
     /// Blocks of `block` bytes from `source`, their starts `dst` and `sst` bytes apart.
@@ -129,18 +132,14 @@ impl Access {
         nblocks: usize,
     ) {
         let source = self.remote(source, span(sst, block, nblocks));
-        let pe = network::pe(self.pe);
-        if self.way(source).is_some() {
+        if let Some(way) = self.way(source) {
             for i in 0..nblocks {
-                let from = RemoteAddr { offset: source.offset + (i * sst) as u64, ..source };
-                let to = dest.wrapping_add(i * dst);
-                if let Some(way) = self.way(from) {
-                    // SAFETY: a block of the destination.
-                    unsafe { way.get(self.ctx, to, block) }
-                }
+                // SAFETY: a block of the destination.
+                unsafe { way.further(i * sst).get(self.ctx, dest.wrapping_add(i * dst), block) }
             }
             return;
         }
+        let pe = network::pe(self.pe);
         network::on(self.call, self.ctx, |endpoint| {
             for i in 0..nblocks {
                 let from = RemoteAddr { offset: source.offset + (i * sst) as u64, ..source };

@@ -3,7 +3,7 @@
 //! Find the PE's copy of the address, copy. On-node the non-blocking forms are the blocking ones: nothing
 //! is faster than having copied. What is not mapped goes to `remote`.
 
-use crate::address::mapped;
+use crate::address::{mapped, mapped_word};
 use crate::call::{Call, fail};
 use crate::ctx::Context;
 use crate::remote::{Access, Completion};
@@ -142,6 +142,17 @@ unsafe fn get_until<T: Copy, C: Context>(
 #[inline(always)]
 pub unsafe fn p<T: Copy, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
     let pe = ctx.world_pe(call, pe);
+    match mapped_element(dest, pe) {
+        // SAFETY: `to` is mapped for an element.
+        Some(to) => unsafe { mem::store(to, value) },
+        None => p_elsewhere(call, ctx, dest, value, pe),
+    }
+}
+
+/// [`p`] to an element that is not aligned, or not mapped here.
+#[cold]
+#[inline(never)]
+fn p_elsewhere<T: Copy, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
     match mapped(dest, size_of::<T>(), pe) {
         // SAFETY: `to` is mapped for an element.
         Some(to) => unsafe { mem::store(to, value) },
@@ -161,6 +172,17 @@ pub unsafe fn p<T: Copy, C: Context>(call: Call, ctx: C, dest: *mut T, value: T,
 #[inline(always)]
 pub unsafe fn g<T: Copy, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
     let pe = ctx.world_pe(call, pe);
+    match mapped_element(source, pe) {
+        // SAFETY: `from` is mapped for an element.
+        Some(from) => unsafe { mem::load(from) },
+        None => g_elsewhere(call, ctx, source, pe),
+    }
+}
+
+/// [`g`] of an element that is not aligned, or not mapped here.
+#[cold]
+#[inline(never)]
+fn g_elsewhere<T: Copy, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
     match mapped(source, size_of::<T>(), pe) {
         // SAFETY: `from` is mapped for an element.
         Some(from) => unsafe { mem::load(from) },
@@ -284,6 +306,15 @@ pub unsafe fn iget<T: Copy, C: Context>(
 ) {
     // SAFETY: the same contract.
     unsafe { ibget(call, ctx, dest, source, dst, sst, 1, nelems, pe) }
+}
+
+/// PE `pe`'s copy of an element, at the least cost where that is an aligned word.
+#[inline(always)]
+fn mapped_element<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+    match size_of::<T>() {
+        1 | 2 | 4 | 8 => mapped_word(address, pe),
+        nbytes => mapped(address, nbytes, pe),
+    }
 }
 
 /// Bytes of `nelems` elements; what overflows fits no segment.

@@ -42,14 +42,15 @@ pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Opti
     levels.contains(&requested).then(|| enter(call, providers, requested).thread_level)
 }
 
-/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do nothing.
+/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do nothing. A child
+/// process that exits is not the program.
 pub fn start_pes(call: Call, providers: &[Provider]) {
     if job::depth() > 0 {
         return;
     }
     enter(call, providers, SHMEM_THREAD_SINGLE);
     extern "C" fn finalize_at_exit() {
-        if job::depth() > 0 && !EXITING.load(Ordering::Acquire) {
+        if job::depth() > 0 && job::is_this_process() && !EXITING.load(Ordering::Acquire) {
             close(Call("start_pes (at exit)"));
         }
     }
@@ -132,6 +133,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         stack: record::stack(),
         secret,
         cpus: cpus::usable(),
+        thread_level,
         statics: digest(statics::own().fingerprint()),
         statics_at,
         statics_start: statics::own().start(),
@@ -215,6 +217,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         crowded: crowded(machine),
         crowded_somewhere: (0..machines.n_nodes()).any(crowded),
         thread_level,
+        threads_somewhere: records.iter().any(|r| r.thread_level >= SHMEM_THREAD_MULTIPLE),
         secret: records[0].secret,
         one_stack: records.iter().all(|record| record.stack == own.stack),
         settings,

@@ -89,6 +89,12 @@ impl Team {
     pub(crate) fn me(&self) -> TeamPe {
         self.me
     }
+
+    /// Give its slot back. A later team there takes no counter that this one left for its own.
+    fn retire(&self, job: &Job) {
+        job.slots().reached(job::lock(&self.channels).reached());
+        job.slots().release(self.slot);
+    }
 }
 
 /// The teams that this PE is a member of.
@@ -149,7 +155,7 @@ impl Teams {
         job::lock(&self.active_sets).retain(|key, team| {
             let stays = !block.contains(&key.address());
             if !stays {
-                job.slots().release(team.slot);
+                team.retire(job);
             }
             stays
         });
@@ -161,7 +167,7 @@ impl Teams {
         let made = teams.drain(PREDEFINED as usize..).flatten();
         let sets = std::mem::take(&mut *job::lock(&self.active_sets));
         for team in made.chain(sets.into_values()) {
-            job.slots().release(team.slot);
+            team.retire(job);
         }
     }
 }
@@ -226,8 +232,7 @@ pub fn destroy(call: Call, team: Handle) {
     }
     let found = find(call, "team", team);
     coll::agree(call, &found, &[]);
-    let slot = found.slot;
     ctx::destroy_of(call, Some(team));
     job.teams.remove(team);
-    job.slots().release(slot);
+    found.retire(job);
 }

@@ -85,6 +85,7 @@ fn misuse_is_told_in_the_words_of_fortran() {
         ("call shpalloc(at, 0, code, 1)", &["SHPALLOC", "length"][..]),
         ("call shpalloc(at, huge(code), code, 1)", &["SHPALLOC", "SHMEM_SYMMETRIC_SIZE"]),
         ("at = loc(at); call shpdeallc(at, code, 1)", &["SHPDEALLC", "addr"]),
+        ("at = 0; call shmemx_team_destroy(at)", &["SHMEMX_TEAM_DESTROY", "SHMEM_TEAM_NULL"]),
         ("call shmem_put4(a, a, -1, 0)", &["SHMEM_PUT4", "nelems", "-1"]),
         ("call shmem_int4_inc(a, 5)", &["SHMEM_INT4_INC", "pe", "5"]),
         ("call shmem_int4_wait_until(a, 9, 0)", &["SHMEM_INT4_WAIT_UNTIL", "cmp", "9"]),

@@ -77,6 +77,7 @@ fn runs_programs(launcher: &Launcher) {
         ("rma.c", 3),
         ("collectives_team.c", 4),
         ("start_pes.c", 3),
+        ("child_exits.c", 2),
     ] {
         launcher.job(program!(source), n).run().assert_ok(n);
     }

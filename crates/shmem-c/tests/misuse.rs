@@ -90,6 +90,7 @@ fn splits_in_cray_s_form() {
         ("strided_stride_0", ["shmemx_team_split_strided", "PE_stride", "at least 1"]),
         ("strided_size_0", ["shmemx_team_split_strided", "PE_size", "at least 1"]),
         ("strided_parent_null", ["shmemx_team_split_strided", "parent_team", "SHMEM_TEAM_NULL"]),
+        ("strided_parent_gone", ["shmemx_team_split_strided", "parent_team", "destroyed"]),
         ("strided_differs", ["shmemx_team_split_strided", "another team", "same arguments"]),
         ("grid_range_negative", ["shmemx_team_split_2d", "yrange", "-3"]),
         ("grid_range_differs", ["shmemx_team_split_2d", "yrange", "differ"]),

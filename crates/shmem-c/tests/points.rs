@@ -96,7 +96,7 @@ const POINTS: [(u32, Where); 86] = [
     (80, In("programs/info.c")),
     (81, In("programs/info.c")),
     (82, In("programs/c11_generics.c")),
-    (83, Not("needs an MPI in the same program")),
+    (83, In("programs/mpi.c")),
     (84, In("seeds.rs")),
     (85, In("programs/shmemx_split_strided.c")),
     (86, In("programs/max_to_all.c")),

@@ -10,8 +10,9 @@ use testkit::{Job, can_compile, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 25] = [
+const ELSEWHERE: [&str; 27] = [
     "check.h",
+    "child_exits.c",
     "core.c",
     "death.c",
     "endless.c",
@@ -30,6 +31,7 @@ const ELSEWHERE: [&str; 25] = [
     "lingers.c",
     "members.h",
     "misuse.c",
+    "mixed_levels.c",
     "mpi.c",
     "operators.h",
     "race.c",

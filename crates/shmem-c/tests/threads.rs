@@ -1,6 +1,7 @@
 //! Threads, contexts and teams beyond what one program in every setting shows: each thread level, another sequence of
 //! the stress in every run, 10,000 contexts and teams, and the stress under ThreadSanitizer.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,6 +18,16 @@ fn every_thread_level() {
             let job = Job::new(program!("levels.c")).n(n).arg(level);
             job.env("SHMEM_CHECK", check).run().assert_ok(n);
         }
+    }
+}
+
+#[test]
+fn a_pe_with_threads_among_pes_without() {
+    for n in [2, 3] {
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mixed-{n}"));
+        // There if an earlier run made it.
+        let _ = std::fs::remove_file(&file);
+        Job::new(program!("mixed_levels.c")).n(n).arg(file.display()).run().assert_ok(n);
     }
 }
 

@@ -234,6 +234,10 @@ impl Transport for Ofi {
         if let Some(cell) = lock(&shared.spare).pop() {
             return Ok(Box::new(OfiEndpoint::new(Arc::clone(shared), cell)));
         }
+        let most = shared.tuning.endpoints;
+        if shared.cells.read().unwrap_or_else(PoisonError::into_inner).len() >= most {
+            return Err(Error::Unavailable(format!("all {most} endpoints are taken")));
+        }
         let depth = shared.tuning.depth.min(shared.fabric.facts.depth.max(1));
         let (n_pes, copy_up_to) = (shared.peers.len(), shared.tuning.copy_up_to);
         let lane = Lane::open(Arc::clone(&shared.fabric), n_pes, depth, copy_up_to, false);

@@ -10,6 +10,9 @@ pub struct Tuning {
     pub copy_up_to: usize,
     /// Atomic operations that a context has under way.
     pub amos: usize,
+    /// Endpoints at the same time; contexts beyond share one. Software providers take megabytes and several
+    /// descriptors for each.
+    pub endpoints: usize,
     /// Buffers for requests of peers.
     pub receives: usize,
     /// Longer transfers are cut.
@@ -24,6 +27,7 @@ impl Default for Tuning {
             depth: 256,
             copy_up_to: 4 << 10,
             amos: 64,
+            endpoints: 16,
             receives: 256,
             most_bytes: 64 << 20,
             trust: true,
@@ -34,6 +38,14 @@ impl Default for Tuning {
 impl Tuning {
     /// So small that everything waits for everything, and without trust, for tests.
     pub fn tiny() -> Tuning {
-        Tuning { depth: 2, copy_up_to: 100, amos: 2, receives: 2, most_bytes: 10_000, trust: false }
+        Tuning {
+            depth: 4,
+            copy_up_to: 100,
+            amos: 3,
+            endpoints: 16,
+            receives: 2,
+            most_bytes: 10_000,
+            trust: false,
+        }
     }
 }

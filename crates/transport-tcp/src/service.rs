@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// Bytes received at once where they do not go straight to their place.
 const BUFFER: usize = 64 << 10;
 /// Turns in which only the last busy connection is looked at.
-const HOT_TURNS: u32 = 8;
+const HOT_TURNS: u32 = 32;
 /// Connections accepted in one turn.
 const ACCEPTS: usize = 16;
 /// Events taken in one turn.

@@ -400,6 +400,10 @@ impl Shared {
         // Every sleeper has woken when the bell is silenced.
         if self.sleepers.fetch_sub(1, Ordering::SeqCst) == 1 {
             let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+            // Who came meanwhile may have been rung for.
+            if self.sleepers.load(Ordering::SeqCst) > 0 {
+                let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+            }
         }
     }
 }

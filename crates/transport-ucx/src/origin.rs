@@ -414,9 +414,8 @@ impl Origin {
 
     /// Complete everything towards one PE.
     pub(crate) fn pe_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        shared.contact(pe)?;
         shared.check()?;
-        if self.ways[pe.index()].touched {
+        if self.ways.get(pe.index()).ok_or(Error::Unreachable(pe))?.touched {
             self.start_flush(shared, pe)?;
             self.until(shared, |origin| origin.is_complete(shared, pe))?;
             self.forget_touched(pe);

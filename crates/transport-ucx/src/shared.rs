@@ -329,15 +329,15 @@ impl Shared {
         self.check().map(|()| worked)
     }
 
-    /// Have the target's descriptor tell of what comes; false when there is something to do already.
-    /// Where somebody else has the target, that one serves.
-    pub(crate) fn arm(&self) -> bool {
-        try_lock(&self.target).is_none_or(|target| target.worker().arm())
+    /// Have the target's descriptor tell of what comes; false when there is something to do already, and
+    /// `None` while somebody else serves.
+    pub(crate) fn arm(&self) -> Option<bool> {
+        try_lock(&self.target).map(|target| target.worker().arm())
     }
 
     /// Sleep until something comes for the target or a worker, but not longer than `at_most`.
     pub(crate) fn sleep(&self, worker: Option<&Worker>, at_most: Duration) {
-        if !self.arm() || worker.is_some_and(|worker| !worker.arm()) {
+        if self.arm() == Some(false) || worker.is_some_and(|worker| !worker.arm()) {
             return;
         }
         let target = self.target_efd.as_fd();

@@ -52,8 +52,13 @@ fn run(shared: &Shared) {
         while shared.serve_uncounted() {}
         if !shared.may_stop_attending() {
             shared.rest(true, SOON);
-        } else if shared.arm() {
-            shared.rest(false, ROUND);
+            continue;
+        }
+        match shared.arm() {
+            Some(true) => shared.rest(false, ROUND),
+            Some(false) => {}
+            // Somebody else serves, and may stop doing so.
+            None => shared.rest(true, SOON),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! hold something, and the child puts it in the place of the shared ones before it runs the program's
 //! code. Programs that are executed, and children of `vfork` and `posix_spawn`, need nothing of it.
 
-use super::remap::HUGE;
+use super::remap::{HUGE, block_signals, restore_signals};
 use super::{Part, Statics};
 use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::{Errno, pread};
@@ -29,17 +29,29 @@ struct Shared {
 }
 
 unsafe extern "C" {
-    /// Of `fork.c`: what the child does first, where a static program was linked with it.
-    fn rushmem_in_child_of_fork(handler: extern "C" fn());
+    /// Of `fork.c`: as `pthread_atfork`, but at the right moment in a static program that was linked with it.
+    fn rushmem_at_fork(
+        before: extern "C" fn(),
+        in_parent: extern "C" fn(),
+        in_child: extern "C" fn(),
+    ) -> libc::c_int;
 }
 
 static SHARED: OnceLock<Shared> = OnceLock::new();
 /// The static data are shared memory: not before they were remapped, and not in a child.
 static ARMED: AtomicBool = AtomicBool::new(false);
 
+/// What this thread prepared for the fork that it is in.
+struct Forking {
+    /// The copy for the child, if there is memory for one.
+    copy: Option<*mut c_void>,
+    /// What to restore. A signal's handler that ran in the child before that has its copy would write to the
+    /// parent's variables.
+    signals: libc::sigset_t,
+}
+
 thread_local! {
-    /// The copy for the child that this thread is about to fork.
-    static COPY: Cell<*mut c_void> = const { Cell::new(null_mut()) };
+    static FORKING: Cell<Option<Forking>> = const { Cell::new(None) };
 }
 
 /// Whether the static data of this process are shared memory: not in a child of the one that remapped them.
@@ -65,10 +77,8 @@ pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<Pre
     if SHARED.set(shared).is_err() {
         return Err(Errno::ALREADY);
     }
-    // SAFETY: sets a variable to a function that lives as long as the process.
-    unsafe { rushmem_in_child_of_fork(in_child) };
-    // SAFETY: functions that live as long as the process.
-    match unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) } {
+    // SAFETY: functions that live as long as the process, since the library is never unloaded.
+    match unsafe { rushmem_at_fork(before, in_parent, in_child) } {
         0 => Ok(Prepared),
         errno => Err(Errno::from_raw_os_error(errno)),
     }
@@ -76,29 +86,30 @@ pub(super) fn prepare(statics: &Statics, memory: OwnedFd, at: u64) -> Result<Pre
 
 extern "C" fn before() {
     if let Some(shared) = SHARED.get()
-        && ARMED.load(Ordering::Acquire)
+        && are_shared()
     {
-        COPY.set(shared.copy().unwrap_or(null_mut()));
+        let signals = block_signals();
+        FORKING.set(Some(Forking { copy: shared.copy().ok(), signals }));
     }
 }
 
 extern "C" fn in_parent() {
-    let copy = COPY.replace(null_mut());
-    if let Some(shared) = SHARED.get()
-        && !copy.is_null()
-    {
+    let (Some(shared), Some(forking)) = (SHARED.get(), FORKING.take()) else { return };
+    if let Some(copy) = forking.copy {
         // SAFETY: the copy, which this thread made in `before` and nobody else knows.
         let _ = unsafe { rustix::mm::munmap(copy, shared.statics.nbytes()) };
     }
+    restore_signals(&forking.signals);
 }
 
 extern "C" fn in_child() {
-    let copy = COPY.get();
     let Some(shared) = SHARED.get() else { return };
-    if !ARMED.load(Ordering::Acquire) {
+    if !are_shared() {
         return;
     }
-    if copy.is_null() || shared.take(copy).is_err() {
+    let forking = FORKING.take();
+    let copy = forking.as_ref().and_then(|forking| forking.copy);
+    if copy.is_none_or(|copy| shared.take(copy).is_err()) {
         const WORDS: &str = "rushmem: no memory for a child process's copy of the static data\n";
         // It ends either way.
         let _ = rustix::io::write(rustix::stdio::stderr(), WORDS.as_bytes());
@@ -106,6 +117,9 @@ extern "C" fn in_child() {
         unsafe { libc::_exit(127) }
     }
     ARMED.store(false, Ordering::Release);
+    if let Some(forking) = forking {
+        restore_signals(&forking.signals);
+    }
 }
 
 impl Shared {

@@ -35,7 +35,8 @@ pub enum Refusal {
     Threads,
     /// The stack in use is a variable of the program.
     Stack,
-    /// Another process has this PE's slot: one that it was started by, or one that it started.
+    /// This PE's slot is in use: by a process that started this one, by one that this one started, or by
+    /// another copy of the library in this one.
     Taken,
     /// They exceed a slot.
     TooLarge,
@@ -52,7 +53,9 @@ impl fmt::Display for Refusal {
                 f.write_str("other threads ran already when the library was loaded")
             }
             Refusal::Stack => f.write_str("the library was loaded on a stack among them"),
-            Refusal::Taken => f.write_str("another process of this PE has its place"),
+            Refusal::Taken => f.write_str(
+                "another process of this PE, or another copy of the library, has its place",
+            ),
             Refusal::TooLarge => f.write_str("they are too large"),
             Refusal::FileLimit => f.write_str("the limit of file sizes (ulimit -f) is too low"),
             Refusal::Refused(what, errno) => write!(f, "{what} was refused: {errno}"),
@@ -71,7 +74,7 @@ impl Statics {
         let at = STATICS_AT + u64::from(local) * STATICS_STRIDE + (self.start % HUGE) as u64;
         let end = at + self.nbytes() as u64;
         self.check(end, local)?;
-        claim(memory, local)?;
+        let kept = claim(memory, local)?;
         let what = "clearing its place in shared memory";
         rustix::fs::fallocate(
             memory,
@@ -80,8 +83,6 @@ impl Statics {
             STATICS_STRIDE,
         )
         .map_err(|e| Refusal::Refused(what, e))?;
-        let kept = rustix::io::fcntl_dupfd_cloexec(memory, DESCRIPTORS_FROM)
-            .map_err(|e| Refusal::Refused("keeping shared memory open", e))?;
         let prepared =
             fork::prepare(self, kept, at).map_err(|e| Refusal::Refused("fork handlers", e))?;
         let pagemap =
@@ -177,9 +178,15 @@ impl Statics {
     }
 }
 
-/// Only the process that is this PE may have its slot; not one that it starts, whose environment is the
-/// same. A lock of the process says so: it stays when the process becomes another program.
-fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<(), Refusal> {
+/// Only the process that is this PE may have its slot, and only once: not one that it starts, whose environment
+/// is the same, nor a second copy of the library in it. A lock says so that belongs to a descriptor of our own,
+/// which is returned: it lasts as long as that is open, in this program and in its forked children.
+fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<OwnedFd, Refusal> {
+    let refused = |e| Refusal::Refused("opening shared memory", e);
+    let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
+    let own = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+    let own = own.map_err(refused)?;
+    let own = rustix::io::fcntl_dupfd_cloexec(own, DESCRIPTORS_FROM).map_err(refused)?;
     // SAFETY: a structure of numbers.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_WRLCK as libc::c_short;
@@ -187,8 +194,14 @@ fn claim(memory: BorrowedFd<'_>, local: u32) -> Result<(), Refusal> {
     lock.l_start = (STATICS_AT + u64::from(local) * STATICS_STRIDE) as libc::off_t;
     lock.l_len = 1;
     // SAFETY: an open descriptor and a valid lock.
-    let done = unsafe { libc::fcntl(memory.as_raw_fd(), libc::F_SETLK, &raw const lock) };
-    if done == 0 { Ok(()) } else { Err(Refusal::Taken) }
+    let done = unsafe { libc::fcntl(own.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
+    if done == 0 {
+        return Ok(own);
+    }
+    match Errno::from_io_error(&std::io::Error::last_os_error()) {
+        Some(Errno::AGAIN | Errno::ACCESS) | None => Err(Refusal::Taken),
+        Some(errno) => Err(Refusal::Refused("locking its place", errno)),
+    }
 }
 
 /// Write bytes of this process to a place in the file, by system calls alone.
@@ -246,7 +259,7 @@ impl InUse<'_> {
     }
 }
 
-fn block_signals() -> libc::sigset_t {
+pub(super) fn block_signals() -> libc::sigset_t {
     let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     // SAFETY: a set to be filled.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
@@ -256,7 +269,7 @@ fn block_signals() -> libc::sigset_t {
     unsafe { before.assume_init() }
 }
 
-fn restore_signals(before: &libc::sigset_t) {
+pub(super) fn restore_signals(before: &libc::sigset_t) {
     // SAFETY: a valid set.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
 }

@@ -50,8 +50,9 @@ pub(super) enum Answer {
     Own,
 }
 
-/// Ask for the turn of a lock, which counts as held then, until [`hold`] says otherwise. With `wait` no answer is [`Answer::Taken`]; where other threads may call
-/// at the same time (`threads`), the caller waits for its turn then.
+/// Ask for the turn of a lock, which counts as held then, until [`hold`] says otherwise. With `wait` no
+/// answer is [`Answer::Taken`]; where other threads may call at the same time (`threads`), the caller
+/// waits for its turn then.
 pub(super) fn take(lock: usize, nbytes: usize, threads: bool, wait: bool) -> Answer {
     let me = Some(current());
     let mut turns = job::lock(&TURNS);
@@ -112,7 +113,8 @@ pub(super) fn held() -> Vec<(usize, usize)> {
 
 /// Forget the locks in memory that is freed, but for those that threads wait for.
 pub(super) fn forget(block: Range<usize>) {
-    let wanted = |turn: &Turn| turn.next - turn.serving > 1;
+    // One more than the owner; between two owners, whoever is next has not looked yet.
+    let wanted = |turn: &Turn| turn.next - turn.serving > u64::from(turn.owner.is_some());
     job::lock(&TURNS).retain(|turn| !block.contains(&turn.lock) || wanted(turn));
 }
 
@@ -136,6 +138,17 @@ mod tests {
         assert_eq!(take(8, 8, true, false), Answer::Yours);
         forget(0..9);
         assert!(!hold(8, true));
+    }
+
+    #[test]
+    fn a_turn_that_was_passed_on_is_kept_for_the_next_thread() {
+        const LOCK: usize = 1 << 20;
+        let between = Turn { lock: LOCK, nbytes: 8, owner: None, held: false, next: 2, serving: 1 };
+        job::lock(&TURNS).push(between);
+        forget(LOCK..LOCK + 8);
+        job::lock(&TURNS).iter_mut().find(|turn| turn.lock == LOCK).expect("kept").owner = Some(0);
+        forget(LOCK..LOCK + 8);
+        assert!(job::lock(&TURNS).iter().all(|turn| turn.lock != LOCK));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(super) fn at_exit() {
 
 extern "C" fn leave(status: c_int, _: *mut c_void) {
     let Some(job) = job::known() else { return };
-    if EXITING.load(Ordering::Acquire) {
+    if EXITING.load(Ordering::Acquire) || !job::is_this_process() {
         return;
     }
     if job::depth() == 0 {

@@ -3,9 +3,10 @@
 use super::cpus::Cpus;
 use crate::agreement::digest;
 use crate::neighbour::Probe;
+use core::ffi::c_int;
 
 /// Changes whenever PEs that differ in it could not work together.
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 3;
 
 /// One PE's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub(super) struct Record {
     /// Random; that of PE 0 is the job's secret.
     pub(super) secret: [u8; 32],
     pub(super) cpus: Cpus,
+    /// The thread level that it asked for.
+    pub(super) thread_level: c_int,
     /// A digest of the program's layout.
     pub(super) statics: u64,
     /// Where its static data begin in its node's memory, if they are there.
@@ -35,6 +38,7 @@ impl Record {
             FORMAT,
             self.symmetric_size,
             self.stack,
+            self.thread_level as u64,
             self.statics,
             self.statics_at.unwrap_or(NOWHERE),
             self.statics_start as u64,
@@ -56,6 +60,7 @@ impl Record {
         }
         let symmetric_size = words.next()?;
         let stack = words.next()?;
+        let thread_level = words.next()? as c_int;
         let statics = words.next()?;
         let statics_at = Some(words.next()?).filter(|&at| at != NOWHERE);
         let statics_start = words.next()? as usize;
@@ -67,6 +72,7 @@ impl Record {
             stack,
             secret: *secret,
             cpus,
+            thread_level,
             statics,
             statics_at,
             statics_start,
@@ -95,6 +101,7 @@ mod tests {
             stack: 5,
             secret: [9; 32],
             cpus,
+            thread_level: 2,
             statics: 3,
             statics_at: None,
             statics_start: 1 << 40,

@@ -22,7 +22,7 @@ fortran! {
         (parent_team: In<Handle>, color: In<c_int>, key: In<c_int>, new_team: *mut Handle)
         = |call| new_team.write_unaligned(team::split_colour(call, parent_team, color, key));
     [shmemx_team_destroy](team: *mut Handle) = |call| {
-        team::destroy(call, team.read_unaligned());
+        team::destroy_member(call, team.read_unaligned());
         team.write_unaligned(Handle::INVALID)
     };
 

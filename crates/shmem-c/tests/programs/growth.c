@@ -29,6 +29,15 @@ static struct held held(void) {
 
 static long *word;
 
+/* Takes none of the teams that a PE can have at once. */
+static void splits_that_fail(long turn, shmem_team_t parent) {
+    shmem_team_t team = SHMEM_TEAM_WORLD;
+    int status = shmem_team_split_strided(parent, 0, 1, check_n + 1, NULL, 0, &team);
+    CHECK(status != 0 && team == SHMEM_TEAM_INVALID, 6, "turn %ld: a team of more PEs than there are", turn);
+    status = shmem_team_split_2d(parent, 0, NULL, 0, &team, NULL, 0, &team);
+    CHECK(status != 0 && team == SHMEM_TEAM_INVALID, 6, "turn %ld: a team in rows of no PEs", turn);
+}
+
 /* A context of the world, one of a team, and the team itself; all are used. */
 static void come_and_go(long turn) {
     static const long options[] = {0, SHMEM_CTX_SERIALIZED, SHMEM_CTX_PRIVATE, SHMEM_CTX_NOSTORE};
@@ -40,10 +49,23 @@ static void come_and_go(long turn) {
     CHECK(shmem_team_create_ctx(team, 0, &of_team) == 0, 20, "turn %ld: no context of a team", turn);
     shmem_ctx_long_atomic_inc(ctx, word, right);
     shmem_ctx_long_atomic_inc(of_team, word, check_n - 1 - right);
+    splits_that_fail(turn, team);
     if (turn % 2)
         shmem_ctx_destroy(of_team);
     shmem_team_destroy(team); /* Point 13: with the contexts that it still has. */
     shmem_ctx_destroy(ctx);
+}
+
+/* There is room for as many teams as there was before. */
+static void many_at_once(void) {
+    enum { TEAMS = 200 };
+    shmem_team_t teams[TEAMS];
+    int made = 0;
+    while (made < TEAMS && !shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, check_n, NULL, 0, &teams[made]))
+        made++;
+    CHECK(made == TEAMS, 13, "%d teams at once, and no more", made);
+    while (made > 0)
+        shmem_team_destroy(teams[--made]);
 }
 
 int main(int argc, char **argv) {
@@ -63,6 +85,7 @@ int main(int argc, char **argv) {
     CHECK(*word == 2 * count, 23, "%ld of %ld increments came", *word, 2 * count);
     CHECK(after.kilobytes - before.kilobytes < 256, 13, "%ld KiB became %ld", before.kilobytes, after.kilobytes);
     CHECK(after.descriptors <= before.descriptors, 13, "%ld descriptors became %ld", before.descriptors, after.descriptors);
+    many_at_once();
     shmem_free(word);
     return check_end();
 }

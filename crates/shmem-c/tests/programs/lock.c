@@ -151,15 +151,13 @@ int main(void) {
     in_order();
     threads();
     held_by_the_pe();
-    if (shmem_addr_accessible(&static_lock, check_n - 1)) {
-        long *on_heap = lock;
-        lock = &static_lock;
-        answers();
-        exclusion(0);
-        exclusion(1);
-        in_order();
-        lock = on_heap;
-    }
+    long *on_heap = lock;
+    lock = &static_lock;
+    answers();
+    exclusion(0);
+    exclusion(1);
+    in_order();
+    lock = on_heap;
     shmem_free(word);
     shmem_free(other);
     shmem_free(lock);

@@ -88,7 +88,12 @@ static int of_cray(const char *how, int *heap) {
         shmemx_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 0, &team);
     else if (is(how, "strided_parent_null"))
         shmemx_team_split_strided(SHMEM_TEAM_NULL, 0, 1, 1, &team);
-    else if (is(how, "strided_differs"))
+    else if (is(how, "strided_parent_gone")) {
+        shmemx_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, n, &team);
+        other = team;
+        shmemx_team_destroy(&team);
+        shmemx_team_split_strided(other, 0, 1, 1, &team);
+    } else if (is(how, "strided_differs"))
         shmemx_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, differ() == 1 ? n - 1 : n, &team);
     else if (is(how, "grid_range_negative"))
         shmemx_team_split_2d(SHMEM_TEAM_WORLD, 1, -3, &team, &other);

@@ -1,4 +1,4 @@
-/* MPI and OpenSHMEM in one program. argv[1] names who is initialised first, argv[2] who is finalized first. */
+/* Point 83: MPI and OpenSHMEM in one program. argv[1] names who is initialised first, argv[2] who is finalized first. */
 #include <mpi.h>
 #include <shmem.h>
 #include <stdio.h>

@@ -213,6 +213,26 @@ static void sizes_are_bits(void) {
     shmem_free(to);
 }
 
+/* The standard asks for aligned words; old programs have others, in the heap and in static data. */
+static void odd_places(void) {
+    static unsigned char in_data[ROOM];
+    unsigned char *places[] = {dest, in_data}, due[sizeof(long)];
+    for (int k = 0; k < 2; k++)
+        for (int shift = 0; shift < (int)sizeof(long); shift++) {
+            long *word = (long *)(places[k] + GUARD + shift), value = 0x0102030405060708 * (left + 1) + shift;
+            memset(places[k], EMPTY, ROOM);
+            shmem_barrier_all();
+            shmem_long_p(word, 0x0102030405060708 * (check_me + 1) + shift, right);
+            shmem_barrier_all();
+            memcpy(due, &value, sizeof due);
+            CHECK(memcmp(word, due, sizeof due) == 0, 31, "p to a word %d off a boundary", shift);
+            CHECK(check_constant(places[k], GUARD + shift, EMPTY) < 0, 31, "p wrote before its word");
+            CHECK(check_constant((unsigned char *)(word + 1), GUARD, EMPTY) < 0, 31, "p wrote behind its word");
+            CHECK(shmem_long_g(word, check_me) == value, 31, "g of a word %d off a boundary", shift);
+            shmem_barrier_all();
+        }
+}
+
 int main(void) {
     check_begin();
     left = (check_me + check_n - 1) % check_n;
@@ -234,6 +254,7 @@ int main(void) {
     odd_sizes();
     kinds_of_memory();
     sizes_are_bits();
+    odd_places();
     shmem_ctx_destroy(ctx);
     shmem_free(dest);
     shmem_free(source);

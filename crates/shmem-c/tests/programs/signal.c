@@ -118,17 +118,16 @@ static void set_and_compare(void) {
     shmem_barrier_all();
 }
 
-/* Data and signal in different blocks, and in different segments where static data is symmetric. */
+/* Data and signal in different blocks, and in different segments. */
 static void far_apart(void) {
     enum { ROUNDS = 40, WORDS = 300 };
     static long in_data[WORDS];
     static uint64_t signal_in_data;
     long *on_heap = shmem_calloc(WORDS, sizeof *on_heap), from[WORDS];
     uint64_t *signal_on_heap = shmem_calloc(1, sizeof *signal_on_heap);
-    int statics = shmem_addr_accessible(in_data, right) && shmem_addr_accessible(&signal_in_data, right);
     for (int round = 1; round <= ROUNDS; round++) {
-        long *data = statics && round % 2 ? in_data : on_heap;
-        uint64_t *signal = statics && round % 4 < 2 ? &signal_in_data : signal_on_heap;
+        long *data = round % 2 ? in_data : on_heap;
+        uint64_t *signal = round % 4 < 2 ? &signal_in_data : signal_on_heap;
         for (int i = 0; i < WORDS; i++)
             from[i] = 1000L * round + check_me + i;
         if (round % 3)

@@ -19,7 +19,7 @@ case ${1:-} in
 *) command=$(printf '%q ' "$@") ;;
 esac
 exec 3<> "/dev/tcp/$host/7009"
-if [ "$carried" = yes ] && [ -S /dev/stdin ]; then
+if [ "$carried" = yes ] && [ -S /proc/self/fd/0 ]; then
     printf '%s > /dev/null\n' "$command" >&3
     cat <&0 >&3 &
     cat <&3 >&0

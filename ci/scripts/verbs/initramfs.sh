@@ -41,6 +41,9 @@ mkdir -p /new/dev/shm /new/dev/pts /new/mnt/out /new/lib/modules
 mount -t tmpfs shm /new/dev/shm
 mount -t devpts pts /new/dev/pts
 mount -t tmpfs run /new/run
+for link in fd:/proc/self/fd stdin:/proc/self/fd/0 stdout:/proc/self/fd/1 stderr:/proc/self/fd/2; do
+    $busybox ln -s "${link#*:}" "/new/dev/${link%%:*}"
+done
 share rw none out /new/mnt/out
 share ro loose modules /new/lib/modules
 cd /new

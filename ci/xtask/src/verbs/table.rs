@@ -74,3 +74,34 @@ pub fn table(reports: &[Report]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(name: &str, output: &str, end: Option<(i32, u64)>) -> Report {
+        let log = std::env::temp_dir().join(format!("verbs-{}-{name}.log", std::process::id()));
+        fs::write(&log, output).unwrap();
+        Report { name: name.into(), log, end }
+    }
+
+    #[test]
+    fn a_suite_that_tested_nothing_has_failed() {
+        let says = |name, output, end| {
+            let report = report(name, output, end);
+            let outcome = report.outcome();
+            assert_eq!(report.failed(), outcome.starts_with("FAILED"), "{outcome}");
+            fs::remove_file(&report.log).unwrap();
+            outcome
+        };
+        let all_skipped = "skipped: no card\ntest result: ok. 1 passed; 0 failed";
+        assert!(says("a-suite", all_skipped, Some((0, 3))).starts_with("FAILED"));
+        assert_eq!(
+            says("b-suite", "test result: ok. 7 passed; 0 failed", Some((0, 3))),
+            "passed  7 cases"
+        );
+        assert_eq!(says("c-rma", "PASS", Some((0, 3))), "passed");
+        assert_eq!(says("d-rma", "", Some((137, 60))), "FAILED: it took too long");
+        assert_eq!(says("e-rma", "", None), "FAILED: the guest did not finish it");
+    }
+}

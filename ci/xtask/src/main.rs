@@ -17,6 +17,7 @@ mod stats;
 mod symbols;
 mod test;
 mod tidy;
+mod verbs;
 mod workspace;
 
 use std::process::ExitCode;
@@ -39,6 +40,11 @@ const TASKS: &[Task] = &[
         name: "test",
         about: "everything that must hold: [--providers | --full] [--only STEP]... [--list]",
         run: test::run,
+    },
+    Task {
+        name: "verbs",
+        about: "the networks over verbs, in virtual machines: [--only START]... [--list]",
+        run: verbs::run,
     },
     Task {
         name: "install",

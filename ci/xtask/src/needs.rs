@@ -146,6 +146,55 @@ pub const LIBFABRIC: Need = Need {
     zypper: &["libfabric"],
 };
 
+pub const QEMU: Need = Need {
+    program: "qemu-system-x86_64",
+    purpose: "runs the guests that have verbs",
+    apt: &["qemu-system-x86"],
+    dnf: &["qemu-system-x86"],
+    zypper: &["qemu-x86"],
+};
+
+pub const BUSYBOX: Need = Need {
+    program: "busybox",
+    purpose: "starts the guests, linked statically,",
+    apt: &["busybox-static"],
+    dnf: &["busybox"],
+    zypper: &["busybox-static"],
+};
+
+pub const KMOD: Need = Need {
+    program: "depmod",
+    purpose: "finds the modules of the guests' kernel",
+    apt: &["kmod"],
+    dnf: &["kmod"],
+    zypper: &["kmod"],
+};
+
+pub const CPIO: Need = Need {
+    program: "cpio",
+    purpose: "packs what the guests start from",
+    apt: &["cpio"],
+    dnf: &["cpio"],
+    zypper: &["cpio"],
+};
+
+/// With it come the providers, one of which speaks to the card made of software.
+pub const IBVERBS: Need = Need {
+    program: "ibv_devinfo",
+    purpose: "comes with the library of verbs",
+    apt: &["ibverbs-utils", "ibverbs-providers", "librdmacm1"],
+    dnf: &["libibverbs-utils", "libibverbs", "librdmacm"],
+    zypper: &["libibverbs-utils", "libibverbs1", "librdmacm1"],
+};
+
+pub const IPROUTE: Need = Need {
+    program: "rdma",
+    purpose: "makes a network card that speaks verbs",
+    apt: &["iproute2"],
+    dnf: &["iproute"],
+    zypper: &["iproute2"],
+};
+
 struct Manager {
     program: &'static str,
     refresh: &'static [&'static str],

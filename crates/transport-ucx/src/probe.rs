@@ -20,8 +20,9 @@ const OPS: [AmoOp; 8] = [
     AmoOp::Xor,
 ];
 
-/// How long all of it may take.
-const LIMIT: Duration = Duration::from_secs(5);
+/// How long all of it may take. The first operation connects the workers, which over a card may take seconds
+/// on a busy machine.
+const LIMIT: Duration = Duration::from_secs(30);
 
 const OLD: u64 = 0x8765_4321_0FED_CBA9;
 const OPERAND: u64 = 0x1357_9BDF_0246_8ACE;
@@ -41,10 +42,26 @@ pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
     let mut endpoint = unsafe { from.connect(&to.address()?, None, null_mut()) }?;
     let key = endpoint.unpack(context.ucp, &memory.key()?)?;
     endpoint.keys[0] = key;
-    let tried = try_all(context, (&from, &to), &endpoint, word, until);
-    // UCX complains of keys that are left, whatever came of it.
-    endpoint.forget_keys(context.ucp);
-    tried
+    match try_all(context, (&from, &to), &endpoint, word, until) {
+        Err(Fault::Endless(why)) => {
+            // UCX aborts when workers end before their operations.
+            std::mem::forget((from, to, endpoint, memory));
+            Err(why)
+        }
+        tried => {
+            // UCX complains of keys that are left, whatever came of it.
+            endpoint.forget_keys(context.ucp);
+            tried.map_err(|(Fault::Wrong(why) | Fault::Endless(why))| why)
+        }
+    }
+}
+
+/// What is wrong with an operation.
+enum Fault {
+    /// It came to another result, or was refused.
+    Wrong(String),
+    /// It is under way for ever.
+    Endless(String),
 }
 
 /// Every operation on the first of three words that are never freed.
@@ -54,7 +71,7 @@ fn try_all(
     endpoint: &Endpoint,
     word: *mut u64,
     until: Instant,
-) -> Result<(), String> {
+) -> Result<(), Fault> {
     let key = endpoint.keys[0];
     let (first, second) = (word.wrapping_add(1), word.wrapping_add(2));
     for (width, op) in
@@ -85,7 +102,9 @@ fn try_all(
         let wrong = |why: &str| {
             format!("UCX's atomic operation {op:?} on {} bytes is wrong: {why}", width.nbytes())
         };
-        if let Some(request) = started(begun).map_err(|status| wrong(&said(context.ucp, status)))? {
+        if let Some(request) =
+            started(begun).map_err(|status| Fault::Wrong(wrong(&said(context.ucp, status))))?
+        {
             let ended = loop {
                 from.progress();
                 to.progress();
@@ -97,8 +116,8 @@ fn try_all(
             request.free(context.ucp);
             match ended {
                 Some(Ok(())) => {}
-                Some(Err(status)) => return Err(wrong(&said(context.ucp, status))),
-                None => return Err(wrong("it does not end")),
+                Some(Err(status)) => return Err(Fault::Wrong(wrong(&said(context.ucp, status)))),
+                None => return Err(Fault::Endless(wrong("it does not end"))),
             }
         }
         // SAFETY: never freed, and UCX is done with it.
@@ -112,9 +131,9 @@ fn try_all(
             AmoWidth::Eight => fetched,
         };
         if (now, fetched) != (expected, old) {
-            return Err(wrong(&format!(
+            return Err(Fault::Wrong(wrong(&format!(
                 "of {OLD:#x} it makes {now:#x} and not {expected:#x}, and fetches {fetched:#x}"
-            )));
+            ))));
         }
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! The suite that every provider must pass, over each of UCX's transports that need no special hardware.
+//! The suite that every provider must pass, over each of UCX's transports that need no special hardware, and over
+//! verbs where there is a card.
 //!
 //! It runs with the UCX that the dynamic linker finds: another version by LD_LIBRARY_PATH and
 //! UCX_MODULE_DIR.
@@ -40,9 +41,34 @@ fn has_atomics() -> bool {
         })
 }
 
+/// Whether a card speaks verbs, and UCX uses it as these limits ask.
+fn has_verbs(amos: Option<Amos>) -> bool {
+    if std::fs::read_dir("/sys/class/infiniband").map_or(0, Iterator::count) == 0 {
+        println!("skipped: no card speaks verbs");
+        return false;
+    }
+    let alone = Open {
+        pe: rushmem_transport::Pe(0),
+        n_pes: 1,
+        secret: [0; 32],
+        one_machine: true,
+        crowded: true,
+        host: Arc::new(Asks(VERBS)),
+    };
+    let opened = (PROVIDER.available)()
+        .and_then(|()| with(VERBS, &alone, Tuning { amos, ..Tuning::default() }));
+    if let Err(error) = &opened {
+        println!("skipped: {error}");
+    }
+    opened.is_ok()
+}
+
+/// Reliable connections of any card that speaks verbs, of which a software one is a kernel module.
+const VERBS: &str = "rc_verbs,ud_verbs:aux,self";
+
 /// The suite over some of UCX's transports.
 macro_rules! over {
-    ($($name:ident $transports:literal $amos:expr, $here:expr;)*) => {$(
+    ($($name:ident $transports:tt $amos:expr, $here:expr;)*) => {$(
         mod $name {
             use super::*;
 
@@ -67,4 +93,7 @@ over! {
     cma "cma,posix,self" None, here;
     // As a user asks for it who has cards that do atomic operations; here the library's software does.
     network "tcp,self" Some(Amos::Network), has_atomics;
+    // `cargo xtask verbs` has a card in a virtual machine.
+    verbs VERBS None, || has_verbs(None);
+    verbs_network VERBS Some(Amos::Network), || has_verbs(Some(Amos::Network));
 }

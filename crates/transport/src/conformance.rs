@@ -113,8 +113,9 @@ pub fn run(test: &str, open: Opener, case: Case) {
     match job::position() {
         Some(position) => member::run(position, open, &case),
         None => {
-            for &n_pes in case.sizes {
-                job::run(test, n_pes, case.limit);
+            let most = job::most_pes();
+            for &n_pes in case.sizes.iter().filter(|&&n_pes| n_pes <= most) {
+                job::run(test, n_pes, job::patient(case.limit));
             }
         }
     }

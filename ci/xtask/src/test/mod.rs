@@ -70,6 +70,7 @@ const FULL: &[Step] = &[
     installed("soak", steps::soak),
     installed("thread-sanitizer", sanitizer::thread_sanitizer),
     step("fuzz", fuzz::wire),
+    step("verbs", steps::verbs),
     step("oldest-rust", steps::oldest_rust),
 ];
 

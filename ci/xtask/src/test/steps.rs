@@ -13,7 +13,7 @@ use crate::needs::{
     BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC, HYDRA, LIBFABRIC,
     MPIRUN, PKG_CONFIG, SLURM, UCX, VALGRIND,
 };
-use crate::{bindings, codegen, counts, install, needs, process, symbols, tidy};
+use crate::{bindings, codegen, counts, install, needs, process, symbols, tidy, verbs};
 
 /// Tests that need no process, as arguments of `cargo miri test`.
 const MIRI: &[&[&str]] = &[
@@ -178,6 +178,14 @@ pub fn ucx(session: &Session) -> Result<Outcome> {
         Some(_) => programs(session, "ucx::"),
         None => Ok(Outcome::Skipped("UCX is not here".into())),
     }
+}
+
+/// The networks over verbs, in virtual machines.
+pub fn verbs(session: &Session) -> Result<Outcome> {
+    Ok(match verbs::step(&session.workspace)? {
+        Ok(()) => Outcome::Passed,
+        Err(why) => Outcome::Skipped(why),
+    })
 }
 
 /// Programs under the launchers of others, apart from Slurm. Those that are not here are skipped.

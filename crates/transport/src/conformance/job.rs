@@ -1,4 +1,9 @@
 //! The PEs of a case as processes, seen by the test that starts them.
+//!
+//! Three variables fit the suite to where it runs, such as a virtual machine without hardware support:
+//! `RUSHMEM_CONFORMANCE_PES` is the most PEs of a job, `RUSHMEM_CONFORMANCE_PATIENCE` multiplies time
+//! limits, and `RUSHMEM_CONFORMANCE_ELSEWHERE` is a program that runs the command in its arguments on
+//! another machine, with standard input carried both ways: it starts every second PE.
 
 use super::side;
 use std::env;
@@ -8,6 +13,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const VARIABLE: &str = "RUSHMEM_CONFORMANCE";
+const PES: &str = "RUSHMEM_CONFORMANCE_PES";
+const PATIENCE: &str = "RUSHMEM_CONFORMANCE_PATIENCE";
+const ELSEWHERE: &str = "RUSHMEM_CONFORMANCE_ELSEWHERE";
 
 /// Which PE of how many this process is.
 #[derive(Clone, Copy)]
@@ -24,6 +32,53 @@ pub(super) fn position() -> Option<Position> {
     Some(Position { pe: number(pe), n_pes: number(n_pes) })
 }
 
+/// The most PEs that a job may have here.
+pub(super) fn most_pes() -> u32 {
+    number(PES).unwrap_or(u32::MAX)
+}
+
+/// A time limit, stretched as this machine needs.
+pub(super) fn patient(limit: Duration) -> Duration {
+    limit * number(PATIENCE).unwrap_or(1)
+}
+
+/// Whether all PEs run on this machine.
+pub(super) fn one_machine() -> bool {
+    env::var_os(ELSEWHERE).is_none()
+}
+
+fn number(variable: &str) -> Option<u32> {
+    let value = env::var(variable).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{variable} is no number: {value}")))
+}
+
+/// What starts a PE: the test's program, or every second time that which starts it elsewhere.
+fn starter(pe: u32, n_pes: u32) -> Command {
+    let program = env::current_exe().expect("the test binary's path");
+    let position = format!("{pe}/{n_pes}");
+    match env::var_os(ELSEWHERE) {
+        Some(elsewhere) if pe % 2 == 1 => {
+            let mut command = Command::new(&elsewhere);
+            command.arg("env").arg(format!("{VARIABLE}={position}"));
+            for (name, value) in env::vars().filter(|(name, _)| is_passed_on(name)) {
+                command.arg(format!("{name}={value}"));
+            }
+            command.arg(program);
+            command
+        }
+        _ => {
+            let mut command = Command::new(program);
+            command.env(VARIABLE, position);
+            command
+        }
+    }
+}
+
+/// Whether a variable matters to a PE elsewhere, too.
+fn is_passed_on(name: &str) -> bool {
+    ["RUSHMEM_", "UCX_", "FI_", "LD_"].iter().any(|start| name.starts_with(start))
+}
+
 /// Start `n_pes` PEs of the test, serve their meetings, and panic unless all end well in time.
 pub(super) fn run(test: &str, n_pes: u32, limit: Duration) {
     let deadline = Instant::now() + limit;
@@ -32,9 +87,8 @@ pub(super) fn run(test: &str, n_pes: u32, limit: Duration) {
     let mut links = Vec::new();
     for pe in 0..n_pes {
         let (ours, theirs) = UnixStream::pair().expect("a socket pair");
-        let child = Command::new(env::current_exe().expect("the test binary's path"))
+        let child = starter(pe, n_pes)
             .args([name, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
-            .env(VARIABLE, format!("{pe}/{n_pes}"))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .spawn()

@@ -1,6 +1,6 @@
 //! A PE of a case: its memory, the transport under test, and endpoints whose failures end the case.
 
-use super::job::Position;
+use super::job::{self, Position};
 use super::memory::Memory;
 use super::side::Side;
 use super::{Case, Opener};
@@ -31,7 +31,7 @@ impl Host for Silent {}
 
 /// Do one PE's part of a case.
 pub(super) fn run(position: Position, open: Opener, case: &Case) {
-    let limit = case.limit + std::time::Duration::from_secs(10);
+    let limit = job::patient(case.limit) + std::time::Duration::from_secs(10);
     std::thread::spawn(move || {
         std::thread::sleep(limit);
         eprintln!("a PE outlived its job");
@@ -50,7 +50,7 @@ impl Member {
             pe: Pe(pe),
             n_pes,
             secret: secrets[0][..].try_into().expect("a secret of 32 bytes"),
-            one_machine: true,
+            one_machine: job::one_machine(),
             crowded: n_pes as usize > std::thread::available_parallelism().map_or(1, usize::from),
             host: Arc::new(Silent),
         };

@@ -1,0 +1,152 @@
+//! Virtual machines: started with their jobs, ended in time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::jobs::Job;
+use super::table::Report;
+use super::{SCRIPTS, kernel};
+use crate::process;
+use crate::workspace::Workspace;
+
+/// How to run: by default the processor is interpreted, which works everywhere. `kvm` is faster where it works.
+const ACCELERATOR: &str = "RUSHMEM_VERBS_ACCEL";
+const INTERPRETED: &str = "tcg,thread=multi,tb-size=512";
+
+/// Processors of a guest: with one, a program that polls starves the card, which the kernel makes.
+const PROCESSORS: &str = "2";
+const MEGABYTES: &str = "2560";
+
+/// `no_timer_check`: on a busy machine a guest may take its timer for a broken one.
+const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
+    random.trust_cpu=on no_timer_check tsc=reliable";
+
+/// What guests are started from.
+pub struct Bed {
+    scripts: PathBuf,
+    folder: PathBuf,
+    image: PathBuf,
+    modules: PathBuf,
+    initramfs: PathBuf,
+}
+
+impl Bed {
+    /// With this kernel; everything is kept in `folder`.
+    pub fn new(workspace: &Workspace, folder: &Path, kernel: PathBuf) -> Result<Bed> {
+        let scripts = workspace.root.join(SCRIPTS);
+        let initramfs = folder.join("initramfs.gz");
+        process::run(
+            process::limited(Duration::from_secs(120), scripts.join("initramfs.sh"))
+                .arg(&kernel)
+                .arg(&initramfs),
+        )?;
+        Ok(Bed {
+            scripts,
+            folder: folder.to_owned(),
+            image: kernel::image(&kernel)?,
+            modules: kernel.join("lib/modules"),
+            initramfs,
+        })
+    }
+
+    /// Runs these jobs in one guest or a pair of them, and says what became of each.
+    pub fn run(&self, jobs: &[&Job], pair: bool, limit: Duration) -> Result<Vec<Report>> {
+        let kind = if pair { "pair" } else { "one" };
+        println!("\n{} jobs in {kind} of guests, at most {} s", jobs.len(), limit.as_secs());
+        let wire = self.folder.join("wire");
+        let start = Instant::now();
+        let mut guests = Vec::new();
+        let mut first = PathBuf::new();
+        for number in 1..=1 + u32::from(pair) {
+            let folder = self.folder.join(format!("{kind}-{number}"));
+            self.prepare(&folder, jobs)?;
+            let mut command = self.qemu(&folder, number, pair, limit);
+            if pair {
+                let server = if number == 1 { "on" } else { "off" };
+                let netdev = format!(
+                    "stream,id=n0,server={server},addr.type=unix,addr.path={}",
+                    wire.display()
+                );
+                let device =
+                    format!("virtio-net-pci,netdev=n0,mac=52:54:00:00:00:0{number},romfile=");
+                command.args(["-netdev", &netdev, "-device", &device]);
+            }
+            if number == 1 {
+                let _ = fs::remove_file(&wire);
+                first.clone_from(&folder);
+            }
+            guests.push(Guest(command.spawn().context("qemu could not be started")?));
+            while pair && number == 1 && !wire.exists() && start.elapsed() < Duration::from_secs(20)
+            {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        for guest in &mut guests {
+            guest.0.wait()?;
+        }
+        println!("the guests ended after {:.0} s", start.elapsed().as_secs_f64());
+        let complaints = fs::read_to_string(self.folder.join("pair-2/served.log"));
+        if pair && let Ok(complaints) = complaints {
+            complaints.lines().for_each(|line| println!("the second guest: {line}"));
+        }
+        Ok(Report::read(&first, jobs.iter().map(|job| job.name.as_str())))
+    }
+
+    /// Empties a guest's folder and puts its scripts and jobs there.
+    fn prepare(&self, folder: &Path, jobs: &[&Job]) -> Result<()> {
+        if folder.is_dir() {
+            fs::remove_dir_all(folder)?;
+        }
+        fs::create_dir_all(folder)?;
+        for script in ["guest.sh", "elsewhere.sh", "served.sh"] {
+            fs::copy(self.scripts.join(script), folder.join(script))
+                .with_context(|| format!("could not copy {script}"))?;
+        }
+        let line = |job: &&Job| format!("{}\t{}\t{}\n", job.name, job.limit.as_secs(), job.command);
+        fs::write(folder.join("jobs"), jobs.iter().map(line).collect::<String>())?;
+        Ok(())
+    }
+
+    fn qemu(&self, folder: &Path, number: u32, pair: bool, limit: Duration) -> Command {
+        let share = |path: &Path, tag: &str, access: &str| {
+            format!(
+                "local,path={},mount_tag={tag},security_model=none,multidevs=remap{access}",
+                path.display()
+            )
+        };
+        let accelerator = std::env::var(ACCELERATOR).unwrap_or_else(|_| INTERPRETED.into());
+        let log = fs::File::create(folder.join("console.log"));
+        let mut command = process::limited(limit, "qemu-system-x86_64");
+        command
+            .args(["-accel", &accelerator, "-machine", "q35,hpet=off", "-cpu", "max"])
+            .args(["-smp", PROCESSORS, "-m", MEGABYTES, "-nodefaults", "-display", "none"])
+            .args(["-serial", "stdio", "-no-reboot", "-device", "virtio-rng-pci"])
+            .arg("-kernel")
+            .arg(&self.image)
+            .arg("-initrd")
+            .arg(&self.initramfs)
+            .args(["-append", &format!("{COMMAND_LINE} guest={number} pair={}", u8::from(pair))])
+            .args(["-virtfs", &share(Path::new("/"), "root", ",readonly=on")])
+            .args(["-virtfs", &share(folder, "out", "")])
+            .args(["-virtfs", &share(&self.modules, "modules", ",readonly=on")])
+            .stdout(log.map_or_else(|_| Stdio::null(), Stdio::from));
+        command
+    }
+}
+
+/// A guest that does not outlive this task.
+struct Guest(Child);
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        if let Ok(None) = self.0.try_wait() {
+            // `timeout` passes it on; a killed one would leave the guest behind.
+            let _ = process::run(Command::new("kill").arg(self.0.id().to_string()));
+            let _ = self.0.wait();
+        }
+    }
+}

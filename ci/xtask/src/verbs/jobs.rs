@@ -1,0 +1,225 @@
+//! What the guests run. The lists at the top are what grows.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::workspace::Workspace;
+
+/// One job of a guest.
+pub struct Job {
+    pub name: String,
+    pub command: String,
+    pub limit: Duration,
+    /// Whether its PEs are in two guests.
+    pub pair: bool,
+}
+
+/// Programs, and their sources.
+pub const PROGRAMS: [(&str, &str); 9] = [
+    ("split_2d", "crates/shmem-c/tests/programs/split_2d.c"),
+    ("max_to_all", "crates/shmem-c/examples/max_to_all.c"),
+    ("split_3d", "crates/shmem-c/examples/split_3d.c"),
+    ("team_split_strided", "crates/shmem-c/examples/team_split_strided.c"),
+    ("rma", "crates/shmem-c/tests/programs/rma.c"),
+    ("amo", "crates/shmem-c/tests/programs/amo.c"),
+    ("ordering", "crates/shmem-c/tests/programs/ordering.c"),
+    ("signal", "crates/shmem-c/tests/programs/signal.c"),
+    ("collectives_team", "crates/shmem-c/tests/programs/collectives_team.c"),
+];
+
+/// Those that also run with the libraries of folders, and across two guests.
+const FEW: [&str; 4] = ["split_2d", "max_to_all", "rma", "signal"];
+
+/// Cases of the suite that run across two guests; in one guest all do.
+const ACROSS: [&str; 8] = [
+    "segments",
+    "large",
+    "signals",
+    "ping_pong",
+    "amos",
+    "contended_counter",
+    "passive_target",
+    "random",
+];
+
+/// How to reach the card by each network: its variables for the suite and for programs.
+struct Network {
+    name: &'static str,
+    suite: &'static str,
+    environment: &'static str,
+}
+
+const UCX: Network = Network {
+    name: "ucx",
+    suite: "verbs::",
+    environment: "UCX_TLS=rc_verbs,ud_verbs:aux,self UCX_UD_VERBS_ETH_DGID_CHECK=n UCX_NET_DEVICES=rxe0:1",
+};
+
+/// As many peers as libfabric expects by default ask for a longer completion queue than this card makes.
+const OFI: Network = Network {
+    name: "ofi",
+    suite: "verbs_rxm::",
+    environment: "FI_UNIVERSE_SIZE=16 RUSHMEM_PROVIDERS=all SHMEM_OFI_PROVIDER='verbs;ofi_rxm'",
+};
+
+/// Interpreted processors are slow, those of a busy machine slower.
+const OF_SUITE: Duration = Duration::from_secs(1800);
+const OF_PROGRAM: Duration = Duration::from_secs(240);
+const PATIENCE: &str = "RUSHMEM_CONFORMANCE_PATIENCE=5";
+
+/// Where what the guests run lies on this machine, and so in the guests.
+pub struct Places {
+    pub prefix: PathBuf,
+    pub programs: PathBuf,
+    ucx: PathBuf,
+    ofi: PathBuf,
+}
+
+impl Places {
+    pub fn at(workspace: &Workspace, ucx: PathBuf, ofi: PathBuf) -> Places {
+        let folder = workspace.target.join("verbs");
+        Places { prefix: folder.join("prefix"), programs: folder.join("programs"), ucx, ofi }
+    }
+}
+
+/// A version of the networks' libraries.
+pub struct Libraries {
+    name: String,
+    environment: String,
+    has: fn(&Network) -> bool,
+}
+
+impl Libraries {
+    /// The system's, and those in the folders that variables name.
+    pub fn all() -> Result<Vec<Libraries>> {
+        let system = Libraries { name: "system".into(), environment: String::new(), has: |_| true };
+        let mut all = vec![system];
+        let folders = std::env::var_os("RUSHMEM_UCX_DIR").unwrap_or_default();
+        let named = std::env::split_paths(&folders)
+            .filter(|folder| folder.join("ucx/libuct_ib.so.0").is_file());
+        for (number, folder) in named.enumerate() {
+            let folder = plain(&folder)?;
+            all.push(Libraries {
+                name: format!("folder{}", number + 1),
+                environment: format!("LD_LIBRARY_PATH={folder} UCX_MODULE_DIR={folder}/ucx "),
+                has: |network| network.name == UCX.name,
+            });
+        }
+        if let Some(folder) = std::env::var_os("RUSHMEM_OFI_DIR") {
+            let folder = plain(Path::new(&folder))?;
+            all.push(Libraries {
+                name: "folder".into(),
+                environment: format!(
+                    "LD_LIBRARY_PATH={folder} FI_PROVIDER_PATH={folder}/libfabric "
+                ),
+                has: |network| network.name == OFI.name,
+            });
+        }
+        Ok(all)
+    }
+}
+
+/// A path that a shell takes as it is.
+fn plain(path: &Path) -> Result<String> {
+    let text = path.to_string_lossy().into_owned();
+    if text.contains(|c: char| c.is_whitespace() || "'\"$&;()<>|".contains(c)) {
+        bail!("a folder of libraries with plain characters is needed, not {text}");
+    }
+    Ok(text)
+}
+
+/// All jobs, with the short ones first.
+pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for library in libraries {
+        for network in [&UCX, &OFI] {
+            if (library.has)(network) {
+                programs(&mut jobs, places, network, library);
+                suites(&mut jobs, places, network, library);
+            }
+        }
+    }
+    let network = "RUSHMEM_CONFORMANCE_PES=2";
+    let environment = format!("{PATIENCE} {network} {}", UCX.environment);
+    jobs.push(suite(
+        "one-ucx-network-amos-suite",
+        &places.ucx,
+        &environment,
+        "verbs_network:: --skip far_offsets",
+    ));
+    jobs
+}
+
+/// Jobs of programs.
+fn programs(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &Libraries) {
+    let Places { prefix, programs, .. } = places;
+    let system = library.environment.is_empty();
+    let environment = format!(
+        "{}{} SHMEM_TRANSPORT={} SHMEM_SYMMETRIC_SIZE=16m",
+        library.environment, network.environment, network.name
+    );
+    for (name, _) in PROGRAMS.iter().filter(|(name, _)| system || FEW.contains(name)) {
+        let (prefix, programs) = (prefix.display(), programs.display());
+        let n = if *name == "split_3d" { 4 } else { 2 };
+        jobs.push(Job {
+            name: format!("one-{}-{}-{name}", network.name, library.name),
+            command: format!(
+                "env {environment} SHMEM_ONNODE=off {prefix}/bin/oshrun -n {n} {programs}/{name}"
+            ),
+            limit: OF_PROGRAM,
+            pair: false,
+        });
+        if FEW.contains(name) {
+            let start = "mpiexec.hydra -launcher ssh -launcher-exec /mnt/out/elsewhere.sh -localhost 10.9.0.1";
+            jobs.push(Job {
+                name: format!("pair-{}-{}-{name}", network.name, library.name),
+                command: format!("env {environment} {start} -hosts 10.9.0.1,10.9.0.2 -n 2 -ppn 1 {programs}/{name}"),
+                limit: OF_PROGRAM,
+                pair: true,
+            });
+        }
+    }
+}
+
+/// Jobs of the suite.
+fn suites(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &Libraries) {
+    let program = if network.name == UCX.name { &places.ucx } else { &places.ofi };
+    let system = library.environment.is_empty();
+    let environment = format!("{}{PATIENCE} {}", library.environment, network.environment);
+    // Other versions: what moves data, without the cases of order that they share.
+    let name = |place: &str| format!("{place}-{}-{}-suite", network.name, library.name);
+    let pes = if system { 3 } else { 2 };
+    // The far offsets take more memory than the guest has, for registered memory is all there.
+    jobs.push(suite(
+        &name("one"),
+        program,
+        &format!("{environment} RUSHMEM_CONFORMANCE_PES={pes}"),
+        &format!("{} --skip far_offsets", network.suite),
+    ));
+    if system {
+        let cases = ACROSS.map(|case| format!("{}{case}", network.suite)).join(" ");
+        let across =
+            "RUSHMEM_CONFORMANCE_PES=2 RUSHMEM_CONFORMANCE_ELSEWHERE=/mnt/out/elsewhere.sh";
+        let job = suite(
+            &name("pair"),
+            program,
+            &format!("{environment} {across}"),
+            &format!("--exact {cases}"),
+        );
+        jobs.push(Job { pair: true, ..job });
+    }
+}
+
+fn suite(name: &str, program: &Path, environment: &str, cases: &str) -> Job {
+    Job {
+        name: name.to_owned(),
+        command: format!(
+            "env {environment} {} {cases} --test-threads=1 --nocapture",
+            program.display()
+        ),
+        limit: OF_SUITE,
+        pair: false,
+    }
+}

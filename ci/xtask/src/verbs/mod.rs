@@ -1,0 +1,150 @@
+//! `cargo xtask verbs`: the networks over real verbs, in virtual machines with a card made of software (Soft-RoCE).
+//!
+//! The guest's kernel is Debian's and its files are this machine's, so what runs there is what was built here. The
+//! suite of the networks runs over UCX's `rc_verbs` and libfabric's `verbs;ofi_rxm`, and some programs do; in one
+//! guest, and across two with a wire between them. Every job has a limit, and every guest; what they print stays
+//! under `target/verbs`. Where there is no QEMU or no kernel, the task says so.
+
+mod guest;
+mod jobs;
+mod kernel;
+mod table;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+use std::{fs, thread};
+
+use anyhow::{Context, Result, bail};
+use lexopt::{Arg, ValueExt};
+
+use crate::needs::{
+    BUSYBOX, C_COMPILER, CPIO, HYDRA, IBVERBS, IPROUTE, KMOD, LIBFABRIC, QEMU, UCX,
+};
+use crate::workspace::Workspace;
+use crate::{install, needs, process};
+use guest::Bed;
+use jobs::{Job, Libraries};
+
+/// No guest takes longer: its jobs seldom take all of their time.
+const LONGEST: Duration = Duration::from_secs(5400);
+
+/// The scripts of the guests.
+const SCRIPTS: &str = "ci/scripts/verbs";
+
+pub fn run(args: &[String]) -> Result<()> {
+    let mut only = Vec::new();
+    let mut list = false;
+    let mut parser = lexopt::Parser::from_args(args);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("only") => only.push(parser.value()?.string()?),
+            Arg::Long("list") => list = true,
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let workspace = Workspace::open()?;
+    if list {
+        let places = jobs::Places::at(&workspace, PathBuf::new(), PathBuf::new());
+        jobs::all(&places, &Libraries::all()?).iter().for_each(|job| println!("{}", job.name));
+        return Ok(());
+    }
+    match bed(&workspace)? {
+        Ok(bed) => check(&workspace, &bed, &only),
+        Err(why) => {
+            println!("skipped: {why}");
+            Ok(())
+        }
+    }
+}
+
+/// As a step of the tests; the reason, where it cannot be run.
+///
+/// # Errors
+/// What failed.
+pub fn step(workspace: &Workspace) -> Result<Result<(), String>> {
+    match bed(workspace)? {
+        Ok(bed) => check(workspace, &bed, &[]).map(Ok),
+        Err(why) => Ok(Err(why)),
+    }
+}
+
+/// What guests are started from, or why there are none.
+fn bed(workspace: &Workspace) -> Result<Result<Bed, String>> {
+    let needed = [&QEMU, &BUSYBOX, &KMOD, &CPIO, &IBVERBS, &IPROUTE];
+    if let Err(error) = needs::ensure(&needed) {
+        return Ok(Err(format!("{error:#}")));
+    }
+    needs::ensure(&[&C_COMPILER, &UCX, &LIBFABRIC])?;
+    // Without it no program runs across two guests.
+    if let Err(error) = needs::ensure(&[&HYDRA]) {
+        println!("{error:#}");
+    }
+    let folder = workspace.target.join("verbs");
+    fs::create_dir_all(&folder)?;
+    match kernel::tree(&folder) {
+        Ok(kernel) => Bed::new(workspace, &folder, kernel).map(Ok),
+        Err(error) => Ok(Err(format!("no kernel for a guest: {error:#}"))),
+    }
+}
+
+fn check(workspace: &Workspace, bed: &Bed, only: &[String]) -> Result<()> {
+    let places = build(workspace)?;
+    let mut jobs = jobs::all(&places, &Libraries::all()?);
+    if let Some(unknown) =
+        only.iter().find(|start| !jobs.iter().any(|job| job.name.starts_with(*start)))
+    {
+        bail!("no job starts with `{unknown}`: see --list");
+    }
+    jobs.retain(|job| only.is_empty() || only.iter().any(|start| job.name.starts_with(start)));
+    let mut reports = Vec::new();
+    for pair in [false, true] {
+        let here: Vec<&Job> = jobs.iter().filter(|job| job.pair == pair).collect();
+        if here.is_empty() {
+            continue;
+        }
+        let limit = Duration::from_secs(300) + here.iter().map(|job| job.limit).sum::<Duration>();
+        reports.extend(bed.run(&here, pair, limit.min(LONGEST))?);
+    }
+    print!("{}", table::table(&reports));
+    match reports.iter().find(|report| report.failed()) {
+        None => Ok(()),
+        Some(first) => bail!("{} failed first: see {}", first.name, first.log.display()),
+    }
+}
+
+/// Builds what the guests run: the suite of both networks, an installed prefix, and the programs.
+fn build(workspace: &Workspace) -> Result<jobs::Places> {
+    let suite = |package: &str| -> Result<PathBuf> {
+        let made = workspace.build(&[
+            "test",
+            "--release",
+            "--no-run",
+            "-p",
+            package,
+            "--test",
+            "conformance",
+        ])?;
+        let is_suite = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("conformance-"))
+        };
+        made.into_iter().find(is_suite).with_context(|| format!("{package} has no suite"))
+    };
+    let places = jobs::Places::at(
+        workspace,
+        suite("rushmem-transport-ucx")?,
+        suite("rushmem-transport-ofi")?,
+    );
+    install::into(workspace, &places.prefix)?;
+    fs::create_dir_all(&places.programs)?;
+    let builders = jobs::PROGRAMS.map(|(name, source)| {
+        let mut oshcc = Command::new(places.prefix.join("bin/oshcc"));
+        oshcc.current_dir(&workspace.root).arg(source).arg("-O1").arg("-w");
+        oshcc.arg("-o").arg(places.programs.join(name));
+        thread::spawn(move || process::run(&mut oshcc))
+    });
+    for builder in builders {
+        builder.join().expect("no thread panics")?;
+    }
+    Ok(places)
+}

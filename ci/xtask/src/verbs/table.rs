@@ -1,0 +1,107 @@
+//! What became of the jobs of the guests.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One job's end.
+pub struct Report {
+    /// The job.
+    pub name: String,
+    /// Where its output is.
+    pub log: PathBuf,
+    /// Its status and its seconds; nothing where the guest did not come to its end.
+    pub end: Option<(i32, u64)>,
+}
+
+/// What coreutils' `timeout` answers when it had to end the program, first by asking and then by force.
+const TIMED_OUT: [i32; 2] = [124, 137];
+
+impl Report {
+    /// The reports on the jobs of these names of a guest with this folder.
+    pub fn read<'a>(folder: &Path, names: impl Iterator<Item = &'a str>) -> Vec<Report> {
+        let results = fs::read_to_string(folder.join("results")).unwrap_or_default();
+        let end = |name: &str| {
+            results.lines().find_map(|line| {
+                let mut parts = line.split('\t');
+                let same = parts.next()? == name;
+                let end = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+                same.then_some(end)
+            })
+        };
+        let log = |name: &str| folder.join(format!("{name}.log"));
+        names.map(|name| Report { name: name.into(), log: log(name), end: end(name) }).collect()
+    }
+
+    /// Whether it did not end well, or proved nothing.
+    pub fn failed(&self) -> bool {
+        !matches!(self.end, Some((0, _))) || self.proof().is_none()
+    }
+
+    /// What its output says that it did: how many tests passed, or that a program ran.
+    fn proof(&self) -> Option<String> {
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let result = text.lines().find_map(|line| line.strip_prefix("test result: ok. "));
+        let Some(result) = result else {
+            return (!self.name.contains("suite")).then(String::new);
+        };
+        let passed: u32 = result.split_once(" passed")?.0.parse().ok()?;
+        let skipped = text.lines().filter(|line| line.contains("skipped: ")).count() as u32;
+        match passed.saturating_sub(skipped) {
+            0 => None,
+            done => Some(format!("{done} cases")),
+        }
+    }
+
+    fn outcome(&self) -> String {
+        match self.end {
+            Some((0, _)) => match self.proof() {
+                Some(proof) => format!("passed  {proof}").trim_end().to_owned(),
+                None => "FAILED: nothing was tested".into(),
+            },
+            Some((status, _)) if TIMED_OUT.contains(&status) => "FAILED: it took too long".into(),
+            Some((status, _)) => format!("FAILED: status {status}"),
+            None => "FAILED: the guest did not finish it".into(),
+        }
+    }
+}
+
+/// All of them, one per line.
+pub fn table(reports: &[Report]) -> String {
+    let mut text = String::from("\n");
+    for report in reports {
+        let seconds = report.end.map_or("-".into(), |(_, seconds)| seconds.to_string());
+        text += &format!("{:34} {seconds:>5} s  {}\n", report.name, report.outcome());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(name: &str, output: &str, end: Option<(i32, u64)>) -> Report {
+        let log = std::env::temp_dir().join(format!("verbs-{}-{name}.log", std::process::id()));
+        fs::write(&log, output).unwrap();
+        Report { name: name.into(), log, end }
+    }
+
+    #[test]
+    fn a_suite_that_tested_nothing_has_failed() {
+        let says = |name, output, end| {
+            let report = report(name, output, end);
+            let outcome = report.outcome();
+            assert_eq!(report.failed(), outcome.starts_with("FAILED"), "{outcome}");
+            fs::remove_file(&report.log).unwrap();
+            outcome
+        };
+        let all_skipped = "skipped: no card\ntest result: ok. 1 passed; 0 failed";
+        assert!(says("a-suite", all_skipped, Some((0, 3))).starts_with("FAILED"));
+        assert_eq!(
+            says("b-suite", "test result: ok. 7 passed; 0 failed", Some((0, 3))),
+            "passed  7 cases"
+        );
+        assert_eq!(says("c-rma", "PASS", Some((0, 3))), "passed");
+        assert_eq!(says("d-rma", "", Some((137, 60))), "FAILED: it took too long");
+        assert_eq!(says("e-rma", "", None), "FAILED: the guest did not finish it");
+    }
+}

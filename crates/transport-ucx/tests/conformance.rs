@@ -55,8 +55,8 @@ fn has_verbs(amos: Option<Amos>) -> bool {
         crowded: true,
         host: Arc::new(Asks(VERBS)),
     };
-    let opened = (PROVIDER.available)()
-        .and_then(|()| with(VERBS, &alone, Tuning { amos, ..Tuning::default() }));
+    let opened = (PROVIDER.available)(&*alone.host)
+        .and_then(|_| with(VERBS, &alone, Tuning { amos, ..Tuning::default() }));
     if let Err(error) = &opened {
         println!("skipped: {error}");
     }

@@ -53,12 +53,10 @@ const UCX_JOBS: [(usize, &str); 4] =
 
 /// Jobs over libfabric: its provider, who shares memory, and how many PEs. Each program runs with two of
 /// them, one with each as its first.
-const OFI_JOBS: [(&str, (&str, &str), usize); 6] = [
+const OFI_JOBS: [(&str, (&str, &str), usize); 4] = [
     ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 2),
-    ("sockets", ("SHMEM_ONNODE", "off"), 3),
-    ("shm", ("SHMEM_ONNODE", "off"), 4),
+    ("shm", ("SHMEM_ONNODE", "off"), 3),
     ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "1+2+3"), 6),
-    ("udp;ofi_rxd", ("SHMEM_ONNODE", "off"), 2),
     ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "2+2"), 4),
 ];
 

@@ -1,6 +1,6 @@
 //! The suite that every provider must pass, over each of libfabric's providers that this machine has; once
 //! with the usual and once with tiny queues, and without trust in what the provider says of completion and
-//! order. All but one are part of `cargo xtask test --providers`, which sets `RUSHMEM_PROVIDERS=all`.
+//! order. All but one are part of `cargo xtask test --full`, which sets `RUSHMEM_PROVIDERS=all`.
 //! Another library than the system's is tested by `LD_LIBRARY_PATH` and `FI_PROVIDER_PATH`.
 
 use rushmem_transport::{Error, Host, Open, Transport};
@@ -26,7 +26,7 @@ const FIRST: &str = "tcp;ofi_rxm";
 /// Whether this machine has the provider and it is to be tested; says so when not.
 fn is_here(provider: &'static str) -> bool {
     if provider != FIRST && std::env::var("RUSHMEM_PROVIDERS").as_deref() != Ok("all") {
-        eprintln!("skipped: part of `cargo xtask test --providers`");
+        eprintln!("skipped: part of `cargo xtask test --full`");
         return false;
     }
     let alone = Open {

@@ -67,6 +67,7 @@ const TEST: &[Step] = &[
 /// What `--full` runs after these.
 const FULL: &[Step] = &[
     installed("slurm", steps::slurm),
+    step("ofi-providers", steps::ofi_providers),
     installed("soak", steps::soak),
     installed("thread-sanitizer", sanitizer::thread_sanitizer),
     step("fuzz", fuzz::wire),

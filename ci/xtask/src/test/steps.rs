@@ -153,9 +153,18 @@ pub fn virtual_nodes(session: &Session) -> Result<Outcome> {
     programs(session, "virtual_nodes::")
 }
 
-/// Over libfabric: every provider of it that is here, also those of the library in the folder that
-/// RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below; then the programs.
+/// Over libfabric: the suite of the networks over the provider that is always tested, and the programs.
 pub fn ofi(session: &Session) -> Result<Outcome> {
+    if process::on_path(LIBFABRIC.program).is_none() {
+        return Ok(Outcome::Skipped("libfabric is not here".into()));
+    }
+    run_tests(session.workspace.cargo().args(["test", "-p", "rushmem-transport-ofi"]))?;
+    programs(session, "ofi::")
+}
+
+/// The suite over every provider of libfabric that is here, also those of the library in the folder that
+/// RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below.
+pub fn ofi_providers(session: &Session) -> Result<Outcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
         return Ok(Outcome::Skipped("libfabric is not here".into()));
     }
@@ -169,15 +178,16 @@ pub fn ofi(session: &Session) -> Result<Outcome> {
         }
         run_tests(&mut cargo)?;
     }
-    programs(session, "ofi::")
+    Ok(Outcome::Passed)
 }
 
-/// The programs over UCX.
+/// Over UCX: the suite of the networks, and the programs.
 pub fn ucx(session: &Session) -> Result<Outcome> {
-    match process::on_path(UCX.program) {
-        Some(_) => programs(session, "ucx::"),
-        None => Ok(Outcome::Skipped("UCX is not here".into())),
+    if process::on_path(UCX.program).is_none() {
+        return Ok(Outcome::Skipped("UCX is not here".into()));
     }
+    run_tests(session.workspace.cargo().args(["test", "-p", "rushmem-transport-ucx"]))?;
+    programs(session, "ucx::")
 }
 
 /// The networks over verbs, in virtual machines.

@@ -46,6 +46,13 @@ const ALL: &[Bindings] = &[
         version: "4.2",
         library: "pmix",
     },
+    Bindings {
+        package: "hwloc-sys",
+        program: "hwloc-bindings",
+        file: "sys/hwloc-sys/src/bindings.rs",
+        version: "2.9",
+        library: "hwloc",
+    },
 ];
 
 /// Writes the bindings, or with `--check` says which of them are stale.

@@ -12,7 +12,8 @@ use crate::workspace::Workspace;
 
 /// The package that makes librushmem.so and librushmem.a.
 const LIBRARY: &str = "rushmem-c";
-const LAUNCHER: &str = "oshrun";
+/// The programs that come with it; each is its package's.
+const PROGRAMS: [&str; 2] = ["oshrun", "shmem-info"];
 const WRAPPER: &str = "crates/shmem-c/wrappers/oshcc";
 const HEADERS: &str = "crates/shmem-c/include";
 
@@ -36,7 +37,8 @@ pub fn run(args: &[String]) -> Result<()> {
 
 /// Builds the release and installs it under `prefix`, over whatever an earlier install left there.
 pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
-    let made = workspace.build(&["build", "--release", "-p", LIBRARY, "-p", LAUNCHER])?;
+    let packages = ["-p", LIBRARY, "-p", PROGRAMS[0], "-p", PROGRAMS[1]];
+    let made = workspace.build(&[&["build", "--release"][..], &packages].concat())?;
     let built = |name: &str| {
         made.iter()
             .find(|path| path.file_name().is_some_and(|file| file == name))
@@ -54,7 +56,9 @@ pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
     for name in ["oshcc", "oshcxx", "oshfort"] {
         place(&wrapper, &bin.join(name))?;
     }
-    place(built("oshrun")?, &bin.join("oshrun"))?;
+    for name in PROGRAMS {
+        place(built(name)?, &bin.join(name))?;
+    }
     place(built("librushmem.so")?, &lib.join("librushmem.so.1"))?;
     place_link("librushmem.so.1", &lib.join("librushmem.so"))?;
     archive::pack(built("librushmem.a")?, &lib.join("librushmem.a"))?;

@@ -88,6 +88,15 @@ pub const OPEN_MPI: Need = Need {
     zypper: &["openmpi-devel"],
 };
 
+/// hwloc is opened at run time; its programs bring the library, and show that it is here.
+pub const HWLOC: Need = Need {
+    program: "hwloc-info",
+    purpose: "comes with hwloc, which says where cores, memory and cards are",
+    apt: &["hwloc-nox"],
+    dnf: &["hwloc"],
+    zypper: &["hwloc"],
+};
+
 /// UCX is opened at run time; its utilities bring the library, and show that it is here.
 pub const UCX: Need = Need {
     program: "ucx_info",

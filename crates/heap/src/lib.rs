@@ -12,6 +12,7 @@
 pub mod allocator;
 pub mod layout;
 pub mod node;
+mod numa;
 pub mod statics;
 
 pub use allocator::{Allocator, Place};

@@ -11,11 +11,13 @@ use crate::range::Range;
 use crate::statics;
 use core::ffi::c_int;
 use rushmem_transport::{RemoteAddr, Segment};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicIsize, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// What the path of every access reads: one cache line, written by init and finalize alone.
+/// What the path of every access reads: one cache line (and the next for atomics on static data), written by
+/// init and finalize alone.
 /// Relaxed loads compile to plain ones; the standard asks that no call overlaps init or finalize.
-#[repr(align(64))]
+#[repr(C, align(64))]
 struct Map {
     /// PEs in each table of deltas.
     n_pes: AtomicUsize,
@@ -25,12 +27,16 @@ struct Map {
 }
 
 /// A segment of this PE.
+#[repr(C)]
 struct Own {
     start: AtomicUsize,
     /// At least [`LEAST`].
     nbytes: AtomicUsize,
     /// For each PE what to add to an own address, or `UNMAPPED`.
     deltas: AtomicPtr<isize>,
+    /// The same for words of atomic operations and signals: the table of `deltas`, or of `UNMAPPED` where
+    /// the network carries them out on every PE.
+    word_deltas: AtomicPtr<isize>,
 }
 
 /// The delta of a PE whose memory is not mapped here. Real ones are multiples of the page size.
@@ -50,6 +56,7 @@ impl Own {
             start: AtomicUsize::new(NOWHERE),
             nbytes: AtomicUsize::new(LEAST),
             deltas: AtomicPtr::new(std::ptr::null_mut()),
+            word_deltas: AtomicPtr::new(std::ptr::null_mut()),
         }
     }
 
@@ -87,13 +94,24 @@ impl Own {
     /// What to add to an address in the segment for that of a PE that is mapped here.
     #[inline(always)]
     fn delta(&self, pe: c_int) -> Option<isize> {
-        if pe as u32 as usize >= MAP.n_pes.load(Relaxed) {
-            return None;
-        }
-        // SAFETY: the table has `n_pes` entries and is never freed.
-        let delta = unsafe { self.deltas.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
-        (delta != UNMAPPED).then_some(delta)
+        look_up(&self.deltas, pe)
     }
+
+    /// As [`delta`](Own::delta), where this CPU may carry out atomic operations on words of that PE.
+    #[inline(always)]
+    fn word_delta(&self, pe: c_int) -> Option<isize> {
+        look_up(&self.word_deltas, pe)
+    }
+}
+
+#[inline(always)]
+fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<isize> {
+    if pe as u32 as usize >= MAP.n_pes.load(Relaxed) {
+        return None;
+    }
+    // SAFETY: every table has `n_pes` entries and is never freed.
+    let delta = unsafe { table.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
+    (delta != UNMAPPED).then_some(delta)
 }
 
 /// Which PEs are mapped here. The tables have one entry per PE, `None` where a PE's memory is not.
@@ -106,6 +124,25 @@ pub(crate) fn publish(heap_deltas: &[Option<isize>], static_deltas: &[Option<isi
     MAP.heap.deltas.store(table(heap_deltas), Relaxed);
     MAP.statics.deltas.store(table(static_deltas), Relaxed);
     MAP.n_pes.store(heap_deltas.len(), Relaxed);
+}
+
+/// Decide for the job who carries out atomic operations and signals on words that are mapped here: the
+/// network, whose operations do not compose with this CPU's, or this CPU. After [`publish`].
+pub(crate) fn atomics_by_network(by_network: bool) {
+    static NONE: OnceLock<Box<[AtomicIsize]>> = OnceLock::new();
+    let none = || {
+        let table = || (0..MAP.n_pes.load(Relaxed)).map(|_| AtomicIsize::new(UNMAPPED)).collect();
+        NONE.get_or_init(table).as_ptr().cast::<isize>().cast_mut()
+    };
+    for own in [&MAP.heap, &MAP.statics] {
+        let table = if by_network { none() } else { own.deltas.load(Relaxed) };
+        own.word_deltas.store(table, Relaxed);
+    }
+}
+
+/// Whether the network carries out atomic operations on words that are mapped here.
+pub(crate) fn are_atomics_by_network() -> bool {
+    MAP.heap.word_deltas.load(Relaxed) != MAP.heap.deltas.load(Relaxed)
 }
 
 /// Open the fast path, for the first time or again after [`close`], with the same PEs.
@@ -155,13 +192,29 @@ pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
 /// As [`mapped`] for one word, which must be aligned to its size.
 #[inline(always)]
 pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
-    let there = if MAP.heap.has_word::<T>(address.addr()) {
-        address.wrapping_byte_offset(MAP.heap.delta(pe)?).cast_mut()
-    } else if is_aligned(address) {
-        mapped(address, size_of::<T>(), pe)?
+    word(address, pe, Own::delta)
+}
+
+/// As [`mapped_word`] for an atomic operation or a signal: none where the network carries these out.
+#[inline(always)]
+pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+    word(address, pe, Own::word_delta)
+}
+
+#[inline(always)]
+fn word<T>(
+    address: *const T,
+    pe: c_int,
+    delta: impl Fn(&Own, c_int) -> Option<isize>,
+) -> Option<*mut T> {
+    let delta = if MAP.heap.has_word::<T>(address.addr()) {
+        delta(&MAP.heap, pe)?
+    } else if is_aligned(address) && MAP.statics.offset(address.addr(), size_of::<T>()).is_some() {
+        delta(&MAP.statics, pe)?
     } else {
         return None;
     };
+    let there = address.wrapping_byte_offset(delta).cast_mut();
     // SAFETY: aligned here, and deltas are multiples of the page size.
     unsafe { std::hint::assert_unchecked(is_aligned(there)) };
     Some(there)

@@ -1,7 +1,7 @@
 //! Atomic memory operations (OpenSHMEM 1.6, §9.7): by this CPU where the word is mapped, by the
 //! transport where it is not.
 
-use crate::address::mapped_word;
+use crate::address::mapped_atomic;
 use crate::call::Call;
 use crate::ctx::Context;
 use crate::remote::Access;
@@ -16,7 +16,7 @@ use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
 #[inline(always)]
 pub unsafe fn fetch<T: Amo, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
     let pe = ctx.world_pe(call, pe);
-    match mapped_word(source, pe) {
+    match mapped_atomic(source, pe) {
         // SAFETY: mapped and aligned.
         Some(at) => unsafe { T::fetch(at) },
         None => {
@@ -39,7 +39,7 @@ pub unsafe fn fetch_nbi<T: Amo, C: Context>(
     pe: c_int,
 ) {
     let pe = ctx.world_pe(call, pe);
-    match mapped_word(source, pe) {
+    match mapped_atomic(source, pe) {
         Some(at) => {
             // SAFETY: mapped and aligned.
             let old = unsafe { T::fetch(at) };
@@ -69,7 +69,7 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
     pe: c_int,
 ) -> T {
     let pe = ctx.world_pe(call, pe);
-    match mapped_word(dest, pe) {
+    match mapped_atomic(dest, pe) {
         // SAFETY: mapped and aligned.
         Some(at) => unsafe { T::compare_swap(at, cond, value) },
         None => {
@@ -95,7 +95,7 @@ pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
     pe: c_int,
 ) {
     let pe = ctx.world_pe(call, pe);
-    match mapped_word(dest, pe) {
+    match mapped_atomic(dest, pe) {
         Some(at) => {
             // SAFETY: mapped and aligned.
             let old = unsafe { T::compare_swap(at, cond, value) };
@@ -126,7 +126,7 @@ macro_rules! updates {
             pe: c_int,
         ) {
             let pe = ctx.world_pe(call, pe);
-            match mapped_word(dest, pe) {
+            match mapped_atomic(dest, pe) {
                 Some(at) => {
                     // SAFETY: mapped and aligned.
                     let _ = unsafe { <T as $bound>::$operation(at, value) };
@@ -165,7 +165,7 @@ macro_rules! fetching {
             pe: c_int,
         ) -> T {
             let pe = ctx.world_pe(call, pe);
-            match mapped_word(dest, pe) {
+            match mapped_atomic(dest, pe) {
                 // SAFETY: mapped and aligned.
                 Some(at) => unsafe { <T as $bound>::$name(at, value) },
                 None => {
@@ -190,7 +190,7 @@ macro_rules! fetching {
             pe: c_int,
         ) {
             let pe = ctx.world_pe(call, pe);
-            match mapped_word(dest, pe) {
+            match mapped_atomic(dest, pe) {
                 Some(at) => {
                     // SAFETY: mapped and aligned.
                     let old = unsafe { <T as $bound>::$name(at, value) };

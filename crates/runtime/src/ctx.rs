@@ -343,6 +343,14 @@ pub fn team_of(call: Call, ctx: Handle) -> Option<team::Handle> {
     }
 }
 
+/// Whether it is a context of `SHMEM_TEAM_SHARED`: atomic operations on it are an atomicity domain of
+/// their own, whatever carries out those of the world.
+pub(crate) fn is_of_shared(ctx: Handle) -> bool {
+    with_registry(|registry| {
+        registry.alive.get(&ctx).is_some_and(|entry| entry.team == team::Handle::SHARED)
+    })
+}
+
 /// `shmem_ctx_session_start` (§9.9.2). A session is a hint: it changes neither order nor completion,
 /// and on-node there is nothing to prepare.
 pub fn session_start(call: Call, ctx: Handle) {

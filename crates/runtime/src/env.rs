@@ -1,5 +1,6 @@
 //! The environment variables of the runtime, in one table: names, meanings, values.
 
+use rushmem_transport::Nic;
 use std::fmt;
 
 /// A variable, for `SHMEM_INFO`.
@@ -55,7 +56,14 @@ const VIRTUAL_NODES: Variable = Variable {
 const TRANSPORT: Variable = Variable {
     name: "SHMEM_TRANSPORT",
     old_name: None,
-    meaning: "how PEs reach those whose memory they do not share: auto (default) or tcp",
+    meaning: "how PEs reach those whose memory they do not share: auto (default), tcp, ucx or ofi",
+};
+
+const NIC: Variable = Variable {
+    name: rushmem_topology::NIC_VARIABLE,
+    old_name: None,
+    meaning: "the card of the network that a PE should prefer, such as mlx5_0:1 or cxi0,hsn0; any: none; by \
+              default the nearest, each used by as many PEs of a machine as the others",
 };
 
 const BOOTSTRAP: Variable = Variable {
@@ -65,8 +73,8 @@ const BOOTSTRAP: Variable = Variable {
 };
 
 /// Every variable, in the order of `SHMEM_INFO`.
-pub const ALL: [Variable; 9] =
-    [VERSION, INFO, DEBUG, CHECK, SYMMETRIC_SIZE, ONNODE, VIRTUAL_NODES, TRANSPORT, BOOTSTRAP];
+pub const ALL: [Variable; 10] =
+    [VERSION, INFO, DEBUG, CHECK, SYMMETRIC_SIZE, ONNODE, VIRTUAL_NODES, TRANSPORT, NIC, BOOTSTRAP];
 
 /// A heap of 512 MiB where nothing else is asked for.
 const DEFAULT_SYMMETRIC_SIZE: u64 = 512 << 20;
@@ -92,6 +100,19 @@ pub struct Settings {
     pub virtual_nodes: VirtualNodes,
     /// Name of the transport; `None` for the best that there is.
     pub transport: Option<String>,
+    /// The card that this PE should prefer.
+    pub nic: Preference,
+}
+
+/// Which card of the network a PE should prefer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Preference {
+    /// The nearest, if the machine has several.
+    Nearest,
+    /// None: the network's library chooses.
+    Any,
+    /// This one.
+    Named(Nic),
 }
 
 /// How one machine is split into nodes.
@@ -186,6 +207,16 @@ impl Settings {
                 expected: "a number of nodes, or the PEs of each node such as 1+2+3",
             })?,
         };
+        let nic = match find(&NIC) {
+            None => Preference::Nearest,
+            Some((_, value)) if value == "any" => Preference::Any,
+            Some((name, value)) => {
+                let expected =
+                    "a card such as mlx5_0:1 or cxi0,hsn0 (its name, port and interface), or any";
+                let nic = Nic::parse(&value).ok_or(Invalid { name, value, expected })?;
+                Preference::Named(nic)
+            }
+        };
         Ok(Settings {
             version: find(&VERSION).is_some(),
             info: find(&INFO).is_some(),
@@ -195,6 +226,7 @@ impl Settings {
             symmetric_size_is_set: find(&SYMMETRIC_SIZE).is_some(),
             onnode,
             virtual_nodes,
+            nic,
             transport: find(&TRANSPORT).map(|(_, value)| value).filter(|value| value != "auto"),
         })
     }
@@ -296,6 +328,10 @@ mod tests {
     fn messages_name_the_variable_that_was_set() {
         let error = read(&[("SMA_SYMMETRIC_SIZE", "much")]).expect_err("no size").to_string();
         assert!(error.contains("SMA_SYMMETRIC_SIZE") && error.contains("\"much\""), "{error}");
+        assert!(read(&[("SHMEM_NIC", "mlx5_0:first")]).is_err());
+        let named = |value| read(&[("SHMEM_NIC", value)]).expect("valid").nic;
+        assert_eq!(named("any"), Preference::Any);
+        assert!(matches!(named("mlx5_1:1,ib1"), Preference::Named(nic) if nic.port == Some(1)));
         assert!(read(&[("SHMEM_ONNODE", "maybe")]).is_err());
         assert!(!read(&[("SHMEM_ONNODE", "off")]).expect("valid").onnode);
         assert!(read(&[("SHMEM_CHECK", "yes")]).is_err());

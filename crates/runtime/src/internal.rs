@@ -3,7 +3,7 @@
 //! Every PE's area is laid out alike:
 //!
 //! ```text
-//! bell | mailbox per source PE | acknowledgements | slot per team: flags, counts, landings
+//! bell | mailbox, acknowledgement, probe per source PE | slot per team: flags, counts, landings
 //! ```
 //!
 //! Flags are words of 8 bytes in a cache line of their own that one PE writes and one reads. A
@@ -48,7 +48,7 @@ impl Areas {
             n_pes,
             all_reduce_landings,
             slot_bytes: (n_pes * LINE + counts + landings).next_multiple_of(4096),
-            slots: (LINE + n_pes * 2 * LINE).next_multiple_of(4096),
+            slots: (LINE + n_pes * 3 * LINE).next_multiple_of(4096),
         }
     }
 
@@ -65,6 +65,11 @@ impl Areas {
     /// Where `dest` says how many of this PE's messages it took.
     pub(crate) fn acknowledged(&self, dest: Pe) -> usize {
         LINE + (self.n_pes + dest.index()) * LINE
+    }
+
+    /// Where `source` tries out a transport.
+    pub(crate) fn probe(&self, source: Pe) -> usize {
+        LINE + (2 * self.n_pes + source.index()) * LINE
     }
 
     /// The flag that member `source` of the team in `slot` writes.
@@ -262,6 +267,7 @@ mod tests {
             let mut ends = vec![(0, LINE)];
             ends.extend((0..n).map(|p| (a.mailbox(Pe(p)), LINE)));
             ends.extend((0..n).map(|p| (a.acknowledged(Pe(p)), LINE)));
+            ends.extend((0..n).map(|p| (a.probe(Pe(p)), LINE)));
             for slot in [0, 1, TEAM_SLOTS as u16 - 1] {
                 ends.extend((0..n).map(|p| (a.flag(slot, p), LINE)));
                 ends.extend((0..2).map(|parity| (a.counts(slot, parity), n as usize * 8)));

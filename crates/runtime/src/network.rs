@@ -7,10 +7,10 @@
 
 use crate::call::{Call, fail};
 use crate::{ctx, job};
-use rushmem_transport::{Endpoint, EndpointOptions, Error, Host, Pe, Transport};
+use rushmem_transport::{Endpoint, EndpointOptions, Error, Host, Nic, Pe, Transport};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 type Shared = Arc<Mutex<Box<dyn Endpoint>>>;
@@ -42,16 +42,11 @@ pub(crate) fn is_open() -> bool {
     OPEN.load(Ordering::Relaxed)
 }
 
-/// Open the network over a transport that is connected to its peers.
-///
-/// # Errors
-/// When the transport has not even one endpoint.
-pub(crate) fn open(transport: Box<dyn Transport>) -> Result<(), Error> {
-    let library = transport.endpoint(EndpointOptions { serialized: true })?;
+/// Open the network over a transport that is connected to its peers, with the library's endpoint of it.
+pub(crate) fn open(transport: Box<dyn Transport>, library: Box<dyn Endpoint>) {
     let network = Network { contexts: Mutex::default(), library: share(library), transport };
     *NETWORK.write().unwrap_or_else(PoisonError::into_inner) = Some(network);
     OPEN.store(true, Ordering::Release);
-    Ok(())
 }
 
 /// Complete what was issued on any endpoint, the library's own flags included: afterwards no peer owes
@@ -166,12 +161,37 @@ impl Network {
     }
 }
 
-/// What the transport asks and tells.
-pub(crate) struct Process;
+/// The card that this PE should prefer, once it is known that there is one.
+static NIC: OnceLock<Nic> = OnceLock::new();
+
+/// Prefer a card from now on; before a transport is opened.
+pub(crate) fn prefer(nic: Nic) {
+    // Joining again would come to the same.
+    let _ = NIC.set(nic);
+}
+
+/// What a transport asks and tells.
+#[derive(Default)]
+pub(crate) struct Process {
+    /// The transport is the one that was chosen: when it loses a PE, the job ends. One that is tried out
+    /// says so to whoever tries it.
+    settled: AtomicBool,
+}
+
+impl Process {
+    /// The transport was chosen.
+    pub(crate) fn settle(&self) {
+        self.settled.store(true, Ordering::Release);
+    }
+}
 
 impl Host for Process {
     fn variable(&self, name: &str) -> Option<String> {
         std::env::var_os(name)?.into_string().ok()
+    }
+
+    fn nic(&self) -> Option<Nic> {
+        NIC.get().cloned()
     }
 
     fn arrived(&self) {
@@ -181,6 +201,9 @@ impl Host for Process {
     }
 
     fn lost(&self, error: &Error) {
+        if !self.settled.load(Ordering::Acquire) {
+            return;
+        }
         let error = error.clone();
         // Not in the transport's own thread, which serves the other peers meanwhile. Where there is no
         // thread to be had, the next call that needs the network says it.

@@ -6,12 +6,14 @@
 //! needs the store ordered before the load, even on x86-64. Where there is a network, the context's
 //! endpoint does the same for its path.
 
+use crate::address;
 use crate::call::Call;
 use crate::ctx::Context;
 use crate::job;
 use crate::network;
 use crate::visibility::{complete, release};
 use core::ffi::c_int;
+use rushmem_transport::{Endpoint, Error};
 
 /// `shmem_fence`, `shmem_ctx_fence` (§9.12.1): orders the calling context's puts, AMOs and stores
 /// towards each PE.
@@ -19,8 +21,14 @@ use core::ffi::c_int;
 pub fn fence<C: Context>(call: Call, ctx: C) {
     release();
     if ctx.is_valid(call) && network::is_open() {
-        network::on_used(call, ctx.handle(), |endpoint| endpoint.fence());
+        network::on_used(call, ctx.handle(), order_both_ways);
     }
+}
+
+/// Where the network changes words that this CPU changes too, its share must be done before the CPU's next.
+#[cold]
+fn order_both_ways(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
+    if address::are_atomics_by_network() { endpoint.quiet() } else { endpoint.fence() }
 }
 
 /// `shmem_quiet`, `shmem_ctx_quiet` (§9.12.2): completes what was issued on the context, everywhere.

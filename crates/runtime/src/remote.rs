@@ -5,7 +5,8 @@ use crate::address;
 use crate::call::Call;
 use crate::ctx::Handle;
 use crate::signal::update_mapped;
-use crate::{neighbour, network};
+use crate::visibility::release;
+use crate::{ctx, neighbour, network};
 use core::ffi::c_int;
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, mem};
 
@@ -162,6 +163,10 @@ impl Access {
         operand: u64,
         condition: u64,
     ) -> u64 {
+        if let Some(at) = self.word_of_cpu(dest, width.nbytes()) {
+            // SAFETY: mapped and aligned.
+            return unsafe { mem::apply(op, width, at, operand, condition) };
+        }
         let dest = self.remote_word(dest, width.nbytes());
         network::on(self.call, self.ctx, |endpoint| {
             endpoint.amo(network::pe(self.pe), dest, width, op, operand, condition)
@@ -183,6 +188,12 @@ impl Access {
         operand: u64,
         condition: u64,
     ) {
+        if let Some(at) = self.word_of_cpu(dest, width.nbytes()) {
+            // SAFETY: mapped and aligned.
+            let old = unsafe { mem::apply(op, width, at, operand, condition) };
+            // SAFETY: valid by contract.
+            return unsafe { width.write(fetched, old) };
+        }
         let dest = self.remote_word(dest, width.nbytes());
         let pe = network::pe(self.pe);
         let at_once = self.way(dest).is_some();
@@ -202,6 +213,12 @@ impl Access {
     #[cold]
     #[inline(never)]
     pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
+        if let Some(at) = self.word_of_cpu(dest, width.nbytes()) {
+            release();
+            // SAFETY: mapped and aligned.
+            unsafe { mem::apply(op, width, at, operand, 0) };
+            return;
+        }
         let dest = self.remote_word(dest, width.nbytes());
         if let Some(way) = self.way(dest) {
             return way.update(self.ctx, width, op, operand);
@@ -233,6 +250,14 @@ impl Access {
         if nbytes == 0 {
             return signalling.update(sig_addr, AmoWidth::Eight, op, signal);
         }
+        if let Some(at) = signalling.word_of_cpu(sig_addr, 8)
+            && let Some(to) = self.mapped(dest, nbytes)
+        {
+            // SAFETY: mapped, and valid by contract; `copy_bytes` allows overlap.
+            unsafe { mem::copy_bytes(to, source, nbytes) };
+            // SAFETY: mapped and aligned.
+            return unsafe { update_mapped(at.cast(), op, signal) };
+        }
         if neighbour::is_one(self.pe) {
             // One of them is mapped, perhaps. The other is complete when its call returns.
             match self.mapped(dest, nbytes) {
@@ -243,8 +268,10 @@ impl Access {
             }
             return match self.mapped(sig_addr, 8) {
                 // SAFETY: mapped; the caller's signal is aligned.
-                Some(at) => unsafe { update_mapped(at.cast(), op, signal) },
-                None => signalling.update(sig_addr, AmoWidth::Eight, op, signal),
+                Some(at) if !address::are_atomics_by_network() => unsafe {
+                    update_mapped(at.cast(), op, signal)
+                },
+                _ => signalling.update(sig_addr, AmoWidth::Eight, op, signal),
             };
         }
         let dest = self.remote(dest, nbytes);
@@ -264,6 +291,16 @@ impl Access {
     fn remote_word(self, addr: usize, nbytes: usize) -> RemoteAddr {
         address::require_aligned(self.call, self.argument, addr, nbytes);
         self.remote(addr, nbytes)
+    }
+
+    /// A word on which this CPU carries out atomic operations although the network does so on the world:
+    /// one of this node, on a context of `SHMEM_TEAM_SHARED`.
+    fn word_of_cpu(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
+        if !address::are_atomics_by_network() || !ctx::is_of_shared(self.ctx) {
+            return None;
+        }
+        address::require_aligned(self.call, self.argument, addr, nbytes);
+        self.mapped(addr, nbytes)
     }
 
     /// The way to static data of a neighbour.

@@ -1,11 +1,17 @@
 //! Start and end (OpenSHMEM 1.6, §9.1), and what a PE may ask about itself and the others.
 
 mod available;
+mod ballot;
+mod choice;
 mod connect;
 mod cpus;
 mod leave;
+mod locality;
 mod neighbours;
+mod probe;
 mod record;
+
+pub use connect::transports;
 
 use crate::agreement::{Slots, digest};
 use crate::call::{self, Call, fail};
@@ -174,6 +180,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         machines.members(machine).map(|pe| records[pe as usize].statics_at).collect();
     let sizes = (settings.symmetric_size, areas.nbytes());
     let memory = map(call, &mut session, sizes, local, &statics_at);
+    locality::place_memory(me, memory, &own.cpus);
     if local == 0 && settings.symmetric_size_is_set {
         warn_of_shortage(settings.symmetric_size, n_local);
     }
@@ -186,6 +193,10 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     address::publish(&heap_deltas, &deltas(&|local| memory.statics_delta(local)));
     let found = neighbours::find(&mut session, me, &nodes, &records);
     let (neighbours, has_neighbours, way) = found.unwrap_or_else(|error| fail!(call, "{error}"));
+    if nodes.n_nodes() > 1 || has_neighbours {
+        let beside = machines.members(machine).map(|pe| &records[pe as usize].cpus);
+        locality::choose_card(me, &settings.nic, beside, local);
+    }
     if let Some(why) = statics::refusal() {
         tracing::debug!(pe = me.0, "the static data of this PE are no shared memory: {why}");
     }

@@ -1,6 +1,6 @@
 //! Signaling operations (OpenSHMEM 1.6, §9.8): data, then a word that says so.
 
-use crate::address::{mapped, mapped_word, require_aligned};
+use crate::address::{mapped, mapped_atomic, require_aligned};
 use crate::call::{Call, fail};
 use crate::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
 use crate::ctx::Context;
@@ -102,7 +102,7 @@ unsafe fn put_signal_until<T: Copy, C: Context>(
     let op = operation(call, sig_op);
     let nbytes = bytes_of::<T>(nelems);
     let to = if nelems == 0 { Some(dest) } else { mapped(dest, nbytes, pe) };
-    match (to, mapped_word(sig_addr, pe)) {
+    match (to, mapped_atomic(sig_addr, pe)) {
         (Some(to), Some(at)) => {
             if nelems > 0 {
                 // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
@@ -153,7 +153,7 @@ unsafe fn update<C: Context>(
 ) {
     let pe = ctx.world_pe(call, pe);
     let op = operation(call, sig_op);
-    match mapped_word(sig_addr, pe) {
+    match mapped_atomic(sig_addr, pe) {
         // SAFETY: mapped and aligned.
         Some(at) => unsafe { update_mapped(at, op, signal) },
         None => {

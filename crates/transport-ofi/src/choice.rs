@@ -1,8 +1,9 @@
 //! Which of libfabric's providers and domains can carry this job, in the order in which it offers them.
 
-use crate::facts::{Facts, ORDERS};
+use crate::facts::{Card, Facts, ORDERS};
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
+use rushmem_transport::{Host, Nic};
 use std::ffi::{CStr, CString, c_char};
 
 /// What the job and its user ask for.
@@ -12,6 +13,20 @@ pub(crate) struct Wish {
     pub(crate) domain: Option<String>,
     /// All PEs run on this machine.
     pub(crate) one_machine: bool,
+    /// The card that this PE should prefer.
+    pub(crate) near: Option<Nic>,
+}
+
+impl Wish {
+    pub(crate) fn of(host: &dyn Host, one_machine: bool) -> Wish {
+        let variable = |name| host.variable(name).filter(|value| !value.is_empty());
+        Wish {
+            provider: variable("SHMEM_OFI_PROVIDER"),
+            domain: variable("SHMEM_OFI_DOMAIN"),
+            one_machine,
+            near: host.nic(),
+        }
+    }
 }
 
 /// A list of libfabric's.
@@ -69,7 +84,9 @@ pub(crate) fn candidates(
             let known = |(_, other): &(List, Facts)| {
                 other.provider == facts.provider && other.domain == facts.domain
             };
+            // Not every provider looks at the domain that is asked for.
             if facts.key_bytes >= 4
+                && wish.domain.as_ref().is_none_or(|domain| *domain == facts.domain)
                 && !found.iter().any(known)
                 && let Some(entry) = List::of(library, info)
             {
@@ -77,15 +94,7 @@ pub(crate) fn candidates(
             }
         }
     }
-    if wish.one_machine {
-        // What only this machine reaches goes first among the domains of a provider.
-        let providers: Vec<String> =
-            found.iter().map(|(_, facts)| facts.provider.clone()).collect();
-        found.sort_by_key(|(_, facts)| {
-            let rank = providers.iter().position(|name| *name == facts.provider);
-            (rank, !facts.loopback)
-        });
-    }
+    order(&mut found, wish);
     if found.is_empty() {
         let provider = wish.provider.as_deref().unwrap_or("any");
         let domain = wish.domain.as_deref().unwrap_or("any");
@@ -95,6 +104,23 @@ pub(crate) fn candidates(
         ));
     }
     Ok(found)
+}
+
+/// Among the domains of a provider, what only this machine reaches goes first if all PEs are on it, then the
+/// card that this PE should prefer.
+fn order<T>(found: &mut [(T, Facts)], wish: &Wish) {
+    if !wish.one_machine && wish.near.is_none() {
+        return;
+    }
+    let is_near = |domain: &str| {
+        let near = wish.near.as_ref();
+        near.is_some_and(|nic| nic.name == domain || nic.interface.as_deref() == Some(domain))
+    };
+    let providers: Vec<String> = found.iter().map(|(_, facts)| facts.provider.clone()).collect();
+    found.sort_by_key(|(_, facts)| {
+        let rank = providers.iter().position(|name| *name == facts.provider);
+        (rank, wish.one_machine && !facts.loopback, !is_near(&facts.domain))
+    });
 }
 
 /// What libfabric offers; `None` when that is nothing.
@@ -193,7 +219,22 @@ fn facts(info: &fi::fi_info, delivery: bool) -> Facts {
         delivery,
         sockets,
         loopback: sockets && is_loopback(info),
+        nic: nic(info),
     }
+}
+
+/// The network card behind an entry, as far as libfabric tells.
+fn nic(info: &fi::fi_info) -> Option<Card> {
+    // SAFETY: null, or a part of an entry that lives.
+    let nic = unsafe { info.nic.as_ref() }?;
+    // SAFETY: as above.
+    let bus = unsafe { nic.bus_attr.as_ref() };
+    // SAFETY: as above.
+    let device = unsafe { nic.device_attr.as_ref() };
+    Some(Card {
+        on_pci: bus.is_some_and(|bus| bus.bus_type == fi::FI_BUS_PCI),
+        name: device.map(|device| text(device.name)).unwrap_or_default(),
+    })
 }
 
 fn is_loopback(info: &fi::fi_info) -> bool {
@@ -204,4 +245,45 @@ fn is_loopback(info: &fi::fi_info) -> bool {
     let address = unsafe { info.src_addr.cast::<libc::sockaddr_in>().read_unaligned() };
     i32::from(address.sin_family) == libc::AF_INET
         && u32::from_be(address.sin_addr.s_addr) >> 24 == 127
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ordered(offers: &[(&str, &str, bool)], wish: &Wish) -> Vec<String> {
+        let facts = |(provider, domain, loopback): &(&str, &str, bool)| Facts {
+            provider: (*provider).to_owned(),
+            domain: (*domain).to_owned(),
+            mr_mode: 0,
+            key_bytes: 8,
+            inject: 0,
+            depth: 1,
+            max_message: 1,
+            ordered: false,
+            delivery: false,
+            sockets: false,
+            loopback: *loopback,
+            nic: None,
+        };
+        let mut found: Vec<((), Facts)> = offers.iter().map(|offer| ((), facts(offer))).collect();
+        order(&mut found, wish);
+        found.into_iter().map(|(_, facts)| facts.domain).collect()
+    }
+
+    #[test]
+    fn the_near_card_goes_first_among_those_of_its_provider() {
+        let offers = [
+            ("cxi", "cxi0", false),
+            ("cxi", "cxi1", false),
+            ("tcp", "lo", true),
+            ("tcp", "hsn1", false),
+        ];
+        let near = Nic::parse("cxi1,hsn1");
+        let wish = Wish { near, ..Wish::default() };
+        assert_eq!(ordered(&offers, &wish), ["cxi1", "cxi0", "hsn1", "lo"]);
+        assert_eq!(ordered(&offers, &Wish::default()), ["cxi0", "cxi1", "lo", "hsn1"]);
+        let wish = Wish { one_machine: true, ..wish };
+        assert_eq!(ordered(&offers, &wish), ["cxi1", "cxi0", "lo", "hsn1"]);
+    }
 }

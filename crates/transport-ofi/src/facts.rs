@@ -25,6 +25,16 @@ pub(crate) struct Facts {
     pub(crate) sockets: bool,
     /// The address is one that only this machine reaches.
     pub(crate) loopback: bool,
+    /// The network card behind it, where libfabric tells.
+    pub(crate) nic: Option<Card>,
+}
+
+/// A network card.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Card {
+    pub(crate) on_pci: bool,
+    /// The device's name, as the kernel has it.
+    pub(crate) name: String,
 }
 
 impl Facts {

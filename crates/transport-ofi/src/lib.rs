@@ -5,7 +5,7 @@
 //! the target's CPU: libfabric's own are made by devices, or by software that reads, computes and compares,
 //! and neither composes with the CPU's on one word, as PEs that share memory need.
 //!
-//! - `choice` and `facts`: which provider, and what it is like; `tuning` has our own limits;
+//! - `choice` and `facts`: which provider, and what it is like; `found`: what of it this machine has; `tuning` has our own limits;
 //! - `fabric` and `fid`: what libfabric opens; `block` is memory that it uses;
 //! - `lane`: an endpoint with the operations under way on it; `message` and `replies`: atomic operations;
 //! - `service` serves peers, `thread` does so while nobody waits; `patience` and `doubt` are for who waits;
@@ -23,6 +23,7 @@ mod endpoint;
 mod fabric;
 mod facts;
 mod fid;
+mod found;
 mod lane;
 mod message;
 mod ofi;
@@ -51,6 +52,7 @@ pub const PROVIDER: Provider = Provider {
         ("SHMEM_OFI_DOMAIN", "the domain (network device) of libfabric to use; default: its first"),
     ],
     opens_libraries: true,
-    available: || fabric::library().map(|_| ()).map_err(Error::Unavailable),
+    without_rdma: false,
+    available: |host| found::found(host).map_err(Error::Unavailable),
     open: |with| open(with, Tuning::default()),
 };

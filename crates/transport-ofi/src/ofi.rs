@@ -74,12 +74,7 @@ fn opened(
 /// [`Error::Unavailable`] when libfabric or all that it offers is refused; the text says why.
 pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let library = fabric::library().map_err(Error::Unavailable)?;
-    let variable = |name| with.host.variable(name).filter(|value| !value.is_empty());
-    let wish = Wish {
-        provider: variable("SHMEM_OFI_PROVIDER"),
-        domain: variable("SHMEM_OFI_DOMAIN"),
-        one_machine: with.one_machine,
-    };
+    let wish = Wish::of(&*with.host, with.one_machine);
     let mut refusals = Vec::new();
     let mut found = None;
     for (list, facts) in choice::candidates(library, &wish).map_err(Error::Unavailable)? {
@@ -147,13 +142,8 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 /// Why memory could not be registered, and what helps.
 fn refusal(facts: &Facts, segment: Segment, nbytes: usize, why: &str) -> Error {
     let limit = getrlimit(Resource::Memlock).current;
-    let limit = limit.map_or("unlimited".to_owned(), |limit| format!("{limit} bytes"));
-    Error::Unavailable(format!(
-        "libfabric ({}) refused to register the {nbytes} bytes of the segment {segment:?}: {why}; the limit \
-         of locked memory (RLIMIT_MEMLOCK) is {limit}: raise it with `ulimit -l unlimited`, or ask for a \
-         smaller heap with SHMEM_SYMMETRIC_SIZE",
-        facts.provider
-    ))
+    let library = format!("libfabric ({})", facts.provider);
+    Error::refused_memory(&library, segment, nbytes, why, limit)
 }
 
 impl Transport for Ofi {

@@ -37,7 +37,7 @@ fn is_here(provider: &'static str) -> bool {
         crowded: true,
         host: Arc::new(Asks(provider)),
     };
-    let opened = (PROVIDER.available)().and_then(|()| open(&alone, Tuning::default()));
+    let opened = (PROVIDER.available)(&*alone.host).and_then(|_| open(&alone, Tuning::default()));
     if let Err(error) = &opened {
         eprintln!("skipped: {error}");
     }

@@ -29,7 +29,7 @@ fn recording(with: &Open) -> Result<Box<dyn Transport>, Error> {
 }
 
 fn here() -> bool {
-    let available = (PROVIDER.available)();
+    let available = (PROVIDER.available)(&Recorder);
     if let Err(error) = &available {
         eprintln!("skipped: {error}");
     }

@@ -8,8 +8,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 const MOST: usize = 16;
 
 /// The addresses to listen on: loopback alone for a job on one machine, else those of the interfaces
-/// named in `chosen` (a list with commas), else all that other machines may reach.
-pub(crate) fn own(one_machine: bool, chosen: Option<&str>) -> Result<Vec<IpAddr>, Error> {
+/// named in `chosen` (a list with commas), else all that other machines may reach, those of the interface
+/// `near` before the others: peers try them in this order.
+pub(crate) fn own(
+    one_machine: bool,
+    chosen: Option<&str>,
+    near: Option<&str>,
+) -> Result<Vec<IpAddr>, Error> {
     let unavailable = |why: String| Err(Error::Unavailable(why));
     if chosen.is_none() && one_machine {
         return Ok(vec![Ipv4Addr::LOCALHOST.into()]);
@@ -18,7 +23,7 @@ pub(crate) fn own(one_machine: bool, chosen: Option<&str>) -> Result<Vec<IpAddr>
         Ok(all) => all,
         Err(e) => return unavailable(format!("the network interfaces cannot be listed: {e}")),
     };
-    let addresses = pick(&all, chosen);
+    let addresses = pick(&all, chosen, near);
     match (addresses.is_empty(), chosen) {
         (false, _) => Ok(addresses),
         (true, Some(names)) => {
@@ -43,14 +48,15 @@ fn is_bridge(name: &str) -> bool {
     std::path::Path::new("/sys/class/net").join(name).join("bridge").exists()
 }
 
-fn pick(all: &[Interface], chosen: Option<&str>) -> Vec<IpAddr> {
+fn pick(all: &[Interface], chosen: Option<&str>, near: Option<&str>) -> Vec<IpAddr> {
     let wanted = |interface: &&Interface| match chosen {
         Some(names) => names.split(',').any(|name| name.trim() == interface.name),
         None => !interface.is_loopback(),
     };
     let mut usable: Vec<&Interface> =
         all.iter().filter(wanted).filter(|i| !i.is_link_local()).collect();
-    usable.sort_by_key(|i| (is_bridge(&i.name), i.ip().is_ipv6()));
+    let is_far = |i: &Interface| near.is_some_and(|near| near != i.name);
+    usable.sort_by_key(|i| (is_bridge(&i.name), is_far(i), i.ip().is_ipv6()));
     let mut addresses: Vec<IpAddr> = usable.into_iter().map(Interface::ip).collect();
     addresses.dedup();
     addresses.truncate(MOST);
@@ -109,14 +115,14 @@ mod tests {
 
     #[test]
     fn one_machine_listens_on_loopback_alone() {
-        assert_eq!(own(true, None), Ok(vec![Ipv4Addr::LOCALHOST.into()]));
+        assert_eq!(own(true, None, None), Ok(vec![Ipv4Addr::LOCALHOST.into()]));
     }
 
     #[test]
     fn an_interface_is_picked_by_name() {
-        let lo = own(false, Some("nowhere0, lo")).expect("every machine has lo");
+        let lo = own(false, Some("nowhere0, lo"), None).expect("every machine has lo");
         assert!(lo.contains(&Ipv4Addr::LOCALHOST.into()), "{lo:?}");
-        let refused = own(true, Some("nowhere0")).expect_err("no such interface");
+        let refused = own(true, Some("nowhere0"), None).expect_err("no such interface");
         assert!(refused.to_string().contains("SHMEM_TCP_INTERFACE is nowhere0"), "{refused}");
     }
 
@@ -134,6 +140,19 @@ mod tests {
             oper_status: if_addrs::IfOperStatus::Up,
             is_p2p: false,
         }
+    }
+
+    #[test]
+    fn the_near_interface_comes_first() {
+        let named = |name: &str, ip| Interface {
+            name: name.to_owned(),
+            ..interface(ip, [255, 255, 255, 0])
+        };
+        let all = [named("some0", [10, 1, 2, 3]), named("some1", [10, 1, 3, 3])];
+        let [first, second] = [[10, 1, 2, 3], [10, 1, 3, 3]].map(IpAddr::from);
+        assert_eq!(pick(&all, None, Some("some1")), [second, first]);
+        assert_eq!(pick(&all, None, Some("other0")), [first, second]);
+        assert_eq!(pick(&all, Some("some0"), Some("some1")), [first]);
     }
 
     #[test]

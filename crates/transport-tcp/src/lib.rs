@@ -41,7 +41,7 @@ mod vigil;
 pub use tcp::open;
 pub use tuning::Tuning;
 
-use rushmem_transport::Provider;
+use rushmem_transport::{Found, Provider};
 
 /// The entry for a list of providers.
 pub const PROVIDER: Provider = Provider {
@@ -51,6 +51,7 @@ pub const PROVIDER: Provider = Provider {
         "SHMEM_TCP_INTERFACE",
         "the network interfaces that TCP may use, separated by commas; default: any that has a route",
     )],
-    available: || Ok(()),
+    without_rdma: true,
+    available: |_| Ok(Found { rdma: false, description: "sockets of the kernel's TCP".to_owned() }),
     open: |with| open(with, Tuning::default()),
 };

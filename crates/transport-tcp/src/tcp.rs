@@ -39,7 +39,8 @@ struct Tcp {
 pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     descriptors::make_room(open.n_pes);
     let chosen = open.host.variable("SHMEM_TCP_INTERFACE");
-    let ips = interface::own(open.one_machine, chosen.as_deref())?;
+    let near = open.host.nic().and_then(|nic| nic.interface);
+    let ips = interface::own(open.one_machine, chosen.as_deref(), near.as_deref())?;
     let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a socket: {e}"));
     let mut listeners = Vec::new();
     let mut sockets: Vec<SocketAddr> = Vec::new();

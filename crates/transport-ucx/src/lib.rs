@@ -8,6 +8,7 @@
 //!
 //! - `proto` is what PEs tell each other, without I/O;
 //! - `ucp` owns UCX's objects and holds most of the unsafe code;
+//! - `found` says what of UCX this machine has;
 //! - `probe` finds out whether UCX's atomic operations are right;
 //! - `target` serves the peers, `origin` issues what one context asks for, `pending` is what UCX's
 //!   callbacks change;
@@ -19,6 +20,7 @@
 
 mod area;
 mod endpoint;
+mod found;
 mod origin;
 mod patience;
 mod pending;
@@ -48,6 +50,7 @@ pub const PROVIDER: Provider = Provider {
         ),
     ],
     opens_libraries: true,
-    available: || ucx_sys::open().map(|_| ()).map_err(Error::Unavailable),
+    without_rdma: false,
+    available: |host| found::found(host).map_err(Error::Unavailable),
     open: |with| open(with, Tuning::default()),
 };

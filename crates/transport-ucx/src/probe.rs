@@ -3,7 +3,7 @@
 //!
 //! UCX 1.13.1, for one, fetches for AND, OR and XOR but leaves the word as it was.
 
-use crate::ucp::{Atomic, Context, Memory, Worker, plain, said, started};
+use crate::ucp::{Atomic, Context, Endpoint, Memory, Worker, plain, said, started};
 use rushmem_transport::{AmoOp, AmoWidth, mem};
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -35,7 +35,6 @@ pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
     let until = Instant::now() + LIMIT;
     // Leaked, since an operation that does not end may write to it.
     let word = Box::into_raw(Box::new([0u64; 3])).cast::<u64>();
-    let (first, second) = (word.wrapping_add(1), word.wrapping_add(2));
     // SAFETY: never freed.
     let memory = unsafe { Memory::register(context, word.cast(), 24) }?;
     let (from, to) = (Worker::new(context)?, Worker::new(context)?);
@@ -43,6 +42,38 @@ pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
     let mut endpoint = unsafe { from.connect(&to.address()?, None, null_mut()) }?;
     let key = endpoint.unpack(context.ucp, &memory.key()?)?;
     endpoint.keys[0] = key;
+    match try_all(context, (&from, &to), &endpoint, word, until) {
+        Err(Fault::Endless(why)) => {
+            // UCX aborts when workers end before their operations.
+            std::mem::forget((from, to, endpoint, memory));
+            Err(why)
+        }
+        tried => {
+            // UCX complains of keys that are left, whatever came of it.
+            endpoint.forget_keys(context.ucp);
+            tried.map_err(|(Fault::Wrong(why) | Fault::Endless(why))| why)
+        }
+    }
+}
+
+/// What is wrong with an operation.
+enum Fault {
+    /// It came to another result, or was refused.
+    Wrong(String),
+    /// It is under way for ever.
+    Endless(String),
+}
+
+/// Every operation on the first of three words that are never freed.
+fn try_all(
+    context: &Context,
+    (from, to): (&Worker, &Worker),
+    endpoint: &Endpoint,
+    word: *mut u64,
+    until: Instant,
+) -> Result<(), Fault> {
+    let key = endpoint.keys[0];
+    let (first, second) = (word.wrapping_add(1), word.wrapping_add(2));
     for (width, op) in
         [AmoWidth::Four, AmoWidth::Eight].into_iter().flat_map(|w| OPS.map(|op| (w, op)))
     {
@@ -71,7 +102,9 @@ pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
         let wrong = |why: &str| {
             format!("UCX's atomic operation {op:?} on {} bytes is wrong: {why}", width.nbytes())
         };
-        if let Some(request) = started(begun).map_err(|status| wrong(&said(context.ucp, status)))? {
+        if let Some(request) =
+            started(begun).map_err(|status| Fault::Wrong(wrong(&said(context.ucp, status))))?
+        {
             let ended = loop {
                 from.progress();
                 to.progress();
@@ -83,12 +116,8 @@ pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
             request.free(context.ucp);
             match ended {
                 Some(Ok(())) => {}
-                Some(Err(status)) => return Err(wrong(&said(context.ucp, status))),
-                None => {
-                    // UCX aborts when workers end before their operations.
-                    std::mem::forget((from, to, endpoint, memory));
-                    return Err(wrong("it does not end"));
-                }
+                Some(Err(status)) => return Err(Fault::Wrong(wrong(&said(context.ucp, status)))),
+                None => return Err(Fault::Endless(wrong("it does not end"))),
             }
         }
         // SAFETY: never freed, and UCX is done with it.
@@ -102,11 +131,10 @@ pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
             AmoWidth::Eight => fetched,
         };
         if (now, fetched) != (expected, old) {
-            return Err(wrong(&format!(
+            return Err(Fault::Wrong(wrong(&format!(
                 "of {OLD:#x} it makes {now:#x} and not {expected:#x}, and fetches {fetched:#x}"
-            )));
+            ))));
         }
     }
-    endpoint.forget_keys(context.ucp);
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::area::Areas;
 use crate::endpoint::UcxEndpoint;
+use crate::found::changes;
 use crate::origin::Origin;
 use crate::probe::probe;
 use crate::proto::{Address, MemoryKey};
@@ -43,13 +44,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 
 fn start(open: &Open, tuning: Tuning) -> Result<Ucx, String> {
     let amos = amos(open, &tuning)?;
-    let mut changes = Vec::new();
-    if open.host.variable("UCX_TLS").is_none()
-        && let Some(transports) = open.host.variable("SHMEM_UCX_TLS")
-    {
-        changes.push(("TLS", transports));
-    }
-    let context = Arc::new(Context::open(open.n_pes, &changes)?);
+    let context = Arc::new(Context::open(open.n_pes, &changes(&*open.host))?);
     if amos == Amos::Network {
         probe(&context).map_err(|why| {
             format!("{why}. With SHMEM_UCX_AMOS=software the targets' CPUs do them")
@@ -88,12 +83,7 @@ fn amos(open: &Open, tuning: &Tuning) -> Result<Amos, String> {
 /// Why the network refused memory, and the cure.
 fn refusal(segment: Segment, nbytes: usize, why: &str) -> Error {
     let limit = getrlimit(Resource::Memlock).current;
-    let limit = limit.map_or_else(|| "unlimited".to_owned(), |bytes| format!("{bytes} bytes"));
-    Error::Unavailable(format!(
-        "UCX cannot register the {nbytes} bytes of segment {segment:?}: {why}. This process may lock \
-         {limit} of memory (RLIMIT_MEMLOCK): raise it (ulimit -l unlimited, or the limits of the \
-         resource manager), or ask for a smaller SHMEM_SYMMETRIC_SIZE"
-    ))
+    Error::refused_memory("UCX", segment, nbytes, why, limit)
 }
 
 impl Ucx {

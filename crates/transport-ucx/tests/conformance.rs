@@ -27,7 +27,7 @@ fn with(
 
 /// Whether UCX is here; where it is not, the test says so and passes.
 fn here() -> bool {
-    (PROVIDER.available)().inspect_err(|why| println!("skipped: {why}")).is_ok()
+    (PROVIDER.available)(&Asks("tcp,self")).inspect_err(|why| println!("skipped: {why}")).is_ok()
 }
 
 /// Whether UCX does atomic operations over TCP: since 1.20 not by endpoints that notice failures.
@@ -55,8 +55,8 @@ fn has_verbs(amos: Option<Amos>) -> bool {
         crowded: true,
         host: Arc::new(Asks(VERBS)),
     };
-    let opened = (PROVIDER.available)()
-        .and_then(|()| with(VERBS, &alone, Tuning { amos, ..Tuning::default() }));
+    let opened = (PROVIDER.available)(&*alone.host)
+        .and_then(|_| with(VERBS, &alone, Tuning { amos, ..Tuning::default() }));
     if let Err(error) = &opened {
         println!("skipped: {error}");
     }

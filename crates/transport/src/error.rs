@@ -1,6 +1,6 @@
 //! What can go wrong in a provider.
 
-use crate::Pe;
+use crate::{Pe, Segment};
 use std::fmt;
 
 /// A provider's failure. Back-pressure is not among them: a provider makes progress and tries again.
@@ -17,6 +17,35 @@ pub enum Error {
     Invalid(String),
 }
 
+impl Error {
+    /// A library or its network refused to register memory: why, what may be the cause, and the cure.
+    /// `limit` is the process's RLIMIT_MEMLOCK in bytes, `None` where there is no limit.
+    pub fn refused_memory(
+        library: &str,
+        segment: Segment,
+        nbytes: usize,
+        why: &str,
+        limit: Option<u64>,
+    ) -> Error {
+        let cause = match limit {
+            None => {
+                "it may lock all memory (RLIMIT_MEMLOCK is unlimited), so perhaps the node has no \
+                     more: ask for a smaller heap with SHMEM_SYMMETRIC_SIZE"
+                    .to_owned()
+            }
+            Some(limit) => format!(
+                "it may lock {limit} bytes of memory (RLIMIT_MEMLOCK): raise that with `ulimit -l \
+                 unlimited` or the limits of the resource manager, or ask for a smaller heap with \
+                 SHMEM_SYMMETRIC_SIZE"
+            ),
+        };
+        Error::Unavailable(format!(
+            "{library} refused to register the {nbytes} bytes of the segment {segment:?} of this \
+             process: {why}; {cause}"
+        ))
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -28,3 +57,23 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_memory_names_the_limit_the_size_and_the_cure() {
+        let said = |limit| {
+            let (segment, why) = (Segment::Heap, "Cannot allocate memory");
+            Error::refused_memory("UCX", segment, 536_870_912, why, limit).to_string()
+        };
+        let limited = said(Some(65_536));
+        for word in ["UCX", "536870912", "Heap", "Cannot", "RLIMIT_MEMLOCK", "65536", "ulimit -l"] {
+            assert!(limited.contains(word), "{limited}");
+        }
+        assert!(limited.contains("SHMEM_SYMMETRIC_SIZE"), "{limited}");
+        let unlimited = said(None);
+        assert!(unlimited.contains("SHMEM_SYMMETRIC_SIZE") && !unlimited.contains("ulimit"));
+    }
+}

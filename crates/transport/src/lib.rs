@@ -12,9 +12,11 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod device;
 mod endpoint;
 mod error;
 pub mod mem;
+mod nic;
 pub mod null;
 mod pe;
 mod provider;
@@ -22,6 +24,7 @@ mod verbs;
 
 pub use endpoint::Endpoint;
 pub use error::Error;
+pub use nic::Nic;
 pub use pe::{Pe, TeamPe};
-pub use provider::{Caps, EndpointOptions, Host, Open, Provider, Transport};
+pub use provider::{Caps, EndpointOptions, Found, Host, Open, Provider, Transport};
 pub use verbs::{AmoOp, AmoWidth, Key, RemoteAddr, Segment};

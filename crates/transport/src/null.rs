@@ -4,7 +4,7 @@
 //! others are, and fill the verbs. It is never listed in `providers::ALL`.
 
 use crate::{
-    AmoOp, AmoWidth, Caps, Endpoint, EndpointOptions, Error, Key, Pe, Provider, RemoteAddr,
+    AmoOp, AmoWidth, Caps, Endpoint, EndpointOptions, Error, Found, Key, Pe, Provider, RemoteAddr,
     Segment, Transport,
 };
 
@@ -15,7 +15,8 @@ pub const PROVIDER: Provider = Provider {
     name: "null",
     variables: &[],
     opens_libraries: false,
-    available: || Ok(()),
+    without_rdma: false,
+    available: |_| Ok(Found { rdma: false, description: "nothing".to_owned() }),
     open: |_| Ok(with_endpoints(usize::MAX)),
 };
 
@@ -120,7 +121,7 @@ mod tests {
 
     #[test]
     fn reaches_nobody() {
-        (PROVIDER.available)().expect("the template is always available");
+        (PROVIDER.available)(&Nobody).expect("the template is always available");
         let open = Open {
             pe: Pe(0),
             n_pes: 2,

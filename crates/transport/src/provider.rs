@@ -2,7 +2,8 @@
 //!
 //! What a provider can do it says in [`Caps`], and it never claims what it did not probe.
 
-use crate::{Endpoint, Error, Key, Pe, Segment};
+use crate::{Endpoint, Error, Key, Nic, Pe, Segment};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,16 +15,34 @@ pub struct Provider {
     pub variables: &'static [(&'static str, &'static str)],
     /// Whether it opens shared libraries, which a statically linked program cannot.
     pub opens_libraries: bool,
-    /// Whether this machine has what the provider needs. Cheap and without side effects.
+    /// Whether `SHMEM_TRANSPORT=auto` may choose it where no RDMA device is behind it.
+    pub without_rdma: bool,
+    /// What this machine has of it, as the environment that the host tells of leaves it. Cheap and silent;
+    /// it opens libraries, but no devices where [`device::active`](crate::device::active) finds none.
     ///
     /// # Errors
     /// [`Error::Unavailable`], saying what is missing.
-    pub available: fn() -> Result<(), Error>,
+    pub available: fn(&dyn Host) -> Result<Found, Error>,
     /// Make the provider's transport for this process.
     ///
     /// # Errors
     /// [`Error::Unavailable`], saying what is missing.
     pub open: fn(&Open) -> Result<Box<dyn Transport>, Error>,
+}
+
+/// What a machine has of a provider. Its text is one line for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Hardware is behind it that reads and writes a target's memory without the target's CPU.
+    pub rdma: bool,
+    /// What it is, in one line, such as `UCX 1.13.1: rc_mlx5 on mlx5_0:1`.
+    pub description: String,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.description)
+    }
 }
 
 /// What a provider is told when it is opened.
@@ -49,6 +68,12 @@ pub trait Host: Send + Sync {
     /// The value of an environment variable of the provider's own.
     fn variable(&self, name: &str) -> Option<String> {
         let _ = name;
+        None
+    }
+
+    /// The card of this machine that the PE should prefer where there are several: near it, and shared with no
+    /// more PEs than need be. `None` where there is no choice, or where the user leaves it to the provider (`SHMEM_NIC=any`).
+    fn nic(&self) -> Option<Nic> {
         None
     }
 

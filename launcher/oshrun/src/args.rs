@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
+use rushmem_topology::{BindTo, MapBy};
 
 use crate::failure::Failure;
+use crate::placement::Wish;
 
 /// Start a program as the PEs of one OpenSHMEM job on this machine.
 #[derive(Debug, Parser)]
@@ -37,6 +39,20 @@ struct Flags {
     /// End the job after this time, with status 124
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
     timeout: Option<Duration>,
+
+    /// Deal PEs in blocks over the whole machine (spread, the default), to one hardware thread after the other (slot), to
+    /// one core after the other (core), or in turn to each l3, numa or socket
+    #[arg(long, value_name = "PLACE")]
+    map_by: Option<MapBy>,
+
+    /// Bind each PE to its core, l3, numa or socket, or to none; by default to numa on machines with several such
+    /// nodes while PEs do not outnumber the CPUs, else to none
+    #[arg(long, value_name = "PLACE")]
+    bind_to: Option<BindTo>,
+
+    /// Say where each PE is: its CPUs, NUMA node and card of the network
+    #[arg(long)]
+    report_bindings: bool,
 }
 
 /// What the command line asks for.
@@ -50,6 +66,8 @@ pub struct Options {
     pub tag_output: bool,
     /// When to end the job.
     pub timeout: Option<Duration>,
+    /// Where PEs shall be.
+    pub wish: Wish,
     /// The program as the user named it.
     pub program: OsString,
     /// The program's arguments.
@@ -90,6 +108,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         export,
         tag_output: flags.tag_output,
         timeout: flags.timeout,
+        wish: Wish { map_by: flags.map_by, bind_to: flags.bind_to, report: flags.report_bindings },
         program,
         arguments: rest.collect(),
     }))
@@ -193,6 +212,14 @@ mod tests {
     }
 
     #[test]
+    fn places_are_named() {
+        let options = parsed("--map-by numa --bind-to=core --report-bindings p").expect("options");
+        let (map_by, bind_to) = (Some(MapBy::Numa), Some(BindTo::Core));
+        assert_eq!(options.wish, Wish { map_by, bind_to, report: true });
+        assert_eq!(parsed("p").expect("options").wish, Wish::default());
+    }
+
+    #[test]
     fn errors_are_one_sentence() {
         for (line, words) in [
             ("-n 0 p", "a job has at least one PE"),
@@ -207,6 +234,8 @@ mod tests {
             ("--timeout -1 p", "above 0"),
             ("-x OSHRUN_TEST_UNSET p", "OSHRUN_TEST_UNSET is not set"),
             ("-x =1 p", "has a name"),
+            ("--bind-to board p", "one of none, core, l3, numa, socket"),
+            ("--map-by node p", "one of spread, slot, core, l3, numa, socket"),
         ] {
             let failure = parsed(line).expect_err(line);
             assert_eq!(failure.status, 2, "{line}");

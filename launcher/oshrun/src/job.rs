@@ -22,7 +22,7 @@ use crate::output::Output;
 use crate::processes::Processes;
 use crate::signals::{Event, Request, Signals};
 use crate::spawn::Launch;
-use crate::{input, limits, program, spawn};
+use crate::{input, limits, placement, program, spawn};
 
 /// Time between SIGTERM and SIGKILL when a job is ended.
 const GRACE: Duration = Duration::from_millis(500);
@@ -57,6 +57,10 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
         end: End::Open,
         interrupted: false,
     };
+    let words = &launch.placements.words;
+    if !words.is_empty() {
+        job.output.message(&format!("oshrun: {}", words.join("\noshrun: ")));
+    }
     job.start(&launch, options.n_pes, &readable);
     drop(launch);
     let limit = options.timeout.map(|limit| (limit, Instant::now() + limit));
@@ -92,6 +96,8 @@ fn prepare(options: &Options) -> Result<Launch, Failure> {
     if let Some(path) = program::library_path(&oshrun, variable(LIBRARY_PATH).as_deref()) {
         variables.push((OsStr::new(LIBRARY_PATH).to_os_string(), path));
     }
+    let placements =
+        placement::place(options.n_pes, options.wish, |name| variable(name).is_some())?;
     let limit = limits::make_room(options.n_pes)?;
     let memory = spawn::node_memory()
         .map_err(|error| cannot("make the shared memory of the job", &error))?;
@@ -102,6 +108,7 @@ fn prepare(options: &Options) -> Result<Launch, Failure> {
         variables,
         memory,
         limit,
+        placements,
     })
 }
 

@@ -1,6 +1,7 @@
 //! `oshrun`: starts a program as the PEs of one OpenSHMEM job and owns that job until nothing of it is left.
 //!
-//! One file per subject: `args` and `program` say what to start, `limits`, `spawn` and `guard` start it, `output` and
+//! One file per subject: `args` and `program` say what to start, `placement` where,
+//! `limits`, `spawn` and `guard` start it, `output` and
 //! `input` carry its streams, `link` its frames, `signals` what the user sends, and `job` decides, by the rules of
 //! `rushmem_bootstrap::server`. The launcher never looks into the records that PEs exchange.
 
@@ -13,6 +14,7 @@ mod limits;
 mod lines;
 mod link;
 mod output;
+mod placement;
 mod processes;
 mod program;
 mod signals;

@@ -13,6 +13,7 @@ use rustix::io::FdFlags;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 use crate::guard::{Guard, pid_of};
+use crate::placement::{Placement, Placements};
 
 /// Inherited descriptors get numbers from here on, away from those that scripts open by number.
 pub const INHERITED_FROM: i32 = 100;
@@ -32,6 +33,8 @@ pub struct Launch {
     pub memory: OwnedFd,
     /// The descriptor limit to give back, if oshrun raised its own.
     pub limit: Option<Rlimit>,
+    /// Where each PE goes.
+    pub placements: Placements,
 }
 
 /// A PE that has been started.
@@ -69,6 +72,8 @@ impl Launch {
         let mut command = Command::new(&self.file);
         command.arg0(&self.program).args(&self.arguments);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        let place = self.placements.of(pe);
+        command.envs(place.variables.iter().map(|(name, value)| (name, value)));
         command.env(env::SOCKET, theirs.as_raw_fd().to_string());
         command.env(env::MEMORY, self.memory.as_raw_fd().to_string());
         command.env(env::LOCAL_ID, pe.to_string());
@@ -76,7 +81,7 @@ impl Launch {
         let inherited = [raw(&theirs), raw(&self.memory)];
         let (guard, limit) = (raw(guard.pipe()), self.limit);
         // SAFETY: the closure makes system calls alone, without memory or locks, as a child between fork and exec must.
-        unsafe { command.pre_exec(move || before_exec(guard, inherited, limit)) };
+        unsafe { command.pre_exec(move || before_exec(guard, inherited, limit, &place)) };
         let child = command.spawn()?;
         Ok(Started {
             pid: pid_of(child.id()),
@@ -92,7 +97,12 @@ fn raw(fd: &impl AsFd) -> i32 {
 }
 
 /// The child's last steps before it becomes the user's program: system calls alone.
-fn before_exec(guard: i32, inherited: [i32; 2], limit: Option<Rlimit>) -> io::Result<()> {
+fn before_exec(
+    guard: i32,
+    inherited: [i32; 2],
+    limit: Option<Rlimit>,
+    place: &Placement,
+) -> io::Result<()> {
     // The guard comes first: from here on nothing can be left.
     let pid = rustix::process::getpid().as_raw_nonzero().get().to_ne_bytes();
     rustix::io::write(borrow(guard), &pid)?;
@@ -104,6 +114,13 @@ fn before_exec(guard: i32, inherited: [i32; 2], limit: Option<Rlimit>) -> io::Re
     }
     if let Some(limit) = limit {
         rustix::process::setrlimit(Resource::Nofile, limit)?;
+    }
+    if let Some(cpus) = &place.cpus {
+        let bound = rustix::thread::sched_setaffinity(None, cpus);
+        // Where nobody asked for it, a sandbox may refuse.
+        if place.is_asked {
+            bound?;
+        }
     }
     Ok(())
 }

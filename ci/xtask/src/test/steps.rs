@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 use super::tools::{self, run_tests};
 use super::{Outcome, Session};
 use crate::needs::{
-    BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, HYDRA, LIBFABRIC, MPIRUN,
-    PKG_CONFIG, SLURM, UCX, VALGRIND,
+    BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC, HYDRA, LIBFABRIC,
+    MPIRUN, PKG_CONFIG, SLURM, UCX, VALGRIND,
 };
 use crate::{bindings, codegen, counts, install, needs, process, symbols, tidy, verbs};
 
@@ -34,7 +34,7 @@ const UCX_FOLDERS: &str = "RUSHMEM_UCX_DIR";
 pub fn needs(_: &Session) -> Result<Outcome> {
     needs::ensure(&[&C_COMPILER, &CXX_COMPILER, &BINUTILS])?;
     // Without them some tests are skipped, no more: a developer who is not root can do with that.
-    in_part(needs::ensure(&[&VALGRIND, &FORTRAN_COMPILER, &CLANG, &GDB]))
+    in_part(needs::ensure(&[&VALGRIND, &FORTRAN_COMPILER, &CLANG, &GDB, &HWLOC]))
 }
 
 /// The same, with the libraries of the networks; what is missing of them is skipped.

@@ -1,38 +1,77 @@
 //! The choice of a transport, and the way to the PEs that it reaches.
+//!
+//! All PEs tell all what they see and try the same candidates in the same order. A candidate is taken when
+//! every PE could open it and move data over it; every step ends with an exchange of what came of it, so
+//! no PE goes on alone.
 
+use super::ballot::{Step, decode_step, encode_step};
+use super::choice::{Agreed, Ballot, Seen, agree, complaint};
+use super::probe;
 use crate::call::{Call, fail};
 use crate::job::Job;
 use crate::network::{self, Process};
-use crate::statics;
-use rushmem_transport::{Error, Key, Open, Pe, Provider, Segment, Transport};
+use crate::{address, statics};
+use rushmem_transport::{
+    Endpoint, EndpointOptions, Error, Found, Key, Open, Pe, Provider, Segment, Transport, device,
+};
 use std::sync::Arc;
 
 /// The segments that peers reach, in the order in which their keys are exchanged.
 const SEGMENTS: [Segment; Segment::COUNT] = [Segment::Heap, Segment::Internal, Segment::Static];
 
+/// What this machine has of each transport, for people: its name, and what was found or why there is none.
+pub fn transports(providers: &[Provider]) -> Vec<(&'static str, Result<Found, Error>)> {
+    let host = Process::default();
+    providers.iter().map(|provider| (provider.name, (provider.available)(&host))).collect()
+}
+
 /// Connect this PE with all whose memory it does not share; nothing where there are none.
 pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
-    let providers = || possible(providers);
-    let names = || providers().map(|provider| provider.name);
-    if let Some(asked) = job.settings.transport.as_deref()
-        && !names().any(|name| name == asked)
+    let providers: Vec<&Provider> = possible(providers).collect();
+    let asked = job.settings.transport.as_deref();
+    if let Some(asked) = asked
+        && !providers.iter().any(|provider| provider.name == asked)
     {
-        let names = names().collect::<Vec<_>>().join(", ");
+        let names: Vec<&str> = providers.iter().map(|provider| provider.name).collect();
         let whose = match statics::own().of_static_program() {
-            true => "a statically linked program",
+            true => "a statically linked program, which cannot open libraries,",
             false => "this build",
         };
-        fail!(call, "SHMEM_TRANSPORT is {asked}, but {whose} has: auto, {names}");
+        fail!(call, "SHMEM_TRANSPORT is {asked}, but {whose} has: auto, {}", names.join(", "));
     }
+    address::atomics_by_network(false);
     if job.nodes.n_nodes() == 1 && !job.has_neighbours {
         return;
     }
-    let (provider, transport) = open(call, job, providers());
-    let connected = reach(call, job, provider, transport).and_then(network::open);
-    if let Err(error) = connected {
-        fail!(call, "the transport {}: {error}", provider.name);
+    let ballot = ballot(asked, &providers);
+    let ballots = exchange(call, job, &ballot.encode(), Ballot::decode);
+    let agreed = agree(&providers, &ballots).unwrap_or_else(|why| fail!(call, "{why}"));
+    let Agreed { candidates, mut passed_over } = agreed;
+    let mut candidates = candidates.into_iter();
+    for place in candidates.by_ref() {
+        let provider = providers[place];
+        match attempt(call, job, provider) {
+            Ok(Tried { endpoint, transport }) => {
+                let composes = transport.caps().amos_compose_with_cpu;
+                address::atomics_by_network(!composes);
+                network::open(transport, endpoint);
+                let later = "what comes before it works".to_owned();
+                passed_over.extend(candidates.map(|place| (place, later.clone())));
+                report(job, &providers, provider, &passed_over, composes);
+                return;
+            }
+            Err(why) if asked.is_some() => fail!(
+                call,
+                "SHMEM_TRANSPORT is {}, which cannot be used here ({why}): mend that, or set \
+                 SHMEM_TRANSPORT to another transport or to auto",
+                provider.name
+            ),
+            Err(why) => passed_over.push((place, why)),
+        }
     }
-    tracing::debug!(pe = job.me.0, transport = provider.name, "connected");
+    let whys = passed_over.iter().map(|(place, why)| format!("{}: {why}", providers[*place].name));
+    let whys: Vec<String> = whys.collect();
+    fail!(call, "PEs that share no memory need a transport, and none works: {}", whys.join("; "))
 }
 
 /// Those that this program can have.
@@ -41,38 +80,99 @@ fn possible(providers: &[Provider]) -> impl Iterator<Item = &Provider> {
     providers.iter().filter(move |provider| !(is_static && provider.opens_libraries))
 }
 
-/// The provider that was asked for, or the first that this machine has.
-fn open<'a>(
-    call: Call,
-    job: &Job,
-    providers: impl Iterator<Item = &'a Provider>,
-) -> (&'a Provider, Box<dyn Transport>) {
-    let asked = job.settings.transport.as_deref();
-    let mut refusals = String::new();
-    for provider in providers.filter(|p| asked.is_none_or(|name| name == p.name)) {
-        let with = Open {
-            pe: job.me,
-            n_pes: job.n_pes,
-            secret: job.secret,
-            one_machine: job.one_stack,
-            crowded: job.crowded,
-            host: Arc::new(Process),
-        };
-        match (provider.available)().and_then(|()| (provider.open)(&with)) {
-            Ok(transport) => return (provider, transport),
-            Err(error) => refusals += &format!("; {} cannot be had: {error}", provider.name),
-        }
+/// What this PE sees, if that matters for the choice.
+fn ballot(asked: Option<&str>, providers: &[&Provider]) -> Ballot {
+    if let Some(asked) = asked {
+        return Ballot { asked: asked.to_owned(), seen: Vec::new() };
     }
-    fail!(call, "PEs that share no memory need a transport{refusals}")
+    let host = Process::default();
+    let any_device = !device::active().is_empty();
+    let see = |provider: &&Provider| match any_device || !provider.opens_libraries {
+        // A library that would not be chosen is not opened: that has effects of its own.
+        false => Seen::Plain,
+        true => match (provider.available)(&host) {
+            Ok(Found { rdma: true, .. }) => Seen::Rdma,
+            Ok(_) => Seen::Plain,
+            Err(why) => Seen::Absent(why.to_string()),
+        },
+    };
+    Ballot { asked: String::new(), seen: providers.iter().map(see).collect() }
 }
 
-/// Register the segments, exchange addresses and keys, and learn the way to every peer.
-fn reach(
-    call: Call,
-    job: &Job,
-    provider: &Provider,
-    mut transport: Box<dyn Transport>,
-) -> Result<Box<dyn Transport>, Error> {
+/// Tell all PEs, and hear what they tell.
+fn exchange<T>(call: Call, job: &Job, own: &[u8], decode: fn(&[u8]) -> Option<T>) -> Vec<T> {
+    let records = match job.session().exchange(own) {
+        Ok(records) => records,
+        Err(error) => fail!(call, "{error}"),
+    };
+    let decoded = records.iter().map(|record| decode(record)).collect();
+    let Some(decoded) = decoded else {
+        fail!(call, "another PE sent what means nothing here; start all PEs with the same Rushmem");
+    };
+    decoded
+}
+
+/// What came of a step on all PEs.
+///
+/// # Errors
+/// Who failed, and why.
+fn together(call: Call, job: &Job, own: &Step) -> Result<Vec<Vec<Vec<u8>>>, String> {
+    let steps = exchange(call, job, &encode_step(own), decode_step);
+    let outcomes: Vec<_> = steps.iter().map(|step| step.clone().map(drop)).collect();
+    match complaint(&outcomes) {
+        Some(why) => Err(why),
+        None => Ok(steps.into_iter().flatten().collect()),
+    }
+}
+
+/// A transport over which every PE moved data, and the library's endpoint of it, which is dropped first.
+struct Tried {
+    endpoint: Box<dyn Endpoint>,
+    transport: Box<dyn Transport>,
+}
+
+/// Open a provider's transport, connect, and try it out.
+///
+/// # Errors
+/// Who could not, and why: the same on all PEs.
+fn attempt(call: Call, job: &Job, provider: &Provider) -> Result<Tried, String> {
+    let host = Arc::new(Process::default());
+    let (transport, own) = match prepare(job, provider, &host) {
+        Ok(Prepared { transport, parts }) => (Some(transport), Ok(parts)),
+        Err(why) => (None, Err(why.to_string())),
+    };
+    let parts = together(call, job, &own)?;
+    let mut transport = transport.expect("what this PE lacks was said");
+    let tried = try_out(job, &mut *transport, &parts);
+    let (endpoint, own) = match tried {
+        Ok(endpoint) => (Some(endpoint), Ok(Vec::new())),
+        Err(why) => (None, Err(why)),
+    };
+    if let Err(why) = together(call, job, &own) {
+        drop(endpoint);
+        return Err(why);
+    }
+    host.settle();
+    Ok(Tried { endpoint: endpoint.expect("what this PE lacks was said"), transport })
+}
+
+/// A transport that is open here, and what the others need to know: its address and the segments' keys.
+struct Prepared {
+    transport: Box<dyn Transport>,
+    parts: Vec<Vec<u8>>,
+}
+
+/// Open a provider's transport and register the segments.
+fn prepare(job: &Job, provider: &Provider, host: &Arc<Process>) -> Result<Prepared, Error> {
+    let with = Open {
+        pe: job.me,
+        n_pes: job.n_pes,
+        secret: job.secret,
+        one_machine: job.one_stack,
+        crowded: job.crowded,
+        host: Arc::clone(host) as _,
+    };
+    let mut transport = (provider.open)(&with)?;
     let layout = job.memory.layout();
     let statics = statics::own();
     let ranges = [
@@ -80,63 +180,75 @@ fn reach(
         (job.memory.internal(), layout.internal_bytes),
         (std::ptr::with_exposed_provenance_mut(statics.start()), statics.nbytes()),
     ];
-    let mut keys = Vec::new();
+    let mut parts = vec![transport.address()];
     for (segment, (base, nbytes)) in SEGMENTS.into_iter().zip(ranges) {
         // SAFETY: mapped for the life of the process. Where the static data have holes no peer asks
         // for them, as it has the same ones.
-        keys.push(unsafe { transport.register(segment, base, nbytes) }?.0);
+        parts.push(unsafe { transport.register(segment, base, nbytes) }?.0);
     }
-    let mut parts = vec![provider.name.as_bytes().to_vec(), transport.address()];
-    parts.append(&mut keys);
-    let records = match job.session().exchange(&encode(&parts)) {
-        Ok(records) => records,
-        Err(error) => fail!(call, "{error}"),
-    };
+    Ok(Prepared { transport, parts })
+}
+
+/// Learn the way to every peer that needs one, and move data to the next of them.
+fn try_out(
+    job: &Job,
+    transport: &mut dyn Transport,
+    parts: &[Vec<Vec<u8>>],
+) -> Result<Box<dyn Endpoint>, String> {
     let node = job.nodes.node_of(job.me.0);
     let unmapped =
-        |&pe: &u32| pe != job.me.0 && (job.has_neighbours || job.nodes.node_of(pe) != node);
-    for pe in (0..job.n_pes).filter(unmapped) {
-        let Some([name, address, heap, internal, statics]) = decode(&records[pe as usize]) else {
-            fail!(call, "PE {pe} sent an address that means nothing here");
+        |pe: u32| pe != job.me.0 && (job.has_neighbours || job.nodes.node_of(pe) != node);
+    // Where atomic operations are the network's, those on this PE's own words are, too.
+    let all = !transport.caps().amos_compose_with_cpu;
+    for (pe, parts) in (0..job.n_pes).zip(parts).filter(|(pe, _)| all || unmapped(*pe)) {
+        let [address, keys @ ..] = &parts[..] else {
+            return Err(format!("PE {pe} sent no address"));
         };
-        if name != provider.name.as_bytes() {
-            let other = String::from_utf8_lossy(&name);
-            fail!(call, "PE {pe} chose the transport {other}, this PE {}", provider.name);
+        let keys: Vec<_> = SEGMENTS.into_iter().zip(keys.iter().cloned().map(Key)).collect();
+        transport.connect(Pe(pe), address, &keys).map_err(|error| error.to_string())?;
+    }
+    let options = EndpointOptions { serialized: true };
+    let mut endpoint = transport.endpoint(options).map_err(|error| error.to_string())?;
+    let after = (1..job.n_pes).map(|distance| (job.me.0 + distance) % job.n_pes);
+    if let Some(pe) = after.into_iter().find(|&pe| unmapped(pe)) {
+        probe::transfer(&mut *endpoint, job.internal().areas(), job.me, Pe(pe))?;
+    }
+    Ok(endpoint)
+}
+
+/// What was chosen and why the rest was not, where somebody asked to see it.
+fn report(
+    job: &Job,
+    providers: &[&Provider],
+    chosen: &Provider,
+    passed_over: &[(usize, String)],
+    composes: bool,
+) {
+    if job.me != Pe(0) || !job.settings.debug {
+        return;
+    }
+    let host = Process::default();
+    let any_device = !device::active().is_empty();
+    for (place, provider) in providers.iter().enumerate() {
+        let opened = any_device || !provider.opens_libraries || provider.name == chosen.name;
+        let found = match opened {
+            false => "not opened, since this machine has no RDMA device".to_owned(),
+            true => match (provider.available)(&host) {
+                Ok(found) => found.to_string(),
+                Err(why) => why.to_string(),
+            },
+        };
+        let fate = match passed_over.iter().find(|(passed, _)| *passed == place) {
+            None => "chosen, and every PE moved data over it".to_owned(),
+            Some((_, why)) => format!("not chosen: {why}"),
+        };
+        tracing::debug!("transport {}: {found}; {fate}", provider.name);
+    }
+    let atomics = match composes {
+        true => "by the CPU of the target, on-node and off-node alike",
+        false => {
+            "by the network, on-node too; on contexts of SHMEM_TEAM_SHARED by the CPU, in a domain of its own"
         }
-        let keys = [heap, internal, statics].map(Key);
-        let keys: Vec<_> = SEGMENTS.into_iter().zip(keys).collect();
-        transport.connect(Pe(pe), &address, &keys)?;
-    }
-    Ok(transport)
-}
-
-/// Byte strings, each after its length.
-fn encode(parts: &[Vec<u8>]) -> Vec<u8> {
-    let length = |part: &Vec<u8>| (part.len() as u32).to_le_bytes();
-    parts.iter().flat_map(|part| length(part).into_iter().chain(part.iter().copied())).collect()
-}
-
-fn decode<const N: usize>(mut bytes: &[u8]) -> Option<[Vec<u8>; N]> {
-    let mut parts = Vec::new();
-    for _ in 0..N {
-        let (length, rest) = bytes.split_first_chunk::<4>()?;
-        let (part, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        parts.push(part.to_vec());
-        bytes = rest;
-    }
-    if bytes.is_empty() { parts.try_into().ok() } else { None }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_survive_the_way() {
-        let parts = [b"tcp".to_vec(), Vec::new(), vec![7; 300]];
-        let bytes = encode(&parts);
-        assert_eq!(decode::<3>(&bytes), Some(parts));
-        assert_eq!(decode::<3>(&bytes[..bytes.len() - 1]), None);
-        assert_eq!(decode::<2>(&bytes), None);
-    }
+    };
+    tracing::debug!("atomic operations are carried out {atomics}");
 }

@@ -25,12 +25,12 @@ pub(crate) struct Context {
 /// UCX's transports inside a node.
 const INSIDE_A_NODE: &[&str] = &["self", "posix", "sysv", "cma", "knem", "xpmem"];
 
-/// The transports in what UCX prints of a context, in lines such as
+/// The transports and their devices in what UCX prints of a context, in lines such as
 /// `#      resource 1  :  md 1  dev 1  flags -- tcp/lo`.
-fn transports_of(printed: &str) -> Vec<String> {
+fn resources_of(printed: &str) -> Vec<(String, String)> {
     let resources = printed.lines().filter(|line| line.contains(" resource "));
     let last = resources.filter_map(|line| line.split_whitespace().next_back()?.split_once('/'));
-    last.map(|(transport, _)| transport.to_owned()).collect()
+    last.map(|(transport, device)| (transport.to_owned(), device.to_owned())).collect()
 }
 
 // SAFETY: opening checks that UCX guards the context against use by several threads.
@@ -102,17 +102,17 @@ impl Context {
         };
         fine(ucp, status).map_err(|why| format!("UCX cannot be initialised: {why}"))?;
         let mut context = Context { ucp, handle, notices_failures: false };
-        let transports = context.transports();
+        let resources = context.resources();
         context.notices_failures =
-            transports.iter().any(|name| !INSIDE_A_NODE.contains(&name.as_str()));
+            resources.iter().any(|(name, _)| !INSIDE_A_NODE.contains(&name.as_str()));
         context.guards_against_threads().then_some(context).ok_or_else(|| {
             "this UCX was built without support for threads (--enable-mt)".to_owned()
         })
     }
 
-    /// The transports that UCX may use here.
-    fn transports(&self) -> Vec<String> {
-        transports_of(&sys::printed(|stream| {
+    /// The transports that UCX may use here, each with its device.
+    pub(crate) fn resources(&self) -> Vec<(String, String)> {
+        resources_of(&sys::printed(|stream| {
             // SAFETY: a live context and the stream that it is given.
             unsafe { self.ucp.ucp_context_print_info(self.handle, stream.cast()) };
         }))
@@ -205,7 +205,9 @@ mod tests {
             #      resource 0  :  md 0  dev 0  flags -- self/memory0\n\
             #      resource 1  :  md 1  dev 1  flags -- tcp/lo\n\
             #      resource 2  :  md 4  dev 2  flags -s rc_mlx5/mlx5_0:1\n# memory: 1.51MB\n";
-        assert_eq!(transports_of(printed), ["self", "tcp", "rc_mlx5"]);
-        assert!(transports_of("").is_empty());
+        let found = resources_of(printed);
+        let found: Vec<_> = found.iter().map(|(t, device)| (t.as_str(), device.as_str())).collect();
+        assert_eq!(found, [("self", "memory0"), ("tcp", "lo"), ("rc_mlx5", "mlx5_0:1")]);
+        assert!(resources_of("").is_empty());
     }
 }

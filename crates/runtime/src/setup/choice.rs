@@ -1,0 +1,200 @@
+//! Which transports are tried, and in which order: a pure function of what every PE saw, so that all PEs
+//! come to the same answer.
+//!
+//! It must never look at this machine: whoever calls it tells what every PE said.
+#![forbid(unsafe_code)]
+
+use rushmem_transport::Provider;
+
+/// What one PE saw of one provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// Nothing: it cannot be had, for this reason.
+    Absent(String),
+    /// It is here, without RDMA devices.
+    Plain,
+    /// It is here, over RDMA devices.
+    Rdma,
+}
+
+/// What one PE says before the choice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ballot {
+    /// The transport that its environment asks for, by its name; empty for `auto`.
+    pub(super) asked: String,
+    /// What it saw of each provider; nothing where it was told which one to take.
+    pub(super) seen: Vec<Seen>,
+}
+
+/// What all PEs agree on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Agreed {
+    /// The providers to try, best first, by their places in the list.
+    pub(super) candidates: Vec<usize>,
+    /// Those that are not tried, and why.
+    pub(super) passed_over: Vec<(usize, String)>,
+}
+
+/// The choice. `providers` are in the order of preference.
+///
+/// # Errors
+/// A sentence, when PEs were asked for different transports, or nothing is left to try.
+pub(super) fn agree(providers: &[&Provider], ballots: &[Ballot]) -> Result<Agreed, String> {
+    let shown = |asked: &str| if asked.is_empty() { "auto" } else { asked }.to_owned();
+    let asked = &ballots[0].asked;
+    if let Some(pe) = ballots.iter().position(|ballot| ballot.asked != *asked) {
+        return Err(format!(
+            "SHMEM_TRANSPORT is {} on PE 0 and {} on PE {pe}; it must be the same on all PEs",
+            shown(asked),
+            shown(&ballots[pe].asked)
+        ));
+    }
+    let (mut rdma, mut others, mut passed_over) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, provider) in providers.iter().enumerate() {
+        if provider.name == asked {
+            rdma.push(place);
+        } else if !asked.is_empty() {
+            passed_over.push((place, format!("SHMEM_TRANSPORT is {asked}")));
+        } else {
+            let seen: Option<Vec<&Seen>> = ballots.iter().map(|b| b.seen.get(place)).collect();
+            let seen = seen.ok_or("another PE knows other transports; start all PEs alike")?;
+            match why_not(provider, &seen) {
+                Some(why) => passed_over.push((place, why)),
+                None if seen.iter().all(|seen| **seen == Seen::Rdma) => rdma.push(place),
+                None => others.push(place),
+            }
+        }
+    }
+    rdma.append(&mut others);
+    match rdma.is_empty() {
+        false => Ok(Agreed { candidates: rdma, passed_over }),
+        true => {
+            let whys: Vec<String> = passed_over
+                .iter()
+                .map(|(place, why)| format!("{}: {why}", providers[*place].name))
+                .collect();
+            Err(format!("PEs that share no memory need a transport; {}", whys.join("; ")))
+        }
+    }
+}
+
+/// Why `auto` does not take a provider of which the PEs saw this.
+fn why_not(provider: &Provider, seen: &[&Seen]) -> Option<String> {
+    let absent: Vec<Result<(), String>> = seen
+        .iter()
+        .map(|seen| match seen {
+            Seen::Absent(why) => Err(why.clone()),
+            Seen::Plain | Seen::Rdma => Ok(()),
+        })
+        .collect();
+    if let Some(said) = complaint(&absent) {
+        return Some(said);
+    }
+    let plain: Vec<u32> = pes(seen.iter().map(|seen| **seen == Seen::Plain));
+    (!provider.without_rdma && !plain.is_empty()).then(|| match plain.len() == seen.len() {
+        true => "no PE has an RDMA device for it".to_owned(),
+        false => format!("{} no RDMA device for it", listed(&plain, "has", "have")),
+    })
+}
+
+/// Who met which obstacle, in words; `None` when nobody did. PEs with the same one are named together.
+pub(super) fn complaint(outcomes: &[Result<(), String>]) -> Option<String> {
+    let mut whys: Vec<&String> = Vec::new();
+    for why in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
+        if !whys.contains(&why) {
+            whys.push(why);
+        }
+    }
+    let who = |why: &String| pes(outcomes.iter().map(|outcome| outcome.as_ref() == Err(why)));
+    let said: Vec<String> = whys
+        .into_iter()
+        .map(|why| match who(why) {
+            all if all.len() == outcomes.len() && all.len() > 1 => format!("all PEs: {why}"),
+            some => format!("{}: {why}", listed(&some, "", "")),
+        })
+        .collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+fn pes(are: impl Iterator<Item = bool>) -> Vec<u32> {
+    are.zip(0..).filter(|(is, _)| *is).map(|(_, pe)| pe).collect()
+}
+
+/// PEs by their numbers, the first few of many, and the verb that follows.
+fn listed(pes: &[u32], one: &str, several: &str) -> String {
+    const SHOWN: usize = 4;
+    let named: Vec<String> = pes.iter().take(SHOWN).map(|pe| format!("PE {pe}")).collect();
+    let more = match pes.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let verb = if pes.len() == 1 { one } else { several };
+    format!("{}{more} {verb}", named.join(", ")).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rushmem_transport::null;
+
+    const UCX: Provider = Provider { name: "ucx", ..null::PROVIDER };
+    const OFI: Provider = Provider { name: "ofi", ..null::PROVIDER };
+    const TCP: Provider = Provider { name: "tcp", without_rdma: true, ..null::PROVIDER };
+
+    fn agreed(ballots: &[Ballot]) -> Result<Agreed, String> {
+        agree(&[&UCX, &OFI, &TCP], ballots)
+    }
+
+    fn auto(ucx: Seen, ofi: Seen) -> Ballot {
+        Ballot { asked: String::new(), seen: vec![ucx, ofi, Seen::Plain] }
+    }
+
+    fn forced(name: &str) -> Ballot {
+        Ballot { asked: name.to_owned(), seen: Vec::new() }
+    }
+
+    #[test]
+    fn rdma_goes_first_and_software_only_where_it_is_ours() {
+        use Seen::{Plain, Rdma};
+        let candidates = |ucx: &Seen, ofi: &Seen| {
+            let ballots = [auto(ucx.clone(), ofi.clone()), auto(ucx.clone(), ofi.clone())];
+            agreed(&ballots).expect("tcp at least").candidates
+        };
+        assert_eq!(candidates(&Rdma, &Rdma), [0, 1, 2]);
+        assert_eq!(candidates(&Plain, &Rdma), [1, 2]);
+        assert_eq!(candidates(&Plain, &Plain), [2]);
+        assert_eq!(candidates(&Seen::Absent("gone".into()), &Plain), [2]);
+    }
+
+    #[test]
+    fn what_some_pes_lack_is_passed_over_with_the_reason() {
+        let (with, without) = (auto(Seen::Rdma, Seen::Rdma), auto(Seen::Plain, Seen::Rdma));
+        let lacking = auto(Seen::Rdma, Seen::Absent("no libfabric.so.1".into()));
+        let agreed = agreed(&[with.clone(), without, with, lacking]).expect("tcp at least");
+        assert_eq!(agreed.candidates, [2]);
+        let why = |place| agreed.passed_over.iter().find(|(p, _)| *p == place).map(|(_, w)| &**w);
+        assert_eq!(why(0), Some("PE 1 has no RDMA device for it"));
+        assert_eq!(why(1), Some("PE 3: no libfabric.so.1"));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_the_only_candidate() {
+        let agreed_on = agreed(&[forced("ofi"), forced("ofi")]).expect("it is known");
+        assert_eq!(agreed_on.candidates, [1]);
+        assert_eq!(agreed_on.passed_over.len(), 2);
+        let error = agreed(&[forced("tcp"), forced("tcp"), auto(Seen::Rdma, Seen::Rdma)]);
+        let error = error.expect_err("they differ");
+        assert!(error.contains("tcp on PE 0") && error.contains("auto on PE 2"), "{error}");
+    }
+
+    #[test]
+    fn who_saw_what_is_said_once_for_all_who_saw_the_same() {
+        let bad = |why: &str| Err(why.to_owned());
+        assert_eq!(complaint(&[Ok(()), Ok(())]), None);
+        let said = complaint(&[bad("a"), Ok(()), bad("b"), bad("a")]);
+        assert_eq!(said.as_deref(), Some("PE 0, PE 3: a; PE 2: b"));
+        assert_eq!(complaint(&[bad("a"), bad("a")]).as_deref(), Some("all PEs: a"));
+        let many = complaint(&[vec![bad("a"); 9], vec![Ok(())]].concat());
+        assert_eq!(many.as_deref(), Some("PE 0, PE 1, PE 2, PE 3 and 5 more: a"));
+    }
+}

@@ -1,0 +1,66 @@
+//! What is near this PE: the memory of its slice, and its card of the network.
+//!
+//! A machine with one NUMA node and one card costs a look at a few files; hwloc is opened only where
+//! there is something to choose. It must never know how a PE came to its CPUs: launchers bind.
+
+use super::cpus::Cpus;
+use crate::env::Preference;
+use crate::{network, statics};
+use rushmem_heap::NodeMemory;
+use rushmem_topology::{self as topology, CpuSet, Topology};
+use rushmem_transport::{Nic, Pe};
+
+/// Have the pages of this PE's slice come from its NUMA node, if it is bound to one.
+pub(super) fn place_memory(me: Pe, memory: &NodeMemory, cpus: &Cpus) {
+    let Some(node) = topology::numa_node_of(&CpuSet::from_words(&cpus.mask)) else { return };
+    match memory.prefer_numa_node(node) {
+        Ok(()) => tracing::debug!(pe = me.0, node, "the symmetric memory is on the PE's NUMA node"),
+        Err(why) => tracing::debug!(
+            pe = me.0,
+            node,
+            "the symmetric memory is wherever it is first touched: binding it was refused: {why}"
+        ),
+    }
+}
+
+/// Decide which card this PE prefers, number `local` of a machine whose PEs may use the CPUs `beside`. All
+/// of them come to the same division without a word, as they look at the same machine.
+pub(super) fn choose_card<'a>(
+    me: Pe,
+    preference: &Preference,
+    beside: impl Iterator<Item = &'a Cpus>,
+    local: u32,
+) {
+    let nic = match preference {
+        Preference::Any => None,
+        Preference::Named(nic) => Some(nic.clone()),
+        Preference::Nearest if topology::has_choice() => nearest(me, beside, local),
+        Preference::Nearest => None,
+    };
+    if let Some(nic) = nic {
+        tracing::debug!(pe = me.0, card = %nic, "prefers a card of the network");
+        network::prefer(nic);
+    }
+}
+
+fn nearest<'a>(me: Pe, beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<Nic> {
+    let homes: Vec<CpuSet> = beside.map(|cpus| CpuSet::from_words(&cpus.mask)).collect();
+    if homes.len() == 1 {
+        // It shares with nobody: its network's library may use several cards at once.
+        return None;
+    }
+    let machine = match statics::own().of_static_program() {
+        true => Topology::of_kernel(),
+        false => Topology::of_this_machine(),
+    };
+    for note in &machine.notes {
+        tracing::debug!(pe = me.0, "{note}");
+    }
+    let choice = machine.choice();
+    if !choice.is_empty() && choice.iter().all(|nic| nic.near.is_empty()) {
+        tracing::debug!(pe = me.0, "where the cards are is not known: PEs take them in turn");
+    }
+    let chosen = topology::assign(&choice, &machine.packages, &homes)[local as usize]?;
+    let topology::Nic { name, port, interface, .. } = choice[chosen].clone();
+    Some(Nic { name, port, interface })
+}

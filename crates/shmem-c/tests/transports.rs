@@ -1,0 +1,200 @@
+//! The choice of a transport: what is asked for and cannot be had, what PEs see differently, what
+//! libraries' own variables change, what is told; and whether AMOs compose over every transport.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use testkit::{Job, Outcome, compile, program};
+
+/// Libraries of the transports that open some.
+const UCX: &str = "libucp.so.0";
+const LIBFABRIC: &str = "libfabric.so.1";
+
+/// Whether the dynamic linker finds a library; says so when not.
+fn is_here(library: &str) -> bool {
+    let known = Command::new("ldconfig")
+        .arg("-p")
+        .output()
+        .or_else(|_| Command::new("/sbin/ldconfig").arg("-p").output());
+    let here = known.is_ok_and(|known| String::from_utf8_lossy(&known.stdout).contains(library));
+    if !here {
+        println!("skipped: {library} is not here");
+    }
+    here
+}
+
+/// A small job with these variables.
+fn job(n: usize, variables: &[(&str, &str)]) -> Job {
+    let job = Job::new(program!("heap_size.c")).n(n).arg(1 << 20).arg(0);
+    variables.iter().fold(job, |job, (name, value)| job.env(name, value))
+}
+
+const OFF: (&str, &str) = ("SHMEM_ONNODE", "off");
+
+fn forced(transport: &str) -> [(&str, &str); 2] {
+    [OFF, ("SHMEM_TRANSPORT", transport)]
+}
+
+/// A folder in which a library is a file that cannot be opened as one.
+fn spoilt(library: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("spoilt-{library}"));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join(library), "no library").expect("a file");
+    folder
+}
+
+#[test]
+fn a_library_that_is_missing_is_named_with_the_cure() {
+    for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
+        let outcome = job(2, &forced(transport)).env("LD_LIBRARY_PATH", spoilt(library).display());
+        let cure = ["SHMEM_TRANSPORT is", transport, "all PEs", library, "set SHMEM_TRANSPORT to"];
+        outcome.run().assert_fails(&cure);
+    }
+}
+
+/// A program that runs a heap_size.c whose PE 1 has one more variable.
+fn for_pe_1(name: &str, variable: &str) -> PathBuf {
+    let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let text =
+        format!("#!/bin/sh\n[ \"$SHMEM_LOCAL_ID\" = 1 ] && export {variable}\nexec \"$@\"\n");
+    std::fs::write(&script, text).expect("a file");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("its owner's");
+    script
+}
+
+fn differing(name: &str, variable: &str, variables: &[(&str, &str)]) -> Outcome {
+    let job = Job::new(for_pe_1(name, variable)).n(3);
+    let job = job.arg(program!("heap_size.c").display()).arg(1 << 20).arg(0);
+    variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run()
+}
+
+#[test]
+fn who_saw_what_is_said_when_pes_differ() {
+    for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
+        if is_here(library) {
+            let path = format!("LD_LIBRARY_PATH={}", spoilt(library).display());
+            let outcome = differing(&format!("lacks-{transport}"), &path, &forced(transport));
+            let said = outcome.assert_fails(&["PE 1: ", library, transport]);
+            assert!(!said.contains("all PEs: "), "{said}");
+        }
+    }
+    let outcome = differing("asks-another", "SHMEM_TRANSPORT=ofi", &forced("tcp"));
+    outcome.assert_fails(&["tcp on PE 0", "ofi on PE 1"]);
+    // A sight that does not matter for the choice disturbs nobody.
+    let path = format!("LD_LIBRARY_PATH={}", spoilt(UCX).display());
+    differing("lacks-what-it-needs-not", &path, &[OFF]).assert_ok(3);
+}
+
+#[test]
+fn a_static_program_has_no_transport_that_opens_libraries() {
+    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/heap_size.c"));
+    let program = compile(source, Path::new(env!("CARGO_TARGET_TMPDIR")), &["-static"]);
+    let of = |transport: &str| {
+        let job = Job::new(&program).n(2).arg(1 << 20).arg(0);
+        forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value)).run()
+    };
+    of("tcp").assert_ok(2);
+    of("auto").assert_ok(2);
+    of("ucx").assert_fails(&["SHMEM_TRANSPORT is ucx", "statically linked", "auto, tcp"]);
+}
+
+#[test]
+fn variables_of_the_libraries_and_ours_are_heard() {
+    if is_here(UCX) {
+        let with = |name, value| job(2, &forced("ucx")).env(name, value).run();
+        with("SHMEM_UCX_TLS", "tcp,self").assert_ok(2);
+        with("UCX_TLS", "tcp,self").assert_ok(2);
+        // UCX's own goes first.
+        job(2, &forced("ucx"))
+            .env("SHMEM_UCX_TLS", "pigeon")
+            .env("UCX_TLS", "tcp,self")
+            .run()
+            .assert_ok(2);
+        let refused = with("SHMEM_UCX_AMOS", "pigeon");
+        refused.assert_fails(&["ucx", "SHMEM_UCX_AMOS", "pigeon", "all PEs"]);
+    }
+    if is_here(LIBFABRIC) {
+        let with = |name, value| job(2, &forced("ofi")).env(name, value).run();
+        with("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm").assert_ok(2);
+        with("FI_PROVIDER", "tcp").assert_ok(2);
+        let tcp = [("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"), ("SHMEM_OFI_DOMAIN", "lo")];
+        job(2, &[&forced("ofi")[..], &tcp].concat()).run().assert_ok(2);
+        with("SHMEM_OFI_PROVIDER", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
+        with("SHMEM_OFI_DOMAIN", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
+    }
+}
+
+#[test]
+fn what_is_found_and_chosen_is_told_on_request() {
+    let told = |variables: &[(&str, &str)]| {
+        let outcome = job(4, variables).env("SHMEM_DEBUG", 1).run();
+        outcome.assert_ok(4);
+        outcome.stderr
+    };
+    let line = |text: &str, words: &[&str]| {
+        let holds = |line: &&str| words.iter().all(|word| line.contains(word));
+        assert_eq!(text.lines().filter(holds).count(), 1, "{words:?} in\n{text}");
+    };
+    let auto = told(&[OFF]);
+    line(&auto, &["transport ucx:"]);
+    line(&auto, &["transport ofi:"]);
+    line(&auto, &["transport tcp:", "chosen, and every PE moved data"]);
+    line(&auto, &["atomic operations", "CPU of the target"]);
+    let tcp = told(&forced("tcp"));
+    line(&tcp, &["transport ucx:", "not chosen: SHMEM_TRANSPORT is tcp"]);
+    // A job on one node has no transport.
+    assert!(!told(&[]).contains("transport "));
+    let info = job(2, &[("SHMEM_INFO", "1")]).run();
+    line(&info.stdout, &["SHMEM_TRANSPORT", "auto", "tcp", "ucx", "ofi"]);
+}
+
+/// Jobs whose nodes have several PEs, so that a word is changed by its node and from outside.
+const NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
+
+fn hammered(variables: &[(&str, &str)]) {
+    for (nodes, n) in NODES {
+        let job = Job::new(program!("hammer.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);
+        variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run().assert_ok(n);
+    }
+}
+
+#[test]
+fn atomics_compose_on_one_node_and_over_tcp() {
+    Job::new(program!("hammer.c")).n(4).run().assert_ok(4);
+    hammered(&[("SHMEM_TRANSPORT", "tcp")]);
+}
+
+#[test]
+fn atomics_compose_over_ucx() {
+    if is_here(UCX) {
+        hammered(&[("SHMEM_TRANSPORT", "ucx"), ("UCX_TLS", "tcp,self")]);
+    }
+}
+
+#[test]
+fn atomics_compose_over_libfabric() {
+    if is_here(LIBFABRIC) {
+        hammered(&[("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")]);
+    }
+}
+
+/// UCX's own atomics either are right and then are the world's, on-node as well, or are refused.
+#[test]
+fn atomics_of_the_network_are_the_nodes_too() {
+    if !is_here(UCX) {
+        return;
+    }
+    let variables = [("SHMEM_TRANSPORT", "ucx"), ("SHMEM_UCX_AMOS", "network")];
+    for (nodes, n) in NODES {
+        let job = Job::new(program!("hammer.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);
+        let job = variables.iter().fold(job, |job, (name, value)| job.env(name, value));
+        let outcome = job.env("UCX_TLS", "tcp,self").env("SHMEM_DEBUG", 1).run();
+        if outcome.status.success() {
+            outcome.assert_ok(n);
+            assert!(outcome.stderr.contains("carried out by the network"), "{outcome}");
+        } else {
+            assert!(outcome.stderr.contains("SHMEM_UCX_AMOS=software"), "{outcome}");
+        }
+    }
+}

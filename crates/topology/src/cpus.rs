@@ -1,0 +1,164 @@
+//! A set of CPUs (hardware threads) by the numbers that the operating system gives them.
+
+use std::fmt;
+
+/// A set of CPUs, written as the kernel does: `0-3,8`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CpuSet {
+    /// CPU `i` is bit `i % 64` of word `i / 64`; the last word is not zero.
+    words: Vec<u64>,
+}
+
+impl CpuSet {
+    /// Reads the kernel's list form; `None` when it is something else.
+    pub fn parse(list: &str) -> Option<CpuSet> {
+        let mut set = CpuSet::default();
+        for range in list.trim().split(',').filter(|range| !range.is_empty()) {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+            // No machine has more: a number beyond is no CPU.
+            if first > last || last >= 1 << 20 {
+                return None;
+            }
+            (first..=last).for_each(|cpu| set.insert(cpu));
+        }
+        Some(set)
+    }
+
+    /// The set of which `words` are the bits.
+    pub fn from_words(words: &[u64]) -> CpuSet {
+        let mut set = CpuSet { words: words.to_vec() };
+        set.trim();
+        set
+    }
+
+    /// Adds a CPU.
+    pub fn insert(&mut self, cpu: u32) {
+        let word = cpu as usize / 64;
+        self.words.resize(self.words.len().max(word + 1), 0);
+        self.words[word] |= 1 << (cpu % 64);
+    }
+
+    /// Whether a CPU is in it.
+    pub fn contains(&self, cpu: u32) -> bool {
+        self.words.get(cpu as usize / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1)
+    }
+
+    /// The CPUs, in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        let bits = |word: u64| (0..64).filter(move |bit| word >> bit & 1 == 1);
+        self.words
+            .iter()
+            .zip(0u32..)
+            .flat_map(move |(&word, at)| bits(word).map(move |b| at * 64 + b))
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Those in both.
+    pub fn and(&self, other: &CpuSet) -> CpuSet {
+        let words: Vec<u64> =
+            self.words.iter().zip(&other.words).map(|(one, two)| one & two).collect();
+        CpuSet::from_words(&words)
+    }
+
+    /// Whether any is in both.
+    pub fn meets(&self, other: &CpuSet) -> bool {
+        self.words.iter().zip(&other.words).any(|(one, two)| one & two != 0)
+    }
+
+    /// Whether all of these are in `other`.
+    pub fn is_within(&self, other: &CpuSet) -> bool {
+        self.and(other) == *self
+    }
+
+    /// Adds those of another set.
+    pub fn extend(&mut self, other: &CpuSet) {
+        self.words.resize(self.words.len().max(other.words.len()), 0);
+        self.words.iter_mut().zip(&other.words).for_each(|(own, more)| *own |= more);
+    }
+
+    fn trim(&mut self) {
+        while self.words.last() == Some(&0) {
+            self.words.pop();
+        }
+    }
+}
+
+impl FromIterator<u32> for CpuSet {
+    fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> CpuSet {
+        let mut set = CpuSet::default();
+        cpus.into_iter().for_each(|cpu| set.insert(cpu));
+        set
+    }
+}
+
+impl fmt::Display for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut cpus = self.iter().peekable();
+        let mut comma = "";
+        while let Some(first) = cpus.next() {
+            let mut last = first;
+            while let Some(next) = cpus.next_if(|&next| next == last + 1) {
+                last = next;
+            }
+            match last - first {
+                0 => write!(f, "{comma}{first}")?,
+                _ => write!(f, "{comma}{first}-{last}")?,
+            }
+            comma = ",";
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn lists_survive_the_way(cpus in prop::collection::btree_set(0u32..300, 0..40)) {
+            let set: CpuSet = cpus.iter().copied().collect();
+            prop_assert_eq!(CpuSet::parse(&set.to_string()), Some(set.clone()));
+            prop_assert!(set.iter().eq(cpus.iter().copied()));
+            prop_assert_eq!(set.len(), cpus.len());
+            prop_assert_eq!(set.is_empty(), cpus.is_empty());
+        }
+
+        #[test]
+        fn sets_meet_as_sets_do(
+            one in prop::collection::btree_set(0u32..200, 0..20),
+            two in prop::collection::btree_set(0u32..200, 0..20),
+        ) {
+            let set = |cpus: &std::collections::BTreeSet<u32>| cpus.iter().copied().collect::<CpuSet>();
+            let (a, b) = (set(&one), set(&two));
+            prop_assert_eq!(a.and(&b), set(&(&one & &two)));
+            prop_assert_eq!(a.meets(&b), !one.is_disjoint(&two));
+            prop_assert_eq!(a.is_within(&b), one.is_subset(&two));
+            let mut both = a.clone();
+            both.extend(&b);
+            prop_assert_eq!(both, set(&(&one | &two)));
+        }
+    }
+
+    #[test]
+    fn the_kernels_form() {
+        let set = CpuSet::parse("0-3,8,64-65\n").expect("a list");
+        assert_eq!((set.to_string(), set.len()), ("0-3,8,64-65".to_owned(), 7));
+        assert_eq!(CpuSet::parse(""), Some(CpuSet::default()));
+        assert_eq!(CpuSet::from_words(&[0b101, 0]).to_string(), "0,2");
+        for text in ["x", "3-1", "-1", "1-", "0-9999999999", "0-99999999"] {
+            assert_eq!(CpuSet::parse(text), None, "{text}");
+        }
+    }
+}

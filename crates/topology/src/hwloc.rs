@@ -1,0 +1,304 @@
+//! A machine as libhwloc sees it, turned into plain data: the only file with unsafe code of this crate.
+//!
+//! Objects are read by reference while their topology lives; nothing of hwloc's leaves this file.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr::null_mut;
+
+use hwloc_sys as hw;
+use hwloc_sys::{Hwloc, hwloc_obj, hwloc_topology_t};
+
+use crate::cpus::CpuSet;
+use crate::model::{Nic, NicKind, Numa, Topology};
+
+/// What hwloc need not ask for us, and what takes long to ask: the drivers of accelerators and displays.
+const NOT_ASKED: [&CStr; 6] = [c"opencl", c"cuda", c"nvml", c"rsmi", c"levelzero", c"gl"];
+
+/// The maker of Slingshot's cards on the PCI bus.
+const SLINGSHOT: u16 = 0x17db;
+
+/// The PCI class of InfiniBand cards.
+const INFINIBAND: u16 = 0x0207;
+
+/// The machine that this process runs on.
+///
+/// # Errors
+/// Without a libhwloc of version 2, or when the environment gives it another machine's description.
+pub(crate) fn this_machine() -> Result<Topology, String> {
+    let mut loaded = Loaded::new()?;
+    loaded.load().map_err(|error| format!("hwloc cannot look at this machine: {error}"))?;
+    if !loaded.is_this_machine() {
+        return Err("hwloc's environment variables describe another machine".to_owned());
+    }
+    Ok(loaded.topology(format!("this machine (hwloc {})", loaded.version())))
+}
+
+/// The machine that a file describes.
+pub(crate) fn xml(file: &Path) -> Result<Topology, String> {
+    let shown = file.display();
+    let mut loaded = Loaded::new()?;
+    std::fs::metadata(file).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+    let path = CString::new(file.as_os_str().as_bytes()).map_err(|_| "a zero byte in a path")?;
+    // SAFETY: a topology that is not loaded yet, and a path that ends with a zero.
+    let status = unsafe { loaded.hwloc.hwloc_topology_set_xml(loaded.handle, path.as_ptr()) };
+    if status != 0 || loaded.load().is_err() {
+        return Err(format!("{shown} is no description of a machine that this hwloc reads"));
+    }
+    Ok(loaded.topology(shown.to_string()))
+}
+
+/// The machine that hwloc's words for synthetic ones describe.
+pub(crate) fn synthetic(words: &str) -> Result<Topology, String> {
+    let mut loaded = Loaded::new()?;
+    let text = CString::new(words).map_err(|_| "a zero byte in a description")?;
+    // SAFETY: a topology that is not loaded yet, and a string that ends with a zero.
+    let status = unsafe { loaded.hwloc.hwloc_topology_set_synthetic(loaded.handle, text.as_ptr()) };
+    if status != 0 || loaded.load().is_err() {
+        return Err(format!("\"{words}\" describes no machine; an example: package:2 core:4 pu:2"));
+    }
+    Ok(loaded.topology(words.to_owned()))
+}
+
+/// A topology of hwloc's, destroyed when dropped.
+struct Loaded {
+    hwloc: &'static Hwloc,
+    handle: hwloc_topology_t,
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, destroyed once; references into it borrow `self`.
+        unsafe { self.hwloc.hwloc_topology_destroy(self.handle) };
+    }
+}
+
+impl Loaded {
+    /// A topology that is not loaded yet.
+    fn new() -> Result<Loaded, String> {
+        let hwloc = hw::open()?;
+        let mut handle = null_mut();
+        // SAFETY: it writes a handle when it succeeds.
+        if unsafe { hwloc.hwloc_topology_init(&raw mut handle) } != 0 {
+            return Err("hwloc has no memory for a topology".to_owned());
+        }
+        for name in NOT_ASKED {
+            let flags = hw::HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST.into();
+            // SAFETY: a topology that is not loaded yet and a C string. That it has no such part is fine.
+            unsafe { hwloc.hwloc_topology_set_components(handle, flags, name.as_ptr()) };
+        }
+        let filter = hw::HWLOC_TYPE_FILTER_KEEP_IMPORTANT;
+        // SAFETY: a topology that is not loaded yet. Refused, it has no cards, and none are shown.
+        unsafe { hwloc.hwloc_topology_set_io_types_filter(handle, filter) };
+        Ok(Loaded { hwloc, handle })
+    }
+
+    /// Load what was set, or this machine. Objects exist only afterwards.
+    fn load(&mut self) -> io::Result<()> {
+        // SAFETY: a topology that is not loaded yet; every caller loads once.
+        match unsafe { self.hwloc.hwloc_topology_load(self.handle) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn version(&self) -> String {
+        // SAFETY: it takes nothing and returns a number.
+        let version = unsafe { self.hwloc.hwloc_get_api_version() };
+        format!("interface {}.{}", version >> 16, version >> 8 & 0xff)
+    }
+
+    fn is_this_machine(&self) -> bool {
+        // SAFETY: a loaded topology.
+        unsafe { self.hwloc.hwloc_topology_is_thissystem(self.handle) == 1 }
+    }
+
+    /// The objects at a depth, in hwloc's order: neighbours next to each other.
+    fn at_depth(&self, depth: c_int) -> impl Iterator<Item = &hwloc_obj> {
+        // SAFETY: a loaded topology; a depth that does not exist has no objects.
+        let count = unsafe { self.hwloc.hwloc_get_nbobjs_by_depth(self.handle, depth) };
+        (0..count).filter_map(move |at| {
+            // SAFETY: as above; null beyond the last.
+            let object = unsafe { self.hwloc.hwloc_get_obj_by_depth(self.handle, depth, at) };
+            // SAFETY: an object lives, unchanged, as long as the topology, which is borrowed.
+            unsafe { object.as_ref() }
+        })
+    }
+
+    fn of_type(&self, kind: hw::hwloc_obj_type_t) -> impl Iterator<Item = &hwloc_obj> {
+        // SAFETY: a loaded topology; negative for types that have no depth here.
+        let depth = unsafe { self.hwloc.hwloc_get_type_depth(self.handle, kind) };
+        self.at_depth(depth)
+    }
+
+    fn cpus(&self, set: hw::hwloc_const_bitmap_t) -> CpuSet {
+        if set.is_null() {
+            return CpuSet::default();
+        }
+        // SAFETY: a bitmap of the topology; -1 asks for the first, and -1 says that there is no more.
+        let next = |after: c_int| unsafe { self.hwloc.hwloc_bitmap_next(set, after) };
+        let first = next(-1);
+        std::iter::successors(Some(first), |&cpu| Some(next(cpu)))
+            .map_while(|cpu| u32::try_from(cpu).ok())
+            .collect()
+    }
+
+    fn topology(&self, source: String) -> Topology {
+        let all = |kind| self.of_type(kind).map(|object| self.cpus(object.cpuset)).collect();
+        let numa = |object: &hwloc_obj| {
+            let nbytes = attributes(object).map_or(0, |attributes| {
+                // SAFETY: this part belongs to objects of this type.
+                unsafe { attributes.numanode.local_memory }
+            });
+            Numa { index: object.os_index, nbytes, cpus: self.cpus(object.cpuset) }
+        };
+        // SAFETY: a loaded topology, whose bitmap lives as long.
+        let allowed = unsafe { self.hwloc.hwloc_topology_get_allowed_cpuset(self.handle) };
+        let (nics, notes) = self.nics();
+        Topology {
+            source,
+            notes,
+            packages: all(hw::HWLOC_OBJ_PACKAGE),
+            numa: self
+                .of_type(hw::HWLOC_OBJ_NUMANODE)
+                .map(numa)
+                .filter(|numa| !numa.cpus.is_empty())
+                .collect(),
+            l3: all(hw::HWLOC_OBJ_L3CACHE),
+            cores: all(hw::HWLOC_OBJ_CORE),
+            nics,
+            usable: self.cpus(allowed),
+        }
+    }
+
+    /// The cards of the network, and a note on each that is down.
+    fn nics(&self) -> (Vec<Nic>, Vec<String>) {
+        let mut cards: BTreeMap<String, Card> = BTreeMap::new();
+        for device in self.at_depth(hw::HWLOC_TYPE_DEPTH_OS_DEVICE) {
+            let Some(attributes) = attributes(device) else { continue };
+            // SAFETY: this part belongs to objects of this type.
+            let kind = unsafe { attributes.osdev.type_ };
+            let Some((pci, near)) = self.place(device) else { continue };
+            let card =
+                cards.entry(pci.address.clone()).or_insert(Card { pci, near, ..Card::default() });
+            match kind {
+                hw::HWLOC_OBJ_OSDEV_OPENFABRICS => {
+                    card.fabric.push((text(device.name), ports(device)))
+                }
+                hw::HWLOC_OBJ_OSDEV_NETWORK => card.interfaces.push(text(device.name)),
+                _ => {}
+            }
+        }
+        let mut notes = Vec::new();
+        (cards.into_values().flat_map(|card| card.nics(&mut notes)).collect(), notes)
+    }
+
+    /// The PCI device that an object belongs to, and the CPUs near it; `None` for what is on no card.
+    fn place(&self, device: &hwloc_obj) -> Option<(Pci, CpuSet)> {
+        let pci = std::iter::successors(Some(device), |object| parent(object))
+            .find(|object| object.type_ == hw::HWLOC_OBJ_PCI_DEVICE)?;
+        let near = std::iter::successors(Some(pci), |object| parent(object))
+            .find(|object| !object.cpuset.is_null());
+        // SAFETY: this part belongs to objects of this type.
+        let attributes = unsafe { attributes(pci)?.pcidev };
+        let address = format!(
+            "{:04x}:{:02x}:{:02x}.{:x}",
+            attributes.domain, attributes.bus, attributes.dev, attributes.func
+        );
+        let pci = Pci { address, class: attributes.class_id, vendor: attributes.vendor_id };
+        Some((pci, near.map_or_else(CpuSet::default, |object| self.cpus(object.cpuset))))
+    }
+}
+
+#[derive(Default)]
+struct Pci {
+    address: String,
+    class: u16,
+    vendor: u16,
+}
+
+/// What hwloc shows of one PCI device.
+#[derive(Default)]
+struct Card {
+    pci: Pci,
+    near: CpuSet,
+    /// Devices of a fabric, with their ports and whether these are up.
+    fabric: Vec<(String, Vec<(u32, bool)>)>,
+    interfaces: Vec<String>,
+}
+
+impl Card {
+    fn nics(self, notes: &mut Vec<String>) -> Vec<Nic> {
+        let Card { pci, near, mut fabric, interfaces } = self;
+        let interface = interfaces.first().cloned();
+        if fabric.is_empty() && pci.vendor == SLINGSHOT {
+            // An hwloc that does not know Slingshot shows its sockets alone; the numbers are the same.
+            let names = interfaces.iter().filter_map(|name| name.strip_prefix("hsn"));
+            fabric.extend(names.map(|number| (format!("cxi{number}"), Vec::new())));
+        }
+        let nic = |name: String, kind, port, interface| Nic {
+            name,
+            kind,
+            port,
+            interface,
+            pci: pci.address.clone(),
+            is_infiniband: pci.class == INFINIBAND,
+            near: near.clone(),
+        };
+        if fabric.is_empty() {
+            let interfaces = interfaces.into_iter();
+            return interfaces
+                .map(|name| nic(name.clone(), NicKind::Ethernet, None, Some(name)))
+                .collect();
+        }
+        let mut nics = Vec::new();
+        for (name, ports) in fabric {
+            let up = ports.iter().find(|(_, is_up)| *is_up).map(|(number, _)| *number);
+            match !ports.is_empty() && up.is_none() {
+                true => notes.push(format!("{name} has no port that is up")),
+                false => nics.push(nic(name, NicKind::Fabric, up, interface.clone())),
+            }
+        }
+        nics
+    }
+}
+
+fn attributes(object: &hwloc_obj) -> Option<&hw::hwloc_obj_attr_u> {
+    // SAFETY: null, or a part of the object that lives as long.
+    unsafe { object.attr.as_ref() }
+}
+
+fn parent(object: &hwloc_obj) -> Option<&hwloc_obj> {
+    // SAFETY: null at the root, or an object of the same topology.
+    unsafe { object.parent.as_ref() }
+}
+
+fn text(string: *const c_char) -> String {
+    if string.is_null() {
+        return String::new();
+    }
+    // SAFETY: a string of an object's, which ends with a zero.
+    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
+}
+
+/// The ports that a device of a fabric says it has, and whether each is up.
+fn ports(device: &hwloc_obj) -> Vec<(u32, bool)> {
+    let info = |at: c_uint| {
+        // SAFETY: `infos` has `infos_count` entries.
+        let info = unsafe { device.infos.add(at as usize) };
+        // SAFETY: as above.
+        unsafe { info.read() }
+    };
+    let infos = (0..device.infos_count).map(info);
+    infos
+        .filter_map(|info| {
+            let name = text(info.name);
+            let number = name.strip_prefix("Port")?.strip_suffix("State")?.parse().ok()?;
+            // The kernel's number for an active port.
+            Some((number, text(info.value).starts_with('4')))
+        })
+        .collect()
+}

@@ -1,0 +1,80 @@
+//! This machine: through hwloc, or without it from what the kernel shows, and the questions that are answered
+//! without looking at all of it.
+
+use std::path::Path;
+
+use crate::cpus::CpuSet;
+use crate::model::Topology;
+use crate::{hwloc, sysfs};
+
+impl Topology {
+    /// This machine, as far as this process may use it. Where hwloc is not to be had, what the kernel
+    /// shows in /sys; a note says so.
+    pub fn of_this_machine() -> Topology {
+        match hwloc::this_machine() {
+            Ok(topology) => topology.within_affinity(),
+            Err(why) => {
+                let mut topology = Topology::of_kernel();
+                topology.notes.push(format!("{why}; this is what the kernel shows without it"));
+                topology
+            }
+        }
+    }
+
+    /// This machine as the kernel shows it, for processes that cannot open libraries.
+    pub fn of_kernel() -> Topology {
+        sysfs::read(Path::new("/sys")).within_affinity()
+    }
+
+    fn within_affinity(mut self) -> Topology {
+        let mine = affinity();
+        self.usable = match self.usable.and(&mine) {
+            both if both.is_empty() => mine,
+            both => both,
+        };
+        self
+    }
+
+    /// A machine that `lstopo --of xml` has described, by any hwloc from version 2 on.
+    ///
+    /// # Errors
+    /// A sentence: hwloc is not here, or the file is not such a description.
+    pub fn of_xml(file: &Path) -> Result<Topology, String> {
+        hwloc::xml(file)
+    }
+
+    /// A machine in hwloc's words, such as `package:2 numa:1 l3:2 core:4 pu:2`.
+    ///
+    /// # Errors
+    /// A sentence: hwloc is not here, or the words describe nothing.
+    pub fn of_synthetic(words: &str) -> Result<Topology, String> {
+        hwloc::synthetic(words)
+    }
+}
+
+/// Whether this machine has anything to choose: more than one NUMA node, or more than one card of a
+/// fabric. Cheap, unlike [`Topology::of_this_machine`].
+pub fn has_choice() -> bool {
+    sysfs::has_choice(Path::new("/sys"))
+}
+
+/// The NUMA node of this machine that all of `cpus` belong to, where it has more than one.
+pub fn numa_node_of(cpus: &CpuSet) -> Option<u32> {
+    let numa = sysfs::numa(Path::new("/sys"));
+    let topology = Topology { numa, ..Topology::default() };
+    (topology.numa.len() > 1).then(|| topology.numa_of(cpus))?.map(|numa| numa.index)
+}
+
+/// How many CPUs may be used at once: by affinity and by the quota of the control group.
+pub fn cpus_at_once() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The CPUs that the kernel lets this process use.
+fn affinity() -> CpuSet {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    list.and_then(CpuSet::parse)
+        .filter(|cpus| !cpus.is_empty())
+        .unwrap_or_else(|| (0..cpus_at_once() as u32).collect())
+}

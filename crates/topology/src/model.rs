@@ -1,0 +1,142 @@
+//! A machine as placement sees it: plain data, whoever found it out.
+
+use crate::cpus::CpuSet;
+
+/// A kind of place that groups CPUs, from wide to narrow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// A socket.
+    Package,
+    /// CPUs with memory of their own.
+    Numa,
+    /// CPUs with a last-level cache of their own.
+    L3,
+    /// A core with its hardware threads.
+    Core,
+}
+
+/// A NUMA node with CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numa {
+    /// Its number with the operating system.
+    pub index: u32,
+    /// Bytes of its memory; 0 where that is not known.
+    pub nbytes: u64,
+    /// Its CPUs.
+    pub cpus: CpuSet,
+}
+
+/// What a card of the network speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NicKind {
+    /// A network that reads and writes memory by itself: InfiniBand, RoCE, Omni-Path, Slingshot.
+    Fabric,
+    /// Sockets alone.
+    Ethernet,
+}
+
+/// A card of the network, or one of its devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nic {
+    /// As its library calls it, which is also the libfabric domain: `mlx5_0`, `hfi1_0`, `cxi0`, `eth0`.
+    pub name: String,
+    /// What it speaks.
+    pub kind: NicKind,
+    /// The first port that is up, for those that have ports.
+    pub port: Option<u32>,
+    /// The network interface on the same card, which sockets use: `ib0`, `hsn0`.
+    pub interface: Option<String>,
+    /// Its place on the PCI bus, such as `0000:17:00.0`; empty where that is not known.
+    pub pci: String,
+    /// Whether its PCI class is InfiniBand.
+    pub is_infiniband: bool,
+    /// The CPUs that are near; empty where that is not known.
+    pub near: CpuSet,
+}
+
+impl Nic {
+    /// As `SHMEM_NIC` has it: `mlx5_0:1,ib0`.
+    pub fn hint(&self) -> String {
+        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+        let interface = self.interface.as_ref().map(|name| format!(",{name}")).unwrap_or_default();
+        format!("{}{port}{interface}", self.name)
+    }
+
+    /// As `UCX_NET_DEVICES` wants it: `mlx5_0:1`. `None` for cards that UCX finds by their interface.
+    pub fn ucx_device(&self) -> Option<String> {
+        Some(format!("{}:{}", self.name, self.port?))
+    }
+}
+
+/// A machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Topology {
+    /// Who says so, for people: `this machine (hwloc interface 2.8)`.
+    pub source: String,
+    /// What could not be found out, in sentences for people.
+    pub notes: Vec<String>,
+    /// Sockets.
+    pub packages: Vec<CpuSet>,
+    /// NUMA nodes that have CPUs.
+    pub numa: Vec<Numa>,
+    /// Groups of CPUs that share an L3 cache; none where that is not known.
+    pub l3: Vec<CpuSet>,
+    /// Cores, neighbours next to each other.
+    pub cores: Vec<CpuSet>,
+    /// Cards of the network, in the order of the bus.
+    pub nics: Vec<Nic>,
+    /// The CPUs that a process may use here: those of the control group, and of the affinity of this process.
+    pub usable: CpuSet,
+}
+
+impl Topology {
+    /// The places of a kind as far as their CPUs are usable, in their order; those with none are left
+    /// out. Where a kind is not known it is the next wider one, and the machine in the end.
+    pub fn places(&self, level: Level) -> Vec<CpuSet> {
+        let usable = |all: &mut dyn Iterator<Item = &CpuSet>| -> Vec<CpuSet> {
+            all.map(|cpus| cpus.and(&self.usable)).filter(|cpus| !cpus.is_empty()).collect()
+        };
+        let places = match level {
+            Level::Package => usable(&mut self.packages.iter()),
+            Level::Numa => usable(&mut self.numa.iter().map(|numa| &numa.cpus)),
+            Level::L3 => usable(&mut self.l3.iter()),
+            Level::Core => usable(&mut self.cores.iter()),
+        };
+        match (places.is_empty(), level) {
+            (false, _) => places,
+            (true, Level::Package) => vec![self.usable.clone()],
+            (true, Level::Numa) => self.places(Level::Package),
+            (true, Level::L3) => self.places(Level::Numa),
+            (true, Level::Core) => self.usable.iter().map(|cpu| CpuSet::from_iter([cpu])).collect(),
+        }
+    }
+
+    /// The place of a kind that `home` lies in.
+    pub fn place_of(&self, level: Level, home: &CpuSet) -> CpuSet {
+        let places = self.places(level).into_iter();
+        places
+            .filter(|place| place.meets(home))
+            .reduce(|mut all, place| {
+                all.extend(&place);
+                all
+            })
+            .unwrap_or_else(|| self.usable.clone())
+    }
+
+    /// The NUMA node that all of `cpus` belong to.
+    pub fn numa_of(&self, cpus: &CpuSet) -> Option<&Numa> {
+        self.numa.iter().find(|numa| !cpus.is_empty() && cpus.is_within(&numa.cpus))
+    }
+
+    /// The cards among which PEs choose: those of the fabric that are up, InfiniBand before Ethernet that
+    /// carries it, and interfaces for sockets only where there is no other.
+    pub fn choice(&self) -> Vec<&Nic> {
+        let of = |test: &dyn Fn(&Nic) -> bool| self.nics.iter().filter(|nic| test(nic)).collect();
+        let kinds: [Vec<&Nic>; 2] = [
+            of(&|nic| nic.kind == NicKind::Fabric && nic.is_infiniband),
+            of(&|nic| nic.kind == NicKind::Fabric),
+        ];
+        let fabric = kinds.into_iter().find(|nics| !nics.is_empty());
+        fabric.unwrap_or_else(|| self.nics.iter().collect())
+    }
+}

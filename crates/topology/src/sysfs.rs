@@ -1,0 +1,183 @@
+//! A machine from what the kernel shows under /sys, for when there is no hwloc.
+//!
+//! It never fails: what cannot be read is not known.
+
+use std::fs;
+use std::path::Path;
+
+use crate::cpus::CpuSet;
+use crate::model::{Nic, NicKind, Numa, Topology};
+
+/// The machine whose /sys is `root`.
+pub(crate) fn read(root: &Path) -> Topology {
+    let cpus = root.join("devices/system/cpu");
+    let usable = list(&cpus.join("online")).unwrap_or_default();
+    let groups = |file: &str| -> Vec<CpuSet> {
+        let mut groups: Vec<CpuSet> = Vec::new();
+        for cpu in usable.iter() {
+            if !groups.iter().any(|group| group.contains(cpu)) {
+                groups.extend(list(&cpus.join(format!("cpu{cpu}/{file}"))));
+            }
+        }
+        groups
+    };
+    let mut topology = Topology {
+        source: "this machine (/sys)".to_owned(),
+        packages: groups("topology/core_siblings_list"),
+        numa: numa(root),
+        l3: groups("cache/index3/shared_cpu_list"),
+        cores: groups("topology/thread_siblings_list"),
+        nics: nics(root),
+        usable: usable.clone(),
+        ..Topology::default()
+    };
+    // Neighbours next to each other: CPUs of one package need not have consecutive numbers.
+    let place = |core: &CpuSet| {
+        let of = |places: &[CpuSet]| places.iter().position(|place| place.meets(core));
+        let numa = topology.numa.iter().position(|numa| numa.cpus.meets(core));
+        (of(&topology.packages), numa, of(&topology.l3), core.iter().next())
+    };
+    let mut cores = topology.cores.clone();
+    cores.sort_by_key(place);
+    topology.cores = cores;
+    topology
+}
+
+/// The NUMA nodes with CPUs.
+pub(crate) fn numa(root: &Path) -> Vec<Numa> {
+    let nodes = root.join("devices/system/node");
+    let indices = list(&nodes.join("online")).unwrap_or_default();
+    let node = |index: u32| {
+        let folder = nodes.join(format!("node{index}"));
+        let cpus = list(&folder.join("cpulist")).filter(|cpus| !cpus.is_empty())?;
+        let info = fs::read_to_string(folder.join("meminfo")).unwrap_or_default();
+        let total = info.lines().find_map(|line| line.split_once("MemTotal:"));
+        let kib = total.and_then(|(_, rest)| rest.trim().split(' ').next()?.parse::<u64>().ok());
+        Some(Numa { index, nbytes: kib.unwrap_or(0) << 10, cpus })
+    };
+    indices.iter().filter_map(node).collect()
+}
+
+/// Whether there is more than one NUMA node, or more than one card of a fabric.
+pub(crate) fn has_choice(root: &Path) -> bool {
+    let nodes = list(&root.join("devices/system/node/online"));
+    let cards = fabric_names(root);
+    nodes.is_some_and(|nodes| nodes.len() > 1) || cards.len() > 1
+}
+
+/// Folders of /sys/class that hold the cards of fabrics.
+const FABRICS: [&str; 2] = ["class/infiniband", "class/cxi"];
+
+fn fabric_names(root: &Path) -> Vec<(String, std::path::PathBuf)> {
+    let mut all = Vec::new();
+    for class in FABRICS {
+        let entries = fs::read_dir(root.join(class)).into_iter().flatten().flatten();
+        all.extend(
+            entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path())),
+        );
+    }
+    all.sort();
+    all
+}
+
+fn nics(root: &Path) -> Vec<Nic> {
+    let card = |(name, folder): (String, std::path::PathBuf)| {
+        let device = folder.join("device");
+        let state = |port: &u32| {
+            let text = fs::read_to_string(folder.join(format!("ports/{port}/state")));
+            text.is_ok_and(|text| text.starts_with("4:"))
+        };
+        let has_ports = folder.join("ports").exists();
+        let port = (1..=4).find(state);
+        if has_ports && port.is_none() {
+            return None;
+        }
+        let mut interfaces = names(&device.join("net"));
+        interfaces.sort();
+        let pci = fs::canonicalize(&device).ok();
+        let pci = pci.as_deref().and_then(Path::file_name).unwrap_or_default();
+        let class = fs::read_to_string(device.join("class")).unwrap_or_default();
+        Some(Nic {
+            name,
+            kind: NicKind::Fabric,
+            port,
+            interface: interfaces.into_iter().next(),
+            pci: pci.to_string_lossy().into_owned(),
+            is_infiniband: class.starts_with("0x0207"),
+            near: list(&device.join("local_cpulist")).unwrap_or_default(),
+        })
+    };
+    fabric_names(root).into_iter().filter_map(card).collect()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn list(file: &Path) -> Option<CpuSet> {
+    CpuSet::parse(&fs::read_to_string(file).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A /sys with these files.
+    fn sys(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a folder");
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().expect("inside")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
+        root
+    }
+
+    #[test]
+    fn packages_nodes_cores_and_cards() {
+        let mut files = vec![
+            ("devices/system/cpu/online".to_owned(), "0-3\n"),
+            ("devices/system/node/online".to_owned(), "0-1\n"),
+            ("devices/system/node/node0/cpulist".to_owned(), "0,2\n"),
+            ("devices/system/node/node0/meminfo".to_owned(), "Node 0 MemTotal:  1024 kB\n"),
+            ("devices/system/node/node1/cpulist".to_owned(), "1,3\n"),
+            ("class/infiniband/mlx5_0/device/local_cpulist".to_owned(), "1,3\n"),
+            ("class/infiniband/mlx5_0/device/class".to_owned(), "0x020700\n"),
+            ("class/infiniband/mlx5_0/device/net/ib0/mtu".to_owned(), ""),
+            ("class/infiniband/mlx5_0/ports/1/state".to_owned(), "1: DOWN\n"),
+            ("class/infiniband/mlx5_0/ports/2/state".to_owned(), "4: ACTIVE\n"),
+            ("class/infiniband/mlx5_1/ports/1/state".to_owned(), "1: DOWN\n"),
+            ("class/cxi/cxi0/device/local_cpulist".to_owned(), "0,2\n"),
+        ];
+        for (cpu, package) in [(0, "0,2\n"), (1, "1,3\n"), (2, "0,2\n"), (3, "1,3\n")] {
+            let folder = format!("devices/system/cpu/cpu{cpu}");
+            files.push((format!("{folder}/topology/core_siblings_list"), package));
+            let own = ["0\n", "1\n", "2\n", "3\n"][cpu];
+            files.push((format!("{folder}/topology/thread_siblings_list"), own));
+        }
+        let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), *t)).collect();
+        let root = sys(&files);
+        let topology = read(root.path());
+        let shown = |sets: &[CpuSet]| sets.iter().map(CpuSet::to_string).collect::<Vec<_>>();
+        assert_eq!(shown(&topology.packages), ["0,2", "1,3"]);
+        assert_eq!(shown(&topology.cores), ["0", "2", "1", "3"]);
+        assert_eq!((topology.numa[0].nbytes, topology.numa[1].index), (1 << 20, 1));
+        assert!(topology.l3.is_empty());
+        assert_eq!(topology.usable.to_string(), "0-3");
+        let [cxi, mlx] = &topology.nics[..] else { panic!("{:?}", topology.nics) };
+        assert_eq!((cxi.name.as_str(), cxi.ucx_device()), ("cxi0", None));
+        assert_eq!(cxi.near.to_string(), "0,2");
+        assert_eq!(mlx.ucx_device().as_deref(), Some("mlx5_0:2"));
+        assert_eq!(mlx.interface.as_deref(), Some("ib0"));
+        assert!(mlx.is_infiniband && !cxi.is_infiniband);
+        assert!(has_choice(root.path()));
+    }
+
+    #[test]
+    fn a_machine_that_shows_nothing_is_no_error() {
+        let root = sys(&[]);
+        assert_eq!(read(root.path()).cores, []);
+        assert!(!has_choice(root.path()));
+    }
+}

@@ -1,0 +1,146 @@
+//! Machines that we described, machines made of words, and the one that runs this: what is found, and who gets what.
+//!
+//! Without libhwloc only the last is looked at, and a word says so.
+
+use std::path::PathBuf;
+
+use rushmem_topology::{BindTo, Level, MapBy, Plan, Topology, plan};
+
+/// The machine, or nothing and a word when hwloc is not here.
+fn loaded(topology: Result<Topology, String>) -> Option<Topology> {
+    match topology {
+        Ok(topology) => Some(topology),
+        Err(why) if why.starts_with("hwloc cannot be opened") => {
+            eprintln!("skipped: {why}");
+            None
+        }
+        Err(why) => panic!("{why}"),
+    }
+}
+
+fn fixture(name: &str) -> Option<Topology> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/fixtures/topology");
+    loaded(Topology::of_xml(&PathBuf::from(folder).join(name)))
+}
+
+/// Two sockets with 24 cores and 4 InfiniBand cards each; besides a card for storage, one that is down, and
+/// one that speaks Ethernet alone.
+fn eight_cards() -> Option<Topology> {
+    fixture("two-sockets-eight-cards.xml")
+}
+
+/// Four NUMA nodes with two groups of 8 cores and one Slingshot card each, in no order.
+fn four_cards() -> Option<Topology> {
+    fixture("four-numa-four-cards.xml")
+}
+
+fn cards(topology: &Topology, plan: &Plan) -> Vec<String> {
+    let choice = topology.choice();
+    let name = |nic: Option<usize>| choice[nic.expect("there are cards")].name.clone();
+    plan.places.iter().map(|place| name(place.nic)).collect()
+}
+
+fn bindings(plan: &Plan) -> Vec<String> {
+    let binding = |place: &rushmem_topology::Place| place.binding.as_ref().map(ToString::to_string);
+    plan.places.iter().filter_map(binding).collect()
+}
+
+#[test]
+fn two_sockets_are_found_with_what_belongs_to_them() {
+    let Some(machine) = eight_cards() else { return };
+    assert_eq!((machine.packages.len(), machine.numa.len(), machine.l3.len()), (2, 2, 2));
+    assert_eq!((machine.cores.len(), machine.usable.len()), (48, 96));
+    assert_eq!(machine.numa[1].nbytes, 768 << 30);
+    let choice: Vec<String> = machine.choice().iter().filter_map(|nic| nic.ucx_device()).collect();
+    let expected: Vec<String> = (0..8).map(|card| format!("mlx5_{card}:1")).collect();
+    assert_eq!(choice, expected);
+    assert_eq!(machine.notes, ["mlx5_9 has no port that is up"]);
+    let first = &machine.choice()[0].clone();
+    assert_eq!((first.pci.as_str(), first.interface.as_deref()), ("0000:17:00.0", Some("ib0")));
+    assert_eq!(first.near, machine.packages[0]);
+}
+
+#[test]
+fn pes_of_a_socket_share_its_cards() {
+    let Some(machine) = eight_cards() else { return };
+    let cards_of = |n_pes, map_by| cards(&machine, &plan(&machine, n_pes, map_by, BindTo::None));
+    let named = |numbers: &[u32]| -> Vec<String> {
+        numbers.iter().map(|number| format!("mlx5_{number}")).collect()
+    };
+    assert_eq!(cards_of(8, MapBy::Spread), named(&[0, 1, 2, 3, 4, 5, 6, 7]));
+    assert_eq!(cards_of(8, MapBy::Socket), named(&[0, 4, 1, 5, 2, 6, 3, 7]));
+    assert_eq!(cards_of(6, MapBy::Core), named(&[0, 1, 2, 3, 0, 1]));
+    let all = cards_of(48, MapBy::Spread);
+    assert!(machine.choice().iter().all(|nic| all.iter().filter(|n| **n == nic.name).count() == 6));
+}
+
+#[test]
+fn pes_are_bound_where_they_were_dealt_to() {
+    let Some(machine) = eight_cards() else { return };
+    let bound = |map_by, bind_to| bindings(&plan(&machine, 4, map_by, bind_to));
+    assert_eq!(bound(MapBy::Spread, BindTo::Core), ["0,48", "12,60", "24,72", "36,84"]);
+    assert_eq!(bound(MapBy::Core, BindTo::Core), ["0,48", "1,49", "2,50", "3,51"]);
+    assert_eq!(bound(MapBy::Slot, BindTo::Core), ["0,48", "0,48", "1,49", "1,49"]);
+    let numa = ["0-23,48-71", "0-23,48-71", "24-47,72-95", "24-47,72-95"];
+    assert_eq!(bound(MapBy::Spread, BindTo::Numa), numa);
+    assert_eq!(BindTo::usual(&machine, 96, 96), BindTo::Numa);
+}
+
+#[test]
+fn each_of_four_nodes_uses_its_slingshot_card() {
+    let Some(machine) = four_cards() else { return };
+    assert_eq!((machine.numa.len(), machine.l3.len(), machine.cores.len()), (4, 8, 64));
+    // hwloc 2.9 shows the sockets alone; the fabric's names follow from theirs.
+    let choice: Vec<_> = machine.choice().iter().map(|nic| nic.name.as_str()).collect();
+    assert_eq!(choice, ["cxi1", "cxi0", "cxi2", "cxi3"]);
+    assert_eq!(machine.choice()[0].interface.as_deref(), Some("hsn1"));
+    assert_eq!(machine.choice()[0].ucx_device(), None);
+    let in_blocks = ["cxi2", "cxi2", "cxi1", "cxi1", "cxi3", "cxi3", "cxi0", "cxi0"];
+    let in_turn = ["cxi2", "cxi1", "cxi3", "cxi0", "cxi2", "cxi1", "cxi3", "cxi0"];
+    for (map_by, expected) in
+        [(MapBy::Spread, in_blocks), (MapBy::L3, in_blocks), (MapBy::Numa, in_turn)]
+    {
+        let plan = plan(&machine, 8, map_by, BindTo::L3);
+        assert_eq!(cards(&machine, &plan), expected, "{map_by:?}");
+    }
+    let plan = plan(&machine, 8, MapBy::L3, BindTo::L3);
+    assert_eq!(bindings(&plan)[..2], ["0-7,64-71", "8-15,72-79"]);
+    assert_eq!(machine.numa_of(&plan.places[7].home).map(|numa| numa.index), Some(3));
+}
+
+#[test]
+fn machines_made_of_words() {
+    let words = "package:2 numa:2 l3:2 core:2 pu:2";
+    let Some(machine) = loaded(Topology::of_synthetic(words)) else { return };
+    let counts =
+        [Level::Package, Level::Numa, Level::L3, Level::Core].map(|l| machine.places(l).len());
+    assert_eq!(counts, [2, 4, 8, 16]);
+    assert_eq!(machine.usable.to_string(), "0-31");
+    let plan = plan(&machine, 3, MapBy::Numa, BindTo::Numa);
+    assert_eq!(bindings(&plan), ["0-7", "8-15", "16-23"]);
+    assert!(plan.places.iter().all(|place| place.nic.is_none()));
+}
+
+#[test]
+fn what_describes_no_machine_is_named() {
+    if loaded(Topology::of_synthetic("core:1 pu:1")).is_none() {
+        return;
+    }
+    let refused = Topology::of_synthetic("many cores").expect_err("no description");
+    assert!(refused.starts_with("\"many cores\" describes no machine"), "{refused}");
+    let refused = Topology::of_xml("/no/such.xml".as_ref()).expect_err("no file");
+    assert!(refused.starts_with("/no/such.xml cannot be read"), "{refused}");
+    let refused = Topology::of_xml("/etc/os-release".as_ref()).expect_err("no description");
+    assert!(refused.contains("/etc/os-release"), "{refused}");
+}
+
+#[test]
+fn this_machine_has_what_this_process_may_use() {
+    let machine = Topology::of_this_machine();
+    let at_once = rushmem_topology::cpus_at_once();
+    assert!(machine.usable.len() >= at_once, "{machine:?}");
+    let cores = machine.places(Level::Core);
+    assert_eq!(cores.iter().map(|core| core.len()).sum::<usize>(), machine.usable.len());
+    let plan = plan(&machine, 2, MapBy::default(), BindTo::Core);
+    assert!(plan.places.iter().all(|place| place.home.is_within(&machine.usable)));
+}

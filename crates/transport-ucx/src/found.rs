@@ -1,0 +1,96 @@
+//! What this machine has of UCX: whether a device is behind it that reads and writes memory by itself.
+#![forbid(unsafe_code)]
+
+use crate::ucp::Context;
+use rushmem_transport::{Found, Host, Nic, device};
+
+/// The families of UCX's transports that read and write a target's memory without its CPU: reliable and
+/// dynamic connections of InfiniBand and RoCE. Its datagrams (`ud`) are unpacked by the target's CPU.
+const ONE_SIDED: [&str; 3] = ["rc", "dc", "gga"];
+
+/// Omni-Path's devices look like InfiniBand's, but their driver's CPU does the work: libfabric does better.
+const IMITATIONS: [&str; 1] = ["hfi1"];
+
+/// What UCX is here and what it would use. Its devices are opened only where the kernel shows some.
+///
+/// # Errors
+/// What is missing.
+pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
+    let (major, minor, release) = ucx_sys::version(ucx_sys::open()?);
+    let version = format!("UCX {major}.{minor}.{release}");
+    let devices = device::active();
+    let resources = match devices.is_empty() {
+        true => Vec::new(),
+        false => Context::open(1, &changes(host))?.resources(),
+    };
+    Ok(judge(&version, &resources, &devices))
+}
+
+/// What our variables and the card that this PE should prefer change in UCX's configuration.
+pub(crate) fn changes(host: &dyn Host) -> Vec<(&'static str, String)> {
+    let unless_set = |name, value: Option<String>| value.filter(|_| host.variable(name).is_none());
+    let transports = unless_set("UCX_TLS", host.variable("SHMEM_UCX_TLS"));
+    let devices = unless_set("UCX_NET_DEVICES", host.nic().as_ref().and_then(name_of));
+    [("TLS", transports), ("NET_DEVICES", devices)]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
+}
+
+/// UCX's name of a card; it finds those without ports by itself.
+fn name_of(nic: &Nic) -> Option<String> {
+    Some(format!("{}:{}", nic.name, nic.port?))
+}
+
+/// `resources` are pairs of a transport and its device, such as `rc_mlx5` and `mlx5_0:1`.
+fn judge(version: &str, resources: &[(String, String)], devices: &[String]) -> Found {
+    let is_active = |name: &str| {
+        let device = name.split(':').next().unwrap_or(name);
+        devices.iter().any(|active| active == device)
+            && !IMITATIONS.iter().any(|imitation| device.starts_with(imitation))
+    };
+    let is_one_sided =
+        |transport: &str| ONE_SIDED.contains(&transport.split('_').next().unwrap_or(transport));
+    let rdma = resources.iter().filter(|(t, device)| is_one_sided(t) && is_active(device));
+    let rdma: Vec<String> = rdma.map(|(t, device)| format!("{t} on {device}")).collect();
+    let description = match (rdma.is_empty(), resources.is_empty()) {
+        (false, _) => format!("{version}: {}", rdma.join(", ")),
+        (true, true) => format!("{version}: no RDMA device"),
+        (true, false) => {
+            let mut others: Vec<&str> = resources.iter().map(|(t, _)| t.as_str()).collect();
+            others.dedup();
+            format!("{version}: no RDMA device for it; {}", others.join(", "))
+        }
+    };
+    Found { rdma: !rdma.is_empty(), description }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(resources: &[(&str, &str)], devices: &[&str]) -> (bool, String) {
+        let owned = |text: &&str| (*text).to_owned();
+        let resources: Vec<_> = resources.iter().map(|(t, d)| (owned(t), owned(d))).collect();
+        let devices: Vec<_> = devices.iter().map(owned).collect();
+        let Found { rdma, description } = judge("UCX 1.13.1", &resources, &devices);
+        (rdma, description)
+    }
+
+    #[test]
+    fn connections_over_hardware_are_rdma() {
+        let resources = [("self", "memory"), ("tcp", "ib0"), ("rc_mlx5", "mlx5_0:1")];
+        let rdma = (true, "UCX 1.13.1: rc_mlx5 on mlx5_0:1".to_owned());
+        assert_eq!(judged(&resources, &["mlx5_0"]), rdma);
+        // Its port is down, or it is Soft-RoCE.
+        let other = (false, "UCX 1.13.1: no RDMA device for it; self, tcp, rc_mlx5".to_owned());
+        assert_eq!(judged(&resources, &["mlx5_1"]), other);
+    }
+
+    #[test]
+    fn datagrams_and_imitations_are_not() {
+        assert!(!judged(&[("ud_verbs", "rdmap0s6:1")], &["rdmap0s6"]).0);
+        assert!(!judged(&[("rc_verbs", "hfi1_0:1")], &["hfi1_0"]).0);
+        assert_eq!(judged(&[], &[]), (false, "UCX 1.13.1: no RDMA device".to_owned()));
+    }
+}

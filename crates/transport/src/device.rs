@@ -1,0 +1,69 @@
+//! The RDMA devices of this machine, as the kernel shows them, without opening one.
+//!
+//! It looks before any library is opened, which has effects of its own: what opens libraries is worth
+//! opening by itself only where there is such a device. It must never know what a device can do.
+
+use std::fs::{read_dir, read_to_string};
+use std::path::Path;
+
+/// The kernel's classes of such devices: InfiniBand, RoCE, iWARP, EFA and Omni-Path are in the first,
+/// Slingshot in the second.
+const CLASSES: [&str; 2] = ["infiniband", "cxi"];
+
+/// The names of those that are hardware and have a port that is active, in order. Devices that are made of
+/// software, such as Soft-RoCE, belong to no bus and do not count.
+pub fn active() -> Vec<String> {
+    active_in(Path::new("/sys/class"))
+}
+
+fn active_in(classes: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for class in CLASSES {
+        let Ok(devices) = read_dir(classes.join(class)) else { continue };
+        for device in devices.flatten() {
+            if device.path().join("device").exists() && has_active_port(&device.path()) {
+                names.push(device.file_name().to_string_lossy().into_owned());
+            }
+        }
+    }
+    names.sort();
+    names
+}
+
+/// Whether a port of the device is active; a class that does not show ports has only devices that are.
+fn has_active_port(device: &Path) -> bool {
+    let Ok(ports) = read_dir(device.join("ports")) else { return true };
+    ports.flatten().any(|port| {
+        read_to_string(port.path().join("state")).is_ok_and(|state| state.contains("ACTIVE"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{create_dir_all, remove_dir_all, write};
+
+    #[test]
+    fn hardware_with_an_active_port_counts() {
+        let classes = std::env::temp_dir().join(format!("rushmem-device-{}", std::process::id()));
+        let port = |device: &str, state: &str| {
+            let port = classes.join("infiniband").join(device).join("ports/1");
+            create_dir_all(&port).expect("a folder");
+            write(port.join("state"), state).expect("a file");
+        };
+        let on_a_bus =
+            |device: &str| create_dir_all(classes.join(device).join("device")).expect("a folder");
+        port("mlx5_0", "4: ACTIVE\n");
+        on_a_bus("infiniband/mlx5_0");
+        port("mlx5_1", "1: DOWN\n");
+        on_a_bus("infiniband/mlx5_1");
+        // Of software.
+        port("rxe0", "4: ACTIVE\n");
+        on_a_bus("cxi/cxi0");
+        let found = active_in(&classes);
+        let nothing = active_in(&classes.join("elsewhere"));
+        remove_dir_all(&classes).expect("made above");
+        assert_eq!(found, ["cxi0", "mlx5_0"]);
+        assert!(nothing.is_empty());
+    }
+}

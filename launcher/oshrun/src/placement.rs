@@ -1,0 +1,220 @@
+//! Where each PE goes: the CPUs that it is bound to, and the card of the network that it is told of.
+//!
+//! The rules are those of `rushmem_topology`, here they are only asked, reported and made ready for the
+//! start. A machine where there is nothing to choose is not looked at unless somebody asks.
+#![forbid(unsafe_code)]
+
+use std::ffi::{OsStr, OsString};
+
+use rushmem_topology::{
+    self as topology, BindTo, CpuSet, MapBy, NIC_VARIABLE, Nic, Place, Topology,
+};
+
+use crate::failure::Failure;
+
+/// The variable by which UCX learns which cards it may use.
+const UCX_VARIABLE: &str = "UCX_NET_DEVICES";
+
+/// What the command line asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// How PEs are dealt to cores.
+    pub map_by: Option<MapBy>,
+    /// What they are bound to.
+    pub bind_to: Option<BindTo>,
+    /// Whether to say it.
+    pub report: bool,
+}
+
+impl Wish {
+    /// Whether it can be granted only by looking at the machine.
+    fn needs_a_look(self) -> bool {
+        self.report || self.bind_to.is_some_and(|bind_to| bind_to != BindTo::None)
+    }
+}
+
+/// What a PE is started with.
+#[derive(Clone, Debug, Default)]
+pub struct Placement {
+    /// The CPUs that it is bound to.
+    pub cpus: Option<rustix::thread::CpuSet>,
+    /// Whether somebody asked for that, so that a refusal is an error.
+    pub is_asked: bool,
+    /// Variables that tell of its card.
+    pub variables: Vec<(OsString, OsString)>,
+}
+
+/// The placements of a machine's PEs, and what to say about them.
+#[derive(Debug, Default)]
+pub struct Placements {
+    by_pe: Vec<Placement>,
+    /// Sentences for people.
+    pub words: Vec<String>,
+}
+
+impl Placements {
+    /// That of a PE.
+    pub fn of(&self, pe: u32) -> Placement {
+        self.by_pe.get(pe as usize).cloned().unwrap_or_default()
+    }
+}
+
+/// Places the `n_pes` PEs of this machine. What `is_set` in their environment already stays.
+///
+/// # Errors
+/// When PEs shall be bound to CPUs that cannot be named.
+pub fn place(n_pes: u32, wish: Wish, is_set: impl Fn(&str) -> bool) -> Result<Placements, Failure> {
+    if !wish.needs_a_look() && !topology::has_choice() {
+        return Ok(Placements::default());
+    }
+    on(&Topology::of_this_machine(), n_pes, topology::cpus_at_once(), wish, is_set)
+}
+
+fn on(
+    machine: &Topology,
+    n_pes: u32,
+    at_once: usize,
+    wish: Wish,
+    is_set: impl Fn(&str) -> bool,
+) -> Result<Placements, Failure> {
+    let map_by = wish.map_by.unwrap_or_default();
+    let bind_to = wish.bind_to.unwrap_or_else(|| BindTo::usual(machine, n_pes, at_once));
+    let plan = topology::plan(machine, n_pes, map_by, bind_to);
+    let choice = machine.choice();
+    let mut words = plan.notes;
+    if wish.report {
+        words.extend(machine.notes.iter().cloned());
+        words.push(format!("places of {}", machine.source));
+    }
+    let mut by_pe = Vec::new();
+    for (pe, place) in (0u32..).zip(&plan.places) {
+        let nic = place.nic.map(|at| choice[at]);
+        if wish.report {
+            words.push(reported(machine, pe, place, nic));
+        }
+        by_pe.push(Placement {
+            cpus: place.binding.as_ref().map(kernels).transpose()?,
+            is_asked: wish.bind_to.is_some(),
+            variables: nic.map(|nic| variables(nic, n_pes, &is_set)).unwrap_or_default(),
+        });
+    }
+    Ok(Placements { by_pe, words })
+}
+
+/// One line of the report.
+fn reported(machine: &Topology, pe: u32, place: &Place, nic: Option<&Nic>) -> String {
+    let binding = match &place.binding {
+        Some(cpus) => format!("bound to CPUs {cpus}"),
+        None => "not bound".to_owned(),
+    };
+    let numa = machine.numa_of(place.binding.as_ref().unwrap_or(&machine.usable));
+    let numa = numa.map(|numa| format!(", NUMA node {}", numa.index)).unwrap_or_default();
+    let card = nic.map(|nic| format!(", card {}", nic.hint())).unwrap_or_default();
+    format!("PE {pe}: {binding}{numa}{card}")
+}
+
+/// What tells a PE of its card; nothing when the user chose one. A machine's only PE need not share: its
+/// network's library may use several cards at once.
+fn variables(nic: &Nic, n_pes: u32, is_set: &impl Fn(&str) -> bool) -> Vec<(OsString, OsString)> {
+    if is_set(NIC_VARIABLE) || n_pes == 1 {
+        return Vec::new();
+    }
+    let ucx = nic.ucx_device().filter(|_| !is_set(UCX_VARIABLE));
+    [Some((NIC_VARIABLE, nic.hint())), ucx.map(|device| (UCX_VARIABLE, device))]
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| (OsStr::new(name).to_owned(), value.into()))
+        .collect()
+}
+
+/// The set in the kernel's form.
+fn kernels(cpus: &CpuSet) -> Result<rustix::thread::CpuSet, Failure> {
+    let mut set = rustix::thread::CpuSet::new();
+    for cpu in cpus.iter() {
+        if cpu as usize >= rustix::thread::CpuSet::MAX_CPU {
+            return Err(Failure::general(format!(
+                "CPU {cpu} is beyond those that a process can be bound to here; use --bind-to none"
+            )));
+        }
+        set.set(cpu as usize);
+    }
+    Ok(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two NUMA nodes of two CPUs, each with a card.
+    fn machine() -> Topology {
+        let set = |list| CpuSet::parse(list).expect("a list");
+        let numa = |(index, list)| topology::Numa { index, nbytes: 0, cpus: set(list) };
+        let nic = |(name, list): (&str, _)| Nic {
+            name: name.to_owned(),
+            kind: topology::NicKind::Fabric,
+            port: Some(1),
+            interface: None,
+            pci: String::new(),
+            is_infiniband: true,
+            near: set(list),
+        };
+        Topology {
+            source: "a test".to_owned(),
+            numa: [(0, "0-1"), (1, "2-3")].map(numa).to_vec(),
+            cores: ["0", "1", "2", "3"].map(set).to_vec(),
+            nics: [("mlx5_0", "0-1"), ("mlx5_1", "2-3")].map(nic).to_vec(),
+            usable: set("0-3"),
+            ..Topology::default()
+        }
+    }
+
+    fn told(n_pes: u32, at_once: usize, wish: Wish, set: &[&str]) -> Placements {
+        on(&machine(), n_pes, at_once, wish, |name| set.contains(&name)).expect("placements")
+    }
+
+    #[test]
+    fn a_pe_is_told_of_its_card_unless_the_user_did() {
+        let names = |placements: &Placements, pe| -> Vec<String> {
+            let shown = |(name, value): (OsString, OsString)| {
+                format!("{}={}", name.display(), value.display())
+            };
+            placements.of(pe).variables.into_iter().map(shown).collect()
+        };
+        let two = told(2, 4, Wish::default(), &[]);
+        assert_eq!(names(&two, 0), ["SHMEM_NIC=mlx5_0:1", "UCX_NET_DEVICES=mlx5_0:1"]);
+        assert_eq!(names(&two, 1), ["SHMEM_NIC=mlx5_1:1", "UCX_NET_DEVICES=mlx5_1:1"]);
+        let users = told(2, 4, Wish::default(), &["UCX_NET_DEVICES"]);
+        assert_eq!(names(&users, 1), ["SHMEM_NIC=mlx5_1:1"]);
+        assert!(names(&told(2, 4, Wish::default(), &["SHMEM_NIC"]), 1).is_empty());
+        assert!(names(&told(1, 4, Wish::default(), &[]), 0).is_empty());
+    }
+
+    #[test]
+    fn where_nobody_asks_pes_are_bound_while_there_is_room() {
+        let bound = |n_pes, at_once| told(n_pes, at_once, Wish::default(), &[]).of(1).cpus;
+        let second = bound(2, 4).expect("bound");
+        assert!((0..4).map(|cpu| second.is_set(cpu)).eq([false, false, true, true]));
+        assert!(bound(8, 4).is_none() && bound(4, 2).is_none());
+    }
+
+    #[test]
+    fn the_report_says_who_is_where() {
+        let wish = Wish { bind_to: Some(BindTo::Core), report: true, ..Wish::default() };
+        let words = told(2, 4, wish, &[]).words;
+        assert_eq!(
+            words,
+            [
+                "places of a test",
+                "PE 0: bound to CPUs 0, NUMA node 0, card mlx5_0:1",
+                "PE 1: bound to CPUs 2, NUMA node 1, card mlx5_1:1",
+            ]
+        );
+        let wish = Wish { report: true, ..Wish::default() };
+        assert_eq!(told(5, 4, wish, &[]).words[1], "PE 0: not bound, card mlx5_0:1");
+        let wish = Wish { bind_to: Some(BindTo::Core), ..Wish::default() };
+        assert_eq!(
+            told(5, 4, wish, &[]).words,
+            ["the PEs outnumber the CPUs that they are bound to: 5 on 4"]
+        );
+    }
+}

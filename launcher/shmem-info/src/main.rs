@@ -1,0 +1,92 @@
+//! `shmem-info`: what this installation is, what it can use here, and where the PEs of a job would be.
+//!
+//! It prints and draws; it starts nothing and decides nothing: places come from `rushmem_topology`, as oshrun's do.
+#![forbid(unsafe_code)]
+
+mod args;
+mod map;
+mod svg;
+mod text;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
+use rushmem_topology::{BindTo, Level, Topology, cpus_at_once, plan};
+
+use crate::args::Flags;
+use crate::map::Map;
+
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    let shown = if flags.topology {
+        topology(&flags)
+    } else if flags.transports {
+        Ok(transports())
+    } else {
+        Ok(environment())
+    };
+    // A reader that has seen enough is no failure.
+    let printed = shown.map(|text| std::io::stdout().write_all(text.as_bytes()));
+    match printed {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            eprintln!("shmem-info: {sentence}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The version, and every environment variable with its meaning.
+fn environment() -> String {
+    let mut text = format!(
+        "{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})\n\nEnvironment:\n"
+    );
+    for variable in &rushmem_runtime::env::ALL {
+        let old = variable.old_name.map(|old| format!(" (or {old})")).unwrap_or_default();
+        text += &format!("  {}{old}\n      {}\n", variable.name, variable.meaning);
+    }
+    for provider in rushmem_providers::ALL {
+        for (name, meaning) in provider.variables {
+            text += &format!("  {name}\n      {meaning}\n");
+        }
+    }
+    text
+}
+
+/// The transports of this build, and what each finds here.
+fn transports() -> String {
+    let mut text = String::new();
+    for (name, found) in rushmem_runtime::setup::transports(rushmem_providers::ALL) {
+        let state = match found {
+            Ok(found) => format!("available: {found}"),
+            Err(error) => format!("not available: {error}"),
+        };
+        text += &format!("{name}: {state}\n");
+    }
+    text
+}
+
+/// The map of a machine and of the PEs on it.
+fn topology(flags: &Flags) -> Result<String, String> {
+    let (machine, at_once) = match (&flags.xml, &flags.synthetic) {
+        (Some(file), _) => (Topology::of_xml(file)?, None),
+        (None, Some(words)) => (Topology::of_synthetic(words)?, None),
+        (None, None) => (Topology::of_this_machine(), Some(cpus_at_once())),
+    };
+    let n_pes = flags.n_pes.unwrap_or(machine.places(Level::Core).len() as u32);
+    let map_by = flags.map_by.unwrap_or_default();
+    let at_once = at_once.unwrap_or(machine.usable.len());
+    let bind_to = flags.bind_to.unwrap_or_else(|| BindTo::usual(&machine, n_pes, at_once));
+    let plan = plan(&machine, n_pes, map_by, bind_to);
+    let map = Map::new(&machine, &plan, map_by, bind_to);
+    let Some(file) = &flags.svg else { return Ok(text::draw(&map)) };
+    let drawn = svg::draw(&map);
+    if file.as_os_str() == "-" {
+        return Ok(drawn);
+    }
+    std::fs::write(file, drawn)
+        .map_err(|error| format!("{} cannot be written: {error}", file.display()))?;
+    Ok(String::new())
+}

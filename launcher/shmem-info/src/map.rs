@@ -1,0 +1,191 @@
+//! A machine with its PEs as boxes in boxes, for whoever draws it.
+
+use rushmem_topology::{BindTo, CpuSet, Level, MapBy, Nic, NicKind, Numa, Plan, Topology};
+
+/// A machine and its PEs.
+pub struct Map {
+    /// Lines above it.
+    pub head: Vec<String>,
+    /// Lines below it.
+    pub notes: Vec<String>,
+    /// Its sockets.
+    pub sockets: Vec<Socket>,
+    /// Cards that belong to none of them.
+    pub cards: Vec<Card>,
+}
+
+/// A socket.
+pub struct Socket {
+    pub title: String,
+    pub nodes: Vec<Node>,
+    /// Cards that are near all of its nodes.
+    pub cards: Vec<Card>,
+}
+
+/// A NUMA node, or the part of one that lies in a socket.
+pub struct Node {
+    pub title: String,
+    pub groups: Vec<Group>,
+    pub cards: Vec<Card>,
+}
+
+/// Cores that share an L3 cache.
+pub struct Group {
+    /// `None` where the caches are not known.
+    pub title: Option<String>,
+    pub cores: Vec<Core>,
+}
+
+/// A core.
+pub struct Core {
+    pub cpus: CpuSet,
+    pub pes: Vec<u32>,
+    /// The card of its first PE, as an index among those that are chosen from.
+    pub card: Option<usize>,
+}
+
+/// A card of the network.
+pub struct Card {
+    pub name: String,
+    pub about: String,
+    pub pes: Vec<u32>,
+    /// Its index among those that are chosen from; `None` for a card that no PE would use.
+    pub choice: Option<usize>,
+    near: CpuSet,
+}
+
+impl Map {
+    /// The map of what was planned for a machine.
+    pub fn new(machine: &Topology, plan: &Plan, map_by: MapBy, bind_to: BindTo) -> Map {
+        let mut cards: Vec<Card> =
+            machine.nics.iter().map(|nic| card(machine, plan, nic)).collect();
+        let counts = [
+            counted(machine.places(Level::Package).len(), "socket"),
+            counted(machine.numa.len(), "NUMA node"),
+            counted(machine.places(Level::Core).len(), "core"),
+            format!("{} to use", counted(machine.usable.len(), "CPU")),
+            counted(machine.nics.len(), "card"),
+        ];
+        let (map_by, bind_to) = (word(&MapBy::WORDS, map_by), word(&BindTo::WORDS, bind_to));
+        let pes = counted(plan.places.len(), "PE");
+        let head = vec![
+            format!("{}: {}", machine.source, counts.join(", ")),
+            format!("{pes}, --map-by {map_by} --bind-to {bind_to}"),
+        ];
+        let notes = machine.notes.iter().chain(&plan.notes).cloned().collect();
+        let sockets = (0..).zip(machine.places(Level::Package));
+        let sockets =
+            sockets.map(|(at, cpus)| socket(machine, plan, at, &cpus, &mut cards)).collect();
+        Map { head, notes, sockets, cards }
+    }
+}
+
+/// The word of the command line.
+fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
+    words.iter().find(|(_, own)| *own == value).map_or("", |(word, _)| word)
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn card(machine: &Topology, plan: &Plan, nic: &Nic) -> Card {
+    let choice = machine.choice().iter().position(|other| *other == nic);
+    let uses = |(pe, place): (u32, &rushmem_topology::Place)| {
+        (choice.is_some() && place.nic == choice).then_some(pe)
+    };
+    let kind = match nic.kind {
+        NicKind::Fabric if nic.is_infiniband => "InfiniBand",
+        NicKind::Fabric => "fabric",
+        NicKind::Ethernet => "Ethernet",
+    };
+    let interface = nic.interface.as_ref().filter(|name| **name != nic.name);
+    let interface = interface.map(|name| format!(", {name}")).unwrap_or_default();
+    Card {
+        name: nic.ucx_device().unwrap_or_else(|| nic.name.clone()),
+        about: format!("{kind}{interface}, {}", nic.pci),
+        pes: (0..).zip(&plan.places).filter_map(uses).collect(),
+        choice,
+        near: nic.near.and(&machine.usable),
+    }
+}
+
+fn socket(
+    machine: &Topology,
+    plan: &Plan,
+    at: usize,
+    cpus: &CpuSet,
+    cards: &mut Vec<Card>,
+) -> Socket {
+    let mut nodes: Vec<Node> = Vec::new();
+    for numa in machine.numa.iter().filter(|numa| numa.cpus.meets(cpus)) {
+        nodes.push(node(machine, plan, numa, &numa.cpus.and(cpus), cards));
+    }
+    if nodes.is_empty() {
+        let groups = groups(machine, plan, cpus);
+        nodes.push(Node { title: "memory of the machine".to_owned(), groups, cards: Vec::new() });
+    }
+    Socket { title: format!("socket {at}"), nodes, cards: take(cards, cpus) }
+}
+
+/// Takes those cards that are near CPUs of `cpus` alone.
+fn take(cards: &mut Vec<Card>, cpus: &CpuSet) -> Vec<Card> {
+    cards.extract_if(.., |card| !card.near.is_empty() && card.near.is_within(cpus)).collect()
+}
+
+fn node(
+    machine: &Topology,
+    plan: &Plan,
+    numa: &Numa,
+    cpus: &CpuSet,
+    cards: &mut Vec<Card>,
+) -> Node {
+    let memory = match numa.nbytes {
+        0 => String::new(),
+        nbytes => format!(", {} GiB", nbytes.div_ceil(1 << 30)),
+    };
+    let usable = cpus.and(&machine.usable);
+    Node {
+        title: format!("NUMA node {}{memory}, CPUs {usable}", numa.index),
+        groups: groups(machine, plan, &usable),
+        cards: take(cards, cpus),
+    }
+}
+
+fn groups(machine: &Topology, plan: &Plan, cpus: &CpuSet) -> Vec<Group> {
+    let all = machine.places(Level::Core);
+    let cores = |within: &CpuSet| -> Vec<Core> {
+        let inside = all.iter().filter(|core| core.meets(within) && core.meets(cpus));
+        inside.map(|core| self::core(plan, core)).collect()
+    };
+    if machine.l3.is_empty() {
+        return vec![Group { title: None, cores: cores(cpus) }];
+    }
+    let l3 = machine.places(Level::L3).into_iter().filter(|group| group.meets(cpus));
+    l3.map(|group| Group {
+        title: Some(format!("L3, CPUs {}", group.and(cpus))),
+        cores: cores(&group),
+    })
+    .collect()
+}
+
+fn core(plan: &Plan, cpus: &CpuSet) -> Core {
+    let here = |(pe, place): (u32, &rushmem_topology::Place)| (place.home == *cpus).then_some(pe);
+    let pes: Vec<u32> = (0..).zip(&plan.places).filter_map(here).collect();
+    let card = pes.first().and_then(|pe| plan.places[*pe as usize].nic);
+    Core { cpus: cpus.clone(), pes, card }
+}
+
+/// Numbers of PEs in short: `0-3,8`.
+pub fn short(pes: &[u32]) -> String {
+    pes.iter().copied().collect::<CpuSet>().to_string()
+}
+
+/// `PE 3`, `PEs 0-3`, or nothing.
+pub fn named(pes: &[u32]) -> String {
+    match pes {
+        [] => String::new(),
+        [pe] => format!("PE {pe}"),
+        _ => format!("PEs {}", short(pes)),
+    }
+}

@@ -1,0 +1,162 @@
+//! The map as an SVG drawing: boxes in boxes, cores in the colour of the card that their PEs use.
+
+use crate::map::{Card, Core, Group, Map, Node, Socket, named, short};
+
+/// Colours of cards, and of the cores whose PEs use them; further cards begin again.
+const COLOURS: [&str; 10] = [
+    "#9ecae1", "#fdae6b", "#a1d99b", "#f4a6b7", "#bcbddc", "#e7cb94", "#9edae5", "#d6b08c",
+    "#c7e29c", "#f7b6d2",
+];
+/// A core whose PEs use no card, and one without a PE.
+const PLAIN: &str = "#dddddd";
+const IDLE: &str = "#ffffff";
+
+const GAP: usize = 8;
+const TITLE: usize = 20;
+/// The width of a letter of a title, on the safe side.
+const LETTER: usize = 7;
+
+/// Something drawn, with its upper left corner at the origin.
+struct Drawn {
+    width: usize,
+    height: usize,
+    body: String,
+}
+
+/// The whole map.
+pub fn draw(map: &Map) -> String {
+    let mut parts: Vec<Drawn> = map.head.iter().map(|line| words(line, "head")).collect();
+    parts.push(grid(map.sockets.iter().map(socket).collect(), 2));
+    parts.extend(cards(&map.cards, parts.last().map_or(0, |above| above.width)));
+    parts.extend(map.notes.iter().map(|note| words(&format!("note: {note}"), "small")));
+    let Drawn { width, height, body } = stack(parts);
+    let (width, height) = (width + 2 * GAP, height + 2 * GAP);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\">\n\
+         <style>text {{ font-family: sans-serif; font-size: 12px; fill: #222 }} .head {{ font-size: 13px }} \
+         .small {{ font-size: 10px; fill: #555 }} .middle {{ text-anchor: middle }} \
+         rect {{ stroke: #777 }}</style>\n\
+         <rect width=\"{width}\" height=\"{height}\" fill=\"white\" stroke=\"none\"/>\n\
+         <g transform=\"translate({GAP},{GAP})\">\n{body}</g>\n</svg>\n"
+    )
+}
+
+fn socket(socket: &Socket) -> Drawn {
+    let nodes = grid(socket.nodes.iter().map(node).collect(), 2);
+    let cards = cards(&socket.cards, nodes.width);
+    frame(&socket.title, "#f2f2f2", [nodes].into_iter().chain(cards).collect())
+}
+
+fn node(node: &Node) -> Drawn {
+    // Groups of the usual 8 cores beside each other become square.
+    let columns = if node.groups.len() > 1 { 4 } else { 8 };
+    let groups = grid(node.groups.iter().map(|all| group(all, columns)).collect(), 2);
+    let cards = cards(&node.cards, groups.width);
+    frame(&node.title, "#fffbe8", [groups].into_iter().chain(cards).collect())
+}
+
+fn group(group: &Group, columns: usize) -> Drawn {
+    let cores = grid(group.cores.iter().map(core).collect(), columns);
+    match &group.title {
+        Some(title) => frame(title, "#eef4ff", vec![cores]),
+        None => cores,
+    }
+}
+
+fn core(core: &Core) -> Drawn {
+    const WIDTH: usize = 60;
+    const HEIGHT: usize = 36;
+    let fill = match (core.pes.is_empty(), core.card) {
+        (true, _) => IDLE,
+        (false, Some(card)) => COLOURS[card % COLOURS.len()],
+        (false, None) => PLAIN,
+    };
+    let label = match short(&core.pes) {
+        long if long.len() > 5 => format!("{} PEs", core.pes.len()),
+        pes if pes.is_empty() => pes,
+        pes => format!("PE {pes}"),
+    };
+    let cpus = match core.cpus.to_string() {
+        long if long.len() > 9 => format!("{} CPUs", core.cpus.len()),
+        cpus => cpus,
+    };
+    let mut body = rectangle(WIDTH, HEIGHT, fill);
+    body += &text(WIDTH / 2, 16, "middle", &label);
+    body += &text(WIDTH / 2, 30, "small middle", &cpus);
+    Drawn { width: WIDTH, height: HEIGHT, body }
+}
+
+fn card(card: &Card) -> Drawn {
+    const WIDTH: usize = 172;
+    const HEIGHT: usize = 38;
+    let fill = card.choice.map_or(IDLE, |card| COLOURS[card % COLOURS.len()]);
+    let mut users = named(&card.pes);
+    if users.len() > 16 {
+        users = format!("{} PEs", card.pes.len());
+    }
+    let title = match users.is_empty() {
+        true => card.name.clone(),
+        false => format!("{}: {users}", card.name),
+    };
+    let mut body = rectangle(WIDTH, HEIGHT, fill);
+    body += &text(6, 16, "", &title);
+    body += &text(6, 31, "small", &card.about);
+    Drawn { width: WIDTH, height: HEIGHT, body }
+}
+
+/// Cards in rows no wider than what is above them.
+fn cards(cards: &[Card], width: usize) -> Option<Drawn> {
+    let cards: Vec<Drawn> = cards.iter().map(card).collect();
+    let own = cards.first()?.width + GAP;
+    Some(grid(cards, ((width + GAP) / own).max(1)))
+}
+
+/// A line of words.
+fn words(line: &str, class: &str) -> Drawn {
+    Drawn { width: line.len() * LETTER, height: 14, body: text(0, 12, class, line) }
+}
+
+/// A titled box around parts below each other.
+fn frame(title: &str, fill: &str, parts: Vec<Drawn>) -> Drawn {
+    let inner = stack(parts);
+    let width = inner.width.max(title.len() * LETTER) + 2 * GAP;
+    let height = inner.height + TITLE + 2 * GAP;
+    let mut body = rectangle(width, height, fill);
+    body += &text(GAP, GAP + 10, "", title);
+    body += &moved(GAP, GAP + TITLE, &inner.body);
+    Drawn { width, height, body }
+}
+
+/// Parts below each other.
+fn stack(parts: Vec<Drawn>) -> Drawn {
+    grid(parts, 1)
+}
+
+/// Parts in rows of so many, in columns as wide as the widest.
+fn grid(parts: Vec<Drawn>, columns: usize) -> Drawn {
+    let width = parts.iter().map(|part| part.width).max().unwrap_or(0);
+    let columns = columns.clamp(1, parts.len().max(1));
+    let (mut top, mut body) = (0, String::new());
+    for row in parts.chunks(columns) {
+        for (column, part) in row.iter().enumerate() {
+            body += &moved(column * (width + GAP), top, &part.body);
+        }
+        top += row.iter().map(|part| part.height).max().unwrap_or(0) + GAP;
+    }
+    let width = columns * (width + GAP) - GAP;
+    Drawn { width, height: top.saturating_sub(GAP), body }
+}
+
+fn moved(x: usize, y: usize, body: &str) -> String {
+    format!("<g transform=\"translate({x},{y})\">\n{body}</g>\n")
+}
+
+fn rectangle(width: usize, height: usize, fill: &str) -> String {
+    format!("<rect width=\"{width}\" height=\"{height}\" rx=\"3\" fill=\"{fill}\"/>\n")
+}
+
+fn text(x: usize, y: usize, class: &str, words: &str) -> String {
+    let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    format!("<text x=\"{x}\" y=\"{y}\" class=\"{class}\">{words}</text>\n")
+}

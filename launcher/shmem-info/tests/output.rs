@@ -1,0 +1,153 @@
+//! What `shmem-info` prints and draws, from the machines that we described. Without libhwloc those tests say a word.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn info(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shmem-info"));
+    // It only looks and prints, so nothing of it can hang.
+    command.args(words).output().expect("shmem-info starts")
+}
+
+fn printed(words: &[&str]) -> String {
+    let output = info(words);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.is_empty(), "{words:?}: {stderr}");
+    String::from_utf8(output.stdout).expect("plain text")
+}
+
+/// The map of a machine that we described; nothing and a word when hwloc is not here.
+fn map(fixture: &str, words: &[&str]) -> Option<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/fixtures/topology");
+    let file = folder.join(fixture);
+    let all = [&["--topology", "--xml", file.to_str().expect("a plain path")], words].concat();
+    let refused = String::from_utf8(info(&all).stderr).expect("plain text");
+    if refused.contains("hwloc cannot be opened") {
+        eprintln!("skipped: {refused}");
+        return None;
+    }
+    Some(printed(&all))
+}
+
+/// Whether each line is there, in this order.
+fn in_order(text: &str, lines: &[&str]) {
+    let mut rest = text.lines().map(str::trim);
+    for line in lines {
+        assert!(
+            rest.any(|found| found == *line),
+            "{line} is not there, or not after the one before:\n{text}"
+        );
+    }
+}
+
+#[test]
+fn the_map_of_two_sockets() {
+    let Some(text) = map("two-sockets-eight-cards.xml", &["-n", "16"]) else { return };
+    in_order(
+        &text,
+        &[
+            "16 PEs, --map-by spread --bind-to numa",
+            "socket 0",
+            "NUMA node 0, 768 GiB, CPUs 0-23,48-71",
+            "core of CPUs 0,48: PE 0",
+            "core of CPUs 21,69: PE 7",
+            "16 cores without a PE",
+            "card mlx5_0:1 (InfiniBand, ib0, 0000:17:00.0): PEs 0,4",
+            "card mlx5_8:1 (fabric, ens6, 0000:40:00.0): not used by PEs",
+            "socket 1",
+            "core of CPUs 24,72: PE 8",
+            "card mlx5_7:1 (InfiniBand, ib7, 0000:e1:00.0): PEs 11,15",
+            "note: mlx5_9 has no port that is up",
+        ],
+    );
+}
+
+#[test]
+fn the_map_of_four_nodes() {
+    let words = ["-n", "8", "--map-by", "numa", "--bind-to", "core"];
+    let Some(text) = map("four-numa-four-cards.xml", &words) else { return };
+    in_order(
+        &text,
+        &[
+            "8 PEs, --map-by numa --bind-to core",
+            "NUMA node 0, 128 GiB, CPUs 0-15,64-79",
+            "L3, CPUs 0-7,64-71",
+            "core of CPUs 0,64: PE 0",
+            "core of CPUs 1,65: PE 4",
+            "L3, CPUs 8-15,72-79",
+            "8 cores without a PE",
+            "card cxi2 (fabric, hsn2, 0000:29:00.0): PEs 0,4",
+            "NUMA node 3, 128 GiB, CPUs 48-63,112-127",
+            "card cxi0 (fabric, hsn0, 0000:21:00.0): PEs 3,7",
+        ],
+    );
+}
+
+#[test]
+fn the_drawing_has_every_core_pe_and_card() {
+    let words = ["-n", "64", "--svg", "-"];
+    let Some(drawn) = map("four-numa-four-cards.xml", &words) else { return };
+    let count = |what: &str| drawn.matches(what).count();
+    assert!(drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n"));
+    assert_eq!((count("<g "), count("<text ")), (count("</g>"), count("</text>")));
+    // The sheet, a socket, 4 nodes, 8 groups, 64 cores, 4 cards.
+    assert_eq!(count("<rect "), 1 + 1 + 4 + 8 + 64 + 4);
+    for pe in 0..64 {
+        assert_eq!(count(&format!(">PE {pe}</text>")), 1, "PE {pe}");
+    }
+    assert_eq!(count("#eef4ff"), 8);
+}
+
+#[test]
+fn words_in_a_drawing_are_no_markup() {
+    let Some(_) = map("four-numa-four-cards.xml", &[]) else { return };
+    let folder = std::env::temp_dir();
+    let named = |end| folder.join(format!("shmem-info-{}-<&>.{end}", std::process::id()));
+    let (xml, svg) = (named("xml"), named("svg"));
+    let fixture =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/fixtures/topology/four-numa-four-cards.xml");
+    std::fs::copy(fixture, &xml).expect("a copy");
+    let [from, to] = [&xml, &svg].map(|path| path.to_str().expect("a plain path"));
+    let silent = printed(&["--topology", "--xml", from, "--svg", to]);
+    let drawn = std::fs::read_to_string(&svg).expect("the drawing");
+    for path in [&xml, &svg] {
+        std::fs::remove_file(path).expect("own file");
+    }
+    assert_eq!(silent, "");
+    assert!(drawn.contains("-&lt;&amp;&gt;.xml: 1 socket") && !drawn.contains("<&"), "{drawn}");
+}
+
+#[test]
+fn what_is_no_machine_is_said_in_one_sentence() {
+    let refused = info(&["--topology", "--xml", "/no/such/machine.xml"]);
+    let sentence = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(sentence.starts_with("shmem-info: ") && sentence.lines().count() == 1, "{sentence}");
+}
+
+#[test]
+fn this_machine_has_a_map() {
+    let text = printed(&["--topology", "-n", "3"]);
+    assert!(text.starts_with("this machine ("), "{text}");
+    assert!(text.contains("\n3 PEs, --map-by spread"), "{text}");
+}
+
+#[test]
+fn transports_say_whether_they_can_work() {
+    let text = printed(&["--transports"]);
+    assert!(text.lines().any(|line| line.starts_with("tcp: available: ")), "{text}");
+    assert!(
+        text.lines()
+            .all(|line| line.contains(": available: ") || line.contains(": not available: "))
+    );
+}
+
+#[test]
+fn without_options_the_version_and_the_environment() {
+    let text = printed(&[]);
+    assert!(text.starts_with("Rushmem "), "{text}");
+    for name in ["SHMEM_SYMMETRIC_SIZE (or SMA_SYMMETRIC_SIZE)", "SHMEM_NIC", "SHMEM_TCP_INTERFACE"]
+    {
+        assert!(text.lines().any(|line| line.trim() == name), "{name}:\n{text}");
+    }
+}

@@ -1,0 +1,68 @@
+//! hwloc's C API as types and function pointers, and how the library is opened: no logic.
+//!
+//! `bindings` is committed and checked for the layout of every structure at compile time, so that neither libclang nor
+//! hwloc's headers are needed to build. `regenerate.rs` writes it.
+
+#[allow(
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    unreachable_pub,
+    unsafe_op_in_unsafe_fn,
+    dead_code,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "generated; the names are hwloc's"
+)]
+#[rustfmt::skip]
+mod bindings;
+
+pub use bindings::*;
+
+use std::error::Error;
+use std::sync::OnceLock;
+
+/// The name of the library in every version 2 of hwloc; another major version has another name and other structures.
+pub const LIBRARY: &str = "libhwloc.so.15";
+
+/// hwloc, opened once for the life of the process and never closed, as its plugins may leave something behind.
+///
+/// # Errors
+/// A sentence that says what is missing: the library or a function.
+pub fn open() -> Result<&'static Hwloc, String> {
+    static OPENED: OnceLock<Result<Hwloc, String>> = OnceLock::new();
+    OPENED.get_or_init(load).as_ref().map_err(String::clone)
+}
+
+fn load() -> Result<Hwloc, String> {
+    // SAFETY: the library's initialisers may run at any time; the types of its functions are those of its headers.
+    let hwloc = unsafe { Hwloc::new(LIBRARY) }.map_err(|error| {
+        let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        format!("hwloc cannot be opened: {why}")
+    })?;
+    match missing(&hwloc) {
+        None => Ok(hwloc),
+        Some(name) => Err(format!("this hwloc is too old: it lacks the function {name}")),
+    }
+}
+
+/// The first function that the library has not: the methods of [`Hwloc`] panic on those.
+fn missing(hwloc: &Hwloc) -> Option<&'static str> {
+    macro_rules! first_missing {
+        ($($name:ident)*) => {
+            $(if hwloc.$name.is_err() {
+                return Some(stringify!($name));
+            })*
+        };
+    }
+    first_missing! {
+        hwloc_get_api_version hwloc_topology_init hwloc_topology_destroy hwloc_topology_load
+        hwloc_topology_set_xml hwloc_topology_set_synthetic hwloc_topology_set_io_types_filter
+        hwloc_topology_set_components hwloc_topology_is_thissystem
+        hwloc_topology_get_allowed_cpuset hwloc_get_type_depth hwloc_get_nbobjs_by_depth
+        hwloc_get_obj_by_depth hwloc_bitmap_next
+    }
+    None
+}

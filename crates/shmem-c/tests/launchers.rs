@@ -135,7 +135,7 @@ mod hydra {
     use super::*;
 
     #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
+    #[ignore = "part of `cargo xtask test --full`"]
     fn over_an_inherited_socket() {
         let Some(launcher) = hydra() else { return };
         runs_programs(&launcher);
@@ -143,7 +143,7 @@ mod hydra {
     }
 
     #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
+    #[ignore = "part of `cargo xtask test --full`"]
     fn over_a_port() {
         let Some(mut launcher) = hydra() else { return };
         launcher.words.push("-pmi-port".to_owned());
@@ -156,7 +156,7 @@ mod hydra {
     }
 
     #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
+    #[ignore = "part of `cargo xtask test --full`"]
     fn a_job_ends_as_a_whole() {
         let Some(launcher) = hydra() else { return };
         ends_with_its_pes(&launcher);
@@ -166,7 +166,7 @@ mod hydra {
     }
 
     #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
+    #[ignore = "part of `cargo xtask test --full`"]
     fn beside_mpich() {
         let Some(launcher) = hydra() else { return };
         runs_beside_mpi(&launcher, "mpich");
@@ -174,7 +174,7 @@ mod hydra {
 
     /// The PEs of a host are either neighbours or every second one; the manager's values are short for such records.
     #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
+    #[ignore = "part of `cargo xtask test --full`"]
     fn on_two_hosts() {
         let Some(launcher) = hydra() else { return };
         let Some(hosts) = Hosts::new("y") else { return };
@@ -197,14 +197,14 @@ mod mpirun {
     use super::*;
 
     #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
+    #[ignore = "part of `cargo xtask test --full`"]
     fn over_pmix() {
         let Some(launcher) = mpirun() else { return };
         runs_programs(&launcher);
     }
 
     #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
+    #[ignore = "part of `cargo xtask test --full`"]
     fn a_job_ends_as_a_whole() {
         let Some(launcher) = mpirun() else { return };
         ends_with_its_pes(&launcher);
@@ -213,7 +213,7 @@ mod mpirun {
     }
 
     #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
+    #[ignore = "part of `cargo xtask test --full`"]
     fn beside_open_mpi() {
         let Some(launcher) = mpirun() else { return };
         runs_beside_mpi(&launcher, "ompi-c");
@@ -221,7 +221,7 @@ mod mpirun {
 }
 
 #[test]
-#[ignore = "part of `cargo xtask test --providers`"]
+#[ignore = "part of `cargo xtask test --full`"]
 fn prterun_over_pmix() {
     let Some(launcher) = prterun() else { return };
     runs_programs(&launcher);

@@ -155,7 +155,7 @@ macro_rules! programs {
         mod ucx {
             $(
                 #[test]
-                #[ignore = "part of `cargo xtask test --providers`"]
+                #[ignore = "part of `cargo xtask test --full`"]
                 fn $name() {
                     super::runs_over_ucx($source);
                 }
@@ -165,7 +165,7 @@ macro_rules! programs {
         mod ofi {
             $(
                 #[test]
-                #[ignore = "part of `cargo xtask test --providers`"]
+                #[ignore = "part of `cargo xtask test --full`"]
                 fn $name() {
                     super::runs_over_ofi($source);
                 }

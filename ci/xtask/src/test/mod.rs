@@ -66,7 +66,10 @@ const TEST: &[Step] = &[
 
 /// What `--full` runs after these.
 const FULL: &[Step] = &[
+    installed("launchers", steps::launchers),
     installed("slurm", steps::slurm),
+    installed("ucx-programs", steps::ucx_programs),
+    installed("ofi-programs", steps::ofi_programs),
     step("ofi-providers", steps::ofi_providers),
     installed("soak", steps::soak),
     installed("thread-sanitizer", sanitizer::thread_sanitizer),
@@ -75,8 +78,8 @@ const FULL: &[Step] = &[
     step("oldest-rust", steps::oldest_rust),
 ];
 
-/// What `--providers` runs: the networks by themselves, and the programs without shared memory, with
-/// some, and under other launchers.
+/// What `--providers` runs: the networks by themselves, and the programs without shared memory and with
+/// some.
 const PROVIDERS: &[Step] = &[
     step("needs", steps::needs_of_providers),
     step("bindings", steps::bindings),
@@ -86,7 +89,6 @@ const PROVIDERS: &[Step] = &[
     installed("virtual-nodes", steps::virtual_nodes),
     installed("ucx", steps::ucx),
     installed("ofi", steps::ofi),
-    installed("launchers", steps::launchers),
 ];
 
 pub fn run(args: &[String]) -> Result<()> {

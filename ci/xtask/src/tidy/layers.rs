@@ -105,7 +105,7 @@ mod tests {
             ["crates/runtime: it may not import crates/transport-tcp"]
         );
         assert!(found("crates/providers", "tcp", Some("crates/transport-tcp"), false).is_empty());
-        assert_eq!(found("crates/heap", "transport", Some("crates/transport"), true).len(), 1);
+        assert_eq!(found("crates/heap", "runtime", Some("crates/runtime"), true).len(), 1);
     }
 
     #[test]

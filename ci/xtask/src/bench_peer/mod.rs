@@ -4,7 +4,8 @@
 //! so that whatever else the machine does falls on both. The table quotes medians with the range of
 //! the middle half; where two ranges overlap no difference was measured, and the table says equal.
 //!
-//! By default the PEs share their memory; with --network TCP is all they have. The other one is the
+//! By default the PEs share their memory; with --network TCP is all they have; with --start whole jobs of up to 256
+//! PEs are timed. The other one is the
 //! system's Open MPI and ours is built and installed under target/, unless told otherwise.
 
 mod contender;
@@ -38,6 +39,7 @@ pub fn run(args: &[String]) -> Result<()> {
             Arg::Long("ours") => ours = Some(PathBuf::from(parser.value()?)),
             Arg::Long("peer") => theirs = Some(PathBuf::from(parser.value()?)),
             Arg::Long("network") => suite = &suite::NETWORK,
+            Arg::Long("start") => suite = &suite::START,
             other => return Err(other.unexpected().into()),
         }
     }

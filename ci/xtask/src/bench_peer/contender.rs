@@ -67,7 +67,8 @@ impl Contender {
                 self.add(&name, value);
             }
         }
-        for launch in self.suite.launches.iter().filter(|launch| self.runs <= launch.most) {
+        let run = self.runs;
+        for launch in self.suite.launches.iter().filter(|launch| run <= launch.most) {
             let mut job = self.job(launch.pes, launch.program);
             let start = Instant::now();
             process::run(job.stdout(Stdio::null()))?;

@@ -27,6 +27,11 @@ pub enum Decision {
         /// The whole frame.
         frame: Arc<[u8]>,
     },
+    /// Send this frame to every PE.
+    SendAll {
+        /// The whole frame.
+        frame: Arc<[u8]>,
+    },
     /// End the job: no decision follows.
     EndJob {
         /// The job's exit status, 0..=255.
@@ -210,10 +215,8 @@ impl Server {
             return;
         }
         let records = self.pes.iter_mut().filter_map(|pe| pe.record.take()).collect();
-        let frame: Arc<[u8]> =
-            proto::encode(&FromLauncher::Gathered { round: self.round, records }).into();
-        decisions
-            .extend((0..self.nodes.n_pes()).map(|pe| Decision::Send { pe, frame: frame.clone() }));
+        let gathered = FromLauncher::Gathered { round: self.round, records };
+        decisions.push(Decision::SendAll { frame: proto::encode(&gathered).into() });
         self.round = self.round.wrapping_add(1);
         self.records = 0;
     }

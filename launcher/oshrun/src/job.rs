@@ -236,6 +236,9 @@ impl Job {
                         link.send(frame);
                     }
                 }
+                Decision::SendAll { frame } => {
+                    self.links.iter().flatten().for_each(|link| link.send(frame.clone()));
+                }
                 Decision::EndJob { message, .. } => {
                     if let Some(message) = message {
                         self.output.message(&message);

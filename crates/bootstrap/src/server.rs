@@ -68,7 +68,7 @@ struct Pe {
 #[derive(Debug)]
 pub struct Server {
     nodes: NodeMap,
-    host: String,
+    hosts: Vec<String>,
     pes: Vec<Pe>,
     round: u32,
     records: u32,
@@ -78,8 +78,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// A job of as many PEs as `nodes` has, all silent; `host` is named in messages.
-    pub fn new(nodes: NodeMap, host: String) -> Server {
+    /// A job of as many PEs as `nodes` has, all silent; `hosts` names the nodes in messages.
+    ///
+    /// # Panics
+    /// When a node has no name.
+    pub fn new(nodes: NodeMap, hosts: Vec<String>) -> Server {
+        assert_eq!(hosts.len(), nodes.n_nodes() as usize, "every node has a name");
         let silent = || Pe {
             pid: 0,
             phase: Phase::Silent,
@@ -89,7 +93,7 @@ impl Server {
             exit: None,
         };
         let pes = (0..nodes.n_pes()).map(|_| silent()).collect();
-        Server { nodes, host, pes, round: 0, records: 0, status: 0, interrupt: None, ended: false }
+        Server { nodes, hosts, pes, round: 0, records: 0, status: 0, interrupt: None, ended: false }
     }
 
     /// The process of `pe` has been started.
@@ -164,7 +168,8 @@ impl Server {
 
     /// `PE 1 (pid 4711, host a)`.
     pub fn name(&self, pe: u32) -> String {
-        format!("PE {pe} (pid {}, host {})", self.pes[pe as usize].pid, self.host)
+        let host = &self.hosts[self.nodes.node_of(pe) as usize];
+        format!("PE {pe} (pid {}, host {host})", self.pes[pe as usize].pid)
     }
 
     fn message(&mut self, pe: u32, message: FromPe, decisions: &mut Vec<Decision>) {

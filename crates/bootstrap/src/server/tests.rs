@@ -7,7 +7,7 @@ use crate::proto::{MAX_RECORD, encode};
 
 /// A job of `n_pes` silent PEs with pids 100, 101, ...
 fn job(n_pes: u32) -> Server {
-    let mut server = Server::new(NodeMap::one_node(n_pes).expect("PEs"), "a".to_string());
+    let mut server = Server::new(NodeMap::one_node(n_pes).expect("PEs"), vec!["a".to_string()]);
     (0..n_pes).for_each(|pe| server.started(pe, 100 + pe));
     server
 }

@@ -170,7 +170,7 @@ mod hydra {
     use super::*;
 
     #[test]
-    #[ignore = "part of `cargo xtask test --full`"]
+    #[ignore = "part of `cargo xtask test --providers`"]
     fn over_an_inherited_socket() {
         for launcher in hydras() {
             runs_programs(&launcher);
@@ -179,7 +179,7 @@ mod hydra {
     }
 
     #[test]
-    #[ignore = "part of `cargo xtask test --full`"]
+    #[ignore = "part of `cargo xtask test --providers`"]
     fn over_a_port() {
         for mut launcher in hydras() {
             launcher.words.push("-pmi-port".to_owned());
@@ -195,7 +195,7 @@ mod hydra {
     }
 
     #[test]
-    #[ignore = "part of `cargo xtask test --full`"]
+    #[ignore = "part of `cargo xtask test --providers`"]
     fn a_job_ends_as_a_whole() {
         for launcher in hydras() {
             ends_with_its_pes(&launcher);
@@ -206,7 +206,7 @@ mod hydra {
     }
 
     #[test]
-    #[ignore = "part of `cargo xtask test --full`"]
+    #[ignore = "part of `cargo xtask test --providers`"]
     fn beside_mpich() {
         let Some(launcher) = hydra() else { return };
         runs_beside_mpi(&launcher, "mpich");
@@ -214,7 +214,7 @@ mod hydra {
 
     /// The PEs of a host are either neighbours or every second one; the manager's values are short for such records.
     #[test]
-    #[ignore = "part of `cargo xtask test --full`"]
+    #[ignore = "part of `cargo xtask test --providers`"]
     fn on_two_hosts() {
         let Some(hosts) = Hosts::new("y") else { return };
         // What crosses the wire later is the same after either protocol.
@@ -244,14 +244,14 @@ mod mpirun {
     use super::*;
 
     #[test]
-    #[ignore = "part of `cargo xtask test --full`"]
+    #[ignore = "part of `cargo xtask test --providers`"]
     fn over_pmix() {
         let Some(launcher) = mpirun() else { return };
         runs_programs(&launcher);
     }
 
     #[test]
-    #[ignore = "part of `cargo xtask test --full`"]
+    #[ignore = "part of `cargo xtask test --providers`"]
     fn a_job_ends_as_a_whole() {
         let Some(launcher) = mpirun() else { return };
         ends_with_its_pes(&launcher);
@@ -260,7 +260,7 @@ mod mpirun {
     }
 
     #[test]
-    #[ignore = "part of `cargo xtask test --full`"]
+    #[ignore = "part of `cargo xtask test --providers`"]
     fn beside_open_mpi() {
         let Some(launcher) = mpirun() else { return };
         runs_beside_mpi(&launcher, "ompi-c");
@@ -268,7 +268,7 @@ mod mpirun {
 }
 
 #[test]
-#[ignore = "part of `cargo xtask test --full`"]
+#[ignore = "part of `cargo xtask test --providers`"]
 fn prterun_over_pmix() {
     for launcher in prteruns() {
         runs_programs(&launcher);

@@ -66,7 +66,6 @@ const TEST: &[Step] = &[
 
 /// What `--full` runs after these.
 const FULL: &[Step] = &[
-    installed("launchers", steps::launchers),
     installed("slurm", steps::slurm),
     installed("ucx-programs", steps::ucx_programs),
     installed("ofi-programs", steps::ofi_programs),
@@ -87,6 +86,7 @@ const PROVIDERS: &[Step] = &[
     step("install", steps::install),
     installed("off-node", steps::off_node),
     installed("virtual-nodes", steps::virtual_nodes),
+    installed("launchers", steps::launchers),
     installed("ucx", steps::ucx),
     installed("ofi", steps::ofi),
 ];

@@ -108,6 +108,11 @@ impl Origin {
         !self.touched.is_empty()
     }
 
+    /// UCX has transfers under way.
+    pub(crate) fn moves_data(&self) -> bool {
+        self.pending.transfers() > 0
+    }
+
     /// The endpoint and the line to a PE, which is connected when it was not.
     fn way(&mut self, shared: &Shared, pe: Pe) -> Result<(ucp_ep_h, Rc<Line>), Error> {
         shared.check()?;
@@ -174,6 +179,7 @@ impl Origin {
                 false => patience.pause(shared, &self.worker),
             }
         }
+        patience.end(shared);
         Ok(())
     }
 

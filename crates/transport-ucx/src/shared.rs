@@ -123,6 +123,17 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
+/// What ends the service thread's sleep early.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// The timer alone: others serve.
+    Timer,
+    /// Also a request of a peer.
+    Request,
+    /// Also news for what was left unfinished.
+    Anything,
+}
+
 /// What a PE brings along to [`Shared::new`].
 pub(crate) struct Start {
     pub(crate) open: Open,
@@ -283,6 +294,14 @@ impl Shared {
         busy
     }
 
+    /// Some issuer was left with transfers under way.
+    pub(crate) fn moves_data(&self) -> bool {
+        let notes = lock(&self.notes.list);
+        notes.iter().any(|note| {
+            try_lock(&note.issuer.origin).is_some_and(|origin| origin.moves_data())
+        })
+    }
+
     /// This thread polls no more for now: the service thread need not wait for its absence to show.
     pub(crate) fn hand_over(&self) {
         self.handed_over.store(true, Ordering::Relaxed);
@@ -350,17 +369,19 @@ impl Shared {
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The service thread's sleep: until the timer rings or, unless it naps, something comes.
-    pub(crate) fn rest(&self, naps: bool, at_most: Duration) {
-        let issuers: Vec<Arc<Issuer>> = match naps {
-            true => Vec::new(),
-            false => lock(&self.notes.list).iter().map(|note| Arc::clone(&note.issuer)).collect(),
+    /// The service thread's sleep.
+    pub(crate) fn rest(&self, until: Until, at_most: Duration) {
+        let issuers: Vec<Arc<Issuer>> = match until {
+            Until::Timer | Until::Request => Vec::new(),
+            Until::Anything => {
+                lock(&self.notes.list).iter().map(|note| Arc::clone(&note.issuer)).collect()
+            }
         };
         let mut fds = vec![PollFd::new(&self.timer, PollFlags::IN)];
-        if !naps {
+        if until != Until::Timer {
             fds.push(PollFd::new(&self.target_efd, PollFlags::IN));
-            fds.extend(issuers.iter().map(|issuer| PollFd::new(&issuer.efd, PollFlags::IN)));
         }
+        fds.extend(issuers.iter().map(|issuer| PollFd::new(&issuer.efd, PollFlags::IN)));
         // Interrupted or not, what there is to do is looked up.
         let _ = poll(&mut fds, Some(&timespec(at_most)));
         if !fds[0].revents().is_empty() {

@@ -47,9 +47,15 @@ const CHECKED: [usize; 2] = [1, 3];
 const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
 const VIRTUAL_NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
 
-/// Jobs over UCX: a sample of numbers and of UCX's transports, different ones for each program.
-const UCX_JOBS: [(usize, &str); 4] =
-    [(2, "tcp,self"), (3, "posix,self"), (4, "tcp,self"), (1, "tcp,self")];
+/// A sample of jobs over UCX: its transports, who shares memory, and how many PEs. Each program runs with one
+/// of them in `--providers`.
+const UCX_JOBS: [(&str, (&str, &str), usize); 5] = [
+    ("tcp,self", ("SHMEM_ONNODE", "off"), 2),
+    ("posix,self", ("SHMEM_ONNODE", "off"), 3),
+    ("tcp,self", ("SHMEM_VIRTUAL_NODES", "1+2+3"), 6),
+    ("cma,posix,self", ("SHMEM_ONNODE", "off"), 4),
+    ("sysv,self", ("SHMEM_VIRTUAL_NODES", "2+2"), 4),
+];
 
 /// Jobs over libfabric: its provider, who shares memory, and how many PEs. Each program runs with two of
 /// them, one with each as its first.
@@ -75,18 +81,17 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     job.run().assert_ok(n);
 }
 
-/// One program over UCX: alone, off the node at two numbers of PEs, and between virtual nodes.
+/// One program over UCX.
+fn runs_on_ucx(source: &str, (transports, nodes, n): (&str, (&str, &str), usize)) {
+    runs(source, n, &[("SHMEM_TRANSPORT", "ucx"), ("UCX_TLS", transports), nodes]);
+}
+
+/// One program over UCX at every number of PEs, and between virtual nodes.
 fn runs_over_ucx(source: &str) {
-    let number = place(source);
-    let forced = |transports| [("SHMEM_TRANSPORT", "ucx"), ("UCX_TLS", transports)];
-    for job in [number, number + 1] {
-        let (n, transports) = UCX_JOBS[job % UCX_JOBS.len()];
-        let off = [&forced(transports)[..], &[("SHMEM_ONNODE", "off")]].concat();
-        runs(source, n, &off);
+    OFF_NODE.iter().for_each(|&n| runs_on_ucx(source, ("tcp,self", ("SHMEM_ONNODE", "off"), n)));
+    for (nodes, n) in VIRTUAL_NODES {
+        runs_on_ucx(source, ("tcp,self", ("SHMEM_VIRTUAL_NODES", nodes), n));
     }
-    let (nodes, n) = VIRTUAL_NODES[number % VIRTUAL_NODES.len()];
-    let virtual_nodes = [&forced("tcp,self")[..], &[("SHMEM_VIRTUAL_NODES", nodes)]].concat();
-    runs(source, n, &virtual_nodes);
 }
 
 /// One program over libfabric, twice.
@@ -158,6 +163,17 @@ macro_rules! programs {
                 #[ignore = "part of `cargo xtask test --full`"]
                 fn $name() {
                     super::runs_over_ucx($source);
+                }
+            )*
+        }
+
+        mod ucx_sample {
+            $(
+                #[test]
+                #[ignore = "part of `cargo xtask test --providers`"]
+                fn $name() {
+                    let job = super::UCX_JOBS[super::place($source) % super::UCX_JOBS.len()];
+                    super::runs_on_ucx($source, job);
                 }
             )*
         }

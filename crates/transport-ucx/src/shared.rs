@@ -276,8 +276,10 @@ impl Shared {
                 return true;
             };
             let mut looks = if arm { MANY_LOOKS } else { 1 };
+            // Whoever waits need not ask peers what has arrived: the service thread does, now and then.
+            let step = if arm || origin.holds() { Origin::advance } else { Origin::progress };
             // A loss is told by whoever meets it next.
-            while looks > 0 && origin.advance(self).unwrap_or(false) {
+            while looks > 0 && step(&mut origin, self).unwrap_or(false) {
                 looks -= 1;
             }
             if origin.is_unfinished() {
@@ -297,9 +299,9 @@ impl Shared {
     /// Some issuer was left with transfers under way.
     pub(crate) fn moves_data(&self) -> bool {
         let notes = lock(&self.notes.list);
-        notes.iter().any(|note| {
-            try_lock(&note.issuer.origin).is_some_and(|origin| origin.moves_data())
-        })
+        notes
+            .iter()
+            .any(|note| try_lock(&note.issuer.origin).is_some_and(|origin| origin.moves_data()))
     }
 
     /// This thread polls no more for now: the service thread need not wait for its absence to show.

@@ -95,6 +95,33 @@ pub const NETWORK: Suite = Suite {
     bare: "plain socket",
 };
 
+/// The same by UCX's TCP on both sides.
+pub const UCX: Suite = Suite {
+    costs: &[],
+    sources: &["network"],
+    environment: &[
+        ("SHMEM_ONNODE", "off"),
+        ("SHMEM_TRANSPORT", "ucx"),
+        ("UCX_TLS", "tcp,self"),
+        ("UCX_NET_DEVICES", "lo"),
+    ],
+    rows: &[
+        row("put8_quiet", "put + quiet of 8 bytes", "floor_round_trip", &[Aim::OfTheirs(1.15)]),
+        row("get8", "get of 8 bytes", "floor_round_trip", &[Aim::OfTheirs(1.15)]),
+        row("pingpong", "flag ping-pong, round trip", "floor_round_trip", &[]),
+        alone(
+            "rate_million_per_s",
+            "nbi puts of 8 bytes, rate",
+            Unit::Rate("M/s"),
+            &[Aim::OfTheirs(2.0)],
+        ),
+        row("put_large_quiet", "put + quiet of 1 MiB", "floor_large", &[Aim::OfTheirs(1.05)]),
+        alone("floor_round_trip", "plain socket, round trip", Unit::Time, &[]),
+        alone("bulk_gb_per_s", "plain socket, 1 MiB blocks", Unit::Rate("GB/s"), &[]),
+    ],
+    ..NETWORK
+};
+
 /// A time beside which the same program measures a bare one.
 const fn row(
     name: &'static str,
@@ -116,7 +143,7 @@ mod tests {
 
     #[test]
     fn every_program_that_is_launched_is_built() {
-        for suite in [&ON_NODE, &NETWORK] {
+        for suite in [&ON_NODE, &NETWORK, &UCX] {
             let timed = suite.launches.iter().chain(suite.costs).map(|(_, program)| *program);
             let programs = suite.programs.iter().map(|(program, _)| *program);
             for program in timed.chain(programs) {
@@ -131,7 +158,7 @@ mod tests {
 
     #[test]
     fn launches_and_costs_have_rows() {
-        for suite in [&ON_NODE, &NETWORK] {
+        for suite in [&ON_NODE, &NETWORK, &UCX] {
             for (name, _) in suite.launches.iter().chain(suite.costs) {
                 assert!(suite.rows.iter().any(|row| row.name == *name), "{name} has no row");
             }

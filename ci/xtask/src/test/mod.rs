@@ -88,6 +88,7 @@ const PROVIDERS: &[Step] = &[
     installed("off-node", steps::off_node),
     installed("virtual-nodes", steps::virtual_nodes),
     installed("ucx", steps::ucx),
+    installed("ucx-sample", steps::ucx_sample),
     installed("ofi", steps::ofi),
 ];
 

@@ -198,10 +198,19 @@ pub fn ucx(session: &Session) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The programs over UCX.
+/// The programs over UCX, each once.
+pub fn ucx_sample(session: &Session) -> Result<Outcome> {
+    over_ucx(session, "ucx_sample::")
+}
+
+/// The programs over UCX, each at every number of PEs.
 pub fn ucx_programs(session: &Session) -> Result<Outcome> {
+    over_ucx(session, "ucx::")
+}
+
+fn over_ucx(session: &Session, setting: &str) -> Result<Outcome> {
     match process::on_path(UCX.program) {
-        Some(_) => programs(session, "ucx::"),
+        Some(_) => programs(session, setting),
         None => Ok(Outcome::Skipped("UCX is not here".into())),
     }
 }
@@ -260,7 +269,7 @@ fn programs(session: &Session, setting: &str) -> Result<Outcome> {
 
 /// Modules of ignored tests that other steps of the tier run.
 const STEPS_OF_THEIR_OWN: &[&str] =
-    &["slurm::", "hydra::", "mpirun::", "prterun", "ucx::", "ofi::"];
+    &["slurm::", "hydra::", "mpirun::", "prterun", "ucx::", "ucx_sample::", "ofi::"];
 
 pub fn soak(session: &Session) -> Result<Outcome> {
     let mut cargo = session.workspace.cargo();

@@ -12,7 +12,7 @@ const YIELDS: u32 = 100;
 /// As above where PEs outnumber the CPUs.
 const YIELDS_IN_A_CROWD: u32 = 5;
 /// A sleep: what is waited for may come without waking.
-const NAP: Duration = Duration::from_micros(50);
+pub(crate) const NAP: Duration = Duration::from_micros(50);
 /// After so long without news there is cause for doubt, and again.
 const DOUBT: Duration = Duration::from_secs(1);
 

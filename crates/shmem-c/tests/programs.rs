@@ -51,13 +51,28 @@ const VIRTUAL_NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
 const UCX_JOBS: [(usize, &str); 4] =
     [(2, "tcp,self"), (3, "posix,self"), (4, "tcp,self"), (1, "tcp,self")];
 
-/// Jobs over libfabric: its provider, who shares memory, and how many PEs. Each program runs with two of
-/// them, one with each as its first.
-const OFI_JOBS: [(&str, (&str, &str), usize); 4] = [
+/// Jobs over libfabric: its provider, who shares memory, and how many PEs. Of the sample each program runs
+/// with one, different ones for each.
+const OFI_SAMPLE: [(&str, (&str, &str), usize); 4] = [
     ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 2),
-    ("shm", ("SHMEM_ONNODE", "off"), 3),
     ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "1+2+3"), 6),
+    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 3),
     ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "2+2"), 4),
+];
+const OFI_ALL: [(&str, (&str, &str), usize); 13] = [
+    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 1),
+    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 2),
+    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 3),
+    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 4),
+    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 8),
+    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 12),
+    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "1"), 1),
+    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "2"), 2),
+    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "1+2"), 3),
+    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "2+2"), 4),
+    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "3"), 8),
+    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "4"), 12),
+    ("shm", ("SHMEM_ONNODE", "off"), 3),
 ];
 
 fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
@@ -89,14 +104,10 @@ fn runs_over_ucx(source: &str) {
     runs(source, n, &virtual_nodes);
 }
 
-/// One program over libfabric, twice.
-fn runs_over_ofi(source: &str) {
-    let number = place(source);
-    for job in [number, number + 1] {
-        let (provider, nodes, n) = OFI_JOBS[job % OFI_JOBS.len()];
-        let ofi = [("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", provider), nodes];
-        runs(source, n, &ofi);
-    }
+/// One program over libfabric.
+fn runs_over_ofi(source: &str, (provider, nodes, n): (&str, (&str, &str), usize)) {
+    let ofi = [("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", provider), nodes];
+    runs(source, n, &ofi);
 }
 
 /// The number of a program in the list.
@@ -165,9 +176,20 @@ macro_rules! programs {
         mod ofi {
             $(
                 #[test]
+                #[ignore = "part of `cargo xtask test --providers`"]
+                fn $name() {
+                    let job = super::place($source) % super::OFI_SAMPLE.len();
+                    super::runs_over_ofi($source, super::OFI_SAMPLE[job]);
+                }
+            )*
+        }
+
+        mod ofi_at_every_size {
+            $(
+                #[test]
                 #[ignore = "part of `cargo xtask test --full`"]
                 fn $name() {
-                    super::runs_over_ofi($source);
+                    super::OFI_ALL.iter().for_each(|&job| super::runs_over_ofi($source, job));
                 }
             )*
         }

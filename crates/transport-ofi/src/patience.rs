@@ -5,8 +5,8 @@ use crate::shared::Shared;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Looks without a pause: a hundred microseconds or so.
-const LOOKS: u32 = 400;
+/// Looks without a pause: some milliseconds. What a long transfer moves meanwhile is no news here.
+const LOOKS: u32 = 5_000;
 /// Looks after which others may run.
 const YIELDS: u32 = 100;
 /// As above where PEs outnumber the CPUs.

@@ -2,6 +2,7 @@
 
 use crate::defaults;
 use crate::facts::{Card, Facts, ORDERS};
+use crate::faults;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 use rushmem_transport::{Host, Nic};
@@ -77,11 +78,16 @@ pub(crate) fn candidates(
     wish: &Wish,
 ) -> Result<Vec<(List, Facts)>, String> {
     let mut found: Vec<(List, Facts)> = Vec::new();
+    let mut refused = None;
     // Whoever has completions that tell of the target's memory comes with them.
     for delivery in [true, false] {
         let Some(list) = list(library, wish, delivery)? else { continue };
         for info in list.iter() {
             let facts = facts(info, delivery);
+            if let Some(why) = faults::of(&facts.provider) {
+                refused = Some(why);
+                continue;
+            }
             let known = |(_, other): &(List, Facts)| {
                 other.provider == facts.provider && other.domain == facts.domain
             };
@@ -97,6 +103,9 @@ pub(crate) fn candidates(
     }
     order(&mut found, wish);
     if found.is_empty() {
+        if let Some(why) = refused {
+            return Err(why);
+        }
         let provider = wish.provider.as_deref().unwrap_or("any");
         let domain = wish.domain.as_deref().unwrap_or("any");
         return Err(format!(

@@ -69,7 +69,7 @@ const FULL: &[Step] = &[
     installed("launchers", steps::launchers),
     installed("slurm", steps::slurm),
     installed("ucx-programs", steps::ucx_programs),
-    installed("ofi-programs", steps::ofi_programs),
+    installed("ofi-sizes", steps::ofi_sizes),
     step("ofi-providers", steps::ofi_providers),
     installed("soak", steps::soak),
     installed("thread-sanitizer", sanitizer::thread_sanitizer),
@@ -89,6 +89,7 @@ const PROVIDERS: &[Step] = &[
     installed("virtual-nodes", steps::virtual_nodes),
     installed("ucx", steps::ucx),
     installed("ofi", steps::ofi),
+    installed("ofi-programs", steps::ofi_programs),
 ];
 
 pub fn run(args: &[String]) -> Result<()> {

@@ -162,10 +162,18 @@ pub fn ofi(session: &Session) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The programs over libfabric.
+/// The programs over libfabric, each with one job of a sample.
 pub fn ofi_programs(session: &Session) -> Result<Outcome> {
     match process::on_path(LIBFABRIC.program) {
         Some(_) => programs(session, "ofi::"),
+        None => Ok(Outcome::Skipped("libfabric is not here".into())),
+    }
+}
+
+/// The programs over libfabric at every size.
+pub fn ofi_sizes(session: &Session) -> Result<Outcome> {
+    match process::on_path(LIBFABRIC.program) {
+        Some(_) => programs(session, "ofi_at_every_size::"),
         None => Ok(Outcome::Skipped("libfabric is not here".into())),
     }
 }
@@ -260,7 +268,7 @@ fn programs(session: &Session, setting: &str) -> Result<Outcome> {
 
 /// Modules of ignored tests that other steps of the tier run.
 const STEPS_OF_THEIR_OWN: &[&str] =
-    &["slurm::", "hydra::", "mpirun::", "prterun", "ucx::", "ofi::"];
+    &["slurm::", "hydra::", "mpirun::", "prterun", "ucx::", "ofi::", "ofi_at_every_size::"];
 
 pub fn soak(session: &Session) -> Result<Outcome> {
     let mut cargo = session.workspace.cargo();

@@ -47,24 +47,66 @@ const CHECKED: [usize; 2] = [1, 3];
 const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
 const VIRTUAL_NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
 
-/// A sample of jobs over UCX: its transports, who shares memory, and how many PEs. Each program runs with one
-/// of them in `--providers`.
-const UCX_JOBS: [(&str, (&str, &str), usize); 5] = [
-    ("tcp,self", ("SHMEM_ONNODE", "off"), 2),
-    ("posix,self", ("SHMEM_ONNODE", "off"), 3),
-    ("tcp,self", ("SHMEM_VIRTUAL_NODES", "1+2+3"), 6),
-    ("cma,posix,self", ("SHMEM_ONNODE", "off"), 4),
-    ("sysv,self", ("SHMEM_VIRTUAL_NODES", "2+2"), 4),
-];
+/// Who shares memory: a variable and its value, and how many PEs.
+type Nodes = ((&'static str, &'static str), usize);
 
-/// Jobs over libfabric: its provider, who shares memory, and how many PEs. Each program runs with two of
-/// them, one with each as its first.
-const OFI_JOBS: [(&str, (&str, &str), usize); 4] = [
-    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 2),
-    ("shm", ("SHMEM_ONNODE", "off"), 3),
-    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "1+2+3"), 6),
-    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "2+2"), 4),
-];
+/// A network whose library is opened at run time, and what programs run over.
+struct Network {
+    transport: &'static str,
+    /// The variable that says which of the library's own ways are used.
+    variable: &'static str,
+    /// What every program is run over at every size: the tier `--full`.
+    usual: &'static str,
+    /// Jobs of which each program runs with one, different ones for neighbours in the list: the tier
+    /// `--providers`.
+    sample: &'static [(&'static str, Nodes)],
+}
+
+const UCX: Network = Network {
+    transport: "ucx",
+    variable: "UCX_TLS",
+    usual: "tcp,self",
+    sample: &[
+        ("tcp,self", (("SHMEM_ONNODE", "off"), 2)),
+        ("posix,self", (("SHMEM_ONNODE", "off"), 3)),
+        ("tcp,self", (("SHMEM_VIRTUAL_NODES", "1+2+3"), 6)),
+        ("cma,posix,self", (("SHMEM_ONNODE", "off"), 4)),
+        ("sysv,self", (("SHMEM_VIRTUAL_NODES", "2+2"), 4)),
+    ],
+};
+
+const OFI: Network = Network {
+    transport: "ofi",
+    variable: "SHMEM_OFI_PROVIDER",
+    usual: "tcp;ofi_rxm",
+    sample: &[
+        ("tcp;ofi_rxm", (("SHMEM_ONNODE", "off"), 2)),
+        ("tcp;ofi_rxm", (("SHMEM_VIRTUAL_NODES", "1+2+3"), 6)),
+        ("tcp;ofi_rxm", (("SHMEM_ONNODE", "off"), 3)),
+        ("tcp;ofi_rxm", (("SHMEM_VIRTUAL_NODES", "2+2"), 4)),
+    ],
+};
+
+impl Network {
+    fn runs(&self, source: &str, way: &str, (nodes, n): Nodes) {
+        let network = [("SHMEM_TRANSPORT", self.transport), (self.variable, way), nodes];
+        runs(source, n, &network);
+    }
+
+    fn runs_sample(&self, source: &str) {
+        let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
+        let (way, nodes) = self.sample[place % self.sample.len()];
+        self.runs(source, way, nodes);
+    }
+
+    fn runs_at_every_size(&self, source: &str) {
+        let off_node = OFF_NODE.map(|n| (("SHMEM_ONNODE", "off"), n));
+        let virtual_nodes = VIRTUAL_NODES.map(|(nodes, n)| (("SHMEM_VIRTUAL_NODES", nodes), n));
+        for nodes in off_node.into_iter().chain(virtual_nodes) {
+            self.runs(source, self.usual, nodes);
+        }
+    }
+}
 
 fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     if !can_compile(Path::new(source)) {
@@ -79,34 +121,6 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
         job = job.env("SHMEM_SYMMETRIC_SIZE", "64m");
     }
     job.run().assert_ok(n);
-}
-
-/// One program over UCX.
-fn runs_on_ucx(source: &str, (transports, nodes, n): (&str, (&str, &str), usize)) {
-    runs(source, n, &[("SHMEM_TRANSPORT", "ucx"), ("UCX_TLS", transports), nodes]);
-}
-
-/// One program over UCX at every number of PEs, and between virtual nodes.
-fn runs_over_ucx(source: &str) {
-    OFF_NODE.iter().for_each(|&n| runs_on_ucx(source, ("tcp,self", ("SHMEM_ONNODE", "off"), n)));
-    for (nodes, n) in VIRTUAL_NODES {
-        runs_on_ucx(source, ("tcp,self", ("SHMEM_VIRTUAL_NODES", nodes), n));
-    }
-}
-
-/// One program over libfabric, twice.
-fn runs_over_ofi(source: &str) {
-    let number = place(source);
-    for job in [number, number + 1] {
-        let (provider, nodes, n) = OFI_JOBS[job % OFI_JOBS.len()];
-        let ofi = [("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", provider), nodes];
-        runs(source, n, &ofi);
-    }
-}
-
-/// The number of a program in the list.
-fn place(source: &str) -> usize {
-    HERE.iter().position(|here| *here == source).expect("a program of the list")
 }
 
 /// For each program a test named like it, on one node, on none, on virtual nodes, over UCX and over libfabric.
@@ -157,33 +171,42 @@ macro_rules! programs {
             )*
         }
 
-        mod ucx {
-            $(
-                #[test]
-                #[ignore = "part of `cargo xtask test --full`"]
-                fn $name() {
-                    super::runs_over_ucx($source);
-                }
-            )*
-        }
-
         mod ucx_sample {
             $(
                 #[test]
                 #[ignore = "part of `cargo xtask test --providers`"]
                 fn $name() {
-                    let job = super::UCX_JOBS[super::place($source) % super::UCX_JOBS.len()];
-                    super::runs_on_ucx($source, job);
+                    super::UCX.runs_sample($source);
                 }
             )*
         }
 
-        mod ofi {
+        mod ofi_sample {
+            $(
+                #[test]
+                #[ignore = "part of `cargo xtask test --providers`"]
+                fn $name() {
+                    super::OFI.runs_sample($source);
+                }
+            )*
+        }
+
+        mod ucx_at_every_size {
             $(
                 #[test]
                 #[ignore = "part of `cargo xtask test --full`"]
                 fn $name() {
-                    super::runs_over_ofi($source);
+                    super::UCX.runs_at_every_size($source);
+                }
+            )*
+        }
+
+        mod ofi_at_every_size {
+            $(
+                #[test]
+                #[ignore = "part of `cargo xtask test --full`"]
+                fn $name() {
+                    super::OFI.runs_at_every_size($source);
                 }
             )*
         }

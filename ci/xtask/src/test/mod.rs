@@ -90,6 +90,7 @@ const PROVIDERS: &[Step] = &[
     installed("ucx", steps::ucx),
     installed("ucx-sample", steps::ucx_sample),
     installed("ofi", steps::ofi),
+    installed("ofi-sample", steps::ofi_sample),
 ];
 
 pub fn run(args: &[String]) -> Result<()> {

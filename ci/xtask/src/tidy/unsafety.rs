@@ -41,6 +41,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "crates/topology/src/hwloc.rs",
     "crates/transport-ofi/src/block.rs",
     "crates/transport-ofi/src/choice.rs",
+    "crates/transport-ofi/src/defaults.rs",
     "crates/transport-ofi/src/endpoint.rs",
     "crates/transport-ofi/src/fabric.rs",
     "crates/transport-ofi/src/fid.rs",

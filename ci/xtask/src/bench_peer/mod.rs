@@ -4,8 +4,8 @@
 //! so that whatever else the machine does falls on both. The table quotes medians with the range of
 //! the middle half; where two ranges overlap no difference was measured, and the table says equal.
 //!
-//! By default the PEs share their memory; with --network TCP is all they have, by our own transport or,
-//! with --transport ucx, by UCX. The other one is the
+//! `--suite` says what is compared: PEs that share memory (the usual one), PEs that have nothing but TCP, by
+//! our own transport or by UCX, or whole jobs from start to end. The other one is the
 //! system's Open MPI and ours is built and installed under target/, unless told otherwise.
 
 mod contender;
@@ -31,25 +31,23 @@ pub fn run(args: &[String]) -> Result<()> {
     let mut runs = RUNS;
     let mut ours = None;
     let mut theirs = None;
-    let mut network = false;
-    let mut transport = String::from("tcp");
+    let mut suite = &suite::ON_NODE;
     let mut parser = lexopt::Parser::from_args(args);
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Long("runs") => runs = parser.value()?.parse()?,
             Arg::Long("ours") => ours = Some(PathBuf::from(parser.value()?)),
             Arg::Long("peer") => theirs = Some(PathBuf::from(parser.value()?)),
-            Arg::Long("network") => network = true,
-            Arg::Long("transport") => transport = parser.value()?.string()?,
+            Arg::Long("suite") => {
+                let name = parser.value()?.string()?;
+                suite = suite::named(&name).with_context(|| {
+                    let names: Vec<&str> = suite::ALL.iter().map(|suite| suite.name).collect();
+                    format!("there is no suite {name}: it is one of {}", names.join(", "))
+                })?;
+            }
             other => return Err(other.unexpected().into()),
         }
     }
-    let suite = match (network, transport.as_str()) {
-        (false, "tcp") => &suite::ON_NODE,
-        (true, "tcp") => &suite::NETWORK,
-        (true, "ucx") => &suite::UCX,
-        _ => bail!("--transport is tcp or ucx, and goes with --network"),
-    };
     if runs == 0 {
         bail!("--runs 0 measures nothing");
     }

@@ -11,7 +11,7 @@ use super::tools::{self, run_tests};
 use super::{Outcome, Session};
 use crate::needs::{
     BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC, HYDRA, LIBFABRIC,
-    MPIRUN, PKG_CONFIG, SLURM, UCX, VALGRIND,
+    MPIRUN, Need, PKG_CONFIG, SLURM, UCX, VALGRIND,
 };
 use crate::{bindings, codegen, counts, install, needs, process, symbols, tidy, verbs};
 

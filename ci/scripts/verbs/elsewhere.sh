@@ -22,7 +22,7 @@ exec 3<> "/dev/tcp/$host/7009"
 if [ "$carried" = yes ] && [ -S /proc/self/fd/0 ]; then
     printf '%s > /dev/null\n' "$command" >&3
     cat <&0 >&3 &
-    cat <&3 >&0
+    cat >&0 <&3
     kill $!
 else
     printf '%s < /dev/null\n' "$command" >&3

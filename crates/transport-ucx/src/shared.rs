@@ -358,13 +358,15 @@ impl Shared {
 
     /// Sleep until something comes for the target or a worker, but not longer than `at_most`.
     pub(crate) fn sleep(&self, worker: Option<&Worker>, at_most: Duration) {
-        if self.arm() == Some(false) || worker.is_some_and(|worker| !worker.arm()) {
+        let armed = self.arm();
+        if armed == Some(false) || worker.is_some_and(|worker| !worker.arm()) {
             return;
         }
-        let target = self.target_efd.as_fd();
-        // Who has no worker looks at the target's descriptor twice.
-        let own = worker.map_or(target, Worker::efd);
-        let mut fds = [target, own].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        // Whoever serves already may be without a CPU: to wake for what it has not taken yet would keep it so.
+        let target = armed.is_some().then(|| self.target_efd.as_fd());
+        let at_most = if target.is_some() { at_most } else { at_most.min(SOON) };
+        let fds = target.into_iter().chain(worker.map(Worker::efd));
+        let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         self.sleepers.fetch_add(1, Ordering::Relaxed);
         // Interrupted by a signal: as good as woken.
         let _ = poll(&mut fds, Some(&timespec(at_most)));

@@ -108,6 +108,7 @@ impl Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rushmem_transport::Segment;
 
     #[test]
     fn requests_survive_the_way() {

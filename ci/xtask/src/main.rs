@@ -75,7 +75,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "bench-peer",
-        about: "compare with another OpenSHMEM: [--network | --start] [--runs N] [--peer DIR] [--ours DIR]",
+        about: "compare with another OpenSHMEM: [--suite on-node|tcp|ucx|start] [--runs N] [--peer DIR] [--ours DIR]",
         run: bench_peer::run,
     },
     Task {

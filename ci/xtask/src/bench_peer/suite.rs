@@ -4,6 +4,8 @@ use super::table::{Aim, Row, Unit};
 
 /// A comparison: the table that it prints and what fills it.
 pub struct Suite {
+    /// What `--suite` calls it.
+    pub name: &'static str,
     /// Programs of benches/ that it needs.
     pub sources: &'static [&'static str],
     /// Those of them that print the values of rows, and on how many PEs.
@@ -16,6 +18,14 @@ pub struct Suite {
     pub rows: &'static [Row],
     /// What the rows call bare, as the table's heading has it.
     pub bare: &'static str,
+}
+
+/// All there are; the first is the usual one.
+pub const ALL: [&Suite; 4] = [&ON_NODE, &TCP, &UCX, &START];
+
+/// The suite of a name.
+pub fn named(name: &str) -> Option<&'static Suite> {
+    ALL.into_iter().find(|suite| suite.name == name)
 }
 
 /// A launch that is timed from outside.
@@ -31,6 +41,7 @@ pub struct Launch {
 
 /// PEs that share their memory.
 pub const ON_NODE: Suite = Suite {
+    name: "on-node",
     sources: &["peer", "empty", "empty_large", "large", "locks"],
     programs: &[("peer", 2), ("large", 2), ("locks", 2), ("locks", 8)],
     launches: &[
@@ -71,7 +82,8 @@ pub const ON_NODE: Suite = Suite {
 };
 
 /// PEs that have nothing but TCP over the loopback interface; benches/network.c checks that.
-pub const NETWORK: Suite = Suite {
+pub const TCP: Suite = Suite {
+    name: "tcp",
     sources: &["network", "compute"],
     programs: &[("network", 2)],
     launches: &[],
@@ -105,8 +117,37 @@ pub const NETWORK: Suite = Suite {
     bare: "plain socket",
 };
 
+/// The same by UCX's TCP on both sides.
+pub const UCX: Suite = Suite {
+    name: "ucx",
+    costs: &[],
+    sources: &["network"],
+    environment: &[
+        ("SHMEM_ONNODE", "off"),
+        ("SHMEM_TRANSPORT", "ucx"),
+        ("UCX_TLS", "tcp,self"),
+        ("UCX_NET_DEVICES", "lo"),
+    ],
+    rows: &[
+        row("put8_quiet", "put + quiet of 8 bytes", "floor_round_trip", &[Aim::OfTheirs(1.15)]),
+        row("get8", "get of 8 bytes", "floor_round_trip", &[Aim::OfTheirs(1.15)]),
+        row("pingpong", "flag ping-pong, round trip", "floor_round_trip", &[]),
+        alone(
+            "rate_million_per_s",
+            "nbi puts of 8 bytes, rate",
+            Unit::Rate("M/s"),
+            &[Aim::OfTheirs(2.0)],
+        ),
+        row("put_large_quiet", "put + quiet of 1 MiB", "floor_large", &[Aim::OfTheirs(1.05)]),
+        alone("floor_round_trip", "plain socket, round trip", Unit::Time, &[]),
+        alone("bulk_gb_per_s", "plain socket, 1 MiB blocks", Unit::Rate("GB/s"), &[]),
+    ],
+    ..TCP
+};
+
 /// Jobs from their start to their end: init, a barrier, finalize.
 pub const START: Suite = Suite {
+    name: "start",
     sources: &["start"],
     programs: &[],
     launches: &[
@@ -151,7 +192,7 @@ mod tests {
 
     #[test]
     fn every_program_that_is_launched_is_built() {
-        for suite in [&ON_NODE, &NETWORK, &START] {
+        for suite in ALL {
             let launched = suite.launches.iter().map(|launch| launch.program);
             let programs = suite.programs.iter().map(|(program, _)| *program);
             let costs = suite.costs.iter().map(|(_, program)| *program);
@@ -167,7 +208,7 @@ mod tests {
 
     #[test]
     fn launches_and_costs_have_rows() {
-        for suite in [&ON_NODE, &NETWORK, &START] {
+        for suite in ALL {
             let launched = suite.launches.iter().map(|launch| launch.row);
             for name in launched.chain(suite.costs.iter().map(|(row, _)| *row)) {
                 assert!(suite.rows.iter().any(|row| row.name == name), "{name} has no row");

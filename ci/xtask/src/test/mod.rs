@@ -88,7 +88,9 @@ const PROVIDERS: &[Step] = &[
     installed("virtual-nodes", steps::virtual_nodes),
     installed("launchers", steps::launchers),
     installed("ucx", steps::ucx),
+    installed("ucx-sample", steps::ucx_sample),
     installed("ofi", steps::ofi),
+    installed("ofi-sample", steps::ofi_sample),
 ];
 
 pub fn run(args: &[String]) -> Result<()> {

@@ -260,7 +260,7 @@ fn programs(session: &Session, setting: &str) -> Result<Outcome> {
 
 /// Modules of ignored tests that other steps of the tier run.
 const STEPS_OF_THEIR_OWN: &[&str] =
-    &["slurm::", "hydra::", "mpirun::", "prterun", "ucx::", "ofi::"];
+    &["slurm::", "hydra::", "mpirun::", "prterun", "over_ssh_", "ucx::", "ofi::"];
 
 pub fn soak(session: &Session) -> Result<Outcome> {
     let mut cargo = session.workspace.cargo();

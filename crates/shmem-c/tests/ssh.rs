@@ -180,7 +180,7 @@ fn over_ssh_hosts_that_fall_silent_are_named_and_nothing_is_left() {
     let Some(hosts) = Hosts::up("s") else { return };
     let running = hosts.endless(&[]);
     hosts.script(&["away", "3"]);
-    hosts.assert_lost(running, "a host that is away", &["h3", "silent"]);
+    hosts.assert_lost(running, "a host that is away", &["h3", "lost"]);
     hosts.script(&["join"]);
 
     // oshrun on h1 reaches both.

@@ -241,7 +241,10 @@ impl Job {
                 let decision = self.server.end(status, Some(format!("oshrun: {sentence}")));
                 self.carry_out(decision);
             }
-            Up::Words(words) => self.output.message(&format!("oshrun: {words}")),
+            Up::Words(words) => {
+                self.progress.clear();
+                self.output.message(&format!("oshrun: {words}"));
+            }
             Up::InputTaken => self.inputs_taken.add_permits(1),
             Up::Frames { .. } | Up::Printed(_) | Up::Idle | Up::Done | Up::Pong => {}
         }

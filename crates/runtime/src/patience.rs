@@ -54,6 +54,19 @@ pub(crate) fn until_seen(job: &Job, mut ready: impl FnMut() -> bool) {
     }
 }
 
+/// Whether `ready`, which looks at words that anybody may write. Whoever asks in vain asks again, so the
+/// network works meanwhile, as it does for those who wait.
+#[inline]
+pub(crate) fn is_seen(mut ready: impl FnMut() -> bool) -> bool {
+    ready() || network::is_open() && is_seen_after_work(&mut ready)
+}
+
+#[cold]
+fn is_seen_after_work(ready: &mut impl FnMut() -> bool) -> bool {
+    network::progress();
+    ready()
+}
+
 /// For how long to sleep in the network at a time.
 fn nap(job: &Job) -> Duration {
     match (job.alone, job.thread_level) {

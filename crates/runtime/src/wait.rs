@@ -90,9 +90,11 @@ pub unsafe fn wait_until<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_va
 pub unsafe fn test<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) -> c_int {
     job::require(call);
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
-    // SAFETY: valid by contract, aligned as just checked.
-    let value = unsafe { T::load_acquire(ivar) };
-    c_int::from(holds(call, cmp, value, cmp_value))
+    c_int::from(patience::is_seen(|| {
+        // SAFETY: valid by contract, aligned as just checked.
+        let value = unsafe { T::load_acquire(ivar) };
+        holds(call, cmp, value, cmp_value)
+    }))
 }
 
 /// A set of words: `nelems` from `ivars`, without those whose `status` is not 0.
@@ -259,20 +261,30 @@ sets! {
     /// `shmem_test_all` (§9.11.9, §9.11.12): 1 if all words of the set satisfy the comparison.
     fn test_all() -> c_int = |_job, set| {
         // SAFETY: the same contract.
-        c_int::from(unsafe { set.all() })
+        c_int::from(patience::is_seen(|| unsafe { set.all() }))
     };
 
     /// `shmem_test_any` (§9.11.10, §9.11.13): an index that satisfies the comparison, or `SIZE_MAX`.
     fn test_any() -> usize = |_job, set| {
-        // SAFETY: the same contract.
-        unsafe { set.any() }.unwrap_or(usize::MAX)
+        let mut found = None;
+        patience::is_seen(|| {
+            // SAFETY: the same contract.
+            found = unsafe { set.any() };
+            found.is_some()
+        });
+        found.unwrap_or(usize::MAX)
     };
 
     /// `shmem_test_some` (§9.11.11, §9.11.14): how many words satisfy the comparison, their indices
     /// in `indices`.
     fn test_some(indices: *mut usize) -> usize = |_job, set| {
-        // SAFETY: the same contract.
-        unsafe { set.some(indices) }
+        let mut found = 0;
+        patience::is_seen(|| {
+            // SAFETY: the same contract.
+            found = unsafe { set.some(indices) };
+            found > 0
+        });
+        found
     };
 }
 

@@ -198,3 +198,17 @@ fn atomics_of_the_network_are_the_nodes_too() {
         }
     }
 }
+
+/// Libraries have words of their own for a peer that is gone; the job's are who was killed.
+#[test]
+fn a_killed_pe_ends_a_job_over_each_transport() {
+    for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
+        if transport == "tcp" || is_here(library) {
+            let job = Job::new(program!("death.c")).n(4).arg("kill");
+            let job = forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value));
+            let outcome = job.env("UCX_TLS", "tcp,self").run();
+            outcome.assert_fails(&["PE 1", "pid ", "killed by", "SIGKILL"]);
+            assert_eq!(outcome.code(), 137, "{outcome}");
+        }
+    }
+}

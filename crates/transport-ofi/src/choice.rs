@@ -1,6 +1,8 @@
 //! Which of libfabric's providers and domains can carry this job, in the order in which it offers them.
 
+use crate::defaults;
 use crate::facts::{Card, Facts, ORDERS};
+use crate::faults;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 use rushmem_transport::{Host, Nic};
@@ -76,11 +78,16 @@ pub(crate) fn candidates(
     wish: &Wish,
 ) -> Result<Vec<(List, Facts)>, String> {
     let mut found: Vec<(List, Facts)> = Vec::new();
+    let mut refused = None;
     // Whoever has completions that tell of the target's memory comes with them.
     for delivery in [true, false] {
         let Some(list) = list(library, wish, delivery)? else { continue };
         for info in list.iter() {
             let facts = facts(info, delivery);
+            if let Some(why) = faults::of(&facts.provider) {
+                refused = Some(why);
+                continue;
+            }
             let known = |(_, other): &(List, Facts)| {
                 other.provider == facts.provider && other.domain == facts.domain
             };
@@ -96,6 +103,9 @@ pub(crate) fn candidates(
     }
     order(&mut found, wish);
     if found.is_empty() {
+        if let Some(why) = refused {
+            return Err(why);
+        }
         let provider = wish.provider.as_deref().unwrap_or("any");
         let domain = wish.domain.as_deref().unwrap_or("any");
         return Err(format!(
@@ -135,7 +145,7 @@ fn list(library: &'static Libfabric, wish: &Wish, delivery: bool) -> Result<Opti
     fill(unsafe { &mut *hints.first }, wish, delivery)?;
     let mut first = std::ptr::null_mut();
     // SAFETY: valid hints.
-    match unsafe { library.getinfo(hints.first, &mut first) } {
+    match defaults::told(|| unsafe { library.getinfo(hints.first, &mut first) }) {
         0 => Ok(Some(List { library, first })),
         error if error == -fi::FI_ENODATA => Ok(None),
         error => Err(format!("libfabric cannot say what it has: {}", library.strerror(error))),

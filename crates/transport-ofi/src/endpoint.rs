@@ -168,10 +168,10 @@ impl Endpoint for OfiEndpoint {
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
-        if pe.0 == self.shared.me {
+        // Nothing is under way towards one that was never connected, such as one whose memory is mapped.
+        if pe.0 == self.shared.me || !self.shared.is_connected(pe)? {
             return self.shared.check();
         }
-        self.shared.contact(pe)?;
         self.completed(pe)?;
         self.flush(Some(pe))?;
         self.due_at_most(0, |due| due.pe == pe.0)?;

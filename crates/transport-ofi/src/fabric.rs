@@ -12,6 +12,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Operations that an endpoint makes room for at most: more than are ever under way.
+const QUEUE: usize = 512;
+
 /// The library, opened once.
 ///
 /// # Errors
@@ -63,10 +66,14 @@ impl Fabric {
         };
         // SAFETY: an entry that is owned here, with all its parts.
         let entry = unsafe { &mut *info.first() };
-        // SAFETY: as above. Which completion is meant is said with each write.
-        unsafe { &mut *entry.tx_attr }.op_flags = 0;
         // SAFETY: as above.
-        unsafe { &mut *entry.rx_attr }.op_flags = 0;
+        let tx = unsafe { &mut *entry.tx_attr };
+        // SAFETY: as above.
+        let rx = unsafe { &mut *entry.rx_attr };
+        // Which completion is meant is said with each write.
+        (tx.op_flags, rx.op_flags) = (0, 0);
+        // Some providers make room for all at once.
+        (tx.size, rx.size) = (tx.size.min(QUEUE), rx.size.min(QUEUE));
         let mut fabric = null_mut();
         // SAFETY: the part of an entry that libfabric made.
         let code = unsafe { library.fabric(entry.fabric_attr, &mut fabric) };

@@ -5,7 +5,7 @@
 //! the target's CPU: libfabric's own are made by devices, or by software that reads, computes and compares,
 //! and neither composes with the CPU's on one word, as PEs that share memory need.
 //!
-//! - `choice` and `facts`: which provider, and what it is like; `found`: what of it this machine has; `tuning` has our own limits;
+//! - `choice`, `facts` and `faults`: which provider, what it is like, and which not; `found`: what of it this machine has; `tuning` has our own limits, `defaults` what its variables tell;
 //! - `fabric` and `fid`: what libfabric opens; `block` is memory that it uses;
 //! - `lane`: an endpoint with the operations under way on it; `message` and `replies`: atomic operations;
 //! - `service` serves peers, `thread` does so while nobody waits; `patience` and `doubt` are for who waits;
@@ -18,10 +18,12 @@
 mod block;
 mod choice;
 mod contact;
+mod defaults;
 mod doubt;
 mod endpoint;
 mod fabric;
 mod facts;
+mod faults;
 mod fid;
 mod found;
 mod lane;

@@ -8,6 +8,7 @@ use crate::fabric::{self, Fabric};
 use crate::facts::Facts;
 use crate::lane::Lane;
 use crate::origin::OfiEndpoint;
+use crate::patience::NAP;
 use crate::replies::Replies;
 use crate::service::{SENDS, Service};
 use crate::shared::{Cell, Contact, Own, Shared, lock};
@@ -253,7 +254,9 @@ impl Transport for Ofi {
         if self.shared.poll()? {
             return Ok(true);
         }
-        // What is under way must be looked at while this thread sleeps: the service thread does.
+        // What is under way must be looked at while this thread sleeps: the service thread does. Where the
+        // kernel tells of no news, this thread looks itself.
+        let at_most = if self.shared.cq.can_sleep() { at_most } else { at_most.min(NAP) };
         let told = self.shared.sleep(at_most) && self.shared.cq.can_sleep();
         self.shared.poll().map(|worked| worked || told)
     }

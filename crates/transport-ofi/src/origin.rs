@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 /// Looks at the lane between two looks at the service, while no reply is due.
-const LOOKS_PER_SERVICE: u32 = 4;
+const LOOKS_PER_SERVICE: u32 = 16;
 
 /// An atomic operation whose old value is due.
 pub(crate) struct Due {

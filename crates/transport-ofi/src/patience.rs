@@ -5,14 +5,14 @@ use crate::shared::Shared;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Looks without a pause: a hundred microseconds or so.
-const LOOKS: u32 = 400;
+/// Looks without a pause: some milliseconds. What a long transfer moves meanwhile is no news here.
+const LOOKS: u32 = 5_000;
 /// Looks after which others may run.
 const YIELDS: u32 = 100;
 /// As above where PEs outnumber the CPUs.
 const YIELDS_IN_A_CROWD: u32 = 5;
 /// A sleep: what is waited for may come without waking.
-const NAP: Duration = Duration::from_micros(50);
+pub(crate) const NAP: Duration = Duration::from_micros(50);
 /// After so long without news there is cause for doubt, and again.
 const DOUBT: Duration = Duration::from_secs(1);
 

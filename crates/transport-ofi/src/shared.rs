@@ -148,6 +148,12 @@ impl Shared {
         contact.ok_or(Error::Unreachable(pe))
     }
 
+    /// Whether a PE of this job was connected.
+    pub(crate) fn is_connected(&self, pe: Pe) -> Result<bool, Error> {
+        let contact = self.peers.get(pe.index()).ok_or(Error::Unreachable(pe))?;
+        Ok(contact.get().is_some())
+    }
+
     /// A PE has been silent for long: an error when its process has ended.
     pub(crate) fn doubt(&self, pe: u32) -> Result<(), Failure> {
         let contact = self.peers.get(pe as usize).and_then(OnceLock::get);

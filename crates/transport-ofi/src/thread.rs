@@ -14,7 +14,9 @@ use std::time::Duration;
 
 /// Looks of others within [`UNATTENDED`] from which on they count as waiting, not just passing by.
 const MANY: u64 = 25;
-/// Longest nap while others wait, or while something is under way.
+/// Longest nap while others wait and look: each costs them as much as one of their looks, and more.
+const LONGEST: Duration = Duration::from_millis(2);
+/// Longest nap while something is under way.
 const NAP: Duration = Duration::from_micros(200);
 /// Longest nap where the fabric may have news that the kernel does not tell of.
 const UNTOLD: Duration = Duration::from_millis(1);
@@ -35,7 +37,7 @@ fn run(shared: &Shared) {
         seen = polls;
         if looks > 0 && !shared.handed_over.load(Ordering::Relaxed) {
             // Others serve: leave their CPU alone for longer and longer.
-            nap = if looks > MANY { NAP.min(nap * 2) } else { UNATTENDED };
+            nap = if looks > MANY { LONGEST.min(nap * 2) } else { UNATTENDED };
             shared.poll_lanes();
             wait_for_the_timer(shared, nap);
             continue;

@@ -23,20 +23,25 @@ fn with(provider: &'static str, open: &Open) -> Open {
 /// The one that is always tested.
 const FIRST: &str = "tcp;ofi_rxm";
 
-/// Whether this machine has the provider and it is to be tested; says so when not.
-fn is_here(provider: &'static str) -> bool {
-    if provider != FIRST && std::env::var("RUSHMEM_PROVIDERS").as_deref() != Ok("all") {
-        eprintln!("skipped: part of `cargo xtask test --full`");
-        return false;
-    }
-    let alone = Open {
+/// A job of one PE that asks for a provider.
+fn alone(provider: &'static str) -> Open {
+    Open {
         pe: rushmem_transport::Pe(0),
         n_pes: 1,
         secret: [0; 32],
         one_machine: true,
         crowded: true,
         host: Arc::new(Asks(provider)),
-    };
+    }
+}
+
+/// Whether this machine has the provider and it is to be tested; says so when not.
+fn is_here(provider: &'static str) -> bool {
+    if provider != FIRST && std::env::var("RUSHMEM_PROVIDERS").as_deref() != Ok("all") {
+        eprintln!("skipped: part of `cargo xtask test --full`");
+        return false;
+    }
+    let alone = alone(provider);
     let opened = (PROVIDER.available)(&*alone.host).and_then(|_| open(&alone, Tuning::default()));
     if let Err(error) = &opened {
         eprintln!("skipped: {error}");
@@ -69,9 +74,26 @@ macro_rules! over {
 over! {
     tcp "tcp";
     tcp_rxm "tcp;ofi_rxm";
-    net "net";
     sockets "sockets";
     shm "shm";
-    udp_rxd "udp;ofi_rxd";
     verbs_rxm "verbs;ofi_rxm";
+}
+
+/// Faulty providers are not opened, and the message says what to use instead.
+#[test]
+fn faulty_providers_are_refused_by_name() {
+    for provider in ["udp;ofi_rxd", "net"] {
+        let alone = alone(provider);
+        if let Err(error) = (PROVIDER.available)(&*alone.host) {
+            eprintln!("skipped: {error}");
+            return;
+        }
+        let Err(Error::Unavailable(why)) = open(&alone, Tuning::default()) else {
+            panic!("{provider} was opened")
+        };
+        let refused =
+            why.contains(&format!("{provider} is refused")) && why.contains("tcp;ofi_rxm");
+        // Not every library has them.
+        assert!(refused || why.contains("has no reliable"), "{why}");
+    }
 }

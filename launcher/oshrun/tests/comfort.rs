@@ -79,16 +79,20 @@ fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
         println!("skipped: gdb is not here");
         return;
     }
-    let fails =
-        ["--tag-output", "-n", "2", "--gdb=1", &pe(), "init", "barrier", "1?kill:11", "barrier"];
-    let outcome = Job::new(&fails).env("DISPLAY", "").run().expect_nothing_left();
+    let run = |options: &[&str], script: &str| {
+        let words = [options, &["sh", "-c", script]].concat();
+        Job::new(&words).env("DISPLAY", "").run().expect_nothing_left()
+    };
+    let script = "test $SHMEM_LOCAL_ID = 0 || kill -SEGV $$";
+    let outcome = run(&["--tag-output", "-n", "2", "--gdb=1"], script);
     assert!(outcome.stdout.contains("[1] Program received signal SIGSEGV"), "{outcome:?}");
     assert!(outcome.stdout.contains("[1] #0 "), "{outcome:?}");
     assert_eq!(outcome.status, 1);
-    let well = ["-n", "2", "--gdb", &pe(), "init", "barrier", "print:there", "finalize"];
-    let outcome = Job::new(&well).env("DISPLAY", "").run().expect_nothing_left();
-    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let outcome = run(&["-n", "2", "--gdb"], "echo there");
     assert_eq!(outcome.stdout.lines().filter(|line| *line == "there").count(), 2, "{outcome:?}");
-    let exits = ["-n", "1", "--gdb=0", &pe(), "exit:7"];
-    assert_eq!(Job::new(&exits).env("DISPLAY", "").run().expect_nothing_left().status, 7);
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    assert_eq!(run(&["--gdb=0"], "exit 7").status, 7);
+    // It has its connection to oshrun there, too.
+    let steps = [pe().as_str(), "init", "exchange:1", "finalize"].join(" ");
+    assert_eq!(run(&["--gdb"], &format!("exec {steps}")).status, 0);
 }

@@ -90,7 +90,9 @@ const PROVIDERS: &[Step] = &[
     installed("off-node", steps::off_node),
     installed("virtual-nodes", steps::virtual_nodes),
     installed("ucx", steps::ucx),
+    installed("ucx-sample", steps::ucx_sample),
     installed("ofi", steps::ofi),
+    installed("ofi-sample", steps::ofi_sample),
 ];
 
 pub fn run(args: &[String]) -> Result<()> {

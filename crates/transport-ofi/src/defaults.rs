@@ -1,0 +1,88 @@
+//! What libfabric is told by its own variables, where the user says nothing.
+//!
+//! libfabric reads its variables once, when it is first asked what it has, and nothing else sets these. Its layer
+//! above connections, rxm, takes buffers for some 5,000 messages of 16 KiB for every endpoint, 85 MiB,
+//! whatever is asked of it. The messages here have 48 bytes.
+//!
+//! A program may have threads that read the environment meanwhile: nothing of it is changed or freed, a
+//! longer one takes its place as long as libfabric reads it.
+
+use std::ffi::{CStr, c_char};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+/// `NAME=value`.
+const OURS: [&CStr; 2] = [c"FI_OFI_RXM_BUFFER_SIZE=1024", c"FI_OFI_RXM_MSG_RX_SIZE=512"];
+
+/// Let libfabric read its variables: `ask` makes it do so.
+pub(crate) fn told<R>(ask: impl FnOnce() -> R) -> R {
+    static BEFORE: AtomicBool = AtomicBool::new(false);
+    if BEFORE.swap(true, Ordering::Relaxed) {
+        return ask();
+    }
+    let environ = &raw mut libc::environ;
+    // SAFETY: libc's variable is aligned, and lives as long as the process.
+    let environ = unsafe { AtomicPtr::from_ptr(environ) };
+    let before = environ.load(Ordering::Acquire);
+    // SAFETY: the process's environment.
+    let longer = unsafe { with_ours(before) };
+    // It is never freed: somebody may go on reading it.
+    let longer = Box::leak(longer.into_boxed_slice()).as_mut_ptr();
+    environ.store(longer, Ordering::Release);
+    let answer = ask();
+    // Unless somebody has set a variable meanwhile, which made yet another one.
+    let _ = environ.compare_exchange(longer, before, Ordering::AcqRel, Ordering::Relaxed);
+    answer
+}
+
+/// The entries of an environment and those of ours whose names are not in it, with a null at the end.
+///
+/// # Safety
+/// `environ` is null or such a list of strings.
+unsafe fn with_ours(environ: *mut *mut c_char) -> Vec<*mut c_char> {
+    let mut entries = Vec::new();
+    let mut at = environ;
+    // SAFETY: not beyond the null at the end.
+    while let Some(&entry) = unsafe { at.as_ref() }
+        && !entry.is_null()
+    {
+        entries.push(entry);
+        at = at.wrapping_add(1);
+    }
+    let name =
+        |entry: &CStr| entry.to_bytes().split(|&byte| byte == b'=').next().map(<[u8]>::to_vec);
+    // SAFETY: entries are strings that nobody frees.
+    let names: Vec<_> =
+        entries.iter().map(|&entry| name(unsafe { CStr::from_ptr(entry) })).collect();
+    let missing = OURS.iter().filter(|ours| !names.contains(&name(ours)));
+    entries.extend(missing.map(|ours| ours.as_ptr().cast_mut()));
+    entries.push(null_mut());
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_says_stays() {
+        let mut said = [
+            c"A=b".as_ptr().cast_mut(),
+            c"FI_OFI_RXM_MSG_RX_SIZE=7".as_ptr().cast_mut(),
+            null_mut(),
+        ];
+        // SAFETY: a list of strings with a null at the end.
+        let entries = unsafe { with_ours(said.as_mut_ptr()) };
+        assert_eq!(entries, [said[0], said[1], OURS[0].as_ptr().cast_mut(), null_mut()]);
+        // SAFETY: null.
+        assert_eq!(unsafe { with_ours(null_mut()) }.len(), OURS.len() + 1);
+    }
+
+    #[test]
+    fn it_is_told_and_forgotten() {
+        const NAME: &str = "FI_OFI_RXM_BUFFER_SIZE";
+        assert_eq!(std::env::var(NAME).ok(), None, "a variable that this test needs unset");
+        assert_eq!(told(|| std::env::var(NAME).ok()).as_deref(), Some("1024"));
+        assert_eq!(std::env::var(NAME).ok(), None);
+    }
+}

@@ -5,6 +5,7 @@
 //! with what was skipped and why.
 
 mod fuzz;
+mod hosts;
 mod ordinary;
 mod sanitizer;
 mod steps;
@@ -67,6 +68,7 @@ const TEST: &[Step] = &[
 /// What `--full` runs after these.
 const FULL: &[Step] = &[
     installed("slurm", steps::slurm),
+    installed("hosts", hosts::over_ssh),
     installed("ucx-programs", steps::ucx_programs),
     installed("ofi-programs", steps::ofi_programs),
     step("ofi-providers", steps::ofi_providers),

@@ -355,6 +355,23 @@ mod slurm {
         let outcome = slurm.launcher(&["-N2"]).job(program!("rma.c"), 2).run();
         assert_ne!(outcome.code(), 0, "{outcome}");
         assert!(outcome.stderr.contains("srun --mpi=pmix"), "{outcome}");
+
+        oshrun_in_an_allocation(&slurm);
+    }
+
+    /// Its daemons start by srun, on the nodes of the allocation.
+    fn oshrun_in_an_allocation(slurm: &Slurm) {
+        let salloc = slurm.folder.join("salloc").display().to_string();
+        let oshrun = testkit::prefix().join("bin/oshrun").display().to_string();
+        let job = |source: PathBuf, options: &[&str]| {
+            let words = [&[salloc.as_str(), "-Q", "-N4", &oshrun], options].concat();
+            Job::direct(source).wrap(words).env("SHMEM_SYMMETRIC_SIZE", "64m")
+        };
+        job(program!("rma.c"), &[]).run().assert_ok(4);
+        job(program!("split_2d.c"), &["-n", "8", "--fan-out", "1"]).run().assert_ok(8);
+        job(program!("collectives_team.c"), &["--ppn", "2"]).run().assert_ok(8);
+        let outcome = job(program!("death.c"), &["-n", "3"]).arg("kill").run();
+        outcome.assert_fails(&["PE 1 (pid ", "host n2", "SIGKILL"]);
     }
 }
 

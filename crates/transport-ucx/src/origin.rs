@@ -2,7 +2,8 @@
 //!
 //! Order: UCX's fence orders puts among themselves, and its atomic operations; it does not order
 //! messages. So a request that follows a fence waits until the puts before the fence are complete, and
-//! a put that follows a fence waits until the requests before it have been answered.
+//! a put that follows a fence waits until the requests before it have been answered. Where UCX's fence
+//! itself waits, and serves no peer meanwhile, it is not called, and what follows a fence waits for all.
 
 mod held;
 
@@ -244,10 +245,7 @@ impl Origin {
         self.room(shared)?;
         let is_put = matches!(kind, Transfer::Put | Transfer::PutNbi);
         if is_put {
-            if self.ways[pe.index()].asked_before {
-                self.until(shared, |_| line.unanswered() == 0)?;
-                self.ways[pe.index()].asked_before = false;
-            }
+            self.follow(shared, pe, &line, self.worker.orders())?;
             if is_held {
                 // SAFETY: valid by contract.
                 return unsafe { self.hold(shared, pe, at, local) };
@@ -282,6 +280,21 @@ impl Origin {
         line.began(begun).map_err(self.fails(shared, pe))
     }
 
+    /// Wait until what follows the last fence may begin towards a PE; where it is `ordered` behind puts, UCX's
+    /// fence sees to these.
+    fn follow(&mut self, shared: &Shared, pe: Pe, line: &Line, ordered: bool) -> Result<(), Error> {
+        if self.ways[pe.index()].put_before && !ordered {
+            self.start_flush(shared, pe)?;
+            self.until(shared, |origin| !origin.is_flushing(shared, pe) && line.transfers() == 0)?;
+            self.ways[pe.index()].put_before = false;
+        }
+        if self.ways[pe.index()].asked_before {
+            self.until(shared, |_| line.unanswered() == 0)?;
+            self.ways[pe.index()].asked_before = false;
+        }
+        Ok(())
+    }
+
     /// Have the target's CPU do an operation, after a put of `data` to `place` if there is any. The
     /// old value goes to `fetched`, unless that is null. When `blocks`, wait until the data may change.
     ///
@@ -301,15 +314,7 @@ impl Origin {
         let (endpoint, line) = self.way(shared, pe)?;
         self.send_held(shared, pe)?;
         self.room(shared)?;
-        if self.ways[pe.index()].put_before {
-            self.start_flush(shared, pe)?;
-            self.until(shared, |origin| !origin.is_flushing(shared, pe) && line.transfers() == 0)?;
-            self.ways[pe.index()].put_before = false;
-        }
-        if self.ways[pe.index()].asked_before {
-            self.until(shared, |_| line.unanswered() == 0)?;
-            self.ways[pe.index()].asked_before = false;
-        }
+        self.follow(shared, pe, &line, false)?;
         let slot = self.pending.slot(&line, fetched, width);
         let (number, turn) = (slot.number(), slot.turn());
         let message =
@@ -354,10 +359,7 @@ impl Origin {
         self.send_held(shared, pe)?;
         let key = self.key(shared, pe, word.segment)?;
         self.room(shared)?;
-        if self.ways[pe.index()].asked_before {
-            self.until(shared, |_| line.unanswered() == 0)?;
-            self.ways[pe.index()].asked_before = false;
-        }
+        self.follow(shared, pe, &line, self.worker.orders())?;
         self.ways[pe.index()].dirty = true;
         let slot = self.pending.slot(&line, fetched, width);
         let turn = slot.turn();
@@ -466,8 +468,10 @@ impl Origin {
         for i in 0..self.touched.len() {
             self.send_held(shared, Pe(self.touched[i]))?;
         }
-        // UCX's fence says nothing of operations that it has only in part begun.
-        self.until(shared, |origin| origin.pending.transfers() == 0)?;
+        if self.worker.orders() {
+            // UCX's fence says nothing of operations that it has only in part begun.
+            self.until(shared, |origin| origin.pending.transfers() == 0)?;
+        }
         let mut any = false;
         for &pe in &self.touched {
             let way = &mut self.ways[pe as usize];
@@ -476,7 +480,7 @@ impl Origin {
             way.put_before |= way.dirty || way.flush.is_some();
             any |= way.put_before;
         }
-        if any {
+        if any && self.worker.orders() {
             self.worker.fence().map_err(Error::Invalid)?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs a command on the other guest of a pair, as ssh would: its output is printed. A standard input that is a socket
-# is carried both ways instead.
+# is carried both ways instead, and the command's status is this script's.
 #
 #   elsewhere.sh COMMAND...                 as `RUSHMEM_CONFORMANCE_ELSEWHERE`
 #   elsewhere.sh [-x] HOST COMMAND...       as the ssh of a launcher, which quotes the command itself
@@ -18,13 +18,18 @@ case ${1:-} in
     ;;
 *) command=$(printf '%q ' "$@") ;;
 esac
-exec 3<> "/dev/tcp/$host/7009"
+connect() { exec 3<> "/dev/tcp/$host/7009"; }
+connect
 if [ "$carried" = yes ] && [ -S /proc/self/fd/0 ]; then
-    printf '%s > /dev/null\n' "$command" >&3
+    end=/tmp/end.$$
+    printf '%s > /dev/null; echo $? > %s\n' "$command" "$end" >&3
     cat <&0 >&3 &
     cat >&0 <&3
-    kill $!
-else
-    printf '%s < /dev/null\n' "$command" >&3
-    cat <&3
+    kill $! 2> /dev/null
+    connect
+    printf 'cat %s < /dev/null\n' "$end" >&3
+    read -r status <&3
+    exit "${status:-1}"
 fi
+printf '%s < /dev/null\n' "$command" >&3
+cat <&3

@@ -7,6 +7,7 @@
 mod archive;
 mod bench_fabric;
 mod bench_peer;
+mod bench_size;
 mod bindings;
 mod codegen;
 mod counts;
@@ -80,8 +81,13 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "bench-peer",
-        about: "compare with another OpenSHMEM: [--network] [--runs N] [--peer DIR] [--ours DIR]",
+        about: "compare with another OpenSHMEM: [--suite on-node|tcp|ucx|start] [--runs N] [--peer DIR] [--ours DIR]",
         run: bench_peer::run,
+    },
+    Task {
+        name: "bench-size",
+        about: "time and memory of jobs of many PEs: [--pes N]... [--runs N] [--ours DIR]",
+        run: bench_size::run,
     },
 ];
 

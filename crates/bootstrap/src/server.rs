@@ -27,6 +27,11 @@ pub enum Decision {
         /// The whole frame.
         frame: Arc<[u8]>,
     },
+    /// Send this frame to every PE.
+    SendAll {
+        /// The whole frame.
+        frame: Arc<[u8]>,
+    },
     /// End the job: no decision follows.
     EndJob {
         /// The job's exit status, 0..=255.
@@ -63,7 +68,7 @@ struct Pe {
 #[derive(Debug)]
 pub struct Server {
     nodes: NodeMap,
-    host: String,
+    hosts: Vec<String>,
     pes: Vec<Pe>,
     round: u32,
     records: u32,
@@ -73,8 +78,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// A job of as many PEs as `nodes` has, all silent; `host` is named in messages.
-    pub fn new(nodes: NodeMap, host: String) -> Server {
+    /// A job of as many PEs as `nodes` has, all silent; `hosts` names the nodes in messages.
+    ///
+    /// # Panics
+    /// When a node has no name.
+    pub fn new(nodes: NodeMap, hosts: Vec<String>) -> Server {
+        assert_eq!(hosts.len(), nodes.n_nodes() as usize, "every node has a name");
         let silent = || Pe {
             pid: 0,
             phase: Phase::Silent,
@@ -84,7 +93,7 @@ impl Server {
             exit: None,
         };
         let pes = (0..nodes.n_pes()).map(|_| silent()).collect();
-        Server { nodes, host, pes, round: 0, records: 0, status: 0, interrupt: None, ended: false }
+        Server { nodes, hosts, pes, round: 0, records: 0, status: 0, interrupt: None, ended: false }
     }
 
     /// The process of `pe` has been started.
@@ -159,7 +168,8 @@ impl Server {
 
     /// `PE 1 (pid 4711, host a)`.
     pub fn name(&self, pe: u32) -> String {
-        format!("PE {pe} (pid {}, host {})", self.pes[pe as usize].pid, self.host)
+        let host = &self.hosts[self.nodes.node_of(pe) as usize];
+        format!("PE {pe} (pid {}, host {host})", self.pes[pe as usize].pid)
     }
 
     fn message(&mut self, pe: u32, message: FromPe, decisions: &mut Vec<Decision>) {
@@ -210,10 +220,8 @@ impl Server {
             return;
         }
         let records = self.pes.iter_mut().filter_map(|pe| pe.record.take()).collect();
-        let frame: Arc<[u8]> =
-            proto::encode(&FromLauncher::Gathered { round: self.round, records }).into();
-        decisions
-            .extend((0..self.nodes.n_pes()).map(|pe| Decision::Send { pe, frame: frame.clone() }));
+        let gathered = FromLauncher::Gathered { round: self.round, records };
+        decisions.push(Decision::SendAll { frame: proto::encode(&gathered).into() });
         self.round = self.round.wrapping_add(1);
         self.records = 0;
     }

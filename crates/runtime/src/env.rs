@@ -2,6 +2,7 @@
 
 use rushmem_transport::Nic;
 use std::fmt;
+use std::time::Duration;
 
 /// A variable, for `SHMEM_INFO`.
 #[derive(Debug)]
@@ -72,9 +73,29 @@ const BOOTSTRAP: Variable = Variable {
     meaning: "how to join a job that another launcher started: auto (default), pmi1, pmi2 or pmix",
 };
 
+const HOST_LIMIT: Variable = Variable {
+    name: "SHMEM_HOST_LIMIT",
+    old_name: None,
+    meaning: "how many seconds another host may be silent before the job has ended everywhere (10)",
+};
+
 /// Every variable, in the order of `SHMEM_INFO`.
-pub const ALL: [Variable; 10] =
-    [VERSION, INFO, DEBUG, CHECK, SYMMETRIC_SIZE, ONNODE, VIRTUAL_NODES, TRANSPORT, NIC, BOOTSTRAP];
+pub const ALL: [Variable; 11] = [
+    VERSION,
+    INFO,
+    DEBUG,
+    CHECK,
+    SYMMETRIC_SIZE,
+    ONNODE,
+    VIRTUAL_NODES,
+    TRANSPORT,
+    NIC,
+    BOOTSTRAP,
+    HOST_LIMIT,
+];
+
+/// Ten seconds where nothing else is asked for.
+const DEFAULT_HOST_LIMIT: Duration = Duration::from_secs(10);
 
 /// A heap of 512 MiB where nothing else is asked for.
 const DEFAULT_SYMMETRIC_SIZE: u64 = 512 << 20;
@@ -102,6 +123,8 @@ pub struct Settings {
     pub transport: Option<String>,
     /// The card that this PE should prefer.
     pub nic: Preference,
+    /// How long another host may be silent before the job has ended everywhere.
+    pub host_limit: Duration,
 }
 
 /// Which card of the network a PE should prefer.
@@ -217,6 +240,15 @@ impl Settings {
                 Preference::Named(nic)
             }
         };
+        let host_limit = match find(&HOST_LIMIT) {
+            None => DEFAULT_HOST_LIMIT,
+            Some((name, value)) => {
+                let seconds = value.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+                let expected = "a number of seconds above 0";
+                let is_some = |limit: &Duration| !limit.is_zero();
+                seconds.filter(is_some).ok_or(Invalid { name, value, expected })?
+            }
+        };
         Ok(Settings {
             version: find(&VERSION).is_some(),
             info: find(&INFO).is_some(),
@@ -227,6 +259,7 @@ impl Settings {
             onnode,
             virtual_nodes,
             nic,
+            host_limit,
             transport: find(&TRANSPORT).map(|(_, value)| value).filter(|value| value != "auto"),
         })
     }
@@ -311,6 +344,15 @@ mod tests {
         let settings = read(&[("SMA_SYMMETRIC_SIZE", "1m"), ("SMA_INFO", "")]).expect("valid");
         assert_eq!(settings.symmetric_size, 1 << 20);
         assert!(settings.info && !settings.version);
+    }
+
+    #[test]
+    fn a_host_may_be_silent_for_ten_seconds_or_as_said() {
+        let limit =
+            |value| read(&[("SHMEM_HOST_LIMIT", value)]).map(|settings| settings.host_limit);
+        assert_eq!(read(&[]).expect("valid").host_limit, Duration::from_secs(10));
+        assert_eq!(limit("2.5"), Ok(Duration::from_millis(2500)));
+        assert!(["0", "-1", "long", "nan", ""].into_iter().all(|value| limit(value).is_err()));
     }
 
     #[test]

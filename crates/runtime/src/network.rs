@@ -28,9 +28,11 @@ pub(crate) struct Network {
     transport: Box<dyn Transport>,
 }
 
-/// How long a launcher gets to say why a PE is gone before this PE says that it was lost. It ends the job
-/// within a moment where a process died; this is for one on a busy machine.
-const FIRST_WORD: Duration = Duration::from_secs(5);
+/// How long a launcher gets to say why a PE is gone before this PE says that it was lost: a fourth of what a host may be
+/// silent. It ends the job within a moment where a process died; this is for one on a busy machine.
+fn first_word() -> Duration {
+    job::known().map_or(Duration::ZERO, |job| job.settings.host_limit / 4)
+}
 
 /// Whether there is a network: what an on-node job reads of this file.
 static OPEN: AtomicBool = AtomicBool::new(false);
@@ -136,7 +138,7 @@ fn with<R>(call: Call, act: impl FnOnce(&Network) -> Result<R, Error>) -> R {
 /// End the job over a failed network. Where a PE died its launcher knows better why, so it goes first.
 fn lose(call: Call, error: &Error) -> ! {
     if matches!(error, Error::Lost(..)) {
-        std::thread::sleep(FIRST_WORD);
+        std::thread::sleep(first_word());
     }
     fail!(call, "{error}")
 }
@@ -176,9 +178,16 @@ pub(crate) struct Process {
     /// The transport is the one that was chosen: when it loses a PE, the job ends. One that is tried out
     /// says so to whoever tries it.
     settled: AtomicBool,
+    /// What the settings say; nobody asks one that opens nothing.
+    host_limit: Duration,
 }
 
 impl Process {
+    /// One that opens a transport.
+    pub(crate) fn with(host_limit: Duration) -> Process {
+        Process { host_limit, ..Process::default() }
+    }
+
     /// The transport was chosen.
     pub(crate) fn settle(&self) {
         self.settled.store(true, Ordering::Release);
@@ -192,6 +201,10 @@ impl Host for Process {
 
     fn nic(&self) -> Option<Nic> {
         NIC.get().cloned()
+    }
+
+    fn host_limit(&self) -> Duration {
+        self.host_limit
     }
 
     fn arrived(&self) {

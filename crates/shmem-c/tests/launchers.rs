@@ -1,7 +1,7 @@
 //! Programs under the launchers of others: Hydra, Open MPI's mpirun, PRRTE, Slurm.
 //!
 //! Where a launcher is missing, its tests say so and pass; `cargo xtask test` installs those that the system's packages
-//! bring.
+//! bring. `RUSHMEM_HYDRA_DIR` and `RUSHMEM_PRRTE_DIR` name the folders of others, such as those of newer versions.
 
 mod namespaces;
 
@@ -15,7 +15,9 @@ use testkit::{Job, Outcome, program};
 #[derive(Clone)]
 struct Launcher {
     words: Vec<String>,
-    environment: Vec<(&'static str, &'static str)>,
+    environment: Vec<(&'static str, String)>,
+    /// What comes before the program.
+    before: &'static [&'static str],
 }
 
 impl Launcher {
@@ -27,12 +29,27 @@ impl Launcher {
             println!("skipped: {} is not here", words[0]);
             return None;
         }
-        let words = words.iter().map(|word| (*word).to_owned()).collect();
-        Some(Launcher { words, environment: Vec::new() })
+        Some(Launcher::of(words))
     }
 
-    fn env(mut self, name: &'static str, value: &'static str) -> Launcher {
-        self.environment.push((name, value));
+    fn of(words: &[&str]) -> Launcher {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        Launcher { words, environment: Vec::new(), before: &[] }
+    }
+
+    /// The launcher below the folder that a variable names, with that; `None`, with a word, where it names none.
+    fn of_folder(variable: &str, words: &[&str]) -> Option<(Launcher, String)> {
+        let Ok(folder) = std::env::var(variable) else {
+            println!("skipped: {variable} names no {}", words[0]);
+            return None;
+        };
+        let program = format!("{folder}/bin/{}", words[0]);
+        assert!(Path::new(&program).exists(), "{variable} names a folder without {program}");
+        Some((Launcher::of(&[&[program.as_str()], &words[1..]].concat()), folder))
+    }
+
+    fn env(mut self, name: &'static str, value: impl Into<String>) -> Launcher {
+        self.environment.push((name, value.into()));
         self
     }
 
@@ -40,7 +57,8 @@ impl Launcher {
     fn job(&self, program: impl AsRef<Path>, n: usize) -> Job {
         let words = self.words.iter().map(String::as_str);
         let n = n.to_string();
-        let job = Job::direct(program).wrap(words).wrap(["-n", &n]);
+        let job =
+            Job::direct(program).wrap(words).wrap(["-n", &n]).wrap(self.before.iter().copied());
         let job = job.env("SHMEM_SYMMETRIC_SIZE", "64m");
         self.environment.iter().fold(job, |job, (name, value)| job.env(name, value))
     }
@@ -52,8 +70,17 @@ impl Launcher {
     }
 }
 
+const HYDRA: &[&str] = &["mpiexec.hydra"];
+const PRTERUN: &[&str] = &["prterun", "--allow-run-as-root", "--map-by", ":oversubscribe"];
+
 fn hydra() -> Option<Launcher> {
-    Launcher::find(&["mpiexec.hydra"])
+    Launcher::find(HYDRA)
+}
+
+/// The system's, and that of the folder.
+fn hydras() -> Vec<Launcher> {
+    let other = Launcher::of_folder("RUSHMEM_HYDRA_DIR", HYDRA).map(|(launcher, _)| launcher);
+    hydra().into_iter().chain(other).collect()
 }
 
 /// Debian's name, since MPICH may have an mpirun too.
@@ -62,10 +89,18 @@ fn mpirun() -> Option<Launcher> {
     Launcher::find(&words)
 }
 
-fn prterun() -> Option<Launcher> {
-    let words = ["prterun", "--allow-run-as-root", "--map-by", ":oversubscribe"];
-    // Its own libraries are not the program's.
-    Launcher::find(&words)
+/// The system's, and that of the folder.
+fn prteruns() -> Vec<Launcher> {
+    let other = Launcher::of_folder("RUSHMEM_PRRTE_DIR", PRTERUN).map(|(launcher, folder)| {
+        let libraries = format!("{folder}/lib/openmpi:{folder}/lib");
+        let launcher = ["OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX"]
+            .into_iter()
+            .fold(launcher, |launcher, name| launcher.env(name, &folder));
+        // Its own libraries are not the program's.
+        Launcher { before: &["env", "-u", "LD_LIBRARY_PATH"], ..launcher }
+            .env("LD_LIBRARY_PATH", libraries)
+    });
+    Launcher::find(PRTERUN).into_iter().chain(other).collect()
 }
 
 /// What any launcher must start: init and finalize in every order, RMA, collectives, the old start-up.
@@ -137,17 +172,21 @@ mod hydra {
     #[test]
     #[ignore = "part of `cargo xtask test --full`"]
     fn over_an_inherited_socket() {
-        let Some(launcher) = hydra() else { return };
-        runs_programs(&launcher);
-        runs_programs(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
+        for launcher in hydras() {
+            runs_programs(&launcher);
+            runs_programs(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
+        }
     }
 
     #[test]
     #[ignore = "part of `cargo xtask test --full`"]
     fn over_a_port() {
+        for mut launcher in hydras() {
+            launcher.words.push("-pmi-port".to_owned());
+            runs_programs(&launcher);
+        }
         let Some(mut launcher) = hydra() else { return };
         launcher.words.push("-pmi-port".to_owned());
-        runs_programs(&launcher);
         let Some(program) = mpi_program("mpich") else { return };
         launcher.job(&program, 2).arg("shmem").run().assert_ok(2);
         let outcome = launcher.job(&program, 2).arg("mpi").run();
@@ -158,11 +197,12 @@ mod hydra {
     #[test]
     #[ignore = "part of `cargo xtask test --full`"]
     fn a_job_ends_as_a_whole() {
-        let Some(launcher) = hydra() else { return };
-        ends_with_its_pes(&launcher);
-        exits_as_a_whole(&launcher, 7);
-        assert_eq!(launcher.death("global_exit0").code(), 0);
-        assert_eq!(launcher.death("finalize5").code(), 5);
+        for launcher in hydras() {
+            ends_with_its_pes(&launcher);
+            exits_as_a_whole(&launcher, 7);
+            assert_eq!(launcher.death("global_exit0").code(), 0);
+            assert_eq!(launcher.death("finalize5").code(), 5);
+        }
     }
 
     #[test]
@@ -176,14 +216,19 @@ mod hydra {
     #[test]
     #[ignore = "part of `cargo xtask test --full`"]
     fn on_two_hosts() {
-        let Some(launcher) = hydra() else { return };
         let Some(hosts) = Hosts::new("y") else { return };
-        for place in ["PMI_RANK * 2 / PES", "PMI_RANK % 2"] {
-            let enter = format!("exec ip netns exec \"$HOSTS$(({place}))\" \"$0\" \"$@\"");
-            for (source, n) in
-                [("rma.c", 2), ("rma.c", 4), ("split_2d.c", 6), ("init_finalize.c", 4)]
-            {
-                for protocol in ["pmi1", "pmi2"] {
+        // What crosses the wire later is the same after either protocol.
+        let jobs = [
+            ("pmi1", "rma.c", 4),
+            ("pmi1", "split_2d.c", 6),
+            ("pmi2", "split_2d.c", 6),
+            ("pmi1", "init_finalize.c", 4),
+            ("pmi2", "init_finalize.c", 4),
+        ];
+        for launcher in hydras() {
+            for place in ["PMI_RANK * 2 / PES", "PMI_RANK % 2"] {
+                let enter = format!("exec ip netns exec \"$HOSTS$(({place}))\" \"$0\" \"$@\"");
+                for (protocol, source, n) in jobs {
                     let job = launcher.job("/bin/sh", n).arg("-c").arg(&enter);
                     let job = job.arg(program!(source).display()).env("SHMEM_BOOTSTRAP", protocol);
                     job.env("HOSTS", hosts.prefix()).env("PES", n).run().assert_ok(n);
@@ -223,9 +268,10 @@ mod mpirun {
 #[test]
 #[ignore = "part of `cargo xtask test --full`"]
 fn prterun_over_pmix() {
-    let Some(launcher) = prterun() else { return };
-    runs_programs(&launcher);
-    ends_with_its_pes(&launcher);
+    for launcher in prteruns() {
+        runs_programs(&launcher);
+        ends_with_its_pes(&launcher);
+    }
 }
 
 mod slurm {
@@ -267,9 +313,7 @@ mod slurm {
 
         fn launcher(&self, options: &[&str]) -> Launcher {
             let srun = self.folder.join("srun").display().to_string();
-            let words = [&[srun.as_str()], options].concat();
-            let words = words.into_iter().map(str::to_owned).collect();
-            Launcher { words, environment: Vec::new() }
+            Launcher::of(&[&[srun.as_str()], options].concat())
         }
     }
 

@@ -47,33 +47,66 @@ const CHECKED: [usize; 2] = [1, 3];
 const OFF_NODE: [usize; 6] = [1, 2, 3, 4, 8, 12];
 const VIRTUAL_NODES: [(&str, usize); 2] = [("2+2", 4), ("1+2+3", 6)];
 
-/// Jobs over UCX: a sample of numbers and of UCX's transports, different ones for each program.
-const UCX_JOBS: [(usize, &str); 4] =
-    [(2, "tcp,self"), (3, "posix,self"), (4, "tcp,self"), (1, "tcp,self")];
+/// Who shares memory: a variable and its value, and how many PEs.
+type Nodes = ((&'static str, &'static str), usize);
 
-/// Jobs over libfabric: its provider, who shares memory, and how many PEs. Of the sample each program runs
-/// with one, different ones for each.
-const OFI_SAMPLE: [(&str, (&str, &str), usize); 4] = [
-    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 2),
-    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "1+2+3"), 6),
-    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 3),
-    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "2+2"), 4),
-];
-const OFI_ALL: [(&str, (&str, &str), usize); 13] = [
-    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 1),
-    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 2),
-    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 3),
-    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 4),
-    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 8),
-    ("tcp;ofi_rxm", ("SHMEM_ONNODE", "off"), 12),
-    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "1"), 1),
-    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "2"), 2),
-    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "1+2"), 3),
-    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "2+2"), 4),
-    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "3"), 8),
-    ("tcp;ofi_rxm", ("SHMEM_VIRTUAL_NODES", "4"), 12),
-    ("shm", ("SHMEM_ONNODE", "off"), 3),
-];
+/// A network whose library is opened at run time, and what programs run over.
+struct Network {
+    transport: &'static str,
+    /// The variable that says which of the library's own ways are used.
+    variable: &'static str,
+    /// What every program is run over at every size: the tier `--full`.
+    usual: &'static str,
+    /// Jobs of which each program runs with one, different ones for neighbours in the list: the tier
+    /// `--providers`.
+    sample: &'static [(&'static str, Nodes)],
+}
+
+const UCX: Network = Network {
+    transport: "ucx",
+    variable: "UCX_TLS",
+    usual: "tcp,self",
+    sample: &[
+        ("tcp,self", (("SHMEM_ONNODE", "off"), 2)),
+        ("posix,self", (("SHMEM_ONNODE", "off"), 3)),
+        ("tcp,self", (("SHMEM_VIRTUAL_NODES", "1+2+3"), 6)),
+        ("cma,posix,self", (("SHMEM_ONNODE", "off"), 4)),
+        ("sysv,self", (("SHMEM_VIRTUAL_NODES", "2+2"), 4)),
+    ],
+};
+
+const OFI: Network = Network {
+    transport: "ofi",
+    variable: "SHMEM_OFI_PROVIDER",
+    usual: "tcp;ofi_rxm",
+    sample: &[
+        ("tcp;ofi_rxm", (("SHMEM_ONNODE", "off"), 2)),
+        ("tcp;ofi_rxm", (("SHMEM_VIRTUAL_NODES", "1+2+3"), 6)),
+        ("tcp;ofi_rxm", (("SHMEM_ONNODE", "off"), 3)),
+        ("tcp;ofi_rxm", (("SHMEM_VIRTUAL_NODES", "2+2"), 4)),
+    ],
+};
+
+impl Network {
+    fn runs(&self, source: &str, way: &str, (nodes, n): Nodes) {
+        let network = [("SHMEM_TRANSPORT", self.transport), (self.variable, way), nodes];
+        runs(source, n, &network);
+    }
+
+    fn runs_sample(&self, source: &str) {
+        let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
+        let (way, nodes) = self.sample[place % self.sample.len()];
+        self.runs(source, way, nodes);
+    }
+
+    fn runs_at_every_size(&self, source: &str) {
+        let off_node = OFF_NODE.map(|n| (("SHMEM_ONNODE", "off"), n));
+        let virtual_nodes = VIRTUAL_NODES.map(|(nodes, n)| (("SHMEM_VIRTUAL_NODES", nodes), n));
+        for nodes in off_node.into_iter().chain(virtual_nodes) {
+            self.runs(source, self.usual, nodes);
+        }
+    }
+}
 
 fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     if !can_compile(Path::new(source)) {
@@ -88,31 +121,6 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
         job = job.env("SHMEM_SYMMETRIC_SIZE", "64m");
     }
     job.run().assert_ok(n);
-}
-
-/// One program over UCX: alone, off the node at two numbers of PEs, and between virtual nodes.
-fn runs_over_ucx(source: &str) {
-    let number = place(source);
-    let forced = |transports| [("SHMEM_TRANSPORT", "ucx"), ("UCX_TLS", transports)];
-    for job in [number, number + 1] {
-        let (n, transports) = UCX_JOBS[job % UCX_JOBS.len()];
-        let off = [&forced(transports)[..], &[("SHMEM_ONNODE", "off")]].concat();
-        runs(source, n, &off);
-    }
-    let (nodes, n) = VIRTUAL_NODES[number % VIRTUAL_NODES.len()];
-    let virtual_nodes = [&forced("tcp,self")[..], &[("SHMEM_VIRTUAL_NODES", nodes)]].concat();
-    runs(source, n, &virtual_nodes);
-}
-
-/// One program over libfabric.
-fn runs_over_ofi(source: &str, (provider, nodes, n): (&str, (&str, &str), usize)) {
-    let ofi = [("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", provider), nodes];
-    runs(source, n, &ofi);
-}
-
-/// The number of a program in the list.
-fn place(source: &str) -> usize {
-    HERE.iter().position(|here| *here == source).expect("a program of the list")
 }
 
 /// For each program a test named like it, on one node, on none, on virtual nodes, over UCX and over libfabric.
@@ -163,23 +171,32 @@ macro_rules! programs {
             )*
         }
 
-        mod ucx {
-            $(
-                #[test]
-                #[ignore = "part of `cargo xtask test --full`"]
-                fn $name() {
-                    super::runs_over_ucx($source);
-                }
-            )*
-        }
-
-        mod ofi {
+        mod ucx_sample {
             $(
                 #[test]
                 #[ignore = "part of `cargo xtask test --providers`"]
                 fn $name() {
-                    let job = super::place($source) % super::OFI_SAMPLE.len();
-                    super::runs_over_ofi($source, super::OFI_SAMPLE[job]);
+                    super::UCX.runs_sample($source);
+                }
+            )*
+        }
+
+        mod ofi_sample {
+            $(
+                #[test]
+                #[ignore = "part of `cargo xtask test --providers`"]
+                fn $name() {
+                    super::OFI.runs_sample($source);
+                }
+            )*
+        }
+
+        mod ucx_at_every_size {
+            $(
+                #[test]
+                #[ignore = "part of `cargo xtask test --full`"]
+                fn $name() {
+                    super::UCX.runs_at_every_size($source);
                 }
             )*
         }
@@ -189,7 +206,7 @@ macro_rules! programs {
                 #[test]
                 #[ignore = "part of `cargo xtask test --full`"]
                 fn $name() {
-                    super::OFI_ALL.iter().for_each(|&job| super::runs_over_ofi($source, job));
+                    super::OFI.runs_at_every_size($source);
                 }
             )*
         }

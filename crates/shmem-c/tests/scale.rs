@@ -1,7 +1,8 @@
-//! More PEs than processors by far, and an ordinary user's limits: the 3-D example and a thousand barriers.
+//! More PEs than processors by far, and an ordinary user's limits: the 3-D example, a thousand barriers, 512 PEs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use testkit::{Job, Outcome, compile, prefix, program};
 
@@ -40,6 +41,12 @@ fn the_3d_example_on_few_pes() {
 #[test]
 fn the_3d_example_on_64_pes() {
     assert_prints_box(&Job::new(split_3d()).n(64).run(), [4, 4, 4]);
+}
+
+#[test]
+fn a_grid_of_512_pes() {
+    let job = Job::new(program!("grid.c")).n(512);
+    job.timeout(Duration::from_secs(180)).run().assert_ok(512);
 }
 
 #[test]

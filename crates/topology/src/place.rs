@@ -2,12 +2,14 @@
 
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cpus::CpuSet;
 use crate::model::{Level, Topology};
 use crate::nics;
 
 /// How PEs are dealt to cores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MapBy {
     /// In blocks over the whole machine, each PE beside the next: every NUMA node, L3 cache and card gets its
     /// share, and neighbours stay neighbours.
@@ -46,7 +48,7 @@ impl FromStr for MapBy {
 }
 
 /// What a PE is confined to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BindTo {
     /// To nothing.
     None,

@@ -141,8 +141,10 @@ pub(crate) fn prepare(stream: &TcpStream, tuning: &Tuning) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, Duration::from_secs(10))?;
-    sockopt::set_tcp_keepintvl(stream, Duration::from_secs(5))?;
+    // In whole seconds: the kernel asks once a third of the limit has passed, then three times more.
+    let third = (tuning.silence_limit / 3).max(Duration::from_secs(1));
+    sockopt::set_tcp_keepidle(stream, third)?;
+    sockopt::set_tcp_keepintvl(stream, (third / 2).max(Duration::from_secs(1)))?;
     sockopt::set_tcp_keepcnt(stream, 4)?;
     if let Some(nbytes) = tuning.socket_buffers {
         sockopt::set_socket_send_buffer_size(stream, nbytes)?;

@@ -53,5 +53,5 @@ pub const PROVIDER: Provider = Provider {
     )],
     without_rdma: true,
     available: |_| Ok(Found { rdma: false, description: "sockets of the kernel's TCP".to_owned() }),
-    open: |with| open(with, Tuning::default()),
+    open: |with| open(with, Tuning::within(with.host.host_limit())),
 };

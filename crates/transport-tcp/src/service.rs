@@ -240,7 +240,7 @@ impl Service {
         Ok(())
     }
 
-    /// Once a second: guests that stayed too long go, and hosts that went silent are lost.
+    /// Every round: guests that stayed too long go, and hosts that went silent are lost.
     pub(crate) fn look_around(&mut self, shared: &Shared) {
         let now = Instant::now();
         for place in &mut self.guests {
@@ -250,7 +250,7 @@ impl Service {
                 *place = None;
             }
         }
-        // It is tried again in a second.
+        // It is tried again in the next round.
         let _ = self.unmute(shared);
         for inbound in self.inbound.iter_mut().flatten() {
             let silence = inbound.blocked().then(|| sys::silence(&inbound.socket)).flatten();
@@ -281,6 +281,6 @@ impl Service {
 
 fn lose_if_silent(shared: &Shared, pe: u32, silence: Duration) {
     if silence > shared.tuning.silence_limit {
-        shared.lose(pe, &format!("its host has been silent for {} s", silence.as_secs()));
+        shared.lose(pe, &format!("its host has been silent for {:.0} s", silence.as_secs_f64()));
     }
 }

@@ -22,8 +22,6 @@ const MANY: u64 = 25;
 pub(crate) const LONGEST: Duration = Duration::from_millis(2);
 /// Longest sleep while others sleep all the time until something arrives: they too hand over.
 const LONGEST_WHILE_ASLEEP: Duration = Duration::from_millis(20);
-/// How often it looks for guests and silent hosts.
-const ROUND: Duration = Duration::from_secs(1);
 
 /// Start it; it ends when `closing` is set and the timer rings.
 pub(crate) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
@@ -65,7 +63,7 @@ fn run(shared: &Shared) {
             shared.stop_attending();
             let timer = PollFd::new(&shared.timer, PollFlags::IN);
             let mut fds = [timer, PollFd::new(&shared.epoll, PollFlags::IN)];
-            sleep(&mut fds, ROUND);
+            sleep(&mut fds, shared.tuning.round);
             if !fds[0].revents().is_empty() {
                 shared.rang();
             }
@@ -80,7 +78,7 @@ fn run(shared: &Shared) {
                 }
             }
         }
-        if round.elapsed() >= ROUND {
+        if round.elapsed() >= shared.tuning.round {
             round = Instant::now();
             if let Some(mut service) = try_lock(&shared.service) {
                 service.look_around(shared);

@@ -27,6 +27,8 @@ pub struct Tuning {
     pub dial_limit: Duration,
     /// How long a peer's host may be silent when it owes a word.
     pub silence_limit: Duration,
+    /// How often it is looked whether one is.
+    pub round: Duration,
 }
 
 impl Default for Tuning {
@@ -42,12 +44,18 @@ impl Default for Tuning {
             guest_limit: Duration::from_secs(5),
             shut_limit: Duration::from_secs(10),
             dial_limit: Duration::from_secs(30),
-            silence_limit: Duration::from_secs(20),
+            silence_limit: Duration::from_secs(6),
+            round: Duration::from_millis(500),
         }
     }
 }
 
 impl Tuning {
+    /// For a job that has to have ended within `limit` after a host fell silent.
+    pub fn within(limit: Duration) -> Tuning {
+        Tuning { silence_limit: limit * 3 / 5, round: limit / 20, ..Tuning::default() }
+    }
+
     /// So small that everything waits for everything, for tests.
     pub fn tiny() -> Tuning {
         Tuning {

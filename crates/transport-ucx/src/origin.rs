@@ -4,6 +4,8 @@
 //! messages. So a request that follows a fence waits until the puts before the fence are complete, and
 //! a put that follows a fence waits until the requests before it have been answered.
 
+mod held;
+
 use crate::patience::Patience;
 use crate::pending::{Line, Pending, Slot, broken, noted, operated, replied};
 use crate::proto::Request as Message;
@@ -71,6 +73,8 @@ struct Way {
     touched: bool,
     /// There were puts, or atomic operations of UCX's, since the last flush began.
     dirty: bool,
+    /// Small puts that were not sent so far.
+    held: Vec<u8>,
     /// A flush that has not ended.
     flush: Option<Request>,
     /// Before the last fence there were puts that were not known to be complete.
@@ -106,6 +110,11 @@ impl Origin {
     /// Something is not known to be complete.
     pub(crate) fn is_unfinished(&self) -> bool {
         !self.touched.is_empty()
+    }
+
+    /// UCX has transfers under way.
+    pub(crate) fn moves_data(&self) -> bool {
+        self.pending.transfers() > 0 || self.holds()
     }
 
     /// The endpoint and the line to a PE, which is connected when it was not.
@@ -174,6 +183,7 @@ impl Origin {
                 false => patience.pause(shared, &self.worker),
             }
         }
+        patience.end(shared);
         Ok(())
     }
 
@@ -226,6 +236,10 @@ impl Origin {
             return Ok(());
         }
         let (endpoint, line) = self.way(shared, pe)?;
+        let is_held = kind == Transfer::PutNbi && self.may_hold(local.nbytes);
+        if !is_held {
+            self.send_held(shared, pe)?;
+        }
         let key = self.key(shared, pe, at.segment)?;
         self.room(shared)?;
         let is_put = matches!(kind, Transfer::Put | Transfer::PutNbi);
@@ -233,6 +247,10 @@ impl Origin {
             if self.ways[pe.index()].asked_before {
                 self.until(shared, |_| line.unanswered() == 0)?;
                 self.ways[pe.index()].asked_before = false;
+            }
+            if is_held {
+                // SAFETY: valid by contract.
+                return unsafe { self.hold(shared, pe, at, local) };
             }
             self.ways[pe.index()].dirty = true;
         }
@@ -281,6 +299,7 @@ impl Origin {
     ) -> Result<(Rc<Slot>, u32), Error> {
         let Operation { word, width, op, operand, condition } = operation;
         let (endpoint, line) = self.way(shared, pe)?;
+        self.send_held(shared, pe)?;
         self.room(shared)?;
         if self.ways[pe.index()].put_before {
             self.start_flush(shared, pe)?;
@@ -332,6 +351,7 @@ impl Origin {
         let Operation { word, width, op, operand, condition } = operation;
         let remote = shared.contact(pe)?.address(pe, word, width.nbytes())?;
         let (endpoint, line) = self.way(shared, pe)?;
+        self.send_held(shared, pe)?;
         let key = self.key(shared, pe, word.segment)?;
         self.room(shared)?;
         if self.ways[pe.index()].asked_before {
@@ -365,8 +385,9 @@ impl Origin {
         self.until(shared, |_| slot.is_past(turn))
     }
 
-    /// Begin a flush towards a PE, unless there is nothing new to flush.
+    /// Send what is held back for a PE and begin a flush, unless there is nothing new to flush.
     fn start_flush(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+        self.send_held(shared, pe)?;
         let ucp = self.ucp();
         let way = &mut self.ways[pe.index()];
         let Some(open) = way.open.as_ref().filter(|_| way.dirty) else { return Ok(()) };
@@ -442,6 +463,9 @@ impl Origin {
     /// Order what was issued ahead of what follows, towards each PE.
     pub(crate) fn fence(&mut self, shared: &Shared) -> Result<(), Error> {
         shared.check()?;
+        for i in 0..self.touched.len() {
+            self.send_held(shared, Pe(self.touched[i]))?;
+        }
         // UCX's fence says nothing of operations that it has only in part begun.
         self.until(shared, |origin| origin.pending.transfers() == 0)?;
         let mut any = false;
@@ -463,6 +487,9 @@ impl Origin {
     pub(crate) fn advance(&mut self, shared: &Shared) -> Result<bool, Error> {
         let worked = self.progress(shared)?;
         for i in (0..self.touched.len()).rev() {
+            if self.pending.under_way() >= shared.tuning.most_under_way {
+                break;
+            }
             let pe = Pe(self.touched[i]);
             self.start_flush(shared, pe)?;
             if self.is_complete(shared, pe) {
@@ -479,6 +506,7 @@ impl Origin {
         let ucp = self.ucp();
         let until = Instant::now() + AFTERMATH;
         for way in &mut self.ways {
+            way.held.clear();
             let is_broken = |open: &Open| open.line.broken().is_some();
             if way.open.as_ref().is_some_and(is_broken)
                 && let Some(Open { endpoint, line }) = way.open.take()

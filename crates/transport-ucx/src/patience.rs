@@ -1,9 +1,10 @@
 //! How long to poll before letting others run, and before sleeping.
 
 use crate::shared::Shared;
+use crate::thread::LONGEST;
 use crate::ucp::Worker;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Looks without a pause: some tens of microseconds.
 const LOOKS: u32 = 200;
@@ -13,13 +14,15 @@ const YIELDS: u32 = 100;
 const YIELDS_IN_A_CROWD: u32 = 5;
 /// Every so many looks peers are served too.
 const SERVE_EVERY: u32 = 4;
-/// Longest sleep: what is waited for may be taken by another thread.
-const NAP: Duration = Duration::from_millis(1);
+/// Longest sleep: whatever may end the wait wakes it.
+const NAP: Duration = Duration::from_millis(10);
 
 /// One wait.
 #[derive(Default)]
 pub(crate) struct Patience {
     looks: u32,
+    /// When it began to sleep.
+    asleep: Option<Instant>,
 }
 
 impl Patience {
@@ -34,9 +37,18 @@ impl Patience {
         if (patient || self.looks.is_multiple_of(SERVE_EVERY)) && shared.serve() {
             self.looks = 0;
         } else if self.looks > looks + yields {
+            self.asleep.get_or_insert_with(Instant::now);
             shared.sleep(Some(worker), NAP);
         } else if patient {
             thread::yield_now();
+        }
+    }
+
+    /// What was waited for is here: after a long wait the service thread, which slept meanwhile, is told
+    /// that nobody polls.
+    pub(crate) fn end(&self, shared: &Shared) {
+        if self.asleep.is_some_and(|since| since.elapsed() > LONGEST) {
+            shared.hand_over();
         }
     }
 

@@ -4,7 +4,7 @@
 //! and is changed through cells alone. Callbacks run while a thread that has the origin's lock is in a
 //! call of UCX, so nothing here is touched by two threads at once.
 
-use crate::proto::{REQUEST, Reply};
+use crate::proto::{REPLY, REQUEST, Reply};
 use crate::ucp::{Request, started};
 use rushmem_transport::AmoWidth;
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -50,6 +50,8 @@ pub(crate) struct Slot {
     header: UnsafeCell<[u8; REQUEST]>,
     /// Operand, and operand or old value, of an operation that UCX carries out.
     words: UnsafeCell<[u64; 2]>,
+    /// Puts that travel with the header.
+    data: RefCell<Vec<u8>>,
 }
 
 fn change(counter: &Cell<usize>, by: isize) {
@@ -174,6 +176,7 @@ impl Slot {
             width: Cell::new(AmoWidth::Eight),
             header: UnsafeCell::new([0; REQUEST]),
             words: UnsafeCell::new([0; 2]),
+            data: RefCell::default(),
         }
     }
 
@@ -196,6 +199,18 @@ impl Slot {
         // SAFETY: UCX reads it from now on; what it read before has been answered.
         unsafe { *kept = header };
         kept.cast_const().cast()
+    }
+
+    /// The same for a batch of puts, which is empty afterwards: what asks for its reply, the puts, their
+    /// bytes.
+    pub(crate) fn keep_data(&self, batch: &mut Vec<u8>) -> (*const c_void, *const c_void, usize) {
+        let mut header = [0; REQUEST];
+        let wanted = Reply { slot: self.number, turn: self.turn.get(), old: 0 };
+        header[..REPLY].copy_from_slice(&wanted.encode());
+        let mut data = self.data.borrow_mut();
+        std::mem::swap(&mut *data, batch);
+        batch.clear();
+        (self.keep(header), data.as_ptr().cast(), data.len())
     }
 
     /// The same for the operands of an operation that UCX carries out: the first is read, the second

@@ -2,11 +2,19 @@
 //!
 //! Bytes in, values out; nothing here knows UCX or does I/O. All numbers are little-endian.
 
+pub(crate) mod batch;
 mod connect;
 mod message;
 
 pub(crate) use connect::{Address, MemoryKey};
 pub(crate) use message::{REPLY, REQUEST, Reply, Request};
+
+use rushmem_transport::Segment;
+
+/// The segment of a number.
+fn segment_of(number: u8) -> Option<Segment> {
+    [Segment::Heap, Segment::Internal, Segment::Static].into_iter().find(|s| *s as u8 == number)
+}
 
 /// Take a number off the front.
 fn u64_of(bytes: &mut &[u8]) -> Option<u64> {

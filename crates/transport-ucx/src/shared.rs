@@ -123,6 +123,17 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
+/// What ends the service thread's sleep early.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// The timer alone: others serve.
+    Timer,
+    /// Also a request of a peer.
+    Request,
+    /// Also news for what was left unfinished.
+    Anything,
+}
+
 /// What a PE brings along to [`Shared::new`].
 pub(crate) struct Start {
     pub(crate) open: Open,
@@ -265,8 +276,10 @@ impl Shared {
                 return true;
             };
             let mut looks = if arm { MANY_LOOKS } else { 1 };
+            // Whoever waits need not ask peers what has arrived: the service thread does, now and then.
+            let step = if arm || origin.holds() { Origin::advance } else { Origin::progress };
             // A loss is told by whoever meets it next.
-            while looks > 0 && origin.advance(self).unwrap_or(false) {
+            while looks > 0 && step(&mut origin, self).unwrap_or(false) {
                 looks -= 1;
             }
             if origin.is_unfinished() {
@@ -281,6 +294,14 @@ impl Shared {
             self.notes.any.store(true, Ordering::Relaxed);
         }
         busy
+    }
+
+    /// Some issuer was left with transfers under way.
+    pub(crate) fn moves_data(&self) -> bool {
+        let notes = lock(&self.notes.list);
+        notes
+            .iter()
+            .any(|note| try_lock(&note.issuer.origin).is_some_and(|origin| origin.moves_data()))
     }
 
     /// This thread polls no more for now: the service thread need not wait for its absence to show.
@@ -337,30 +358,34 @@ impl Shared {
 
     /// Sleep until something comes for the target or a worker, but not longer than `at_most`.
     pub(crate) fn sleep(&self, worker: Option<&Worker>, at_most: Duration) {
-        if self.arm() == Some(false) || worker.is_some_and(|worker| !worker.arm()) {
+        let armed = self.arm();
+        if armed == Some(false) || worker.is_some_and(|worker| !worker.arm()) {
             return;
         }
-        let target = self.target_efd.as_fd();
-        // Who has no worker looks at the target's descriptor twice.
-        let own = worker.map_or(target, Worker::efd);
-        let mut fds = [target, own].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        // Whoever serves already may be without a CPU: to wake for what it has not taken yet would keep it so.
+        let target = armed.is_some().then(|| self.target_efd.as_fd());
+        let at_most = if target.is_some() { at_most } else { at_most.min(SOON) };
+        let fds = target.into_iter().chain(worker.map(Worker::efd));
+        let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         self.sleepers.fetch_add(1, Ordering::Relaxed);
         // Interrupted by a signal: as good as woken.
         let _ = poll(&mut fds, Some(&timespec(at_most)));
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The service thread's sleep: until the timer rings or, unless it naps, something comes.
-    pub(crate) fn rest(&self, naps: bool, at_most: Duration) {
-        let issuers: Vec<Arc<Issuer>> = match naps {
-            true => Vec::new(),
-            false => lock(&self.notes.list).iter().map(|note| Arc::clone(&note.issuer)).collect(),
+    /// The service thread's sleep.
+    pub(crate) fn rest(&self, until: Until, at_most: Duration) {
+        let issuers: Vec<Arc<Issuer>> = match until {
+            Until::Timer | Until::Request => Vec::new(),
+            Until::Anything => {
+                lock(&self.notes.list).iter().map(|note| Arc::clone(&note.issuer)).collect()
+            }
         };
         let mut fds = vec![PollFd::new(&self.timer, PollFlags::IN)];
-        if !naps {
+        if until != Until::Timer {
             fds.push(PollFd::new(&self.target_efd, PollFlags::IN));
-            fds.extend(issuers.iter().map(|issuer| PollFd::new(&issuer.efd, PollFlags::IN)));
         }
+        fds.extend(issuers.iter().map(|issuer| PollFd::new(&issuer.efd, PollFlags::IN)));
         // Interrupted or not, what there is to do is looked up.
         let _ = poll(&mut fds, Some(&timespec(at_most)));
         if !fds[0].revents().is_empty() {

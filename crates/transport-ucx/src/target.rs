@@ -3,7 +3,7 @@
 //! A peer that sends what no PE would send gets no reply and does no harm.
 
 use crate::area::Areas;
-use crate::proto::{REPLY, Reply, Request};
+use crate::proto::{REPLY, Reply, Request, batch};
 use crate::ucp::{Context, Worker, callback, started};
 use rushmem_transport::mem;
 use std::cell::{Cell, RefCell};
@@ -20,6 +20,8 @@ use ucx_sys::{
 
 /// The kind of message that is a request.
 pub(crate) const REQUEST_KIND: u32 = 1;
+/// The kind of message that holds small puts.
+pub(crate) const PUTS_KIND: u32 = 3;
 /// The kind of message that is a reply.
 pub(crate) const REPLY_KIND: u32 = 2;
 
@@ -71,6 +73,8 @@ impl Target {
         let arg = Rc::as_ptr(&serving).cast_mut().cast();
         // SAFETY: the callback takes a `Serving`, which is dropped after the worker.
         unsafe { worker.on_message(REQUEST_KIND, Some(requested), arg) }?;
+        // SAFETY: as above.
+        unsafe { worker.on_message(PUTS_KIND, Some(put), arg) }?;
         Ok(Target { worker, serving })
     }
 
@@ -197,6 +201,46 @@ unsafe extern "C" fn requested(
         unsafe { mem::copy_bytes(place, data.cast_const().cast(), length) };
     }
     serving.operate(&request, word, param.reply_ep);
+    UCS_OK
+}
+
+/// Small puts came.
+///
+/// # Safety
+/// UCX calls it with what it promises, and with the `Serving` that it was given.
+unsafe extern "C" fn put(
+    arg: *mut c_void,
+    header: *const c_void,
+    header_length: usize,
+    data: *mut c_void,
+    length: usize,
+    param: *const ucp_am_recv_param_t,
+) -> ucs_status_t {
+    // SAFETY: it lives as long as the worker that calls.
+    let serving = unsafe { &*arg.cast_const().cast::<Serving>() };
+    // SAFETY: UCX's, for the length of this call.
+    let param = unsafe { &*param };
+    if param.recv_attr & u64::from(UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 {
+        return UCS_ERR_INVALID_PARAM;
+    }
+    let has_way_back = param.recv_attr & u64::from(UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
+    if header_length == 0 || length == 0 || !has_way_back {
+        return UCS_OK;
+    }
+    // SAFETY: UCX's, for the length of this call.
+    let header = unsafe { std::slice::from_raw_parts(header.cast::<u8>(), header_length) };
+    let Some(wanted) = Reply::decode(header) else { return UCS_OK };
+    // SAFETY: as above.
+    let mut puts = unsafe { std::slice::from_raw_parts(data.cast_const().cast::<u8>(), length) };
+    while let Some((at, data)) = batch::next(&mut puts) {
+        let Some(place) = serving.areas.bytes(at, data.len()) else { return UCS_OK };
+        // SAFETY: as many bytes of a segment.
+        unsafe { mem::copy_bytes(place, data.as_ptr(), data.len()) };
+    }
+    if puts.is_empty() {
+        serving.worked.set(true);
+        serving.reply(param.reply_ep, wanted);
+    }
     UCS_OK
 }
 

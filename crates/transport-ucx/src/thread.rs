@@ -4,7 +4,7 @@
 //! PE wait in the library and poll, waking for every message would only disturb them: then it looks just
 //! at the timer, and every now and then whether they still poll.
 
-use crate::shared::{SOON, Shared};
+use crate::shared::{SOON, Shared, Until};
 use crate::sys;
 use std::io;
 use std::sync::Arc;
@@ -12,12 +12,16 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Looks of others within [`SOON`] from which on they count as waiting, not just passing by.
+/// Looks of others within [`SOON`] from which on they count as waiting, not just passing by; within longer
+/// times a quarter as many in proportion.
 const MANY: u64 = 10;
-/// Longest sleep while others wait and look.
-const LONGEST: Duration = Duration::from_micros(200);
-/// Sleep while others wait and sleep until something arrives.
-const WHILE_ASLEEP: Duration = Duration::from_millis(1);
+/// Longest sleep while others wait and look. Whoever has waited for longer hands over, so that this is how
+/// late the thread may be after many short waits.
+pub(crate) const LONGEST: Duration = Duration::from_millis(2);
+/// Longest sleep while others sleep all the time until something arrives: they too hand over.
+const LONGEST_WHILE_ASLEEP: Duration = Duration::from_millis(20);
+/// Longest sleep of either kind while data that nobody waits for is under way.
+const LONGEST_OF_DATA: Duration = Duration::from_micros(200);
 /// Longest sleep of all: UCX has times of its own to keep.
 const ROUND: Duration = Duration::from_secs(1);
 
@@ -29,20 +33,23 @@ pub(crate) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
 fn run(shared: &Shared) {
     let mut seen = 0;
     let mut nap = SOON;
+    let mut pause = SOON;
     while !shared.closing.load(Ordering::Acquire) {
         let polls = shared.polls.load(Ordering::Relaxed);
         let looks = polls.wrapping_sub(seen);
         seen = polls;
         let asleep = shared.sleepers.load(Ordering::Relaxed) > 0;
+        let longest = if shared.moves_data() { LONGEST_OF_DATA } else { LONGEST_WHILE_ASLEEP };
         if (looks > 0 || asleep) && shared.may_nap() {
             // Others serve.
-            nap = match (asleep, looks > MANY) {
-                (true, _) => WHILE_ASLEEP,
-                (false, true) => LONGEST.min(nap * 2),
+            let many = MANY.max(MANY * nap.div_duration_f32(SOON) as u64 / 4);
+            nap = match (asleep, looks > many) {
+                (true, _) if looks == 0 => longest.min(nap * 2),
+                (true, _) | (false, true) => LONGEST.min(longest).min(nap * 2),
                 (false, false) => SOON,
             };
             shared.attend();
-            shared.rest(true, nap);
+            shared.rest(Until::Timer, nap);
             shared.napping.store(false, Ordering::Relaxed);
             shared.look_after(true);
             continue;
@@ -50,15 +57,24 @@ fn run(shared: &Shared) {
         nap = SOON;
         shared.napping.store(false, Ordering::Relaxed);
         while shared.serve_uncounted() {}
-        if !shared.may_stop_attending() {
-            shared.rest(true, SOON);
-            continue;
-        }
+        let idle = shared.may_stop_attending();
+        let longer = LONGEST.min(longest).min(pause * 2);
         match shared.arm() {
-            Some(true) => shared.rest(false, ROUND),
+            Some(true) if idle => {
+                pause = SOON;
+                shared.rest(Until::Anything, ROUND);
+            }
+            // Owners are at their workers, perhaps without a CPU.
+            Some(true) => {
+                pause = longer;
+                shared.rest(Until::Request, pause);
+            }
             Some(false) => {}
             // Somebody else serves, and may stop doing so.
-            None => shared.rest(true, SOON),
+            None => {
+                pause = longer;
+                shared.rest(Until::Timer, pause);
+            }
         }
     }
 }

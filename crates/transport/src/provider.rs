@@ -77,6 +77,12 @@ pub trait Host: Send + Sync {
         None
     }
 
+    /// How long another host may be silent before the job has ended (`SHMEM_HOST_LIMIT`): a transport that notices
+    /// silence says so within three fifths of it, and leaves the rest to whoever ends the job.
+    fn host_limit(&self) -> Duration {
+        Duration::from_secs(10)
+    }
+
     /// Operations of peers changed this PE's memory by software in this process.
     fn arrived(&self) {}
 

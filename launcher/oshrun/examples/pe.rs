@@ -125,18 +125,19 @@ impl Pe {
         assert_eq!(records, (0..session.n_pes()).map(record).collect::<Vec<_>>());
     }
 
-    /// Every PE writes its byte into the node's memory and finds those of all.
+    /// Every PE writes its byte into the node's memory and finds those of all PEs of its node.
     fn memory(&mut self) {
         let session = self.session();
-        let (pe, n_pes) = (session.pe(), session.n_pes());
+        let (nodes, pe, local) = (session.nodes().clone(), session.pe(), session.local_id());
         let memory = std::fs::File::from(session.take_node_memory().expect("node memory"));
         assert!(session.take_node_memory().is_none(), "taken once");
-        std::os::unix::fs::FileExt::write_at(&memory, &[pe as u8 + 1], u64::from(pe))
+        std::os::unix::fs::FileExt::write_at(&memory, &[pe as u8 + 1], u64::from(local))
             .expect("write");
         session.barrier().expect("barrier");
-        let mut bytes = vec![0; n_pes as usize + 1];
+        let members: Vec<u8> = nodes.members(nodes.node_of(pe)).map(|pe| pe as u8 + 1).collect();
+        let mut bytes = vec![0; members.len() + 1];
         let nbytes = std::os::unix::fs::FileExt::read_at(&memory, &mut bytes, 0).expect("read");
-        assert_eq!(&bytes[..nbytes], (1..=n_pes as u8).collect::<Vec<_>>());
+        assert_eq!(&bytes[..nbytes], members);
     }
 }
 

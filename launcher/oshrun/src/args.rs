@@ -5,6 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
@@ -12,9 +13,13 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use rushmem_topology::{BindTo, MapBy};
 
 use crate::failure::Failure;
+use crate::hosts::Asked;
 use crate::placement::Wish;
 
-/// Start a program as the PEs of one OpenSHMEM job on this machine.
+/// The variable that `--host-limit` has its default from, and that tells PEs of it.
+pub const HOST_LIMIT: &str = "SHMEM_HOST_LIMIT";
+
+/// Start a program as the PEs of one OpenSHMEM job, on this machine or on several hosts.
 #[derive(Debug, Parser)]
 #[command(
     name = "oshrun",
@@ -24,15 +29,48 @@ use crate::placement::Wish;
                   killed it. 124: --timeout ended the job; 126, 127: the program cannot be run, or was not found."
 )]
 struct Flags {
-    /// Number of PEs (also -np N)
-    #[arg(short = 'n', long = "np", value_name = "N", default_value = "1", value_parser = n_pes, allow_hyphen_values = true)]
-    n_pes: u32,
+    /// Number of PEs (also -np N); without it as many as the hosts have slots, on this machine 1
+    #[arg(short = 'n', long = "np", value_name = "N", value_parser = n_pes, allow_hyphen_values = true)]
+    n_pes: Option<u32>,
+
+    /// Hosts, with the number of PEs that each shall have at most
+    #[arg(short = 'H', long = "host", value_name = "HOST[:N],...", visible_alias = "hosts")]
+    hosts: Option<String>,
+
+    /// A file of hosts, one on each line: HOST, HOST:N or HOST slots=N
+    #[arg(long, value_name = "FILE", visible_alias = "machinefile")]
+    hostfile: Option<PathBuf>,
+
+    /// PEs on each host (also -ppn N)
+    #[arg(long, value_name = "N", value_parser = n_pes, allow_hyphen_values = true)]
+    ppn: Option<u32>,
+
+    /// What leads to another host, called as this, the host and a command line; by default ssh, in a Slurm allocation
+    /// srun
+    #[arg(long, value_name = "COMMAND", value_parser = words, allow_hyphen_values = true)]
+    launch_agent: Option<Words>,
+
+    /// The folder on other hosts in which bin/oshrun is, if not the same as here
+    #[arg(long, value_name = "FOLDER")]
+    prefix: Option<PathBuf>,
+
+    /// How long another host may be silent before the job has ended everywhere
+    #[arg(long, value_name = "SECONDS", env = HOST_LIMIT, default_value = "10", value_parser = seconds, allow_hyphen_values = true)]
+    host_limit: Duration,
+
+    /// Most hosts that one process leads to
+    #[arg(long, value_name = "N", default_value = "32", value_parser = n_pes, hide = true)]
+    fan_out: u32,
+
+    /// Most PEs that one process holds
+    #[arg(long, value_name = "N", default_value = "256", value_parser = n_pes, hide = true)]
+    pes_per_process: u32,
 
     /// Set a variable for the PEs; NAME alone must be set already (repeatable)
     #[arg(short = 'x', value_name = "NAME[=VALUE]", allow_hyphen_values = true)]
     export: Vec<OsString>,
 
-    /// Put the PE in brackets in front of every line of output
+    /// Put the PE in brackets in front of every line of output, and its host where there are several
     #[arg(long)]
     tag_output: bool,
 
@@ -58,8 +96,18 @@ struct Flags {
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Number of PEs, at least 1.
-    pub n_pes: u32,
+    /// Number of PEs, at least 1; none where the hosts decide.
+    pub n_pes: Option<u32>,
+    /// The hosts.
+    pub hosts: Asked,
+    /// oshrun on other hosts, if not where it is here.
+    pub prefix: Option<PathBuf>,
+    /// How long a host may be silent.
+    pub host_limit: Duration,
+    /// Most hosts that one process leads to.
+    pub fan_out: u32,
+    /// Most PEs that one process holds.
+    pub pes_per_process: u32,
     /// Variables to set for the PEs.
     pub export: Vec<(OsString, OsString)>,
     /// Whether lines of output start with the number of their PE.
@@ -103,8 +151,19 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         ));
     };
     let export = flags.export.into_iter().map(assignment).collect::<Result<_, _>>()?;
+    let hosts = Asked {
+        list: flags.hosts,
+        file: flags.hostfile,
+        per_host: flags.ppn,
+        agent: flags.launch_agent.map(|words| words.0),
+    };
     Ok(Some(Options {
         n_pes: flags.n_pes,
+        hosts,
+        prefix: flags.prefix,
+        host_limit: flags.host_limit,
+        fan_out: flags.fan_out,
+        pes_per_process: flags.pes_per_process,
         export,
         tag_output: flags.tag_output,
         timeout: flags.timeout,
@@ -114,25 +173,30 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
     }))
 }
 
-/// Splits off the program and its arguments, and writes the customary `-np` as `--np`.
+/// Splits off the program and its arguments, and writes the customary `-np` and `-ppn` with two hyphens.
 fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
     let valued = |word: &OsStr| {
         command.get_arguments().filter(|arg| arg.get_action().takes_values()).any(|arg| {
             let short = arg.get_short().is_some_and(|short| word == format!("-{short}").as_str());
-            short || arg.get_long().is_some_and(|long| word == format!("--{long}").as_str())
+            let aliases = arg.get_all_aliases().unwrap_or_default();
+            let mut long = arg.get_long().into_iter().chain(aliases);
+            short || long.any(|long| word == format!("--{long}").as_str())
         })
     };
     let mut own = Vec::new();
     let mut words = words.into_iter().peekable();
     own.extend(words.next());
     while let Some(word) = words.next_if(|word| word.as_bytes().starts_with(b"-") && word != "--") {
-        let word = match word.as_bytes().strip_prefix(b"-np") {
-            Some(rest) if rest.is_empty() || rest[0] == b'=' => {
-                let mut long = OsString::from("--np");
-                long.push(OsStr::from_bytes(rest));
-                long
-            }
-            _ => word,
+        let is_customary = |name: &[u8]| {
+            let rest = word.as_bytes().strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'=')
+        };
+        let word = if is_customary(b"-np") || is_customary(b"-ppn") {
+            let mut long = OsString::from("-");
+            long.push(&word);
+            long
+        } else {
+            word
         };
         let takes_value = valued(&word);
         own.push(word);
@@ -149,6 +213,15 @@ fn usage(text: &str) -> Failure {
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);
     Failure::usage(format!("{line}; oshrun --help lists the options"))
+}
+
+/// A command and its first arguments.
+#[derive(Clone, Debug)]
+struct Words(Vec<OsString>);
+
+fn words(text: &str) -> Result<Words, String> {
+    let words: Vec<OsString> = text.split_whitespace().map(OsString::from).collect();
+    if words.is_empty() { Err("no command is given".to_string()) } else { Ok(Words(words)) }
 }
 
 fn n_pes(text: &str) -> Result<u32, String> {
@@ -195,9 +268,9 @@ mod tests {
     fn numbers_of_pes_in_every_spelling() {
         for line in ["-n 3 p", "-n3 p", "-np 3 p", "-np=3 p", "--np 3 p", "--np=3 p", "-n 3 -- p"] {
             let options = parsed(line).expect(line);
-            assert_eq!((options.n_pes, options.program), (3, "p".into()), "{line}");
+            assert_eq!((options.n_pes, options.program), (Some(3), "p".into()), "{line}");
         }
-        assert_eq!(parsed("p").expect("one PE").n_pes, 1);
+        assert_eq!(parsed("p").expect("options").n_pes, None);
     }
 
     #[test]
@@ -209,6 +282,26 @@ mod tests {
         assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
         assert!(options.tag_output);
         assert_eq!(parsed("-- -p").expect("options").program, "-p");
+    }
+
+    #[test]
+    fn hosts_are_named_in_every_spelling() {
+        for line in ["-H a,b:2 p", "--host a,b:2 p", "--hosts=a,b:2 p", "-Ha,b:2 p"] {
+            let options = parsed(line).expect(line);
+            assert_eq!(options.hosts.list.as_deref(), Some("a,b:2"), "{line}");
+            assert_eq!(options.program, "p", "{line}");
+        }
+        for line in ["--hostfile f -ppn 3 p", "--machinefile f --ppn=3 p"] {
+            let hosts = parsed(line).expect(line).hosts;
+            assert_eq!((hosts.file, hosts.per_host), (Some("f".into()), Some(3)), "{line}");
+        }
+        let options = parsed("p").expect("options");
+        assert_eq!((options.hosts, options.fan_out), (Asked::default(), 32));
+        let agent = ["--launch-agent", "my ssh -q", "p"].map(OsString::from);
+        let words = std::iter::once("oshrun".into()).chain(agent);
+        let options = parse(words).expect("options").expect("no help asked for");
+        let expected = ["my", "ssh", "-q"].map(OsString::from).to_vec();
+        assert_eq!(options.hosts.agent, Some(expected));
     }
 
     #[test]
@@ -230,6 +323,8 @@ mod tests {
             ("", "no program is given"),
             ("--bogus p", "--bogus"),
             ("--timeout 0 p", "above 0"),
+            ("--host-limit 0 p", "above 0"),
+            ("--ppn 0 p", "at least one PE"),
             ("--timeout soon p", "above 0"),
             ("--timeout -1 p", "above 0"),
             ("-x OSHRUN_TEST_UNSET p", "OSHRUN_TEST_UNSET is not set"),

@@ -21,3 +21,8 @@ impl Failure {
         Failure { status: 2, sentence }
     }
 }
+
+/// oshrun itself could not do something.
+pub fn cannot(what: &str, error: &std::io::Error) -> Failure {
+    Failure::general(format!("cannot {what}: {}", crate::program::reason(error)))
+}

@@ -3,20 +3,28 @@
 //! The guard reads numbers of process groups from a pipe whose write end only oshrun holds, and for a moment every new
 //! PE: a PE writes its number itself before it becomes the user's program, so no program ever runs unknown to the guard.
 //! oshrun writes the negative number of a group that is gone. End of file means that oshrun is gone; groups that are left
-//! then are killed.
+//! then are killed: those of PEs at once, those of agents that lead to other hosts when they have had time to end
+//! there what they started.
 //!
 //! It never looks at anything but these numbers, ignores every signal that can be ignored, and is a session of its own,
 //! so that no terminal reaches it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{self, PipeWriter, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
 /// The name by which a process knows that it is a guard.
 const NAME: &str = "oshrun-guard";
+
+/// Added to the number of an agent's group; no process has a number as large.
+const LATE: i32 = 1 << 30;
+
+/// How long agents may take to end by themselves: their daemons end when nothing leads to them any more.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Largest number of a signal on Linux.
 const LAST_SIGNAL: i32 = 64;
@@ -71,6 +79,11 @@ impl Guard {
     }
 }
 
+/// What a process of this number writes to the guard: it leads to another host.
+pub fn late(pid: i32) -> i32 {
+    pid | LATE
+}
+
 /// A child's number as the system calls want it.
 pub fn pid_of(id: u32) -> Pid {
     i32::try_from(id)
@@ -86,25 +99,41 @@ pub fn is_guard() -> bool {
 
 /// The guard's life.
 pub fn stand() -> ExitCode {
-    let mut groups = BTreeSet::new();
+    let mut groups = BTreeMap::new();
     let mut stdin = io::stdin().lock();
     let mut bytes = [0; 4];
     // An error is an end, too.
     while stdin.read_exact(&mut bytes).is_ok() {
         note(&mut groups, i32::from_ne_bytes(bytes));
     }
-    // Once is enough: the kernel lets no process of a group slip through by forking meanwhile.
-    for group in groups.into_iter().filter_map(Pid::from_raw) {
-        // It may have gone by itself.
-        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+    let (late, early): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(_, is_late)| *is_late);
+    let numbers = |groups: Vec<(i32, bool)>| -> Vec<Pid> {
+        groups.into_iter().filter_map(|(group, _)| Pid::from_raw(group)).collect()
+    };
+    kill(&numbers(early));
+    let late = numbers(late);
+    let since = Instant::now();
+    let is_left = |group: &Pid| rustix::process::test_kill_process_group(*group).is_ok();
+    while late.iter().any(is_left) && since.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(10));
     }
+    kill(&late);
     ExitCode::SUCCESS
 }
 
-fn note(groups: &mut BTreeSet<i32>, number: i32) {
+/// Once is enough: the kernel lets no process of a group slip through by forking meanwhile.
+fn kill(groups: &[Pid]) {
+    for group in groups {
+        // It may have gone by itself.
+        let _ = rustix::process::kill_process_group(*group, Signal::KILL);
+    }
+}
+
+/// Notes a group, and whether it is an agent's.
+fn note(groups: &mut BTreeMap<i32, bool>, number: i32) {
     // 1 as a group would mean every process there is.
     if number > 1 {
-        groups.insert(number);
+        groups.insert(number & !LATE, number & LATE != 0);
     } else {
         groups.remove(&number.saturating_neg());
     }
@@ -116,10 +145,10 @@ mod tests {
 
     #[test]
     fn groups_come_and_go() {
-        let mut groups = BTreeSet::new();
-        for number in [10, 11, -10, 12, 1, 0, -1, i32::MIN, -99] {
+        let mut groups = BTreeMap::new();
+        for number in [10, 11, -10, 12, 1, 0, -1, i32::MIN, -99, LATE + 13, LATE + 14, -14] {
             note(&mut groups, number);
         }
-        assert_eq!(groups.into_iter().collect::<Vec<_>>(), [11, 12]);
+        assert!(groups.into_iter().eq([(11, false), (12, false), (13, true)]));
     }
 }

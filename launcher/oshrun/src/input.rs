@@ -1,27 +1,96 @@
 //! oshrun's stdin for PE 0.
 //!
 //! A file, pipe or socket is simply inherited. A terminal cannot be: a PE is in a process group of its own, which the
-//! terminal would stop, so oshrun reads it and passes on what was typed.
+//! terminal would stop, so oshrun reads it and passes on what was typed. For a PE 0 that a daemon holds, oshrun reads
+//! whatever it is and sends it in pieces.
 
-use std::io;
+use std::io::{self, PipeReader};
+use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
+use rustix::event::{PollFd, PollFlags};
 use tokio::io::AsyncWriteExt;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe::Sender;
+use tokio::sync::mpsc;
 
-/// The stdin of PE 0. What oshrun has to pass on itself is passed on in the background.
+/// Largest piece of input that is sent at once.
+const PIECE: usize = 32 * 1024;
+
+/// The stdin of PE 0 where this process starts it. What oshrun has to pass on itself is passed on in the background.
 pub fn of_first_pe() -> io::Result<Stdio> {
+    Ok(typed()?.map_or_else(Stdio::inherit, Stdio::from))
+}
+
+/// What is typed at the terminal, if stdin is one.
+fn typed() -> io::Result<Option<PipeReader>> {
     let stdin = io::stdin();
     if !rustix::termios::isatty(&stdin) {
-        return Ok(Stdio::inherit());
+        return Ok(None);
     }
     let (read, write) = io::pipe()?;
     // SAFETY: Stdin is always descriptor 0, which Rust's runtime keeps open and nothing here closes or replaces.
     let terminal = unsafe { AsyncFd::register_with_interest(stdin, Interest::READABLE) }?;
     tokio::spawn(pass_on(terminal, Sender::from_owned_fd(write.into())?));
-    Ok(Stdio::from(read))
+    Ok(Some(read))
+}
+
+/// The pieces of oshrun's stdin, the last of them empty. A thread reads, no more than one piece ahead: it may never end.
+pub fn pieces() -> io::Result<mpsc::Receiver<Vec<u8>>> {
+    let source: OwnedFd = match typed()? {
+        Some(pipe) => pipe.into(),
+        None => rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 0)?,
+    };
+    let (sender, pieces) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        let mut bytes = vec![0; PIECE];
+        loop {
+            let nbytes = match rustix::io::read(&source, &mut bytes) {
+                Err(rustix::io::Errno::INTR) => continue,
+                // Somebody else has made the shared stream non-blocking.
+                Err(rustix::io::Errno::AGAIN) => {
+                    let mut fds = [PollFd::new(&source, PollFlags::IN)];
+                    let _ = rustix::event::poll(&mut fds, None);
+                    continue;
+                }
+                outcome => outcome.unwrap_or(0),
+            };
+            if sender.blocking_send(bytes[..nbytes].to_vec()).is_err() || nbytes == 0 {
+                return;
+            }
+        }
+    });
+    Ok(pieces)
+}
+
+/// The input of a PE 0 that this process holds for a parent; dropping it ends the input.
+#[derive(Debug)]
+pub struct Fed(mpsc::UnboundedSender<Vec<u8>>);
+
+impl Fed {
+    /// Its way in, and the stdin of the PE. Each piece that was taken is told.
+    pub fn new(taken: mpsc::UnboundedSender<()>) -> io::Result<(Fed, Stdio)> {
+        let (read, write) = io::pipe()?;
+        let mut pipe = Sender::from_owned_fd(write.into())?;
+        let (fed, mut pieces) = mpsc::unbounded_channel::<Vec<u8>>();
+        tokio::spawn(async move {
+            let mut is_read = true;
+            while let Some(piece) = pieces.recv().await {
+                // What nobody reads is taken all the same, so that its sender may end.
+                is_read = is_read && pipe.write_all(&piece).await.is_ok();
+                if taken.send(()).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok((Fed(fed), Stdio::from(read)))
+    }
+
+    /// Passes on a piece; the parent sends only so many ahead.
+    pub fn pass(&self, bytes: Vec<u8>) {
+        let _ = self.0.send(bytes);
+    }
 }
 
 /// Passes on lines as they are typed, until the end of input or of PE 0.
@@ -51,7 +120,7 @@ fn in_foreground(terminal: &AsyncFd<io::Stdin>) -> bool {
 }
 
 fn has_input(terminal: &AsyncFd<io::Stdin>) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::event::{Timespec, poll};
     let mut fds = [PollFd::new(terminal, PollFlags::IN)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(1)
 }

@@ -1,28 +1,28 @@
 //! One job from its start until nothing of it is left.
 //!
 //! It moves what happens (frames, exits, signals, time) into the rules of `rushmem_bootstrap::server` and carries out what
-//! they decide. Everything runs on one thread, so what a PE has sent can be read before its exit is judged.
+//! they decide. Everything runs on one thread, so what a PE has sent is judged before its exit.
 #![forbid(unsafe_code)]
 
-use std::ffi::{OsStr, OsString};
-use std::io;
-use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
+use rushmem_bootstrap::Exit;
 use rushmem_bootstrap::server::{Decision, Server};
-use rushmem_bootstrap::{Exit, NodeMap};
 use rustix::process::Signal;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until};
 
-use crate::args::Options;
-use crate::failure::Failure;
-use crate::link::Link;
-use crate::output::Output;
-use crate::processes::Processes;
-use crate::signals::{Event, Request, Signals};
-use crate::spawn::Launch;
-use crate::{input, limits, placement, program, spawn};
+use crate::args::{HOST_LIMIT, Options};
+use crate::failure::{Failure, cannot};
+use crate::hosts::{self, Hosts};
+use crate::output::{Output, Tags};
+use crate::prepare::prepare;
+use crate::signals::{Request, Signals};
+use crate::tree::orders::{Growth, Task, n_children};
+use crate::tree::wire::Up;
+use crate::tree::{PIECES, Plan, Subtree};
+use crate::{environment, input, limits};
 
 /// Time between SIGTERM and SIGKILL when a job is ended.
 const GRACE: Duration = Duration::from_millis(500);
@@ -30,51 +30,61 @@ const GRACE: Duration = Duration::from_millis(500);
 /// Time that killed processes get to disappear.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// The same where other hosts have to tell.
+const FAR_PATIENCE: Duration = Duration::from_secs(2);
+
 /// Exit status when `--timeout` ended the job.
 const TIMED_OUT: i32 = 124;
-
-const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
 /// Runs a job and returns its exit status.
 ///
 /// # Errors
 /// When nothing could be started.
 pub async fn run(options: &Options) -> Result<i32, Failure> {
-    let launch = prepare(options)?;
-    let nodes =
-        NodeMap::one_node(options.n_pes).map_err(|error| Failure::usage(error.to_string()))?;
+    let hosts = hosts::find(&options.hosts, options.n_pes)?;
+    let nodes = hosts.nodes()?;
+    let names = hosts.names();
+    let is_far = hosts.parts.len() > usize::from(hosts.own.is_some());
+    let (task, growth) = (task(options, is_far)?, growth(options, &hosts)?);
+    let plan = plan(hosts, &task, &growth)?;
     let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
-    let processes = Processes::new().map_err(|error| cannot("start the guard process", &error))?;
-    let (readable, mut arrivals) = mpsc::unbounded_channel();
+    let subtree = Subtree::new(false, growth.limit)
+        .map_err(|error| cannot("start the guard process", &error))?;
+    let tags = match options.tag_output {
+        true => Tags::new(nodes.clone(), names.clone()),
+        false => Tags::none(),
+    };
     let mut job = Job {
-        server: Server::new(
-            nodes,
-            rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        ),
-        links: Vec::new(),
-        processes,
-        output: Output::new(options.tag_output),
+        server: Server::new(nodes, names),
+        subtree,
+        output: Output::to_streams(tags),
         end: End::Open,
         interrupted: false,
+        is_far,
+        inputs_taken: Arc::new(Semaphore::new(PIECES)),
     };
-    let words = &launch.placements.words;
-    if !words.is_empty() {
-        job.output.message(&format!("oshrun: {}", words.join("\noshrun: ")));
+    let words = plan.own.as_ref().map(|(_, launch)| launch.placements.words.join("\noshrun: "));
+    if let Some(words) = words.filter(|words| !words.is_empty()) {
+        job.output.message(&format!("oshrun: {words}"));
     }
-    job.start(&launch, options.n_pes, &readable);
-    drop(launch);
+    job.subtree.start(&task, &growth, plan, &mut job.output);
+    let mut pieces = match job.subtree.feeds() {
+        true => Some(input::pieces().map_err(|error| cannot("read the input", &error))?),
+        false => None,
+    };
     let limit = options.timeout.map(|limit| (limit, Instant::now() + limit));
-    while !job.processes.all_exited() && job.end != End::GivenUp {
+    while !job.subtree.is_idle() && job.end != End::GivenUp {
         let deadline = job.end.deadline().or(limit.map(|(_, at)| at));
+        let window = job.inputs_taken.clone();
         tokio::select! {
-            event = signals.next() => match event {
-                Event::Child => job.exits(),
-                Event::Request(request) => job.request(request),
-            },
-            Some(pe) = arrivals.recv() => if job.receive(pe) {
-                // The receiver is in this very function.
-                let _ = readable.send(pe);
-            },
+            news = job.subtree.next() => job.hear(news),
+            request = signals.request() => job.request(request).await,
+            (piece, is_last) = piece(&mut pieces, &window) => {
+                job.subtree.feed(piece);
+                if is_last {
+                    pieces = None;
+                }
+            }
             () = until(deadline) => match (job.end, limit) {
                 (End::Open, Some((limit, _))) => job.time_out(limit),
                 _ => job.escalate(),
@@ -84,36 +94,56 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
     Ok(job.finish(signals, limit.map(|(_, at)| at)).await)
 }
 
-/// Everything that can be wrong before a process is started.
-fn prepare(options: &Options) -> Result<Launch, Failure> {
-    let variable = |name: &str| {
-        let exported = options.export.iter().rev().find(|(exported, _)| exported == name);
-        exported.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
-    };
-    let file = program::find(&options.program, variable("PATH").as_deref())?;
-    let mut variables: Vec<(OsString, OsString)> = options.export.clone();
-    let oshrun = std::env::current_exe().map_err(|error| cannot("find its own file", &error))?;
-    if let Some(path) = program::library_path(&oshrun, variable(LIBRARY_PATH).as_deref()) {
-        variables.push((OsStr::new(LIBRARY_PATH).to_os_string(), path));
+/// What all PEs have in common. Where some are on other hosts, they get what those here inherit.
+fn task(options: &Options, is_far: bool) -> Result<Task, Failure> {
+    let mut exported = options.export.clone();
+    if is_far {
+        let limit = options.host_limit.as_secs_f64().to_string();
+        exported.push((HOST_LIMIT.into(), limit.into()));
     }
-    let placements =
-        placement::place(options.n_pes, options.wish, |name| variable(name).is_some())?;
-    let limit = limits::make_room(options.n_pes)?;
-    let memory = spawn::node_memory()
-        .map_err(|error| cannot("make the shared memory of the job", &error))?;
-    Ok(Launch {
-        file,
+    let folder = match is_far {
+        true => Some(
+            std::env::current_dir()
+                .map_err(|error| cannot("find the working directory", &error))?,
+        ),
+        false => None,
+    };
+    Ok(Task {
         program: options.program.clone(),
         arguments: options.arguments.clone(),
-        variables,
-        memory,
-        limit,
-        placements,
+        exported,
+        carried: if is_far { environment::carried() } else { Vec::new() },
+        folder,
+        wish: options.wish,
+        prompts: rustix::termios::isatty(rustix::stdio::stdin()),
     })
 }
 
-fn cannot(what: &str, error: &io::Error) -> Failure {
-    Failure::general(format!("cannot {what}: {}", program::reason(error)))
+fn growth(options: &Options, hosts: &Hosts) -> Result<Growth, Failure> {
+    let oshrun = match &options.prefix {
+        Some(prefix) => prefix.join("bin/oshrun"),
+        None => std::env::current_exe().map_err(|error| cannot("find its own file", &error))?,
+    };
+    Ok(Growth {
+        agent: hosts.agent.clone(),
+        oshrun,
+        fan_out: options.fan_out,
+        pes_per_process: options.pes_per_process,
+        limit: options.host_limit,
+    })
+}
+
+/// Divides the job between this process and others; everything that can be wrong on this host before a process is started
+/// is found here.
+fn plan(hosts: Hosts, task: &Task, growth: &Growth) -> Result<Plan, Failure> {
+    let mut others = hosts.parts;
+    let Some(own) = hosts.own.map(|own| others.remove(own)) else {
+        limits::make_room(0, n_children(&[], &others, growth.fan_out))?;
+        return Ok(Plan { others, ..Plan::default() });
+    };
+    let (own, pieces) = own.split(growth.pes_per_process);
+    let launch = prepare(task, &own, n_children(&pieces, &others, growth.fan_out), None)?;
+    Ok(Plan { host: None, own: Some((own, launch)), pieces, others })
 }
 
 async fn until(deadline: Option<Instant>) {
@@ -121,6 +151,23 @@ async fn until(deadline: Option<Instant>) {
         Some(at) => sleep_until(at).await,
         None => std::future::pending().await,
     }
+}
+
+/// The next piece of input, and whether it is the last, when PE 0 has room for it.
+async fn piece(
+    pieces: &mut Option<mpsc::Receiver<Vec<u8>>>,
+    window: &Semaphore,
+) -> (Vec<u8>, bool) {
+    let Some(pieces) = pieces else {
+        return std::future::pending().await;
+    };
+    let Ok(room) = window.acquire().await else {
+        return std::future::pending().await;
+    };
+    let piece = pieces.recv().await.unwrap_or_default();
+    room.forget();
+    let is_last = piece.is_empty();
+    (piece, is_last)
 }
 
 /// How far the end of the job has come.
@@ -147,109 +194,59 @@ impl End {
 
 struct Job {
     server: Server,
-    /// The connection to each PE, until it exits.
-    links: Vec<Option<Link>>,
-    processes: Processes,
+    subtree: Subtree,
     output: Output,
     end: End,
     /// Whether a SIGINT was forwarded.
     interrupted: bool,
+    /// Whether other hosts take part.
+    is_far: bool,
+    /// Room for pieces of input on their way to PE 0.
+    inputs_taken: Arc<Semaphore>,
 }
 
 impl Job {
-    /// Starts the PEs, up to the first that cannot be started.
-    fn start(&mut self, launch: &Launch, n_pes: u32, readable: &mpsc::UnboundedSender<u32>) {
-        for pe in 0..n_pes {
-            if let Err(error) = self.start_one(launch, pe, readable) {
-                let status = match error.kind() {
-                    io::ErrorKind::NotFound => 127,
-                    io::ErrorKind::PermissionDenied => 126,
-                    _ if error.raw_os_error() == Some(libc::ENOEXEC) => 126,
-                    _ => 1,
-                };
-                let (file, reason) = (launch.file.display(), program::reason(&error));
-                let cure = match error.kind() {
-                    io::ErrorKind::NotFound => " (of its interpreter or loader)",
-                    io::ErrorKind::WouldBlock => " (see ulimit -u)",
-                    _ => "",
-                };
-                let decision = self.server.end(
-                    status,
-                    Some(format!("oshrun: cannot start {file} as PE {pe}: {reason}{cure}")),
-                );
+    /// Gives what has happened to the rules.
+    fn hear(&mut self, news: Up) {
+        match news {
+            Up::Started { pe, pid } => self.server.started(pe, pid),
+            Up::Frames { pe, bytes } if self.end == End::Open => {
+                let decisions = self.server.received(pe, &bytes);
+                self.carry_out(decisions);
+            }
+            Up::Exited { pe, exit } => {
+                let decision = self.server.exited(pe, exit);
                 self.carry_out(decision);
-                return;
             }
-        }
-    }
-
-    fn start_one(
-        &mut self,
-        launch: &Launch,
-        pe: u32,
-        readable: &mpsc::UnboundedSender<u32>,
-    ) -> io::Result<()> {
-        let stdin = if pe == 0 { input::of_first_pe()? } else { Stdio::null() };
-        let started = launch.start(pe, stdin, self.processes.guard())?;
-        self.processes.add(started.pid);
-        self.server.started(pe, started.pid.as_raw_nonzero().get().unsigned_abs());
-        self.links.push(None);
-        self.output.carry(pe, started.stdout, started.stderr)?;
-        self.links[pe as usize] = Some(Link::new(pe, started.socket, readable.clone())?);
-        Ok(())
-    }
-
-    /// Gives what `pe` has sent to the rules, some at a time, so that no PE can keep oshrun busy with itself. Returns
-    /// whether there may be more.
-    fn receive(&mut self, pe: u32) -> bool {
-        let mut bytes = [0; 16 * 1024];
-        for _ in 0..16 {
-            let nbytes = match &self.links[pe as usize] {
-                Some(link) if self.end == End::Open => link.read(&mut bytes),
-                _ => 0,
-            };
-            if nbytes == 0 {
-                return false;
+            Up::Failed { status, sentence } => {
+                let decision = self.server.end(status, Some(format!("oshrun: {sentence}")));
+                self.carry_out(decision);
             }
-            let decisions = self.server.received(pe, &bytes[..nbytes]);
-            self.carry_out(decisions);
-        }
-        true
-    }
-
-    /// Gives the exits of PEs to the rules, each after what the PE has sent.
-    fn exits(&mut self) {
-        for (pe, exit) in self.processes.reap() {
-            // A PE's last words fit its socket; a child of it that goes on writing is not waited for.
-            let _ = self.receive(pe);
-            self.links[pe as usize] = None;
-            let decision = self.server.exited(pe, exit);
-            self.carry_out(decision);
+            Up::Words(words) => self.output.message(&format!("oshrun: {words}")),
+            Up::InputTaken => self.inputs_taken.add_permits(1),
+            Up::Frames { .. } | Up::Printed(_) | Up::Idle | Up::Done | Up::Pong => {}
         }
     }
 
     fn carry_out(&mut self, decisions: impl IntoIterator<Item = Decision>) {
         for decision in decisions {
             match decision {
-                Decision::Send { pe, frame } => {
-                    if let Some(Some(link)) = self.links.get(pe as usize) {
-                        link.send(frame);
-                    }
-                }
+                Decision::Send { pe, frame } => self.subtree.send(pe, frame),
+                Decision::SendAll { frame } => self.subtree.send_all(&frame),
                 Decision::EndJob { message, .. } => {
                     if let Some(message) = message {
                         self.output.message(&message);
                     }
-                    self.processes.signal(Signal::TERM);
+                    self.subtree.signal(Signal::TERM);
                     // A stopped process ends only when it goes on.
-                    self.processes.signal(Signal::CONT);
+                    self.subtree.signal(Signal::CONT);
                     self.end = End::Asked(Instant::now() + GRACE);
                 }
             }
         }
     }
 
-    fn request(&mut self, request: Request) {
+    async fn request(&mut self, request: Request) {
         match request {
             Request::Forward(libc::SIGINT) if self.interrupted => {
                 let message = "oshrun: the job was killed by a second SIGINT";
@@ -264,14 +261,15 @@ impl Job {
                     self.server.interrupted(number);
                 }
                 if let Some(signal) = Signal::from_named_raw(number) {
-                    self.processes.signal(signal);
+                    self.subtree.signal(signal);
                 }
             }
             Request::Stop => {
-                self.processes.signal(Signal::STOP);
+                self.subtree.suspend();
+                self.subtree.flush().await;
                 stop_self();
             }
-            Request::Continue => self.processes.signal(Signal::CONT),
+            Request::Continue => self.subtree.resume(),
         }
     }
 
@@ -290,11 +288,12 @@ impl Job {
             End::Asked(_) => self.kill(),
             End::Killed(_) => {
                 self.end = End::GivenUp;
-                for pe in self.processes.alive() {
-                    self.output.message(&format!(
-                        "oshrun: {} does not end though it was killed",
-                        self.server.name(pe)
-                    ));
+                let (pes, hosts) = self.subtree.remains();
+                let pes = pes.into_iter().map(|pe| self.server.name(pe));
+                let hosts = hosts.into_iter().map(|host| format!("what runs on host {host}"));
+                for what in pes.chain(hosts) {
+                    self.output
+                        .message(&format!("oshrun: {what} does not end though it was killed"));
                 }
             }
             End::Open | End::GivenUp => {}
@@ -302,28 +301,40 @@ impl Job {
     }
 
     fn kill(&mut self) {
-        self.processes.signal(Signal::KILL);
-        self.end = End::Killed(Instant::now() + PATIENCE);
+        self.subtree.signal(Signal::KILL);
+        let patience = if self.is_far { FAR_PATIENCE } else { PATIENCE };
+        self.end = End::Killed(Instant::now() + patience);
     }
 
     /// Clears away what is left of the job, passes on the last output, and returns the exit status.
-    async fn finish(self, mut signals: Signals, limit: Option<Instant>) -> i32 {
-        let status = self.server.status();
-        self.processes.clear(PATIENCE).await;
+    async fn finish(mut self, mut signals: Signals, limit: Option<Instant>) -> i32 {
+        self.subtree.clear(PATIENCE).await;
         let limit = limit.map(|at| at.max(Instant::now() + PATIENCE));
-        let mut written = std::pin::pin!(self.output.finish());
-        loop {
-            // Only a reader that has stopped reading makes this long.
-            tokio::select! {
-                () = &mut written => return status,
-                request = signals.request() => match request {
-                    Request::Stop => stop_self(),
-                    Request::Forward(number) if request.is_end() => return Exit::Signal(number).status(),
-                    Request::Forward(_) | Request::Continue => {}
-                },
-                () = until(limit) => return if status == 0 { TIMED_OUT } else { status },
+        {
+            let mut written = std::pin::pin!(self.output.finish());
+            loop {
+                // Only a reader that has stopped reading makes this long.
+                tokio::select! {
+                    () = &mut written => break,
+                    news = self.subtree.next() => if let Up::Failed { status, sentence } = news
+                        && self.server.end(status, None).is_some()
+                    {
+                        eprintln!("oshrun: {sentence}");
+                    },
+                    request = signals.request() => match request {
+                        Request::Stop => stop_self(),
+                        Request::Forward(number) if request.is_end() => return Exit::Signal(number).status(),
+                        Request::Forward(_) | Request::Continue => {}
+                    },
+                    () = until(limit) => {
+                        let status = self.server.status();
+                        return if status == 0 { TIMED_OUT } else { status };
+                    }
+                }
             }
         }
+        self.subtree.dismiss(PATIENCE).await;
+        self.server.status()
     }
 }
 

@@ -9,16 +9,19 @@ use crate::spawn::INHERITED_FROM;
 /// oshrun holds a socket, an output and an error stream for each PE.
 const PER_PE: u64 = 3;
 
+/// And as many for each daemon.
+const PER_DAEMON: u64 = 3;
+
 /// Its own streams, the event loop, the guard, the node's memory and what is open for a moment while a PE starts.
 const OWN: u64 = 32;
 
-/// Makes room for the descriptors of `n_pes` PEs. Returns the limit that PEs have to be given back, if it was changed.
+/// Makes room for the descriptors of `n_pes` PEs and `n_daemons` children. Returns the limit that PEs have to be given back, if it was changed.
 ///
 /// # Errors
 /// When even the hard limit is too low.
-pub fn make_room(n_pes: u32) -> Result<Option<Rlimit>, Failure> {
+pub fn make_room(n_pes: u32, n_daemons: u32) -> Result<Option<Rlimit>, Failure> {
     let before = getrlimit(Resource::Nofile);
-    let needed = needed(n_pes);
+    let needed = needed(n_pes, n_daemons);
     if before.current.is_none_or(|limit| limit >= needed) {
         return Ok(None);
     }
@@ -37,8 +40,8 @@ pub fn make_room(n_pes: u32) -> Result<Option<Rlimit>, Failure> {
     )))
 }
 
-fn needed(n_pes: u32) -> u64 {
-    (u64::from(n_pes) * PER_PE).max(INHERITED_FROM as u64) + OWN
+fn needed(n_pes: u32, n_daemons: u32) -> u64 {
+    (u64::from(n_pes) * PER_PE + u64::from(n_daemons) * PER_DAEMON).max(INHERITED_FROM as u64) + OWN
 }
 
 #[cfg(test)]
@@ -47,9 +50,9 @@ mod tests {
 
     #[test]
     fn three_hundred_pes_fit_the_usual_limit() {
-        assert!(needed(128) <= 1024);
-        assert!(needed(320) <= 1024);
-        assert!(needed(1) <= 256);
-        assert_eq!(needed(u32::MAX), 3 * u64::from(u32::MAX) + 32);
+        assert!(needed(320, 0) <= 1024);
+        assert!(needed(256, 34) <= 1024);
+        assert!(needed(1, 0) <= 256);
+        assert_eq!(needed(u32::MAX, 0), 3 * u64::from(u32::MAX) + 32);
     }
 }

@@ -1,24 +1,31 @@
 //! `oshrun`: starts a program as the PEs of one OpenSHMEM job and owns that job until nothing of it is left.
 //!
-//! One file per subject: `args` and `program` say what to start, `placement` where,
-//! `limits`, `spawn` and `guard` start it, `output` and
-//! `input` carry its streams, `link` its frames, `signals` what the user sends, and `job` decides, by the rules of
-//! `rushmem_bootstrap::server`. The launcher never looks into the records that PEs exchange.
+//! One file or folder per subject: `args` and `program` say what to start, `hosts` and `placement` where,
+//! `environment` with what; `prepare`, `limits`, `spawn` and `guard` start it, `crew` has the PEs of this process and
+//! `tree` those of other processes and hosts; `output` and `input` carry their streams, `link` their frames, `signals`
+//! what the user sends, and `job` decides, by the rules of `rushmem_bootstrap::server`. The launcher never looks into
+//! the records that PEs exchange.
+//!
+//! One program has three roles: oshrun itself, a daemon (`tree::daemon`) and a guard.
 
 mod args;
+mod crew;
+mod environment;
 mod failure;
 mod guard;
+mod hosts;
 mod input;
 mod job;
 mod limits;
-mod lines;
 mod link;
 mod output;
 mod placement;
+mod prepare;
 mod processes;
 mod program;
 mod signals;
 mod spawn;
+mod tree;
 
 use std::process::ExitCode;
 
@@ -27,6 +34,9 @@ use failure::Failure;
 fn main() -> ExitCode {
     if guard::is_guard() {
         return guard::stand();
+    }
+    if tree::daemon::is_daemon() {
+        return tree::daemon::serve();
     }
     let status = start().unwrap_or_else(|failure| {
         eprintln!("oshrun: {}", failure.sentence);

@@ -5,10 +5,13 @@
 #![forbid(unsafe_code)]
 
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 
 use rushmem_topology::{
     self as topology, BindTo, CpuSet, MapBy, NIC_VARIABLE, Nic, Place, Topology,
 };
+
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
@@ -16,7 +19,7 @@ use crate::failure::Failure;
 const UCX_VARIABLE: &str = "UCX_NET_DEVICES";
 
 /// What the command line asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
     /// How PEs are dealt to cores.
     pub map_by: Option<MapBy>,
@@ -53,30 +56,35 @@ pub struct Placements {
 }
 
 impl Placements {
-    /// That of a PE.
+    /// That of a PE, by its number on its node.
     pub fn of(&self, pe: u32) -> Placement {
         self.by_pe.get(pe as usize).cloned().unwrap_or_default()
     }
 }
 
-/// Places the `n_pes` PEs of this machine. What `is_set` in their environment already stays.
+/// Places the PEs `node` of this machine. What `is_set` in their environment already stays.
 ///
 /// # Errors
 /// When PEs shall be bound to CPUs that cannot be named.
-pub fn place(n_pes: u32, wish: Wish, is_set: impl Fn(&str) -> bool) -> Result<Placements, Failure> {
+pub fn place(
+    node: Range<u32>,
+    wish: Wish,
+    is_set: impl Fn(&str) -> bool,
+) -> Result<Placements, Failure> {
     if !wish.needs_a_look() && !topology::has_choice() {
         return Ok(Placements::default());
     }
-    on(&Topology::of_this_machine(), n_pes, topology::cpus_at_once(), wish, is_set)
+    on(&Topology::of_this_machine(), node, topology::cpus_at_once(), wish, is_set)
 }
 
 fn on(
     machine: &Topology,
-    n_pes: u32,
+    node: Range<u32>,
     at_once: usize,
     wish: Wish,
     is_set: impl Fn(&str) -> bool,
 ) -> Result<Placements, Failure> {
+    let n_pes = node.len() as u32;
     let map_by = wish.map_by.unwrap_or_default();
     let bind_to = wish.bind_to.unwrap_or_else(|| BindTo::usual(machine, n_pes, at_once));
     let plan = topology::plan(machine, n_pes, map_by, bind_to);
@@ -87,7 +95,7 @@ fn on(
         words.push(format!("places of {}", machine.source));
     }
     let mut by_pe = Vec::new();
-    for (pe, place) in (0u32..).zip(&plan.places) {
+    for (pe, place) in node.zip(&plan.places) {
         let nic = place.nic.map(|at| choice[at]);
         if wish.report {
             words.push(reported(machine, pe, place, nic));
@@ -169,7 +177,7 @@ mod tests {
     }
 
     fn told(n_pes: u32, at_once: usize, wish: Wish, set: &[&str]) -> Placements {
-        on(&machine(), n_pes, at_once, wish, |name| set.contains(&name)).expect("placements")
+        on(&machine(), 0..n_pes, at_once, wish, |name| set.contains(&name)).expect("placements")
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! It only tells them apart; what to do is the job's.
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// What a signal asks for.
@@ -33,7 +33,6 @@ const FORWARDED: [i32; 6] =
 #[derive(Debug)]
 pub struct Signals {
     requests: mpsc::UnboundedReceiver<Request>,
-    child: Signal,
 }
 
 impl Signals {
@@ -43,7 +42,6 @@ impl Signals {
     /// When the event loop has no room for signals.
     pub fn listen() -> std::io::Result<Signals> {
         unblock();
-        let child = signal(SignalKind::child())?;
         let (sender, requests) = mpsc::unbounded_channel();
         let others = [(libc::SIGTSTP, Request::Stop), (libc::SIGCONT, Request::Continue)];
         for (number, request) in
@@ -58,7 +56,7 @@ impl Signals {
                 while arrivals.recv().await.is_some() && sender.send(request).is_ok() {}
             });
         }
-        Ok(Signals { requests, child })
+        Ok(Signals { requests })
     }
 
     /// The next request of a user.
@@ -69,23 +67,6 @@ impl Signals {
             None => std::future::pending().await,
         }
     }
-
-    /// The next news of a child process, one for any number of them. Requests that wait are left alone.
-    pub async fn next(&mut self) -> Event {
-        tokio::select! {
-            Some(request) = self.requests.recv() => Event::Request(request),
-            _ = self.child.recv() => Event::Child,
-        }
-    }
-}
-
-/// What a signal was about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A user asks for something.
-    Request(Request),
-    /// A child process has ended, stopped or gone on.
-    Child,
 }
 
 /// Whoever started oshrun may have blocked signals, on which all of this depends.

@@ -1,8 +1,9 @@
-//! Starts the process of one PE with exactly the descriptors, limits and process group it should have.
+//! Starts the process of one PE, or of one daemon's agent, with exactly the descriptors, limits and process group it
+//! should have.
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use rushmem_bootstrap::env;
 use rustix::io::FdFlags;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
-use crate::guard::{Guard, pid_of};
+use crate::guard::{self, Guard, pid_of};
 use crate::placement::{Placement, Placements};
 
 /// Inherited descriptors get numbers from here on, away from those that scripts open by number.
@@ -29,11 +30,13 @@ pub struct Launch {
     pub arguments: Vec<OsString>,
     /// Variables to set.
     pub variables: Vec<(OsString, OsString)>,
+    /// The first PE of this node.
+    pub first_of_node: u32,
     /// The node's memory.
     pub memory: OwnedFd,
     /// The descriptor limit to give back, if oshrun raised its own.
     pub limit: Option<Rlimit>,
-    /// Where each PE goes.
+    /// Where each PE of the node goes.
     pub placements: Placements,
 }
 
@@ -72,11 +75,12 @@ impl Launch {
         let mut command = Command::new(&self.file);
         command.arg0(&self.program).args(&self.arguments);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        let place = self.placements.of(pe);
+        let local = pe - self.first_of_node;
+        let place = self.placements.of(local);
         command.envs(place.variables.iter().map(|(name, value)| (name, value)));
         command.env(env::SOCKET, theirs.as_raw_fd().to_string());
         command.env(env::MEMORY, self.memory.as_raw_fd().to_string());
-        command.env(env::LOCAL_ID, pe.to_string());
+        command.env(env::LOCAL_ID, local.to_string());
         command.stdin(stdin).stdout(out).stderr(err).process_group(0);
         let inherited = [raw(&theirs), raw(&self.memory)];
         let (guard, limit) = (raw(guard.pipe()), self.limit);
@@ -90,6 +94,51 @@ impl Launch {
             stderr: stderr.into(),
         })
     }
+}
+
+/// Starts the command that leads to a daemon, with these as its standard streams, and the node's memory where the daemon
+/// is on this one.
+///
+/// # Errors
+/// Why the command cannot be run.
+pub fn daemon(
+    mut command: Command,
+    (stdin, stdout, stderr): (OwnedFd, OwnedFd, OwnedFd),
+    memory: Option<&OwnedFd>,
+    limit: Option<Rlimit>,
+    guard: &Guard,
+) -> io::Result<Pid> {
+    command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
+    let (guard, memory) = (raw(guard.pipe()), memory.map(raw));
+    let before_exec = move || {
+        let pid = rustix::process::getpid().as_raw_nonzero().get();
+        rustix::io::write(borrow(guard), &guard::late(pid).to_ne_bytes())?;
+        if let Some(memory) = memory {
+            rustix::io::fcntl_setfd(borrow(memory), FdFlags::empty())?;
+        }
+        if let Some(limit) = limit {
+            rustix::process::setrlimit(Resource::Nofile, limit)?;
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls alone, without memory or locks, as a child between fork and exec must.
+    unsafe { command.pre_exec(before_exec) };
+    Ok(pid_of(command.spawn()?.id()))
+}
+
+/// The node's memory that this daemon inherited from its parent, which names its number.
+///
+/// # Errors
+/// When it is not there.
+pub fn inherited_memory(number: i32) -> io::Result<OwnedFd> {
+    if number < INHERITED_FROM {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // The daemon has opened nothing above that number itself: an error says that nothing is there.
+    rustix::fs::fcntl_get_seals(borrow(number))?;
+    rustix::io::fcntl_setfd(borrow(number), FdFlags::CLOEXEC)?;
+    // SAFETY: it is open, and the parent left it to this process alone, which asks once.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 fn raw(fd: &impl AsFd) -> i32 {

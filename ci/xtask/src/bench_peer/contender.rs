@@ -24,7 +24,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
 ];
 /// Of one launch.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 
 pub struct Contender {
     suite: &'static Suite,
@@ -67,11 +67,12 @@ impl Contender {
                 self.add(&name, value);
             }
         }
-        for (name, program) in self.suite.launches {
-            let mut job = self.job(2, program);
+        let run = self.runs;
+        for launch in self.suite.launches.iter().filter(|launch| run <= launch.most) {
+            let mut job = self.job(launch.pes, launch.program);
             let start = Instant::now();
             process::run(job.stdout(Stdio::null()))?;
-            self.add(name, start.elapsed().as_secs_f64() * 1e9);
+            self.add(launch.row, start.elapsed().as_secs_f64() * 1e9);
         }
         for (name, program) in self.suite.costs {
             let percent = self.cost(program)?;

@@ -4,7 +4,8 @@
 //! so that whatever else the machine does falls on both. The table quotes medians with the range of
 //! the middle half; where two ranges overlap no difference was measured, and the table says equal.
 //!
-//! By default the PEs share their memory; with --network TCP is all they have. The other one is the
+//! `--suite` says what is compared: PEs that share memory (the usual one), PEs that have nothing but TCP, by
+//! our own transport or by UCX, or whole jobs from start to end. The other one is the
 //! system's Open MPI and ours is built and installed under target/, unless told otherwise.
 
 mod contender;
@@ -37,7 +38,13 @@ pub fn run(args: &[String]) -> Result<()> {
             Arg::Long("runs") => runs = parser.value()?.parse()?,
             Arg::Long("ours") => ours = Some(PathBuf::from(parser.value()?)),
             Arg::Long("peer") => theirs = Some(PathBuf::from(parser.value()?)),
-            Arg::Long("network") => suite = &suite::NETWORK,
+            Arg::Long("suite") => {
+                let name = parser.value()?.string()?;
+                suite = suite::named(&name).with_context(|| {
+                    let names: Vec<&str> = suite::ALL.iter().map(|suite| suite.name).collect();
+                    format!("there is no suite {name}: it is one of {}", names.join(", "))
+                })?;
+            }
             other => return Err(other.unexpected().into()),
         }
     }

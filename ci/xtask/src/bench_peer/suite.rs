@@ -4,12 +4,13 @@ use super::table::{Aim, Row, Unit};
 
 /// A comparison: the table that it prints and what fills it.
 pub struct Suite {
+    /// What `--suite` calls it.
+    pub name: &'static str,
     /// Programs of benches/ that it needs.
     pub sources: &'static [&'static str],
     /// Those of them that print the values of rows, and on how many PEs.
     pub programs: &'static [(&'static str, usize)],
-    /// Launches of 2 PEs that are timed from outside: the row, and a source or any program's path.
-    pub launches: &'static [(&'static str, &'static str)],
+    pub launches: &'static [Launch],
     /// By how many percent a second PE prolongs the one time that a source prints: the row, the source.
     pub costs: &'static [(&'static str, &'static str)],
     /// Set for both contenders; each ignores what is meant for the other.
@@ -19,14 +20,34 @@ pub struct Suite {
     pub bare: &'static str,
 }
 
+/// All there are; the first is the usual one.
+pub const ALL: [&Suite; 4] = [&ON_NODE, &TCP, &UCX, &START];
+
+/// The suite of a name.
+pub fn named(name: &str) -> Option<&'static Suite> {
+    ALL.into_iter().find(|suite| suite.name == name)
+}
+
+/// A launch that is timed from outside.
+pub struct Launch {
+    /// The row.
+    pub row: &'static str,
+    /// A source or any program's path.
+    pub program: &'static str,
+    pub pes: usize,
+    /// How often it is run at most, however many runs there are.
+    pub most: usize,
+}
+
 /// PEs that share their memory.
 pub const ON_NODE: Suite = Suite {
+    name: "on-node",
     sources: &["peer", "empty", "empty_large", "large", "locks"],
     programs: &[("peer", 2), ("large", 2), ("locks", 2), ("locks", 8)],
     launches: &[
-        ("launch_empty", "empty"),
-        ("launch_large", "empty_large"),
-        ("launch_true", "/bin/true"),
+        launch("launch_empty", "empty", 2),
+        launch("launch_large", "empty_large", 2),
+        launch("launch_true", "/bin/true", 2),
     ],
     costs: &[],
     environment: &[],
@@ -61,7 +82,8 @@ pub const ON_NODE: Suite = Suite {
 };
 
 /// PEs that have nothing but TCP over the loopback interface; benches/network.c checks that.
-pub const NETWORK: Suite = Suite {
+pub const TCP: Suite = Suite {
+    name: "tcp",
     sources: &["network", "compute"],
     programs: &[("network", 2)],
     launches: &[],
@@ -95,6 +117,60 @@ pub const NETWORK: Suite = Suite {
     bare: "plain socket",
 };
 
+/// The same by UCX's TCP on both sides.
+pub const UCX: Suite = Suite {
+    name: "ucx",
+    costs: &[],
+    sources: &["network"],
+    environment: &[
+        ("SHMEM_ONNODE", "off"),
+        ("SHMEM_TRANSPORT", "ucx"),
+        ("UCX_TLS", "tcp,self"),
+        ("UCX_NET_DEVICES", "lo"),
+    ],
+    rows: &[
+        row("put8_quiet", "put + quiet of 8 bytes", "floor_round_trip", &[Aim::OfTheirs(1.15)]),
+        row("get8", "get of 8 bytes", "floor_round_trip", &[Aim::OfTheirs(1.15)]),
+        row("pingpong", "flag ping-pong, round trip", "floor_round_trip", &[]),
+        alone(
+            "rate_million_per_s",
+            "nbi puts of 8 bytes, rate",
+            Unit::Rate("M/s"),
+            &[Aim::OfTheirs(2.0)],
+        ),
+        row("put_large_quiet", "put + quiet of 1 MiB", "floor_large", &[Aim::OfTheirs(1.05)]),
+        alone("floor_round_trip", "plain socket, round trip", Unit::Time, &[]),
+        alone("bulk_gb_per_s", "plain socket, 1 MiB blocks", Unit::Rate("GB/s"), &[]),
+    ],
+    ..TCP
+};
+
+/// Jobs from their start to their end: init, a barrier, finalize.
+pub const START: Suite = Suite {
+    name: "start",
+    sources: &["start"],
+    programs: &[],
+    launches: &[
+        launch("start_2", "start", 2),
+        launch("start_16", "start", 16),
+        Launch { most: 5, ..launch("start_64", "start", 64) },
+        Launch { most: 2, ..launch("start_256", "start", 256) },
+    ],
+    costs: &[],
+    environment: &[],
+    rows: &[
+        alone("start_2", "2 PEs", Unit::Time, &[Aim::OfTheirs(0.6)]),
+        alone("start_16", "16 PEs", Unit::Time, &[Aim::OfTheirs(0.2)]),
+        alone("start_64", "64 PEs", Unit::Time, &[Aim::OfTheirs(0.15)]),
+        alone("start_256", "256 PEs", Unit::Time, &[Aim::OfTheirs(0.05)]),
+    ],
+    bare: "bare",
+};
+
+const fn launch(row: &'static str, program: &'static str, pes: usize) -> Launch {
+    Launch { row, program, pes, most: usize::MAX }
+}
+
 /// A time beside which the same program measures a bare one.
 const fn row(
     name: &'static str,
@@ -116,10 +192,11 @@ mod tests {
 
     #[test]
     fn every_program_that_is_launched_is_built() {
-        for suite in [&ON_NODE, &NETWORK] {
-            let timed = suite.launches.iter().chain(suite.costs).map(|(_, program)| *program);
+        for suite in ALL {
+            let launched = suite.launches.iter().map(|launch| launch.program);
             let programs = suite.programs.iter().map(|(program, _)| *program);
-            for program in timed.chain(programs) {
+            let costs = suite.costs.iter().map(|(_, program)| *program);
+            for program in launched.chain(costs).chain(programs) {
                 assert!(
                     program.starts_with('/') || suite.sources.contains(&program),
                     "{program} is not among {:?}",
@@ -131,9 +208,10 @@ mod tests {
 
     #[test]
     fn launches_and_costs_have_rows() {
-        for suite in [&ON_NODE, &NETWORK] {
-            for (name, _) in suite.launches.iter().chain(suite.costs) {
-                assert!(suite.rows.iter().any(|row| row.name == *name), "{name} has no row");
+        for suite in ALL {
+            let launched = suite.launches.iter().map(|launch| launch.row);
+            for name in launched.chain(suite.costs.iter().map(|(row, _)| *row)) {
+                assert!(suite.rows.iter().any(|row| row.name == name), "{name} has no row");
             }
         }
     }

@@ -69,7 +69,7 @@ const FULL: &[Step] = &[
     installed("launchers", steps::launchers),
     installed("slurm", steps::slurm),
     installed("ucx-programs", steps::ucx_programs),
-    installed("ofi-sizes", steps::ofi_sizes),
+    installed("ofi-programs", steps::ofi_programs),
     step("ofi-providers", steps::ofi_providers),
     installed("soak", steps::soak),
     installed("thread-sanitizer", sanitizer::thread_sanitizer),
@@ -88,8 +88,9 @@ const PROVIDERS: &[Step] = &[
     installed("off-node", steps::off_node),
     installed("virtual-nodes", steps::virtual_nodes),
     installed("ucx", steps::ucx),
+    installed("ucx-sample", steps::ucx_sample),
     installed("ofi", steps::ofi),
-    installed("ofi-programs", steps::ofi_programs),
+    installed("ofi-sample", steps::ofi_sample),
 ];
 
 pub fn run(args: &[String]) -> Result<()> {

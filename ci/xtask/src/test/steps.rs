@@ -11,7 +11,7 @@ use super::tools::{self, run_tests};
 use super::{Outcome, Session};
 use crate::needs::{
     BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC, HYDRA, LIBFABRIC,
-    MPIRUN, PKG_CONFIG, SLURM, UCX, VALGRIND,
+    MPIRUN, Need, PKG_CONFIG, SLURM, UCX, VALGRIND,
 };
 use crate::{bindings, codegen, counts, install, needs, process, symbols, tidy, verbs};
 
@@ -162,20 +162,14 @@ pub fn ofi(session: &Session) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The programs over libfabric, each with one job of a sample.
-pub fn ofi_programs(session: &Session) -> Result<Outcome> {
-    match process::on_path(LIBFABRIC.program) {
-        Some(_) => programs(session, "ofi::"),
-        None => Ok(Outcome::Skipped("libfabric is not here".into())),
-    }
+/// The programs over libfabric, each in one of several jobs.
+pub fn ofi_sample(session: &Session) -> Result<Outcome> {
+    over(session, &LIBFABRIC, "ofi_sample::")
 }
 
-/// The programs over libfabric at every size.
-pub fn ofi_sizes(session: &Session) -> Result<Outcome> {
-    match process::on_path(LIBFABRIC.program) {
-        Some(_) => programs(session, "ofi_at_every_size::"),
-        None => Ok(Outcome::Skipped("libfabric is not here".into())),
-    }
+/// The programs over libfabric, each at every number of PEs.
+pub fn ofi_programs(session: &Session) -> Result<Outcome> {
+    over(session, &LIBFABRIC, "ofi_at_every_size::")
 }
 
 /// The suite over every provider of libfabric that is here, also those of the library in the folder that
@@ -206,11 +200,20 @@ pub fn ucx(session: &Session) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The programs over UCX.
+/// The programs over UCX, each once.
+pub fn ucx_sample(session: &Session) -> Result<Outcome> {
+    over(session, &UCX, "ucx_sample::")
+}
+
+/// The programs over UCX, each at every number of PEs.
 pub fn ucx_programs(session: &Session) -> Result<Outcome> {
-    match process::on_path(UCX.program) {
-        Some(_) => programs(session, "ucx::"),
-        None => Ok(Outcome::Skipped("UCX is not here".into())),
+    over(session, &UCX, "ucx_at_every_size::")
+}
+
+fn over(session: &Session, library: &Need, setting: &str) -> Result<Outcome> {
+    match process::on_path(library.program) {
+        Some(_) => programs(session, setting),
+        None => Ok(Outcome::Skipped(format!("{} is not here", library.program))),
     }
 }
 
@@ -268,7 +271,7 @@ fn programs(session: &Session, setting: &str) -> Result<Outcome> {
 
 /// Modules of ignored tests that other steps of the tier run.
 const STEPS_OF_THEIR_OWN: &[&str] =
-    &["slurm::", "hydra::", "mpirun::", "prterun", "ucx::", "ofi::", "ofi_at_every_size::"];
+    &["slurm::", "hydra::", "mpirun::", "prterun", "_sample::", "_at_every_size::"];
 
 pub fn soak(session: &Session) -> Result<Outcome> {
     let mut cargo = session.workspace.cargo();

@@ -4,6 +4,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use super::last_words;
 use crate::error::Error;
 
 /// A process's connection to the manager that started it.
@@ -38,5 +39,11 @@ pub(crate) trait Manager: Debug + Send {
 /// Ends the job, from any thread at any time.
 pub(crate) trait Ender: Debug + Send + Sync {
     /// Asks the manager to kill all processes and to return `status` where it can. Whether it was asked.
-    fn end(&self, status: i32) -> bool;
+    fn ask(&self, status: i32) -> bool;
+
+    /// As [`Ender::ask`], once the manager has read what this process has printed.
+    fn end(&self, status: i32) -> bool {
+        last_words::wait_until_read();
+        self.ask(status)
+    }
 }

@@ -4,6 +4,7 @@
 //! the other nodes, and one node needs the manager for nothing but its first fence.
 
 mod chunks;
+mod last_words;
 mod manager;
 mod mpi;
 mod neighbours;

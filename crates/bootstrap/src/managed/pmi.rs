@@ -56,7 +56,7 @@ impl Sender {
 }
 
 impl Ender for Sender {
-    fn end(&self, status: i32) -> bool {
+    fn ask(&self, status: i32) -> bool {
         if self.left.load(Ordering::Acquire) {
             return false;
         }

@@ -212,7 +212,7 @@ impl fmt::Debug for Abort {
 }
 
 impl Ender for Abort {
-    fn end(&self, status: i32) -> bool {
+    fn ask(&self, status: i32) -> bool {
         if self.left.load(Ordering::Acquire) {
             return false;
         }

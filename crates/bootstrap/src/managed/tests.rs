@@ -30,7 +30,7 @@ impl std::fmt::Debug for Thread {
 struct Nothing;
 
 impl Ender for Nothing {
-    fn end(&self, _: i32) -> bool {
+    fn ask(&self, _: i32) -> bool {
         true
     }
 }

@@ -134,7 +134,7 @@ mod tests {
     struct Told(mpsc::Sender<i32>);
 
     impl Ender for Told {
-        fn end(&self, status: i32) -> bool {
+        fn ask(&self, status: i32) -> bool {
             self.0.send(status).is_ok()
         }
     }

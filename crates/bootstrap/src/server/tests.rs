@@ -7,7 +7,7 @@ use crate::proto::{MAX_RECORD, encode};
 
 /// A job of `n_pes` silent PEs with pids 100, 101, ...
 fn job(n_pes: u32) -> Server {
-    let mut server = Server::new(NodeMap::one_node(n_pes).expect("PEs"), "a".to_string());
+    let mut server = Server::new(NodeMap::one_node(n_pes).expect("PEs"), vec!["a".to_string()]);
     (0..n_pes).for_each(|pe| server.started(pe, 100 + pe));
     server
 }
@@ -29,16 +29,27 @@ fn say(server: &mut Server, pe: u32, message: &FromPe) -> Vec<Decision> {
     server.received(pe, &encode(message))
 }
 
+fn decoded(frame: &[u8]) -> FromLauncher {
+    let mut decoder = Decoder::new(usize::MAX);
+    decoder.push(frame);
+    decoder.take().expect("a frame").expect("a whole one")
+}
+
 fn answers(decisions: &[Decision]) -> Vec<(u32, FromLauncher)> {
     let answer = |decision: &Decision| match decision {
-        Decision::Send { pe, frame } => {
-            let mut decoder = Decoder::new(usize::MAX);
-            decoder.push(frame);
-            (*pe, decoder.take().expect("a frame").expect("a whole one"))
-        }
+        Decision::Send { pe, frame } => (*pe, decoded(frame)),
         other => panic!("{other:?}"),
     };
     decisions.iter().map(answer).collect()
+}
+
+/// What all PEs are told.
+#[track_caller]
+fn told(decisions: &[Decision]) -> FromLauncher {
+    match decisions {
+        [Decision::SendAll { frame }] => decoded(frame),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[track_caller]
@@ -67,9 +78,7 @@ fn exchanges_gather_by_pe() {
                     continue;
                 }
                 let records: Vec<_> = (0..n_pes).map(|pe| vec![pe as u8; 3]).collect();
-                let gathered =
-                    |pe| (pe, FromLauncher::Gathered { round, records: records.clone() });
-                assert_eq!(answers(&decisions), (0..n_pes).map(gathered).collect::<Vec<_>>());
+                assert_eq!(told(&decisions), FromLauncher::Gathered { round, records });
             }
         }
     }
@@ -153,7 +162,11 @@ fn an_init_after_finalize_is_collective_too() {
     (0..2).for_each(|pe| drop(say(&mut server, pe, &FromPe::Finalized)));
     (0..2).for_each(|pe| assert_eq!(say(&mut server, pe, &FromPe::Resumed), []));
     assert_eq!(say(&mut server, 0, &exchange(0, b"x")), []);
-    assert_eq!(answers(&say(&mut server, 1, &exchange(0, b"y"))).len(), 2);
+    let records = [b"x", b"y"].map(|record| record.to_vec()).to_vec();
+    assert_eq!(
+        told(&say(&mut server, 1, &exchange(0, b"y"))),
+        FromLauncher::Gathered { round: 0, records }
+    );
     let message = "oshrun: PE 0 (pid 100, host a) exited with status 2 before shmem_finalize";
     assert_ends(&server.exited(0, Exit::Status(2)), 2, Some(message));
 }

@@ -29,7 +29,7 @@ fn job(n_pes: u32, body: impl Fn(Session) + Sync) -> Option<Decision> {
             });
         }
         drop(tell);
-        let mut server = Server::new(NodeMap::one_node(n_pes).expect("PEs"), "a".to_string());
+        let mut server = Server::new(NodeMap::one_node(n_pes).expect("PEs"), vec!["a".to_string()]);
         let mut end = None;
         for (pe, bytes) in told {
             for decision in server.received(pe, &bytes) {
@@ -37,6 +37,9 @@ fn job(n_pes: u32, body: impl Fn(Session) + Sync) -> Option<Decision> {
                     Decision::Send { pe, frame } => {
                         (&pairs[pe as usize]).write_all(&frame).expect("a PE reads")
                     }
+                    Decision::SendAll { frame } => pairs
+                        .iter()
+                        .for_each(|mut pair| pair.write_all(&frame).expect("a PE reads")),
                     ended => {
                         end = Some(ended);
                         pairs.iter().for_each(|pair| {

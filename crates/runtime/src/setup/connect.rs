@@ -136,7 +136,7 @@ struct Tried {
 /// # Errors
 /// Who could not, and why: the same on all PEs.
 fn attempt(call: Call, job: &Job, provider: &Provider) -> Result<Tried, String> {
-    let host = Arc::new(Process::default());
+    let host = Arc::new(Process::with(job.settings.host_limit));
     let (transport, own) = match prepare(job, provider, &host) {
         Ok(Prepared { transport, parts }) => (Some(transport), Ok(parts)),
         Err(why) => (None, Err(why.to_string())),

@@ -1,8 +1,8 @@
 //! A request to carry out an atomic operation, maybe after a put of the data that comes with it, and the
 //! reply to it.
 
-use super::{u32_of, u64_of};
-use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
+use super::{segment_of, u32_of, u64_of};
+use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr};
 
 /// Bytes of a request.
 pub(crate) const REQUEST: usize = 48;
@@ -25,7 +25,7 @@ pub(crate) struct Request {
     pub(crate) data: RemoteAddr,
 }
 
-/// The reply to a request.
+/// The reply to a request. What stands ahead of a batch of puts is the reply that it wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) slot: u32,
@@ -44,7 +44,6 @@ const OPS: [AmoOp; 8] = [
     AmoOp::Or,
     AmoOp::Xor,
 ];
-const SEGMENTS: [Segment; Segment::COUNT] = [Segment::Heap, Segment::Internal, Segment::Static];
 
 impl Request {
     pub(crate) fn encode(&self) -> [u8; REQUEST] {
@@ -71,7 +70,6 @@ impl Request {
             8 => AmoWidth::Eight,
             _ => return None,
         };
-        let segment = |number: u8| SEGMENTS.into_iter().find(|s| *s as u8 == number);
         let mut numbers = &bytes[4..12];
         let mut words = &bytes[16..];
         Some(Request {
@@ -81,8 +79,8 @@ impl Request {
             turn: u32_of(&mut numbers)?,
             operand: u64_of(&mut words)?,
             condition: u64_of(&mut words)?,
-            word: RemoteAddr { segment: segment(bytes[2])?, offset: u64_of(&mut words)? },
-            data: RemoteAddr { segment: segment(bytes[3])?, offset: u64_of(&mut words)? },
+            word: RemoteAddr { segment: segment_of(bytes[2])?, offset: u64_of(&mut words)? },
+            data: RemoteAddr { segment: segment_of(bytes[3])?, offset: u64_of(&mut words)? },
         })
     }
 }
@@ -110,6 +108,7 @@ impl Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rushmem_transport::Segment;
 
     #[test]
     fn requests_survive_the_way() {

@@ -20,6 +20,8 @@ pub(crate) struct Context {
     /// A peer's failure can be noticed: not so where shared memory is all there is, for which old
     /// versions of UCX refuse an endpoint that should notice.
     pub(super) notices_failures: bool,
+    /// Processors move the data, at the target too: there is no card that does.
+    pub(super) copies: bool,
 }
 
 /// UCX's transports inside a node.
@@ -101,10 +103,11 @@ impl Context {
             ucp.ucp_init_version(major, minor, &raw const params, config.handle, &raw mut handle)
         };
         fine(ucp, status).map_err(|why| format!("UCX cannot be initialised: {why}"))?;
-        let mut context = Context { ucp, handle, notices_failures: false };
+        let mut context = Context { ucp, handle, notices_failures: false, copies: false };
         let resources = context.resources();
-        context.notices_failures =
-            resources.iter().any(|(name, _)| !INSIDE_A_NODE.contains(&name.as_str()));
+        let inside = |name: &str| INSIDE_A_NODE.contains(&name);
+        context.notices_failures = resources.iter().any(|(name, _)| !inside(name));
+        context.copies = resources.iter().all(|(name, _)| inside(name) || name == "tcp");
         context.guards_against_threads().then_some(context).ok_or_else(|| {
             "this UCX was built without support for threads (--enable-mt)".to_owned()
         })

@@ -53,6 +53,11 @@ impl Worker {
         self.context.ucp
     }
 
+    /// Processors move the data.
+    pub(crate) fn copies(&self) -> bool {
+        self.context.copies
+    }
+
     pub(crate) fn handle(&self) -> ucp_worker_h {
         self.handle
     }

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -106,6 +106,12 @@ impl Job {
         self
     }
 
+    /// Its stdin is open until [`Running::end_input`].
+    pub fn input_later(mut self) -> Job {
+        self.command.stdin(Stdio::piped());
+        self
+    }
+
     /// Starts the job; its stdin is closed after the input.
     pub fn start(mut self) -> Running {
         let mut child = self.command.spawn().expect("oshrun starts");
@@ -147,6 +153,15 @@ impl Running {
     /// A reader of the job's stdout.
     pub fn stdout(&mut self) -> BufReader<ChildStdout> {
         BufReader::new(self.child.stdout.take().expect("piped"))
+    }
+
+    pub fn end_input(&mut self) {
+        self.child.stdin = None;
+    }
+
+    /// Its stderr.
+    pub fn stderr(&mut self) -> ChildStderr {
+        self.child.stderr.take().expect("piped")
     }
 
     /// The processes of the job, oshrun and its guard among them.
@@ -281,4 +296,46 @@ pub fn pids(reader: &mut impl BufRead, count: usize) -> Vec<u32> {
         );
     }
     pids
+}
+
+/// A command for `--launch-agent`: like ssh, but every host is this machine. `script` runs before; `$1` is the host, and
+/// descriptor 3 is the standard input, also for what runs in the background.
+pub struct Agent {
+    file: PathBuf,
+}
+
+impl Agent {
+    pub fn new(script: &str) -> Agent {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("oshrun-agent-{}-{number}", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        let text = format!("#!/bin/sh\nexec 3<&0\n{script}\nexec 3<&-\nshift\nexec sh -c \"$*\"\n");
+        std::fs::write(&file, text).expect("a file");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&file, mode).expect("own file");
+        Agent { file }
+    }
+
+    pub fn path(&self) -> &str {
+        self.file.to_str().expect("plain names")
+    }
+
+    /// `oshrun -H HOSTS OPTIONS PROGRAM`.
+    pub fn job(&self, hosts: &str, options: &str, program: &[&str]) -> Job {
+        let options: Vec<&str> = options.split_whitespace().collect();
+        let first = ["--launch-agent", self.path(), "-H", hosts];
+        Job::new(&[&first[..], &options, program].concat())
+    }
+
+    /// `oshrun -H HOSTS OPTIONS pe STEPS`.
+    pub fn steps(&self, hosts: &str, options: &str, steps: &[&str]) -> Job {
+        self.job(hosts, options, &[&[pe().as_str()], steps].concat())
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.file);
+    }
 }

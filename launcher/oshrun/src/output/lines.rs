@@ -3,6 +3,8 @@
 //! Pure: bytes in, bytes out; `output` moves them.
 #![forbid(unsafe_code)]
 
+use crate::tree::wire::Which;
+
 /// A line longer than this leaves in pieces, so that no PE can make oshrun hold any amount of memory.
 pub const LONGEST: usize = 64 * 1024;
 
@@ -47,6 +49,25 @@ pub enum Owner {
     Stdout(u32),
     /// The standard error of a PE.
     Stderr(u32),
+}
+
+impl Owner {
+    /// A stream of a PE.
+    pub fn of(pe: u32, stream: Which) -> Owner {
+        match stream {
+            Which::Out => Owner::Stdout(pe),
+            Which::Err => Owner::Stderr(pe),
+        }
+    }
+
+    /// The PE and its stream.
+    pub fn stream(self) -> Option<(u32, Which)> {
+        match self {
+            Owner::Launcher => None,
+            Owner::Stdout(pe) => Some((pe, Which::Out)),
+            Owner::Stderr(pe) => Some((pe, Which::Err)),
+        }
+    }
 }
 
 /// The text of one stream of oshrun, as far as lines go.

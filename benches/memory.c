@@ -1,0 +1,119 @@
+/* What the library takes of each PE's memory after a barrier and a split of the world into rows and columns: the most
+ * that any PE has.
+ *
+ * `private` is what the kernel calls Private_Dirty, `slice` what is in memory of the PE's part of the node's memory: the program
+ * has put nothing there by then. `tables` are page tables; `tables_touched` the same when every PE has touched all heaps. With
+ * the argument `without` the library is there but not initialised: what the program takes anyway.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/mman.h>
+#include "timing.h"
+
+enum { PAGE = 4096, PAGES_AT_A_TIME = 16384, HEAP = 2 << 20, APART = 1 << 20 };
+
+/* The bytes that the kernel's file names on the line that begins with `key`. */
+static double bytes_of(const char *path, const char *key)
+{
+    static char text[PAGE];
+    const int file = open(path, O_RDONLY);
+    size_t length = 0;
+    for (ssize_t got; (got = read(file, text + length, sizeof text - 1 - length)) > 0;)
+        length += (size_t)got;
+    close(file);
+    text[length] = 0;
+    const char *line = strstr(text, key);
+    return line == NULL ? 0 : 1024. * strtol(line + strlen(key), NULL, 10);
+}
+
+static double private_dirty(void)
+{
+    return bytes_of("/proc/self/smaps_rollup", "Private_Dirty:");
+}
+
+static double page_tables(void)
+{
+    return bytes_of("/proc/self/status", "VmPTE:");
+}
+
+/* The bytes of a range that are in memory, whoever touched them. */
+static double resident(char *start, size_t nbytes)
+{
+    static unsigned char there[PAGES_AT_A_TIME];
+    double found = 0;
+    while (nbytes > 0) {
+        const size_t all = (size_t)PAGES_AT_A_TIME * PAGE, window = nbytes < all ? nbytes : all;
+        if (mincore(start, window, there) != 0)
+            give_up("the kernel does not tell what is in memory");
+        for (size_t page = 0; page < window / PAGE; page++)
+            found += (there[page] & 1) * (double)PAGE;
+        start += window;
+        nbytes -= window;
+    }
+    return found;
+}
+
+/* This PE's part of the node's memory: as long as it is from one PE's heap to the next one's, and aligned to that. */
+static double slice(char *heap)
+{
+    const int me = shmem_my_pe();
+    char *const next = shmem_ptr(heap, me == 0 ? 1 : me - 1);
+    if (next == NULL)
+        give_up("this is measured on one node, on 2 PEs or more");
+    const size_t stride = (size_t)(next > heap ? next - heap : heap - next);
+    return resident(heap - (uintptr_t)heap % stride, stride);
+}
+
+/* Write to all of the own heap, then look at every peer's: one page of each 2 MiB, which is what a page of
+ * tables covers, makes all of them. */
+static void touch(char *heap)
+{
+    memset(heap, 1, HEAP);
+    shmem_barrier_all();
+    for (int pe = 0; pe < shmem_n_pes(); pe++)
+        for (size_t at = 0; at < HEAP; at += APART)
+            (void)*(volatile char *)shmem_ptr(heap + at, pe);
+    shmem_barrier_all();
+}
+
+static double most_of(double value)
+{
+    static double own, most;
+    own = value;
+    shmem_double_max_reduce(SHMEM_TEAM_WORLD, &most, &own, 1);
+    return most;
+}
+
+int main(int count, char **words)
+{
+    if (count > 1 && strcmp(words[1], "without") == 0) {
+        report("without", private_dirty());
+        return 0;
+    }
+    shmem_init();
+    int width = 1;
+    while (width * width < shmem_n_pes())
+        width++;
+    shmem_barrier_all();
+    shmem_team_t row, column;
+    if (shmem_team_split_2d(SHMEM_TEAM_WORLD, width, NULL, 0, &row, NULL, 0, &column) != 0)
+        give_up("the split failed");
+    shmem_barrier_all();
+    const double private_bytes = private_dirty(), tables = page_tables();
+    char *const heap = shmem_malloc(HEAP);
+    if (heap == NULL)
+        give_up("SHMEM_SYMMETRIC_SIZE is below 2m");
+    const double slice_bytes = slice(heap);
+    shmem_barrier_all();
+    touch(heap);
+    const double touched = page_tables();
+    const char *const names[] = {"private", "slice", "tables", "tables_touched"};
+    const double values[] = {private_bytes, slice_bytes, tables, touched};
+    for (int i = 0; i < 4; i++) {
+        const double most = most_of(values[i]);
+        if (shmem_my_pe() == 0)
+            report(names[i], most);
+    }
+    shmem_finalize();
+    return 0;
+}

@@ -1,0 +1,119 @@
+//! `cargo xtask bench-size`: how time and memory grow with the number of PEs on this machine.
+//!
+//! For each number of PEs: how long a job of init, one barrier and finalize takes from oshrun's start to its end
+//! (benches/start.c), and what the library takes of each PE's memory (benches/memory.c), less what the same program takes that
+//! does not initialise it. It must never judge: the tables are for docs/scale.md.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use lexopt::{Arg, ValueExt};
+
+use crate::stats::Spread;
+use crate::workspace::Workspace;
+use crate::{install, process};
+
+const PES: &[usize] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
+const RUNS: usize = 5;
+/// Of one job.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Enough for what the program touches, so that 512 PEs fit any machine.
+const HEAP: (&str, &str) = ("SHMEM_SYMMETRIC_SIZE", "2m");
+/// What a PE may take: this, and so much more per PE of the job.
+const AIM: (f64, f64) = (1048576.0, 200.0);
+
+pub fn run(args: &[String]) -> Result<()> {
+    let (mut pes, mut runs, mut ours) = (Vec::new(), RUNS, None);
+    let mut parser = lexopt::Parser::from_args(args);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("pes") => pes.push(parser.value()?.parse()?),
+            Arg::Long("runs") => runs = parser.value()?.parse()?,
+            Arg::Long("ours") => ours = Some(PathBuf::from(parser.value()?)),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    if runs == 0 {
+        bail!("--runs 0 measures nothing");
+    }
+    let workspace = Workspace::open()?;
+    let folder = workspace.target.join("bench-size");
+    let bin = match ours {
+        Some(bin) => bin,
+        None => {
+            install::into(&workspace, &folder.join("prefix"))?;
+            folder.join("prefix/bin")
+        }
+    };
+    let benches = workspace.root.join("benches");
+    let [start, memory] = ["start", "memory"].map(|name| build(&bin, &benches, &folder, name));
+    let (start, memory) = (start?, memory?);
+    let without = value(&capture(&bin, 1, &[&memory, Path::new("without")])?, "without")?;
+    println!("| PEs | time | memory of a PE | at most | page tables | all heaps touched |");
+    println!("|---|---|---|---|---|---|");
+    for &pes in if pes.is_empty() { PES } else { &pes } {
+        let times = (0..runs).map(|_| time(&bin, pes, &start)).collect::<Result<Vec<f64>>>()?;
+        let Spread { low, median, high } = Spread::of(times).context("there are runs")?;
+        let printed = capture(&bin, pes, &[&memory])?;
+        let kib = |bytes: f64| format!("{:.0} KiB", bytes / 1024.0);
+        let taken = value(&printed, "private")? + value(&printed, "slice")? - without;
+        println!(
+            "| {pes} | {median:.3} ({low:.3}-{high:.3}) s | {} | {} | {} | {} |",
+            kib(taken),
+            kib(AIM.0 + AIM.1 * pes as f64),
+            kib(value(&printed, "tables")?),
+            kib(value(&printed, "tables_touched")?)
+        );
+    }
+    Ok(())
+}
+
+fn build(bin: &Path, benches: &Path, folder: &Path, name: &str) -> Result<PathBuf> {
+    fs::create_dir_all(folder)?;
+    let (source, program) = (benches.join(name).with_extension("c"), folder.join(name));
+    process::run(Command::new(bin.join("oshcc")).arg("-O2").arg(source).arg("-o").arg(&program))?;
+    Ok(program)
+}
+
+fn job(bin: &Path, pes: usize) -> Command {
+    let mut command = process::limited(LIMIT, bin.join("oshrun"));
+    command.args(["-n", &pes.to_string()]).env(HEAP.0, HEAP.1);
+    command
+}
+
+/// Seconds from oshrun's start to its end.
+fn time(bin: &Path, pes: usize, program: &Path) -> Result<f64> {
+    let start = Instant::now();
+    process::run(job(bin, pes).arg(program).stdout(Stdio::null()))?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+fn capture(bin: &Path, pes: usize, words: &[&Path]) -> Result<String> {
+    process::capture(job(bin, pes).args(words))
+}
+
+/// The number on the line that begins with `name`.
+fn value(printed: &str, name: &str) -> Result<f64> {
+    printed
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .find(|(first, _)| *first == name)
+        .and_then(|(_, number)| number.trim().parse().ok())
+        .with_context(|| format!("the benchmark printed no {name}:\n{printed}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_found_by_their_names() {
+        let printed = "private 2048.000\ntables_touched 3.5\ntables 1\n";
+        assert_eq!(value(printed, "tables").unwrap(), 1.0);
+        assert_eq!(value(printed, "tables_touched").unwrap(), 3.5);
+        assert!(value(printed, "slice").is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! Small puts that travel in one message: for each its place and its bytes.
+
+use super::{segment_of, u64_of};
+use rushmem_transport::RemoteAddr;
+
+/// Most bytes of one put, so that two bytes hold the number.
+pub(crate) const MOST: usize = 256;
+/// Bytes ahead of those of a put.
+const HEAD: usize = 12;
+
+/// Append a put of so many bytes, which are zero so far; their place.
+pub(crate) fn append(batch: &mut Vec<u8>, at: RemoteAddr, nbytes: usize) -> &mut [u8] {
+    batch.extend_from_slice(&at.offset.to_le_bytes());
+    let [low, high, ..] = nbytes.to_le_bytes();
+    batch.extend_from_slice(&[low, high, at.segment as u8, 0]);
+    let start = batch.len();
+    batch.resize(start + nbytes, 0);
+    &mut batch[start..]
+}
+
+/// The next put, which leaves the batch.
+pub(crate) fn next<'a>(batch: &mut &'a [u8]) -> Option<(RemoteAddr, &'a [u8])> {
+    let (mut head, rest) = batch.split_first_chunk::<HEAD>().map(|(h, rest)| (&h[..], rest))?;
+    let offset = u64_of(&mut head)?;
+    let &[low, high, segment, _] = head else { return None };
+    let segment = segment_of(segment)?;
+    let (data, rest) = rest.split_at_checked(u16::from_le_bytes([low, high]).into())?;
+    *batch = rest;
+    Some((RemoteAddr { segment, offset }, data))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rushmem_transport::Segment;
+
+    #[test]
+    fn puts_survive_the_way() {
+        let puts =
+            [(Segment::Heap, 40, 8), (Segment::Static, u64::MAX, 0), (Segment::Heap, 0, MOST)];
+        let mut batch = Vec::new();
+        for (number, (segment, offset, nbytes)) in puts.into_iter().enumerate() {
+            append(&mut batch, RemoteAddr { segment, offset }, nbytes).fill(number as u8 + 1);
+        }
+        let mut left = &batch[..];
+        for (number, (segment, offset, nbytes)) in puts.into_iter().enumerate() {
+            let (at, data) = next(&mut left).expect("one more");
+            assert_eq!(at, RemoteAddr { segment, offset });
+            assert_eq!(data, vec![number as u8 + 1; nbytes]);
+        }
+        assert!(left.is_empty() && next(&mut left).is_none());
+    }
+
+    #[test]
+    fn a_part_of_a_batch_is_not_read_beyond_its_end() {
+        let mut batch = Vec::new();
+        append(&mut batch, RemoteAddr { segment: Segment::Heap, offset: 7 }, 9);
+        for end in 0..batch.len() {
+            assert!(next(&mut &batch[..end]).is_none());
+        }
+        batch[10] = 99;
+        assert!(next(&mut &batch[..]).is_none());
+    }
+}

@@ -1,0 +1,165 @@
+//! The PEs that this process holds itself: their start, their frames, their input.
+//!
+//! It knows nothing of messages. What a PE has sent can be read until its exit is told, and is told before it.
+#![forbid(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::io;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use rushmem_bootstrap::Exit;
+use tokio::sync::mpsc;
+
+use crate::failure::Failure;
+use crate::input::{self, Fed};
+use crate::link::Link;
+use crate::output::Output;
+use crate::processes::{Member, Processes};
+use crate::program;
+use crate::spawn::Launch;
+use crate::tree::wire::Up;
+
+/// Most pieces of what a PE has sent that are read at its exit: its last words fit its socket, and a child of it that
+/// goes on writing is not waited for.
+const LAST_PIECES: usize = 16;
+
+/// The PEs that this process holds.
+#[derive(Debug)]
+pub struct Crew {
+    first: u32,
+    /// The connection to each PE, until it exits.
+    links: Vec<Option<Link>>,
+    readable: mpsc::UnboundedSender<u32>,
+    /// Where PE 0's input comes from, if it is here.
+    input: Option<Fed>,
+}
+
+impl Crew {
+    /// No PE yet. Those that have sent something are announced on `readable`.
+    pub fn new(readable: mpsc::UnboundedSender<u32>) -> Crew {
+        Crew { first: 0, links: Vec::new(), readable, input: None }
+    }
+
+    /// Starts PEs, up to the first that cannot be started. `fed`: the input of PE 0 comes from [`Crew::feed`], and each
+    /// piece that it has taken is told to this sender.
+    ///
+    /// # Errors
+    /// Why one cannot be started.
+    pub fn start(
+        &mut self,
+        launch: &Launch,
+        pes: std::ops::Range<u32>,
+        fed: Option<&mpsc::UnboundedSender<()>>,
+        processes: &mut Processes,
+        output: &mut Output,
+        news: &mut VecDeque<Up>,
+    ) -> Result<(), Failure> {
+        self.first = pes.start;
+        for pe in pes {
+            let started = self.start_one(launch, pe, fed, processes, output);
+            let pid = started.map_err(|error| failure(launch, pe, &error))?;
+            news.push_back(Up::Started { pe, pid });
+        }
+        Ok(())
+    }
+
+    fn start_one(
+        &mut self,
+        launch: &Launch,
+        pe: u32,
+        fed: Option<&mpsc::UnboundedSender<()>>,
+        processes: &mut Processes,
+        output: &mut Output,
+    ) -> io::Result<u32> {
+        let stdin = match (pe, fed) {
+            (0, None) => input::of_first_pe()?,
+            (0, Some(taken)) => {
+                let (fed, stdin) = Fed::new(taken.clone())?;
+                self.input = Some(fed);
+                stdin
+            }
+            _ => Stdio::null(),
+        };
+        let started = launch.start(pe, stdin, processes.guard())?;
+        processes.add(Member::Pe(pe), started.pid);
+        self.links.push(None);
+        output.carry(pe, started.stdout, started.stderr)?;
+        let link = Link::new(pe, started.socket, self.readable.clone())?;
+        *self.links.last_mut().expect("pushed just now") = Some(link);
+        Ok(started.pid.as_raw_nonzero().get().unsigned_abs())
+    }
+
+    fn link(&self, pe: u32) -> Option<&Link> {
+        let index = pe.checked_sub(self.first)?;
+        self.links.get(index as usize)?.as_ref()
+    }
+
+    /// Whether this PE was started here.
+    pub fn has(&self, pe: u32) -> bool {
+        pe.checked_sub(self.first).is_some_and(|index| (index as usize) < self.links.len())
+    }
+
+    /// Sends a frame to a PE that was started here.
+    pub fn send(&self, pe: u32, frame: Arc<[u8]>) {
+        if let Some(link) = self.link(pe) {
+            link.send(frame);
+        }
+    }
+
+    /// Sends a frame to all PEs that were started here.
+    pub fn send_all(&self, frame: &Arc<[u8]>) {
+        self.links.iter().flatten().for_each(|link| link.send(frame.clone()));
+    }
+
+    /// Passes a piece of input to PE 0, if it is here; none is the end.
+    pub fn feed(&mut self, bytes: Vec<u8>) {
+        if bytes.is_empty() {
+            self.input = None;
+        } else if let Some(input) = &self.input {
+            input.pass(bytes);
+        }
+    }
+
+    /// Some of what a PE has sent; it is announced anew, since there may be more.
+    pub fn read(&self, pe: u32) -> Option<Up> {
+        let bytes = self.piece(pe)?;
+        // The receiver is this process's.
+        let _ = self.readable.send(pe);
+        Some(Up::Frames { pe, bytes })
+    }
+
+    fn piece(&self, pe: u32) -> Option<Vec<u8>> {
+        let mut bytes = [0; 16 * 1024];
+        let nbytes = self.link(pe)?.read(&mut bytes);
+        (nbytes > 0).then(|| bytes[..nbytes].to_vec())
+    }
+
+    /// The process of a PE has ended: its last words, then its exit.
+    pub fn exited(&mut self, pe: u32, exit: Exit, news: &mut VecDeque<Up>) {
+        for bytes in (0..LAST_PIECES).map_while(|_| self.piece(pe)) {
+            news.push_back(Up::Frames { pe, bytes });
+        }
+        if let Some(link) = self.links.get_mut((pe - self.first) as usize) {
+            *link = None;
+        }
+        news.push_back(Up::Exited { pe, exit });
+    }
+}
+
+/// Why a PE could not be started, with the status of a shell.
+fn failure(launch: &Launch, pe: u32, error: &io::Error) -> Failure {
+    let status = match error.kind() {
+        io::ErrorKind::NotFound => 127,
+        io::ErrorKind::PermissionDenied => 126,
+        _ if error.raw_os_error() == Some(libc::ENOEXEC) => 126,
+        _ => 1,
+    };
+    let (file, reason) = (launch.file.display(), program::reason(error));
+    let cure = match error.kind() {
+        io::ErrorKind::NotFound => " (of its interpreter or loader)",
+        io::ErrorKind::WouldBlock => " (see ulimit -u)",
+        _ => "",
+    };
+    Failure { status, sentence: format!("cannot start {file} as PE {pe}: {reason}{cure}") }
+}

@@ -1,0 +1,115 @@
+//! Lists of hosts as users write them: `a:4,b:4` on the command line; in a file a line for each host, which is `a`, `a:4`
+//! or `a slots=4`, with comments after `#`.
+#![forbid(unsafe_code)]
+
+use super::Host;
+
+/// The hosts of the option -H.
+///
+/// # Errors
+/// One sentence about the first that is wrong.
+pub fn of_option(text: &str) -> Result<Vec<Host>, String> {
+    let hosts = text.split(',').map(|word| host(word.trim())).collect::<Result<_, _>>();
+    hosts.map_err(|why| format!("-H {text}: {why}"))
+}
+
+/// The hosts of a file, whose name is for errors.
+///
+/// # Errors
+/// One sentence about the first line that is wrong.
+pub fn of_file(file: &str, text: &str) -> Result<Vec<Host>, String> {
+    let mut hosts = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if !line.is_empty() {
+            hosts.push(line_of(line).map_err(|why| format!("{file}, line {number}: {why}"))?);
+        }
+    }
+    if hosts.is_empty() { Err(format!("{file} lists no host")) } else { Ok(hosts) }
+}
+
+fn line_of(line: &str) -> Result<Host, String> {
+    let mut words = line.split_whitespace();
+    let mut host = host(words.next().unwrap_or_default())?;
+    for word in words {
+        match word.strip_prefix("slots=") {
+            Some(number) if host.slots.is_none() => host.slots = Some(slots(number)?),
+            _ => {
+                return Err(format!(
+                    "{word} is not understood; write HOST, HOST:4 or HOST slots=4"
+                ));
+            }
+        }
+    }
+    Ok(host)
+}
+
+fn host(word: &str) -> Result<Host, String> {
+    let (name, number) = match word.rsplit_once(':') {
+        // An address of IPv6 has colons of its own, and slots only after brackets.
+        Some((name, _)) if name.contains(':') && !name.ends_with(']') => (word, None),
+        Some((name, number)) if !number.ends_with(']') => (name, Some(number)),
+        _ => (word, None),
+    };
+    let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    // What begins with a hyphen would be an option of whatever leads there.
+    if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
+        return Err(format!("{word:?} is no name of a host"));
+    }
+    Ok(Host { name: name.to_string(), slots: number.map(slots).transpose()? })
+}
+
+fn slots(number: &str) -> Result<u32, String> {
+    match number.parse() {
+        Ok(slots @ 1..) => Ok(slots),
+        _ => Err(format!("{number:?} is no number of PEs")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(list: &[(&str, Option<u32>)]) -> Vec<Host> {
+        list.iter().map(|(name, slots)| Host { name: name.to_string(), slots: *slots }).collect()
+    }
+
+    #[test]
+    fn hosts_of_the_option() {
+        let list = of_option("a:4, me@b,[::1]:2,fe80::1,10.0.0.1:3").expect("hosts");
+        let expected = [
+            ("a", Some(4)),
+            ("me@b", None),
+            ("::1", Some(2)),
+            ("fe80::1", None),
+            ("10.0.0.1", Some(3)),
+        ];
+        assert_eq!(list, hosts(&expected));
+        for (text, words) in [
+            ("", "\"\" is no name"),
+            ("a,,b", "\"\" is no name"),
+            ("a:0", "\"0\" is no number of PEs"),
+            ("a:x", "\"x\" is no number of PEs"),
+            ("-oProxyCommand=x", "is no name"),
+            (":4", "is no name"),
+        ] {
+            let error = of_option(text).expect_err(text);
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_a_file() {
+        let text = "# ours\na\n\n b:4  # fast\nc slots=2\n";
+        let expected = [("a", None), ("b", Some(4)), ("c", Some(2))];
+        assert_eq!(of_file("f", text), Ok(hosts(&expected)));
+        for (text, error) in [
+            ("# none\n", "f lists no host"),
+            ("a\nb max_slots=3", "f, line 2: max_slots=3 is not understood"),
+            ("b:3 slots=3", "f, line 1: slots=3 is not understood"),
+            ("b slots=0", "f, line 1: \"0\" is no number of PEs"),
+        ] {
+            assert!(of_file("f", text).expect_err(text).starts_with(error), "{text}");
+        }
+    }
+}

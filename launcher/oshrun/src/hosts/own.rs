@@ -1,0 +1,39 @@
+//! Which name means this machine, where no agent is needed.
+#![forbid(unsafe_code)]
+
+use std::net::{IpAddr, UdpSocket};
+
+/// This machine's name.
+pub fn name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Whether a host is this machine.
+pub fn is_own(host: &str) -> bool {
+    let slurms = std::env::var("SLURMD_NODENAME").ok();
+    if host == "localhost" || slurms.as_deref() == Some(host) || is_same(host, &name()) {
+        return true;
+    }
+    // An address can be taken only where it belongs; nothing is sent.
+    host.parse::<IpAddr>().is_ok_and(|address| UdpSocket::bind((address, 0)).is_ok())
+}
+
+/// Whether two names are one host's; a name without its domain is enough.
+fn is_same(one: &str, other: &str) -> bool {
+    let short = |name: &str| name.split('.').next().unwrap_or_default().to_string();
+    let is_whole = one.contains('.') && other.contains('.');
+    one == other || (!is_whole && short(one) == short(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_several_names() {
+        assert!(is_own("localhost") && is_own("127.0.0.1") && is_own("::1") && is_own(&name()));
+        assert!(!is_own("192.0.2.1") && !is_own("no-such-host"));
+        assert!(is_same("a", "a.example.org") && is_same("a.example.org", "a"));
+        assert!(!is_same("a.example.org", "a.example.net") && !is_same("a", "b"));
+    }
+}

@@ -1,0 +1,79 @@
+//! The nodes of the Slurm allocation that oshrun runs in, and srun as the agent that leads to them.
+#![forbid(unsafe_code)]
+
+use std::ffi::OsString;
+use std::process::Command;
+
+use super::Host;
+use crate::failure::Failure;
+use crate::program;
+use crate::tree::agent::Agent;
+
+/// The nodes of the allocation, if oshrun runs in one, with the tasks that Slurm counts on each.
+///
+/// # Errors
+/// When Slurm does not tell them.
+pub fn allocation() -> Result<Option<Vec<Host>>, Failure> {
+    let variable = |name| std::env::var(name).ok();
+    let nodes = variable("SLURM_JOB_NODELIST").or_else(|| variable("SLURM_NODELIST"));
+    let (Some(_), Some(nodes)) = (variable("SLURM_JOB_ID"), nodes) else {
+        return Ok(None);
+    };
+    let tasks = variable("SLURM_TASKS_PER_NODE").map(|text| per_node(&text)).unwrap_or_default();
+    let tasks = tasks.into_iter().map(Some).chain(std::iter::repeat(None));
+    let names = names(&nodes)?;
+    Ok(Some(names.into_iter().zip(tasks).map(|(name, slots)| Host { name, slots }).collect()))
+}
+
+/// The names behind Slurm's short form.
+fn names(nodes: &str) -> Result<Vec<String>, Failure> {
+    let asked = Command::new("scontrol").args(["show", "hostnames", nodes]).output();
+    let cure = "give the hosts by -H or --hostfile";
+    let why = match asked {
+        Ok(output) if output.status.success() => {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            return Ok(text.split_whitespace().map(str::to_string).collect());
+        }
+        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_string(),
+        Err(error) => program::reason(&error),
+    };
+    Err(Failure::general(format!(
+        "scontrol does not tell the nodes of this Slurm allocation ({why}); {cure}"
+    )))
+}
+
+/// Numbers in Slurm's short form: `2(x3),1` is 2, 2, 2, 1.
+fn per_node(text: &str) -> Vec<u32> {
+    let one = |part: &str| {
+        let (number, times) = match part.strip_suffix(')').and_then(|part| part.split_once("(x")) {
+            Some((number, times)) => (number, times.parse().ok()?),
+            None => (part, 1),
+        };
+        Some(std::iter::repeat_n(number.parse().ok()?, times))
+    };
+    text.split(',').filter_map(one).flatten().collect()
+}
+
+/// srun, as often as there are nodes, beside itself and beside whatever else runs in the allocation.
+pub fn agent() -> Agent {
+    let help = Command::new("srun").arg("--help").output();
+    let help = help.map(|output| output.stdout).unwrap_or_default();
+    let help = String::from_utf8_lossy(&help);
+    let wanted = ["--overlap", "--cpu-bind=none", "--kill-on-bad-exit=0", "--mem=0"];
+    let is_known = |option: &&str| help.contains(option.split('=').next().unwrap_or_default());
+    let always = ["--nodes=1", "--ntasks=1", "--mpi=none", "--quiet"];
+    let options = always.into_iter().chain(wanted.into_iter().filter(is_known));
+    Agent::Slurm(options.map(OsString::from).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_short_form() {
+        assert_eq!(per_node("2(x3),1"), [2, 2, 2, 1]);
+        assert_eq!(per_node("8"), [8]);
+        assert_eq!(per_node(""), Vec::<u32>::new());
+    }
+}

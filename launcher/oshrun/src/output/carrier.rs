@@ -1,0 +1,116 @@
+//! One pipe of a PE on its way to a destination.
+#![forbid(unsafe_code)]
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::unix::pipe::Receiver;
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
+use tokio::time::timeout;
+
+use super::HOLD;
+use super::lines::{Incoming, Owner};
+use super::pen::Pen;
+
+/// After this time an unfinished line of PE 0 is shown at a terminal: it may be a question.
+const PROMPT: Duration = Duration::from_millis(100);
+
+/// Most bytes a pipe can hold that are read after the end of all PEs (the kernel's default limit for users).
+const LARGEST_PIPE: usize = 1024 * 1024;
+
+/// One pipe of a PE on its way to a destination.
+pub struct Carrier {
+    pub pipe: Receiver,
+    pub incoming: Incoming,
+    pub pen: Arc<Mutex<Pen>>,
+    /// Held while a line leaves in pieces.
+    pub turn: Option<OwnedMutexGuard<Pen>>,
+    pub owner: Owner,
+    pub tag: Vec<u8>,
+    pub prompts: bool,
+    pub ending: watch::Receiver<bool>,
+}
+
+/// Carries a pipe to its end. When the destination has no reader any more, the pipe closes, and the PE learns of it as it
+/// would without oshrun, by SIGPIPE.
+pub async fn carry(mut carrier: Carrier) {
+    let mut bytes = vec![0; 16 * 1024];
+    while let Some(nbytes) = carrier.read(&mut bytes).await {
+        if !carrier.pass(&bytes[..nbytes]).await {
+            return;
+        }
+    }
+    // What the event loop has not seen yet, but no more of what a stray process may go on writing.
+    let mut left = LARGEST_PIPE;
+    while left > 0
+        && let Ok(nbytes @ 1..) = rustix::io::read(&carrier.pipe, &mut bytes)
+    {
+        if !carrier.pass(&bytes[..nbytes]).await {
+            return;
+        }
+        left = left.saturating_sub(nbytes);
+    }
+    if let Some(text) = carrier.incoming.rest() {
+        carrier.write(text, false).await;
+    }
+}
+
+impl Carrier {
+    /// The next bytes; `None` at the end of the pipe or of the job.
+    async fn read(&mut self, bytes: &mut [u8]) -> Option<usize> {
+        while !*self.ending.borrow() {
+            match self.pipe.try_read(bytes) {
+                Ok(0) => return None,
+                Ok(nbytes) => return Some(nbytes),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return None,
+            }
+            let asks = self.prompts && self.incoming.is_waiting();
+            let patience = if self.turn.is_some() { Some(HOLD) } else { asks.then_some(PROMPT) };
+            let arrival = async {
+                tokio::select! {
+                    _ = self.pipe.readable() => {}
+                    _ = self.ending.changed() => {}
+                }
+            };
+            let silent = match patience {
+                Some(patience) => timeout(patience, arrival).await.is_err(),
+                None => {
+                    arrival.await;
+                    false
+                }
+            };
+            if silent
+                && self.turn.take().is_none()
+                && let Some(question) = self.incoming.rest()
+            {
+                self.write(question, false).await;
+            }
+        }
+        None
+    }
+
+    /// Takes what was read and writes what may leave. Returns whether anybody can still read it.
+    async fn pass(&mut self, bytes: &[u8]) -> bool {
+        self.incoming.push(bytes);
+        while let Some(text) = self.incoming.take() {
+            let within_line = text.last() != Some(&b'\n');
+            if !self.write(text, within_line).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Writes text, and keeps the turn if it ends within a line that goes on.
+    async fn write(&mut self, text: Vec<u8>, holds: bool) -> bool {
+        let mut pen = match self.turn.take() {
+            Some(pen) => pen,
+            None => self.pen.clone().lock_owned().await,
+        };
+        let read = pen.write(self.owner, &self.tag, text, holds).await;
+        self.turn = holds.then_some(pen);
+        read
+    }
+}

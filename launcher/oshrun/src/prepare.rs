@@ -1,0 +1,58 @@
+//! Everything about the PEs of this host that can be wrong before one of them is started.
+#![forbid(unsafe_code)]
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+
+use crate::failure::{Failure, cannot};
+use crate::spawn::Launch;
+use crate::tree::orders::{Part, Task};
+use crate::{limits, placement, program, spawn};
+
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+
+/// Makes ready to start `part`, with so many daemons beside it. The node's memory is new unless it was inherited.
+///
+/// # Errors
+/// What keeps the PEs from being started.
+pub fn prepare(
+    task: &Task,
+    part: &Part,
+    n_daemons: u32,
+    memory: Option<OwnedFd>,
+) -> Result<Launch, Failure> {
+    let variable = |name: &str| {
+        let set = task.carried.iter().chain(&task.exported);
+        let last = set.rev().find(|(set, _)| set == name);
+        last.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
+    };
+    let file = program::find(&task.program, variable("PATH").as_deref())?;
+    let mut variables: Vec<(OsString, OsString)> =
+        task.carried.iter().chain(&task.exported).cloned().collect();
+    let oshrun = std::env::current_exe().map_err(|error| cannot("find its own file", &error))?;
+    if let Some(path) = program::library_path(&oshrun, variable(LIBRARY_PATH).as_deref()) {
+        variables.push((OsStr::new(LIBRARY_PATH).to_os_string(), path));
+    }
+    let mut placements =
+        placement::place(part.node.clone(), task.wish, |name| variable(name).is_some())?;
+    if part.pes.start != part.node.start {
+        // Another process of this host says it.
+        placements.words.clear();
+    }
+    let limit = limits::make_room(part.pes.len() as u32, n_daemons)?;
+    let memory = match memory {
+        Some(memory) => memory,
+        None => spawn::node_memory()
+            .map_err(|error| cannot("make the shared memory of the job", &error))?,
+    };
+    Ok(Launch {
+        file,
+        program: task.program.clone(),
+        arguments: task.arguments.clone(),
+        variables,
+        first_of_node: part.node.start,
+        memory,
+        limit,
+        placements,
+    })
+}

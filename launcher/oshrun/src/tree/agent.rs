@@ -1,0 +1,163 @@
+//! The commands that start a daemon: on another host by ssh, srun or whatever the user names, on this one directly.
+//!
+//! It makes commands and starts none.
+#![forbid(unsafe_code)]
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+/// The argument by which a process knows that it is a daemon.
+pub const ROLE: &str = "--daemon";
+
+/// The name of a daemon on the same host.
+const NAME: &str = "oshrun-daemon";
+
+/// What starts a daemon on another host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Agent {
+    /// Called as these words, the host, and a command line for its shell.
+    Remote(Vec<OsString>),
+    /// srun with these options, inside an allocation.
+    Slurm(Vec<OsString>),
+}
+
+impl Agent {
+    /// ssh, which never asks anything.
+    pub fn ssh() -> Agent {
+        let words = ["ssh", "-T", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"];
+        Agent::Remote(words.map(OsString::from).to_vec())
+    }
+
+    /// The name of the program, for messages.
+    pub fn name(&self) -> String {
+        match self {
+            Agent::Remote(words) => words.first().map_or_else(String::new, |word| {
+                let file = Path::new(word).file_name().unwrap_or(word);
+                file.to_string_lossy().into_owned()
+            }),
+            Agent::Slurm(_) => "srun".to_string(),
+        }
+    }
+
+    /// The command that starts `oshrun` as a daemon on `host`.
+    pub fn command(&self, host: &str, oshrun: &Path) -> Command {
+        match self {
+            Agent::Remote(words) => {
+                let mut words = words.iter();
+                let mut command = Command::new(words.next().map_or(OsStr::new(""), |word| word));
+                command.args(words).arg(host).arg(line(oshrun));
+                command
+            }
+            Agent::Slurm(options) => {
+                let mut command = Command::new("srun");
+                command.args(options).arg(format!("--nodelist={host}"));
+                command.arg(oshrun).arg(ROLE);
+                // They are what the user asked of Slurm for the program, and would be asked for the daemon.
+                for (name, _) in std::env::vars_os() {
+                    if is_request(&name) {
+                        command.env_remove(name);
+                    }
+                }
+                command
+            }
+        }
+    }
+}
+
+/// The command that starts a daemon on this host.
+pub fn local() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(NAME).arg(ROLE);
+    command
+}
+
+/// The command line for the host's shell, of whatever kind it is.
+fn line(oshrun: &Path) -> OsString {
+    let mut line = OsString::from("exec ");
+    line.push(quoted(oshrun.as_os_str()));
+    line.push(" ");
+    line.push(ROLE);
+    line
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &OsStr) -> OsString {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(byte);
+    if !word.is_empty() && word.as_bytes().iter().all(is_plain) {
+        return word.to_owned();
+    }
+    let mut bytes = vec![b'\''];
+    for byte in word.as_bytes() {
+        match byte {
+            b'\'' => bytes.extend(b"'\\''"),
+            byte => bytes.push(*byte),
+        }
+    }
+    bytes.push(b'\'');
+    OsStr::from_bytes(&bytes).to_owned()
+}
+
+/// Whether srun would read this variable as an option about tasks.
+fn is_request(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let starts = [
+        "SLURM_NTASKS",
+        "SLURM_NPROCS",
+        "SLURM_TASKS_PER_NODE",
+        "SLURM_STEP_",
+        "SLURM_CPU_BIND",
+        "SLURM_CPUS_PER_TASK",
+        "SLURM_TRES_PER_TASK",
+        "SLURM_MEM_",
+        "SLURM_DISTRIBUTION",
+        "SLURM_LABELIO",
+        "SLURM_MPI_TYPE",
+        "SLURM_OUTPUT",
+        "SLURM_UNBUFFEREDIO",
+    ];
+    starts.iter().any(|start| name.starts_with(start))
+        || ["SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_EXACT", "SLURM_EXCLUSIVE"]
+            .contains(&name.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(command: &Command) -> Vec<String> {
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        words.map(|word| word.to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn an_agent_is_called_like_ssh() {
+        let agent = Agent::Remote(vec!["/opt/my agent".into(), "-q".into()]);
+        let command = agent.command("node7", Path::new("/opt/it's here/bin/oshrun"));
+        let line = r"exec '/opt/it'\''s here/bin/oshrun' --daemon";
+        assert_eq!(shown(&command), ["/opt/my agent", "-q", "node7", line]);
+        assert_eq!(agent.name(), "my agent");
+        let ssh = shown(&Agent::ssh().command("b", Path::new("/usr/bin/oshrun")));
+        assert_eq!(ssh[0], "ssh");
+        assert_eq!(ssh[ssh.len() - 2..], ["b", "exec /usr/bin/oshrun --daemon"]);
+    }
+
+    #[test]
+    fn srun_gets_the_words_themselves() {
+        let command =
+            Agent::Slurm(vec!["--mpi=none".into()]).command("n1", Path::new("/a b/oshrun"));
+        let words = ["srun", "--mpi=none", "--nodelist=n1", "/a b/oshrun", "--daemon"];
+        assert_eq!(shown(&command), words);
+    }
+
+    #[test]
+    fn requests_for_the_program_are_not_the_daemons() {
+        let is = |name| is_request(OsStr::new(name));
+        assert!(is("SLURM_NTASKS_PER_NODE") && is("SLURM_CPUS_PER_TASK") && is("SLURM_NNODES"));
+        assert!(!is("SLURM_JOB_ID") && !is("SLURM_CONF") && !is("SLURM_JOB_NODELIST"));
+    }
+}

@@ -1,0 +1,272 @@
+//! The role of a daemon: oshrun on another host, or for more PEs of the same one.
+//!
+//! It does what its parent says over standard input and tells what happens over standard output. When its input ends,
+//! or its parent's host falls silent, nobody is left to tell: it exits, and its guard ends all that it has started.
+#![forbid(unsafe_code)]
+
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rushmem_bootstrap::proto::{Decoder, FrameError};
+use rustix::process::Signal;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::orders::{Orders, n_children};
+use super::pulse::{self, Pulse};
+use super::wire::{self, Down, MOST_DOWN, Up, Which};
+use super::{Plan, Subtree, WINDOW, agent};
+use crate::failure::{Failure, cannot};
+use crate::output::Output;
+use crate::prepare::prepare;
+use crate::spawn;
+
+/// Time that killed processes get to disappear.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whether this process was started as a daemon.
+pub fn is_daemon() -> bool {
+    std::env::args_os().nth(1).is_some_and(|word| word == agent::ROLE)
+}
+
+/// The daemon's life.
+pub fn serve() -> ExitCode {
+    let (up, writer) = UpSender::to_stdout();
+    let parent = orders_from_stdin();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let served = runtime.map_err(|error| error.to_string()).and_then(|runtime| {
+        let served = runtime.block_on(run(parent, up));
+        // Its destructors would wait for nothing useful.
+        std::mem::forget(runtime);
+        served
+    });
+    match served {
+        Ok(()) => {
+            // The last words leave before the process does.
+            let _ = writer.join();
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            eprintln!("oshrun: {why}");
+            // At once: the guard does the rest.
+            std::process::exit(1)
+        }
+    }
+}
+
+/// Where messages to the parent are queued.
+#[derive(Clone, Debug)]
+pub struct UpSender(mpsc::UnboundedSender<Vec<u8>>);
+
+impl UpSender {
+    /// Greets, then writes what is queued, in a thread that ends when all senders are gone.
+    fn to_stdout() -> (UpSender, JoinHandle<()>) {
+        let (sender, mut queue) = mpsc::unbounded_channel::<Vec<u8>>();
+        let writer = std::thread::spawn(move || {
+            let mut stdout = io::stdout().lock();
+            let mut write = |bytes: &[u8]| stdout.write_all(bytes).and_then(|()| stdout.flush());
+            let mut is_read = write(wire::greeting().as_bytes()).is_ok();
+            while is_read && let Some(frame) = queue.blocking_recv() {
+                is_read = write(&frame).is_ok();
+            }
+        });
+        (UpSender(sender), writer)
+    }
+
+    /// Queues a message.
+    pub fn send(&self, message: &Up) {
+        // A parent that is gone shows itself by the end of the input.
+        let _ = self.0.send(wire::encode_up(message));
+    }
+}
+
+/// What the parent says; a thread reads. The channel ends with the input.
+fn orders_from_stdin() -> mpsc::UnboundedReceiver<Result<Down, FrameError>> {
+    let (sender, parent) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        let mut stdin = io::stdin().lock();
+        let mut decoder = Decoder::new(MOST_DOWN);
+        let mut bytes = vec![0; 64 * 1024];
+        loop {
+            match stdin.read(&mut bytes) {
+                Ok(nbytes @ 1..) => decoder.push(&bytes[..nbytes]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => return,
+            }
+            loop {
+                match decoder.take() {
+                    Ok(Some(message)) => {
+                        if sender.send(Ok(message)).is_err() {
+                            return;
+                        }
+                    }
+                    Ok(None) => break,
+                    Err(error) => return drop(sender.send(Err(error))),
+                }
+            }
+        }
+    });
+    parent
+}
+
+/// Why a daemon ends before its time, for whoever sees what the agent complains about.
+fn gone() -> String {
+    "the process that started this daemon is gone".to_string()
+}
+
+async fn run(
+    mut parent: mpsc::UnboundedReceiver<Result<Down, FrameError>>,
+    up: UpSender,
+) -> Result<(), String> {
+    let orders = match parent.recv().await {
+        Some(Ok(Down::Orders(orders))) => *orders,
+        Some(Ok(_)) => return Err("a daemon is started by oshrun itself".to_string()),
+        Some(Err(error)) => return Err(error.to_string()),
+        None => return Err(gone()),
+    };
+    let is_watched = orders.memory.is_none();
+    let limit = orders.growth.limit;
+    let windows = [WINDOW, WINDOW].map(|bytes| Arc::new(Semaphore::new(bytes as usize)));
+    let mut output = Output::to_parent(&up, &windows, orders.task.prompts);
+    let mut subtree = Subtree::new(true, limit)
+        .map_err(|error| cannot("start the guard process", &error).sentence)?;
+    start(orders, &mut subtree, &mut output, &up);
+
+    let mut daemon = Daemon { windows, up, is_suspended: false, is_finishing: false };
+    let mut clock = interval(pulse::period(limit));
+    clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut pulse, mut was_idle) = (Pulse::default(), false);
+    while !daemon.is_finishing {
+        if !was_idle && subtree.is_idle() {
+            was_idle = true;
+            daemon.up.send(&Up::Idle);
+        }
+        tokio::select! {
+            news = subtree.next() => daemon.tell(news),
+            order = parent.recv() => {
+                pulse.heard();
+                daemon.obey(heard(order)?, &mut subtree);
+            }
+            _ = clock.tick(), if is_watched && !daemon.is_suspended => if pulse.tick() {
+                return Err("the host that started this daemon is silent".to_string());
+            },
+        }
+    }
+    subtree.clear(PATIENCE).await;
+    {
+        let mut finished = std::pin::pin!(output.finish());
+        loop {
+            tokio::select! {
+                () = &mut finished => break,
+                news = subtree.next() => daemon.tell(news),
+                order = parent.recv() => {
+                    pulse.heard();
+                    daemon.obey(heard(order)?, &mut subtree);
+                }
+                _ = clock.tick(), if is_watched && !daemon.is_suspended => if pulse.tick() {
+                    return Err("the host that started this daemon is silent".to_string());
+                },
+            }
+        }
+    }
+    subtree.dismiss(PATIENCE).await;
+    daemon.up.send(&Up::Done);
+    Ok(())
+}
+
+fn heard(order: Option<Result<Down, FrameError>>) -> Result<Down, String> {
+    match order {
+        Some(Ok(order)) => Ok(order),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err(gone()),
+    }
+}
+
+/// Starts what the orders say; what cannot be started is told.
+fn start(orders: Orders, subtree: &mut Subtree, output: &mut Output, up: &UpSender) {
+    let Orders { task, growth, own, others, memory } = orders;
+    let host = own.host.clone();
+    let planned = (|| {
+        if let Some(folder) = &task.folder {
+            let what = format!("enter the folder {}", folder.display());
+            std::env::set_current_dir(folder).map_err(|error| cannot(&what, &error))?;
+        }
+        let memory = memory
+            .map(spawn::inherited_memory)
+            .transpose()
+            .map_err(|error| cannot("find the memory of the node", &error))?;
+        let (own, pieces) = own.split(growth.pes_per_process);
+        let n_daemons = n_children(&pieces, &others, growth.fan_out);
+        let launch = prepare(&task, &own, n_daemons, memory)?;
+        Ok::<_, Failure>(Plan {
+            host: Some(host.clone()),
+            own: Some((own, launch)),
+            pieces,
+            others,
+        })
+    })();
+    match planned {
+        Ok(plan) => {
+            if let Some((_, launch)) = &plan.own {
+                for words in &launch.placements.words {
+                    up.send(&Up::Words(format!("host {host}: {words}")));
+                }
+            }
+            subtree.start(&task, &growth, plan, output);
+        }
+        Err(Failure { status, sentence }) => {
+            up.send(&Up::Failed { status, sentence: format!("host {host}: {sentence}") });
+        }
+    }
+}
+
+struct Daemon {
+    windows: [Arc<Semaphore>; 2],
+    up: UpSender,
+    /// Whether the parent may be silent.
+    is_suspended: bool,
+    is_finishing: bool,
+}
+
+impl Daemon {
+    fn tell(&self, news: Up) {
+        match news {
+            Up::Pong => {}
+            news => self.up.send(&news),
+        }
+    }
+
+    fn obey(&mut self, order: Down, subtree: &mut Subtree) {
+        match order {
+            Down::Frame { pe, frame } => subtree.send(pe, frame.into()),
+            Down::FrameToAll { frame } => subtree.send_all(&frame.into()),
+            Down::Signal(number) => {
+                if let Some(signal) = Signal::from_named_raw(number) {
+                    subtree.signal(signal);
+                }
+            }
+            Down::Suspend => {
+                self.is_suspended = true;
+                subtree.suspend();
+            }
+            Down::Resume => {
+                self.is_suspended = false;
+                subtree.resume();
+            }
+            Down::Input(bytes) => subtree.feed(bytes),
+            Down::Read { stream, nbytes } => self.window(stream).add_permits(nbytes as usize),
+            Down::Unread { stream } => self.window(stream).close(),
+            Down::Ping => self.up.send(&Up::Pong),
+            Down::Finish => self.is_finishing = true,
+            // There is one job for a daemon.
+            Down::Orders(_) => {}
+        }
+    }
+
+    fn window(&self, stream: Which) -> &Semaphore {
+        &self.windows[stream as usize]
+    }
+}

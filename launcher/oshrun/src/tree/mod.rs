@@ -1,0 +1,242 @@
+//! A job's PEs as a tree of processes. oshrun is its root; a daemon on every other host, and for every further 256 PEs
+//! of one host, holds PEs and has daemons below it in turn.
+//!
+//! A daemon talks with its parent over its own standard input and output: it listens nowhere, and needs no port and no
+//! secret. [`Subtree`] is what root and daemon have in common: it starts what is below, tells it what to do, and brings
+//! up what happens there.
+#![forbid(unsafe_code)]
+
+pub mod agent;
+mod branch;
+mod branches;
+pub mod daemon;
+pub mod orders;
+mod pulse;
+pub mod wire;
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::signal::unix::{self, SignalKind};
+use tokio::sync::mpsc;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use self::branch::Arrival;
+pub use self::branch::DownSender;
+use self::branches::{Below, Branches};
+pub use self::daemon::UpSender;
+use self::orders::{Growth, Part, Task};
+use self::wire::{Down, Up};
+use crate::crew::Crew;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::processes::{Member, Processes};
+use crate::spawn::Launch;
+
+/// Bytes of a stream that may be on their way up from a daemon.
+pub const WINDOW: u32 = 256 * 1024;
+
+/// Pieces of input that may be on their way to PE 0.
+pub const PIECES: usize = 16;
+
+/// What a process starts: its own PEs, if it has any, and the pieces of its host and the hosts that it leaves to others.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// The name of this host, for what goes wrong here; `None` where oshrun itself runs.
+    pub host: Option<String>,
+    /// Its own PEs.
+    pub own: Option<(Part, Launch)>,
+    /// PEs of this host that other processes hold.
+    pub pieces: Vec<Part>,
+    /// Other hosts.
+    pub others: Vec<Part>,
+}
+
+/// All that is below a process.
+#[derive(Debug)]
+pub struct Subtree {
+    crew: Crew,
+    branches: Branches,
+    processes: Processes,
+    news: VecDeque<Up>,
+    children: unix::Signal,
+    readable: mpsc::UnboundedReceiver<u32>,
+    arrivals: mpsc::UnboundedReceiver<(usize, Arrival)>,
+    /// Set where PE 0's input comes from the parent.
+    taken: Option<mpsc::UnboundedSender<()>>,
+    inputs_taken: mpsc::UnboundedReceiver<()>,
+    clock: Interval,
+}
+
+impl Subtree {
+    /// Nothing yet. `fed`: PE 0, if it will be here, gets its input from the parent.
+    ///
+    /// # Errors
+    /// When the guard cannot be started, or signals not be heard.
+    pub fn new(fed: bool, limit: Duration) -> io::Result<Subtree> {
+        let (announce, readable) = mpsc::unbounded_channel();
+        let (arrive, arrivals) = mpsc::unbounded_channel();
+        let (taken, inputs_taken) = mpsc::unbounded_channel();
+        let mut clock = interval(pulse::period(limit));
+        clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Ok(Subtree {
+            crew: Crew::new(announce),
+            branches: Branches::new(arrive),
+            processes: Processes::new()?,
+            news: VecDeque::new(),
+            children: unix::signal(SignalKind::child())?,
+            readable,
+            arrivals,
+            taken: fed.then_some(taken),
+            inputs_taken,
+            clock,
+        })
+    }
+
+    /// Starts everything: daemons first, since they take longer. What cannot be started is news.
+    pub fn start(&mut self, task: &Task, growth: &Growth, plan: Plan, output: &mut Output) {
+        let launch = plan.own.as_ref().map(|(_, launch)| launch);
+        let memory = launch.map(|launch| &launch.memory);
+        let limit = launch.and_then(|launch| launch.limit);
+        let below = Below { pieces: plan.pieces, memory, others: plan.others, limit };
+        let (branches, processes) = (&mut self.branches, &mut self.processes);
+        let called = branches.start(task, growth, below, processes, output);
+        let started = called.and_then(|()| match &plan.own {
+            Some((part, launch)) => {
+                let (fed, pes) = (self.taken.as_ref(), part.pes.clone());
+                self.crew.start(launch, pes, fed, &mut self.processes, output, &mut self.news)
+            }
+            None => Ok(()),
+        });
+        if let Err(Failure { status, sentence }) = started {
+            let sentence = match plan.host {
+                Some(host) => format!("host {host}: {sentence}"),
+                None => sentence,
+            };
+            self.news.push_back(Up::Failed { status, sentence });
+        }
+    }
+
+    /// Whether every PE has ended, and everything has been told of them.
+    pub fn is_idle(&self) -> bool {
+        self.processes.all_pes_exited() && self.branches.are_idle() && self.news.is_empty()
+    }
+
+    /// The next that happens. Nothing is lost when it is not awaited to its end.
+    pub async fn next(&mut self) -> Up {
+        loop {
+            if let Some(news) = self.news.pop_front() {
+                return news;
+            }
+            tokio::select! {
+                _ = self.children.recv() => self.reap(),
+                Some(pe) = self.readable.recv() => self.news.extend(self.crew.read(pe)),
+                Some((number, arrival)) = self.arrivals.recv() => {
+                    let news = self.branches.arrived(number, arrival, &self.processes);
+                    self.news.extend(news);
+                    if self.news.is_empty() {
+                        // It may have made this process idle.
+                        return Up::Pong;
+                    }
+                }
+                Some(()) = self.inputs_taken.recv() => return Up::InputTaken,
+                _ = self.clock.tick(), if !self.branches.is_empty() => {
+                    self.news.extend(self.branches.tick(&self.processes));
+                }
+            }
+        }
+    }
+
+    fn reap(&mut self) {
+        let exits = self.processes.reap();
+        self.note(exits);
+    }
+
+    fn note(&mut self, exits: Vec<(Member, rushmem_bootstrap::Exit)>) {
+        for (member, exit) in exits {
+            match member {
+                Member::Pe(pe) => self.crew.exited(pe, exit, &mut self.news),
+                Member::Daemon(number) => {
+                    self.news.extend(self.branches.exited(number, exit, &self.processes));
+                }
+            }
+        }
+    }
+
+    /// Sends a frame to a PE.
+    pub fn send(&self, pe: u32, frame: Arc<[u8]>) {
+        if self.crew.has(pe) {
+            self.crew.send(pe, frame);
+        } else if !self.branches.is_empty() {
+            self.branches.tell_of(pe, &Down::Frame { pe, frame: frame.to_vec() });
+        }
+    }
+
+    /// Sends a frame to every PE.
+    pub fn send_all(&self, frame: &Arc<[u8]>) {
+        self.crew.send_all(frame);
+        if !self.branches.is_empty() {
+            self.branches.tell_all(&Down::FrameToAll { frame: frame.to_vec() });
+        }
+    }
+
+    /// Gives a piece of input to PE 0.
+    pub fn feed(&mut self, bytes: Vec<u8>) {
+        if self.crew.has(0) {
+            self.crew.feed(bytes);
+        } else {
+            self.branches.tell_of(0, &Down::Input(bytes));
+        }
+    }
+
+    /// Whether a daemon holds PE 0, whose input has to be fed then.
+    pub fn feeds(&self) -> bool {
+        !self.crew.has(0)
+    }
+
+    /// Sends a signal to all PEs. SIGKILL also ends the start of daemons that are not there yet.
+    pub fn signal(&mut self, signal: Signal) {
+        self.processes.signal(signal);
+        self.branches.tell_all(&Down::Signal(signal.as_raw()));
+        if signal == Signal::KILL {
+            self.branches.abandon(&self.processes);
+        }
+    }
+
+    /// Stops all PEs, and lets daemons know that this process may be silent.
+    pub fn suspend(&self) {
+        self.processes.signal(Signal::STOP);
+        self.branches.tell_all(&Down::Suspend);
+    }
+
+    /// Waits until daemons can hear what they were told.
+    pub async fn flush(&self) {
+        self.branches.flush().await;
+    }
+
+    /// Lets all PEs go on.
+    pub fn resume(&self) {
+        self.processes.signal(Signal::CONT);
+        self.branches.tell_all(&Down::Resume);
+    }
+
+    /// What has not ended though it was killed: PEs of this process, and hosts below.
+    pub fn remains(&self) -> (Vec<u32>, Vec<String>) {
+        (self.processes.alive(), self.branches.busy().map(str::to_string).collect())
+    }
+
+    /// After the end of all PEs: kills what they have left, everywhere. The output may end then.
+    pub async fn clear(&mut self, patience: Duration) {
+        self.branches.tell_all(&Down::Finish);
+        let exits = self.processes.clear(patience).await;
+        self.note(exits);
+    }
+
+    /// Waits for the last processes to go.
+    pub async fn dismiss(self, patience: Duration) {
+        self.processes.dismiss(patience).await;
+    }
+}

@@ -1,0 +1,58 @@
+//! Whether the other side is still there, told by a clock and what was heard.
+//!
+//! Ticks count, not time: a process that was stopped itself, or a machine that slept, has missed one tick and no more.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+/// Ticks in the limit within which a job has to have ended.
+const TICKS: u32 = 20;
+
+/// Ticks without a word after which the other side is lost; the rest of the limit is for ending.
+const PATIENCE: u32 = 14;
+
+/// The time between ticks.
+pub fn period(limit: Duration) -> Duration {
+    (limit / TICKS).max(Duration::from_millis(1))
+}
+
+/// For how long the other side was silent when it is lost.
+pub fn silence(limit: Duration) -> Duration {
+    period(limit) * PATIENCE
+}
+
+/// What was heard lately.
+#[derive(Debug, Default)]
+pub struct Pulse {
+    missed: u32,
+}
+
+impl Pulse {
+    /// Something was heard.
+    pub fn heard(&mut self) {
+        self.missed = 0;
+    }
+
+    /// A tick has passed. Returns whether the other side is lost.
+    pub fn tick(&mut self) -> bool {
+        self.missed += 1;
+        self.missed > PATIENCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_is_lost_within_the_limit() {
+        let limit = Duration::from_secs(10);
+        assert_eq!(silence(limit), Duration::from_secs(7));
+        let mut pulse = Pulse::default();
+        for _ in 0..3 {
+            assert!((0..PATIENCE).all(|_| !pulse.tick()));
+            pulse.heard();
+        }
+        assert_eq!((0..).position(|_: u32| pulse.tick()), Some(PATIENCE as usize));
+    }
+}

@@ -1,0 +1,199 @@
+//! Whatever dies or falls silent between hosts, the job ends everywhere with one message.
+//!
+//! Hosts are this machine, as in `hosts`; the real ones are in ci/scripts/hosts.sh.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::process::ChildStdout;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use support::{Agent, Running, eventually, eventually_nothing_left, pids, state};
+
+type Stdout = BufReader<ChildStdout>;
+
+const WITHIN: Duration = Duration::from_secs(20);
+
+fn send(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid as i32).expect("a process"), signal).expect("it is there");
+}
+
+/// A job of one PE on each of three hosts, of which c is behind b; its PEs, in any order, and its stdout. `before` and
+/// `after` are of the script in which PEs run.
+fn job(agent: &Agent, options: &str, [before, after]: [&str; 2]) -> (Running, Vec<u32>, Stdout) {
+    let script = format!("{before} {} init pid barrier sleep:60000 {after}", support::pe());
+    let options = format!("--fan-out 1 {options}");
+    let mut job = agent.job("localhost,b,c", &options, &["sh", "-c", &script]).start();
+    let mut stdout = job.stdout();
+    let pes = pids(&mut stdout, 3);
+    (job, pes, stdout)
+}
+
+/// The PEs are what oshrun starts.
+const PLAIN: [&str; 2] = ["exec", ""];
+
+/// A shell stands before each PE.
+const WRAPPED: [&str; 2] = ["", "; true"];
+
+/// The daemons of a job, each before those that it has started.
+fn daemons(job: &Running) -> Vec<u32> {
+    let is_daemon = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.ends_with(b"oshrun\0--daemon\0")
+    };
+    let mut daemons: Vec<u32> = job.processes().into_iter().filter(is_daemon).collect();
+    daemons.sort_unstable_by_key(|pid| ancestors(*pid).count());
+    assert_eq!(daemons.len(), 2);
+    daemons
+}
+
+/// The process, its parent, and so on.
+fn ancestors(pid: u32) -> impl Iterator<Item = u32> {
+    let parent = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+    };
+    std::iter::successors(Some(pid), parent)
+}
+
+/// Asserts that the job has ended with one message that begins so, and that nothing is left.
+#[track_caller]
+fn expect_lost(job: Running, status: i32, begin: &str) -> String {
+    let mark = job.mark();
+    let since = Instant::now();
+    let outcome = job.wait();
+    assert_eq!(outcome.status, status, "{outcome:?}");
+    assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
+    assert!(outcome.stderr.starts_with(begin), "{outcome:?}");
+    assert!(since.elapsed() < WITHIN);
+    eventually_nothing_left(&mark, WITHIN);
+    outcome.stderr
+}
+
+#[test]
+fn a_killed_pe_ends_the_job_on_all_hosts() {
+    let agent = Agent::new("");
+    for number in 0..3 {
+        let (job, pes, _stdout) = job(&agent, "", PLAIN);
+        send(pes[number], Signal::KILL);
+        let outcome = expect_lost(job, 137, "oshrun: PE ");
+        let end = " was killed by SIGKILL\n";
+        let pid = format!("(pid {}, host ", pes[number]);
+        assert!(outcome.contains(&pid) && outcome.ends_with(end), "{outcome}");
+    }
+}
+
+#[test]
+fn a_killed_daemon_ends_the_job() {
+    let agent = Agent::new("");
+    for (number, begin) in
+        [(0, "oshrun: host b (and 1 host behind it) was lost: "), (1, "oshrun: host c was lost: ")]
+    {
+        let (job, _, _stdout) = job(&agent, "", WRAPPED);
+        send(daemons(&job)[number], Signal::KILL);
+        expect_lost(job, 1, begin);
+    }
+}
+
+#[test]
+fn a_killed_oshrun_leaves_nothing_on_any_host() {
+    let agent = Agent::new("");
+    let (job, _, _stdout) = job(&agent, "", WRAPPED);
+    let mark = job.mark();
+    job.signal(Signal::KILL);
+    assert_eq!(job.wait().status, 137);
+    eventually_nothing_left(&mark, WITHIN);
+}
+
+#[test]
+fn an_oshrun_killed_while_it_starts_leaves_nothing_on_any_host() {
+    let agent = Agent::new("");
+    for delay in (0..20).map(|step| Duration::from_millis(3 * step)) {
+        let job = agent.job("a:3,b:3,c:3", "--fan-out 1", &["sh", "-c", "sleep 600; true"]).start();
+        std::thread::sleep(delay);
+        job.signal(Signal::KILL);
+        let mark = job.mark();
+        job.wait();
+        eventually_nothing_left(&mark, WITHIN);
+    }
+}
+
+#[test]
+fn a_killed_agent_ends_the_job() {
+    // As ssh does, it stays between oshrun and the daemon.
+    let agent = Agent::new("shift; sh -c \"$*\" <&3 3<&- & exec 3<&-; wait $!; exit");
+    let (job, _, _stdout) = job(&agent, "", WRAPPED);
+    let oshrun = job.pid().as_raw_nonzero().get() as u32;
+    let way: Vec<u32> = ancestors(daemons(&job)[0]).take_while(|pid| *pid != oshrun).collect();
+    assert!(way.len() > 1, "{way:?}");
+    send(way[way.len() - 1], Signal::KILL);
+    expect_lost(job, 1, "oshrun: host b (and 1 host behind it) was lost: ");
+}
+
+#[test]
+fn a_silent_host_ends_the_job_within_the_limit() {
+    let agent = Agent::new("");
+    let (job, _, _stdout) = job(&agent, "--host-limit 2", WRAPPED);
+    send(daemons(&job)[0], Signal::STOP);
+    let begin = "oshrun: host b (and 1 host behind it) was lost: it has been silent for 1.4 s\n";
+    expect_lost(job, 1, begin);
+}
+
+#[test]
+fn a_silent_oshrun_ends_the_job_on_other_hosts() {
+    let agent = Agent::new("");
+    let (job, _, _stdout) = job(&agent, "--host-limit 2", WRAPPED);
+    let (mark, daemons) = (job.mark(), daemons(&job));
+    job.signal(Signal::STOP);
+    eventually("its daemons have ended", || {
+        daemons.iter().all(|pid| ['X', 'Z'].contains(&state(*pid)))
+    });
+    job.signal(Signal::CONT);
+    let outcome = job.wait();
+    assert_eq!((outcome.status, outcome.stderr.lines().count()), (1, 1), "{outcome:?}");
+    let end = ": the host that started this daemon is silent\n";
+    assert!(outcome.stderr.starts_with("oshrun: host b "), "{outcome:?}");
+    assert!(outcome.stderr.ends_with(end), "{outcome:?}");
+    eventually_nothing_left(&mark, WITHIN);
+}
+
+#[test]
+fn a_suspended_job_is_not_lost() {
+    let agent = Agent::new("");
+    let steps = ["init", "pid", "barrier", "0?cat", "barrier", "print:on", "finalize"];
+    let mut job = agent.steps("a,b,c", "--fan-out 1 --host-limit 1", &steps).input_later().start();
+    let mut stdout = job.stdout();
+    let pes = pids(&mut stdout, 3);
+    for _ in 0..2 {
+        job.signal(Signal::TSTP);
+        let oshrun = job.pid().as_raw_nonzero().get() as u32;
+        eventually("all are stopped", || pes.iter().chain([&oshrun]).all(|pid| state(*pid) == 'T'));
+        // Longer than a host may be silent.
+        std::thread::sleep(Duration::from_millis(1500));
+        job.signal(Signal::CONT);
+        eventually("all go on", || pes.iter().all(|pid| state(*pid) != 'T'));
+    }
+    job.end_input();
+    assert_eq!(stdout.lines().map(|line| line.expect("text")).collect::<Vec<_>>(), ["on"; 3]);
+    job.wait().expect(0, "");
+}
+
+#[test]
+fn signals_reach_all_hosts() {
+    let agent = Agent::new("");
+    let script = "trap 'echo caught; exit 0' USR1; echo ready; sleep 600 & wait";
+    let mut job = agent.job("a,b,c", "--fan-out 1", &["sh", "-c", script]).start();
+    let mut stdout = job.stdout();
+    for _ in 0..3 {
+        stdout.read_line(&mut String::new()).expect("stdout");
+    }
+    job.signal(Signal::USR1);
+    let lines: Vec<String> = stdout.lines().map(|line| line.expect("text")).collect();
+    assert_eq!(lines, ["caught"; 3]);
+    job.wait().expect(0, "");
+
+    let (job, _, _stdout) = self::job(&agent, "", PLAIN);
+    job.signal(Signal::INT);
+    job.wait().expect(130, "oshrun: the job was ended by SIGINT\n");
+}

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+mod bench_fabric;
 mod bench_peer;
 mod bench_size;
 mod bindings;
@@ -74,6 +75,11 @@ const TASKS: &[Task] = &[
         run: counts::run,
     },
     Task {
+        name: "bench-fabric",
+        about: "compare with libfabric itself: [--provider NAME] [--ours DIR]",
+        run: bench_fabric::run,
+    },
+    Task {
         name: "bench-peer",
         about: "compare with another OpenSHMEM: [--suite on-node|tcp|ucx|start] [--runs N] [--peer DIR] [--ours DIR]",
         run: bench_peer::run,
@@ -111,7 +117,7 @@ fn main() -> ExitCode {
 fn usage() -> String {
     let mut text = String::from("Usage: cargo xtask TASK [OPTION]...\n\n");
     for task in TASKS {
-        text += &format!("  {:11} {}\n", task.name, task.about);
+        text += &format!("  {:12} {}\n", task.name, task.about);
     }
     text
 }

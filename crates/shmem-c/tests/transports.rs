@@ -202,13 +202,20 @@ fn atomics_of_the_network_are_the_nodes_too() {
 /// Libraries have words of their own for a peer that is gone; the job's are who was killed.
 #[test]
 fn a_killed_pe_ends_a_job_over_each_transport() {
-    for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
+    // Some take the process's signals when they are opened: one that aborts is to be told by its signal.
+    const DEATHS: [(&str, &str, &str, &str, i32); 4] = [
+        ("tcp", "", "kill", "SIGKILL", 137),
+        ("ucx", UCX, "kill", "SIGKILL", 137),
+        ("ofi", LIBFABRIC, "kill", "SIGKILL", 137),
+        ("ofi", LIBFABRIC, "abort", "SIGABRT", 134),
+    ];
+    for (transport, library, way, signal, code) in DEATHS {
         if transport == "tcp" || is_here(library) {
-            let job = Job::new(program!("death.c")).n(4).arg("kill");
+            let job = Job::new(program!("death.c")).n(4).arg(way);
             let job = forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value));
             let outcome = job.env("UCX_TLS", "tcp,self").run();
-            outcome.assert_fails(&["PE 1", "pid ", "killed by", "SIGKILL"]);
-            assert_eq!(outcome.code(), 137, "{outcome}");
+            outcome.assert_fails(&["PE 1", "pid ", "killed by", signal]);
+            assert_eq!(outcome.code(), code, "{outcome}");
         }
     }
 }

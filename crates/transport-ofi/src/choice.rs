@@ -1,6 +1,5 @@
 //! Which of libfabric's providers and domains can carry this job, in the order in which it offers them.
 
-use crate::defaults;
 use crate::facts::{Card, Facts, ORDERS};
 use crate::faults;
 use libfabric_sys as fi;
@@ -145,7 +144,7 @@ fn list(library: &'static Libfabric, wish: &Wish, delivery: bool) -> Result<Opti
     fill(unsafe { &mut *hints.first }, wish, delivery)?;
     let mut first = std::ptr::null_mut();
     // SAFETY: valid hints.
-    match defaults::told(|| unsafe { library.getinfo(hints.first, &mut first) }) {
+    match unsafe { library.getinfo(hints.first, &mut first) } {
         0 => Ok(Some(List { library, first })),
         error if error == -fi::FI_ENODATA => Ok(None),
         error => Err(format!("libfabric cannot say what it has: {}", library.strerror(error))),

@@ -1,25 +1,23 @@
 //! What libfabric is told by its own variables, where the user says nothing.
 //!
-//! libfabric reads its variables once, when it is first asked what it has, and nothing else sets these. Its layer
-//! above connections, rxm, takes buffers for some 5,000 messages of 16 KiB for every endpoint, 85 MiB,
-//! whatever is asked of it. The messages here have 48 bytes.
+//! libfabric reads its variables once, when it is opened and first asked what it has, and nothing else sets these.
+//! Its layer above connections, rxm, takes buffers for some 5,000 messages of 16 KiB for every endpoint, 85 MiB,
+//! whatever is asked of it; the messages here have 48 bytes. A library below its provider psm takes the
+//! process's signals, so that one that crashes would end with status 1 instead.
 //!
 //! A program may have threads that read the environment meanwhile: nothing of it is changed or freed, a
 //! longer one takes its place as long as libfabric reads it.
 
 use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// `NAME=value`.
-const OURS: [&CStr; 2] = [c"FI_OFI_RXM_BUFFER_SIZE=1024", c"FI_OFI_RXM_MSG_RX_SIZE=512"];
+const OURS: [&CStr; 3] =
+    [c"FI_OFI_RXM_BUFFER_SIZE=1024", c"FI_OFI_RXM_MSG_RX_SIZE=512", c"IPATH_NO_BACKTRACE=1"];
 
 /// Let libfabric read its variables: `ask` makes it do so.
 pub(crate) fn told<R>(ask: impl FnOnce() -> R) -> R {
-    static BEFORE: AtomicBool = AtomicBool::new(false);
-    if BEFORE.swap(true, Ordering::Relaxed) {
-        return ask();
-    }
     let environ = &raw mut libc::environ;
     // SAFETY: libc's variable is aligned, and lives as long as the process.
     let environ = unsafe { AtomicPtr::from_ptr(environ) };
@@ -73,7 +71,8 @@ mod tests {
         ];
         // SAFETY: a list of strings with a null at the end.
         let entries = unsafe { with_ours(said.as_mut_ptr()) };
-        assert_eq!(entries, [said[0], said[1], OURS[0].as_ptr().cast_mut(), null_mut()]);
+        let ours = OURS.map(|entry| entry.as_ptr().cast_mut());
+        assert_eq!(entries, [said[0], said[1], ours[0], ours[2], null_mut()]);
         // SAFETY: null.
         assert_eq!(unsafe { with_ours(null_mut()) }.len(), OURS.len() + 1);
     }

@@ -1,6 +1,7 @@
 //! An open domain of libfabric, and what is opened in it.
 
 use crate::choice::List;
+use crate::defaults;
 use crate::facts::Facts;
 use crate::fid::Fid;
 use libfabric_sys as fi;
@@ -21,7 +22,7 @@ const QUEUE: usize = 512;
 /// What is missing.
 pub(crate) fn library() -> Result<&'static Libfabric, String> {
     static LIBRARY: OnceLock<Result<Libfabric, String>> = OnceLock::new();
-    let library = LIBRARY.get_or_init(Libfabric::open).as_ref().map_err(Clone::clone)?;
+    let library = LIBRARY.get_or_init(|| defaults::told(opened)).as_ref().map_err(Clone::clone)?;
     let version = library.version();
     match version >= fi::OLDEST {
         true => Ok(library),
@@ -33,6 +34,18 @@ pub(crate) fn library() -> Result<&'static Libfabric, String> {
             fi::OLDEST & 0xFFFF
         )),
     }
+}
+
+/// The library, after it has looked at its variables and at what this machine has.
+fn opened() -> Result<Libfabric, String> {
+    let library = Libfabric::open()?;
+    let mut all = null_mut();
+    // SAFETY: null asks for everything.
+    if unsafe { library.getinfo(std::ptr::null(), &mut all) } == 0 {
+        // SAFETY: made by the call, and nobody has looked at it.
+        unsafe { library.freeinfo(all) };
+    }
+    Ok(library)
 }
 
 /// A completion queue, and the descriptor to sleep on, where there is one.

@@ -2,7 +2,7 @@
 # A private Slurm of four nodes on this machine, for tests: two hosts in network namespaces with a wire between
 # them, two nodes on each. It has addresses and ports of its own, so it meets nobody else's.
 #
-#   slurm.sh up DIR      start it, with all of its state in DIR; then DIR/srun is its srun
+#   slurm.sh up DIR      start it, with all of its state in DIR; then DIR/srun and DIR/salloc are its srun and salloc
 #   slurm.sh down DIR    end it and remove all that it made
 #
 # Needs root, and the programs munged, slurmctld, slurmd, srun, ip and nsenter.
@@ -76,8 +76,12 @@ up() {
     for node in 1 2 3 4; do
         on $(((node + 1) / 2)) slurmd -f "$SLURM_CONF" -N "n$node"
     done
-    printf '#!/bin/sh\nSLURM_CONF=%s exec nsenter --net=/run/netns/%s srun "$@"\n' "$SLURM_CONF" "${host}1" > "$dir/srun"
-    chmod 755 "$dir/srun"
+    local command
+    for command in srun salloc; do
+        printf '#!/bin/sh\nSLURM_CONF=%s exec nsenter --net=/run/netns/%s %s "$@"\n' \
+            "$SLURM_CONF" "${host}1" "$command" > "$dir/$command"
+        chmod 755 "$dir/$command"
+    done
     for try in $(seq 200); do
         [ "$(on 1 sinfo -h -o %T 2>/dev/null | sort -u)" = idle ] && return
         sleep 0.1

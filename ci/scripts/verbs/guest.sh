@@ -23,6 +23,7 @@ up() {
             [ -n "$wire" ] && break
             sleep 0.2
         done
+        ip link set "$wire" mtu 4200
     else
         modprobe veth || return
         wire=wire

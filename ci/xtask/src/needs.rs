@@ -138,6 +138,14 @@ pub const SLURM: Need = Need {
     zypper: &["slurm", "slurm-node", "munge"],
 };
 
+pub const SSH: Need = Need {
+    program: "ssh",
+    purpose: "starts PEs on other hosts",
+    apt: &["openssh-client"],
+    dnf: &["openssh-clients"],
+    zypper: &["openssh-clients"],
+};
+
 pub const LIBFABRIC: Need = Need {
     program: "fi_info",
     purpose: "comes with libfabric, over which programs are tested",

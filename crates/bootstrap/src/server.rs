@@ -72,6 +72,7 @@ pub struct Server {
     pes: Vec<Pe>,
     round: u32,
     records: u32,
+    initialised: u32,
     status: i32,
     interrupt: Option<i32>,
     ended: bool,
@@ -93,7 +94,17 @@ impl Server {
             exit: None,
         };
         let pes = (0..nodes.n_pes()).map(|_| silent()).collect();
-        Server { nodes, hosts, pes, round: 0, records: 0, status: 0, interrupt: None, ended: false }
+        Server {
+            nodes,
+            hosts,
+            pes,
+            round: 0,
+            records: 0,
+            initialised: 0,
+            status: 0,
+            interrupt: None,
+            ended: false,
+        }
     }
 
     /// The process of `pe` has been started.
@@ -166,6 +177,11 @@ impl Server {
         self.status
     }
 
+    /// How many PEs have ever entered initialisation.
+    pub fn initialised(&self) -> u32 {
+        self.initialised
+    }
+
     /// `PE 1 (pid 4711, host a)`.
     pub fn name(&self, pe: u32) -> String {
         let host = &self.hosts[self.nodes.node_of(pe) as usize];
@@ -211,6 +227,7 @@ impl Server {
     fn enter(&mut self, pe: u32, decisions: &mut Vec<Decision>) {
         self.pes[pe as usize].phase = Phase::Running;
         self.pes[pe as usize].inits += 1;
+        self.initialised += u32::from(self.pes[pe as usize].inits == 1);
         decisions.extend(self.left_behind());
     }
 

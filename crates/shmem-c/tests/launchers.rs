@@ -219,16 +219,18 @@ mod hydra {
         let Some(hosts) = Hosts::new("y") else { return };
         // What crosses the wire later is the same after either protocol.
         let jobs = [
-            ("pmi1", "rma.c", 4),
-            ("pmi1", "split_2d.c", 6),
-            ("pmi2", "split_2d.c", 6),
-            ("pmi1", "init_finalize.c", 4),
-            ("pmi2", "init_finalize.c", 4),
+            ("pmi1", "rma.c"),
+            ("pmi1", "split_2d.c"),
+            ("pmi2", "split_2d.c"),
+            ("pmi1", "init_finalize.c"),
+            ("pmi2", "init_finalize.c"),
         ];
+        // The hosts share processors without knowing it: fewer PEs than these would spin on those of their peers.
+        let n = 6;
         for launcher in hydras() {
             for place in ["PMI_RANK * 2 / PES", "PMI_RANK % 2"] {
                 let enter = format!("exec ip netns exec \"$HOSTS$(({place}))\" \"$0\" \"$@\"");
-                for (protocol, source, n) in jobs {
+                for (protocol, source) in jobs {
                     let job = launcher.job("/bin/sh", n).arg("-c").arg(&enter);
                     let job = job.arg(program!(source).display()).env("SHMEM_BOOTSTRAP", protocol);
                     job.env("HOSTS", hosts.prefix()).env("PES", n).run().assert_ok(n);
@@ -355,6 +357,23 @@ mod slurm {
         let outcome = slurm.launcher(&["-N2"]).job(program!("rma.c"), 2).run();
         assert_ne!(outcome.code(), 0, "{outcome}");
         assert!(outcome.stderr.contains("srun --mpi=pmix"), "{outcome}");
+
+        oshrun_in_an_allocation(&slurm);
+    }
+
+    /// Its daemons start by srun, on the nodes of the allocation.
+    fn oshrun_in_an_allocation(slurm: &Slurm) {
+        let salloc = slurm.folder.join("salloc").display().to_string();
+        let oshrun = testkit::prefix().join("bin/oshrun").display().to_string();
+        let job = |source: PathBuf, options: &[&str]| {
+            let words = [&[salloc.as_str(), "-Q", "-N4", &oshrun], options].concat();
+            Job::direct(source).wrap(words).env("SHMEM_SYMMETRIC_SIZE", "64m")
+        };
+        job(program!("rma.c"), &[]).run().assert_ok(4);
+        job(program!("split_2d.c"), &["-n", "8", "--fan-out", "1"]).run().assert_ok(8);
+        job(program!("collectives_team.c"), &["--ppn", "2"]).run().assert_ok(8);
+        let outcome = job(program!("death.c"), &["-n", "3"]).arg("kill").run();
+        outcome.assert_fails(&["PE 1 (pid ", "host n2", "SIGKILL"]);
     }
 }
 

@@ -44,12 +44,6 @@ fn the_3d_example_on_64_pes() {
 }
 
 #[test]
-fn a_grid_of_512_pes() {
-    let job = Job::new(program!("grid.c")).n(512);
-    job.timeout(Duration::from_secs(180)).run().assert_ok(512);
-}
-
-#[test]
 fn the_example_of_the_strided_split() {
     for (n, sum) in [(1, 0), (2, 0), (7, 12), (8, 12)] {
         let outcome = Job::new(example("team_split_strided.c")).n(n).run();
@@ -68,27 +62,36 @@ fn a_thousand_barriers_on_64_pes() {
 }
 
 /// Without privileges, with 1,024 descriptors and 64 KiB of locked memory, from a copy that such a user can read.
-#[test]
-fn an_ordinary_user_runs_the_3d_example() {
+fn as_an_ordinary_user(program: &Path, n: usize) -> Outcome {
     let place = tempfile::tempdir().expect("a temporary folder");
     open_to_all(place.path());
     let copy = place.path().join("prefix");
     for part in ["bin", "lib"] {
         copy_folder(&prefix().join(part), &copy.join(part));
     }
-    let example = place.path().join("split_3d");
-    std::fs::copy(split_3d(), &example).expect("the program can be copied");
+    let readable = place.path().join("program");
+    std::fs::copy(program, &readable).expect("the program can be copied");
     let is_root = rustix::process::geteuid().is_root();
     let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
     let limits = ["sh", "-c", "ulimit -n 1024 && ulimit -l 64 && exec \"$@\"", "sh"];
-    let outcome = Job::new(&example)
+    Job::new(&readable)
         .launcher(copy.join("bin/oshrun"))
-        .n(12)
+        .n(n)
         .wrap(if is_root { &nobody[..] } else { &[] }.iter().copied())
         .wrap(limits)
         .folder(place.path())
-        .run();
-    assert_prints_box(&outcome, [3, 2, 2]);
+        .timeout(Duration::from_secs(180))
+        .run()
+}
+
+#[test]
+fn an_ordinary_user_runs_the_3d_example() {
+    assert_prints_box(&as_an_ordinary_user(&split_3d(), 12), [3, 2, 2]);
+}
+
+#[test]
+fn an_ordinary_user_starts_512_pes() {
+    as_an_ordinary_user(&program!("grid.c"), 512).assert_ok(512);
 }
 
 fn open_to_all(folder: &Path) {

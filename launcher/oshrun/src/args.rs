@@ -12,6 +12,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use rushmem_topology::{BindTo, MapBy};
 
+use crate::debugger::Debugged;
 use crate::failure::Failure;
 use crate::hosts::Asked;
 use crate::placement::Wish;
@@ -74,6 +75,10 @@ struct Flags {
     #[arg(long)]
     tag_output: bool,
 
+    /// Let each PE print into files of its own, in this folder on its host: PE.out and PE.err
+    #[arg(long, value_name = "FOLDER")]
+    output_files: Option<PathBuf>,
+
     /// End the job after this time, with status 124
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
     timeout: Option<Duration>,
@@ -91,6 +96,15 @@ struct Flags {
     /// Say where each PE is: its CPUs, NUMA node and card of the network
     #[arg(long)]
     report_bindings: bool,
+
+    /// Print at the end when each phase of the job was over
+    #[arg(long)]
+    timings: bool,
+
+    /// Run PEs under gdb: in a window of its own where there are xterm and a display, else without anybody at it,
+    /// printing where a signal stopped them
+    #[arg(long, value_name = "PE,...", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    gdb: Option<Debugged>,
 }
 
 /// What the command line asks for.
@@ -112,6 +126,12 @@ pub struct Options {
     pub export: Vec<(OsString, OsString)>,
     /// Whether lines of output start with the number of their PE.
     pub tag_output: bool,
+    /// The folder for files of what each PE prints.
+    pub output_files: Option<PathBuf>,
+    /// Whether to say when each phase was over.
+    pub timings: bool,
+    /// PEs that run under a debugger.
+    pub gdb: Option<Debugged>,
     /// When to end the job.
     pub timeout: Option<Duration>,
     /// Where PEs shall be.
@@ -166,6 +186,9 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         pes_per_process: flags.pes_per_process,
         export,
         tag_output: flags.tag_output,
+        output_files: flags.output_files,
+        timings: flags.timings,
+        gdb: flags.gdb,
         timeout: flags.timeout,
         wish: Wish { map_by: flags.map_by, bind_to: flags.bind_to, report: flags.report_bindings },
         program,
@@ -176,7 +199,9 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
 /// Splits off the program and its arguments, and writes the customary `-np` and `-ppn` with two hyphens.
 fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
     let valued = |word: &OsStr| {
-        command.get_arguments().filter(|arg| arg.get_action().takes_values()).any(|arg| {
+        let takes_word =
+            |arg: &&clap::Arg| arg.get_action().takes_values() && !arg.is_require_equals_set();
+        command.get_arguments().filter(takes_word).any(|arg| {
             let short = arg.get_short().is_some_and(|short| word == format!("-{short}").as_str());
             let aliases = arg.get_all_aliases().unwrap_or_default();
             let mut long = arg.get_long().into_iter().chain(aliases);
@@ -281,6 +306,9 @@ mod tests {
         assert_eq!(options.export, [("A".into(), "1=2".into()), ("B".into(), "".into())]);
         assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
         assert!(options.tag_output);
+        assert_eq!(parsed("--gdb p").expect("options").gdb, Some(Debugged::All));
+        let some = parsed("--gdb=1,3 --timings p").expect("options");
+        assert_eq!((some.gdb, some.timings), (Some(Debugged::Some(vec![1, 3])), true));
         assert_eq!(parsed("-- -p").expect("options").program, "-p");
     }
 

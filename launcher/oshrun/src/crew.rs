@@ -84,7 +84,9 @@ impl Crew {
         let started = launch.start(pe, stdin, processes.guard())?;
         processes.add(Member::Pe(pe), started.pid);
         self.links.push(None);
-        output.carry(pe, started.stdout, started.stderr)?;
+        if let Some([stdout, stderr]) = started.streams {
+            output.carry(pe, stdout, stderr)?;
+        }
         let link = Link::new(pe, started.socket, self.readable.clone())?;
         *self.links.last_mut().expect("pushed just now") = Some(link);
         Ok(started.pid.as_raw_nonzero().get().unsigned_abs())

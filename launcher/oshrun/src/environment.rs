@@ -1,10 +1,14 @@
-//! Which of oshrun's variables go to other hosts: all but those that belong to a host or to a session there.
+//! What of oshrun's surroundings goes to other hosts: its working directory, and its variables but those that belong to a
+//! host or to a session there.
 //!
-//! A PE finds them over what its host's login has set.
+//! A PE finds the variables over what its host's login has set.
 #![forbid(unsafe_code)]
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
 /// Names that stay, or beginnings of names where a star ends them.
 const STAY: &[&str] = &[
@@ -52,6 +56,20 @@ const STAY: &[&str] = &[
 /// The variables of this process that go to other hosts.
 pub fn carried() -> Vec<(OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| goes(name)).collect()
+}
+
+/// The working directory, as the user's shell calls it: what lies behind its links may be elsewhere on another host.
+///
+/// # Errors
+/// When it is gone.
+pub fn folder() -> io::Result<PathBuf> {
+    let folder = std::env::current_dir()?;
+    let called = std::env::var_os("PWD").map(PathBuf::from).filter(|called| called.is_absolute());
+    let same = |called: &PathBuf| match (std::fs::metadata(called), std::fs::metadata(&folder)) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    };
+    Ok(called.filter(same).unwrap_or(folder))
 }
 
 fn goes(name: &OsStr) -> bool {

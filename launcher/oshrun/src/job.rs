@@ -18,7 +18,9 @@ use crate::failure::{Failure, cannot};
 use crate::hosts::{self, Hosts};
 use crate::output::{Output, Tags};
 use crate::prepare::prepare;
+use crate::progress::Progress;
 use crate::signals::{Request, Signals};
+use crate::timings::Timings;
 use crate::tree::orders::{Growth, Task, n_children};
 use crate::tree::wire::Up;
 use crate::tree::{PIECES, Plan, Subtree};
@@ -41,6 +43,7 @@ const TIMED_OUT: i32 = 124;
 /// # Errors
 /// When nothing could be started.
 pub async fn run(options: &Options) -> Result<i32, Failure> {
+    let mut timings = Timings::new();
     let hosts = hosts::find(&options.hosts, options.n_pes)?;
     let nodes = hosts.nodes()?;
     let names = hosts.names();
@@ -54,7 +57,10 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
         true => Tags::new(nodes.clone(), names.clone()),
         false => Tags::none(),
     };
+    timings.planned(nodes.n_pes());
     let mut job = Job {
+        progress: Progress::new(nodes.n_pes()),
+        timings,
         server: Server::new(nodes, names),
         subtree,
         output: Output::to_streams(tags),
@@ -67,11 +73,13 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
     if let Some(words) = words.filter(|words| !words.is_empty()) {
         job.output.message(&format!("oshrun: {words}"));
     }
-    job.subtree.start(&task, &growth, plan, &mut job.output);
-    let mut pieces = match job.subtree.feeds() {
-        true => Some(input::pieces().map_err(|error| cannot("read the input", &error))?),
-        false => None,
+    let has_first = plan.own.as_ref().is_some_and(|(part, _)| part.pes.contains(&0));
+    let mut pieces = match has_first {
+        true => None,
+        false => Some(input::pieces().map_err(|error| cannot("read the input", &error))?),
     };
+    job.subtree.start(&task, &growth, plan, &mut job.output);
+    job.timings.mark("daemons and own PEs called");
     let limit = options.timeout.map(|limit| (limit, Instant::now() + limit));
     while !job.subtree.is_idle() && job.end != End::GivenUp {
         let deadline = job.end.deadline().or(limit.map(|(_, at)| at));
@@ -91,23 +99,24 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
             },
         }
     }
-    Ok(job.finish(signals, limit.map(|(_, at)| at)).await)
+    let status = job.finish(signals, limit.map(|(_, at)| at)).await;
+    if options.timings {
+        job.timings.mark("nothing left");
+        eprintln!("{}", job.timings.table());
+    }
+    Ok(status)
 }
 
 /// What all PEs have in common. Where some are on other hosts, they get what those here inherit.
 fn task(options: &Options, is_far: bool) -> Result<Task, Failure> {
     let mut exported = options.export.clone();
+    let mut folder = None;
     if is_far {
         let limit = options.host_limit.as_secs_f64().to_string();
-        exported.push((HOST_LIMIT.into(), limit.into()));
+        exported.insert(0, (HOST_LIMIT.into(), limit.into()));
+        let found = environment::folder();
+        folder = Some(found.map_err(|error| cannot("find the working directory", &error))?);
     }
-    let folder = match is_far {
-        true => Some(
-            std::env::current_dir()
-                .map_err(|error| cannot("find the working directory", &error))?,
-        ),
-        false => None,
-    };
     Ok(Task {
         program: options.program.clone(),
         arguments: options.arguments.clone(),
@@ -115,6 +124,8 @@ fn task(options: &Options, is_far: bool) -> Result<Task, Failure> {
         carried: if is_far { environment::carried() } else { Vec::new() },
         folder,
         wish: options.wish,
+        output_files: options.output_files.clone(),
+        debugged: options.gdb.clone(),
         prompts: rustix::termios::isatty(rustix::stdio::stdin()),
     })
 }
@@ -193,6 +204,8 @@ impl End {
 }
 
 struct Job {
+    progress: Progress,
+    timings: Timings,
     server: Server,
     subtree: Subtree,
     output: Output,
@@ -209,12 +222,18 @@ impl Job {
     /// Gives what has happened to the rules.
     fn hear(&mut self, news: Up) {
         match news {
-            Up::Started { pe, pid } => self.server.started(pe, pid),
+            Up::Started { pe, pid } => {
+                self.server.started(pe, pid);
+                self.progress.started();
+                self.timings.started();
+            }
             Up::Frames { pe, bytes } if self.end == End::Open => {
                 let decisions = self.server.received(pe, &bytes);
+                self.timings.initialised(self.server.initialised());
                 self.carry_out(decisions);
             }
             Up::Exited { pe, exit } => {
+                self.timings.exited();
                 let decision = self.server.exited(pe, exit);
                 self.carry_out(decision);
             }
@@ -232,8 +251,12 @@ impl Job {
         for decision in decisions {
             match decision {
                 Decision::Send { pe, frame } => self.subtree.send(pe, frame),
-                Decision::SendAll { frame } => self.subtree.send_all(&frame),
+                Decision::SendAll { frame } => {
+                    self.timings.exchanged();
+                    self.subtree.send_all(&frame);
+                }
                 Decision::EndJob { message, .. } => {
+                    self.progress.clear();
                     if let Some(message) = message {
                         self.output.message(&message);
                     }
@@ -264,11 +287,7 @@ impl Job {
                     self.subtree.signal(signal);
                 }
             }
-            Request::Stop => {
-                self.subtree.suspend();
-                self.subtree.flush().await;
-                stop_self();
-            }
+            Request::Stop => stop(&self.subtree).await,
             Request::Continue => self.subtree.resume(),
         }
     }
@@ -307,7 +326,7 @@ impl Job {
     }
 
     /// Clears away what is left of the job, passes on the last output, and returns the exit status.
-    async fn finish(mut self, mut signals: Signals, limit: Option<Instant>) -> i32 {
+    async fn finish(&mut self, mut signals: Signals, limit: Option<Instant>) -> i32 {
         self.subtree.clear(PATIENCE).await;
         let limit = limit.map(|at| at.max(Instant::now() + PATIENCE));
         {
@@ -322,9 +341,10 @@ impl Job {
                         eprintln!("oshrun: {sentence}");
                     },
                     request = signals.request() => match request {
-                        Request::Stop => stop_self(),
+                        Request::Stop => stop(&self.subtree).await,
+                        Request::Continue => self.subtree.resume(),
                         Request::Forward(number) if request.is_end() => return Exit::Signal(number).status(),
-                        Request::Forward(_) | Request::Continue => {}
+                        Request::Forward(_) => {}
                     },
                     () = until(limit) => {
                         let status = self.server.status();
@@ -338,7 +358,10 @@ impl Job {
     }
 }
 
-fn stop_self() {
+/// Stops the PEs, then oshrun.
+async fn stop(subtree: &Subtree) {
+    subtree.suspend();
+    subtree.flush().await;
     // Nothing refuses it.
     let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
 }

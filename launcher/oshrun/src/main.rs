@@ -3,13 +3,14 @@
 //! One file or folder per subject: `args` and `program` say what to start, `hosts` and `placement` where,
 //! `environment` with what; `prepare`, `limits`, `spawn` and `guard` start it, `crew` has the PEs of this process and
 //! `tree` those of other processes and hosts; `output` and `input` carry their streams, `link` their frames, `signals`
-//! what the user sends, and `job` decides, by the rules of `rushmem_bootstrap::server`. The launcher never looks into
+//! what the user sends, `debugger`, `progress` and `timings` are for whoever watches, and `job` decides, by the rules of `rushmem_bootstrap::server`. The launcher never looks into
 //! the records that PEs exchange.
 //!
 //! One program has three roles: oshrun itself, a daemon (`tree::daemon`) and a guard.
 
 mod args;
 mod crew;
+mod debugger;
 mod environment;
 mod failure;
 mod guard;
@@ -23,8 +24,10 @@ mod placement;
 mod prepare;
 mod processes;
 mod program;
+mod progress;
 mod signals;
 mod spawn;
+mod timings;
 mod tree;
 
 use std::process::ExitCode;

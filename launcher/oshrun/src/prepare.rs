@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use crate::failure::{Failure, cannot};
 use crate::spawn::Launch;
 use crate::tree::orders::{Part, Task};
-use crate::{limits, placement, program, spawn};
+use crate::{debugger, limits, placement, program, spawn};
 
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
@@ -33,6 +33,18 @@ pub fn prepare(
     if let Some(path) = program::library_path(&oshrun, variable(LIBRARY_PATH).as_deref()) {
         variables.push((OsStr::new(LIBRARY_PATH).to_os_string(), path));
     }
+    if let Some(folder) = &task.output_files {
+        let what = format!("make the folder {} for output", folder.display());
+        std::fs::create_dir_all(folder).map_err(|error| cannot(&what, &error))?;
+    }
+    let debugged = match &task.debugged {
+        Some(debugged) => {
+            program::find(OsStr::new("gdb"), variable("PATH").as_deref())?;
+            let (display, path) = (variable("DISPLAY"), variable("PATH"));
+            Some((debugged.clone(), debugger::shows(display.as_deref(), path.as_deref())))
+        }
+        None => None,
+    };
     let mut placements =
         placement::place(part.node.clone(), task.wish, |name| variable(name).is_some())?;
     if part.pes.start != part.node.start {
@@ -50,6 +62,8 @@ pub fn prepare(
         program: task.program.clone(),
         arguments: task.arguments.clone(),
         variables,
+        output_files: task.output_files.clone(),
+        debugged,
         first_of_node: part.node.start,
         memory,
         limit,

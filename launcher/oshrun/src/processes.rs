@@ -156,7 +156,7 @@ impl Processes {
 
     /// Waits until all groups are gone, those of agents too, which end by themselves when their daemons have; what is
     /// left after `patience` is killed.
-    pub async fn dismiss(mut self, patience: Duration) {
+    pub async fn dismiss(&mut self, patience: Duration) {
         self.is_ending = true;
         for _ in 0..2 {
             let deadline = Instant::now() + patience;

@@ -2,6 +2,7 @@
 //! should have.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -13,6 +14,7 @@ use rushmem_bootstrap::env;
 use rustix::io::FdFlags;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
+use crate::debugger::Debugged;
 use crate::guard::{self, Guard, pid_of};
 use crate::placement::{Placement, Placements};
 
@@ -30,6 +32,10 @@ pub struct Launch {
     pub arguments: Vec<OsString>,
     /// Variables to set.
     pub variables: Vec<(OsString, OsString)>,
+    /// The folder for files of what each PE prints, if oshrun does not.
+    pub output_files: Option<PathBuf>,
+    /// PEs that run under a debugger, and whether it can show itself.
+    pub debugged: Option<(Debugged, bool)>,
     /// The first PE of this node.
     pub first_of_node: u32,
     /// The node's memory.
@@ -47,10 +53,8 @@ pub struct Started {
     pub pid: Pid,
     /// Leads to the PE.
     pub socket: UnixStream,
-    /// What it prints.
-    pub stdout: OwnedFd,
-    /// What it complains about.
-    pub stderr: OwnedFd,
+    /// What it prints and what it complains about, if that does not go to files.
+    pub streams: Option<[OwnedFd; 2]>,
 }
 
 /// The node's memory, empty: PEs give it its size. It has no name, so nothing of it can be left.
@@ -69,11 +73,9 @@ impl Launch {
     pub fn start(&self, pe: u32, stdin: Stdio, guard: &Guard) -> io::Result<Started> {
         let (socket, theirs) = UnixStream::pair()?;
         let theirs = rustix::io::fcntl_dupfd_cloexec(&theirs, INHERITED_FROM)?;
-        let (stdout, out) = io::pipe()?;
-        let (stderr, err) = io::pipe()?;
+        let (streams, [out, err]) = self.streams(pe)?;
 
-        let mut command = Command::new(&self.file);
-        command.arg0(&self.program).args(&self.arguments);
+        let mut command = self.command(pe);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let local = pe - self.first_of_node;
         let place = self.placements.of(local);
@@ -87,12 +89,37 @@ impl Launch {
         // SAFETY: the closure makes system calls alone, without memory or locks, as a child between fork and exec must.
         unsafe { command.pre_exec(move || before_exec(guard, inherited, limit, &place)) };
         let child = command.spawn()?;
-        Ok(Started {
-            pid: pid_of(child.id()),
-            socket,
-            stdout: stdout.into(),
-            stderr: stderr.into(),
-        })
+        Ok(Started { pid: pid_of(child.id()), socket, streams })
+    }
+
+    /// The program, or a debugger that runs it.
+    fn command(&self, pe: u32) -> Command {
+        let debugger = self.debugged.as_ref().and_then(|(debugged, shows)| {
+            debugged.command(pe, *shows, &self.file, &self.arguments)
+        });
+        match debugger.as_deref() {
+            Some([debugger, words @ ..]) => {
+                let mut command = Command::new(debugger);
+                command.args(words);
+                command
+            }
+            _ => {
+                let mut command = Command::new(&self.file);
+                command.arg0(&self.program).args(&self.arguments);
+                command
+            }
+        }
+    }
+
+    /// What a PE prints into: pipes, with our side of them, or its files.
+    fn streams(&self, pe: u32) -> io::Result<(Option<[OwnedFd; 2]>, [OwnedFd; 2])> {
+        if let Some(folder) = &self.output_files {
+            let file = |stream| File::create(folder.join(format!("{pe}.{stream}")));
+            return Ok((None, [file("out")?.into(), file("err")?.into()]));
+        }
+        let (stdout, out) = io::pipe()?;
+        let (stderr, err) = io::pipe()?;
+        Ok((Some([stdout.into(), stderr.into()]), [out.into(), err.into()]))
     }
 }
 

@@ -141,13 +141,17 @@ fn a_reader_that_leaves_ends_the_writers() {
 fn a_reader_that_stops_does_not_keep_a_failed_job_alive() {
     let mut job = Job::steps(
         2,
-        &["init", "print:there", "1?lines:20000", "1?sleep:60000", "0?sleep:300", "0?exit:3"],
+        &["init", "print:there", "1?lines:20000", "1?sleep:60000", "0?cat", "0?exit:3"],
     )
+    .input_later()
     .start();
     let mut reader = job.stdout();
     let mut line = String::new();
     reader.read_line(&mut line).expect("stdout");
     // Nobody reads on: oshrun cannot pass on its output, but only oshrun itself is left.
+    let waiting = || rustix::io::ioctl_fionread(reader.get_ref()).expect("a pipe");
+    eventually("the pipe is nearly full", || waiting() > 32 * 1024);
+    job.end_input();
     let oshrun = job.pid().as_raw_nonzero().get() as u32;
     eventually("only oshrun is left", || job.processes() == [oshrun]);
     let rest = reader.lines().count();

@@ -5,6 +5,7 @@
 //! with what was skipped and why.
 
 mod fuzz;
+mod hosts;
 mod ordinary;
 mod sanitizer;
 mod steps;
@@ -68,6 +69,7 @@ const TEST: &[Step] = &[
 const FULL: &[Step] = &[
     installed("launchers", steps::launchers),
     installed("slurm", steps::slurm),
+    installed("hosts", hosts::over_ssh),
     installed("ucx-programs", steps::ucx_programs),
     installed("ofi-programs", steps::ofi_programs),
     step("ofi-providers", steps::ofi_providers),

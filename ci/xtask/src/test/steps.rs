@@ -271,7 +271,7 @@ fn programs(session: &Session, setting: &str) -> Result<Outcome> {
 
 /// Modules of ignored tests that other steps of the tier run.
 const STEPS_OF_THEIR_OWN: &[&str] =
-    &["slurm::", "hydra::", "mpirun::", "prterun", "_sample::", "_at_every_size::"];
+    &["slurm::", "hydra::", "mpirun::", "prterun", "over_ssh_", "_sample::", "_at_every_size::"];
 
 pub fn soak(session: &Session) -> Result<Outcome> {
     let mut cargo = session.workspace.cargo();

@@ -57,6 +57,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "crates/transport-ucx/src/endpoint.rs",
     "crates/transport-ucx/src/origin.rs",
     "crates/transport-ucx/src/origin/held.rs",
+    "crates/transport-ucx/src/origin/order.rs",
     "crates/transport-ucx/src/pending.rs",
     "crates/transport-ucx/src/probe.rs",
     "crates/transport-ucx/src/sys.rs",

@@ -22,7 +22,13 @@ pub(crate) struct Context {
     pub(super) notices_failures: bool,
     /// Processors move the data, at the target too: there is no card that does.
     pub(super) copies: bool,
+    /// Its fence orders without waiting: not so since [`FENCE_WAITS`].
+    pub(super) orders: bool,
 }
+
+/// From this version on UCX's fence waits for all puts by itself. Seen with 1.20
+/// and 1.22.
+const FENCE_WAITS: (u32, u32, u32) = (1, 16, 0);
 
 /// UCX's transports inside a node.
 const INSIDE_A_NODE: &[&str] = &["self", "posix", "sysv", "cma", "knem", "xpmem"];
@@ -103,11 +109,13 @@ impl Context {
             ucp.ucp_init_version(major, minor, &raw const params, config.handle, &raw mut handle)
         };
         fine(ucp, status).map_err(|why| format!("UCX cannot be initialised: {why}"))?;
-        let mut context = Context { ucp, handle, notices_failures: false, copies: false };
+        let mut context =
+            Context { ucp, handle, notices_failures: false, copies: false, orders: false };
         let resources = context.resources();
         let inside = |name: &str| INSIDE_A_NODE.contains(&name);
         context.notices_failures = resources.iter().any(|(name, _)| !inside(name));
         context.copies = resources.iter().all(|(name, _)| inside(name) || name == "tcp");
+        context.orders = ucx_sys::version(ucp) < FENCE_WAITS;
         context.guards_against_threads().then_some(context).ok_or_else(|| {
             "this UCX was built without support for threads (--enable-mt)".to_owned()
         })

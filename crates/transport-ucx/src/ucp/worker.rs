@@ -58,6 +58,11 @@ impl Worker {
         self.context.copies
     }
 
+    /// UCX's fence orders without waiting.
+    pub(crate) fn orders(&self) -> bool {
+        self.context.orders
+    }
+
     pub(crate) fn handle(&self) -> ucp_worker_h {
         self.handle
     }

@@ -67,6 +67,15 @@ impl Hosts {
     }
 }
 
+/// This machine has several names; however often and by whatever of them it is listed, it is one host.
+fn one_name(mut hosts: Vec<Host>) -> Vec<Host> {
+    let mut own = hosts.iter_mut().filter(|host| own::is_own(&host.name));
+    if let Some(first) = own.next() {
+        own.for_each(|host| host.name.clone_from(&first.name));
+    }
+    hosts
+}
+
 /// The hosts for `n_pes` PEs, or for as many as fit.
 ///
 /// # Errors
@@ -100,6 +109,7 @@ pub fn find(asked: &Asked, n_pes: Option<u32>) -> Result<Hosts, Failure> {
             None => vec![Host { name: own::name(), slots: None }],
         },
     };
+    let hosts = one_name(hosts);
     let parts = deal::deal(hosts, n_pes, asked.per_host, is_strict).map_err(Failure::usage)?;
     let own = parts.iter().position(|part| own::is_own(&part.host));
     Ok(Hosts { parts, own, agent: agent.unwrap_or_else(Agent::ssh) })

@@ -16,6 +16,7 @@ use rushmem_bootstrap::proto::{self, Decoder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
 
 use super::pulse::Pulse;
 use super::wire::{self, Down, MOST_UP, Up, UpFrame};
@@ -83,6 +84,7 @@ pub struct Branch {
     pub exit: Option<Exit>,
     /// What its agent complains about.
     complaints: File,
+    tasks: [AbortHandle; 2],
 }
 
 impl Branch {
@@ -98,8 +100,10 @@ impl Branch {
         let (down, queue) = DownSender::new();
         let stdin = Sender::from_owned_fd(OwnedFd::from(streams.stdin))?;
         let stdout = Receiver::from_owned_fd(OwnedFd::from(streams.stdout))?;
-        tokio::spawn(write(stdin, queue));
-        tokio::spawn(read(number, stdout, relay(&down), arrivals.clone()));
+        let tasks = [
+            tokio::spawn(write(stdin, queue)).abort_handle(),
+            tokio::spawn(read(number, stdout, relay(&down), arrivals.clone())).abort_handle(),
+        ];
         Ok(Branch {
             host,
             n_behind: 0,
@@ -111,7 +115,14 @@ impl Branch {
             closed: false,
             exit: None,
             complaints: streams.stderr,
+            tasks,
         })
+    }
+
+    /// Gives the child up: nothing leads to it any more, and nothing of it is waited for.
+    pub fn give_up(&mut self) {
+        self.stage = Stage::Lost;
+        self.tasks.iter().for_each(AbortHandle::abort);
     }
 
     /// Whether nothing more is to be waited for from its PEs.
@@ -134,7 +145,7 @@ impl Branch {
     pub fn expect_the_end(&self, number: usize, arrivals: &Arrivals) {
         let arrivals = arrivals.clone();
         tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_millis(500)).await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
             // Nobody may be interested any more.
             let _ = arrivals.send((number, Arrival::Overdue));
         });

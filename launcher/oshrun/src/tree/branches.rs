@@ -242,7 +242,7 @@ impl Branches {
     pub fn abandon(&mut self, processes: &Processes) {
         for (number, branch) in self.list.iter_mut().enumerate() {
             if branch.stage == Stage::Called {
-                branch.stage = Stage::Lost;
+                branch.give_up();
                 processes.kill(Member::Daemon(number));
             }
         }
@@ -265,7 +265,7 @@ impl Branches {
             return None;
         }
         let was_there = branch.stage != Stage::Called;
-        branch.stage = Stage::Lost;
+        branch.give_up();
         processes.kill(Member::Daemon(number));
         let branch = &self.list[number];
         let growth = self.growth.as_ref()?;

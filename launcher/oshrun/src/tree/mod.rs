@@ -192,11 +192,6 @@ impl Subtree {
         }
     }
 
-    /// Whether a daemon holds PE 0, whose input has to be fed then.
-    pub fn feeds(&self) -> bool {
-        !self.crew.has(0)
-    }
-
     /// Sends a signal to all PEs. SIGKILL also ends the start of daemons that are not there yet.
     pub fn signal(&mut self, signal: Signal) {
         self.processes.signal(signal);
@@ -236,7 +231,7 @@ impl Subtree {
     }
 
     /// Waits for the last processes to go.
-    pub async fn dismiss(self, patience: Duration) {
+    pub async fn dismiss(&mut self, patience: Duration) {
         self.processes.dismiss(patience).await;
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::agent::Agent;
+use crate::debugger::Debugged;
 use crate::placement::Wish;
 
 /// What all PEs of a job have in common.
@@ -28,6 +29,10 @@ pub struct Task {
     pub folder: Option<PathBuf>,
     /// Where PEs shall be.
     pub wish: Wish,
+    /// The folder for files of what each PE prints; `None` where oshrun prints it.
+    pub output_files: Option<PathBuf>,
+    /// PEs that run under a debugger.
+    pub debugged: Option<Debugged>,
     /// Whether oshrun has a terminal, at which PE 0 may ask.
     pub prompts: bool,
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 const TICKS: u32 = 20;
 
 /// Ticks without a word after which the other side is lost; the rest of the limit is for ending.
-const PATIENCE: u32 = 14;
+const PATIENCE: u32 = 12;
 
 /// The time between ticks.
 pub fn period(limit: Duration) -> Duration {
@@ -36,7 +36,7 @@ impl Pulse {
     /// A tick has passed. Returns whether the other side is lost.
     pub fn tick(&mut self) -> bool {
         self.missed += 1;
-        self.missed > PATIENCE
+        self.missed >= PATIENCE
     }
 }
 
@@ -47,12 +47,12 @@ mod tests {
     #[test]
     fn silence_is_lost_within_the_limit() {
         let limit = Duration::from_secs(10);
-        assert_eq!(silence(limit), Duration::from_secs(7));
+        assert_eq!(silence(limit), Duration::from_secs(6));
         let mut pulse = Pulse::default();
         for _ in 0..3 {
-            assert!((0..PATIENCE).all(|_| !pulse.tick()));
+            assert!((1..PATIENCE).all(|_| !pulse.tick()));
             pulse.heard();
         }
-        assert_eq!((0..).position(|_: u32| pulse.tick()), Some(PATIENCE as usize));
+        assert_eq!((1..).find(|_: &u32| pulse.tick()), Some(PATIENCE));
     }
 }

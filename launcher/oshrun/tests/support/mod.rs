@@ -155,6 +155,11 @@ impl Running {
         BufReader::new(self.child.stdout.take().expect("piped"))
     }
 
+    pub fn input(&mut self, text: &str) {
+        let stdin = self.child.stdin.as_mut().expect("it was to come later");
+        stdin.write_all(text.as_bytes()).expect("somebody reads");
+    }
+
     pub fn end_input(&mut self) {
         self.child.stdin = None;
     }

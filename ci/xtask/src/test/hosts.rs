@@ -1,0 +1,69 @@
+//! Jobs that `oshrun` starts over ssh, between hosts that are network namespaces.
+//!
+//! Where there is no sshd it is unpacked from its package and not installed, since an installed one would be started.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::tools::run_tests;
+use super::{Outcome, Session};
+use crate::needs::SSH;
+use crate::{needs, process};
+
+/// Packages of Debian and its kin that bring sshd.
+const PACKAGES: [&str; 2] = ["openssh-server", "libwrap0"];
+
+pub fn over_ssh(session: &Session) -> Result<Outcome> {
+    let sshd = needs::ensure(&[&SSH]).and_then(|()| sshd(&session.workspace.target.join("sshd")));
+    let (sshd, libraries) = match sshd {
+        Ok(found) => found,
+        Err(why) => return Ok(Outcome::Skipped(format!("{why:#}"))),
+    };
+    let mut cargo = session.workspace.cargo();
+    cargo.args(["test", "-p", "rushmem-c", "--test", "ssh", "--", "--include-ignored"]);
+    cargo.args(["--test-threads=1", "--show-output"]);
+    cargo.env("RUSHMEM_PREFIX", &session.prefix).env("SSHD", sshd);
+    if let Some(libraries) = libraries {
+        cargo.env("SSHD_LIBRARIES", libraries);
+    }
+    run_tests(&mut cargo)?;
+    Ok(Outcome::Passed)
+}
+
+/// The system's sshd, or one in `folder`, with the folder of libraries that it needs besides.
+fn sshd(folder: &Path) -> Result<(PathBuf, Option<PathBuf>)> {
+    let system = ["/usr/sbin/sshd", "/sbin/sshd"].map(PathBuf::from);
+    if let Some(sshd) = system.into_iter().find(|file| file.exists()) {
+        return Ok((sshd, None));
+    }
+    if !folder.is_dir() {
+        unpack(folder)?;
+    }
+    let library =
+        fs::read_dir(folder.join("usr/lib"))?.filter_map(|entry| Some(entry.ok()?.path()));
+    let library = library.into_iter().find(|path| path.join("libwrap.so.0").exists());
+    Ok((folder.join("usr/sbin/sshd"), library))
+}
+
+fn unpack(folder: &Path) -> Result<()> {
+    if process::on_path("apt-get").is_none() {
+        bail!("there is no sshd; install OpenSSH's server");
+    }
+    println!("Downloading {} for the hosts", PACKAGES.join(" and "));
+    let work = folder.with_extension("new");
+    if work.is_dir() {
+        fs::remove_dir_all(&work)?;
+    }
+    fs::create_dir_all(&work)?;
+    let mut download = process::limited(Duration::from_secs(300), "apt-get");
+    process::run(download.args(["download", "-q"]).args(PACKAGES).current_dir(&work))?;
+    for entry in fs::read_dir(&work)?.collect::<Result<Vec<_>, _>>()? {
+        process::run(Command::new("dpkg-deb").arg("-x").arg(entry.path()).arg(&work))?;
+        fs::remove_file(entry.path())?;
+    }
+    fs::rename(&work, folder).with_context(|| format!("making {}", folder.display()))
+}

@@ -1,0 +1,106 @@
+//! A debugger for each PE, or for some: in a window of its own where there is a terminal emulator and a display, else
+//! without anybody at it: gdb runs the PE and prints where it was when a signal stopped it.
+//!
+//! It makes command lines and starts nothing.
+#![forbid(unsafe_code)]
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// Which PEs have a debugger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Debugged {
+    /// All.
+    All,
+    /// These.
+    Some(Vec<u32>),
+}
+
+impl std::str::FromStr for Debugged {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Debugged, String> {
+        if text == "all" {
+            return Ok(Debugged::All);
+        }
+        let pes = text.split(',').map(str::parse).collect::<Result<_, _>>();
+        pes.map(Debugged::Some).map_err(|_| "PEs are numbers with commas between them".to_string())
+    }
+}
+
+impl Debugged {
+    /// What to run instead of the program `file` as this PE; `None` when it has no debugger. `shows`: there is a display.
+    pub fn command(
+        &self,
+        pe: u32,
+        shows: bool,
+        file: &Path,
+        arguments: &[OsString],
+    ) -> Option<Vec<OsString>> {
+        if let Debugged::Some(pes) = self
+            && !pes.contains(&pe)
+        {
+            return None;
+        }
+        let title = format!("PE {pe}");
+        let window = ["xterm", "-T", &title, "-e", "gdb", "-q", "--args"];
+        // A program that ends well must not be reported as one that cannot be looked at, and its exit status is
+        // gdb's; a signal that stopped it ends the job.
+        let batch = [
+            "gdb",
+            "-q",
+            "-batch",
+            "-iex",
+            "set debuginfod enabled off",
+            "-ex",
+            "run",
+            "-ex",
+            "python gdb.selected_inferior().pid and gdb.execute('bt') or None",
+            "-ex",
+            "python gdb.execute('quit 1' if gdb.selected_inferior().pid else 'quit $_exitcode')",
+            "--args",
+        ];
+        let words: &[&str] = if shows { &window } else { &batch };
+        let words = words.iter().map(OsString::from);
+        Some(words.chain([file.as_os_str().to_owned()]).chain(arguments.iter().cloned()).collect())
+    }
+}
+
+/// Whether windows can be shown: a display, and xterm on the path.
+pub fn shows(display: Option<&OsStr>, path: Option<&OsStr>) -> bool {
+    let mut folders = path.map(std::env::split_paths).into_iter().flatten();
+    display.is_some_and(|display| !display.is_empty())
+        && folders.any(|folder| folder.join("xterm").is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_pes_have_a_debugger() {
+        let file = Path::new("/bin/a b");
+        let arguments = [OsString::from("-x")];
+        let some: Debugged = "0,2".parse().expect("PEs");
+        assert_eq!(some.command(1, false, file, &arguments), None);
+        let batch = some.command(2, false, file, &arguments).expect("a debugger");
+        assert_eq!(batch[0], "gdb");
+        assert_eq!(batch[batch.len() - 3..], ["--args", "/bin/a b", "-x"]);
+        let window = "all".parse::<Debugged>().expect("all").command(1, true, file, &[]);
+        assert_eq!(window.expect("a debugger")[..3], ["xterm", "-T", "PE 1"]);
+        assert!("1,x".parse::<Debugged>().is_err());
+    }
+
+    #[test]
+    fn windows_need_a_display_and_xterm() {
+        let path = std::env::temp_dir().join(format!("oshrun-debugger-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder");
+        assert!(!shows(Some(OsStr::new(":0")), Some(path.as_os_str())));
+        std::fs::write(path.join("xterm"), "").expect("a file");
+        assert!(shows(Some(OsStr::new(":0")), Some(path.as_os_str())));
+        assert!(!shows(None, Some(path.as_os_str())) && !shows(Some(OsStr::new(":0")), None));
+        std::fs::remove_dir_all(path).expect("own folder");
+    }
+}

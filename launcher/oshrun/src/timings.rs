@@ -1,0 +1,108 @@
+//! When the phases of a job were over, counted from the start of oshrun: a table on request.
+#![forbid(unsafe_code)]
+
+use std::time::{Duration, Instant};
+
+/// The phases so far.
+#[derive(Debug)]
+pub struct Timings {
+    since: Instant,
+    marks: Vec<(String, Duration)>,
+    n_pes: u32,
+    started: u32,
+    inits: u32,
+    exchanges: u32,
+    exited: u32,
+}
+
+impl Timings {
+    /// Of a job that starts now.
+    pub fn new() -> Timings {
+        let (since, marks) = (Instant::now(), Vec::new());
+        Timings { since, marks, n_pes: 0, started: 0, inits: 0, exchanges: 0, exited: 0 }
+    }
+
+    /// It is known of how many PEs.
+    pub fn planned(&mut self, n_pes: u32) {
+        self.n_pes = n_pes;
+        self.mark("hosts and program found");
+    }
+
+    /// A phase is over.
+    pub fn mark(&mut self, phase: &str) {
+        self.marks.push((phase.to_string(), self.since.elapsed()));
+    }
+
+    /// A PE was started.
+    pub fn started(&mut self) {
+        self.started += 1;
+        self.ends_of(self.started, "PE started");
+    }
+
+    /// So many PEs have entered initialisation.
+    pub fn initialised(&mut self, inits: u32) {
+        if inits > self.inits {
+            self.inits = inits;
+            self.ends_of(inits, "shmem_init entered");
+        }
+    }
+
+    /// An exchange among all PEs is complete.
+    pub fn exchanged(&mut self) {
+        self.exchanges += 1;
+        self.mark(&format!("exchange {} complete", self.exchanges));
+    }
+
+    /// A PE has ended.
+    pub fn exited(&mut self) {
+        self.exited += 1;
+        self.ends_of(self.exited, "PE ended");
+    }
+
+    fn ends_of(&mut self, count: u32, what: &str) {
+        if count == 1 {
+            self.mark(&format!("first {what}"));
+        }
+        if count == self.n_pes {
+            self.mark(&format!("last {what}"));
+        }
+    }
+
+    /// The table, a line for each phase.
+    pub fn table(&self) -> String {
+        let line = |(phase, at): &(String, Duration)| {
+            format!("oshrun: {:>9.3} s  {phase}", at.as_secs_f64())
+        };
+        self.marks.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_and_the_last_count() {
+        let mut timings = Timings::new();
+        timings.planned(3);
+        (0..3).for_each(|_| timings.started());
+        [1, 1, 3].into_iter().for_each(|inits| timings.initialised(inits));
+        timings.exchanged();
+        timings.exited();
+        let table = timings.table();
+        let phases: Vec<&str> =
+            table.lines().map(|line| line.split(" s  ").nth(1).expect("a phase")).collect();
+        assert_eq!(
+            phases,
+            [
+                "hosts and program found",
+                "first PE started",
+                "last PE started",
+                "first shmem_init entered",
+                "last shmem_init entered",
+                "exchange 1 complete",
+                "first PE ended",
+            ]
+        );
+    }
+}

@@ -1,7 +1,7 @@
 //! Carries what PEs print to oshrun's own stdout and stderr, or from a daemon to its parent, line by line.
 //!
 //! A task per pipe collects whole lines (`carrier`), and one per child daemon and stream passes on what that one has
-//! collected (`relay`). Who holds the [`Pen`](pen::Pen) of a destination may write. A line beyond
+//! collected (`relay`). Who holds the [`Pen`] of a destination may write. A line beyond
 //! [`LONGEST`](lines::LONGEST) leaves in pieces while its PE holds the pen, until the line ends or the PE is silent for
 //! [`HOLD`]: others wait for at most that long, so no line without end can stop a job.
 #![forbid(unsafe_code)]

@@ -276,8 +276,11 @@ impl Shared {
                 return true;
             };
             let mut looks = if arm { MANY_LOOKS } else { 1 };
-            // Whoever waits need not ask peers what has arrived: the service thread does, now and then.
-            let step = if arm || origin.holds() { Origin::advance } else { Origin::progress };
+            let step = match arm || origin.holds() || !origin.worker().copies() {
+                true => Origin::advance,
+                // To ask peers what has arrived costs them messages: the service thread does, now and then.
+                false => Origin::progress,
+            };
             // A loss is told by whoever meets it next.
             while looks > 0 && step(&mut origin, self).unwrap_or(false) {
                 looks -= 1;

@@ -34,7 +34,7 @@ const FEW: [&str; 5] = ["split_2d", "max_to_all", "rma", "amo", "signal"];
 
 /// Cases of the suite that run across two guests, where a word there and back takes 5 to 20 milliseconds; in one
 /// guest all do.
-const ACROSS: [&str; 11] = [
+const ACROSS: [&str; 10] = [
     "zero_length",
     "segments",
     "signals",
@@ -44,7 +44,6 @@ const ACROSS: [&str; 11] = [
     "contended_counter",
     "random",
     "large",
-    "ping_pong",
     "passive_target",
 ];
 

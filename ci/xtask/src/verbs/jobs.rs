@@ -144,6 +144,7 @@ pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<Job> {
             }
         }
     }
+    jobs.insert(0, auto(places));
     let network = "RUSHMEM_CONFORMANCE_PES=2";
     let environment = format!("{PATIENCE} {network} {}", UCX.environment);
     jobs.push(suite(
@@ -153,6 +154,25 @@ pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<Job> {
         "verbs_network:: --skip far_offsets",
     ));
     jobs
+}
+
+/// A job that leaves the choice to the library: a card in software is no reason for another network than TCP, and
+/// it says so.
+fn auto(Places { prefix, programs, .. }: &Places) -> Job {
+    let (prefix, programs) = (prefix.display(), programs.display());
+    let environment =
+        "SHMEM_TRANSPORT=auto SHMEM_DEBUG=1 SHMEM_SYMMETRIC_SIZE=16m SHMEM_ONNODE=off";
+    let told =
+        "/transport (ucx|ofi): .*; not chosen: no PE has an RDMA device|transport tcp: .*; chosen/";
+    Job {
+        name: "one-auto".into(),
+        command: format!(
+            "set -o pipefail; env {environment} {prefix}/bin/oshrun -n 2 {programs}/split_2d 2>&1 | \
+             awk '{{ print }} {told} {{ told++ }} END {{ exit told != 3 }}'"
+        ),
+        limit: OF_PROGRAM,
+        pair: false,
+    }
 }
 
 /// Jobs of programs.

@@ -28,13 +28,14 @@ on() {
     nsenter --net="/run/netns/$name$host" --uts="$dir/uts$host" --mount="$dir/mnt$host" "$@"
 }
 
-# What every host sees instead of the machine's own: names, and a user for sshd; root needs no password to be let in.
+# What every host sees instead of the machine's own: names, a user for sshd, and a root who needs no password to be let
+# in and whose shell reads no file that may take its time.
 files() {
     {
         echo "127.0.0.1 localhost"
         for host in $hosts; do echo "10.78.0.$host h$host"; done
     } > "$dir/etc_hosts"
-    sed 's/^root:[^:]*:/root:*:/' /etc/passwd > "$dir/etc_passwd"
+    sed 's/^root:[^:]*:\(.*\):[^:]*$/root:*:\1:\/bin\/sh/' /etc/passwd > "$dir/etc_passwd"
     grep -q '^sshd:' "$dir/etc_passwd" || echo 'sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin' >> "$dir/etc_passwd"
     ssh-keygen -q -t ed25519 -N '' -f "$dir/host_key"
     ssh-keygen -q -t ed25519 -N '' -f "$dir/user_key"
@@ -106,7 +107,7 @@ left() {
     local host pid
     for host in $hosts; do
         for pid in $(ip netns pids "$name$host"); do
-            [ "$pid" = "$(cat "$dir/sshd$host.pid")" ] || echo "h$host $pid $(tr '\0' ' ' < "/proc/$pid/cmdline" 2>/dev/null)"
+            [ "$pid" = "$(cat "$dir/sshd$host.pid")" ] || echo "h$host $pid $(cat "/proc/$pid/cmdline" 2>/dev/null | tr '\0' ' ')"
         done
     done
 }

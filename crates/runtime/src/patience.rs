@@ -16,6 +16,9 @@ const LOOKS: u32 = 2_000;
 const PAUSED_LOOKS: u32 = 2_000;
 /// Looks while a network is polled: some milliseconds.
 const NETWORK_LOOKS: u32 = 5_000;
+/// After so many idle ones in a row others may run: it costs nothing where nobody else wants the CPU, and PEs that
+/// do not know of each other, such as those of two containers, may share one.
+const LOOKS_PER_YIELD: u32 = 32;
 /// Longest sleep in the network where nothing but a message can change what is waited for, which ends the
 /// sleep.
 const NETWORK_NAP: Duration = Duration::from_millis(10);
@@ -132,7 +135,7 @@ fn look_at_network(crowded: bool, ready: &mut impl FnMut() -> bool) -> bool {
             return true;
         }
         idle = if network::progress() { 0 } else { idle + 1 };
-        if crowded {
+        if crowded || idle % LOOKS_PER_YIELD == LOOKS_PER_YIELD - 1 {
             std::thread::yield_now();
         }
     }

@@ -10,7 +10,7 @@ use testkit::{Job, can_compile, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 28] = [
+const ELSEWHERE: [&str; 29] = [
     "check.h",
     "child_exits.c",
     "core.c",
@@ -25,6 +25,7 @@ const ELSEWHERE: [&str; 28] = [
     "fortran_reductions_of.inc",
     "fortran_rma_of.inc",
     "fortran_wait_of.inc",
+    "grid.c",
     "growth.c",
     "hammer.c",
     "heap_size.c",

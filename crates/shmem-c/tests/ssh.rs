@@ -42,7 +42,7 @@ impl Hosts {
     fn script(&self, words: &[&str]) -> Output {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/scripts/hosts.sh");
         let mut command = Command::new("timeout");
-        command.args(["-k", "5", "60"]).arg(script).arg(words[0]).arg(&self.folder);
+        command.args(["-k", "5", "180"]).arg(script).arg(words[0]).arg(&self.folder);
         // A daemon must not keep the test's output open.
         let output = command.args(&words[1..]).stdin(Stdio::null());
         match words[0] {

@@ -83,6 +83,10 @@ pub(crate) fn candidates(
         let Some(list) = list(library, wish, delivery)? else { continue };
         for info in list.iter() {
             let facts = facts(info, delivery);
+            // Not every provider looks at the domain that is asked for.
+            if wish.domain.as_ref().is_some_and(|domain| *domain != facts.domain) {
+                continue;
+            }
             if let Some(why) = faults::of(&facts.provider) {
                 refused = Some(why);
                 continue;
@@ -90,9 +94,7 @@ pub(crate) fn candidates(
             let known = |(_, other): &(List, Facts)| {
                 other.provider == facts.provider && other.domain == facts.domain
             };
-            // Not every provider looks at the domain that is asked for.
             if facts.key_bytes >= 4
-                && wish.domain.as_ref().is_none_or(|domain| *domain == facts.domain)
                 && !found.iter().any(known)
                 && let Some(entry) = List::of(library, info)
             {

@@ -3,7 +3,9 @@
 mod support;
 
 use std::io::{BufRead, Write};
-use support::{Agent, Job, eventually, pe};
+use std::time::Duration;
+
+use support::{Agent, Job, eventually, eventually_nothing_left, pe};
 
 /// Hosts, how many a process leads to, and the PEs of each host in order.
 const SHAPES: [(&str, &str, &[u32]); 6] = [
@@ -295,8 +297,13 @@ fn listening_sockets() -> std::collections::HashSet<String> {
 #[test]
 fn a_time_limit_ends_all_hosts() {
     let agent = agent();
-    let outcome = agent.steps("a,b,c", "--fan-out 1 --timeout 1", &["init", "sleep:60000"]).run();
-    outcome.expect(124, "oshrun: the job did not end within 1 seconds (--timeout)\n");
+    let job = agent.steps("a,b,c", "--fan-out 1 --timeout 1", &["init", "sleep:60000"]).start();
+    let mark = job.mark();
+    let outcome = job.wait();
+    assert_eq!(outcome.status, 124);
+    assert_eq!(outcome.stderr, "oshrun: the job did not end within 1 seconds (--timeout)\n");
+    // The time may be over while hosts are still being called: then guards there end what has come so far.
+    eventually_nothing_left(&mark, Duration::from_secs(20));
 }
 
 #[test]

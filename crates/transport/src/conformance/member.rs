@@ -120,6 +120,11 @@ impl Member {
         self.side.barrier();
     }
 
+    /// Meet all others but the last PE, which has died, outside the transport. It is the last meeting.
+    pub fn barrier_without_the_last(&self) {
+        self.side.barrier_without_the_last();
+    }
+
     /// Give `own` to all and return everyone's, outside the transport.
     pub fn exchange(&self, own: &[u8]) -> Vec<Vec<u8>> {
         self.side.exchange(own)

@@ -30,6 +30,13 @@ impl Side {
         self.exchange(&[]);
     }
 
+    /// Wait for all but the last PE, which is gone: the parent asks in the order of PEs, and closes then.
+    pub(super) fn barrier_without_the_last(&self) {
+        self.announce(&[]);
+        let answered = self.link().read(&mut [0]).expect("the parent's end");
+        assert_eq!(answered, 0, "the last PE is there");
+    }
+
     /// Call `compute` until all are here; the transport is not called meanwhile unless by it.
     pub(super) fn compute_until_barrier(&self, mut compute: impl FnMut()) {
         self.announce(&[]);

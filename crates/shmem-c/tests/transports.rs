@@ -4,6 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use testkit::{Job, Outcome, compile, program};
 
@@ -176,6 +177,21 @@ fn atomics_compose_over_ucx() {
 fn atomics_compose_over_libfabric() {
     if is_here(LIBFABRIC) {
         hammered(&[("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")]);
+    }
+}
+
+/// Its rings of completions are used from end to end by the first turns, which are not counted.
+#[test]
+#[ignore = "a minute; part of `cargo xtask test --full`"]
+fn contexts_and_teams_over_libfabric_leave_nothing() {
+    if !is_here(LIBFABRIC) {
+        return;
+    }
+    for nodes in [OFF, ("SHMEM_VIRTUAL_NODES", "2")] {
+        let network = [("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"), nodes];
+        let job = Job::new(program!("growth.c")).n(4).arg(2000);
+        let job = network.into_iter().fold(job, |job, (name, value)| job.env(name, value));
+        job.timeout(Duration::from_secs(300)).run().assert_ok(4);
     }
 }
 

@@ -5,9 +5,15 @@
 //! whatever is asked of it; the messages here have 48 bytes. A library below its provider psm takes the
 //! process's signals, so that one that crashes would end with status 1 instead.
 //!
+//! rxm also makes each endpoint's ring of completions long enough for 1024 processes: 12 MiB, of which every
+//! operation touches 48 bytes more, as if it left them behind. Over TCP a ring that is full goes on in a list.
+//! A card's would be too short for its connections, and Slingshot makes more of the same variable: where there
+//! is a card, nothing is said of it.
+//!
 //! A program may have threads that read the environment meanwhile: nothing of it is changed or freed, a
 //! longer one takes its place as long as libfabric reads it.
 
+use rushmem_transport::device;
 use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -15,6 +21,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// `NAME=value`.
 const OURS: [&CStr; 3] =
     [c"FI_OFI_RXM_BUFFER_SIZE=1024", c"FI_OFI_RXM_MSG_RX_SIZE=512", c"IPATH_NO_BACKTRACE=1"];
+/// As above, where there is no card.
+const WITHOUT_CARDS: &CStr = c"FI_UNIVERSE_SIZE=4";
 
 /// Let libfabric read its variables: `ask` makes it do so.
 pub(crate) fn told<R>(ask: impl FnOnce() -> R) -> R {
@@ -23,7 +31,7 @@ pub(crate) fn told<R>(ask: impl FnOnce() -> R) -> R {
     let environ = unsafe { AtomicPtr::from_ptr(environ) };
     let before = environ.load(Ordering::Acquire);
     // SAFETY: the process's environment.
-    let longer = unsafe { with_ours(before) };
+    let longer = unsafe { with_ours(before, !device::any()) };
     // It is never freed: somebody may go on reading it.
     let longer = Box::leak(longer.into_boxed_slice()).as_mut_ptr();
     environ.store(longer, Ordering::Release);
@@ -33,11 +41,12 @@ pub(crate) fn told<R>(ask: impl FnOnce() -> R) -> R {
     answer
 }
 
-/// The entries of an environment and those of ours whose names are not in it, with a null at the end.
+/// The entries of an environment and those of ours whose names are not in it, with a null at the end; of ours
+/// also that for machines without cards where `no_cards`.
 ///
 /// # Safety
 /// `environ` is null or such a list of strings.
-unsafe fn with_ours(environ: *mut *mut c_char) -> Vec<*mut c_char> {
+unsafe fn with_ours(environ: *mut *mut c_char, no_cards: bool) -> Vec<*mut c_char> {
     let mut entries = Vec::new();
     let mut at = environ;
     // SAFETY: not beyond the null at the end.
@@ -52,7 +61,8 @@ unsafe fn with_ours(environ: *mut *mut c_char) -> Vec<*mut c_char> {
     // SAFETY: entries are strings that nobody frees.
     let names: Vec<_> =
         entries.iter().map(|&entry| name(unsafe { CStr::from_ptr(entry) })).collect();
-    let missing = OURS.iter().filter(|ours| !names.contains(&name(ours)));
+    let ours = OURS.into_iter().chain(no_cards.then_some(WITHOUT_CARDS));
+    let missing = ours.filter(|ours| !names.contains(&name(ours)));
     entries.extend(missing.map(|ours| ours.as_ptr().cast_mut()));
     entries.push(null_mut());
     entries
@@ -70,11 +80,17 @@ mod tests {
             null_mut(),
         ];
         // SAFETY: a list of strings with a null at the end.
-        let entries = unsafe { with_ours(said.as_mut_ptr()) };
+        let entries = unsafe { with_ours(said.as_mut_ptr(), false) };
         let ours = OURS.map(|entry| entry.as_ptr().cast_mut());
         assert_eq!(entries, [said[0], said[1], ours[0], ours[2], null_mut()]);
         // SAFETY: null.
-        assert_eq!(unsafe { with_ours(null_mut()) }.len(), OURS.len() + 1);
+        let entries = unsafe { with_ours(null_mut(), true) };
+        let without_cards = WITHOUT_CARDS.as_ptr().cast_mut();
+        assert_eq!(entries, [ours[0], ours[1], ours[2], without_cards, null_mut()]);
+        said[0] = c"FI_UNIVERSE_SIZE=9".as_ptr().cast_mut();
+        // SAFETY: a list of strings with a null at the end.
+        let entries = unsafe { with_ours(said.as_mut_ptr(), true) };
+        assert!(!entries.contains(&without_cards), "what the user says stays");
     }
 
     #[test]

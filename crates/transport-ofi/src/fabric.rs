@@ -67,11 +67,16 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    /// Open the domain of an entry.
+    /// Open the domain of an entry, for so many peers.
     ///
     /// # Errors
     /// Which step was refused, and why.
-    pub(crate) fn open(info: List, facts: Facts, first_key: u64) -> Result<Fabric, String> {
+    pub(crate) fn open(
+        info: List,
+        facts: Facts,
+        first_key: u64,
+        n_pes: usize,
+    ) -> Result<Fabric, String> {
         let library = library()?;
         let said = |step: &str| {
             let step = step.to_owned();
@@ -105,7 +110,7 @@ impl Fabric {
         let mut attr = fi::fi_av_attr {
             type_: av_type,
             rx_ctx_bits: 0,
-            count: 0,
+            count: n_pes,
             ep_per_node: 0,
             name: std::ptr::null(),
             map_addr: null_mut(),

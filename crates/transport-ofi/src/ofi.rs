@@ -60,10 +60,10 @@ fn opened(
         true => facts,
         false => Facts { delivery: false, ordered: false, ..facts },
     };
-    let fabric = Arc::new(Fabric::open(list, facts, first_key)?);
+    let n_pes = with.n_pes as usize;
+    let fabric = Arc::new(Fabric::open(list, facts, first_key, n_pes)?);
     let said = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
     let depth = tuning.receives + SENDS;
-    let n_pes = with.n_pes as usize;
     let lane = Lane::open(Arc::clone(&fabric), n_pes, depth, 1, true).map_err(said)?;
     let name = fabric.name(lane.endpoint()).map_err(said)?;
     Ok(Opened { fabric, lane, name })

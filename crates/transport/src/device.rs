@@ -16,6 +16,16 @@ pub fn active() -> Vec<String> {
     active_in(Path::new("/sys/class"))
 }
 
+/// Whether there is any at all, in use or not, hardware or software.
+pub fn any() -> bool {
+    any_in(Path::new("/sys/class"))
+}
+
+fn any_in(classes: &Path) -> bool {
+    let is_there = |class| read_dir(classes.join(class)).is_ok_and(|devices| devices.count() > 0);
+    CLASSES.into_iter().any(is_there)
+}
+
 fn active_in(classes: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for class in CLASSES {
@@ -62,8 +72,10 @@ mod tests {
         on_a_bus("cxi/cxi0");
         let found = active_in(&classes);
         let nothing = active_in(&classes.join("elsewhere"));
+        let any = ["", "elsewhere"].map(|folder| any_in(&classes.join(folder)));
         remove_dir_all(&classes).expect("made above");
         assert_eq!(found, ["cxi0", "mlx5_0"]);
         assert!(nothing.is_empty());
+        assert_eq!(any, [true, false]);
     }
 }

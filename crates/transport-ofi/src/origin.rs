@@ -33,13 +33,15 @@ pub(crate) struct OfiEndpoint {
     seen: u32,
     /// PEs that were written to since the last quiet, where completion does not tell of their memory.
     unflushed: Vec<u32>,
+    /// Looks at the lane over all waits: those that are short serve peers, too.
+    looks: u32,
 }
 
 impl OfiEndpoint {
     pub(crate) fn new(shared: Arc<Shared>, cell: Arc<Cell>) -> OfiEndpoint {
         let slots = (0..shared.tuning.amos as u32).collect();
         let seen = cell.replies.came();
-        OfiEndpoint { shared, cell, due: Vec::new(), slots, seen, unflushed: Vec::new() }
+        OfiEndpoint { shared, cell, due: Vec::new(), slots, seen, unflushed: Vec::new(), looks: 0 }
     }
 
     /// Something failed: the lane is closed, so that nothing touches its buffers any more.
@@ -93,7 +95,6 @@ impl OfiEndpoint {
         mut step: impl FnMut(&mut Lane) -> Result<Option<T>, Failure>,
     ) -> Result<T, Error> {
         let mut patience = Patience::default();
-        let mut looks = 0u32;
         loop {
             let mut taken = 0;
             let done = self.on_lane(|lane| {
@@ -107,7 +108,7 @@ impl OfiEndpoint {
             if let Some(done) = done {
                 return Ok(done);
             }
-            self.look(&mut patience, &mut looks, towards, taken > 0)?;
+            self.look(&mut patience, towards, taken > 0)?;
         }
     }
 
@@ -115,12 +116,12 @@ impl OfiEndpoint {
     fn look(
         &mut self,
         patience: &mut Patience,
-        looks: &mut u32,
         towards: Option<u32>,
         mut worked: bool,
     ) -> Result<(), Error> {
-        *looks += 1;
-        if !self.due.is_empty() || looks.is_multiple_of(LOOKS_PER_SERVICE) || self.shared.crowded {
+        self.looks = self.looks.wrapping_add(1);
+        let in_turn = self.looks.is_multiple_of(LOOKS_PER_SERVICE);
+        if !self.due.is_empty() || in_turn || self.shared.crowded {
             match self.shared.poll_service() {
                 Ok(served) => worked |= served,
                 Err(error) => {
@@ -193,14 +194,14 @@ impl OfiEndpoint {
         most: usize,
         which: impl Fn(&Due) -> bool,
     ) -> Result<(), Error> {
-        let (mut patience, mut looks) = (Patience::default(), 0);
+        let mut patience = Patience::default();
         loop {
             self.collect();
             if self.due.iter().filter(|due| which(due)).count() <= most {
                 return Ok(());
             }
             let taken = self.on_lane(|lane| lane.poll(|_| ()))?;
-            self.look(&mut patience, &mut looks, None, taken > 0)?;
+            self.look(&mut patience, None, taken > 0)?;
         }
     }
 

@@ -12,8 +12,8 @@ use std::sync::atomic::{Ordering, fence};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Looks of others within [`UNATTENDED`] from which on they count as waiting, not just passing by.
-const MANY: u64 = 25;
+/// Others who look as often as this on average count as waiting, not just passing by.
+const OFTEN: Duration = Duration::from_micros(25);
 /// Longest nap while others wait and look: each costs them as much as one of their looks, and more.
 const LONGEST: Duration = Duration::from_millis(2);
 /// Longest nap while something is under way.
@@ -37,7 +37,8 @@ fn run(shared: &Shared) {
         seen = polls;
         if looks > 0 && !shared.handed_over.load(Ordering::Relaxed) {
             // Others serve: leave their CPU alone for longer and longer.
-            nap = if looks > MANY { LONGEST.min(nap * 2) } else { UNATTENDED };
+            let often = OFTEN.saturating_mul(u32::try_from(looks).unwrap_or(u32::MAX)) >= nap;
+            nap = if often { LONGEST.min(nap * 2) } else { UNATTENDED };
             shared.poll_lanes();
             wait_for_the_timer(shared, nap);
             continue;

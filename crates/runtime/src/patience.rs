@@ -18,7 +18,7 @@ const PAUSED_LOOKS: u32 = 2_000;
 const NETWORK_LOOKS: u32 = 5_000;
 /// After so many idle ones in a row others may run: it costs nothing where nobody else wants the CPU, and PEs that
 /// do not know of each other, such as those of two containers, may share one.
-const LOOKS_PER_YIELD: u32 = 32;
+const LOOKS_PER_YIELD: u32 = 128;
 /// Longest sleep in the network where nothing but a message can change what is waited for, which ends the
 /// sleep.
 const NETWORK_NAP: Duration = Duration::from_millis(10);

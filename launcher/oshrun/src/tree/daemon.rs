@@ -13,7 +13,7 @@ use std::time::Duration;
 use rushmem_bootstrap::proto::{Decoder, FrameError};
 use rustix::process::Signal;
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::orders::{Orders, n_children};
 use super::pulse::{self, Pulse};
@@ -135,25 +135,24 @@ async fn run(
         .map_err(|error| cannot("start the guard process", &error).sentence)?;
     start(orders, &mut subtree, &mut output, &up);
 
-    let mut daemon = Daemon { windows, up, is_suspended: false, is_finishing: false };
     let mut clock = interval(pulse::period(limit));
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut pulse, mut was_idle) = (Pulse::default(), false);
+    let mut daemon = Daemon {
+        parent,
+        clock: is_watched.then_some(clock),
+        pulse: Pulse::default(),
+        windows,
+        up,
+        is_suspended: false,
+        is_finishing: false,
+    };
+    let mut was_idle = false;
     while !daemon.is_finishing {
         if !was_idle && subtree.is_idle() {
             was_idle = true;
             daemon.up.send(&Up::Idle);
         }
-        tokio::select! {
-            news = subtree.next() => daemon.tell(news),
-            order = parent.recv() => {
-                pulse.heard();
-                daemon.obey(heard(order)?, &mut subtree);
-            }
-            _ = clock.tick(), if is_watched && !daemon.is_suspended => if pulse.tick() {
-                return Err("the host that started this daemon is silent".to_string());
-            },
-        }
+        daemon.serve(&mut subtree).await?;
     }
     subtree.clear(PATIENCE).await;
     {
@@ -161,20 +160,20 @@ async fn run(
         loop {
             tokio::select! {
                 () = &mut finished => break,
-                news = subtree.next() => daemon.tell(news),
-                order = parent.recv() => {
-                    pulse.heard();
-                    daemon.obey(heard(order)?, &mut subtree);
-                }
-                _ = clock.tick(), if is_watched && !daemon.is_suspended => if pulse.tick() {
-                    return Err("the host that started this daemon is silent".to_string());
-                },
+                served = daemon.serve(&mut subtree) => served?,
             }
         }
     }
     subtree.dismiss(PATIENCE).await;
     daemon.up.send(&Up::Done);
     Ok(())
+}
+
+async fn tick(clock: &mut Option<Interval>) {
+    match clock {
+        Some(clock) => drop(clock.tick().await),
+        None => std::future::pending().await,
+    }
 }
 
 fn heard(order: Option<Result<Down, FrameError>>) -> Result<Down, String> {
@@ -223,7 +222,12 @@ fn start(orders: Orders, subtree: &mut Subtree, output: &mut Output, up: &UpSend
     }
 }
 
+/// What a started daemon listens to, and what it has been told.
 struct Daemon {
+    parent: mpsc::UnboundedReceiver<Result<Down, FrameError>>,
+    /// Ticks where the parent is another host, which may fall silent.
+    clock: Option<Interval>,
+    pulse: Pulse,
     windows: [Arc<Semaphore>; 2],
     up: UpSender,
     /// Whether the parent may be silent.
@@ -232,6 +236,25 @@ struct Daemon {
 }
 
 impl Daemon {
+    /// Waits for one thing to happen and does what it asks for; given up meanwhile, it has done nothing.
+    ///
+    /// # Errors
+    /// When nobody is left to serve.
+    async fn serve(&mut self, subtree: &mut Subtree) -> Result<(), String> {
+        let is_suspended = self.is_suspended;
+        tokio::select! {
+            news = subtree.next() => self.tell(news),
+            order = self.parent.recv() => {
+                self.pulse.heard();
+                self.obey(heard(order)?, subtree);
+            }
+            () = tick(&mut self.clock), if !is_suspended => if self.pulse.tick() {
+                return Err("the host that started this daemon is silent".to_string());
+            },
+        }
+        Ok(())
+    }
+
     fn tell(&self, news: Up) {
         match news {
             Up::Pong => {}

@@ -123,6 +123,7 @@ fn variables_of_the_libraries_and_ours_are_heard() {
         job(2, &[&forced("ofi")[..], &tcp].concat()).run().assert_ok(2);
         with("SHMEM_OFI_PROVIDER", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
         with("SHMEM_OFI_DOMAIN", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
+        with("SHMEM_OFI_AMOS", "pigeon").assert_fails(&["ofi", "SHMEM_OFI_AMOS", "pigeon"]);
     }
 }
 
@@ -195,22 +196,24 @@ fn contexts_and_teams_over_libfabric_leave_nothing() {
     }
 }
 
-/// UCX's own atomics either are right and then are the world's, on-node as well, or are refused.
+/// A network's own atomics either are right and then are the world's, on-node as well, or are refused.
 #[test]
 fn atomics_of_the_network_are_the_nodes_too() {
-    if !is_here(UCX) {
-        return;
-    }
-    let variables = [("SHMEM_TRANSPORT", "ucx"), ("SHMEM_UCX_AMOS", "network")];
-    for (nodes, n) in NODES {
-        let job = Job::new(program!("hammer.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);
-        let job = variables.iter().fold(job, |job, (name, value)| job.env(name, value));
-        let outcome = job.env("UCX_TLS", "tcp,self").env("SHMEM_DEBUG", 1).run();
-        if outcome.status.success() {
-            outcome.assert_ok(n);
-            assert!(outcome.stderr.contains("carried out by the network"), "{outcome}");
-        } else {
-            assert!(outcome.stderr.contains("SHMEM_UCX_AMOS=software"), "{outcome}");
+    let networks = [
+        ("ucx", UCX, "SHMEM_UCX_AMOS", ("UCX_TLS", "tcp,self")),
+        ("ofi", LIBFABRIC, "SHMEM_OFI_AMOS", ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")),
+    ];
+    for (transport, _, amos, (name, value)) in networks.into_iter().filter(|n| is_here(n.1)) {
+        for (nodes, n) in NODES {
+            let job = Job::new(program!("hammer.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);
+            let job = job.env("SHMEM_TRANSPORT", transport).env(amos, "network");
+            let outcome = job.env(name, value).env("SHMEM_DEBUG", 1).run();
+            if outcome.status.success() {
+                outcome.assert_ok(n);
+                assert!(outcome.stderr.contains("carried out by the network"), "{outcome}");
+            } else {
+                assert!(outcome.stderr.contains(&format!("{amos}=software")), "{outcome}");
+            }
         }
     }
 }

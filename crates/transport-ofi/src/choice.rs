@@ -1,5 +1,6 @@
 //! Which of libfabric's providers and domains can carry this job, in the order in which it offers them.
 
+use crate::atomics::Amos;
 use crate::facts::{Card, Facts, ORDERS};
 use crate::faults;
 use libfabric_sys as fi;
@@ -8,10 +9,12 @@ use rushmem_transport::{Host, Nic};
 use std::ffi::{CStr, CString, c_char};
 
 /// What the job and its user ask for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Wish {
     pub(crate) provider: Option<String>,
     pub(crate) domain: Option<String>,
+    /// Who carries out atomic operations.
+    pub(crate) amos: Amos,
     /// All PEs run on this machine.
     pub(crate) one_machine: bool,
     /// The card that this PE should prefer.
@@ -19,11 +22,12 @@ pub(crate) struct Wish {
 }
 
 impl Wish {
-    pub(crate) fn of(host: &dyn Host, one_machine: bool) -> Wish {
+    pub(crate) fn of(host: &dyn Host, amos: Amos, one_machine: bool) -> Wish {
         let variable = |name| host.variable(name).filter(|value| !value.is_empty());
         Wish {
             provider: variable("SHMEM_OFI_PROVIDER"),
             domain: variable("SHMEM_OFI_DOMAIN"),
+            amos,
             one_machine,
             near: host.nic(),
         }
@@ -109,9 +113,13 @@ pub(crate) fn candidates(
         }
         let provider = wish.provider.as_deref().unwrap_or("any");
         let domain = wish.domain.as_deref().unwrap_or("any");
+        let with = match wish.amos {
+            Amos::Software => "remote memory access",
+            Amos::Network => "remote memory access and atomic operations (SHMEM_OFI_AMOS)",
+        };
         return Err(format!(
-            "libfabric has no reliable datagram endpoint with remote memory access (provider {provider}, \
-             domain {domain}); `fi_info` lists what it has"
+            "libfabric has no reliable datagram endpoint with {with} (provider {provider}, domain {domain}); \
+             `fi_info` lists what it has"
         ));
     }
     Ok(found)
@@ -155,6 +163,9 @@ fn list(library: &'static Libfabric, wish: &Wish, delivery: bool) -> Result<Opti
 
 fn fill(hints: &mut fi::fi_info, wish: &Wish, delivery: bool) -> Result<(), String> {
     hints.caps = fi::FI_MSG | fi::FI_RMA;
+    if wish.amos == Amos::Network {
+        hints.caps |= fi::FI_ATOMIC;
+    }
     if !wish.one_machine {
         hints.caps |= fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM;
     }
@@ -290,10 +301,16 @@ mod tests {
             ("tcp", "lo", true),
             ("tcp", "hsn1", false),
         ];
-        let near = Nic::parse("cxi1,hsn1");
-        let wish = Wish { near, ..Wish::default() };
+        let wish = Wish {
+            provider: None,
+            domain: None,
+            amos: Amos::Software,
+            one_machine: false,
+            near: None,
+        };
+        assert_eq!(ordered(&offers, &wish), ["cxi0", "cxi1", "lo", "hsn1"]);
+        let wish = Wish { near: Nic::parse("cxi1,hsn1"), ..wish };
         assert_eq!(ordered(&offers, &wish), ["cxi1", "cxi0", "hsn1", "lo"]);
-        assert_eq!(ordered(&offers, &Wish::default()), ["cxi0", "cxi1", "lo", "hsn1"]);
         let wish = Wish { one_machine: true, ..wish };
         assert_eq!(ordered(&offers, &wish), ["cxi1", "cxi0", "lo", "hsn1"]);
     }

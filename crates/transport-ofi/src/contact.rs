@@ -1,6 +1,7 @@
 //! How PEs describe themselves to each other: addresses and keys as bytes.
 #![forbid(unsafe_code)]
 
+use crate::atomics::Amos;
 use rushmem_transport::Key;
 
 /// What a PE needs to know of another before it inserts its address.
@@ -8,6 +9,8 @@ use rushmem_transport::Key;
 pub(crate) struct Address {
     /// The provider: both sides must have the same.
     pub(crate) provider: String,
+    /// Who carries out atomic operations: both sides must agree.
+    pub(crate) amos: Amos,
     pub(crate) host: String,
     /// The service endpoint's name, in the provider's format.
     pub(crate) name: Vec<u8>,
@@ -15,7 +18,7 @@ pub(crate) struct Address {
 
 impl Address {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
+        let mut bytes = vec![u8::from(self.amos == Amos::Network)];
         for part in [self.provider.as_bytes(), self.host.as_bytes(), &self.name] {
             bytes.extend_from_slice(&(part.len() as u32).to_le_bytes());
             bytes.extend_from_slice(part);
@@ -23,7 +26,9 @@ impl Address {
         bytes
     }
 
-    pub(crate) fn decode(mut bytes: &[u8]) -> Option<Address> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Address> {
+        let (network, mut bytes) = bytes.split_first()?;
+        let amos = if *network == 1 { Amos::Network } else { Amos::Software };
         let mut part = || {
             let (nbytes, rest) = bytes.split_first_chunk::<4>()?;
             let (part, rest) = rest.split_at_checked(u32::from_le_bytes(*nbytes) as usize)?;
@@ -33,7 +38,7 @@ impl Address {
         let provider = String::from_utf8(part()?).ok()?;
         let host = String::from_utf8(part()?).ok()?;
         let name = part()?;
-        bytes.is_empty().then_some(Address { provider, host, name })
+        bytes.is_empty().then_some(Address { provider, amos, host, name })
     }
 }
 
@@ -65,10 +70,13 @@ mod tests {
 
     #[test]
     fn descriptions_survive_the_way() {
-        let address = Address { provider: "tcp".into(), host: "h".into(), name: vec![1, 2, 3] };
-        let bytes = address.encode();
-        assert_eq!(Address::decode(&bytes), Some(address));
-        assert_eq!(Address::decode(&bytes[..bytes.len() - 1]), None);
+        for amos in [Amos::Software, Amos::Network] {
+            let (provider, host) = ("tcp".into(), "h".into());
+            let address = Address { provider, amos, host, name: vec![1, 2, 3] };
+            let bytes = address.encode();
+            assert_eq!(Address::decode(&bytes), Some(address));
+            assert_eq!(Address::decode(&bytes[..bytes.len() - 1]), None);
+        }
         let area = Area { base: 1 << 47, nbytes: 5, key: u64::MAX };
         assert_eq!(Area::decode(&area.encode()), Some(area));
         assert_eq!(Area::decode(&Key(vec![0; 23])), None);

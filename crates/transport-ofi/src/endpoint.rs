@@ -71,7 +71,7 @@ impl Endpoint for OfiEndpoint {
         let (at, whole) = ((&raw mut old).cast(), AmoWidth::Eight);
         // SAFETY: a local that lives until the reply is collected, or forgotten after a loss.
         unsafe { self.start_amo(at, whole, pe, dest, width, op, operand, condition) }?;
-        self.due_at_most(0, |due| due.fetched.base == at)?;
+        self.answered(pe, at)?;
         // SAFETY: a live local, written through a pointer to it.
         Ok(unsafe { (&raw const old).read() })
     }
@@ -114,13 +114,12 @@ impl Endpoint for OfiEndpoint {
         op: AmoOp,
     ) -> Result<(), Error> {
         let source = Range { base: source.cast_mut(), nbytes };
-        let facts = &self.shared.fabric.facts;
         let copied = nbytes <= self.shared.tuning.copy_up_to;
-        let in_order = facts.ordered;
+        let in_order = self.shared.keeps_order();
         // SAFETY: valid during this call, which waits for what is not copied.
         unsafe { self.start_put(pe, dest, source, false) }?;
         if !in_order {
-            self.completed(pe)?;
+            self.flush(Some(pe))?;
         }
         self.update(pe, signal_addr, AmoWidth::Eight, op, signal)?;
         if copied || pe.0 == self.shared.me { Ok(()) } else { self.completed(pe) }
@@ -139,15 +138,16 @@ impl Endpoint for OfiEndpoint {
         let source = Range { base: source.cast_mut(), nbytes };
         // SAFETY: the same contract.
         unsafe { self.start_put(pe, dest, source, false) }?;
-        if !self.shared.fabric.facts.ordered {
-            self.completed(pe)?;
+        if !self.shared.keeps_order() {
+            self.flush(Some(pe))?;
         }
         self.update(pe, signal_addr, AmoWidth::Eight, op, signal)
     }
 
     fn fence(&mut self) -> Result<(), Error> {
-        if !self.shared.fabric.facts.ordered {
+        if !self.shared.keeps_order() {
             self.all_completed()?;
+            self.flush(None)?;
         }
         // Messages are carried out some time after they have come; what is written later may be faster.
         self.due_at_most(0, |_| true)
@@ -169,7 +169,7 @@ impl Endpoint for OfiEndpoint {
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
         // Nothing is under way towards one that was never connected, such as one whose memory is mapped.
-        if pe.0 == self.shared.me || !self.shared.is_connected(pe)? {
+        if !self.shared.is_connected(pe)? {
             return self.shared.check();
         }
         self.completed(pe)?;

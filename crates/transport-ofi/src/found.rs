@@ -1,6 +1,7 @@
 //! What this machine has of libfabric: whether a device is behind it that reads and writes memory by itself.
 #![forbid(unsafe_code)]
 
+use crate::atomics::Amos;
 use crate::choice::{self, Wish};
 use crate::fabric;
 use crate::facts::Facts;
@@ -13,13 +14,14 @@ use rushmem_transport::{Found, Host, device};
 /// What is missing.
 pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let library = fabric::library()?;
+    let amos = Amos::asked_of(host)?;
     let number = library.version();
     let version = format!("libfabric {}.{}", number >> 16, number & 0xFFFF);
     let devices = device::active();
     let facts: Vec<Facts> = match devices.is_empty() {
         true => Vec::new(),
         false => {
-            let candidates = choice::candidates(library, &Wish::of(host, false))?;
+            let candidates = choice::candidates(library, &Wish::of(host, amos, false))?;
             candidates.into_iter().map(|(_, facts)| facts).collect()
         }
     };

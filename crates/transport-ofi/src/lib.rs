@@ -3,11 +3,13 @@
 //!
 //! Puts and gets are the fabric's own. Atomic operations are messages to a service endpoint, carried out by
 //! the target's CPU: libfabric's own are made by devices, or by software that reads, computes and compares,
-//! and neither composes with the CPU's on one word, as PEs that share memory need.
+//! and neither composes with the CPU's on one word, as PEs that share memory need. `SHMEM_OFI_AMOS=network` asks
+//! for libfabric's own, and then all of the world's are.
 //!
 //! - `choice`, `facts` and `faults`: which provider, what it is like, and which not; `found`: what of it this machine has; `tuning` has our own limits, `defaults` what its variables tell;
 //! - `fabric` and `fid`: what libfabric opens; `block` is memory that it uses;
-//! - `lane`: an endpoint with the operations under way on it; `message` and `replies`: atomic operations;
+//! - `lane`: an endpoint with the operations under way on it; `message` and `replies`: atomic operations by the
+//!   target's CPU; `atomics`: by the fabric;
 //! - `service` serves peers, `thread` does so while nobody waits; `patience` and `doubt` are for who waits;
 //! - `contact`, `shared`, `origin`, `endpoint` and `ofi` are what the traits of `rushmem-transport` are made of.
 //!
@@ -15,6 +17,7 @@
 //! operation that fails ends the job); over providers that are a stream of bytes, such as tcp, it does not
 //! keep a word of a put whole until the put is complete.
 
+mod atomics;
 mod block;
 mod choice;
 mod contact;
@@ -38,6 +41,7 @@ mod sys;
 mod thread;
 mod tuning;
 
+pub use atomics::Amos;
 pub use ofi::open;
 pub use tuning::Tuning;
 
@@ -52,6 +56,10 @@ pub const PROVIDER: Provider = Provider {
             "the provider of libfabric to use, as `fi_info` names it; default: libfabric's first that fits",
         ),
         ("SHMEM_OFI_DOMAIN", "the domain (network device) of libfabric to use; default: its first"),
+        (
+            "SHMEM_OFI_AMOS",
+            "who carries out atomic operations over libfabric: software (default) or network",
+        ),
     ],
     opens_libraries: true,
     without_rdma: false,

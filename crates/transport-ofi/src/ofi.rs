@@ -1,5 +1,6 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
 
+use crate::atomics::{Amos, Native};
 use crate::block::Range;
 use crate::choice::{self, Wish};
 use crate::contact::{Address, Area};
@@ -42,12 +43,14 @@ fn words(secret: &[u8; 32]) -> [u64; 2] {
 struct Opened {
     fabric: Arc<Fabric>,
     lane: Lane,
+    native: Native,
     name: Vec<u8>,
 }
 
 fn opened(
     with: &Open,
     tuning: &Tuning,
+    amos: Amos,
     list: choice::List,
     facts: Facts,
 ) -> Result<Opened, String> {
@@ -65,8 +68,13 @@ fn opened(
     let said = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
     let depth = tuning.receives + SENDS;
     let lane = Lane::open(Arc::clone(&fabric), n_pes, depth, 1, true).map_err(said)?;
+    let native = match amos {
+        Amos::Software => Native::default(),
+        Amos::Network => Native::of(lane.endpoint(), fabric.facts.delivery)?,
+    };
+    let native = if tuning.trust { native } else { native.least() };
     let name = fabric.name(lane.endpoint()).map_err(said)?;
-    Ok(Opened { fabric, lane, name })
+    Ok(Opened { fabric, lane, native, name })
 }
 
 /// Open the transport with limits other than the usual ones.
@@ -75,12 +83,16 @@ fn opened(
 /// [`Error::Unavailable`] when libfabric or all that it offers is refused; the text says why.
 pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let library = fabric::library().map_err(Error::Unavailable)?;
-    let wish = Wish::of(&*with.host, with.one_machine);
+    let amos = match tuning.carried_out_by {
+        Some(amos) => amos,
+        None => Amos::asked_of(&*with.host).map_err(Error::Unavailable)?,
+    };
+    let wish = Wish::of(&*with.host, amos, with.one_machine);
     let mut refusals = Vec::new();
     let mut found = None;
     for (list, facts) in choice::candidates(library, &wish).map_err(Error::Unavailable)? {
         let (provider, domain) = (facts.provider.clone(), facts.domain.clone());
-        match opened(with, &tuning, list, facts) {
+        match opened(with, &tuning, amos, list, facts) {
             Ok(opened) => {
                 found = Some(opened);
                 break;
@@ -88,7 +100,7 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
             Err(why) => refusals.push(format!("{provider} ({domain}): {why}")),
         }
     }
-    let Some(Opened { fabric, lane, name }) = found else {
+    let Some(Opened { fabric, lane, native, name }) = found else {
         return Err(Error::Unavailable(format!(
             "libfabric offers nothing that can be opened: {}",
             refusals.join("; ")
@@ -104,7 +116,7 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let host = host.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned());
     let provider = fabric.facts.provider.clone();
     let own_socket = doubt::socket(&name);
-    let address = Address { provider, host: host.clone(), name }.encode();
+    let address = Address { provider, amos, host: host.clone(), name }.encode();
     let most_bytes = tuning.most_bytes.min(fabric.facts.max_message);
     let cq = Arc::clone(lane.cq());
     let mut service = Service::new(lane, tuning.receives);
@@ -123,6 +135,8 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
         own_host: host,
         own_socket,
         tag: words(&with.secret)[0],
+        amos,
+        native,
         crowded: with.crowded,
         tuning: Tuning { most_bytes, ..tuning },
         host: Arc::clone(&with.host),
@@ -149,7 +163,10 @@ fn refusal(facts: &Facts, segment: Segment, nbytes: usize, why: &str) -> Error {
 
 impl Transport for Ofi {
     fn caps(&self) -> Caps {
-        Caps { amos_compose_with_cpu: true, ordered_puts: self.shared.fabric.facts.ordered }
+        Caps {
+            amos_compose_with_cpu: self.shared.amos == Amos::Software,
+            ordered_puts: self.shared.fabric.facts.ordered,
+        }
     }
 
     unsafe fn register(
@@ -201,6 +218,13 @@ impl Transport for Ofi {
             return Err(Error::Invalid(format!(
                 "PE {pe} uses libfabric's provider {other}, PE {me} {own}: set SHMEM_OFI_PROVIDER to one \
                  that both have"
+            )));
+        }
+        if address.amos != shared.amos {
+            return Err(Error::Invalid(format!(
+                "atomic operations are carried out by {:?} at PE {pe}, but by {:?} at PE {}: set \
+                 SHMEM_OFI_AMOS to the same on all PEs",
+                address.amos, shared.amos, shared.me
             )));
         }
         let mut areas = [Area::default(); Segment::COUNT];

@@ -1,6 +1,7 @@
 //! What the verbs of a context are made of: starting operations on its lane, waiting for them, and taking
 //! replies. Whoever waits lets everything work.
 
+use crate::atomics::{Amo, Amos};
 use crate::block::Range;
 use crate::lane::{Failure, Lane, Post, Remote};
 use crate::message::{Message, Token};
@@ -71,7 +72,7 @@ impl OfiEndpoint {
     }
 
     /// Start something towards a PE as soon as there is room.
-    fn start(
+    pub(crate) fn start(
         &mut self,
         pe: u32,
         mut post: impl FnMut(&mut Lane) -> Result<Post, i32>,
@@ -205,6 +206,14 @@ impl OfiEndpoint {
         }
     }
 
+    /// Wait for the old value that goes to `at`.
+    pub(crate) fn answered(&mut self, pe: Pe, at: *mut u8) -> Result<(), Error> {
+        match self.shared.amos {
+            Amos::Software => self.due_at_most(0, |due| due.fetched.base == at),
+            Amos::Network => self.completed(pe),
+        }
+    }
+
     /// Start an atomic operation.
     ///
     /// # Safety
@@ -227,6 +236,13 @@ impl OfiEndpoint {
                 dest.offset,
                 width.nbytes()
             )));
+        }
+        if self.shared.amos == Amos::Network {
+            let nbytes = if fetched.is_null() { 0 } else { write.nbytes() };
+            let fetched = Range { base: fetched, nbytes };
+            let amo = Amo { op, width, operand, condition };
+            // SAFETY: by contract.
+            return unsafe { self.start_native(pe, dest, amo, fetched) };
         }
         if pe.0 == self.shared.me
             && let Some(at) = self.shared.word(dest, width)

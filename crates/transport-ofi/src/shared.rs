@@ -3,6 +3,7 @@
 //! Locks: the service is only ever tried, never waited for; a lane is waited for by its endpoint and tried
 //! by the service thread. Nobody waits for a lock while holding another.
 
+use crate::atomics::{Amos, Native};
 use crate::block::Range;
 use crate::contact::Area;
 use crate::doubt;
@@ -75,6 +76,9 @@ pub(crate) struct Shared {
     pub(crate) own_socket: Option<SocketAddr>,
     /// In every message of this job.
     pub(crate) tag: u64,
+    pub(crate) amos: Amos,
+    /// Which of its own the fabric has, where it carries them out.
+    pub(crate) native: Native,
     pub(crate) crowded: bool,
     pub(crate) tuning: Tuning,
     pub(crate) host: Arc<dyn Host>,
@@ -152,6 +156,11 @@ impl Shared {
     pub(crate) fn is_connected(&self, pe: Pe) -> Result<bool, Error> {
         let contact = self.peers.get(pe.index()).ok_or(Error::Unreachable(pe))?;
         Ok(contact.get().is_some())
+    }
+
+    /// Puts to one PE, and atomic operations after them, arrive in order.
+    pub(crate) fn keeps_order(&self) -> bool {
+        self.fabric.facts.ordered && self.amos == Amos::Software
     }
 
     /// A PE has been silent for long: an error when its process has ended.

@@ -1,6 +1,8 @@
 //! Sizes and limits. Tests make them tiny; nothing else changes them.
 #![forbid(unsafe_code)]
 
+use crate::atomics::Amos;
+
 /// Limits of a transport. What the fabric offers may be less.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
@@ -17,8 +19,11 @@ pub struct Tuning {
     pub receives: usize,
     /// Longer transfers are cut.
     pub most_bytes: usize,
-    /// Use completions that tell of the target's memory, and the fabric's order, where it has them.
+    /// Use completions that tell of the target's memory, the fabric's order, and those of its own atomic operations
+    /// that are not needed, where it has them.
     pub trust: bool,
+    /// Who carries out atomic operations; `None` leaves it to `SHMEM_OFI_AMOS`.
+    pub carried_out_by: Option<Amos>,
 }
 
 impl Default for Tuning {
@@ -31,6 +36,7 @@ impl Default for Tuning {
             receives: 256,
             most_bytes: 64 << 20,
             trust: true,
+            carried_out_by: None,
         }
     }
 }
@@ -46,6 +52,7 @@ impl Tuning {
             receives: 2,
             most_bytes: 10_000,
             trust: false,
+            carried_out_by: None,
         }
     }
 }

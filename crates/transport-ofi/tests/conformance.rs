@@ -4,7 +4,7 @@
 //! Another library than the system's is tested by `LD_LIBRARY_PATH` and `FI_PROVIDER_PATH`.
 
 use rushmem_transport::{Error, Host, Open, Transport};
-use rushmem_transport_ofi::{PROVIDER, Tuning, open};
+use rushmem_transport_ofi::{Amos, PROVIDER, Tuning, open};
 use std::sync::Arc;
 
 /// Asks for one provider.
@@ -50,16 +50,18 @@ fn is_here(provider: &'static str) -> bool {
 }
 
 macro_rules! over {
-    ($($module:ident $provider:literal;)*) => {$(
+    ($($module:ident $provider:literal $amos:expr;)*) => {$(
         mod $module {
             use super::*;
 
             fn usual(open_with: &Open) -> Result<Box<dyn Transport>, Error> {
-                (PROVIDER.open)(&with($provider, open_with))
+                let tuning = Tuning { carried_out_by: $amos, ..Tuning::default() };
+                open(&with($provider, open_with), tuning)
             }
 
             fn tiny(open_with: &Open) -> Result<Box<dyn Transport>, Error> {
-                open(&with($provider, open_with), Tuning::tiny())
+                let tuning = Tuning { carried_out_by: $amos, ..Tuning::tiny() };
+                open(&with($provider, open_with), tuning)
             }
 
             fn here() -> bool {
@@ -72,11 +74,16 @@ macro_rules! over {
 }
 
 over! {
-    tcp "tcp";
-    tcp_rxm "tcp;ofi_rxm";
-    sockets "sockets";
-    shm "shm";
-    verbs_rxm "verbs;ofi_rxm";
+    tcp "tcp" None;
+    tcp_rxm "tcp;ofi_rxm" None;
+    sockets "sockets" None;
+    shm "shm" None;
+    verbs_rxm "verbs;ofi_rxm" None;
+    // As a user asks for it whose cards do atomic operations; here the library's software does.
+    network_tcp_rxm "tcp;ofi_rxm" Some(Amos::Network);
+    network_sockets "sockets" Some(Amos::Network);
+    network_shm "shm" Some(Amos::Network);
+    network_verbs_rxm "verbs;ofi_rxm" Some(Amos::Network);
 }
 
 /// Faulty providers are not opened, and the message says what to use instead.

@@ -155,6 +155,8 @@ pub const FI_GATHER_SET: u64 = 281474976710656;
 pub const FI_SET_OPS_HMEM_OVERRIDE: &[u8; 18] = b"hmem_override_ops\0";
 pub const FI_COLLECTIVE_OFFSET: u64 = 256;
 pub const FI_REG_MR: u64 = 576460752303423488;
+pub const FI_FETCH_ATOMIC: u64 = 288230376151711744;
+pub const FI_COMPARE_ATOMIC: u64 = 576460752303423488;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct iovec {
@@ -189,6 +191,19 @@ pub const FI_NAME_MAX: _bindgen_ty_2 = 64;
 pub const FI_VERSION_MAX: _bindgen_ty_2 = 64;
 pub type _bindgen_ty_2 = ::std::os::raw::c_uint;
 pub type fid_t = *mut fid;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct fi_ioc {
+    pub addr: *mut ::std::os::raw::c_void,
+    pub count: usize,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fi_ioc"][::std::mem::size_of::<fi_ioc>() - 16usize];
+    ["Alignment of fi_ioc"][::std::mem::align_of::<fi_ioc>() - 8usize];
+    ["Offset of field: fi_ioc::addr"][::std::mem::offset_of!(fi_ioc, addr) - 0usize];
+    ["Offset of field: fi_ioc::count"][::std::mem::offset_of!(fi_ioc, count) - 8usize];
+};
 pub const FI_FORMAT_UNSPEC: _bindgen_ty_3 = 0;
 pub const FI_SOCKADDR: _bindgen_ty_3 = 1;
 pub const FI_SOCKADDR_IN: _bindgen_ty_3 = 2;
@@ -1661,11 +1676,6 @@ pub const FI_GATHER: fi_collective_op = 8;
 pub type fi_collective_op = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug)]
-pub struct fi_atomic_attr {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
 pub struct fi_collective_attr {
     _unused: [u8; 0],
 }
@@ -2057,11 +2067,6 @@ pub struct fi_ops_tagged {
 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct fi_ops_atomic {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
 pub struct fi_ops_collective {
     _unused: [u8; 0],
 }
@@ -2226,6 +2231,21 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct fi_rma_ioc {
+    pub addr: u64,
+    pub count: usize,
+    pub key: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fi_rma_ioc"][::std::mem::size_of::<fi_rma_ioc>() - 24usize];
+    ["Alignment of fi_rma_ioc"][::std::mem::align_of::<fi_rma_ioc>() - 8usize];
+    ["Offset of field: fi_rma_ioc::addr"][::std::mem::offset_of!(fi_rma_ioc, addr) - 0usize];
+    ["Offset of field: fi_rma_ioc::count"][::std::mem::offset_of!(fi_rma_ioc, count) - 8usize];
+    ["Offset of field: fi_rma_ioc::key"][::std::mem::offset_of!(fi_rma_ioc, key) - 16usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct fi_msg_rma {
     pub msg_iov: *const iovec,
     pub desc: *mut *mut ::std::os::raw::c_void,
@@ -2361,6 +2381,254 @@ const _: () = {
         [::std::mem::offset_of!(fi_ops_rma, writedata) - 64usize];
     ["Offset of field: fi_ops_rma::injectdata"]
         [::std::mem::offset_of!(fi_ops_rma, injectdata) - 72usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct fi_atomic_attr {
+    pub count: usize,
+    pub size: usize,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fi_atomic_attr"][::std::mem::size_of::<fi_atomic_attr>() - 16usize];
+    ["Alignment of fi_atomic_attr"][::std::mem::align_of::<fi_atomic_attr>() - 8usize];
+    ["Offset of field: fi_atomic_attr::count"]
+        [::std::mem::offset_of!(fi_atomic_attr, count) - 0usize];
+    ["Offset of field: fi_atomic_attr::size"]
+        [::std::mem::offset_of!(fi_atomic_attr, size) - 8usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct fi_msg_atomic {
+    pub msg_iov: *const fi_ioc,
+    pub desc: *mut *mut ::std::os::raw::c_void,
+    pub iov_count: usize,
+    pub addr: fi_addr_t,
+    pub rma_iov: *const fi_rma_ioc,
+    pub rma_iov_count: usize,
+    pub datatype: fi_datatype,
+    pub op: fi_op,
+    pub context: *mut ::std::os::raw::c_void,
+    pub data: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fi_msg_atomic"][::std::mem::size_of::<fi_msg_atomic>() - 72usize];
+    ["Alignment of fi_msg_atomic"][::std::mem::align_of::<fi_msg_atomic>() - 8usize];
+    ["Offset of field: fi_msg_atomic::msg_iov"]
+        [::std::mem::offset_of!(fi_msg_atomic, msg_iov) - 0usize];
+    ["Offset of field: fi_msg_atomic::desc"][::std::mem::offset_of!(fi_msg_atomic, desc) - 8usize];
+    ["Offset of field: fi_msg_atomic::iov_count"]
+        [::std::mem::offset_of!(fi_msg_atomic, iov_count) - 16usize];
+    ["Offset of field: fi_msg_atomic::addr"][::std::mem::offset_of!(fi_msg_atomic, addr) - 24usize];
+    ["Offset of field: fi_msg_atomic::rma_iov"]
+        [::std::mem::offset_of!(fi_msg_atomic, rma_iov) - 32usize];
+    ["Offset of field: fi_msg_atomic::rma_iov_count"]
+        [::std::mem::offset_of!(fi_msg_atomic, rma_iov_count) - 40usize];
+    ["Offset of field: fi_msg_atomic::datatype"]
+        [::std::mem::offset_of!(fi_msg_atomic, datatype) - 48usize];
+    ["Offset of field: fi_msg_atomic::op"][::std::mem::offset_of!(fi_msg_atomic, op) - 52usize];
+    ["Offset of field: fi_msg_atomic::context"]
+        [::std::mem::offset_of!(fi_msg_atomic, context) - 56usize];
+    ["Offset of field: fi_msg_atomic::data"][::std::mem::offset_of!(fi_msg_atomic, data) - 64usize];
+};
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct fi_ops_atomic {
+    pub size: usize,
+    pub write: ::std::option::Option<
+        unsafe extern "C" fn(
+            ep: *mut fid_ep,
+            buf: *const ::std::os::raw::c_void,
+            count: usize,
+            desc: *mut ::std::os::raw::c_void,
+            dest_addr: fi_addr_t,
+            addr: u64,
+            key: u64,
+            datatype: fi_datatype,
+            op: fi_op,
+            context: *mut ::std::os::raw::c_void,
+        ) -> isize,
+    >,
+    pub writev: ::std::option::Option<
+        unsafe extern "C" fn(
+            ep: *mut fid_ep,
+            iov: *const fi_ioc,
+            desc: *mut *mut ::std::os::raw::c_void,
+            count: usize,
+            dest_addr: fi_addr_t,
+            addr: u64,
+            key: u64,
+            datatype: fi_datatype,
+            op: fi_op,
+            context: *mut ::std::os::raw::c_void,
+        ) -> isize,
+    >,
+    pub writemsg: ::std::option::Option<
+        unsafe extern "C" fn(ep: *mut fid_ep, msg: *const fi_msg_atomic, flags: u64) -> isize,
+    >,
+    pub inject: ::std::option::Option<
+        unsafe extern "C" fn(
+            ep: *mut fid_ep,
+            buf: *const ::std::os::raw::c_void,
+            count: usize,
+            dest_addr: fi_addr_t,
+            addr: u64,
+            key: u64,
+            datatype: fi_datatype,
+            op: fi_op,
+        ) -> isize,
+    >,
+    pub readwrite: ::std::option::Option<
+        unsafe extern "C" fn(
+            ep: *mut fid_ep,
+            buf: *const ::std::os::raw::c_void,
+            count: usize,
+            desc: *mut ::std::os::raw::c_void,
+            result: *mut ::std::os::raw::c_void,
+            result_desc: *mut ::std::os::raw::c_void,
+            dest_addr: fi_addr_t,
+            addr: u64,
+            key: u64,
+            datatype: fi_datatype,
+            op: fi_op,
+            context: *mut ::std::os::raw::c_void,
+        ) -> isize,
+    >,
+    pub readwritev: ::std::option::Option<
+        unsafe extern "C" fn(
+            ep: *mut fid_ep,
+            iov: *const fi_ioc,
+            desc: *mut *mut ::std::os::raw::c_void,
+            count: usize,
+            resultv: *mut fi_ioc,
+            result_desc: *mut *mut ::std::os::raw::c_void,
+            result_count: usize,
+            dest_addr: fi_addr_t,
+            addr: u64,
+            key: u64,
+            datatype: fi_datatype,
+            op: fi_op,
+            context: *mut ::std::os::raw::c_void,
+        ) -> isize,
+    >,
+    pub readwritemsg: ::std::option::Option<
+        unsafe extern "C" fn(
+            ep: *mut fid_ep,
+            msg: *const fi_msg_atomic,
+            resultv: *mut fi_ioc,
+            result_desc: *mut *mut ::std::os::raw::c_void,
+            result_count: usize,
+            flags: u64,
+        ) -> isize,
+    >,
+    pub compwrite: ::std::option::Option<
+        unsafe extern "C" fn(
+            ep: *mut fid_ep,
+            buf: *const ::std::os::raw::c_void,
+            count: usize,
+            desc: *mut ::std::os::raw::c_void,
+            compare: *const ::std::os::raw::c_void,
+            compare_desc: *mut ::std::os::raw::c_void,
+            result: *mut ::std::os::raw::c_void,
+            result_desc: *mut ::std::os::raw::c_void,
+            dest_addr: fi_addr_t,
+            addr: u64,
+            key: u64,
+            datatype: fi_datatype,
+            op: fi_op,
+            context: *mut ::std::os::raw::c_void,
+        ) -> isize,
+    >,
+    pub compwritev: ::std::option::Option<
+        unsafe extern "C" fn(
+            ep: *mut fid_ep,
+            iov: *const fi_ioc,
+            desc: *mut *mut ::std::os::raw::c_void,
+            count: usize,
+            comparev: *const fi_ioc,
+            compare_desc: *mut *mut ::std::os::raw::c_void,
+            compare_count: usize,
+            resultv: *mut fi_ioc,
+            result_desc: *mut *mut ::std::os::raw::c_void,
+            result_count: usize,
+            dest_addr: fi_addr_t,
+            addr: u64,
+            key: u64,
+            datatype: fi_datatype,
+            op: fi_op,
+            context: *mut ::std::os::raw::c_void,
+        ) -> isize,
+    >,
+    pub compwritemsg: ::std::option::Option<
+        unsafe extern "C" fn(
+            ep: *mut fid_ep,
+            msg: *const fi_msg_atomic,
+            comparev: *const fi_ioc,
+            compare_desc: *mut *mut ::std::os::raw::c_void,
+            compare_count: usize,
+            resultv: *mut fi_ioc,
+            result_desc: *mut *mut ::std::os::raw::c_void,
+            result_count: usize,
+            flags: u64,
+        ) -> isize,
+    >,
+    pub writevalid: ::std::option::Option<
+        unsafe extern "C" fn(
+            ep: *mut fid_ep,
+            datatype: fi_datatype,
+            op: fi_op,
+            count: *mut usize,
+        ) -> ::std::os::raw::c_int,
+    >,
+    pub readwritevalid: ::std::option::Option<
+        unsafe extern "C" fn(
+            ep: *mut fid_ep,
+            datatype: fi_datatype,
+            op: fi_op,
+            count: *mut usize,
+        ) -> ::std::os::raw::c_int,
+    >,
+    pub compwritevalid: ::std::option::Option<
+        unsafe extern "C" fn(
+            ep: *mut fid_ep,
+            datatype: fi_datatype,
+            op: fi_op,
+            count: *mut usize,
+        ) -> ::std::os::raw::c_int,
+    >,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fi_ops_atomic"][::std::mem::size_of::<fi_ops_atomic>() - 112usize];
+    ["Alignment of fi_ops_atomic"][::std::mem::align_of::<fi_ops_atomic>() - 8usize];
+    ["Offset of field: fi_ops_atomic::size"][::std::mem::offset_of!(fi_ops_atomic, size) - 0usize];
+    ["Offset of field: fi_ops_atomic::write"]
+        [::std::mem::offset_of!(fi_ops_atomic, write) - 8usize];
+    ["Offset of field: fi_ops_atomic::writev"]
+        [::std::mem::offset_of!(fi_ops_atomic, writev) - 16usize];
+    ["Offset of field: fi_ops_atomic::writemsg"]
+        [::std::mem::offset_of!(fi_ops_atomic, writemsg) - 24usize];
+    ["Offset of field: fi_ops_atomic::inject"]
+        [::std::mem::offset_of!(fi_ops_atomic, inject) - 32usize];
+    ["Offset of field: fi_ops_atomic::readwrite"]
+        [::std::mem::offset_of!(fi_ops_atomic, readwrite) - 40usize];
+    ["Offset of field: fi_ops_atomic::readwritev"]
+        [::std::mem::offset_of!(fi_ops_atomic, readwritev) - 48usize];
+    ["Offset of field: fi_ops_atomic::readwritemsg"]
+        [::std::mem::offset_of!(fi_ops_atomic, readwritemsg) - 56usize];
+    ["Offset of field: fi_ops_atomic::compwrite"]
+        [::std::mem::offset_of!(fi_ops_atomic, compwrite) - 64usize];
+    ["Offset of field: fi_ops_atomic::compwritev"]
+        [::std::mem::offset_of!(fi_ops_atomic, compwritev) - 72usize];
+    ["Offset of field: fi_ops_atomic::compwritemsg"]
+        [::std::mem::offset_of!(fi_ops_atomic, compwritemsg) - 80usize];
+    ["Offset of field: fi_ops_atomic::writevalid"]
+        [::std::mem::offset_of!(fi_ops_atomic, writevalid) - 88usize];
+    ["Offset of field: fi_ops_atomic::readwritevalid"]
+        [::std::mem::offset_of!(fi_ops_atomic, readwritevalid) - 96usize];
+    ["Offset of field: fi_ops_atomic::compwritevalid"]
+        [::std::mem::offset_of!(fi_ops_atomic, compwritevalid) - 104usize];
 };
 pub const ADDR_UNSPEC: fi_addr_t = 18446744073709551615;
 pub const ADDR_NOTAVAIL: fi_addr_t = 18446744073709551615;

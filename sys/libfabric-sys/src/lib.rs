@@ -8,6 +8,7 @@
 #[expect(
     missing_docs,
     non_camel_case_types,
+    clippy::type_complexity,
     reason = "made by a program from headers that have a manual"
 )]
 mod bindings;

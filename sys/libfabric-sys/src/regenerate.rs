@@ -14,6 +14,7 @@ const HEADER: &str = "
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_cm.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_errno.h>
 static const fi_addr_t ADDR_UNSPEC = FI_ADDR_UNSPEC;
@@ -46,7 +47,9 @@ fn main() -> std::io::Result<()> {
         .parse_callbacks(Box::new(Flags))
         .rust_target(target)
         .rust_edition(bindgen::RustEdition::Edition2024)
-        .allowlist_type("fi_info|fi_(cq|av)_attr|fi_cq_(err_)?entry|fi_msg_rma|fi_context2")
+        .allowlist_type(
+            "fi_info|fi_(cq|av)_attr|fi_cq_(err_)?entry|fi_msg_(rma|atomic)|fi_context2",
+        )
         .allowlist_type("fi_(ep_type|threading|progress|resource_mgmt|wait_obj|cq_format|av_type)")
         .allowlist_type("fi_status|fid_(fabric|domain|av|cq|ep|mr)")
         .allowlist_var("FI_.*|ADDR_.*|KEY_NOTAVAIL|ENABLE|GETWAIT")

@@ -1,0 +1,223 @@
+//! Atomic operations of the fabric's own, where the user asks for them: how libfabric names them, which an
+//! endpoint has, and how they are started.
+//!
+//! One that the fabric lacks is made of its compare-and-swap, so that all compose with each other. They do not
+//! compose with those of a CPU, so this knows of no memory that this PE shares.
+
+use crate::block::Range;
+use crate::fid::Fid;
+use crate::lane::Remote;
+use crate::origin::OfiEndpoint;
+use libfabric_sys as fi;
+use rushmem_transport::{AmoOp, AmoWidth, Error, Host, Pe, RemoteAddr, mem};
+
+/// Who carries out atomic operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amos {
+    /// The target's CPU.
+    Software,
+    /// The fabric.
+    Network,
+}
+
+impl Amos {
+    /// As the user asks.
+    ///
+    /// # Errors
+    /// When that is neither.
+    pub(crate) fn asked_of(host: &dyn Host) -> Result<Amos, String> {
+        match host.variable("SHMEM_OFI_AMOS").as_deref() {
+            None | Some("" | "software") => Ok(Amos::Software),
+            Some("network") => Ok(Amos::Network),
+            Some(other) => {
+                Err(format!("SHMEM_OFI_AMOS is {other}, but it can be software or network"))
+            }
+        }
+    }
+}
+
+/// An operation on a word of a peer's.
+#[derive(Clone, Copy)]
+pub(crate) struct Amo {
+    pub(crate) op: AmoOp,
+    pub(crate) width: AmoWidth,
+    pub(crate) operand: u64,
+    pub(crate) condition: u64,
+}
+
+impl Amo {
+    /// Its name at libfabric.
+    pub(crate) fn name(&self) -> fi::fi_op {
+        match self.op {
+            AmoOp::Fetch => fi::FI_ATOMIC_READ,
+            AmoOp::Set | AmoOp::Swap => fi::FI_ATOMIC_WRITE,
+            AmoOp::CompareSwap => fi::FI_CSWAP,
+            AmoOp::Add => fi::FI_SUM,
+            AmoOp::And => fi::FI_BAND,
+            AmoOp::Or => fi::FI_BOR,
+            AmoOp::Xor => fi::FI_BXOR,
+        }
+    }
+
+    /// Its word's type at libfabric.
+    pub(crate) fn datatype(&self) -> fi::fi_datatype {
+        match self.width {
+            AmoWidth::Four => fi::FI_UINT32,
+            AmoWidth::Eight => fi::FI_UINT64,
+        }
+    }
+
+    /// What the word is after it, when it was `old`.
+    fn applied(&self, old: u64) -> u64 {
+        let mut word = old;
+        // SAFETY: an aligned local, whose first bytes are the word, of either width.
+        unsafe {
+            mem::apply(self.op, self.width, (&raw mut word).cast(), self.operand, self.condition)
+        };
+        word
+    }
+}
+
+// The lower bytes of a word of 8 bytes are one of 4.
+const _: () = assert!(cfg!(target_endian = "little"), "written for little-endian machines");
+
+/// Which operations an endpoint has by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Native(u32);
+
+const OPS: [AmoOp; 8] = [
+    AmoOp::Fetch,
+    AmoOp::Set,
+    AmoOp::Swap,
+    AmoOp::CompareSwap,
+    AmoOp::Add,
+    AmoOp::And,
+    AmoOp::Or,
+    AmoOp::Xor,
+];
+
+impl Native {
+    /// Ask an endpoint that was opened for atomic operations. Those that return an old value are needed
+    /// of each, those that do not where `silent`.
+    ///
+    /// # Errors
+    /// When it has no compare-and-swap.
+    pub(crate) fn of(endpoint: &Fid<fi::fid_ep>, silent: bool) -> Result<Native, String> {
+        let mut native = Native(0);
+        for op in OPS {
+            for width in [AmoWidth::Four, AmoWidth::Eight] {
+                let amo = Amo { op, width, operand: 0, condition: 0 };
+                let (ep, datatype, name) = (endpoint.raw(), amo.datatype(), amo.name());
+                let mut most = 0;
+                let mut has = |call: unsafe fn(_, _, _, &mut usize) -> i32| {
+                    // SAFETY: an open endpoint with atomic operations.
+                    unsafe { call(ep, datatype, name, &mut most) == 0 && most > 0 }
+                };
+                let fetches = match op {
+                    AmoOp::CompareSwap => has(fi::fi_compare_atomicvalid),
+                    _ => has(fi::fi_fetch_atomicvalid),
+                };
+                let returns_nothing =
+                    !matches!(op, AmoOp::Fetch | AmoOp::Swap | AmoOp::CompareSwap);
+                if fetches && (!silent || !returns_nothing || has(fi::fi_atomicvalid)) {
+                    native.0 |= bit(op, width);
+                }
+            }
+        }
+        let swaps = |&width: &AmoWidth| native.has(AmoOp::CompareSwap, width);
+        match [AmoWidth::Four, AmoWidth::Eight].iter().all(swaps) {
+            true => Ok(native),
+            false => {
+                Err("it has no compare-and-swap of 4 and 8 bytes; with SHMEM_OFI_AMOS=software \
+                          the targets' CPUs carry atomic operations out"
+                    .to_owned())
+            }
+        }
+    }
+
+    fn has(self, op: AmoOp, width: AmoWidth) -> bool {
+        self.0 & bit(op, width) != 0
+    }
+
+    /// Of these nothing but what all others can be made of.
+    pub(crate) fn least(self) -> Native {
+        let swap = |width| bit(AmoOp::CompareSwap, width);
+        Native(self.0 & (swap(AmoWidth::Four) | swap(AmoWidth::Eight)))
+    }
+}
+
+fn bit(op: AmoOp, width: AmoWidth) -> u32 {
+    1 << (2 * op as u32 + u32::from(width == AmoWidth::Eight))
+}
+
+impl OfiEndpoint {
+    /// Start an atomic operation of the fabric's.
+    ///
+    /// # Safety
+    /// `fetched` is empty, or valid for writes until what is under way towards the PE has completed.
+    ///
+    /// # Errors
+    /// When a PE was lost, or the word is none of its memory's.
+    pub(crate) unsafe fn start_native(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        amo: Amo,
+        fetched: Range,
+    ) -> Result<(), Error> {
+        let remote = self.shared.remote(pe, dest, amo.width.nbytes())?;
+        if self.shared.native.has(amo.op, amo.width) {
+            // SAFETY: by contract.
+            return self.start(pe.0, |lane| unsafe { lane.atomic(remote, &amo, fetched) });
+        }
+        let old = self.swap_until_applied(remote, amo)?;
+        // SAFETY: valid for writes by contract, and no longer than the old value.
+        unsafe { mem::copy_bytes(fetched.base, (&raw const old).cast(), fetched.nbytes) };
+        Ok(())
+    }
+
+    /// Carry an operation out by compare-and-swap; returns the old value.
+    fn swap_until_applied(&mut self, remote: Remote, amo: Amo) -> Result<u64, Error> {
+        // Nobody knows what is there: a wrong guess tells.
+        let mut guess = 0;
+        loop {
+            let operand = amo.applied(guess);
+            let swap = Amo { op: AmoOp::CompareSwap, operand, condition: guess, ..amo };
+            let mut old = 0u64;
+            let fetched = Range { base: (&raw mut old).cast(), nbytes: size_of::<u64>() };
+            // SAFETY: a local that lives until the swap has completed, or the lane is closed after a loss.
+            self.start(remote.pe, |lane| unsafe { lane.atomic(remote, &swap, fetched) })?;
+            self.completed(Pe(remote.pe))?;
+            // SAFETY: a live local, written through a pointer to it.
+            let old = unsafe { (&raw const old).read() };
+            if old == guess {
+                return Ok(old);
+            }
+            guess = old;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_told_apart() {
+        let least = Native(u32::MAX).least();
+        for op in OPS {
+            for width in [AmoWidth::Four, AmoWidth::Eight] {
+                assert_eq!(least.has(op, width), op == AmoOp::CompareSwap, "{op:?} {width:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_of_four_bytes_wraps_within_them() {
+        let amo = |width| Amo { op: AmoOp::Add, width, operand: u64::MAX, condition: 0 };
+        assert_eq!(amo(AmoWidth::Four).applied(0), u64::from(u32::MAX));
+        assert_eq!(amo(AmoWidth::Eight).applied(0), u64::MAX);
+        let set = Amo { op: AmoOp::Set, width: AmoWidth::Four, operand: 7, condition: 0 };
+        assert_eq!(set.applied(9), 7);
+    }
+}

@@ -332,9 +332,10 @@ impl Lane {
             context: self.context(op),
             data: 0,
         };
-        let (endpoint, flags) = (self.endpoint.raw(), self.completion());
+        let endpoint = self.endpoint.raw();
         // Whoever has the old value knows that the operation is done.
         let silent = fetched.nbytes == 0 && self.fabric.facts.delivery;
+        let flags = if silent { self.completion() } else { fi::FI_COMPLETION };
         let code = match amo.op {
             // SAFETY: an open endpoint with atomic operations, a context that is free, and a cell and vectors
             // that are this operation's.

@@ -97,29 +97,26 @@ const OPS: [AmoOp; 8] = [
 ];
 
 impl Native {
-    /// Ask an endpoint that was opened for atomic operations. Those that return an old value are needed
-    /// of each, those that do not where `silent`.
+    /// Ask an endpoint that was opened for atomic operations.
     ///
     /// # Errors
     /// When it has no compare-and-swap.
-    pub(crate) fn of(endpoint: &Fid<fi::fid_ep>, silent: bool) -> Result<Native, String> {
+    pub(crate) fn of(endpoint: &Fid<fi::fid_ep>) -> Result<Native, String> {
         let mut native = Native(0);
         for op in OPS {
             for width in [AmoWidth::Four, AmoWidth::Eight] {
                 let amo = Amo { op, width, operand: 0, condition: 0 };
                 let (ep, datatype, name) = (endpoint.raw(), amo.datatype(), amo.name());
                 let mut most = 0;
-                let mut has = |call: unsafe fn(_, _, _, &mut usize) -> i32| {
+                let code = match op {
                     // SAFETY: an open endpoint with atomic operations.
-                    unsafe { call(ep, datatype, name, &mut most) == 0 && most > 0 }
+                    AmoOp::CompareSwap => unsafe {
+                        fi::fi_compare_atomicvalid(ep, datatype, name, &mut most)
+                    },
+                    // SAFETY: as above.
+                    _ => unsafe { fi::fi_fetch_atomicvalid(ep, datatype, name, &mut most) },
                 };
-                let fetches = match op {
-                    AmoOp::CompareSwap => has(fi::fi_compare_atomicvalid),
-                    _ => has(fi::fi_fetch_atomicvalid),
-                };
-                let returns_nothing =
-                    !matches!(op, AmoOp::Fetch | AmoOp::Swap | AmoOp::CompareSwap);
-                if fetches && (!silent || !returns_nothing || has(fi::fi_atomicvalid)) {
+                if code == 0 && most > 0 {
                     native.0 |= bit(op, width);
                 }
             }

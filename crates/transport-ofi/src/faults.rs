@@ -2,6 +2,8 @@
 //! or lacks something is no matter of names: [`Facts`](crate::facts::Facts) tell.
 #![forbid(unsafe_code)]
 
+use crate::atomics::Amos;
+
 /// Layers of providers, and what is wrong with them.
 const FAULTY: [(&str, &str); 2] = [
     // Its reliability is a layer above datagrams. With several PEs writing to one at once a target now and
@@ -20,6 +22,12 @@ pub(crate) fn of(provider: &str) -> Option<String> {
         "libfabric's provider {provider} is refused, because its {layer} {fault}: use another, such as \
          tcp;ofi_rxm, or SHMEM_TRANSPORT=tcp"
     ))
+}
+
+/// Whether a provider tells of completions before what they are about has happened: shm does (1.17), once it is asked
+/// for atomic operations.
+pub(crate) fn is_early(provider: &str, amos: Amos) -> bool {
+    amos == Amos::Network && provider.split(';').any(|part| part == "shm")
 }
 
 #[cfg(test)]

@@ -300,7 +300,8 @@ impl Lane {
         unsafe { fi::fi_read(endpoint, base.cast(), nbytes, desc, at, address, key, context) }
     }
 
-    /// Start an atomic operation of the fabric's own. Its cell has the old value, the operand and the condition.
+    /// Start an atomic operation of the fabric's own. Its cell has the old value, which is asked for even where nobody
+    /// wants it, since it tells that the operation is done; the operand; and the condition.
     ///
     /// # Safety
     /// `fetched` is empty, or valid for writes until the operation completes or the lane is dropped.
@@ -332,10 +333,7 @@ impl Lane {
             context: self.context(op),
             data: 0,
         };
-        let endpoint = self.endpoint.raw();
-        // Whoever has the old value knows that the operation is done.
-        let silent = fetched.nbytes == 0 && self.fabric.facts.delivery;
-        let flags = if silent { self.completion() } else { fi::FI_COMPLETION };
+        let (endpoint, flags) = (self.endpoint.raw(), fi::FI_COMPLETION);
         let code = match amo.op {
             // SAFETY: an open endpoint with atomic operations, a context that is free, and a cell and vectors
             // that are this operation's.
@@ -349,10 +347,6 @@ impl Lane {
                     old_desc,
                     flags,
                 )
-            },
-            // SAFETY: as above.
-            AmoOp::Set | AmoOp::Add | AmoOp::And | AmoOp::Or | AmoOp::Xor if silent => unsafe {
-                fi::fi_atomicmsg(endpoint, &message, flags)
             },
             // SAFETY: as above.
             _ => unsafe { fi::fi_fetch_atomicmsg(endpoint, &message, &mut old, old_desc, flags) },

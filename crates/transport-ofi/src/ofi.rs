@@ -7,6 +7,7 @@ use crate::contact::{Address, Area};
 use crate::doubt;
 use crate::fabric::{self, Fabric};
 use crate::facts::Facts;
+use crate::faults;
 use crate::lane::Lane;
 use crate::origin::OfiEndpoint;
 use crate::patience::NAP;
@@ -59,7 +60,8 @@ fn opened(
         true => random.wrapping_add(u64::from(with.pe.0) << 20),
         false => 1,
     };
-    let facts = match tuning.trust {
+    let trust = tuning.trust && !faults::is_early(&facts.provider, amos);
+    let facts = match trust {
         true => facts,
         false => Facts { delivery: false, ordered: false, ..facts },
     };
@@ -70,7 +72,7 @@ fn opened(
     let lane = Lane::open(Arc::clone(&fabric), n_pes, depth, 1, true).map_err(said)?;
     let native = match amos {
         Amos::Software => Native::default(),
-        Amos::Network => Native::of(lane.endpoint(), fabric.facts.delivery)?,
+        Amos::Network => Native::of(lane.endpoint())?,
     };
     let native = if tuning.trust { native } else { native.least() };
     let name = fabric.name(lane.endpoint()).map_err(said)?;

@@ -19,8 +19,8 @@ pub struct Tuning {
     pub receives: usize,
     /// Longer transfers are cut.
     pub most_bytes: usize,
-    /// Use completions that tell of the target's memory, the fabric's order, and those of its own atomic operations
-    /// that are not needed, where it has them.
+    /// Use completions that tell of the target's memory, the fabric's order, and other atomic operations of its own
+    /// than compare-and-swap, where it has them.
     pub trust: bool,
     /// Who carries out atomic operations; `None` leaves it to `SHMEM_OFI_AMOS`.
     pub carried_out_by: Option<Amos>,

@@ -81,7 +81,6 @@ over! {
     verbs_rxm "verbs;ofi_rxm" None;
     // As a user asks for it whose cards do atomic operations; here the library's software does.
     network_tcp_rxm "tcp;ofi_rxm" Some(Amos::Network);
-    network_sockets "sockets" Some(Amos::Network);
     network_shm "shm" Some(Amos::Network);
     network_verbs_rxm "verbs;ofi_rxm" Some(Amos::Network);
 }

@@ -84,18 +84,12 @@ calls! {
     /// `fi_writemsg`.
     fn fi_writemsg(ep: *mut fid_ep, message: &fi_msg_rma, flags: u64) -> isize =
         (*(*ep).rma).writemsg.expect(FILLED)(ep, message, flags);
-    /// `fi_atomicmsg`.
-    fn fi_atomicmsg(ep: *mut fid_ep, message: &fi_msg_atomic, flags: u64) -> isize =
-        (*(*ep).atomic).writemsg.expect(FILLED)(ep, message, flags);
     /// `fi_fetch_atomicmsg` of one word.
     fn fi_fetch_atomicmsg(ep: *mut fid_ep, message: &fi_msg_atomic, result: &mut fi_ioc, desc: &mut *mut c_void, flags: u64) -> isize =
         (*(*ep).atomic).readwritemsg.expect(FILLED)(ep, message, result, desc, 1, flags);
     /// `fi_compare_atomicmsg` of one word.
     fn fi_compare_atomicmsg(ep: *mut fid_ep, message: &fi_msg_atomic, compare: &fi_ioc, compare_desc: &mut *mut c_void, result: &mut fi_ioc, result_desc: &mut *mut c_void, flags: u64) -> isize =
         (*(*ep).atomic).compwritemsg.expect(FILLED)(ep, message, compare, compare_desc, 1, result, result_desc, 1, flags);
-    /// `fi_atomicvalid`.
-    fn fi_atomicvalid(ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, most: &mut usize) -> c_int =
-        (*(*ep).atomic).writevalid.expect(FILLED)(ep, datatype, op, most);
     /// `fi_fetch_atomicvalid`.
     fn fi_fetch_atomicvalid(ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, most: &mut usize) -> c_int =
         (*(*ep).atomic).readwritevalid.expect(FILLED)(ep, datatype, op, most);

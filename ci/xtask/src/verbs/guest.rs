@@ -13,7 +13,9 @@ use super::{SCRIPTS, kernel};
 use crate::process;
 use crate::workspace::Workspace;
 
-/// How to run: by default the processor is interpreted, which works everywhere. `kvm` is faster where it works.
+/// How to run: by default the processor is interpreted, which works everywhere. `kvm` is faster where the processor
+/// itself runs guests; some virtual machines offer a `/dev/kvm` that interprets guests more slowly than QEMU does,
+/// and nothing but a guest's start tells.
 const ACCELERATOR: &str = "RUSHMEM_VERBS_ACCEL";
 const INTERPRETED: &str = "tcg,thread=multi,tb-size=512";
 

@@ -3,9 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// Names that a job of ours would choose.
 const OURS: [&str; 3] = ["rushmem", "shmem", "oshrun"];
+
+/// So long a trace has to stay to be left behind: other jobs of this machine make some, which go with them.
+const STAYS: Duration = Duration::from_secs(60);
 
 /// The files in shared places and the sockets with names that could be ours, at one moment.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,9 +29,16 @@ impl Traces {
         Self(found)
     }
 
-    /// What is there now and was not then.
+    /// What is there now, was not then, and stays.
     pub fn new_since(&self) -> Vec<String> {
-        Self::now().0.difference(&self.0).cloned().collect()
+        let end = Instant::now() + STAYS;
+        let mut new: Vec<String> = Self::now().0.difference(&self.0).cloned().collect();
+        while !new.is_empty() && Instant::now() < end {
+            sleep(Duration::from_millis(100));
+            let now = Self::now();
+            new.retain(|name| now.0.contains(name));
+        }
+        new
     }
 }
 

@@ -29,11 +29,12 @@ use crate::{environment, input, limits};
 /// Time between SIGTERM and SIGKILL when a job is ended.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Time that killed processes get to disappear.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time that killed processes get to disappear: more than they need where many others want their processor, and less
+/// than a host may be silent.
+const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The same where other hosts have to tell.
-const FAR_PATIENCE: Duration = Duration::from_secs(2);
+/// Time for what is left after that, and for whoever reads the output.
+const REST: Duration = Duration::from_secs(1);
 
 /// Exit status when `--timeout` ended the job.
 const TIMED_OUT: i32 = 124;
@@ -66,7 +67,6 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
         output: Output::to_streams(tags),
         end: End::Open,
         interrupted: false,
-        is_far,
         inputs_taken: Arc::new(Semaphore::new(PIECES)),
     };
     let words = plan.own.as_ref().map(|(_, launch)| launch.placements.words.join("\noshrun: "));
@@ -212,8 +212,6 @@ struct Job {
     end: End,
     /// Whether a SIGINT was forwarded.
     interrupted: bool,
-    /// Whether other hosts take part.
-    is_far: bool,
     /// Room for pieces of input on their way to PE 0.
     inputs_taken: Arc<Semaphore>,
 }
@@ -324,14 +322,13 @@ impl Job {
 
     fn kill(&mut self) {
         self.subtree.signal(Signal::KILL);
-        let patience = if self.is_far { FAR_PATIENCE } else { PATIENCE };
-        self.end = End::Killed(Instant::now() + patience);
+        self.end = End::Killed(Instant::now() + PATIENCE);
     }
 
     /// Clears away what is left of the job, passes on the last output, and returns the exit status.
     async fn finish(&mut self, mut signals: Signals, limit: Option<Instant>) -> i32 {
-        self.subtree.clear(PATIENCE).await;
-        let limit = limit.map(|at| at.max(Instant::now() + PATIENCE));
+        self.subtree.clear(if self.end == End::GivenUp { REST } else { PATIENCE }).await;
+        let limit = limit.map(|at| at.max(Instant::now() + REST));
         {
             let mut written = std::pin::pin!(self.output.finish());
             loop {
@@ -356,7 +353,7 @@ impl Job {
                 }
             }
         }
-        self.subtree.dismiss(PATIENCE).await;
+        self.subtree.dismiss(REST).await;
         self.server.status()
     }
 }

@@ -7,8 +7,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Job, eventually_nothing_left, oshrun, pe, pids};
 
-const WITHIN: Duration = Duration::from_secs(10);
-
 /// Numbers that differ from run to run and can be had again from the seed (splitmix64).
 struct Random(u64);
 
@@ -48,7 +46,7 @@ fn a_killed_oshrun_leaves_nothing() {
         assert!(job.processes().len() >= 2 + 3 * 2, "{:?}", job.processes());
         job.signal(Signal::KILL);
         assert_eq!(job.wait().status, 137);
-        eventually_nothing_left(&mark, WITHIN);
+        eventually_nothing_left(&mark);
     }
 }
 
@@ -61,7 +59,7 @@ fn an_oshrun_killed_while_it_starts_leaves_nothing() {
         job.signal(Signal::KILL);
         let mark = job.mark();
         job.wait();
-        eventually_nothing_left(&mark, WITHIN);
+        eventually_nothing_left(&mark);
     }
 }
 
@@ -89,7 +87,7 @@ fn the_guard_ignores_what_can_be_ignored() {
     let mark = job.mark();
     job.signal(Signal::KILL);
     job.wait();
-    eventually_nothing_left(&mark, WITHIN);
+    eventually_nothing_left(&mark);
 }
 
 #[test]

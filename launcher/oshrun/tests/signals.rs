@@ -78,9 +78,8 @@ fn stop_and_continue_reach_all() {
 
 #[test]
 fn what_was_ignored_stays_ignored() {
-    let script =
-        format!("trap '' HUP; exec {} -n 2 {} init pid barrier sleep:600 finalize", oshrun(), pe());
-    let mut job = Job::by("sh", &["-c", &script]).start();
+    let script = format!("trap '' HUP; exec {} -n 2 {} init pid '0?cat' finalize", oshrun(), pe());
+    let mut job = Job::by("sh", &["-c", &script]).input_later().start();
     let pids = pids(&mut job.stdout(), 2);
     job.signal(Signal::HUP);
     for pid in pids {
@@ -89,6 +88,7 @@ fn what_was_ignored_stays_ignored() {
             status.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).expect("SigIgn");
         assert_eq!(u64::from_str_radix(ignored, 16).expect("a mask") & 1, 1, "{ignored}");
     }
+    job.end_input();
     job.wait().expect(0, "");
 }
 

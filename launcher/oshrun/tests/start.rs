@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Job, oshrun, pe};
+use support::{Job, executable, oshrun, pe};
 
 const SIZES: [u32; 6] = [1, 2, 3, 4, 8, 12];
 
@@ -124,9 +124,7 @@ fn what_cannot_be_started_is_named_once() {
     Job::new(&["-n", "3", "/etc/os-release"]).run().expect(126, plain);
 
     let script = std::env::temp_dir().join(format!("oshrun-no-interpreter-{}", std::process::id()));
-    std::fs::write(&script, "#!/no/such/interpreter\n").expect("a file");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&script, mode).expect("own file");
+    executable(&script, "#!/no/such/interpreter\n");
     let name = script.to_str().expect("plain names");
     let sentence = format!(
         "oshrun: cannot start {name} as PE 0: No such file or directory (of its interpreter or loader)\n"

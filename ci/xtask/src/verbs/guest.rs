@@ -13,7 +13,9 @@ use super::{SCRIPTS, kernel};
 use crate::process;
 use crate::workspace::Workspace;
 
-/// How to run: by default the processor is interpreted, which works everywhere. `kvm` is faster where it works.
+/// How to run: by default the processor is interpreted, which works everywhere. `kvm` is faster where the processor
+/// itself runs guests; some virtual machines offer a `/dev/kvm` that interprets guests more slowly than QEMU does,
+/// and nothing but a guest's start tells.
 const ACCELERATOR: &str = "RUSHMEM_VERBS_ACCEL";
 const INTERPRETED: &str = "tcg,thread=multi,tb-size=512";
 
@@ -21,7 +23,8 @@ const INTERPRETED: &str = "tcg,thread=multi,tb-size=512";
 const PROCESSORS: &str = "2";
 const MEGABYTES: &str = "2560";
 
-/// `no_timer_check`: on a busy machine a guest may take its timer for a broken one.
+/// `no_timer_check`: on a busy machine a guest may take its timer for a broken one. For the same reason it is told
+/// how fast its clock runs ([`Bed::new`]).
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
     random.trust_cpu=on no_timer_check tsc=reliable";
 
@@ -32,6 +35,8 @@ pub struct Bed {
     image: PathBuf,
     modules: PathBuf,
     initramfs: PathBuf,
+    /// The frequency of the time stamp counter, in kHz.
+    ticks: String,
 }
 
 impl Bed {
@@ -44,12 +49,18 @@ impl Bed {
                 .arg(&kernel)
                 .arg(&initramfs),
         )?;
+        let ticks = folder.join("ticks");
+        process::run(
+            Command::new("cc").arg("-O1").arg("-o").arg(&ticks).arg(scripts.join("ticks.c")),
+        )?;
+        let ticks = process::capture(&mut Command::new(&ticks))?.trim().to_owned();
         Ok(Bed {
             scripts,
             folder: folder.to_owned(),
             image: kernel::image(&kernel)?,
             modules: kernel.join("lib/modules"),
             initramfs,
+            ticks,
         })
     }
 
@@ -119,6 +130,11 @@ impl Bed {
             )
         };
         let accelerator = std::env::var(ACCELERATOR).unwrap_or_else(|_| INTERPRETED.into());
+        let command_line = format!(
+            "{COMMAND_LINE} tsc_early_khz={} guest={number} pair={}",
+            self.ticks,
+            u8::from(pair)
+        );
         let log = fs::File::create(folder.join("console.log"));
         let mut command = process::limited(limit, "qemu-system-x86_64");
         command
@@ -129,7 +145,7 @@ impl Bed {
             .arg(&self.image)
             .arg("-initrd")
             .arg(&self.initramfs)
-            .args(["-append", &format!("{COMMAND_LINE} guest={number} pair={}", u8::from(pair))])
+            .args(["-append", &command_line])
             .args(["-virtfs", &share(Path::new("/"), "root", ",readonly=on")])
             .args(["-virtfs", &share(folder, "out", "")])
             .args(["-virtfs", &share(&self.modules, "modules", ",readonly=on")])

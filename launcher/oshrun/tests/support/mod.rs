@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -270,10 +270,10 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until nothing of a job is left.
+/// Waits until nothing of a job is left, for less time than what may be left would run by itself.
 #[track_caller]
-pub fn eventually_nothing_left(mark: &str, within: Duration) {
-    let start = Instant::now();
+pub fn eventually_nothing_left(mark: &str) {
+    let (start, within) = (Instant::now(), LIMIT / 2);
     loop {
         let left = marked(mark);
         if left.is_empty() {
@@ -303,6 +303,16 @@ pub fn pids(reader: &mut impl BufRead, count: usize) -> Vec<u32> {
     pids
 }
 
+/// Makes a file that can be run, by a shell: the kernel refuses one that is open for writing, as what this process opens
+/// may be for a moment in the children that other tests start.
+pub fn executable(file: &Path, text: &str) {
+    let mut command = Command::new("sh");
+    command.args(["-c", "cat > \"$0\" && chmod +x \"$0\""]).arg(file).stdin(Stdio::piped());
+    let mut shell = command.spawn().expect("sh");
+    shell.stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads");
+    assert!(shell.wait().expect("own child").success());
+}
+
 /// A command for `--launch-agent`: like ssh, but every host is this machine. `script` runs before; `$1` is the host, and
 /// descriptor 3 is the standard input, also for what runs in the background.
 pub struct Agent {
@@ -316,9 +326,7 @@ impl Agent {
         let name = format!("oshrun-agent-{}-{number}", std::process::id());
         let file = std::env::temp_dir().join(name);
         let text = format!("#!/bin/sh\nexec 3<&0\n{script}\nexec 3<&-\nshift\nexec sh -c \"$*\"\n");
-        std::fs::write(&file, text).expect("a file");
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(&file, mode).expect("own file");
+        executable(&file, &text);
         Agent { file }
     }
 

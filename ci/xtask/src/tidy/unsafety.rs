@@ -39,6 +39,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "crates/shmem-c/src/",
     "crates/shmem-c/tests/fallback.rs",
     "crates/topology/src/hwloc.rs",
+    "crates/transport-ofi/src/atomics.rs",
     "crates/transport-ofi/src/block.rs",
     "crates/transport-ofi/src/choice.rs",
     "crates/transport-ofi/src/defaults.rs",

@@ -44,7 +44,10 @@ SlurmctldParameters=node_reg_mem_percent=1
 SlurmdParameters=config_overrides
 ReturnToService=2
 MpiDefault=none
-KillWait=2
+# srun waits no longer than this and two seconds for what it ends, and answers 0 then.
+KillWait=20
+# On a loaded machine the daemons answer late.
+MessageTimeout=60
 # PMIx keeps files of each node there.
 TmpFS=$dir/tmp/%n
 PartitionName=tests Nodes=n[1-4] Default=YES MaxTime=10 OverSubscribe=YES State=UP

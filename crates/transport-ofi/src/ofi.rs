@@ -145,7 +145,7 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
         own: Default::default(),
         peers: (0..with.n_pes).map(|_| OnceLock::new()).collect(),
         timer,
-        polls: AtomicU64::new(0),
+        looks: AtomicU64::new(0),
         handed_over: AtomicBool::new(false),
         attended: AtomicBool::new(true),
         closing: AtomicBool::new(false),

@@ -59,16 +59,12 @@ impl OfiEndpoint {
         &mut self,
         work: impl FnOnce(&mut Lane) -> Result<T, Failure>,
     ) -> Result<T, Error> {
-        let cell = Arc::clone(&self.cell);
-        let mut guard = lock(&cell.lane);
-        let Some(lane) = guard.as_mut() else {
-            drop(guard);
+        let done = lock(&self.cell.lane).as_mut().map(work);
+        let given_up = || {
             let why = "it was given up after another loss".to_owned();
-            return Err(self.give_up(&Failure { pe: None, why }));
+            Err(Failure { pe: None, why })
         };
-        let done = work(lane);
-        drop(guard);
-        done.map_err(|failure| self.give_up(&failure))
+        done.unwrap_or_else(given_up).map_err(|failure| self.give_up(&failure))
     }
 
     /// Start something towards a PE as soon as there is room.
@@ -120,6 +116,7 @@ impl OfiEndpoint {
         towards: Option<u32>,
         mut worked: bool,
     ) -> Result<(), Error> {
+        self.shared.looked();
         self.looks = self.looks.wrapping_add(1);
         let in_turn = self.looks.is_multiple_of(LOOKS_PER_SERVICE);
         if !self.due.is_empty() || in_turn || self.shared.crowded {

@@ -86,8 +86,9 @@ pub(crate) struct Shared {
     pub(crate) peers: Box<[OnceLock<Contact>]>,
     /// Wakes the service thread.
     pub(crate) timer: OwnedFd,
-    /// Counts the looks of threads that wait: as long as it moves, the service thread need not.
-    pub(crate) polls: AtomicU64,
+    /// Counts the looks of threads that wait, at their lanes as at the service: as long as it moves, the service
+    /// thread need not look.
+    pub(crate) looks: AtomicU64,
     /// Whoever polled so far sleeps elsewhere.
     pub(crate) handed_over: AtomicBool,
     /// The service thread will look soon by itself.
@@ -239,19 +240,24 @@ impl Shared {
     /// # Errors
     /// When a PE was lost.
     pub(crate) fn poll(&self) -> Result<bool, Error> {
+        self.looked();
         self.poll_lanes();
         self.poll_service()
+    }
+
+    /// A thread that waits looks at what it waits for, and now and then at the service.
+    pub(crate) fn looked(&self) {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        if self.handed_over.load(Ordering::Relaxed) {
+            self.handed_over.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Serve peers, if nobody else does; returns whether there was work.
     ///
     /// # Errors
-    /// When a PE was lost.
+    /// When a PE was lost, now or before.
     pub(crate) fn poll_service(&self) -> Result<bool, Error> {
-        self.polls.fetch_add(1, Ordering::Relaxed);
-        if self.handed_over.load(Ordering::Relaxed) {
-            self.handed_over.store(false, Ordering::Relaxed);
-        }
         let worked = self.serve()?;
         self.check().map(|()| worked)
     }

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Others who look as often as this on average count as waiting, not just passing by.
-const OFTEN: Duration = Duration::from_micros(25);
+const OFTEN: Duration = Duration::from_micros(50);
 /// Longest nap while others wait and look: each costs them as much as one of their looks, and more.
 const LONGEST: Duration = Duration::from_millis(2);
 /// Longest nap while something is under way.
@@ -32,9 +32,9 @@ fn run(shared: &Shared) {
     let mut seen = 0;
     let mut nap = UNATTENDED;
     while !shared.closing.load(Ordering::Acquire) {
-        let polls = shared.polls.load(Ordering::Relaxed);
-        let looks = polls.wrapping_sub(seen);
-        seen = polls;
+        let all = shared.looks.load(Ordering::Relaxed);
+        let looks = all.wrapping_sub(seen);
+        seen = all;
         if looks > 0 && !shared.handed_over.load(Ordering::Relaxed) {
             // Others serve: leave their CPU alone for longer and longer.
             let often = OFTEN.saturating_mul(u32::try_from(looks).unwrap_or(u32::MAX)) >= nap;

@@ -34,7 +34,7 @@ const FEW: [&str; 5] = ["split_2d", "max_to_all", "rma", "amo", "signal"];
 
 /// Cases of the suite that run across two guests, where a word there and back takes 5 to 20 milliseconds; in one
 /// guest all do.
-const ACROSS: [&str; 10] = [
+const ACROSS: [&str; 11] = [
     "zero_length",
     "segments",
     "signals",
@@ -45,6 +45,7 @@ const ACROSS: [&str; 10] = [
     "random",
     "large",
     "passive_target",
+    "ping_pong",
 ];
 
 /// How to reach the card by each network: its variables for the suite and for programs.

@@ -181,7 +181,8 @@ fn a_question_is_shown_before_it_is_answered() {
     let (job, mut keyboard, mut screen) = at_terminal(&["0?text:name? ", "0?cat"]);
     let mut question = Vec::new();
     screen.read_until(b'?', &mut question).expect("the screen");
-    assert_eq!(question, b"name?");
+    // Where the start takes its time, a line that counts PEs comes and goes first.
+    assert!(question.ends_with(b"name?"), "{question:?}");
     keyboard.write_all(b"me\n\x04").expect("the keyboard");
     job.wait().expect(0, "");
 }

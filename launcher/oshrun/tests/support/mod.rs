@@ -296,9 +296,9 @@ pub fn pids(reader: &mut impl BufRead, count: usize) -> Vec<u32> {
     while pids.len() < count {
         let mut line = String::new();
         assert!(reader.read_line(&mut line).expect("stdout") > 0, "stdout ended after {pids:?}");
-        pids.extend(
-            line.trim().strip_prefix("pid ").map(|pid| pid.parse::<u32>().expect("a number")),
-        );
+        // On a terminal a line that counts PEs may have stood here.
+        let line = line.trim().rsplit("\x1b[K").next().unwrap_or_default();
+        pids.extend(line.strip_prefix("pid ").map(|pid| pid.parse::<u32>().expect("a number")));
     }
     pids
 }
@@ -338,7 +338,8 @@ impl Agent {
     pub fn job(&self, hosts: &str, options: &str, program: &[&str]) -> Job {
         let options: Vec<&str> = options.split_whitespace().collect();
         let first = ["--launch-agent", self.path(), "-H", hosts];
-        Job::new(&[&first[..], &options, program].concat())
+        // Nobody is silent who only waits for a processor.
+        Job::new(&[&first[..], &options, program].concat()).env("SHMEM_HOST_LIMIT", "50")
     }
 
     /// `oshrun -H HOSTS OPTIONS pe STEPS`.

@@ -18,7 +18,7 @@ use crate::{Outcome, prefix};
 /// How often a waiting test looks.
 const GLANCE: Duration = Duration::from_millis(2);
 /// How long oshrun has to end a job after SIGTERM, and processes to go after it.
-const GRACE: Duration = Duration::from_secs(10);
+const GRACE: Duration = Duration::from_secs(20);
 
 /// What time limits are multiplied by: RUSHMEM_TEST_PATIENCE, or 1.
 fn patience() -> u32 {

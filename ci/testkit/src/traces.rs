@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const OURS: [&str; 3] = ["rushmem", "shmem", "oshrun"];
 
 /// So long a trace has to stay to be left behind: other jobs of this machine make some, which go with them.
-const STAYS: Duration = Duration::from_secs(60);
+const STAYS: Duration = Duration::from_secs(10);
 
 /// The files in shared places and the sockets with names that could be ours, at one moment.
 #[derive(Debug, PartialEq, Eq)]

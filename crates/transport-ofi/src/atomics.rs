@@ -10,6 +10,7 @@ use crate::lane::Remote;
 use crate::origin::OfiEndpoint;
 use libfabric_sys as fi;
 use rushmem_transport::{AmoOp, AmoWidth, Error, Host, Pe, RemoteAddr, mem};
+use std::fmt;
 
 /// Who carries out atomic operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,15 @@ pub enum Amos {
     Software,
     /// The fabric.
     Network,
+}
+
+impl fmt::Display for Amos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Amos::Software => "software",
+            Amos::Network => "network",
+        })
+    }
 }
 
 impl Amos {
@@ -201,6 +211,9 @@ mod tests {
 
     #[test]
     fn operations_are_told_apart() {
+        let widths = [AmoWidth::Four, AmoWidth::Eight];
+        let bits = OPS.iter().flat_map(|&op| widths.map(|width| bit(op, width)));
+        assert_eq!(bits.fold(0, |all, bit| all ^ bit).count_ones(), 16);
         let least = Native(u32::MAX).least();
         for op in OPS {
             for width in [AmoWidth::Four, AmoWidth::Eight] {

@@ -115,11 +115,17 @@ pub(crate) fn candidates(
         let domain = wish.domain.as_deref().unwrap_or("any");
         let with = match wish.amos {
             Amos::Software => "remote memory access",
-            Amos::Network => "remote memory access and atomic operations (SHMEM_OFI_AMOS)",
+            Amos::Network => "remote memory access and atomic operations",
+        };
+        let cure = match wish.amos {
+            Amos::Software => "",
+            Amos::Network => {
+                "; with SHMEM_OFI_AMOS=software the targets' CPUs carry atomic operations out"
+            }
         };
         return Err(format!(
             "libfabric has no reliable datagram endpoint with {with} (provider {provider}, domain {domain}); \
-             `fi_info` lists what it has"
+             `fi_info` lists what it has{cure}"
         ));
     }
     Ok(found)

@@ -28,7 +28,11 @@ impl Address {
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Address> {
         let (network, mut bytes) = bytes.split_first()?;
-        let amos = if *network == 1 { Amos::Network } else { Amos::Software };
+        let amos = match network {
+            0 => Amos::Software,
+            1 => Amos::Network,
+            _ => return None,
+        };
         let mut part = || {
             let (nbytes, rest) = bytes.split_first_chunk::<4>()?;
             let (part, rest) = rest.split_at_checked(u32::from_le_bytes(*nbytes) as usize)?;

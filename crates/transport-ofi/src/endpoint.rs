@@ -2,7 +2,7 @@
 //!
 //! An endpoint has a lane for as long as it lives. Puts and gets are the fabric's writes and reads; atomic
 //! operations are messages that the target's CPU carries out, so that they compose with those of PEs that
-//! share its memory, whatever the fabric can do by itself. Own memory is accessed directly.
+//! share its memory, or the fabric's own where the user asks for them. Own memory is accessed directly.
 
 use crate::block::Range;
 use crate::origin::OfiEndpoint;
@@ -119,10 +119,10 @@ impl Endpoint for OfiEndpoint {
         // SAFETY: valid during this call, which waits for what is not copied.
         unsafe { self.start_put(pe, dest, source, false) }?;
         if !in_order {
-            self.flush(Some(pe))?;
+            self.delivered(pe)?;
         }
         self.update(pe, signal_addr, AmoWidth::Eight, op, signal)?;
-        if copied || pe.0 == self.shared.me { Ok(()) } else { self.completed(pe) }
+        if copied || !in_order || pe.0 == self.shared.me { Ok(()) } else { self.completed(pe) }
     }
 
     unsafe fn put_signal_nbi(
@@ -139,7 +139,7 @@ impl Endpoint for OfiEndpoint {
         // SAFETY: the same contract.
         unsafe { self.start_put(pe, dest, source, false) }?;
         if !self.shared.keeps_order() {
-            self.flush(Some(pe))?;
+            self.delivered(pe)?;
         }
         self.update(pe, signal_addr, AmoWidth::Eight, op, signal)
     }
@@ -172,8 +172,7 @@ impl Endpoint for OfiEndpoint {
         if !self.shared.is_connected(pe)? {
             return self.shared.check();
         }
-        self.completed(pe)?;
-        self.flush(Some(pe))?;
+        self.delivered(pe)?;
         self.due_at_most(0, |due| due.pe == pe.0)?;
         self.shared.check()
     }

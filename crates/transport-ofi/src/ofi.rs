@@ -224,7 +224,7 @@ impl Transport for Ofi {
         }
         if address.amos != shared.amos {
             return Err(Error::Invalid(format!(
-                "atomic operations are carried out by {:?} at PE {pe}, but by {:?} at PE {}: set \
+                "atomic operations are carried out by {} at PE {pe}, but by {} at PE {}: set \
                  SHMEM_OFI_AMOS to the same on all PEs",
                 address.amos, shared.amos, shared.me
             )));
@@ -281,8 +281,12 @@ impl Transport for Ofi {
             return Ok(true);
         }
         // What is under way must be looked at while this thread sleeps: the service thread does. Where the
-        // kernel tells of no news, this thread looks itself.
-        let at_most = if self.shared.cq.can_sleep() { at_most } else { at_most.min(NAP) };
+        // kernel tells of no news, this thread looks itself; nor does it tell of what a card writes.
+        let at_most = match (self.shared.cq.can_sleep(), self.shared.amos) {
+            (true, Amos::Software) => at_most,
+            (true, Amos::Network) => at_most.min(thread::UNTOLD),
+            (false, _) => at_most.min(NAP),
+        };
         let told = self.shared.sleep(at_most) && self.shared.cq.can_sleep();
         self.shared.poll().map(|worked| worked || told)
     }

@@ -356,6 +356,12 @@ impl OfiEndpoint {
         self.until(None, |lane| Ok((lane.under_way() == 0).then_some(())))
     }
 
+    /// Wait until what was written to a PE is in its memory.
+    pub(crate) fn delivered(&mut self, pe: Pe) -> Result<(), Error> {
+        self.completed(pe)?;
+        self.flush(Some(pe))
+    }
+
     /// After completions that do not tell of the target's memory: read from it, which comes after what was
     /// written before.
     pub(crate) fn flush(&mut self, only: Option<Pe>) -> Result<(), Error> {

@@ -248,9 +248,6 @@ impl Shared {
     /// A thread that waits looks at what it waits for, and now and then at the service.
     pub(crate) fn looked(&self) {
         self.looks.fetch_add(1, Ordering::Relaxed);
-        if self.handed_over.load(Ordering::Relaxed) {
-            self.handed_over.store(false, Ordering::Relaxed);
-        }
     }
 
     /// Serve peers, if nobody else does; returns whether there was work.
@@ -258,6 +255,9 @@ impl Shared {
     /// # Errors
     /// When a PE was lost, now or before.
     pub(crate) fn poll_service(&self) -> Result<bool, Error> {
+        if self.handed_over.load(Ordering::Relaxed) {
+            self.handed_over.store(false, Ordering::Relaxed);
+        }
         let worked = self.serve()?;
         self.check().map(|()| worked)
     }

@@ -4,6 +4,7 @@
 //! it, else for a short while at a time. While threads of the PE wait in the library and poll, it only
 //! looks now and then whether they still do.
 
+use crate::atomics::Amos;
 use crate::shared::{Shared, UNATTENDED, try_lock};
 use crate::sys;
 use std::io;
@@ -12,14 +13,15 @@ use std::sync::atomic::{Ordering, fence};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Others who look as often as this on average count as waiting, not just passing by.
-const OFTEN: Duration = Duration::from_micros(50);
+/// Others who look as often as this on average count as waiting: a look takes one microsecond, or some where much data
+/// comes. Whoever computes for nine tenths of its time does not.
+const OFTEN: Duration = Duration::from_micros(10);
 /// Longest nap while others wait and look: each costs them as much as one of their looks, and more.
 const LONGEST: Duration = Duration::from_millis(2);
 /// Longest nap while something is under way.
 const NAP: Duration = Duration::from_micros(200);
 /// Longest nap where the fabric may have news that the kernel does not tell of.
-const UNTOLD: Duration = Duration::from_millis(1);
+pub(crate) const UNTOLD: Duration = Duration::from_millis(1);
 /// Longest sleep.
 const ROUND: Duration = Duration::from_secs(1);
 
@@ -73,7 +75,8 @@ fn sleep(shared: &Shared) {
         return;
     }
     // Whoever sleeps on a word that a device writes is woken by this thread's looks alone.
-    let at_most = if shared.handed_over.load(Ordering::Relaxed) { UNTOLD } else { ROUND };
+    let untold = shared.amos == Amos::Network || shared.handed_over.load(Ordering::Relaxed);
+    let at_most = if untold { UNTOLD } else { ROUND };
     shared.sleep_or_be_woken(at_most);
     shared.attended.store(true, Ordering::Relaxed);
 }

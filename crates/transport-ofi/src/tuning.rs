@@ -1,4 +1,4 @@
-//! Sizes and limits. Tests make them tiny; nothing else changes them.
+//! Sizes, limits and what is relied on. Tests make them tiny; nothing else changes them.
 #![forbid(unsafe_code)]
 
 use crate::atomics::Amos;

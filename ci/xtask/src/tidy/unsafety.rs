@@ -47,6 +47,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "crates/transport-ofi/src/fabric.rs",
     "crates/transport-ofi/src/fid.rs",
     "crates/transport-ofi/src/lane.rs",
+    "crates/transport-ofi/src/lane/atomic.rs",
     "crates/transport-ofi/src/ofi.rs",
     "crates/transport-ofi/src/origin.rs",
     "crates/transport-ofi/src/service.rs",

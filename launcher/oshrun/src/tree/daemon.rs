@@ -24,8 +24,8 @@ use crate::output::Output;
 use crate::prepare::prepare;
 use crate::spawn;
 
-/// Time that killed processes get to disappear.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time that killed processes get to disappear: less than whoever waits for this daemon gives it.
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Whether this process was started as a daemon.
 pub fn is_daemon() -> bool {

@@ -182,11 +182,7 @@ impl Running {
             if let Some(status) = self.child.try_wait().expect("own child") {
                 break status;
             }
-            if self.started.elapsed() > LIMIT {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                panic!("oshrun did not end within {LIMIT:?}");
-            }
+            assert!(self.started.elapsed() <= LIMIT, "oshrun did not end within {LIMIT:?}");
             thread::sleep(Duration::from_millis(2));
         };
         let elapsed = self.started.elapsed();
@@ -195,7 +191,19 @@ impl Running {
             String::from_utf8(bytes).expect("text")
         };
         let (stdout, stderr) = (text(out), text(err));
-        Outcome { status: shell_status(status), stdout, stderr, elapsed, mark: self.mark }
+        Outcome { status: shell_status(status), stdout, stderr, elapsed, mark: self.mark() }
+    }
+}
+
+impl Drop for Running {
+    /// A test that fails leaves nothing running.
+    fn drop(&mut self) {
+        if thread::panicking() {
+            for pid in marked(&self.mark).into_iter().filter_map(|pid| Pid::from_raw(pid as i32)) {
+                // Whoever has ended meanwhile cannot be killed.
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+        }
     }
 }
 

@@ -257,7 +257,10 @@ impl Transport for Ofi {
         }
         let depth = shared.tuning.depth.min(shared.fabric.facts.depth.max(1));
         let (n_pes, copy_up_to) = (shared.peers.len(), shared.tuning.copy_up_to);
+        // Nobody serves meanwhile: shm of libfabric 2.5 cannot open an endpoint while another works.
+        let service = lock(&shared.service);
         let lane = Lane::open(Arc::clone(&shared.fabric), n_pes, depth, copy_up_to, false);
+        drop(service);
         let said = |code| {
             let why = shared.fabric.library.strerror(code);
             Error::Unavailable(format!("libfabric refused one more endpoint: {why}"))

@@ -1,7 +1,7 @@
 //! What all endpoints and the service thread of a PE share: peers, lanes, and who polls.
 //!
-//! Locks: the service is only ever tried, never waited for; a lane is waited for by its endpoint and tried
-//! by the service thread. Nobody waits for a lock while holding another.
+//! Locks: the service is tried by whoever polls, and waited for only to register memory and to open an endpoint; a
+//! lane is waited for by its endpoint and tried by the service thread. Nobody waits for a lock while holding another.
 
 use crate::atomics::{Amos, Native};
 use crate::block::Range;

@@ -80,9 +80,9 @@ over! {
     shm "shm" None;
     verbs_rxm "verbs;ofi_rxm" None;
     // As a user asks for it whose cards do atomic operations; here the library's software does.
-    network_tcp_rxm "tcp;ofi_rxm" Some(Amos::Network);
-    network_shm "shm" Some(Amos::Network);
-    network_verbs_rxm "verbs;ofi_rxm" Some(Amos::Network);
+    tcp_rxm_network "tcp;ofi_rxm" Some(Amos::Network);
+    shm_network "shm" Some(Amos::Network);
+    verbs_rxm_network "verbs;ofi_rxm" Some(Amos::Network);
 }
 
 /// Faulty providers are not opened, and the message says what to use instead.

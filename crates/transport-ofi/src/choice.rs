@@ -91,7 +91,7 @@ pub(crate) fn candidates(
             if wish.domain.as_ref().is_some_and(|domain| *domain != facts.domain) {
                 continue;
             }
-            if let Some(why) = faults::of(&facts.provider) {
+            if let Some(why) = faults::of(&facts.provider, wish.amos) {
                 refused = Some(why);
                 continue;
             }

@@ -14,8 +14,19 @@ const FAULTY: [(&str, &str); 2] = [
     ("net", "stops in the middle of transfers"),
 ];
 
+/// As above, of atomic operations alone: seen with 1.17 over a card in software (FI_ENOKEY), where software does them.
+const FAULTY_AMOS: [(&str, &str); 1] = [("verbs;ofi_rxm", "does not find the keys of some")];
+
 /// What is wrong with a provider, by the name that libfabric composes; `None` for one that may be used.
-pub(crate) fn of(provider: &str) -> Option<String> {
+pub(crate) fn of(provider: &str, amos: Amos) -> Option<String> {
+    if amos == Amos::Network
+        && let Some((_, fault)) = FAULTY_AMOS.iter().find(|(name, _)| *name == provider)
+    {
+        return Some(format!(
+            "libfabric's provider {provider} is refused for atomic operations of its own, because it {fault}: \
+             with SHMEM_OFI_AMOS=software the targets' CPUs carry them out"
+        ));
+    }
     let faulty = |&&(layer, _): &&(&str, &str)| provider.split(';').any(|part| part == layer);
     let (layer, fault) = FAULTY.iter().find(faulty)?;
     Some(format!(
@@ -36,11 +47,22 @@ mod tests {
 
     #[test]
     fn faulty_layers_are_refused_wherever_they_are() {
-        assert!(of("udp;ofi_rxd").is_some_and(|why| why.contains("udp;ofi_rxd is refused")));
-        assert!(of("verbs;ofi_rxd").is_some());
-        assert!(of("net").is_some() && of("net;ofi_rxm").is_some());
-        for good in ["tcp;ofi_rxm", "verbs;ofi_rxm", "tcp", "shm", "cxi", "efa", "psm3"] {
-            assert_eq!(of(good), None);
+        for amos in [Amos::Software, Amos::Network] {
+            let refusal = of("udp;ofi_rxd", amos);
+            assert!(refusal.is_some_and(|why| why.contains("udp;ofi_rxd is refused")));
+            for bad in ["verbs;ofi_rxd", "net", "net;ofi_rxm"] {
+                assert!(of(bad, amos).is_some(), "{bad}");
+            }
+            for good in ["tcp;ofi_rxm", "tcp", "shm", "cxi", "efa", "psm3"] {
+                assert_eq!(of(good, amos), None);
+            }
         }
+    }
+
+    #[test]
+    fn who_fails_at_atomic_operations_alone_may_do_the_rest() {
+        assert_eq!(of("verbs;ofi_rxm", Amos::Software), None);
+        let refusal = of("verbs;ofi_rxm", Amos::Network);
+        assert!(refusal.is_some_and(|why| why.contains("SHMEM_OFI_AMOS=software")));
     }
 }

@@ -82,7 +82,6 @@ over! {
     // As a user asks for it whose cards do atomic operations; here the library's software does.
     tcp_rxm_network "tcp;ofi_rxm" Some(Amos::Network);
     shm_network "shm" Some(Amos::Network);
-    verbs_rxm_network "verbs;ofi_rxm" Some(Amos::Network);
 }
 
 /// Faulty providers are not opened, and the message says what to use instead.

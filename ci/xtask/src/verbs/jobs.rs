@@ -147,16 +147,13 @@ pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<Job> {
     }
     jobs.insert(0, auto(places));
     let network = "RUSHMEM_CONFORMANCE_PES=2";
-    for (of, suite_of, cases) in
-        [(UCX, &places.ucx, "verbs_network::"), (OFI, &places.ofi, "verbs_rxm_network::")]
-    {
-        jobs.push(suite(
-            &format!("one-{}-network-amos-suite", of.name),
-            suite_of,
-            &format!("{PATIENCE} {network} {}", of.environment),
-            &format!("{cases} --skip far_offsets"),
-        ));
-    }
+    let environment = format!("{PATIENCE} {network} {}", UCX.environment);
+    jobs.push(suite(
+        "one-ucx-network-amos-suite",
+        &places.ucx,
+        &environment,
+        "verbs_network:: --skip far_offsets",
+    ));
     jobs
 }
 

@@ -308,5 +308,10 @@ impl Drop for Ofi {
             // A thread that panicked has said so.
             let _ = thread.join();
         }
+        let shared = &self.shared;
+        if faults::fails_at_close(&shared.fabric.facts.provider) {
+            lock(&shared.segments).clear();
+            std::mem::forget(Arc::clone(shared));
+        }
     }
 }

@@ -13,11 +13,12 @@ use std::sync::atomic::{Ordering, fence};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Others who look as often as this on average count as waiting: a look takes one microsecond, or some where much data
-/// comes. Whoever computes for nine tenths of its time does not.
-const OFTEN: Duration = Duration::from_micros(10);
-/// Longest nap while others wait and look: each costs them as much as one of their looks, and more.
-const LONGEST: Duration = Duration::from_millis(2);
+/// Others who look as often as this on average count as waiting, not just passing by: a look takes one microsecond, but
+/// twenty and more where much data comes.
+const OFTEN: Duration = Duration::from_micros(25);
+/// Longest nap while others wait and look: each costs them as much as one of their looks, and more. Peers of one that looks
+/// often and computes between wait as long.
+const LONGEST: Duration = Duration::from_millis(1);
 /// Longest nap while something is under way.
 const NAP: Duration = Duration::from_micros(200);
 /// Longest nap where the fabric may have news that the kernel does not tell of.

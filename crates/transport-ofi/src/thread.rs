@@ -18,7 +18,7 @@ use std::time::Duration;
 const OFTEN: Duration = Duration::from_micros(25);
 /// Longest nap while others wait and look: each costs them as much as one of their looks, and more. Peers of one that looks
 /// often and computes between wait as long.
-const LONGEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_millis(2);
 /// Longest nap while something is under way.
 const NAP: Duration = Duration::from_micros(200);
 /// Longest nap where the fabric may have news that the kernel does not tell of.

@@ -95,17 +95,6 @@ const _: () = assert!(cfg!(target_endian = "little"), "written for little-endian
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Native(u32);
 
-const OPS: [AmoOp; 8] = [
-    AmoOp::Fetch,
-    AmoOp::Set,
-    AmoOp::Swap,
-    AmoOp::CompareSwap,
-    AmoOp::Add,
-    AmoOp::And,
-    AmoOp::Or,
-    AmoOp::Xor,
-];
-
 impl Native {
     /// Ask an endpoint that was opened for atomic operations.
     ///
@@ -113,7 +102,7 @@ impl Native {
     /// When it has no compare-and-swap.
     pub(crate) fn of(endpoint: &Fid<fi::fid_ep>) -> Result<Native, String> {
         let mut native = Native(0);
-        for op in OPS {
+        for op in AmoOp::ALL {
             for width in [AmoWidth::Four, AmoWidth::Eight] {
                 let amo = Amo { op, width, operand: 0, condition: 0 };
                 let (ep, datatype, name) = (endpoint.raw(), amo.datatype(), amo.name());
@@ -212,10 +201,10 @@ mod tests {
     #[test]
     fn operations_are_told_apart() {
         let widths = [AmoWidth::Four, AmoWidth::Eight];
-        let bits = OPS.iter().flat_map(|&op| widths.map(|width| bit(op, width)));
+        let bits = AmoOp::ALL.iter().flat_map(|&op| widths.map(|width| bit(op, width)));
         assert_eq!(bits.fold(0, |all, bit| all ^ bit).count_ones(), 16);
         let least = Native(u32::MAX).least();
-        for op in OPS {
+        for op in AmoOp::ALL {
             for width in [AmoWidth::Four, AmoWidth::Eight] {
                 assert_eq!(least.has(op, width), op == AmoOp::CompareSwap, "{op:?} {width:?}");
             }

@@ -9,17 +9,6 @@ pub(crate) const NBYTES: usize = 48;
 
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
-const OPS: [AmoOp; 8] = [
-    AmoOp::Fetch,
-    AmoOp::Set,
-    AmoOp::Swap,
-    AmoOp::CompareSwap,
-    AmoOp::Add,
-    AmoOp::And,
-    AmoOp::Or,
-    AmoOp::Xor,
-];
-
 /// Who asked, and for what: comes back with the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
@@ -48,7 +37,7 @@ impl Message {
     pub(crate) fn encode(&self, tag: u64) -> [u8; NBYTES] {
         let (head, token, words) = match *self {
             Message::Amo { pe, token, dest, op, width, operand, condition } => {
-                let op = OPS.iter().position(|&known| known == op).unwrap_or_default() as u8;
+                let op = AmoOp::ALL.iter().position(|&known| known == op).unwrap_or_default() as u8;
                 let head = [REQUEST, op, width.nbytes() as u8, dest.segment as u8];
                 ((head, pe), token, [dest.offset, operand, condition])
             }
@@ -91,7 +80,7 @@ impl Message {
                     pe: half(12)?,
                     token,
                     dest: RemoteAddr { segment, offset: word(24)? },
-                    op: *OPS.get(usize::from(bytes[9]))?,
+                    op: *AmoOp::ALL.get(usize::from(bytes[9]))?,
                     width,
                     operand: word(32)?,
                     condition: word(40)?,
@@ -111,7 +100,7 @@ mod tests {
     fn messages_survive_the_way_and_strangers_do_not() {
         let token = Token { lane: 3, slot: u32::MAX };
         let mut all = vec![Message::Old { token, value: u64::MAX - 1 }];
-        for op in OPS {
+        for op in AmoOp::ALL {
             for width in [AmoWidth::Four, AmoWidth::Eight] {
                 for segment in [Segment::Heap, Segment::Internal, Segment::Static] {
                     let dest = RemoteAddr { segment, offset: 1 << 40 };

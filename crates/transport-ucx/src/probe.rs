@@ -9,17 +9,6 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const OPS: [AmoOp; 8] = [
-    AmoOp::Fetch,
-    AmoOp::Set,
-    AmoOp::Swap,
-    AmoOp::CompareSwap,
-    AmoOp::Add,
-    AmoOp::And,
-    AmoOp::Or,
-    AmoOp::Xor,
-];
-
 /// How long all of it may take. The first operation connects the workers, which over a card may take seconds
 /// on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -75,7 +64,7 @@ fn try_all(
     let key = endpoint.keys[0];
     let (first, second) = (word.wrapping_add(1), word.wrapping_add(2));
     for (width, op) in
-        [AmoWidth::Four, AmoWidth::Eight].into_iter().flat_map(|w| OPS.map(|op| (w, op)))
+        [AmoWidth::Four, AmoWidth::Eight].into_iter().flat_map(|w| AmoOp::ALL.map(|op| (w, op)))
     {
         let mut expected = OLD;
         // SAFETY: an aligned local.

@@ -53,6 +53,20 @@ pub enum AmoOp {
     Xor,
 }
 
+impl AmoOp {
+    /// All of them; wire formats number them by their places here.
+    pub const ALL: [AmoOp; 8] = [
+        AmoOp::Fetch,
+        AmoOp::Set,
+        AmoOp::Swap,
+        AmoOp::CompareSwap,
+        AmoOp::Add,
+        AmoOp::And,
+        AmoOp::Or,
+        AmoOp::Xor,
+    ];
+}
+
 /// Size of the word that an atomic operation updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AmoWidth {

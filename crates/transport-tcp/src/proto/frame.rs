@@ -132,17 +132,6 @@ fn address(segment: u8, offset: u64) -> Result<RemoteAddr, Violation> {
     Ok(RemoteAddr { segment, offset })
 }
 
-const OPS: [AmoOp; 8] = [
-    AmoOp::Fetch,
-    AmoOp::Set,
-    AmoOp::Swap,
-    AmoOp::CompareSwap,
-    AmoOp::Add,
-    AmoOp::And,
-    AmoOp::Or,
-    AmoOp::Xor,
-];
-
 impl Request {
     /// The head as bytes.
     pub(crate) fn encode(&self) -> [u8; HEAD] {
@@ -154,7 +143,8 @@ impl Request {
                 head(GET, [segment_code(source.segment), 0, 0], nbytes, source.offset)
             }
             Request::Amo { dest, op, width, fetch } => {
-                let code = OPS.iter().position(|&other| other == op).unwrap_or_default() as u8;
+                let code =
+                    AmoOp::ALL.iter().position(|&other| other == op).unwrap_or_default() as u8;
                 let fetch = if fetch { FETCH } else { 0 };
                 let small = [segment_code(dest.segment), code | fetch, width.nbytes() as u8];
                 head(AMO, small, AMO_BODY as u32, dest.offset)
@@ -184,7 +174,7 @@ impl Head for Request {
                 }
                 Request::Amo {
                     dest: address(segment, offset)?,
-                    op: *OPS.get(op_code).ok_or(unknown)?,
+                    op: *AmoOp::ALL.get(op_code).ok_or(unknown)?,
                     width,
                     fetch: op & FETCH != 0,
                 }

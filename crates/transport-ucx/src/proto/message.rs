@@ -34,21 +34,10 @@ pub(crate) struct Reply {
     pub(crate) old: u64,
 }
 
-const OPS: [AmoOp; 8] = [
-    AmoOp::Fetch,
-    AmoOp::Set,
-    AmoOp::Swap,
-    AmoOp::CompareSwap,
-    AmoOp::Add,
-    AmoOp::And,
-    AmoOp::Or,
-    AmoOp::Xor,
-];
-
 impl Request {
     pub(crate) fn encode(&self) -> [u8; REQUEST] {
         let mut bytes = [0; REQUEST];
-        let op = OPS.iter().position(|op| *op == self.op).unwrap_or_default();
+        let op = AmoOp::ALL.iter().position(|op| *op == self.op).unwrap_or_default();
         bytes[0] = op as u8;
         bytes[1] = self.width.nbytes() as u8;
         bytes[2] = self.word.segment as u8;
@@ -73,7 +62,7 @@ impl Request {
         let mut numbers = &bytes[4..12];
         let mut words = &bytes[16..];
         Some(Request {
-            op: *OPS.get(usize::from(bytes[0]))?,
+            op: *AmoOp::ALL.get(usize::from(bytes[0]))?,
             width,
             slot: u32_of(&mut numbers)?,
             turn: u32_of(&mut numbers)?,
@@ -112,7 +101,7 @@ mod tests {
 
     #[test]
     fn requests_survive_the_way() {
-        for (i, op) in OPS.into_iter().enumerate() {
+        for (i, op) in AmoOp::ALL.into_iter().enumerate() {
             for width in [AmoWidth::Four, AmoWidth::Eight] {
                 let request = Request {
                     slot: i as u32,

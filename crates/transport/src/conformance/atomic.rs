@@ -5,8 +5,6 @@ use super::pattern::Random;
 use crate::AmoOp::{self, Add, And, CompareSwap, Fetch, Or, Set, Swap, Xor};
 use crate::AmoWidth::{self, Eight, Four};
 
-const OPS: [AmoOp; 8] = [Fetch, Set, Swap, CompareSwap, Add, And, Or, Xor];
-
 /// The value after an operation, in 8 bytes.
 pub(super) fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
     match op {
@@ -39,7 +37,7 @@ pub(super) fn semantics(member: &Member) {
             end.put(peer, at - 16, &[0xC3; 40]);
             end.quiet();
             let mut value = cut(width, u64::from_ne_bytes([0xC3; 8]));
-            for op in OPS.into_iter().cycle().take(400) {
+            for op in AmoOp::ALL.into_iter().cycle().take(400) {
                 let operand = cut(width, random.next_u64());
                 let condition = match random.below(2) {
                     0 => value,

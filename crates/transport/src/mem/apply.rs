@@ -76,21 +76,11 @@ mod tests {
         }
     }
 
-    const OPS: [AmoOp; 8] = [
-        AmoOp::Fetch,
-        AmoOp::Set,
-        AmoOp::Swap,
-        AmoOp::CompareSwap,
-        AmoOp::Add,
-        AmoOp::And,
-        AmoOp::Or,
-        AmoOp::Xor,
-    ];
     const VALUES: [u64; 5] = [0, 1, 0x8000_0000, u64::MAX, 0x0123_4567_89AB_CDEF];
 
     #[test]
     fn every_operation_of_eight_bytes_is_its_model() {
-        for op in OPS {
+        for op in AmoOp::ALL {
             for old in VALUES {
                 for operand in VALUES {
                     for condition in [old, !old] {
@@ -111,7 +101,7 @@ mod tests {
 
     #[test]
     fn every_operation_of_four_bytes_is_its_model_and_leaves_its_neighbours() {
-        for op in OPS {
+        for op in AmoOp::ALL {
             for old in VALUES {
                 for operand in VALUES {
                     for condition in [old, !old] {

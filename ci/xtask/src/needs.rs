@@ -124,10 +124,34 @@ pub const MPIRUN: Need = Need {
 
 pub const PKG_CONFIG: Need = Need {
     program: "pkg-config",
-    purpose: "says how to compile for each MPI",
+    purpose: "says how to compile for a library",
     apt: &["pkg-config"],
     dnf: &["pkgconf-pkg-config"],
     zypper: &["pkg-config"],
+};
+
+pub const CMAKE: Need = Need {
+    program: "cmake",
+    purpose: "builds a project that finds the library as CMake does",
+    apt: &["cmake", "make"],
+    dnf: &["cmake", "make"],
+    zypper: &["cmake", "make"],
+};
+
+pub const AUTOMAKE: Need = Need {
+    program: "automake",
+    purpose: "comes with autoconf, by which a project finds the library",
+    apt: &["autoconf", "automake", "make"],
+    dnf: &["autoconf", "automake", "make"],
+    zypper: &["autoconf", "automake", "make"],
+};
+
+pub const MANDOC: Need = Need {
+    program: "mandoc",
+    purpose: "reads man pages",
+    apt: &["mandoc"],
+    dnf: &["mandoc"],
+    zypper: &["mandoc"],
 };
 
 pub const SLURM: Need = Need {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const WRAPPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/shmem-c/wrappers/oshcc");
+const HEADER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/shmem-c/include/shmem.h");
 
 /// A prefix with the wrappers, gone with this value.
 struct Prefix(PathBuf);
@@ -19,6 +20,11 @@ impl Prefix {
             let installed = path.join("bin").join(wrapper);
             fs::copy(WRAPPER, installed).unwrap();
         }
+        for link in ["oshc++", "oshCC"] {
+            symlink("oshcxx", path.join("bin").join(link)).unwrap();
+        }
+        fs::create_dir(path.join("include")).unwrap();
+        fs::copy(HEADER, path.join("include/shmem.h")).unwrap();
         Self(path.canonicalize().unwrap())
     }
 
@@ -124,6 +130,60 @@ fn each_wrapper_has_its_compiler() {
     symlink("/bin/echo", &echo).unwrap();
     let blank = text(prefix.wrapper("oshcc").env("OSHCC_CC", &echo).arg("-c"));
     assert!(blank.starts_with("-I"), "{blank}");
+}
+
+/// The standard's annex names the one, the field the other.
+#[test]
+fn each_name_of_the_wrapper_for_cxx_compiles_cxx() {
+    let prefix = Prefix::make("names");
+    for name in ["oshcxx", "oshc++", "oshCC"] {
+        let mut wrapper = prefix.wrapper(name);
+        let shown = text(wrapper.env("OSHCXX_CXX", "some-c++").arg("--showme:command"));
+        assert_eq!(shown, "some-c++", "{name}");
+    }
+}
+
+#[test]
+fn the_command_is_shown_in_every_spelling() {
+    let prefix = Prefix::make("spellings");
+    let shown = prefix.shown(&["a.c", "-o", "a"]);
+    for option in ["-show", "--showme", "-showme"] {
+        let mut wrapper = prefix.wrapper("oshcc");
+        assert_eq!(text(wrapper.args([option, "a.c", "-o", "a"])), shown, "{option}");
+    }
+    // Build systems ask so for all that is added.
+    assert_eq!(prefix.shown(&[]), format!("true {} {}", prefix.include(), prefix.link()));
+}
+
+#[test]
+fn each_part_of_the_command_is_shown_alone() {
+    let prefix = Prefix::make("parts");
+    let folder = |name| format!("'{}'", prefix.0.join(name).display());
+    for (part, expected) in [
+        ("command", "true".to_string()),
+        ("compile", prefix.include()),
+        ("link", prefix.link()),
+        ("incdirs", folder("include")),
+        ("libdirs", folder("lib")),
+        ("libs", "rushmem".to_string()),
+        ("version", concat!("oshcc: Rushmem ", env!("CARGO_PKG_VERSION"), " (Language: C)").into()),
+    ] {
+        for hyphens in ["-", "--"] {
+            let option = format!("{hyphens}showme:{part}");
+            assert_eq!(text(prefix.wrapper("oshcc").arg(&option)), expected, "{option}");
+            let among_others = text(prefix.wrapper("oshcc").args(["-c", "a.c", &option]));
+            assert_eq!(among_others, expected, "{option}");
+        }
+    }
+    let statically = text(prefix.wrapper("oshcc").args(["-static", "--showme:link"]));
+    assert!(statically.contains("--wrap=_Fork") && !statically.contains("-rpath"), "{statically}");
+
+    for unknown in ["--showme:colour", "--showme:no"] {
+        let output = prefix.wrapper("oshcc").arg(unknown).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains(unknown) && message.contains("--help"), "{message}");
+    }
 }
 
 #[test]

@@ -93,24 +93,34 @@ pub(crate) fn way(
 
 /// The error that refuses a job of one PE, when the variables show more processes or leave their number open.
 pub(crate) fn several(lookup: Lookup<'_>) -> Option<Error> {
-    let refuse = |launcher, name: &'static str, cure| {
+    let refuse = |launcher, rank, name: &'static str, cure: String| {
         let value = lookup(name).unwrap_or_default();
-        Some(Error::Foreign { launcher, name, value, cure })
+        let pe = lookup(rank).and_then(|rank| rank.trim().parse().ok());
+        Some(Error::Foreign { launcher, pe, name, value, cure })
     };
     // What cannot be read as a number is not a proof of one process, so it counts as several.
     let more_than_one = |name: &str| lookup(name).map(|value| value.trim().parse() != Ok(1_u32));
 
     let mut known_single = false;
-    let sizes = [
-        ("a PMI launcher such as Hydra or Slurm", env::PMI_SIZE, LOST_SOCKET),
-        ("Open MPI's launcher", env::OMPI_SIZE, LOST_PMIX),
-    ];
-    for (launcher, name, cure) in sizes {
-        match more_than_one(name) {
-            Some(true) => return refuse(launcher, name, cure),
-            Some(false) => known_single = true,
-            None => {}
+    match more_than_one(env::PMI_SIZE) {
+        Some(true) => {
+            let cure = lost_socket(lookup);
+            return refuse(
+                "a PMI launcher such as Hydra or Slurm",
+                env::PMI_RANK,
+                env::PMI_SIZE,
+                cure,
+            );
         }
+        Some(false) => known_single = true,
+        None => {}
+    }
+    match more_than_one(env::OMPI_SIZE) {
+        Some(true) => {
+            return refuse("Open MPI's launcher", env::OMPI_RANK, env::OMPI_SIZE, LOST_PMIX.into());
+        }
+        Some(false) => known_single = true,
+        None => {}
     }
     if lookup(env::SLURM_PROCID).is_some() {
         let size = [env::SLURM_STEP_NUM_TASKS, env::SLURM_NTASKS]
@@ -118,21 +128,42 @@ pub(crate) fn several(lookup: Lookup<'_>) -> Option<Error> {
             .find(|name| lookup(name).is_some());
         if let Some(name) = size {
             if more_than_one(name) == Some(true) {
-                return refuse("Slurm", name, NO_PMI);
+                return refuse("Slurm", env::SLURM_PROCID, name, NO_PMI.into());
             }
             known_single = true;
         }
     }
     if lookup(env::PMIX_RANK).is_some() && !known_single {
-        return refuse("a PMIx launcher", env::PMIX_RANK, LOST_PMIX);
+        return refuse("a PMIx launcher", env::PMIX_RANK, env::PMIX_RANK, LOST_PMIX.into());
     }
     None
 }
 
-const LOST_SOCKET: &str = "but the socket that PMI_FD names, or PMI_RANK, is not there: a program between has closed \
-                           its descriptors, or MPI_Finalize came before shmem_init; start the program with that \
-                           launcher directly, or with oshrun";
-const LOST_PMIX: &str = "but PMIx does not show the others: start the program with that launcher directly, with \
+/// Why the way over PMI's socket is closed.
+fn lost_socket(lookup: Lookup<'_>) -> String {
+    if lookup(env::BOOTSTRAP).as_deref() == Some("pmix") {
+        return "but SHMEM_BOOTSTRAP=pmix asks for PMIx, and PMIX_NAMESPACE or PMIX_RANK is not set: unset \
+                SHMEM_BOOTSTRAP"
+            .to_owned();
+    }
+    let unset = [env::PMI_FD, env::PMI_RANK].into_iter().find(|name| lookup(name).is_none());
+    let missing = match unset {
+        Some(name) => format!("{name}, which belongs to it, is not set"),
+        None => format!(
+            "{}={} is no connected socket",
+            env::PMI_FD,
+            lookup(env::PMI_FD).unwrap_or_default()
+        ),
+    };
+    format!(
+        "but {missing}: a program between has closed its descriptors or changed its environment, MPI_Finalize came \
+         before shmem_init, or the variables are left from another job; start the program with that launcher directly \
+         or with oshrun, or unset PMI_FD, PMI_RANK and PMI_SIZE to run it alone"
+    )
+}
+
+const LOST_PMIX: &str = "but PMIx does not show the others, since PMIX_NAMESPACE or PMIX_RANK is not set or \
+                         SHMEM_BOOTSTRAP asks for another way: start the program with that launcher directly, with \
                          SHMEM_BOOTSTRAP unset, or with oshrun";
 const NO_PMI: &str = "but without a PMI: use srun --mpi=pmix or srun --mpi=pmi2";
 

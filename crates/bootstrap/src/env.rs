@@ -9,12 +9,15 @@ pub const SOCKET: &str = "RUSHMEM_SOCKET";
 /// Number of an inherited memfd that holds the symmetric memory of every PE of this node.
 pub const MEMORY: &str = "RUSHMEM_MEMORY";
 
+/// Number of an inherited pipe that ends with `oshrun`.
+pub const LIVENESS: &str = "RUSHMEM_LIVENESS";
+
 /// Number of the PE on its node, for programs and wrappers; it stays in the environment.
 pub const LOCAL_ID: &str = "SHMEM_LOCAL_ID";
 
 /// The variables that belong to one PE alone: removed when it has opened its session, so that programs it starts are
 /// jobs of their own.
-pub const OF_ONE_PE: [&str; 2] = [SOCKET, MEMORY];
+pub const OF_ONE_PE: [&str; 3] = [SOCKET, MEMORY, LIVENESS];
 
 /// Which protocol leads to the job, where the variables of several launchers are there: auto, pmi1, pmi2 or pmix.
 pub const BOOTSTRAP: &str = "SHMEM_BOOTSTRAP";
@@ -45,6 +48,9 @@ pub const PMIX_RANK: &str = "PMIX_RANK";
 
 /// Number of processes in a job started by Open MPI's launcher.
 pub const OMPI_SIZE: &str = "OMPI_COMM_WORLD_SIZE";
+
+/// This process's number in such a job.
+pub const OMPI_RANK: &str = "OMPI_COMM_WORLD_RANK";
 
 /// Rank in a Slurm step; absent in a shell that merely holds an allocation.
 pub const SLURM_PROCID: &str = "SLURM_PROCID";

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use crate::env;
 use crate::proto::{FrameError, MAX_RECORD};
@@ -23,12 +24,25 @@ pub enum Error {
     Foreign {
         /// The launcher's common name.
         launcher: &'static str,
+        /// This process's number, where the launcher's variables say it.
+        pe: Option<u32>,
         /// The variable that shows it.
         name: &'static str,
         /// What the variable holds.
         value: String,
         /// What is missing, and the cure.
-        cure: &'static str,
+        cure: String,
+    },
+    /// The variables of a launcher lead to nobody.
+    NoManager {
+        /// This process, as the variables name it.
+        who: String,
+        /// The launcher's protocol.
+        protocol: &'static str,
+        /// The variables and what they hold.
+        variables: String,
+        /// What became of the first request.
+        cause: String,
     },
     /// [`env::BOOTSTRAP`] names no protocol.
     Bootstrap {
@@ -56,6 +70,15 @@ pub enum Error {
     },
     /// The process manager is gone, or cannot be reached.
     ManagerLost(io::Error),
+    /// The process manager does not answer a request that it can answer at once.
+    ManagerSilent {
+        /// This PE.
+        pe: u32,
+        /// The request.
+        request: String,
+        /// How long it has had.
+        limit: Duration,
+    },
     /// The process manager cannot serve an MPI that starts after Rushmem.
     MpiLater,
     /// The process manager cannot serve Rushmem after MPI has started.
@@ -66,6 +89,26 @@ pub enum Error {
         pe: u32,
         /// Why.
         cause: io::Error,
+    },
+    /// The kernel gives no random bytes.
+    Random(io::Error),
+    /// The memory that the PEs of the node share cannot be made.
+    Memory {
+        /// This PE.
+        pe: u32,
+        /// Why.
+        cause: io::Error,
+    },
+    /// Another PE of the node has not done its part within the time limit.
+    SilentNeighbour {
+        /// This PE.
+        pe: u32,
+        /// How long it has waited.
+        limit: Duration,
+        /// For which PE.
+        other: u32,
+        /// To do what.
+        what: &'static str,
     },
     /// The connection to another PE of the node failed.
     Neighbour {
@@ -97,9 +140,21 @@ impl fmt::Display for Error {
                 "{name}={value} does not name {wanted}: a program between oshrun and this one has closed its descriptors \
                  or changed the variable"
             ),
-            Error::Foreign { launcher, name, value, cure } => {
-                write!(f, "{launcher} started this program as one process of several ({name}={value}), {cure}")
+            Error::Foreign { launcher, pe, name, value, cure } => {
+                write!(f, "{launcher} started this program as ")?;
+                match pe {
+                    Some(pe) => write!(f, "PE {pe} of several")?,
+                    None => f.write_str("one process of several")?,
+                }
+                write!(f, " ({name}={value}), {cure}")
             }
+            Error::NoManager { who, protocol, variables, cause } => write!(
+                f,
+                "{who}: the variables of a {protocol} launcher are set ({variables}), but no process manager answers where \
+                 they lead ({cause}): start the program with that launcher itself or with oshrun; unset these variables to \
+                 run it alone, or name the protocol of another launcher that has started it in {}",
+                env::BOOTSTRAP
+            ),
             Error::Bootstrap { value } => {
                 write!(f, "{} is {value}, but must be auto, pmi1, pmi2 or pmix", env::BOOTSTRAP)
             }
@@ -118,6 +173,12 @@ impl fmt::Display for Error {
                 "the connection to the process manager is lost ({cause}): it has ended, or MPI_Finalize has closed it; call \
                  shmem_finalize first"
             ),
+            Error::ManagerSilent { pe, request, limit } => write!(
+                f,
+                "PE {pe} has waited {} s for the answer of the process manager to the PMI request {request}: the launcher \
+                 is stopped or hangs; end it and start the job again",
+                limit.as_secs()
+            ),
             Error::MpiLater => f.write_str(
                 "this process manager opens PMI once per process, and MPI, which this program has, would wait for ever: \
                  call MPI_Init before shmem_init, or use srun --mpi=pmix",
@@ -128,12 +189,37 @@ impl fmt::Display for Error {
             ),
             Error::Listening { pe, cause } => write!(
                 f,
-                "PE {pe} cannot listen for the other PEs of its node ({cause}); where the address is in use, another \
-                 process holds the name of this job"
+                "PE {pe} cannot listen for the other PEs of its node ({cause}){}",
+                match cause.kind() {
+                    _ if is_short_of_descriptors(cause) => ": raise the limit that ulimit -n shows",
+                    io::ErrorKind::AddrInUse => ": another process has the same number",
+                    _ => "",
+                }
             ),
-            Error::Neighbour { pe, cause } => {
-                write!(f, "the connection to PE {pe} on this node failed ({cause}): it has ended")
+            Error::Random(cause) => {
+                write!(f, "the kernel gives no random bytes for the job's secret: {cause}")
             }
+            Error::Memory { pe, cause } => {
+                write!(f, "PE {pe} cannot make the memory that its node shares: {cause}")
+            }
+            Error::SilentNeighbour { pe, limit, other, what } => write!(
+                f,
+                "PE {pe} has waited {} s for PE {other} on this node {what}: it is stopped or gets no processor; let it \
+                 run, or start the job again",
+                limit.as_secs()
+            ),
+            Error::Neighbour { pe, cause } => write!(
+                f,
+                "the connection to PE {pe} on this node failed ({cause}){}",
+                match cause.kind() {
+                    _ if is_short_of_descriptors(cause) => ": raise the limit that ulimit -n shows",
+                    io::ErrorKind::UnexpectedEof
+                    | io::ErrorKind::ConnectionRefused
+                    | io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::BrokenPipe => ": it has ended",
+                    _ => "",
+                }
+            ),
             Error::AlreadyOpen => f.write_str("this process has joined its job already"),
             Error::RecordTooLarge { nbytes } => {
                 write!(
@@ -153,11 +239,18 @@ impl fmt::Display for Error {
     }
 }
 
+fn is_short_of_descriptors(cause: &io::Error) -> bool {
+    cause.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
+}
+
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Error::Lost(cause) | Error::ManagerLost(cause) => Some(cause),
-            Error::Listening { cause, .. } | Error::Neighbour { cause, .. } => Some(cause),
+            Error::Listening { cause, .. }
+            | Error::Memory { cause, .. }
+            | Error::Random(cause)
+            | Error::Neighbour { cause, .. } => Some(cause),
             Error::Frame(cause) => Some(cause),
             _ => None,
         }
@@ -167,5 +260,20 @@ impl std::error::Error for Error {
 impl From<FrameError> for Error {
     fn from(cause: FrameError) -> Error {
         Error::Frame(cause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    #[test]
+    fn a_failed_connection_is_blamed_on_its_cause() {
+        let text = |cause: io::Error| Error::Neighbour { pe: 3, cause }.to_string();
+        let short = text(Errno::MFILE.into());
+        assert!(short.contains("ulimit -n") && !short.contains("it has ended"), "{short}");
+        let over = text(io::ErrorKind::UnexpectedEof.into());
+        assert!(over.contains("PE 3") && over.contains("it has ended"), "{over}");
     }
 }

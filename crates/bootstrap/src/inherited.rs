@@ -3,7 +3,7 @@
 //!
 //! The only file of the crate that changes the environment or turns numbers into descriptors.
 
-use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::fs::FileType;
@@ -32,12 +32,14 @@ impl Inherited {
         }
         let socket = numbered(env::SOCKET, "a connected unix socket", is_connected_socket)?;
         let memory = numbered(env::MEMORY, "a memfd", is_memfd)?;
+        let liveness = numbered(env::LIVENESS, "a pipe", is_pipe)?;
         for name in env::OF_ONE_PE {
             // SAFETY: glibc's unsetenv frees nothing and only shifts entries inside the environment's array, so a thread
             // that reads the environment at this moment may miss a variable but never follows a dangling pointer; writers
             // in Rust are excluded by the standard library's lock.
             unsafe { std::env::remove_var(name) };
         }
+        die_with(own(liveness));
         Ok(Some(Inherited { socket: own(socket).into(), memory: own(memory) }))
     }
 }
@@ -100,6 +102,41 @@ fn own(number: RawFd) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(number) }
 }
 
+/// From now on the kernel kills this process the moment that nobody can write to this pipe any more, whatever it does
+/// then: no thread waits for it, and no signal is taken from the program. The descriptor stays open as long as the process
+/// runs.
+fn die_with(pipe: OwnedFd) {
+    let set = |command, argument: libc::c_int| {
+        // SAFETY: the descriptor is open, and these commands take a number.
+        unsafe { libc::fcntl(pipe.as_raw_fd(), command, argument) }
+    };
+    let own = std::process::id() as libc::c_int;
+    let release = rustix::system::uname();
+    // Where the kernel refuses one of them (a sandbox may), the launcher is alone in ending PEs.
+    if tells_last_writers(&release.release().to_string_lossy())
+        && set(libc::F_SETOWN, own) == 0
+        && set(F_SETSIG, libc::SIGKILL) == 0
+    {
+        set(libc::F_SETFL, libc::O_ASYNC);
+    }
+    std::mem::forget(pipe);
+}
+
+/// Whether a kernel of this release sends the signal for the last writer of a pipe alone. Before 5.6 it does so whenever
+/// anybody closes any end, such as a PE that exits.
+fn tells_last_writers(release: &str) -> bool {
+    let mut numbers = release.split(|byte: char| !byte.is_ascii_digit());
+    let mut number = || numbers.next()?.parse::<u32>().ok();
+    matches!((number(), number()), (Some(major), Some(minor)) if (major, minor) >= (5, 6))
+}
+
+/// Which signal says that something has happened to a descriptor; libc does not name the command for Linux.
+const F_SETSIG: libc::c_int = 10;
+
+fn is_pipe(fd: BorrowedFd<'_>) -> bool {
+    rustix::fs::fstat(fd).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+}
+
 fn is_connected_socket(fd: BorrowedFd<'_>) -> bool {
     let is_unix = rustix::net::sockopt::socket_domain(fd) == Ok(rustix::net::AddressFamily::UNIX);
     let is_stream = rustix::net::sockopt::socket_type(fd) == Ok(rustix::net::SocketType::STREAM);
@@ -110,4 +147,19 @@ fn is_memfd(fd: BorrowedFd<'_>) -> bool {
     let is_file = rustix::fs::fstat(fd)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
     is_file && rustix::fs::fcntl_get_seals(fd).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tells_last_writers;
+
+    #[test]
+    fn kernels_that_signal_every_close_are_known() {
+        for release in ["5.6.0", "5.14.0-70.el9.x86_64", "6.1.0-18-amd64", "10.0", "5.6-rc4"] {
+            assert!(tells_last_writers(release), "{release}");
+        }
+        for release in ["4.18.0-513.el8", "5.4.0-150-generic", "5.5.19", "4.4.0", "5", "", "x"] {
+            assert!(!tells_last_writers(release), "{release}");
+        }
+    }
 }

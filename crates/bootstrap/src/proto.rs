@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use crate::nodes::NodeMap;
 
 /// Version of the protocol, in every frame. It changes whenever a message does.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Most bytes that one PE contributes to an exchange.
 pub const MAX_RECORD: usize = 64 * 1024;
 
-/// Most bytes of an abort's message; a longer one is cut.
+/// Most bytes of a message that is printed; a longer one is cut.
 pub const MAX_MESSAGE: usize = 8 * 1024;
 
 /// Largest body a launcher takes from a PE: a full record and the fields around it.
@@ -51,6 +51,13 @@ pub enum FromPe {
     Finalized,
     /// The PE has entered initialisation again after its last finalize.
     Resumed,
+    /// Every PE has come to its exit, with status 0 and without its last finalize, so this one may exit as it likes.
+    Unfinalized,
+    /// The PE asked for symmetric memory that is not there; a program that does not notice fails soon.
+    Refused {
+        /// What was refused, and the cure: the end of a sentence.
+        what: String,
+    },
     /// The PE ends the job because of an error.
     Abort {
         /// Exit status of the job; 0 counts as 1.
@@ -204,6 +211,8 @@ mod tests {
                 .prop_map(|(round, record)| FromPe::Exchange { round, record }),
             Just(FromPe::Finalized),
             Just(FromPe::Resumed),
+            Just(FromPe::Unfinalized),
+            ".{0,40}".prop_map(|what| FromPe::Refused { what }),
             (any::<i32>(), ".{0,40}")
                 .prop_map(|(status, message)| FromPe::Abort { status, message }),
             any::<i32>().prop_map(|status| FromPe::GlobalExit { status }),

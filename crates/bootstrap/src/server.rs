@@ -4,10 +4,12 @@
 //! sees a socket, a process or a clock, and it must be fed everything a PE sent before it is told that the PE exited.
 //!
 //! The rules (OpenSHMEM 1.6, "Library Setup, Exit, and Query Routines" leaves the end of a failed job open):
-//! - A signal that kills a PE ends the job, and so does an exit between initialisation and finalize while others run.
+//! - A signal that kills a PE ends the job, and so does an exit between initialisation and finalize while others run,
+//!   unless all PEs have agreed on it: where every PE comes to its exit with status 0, a warning is all.
 //! - A PE that exits without an initialisation or exchange that another PE has entered ends the job, since that one can
 //!   never complete.
 //! - An abort ends it with the first message, a global exit silently.
+//! - A PE that fails after it was refused memory is named with what it was refused.
 //! - Everything else is left to run; the job's status is that of the first PE that failed.
 #![forbid(unsafe_code)]
 
@@ -39,7 +41,15 @@ pub enum Decision {
         /// What to print on stderr, if anything; no newline at its end.
         message: Option<String>,
     },
+    /// Print this on stderr; the job goes on as if nothing were.
+    Warn {
+        /// The warning; no newline at its end.
+        message: String,
+    },
 }
+
+/// SIGABRT, SIGBUS and SIGSEGV: how a program ends that does not notice a null pointer.
+const CRASHES: [i32; 3] = [6, 7, 11];
 
 /// Where a PE stands between initialisation and finalize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +58,8 @@ enum Phase {
     Silent,
     /// It is between initialisation and its last finalize.
     Running,
+    /// It is at its exit, without its last finalize, as all others are.
+    Unfinalized,
     /// Its last finalize is done.
     Finalized,
 }
@@ -62,6 +74,8 @@ struct Pe {
     record: Option<Vec<u8>>,
     decoder: Decoder,
     exit: Option<Exit>,
+    /// The first memory that it was refused.
+    refused: Option<String>,
 }
 
 /// One job.
@@ -92,6 +106,7 @@ impl Server {
             record: None,
             decoder: Decoder::new(proto::MAX_FROM_PE),
             exit: None,
+            refused: None,
         };
         let pes = (0..nodes.n_pes()).map(|_| silent()).collect();
         Server {
@@ -140,19 +155,34 @@ impl Server {
             if self.interrupt == Some(signal) {
                 return self.interrupted_end(signal);
             }
-            return self.end(self.status, Some(format!("oshrun: {} {exit}", self.name(pe))));
+            let refused = if CRASHES.contains(&signal) { self.refusal(pe) } else { String::new() };
+            let message = format!("oshrun: {} {exit}{refused}", self.name(pe));
+            return self.end(self.status, Some(message));
         }
         let others_run = self.pes.iter().any(|other| other.exit.is_none());
-        if self.pes[pe as usize].phase == Phase::Running && others_run {
-            if let Some(signal) = self.interrupt {
-                return self.interrupted_end(signal);
-            }
-            return self.end(
-                self.status,
-                Some(format!("oshrun: {} {exit} before shmem_finalize", self.name(pe))),
-            );
+        let phase = self.pes[pe as usize].phase;
+        let is_early = matches!(phase, Phase::Running | Phase::Unfinalized);
+        if let Some(signal) = self.interrupt.filter(|_| is_early && others_run) {
+            return self.interrupted_end(signal);
+        }
+        let refused = if exit.status() == 0 { String::new() } else { self.refusal(pe) };
+        if phase == Phase::Running && (others_run || !refused.is_empty()) {
+            let name = self.name(pe);
+            let message = format!("oshrun: {name} {exit} before shmem_finalize{refused}");
+            return self.end(self.status, Some(message));
+        }
+        if !others_run && self.status == 0 && phase == Phase::Unfinalized {
+            let message =
+                "oshrun: warning: no PE called shmem_finalize; call it before the program ends";
+            return Some(Decision::Warn { message: message.to_string() });
         }
         self.left_behind()
+    }
+
+    /// What to add to the message about a failed PE if it was refused memory before.
+    fn refusal(&self, pe: u32) -> String {
+        let refused = self.pes[pe as usize].refused.as_ref();
+        refused.map_or_else(String::new, |what| format!("; before that it was refused {what}"))
     }
 
     /// The launcher has forwarded a signal that asks programs to end: PEs that now end early are not to blame.
@@ -217,7 +247,13 @@ impl Server {
                 decisions.extend(self.left_behind());
                 self.gather(decisions);
             }
-            (Phase::Running, FromPe::Finalized) => self.pes[index].phase = Phase::Finalized,
+            (Phase::Running | Phase::Unfinalized, FromPe::Finalized) => {
+                self.pes[index].phase = Phase::Finalized;
+            }
+            (Phase::Running, FromPe::Unfinalized) => self.pes[index].phase = Phase::Unfinalized,
+            (Phase::Running | Phase::Unfinalized, FromPe::Refused { what }) => {
+                self.pes[index].refused.get_or_insert(what);
+            }
             (Phase::Finalized, FromPe::Resumed) => self.enter(pe, decisions),
             _ => decisions.extend(self.violation(pe, "a message out of turn")),
         }

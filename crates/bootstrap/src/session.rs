@@ -13,7 +13,7 @@ use crate::detect;
 use crate::error::Error;
 use crate::inherited::{self, Inherited};
 use crate::link::{Link, Sender};
-use crate::managed::{self, Ender, Managed};
+use crate::managed::{self, Ender, Managed, Manager};
 use crate::nodes::NodeMap;
 use crate::proto::{FromLauncher, FromPe, MAX_MESSAGE, MAX_RECORD};
 
@@ -47,32 +47,28 @@ impl Session {
     ///
     /// Removes `oshrun`'s variables, so that programs started later are jobs of their own.
     ///
+    /// `identified` gets this PE's number and the way to end the job as soon as the launcher has told them, which is
+    /// before the other PEs are met: what goes wrong from then on has to end the whole job.
+    ///
     /// # Errors
     /// When a launcher shows several processes and the way to them is not there, since this one must not take itself for
     /// a job of its own; when a descriptor that a launcher should have left is missing; when the launcher or a PE of this
     /// node does not answer; at the second call.
-    pub fn open() -> Result<Session, Error> {
+    pub fn open(identified: impl FnOnce(u32, Aborter)) -> Result<Session, Error> {
         if OPENED.swap(true, Ordering::SeqCst) {
             return Err(Error::AlreadyOpen);
         }
-        if let Some(Inherited { socket, memory }) = Inherited::take()? {
-            return Session::join(Link::new(socket), Some(memory));
-        }
-        let lookup =
-            |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-        let asked = detect::asked(&lookup)?;
-        let way = detect::way(asked, &lookup, inherited::is_socket)?;
-        match managed::manager(way, asked) {
-            Ok(Some(manager)) => Ok(Session::managed(Managed::join(manager)?)),
-            Ok(None) => Ok(Session::alone()),
-            // One process needs nobody's library.
-            Err(Error::PmixMissing { .. }) if detect::several(&lookup).is_none() => {
-                Ok(Session::alone())
-            }
-            Err(error) => Err(error),
-        }
+        let session = if let Some(Inherited { socket, memory }) = Inherited::take()? {
+            Session::join(Link::new(socket), Some(memory))?
+        } else if let Some(manager) = find_manager()? {
+            identified(manager.pe(), Aborter { to: Judge::Managed(manager.ender()) });
+            return Ok(Session::managed(Managed::join(manager)?));
+        } else {
+            Session::alone()
+        };
+        identified(session.pe, session.aborter());
+        Ok(session)
     }
-
     fn alone() -> Session {
         let nodes = NodeMap::one_node(1).expect("one PE is a job");
         Session { pe: 0, nodes, memory: None, job: Membership::Alone, round: 0 }
@@ -187,14 +183,32 @@ impl Session {
         Ok(())
     }
 
+    /// As [`Session::finalized`] for a PE at its exit that has not called it; every PE is at its exit.
+    ///
+    /// # Errors
+    /// When `oshrun` is gone.
+    pub fn unfinalized(&mut self) -> Result<(), Error> {
+        match &mut self.job {
+            Membership::Alone => {}
+            Membership::Own(link) => link.send(&FromPe::Unfinalized)?,
+            Membership::Managed(managed) => {
+                managed.finalized();
+                managed.leave();
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells `oshrun` that this PE was refused memory, in case that it fails for it. Returns whether there is an `oshrun`
+    /// to tell.
+    pub fn refused(&self, what: &str) -> bool {
+        let Membership::Own(link) = &self.job else { return false };
+        link.send(&FromPe::Refused { what: cut(what) }).is_ok()
+    }
+
     /// Whether a launcher started this PE.
     pub fn is_launched(&self) -> bool {
         !matches!(self.job, Membership::Alone)
-    }
-
-    /// Whether the launcher has to hear [`Session::leave`] from a process that exits in good order.
-    pub fn wants_leave(&self) -> bool {
-        matches!(self.job, Membership::Managed(_))
     }
 
     /// The process is about to exit, after its last finalize: a process manager takes any other exit for a failure. It
@@ -218,6 +232,19 @@ impl Session {
     }
 }
 
+/// The process manager that has started this process; `None` where none has.
+fn find_manager() -> Result<Option<Box<dyn Manager>>, Error> {
+    let lookup =
+        |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    let asked = detect::asked(&lookup)?;
+    let way = detect::way(asked, &lookup, inherited::is_socket)?;
+    match managed::manager(way, asked) {
+        // One process needs nobody's library.
+        Err(Error::PmixMissing { .. }) if detect::several(&lookup).is_none() => Ok(None),
+        found => found,
+    }
+}
+
 /// Ends the whole job.
 #[derive(Clone, Debug)]
 pub struct Aborter {
@@ -238,12 +265,8 @@ impl Aborter {
     ///
     /// Returns whether a launcher will end this process; if not, the caller exits by itself.
     pub fn abort(&self, status: i32, message: &str) -> bool {
-        let cut = (0..=message.len().min(MAX_MESSAGE))
-            .rev()
-            .find(|&at| message.is_char_boundary(at))
-            .unwrap_or(0);
         if let Judge::Own(sender) = &self.to {
-            let abort = FromPe::Abort { status, message: message[..cut].to_string() };
+            let abort = FromPe::Abort { status, message: cut(message) };
             if sender.send(&abort).is_ok() {
                 return true;
             }
@@ -256,6 +279,11 @@ impl Aborter {
         }
     }
 
+    /// Whether it is `oshrun` that ends it, who sees by itself how a PE exits.
+    pub fn is_oshrun(&self) -> bool {
+        matches!(self.to, Judge::Own(_))
+    }
+
     /// Asks the launcher to end the job with `status`, silently (OpenSHMEM 1.6, shmem_global_exit).
     ///
     /// Returns whether a launcher will end this process; if not, the caller exits by itself.
@@ -266,6 +294,13 @@ impl Aborter {
             Judge::Managed(ender) => ender.end(status),
         }
     }
+}
+
+/// As much of a message as `oshrun` takes.
+fn cut(message: &str) -> String {
+    let ends = 0..=message.len().min(MAX_MESSAGE);
+    let end = ends.rev().find(|&at| message.is_char_boundary(at)).unwrap_or(0);
+    message[..end].to_string()
 }
 
 #[cfg(test)]

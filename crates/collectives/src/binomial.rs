@@ -24,6 +24,17 @@ pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clo
     receive.into_iter().chain(send)
 }
 
+/// The plan by which those that [`broadcast`] writes to tell those that write that they have entered: each
+/// member signals its parent, and waits for its children.
+pub fn arrivals(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
+    let rank = behind(n, me, root);
+    let to_parent =
+        (rank != 0).then(|| Step::Signal { peer: ahead(n, parent(rank), root) }).into_iter();
+    let from_children =
+        children(n, rank).map(move |distance| Step::Wait { peer: ahead(n, me, distance) });
+    to_parent.chain(from_children)
+}
+
 /// The plan of a sync that gathers at index 0 and is released from there. Each member but one
 /// sleeps until its subtree is there, and once more until it is released: where PEs share cores
 /// that takes fewer turns of the scheduler than the rounds of a dissemination.
@@ -67,6 +78,34 @@ mod tests {
     fn an_inner_member_passes_on_what_it_received() {
         let steps: Vec<_> = broadcast(6, 5, 1).collect();
         assert_eq!(steps, [Step::Wait { peer: 1 }, put(Place::Dest, 0)]);
+    }
+
+    #[test]
+    fn those_that_put_have_heard_from_those_they_put_to() {
+        // Miri takes minutes for more.
+        for n in 1..if cfg!(miri) { 8 } else { 40 } {
+            for root in 0..n {
+                for me in 0..n {
+                    let heard: Vec<u32> = arrivals(n, me, root).filter_map(waited_for).collect();
+                    let puts = broadcast(n, me, root).filter_map(|step| match step {
+                        Step::Put { peer, .. } => Some(peer),
+                        _ => None,
+                    });
+                    assert!(puts.into_iter().all(|peer| heard.contains(&peer)));
+                    for peer in heard {
+                        let signal = Step::Signal { peer: me };
+                        assert_eq!(arrivals(n, peer, root).filter(|s| *s == signal).count(), 1);
+                    }
+                }
+            }
+        }
+    }
+
+    fn waited_for(step: Step) -> Option<u32> {
+        match step {
+            Step::Wait { peer } => Some(peer),
+            _ => None,
+        }
     }
 
     #[test]

@@ -82,3 +82,17 @@ pub enum Step {
         landing_is_left: bool,
     },
 }
+
+impl Step {
+    /// The same step with its peer, where it has one, under another number.
+    pub fn with_peer(self, number: impl FnOnce(u32) -> u32) -> Step {
+        match self {
+            Step::Put { peer, from, to, count } => {
+                Step::Put { peer: number(peer), from, to, count }
+            }
+            Step::Signal { peer } => Step::Signal { peer: number(peer) },
+            Step::Wait { peer } => Step::Wait { peer: number(peer) },
+            Step::Copy { .. } | Step::Reduce { .. } => self,
+        }
+    }
+}

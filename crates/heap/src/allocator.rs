@@ -62,6 +62,11 @@ impl Allocator {
         Some(block)
     }
 
+    /// Bytes of all blocks.
+    pub fn in_use(&self) -> usize {
+        self.blocks.values().map(|&(_, nbytes)| nbytes).sum()
+    }
+
     /// What `address` is.
     pub fn place(&self, address: *const u8) -> Place {
         match self.blocks.range(..=address.addr()).next_back() {

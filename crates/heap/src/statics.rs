@@ -2,13 +2,14 @@
 //!
 //! They are symmetric objects too (OpenSHMEM 1.6, §6), so they must be reachable like the heap although
 //! the linker placed them and the kernel mapped them privately. [`Statics`] finds them in the program
-//! headers; `remap` puts shared memory in their place; `fork` gives child processes a copy of their
+//! headers; `remap` puts shared memory in their place; `fork` gives child processes a `copy` of their
 //! own; `views` maps those of the node's other PEs. Variables of shared libraries are not symmetric.
 //!
 //! What is a static variable here is what may be written after start-up: the writable segments without
 //! the pages that the dynamic linker makes read-only (RELRO). Executables have one or, from some
 //! linkers, several; they are one symmetric segment with holes.
 
+mod copy;
 mod fork;
 mod remap;
 mod views;

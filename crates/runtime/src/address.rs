@@ -8,6 +8,7 @@ use crate::call::{Call, fail};
 use crate::job;
 use crate::network;
 use crate::range::Range;
+use crate::refusal;
 use crate::statics;
 use core::ffi::c_int;
 use rushmem_transport::{RemoteAddr, Segment};
@@ -303,6 +304,7 @@ fn refuse(call: Call, argument: &'static str, addr: usize, nbytes: usize, pe: c_
         call,
         "argument {argument}: {addr:#x} is not symmetric: neither in the symmetric heap \
          ({heap_bytes} bytes at {heap:#x}) nor a static variable of the program ({static_bytes} bytes \
-         at {first:#x}); allocate it with shmem_malloc, or declare it static"
+         at {first:#x}); allocate it with shmem_malloc, or declare it static{}",
+        refusal::of_null(addr)
     );
 }

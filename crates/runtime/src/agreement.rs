@@ -7,7 +7,8 @@
 //! What they agree on is a slot of the internal area that is free on all of them and a generation
 //! that none of them has used. Slots are offered a window of 64 at a time, the same on all members,
 //! chosen by the agreement's tag; a window that another agreement of the same PE has on offer is left
-//! out. When nothing is free there, all members see it and try the next window.
+//! out. When nothing is free there, all members see it and try the next window, and again those that some
+//! member had left out.
 
 use crate::call::{Call, fail};
 use crate::channel::GENERATIONS;
@@ -36,6 +37,10 @@ struct Proposal {
     arguments: u64,
     /// Whether they were.
     alike: bool,
+    /// Whether no member left the window out.
+    offered: bool,
+    /// Whether this member can keep the team for later calls.
+    keeps: bool,
 }
 
 impl Proposal {
@@ -46,26 +51,45 @@ impl Proposal {
             able: self.able && other.able,
             arguments: self.arguments,
             alike: self.alike && other.alike && self.arguments == other.arguments,
+            offered: self.offered && other.offered,
+            keeps: self.keeps && other.keeps,
         }
     }
 
     fn message(self, landing: u64) -> Message {
-        let flags = u64::from(self.able) | u64::from(self.alike) << 1;
+        let flags = [self.able, self.alike, self.offered, self.keeps];
+        let flags = flags.iter().rev().fold(0, |bits, &flag| bits << 1 | u64::from(flag));
         [landing, self.free, self.generation, self.arguments, flags, 0]
     }
 
     fn from_message(message: &Message) -> Proposal {
         let [_, free, generation, arguments, flags, _] = *message;
-        Proposal { free, generation, able: flags & 1 != 0, arguments, alike: flags & 2 != 0 }
+        let [able, alike, offered, keeps] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
+        Proposal { free, generation, able, arguments, alike, offered, keeps }
     }
+}
+
+/// What a member asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    /// The same on every member; no other agreement among the same PEs uses it at the same time.
+    pub(crate) tag: u64,
+    /// A digest of the arguments, which must be the same for all.
+    pub(crate) arguments: u64,
+    /// Whether this member can make the team at all.
+    pub(crate) able: bool,
+    /// Whether it can keep the team for later calls.
+    pub(crate) keeps: bool,
+    /// How many slots are wanted: the same on every member.
+    pub(crate) count: usize,
 }
 
 /// What was agreed on: the same on every member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Agreed {
     /// These slots, in ascending order, with this generation. They are taken on this PE, too: whoever
-    /// makes no team of one releases it.
-    Slots(Vec<u16>, u64),
+    /// makes no team of one releases it. The last field tells whether all members keep the team.
+    Slots(Vec<u16>, u64, bool),
     /// Some member was not able to, or no slots are left.
     Refused,
     /// The members called with different arguments.
@@ -104,14 +128,15 @@ impl Slots {
         self.state().free[slot / WINDOW] |= 1 << (slot % WINDOW);
     }
 
-    fn offer(&self, window: usize, able: bool, arguments: u64) -> (Proposal, bool) {
+    fn offer(&self, window: usize, request: Request) -> (Proposal, bool) {
+        let Request { arguments, able, keeps, .. } = request;
         let mut state = self.state();
         let mine = !state.offered[window];
         state.offered[window] = true;
         let free = if mine { state.free[window] } else { 0 };
         let generation = state.generation + 1;
         let able = able && generation < GENERATIONS;
-        (Proposal { free, generation, able, arguments, alike: true }, mine)
+        (Proposal { free, generation, able, arguments, alike: true, offered: mine, keeps }, mine)
     }
 
     /// Take the lowest `count` slots that all members have free in `window`, if there are so many and a
@@ -148,20 +173,14 @@ impl Slots {
     }
 }
 
-/// Agree with all `members` on `count` slots. Every member calls with the same `tag`, which no other
-/// agreement among the same PEs uses at the same time, and with the same `arguments`.
-pub(crate) fn agree(
-    job: &Job,
-    members: &Members,
-    tag: u64,
-    arguments: u64,
-    able: bool,
-    count: usize,
-) -> Agreed {
+/// Agree with all `members`, every one of which calls this.
+pub(crate) fn agree(job: &Job, members: &Members, request: Request) -> Agreed {
+    let Request { tag, count, .. } = request;
     let first = (tag % WINDOWS as u64) as usize;
-    for attempt in 0..WINDOWS {
+    let mut all_offered = true;
+    for attempt in 0.. {
         let window = (first + attempt) % WINDOWS;
-        let (proposal, mine) = job.slots().offer(window, able, arguments);
+        let (proposal, mine) = job.slots().offer(window, request);
         let agreed = match all_reduce(job, members, tag, proposal) {
             Ok(agreed) => agreed,
             Err(peer) => return Agreed::Elsewhere(peer),
@@ -174,7 +193,14 @@ pub(crate) fn agree(
             return Agreed::Refused;
         }
         if let Some(slots) = slots {
-            return Agreed::Slots(slots, agreed.generation);
+            return Agreed::Slots(slots, agreed.generation, agreed.keeps);
+        }
+        all_offered &= agreed.offered;
+        if attempt % WINDOWS == WINDOWS - 1 {
+            if all_offered {
+                break;
+            }
+            all_offered = true;
         }
     }
     Agreed::Refused
@@ -242,9 +268,11 @@ pub(crate) fn digest(numbers: &[u64]) -> u64 {
 mod tests {
     use super::*;
 
+    const REQUEST: Request = Request { tag: 0, arguments: 0, able: true, keeps: false, count: 1 };
+
     /// What one PE alone agrees on in a window.
     fn settled(slots: &Slots, window: usize, count: usize) -> Option<Vec<u16>> {
-        let (proposal, mine) = slots.offer(window, true, 0);
+        let (proposal, mine) = slots.offer(window, REQUEST);
         slots.settle(window, mine, proposal, count)
     }
 
@@ -262,7 +290,7 @@ mod tests {
     #[test]
     fn a_window_on_offer_is_empty_for_others() {
         let slots = Slots::new(0);
-        let (first, mine) = slots.offer(3, true, 0);
+        let (first, mine) = slots.offer(3, REQUEST);
         assert_eq!(settled(&slots, 3, 1), None);
         let agreed = slots.settle(3, mine, first, 1);
         assert_eq!(agreed, Some(vec![3 * WINDOW as u16]));
@@ -271,30 +299,41 @@ mod tests {
     #[test]
     fn what_is_refused_takes_nothing() {
         let slots = Slots::new(0);
-        let (proposal, mine) = slots.offer(0, false, 0);
+        let (proposal, mine) = slots.offer(0, Request { able: false, ..REQUEST });
         assert_eq!(slots.settle(0, mine, proposal, 1), None);
-        let (proposal, mine) = slots.offer(0, true, 0);
+        let (proposal, mine) = slots.offer(0, REQUEST);
         assert_eq!(slots.settle(0, mine, Proposal { alike: false, ..proposal }, 1), None);
         assert_eq!(settled(&slots, 0, 1), Some(vec![0]));
     }
 
     #[test]
+    fn messages_carry_all_that_is_proposed() {
+        let proposal = Slots::new(7).offer(0, Request { arguments: 5, ..REQUEST }).0;
+        for flags in 0..16 {
+            let [able, alike, offered, keeps] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
+            let proposal = Proposal { able, alike, offered, keeps, ..proposal };
+            let message = proposal.message(3);
+            assert_eq!((message[0], Proposal::from_message(&message)), (3, proposal));
+        }
+    }
+
+    #[test]
     fn generations_never_return() {
         let slots = Slots::new(0);
-        let (first, mine) = slots.offer(0, true, 0);
+        let (first, mine) = slots.offer(0, REQUEST);
         slots.settle(0, mine, Proposal { generation: 40, ..first }, 1);
-        assert_eq!(slots.offer(0, true, 0).0.generation, 41);
+        assert_eq!(slots.offer(0, REQUEST).0.generation, 41);
         slots.reached(50);
         slots.reached(49);
-        assert_eq!(slots.offer(1, true, 0).0.generation, 51);
+        assert_eq!(slots.offer(1, REQUEST).0.generation, 51);
     }
 
     #[test]
     fn generations_end() {
         let slots = Slots::new(0);
         slots.reached(GENERATIONS - 2);
-        assert!(slots.offer(0, true, 0).0.able);
+        assert!(slots.offer(0, REQUEST).0.able);
         slots.reached(GENERATIONS - 1);
-        assert!(!slots.offer(1, true, 0).0.able);
+        assert!(!slots.offer(1, REQUEST).0.able);
     }
 }

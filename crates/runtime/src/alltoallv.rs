@@ -6,7 +6,7 @@
 
 use crate::address::symmetric;
 use crate::call::{Call, fail};
-use crate::coll::{Entered, Members};
+use crate::entered::{Entered, Members};
 use rushmem_collectives::{Step, pairwise};
 
 /// Blocks of an array of the caller, one for each member, told by bytes.
@@ -36,8 +36,8 @@ pub unsafe fn alltoallv(
     t_sizes: *mut usize,
     blocks: Source,
 ) {
-    let team = members.team(call);
-    let mut entered = Entered::new(call, &team);
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
     entered.agree(&[]);
     let n = entered.n();
     // SAFETY: an entry for each member, by contract.
@@ -67,8 +67,8 @@ pub unsafe fn alltoallv_packed(
     target_len: usize,
     blocks: Source,
 ) -> usize {
-    let team = members.team(call);
-    let mut entered = Entered::new(call, &team);
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
     entered.agree(&[]);
     let n = entered.n();
     // SAFETY: an entry for each member, by contract.
@@ -100,22 +100,20 @@ unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
     (0..n as usize).map(|i| unsafe { array.wrapping_add(i).read() } as u64).collect()
 }
 
-/// A word for each member; what each of them has for this one. Of the two tables of words a call uses
-/// both in turn, and nobody ends an exchange before all have entered it: so nobody writes a table
-/// that is still read.
+/// A word for each member; what each of them has for this one. The table that peers write the words to is one
+/// that nobody reads any more, as [`Entered::next_table`] says.
 fn exchange(entered: &mut Entered<'_>, words: &[u64]) -> Vec<u64> {
     let (n, me) = (entered.n(), entered.me());
     let internal = entered.job.internal();
-    let parity = entered.channels.next_gather();
-    let table = internal.areas().counts(entered.channels.slot(), parity);
+    let table = entered.next_table();
     for step in pairwise::all_to_all(n, me) {
         match step {
             Step::Put { peer, .. } => {
-                let pe = entered.team.members().world_pe(peer);
+                let pe = entered.members().world_pe(peer);
                 internal.write(pe, table + me as usize * 8, &[words[peer as usize]]);
-                entered.channels.signal(entered.job, peer);
+                entered.signal(peer);
             }
-            Step::Wait { peer } => entered.channels.wait(entered.job, peer),
+            Step::Wait { peer } => entered.wait(peer),
             _ => internal.write_own(table + me as usize * 8, &[words[me as usize]]),
         }
     }
@@ -131,7 +129,7 @@ fn deliver(
     (source, from): (*const u8, &[u64]),
     sizes: &[u64],
 ) {
-    let (call, job, members) = (entered.call, entered.job, entered.team.members());
+    let (call, job, members) = (entered.call, entered.job, entered.members());
     let copy = |member: usize, pe| {
         let nbytes = sizes[member] as usize;
         let from = source.wrapping_add(from[member] as usize);
@@ -143,9 +141,9 @@ fn deliver(
         match step {
             Step::Put { peer, .. } => {
                 copy(peer as usize, members.world_pe(peer));
-                entered.channels.signal(job, peer);
+                entered.signal(peer);
             }
-            Step::Wait { peer } => entered.channels.wait(job, peer),
+            Step::Wait { peer } => entered.wait(peer),
             _ => copy(entered.me() as usize, job.me()),
         }
     }

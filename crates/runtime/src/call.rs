@@ -3,7 +3,7 @@
 //! An error of the user or of the machine is one sentence with the PE, the call, the argument and the
 //! cure. There is no way back from it: functions of the standard have no way to fail softly.
 
-use crate::job;
+use crate::{job, stdio};
 use std::fmt;
 use std::time::Duration;
 
@@ -12,11 +12,13 @@ use std::time::Duration;
 pub struct Call(pub &'static str);
 
 impl Call {
-    /// End the job with status 1 and one message: PE, call, `why`.
+    /// End the job with status 1 and one message: PE, call, `why`. What the program has printed comes before it. In a
+    /// child process of a PE it ends that process alone.
     #[cold]
     #[inline(never)]
     pub fn fail(self, why: fmt::Arguments<'_>) -> ! {
         let message = format!("{}{}: {why}", job::pe_for_messages(), self.0);
+        stdio::flush();
         match job::aborter() {
             Some(aborter) => leave(aborter.abort(1, &message), 1),
             None => {

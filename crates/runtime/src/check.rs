@@ -2,53 +2,121 @@
 //! the same collective with the same arguments, that arrays do not overlap, that threads keep to their
 //! level where they make contexts, take locks or are in a collective. Errors that cost nothing to find are
 //! found always, elsewhere.
+//!
+//! That all members are in the same collective is told by messages between each two of them, not over the
+//! channels of their team: PEs that are in collectives of different teams, or on different active sets,
+//! notice each other, too, since each two PEs make the calls that both take part in in the same order. Where
+//! threads of a PE need not, it is told of each team alone.
 #![forbid(unsafe_code)]
 
 use crate::agreement::digest;
 use crate::call::{Call, fail};
-use crate::constants::{
-    SHMEM_THREAD_FUNNELED, SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SERIALIZED, SHMEM_THREAD_SINGLE,
-};
+use crate::constants::SHMEM_THREAD_FUNNELED;
+use crate::entered::Entered;
 use crate::job::{self, Job};
+use crate::patience;
 use crate::range::Range;
 use crate::team::Members;
-use core::ffi::c_int;
+use rushmem_transport::Pe;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Mutex;
 use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
 
 /// An argument that must be the same on all members, by its name.
 pub(crate) type Argument = (&'static str, u64);
 
 /// Words that carry the name of a call, and the most arguments.
 const NAME_WORDS: usize = 6;
-const MOST_ARGUMENTS: usize = 5;
+const MOST_ARGUMENTS: usize = 8;
 /// PEs that a message names of those that do the same.
 const NAMED: usize = 8;
 
-/// A message unless all `members` are in `call` with the same `arguments`. `gather` takes this member's
-/// word and gives those of all.
-pub(crate) fn same(
-    call: Call,
-    members: &Members,
-    arguments: &[Argument],
-    mut gather: impl FnMut(u64) -> Vec<u64>,
-) {
+/// What messages between PEs are about, in their tag.
+const WHO_IS_WHERE: u64 = 7;
+/// How long a PE that knows of a mistake waits for others, to tell where they are, too.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A message unless all `members` are in `call` with the same `arguments`. `team` is a number of theirs
+/// that members of other teams do not have.
+pub(crate) fn same(call: Call, job: &Job, members: &Members, team: u64, arguments: &[Argument]) {
     let words = words(call, arguments);
-    let digests = gather(digest(&words));
-    if digests.iter().all(|digest| *digest == digests[0]) {
+    let team = if job.threads_somewhere { team } else { 0 };
+    let tag = digest(&[WHO_IS_WHERE, team]);
+    let own = digest(&words);
+    let all = (0..members.n).map(|member| members.world_pe(member));
+    let mut others: Vec<Other> =
+        all.filter(|pe| *pe != job.me()).map(|pe| Other { pe, said: None }).collect();
+    for other in &others {
+        send(job, other.pe, tag, own);
+    }
+    let complete = |others: &[Other]| others.iter().all(|other| other.said.is_some());
+    let alike = |others: &[Other]| others.iter().all(|o| o.said.is_none_or(|said| said == own));
+    patience::until_rung(job, || {
+        listen(job, &mut others, tag);
+        complete(&others) || !alike(&others)
+    });
+    if alike(&others) {
         return;
     }
-    let columns: Vec<Vec<u64>> = words.into_iter().map(gather).collect();
-    let lines = (0..members.n as usize).map(|member| {
-        let line = columns.iter().map(|column| column[member]).collect();
-        (members.world_pe(member as u32).0, line)
-    });
+    let told = Instant::now();
+    while !complete(&others) && told.elapsed() < GRACE {
+        patience::is_seen(|| {
+            listen(job, &mut others, tag);
+            complete(&others)
+        });
+        thread::sleep(Duration::from_millis(1));
+    }
+    others.retain(|other| other.said.is_some());
     fail!(
         call,
-        "the PEs of the team are not all in the same collective with the same arguments: {}",
-        report(lines.collect(), arguments)
+        "the PEs of the team or active set are not all in the same collective with the same arguments: {}",
+        report(lines(job, members, &others, tag, own, &words), arguments)
     )
+}
+
+/// Another member, and the digest of what it says of its call.
+struct Other {
+    pe: Pe,
+    said: Option<u64>,
+}
+
+fn send(job: &Job, pe: Pe, tag: u64, word: u64) {
+    job.mailboxes().send(job, pe, tag, &[word, 0, 0, 0, 0, 0]);
+}
+
+/// Hear those who have not said anything yet.
+fn listen(job: &Job, others: &mut [Other], tag: u64) {
+    for other in others.iter_mut().filter(|other| other.said.is_none()) {
+        other.said = job.mailboxes().take(job, other.pe, tag).map(|message| message[0]);
+    }
+}
+
+/// What each member says, in the order of the team. Those who are where this PE is say what it says; the
+/// others know that it is elsewhere, so that both tell each other their words.
+fn lines(
+    job: &Job,
+    members: &Members,
+    others: &[Other],
+    tag: u64,
+    own: u64,
+    words: &[u64],
+) -> Vec<(u32, Vec<u64>)> {
+    let mut lines = vec![(job.me(), words.to_vec())];
+    lines.extend(others.iter().filter(|o| o.said == Some(own)).map(|o| (o.pe, words.to_vec())));
+    let first = lines.len();
+    lines.extend(others.iter().filter(|o| o.said != Some(own)).map(|o| (o.pe, Vec::new())));
+    for &word in words {
+        for (pe, _) in &lines[first..] {
+            send(job, *pe, tag, word);
+        }
+        for (pe, heard) in &mut lines[first..] {
+            heard.push(job.mailboxes().receive(job, *pe, tag).map_or(0, |message| message[0]));
+        }
+    }
+    lines.sort_unstable_by_key(|(pe, _)| members.team_pe(*pe).map(|member| member.0));
+    lines.into_iter().map(|(pe, line)| (pe.0, line)).collect()
 }
 
 /// What a member tells of its call: the name's bytes, the arguments' values.
@@ -67,19 +135,22 @@ fn words(call: Call, arguments: &[Argument]) -> Vec<u64> {
 
 /// Who is where: PEs with the same words together, in the order of the team.
 fn report(lines: Vec<(u32, Vec<u64>)>, arguments: &[Argument]) -> String {
-    let one_call = lines.iter().all(|(_, words)| words[..NAME_WORDS] == lines[0].1[..NAME_WORDS]);
+    let differs = |word: usize| lines.iter().any(|(_, words)| words[word] != lines[0].1[word]);
+    let one_call = !(0..NAME_WORDS).any(differs);
+    let told: Vec<(usize, &str)> = (NAME_WORDS..).zip(arguments).map(|(i, a)| (i, a.0)).collect();
+    let told: Vec<_> = told.into_iter().filter(|(i, _)| one_call && differs(*i)).collect();
     let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
-    for (pe, words) in lines {
+    for (pe, words) in &lines {
         let bytes: Vec<u8> = words[..NAME_WORDS].iter().flat_map(|w| w.to_le_bytes()).collect();
         let mut text = String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned();
+        let values: Vec<String> =
+            told.iter().map(|(i, name)| format!("{name} {}", words[*i])).collect();
         if one_call {
-            let values = arguments.iter().zip(&words[NAME_WORDS..]);
-            let values: Vec<String> = values.map(|((name, _), v)| format!("{name} {v}")).collect();
             let _ = write!(text, " with {}", values.join(", "));
         }
         match groups.iter_mut().find(|group| group.0 == text) {
-            Some(group) => group.1.push(pe),
-            None => groups.push((text, vec![pe])),
+            Some(group) => group.1.push(*pe),
+            None => groups.push((text, vec![*pe])),
         }
     }
     let group = |(text, pes): &(String, Vec<u32>)| {
@@ -90,11 +161,40 @@ fn report(lines: Vec<(u32, Vec<u64>)>, arguments: &[Argument]) -> String {
     groups.iter().map(group).collect::<Vec<_>>().join("; ")
 }
 
-/// A message when `source` and `dest` overlap; where `in_place` is allowed they may be the same.
-pub(crate) fn apart(call: Call, job: &Job, source: Range, dest: Range, in_place: bool) {
-    let same = in_place && dest.starts_with(source);
-    if job.settings.check && !same && source.overlaps(dest) {
-        fail!(call, "the arguments source and dest overlap");
+/// A message when `source` and `dest` overlap but are not the same array.
+pub(crate) fn apart(call: Call, job: &Job, source: Range, dest: Range) {
+    if job.settings.check && source.overlaps(dest) && !dest.starts_with(source) {
+        fail!(
+            call,
+            "the arguments source and dest overlap: source is {source}, dest is {dest}; use arrays that \
+             have no byte in common"
+        );
+    }
+}
+
+/// As [`apart`], for a collective that OpenSHMEM does not define when `source` is `dest`: it works in place
+/// here, and a warning of the first member says that this is not portable.
+pub(crate) fn apart_or_in_place(entered: &Entered<'_>, source: Range, dest: Range) {
+    let (call, job) = (entered.call, entered.job);
+    if !job.settings.check {
+        return;
+    }
+    apart(call, job, source, dest);
+    if source.overlaps(dest) && entered.me() == 0 {
+        warn_once(
+            call,
+            job,
+            "source and dest are the same array, which OpenSHMEM leaves undefined; it works in place here, \
+             but other implementations may not do so",
+        );
+    }
+}
+
+/// A warning of what is undefined but harmless here, once for each call.
+fn warn_once(call: Call, job: &Job, why: &'static str) {
+    static TOLD: Mutex<BTreeSet<(&str, &str)>> = Mutex::new(BTreeSet::new());
+    if job::lock(&TOLD).insert((call.0, why)) {
+        eprintln!("warning: PE {}: {call}: {why}", job.me());
     }
 }
 
@@ -106,15 +206,22 @@ pub(crate) fn initialized_here() {
     *job::lock(&MAIN) = Some(thread::current().id());
 }
 
-/// A message when the thread level does not let the calling thread call.
+/// A warning when the thread level does not let the calling thread call.
 pub(crate) fn caller(call: Call, job: &Job) {
     if job.settings.check && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
-        fail!(
-            call,
-            "called by another thread than the one that initialised the library, but the thread level \
-             is {}; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE",
-            level(job.thread_level)
-        );
+        let why = match job.thread_level {
+            SHMEM_THREAD_FUNNELED => {
+                "called by another thread than the one that initialised the library, but the thread level \
+                 is SHMEM_THREAD_FUNNELED: this works here as long as no two threads are in the library at \
+                 once; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE"
+            }
+            _ => {
+                "called by another thread than the one that initialised the library, but the thread level \
+                 is SHMEM_THREAD_SINGLE: this works here as long as no two threads are in the library at \
+                 once; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE"
+            }
+        };
+        warn_once(call, job, why);
     }
 }
 
@@ -130,16 +237,6 @@ pub(crate) fn finalizer(call: Call, job: &Job) {
 
 fn is_main() -> bool {
     job::lock(&MAIN).is_none_or(|main| main == thread::current().id())
-}
-
-fn level(level: c_int) -> &'static str {
-    match level {
-        SHMEM_THREAD_SINGLE => "SHMEM_THREAD_SINGLE",
-        SHMEM_THREAD_FUNNELED => "SHMEM_THREAD_FUNNELED",
-        SHMEM_THREAD_SERIALIZED => "SHMEM_THREAD_SERIALIZED",
-        SHMEM_THREAD_MULTIPLE => "SHMEM_THREAD_MULTIPLE",
-        _ => "unknown",
-    }
 }
 
 #[cfg(test)]
@@ -169,17 +266,8 @@ mod tests {
             line(1, "shmem_int_broadcast", &arguments(1)),
         ];
         let text = report(lines, &arguments(0));
-        assert!(text.starts_with("PE 0 in shmem_int_broadcast with PE_root 0, bytes 8; PE 1"));
-        assert!(text.ends_with("with PE_root 1, bytes 8"), "{text}");
-    }
-
-    #[test]
-    fn alike_is_not_told() {
-        let mut asked = 0;
-        same(Call("shmem_team_sync"), &Members::world(3), &[], |word| {
-            asked += 1;
-            vec![word; 3]
-        });
-        assert_eq!(asked, 1);
+        let [first, second] = ["PE_root 0", "PE_root 1"];
+        let said = |root| format!("in shmem_int_broadcast with {root}");
+        assert_eq!(text, format!("PE 0 {}; PE 1 {}", said(first), said(second)));
     }
 }

@@ -11,193 +11,15 @@ use crate::channel::Channels;
 use crate::check::{self, Argument};
 use crate::combine::Combine;
 use crate::ctx::World;
-use crate::execute::{Execution, Parts};
-use crate::internal::LANDING;
-use crate::job::{self, Job};
+use crate::entered::Entered;
+use crate::execute::Parts;
+use crate::job;
 use crate::order;
-use crate::range::Range;
-use crate::team::{self, Team};
-use core::ffi::{c_int, c_long};
-use rushmem_collectives::{Step, binomial, choice, pairwise, recursive_doubling};
-use std::sync::{Arc, TryLockError};
+use crate::team::Team;
+use core::ffi::c_int;
+use rushmem_collectives::{binomial, choice, pairwise, recursive_doubling};
 
-/// Who takes part.
-#[derive(Clone, Copy, Debug)]
-pub enum Members {
-    /// The members of a team.
-    Team(team::Handle),
-    /// The PEs `start + i * 2^log_stride` for `i` below `size`, told apart from other calls of the same
-    /// set by `psync` (deprecated forms).
-    ActiveSet {
-        /// `PE_start`
-        start: c_int,
-        /// `logPE_stride`
-        log_stride: c_int,
-        /// `PE_size`
-        size: c_int,
-        /// `pSync`; only its place counts.
-        psync: *mut c_long,
-    },
-}
-
-impl From<team::Handle> for Members {
-    fn from(team: team::Handle) -> Members {
-        Members::Team(team)
-    }
-}
-
-impl Members {
-    pub(crate) fn team(self, call: Call) -> Arc<Team> {
-        match self {
-            Members::Team(handle) => team::find(call, "team", handle),
-            Members::ActiveSet { start, log_stride, size, psync } => {
-                team::find_active_set(call, start, log_stride, size, psync)
-            }
-        }
-    }
-}
-
-/// A collective that one member has entered.
-pub(crate) struct Entered<'a> {
-    pub(crate) call: Call,
-    pub(crate) job: &'static Job,
-    pub(crate) team: &'a Team,
-    pub(crate) channels: std::sync::MutexGuard<'a, Channels>,
-}
-
-impl<'a> Entered<'a> {
-    pub(crate) fn new(call: Call, team: &'a Team) -> Entered<'a> {
-        let job = job::require(call);
-        check::caller(call, job);
-        let channels = match team.channels.try_lock() {
-            Ok(channels) => channels,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                fail!(call, "another thread of this PE is in a collective on the same team")
-            }
-        };
-        Entered { call, job, team, channels }
-    }
-
-    pub(crate) fn n(&self) -> u32 {
-        self.team.members().n
-    }
-
-    pub(crate) fn me(&self) -> u32 {
-        self.team.me().0
-    }
-
-    /// With `SHMEM_CHECK`, a message unless all members are here with the same arguments.
-    pub(crate) fn agree(&mut self, arguments: &[Argument]) {
-        if self.job.settings.check {
-            check::same(self.call, self.team.members(), arguments, |word| self.gather(word));
-        }
-    }
-
-    /// As [`agree`](Entered::agree), of two arrays and what is in `more`.
-    fn agree_on(&mut self, dest: Range, source: Range, nbytes: usize, more: &[Argument]) {
-        if self.job.settings.check {
-            let (dest, source) = (dest.offset() as u64, source.offset() as u64);
-            let arrays = [("dest at", dest), ("source at", source), ("bytes", nbytes as u64)];
-            self.agree(&[&arrays, more].concat());
-        }
-    }
-
-    /// Every member's word. Nobody ends its plan before all have entered it, so with two tables in turn
-    /// nobody writes one that is in use.
-    fn gather(&mut self, word: u64) -> Vec<u64> {
-        let (n, me) = (self.n(), self.me());
-        let parity = self.channels.next_gather();
-        let internal = self.job.internal();
-        let at = internal.areas().counts(self.channels.slot(), parity);
-        let table = internal.range(at, n as usize * 8);
-        let own = me as usize * 8;
-        internal.write_own(at + own, &[word]);
-        let plan = choice::all_gather(n, me, n as usize * 8);
-        self.run(table.part(own, 8), table, Parts::Equal(8), plan);
-        let mut words = vec![0; n as usize];
-        internal.read(at, &mut words);
-        words
-    }
-
-    /// Carry out a plan that moves parts from `source` to `dest`.
-    fn run(
-        &mut self,
-        source: Range,
-        dest: Range,
-        parts: Parts<'_>,
-        plan: impl Iterator<Item = Step>,
-    ) {
-        let mut execution = Execution {
-            job: self.job,
-            team: self.team,
-            channels: &mut self.channels,
-            source,
-            dest,
-            parts,
-            accumulator: Range::EMPTY,
-            combine: None,
-            parity: 0,
-        };
-        execution.run(plan);
-    }
-
-    /// Carry out a plan for each piece of two vectors that fits a landing; the accumulator of a piece
-    /// is its place in `dest`. `parity` says which copy of its landings a plan uses.
-    fn run_pieces<P: Iterator<Item = Step>>(
-        &mut self,
-        source: Range,
-        dest: Range,
-        nelems: usize,
-        op: &'static Combine,
-        parity: impl Fn(&mut Channels) -> usize,
-        plan: impl Fn(u32, u32) -> P,
-    ) {
-        let (n, me) = (self.n(), self.me());
-        let most = LANDING / op.elem_bytes;
-        for first in (0..nelems).step_by(most) {
-            let (at, nbytes) = (first * op.elem_bytes, most.min(nelems - first) * op.elem_bytes);
-            let piece = dest.part(at, nbytes);
-            if !dest.starts_with(source) {
-                source.part(at, nbytes).copy_to(self.job.me(), piece);
-            }
-            let parity = parity(&mut self.channels);
-            let mut execution = Execution {
-                job: self.job,
-                team: self.team,
-                channels: &mut self.channels,
-                source: Range::EMPTY,
-                dest: Range::EMPTY,
-                parts: Parts::Whole(nbytes),
-                accumulator: piece,
-                combine: Some(op),
-                parity,
-            };
-            execution.run(plan(n, me));
-        }
-    }
-
-    /// Both vectors of a reduction or scan.
-    fn vectors(
-        &mut self,
-        dest: *mut u8,
-        source: *const u8,
-        nelems: usize,
-        op: &Combine,
-    ) -> (Range, Range) {
-        let nbytes = nelems.saturating_mul(op.elem_bytes);
-        let dest = symmetric(self.call, "dest", dest, nbytes);
-        let source = symmetric(self.call, "source", source, nbytes);
-        self.agree_on(dest, source, nbytes, &[]);
-        check::apart(self.call, self.job, source, dest, true);
-        (dest, source)
-    }
-
-    fn sync(&mut self) {
-        let plan = choice::sync(self.n(), self.me(), self.job.crowded_somewhere);
-        self.run(Range::EMPTY, Range::EMPTY, Parts::Whole(0), plan);
-    }
-}
+pub use crate::entered::Members;
 
 /// `shmem_barrier_all` (§9.10.1): a quiet of the default context and a sync of the world.
 pub fn barrier_all(call: Call) {
@@ -228,8 +50,8 @@ pub fn sync_all(call: Call) {
 
 /// `shmem_team_sync` and the active-set `shmem_sync` (§9.10.3).
 pub fn sync(call: Call, members: Members) -> c_int {
-    let team = members.team(call);
-    let mut entered = Entered::new(call, &team);
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
     entered.agree(&[]);
     entered.sync();
     0
@@ -251,8 +73,8 @@ pub fn broadcast(
     nbytes: usize,
     root: c_int,
 ) -> c_int {
-    let team = members.team(call);
-    let mut entered = Entered::new(call, &team);
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
     let (n, me) = (entered.n(), entered.me());
     if root < 0 || root as u32 >= n {
         fail!(call, "argument PE_root is {root}, but the members are numbered 0 to {}", n - 1);
@@ -260,7 +82,8 @@ pub fn broadcast(
     let dest = symmetric(call, "dest", dest, nbytes);
     let source = symmetric(call, "source", source, nbytes);
     entered.agree_on(dest, source, nbytes, &[("PE_root", root as u64)]);
-    check::apart(call, entered.job, source, dest, false);
+    check::apart_or_in_place(&entered, source, dest);
+    entered.keep_up(root as u32);
     entered.run(source, dest, Parts::Whole(nbytes), binomial::broadcast(n, me, root as u32));
     if me == root as u32 && matches!(members, Members::Team(_)) {
         source.copy_to(entered.job.me(), dest);
@@ -277,23 +100,37 @@ pub fn collect(
     source: *const u8,
     nbytes: usize,
 ) -> c_int {
-    let team = members.team(call);
-    let mut entered = Entered::new(call, &team);
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
+    let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric(call, "source", source, nbytes);
     entered.agree(&[]);
-    let table = offsets(entered.gather(nbytes as u64));
+    let own = nbytes as u64 | if in_place { IN_PLACE } else { 0 };
+    let words = entered.gather(own);
+    let in_place = words.iter().any(|word| word & IN_PLACE != 0);
+    let table = offsets(words.iter().map(|word| word & !IN_PLACE));
     let total = table[table.len() - 1];
     let dest = symmetric(call, "dest", dest, total);
-    check::apart(call, entered.job, source, dest, false);
+    check::apart_or_in_place(&entered, source, dest);
     let plan = choice::all_gather(entered.n(), entered.me(), total);
-    entered.run(source, dest, Parts::Table(&table), plan);
+    entered.with_source(source, in_place, |entered, source| {
+        entered.run(source, dest, Parts::Table(&table), plan);
+    });
     0
 }
 
+/// Set in the size of a member's block that is where it also wants the result.
+const IN_PLACE: u64 = 1 << 63;
+
+/// Whether a collective takes `nbytes` bytes from where it also puts its result.
+fn is_in_place(dest: *mut u8, source: *const u8, nbytes: usize) -> bool {
+    nbytes > 0 && std::ptr::addr_eq(dest, source)
+}
+
 /// Where each member's block begins, and the total.
-fn offsets(sizes: Vec<u64>) -> Vec<usize> {
+fn offsets(sizes: impl Iterator<Item = u64>) -> Vec<usize> {
     let mut end = 0usize;
-    let ends = sizes.into_iter().map(|size| {
+    let ends = sizes.map(|size| {
         end = end.saturating_add(size as usize);
         end
     });
@@ -315,15 +152,18 @@ pub fn fcollect(
     source: *const u8,
     nbytes: usize,
 ) -> c_int {
-    let team = members.team(call);
-    let mut entered = Entered::new(call, &team);
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
     let total = nbytes.saturating_mul(entered.n() as usize);
+    let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric(call, "source", source, nbytes);
     let dest = symmetric(call, "dest", dest, total);
     entered.agree_on(dest, source, nbytes, &[]);
-    check::apart(call, entered.job, source, dest, false);
+    check::apart_or_in_place(&entered, source, dest);
     let plan = choice::all_gather(entered.n(), entered.me(), total);
-    entered.run(source, dest, Parts::Equal(nbytes), plan);
+    entered.with_source(source, in_place, |entered, source| {
+        entered.run(source, dest, Parts::Equal(nbytes), plan);
+    });
     0
 }
 
@@ -335,15 +175,18 @@ pub fn alltoall(
     source: *const u8,
     nbytes: usize,
 ) -> c_int {
-    let team = members.team(call);
-    let mut entered = Entered::new(call, &team);
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
     let total = nbytes.saturating_mul(entered.n() as usize);
+    let in_place = is_in_place(dest, source, nbytes);
     let source = symmetric(call, "source", source, total);
     let dest = symmetric(call, "dest", dest, total);
     entered.agree_on(dest, source, nbytes, &[]);
-    check::apart(call, entered.job, source, dest, false);
+    check::apart_or_in_place(&entered, source, dest);
     let plan = pairwise::all_to_all(entered.n(), entered.me());
-    entered.run(source, dest, Parts::Equal(nbytes), plan);
+    entered.with_source(source, in_place, |entered, source| {
+        entered.run(source, dest, Parts::Equal(nbytes), plan);
+    });
     0
 }
 
@@ -360,8 +203,8 @@ pub fn alltoalls(
     nelems: usize,
     elem_bytes: usize,
 ) -> c_int {
-    let team = members.team(call);
-    let mut entered = Entered::new(call, &team);
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
     let span = |argument: &str, stride: isize| {
         if stride < 1 {
             fail!(call, "argument {argument} is {stride}, but a stride is at least 1");
@@ -370,14 +213,17 @@ pub fn alltoalls(
         let gaps = elements.saturating_sub(1).saturating_mul(stride as usize);
         if elements == 0 { 0 } else { (gaps.saturating_add(1)).saturating_mul(elem_bytes) }
     };
+    let in_place = is_in_place(dest, source, nelems);
     let dest = symmetric(call, "dest", dest, span("dst", dst));
     let source = symmetric(call, "source", source, span("sst", sst));
     let nbytes = nelems.saturating_mul(elem_bytes);
     entered.agree_on(dest, source, nbytes, &[("dst", dst as u64), ("sst", sst as u64)]);
-    check::apart(call, entered.job, source, dest, false);
+    check::apart_or_in_place(&entered, source, dest);
     let parts = Parts::Strided { dst: dst as usize, sst: sst as usize, nelems, elem_bytes };
     let plan = pairwise::all_to_all(entered.n(), entered.me());
-    entered.run(source, dest, parts, plan);
+    entered.with_source(source, in_place, |entered, source| {
+        entered.run(source, dest, parts, plan);
+    });
     0
 }
 
@@ -390,11 +236,10 @@ pub fn reduce(
     nelems: usize,
     op: &'static Combine,
 ) -> c_int {
-    let team = members.team(call);
-    let mut entered = Entered::new(call, &team);
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
-    let parity = Channels::next_reduction;
-    entered.run_pieces(source, dest, nelems, op, parity, recursive_doubling::all_reduce);
+    entered.all_reduce(source, dest, nelems, op);
     0
 }
 
@@ -412,8 +257,8 @@ pub fn inscan(
     nelems: usize,
     op: &'static Combine,
 ) -> c_int {
-    let team = members.team(call);
-    let mut entered = Entered::new(call, &team);
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
     entered.run_pieces(source, dest, nelems, op, one_copy, recursive_doubling::inclusive_scan);
     0
@@ -429,8 +274,8 @@ pub fn exscan(
     nelems: usize,
     op: &'static Combine,
 ) -> c_int {
-    let team = members.team(call);
-    let mut entered = Entered::new(call, &team);
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
     entered.run_pieces(source, dest, nelems, op, one_copy, recursive_doubling::exclusive_scan);
     if entered.me() == 0 {

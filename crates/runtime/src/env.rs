@@ -33,8 +33,9 @@ const DEBUG: Variable = Variable {
 const CHECK: Variable = Variable {
     name: "SHMEM_CHECK",
     old_name: None,
-    meaning: "1: check that the PEs of a team are in the same collective with the same arguments, that \
-              private contexts and thread levels are kept to, and more that costs time; 0 (default)",
+    meaning: "1: check that the PEs of a team or an active set are in the same collective with the same \
+              arguments, that private contexts and thread levels are kept to, and more that costs time; 0 \
+              (default)",
 };
 const SYMMETRIC_SIZE: Variable = Variable {
     name: "SHMEM_SYMMETRIC_SIZE",

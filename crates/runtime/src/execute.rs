@@ -4,6 +4,7 @@
 //! straight to its place at the peer, then the pair's counter is raised: one ordered put-with-signal.
 #![forbid(unsafe_code)]
 
+use crate::call::Call;
 use crate::channel::Channels;
 use crate::combine::Combine;
 use crate::internal::LANDING;
@@ -28,6 +29,7 @@ pub(crate) enum Parts<'a> {
 
 /// One collective of one member, in progress.
 pub(crate) struct Execution<'a> {
+    pub(crate) call: Call,
     pub(crate) job: &'a Job,
     pub(crate) team: &'a Team,
     pub(crate) channels: &'a mut Channels,
@@ -47,18 +49,35 @@ pub(crate) struct Execution<'a> {
 impl Execution<'_> {
     /// Carry out a plan.
     pub(crate) fn run(&mut self, plan: impl Iterator<Item = Step>) {
+        let mut heard = 0;
         for step in plan {
             match step {
                 Step::Put { peer, from, to, count } => {
-                    self.transfer(self.team.members().world_pe(peer), from, to, count);
+                    let pe = self.team.members().world_pe(peer);
+                    let source = self.own_place(from.place);
+                    let dest = match to.place {
+                        Place::Landing(landing) => self.landing_at(peer, landing),
+                        place => self.own_place(place),
+                    };
+                    self.transfer(pe, (source, from), (dest, to), count);
                     self.channels.signal(self.job, peer);
                 }
                 Step::Signal { peer } => self.channels.signal(self.job, peer),
-                Step::Wait { peer } => self.channels.wait(self.job, peer),
-                Step::Copy { from, to, count } => self.transfer(self.job.me(), from, to, count),
+                Step::Wait { peer } => {
+                    self.channels.wait(self.call, self.job, peer);
+                    heard = peer;
+                }
+                Step::Copy { from, to, count } => {
+                    let source = match from.place {
+                        Place::Landing(landing) => self.landing_of(heard, landing),
+                        place => self.own_place(place),
+                    };
+                    let dest = self.own_place(to.place);
+                    self.transfer(self.job.me(), (source, from), (dest, to), count);
+                }
                 Step::Reduce { landing, landing_is_left } => {
                     let op = self.combine.expect("a reduction has an operation");
-                    let (landed, own) = (self.landing(landing), self.accumulator);
+                    let (landed, own) = (self.landing_of(heard, landing), self.accumulator);
                     let (left, right) = if landing_is_left { (landed, own) } else { (own, landed) };
                     own.combine(op, left, right);
                 }
@@ -67,9 +86,14 @@ impl Execution<'_> {
     }
 
     /// Copy `count` parts from an own place to a place on `pe`.
-    fn transfer(&self, pe: Pe, from: Span, to: Span, count: u32) {
+    fn transfer(
+        &self,
+        pe: Pe,
+        (source, from): (Range, Span),
+        (dest, to): (Range, Span),
+        count: u32,
+    ) {
         let count = count as usize;
-        let (source, dest) = (self.place(from), self.place(to));
         let (source_at, dest_at) = (self.offset(from), self.offset(to));
         let nbytes = match self.parts {
             Parts::Whole(nbytes) => nbytes,
@@ -88,18 +112,26 @@ impl Execution<'_> {
         source.part(source_at, nbytes).copy_to(pe, dest.part(dest_at, nbytes));
     }
 
-    fn place(&self, span: Span) -> Range {
-        match span.place {
+    fn own_place(&self, place: Place) -> Range {
+        match place {
             Place::Source => self.source,
             Place::Dest => self.dest,
             Place::Accumulator => self.accumulator,
-            Place::Landing(landing) => self.landing(landing),
+            Place::Landing(_) => unreachable!("plans put to landings and take from them, no more"),
         }
     }
 
-    fn landing(&self, landing: u8) -> Range {
+    /// Where `peer` takes the next message of this member from.
+    fn landing_at(&mut self, peer: u32, landing: u8) -> Range {
         let internal = self.job.internal();
-        let at = internal.areas().landing(self.channels.slot(), landing, self.parity);
+        let at = self.channels.landing_there(internal.areas(), peer, landing, self.parity);
+        internal.range(at, LANDING)
+    }
+
+    /// Where the message of `peer` is that was waited for.
+    fn landing_of(&mut self, peer: u32, landing: u8) -> Range {
+        let internal = self.job.internal();
+        let at = self.channels.landing_here(internal.areas(), peer, landing, self.parity);
         internal.range(at, LANDING)
     }
 

@@ -14,5 +14,9 @@ pub const SHMEM_TEAM_NODE: usize = 3;
 pub const SHMEMX_TEAM_NODE: usize = 3;
 /// Cray: colour of a PE that joins no team of shmemx_team_split.
 pub const SHMEM_COLOR_UNDEFINED: c_int = -1;
+/// Cray: length of a pSync array of shmemx_alltoallv or shmemx_alltoallv_packed.
+pub const _SHMEM_ALLTOALL_SYNC_SIZE: c_int = 1;
+/// Cray: length of a pSync array of an alltoalls.
+pub const _SHMEM_ALLTOALLS_SYNC_SIZE: c_int = 1;
 /// Sandia: hint to shmem_malloc_with_hints: no barrier at the end of the call.
 pub const SHMEMX_MALLOC_NO_BARRIER: c_long = 4;

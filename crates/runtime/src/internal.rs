@@ -3,7 +3,8 @@
 //! Every PE's area is laid out alike:
 //!
 //! ```text
-//! bell | mailbox, acknowledgement, probe per source PE | slot per team: flags, counts, landings
+//! bell | mailbox, acknowledgement, probe per source PE | slot per team: flags, counts, landings |
+//! two landings per source PE, for active sets
 //! ```
 //!
 //! Flags are words of 8 bytes in a cache line of their own that one PE writes and one reads. A
@@ -54,7 +55,7 @@ impl Areas {
 
     /// Bytes of the whole area.
     pub(crate) fn nbytes(&self) -> usize {
-        self.slots + TEAM_SLOTS * self.slot_bytes
+        self.pair_landing(Pe(self.n_pes as u32), 0)
     }
 
     /// The mailbox into which `source` writes: a sequence number, a tag, the message.
@@ -75,6 +76,17 @@ impl Areas {
     /// The flag that member `source` of the team in `slot` writes.
     pub(crate) fn flag(&self, slot: u16, source: u32) -> usize {
         self.slot(slot) + source as usize * LINE
+    }
+
+    /// How many broadcasts member `source` has entered in which this PE writes to it. It shares the line of
+    /// the flag, whose writer and reader are the same.
+    pub(crate) fn entered(&self, slot: u16, source: u32) -> usize {
+        self.flag(slot, source) + 8
+    }
+
+    /// A landing buffer into which the PE `source` alone writes. There are two, by parity.
+    pub(crate) fn pair_landing(&self, source: Pe, parity: usize) -> usize {
+        self.slots + TEAM_SLOTS * self.slot_bytes + (2 * source.index() + parity) * LANDING
     }
 
     /// A table of one 8-byte count per member; there are two, by parity.
@@ -279,6 +291,9 @@ mod tests {
                 for k in rushmem_collectives::landing::scan(n) {
                     ends.push((a.landing(slot, k, 0), LANDING));
                 }
+            }
+            for parity in 0..2 {
+                ends.extend((0..n).map(|p| (a.pair_landing(Pe(p), parity), LANDING)));
             }
             ends.sort();
             for pair in ends.windows(2) {

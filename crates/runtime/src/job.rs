@@ -14,7 +14,7 @@ use core::ffi::c_int;
 use rushmem_bootstrap::{Aborter, NodeMap, Session};
 use rushmem_heap::{Allocator, NodeMemory};
 use rushmem_transport::Pe;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 /// The job as one PE sees it.
@@ -85,8 +85,10 @@ impl Job {
 static JOB: OnceLock<Job> = OnceLock::new();
 /// Who this PE is, how it ends the job, and its process: known before the job is.
 static IDENTITY: OnceLock<(Pe, Aborter, u32)> = OnceLock::new();
-/// How many inits have no finalize yet.
+/// How many inits have no finalize yet; none in a child process.
 static DEPTH: AtomicU32 = AtomicU32::new(0);
+/// This process is a child of the one that is the PE.
+static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
 /// The job, whose library is initialised; otherwise a message.
 #[inline]
@@ -100,9 +102,47 @@ pub(crate) fn require(call: Call) -> &'static Job {
 #[cold]
 fn not_initialised(call: Call) -> ! {
     match JOB.get() {
+        _ if is_child() => refuse_child(call),
         None => fail!(call, "called before shmem_init"),
         Some(_) => fail!(call, "called after the last shmem_finalize"),
     }
+}
+
+/// The job for a call that asks who this PE is, which child processes may do, too.
+#[inline]
+pub(crate) fn require_or_inherited(call: Call) -> &'static Job {
+    match JOB.get() {
+        Some(job) if depth() > 0 => job,
+        _ => inherited(call),
+    }
+}
+
+#[cold]
+fn inherited(call: Call) -> &'static Job {
+    match JOB.get() {
+        Some(job) if is_child() => job,
+        _ => not_initialised(call),
+    }
+}
+
+/// This process is a child of the PE from now on, in which the library is not initialised.
+pub(crate) fn become_child() {
+    IS_CHILD.store(true, Ordering::Release);
+    DEPTH.store(0, Ordering::Release);
+}
+
+/// Whether this process is a child of the PE that `fork` made after its first init.
+pub(crate) fn is_child() -> bool {
+    IS_CHILD.load(Ordering::Acquire)
+}
+
+/// End a child process that called the library; the job goes on.
+#[cold]
+pub(crate) fn refuse_child(call: Call) -> ! {
+    fail!(
+        call,
+        "only the process that called shmem_init may call the library, not a process that it forked"
+    )
 }
 
 /// The job, with a check that `pe` is one of its PEs.
@@ -150,14 +190,19 @@ pub(crate) fn is_this_process() -> bool {
     IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())
 }
 
-/// Whom to tell that the job ends; nobody before the session is open.
+/// Whom to tell that the job ends; nobody before the session is open, nor in a child process, whose errors
+/// end itself alone.
 pub(crate) fn aborter() -> Option<&'static Aborter> {
-    IDENTITY.get().map(|(_, aborter, _)| aborter)
+    IDENTITY.get().filter(|_| !is_child()).map(|(_, aborter, _)| aborter)
 }
 
 /// This PE for messages, as far as it is known.
 pub(crate) fn pe_for_messages() -> String {
-    IDENTITY.get().map_or_else(String::new, |(me, ..)| format!("PE {me}: "))
+    match IDENTITY.get() {
+        Some((me, ..)) if is_child() => format!("PE {me}'s child process {}: ", std::process::id()),
+        Some((me, ..)) => format!("PE {me}: "),
+        None => String::new(),
+    }
 }
 
 /// Lock what no panic can leave half done.

@@ -8,9 +8,9 @@
 //!
 //! Beneath them: [`address`] translates, `statics` makes the program's variables symmetric, `job` is what
 //! the process knows of the job, `internal` is the library's own symmetric area, `bell` and `patience`
-//! are how PEs wait, `channel` and `execute` carry out the plans of `collectives`, `mailbox` and
+//! are how PEs wait, `entered`, `channel` and `execute` carry out the plans of `collectives`, `mailbox` and
 //! `agreement` let PEs agree without a team. `network`, `remote` and `neighbour` reach the memory of PEs
-//! that is not mapped here. `check` is what `SHMEM_CHECK` asks for.
+//! that is not mapped here. `check` is what `SHMEM_CHECK` asks for, [`stdio`] what the program holds back of its output.
 //!
 //! The runtime names no provider and no launcher, and knows nothing of C names or types.
 
@@ -26,6 +26,7 @@ pub mod coll;
 pub mod combine;
 pub mod constants;
 pub mod ctx;
+mod entered;
 pub mod env;
 mod execute;
 pub mod extension_constants;
@@ -41,11 +42,13 @@ pub mod order;
 mod patience;
 mod primitive;
 mod range;
+mod refusal;
 mod remote;
 pub mod rma;
 pub mod setup;
 pub mod signal;
 mod statics;
+pub mod stdio;
 pub mod team;
 pub mod time;
 mod visibility;

@@ -88,21 +88,53 @@ impl<T: LockWord> Lock<T> {
     fn next(&self) -> Option<Pe> {
         // SAFETY: as above.
         let node = unsafe { T::node(self.word) };
-        (node & !T::WAITING).checked_sub(1).map(Pe)
+        self.other(node & !T::WAITING, self.job.me())
     }
 
     /// Make this PE the last of the queue; who was it before.
     fn enqueue(&self) -> Option<Pe> {
         // SAFETY: as above.
         let last = unsafe { T::swap_tail(self.on(self.home), self.name()) };
-        last.checked_sub(1).map(Pe)
+        self.other(last, Pe(self.home as u32))
     }
 
-    /// Change the last of the queue from one to the other, each a number in a field; whether it was the
-    /// first.
-    fn replace_last(&self, from: u32, to: u32) -> bool {
+    /// Change the last of the queue from one to the other, each a number in a field; the number that was found.
+    fn replace_last(&self, from: u32, to: u32) -> u32 {
         // SAFETY: as above.
-        unsafe { T::compare_swap_tail(self.on(self.home), from, to) == from }
+        unsafe { T::compare_swap_tail(self.on(self.home), from, to) }
+    }
+
+    /// Leave the queue if this PE is the last of it; whether it was.
+    fn retire(&self) -> bool {
+        let last = self.replace_last(self.name(), 0);
+        if last == self.name() {
+            return true;
+        }
+        if self.other(last, Pe(self.home as u32)).is_none() {
+            self.damaged(Pe(self.home as u32));
+        }
+        false
+    }
+
+    /// The other PE that a field of the word on `pe` names, if any: this one was in no queue, or is not behind itself.
+    fn other(&self, field: u32, pe: Pe) -> Option<Pe> {
+        let named = field.checked_sub(1).map(Pe)?;
+        if named.0 >= self.job.n_pes || named == self.job.me() {
+            self.damaged(pe);
+        }
+        Some(named)
+    }
+
+    /// The word on `pe` holds what no routine has left there.
+    #[cold]
+    fn damaged(&self, pe: Pe) -> ! {
+        fail!(
+            self.call,
+            "argument lock: the word of the lock at {:#x} on PE {pe} holds a value that no lock has there: it was not \
+             zero before its first use, or was overwritten; set it to zero on all PEs before it is used, and change it \
+             by the lock routines alone",
+            self.address()
+        )
     }
 
     /// Tell a PE that waits, or holds the lock, that this one is next.
@@ -163,7 +195,7 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
         return 1;
     }
     lock.reset_node(0);
-    if lock.replace_last(0, lock.name()) {
+    if lock.other(lock.replace_last(0, lock.name()), Pe(lock.home as u32)).is_none() {
         return 0;
     }
     turns::pass(lock.address());
@@ -184,7 +216,7 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
         );
     }
     order::quiet(call, World);
-    if lock.next().is_some() || !lock.replace_last(lock.name(), 0) {
+    if lock.next().is_some() || !lock.retire() {
         patience::until_rung(lock.job, || lock.next().is_some());
         lock.hand_to(lock.next().expect("it was just waited for"));
     }

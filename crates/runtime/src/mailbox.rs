@@ -63,6 +63,13 @@ impl Mailboxes {
         found
     }
 
+    /// The next message of `source` with this tag, if it is there.
+    pub(crate) fn take(&self, job: &Job, source: Pe, tag: u64) -> Option<Message> {
+        let mut state = self.state();
+        state.empty(job.internal(), job.me(), source);
+        state.next(source, tag)
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }

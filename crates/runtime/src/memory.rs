@@ -9,7 +9,7 @@ use crate::check::Argument;
 use crate::coll::barrier_all_with;
 use crate::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
 use crate::job::{self, Job};
-use crate::lock;
+use crate::{lock, refusal};
 use core::ffi::{c_long, c_void};
 use rushmem_heap::{Allocator, Place};
 use rushmem_transport::Segment;
@@ -29,21 +29,22 @@ pub fn malloc_with_hints(call: Call, nbytes: usize, hints: c_long) -> *mut c_voi
     allocate(call, ALIGNMENT, nbytes, hints & SHMEMX_MALLOC_NO_BARRIER == 0)
 }
 
-/// `shmem_align` (§9.3.4): `alignment` is a power of two. Below the size of a pointer, which the
-/// standard leaves undefined and old programs use, it counts as that size.
+/// `shmem_align` (§9.3.4). What the standard leaves undefined: a power of two below the size of a pointer, which
+/// old programs use, counts as that size; no power of two gives a null pointer, without a barrier, and with
+/// `SHMEM_CHECK` a message.
 pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
     allocate(call, alignment, nbytes, true)
 }
 
 fn allocate(call: Call, alignment: usize, nbytes: usize, barrier: bool) -> *mut c_void {
     let job = job::require(call);
-    if !alignment.is_power_of_two() {
+    if !alignment.is_power_of_two() && job.settings.check {
         fail!(call, "argument alignment is {alignment}, which is no power of two");
     }
-    if nbytes == 0 {
+    if nbytes == 0 || !alignment.is_power_of_two() {
         return null_mut();
     }
-    let block = with_allocator(job, |a| a.allocate(nbytes, alignment));
+    let block = take(call, job, nbytes, alignment);
     if barrier {
         barrier_all_with(call, &[("size", nbytes as u64), ("alignment", alignment as u64)]);
     }
@@ -58,7 +59,7 @@ pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
     if total == 0 {
         return null_mut();
     }
-    let block = with_allocator(job, |a| a.allocate(total, ALIGNMENT));
+    let block = take(call, job, total, ALIGNMENT);
     if let Some(block) = block {
         // SAFETY: a block of `total` bytes that no PE uses before the barrier.
         unsafe { block.write_bytes(0, total) };
@@ -82,6 +83,9 @@ pub fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_void {
     barrier_all_with(call, &arguments);
     let moved = with_allocator(job, |a| a.reallocate(ptr.cast(), nbytes));
     let Ok(moved) = moved else { not_a_block(call, ptr) };
+    if moved.is_none() {
+        refuse(call, job, nbytes, ALIGNMENT);
+    }
     barrier_all_with(call, &arguments);
     moved.map_or(null_mut(), |block| block.cast())
 }
@@ -96,11 +100,26 @@ pub fn free(call: Call, ptr: *mut c_void) {
     match with_allocator(job, |a| a.free(ptr.cast())) {
         Ok(nbytes) => {
             let block = ptr.addr()..ptr.addr() + nbytes;
-            lock::forget(block.clone());
-            job.teams.forget_active_sets(job, block);
+            lock::forget(block);
         }
         Err(_) => not_a_block(call, ptr),
     }
+}
+
+/// A block of the heap, if there is room.
+fn take(call: Call, job: &Job, nbytes: usize, alignment: usize) -> Option<*mut u8> {
+    let block = with_allocator(job, |a| a.allocate(nbytes, alignment));
+    if block.is_none() {
+        refuse(call, job, nbytes, alignment);
+    }
+    block
+}
+
+/// There is no room.
+#[cold]
+fn refuse(call: Call, job: &Job, nbytes: usize, alignment: usize) {
+    let in_use = || with_allocator(job, |a| a.in_use());
+    refusal::note(call, job, (nbytes, alignment), in_use);
 }
 
 /// A block by its place in the heap, which is the same on all PEs.

@@ -69,6 +69,11 @@ pub(crate) fn close() {
     *NETWORK.write().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
+/// Leave the network to the parent process: it has the connections and the threads.
+pub(crate) fn leave_to_parent() {
+    OPEN.store(false, Ordering::Release);
+}
+
 /// Forget the endpoint of a context that was completed.
 pub(crate) fn forget(ctx: ctx::Handle) {
     if let Some(network) = &*NETWORK.read().unwrap_or_else(PoisonError::into_inner) {
@@ -76,6 +81,12 @@ pub(crate) fn forget(ctx: ctx::Handle) {
         // It completes what it issued: not under the lock that other contexts need.
         drop(forgotten);
     }
+}
+
+/// Whether the process's first thread must not end for now.
+pub(crate) fn needs_first_thread() -> bool {
+    let network = NETWORK.read().unwrap_or_else(PoisonError::into_inner);
+    network.as_ref().is_some_and(|network| network.transport.caps().needs_first_thread)
 }
 
 /// Do something with the endpoint of a context; a message when it fails.

@@ -11,11 +11,13 @@ use crate::ctx::Handle;
 use crate::{neighbour, network};
 use core::ffi::c_int;
 use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
+use std::fmt;
 
 /// Bytes of this PE's symmetric memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
-    segment: Segment,
+    /// `None` for private memory, which has no image anywhere and is read alone.
+    segment: Option<Segment>,
     /// Bytes from the segment's start.
     offset: usize,
     start: *mut u8,
@@ -24,8 +26,12 @@ pub(crate) struct Range {
 
 impl Range {
     /// No bytes at all.
-    pub(crate) const EMPTY: Range =
-        Range { segment: Segment::Internal, offset: 0, start: std::ptr::null_mut(), nbytes: 0 };
+    pub(crate) const EMPTY: Range = Range {
+        segment: Some(Segment::Internal),
+        offset: 0,
+        start: std::ptr::null_mut(),
+        nbytes: 0,
+    };
 
     /// The `nbytes` bytes at `start`, which are `offset` bytes into their segment.
     ///
@@ -37,7 +43,17 @@ impl Range {
         start: *mut u8,
         nbytes: usize,
     ) -> Range {
-        Range { segment, offset, start, nbytes }
+        Range { segment: Some(segment), offset, start, nbytes }
+    }
+
+    /// Call `f` with a private copy of the bytes, to read them from until `f` returns.
+    pub(crate) fn with_copy<R>(self, f: impl FnOnce(Range) -> R) -> R {
+        // As far aligned as the largest elements of a strided copy.
+        let mut copy = vec![0u128; self.nbytes.div_ceil(size_of::<u128>())];
+        let start: *mut u8 = copy.as_mut_ptr().cast();
+        // SAFETY: symmetric memory of this PE, and a private array that is at least as long.
+        unsafe { mem::copy_bytes(start, self.start, self.nbytes) };
+        f(Range { segment: None, offset: 0, start, nbytes: self.nbytes })
     }
 
     /// Whether both have a byte in common.
@@ -147,11 +163,23 @@ impl Range {
 
     /// The image on `pe`, where that is mapped here.
     fn on(self, pe: Pe) -> Option<*mut u8> {
-        address::delta(self.segment, pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
+        address::delta(self.segment(), pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
     }
 
     fn remote(self, at: usize) -> RemoteAddr {
-        RemoteAddr { segment: self.segment, offset: (self.offset + at) as u64 }
+        RemoteAddr { segment: self.segment(), offset: (self.offset + at) as u64 }
+    }
+
+    fn segment(self) -> Segment {
+        self.segment.expect("private memory is read alone")
+    }
+}
+
+/// How many bytes, from where to where.
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = self.start.wrapping_add(self.nbytes);
+        write!(f, "{} bytes from {:p} to {end:p}", self.nbytes, self.start)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod available;
 mod ballot;
+mod child;
 mod choice;
 mod connect;
 mod cpus;
@@ -10,6 +11,7 @@ mod locality;
 mod neighbours;
 mod probe;
 mod record;
+mod threads;
 
 pub use connect::transports;
 
@@ -26,7 +28,7 @@ use crate::job::{self, Job};
 use crate::mailbox::Mailboxes;
 use crate::neighbour::Probe;
 use crate::team::{self, Members, Teams};
-use crate::{address, check, ctx, lock, network, statics};
+use crate::{address, check, ctx, lock, network, statics, stdio};
 use core::ffi::{c_int, c_void};
 use record::Record;
 use rushmem_bootstrap::{NodeMap, Session};
@@ -34,7 +36,6 @@ use rushmem_heap::{Allocator, Layout, NodeMemory};
 use rushmem_transport::{Pe, Provider};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// `shmem_init` (§9.1.1). `providers` are the transports that this build has.
 pub fn init(call: Call, providers: &[Provider]) {
@@ -70,12 +71,27 @@ static EXITING: AtomicBool = AtomicBool::new(false);
 
 /// Count an init; the first one joins the job, the first one after a last finalize returns to it.
 fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
+    if job::is_child() {
+        job::refuse_child(call);
+    }
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _entering = job::lock(&ONE_AT_A_TIME);
     if job::depth() > 0 {
         job::deepen();
         return job::require(call);
     }
+    let job = threads::noting(|| open(call, providers, thread_level));
+    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes);
+    address::open(heap, heap_bytes);
+    check::initialized_here();
+    job::deepen();
+    // Other PEs may enter by another routine.
+    barrier_all(Call("shmem_init"));
+    job
+}
+
+/// Join the job, or return to it, and reach its PEs.
+fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
     let job = match job::known() {
         Some(job) => {
             if let Err(error) = job.session().resumed() {
@@ -91,26 +107,20 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride) };
     *job.allocator() = Some(allocator);
     connect::connect(call, job, providers);
-    address::open(heap, heap_bytes);
-    check::initialized_here();
-    job::deepen();
-    // Other PEs may enter by another routine.
-    barrier_all(Call("shmem_init"));
     job
 }
 
 /// Join the job: the environment, the launcher, the node's memory, the predefined teams.
 fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
-    let mut session = match Session::open() {
+    let opened = Session::open(|pe, aborter| job::set_identity(Pe(pe), aborter));
+    let mut session = match opened {
         Ok(session) => session,
         Err(error) => fail!(call, "{error}"),
     };
     let (me, n_pes) = (Pe(session.pe()), session.n_pes());
-    job::set_identity(me, session.aborter());
+    child::watch(call);
     if session.is_launched() {
-        print_line_by_line();
-    }
-    if session.wants_leave() {
+        stdio::print_line_by_line();
         leave::at_exit();
     }
     let settings =
@@ -222,7 +232,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         has_neighbours,
         internal: Internal::new(memory, areas, &heap_deltas),
         mailboxes: Mailboxes::default(),
-        slots: Slots::new(team::PREDEFINED),
+        slots: Slots::new(team::TAKEN),
 
         allocator: Mutex::new(None),
         crowded: crowded(machine),
@@ -255,19 +265,6 @@ fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> Nod
     }
     let runs = sizes.into_iter().enumerate().map(|(node, size)| (node as u32, size));
     NodeMap::from_runs(runs).expect("no node is empty")
-}
-
-/// A launcher's pipe makes the C library hold back what the program prints until there is a lot of it,
-/// and whatever it holds is lost when another PE ends the job. So lines leave as they are printed.
-fn print_line_by_line() {
-    unsafe extern "C" {
-        #[link_name = "stdout"]
-        static mut STDOUT: *mut libc::FILE;
-    }
-    // SAFETY: the C library's stream, set before any thread of the program starts.
-    let stream = unsafe { STDOUT };
-    // SAFETY: an open stream; it takes a buffer of its own. Where it refuses, lines leave later.
-    unsafe { libc::setvbuf(stream, std::ptr::null_mut(), libc::_IOLBF, 0) };
 }
 
 fn announce(settings: &Settings, providers: &[Provider]) {
@@ -328,10 +325,25 @@ fn beside(nodes: &NodeMap, me: Pe) -> Members {
 }
 
 /// `shmem_finalize` (§9.1.4): the one that matches the first init destroys what is left and closes the
-/// library; any other is a barrier.
+/// library; any other is a barrier. One that matches no init has no effect but a warning, since programs that do
+/// this run with other libraries.
 pub fn finalize(call: Call) {
-    check::finalizer(call, job::require(call));
-    close(call);
+    if job::depth() == 0 && !job::is_child() {
+        let pe = job::pe_for_messages();
+        eprintln!("warning: {pe}{call}: called more often than shmem_init; the call has no effect");
+        return;
+    }
+    let job = job::require(call);
+    check::finalizer(call, job);
+    if !leave::job_has_ended() {
+        close(call);
+        return;
+    }
+    // Nothing is left to be synchronised.
+    job::rise();
+    if let Err(error) = job.session().finalized() {
+        fail!(call, "{error}");
+    }
 }
 
 fn close(call: Call) {
@@ -368,7 +380,7 @@ fn close(call: Call) {
 pub fn global_exit(call: Call, status: c_int) -> ! {
     job::require(call);
     EXITING.store(true, Ordering::Release);
-    flush();
+    stdio::flush();
     let launched = job::aborter().is_some_and(|aborter| aborter.global_exit(status));
     if !launched {
         // SAFETY: the program's own exit handlers run, as the standard asks.
@@ -377,32 +389,16 @@ pub fn global_exit(call: Call, status: c_int) -> ! {
     call::leave(launched, status)
 }
 
-/// Write what the streams of the C library hold. A stream is locked while a thread reads from it, for ever
-/// if nothing comes; so this is done aside and waited for no longer than a second.
-fn flush() {
-    let (done, flushed) = std::sync::mpsc::channel();
-    let flush = move || {
-        // SAFETY: null means every stream of the C library.
-        unsafe { libc::fflush(std::ptr::null_mut()) };
-        // Nobody waits any more when it took too long.
-        let _ = done.send(());
-    };
-    // Without memory for a thread the sender is dropped, and there is nothing to wait for.
-    if std::thread::Builder::new().spawn(flush).is_ok() {
-        let _ = flushed.recv_timeout(Duration::from_secs(1));
-    }
-}
-
 /// `shmem_my_pe` (§9.1.2).
 #[inline]
 pub fn my_pe(call: Call) -> c_int {
-    job::require(call).me.0 as c_int
+    job::require_or_inherited(call).me.0 as c_int
 }
 
 /// `shmem_n_pes` (§9.1.3).
 #[inline]
 pub fn n_pes(call: Call) -> c_int {
-    job::require(call).n_pes as c_int
+    job::require_or_inherited(call).n_pes as c_int
 }
 
 /// `shmem_ptr` (§9.1.9): where this PE can load and store `pe`'s copy of `dest`; null when it cannot.

@@ -5,7 +5,8 @@
 //! of variables never change.
 
 use rushmem_heap::Statics;
-use rushmem_heap::statics::{Refusal, Remapped, are_shared};
+pub(crate) use rushmem_heap::statics::are_shared;
+use rushmem_heap::statics::{Refusal, Remapped};
 use std::sync::OnceLock;
 
 /// What became of the static data; nothing in a process that no launcher started.

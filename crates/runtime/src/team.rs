@@ -10,7 +10,7 @@ pub use cray::{destroy_member, split_colour, split_grid, split_strided_by_member
 pub(crate) use members::Members;
 pub use split::{split_2d, split_strided};
 
-pub(crate) use active_set::find as find_active_set;
+pub(crate) use active_set::ActiveSet;
 
 use crate::call::{Call, fail};
 use crate::channel::Channels;
@@ -19,7 +19,6 @@ use crate::{coll, ctx, job};
 use core::ffi::c_int;
 use rushmem_transport::{Pe, TeamPe};
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// `shmem_team_t` as it crosses the C boundary: slot and generation, so that a handle that outlived
@@ -82,6 +81,18 @@ impl Team {
         Team { handle: Handle::new(slot, generation), slot, members, me, config, channels }
     }
 
+    /// The one whose channels all active sets share: its members are the world.
+    fn of_active_sets(n_pes: u32, me: Pe) -> Team {
+        let world = Members::world(n_pes);
+        let mut team = Team::new(ACTIVE_SETS, 0, world.clone(), me, Config::default());
+        team.channels = Mutex::new(Channels::of_active_sets(ACTIVE_SETS, world, team.me));
+        team
+    }
+
+    pub(crate) fn handle(&self) -> Handle {
+        self.handle
+    }
+
     pub(crate) fn members(&self) -> &Members {
         &self.members
     }
@@ -101,11 +112,17 @@ impl Team {
 pub(crate) struct Teams {
     world: Arc<Team>,
     by_slot: RwLock<Vec<Option<Arc<Team>>>>,
-    active_sets: Mutex<HashMap<active_set::Key, Arc<Team>>>,
+    active_sets: Arc<Team>,
+    /// Those of single active sets, which there are where threads of a PE may call at once.
+    of_active_sets: Mutex<HashMap<active_set::Key, Arc<Team>>>,
 }
 
 /// Slots of the predefined teams: those of the lowest numbers.
 pub(crate) const PREDEFINED: u32 = 3;
+/// The slot of the channels that all active sets share.
+const ACTIVE_SETS: u16 = PREDEFINED as u16;
+/// Slots that no agreement gives.
+pub(crate) const TAKEN: u32 = PREDEFINED + 1;
 
 impl Teams {
     /// The predefined teams: the world, the PEs that share memory with this one, those of its machine.
@@ -116,10 +133,12 @@ impl Teams {
                 Some(Arc::new(Team::new(slot as u16, 0, members, me, Config::default())))
             })
             .collect();
+        let world = teams[0].clone().expect("the world was just made");
         Teams {
-            world: teams[0].clone().expect("the world was just made"),
+            active_sets: Arc::new(Team::of_active_sets(world.members.n, me)),
+            world,
             by_slot: RwLock::new(teams),
-            active_sets: Mutex::default(),
+            of_active_sets: Mutex::default(),
         }
     }
 
@@ -150,23 +169,12 @@ impl Teams {
         teams[slot] = None;
     }
 
-    /// Forget the active sets whose pSync was in a block of the heap that is freed: all members free it.
-    pub(crate) fn forget_active_sets(&self, job: &Job, block: Range<usize>) {
-        job::lock(&self.active_sets).retain(|key, team| {
-            let stays = !block.contains(&key.address());
-            if !stays {
-                team.retire(job);
-            }
-            stays
-        });
-    }
-
     /// Forget every team but the predefined ones, and give their slots back.
     pub(crate) fn clear(&self, job: &Job) {
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
         let made = teams.drain(PREDEFINED as usize..).flatten();
-        let sets = std::mem::take(&mut *job::lock(&self.active_sets));
-        for team in made.chain(sets.into_values()) {
+        let kept = std::mem::take(&mut *job::lock(&self.of_active_sets));
+        for team in made.chain(kept.into_values()) {
             team.retire(job);
         }
     }

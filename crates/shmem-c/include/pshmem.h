@@ -3192,6 +3192,14 @@ int pshmem_test_lock(long *lock);
 /* 10.1.1 profiling */
 void pshmem_pcontrol(int level, ...);
 
+/* Annex F (Deprecated API) cache, deprecated since 1.3, removed in 1.5 */
+void pshmem_clear_cache_inv(void);
+void pshmem_clear_cache_line_inv(void *dest);
+void pshmem_set_cache_inv(void);
+void pshmem_set_cache_line_inv(void *dest);
+void pshmem_udcflush(void);
+void pshmem_udcflush_line(void *dest);
+
 #if defined(__cplusplus)
 }
 #endif

@@ -3145,6 +3145,14 @@ int shmem_test_lock(long *lock);
 /* 10.1.1 profiling */
 void shmem_pcontrol(int level, ...);
 
+/* Annex F (Deprecated API) cache, deprecated since 1.3, removed in 1.5 */
+void shmem_clear_cache_inv(void);
+void shmem_clear_cache_line_inv(void *dest);
+void shmem_set_cache_inv(void);
+void shmem_set_cache_line_inv(void *dest);
+void shmem_udcflush(void);
+void shmem_udcflush_line(void *dest);
+
 #if defined(__cplusplus)
 }
 #endif
@@ -3167,9 +3175,9 @@ void shmem_pcontrol(int level, ...);
 #define RUSHMEM_ON_CTX(with, without, ...) \
     _Generic((RUSHMEM_FIRST(__VA_ARGS__)), shmem_ctx_t: with, default: without)
 
-#define RUSHMEM_TYPE_ON_CTX(type, suffix, ...) \
-    RUSHMEM_ON_CTX(type(shmem_ctx_, suffix, RUSHMEM_BEHIND_CTX(__VA_ARGS__)), \
-                   type(shmem_, suffix, RUSHMEM_BEHIND_CTX(__VA_ARGS__)), __VA_ARGS__)
+#define RUSHMEM_TYPE_ON_CTX(type, prefix, suffix, ...) \
+    RUSHMEM_ON_CTX(type(prefix##ctx_, suffix, RUSHMEM_BEHIND_CTX(__VA_ARGS__)), \
+                   type(prefix, suffix, RUSHMEM_BEHIND_CTX(__VA_ARGS__)), __VA_ARGS__)
 
 /* The function of a type table for the type that a pointer points to. */
 #define RUSHMEM_RMA(prefix, suffix, pointer) \
@@ -3282,89 +3290,89 @@ void shmem_pcontrol(int level, ...);
         unsigned short: prefix##ushort##suffix)
 
 #define shmem_put(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, _put, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmem_, _put, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_p(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, _p, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmem_, _p, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_iput(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, _iput, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmem_, _iput, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_ibput(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, _ibput, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmem_, _ibput, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_get(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, _get, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmem_, _get, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_g(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, _g, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmem_, _g, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_iget(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, _iget, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmem_, _iget, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_ibget(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, _ibget, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmem_, _ibget, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_put_nbi(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, _put_nbi, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmem_, _put_nbi, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_get_nbi(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, _get_nbi, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmem_, _get_nbi, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_atomic_fetch(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_EXTENDED_AMO, _atomic_fetch, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_EXTENDED_AMO, shmem_, _atomic_fetch, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_fetch(...) \
     RUSHMEM_OLD_EXTENDED_AMO(shmem_, _fetch, RUSHMEM_FIRST(__VA_ARGS__))(__VA_ARGS__)
 #define shmem_atomic_set(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_EXTENDED_AMO, _atomic_set, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_EXTENDED_AMO, shmem_, _atomic_set, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_set(...) \
     RUSHMEM_OLD_EXTENDED_AMO(shmem_, _set, RUSHMEM_FIRST(__VA_ARGS__))(__VA_ARGS__)
 #define shmem_atomic_compare_swap(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, _atomic_compare_swap, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, shmem_, _atomic_compare_swap, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_cswap(...) \
     RUSHMEM_OLD_AMO(shmem_, _cswap, RUSHMEM_FIRST(__VA_ARGS__))(__VA_ARGS__)
 #define shmem_atomic_swap(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_EXTENDED_AMO, _atomic_swap, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_EXTENDED_AMO, shmem_, _atomic_swap, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_swap(...) \
     RUSHMEM_OLD_EXTENDED_AMO(shmem_, _swap, RUSHMEM_FIRST(__VA_ARGS__))(__VA_ARGS__)
 #define shmem_atomic_fetch_inc(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, _atomic_fetch_inc, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, shmem_, _atomic_fetch_inc, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_finc(...) \
     RUSHMEM_OLD_AMO(shmem_, _finc, RUSHMEM_FIRST(__VA_ARGS__))(__VA_ARGS__)
 #define shmem_atomic_inc(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, _atomic_inc, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, shmem_, _atomic_inc, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_inc(...) \
     RUSHMEM_OLD_AMO(shmem_, _inc, RUSHMEM_FIRST(__VA_ARGS__))(__VA_ARGS__)
 #define shmem_atomic_fetch_add(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, _atomic_fetch_add, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, shmem_, _atomic_fetch_add, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_fadd(...) \
     RUSHMEM_OLD_AMO(shmem_, _fadd, RUSHMEM_FIRST(__VA_ARGS__))(__VA_ARGS__)
 #define shmem_atomic_add(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, _atomic_add, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, shmem_, _atomic_add, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_add(...) \
     RUSHMEM_OLD_AMO(shmem_, _add, RUSHMEM_FIRST(__VA_ARGS__))(__VA_ARGS__)
 #define shmem_atomic_fetch_and(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, _atomic_fetch_and, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, shmem_, _atomic_fetch_and, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_atomic_and(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, _atomic_and, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, shmem_, _atomic_and, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_atomic_fetch_or(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, _atomic_fetch_or, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, shmem_, _atomic_fetch_or, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_atomic_or(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, _atomic_or, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, shmem_, _atomic_or, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_atomic_fetch_xor(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, _atomic_fetch_xor, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, shmem_, _atomic_fetch_xor, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_atomic_xor(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, _atomic_xor, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, shmem_, _atomic_xor, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_atomic_fetch_nbi(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_EXTENDED_AMO, _atomic_fetch_nbi, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_EXTENDED_AMO, shmem_, _atomic_fetch_nbi, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_atomic_compare_swap_nbi(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, _atomic_compare_swap_nbi, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, shmem_, _atomic_compare_swap_nbi, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_atomic_swap_nbi(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_EXTENDED_AMO, _atomic_swap_nbi, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_EXTENDED_AMO, shmem_, _atomic_swap_nbi, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_atomic_fetch_inc_nbi(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, _atomic_fetch_inc_nbi, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, shmem_, _atomic_fetch_inc_nbi, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_atomic_fetch_add_nbi(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, _atomic_fetch_add_nbi, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_STANDARD_AMO, shmem_, _atomic_fetch_add_nbi, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_atomic_fetch_and_nbi(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, _atomic_fetch_and_nbi, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, shmem_, _atomic_fetch_and_nbi, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_atomic_fetch_or_nbi(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, _atomic_fetch_or_nbi, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, shmem_, _atomic_fetch_or_nbi, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_atomic_fetch_xor_nbi(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, _atomic_fetch_xor_nbi, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_BITWISE_AMO, shmem_, _atomic_fetch_xor_nbi, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_put_signal(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, _put_signal, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmem_, _put_signal, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_put_signal_nbi(...) \
-    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, _put_signal_nbi, __VA_ARGS__)(__VA_ARGS__)
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmem_, _put_signal_nbi, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_signal_add(...) \
     RUSHMEM_ON_CTX(shmem_ctx_signal_add, shmem_signal_add, __VA_ARGS__)(__VA_ARGS__)
 #define shmem_signal_set(...) \

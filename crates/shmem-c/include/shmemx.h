@@ -16,6 +16,10 @@
 #define SHMEMX_TEAM_NODE ((shmem_team_t)3)
 /* Cray: colour of a PE that joins no team of shmemx_team_split. */
 #define SHMEM_COLOR_UNDEFINED (-1)
+/* Cray: length of a pSync array of shmemx_alltoallv or shmemx_alltoallv_packed. */
+#define _SHMEM_ALLTOALL_SYNC_SIZE 1
+/* Cray: length of a pSync array of an alltoalls. */
+#define _SHMEM_ALLTOALLS_SYNC_SIZE 1
 /* Sandia: hint to shmem_malloc_with_hints: no barrier at the end of the call. */
 #define SHMEMX_MALLOC_NO_BARRIER 4L
 
@@ -450,5 +454,23 @@ int shmemx_ctx_quiet_test(shmem_ctx_t ctx);
 #if defined(__cplusplus)
 }
 #endif
+
+/* The type-generic interface of C11. */
+#if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+
+#define shmemx_ibget(...) \
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmemx_, _ibget, __VA_ARGS__)(__VA_ARGS__)
+#define shmemx_ibput(...) \
+    RUSHMEM_TYPE_ON_CTX(RUSHMEM_RMA, shmemx_, _ibput, __VA_ARGS__)(__VA_ARGS__)
+#define shmemx_signal_add(...) \
+    RUSHMEM_ON_CTX(shmemx_ctx_signal_add, shmemx_signal_add, __VA_ARGS__)(__VA_ARGS__)
+#define shmemx_signal_set(...) \
+    RUSHMEM_ON_CTX(shmemx_ctx_signal_set, shmemx_signal_set, __VA_ARGS__)(__VA_ARGS__)
+#define shmemx_sum_exscan(...) \
+    RUSHMEM_ARITHMETIC_REDUCE(shmemx_, _sum_exscan, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
+#define shmemx_sum_inscan(...) \
+    RUSHMEM_ARITHMETIC_REDUCE(shmemx_, _sum_inscan, RUSHMEM_SECOND(__VA_ARGS__))(__VA_ARGS__)
+
+#endif /* C11 */
 
 #endif /* RUSHMEM_SHMEMX_H */

@@ -3,6 +3,7 @@
 //! or is there twice.
 
 use std::path::Path;
+use std::process::Command;
 
 use testkit::{Job, compile_text, prefix, program};
 
@@ -12,6 +13,38 @@ fn tmpdir() -> &'static Path {
 
 fn library() -> String {
     prefix().join("lib/librushmem.so.1").display().to_string()
+}
+
+/// The archive in a dynamic program, with the options that only a static one needs.
+#[test]
+fn a_child_of_a_dynamic_program_with_the_archive_has_its_own_variables() {
+    let text = "
+        #include <stdio.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        #include <shmem.h>
+        static volatile int word = 5;
+        int main(void) {
+            shmem_init();
+            const pid_t child = fork();
+            if (child == 0) {
+                word = 99;
+                _exit(0);
+            }
+            waitpid(child, NULL, 0);
+            puts(word == 5 ? \"n_pes 1\\nPASS\" : \"FAIL: the child wrote to its parent's variable\");
+            shmem_finalize();
+        }
+    ";
+    let (source, program) = (tmpdir().join("dynamic_archive.c"), tmpdir().join("dynamic_archive"));
+    std::fs::write(&source, text).expect("the folder for tests can be written to");
+    let mut compiler = Command::new("cc");
+    compiler.arg("-I").arg(prefix().join("include")).arg(source).arg("-o").arg(&program);
+    compiler.args(["-Wl,--wrap=_Fork", "-Wl,--undefined=_Fork"]);
+    compiler.arg(prefix().join("lib/librushmem.a"));
+    compiler.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
+    assert!(compiler.status().expect("cc").success());
+    Job::new(program).n(1).run().assert_ok(1);
 }
 
 /// The child's handler counts in the child, though it is the first thing that runs there.
@@ -117,6 +150,192 @@ fn a_child_gets_an_allocator_that_works() {
 #[test]
 fn a_child_that_exits_does_so_for_itself() {
     Job::new(program!("child_exits.c")).n(2).run().assert_ok(2);
+}
+
+/// Variables in large runs, which are copied in huge pages, and in single pages far from each other, which take no more
+/// memory in the child. All of it is one mapping there: kernels before 6.17 cannot put several in the place of one.
+#[test]
+fn a_child_gets_large_and_sparse_variables_in_one_mapping() {
+    let text = "
+        #include <stdint.h>
+        #include <stdio.h>
+        #include <string.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        #include <shmem.h>
+        #define SIZE (64l << 20)
+        #define LARGE (7l << 20)
+        #define STEP (2l << 20)
+        static char bytes[SIZE];
+        static int is_as_it_was(void) {
+            int good = 1;
+            for (long i = 0; i < LARGE; i++)
+                good &= bytes[LARGE + i] == (char)(i / 4096 + 1);
+            for (long at = 3 * LARGE; at < SIZE - STEP; at += STEP)
+                good &= bytes[at] == 7 && bytes[at + STEP / 2] == 0;
+            return good;
+        }
+        /* How many mappings the variables lie in, and how much of them is in memory, in KiB. */
+        static long mappings(long *resident) {
+            char line[4096];
+            unsigned long from, to, kib;
+            long count = 0;
+            int is_ours = 0;
+            FILE *maps = fopen(\"/proc/self/smaps\", \"r\");
+            while (maps && fgets(line, sizeof line, maps)) {
+                if (sscanf(line, \"%lx-%lx \", &from, &to) == 2) {
+                    is_ours = from < (uintptr_t)bytes + SIZE && to > (uintptr_t)bytes;
+                    count += is_ours;
+                } else if (is_ours && sscanf(line, \"Rss: %lu\", &kib) == 1)
+                    *resident += (long)kib;
+            }
+            if (maps)
+                fclose(maps);
+            return count;
+        }
+        int main(void) {
+            shmem_init();
+            for (long i = 0; i < LARGE; i++)
+                bytes[LARGE + i] = (char)(i / 4096 + 1);
+            for (long at = 3 * LARGE; at < SIZE - STEP; at += STEP)
+                bytes[at] = 7;
+            int status = 0;
+            for (int i = 0; i < 3 && status == 0; i++) {
+                const pid_t child = fork();
+                if (child == 0) {
+                    long resident = 0;
+                    const long count = mappings(&resident);
+                    if (count != 1 || resident > (LARGE >> 10) + 4096)
+                        printf(\"FAIL %ld mappings with %ld KiB\\n\", count, resident);
+                    if (!is_as_it_was())
+                        puts(\"FAIL the child's variables\");
+                    memset(bytes, 9, 3 * LARGE);
+                    fflush(stdout);
+                    _exit(0);
+                }
+                status = 1;
+                waitpid(child, &status, 0);
+            }
+            if (status || !is_as_it_was())
+                printf(\"FAIL the parent's variables, the child's status is %x\\n\", status);
+            puts(\"n_pes 1\\nPASS\");
+            shmem_finalize();
+        }
+    ";
+    for flags in [&["-O2"][..], &["-O2", "-static"]] {
+        Job::new(compile_text("sparse.c", text, tmpdir(), flags)).n(1).run().assert_ok(1);
+    }
+}
+
+/// What a child calls, by the name that the message gives it.
+const CALLS: [&str; 12] = [
+    "shmem_init",
+    "shmem_finalize",
+    "shmem_global_exit",
+    "shmem_barrier_all",
+    "shmem_malloc",
+    "shmem_long_p",
+    "shmem_long_g",
+    "shmem_putmem",
+    "shmem_long_atomic_fetch_add",
+    "shmem_long_wait_until",
+    "shmem_set_lock",
+    "shmem_team_split_strided",
+];
+
+/// It ends with a message, whatever the call needs, and the job goes on. Where nothing leaves the process a child may call.
+const CALLING_CHILD: &str = "
+    #include <stdio.h>
+    #include <string.h>
+    #include <sys/wait.h>
+    #include <unistd.h>
+    #include <shmem.h>
+    static long word, lock;
+    static int me, n;
+    static void call(const char *name) {
+        const int next = (me + 1) % n;
+        shmem_team_t team;
+        if (strcmp(name, \"shmem_init\") == 0) shmem_init();
+        if (strcmp(name, \"shmem_finalize\") == 0) shmem_finalize();
+        if (strcmp(name, \"shmem_global_exit\") == 0) shmem_global_exit(0);
+        if (strcmp(name, \"shmem_barrier_all\") == 0) shmem_barrier_all();
+        if (strcmp(name, \"shmem_malloc\") == 0) shmem_malloc(8);
+        if (strcmp(name, \"shmem_long_p\") == 0) shmem_long_p(&word, 77, next);
+        if (strcmp(name, \"shmem_long_g\") == 0) shmem_long_g(&word, next);
+        if (strcmp(name, \"shmem_putmem\") == 0) shmem_putmem(&word, name, 8, next);
+        if (strcmp(name, \"shmem_long_atomic_fetch_add\") == 0) shmem_long_atomic_fetch_add(&word, 7, next);
+        if (strcmp(name, \"shmem_long_wait_until\") == 0) shmem_long_wait_until(&word, SHMEM_CMP_EQ, 0);
+        if (strcmp(name, \"shmem_set_lock\") == 0) shmem_set_lock(&lock);
+        if (strcmp(name, \"shmem_team_split_strided\") == 0)
+            shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, n, 0, 0, &team);
+    }
+    static int status_of(const char *name) {
+        const pid_t child = fork();
+        if (child == 0) {
+            int answer = -1;
+            shmem_query_initialized(&answer);
+            shmem_fence();
+            shmem_quiet();
+            if (answer != 0 || shmem_my_pe() != me || shmem_n_pes() != n)
+                _exit(9);
+            call(name);
+            _exit(0);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+    int main(int count, char **names) {
+        int good = 1;
+        shmem_init();
+        me = shmem_my_pe(), n = shmem_n_pes();
+        shmem_long_p(&word, 0, (me + 1) % n);
+        shmem_barrier_all();
+        if (me == 0)
+            for (int i = 1; i < count; i++) {
+                const int status = status_of(names[i]);
+                if (status != 1)
+                    printf(\"FAIL %s ended a child with %d\\n\", names[i], status), good = 0;
+            }
+        if (me == 0 && status_of(\"nothing\") != 0)
+            printf(\"FAIL a child that asks who it is\\n\"), good = 0;
+        shmem_barrier_all();
+        shmem_long_atomic_add(&word, 5, (me + 1) % n);
+        shmem_barrier_all();
+        if (word != 5)
+            printf(\"FAIL PE %d: %ld\\n\", me, word);
+        if (me == 0)
+            printf(\"n_pes %d\\n%s\\n\", n, good ? \"PASS\" : \"\");
+        shmem_finalize();
+        return 0;
+    }
+";
+
+#[test]
+fn a_child_that_calls_the_library_is_told_so() {
+    let program = |flags: &[&str]| compile_text("calling_child.c", CALLING_CHILD, tmpdir(), flags);
+    let (dynamic, fixed) = (program(&[]), program(&["-static"]));
+    let jobs = [
+        Job::new(&dynamic).n(2),
+        Job::new(&dynamic).n(2).env("SHMEM_CHECK", 1),
+        Job::new(&dynamic).n(2).env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp"),
+        Job::new(&dynamic).n(3).env("SHMEM_VIRTUAL_NODES", "1+2").env("SHMEM_TRANSPORT", "tcp"),
+        Job::new(&fixed).n(2),
+    ];
+    for (job, n) in jobs.into_iter().zip([2, 2, 2, 3, 2]) {
+        let outcome = CALLS.iter().fold(job, Job::arg).run();
+        outcome.assert_ok(n);
+        let messages: Vec<&str> = outcome.stderr.lines().collect();
+        assert_eq!(messages.len(), CALLS.len(), "{outcome}");
+        for (message, call) in messages.iter().zip(CALLS) {
+            let told = message.starts_with("PE 0's child process ")
+                && message.contains(&format!(": {call}: only the process that called shmem_init"));
+            assert!(told, "{call}: {message}\n{outcome}");
+        }
+    }
+    let alone = CALLS.iter().fold(Job::direct(&dynamic), Job::arg).run();
+    alone.assert_ok(1);
+    assert_eq!(alone.stderr.matches("PE 0's child process ").count(), CALLS.len(), "{alone}");
 }
 
 /// A child from before `shmem_init` has its environment, and may start a program that loads the library.

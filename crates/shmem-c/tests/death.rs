@@ -36,6 +36,63 @@ fn a_pe_that_exits_without_finalize_ends_the_job() {
     }
 }
 
+const UNFINALIZED: &str =
+    "oshrun: warning: no PE called shmem_finalize; call it before the program ends";
+
+/// Where all PEs do so, nothing is lost: the others are waited for.
+#[test]
+fn pes_that_all_exit_without_finalize_are_warned() {
+    for (how, n) in [("all_exit0", 1), ("all_exit0", 2), ("all_exit0", 12), ("late_exit0", 3)] {
+        for onnode in ["on", "off"] {
+            let job = Job::new(program!("death.c")).n(n).arg(how);
+            let outcome = job.env("SHMEM_ONNODE", onnode).run();
+            assert_eq!((outcome.code(), outcome.one_message()), (0, UNFINALIZED), "{outcome}");
+            let results = outcome.lines().filter(|line| line.starts_with("result of PE "));
+            assert_eq!(results.count(), n, "{outcome}");
+        }
+    }
+    for onnode in ["on", "off"] {
+        let job = Job::new(program!("death.c")).n(4).arg("handler_finalizes");
+        let outcome = job.env("SHMEM_ONNODE", onnode).run();
+        assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{outcome}");
+        // The others may have ended by then.
+        let job = Job::new(program!("death.c")).n(4).arg("handler_finalizes_first");
+        let outcome = job.env("SHMEM_ONNODE", onnode).run();
+        assert_eq!(outcome.code(), 0, "{outcome}");
+    }
+}
+
+/// A signal alone would not tell why.
+#[test]
+fn a_pe_that_fails_after_it_was_refused_memory_is_told_so() {
+    const REFUSED: &str = "refused the memory of shmem_malloc (1099511627776 bytes): 1048576 of the 67108864 bytes of \
+                           SHMEM_SYMMETRIC_SIZE are in use; make it larger, and check the result for null";
+    let refused = |how: &str| {
+        let how = format!("refused_{how}");
+        Job::new(program!("death.c")).n(2).arg(how).env("SHMEM_SYMMETRIC_SIZE", "64m").run()
+    };
+    for (how, words) in [
+        ("write", "was killed by SIGSEGV; before that it was "),
+        ("exit4", "exited with status 4 before shmem_finalize; before that it was "),
+        ("put", "shmem_int_p: argument dest: 0x8 is not symmetric"),
+    ] {
+        refused(how).assert_fails(&["PE ", words, REFUSED]);
+    }
+    for (how, status) in [("noticed0", 0), ("noticed5", 5)] {
+        let outcome = refused(how);
+        assert_eq!((outcome.code(), outcome.stderr.as_str()), (status, ""), "{outcome}");
+    }
+    // A job without oshrun cannot be told later.
+    let alone = Job::direct(program!("death.c")).arg("refused_noticed0");
+    let outcome = alone.env("SHMEM_SYMMETRIC_SIZE", "64m").run();
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    let message = outcome.one_message();
+    assert!(
+        message.starts_with("warning: PE 0 was refused the memory of shmem_malloc"),
+        "{outcome}"
+    );
+}
+
 #[test]
 fn a_pe_that_never_initialises_ends_the_job() {
     death("never_init", 3).assert_fails(&["PE 1", "shmem_init"]);

@@ -50,6 +50,32 @@ fn the_include_files_are_read_in_fixed_and_in_free_form() {
     }
 }
 
+/// Programs that were written for other libraries leave these declarations to the file. A scope of its own may still
+/// have its own, as programs for older versions of this library do.
+#[test]
+fn the_include_file_declares_what_that_of_others_does() {
+    let body = "\
+            LOGICAL ALL\n      INTEGER(KIND=8) HERE\n      INTEGER WORD\n      SAVE WORD\n      \
+            CALL SHMEM_INIT()\n      HERE = SHMEM_PTR(WORD, 0)\n      \
+            ALL = SHMEM_PE_ACCESSIBLE(0) .AND. SHMEM_ADDR_ACCESSIBLE(WORD, 0)\n      \
+            IF (.NOT. ALL .OR. SHMEM_PE_ACCESSIBLE(7) .OR. HERE .EQ. 0) STOP 1\n      \
+            IF (.NOT. OWN()) STOP 2\n      CALL SHMEM_FINALIZE()\n      CALL SHMEM_FINALIZE()\n      \
+            CONTAINS\n      LOGICAL FUNCTION OWN()\n      LOGICAL SHMEM_PE_ACCESSIBLE\n      \
+            EXTERNAL SHMEM_PE_ACCESSIBLE\n      OWN = SHMEM_PE_ACCESSIBLE(0)\n      END FUNCTION\n      END PROGRAM\n";
+    for (name, implicit) in
+        [("declared.f90", "NONE"), ("declared.f", "NONE"), ("implicit.f", "REAL (S)")]
+    {
+        let source = format!(
+            "      PROGRAM P\n      IMPLICIT {implicit}\n      INCLUDE \"shmem.fh\"\n      {body}"
+        );
+        let Some(program) = text(name, &source) else { return };
+        let outcome = Job::new(program).n(1).run();
+        assert!(outcome.status.success(), "{outcome}");
+        let warning = "warning: PE 0: SHMEM_FINALIZE: called more often than shmem_init";
+        assert!(outcome.one_message().starts_with(warning), "{outcome}");
+    }
+}
+
 #[test]
 fn a_global_exit_writes_what_units_hold_back() {
     if !can_compile(Path::new("fortran_exit.f90")) {
@@ -62,6 +88,19 @@ fn a_global_exit_writes_what_units_hold_back() {
         let written = std::fs::read_to_string(&file).expect("the last PE wrote a file");
         assert_eq!(written, "last words\n", "{outcome}");
     }
+}
+
+#[test]
+fn a_misuse_writes_what_units_hold_back() {
+    let program = "\
+        integer :: a(4), code\ninteger(kind=8) :: at\ncharacter(len=1000) :: name\npointer (at, a)\n\
+        call shmem_init()\ncall shpalloc(at, 4, code, 1)\ncall get_command_argument(1, name)\n\
+        open (unit=10, file=name)\nwrite (10, '(a)') 'last words'\ncall shmem_int4_inc(a, 7)\nend\n";
+    let Some(program) = text("misuse_unit.f90", program) else { return };
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("misuse_unit.txt");
+    Job::new(program).n(1).arg(file.display()).run().assert_fails(&["PE 0", "SHMEM_INT4_INC"]);
+    let written = std::fs::read_to_string(&file).expect("the PE wrote a file");
+    assert_eq!(written, "last words\n");
 }
 
 /// As in C, a line that was printed before another PE ended the job is not lost.

@@ -131,7 +131,11 @@ fn constants_are_what_the_standard_asks_for() {
         shmem_ctx_session_config_t session = {0};
         long masks[] = {SHMEM_TEAM_NUM_CONTEXTS, SHMEM_CTX_SESSION_TOTAL_OPS,
             SHMEM_CTX_SESSION_BATCH};
-        const char *names[] = {SHMEM_VENDOR_STRING, _SHMEM_VENDOR_STRING};\n";
+        const char *names[] = {SHMEM_VENDOR_STRING, _SHMEM_VENDOR_STRING};
+        #include <shmemx.h>
+        long crays[_SHMEM_ALLTOALL_SYNC_SIZE + _SHMEM_ALLTOALLS_SYNC_SIZE];
+        ASSERT(_SHMEM_ALLTOALL_SYNC_SIZE == SHMEM_ALLTOALL_SYNC_SIZE, \"\");
+        ASSERT(_SHMEM_ALLTOALLS_SYNC_SIZE == SHMEM_ALLTOALLS_SYNC_SIZE, \"\");\n";
     for standard in &C[1..] {
         compile("gcc", standard, "constants.c", &format!("#define ASSERT _Static_assert\n{both}"));
     }
@@ -172,10 +176,10 @@ fn complex_numbers_are_those_of_the_language() {
 #[test]
 fn type_generic_macros_select_the_function_of_every_type() {
     let table = Table::read();
-    let mut source = String::from("#include <shmem.h>\n");
+    let mut source = String::from("#include <shmemx.h>\n");
     // int32_t is int: of functions that cannot be told apart, a macro selects one.
     let mut alike: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
-    for (i, function) in table.functions.iter().filter(|f| !f.generic.is_empty()).enumerate() {
+    for (i, function) in table.all().filter(|f| !f.generic.is_empty()).enumerate() {
         let Function { generic, symbol, .. } = function;
         let key =
             if function.type_name.is_empty() { symbol.as_str() } else { function.base_type() };
@@ -193,7 +197,9 @@ fn type_generic_macros_select_the_function_of_every_type() {
         .unwrap();
     }
     let macros: BTreeSet<&String> = alike.keys().map(|(generic, ..)| *generic).collect();
-    assert_eq!(macros, table.generics.iter().collect(), "every macro is called");
+    let extensions = table.extension_generics();
+    assert!(extensions.contains(&&"shmemx_ibput".to_owned()));
+    assert_eq!(macros, table.generics.iter().chain(extensions).collect(), "every macro is called");
 
     for compiler in compilers("gcc", "clang") {
         for standard in ["c11", "c2x"] {

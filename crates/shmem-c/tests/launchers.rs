@@ -3,11 +3,16 @@
 //! Where a launcher is missing, its tests say so and pass; `cargo xtask test` installs those that the system's packages
 //! bring. `RUSHMEM_HYDRA_DIR` and `RUSHMEM_PRRTE_DIR` name the folders of others, such as those of newer versions.
 
+mod attackers;
 mod namespaces;
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
+use attackers::Attackers;
 use namespaces::Hosts;
 use testkit::{Job, Outcome, program};
 
@@ -129,9 +134,23 @@ fn ends_with_its_pes(launcher: &Launcher) {
         assert!(outcome.stderr.contains(&words), "{how}\n{outcome}");
         assert_ne!(outcome.code(), 0, "{how}\n{outcome}");
     }
+    // Threads of the library or of the manager's keep nobody alive.
+    let outcome = launcher.job(program!("first_thread.c"), 3).arg("alone").run();
+    let words = "PE 1: exited with status 0 without shmem_finalize";
+    assert!(outcome.stderr.contains(words), "{outcome}");
     let outcome = launcher.job(program!("misuse.c"), 2).arg("put_pe_n").run();
     assert_ne!(outcome.code(), 0, "{outcome}");
     assert!(outcome.stderr.contains("PE "), "no word of the PE\n{outcome}");
+}
+
+/// Where all PEs exit with status 0 and without finalize, none is missed.
+fn warns_of_pes_without_finalize(launcher: &Launcher) {
+    for how in ["all_exit0", "late_exit0"] {
+        let outcome = launcher.death(how);
+        assert_eq!(outcome.code(), 0, "{how}\n{outcome}");
+        let warning = "warning: no PE called shmem_finalize";
+        assert_eq!(outcome.stderr.matches(warning).count(), 1, "{how}\n{outcome}");
+    }
 }
 
 /// `status` is what becomes of a global exit with 7.
@@ -139,6 +158,32 @@ fn exits_as_a_whole(launcher: &Launcher, status: i32) {
     let outcome = launcher.death("global_exit7");
     assert_eq!(outcome.code(), status, "{outcome}");
     assert!(outcome.stdout.contains("last words"), "what was printed is lost\n{outcome}");
+}
+
+/// Jobs start while another user holds all connections to their sockets that there can be. One PE comes late, so that
+/// the attackers have time with what the others have opened by then.
+fn starts_among_attackers(launcher: &Launcher) {
+    const N: usize = 4;
+    const SCRIPT: &str = "echo pid $$; \
+                          case ${PMI_RANK:-$OMPI_COMM_WORLD_RANK} in \
+                          2) while ! [ -e \"$GO\" ]; do sleep 0.02; done;; \
+                          esac; exec \"$0\"";
+    let folder = tempfile::tempdir().expect("a folder");
+    let go = folder.path().join("go");
+    let job = launcher.job("/bin/sh", N).arg("-c").arg(SCRIPT).arg(program!("rma.c").display());
+    let mut running = job.env("GO", go.display()).start();
+    let pids = running.wait_for(|lines| {
+        let pids = lines.iter().filter_map(|line| line.strip_prefix("pid ")?.parse().ok());
+        Some(pids.collect::<Vec<i32>>()).filter(|pids| pids.len() == N)
+    });
+    let attackers = Attackers::start(pids);
+    // Nothing to attack is the best that can be, so this is no longer than it must be.
+    let end = Instant::now() + Duration::from_secs(3);
+    while attackers.n_filled() < N - 1 && Instant::now() < end {
+        sleep(Duration::from_millis(10));
+    }
+    std::fs::write(&go, "").expect("a file");
+    running.finish().assert_ok(N);
 }
 
 /// The program of MPI and OpenSHMEM for the MPI of this name in pkg-config.
@@ -199,10 +244,39 @@ mod hydra {
     fn a_job_ends_as_a_whole() {
         for launcher in hydras() {
             ends_with_its_pes(&launcher);
+            warns_of_pes_without_finalize(&launcher);
             exits_as_a_whole(&launcher, 7);
             assert_eq!(launcher.death("global_exit0").code(), 0);
             assert_eq!(launcher.death("finalize5").code(), 5);
         }
+    }
+
+    #[test]
+    #[ignore = "part of `cargo xtask test --providers`"]
+    fn among_attackers() {
+        let Some(launcher) = hydra() else { return };
+        starts_among_attackers(&launcher);
+        starts_among_attackers(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
+    }
+
+    /// The first PE of a node needs two descriptors for each other one; where it cannot have them, it alone says so.
+    #[test]
+    #[ignore = "part of `cargo xtask test --providers`"]
+    fn with_few_descriptors() {
+        let Some(launcher) = hydra() else { return };
+        let limited = |limit: &str| {
+            let script = format!("ulimit {limit} 40 && exec \"$0\"");
+            let job = launcher.job("/bin/sh", 24).arg("-c").arg(script);
+            job.arg(program!("init_finalize.c").display()).run()
+        };
+        limited("-Sn").assert_ok(24);
+        let outcome = limited("-n");
+        assert_ne!(outcome.code(), 0, "{outcome}");
+        assert!(
+            outcome.stderr.contains("PE 0") && outcome.stderr.contains("ulimit -n"),
+            "{outcome}"
+        );
+        assert!(!outcome.stderr.contains("it has ended"), "{outcome}");
     }
 
     #[test]
@@ -240,6 +314,30 @@ mod hydra {
     }
 }
 
+/// What a process says that is left with the variables of a PMIx launcher, whose server should be at `uri`.
+fn names_a_lost_server(uri: &str, cause: &str) {
+    let job = Job::direct(program!("rma.c")).timeout(Duration::from_secs(180));
+    let job = job.env("PMIX_NAMESPACE", "a").env("PMIX_RANK", "3").env("PMIX_SERVER_URI41", uri);
+    job.run().assert_fails(&[
+        "PE 3",
+        "PMIX_NAMESPACE=a PMIX_RANK=3",
+        "no process manager answers",
+        cause,
+        "start the program with",
+        "unset",
+        "SHMEM_BOOTSTRAP",
+    ]);
+}
+
+#[test]
+#[ignore = "a minute; part of `cargo xtask test --full`"]
+fn a_silent_pmix_server_is_named() {
+    let Some(_) = mpirun() else { return };
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let uri = format!("a.0;tcp4://{}", silent.local_addr().expect("an address"));
+    names_a_lost_server(&uri, "no answer");
+}
+
 mod mpirun {
     use super::*;
 
@@ -255,8 +353,23 @@ mod mpirun {
     fn a_job_ends_as_a_whole() {
         let Some(launcher) = mpirun() else { return };
         ends_with_its_pes(&launcher);
+        warns_of_pes_without_finalize(&launcher);
         exits_as_a_whole(&launcher, 7);
         assert_eq!(launcher.death("global_exit0").code(), 0);
+    }
+
+    #[test]
+    #[ignore = "part of `cargo xtask test --providers`"]
+    fn among_attackers() {
+        let Some(launcher) = mpirun() else { return };
+        starts_among_attackers(&launcher);
+    }
+
+    #[test]
+    #[ignore = "part of `cargo xtask test --providers`"]
+    fn a_server_that_is_gone_is_named() {
+        let Some(_) = mpirun() else { return };
+        names_a_lost_server("a.0;tcp4://127.0.0.1:1", "UNREACHABLE");
     }
 
     #[test]
@@ -273,6 +386,7 @@ fn prterun_over_pmix() {
     for launcher in prteruns() {
         runs_programs(&launcher);
         ends_with_its_pes(&launcher);
+        warns_of_pes_without_finalize(&launcher);
     }
 }
 
@@ -340,6 +454,8 @@ mod slurm {
             four.job(program!("init_finalize.c"), 4).run().assert_ok(4);
             turns.job(program!("rma.c"), 6).run().assert_ok(6);
             ends_with_its_pes(&one);
+            warns_of_pes_without_finalize(&one);
+            warns_of_pes_without_finalize(&four);
             exits_as_a_whole(&one, status);
         }
         let two = slurm.launcher(&["--mpi=pmi2", "-N4"]).env("SHMEM_BOOTSTRAP", "pmi2");
@@ -380,10 +496,16 @@ mod slurm {
 #[test]
 fn a_launcher_that_cannot_be_joined_is_named() {
     for (environment, words) in [
-        (&[("PMI_SIZE", "4")][..], &["PMI_SIZE=4", "PMI_FD"][..]),
-        (&[("PMI_SIZE", "4"), ("PMI_RANK", "1"), ("PMI_FD", "0")], &["PMI_SIZE=4", "PMI_FD"]),
+        (&[("PMI_SIZE", "4")][..], &["PMI_SIZE=4", "PMI_FD, which", "is not set"][..]),
+        (
+            &[("PMI_SIZE", "4"), ("PMI_RANK", "1"), ("PMI_FD", "77")],
+            &["PE 1", "PMI_SIZE=4", "PMI_FD=77 is no connected socket", "unset PMI_FD"],
+        ),
         (&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "2")], &["SLURM_NTASKS=2", "srun --mpi=pmix"]),
-        (&[("PMI_PORT", "127.0.0.1:1"), ("PMI_ID", "0")], &["process manager", "refused"]),
+        (
+            &[("PMI_PORT", "127.0.0.1:1"), ("PMI_ID", "5")],
+            &["PMI_ID=5", "PMI_PORT=127.0.0.1:1", "no process manager", "refused", "unset"],
+        ),
         (&[("SHMEM_BOOTSTRAP", "pmi3")], &["SHMEM_BOOTSTRAP is pmi3", "pmix"]),
         (&[("PMIX_RANK", "0")], &["PMIX_RANK=0", "oshrun"]),
     ] {

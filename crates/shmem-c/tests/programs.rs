@@ -10,12 +10,13 @@ use testkit::{Job, can_compile, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 29] = [
+const ELSEWHERE: [&str; 33] = [
     "check.h",
     "child_exits.c",
     "core.c",
     "death.c",
     "endless.c",
+    "first_thread.c",
     "fortran_amo_integer.inc",
     "fortran_amo_real.inc",
     "fortran_check.inc",
@@ -31,11 +32,14 @@ const ELSEWHERE: [&str; 29] = [
     "heap_size.c",
     "levels.c",
     "lingers.c",
+    "listeners.c",
     "members.h",
     "misuse.c",
     "mixed_levels.c",
     "mpi.c",
+    "no_descriptors.c",
     "operators.h",
+    "order_spin.c",
     "race.c",
     "seed_003.c.in",
     "soak.c",
@@ -216,8 +220,10 @@ macro_rules! programs {
 
 programs! {
     active_sets "active_sets.c"
+    active_sets_many "active_sets_many.c"
     amo "amo.c"
     barriers "barriers.c"
+    broadcasts_ahead "broadcasts_ahead.c"
     c11_generics "c11_generics.c"
     collectives_team "collectives_team.c"
     constants "constants.c"
@@ -234,6 +240,7 @@ programs! {
     fortran_static "fortran_static.f"
     fortran_teams "fortran_teams.f90"
     fortran_wait "fortran_wait.F90"
+    in_place "in_place.c"
     info "info.c"
     init_finalize "init_finalize.c"
     litmus "litmus.c"
@@ -268,6 +275,17 @@ programs! {
 #[test]
 fn ten_pes_in_two_dimensions() {
     Job::new(program!("split_2d.c")).n(10).run().assert_ok(10);
+}
+
+/// Where the order of a PE's calls tells nothing, since several threads make them.
+#[test]
+fn active_sets_at_the_highest_thread_level() {
+    for (n, nodes) in [(1, "on"), (3, "on"), (4, "off")] {
+        for source in ["active_sets_many.c", "broadcasts_ahead.c"] {
+            let job = Job::new(program!(source)).n(n).arg("multiple");
+            job.env("SHMEM_ONNODE", nodes).run().assert_ok(n);
+        }
+    }
 }
 
 #[test]

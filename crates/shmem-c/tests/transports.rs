@@ -2,10 +2,10 @@
 //! libraries' own variables change, what is told; and whether AMOs compose over every transport.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::Duration;
 
-use testkit::{Job, Outcome, compile, program};
+use testkit::{Job, Outcome, compile, prefix, program};
 
 /// Libraries of the transports that open some.
 const UCX: &str = "libucp.so.0";
@@ -126,6 +126,7 @@ fn variables_of_the_libraries_and_ours_are_heard() {
         with("SHMEM_OFI_PROVIDER", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
         with("SHMEM_OFI_DOMAIN", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
         with("SHMEM_OFI_AMOS", "pigeon").assert_fails(&["ofi", "SHMEM_OFI_AMOS", "pigeon"]);
+        with("SHMEM_OFI_AMOS", "").assert_fails(&["ofi", "SHMEM_OFI_AMOS", "software or network"]);
     }
 }
 
@@ -239,5 +240,137 @@ fn a_killed_pe_ends_a_job_over_each_transport() {
             outcome.assert_fails(&["PE 1", "pid ", "killed by", signal]);
             assert_eq!(outcome.code(), code, "{outcome}");
         }
+    }
+}
+
+/// Threads of a transport, or of its library, keep no process alive whose own threads have ended, and end none
+/// whose own go on.
+#[test]
+fn a_process_ends_with_its_own_last_thread() {
+    let job = |how: &str| Job::new(program!("first_thread.c")).n(3).arg(how);
+    let mut ways = vec![vec![]];
+    for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
+        if transport == "tcp" || is_here(library) {
+            ways.push(forced(transport).to_vec());
+        }
+    }
+    for way in ways {
+        let with = |job: Job| way.iter().fold(job, |job, (name, value)| job.env(name, value)).run();
+        let alone = with(job("alone"));
+        alone.assert_fails(&["PE 1", "exited with status 0", "shmem_finalize"]);
+        assert!(!alone.stdout.contains("a barrier ended"), "{alone}");
+        with(job("others")).assert_ok(3);
+    }
+}
+
+/// What UCX and libfabric listen on asks nobody who they are, so where no other machine is in the job none reaches it.
+#[test]
+fn a_job_on_one_machine_listens_on_loopback_alone() {
+    let listeners = |variables: &[(&str, &str)]| {
+        let job = Job::new(program!("listeners.c")).n(3);
+        let outcome = variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run();
+        outcome.assert_ok(3);
+        outcome.lines().filter(|line| line.starts_with("listens ")).count()
+    };
+    assert_eq!(listeners(&[]), 0, "a job that shares its memory");
+    assert_eq!(listeners(&forced("tcp")), 3, "one for each PE");
+    let known = Command::new(prefix().join("bin/shmem-info")).arg("--transports").output();
+    let known = String::from_utf8(known.expect("it runs").stdout).expect("text");
+    // That one does not reach itself over loopback.
+    if is_here(UCX) && !known.contains("UCX 1.20.") {
+        listeners(&forced("ucx"));
+        listeners(&[&forced("ucx")[..], &[("UCX_TLS", "tcp,self")]].concat());
+    }
+    if is_here(LIBFABRIC) {
+        for provider in ["tcp;ofi_rxm", "tcp", "sockets", "shm"] {
+            listeners(&[&forced("ofi")[..], &[("SHMEM_OFI_PROVIDER", provider)]].concat());
+        }
+    }
+}
+
+/// The ways to send data and a flag behind a fence, over every transport, also past the memory of a node; the receiver
+/// calls nothing while it waits.
+fn flags_follow_their_data(n: usize, rounds: u32, limit: Duration) {
+    for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
+        if transport != "tcp" && !is_here(library) {
+            continue;
+        }
+        for nodes in [OFF, ("SHMEM_VIRTUAL_NODES", "2")] {
+            let job = Job::new(program!("order_spin.c")).n(n).arg(rounds).timeout(limit);
+            job.env(nodes.0, nodes.1).env("SHMEM_TRANSPORT", transport).run().assert_ok(n);
+        }
+    }
+}
+
+#[test]
+fn no_flag_overtakes_its_data() {
+    Job::new(program!("order_spin.c")).n(3).arg(72).run().assert_ok(3);
+    flags_follow_their_data(3, 72, Duration::from_secs(60));
+}
+
+/// Processes that keep the CPUs busy until this value ends.
+struct Busy(Vec<Child>);
+
+impl Busy {
+    fn with(n: usize) -> Busy {
+        let spin = || Command::new("/bin/sh").args(["-c", "while :; do :; done"]).spawn();
+        Busy((0..n).map(|_| spin().expect("a shell")).collect())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // It runs until then.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+#[ignore = "minutes; part of `cargo xtask test --full`"]
+fn no_flag_overtakes_its_data_on_a_busy_machine() {
+    let _busy = Busy::with(3);
+    flags_follow_their_data(4, 2000, Duration::from_secs(300));
+}
+
+/// A script that runs a program whose PE 1 may open so many files alone.
+fn with_few_files(files: u32) -> PathBuf {
+    let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("files-{files}"));
+    let text = format!("[ \"$SHMEM_LOCAL_ID\" = 1 ] && ulimit -n {files}\nexec \"$@\"\n");
+    std::fs::write(&script, text).expect("a file");
+    script
+}
+
+/// Whether PE 1 lacks them to connect or to let others in, it says so, and not others that it was lost.
+#[test]
+fn a_pe_with_too_few_descriptors_says_so() {
+    let with = |transport: &str, files| {
+        let job = Job::new("/bin/sh").n(6).arg(with_few_files(files).display());
+        let job = job.arg(program!("listeners.c").display());
+        forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value)).run()
+    };
+    for files in 12..16 {
+        with("tcp", files).assert_fails(&["PE 1 on ", "cannot", "`ulimit -n`"]);
+    }
+    for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
+        if is_here(library) {
+            with(transport, 32).assert_fails(&[transport, "PE 1: ", "32 files", "`ulimit -n`"]);
+        }
+    }
+}
+
+/// Not even where a library lets them wait in silence.
+#[test]
+fn peers_do_not_wait_for_ever_for_a_pe_without_descriptors() {
+    let with = |transport: &str| {
+        let job = Job::new(program!("no_descriptors.c")).n(6);
+        forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value)).run()
+    };
+    let says_so = ["PE 1 on ", "cannot use its network", "`ulimit -n`"];
+    with("tcp").assert_fails(&says_so);
+    if is_here(LIBFABRIC) {
+        with("ofi").assert_fails(&says_so);
     }
 }

@@ -37,7 +37,7 @@ impl Amos {
     /// When that is neither.
     pub(crate) fn asked_of(host: &dyn Host) -> Result<Amos, String> {
         match host.variable("SHMEM_OFI_AMOS").as_deref() {
-            None | Some("" | "software") => Ok(Amos::Software),
+            None | Some("software") => Ok(Amos::Software),
             Some("network") => Ok(Amos::Network),
             Some(other) => {
                 Err(format!("SHMEM_OFI_AMOS is {other}, but it can be software or network"))

@@ -17,6 +17,8 @@ pub(crate) struct Wish {
     pub(crate) amos: Amos,
     /// All PEs run on this machine.
     pub(crate) one_machine: bool,
+    /// The interfaces that sockets may use; none is any.
+    pub(crate) interfaces: Vec<String>,
     /// The card that this PE should prefer.
     pub(crate) near: Option<Nic>,
 }
@@ -24,13 +26,21 @@ pub(crate) struct Wish {
 impl Wish {
     pub(crate) fn of(host: &dyn Host, amos: Amos, one_machine: bool) -> Wish {
         let variable = |name| host.variable(name).filter(|value| !value.is_empty());
+        let interfaces = variable("SHMEM_TCP_INTERFACE").unwrap_or_default();
+        let interfaces = interfaces.split(',').map(str::trim).filter(|name| !name.is_empty());
         Wish {
             provider: variable("SHMEM_OFI_PROVIDER"),
             domain: variable("SHMEM_OFI_DOMAIN"),
             amos,
             one_machine,
+            interfaces: interfaces.map(str::to_owned).collect(),
             near: host.nic(),
         }
+    }
+
+    /// Whether sockets may use an interface.
+    fn may_use(&self, interface: &str) -> bool {
+        self.interfaces.is_empty() || self.interfaces.iter().any(|name| name == interface)
     }
 }
 
@@ -91,6 +101,9 @@ pub(crate) fn candidates(
             if wish.domain.as_ref().is_some_and(|domain| *domain != facts.domain) {
                 continue;
             }
+            if facts.sockets && !wish.may_use(&facts.domain) {
+                continue;
+            }
             if let Some(why) = faults::of(&facts.provider, wish.amos) {
                 refused = Some(why);
                 continue;
@@ -123,8 +136,12 @@ pub(crate) fn candidates(
                 "; with SHMEM_OFI_AMOS=software the targets' CPUs carry atomic operations out"
             }
         };
+        let sockets = match wish.interfaces.is_empty() {
+            true => String::new(),
+            false => format!(", SHMEM_TCP_INTERFACE={}", wish.interfaces.join(",")),
+        };
         return Err(format!(
-            "libfabric has no reliable datagram endpoint with {with} (provider {provider}, domain {domain}); \
+            "libfabric has no reliable datagram endpoint with {with} (provider {provider}, domain {domain}{sockets}); \
              `fi_info` lists what it has{cure}"
         ));
     }
@@ -312,6 +329,7 @@ mod tests {
             domain: None,
             amos: Amos::Software,
             one_machine: false,
+            interfaces: Vec::new(),
             near: None,
         };
         assert_eq!(ordered(&offers, &wish), ["cxi0", "cxi1", "lo", "hsn1"]);

@@ -47,6 +47,12 @@ pub(crate) fn is_early(provider: &str, amos: Amos) -> bool {
     amos == Amos::Network && provider.split(';').any(|part| part == "shm")
 }
 
+/// Whether a provider stops working when the process's first thread ends: the kernel finds the memory of a process, which
+/// shm copies from and to, by that thread.
+pub(crate) fn needs_first_thread(provider: &str) -> bool {
+    provider.split(';').any(|part| part == "shm")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

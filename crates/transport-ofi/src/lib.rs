@@ -37,7 +37,6 @@ mod patience;
 mod replies;
 mod service;
 mod shared;
-mod sys;
 mod thread;
 mod tuning;
 

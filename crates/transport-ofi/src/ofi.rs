@@ -15,7 +15,7 @@ use crate::replies::Replies;
 use crate::service::{SENDS, Service};
 use crate::shared::{Cell, Contact, Own, Shared, lock};
 use crate::thread;
-use crate::tuning::Tuning;
+use crate::tuning::{DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
 use libfabric_sys as fi;
 use rushmem_transport::{
     Caps, Endpoint, EndpointOptions, Error, Key, Open, Pe, Segment, Transport,
@@ -89,6 +89,7 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
         Some(amos) => amos,
         None => Amos::asked_of(&*with.host).map_err(Error::Unavailable)?,
     };
+    DESCRIPTORS.require(with.n_pes, LEAST_DESCRIPTORS).map_err(Error::Unavailable)?;
     let wish = Wish::of(&*with.host, amos, with.one_machine);
     let mut refusals = Vec::new();
     let mut found = None;
@@ -168,6 +169,7 @@ impl Transport for Ofi {
         Caps {
             amos_compose_with_cpu: self.shared.amos == Amos::Software,
             ordered_puts: self.shared.fabric.facts.ordered,
+            needs_first_thread: faults::needs_first_thread(&self.shared.fabric.facts.provider),
         }
     }
 

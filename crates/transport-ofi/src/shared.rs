@@ -137,10 +137,21 @@ impl Shared {
                 format!("PE {me} on {own} cannot be reached: libfabric ({provider}) says {why}")
             }
         };
+        self.end(Error::Lost(Pe(failure.pe.unwrap_or(me)), text))
+    }
+
+    /// This PE cannot go on: from now on everything fails.
+    pub(crate) fn give_up(&self, why: &str) {
+        let (me, own) = (self.me, &self.own_host);
+        let text = format!("PE {me} on {own} cannot use its network: {why}");
+        self.end(Error::Lost(Pe(me), text));
+    }
+
+    fn end(&self, error: Error) -> Error {
         let mut first = false;
         let error = self.loss.get_or_init(|| {
             first = true;
-            Error::Lost(Pe(failure.pe.unwrap_or(me)), text)
+            error
         });
         if first && !self.closing.load(Ordering::Acquire) {
             self.host.lost(error);

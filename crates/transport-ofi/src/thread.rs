@@ -6,7 +6,9 @@
 
 use crate::atomics::Amos;
 use crate::shared::{Shared, UNATTENDED, try_lock};
-use crate::sys;
+use crate::tuning::DESCRIPTORS;
+use rushmem_transport::descriptors::Watch;
+use rushmem_transport::thread::spawn_service;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -28,13 +30,18 @@ const ROUND: Duration = Duration::from_secs(1);
 
 /// Start it; it ends when `closing` is set and the timer rings.
 pub(crate) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
-    sys::spawn_quietly("rushmem-ofi".to_owned(), move || run(&shared))
+    spawn_service("rushmem-ofi", move || run(&shared))
 }
 
 fn run(shared: &Shared) {
     let mut seen = 0;
     let mut nap = UNATTENDED;
+    let mut descriptors = Watch::default();
     while !shared.closing.load(Ordering::Acquire) {
+        // Over sockets the library lets peers that connect wait for ever.
+        if shared.fabric.facts.sockets && descriptors.is_over(&shared.timer) {
+            shared.give_up(&DESCRIPTORS.exhausted());
+        }
         let all = shared.looks.load(Ordering::Relaxed);
         let looks = all.wrapping_sub(seen);
         seen = all;

@@ -2,6 +2,12 @@
 #![forbid(unsafe_code)]
 
 use crate::atomics::Amos;
+use rushmem_transport::descriptors::PerPeer;
+
+/// Connections of two endpoints to a peer's service and of a peer's two to this one's, and one back for each of these.
+pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
+/// Fewer are not enough for a small job.
+pub(crate) const LEAST_DESCRIPTORS: u64 = 128;
 
 /// Limits of a transport. What the fabric offers may be less.
 #[derive(Clone, Copy, Debug)]

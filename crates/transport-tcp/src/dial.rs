@@ -1,9 +1,9 @@
 //! Connecting to a peer, and what every connection's socket is set to.
 
-use crate::descriptors::explain;
 use crate::interface;
 use crate::proto::{Address, CLAIM, Connector, GREETING, Violation, WELCOME};
-use crate::tuning::Tuning;
+use crate::tuning::{DESCRIPTORS, Tuning};
+use rushmem_transport::descriptors::ran_out;
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -16,10 +16,21 @@ const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
 const ATTEMPT: Duration = Duration::from_secs(5);
 /// And this long, in the end, with a peer whose host answers for it.
 const PATIENT_ATTEMPT: Duration = Duration::from_secs(80);
-/// Rounds over all addresses that were refused or hung up on at once: nobody is there.
+/// Rounds over all addresses that were refused at once: nobody is there.
 const ROUNDS: u32 = 8;
 /// Pause after the first round; it doubles.
 const PAUSE: Duration = Duration::from_millis(5);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_millis(640);
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// This PE lacks what it takes.
+    Own(String),
+    /// The peer, or the way to it.
+    Peer(String),
+}
 
 /// Why an attempt failed.
 enum Failure {
@@ -27,6 +38,24 @@ enum Failure {
     Peer(Violation),
     /// Its host took the connection, but the PE does not speak: it may be stopped.
     Silent,
+}
+
+impl Failure {
+    /// Closed while it had not read all, a connection is reset.
+    fn is_hang_up(&self) -> bool {
+        let Failure::Socket(error) = self else { return false };
+        matches!(
+            error.kind(),
+            ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+        )
+    }
+
+    fn refusal(&self, at: SocketAddr) -> Refusal {
+        match self {
+            Failure::Socket(error) if ran_out(error) => Refusal::Own(DESCRIPTORS.explain(error)),
+            other => Refusal::Peer(format!("{at}: {other}")),
+        }
+    }
 }
 
 impl From<io::Error> for Failure {
@@ -44,16 +73,8 @@ impl From<Violation> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // Closed while it had not read all, a connection is reset.
-            Failure::Socket(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
-                ) =>
-            {
-                f.write_str("it hung up during the handshake")
-            }
-            Failure::Socket(error) => f.write_str(&explain(error)),
+            hang_up if hang_up.is_hang_up() => f.write_str("it hung up during the handshake"),
+            Failure::Socket(error) => f.write_str(&DESCRIPTORS.explain(error)),
             Failure::Peer(violation) => violation.fmt(f),
             Failure::Silent => f.write_str("it is silent"),
         }
@@ -67,21 +88,23 @@ pub(crate) fn dial(
     target: u32,
     address: &Address,
     tuning: &Tuning,
-) -> Result<TcpStream, String> {
+) -> Result<TcpStream, Refusal> {
     let deadline = Instant::now() + tuning.dial_limit;
     let order = interface::by_route(&address.sockets);
-    let mut why = format!("there is no route to any of its {} addresses", address.sockets.len());
+    let no_route = format!("there is no route to any of its {} addresses", address.sockets.len());
+    let mut why = Refusal::Peer(no_route);
     let mut pause = PAUSE;
     let mut limit = if order.len() > 1 { FIRST_ATTEMPT } else { ATTEMPT };
     let mut rounds = 0;
     while rounds < ROUNDS {
-        let mut silent = false;
+        let (mut silent, mut hung_up) = (false, false);
         for &socket in &order {
             match attempt(secret, me, target, socket, limit, tuning) {
                 Ok(stream) => return Ok(stream),
                 Err(failure) => {
                     silent |= matches!(failure, Failure::Silent);
-                    why = format!("{socket}: {failure}");
+                    hung_up |= failure.is_hang_up();
+                    why = failure.refusal(socket);
                 }
             }
         }
@@ -93,10 +116,11 @@ pub(crate) fn dial(
         if Instant::now() >= deadline {
             return Err(why);
         }
-        rounds += 1;
+        // One that hangs up is there. It may lack descriptors, and says so itself if that does not change.
+        rounds += u32::from(!hung_up);
         limit = limit.max(ATTEMPT);
         std::thread::sleep(pause);
-        pause *= 2;
+        pause = LONGEST_PAUSE.min(pause * 2);
     }
     Err(why)
 }

@@ -106,6 +106,8 @@ impl Inbound {
                 break;
             }
             self.take_looked_at(buffer)?;
+            // What came earlier is seen before what the kernel may write now.
+            fence(Ordering::Release);
             let direct = match self.reader.body() {
                 Some((Request::Put { dest, nbytes }, done)) => {
                     areas.range(dest, nbytes as usize)?.skip(done)
@@ -182,6 +184,8 @@ impl Served {
         areas: &Areas,
         piece: Piece<'_, Request>,
     ) -> Result<(), Violation> {
+        // What earlier requests wrote is seen before what this one writes.
+        fence(Ordering::Release);
         match piece {
             Piece::Part { head: Request::Put { dest, nbytes }, done, bytes } => {
                 let to = areas.range(dest, nbytes as usize)?.skip(done);
@@ -197,8 +201,6 @@ impl Served {
     }
 
     fn carry_out(&mut self, areas: &Areas, request: Request, body: &[u8]) -> Result<(), Violation> {
-        // What earlier requests wrote is seen before what this one writes.
-        fence(Ordering::Release);
         if self.bye {
             return Err(Violation::Unknown("request after its farewell"));
         }

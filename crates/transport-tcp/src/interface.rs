@@ -2,6 +2,7 @@
 
 use if_addrs::Interface;
 use rushmem_transport::Error;
+use rushmem_transport::descriptors::ran_out;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 /// Most addresses that a PE listens on.
@@ -28,6 +29,7 @@ pub(crate) fn own(
         (false, _) => Ok(addresses),
         (true, Some(names)) => {
             let mut known: Vec<&str> = all.iter().map(|i| i.name.as_str()).collect();
+            known.sort_unstable();
             known.dedup();
             unavailable(format!(
                 "SHMEM_TCP_INTERFACE is {names}, but no such interface has an address here; there \
@@ -86,13 +88,16 @@ fn rank(own: &[Interface], peer: IpAddr) -> u8 {
     }
 }
 
-/// Whether the kernel knows a route; connecting a datagram socket sends nothing.
+/// Whether the kernel knows a route, as far as it can be asked; connecting a datagram socket sends nothing.
 fn routed(address: SocketAddr) -> bool {
     let any: IpAddr = match address.is_ipv4() {
         true => Ipv4Addr::UNSPECIFIED.into(),
         false => std::net::Ipv6Addr::UNSPECIFIED.into(),
     };
-    UdpSocket::bind((any, 0)).and_then(|socket| socket.connect(address)).is_ok()
+    match UdpSocket::bind((any, 0)) {
+        Ok(socket) => socket.connect(address).is_ok(),
+        Err(error) => ran_out(&error),
+    }
 }
 
 fn on_link(interface: &Interface, peer: IpAddr) -> bool {

@@ -18,7 +18,6 @@
 #[cfg(test)]
 mod arbitrary;
 mod area;
-mod descriptors;
 mod dial;
 mod endpoint;
 #[cfg(feature = "fuzzing")]
@@ -49,7 +48,8 @@ pub const PROVIDER: Provider = Provider {
     opens_libraries: false,
     variables: &[(
         "SHMEM_TCP_INTERFACE",
-        "the network interfaces that TCP may use, separated by commas; default: any that has a route",
+        "the network interfaces that sockets may use, those of UCX and libfabric too, separated by commas; \
+         default: any that has a route",
     )],
     without_rdma: true,
     available: |_| Ok(Found { rdma: false, description: "sockets of the kernel's TCP".to_owned() }),

@@ -4,14 +4,15 @@
 //! the service thread. The connection that had requests last is looked at first and alone for a few
 //! turns, since asking the kernel which of all sockets has news costs more than asking one.
 
-use crate::descriptors::explain;
 use crate::dial;
 use crate::guest::{Guest, Verdict};
 use crate::inbound::{End, Inbound, Turn};
 use crate::proto::Acceptor;
 use crate::shared::{Link, Shared, Token, timespec, try_lock};
 use crate::sys;
+use crate::tuning::DESCRIPTORS;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, poll};
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::Ordering;
@@ -149,12 +150,20 @@ impl Service {
                         ErrorKind::Interrupted | ErrorKind::ConnectionAborted
                     ) => {}
                 Err(e) => {
-                    // Out of descriptors or memory: make room, and do not ask again at once.
-                    self.dismiss_oldest();
+                    // Out of descriptors or memory, which the kernel says whether or not somebody is there.
+                    if !is_at_the_door(&self.listeners[number as usize]) {
+                        self.shut = None;
+                        return;
+                    }
+                    // Make room, and do not ask again at once.
+                    self.dismiss_oldest(shared.tuning.round);
                     self.mute(shared);
                     let since = *self.shut.get_or_insert_with(Instant::now);
                     if since.elapsed() > shared.tuning.shut_limit {
-                        shared.give_up(&format!("it can let no peer in: {}", explain(&e)));
+                        shared.give_up(&format!(
+                            "it can let no peer in: {}",
+                            DESCRIPTORS.explain(&e)
+                        ));
                     }
                     return;
                 }
@@ -165,7 +174,7 @@ impl Service {
     fn greet(&mut self, shared: &Shared, socket: TcpStream) {
         let here = self.guests.iter().flatten().count();
         if here >= shared.tuning.most_guests {
-            self.dismiss_oldest();
+            self.dismiss_oldest(Duration::ZERO);
         }
         let Ok(nonce) = dial::nonce() else {
             return;
@@ -185,10 +194,11 @@ impl Service {
         }
     }
 
-    fn dismiss_oldest(&mut self) {
+    /// Show the oldest guest the door, if it has stayed for longer than that.
+    fn dismiss_oldest(&mut self, stayed: Duration) {
         let oldest = self.guests.iter_mut().filter(|guest| guest.is_some());
         if let Some(oldest) = oldest.min_by_key(|guest| guest.as_ref().map(|guest| guest.since)) {
-            *oldest = None;
+            oldest.take_if(|guest| guest.since.elapsed() > stayed);
         }
     }
 
@@ -277,6 +287,12 @@ impl Service {
         self.inbound.clear();
         self.hot = None;
     }
+}
+
+/// Whether somebody waits to be let in.
+fn is_at_the_door(listener: &TcpListener) -> bool {
+    let mut fds = [PollFd::new(listener, PollFlags::IN)];
+    poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|n| n > 0)
 }
 
 fn lose_if_silent(shared: &Shared, pe: u32, silence: Duration) {

@@ -5,7 +5,7 @@
 //! held for a few instructions. A link may be held for seconds, while it is dialled.
 
 use crate::area::Areas;
-use crate::dial;
+use crate::dial::{self, Refusal};
 use crate::inbound::End;
 use crate::outbound::Outbound;
 use crate::proto::Address;
@@ -173,10 +173,10 @@ impl Shared {
         self.end(Error::Lost(Pe(pe), text))
     }
 
-    /// This PE cannot go on: from now on everything fails.
-    pub(crate) fn give_up(&self, why: &str) {
+    /// This PE cannot go on: from now on everything fails. Returns the first loss.
+    pub(crate) fn give_up(&self, why: &str) -> Error {
         let text = format!("PE {} on {} cannot use its network: {why}", self.me, self.address.host);
-        self.end(Error::Lost(Pe(self.me), text));
+        self.end(Error::Lost(Pe(self.me), text))
     }
 
     fn end(&self, error: Error) -> Error {
@@ -227,7 +227,10 @@ impl Shared {
     fn dial(&self, pe: u32, peer: &Peer) -> Result<Link, Error> {
         let contact = peer.contact.get().ok_or(Error::Unreachable(Pe(pe)))?;
         let dialled = dial::dial(self.secret, self.me, pe, &contact.address, &self.tuning);
-        let socket = dialled.map_err(|why| self.lose(pe, &why))?;
+        let socket = dialled.map_err(|refusal| match refusal {
+            Refusal::Own(why) => self.give_up(&format!("it cannot connect to PE {pe}: {why}")),
+            Refusal::Peer(why) => self.lose(pe, &why),
+        })?;
         let token = epoll::EventData::new_u64(Token::Link(pe).into());
         match epoll::add(&self.epoll, &socket, token, EventFlags::IN) {
             Ok(()) => Ok(Link::Open(Box::new(Outbound::new(socket)))),

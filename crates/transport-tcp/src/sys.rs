@@ -7,7 +7,6 @@ use rustix::net::{RecvFlags, SendFlags};
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::{AsFd, AsRawFd};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A range of memory for the kernel.
@@ -134,25 +133,4 @@ pub(crate) fn silence(socket: impl AsFd) -> Option<Duration> {
     let awaited = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
     let last = info.tcpi_last_ack_recv.min(info.tcpi_last_data_recv);
     awaited.then(|| Duration::from_millis(u64::from(last)))
-}
-
-/// Start a thread to which no signal is delivered and whose sleeps end on time.
-pub(crate) fn spawn_quietly(
-    name: String,
-    body: impl FnOnce() + Send + 'static,
-) -> io::Result<JoinHandle<()>> {
-    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: it writes a set.
-    unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    let mut old = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: the first set was written above, the second has room for one.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr()) };
-    let thread = std::thread::Builder::new().name(name).spawn(move || {
-        // SAFETY: takes numbers; where it fails sleeps end 50 us later.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
-        body();
-    });
-    // SAFETY: the set was written by the call that blocked all.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, old.as_ptr(), std::ptr::null_mut()) };
-    thread
 }

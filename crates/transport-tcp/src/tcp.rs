@@ -1,13 +1,12 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
 
-use crate::descriptors;
 use crate::endpoint::TcpEndpoint;
 use crate::interface;
 use crate::proto::Address;
 use crate::service::Service;
 use crate::shared::{Contact, Link, Shared, Start, lock};
 use crate::thread;
-use crate::tuning::Tuning;
+use crate::tuning::{DESCRIPTORS, Tuning};
 use rushmem_transport::{
     Caps, Endpoint, EndpointOptions, Error, Key, Open, Pe, Segment, Transport,
 };
@@ -37,7 +36,7 @@ struct Tcp {
 /// # Errors
 /// [`Error::Unavailable`] when no address can be listened on, or the kernel refuses.
 pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
-    descriptors::make_room(open.n_pes);
+    DESCRIPTORS.make_room(open.n_pes);
     let chosen = open.host.variable("SHMEM_TCP_INTERFACE");
     let near = open.host.nic().and_then(|nic| nic.interface);
     let ips = interface::own(open.one_machine, chosen.as_deref(), near.as_deref())?;
@@ -79,7 +78,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 
 impl Transport for Tcp {
     fn caps(&self) -> Caps {
-        Caps { amos_compose_with_cpu: true, ordered_puts: true }
+        Caps { amos_compose_with_cpu: true, ordered_puts: true, needs_first_thread: false }
     }
 
     unsafe fn register(

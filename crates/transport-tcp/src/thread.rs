@@ -5,7 +5,7 @@
 //! and every now and then whether they still poll.
 
 use crate::shared::{HELD_BACK, Shared, timespec, try_lock};
-use crate::sys;
+use rushmem_transport::thread::spawn_service;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const LONGEST_WHILE_ASLEEP: Duration = Duration::from_millis(20);
 
 /// Start it; it ends when `closing` is set and the timer rings.
 pub(crate) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
-    sys::spawn_quietly("rushmem-tcp".to_owned(), move || run(&shared))
+    spawn_service("rushmem-tcp", move || run(&shared))
 }
 
 fn run(shared: &Shared) {

@@ -1,6 +1,10 @@
 //! Sizes and limits. Tests make them tiny; nothing else changes them.
 
+use rushmem_transport::descriptors::PerPeer;
 use std::time::Duration;
+
+/// A connection to a peer, and one from it.
+pub(crate) const DESCRIPTORS: PerPeer = PerPeer(2);
 
 /// Limits of a transport.
 #[derive(Clone, Copy, Debug)]

@@ -197,6 +197,79 @@ fn a_link_that_fails_takes_no_other_along() {
     conformance::run("loss::a_link_that_fails_takes_no_other_along", recording, case);
 }
 
+/// From now on this process can have so many descriptors more.
+fn leave_descriptors(more: u64) {
+    // The lowest number that is free.
+    let free = std::fs::File::open("/dev/null").expect("a file").as_raw_fd() as u64;
+    let limit = getrlimit(Resource::Nofile);
+    let current = Some(free + more);
+    setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("a lower limit");
+}
+
+/// PE 2 has one descriptor left: it lets PE 0 in, and says that it cannot let PE 1 in, who waits for as long.
+fn one_place_left(member: &Member) {
+    const TARGET: u32 = 2;
+    let mut heap = vec![0u64; 512];
+    let shut_limit = Duration::from_secs(4);
+    let transport = second(member, Tuning { shut_limit, ..Tuning::default() }, &mut heap);
+    if member.me() == TARGET as usize {
+        leave_descriptors(1);
+    }
+    member.barrier();
+    let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+    let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    let mut add = || endpoint.amo(Pe(TARGET), at, AmoWidth::Eight, AmoOp::Add, 1, 0);
+    if member.me() == 0 {
+        add().expect("a place is left");
+    }
+    member.barrier();
+    match member.me() as u32 {
+        0 => while add().is_ok() {},
+        1 => {
+            add().expect_err("no place is left");
+        }
+        _ => {
+            while told().is_empty() {
+                std::thread::yield_now();
+            }
+            let text = told()[0].to_string();
+            assert!(text.contains("PE 2 on") && text.contains("ulimit -n"), "{text}");
+        }
+    }
+    exit(0);
+}
+
+#[test]
+fn the_last_descriptor_lets_a_peer_in() {
+    let case = Case { sizes: &[3], heap_bytes: 1 << 20, limit: LIMIT, body: one_place_left };
+    conformance::run("loss::the_last_descriptor_lets_a_peer_in", recording, case);
+}
+
+/// PE 0 has no descriptor left to connect with: it says so of itself.
+fn nothing_to_connect_with(member: &Member) {
+    let mut heap = vec![0u64; 512];
+    let transport = second(member, Tuning::default(), &mut heap);
+    member.barrier();
+    if member.me() == 0 {
+        leave_descriptors(0);
+        let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+        let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+        let used = endpoint.amo(Pe(1), at, AmoWidth::Eight, AmoOp::Add, 1, 0);
+        let Err(error @ Error::Lost(Pe(0), _)) = used else { panic!("{used:?}") };
+        let text = error.to_string();
+        assert!(text.contains("PE 0 on") && text.contains("ulimit -n"), "{text}");
+        assert!(!text.contains("firewall"), "{text}");
+    }
+    exit(0);
+}
+
+#[test]
+fn a_pe_that_cannot_connect_says_so_of_itself() {
+    let case =
+        Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body: nothing_to_connect_with };
+    conformance::run("loss::a_pe_that_cannot_connect_says_so_of_itself", recording, case);
+}
+
 /// PE 1 has no descriptor left when PE 0 connects: it says so, with the cure.
 fn no_room_at_the_door(member: &Member) {
     let mut heap = vec![0u64; 512];
@@ -210,10 +283,7 @@ fn no_room_at_the_door(member: &Member) {
         assert!(matches!(used, Err(Error::Lost(Pe(1), _))), "{used:?}");
         exit(0);
     }
-    // The lowest number that is free, so that not one more can be had.
-    let free = std::fs::File::open("/dev/null").expect("a file").as_raw_fd() as u64;
-    let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: Some(free), ..limit }).expect("a lower limit");
+    leave_descriptors(0);
     member.barrier();
     while told().is_empty() {
         std::thread::yield_now();

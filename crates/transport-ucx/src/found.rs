@@ -21,16 +21,35 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let devices = device::active();
     let resources = match devices.is_empty() {
         true => Vec::new(),
-        false => Context::open(1, &changes(host))?.resources(),
+        false => Context::open(1, &changes(host, false))?.resources(),
     };
     Ok(judge(&version, &resources, &devices))
 }
 
-/// What our variables and the card that this PE should prefer change in UCX's configuration.
-pub(crate) fn changes(host: &dyn Host) -> Vec<(&'static str, String)> {
+/// The versions of UCX whose sockets do not reach each other over the loopback interface.
+const LOOPBACK_UNREACHED: (u32, u32) = (1, 20);
+
+/// What our variables, the card that this PE should prefer, and a job on one machine alone change in UCX's
+/// configuration. UCX listens on every device that it may use, and asks nobody who they are: so sockets are kept
+/// to the interfaces that the user names or, where no other machine needs them, to loopback.
+pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Vec<(&'static str, String)> {
+    let (major, minor, _) = ucx_sys::open().map_or((0, 0, 0), ucx_sys::version);
     let unless_set = |name, value: Option<String>| value.filter(|_| host.variable(name).is_none());
     let transports = unless_set("UCX_TLS", host.variable("SHMEM_UCX_TLS"));
-    let devices = unless_set("UCX_NET_DEVICES", host.nic().as_ref().and_then(name_of));
+    let loopback = one_machine && (major, minor) != LOOPBACK_UNREACHED;
+    // UCX takes a blank for a part of a name.
+    let chosen = host
+        .variable("SHMEM_TCP_INTERFACE")
+        .map(|names| names.split_whitespace().collect::<String>())
+        .filter(|names| !names.is_empty());
+    let sockets = chosen.or_else(|| loopback.then(|| "lo".to_owned()));
+    let with_ports = |sockets| {
+        let mut devices = device::active_ports();
+        devices.push(sockets);
+        devices.join(",")
+    };
+    let card = host.nic().as_ref().and_then(name_of);
+    let devices = unless_set("UCX_NET_DEVICES", card.or_else(|| sockets.map(with_ports)));
     [("TLS", transports), ("NET_DEVICES", devices)]
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
@@ -85,6 +104,32 @@ mod tests {
         // Its port is down, or it is Soft-RoCE.
         let other = (false, "UCX 1.13.1: no RDMA device for it; self, tcp, rc_mlx5".to_owned());
         assert_eq!(judged(&resources, &["mlx5_1"]), other);
+    }
+
+    struct Variables(&'static [(&'static str, &'static str)]);
+
+    impl Host for Variables {
+        fn variable(&self, name: &str) -> Option<String> {
+            let found = self.0.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        }
+    }
+
+    #[test]
+    fn sockets_stay_on_the_interfaces_of_the_job() {
+        let devices = |variables, one_machine| {
+            let changes = changes(&Variables(variables), one_machine);
+            changes.into_iter().find(|(name, _)| *name == "NET_DEVICES").map(|(_, value)| value)
+        };
+        let last = |devices: Option<String>| devices?.rsplit(',').next().map(str::to_owned);
+        assert_eq!(last(devices(&[], true)).as_deref(), Some("lo"));
+        assert_eq!(devices(&[], false), None, "other machines need them");
+        const CHOSEN: (&str, &str) = ("SHMEM_TCP_INTERFACE", "eth7");
+        assert_eq!(last(devices(&[CHOSEN], true)).as_deref(), Some("eth7"));
+        assert_eq!(last(devices(&[CHOSEN], false)).as_deref(), Some("eth7"));
+        let several = devices(&[("SHMEM_TCP_INTERFACE", " eth7, eth8")], true);
+        assert!(several.is_some_and(|devices| devices.ends_with("eth7,eth8")));
+        assert_eq!(devices(&[CHOSEN, ("UCX_NET_DEVICES", "eth8")], true), None, "UCX's goes first");
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //! - `endpoint` and `transport` are what the traits of `rushmem-transport` are made of.
 //!
 //! What it does not do: it does not choose among UCX's transports (`UCX_TLS` and its kin do), and it
-//! does not authenticate peers, for UCX does not.
+//! does not authenticate peers, for UCX does not: where the job is on one machine its sockets are kept to loopback.
 
 mod area;
 mod endpoint;

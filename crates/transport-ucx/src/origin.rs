@@ -241,7 +241,8 @@ impl Origin {
         self.room(shared)?;
         let is_put = matches!(kind, Transfer::Put | Transfer::PutNbi);
         if is_put {
-            self.follow(shared, pe, &line, self.worker.orders())?;
+            // What is held back travels in a message, of which UCX's fence knows nothing.
+            self.follow(shared, pe, &line, self.worker.orders() && !is_held)?;
             if is_held {
                 // SAFETY: valid by contract.
                 return unsafe { self.hold(shared, pe, at, local) };

@@ -5,7 +5,7 @@
 //! at the timer, and every now and then whether they still poll.
 
 use crate::shared::{SOON, Shared, Until};
-use crate::sys;
+use rushmem_transport::thread::spawn_service;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,7 +27,7 @@ const ROUND: Duration = Duration::from_secs(1);
 
 /// Start it; it ends when `closing` is set and the timer rings.
 pub(crate) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
-    sys::spawn_quietly("rushmem-ucx", move || run(&shared))
+    spawn_service("rushmem-ucx", move || run(&shared))
 }
 
 fn run(shared: &Shared) {

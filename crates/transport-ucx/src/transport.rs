@@ -9,7 +9,7 @@ use crate::proto::{Address, MemoryKey};
 use crate::shared::{Contact, Issuer, Shared, Start, lock};
 use crate::target::Target;
 use crate::thread;
-use crate::tuning::{Amos, Tuning};
+use crate::tuning::{Amos, DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
 use crate::ucp::{Context, Memory};
 use rushmem_transport::{
     Caps, Endpoint, EndpointOptions, Error, Key, Open, Pe, Segment, Transport,
@@ -44,7 +44,8 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 
 fn start(open: &Open, tuning: Tuning) -> Result<Ucx, String> {
     let amos = amos(open, &tuning)?;
-    let context = Arc::new(Context::open(open.n_pes, &changes(&*open.host))?);
+    DESCRIPTORS.require(open.n_pes, LEAST_DESCRIPTORS)?;
+    let context = Arc::new(Context::open(open.n_pes, &changes(&*open.host, open.one_machine))?);
     if amos == Amos::Network {
         probe(&context).map_err(|why| {
             format!("{why}. With SHMEM_UCX_AMOS=software the targets' CPUs do them")
@@ -113,7 +114,12 @@ impl Ucx {
 
 impl Transport for Ucx {
     fn caps(&self) -> Caps {
-        Caps { amos_compose_with_cpu: self.shared.amos == Amos::Software, ordered_puts: false }
+        Caps {
+            amos_compose_with_cpu: self.shared.amos == Amos::Software,
+            ordered_puts: false,
+            // Its sockets read /proc/net, its shared memory is found in /proc/PID, and it aborts without.
+            needs_first_thread: true,
+        }
     }
 
     unsafe fn register(

@@ -1,5 +1,12 @@
 //! Limits, and who carries out atomic operations. Tests change them; users only the latter.
 
+use rushmem_transport::descriptors::PerPeer;
+
+/// Connections of two workers to a peer and of a peer's two to this PE, and one back for each of these.
+pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
+/// Fewer are not enough for a small job; UCX crashes then.
+pub(crate) const LEAST_DESCRIPTORS: u64 = 128;
+
 /// Who carries out the atomic operations on the symmetric heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

@@ -16,6 +16,11 @@ pub fn active() -> Vec<String> {
     active_in(Path::new("/sys/class"))
 }
 
+/// The active ports of those of the first class, hardware or software, as `mlx5_0:1`, in order.
+pub fn active_ports() -> Vec<String> {
+    active_ports_in(Path::new("/sys/class"))
+}
+
 /// Whether there is any at all, in use or not, hardware or software.
 pub fn any() -> bool {
     any_in(Path::new("/sys/class"))
@@ -42,10 +47,29 @@ fn active_in(classes: &Path) -> Vec<String> {
 
 /// Whether a port of the device is active; a class that does not show ports has only devices that are.
 fn has_active_port(device: &Path) -> bool {
-    let Ok(ports) = read_dir(device.join("ports")) else { return true };
-    ports.flatten().any(|port| {
-        read_to_string(port.path().join("state")).is_ok_and(|state| state.contains("ACTIVE"))
-    })
+    !device.join("ports").exists() || !active_ports_of(device).is_empty()
+}
+
+fn active_ports_of(device: &Path) -> Vec<String> {
+    let is_active = |port: &Path| {
+        read_to_string(port.join("state")).is_ok_and(|state| state.contains("ACTIVE"))
+    };
+    let ports = read_dir(device.join("ports")).into_iter().flatten().flatten();
+    let active = ports.filter(|port| is_active(&port.path()));
+    active.map(|port| port.file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn active_ports_in(classes: &Path) -> Vec<String> {
+    let devices = read_dir(classes.join(CLASSES[0])).into_iter().flatten().flatten();
+    let mut names: Vec<String> = devices
+        .flat_map(|device| {
+            let name = device.file_name().to_string_lossy().into_owned();
+            let ports = active_ports_of(&device.path());
+            ports.into_iter().map(move |port| format!("{name}:{port}"))
+        })
+        .collect();
+    names.sort();
+    names
 }
 
 #[cfg(test)]
@@ -71,10 +95,12 @@ mod tests {
         port("rxe0", "4: ACTIVE\n");
         on_a_bus("cxi/cxi0");
         let found = active_in(&classes);
+        let ports = active_ports_in(&classes);
         let nothing = active_in(&classes.join("elsewhere"));
         let any = ["", "elsewhere"].map(|folder| any_in(&classes.join(folder)));
         remove_dir_all(&classes).expect("made above");
         assert_eq!(found, ["cxi0", "mlx5_0"]);
+        assert_eq!(ports, ["mlx5_0:1", "rxe0:1"]);
         assert!(nothing.is_empty());
         assert_eq!(any, [true, false]);
     }

@@ -1,8 +1,8 @@
 //! The boundary between Rushmem and whatever moves bytes between PEs.
 //!
-//! Two things live here and nothing else: the [`Transport`] and [`Endpoint`] traits with the plain
-//! data that crosses them, and [`mem`], the only code that loads, stores or updates symmetric memory
-//! that is mapped into the calling process. The feature `conformance` adds the tests that every
+//! Three things live here: the [`Transport`] and [`Endpoint`] traits with the plain data that crosses them;
+//! [`mem`], the only code that loads, stores or updates symmetric memory that is mapped into the calling
+//! process; and what all providers ask of the machine ([`descriptors`], [`device`]). The feature `conformance` adds the tests that every
 //! provider must pass. A provider (a crate `transport-*`) imports this crate and
 //! its own bindings; the runtime imports this crate and names no provider.
 //!
@@ -12,6 +12,7 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod descriptors;
 pub mod device;
 mod endpoint;
 mod error;
@@ -20,6 +21,7 @@ mod nic;
 pub mod null;
 mod pe;
 mod provider;
+pub mod thread;
 mod verbs;
 
 pub use endpoint::Endpoint;

@@ -100,6 +100,8 @@ pub struct Caps {
     pub amos_compose_with_cpu: bool,
     /// Puts of one endpoint to one PE arrive in the order of their calls.
     pub ordered_puts: bool,
+    /// It looks at what the kernel shows of the process's first thread, which must not end as long as it is open.
+    pub needs_first_thread: bool,
 }
 
 /// What a context asks of its endpoint.

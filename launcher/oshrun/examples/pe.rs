@@ -33,7 +33,7 @@ impl Pe {
     fn take(&mut self, step: &str) {
         let (verb, rest) = step.split_once(':').unwrap_or((step, ""));
         match verb {
-            "init" => match Session::open() {
+            "init" => match Session::open(|_, _| ()) {
                 Ok(session) => {
                     self.aborter = Some(session.aborter());
                     self.session = Some(session);
@@ -59,6 +59,11 @@ impl Pe {
                 self.session().finalized().expect("finalized");
             }
             "finalized" => self.session().finalized().expect("finalized"),
+            "unfinalized" => {
+                self.session().barrier().expect("barrier");
+                self.session().unfinalized().expect("unfinalized");
+            }
+            "refused" => assert!(self.session().refused(rest), "oshrun hears it"),
             "resume" => self.session().resumed().expect("resumed"),
             "memory" => self.memory(),
             "descriptors" => descriptors(),

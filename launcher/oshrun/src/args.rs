@@ -26,8 +26,15 @@ pub const HOST_LIMIT: &str = "SHMEM_HOST_LIMIT";
     name = "oshrun",
     version,
     override_usage = "oshrun [OPTIONS] PROGRAM [ARGUMENT]...",
-    after_help = "The exit status is that of the first PE that failed: what it exited with, or 128 + the signal that \
-                  killed it. 124: --timeout ended the job; 126, 127: the program cannot be run, or was not found."
+    after_help = "Exit status:\n  \
+                  0         Every PE ended with 0\n  \
+                  N         The first PE that failed exited with N, or was killed by the signal N - 128\n  \
+                  124       --timeout ended the job\n  \
+                  126, 127  The program cannot be run, or was not found\n\n\
+                  Examples:\n  \
+                  oshrun -n 4 ./program                    4 PEs on this machine\n  \
+                  oshrun -H a:4,b:4 ./program              4 PEs on each of two hosts\n  \
+                  oshrun -n 2 --tag-output ./program -v    With an argument of the program"
 )]
 struct Flags {
     /// Number of PEs (also -np N); without it as many as the hosts have slots, on this machine 1
@@ -75,7 +82,8 @@ struct Flags {
     #[arg(long)]
     tag_output: bool,
 
-    /// Let each PE print into files of its own, in this folder on its host: PE.out and PE.err
+    /// Let each PE print into files of its own, in this folder on its host: PE.out and PE.err. They get every byte as
+    /// it is; without this option a newline separates the unfinished line of one PE from what another one prints
     #[arg(long, value_name = "FOLDER")]
     output_files: Option<PathBuf>,
 

@@ -81,12 +81,10 @@ impl Crew {
             }
             _ => Stdio::null(),
         };
-        let started = launch.start(pe, stdin, processes.guard())?;
+        let started = launch.start(pe, stdin, processes.ties())?;
         processes.add(Member::Pe(pe), started.pid);
         self.links.push(None);
-        if let Some([stdout, stderr]) = started.streams {
-            output.carry(pe, stdout, stderr)?;
-        }
+        output.carry(pe, started.streams, launch.files.as_ref())?;
         let link = Link::new(pe, started.socket, self.readable.clone())?;
         *self.links.last_mut().expect("pushed just now") = Some(link);
         Ok(started.pid.as_raw_nonzero().get().unsigned_abs())
@@ -160,7 +158,9 @@ fn failure(launch: &Launch, pe: u32, error: &io::Error) -> Failure {
     let (file, reason) = (launch.file.display(), program::reason(error));
     let cure = match error.kind() {
         io::ErrorKind::NotFound => " (of its interpreter or loader)",
-        io::ErrorKind::WouldBlock => " (see ulimit -u)",
+        io::ErrorKind::WouldBlock => {
+            " (no more processes: see ulimit -u, and pids.max of the control group)"
+        }
         _ => "",
     };
     Failure { status, sentence: format!("cannot start {file} as PE {pe}: {reason}{cure}") }

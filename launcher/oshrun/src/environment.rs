@@ -40,6 +40,8 @@ const STAY: &[&str] = &[
     // Another launcher's way to this very process.
     "PMI_*",
     "PMIX_*",
+    "OSHRUN_JOB",
+    "RUSHMEM_LIVENESS",
     "RUSHMEM_MEMORY",
     "RUSHMEM_SOCKET",
     "SHMEM_LOCAL_ID",

@@ -1,6 +1,8 @@
 //! Why a job could not be started: one sentence and the exit status of oshrun.
 #![forbid(unsafe_code)]
 
+use std::io::Write;
+
 /// A reason to start nothing.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -20,6 +22,11 @@ impl Failure {
     pub fn usage(sentence: String) -> Failure {
         Failure { status: 2, sentence }
     }
+}
+
+/// Prints a message of oshrun on stderr, if that takes it: where it does not, the exit status speaks.
+pub fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// oshrun itself could not do something.

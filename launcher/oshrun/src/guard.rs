@@ -2,11 +2,11 @@
 //!
 //! The guard reads numbers of process groups from a pipe whose write end only oshrun holds, and for a moment every new
 //! PE: a PE writes its number itself before it becomes the user's program, so no program ever runs unknown to the guard.
-//! oshrun writes the negative number of a group that is gone. End of file means that oshrun is gone; groups that are left
-//! then are killed: those of PEs at once, those of agents that lead to other hosts when they have had time to end
-//! there what they started.
+//! oshrun writes the negative number of a group that is gone, and 0 when it needs no guard any more. End of file without that
+//! means that oshrun is gone; groups that are left then are killed: those of PEs at once, those of agents that lead to other hosts when they have had time to end
+//! there what they started. Processes of PEs that have left their groups are found by the job's mark.
 //!
-//! It never looks at anything but these numbers, ignores every signal that can be ignored, and is a session of its own,
+//! It never looks at anything but these numbers and the mark, ignores every signal that can be ignored, and is a session of its own,
 //! so that no terminal reaches it.
 
 use std::collections::BTreeMap;
@@ -17,14 +17,26 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
+use crate::mark::{self, Mark};
+use crate::{descendants, program};
+
 /// The name by which a process knows that it is a guard.
 const NAME: &str = "oshrun-guard";
 
 /// Added to the number of an agent's group; no process has a number as large.
 const LATE: i32 = 1 << 30;
 
+/// oshrun's last number: the job has ended.
+const DISMISSED: i32 = 0;
+
 /// How long agents may take to end by themselves: their daemons end when nothing leads to them any more.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long processes that have left their groups are looked for, if some always appear anew.
+const SEARCH: Duration = Duration::from_secs(10);
+
+/// Looks that find nothing before there is nothing left: one may miss a process that ends when it has started another.
+const LOOKS_IN_VAIN: u32 = 5;
 
 /// Largest number of a signal on Linux.
 const LAST_SIGNAL: i32 = 64;
@@ -37,14 +49,15 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts the guard.
+    /// Starts the guard of the processes with this mark.
     ///
     /// # Errors
     /// When there can be no pipe or process, or /proc is missing.
-    pub fn start() -> io::Result<Guard> {
+    pub fn start(mark: &Mark) -> io::Result<Guard> {
         let (read, write) = io::pipe()?;
-        let mut command = Command::new("/proc/self/exe");
-        command.arg0(NAME).current_dir("/").stdin(read).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = Command::new(program::own());
+        command.arg0(NAME).env(mark::VARIABLE, mark.value()).current_dir("/");
+        command.stdin(read).stdout(Stdio::null()).stderr(Stdio::null());
         let before_exec = || {
             rustix::process::setsid()?;
             for signal in 1..=LAST_SIGNAL {
@@ -57,6 +70,11 @@ impl Guard {
         unsafe { command.pre_exec(before_exec) };
         let child = command.spawn()?;
         Ok(Guard { pid: pid_of(child.id()), pipe: write })
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> Pid {
+        self.pid
     }
 
     /// Where each PE writes its process group's number, in native bytes.
@@ -73,6 +91,7 @@ impl Guard {
 
     /// Lets the guard end, when no group is left, and waits for it.
     pub fn dismiss(self) {
+        let _ = (&self.pipe).write_all(&DISMISSED.to_ne_bytes());
         drop(self.pipe);
         // Somebody may have killed it before, which is as well.
         let _ = rustix::process::waitpid(Some(self.pid), WaitOptions::empty());
@@ -104,13 +123,18 @@ pub fn stand() -> ExitCode {
     let mut bytes = [0; 4];
     // An error is an end, too.
     while stdin.read_exact(&mut bytes).is_ok() {
-        note(&mut groups, i32::from_ne_bytes(bytes));
+        match i32::from_ne_bytes(bytes) {
+            DISMISSED => return ExitCode::SUCCESS,
+            number => note(&mut groups, number),
+        }
     }
     let (late, early): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(_, is_late)| *is_late);
     let numbers = |groups: Vec<(i32, bool)>| -> Vec<Pid> {
         groups.into_iter().filter_map(|(group, _)| Pid::from_raw(group)).collect()
     };
-    kill(&numbers(early));
+    let early = numbers(early);
+    kill(&early);
+    end_marked(&early);
     let late = numbers(late);
     let since = Instant::now();
     let is_left = |group: &Pid| rustix::process::test_kill_process_group(*group).is_ok();
@@ -126,6 +150,23 @@ fn kill(groups: &[Pid]) {
     for group in groups {
         // It may have gone by itself.
         let _ = rustix::process::kill_process_group(*group, Signal::KILL);
+    }
+}
+
+/// Ends the processes of the job that are in none of these groups any more, and what they have started.
+fn end_marked(groups: &[Pid]) {
+    let Some(mark) = Mark::given() else { return };
+    let own = rustix::process::getpid();
+    let is_of_job = |process: &descendants::Process| {
+        process.pid != own
+            && (process.group.is_some_and(|group| groups.contains(&group))
+                || mark.is_in(&descendants::environment(process.pid)))
+    };
+    let since = Instant::now();
+    let mut in_vain = 0;
+    while in_vain < LOOKS_IN_VAIN && since.elapsed() < SEARCH {
+        in_vain = if descendants::end(is_of_job) { 0 } else { in_vain + 1 };
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -43,7 +43,7 @@ pub fn pieces() -> io::Result<mpsc::Receiver<Vec<u8>>> {
         None => rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 0)?,
     };
     let (sender, pieces) = mpsc::channel(1);
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut bytes = vec![0; PIECE];
         loop {
             let nbytes = match rustix::io::read(&source, &mut bytes) {
@@ -60,7 +60,7 @@ pub fn pieces() -> io::Result<mpsc::Receiver<Vec<u8>>> {
                 return;
             }
         }
-    });
+    })?;
     Ok(pieces)
 }
 

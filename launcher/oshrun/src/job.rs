@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until};
 
 use crate::args::{HOST_LIMIT, Options};
-use crate::failure::{Failure, cannot};
+use crate::failure::{Failure, cannot, complain};
 use crate::hosts::{self, Hosts};
 use crate::output::{Output, Tags};
 use crate::prepare::prepare;
@@ -36,6 +36,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Time for what is left after that, and for whoever reads the output.
 const REST: Duration = Duration::from_secs(1);
 
+/// Most PEs with files of their own that one process holds, so that 1,024 descriptors are enough.
+const MOST_WITH_FILES: u32 = 128;
+
 /// Exit status when `--timeout` ended the job.
 const TIMED_OUT: i32 = 124;
 
@@ -51,6 +54,11 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
     let is_far = hosts.parts.len() > usize::from(hosts.own.is_some());
     let (task, growth) = (task(options, is_far)?, growth(options, &hosts)?);
     let plan = plan(hosts, &task, &growth)?;
+    let has_first = plan.own.as_ref().is_some_and(|(part, _)| part.pes.contains(&0));
+    let mut pieces = match has_first {
+        true => None,
+        false => Some(input::pieces().map_err(|error| cannot("read the input", &error))?),
+    };
     let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
     let subtree = Subtree::new(false, growth.limit)
         .map_err(|error| cannot("start the guard process", &error))?;
@@ -64,7 +72,7 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
         timings,
         server: Server::new(nodes, names),
         subtree,
-        output: Output::to_streams(tags),
+        output: Output::to_streams(tags).map_err(|error| cannot("start a thread", &error))?,
         end: End::Open,
         interrupted: false,
         inputs_taken: Arc::new(Semaphore::new(PIECES)),
@@ -73,11 +81,6 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
     if let Some(words) = words.filter(|words| !words.is_empty()) {
         job.output.message(&format!("oshrun: {words}"));
     }
-    let has_first = plan.own.as_ref().is_some_and(|(part, _)| part.pes.contains(&0));
-    let mut pieces = match has_first {
-        true => None,
-        false => Some(input::pieces().map_err(|error| cannot("read the input", &error))?),
-    };
     job.subtree.start(&task, &growth, plan, &mut job.output);
     job.timings.mark("daemons and own PEs called");
     let limit = options.timeout.map(|limit| (limit, Instant::now() + limit));
@@ -86,6 +89,7 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
         let window = job.inputs_taken.clone();
         tokio::select! {
             news = job.subtree.next() => job.hear(news),
+            sentence = job.output.lost() => job.hear(Up::Failed { status: 1, sentence }),
             request = signals.request() => job.request(request).await,
             (piece, is_last) = piece(&mut pieces, &window) => {
                 job.subtree.feed(piece);
@@ -102,7 +106,7 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
     let status = job.finish(signals, limit.map(|(_, at)| at)).await;
     if options.timings {
         job.timings.mark("nothing left");
-        eprintln!("{}", job.timings.table());
+        complain(&job.timings.table());
     }
     Ok(status)
 }
@@ -139,7 +143,10 @@ fn growth(options: &Options, hosts: &Hosts) -> Result<Growth, Failure> {
         agent: hosts.agent.clone(),
         oshrun,
         fan_out: options.fan_out,
-        pes_per_process: options.pes_per_process,
+        pes_per_process: match options.output_files {
+            Some(_) => options.pes_per_process.min(MOST_WITH_FILES),
+            None => options.pes_per_process,
+        },
         limit: options.host_limit,
     })
 }
@@ -149,11 +156,11 @@ fn growth(options: &Options, hosts: &Hosts) -> Result<Growth, Failure> {
 fn plan(hosts: Hosts, task: &Task, growth: &Growth) -> Result<Plan, Failure> {
     let mut others = hosts.parts;
     let Some(own) = hosts.own.map(|own| others.remove(own)) else {
-        limits::make_room(0, n_children(&[], &others, growth.fan_out))?;
+        limits::make_room(0, n_children(&[], &others, growth.fan_out), false)?;
         return Ok(Plan { others, ..Plan::default() });
     };
     let (own, pieces) = own.split(growth.pes_per_process);
-    let launch = prepare(task, &own, n_children(&pieces, &others, growth.fan_out), None)?;
+    let launch = prepare(task, growth, &own, n_children(&pieces, &others, growth.fan_out), None)?;
     Ok(Plan { host: None, own: Some((own, launch)), pieces, others })
 }
 
@@ -256,6 +263,10 @@ impl Job {
                     self.timings.exchanged();
                     self.subtree.send_all(&frame);
                 }
+                Decision::Warn { message } => {
+                    self.progress.clear();
+                    self.output.message(&message);
+                }
                 Decision::EndJob { message, .. } => {
                     self.progress.clear();
                     if let Some(message) = message {
@@ -329,16 +340,15 @@ impl Job {
     async fn finish(&mut self, mut signals: Signals, limit: Option<Instant>) -> i32 {
         self.subtree.clear(if self.end == End::GivenUp { REST } else { PATIENCE }).await;
         let limit = limit.map(|at| at.max(Instant::now() + REST));
-        {
+        let lost = {
             let mut written = std::pin::pin!(self.output.finish());
             loop {
                 // Only a reader that has stopped reading makes this long.
                 tokio::select! {
-                    () = &mut written => break,
-                    news = self.subtree.next() => if let Up::Failed { status, sentence } = news
-                        && self.server.end(status, None).is_some()
-                    {
-                        eprintln!("oshrun: {sentence}");
+                    // A daemon says what it has lost before its output ends.
+                    biased;
+                    news = self.subtree.next() => if let Up::Failed { status, sentence } = news {
+                        fail_late(&mut self.server, status, &sentence);
                     },
                     request = signals.request() => match request {
                         Request::Stop => stop(&self.subtree).await,
@@ -350,11 +360,26 @@ impl Job {
                         let status = self.server.status();
                         return if status == 0 { TIMED_OUT } else { status };
                     }
+                    lost = &mut written => break lost,
                 }
             }
+        };
+        if let Some(sentence) = lost {
+            fail_late(&mut self.server, 1, &sentence);
         }
         self.subtree.dismiss(REST).await;
         self.server.status()
+    }
+}
+
+/// Something went wrong after the end of all PEs. A PE that has failed before keeps the job's status.
+fn fail_late(server: &mut Server, status: i32, sentence: &str) {
+    let status = match server.status() {
+        0 => status,
+        failed => failed,
+    };
+    if server.end(status, None).is_some() {
+        complain(&format!("oshrun: {sentence}"));
     }
 }
 

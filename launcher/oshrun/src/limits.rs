@@ -1,6 +1,8 @@
 //! How many descriptors a job needs, and getting them.
 #![forbid(unsafe_code)]
 
+use std::sync::OnceLock;
+
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::failure::Failure;
@@ -9,39 +11,52 @@ use crate::spawn::INHERITED_FROM;
 /// oshrun holds a socket, an output and an error stream for each PE.
 const PER_PE: u64 = 3;
 
-/// And as many for each daemon.
+/// And two files, where it has files of its own.
+const FILES: u64 = 2;
+
+/// As many as for a PE for each daemon.
 const PER_DAEMON: u64 = 3;
 
 /// Its own streams, the event loop, the guard, the node's memory and what is open for a moment while a PE starts.
 const OWN: u64 = 32;
 
-/// Makes room for the descriptors of `n_pes` PEs and `n_daemons` children. Returns the limit that PEs have to be given back, if it was changed.
+/// The limit that this process was started with.
+static INHERITED: OnceLock<Rlimit> = OnceLock::new();
+
+/// Makes room for the descriptors of `n_pes` PEs, with or without files of their own, and `n_daemons` children. Returns
+/// the limit that PEs have to be given back, if it was changed.
 ///
 /// # Errors
 /// When even the hard limit is too low.
-pub fn make_room(n_pes: u32, n_daemons: u32) -> Result<Option<Rlimit>, Failure> {
-    let before = getrlimit(Resource::Nofile);
-    let needed = needed(n_pes, n_daemons);
-    if before.current.is_none_or(|limit| limit >= needed) {
-        return Ok(None);
+pub fn make_room(n_pes: u32, n_daemons: u32, has_files: bool) -> Result<Option<Rlimit>, Failure> {
+    let now = getrlimit(Resource::Nofile);
+    let inherited = *INHERITED.get_or_init(|| now);
+    let needed = needed(n_pes, n_daemons, has_files);
+    if now.current.is_none_or(|limit| limit >= needed) {
+        return Ok((now != inherited).then_some(inherited));
     }
-    let raised = Rlimit {
-        current: before.maximum.map_or(Some(needed), |hard| Some(hard.min(needed))),
-        ..before
-    };
-    let enough = before.maximum.is_none_or(|hard| hard >= needed);
+    let enough = now.maximum.is_none_or(|hard| hard >= needed);
+    let raised = Rlimit { current: Some(needed), ..now };
     if enough && setrlimit(Resource::Nofile, raised).is_ok() {
-        return Ok(Some(before));
+        return Ok(Some(inherited));
     }
-    let hard = before.maximum.map_or("unlimited".to_string(), |hard| hard.to_string());
+    let hard = now.maximum.map_or("unlimited".to_string(), |hard| hard.to_string());
+    let (who, cure) = match (n_pes, n_daemons) {
+        (0, 0) => ("any job".to_string(), ""),
+        (0, n_daemons) => {
+            (format!("a job that starts {n_daemons} daemons"), ", or lower --fan-out")
+        }
+        (n_pes, _) => (format!("a job of {n_pes} PEs"), ", or start fewer PEs"),
+    };
     Err(Failure::general(format!(
-        "a job of {n_pes} PEs needs {needed} descriptors and the limit is {hard}; raise it with ulimit -n {needed}, or \
-         start fewer PEs"
+        "{who} needs {needed} descriptors and the limit is {hard}; raise it with ulimit -n {needed}{cure}"
     )))
 }
 
-fn needed(n_pes: u32, n_daemons: u32) -> u64 {
-    (u64::from(n_pes) * PER_PE + u64::from(n_daemons) * PER_DAEMON).max(INHERITED_FROM as u64) + OWN
+fn needed(n_pes: u32, n_daemons: u32, has_files: bool) -> u64 {
+    let per_pe = if has_files { PER_PE + FILES } else { PER_PE };
+    let held = u64::from(n_pes) * per_pe + u64::from(n_daemons) * PER_DAEMON;
+    held.max(INHERITED_FROM as u64) + OWN
 }
 
 #[cfg(test)]
@@ -50,9 +65,10 @@ mod tests {
 
     #[test]
     fn three_hundred_pes_fit_the_usual_limit() {
-        assert!(needed(320, 0) <= 1024);
-        assert!(needed(256, 34) <= 1024);
-        assert!(needed(1, 0) <= 256);
-        assert_eq!(needed(u32::MAX, 0), 3 * u64::from(u32::MAX) + 32);
+        assert!(needed(320, 0, false) <= 1024);
+        assert!(needed(256, 34, false) <= 1024);
+        assert!(needed(128, 34, true) <= 1024);
+        assert!(needed(1, 0, false) <= 256);
+        assert_eq!(needed(u32::MAX, 0, false), 3 * u64::from(u32::MAX) + 32);
     }
 }

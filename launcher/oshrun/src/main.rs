@@ -1,7 +1,8 @@
 //! `oshrun`: starts a program as the PEs of one OpenSHMEM job and owns that job until nothing of it is left.
 //!
 //! One file or folder per subject: `args` and `program` say what to start, `hosts` and `placement` where,
-//! `environment` with what; `prepare`, `limits`, `spawn` and `guard` start it, `crew` has the PEs of this process and
+//! `environment` with what; `prepare`, `capacity`, `limits`, `spawn` and `guard` start it,
+//! `mark`, `descendants` and `liveness` let nothing of it remain, `crew` has the PEs of this process and
 //! `tree` those of other processes and hosts; `output` and `input` carry their streams, `link` their frames, `signals`
 //! what the user sends, `debugger`, `progress` and `timings` are for whoever watches, and `job` decides, by the rules of `rushmem_bootstrap::server`. The launcher never looks into
 //! the records that PEs exchange.
@@ -9,8 +10,10 @@
 //! One program has three roles: oshrun itself, a daemon (`tree::daemon`) and a guard.
 
 mod args;
+mod capacity;
 mod crew;
 mod debugger;
+mod descendants;
 mod environment;
 mod failure;
 mod guard;
@@ -19,6 +22,8 @@ mod input;
 mod job;
 mod limits;
 mod link;
+mod liveness;
+mod mark;
 mod output;
 mod placement;
 mod prepare;
@@ -32,7 +37,7 @@ mod tree;
 
 use std::process::ExitCode;
 
-use failure::Failure;
+use failure::{Failure, cannot, complain};
 
 fn main() -> ExitCode {
     if guard::is_guard() {
@@ -42,7 +47,7 @@ fn main() -> ExitCode {
         return tree::daemon::serve();
     }
     let status = start().unwrap_or_else(|failure| {
-        eprintln!("oshrun: {}", failure.sentence);
+        complain(&format!("oshrun: {}", failure.sentence));
         failure.status
     });
     // At once: a writer whose reader has stopped must not hold the exit.
@@ -53,9 +58,10 @@ fn start() -> Result<i32, Failure> {
     let Some(options) = args::parse(std::env::args_os())? else {
         return Ok(0);
     };
+    // The event loop needs descriptors, too.
+    limits::make_room(0, 0, false)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| Failure::general(format!("cannot wait for events: {error}")))?;
+    let runtime = runtime.map_err(|error| cannot("wait for events", &error))?;
     let status = runtime.block_on(job::run(&options));
     // Its destructors would wait for nothing useful.
     std::mem::forget(runtime);

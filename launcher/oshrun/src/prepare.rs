@@ -5,18 +5,21 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 
 use crate::failure::{Failure, cannot};
+use crate::output::Files;
 use crate::spawn::Launch;
-use crate::tree::orders::{Part, Task};
-use crate::{debugger, limits, placement, program, spawn};
+use crate::tree::orders::{Growth, Part, Task};
+use crate::{capacity, debugger, limits, placement, program, spawn};
 
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
-/// Makes ready to start `part`, with so many daemons beside it. The node's memory is new unless it was inherited.
+/// Makes ready to start `part`, with so many daemons beside it. The node's memory is new unless it was inherited: then
+/// another process of this host has seen that there is room for all PEs.
 ///
 /// # Errors
 /// What keeps the PEs from being started.
 pub fn prepare(
     task: &Task,
+    growth: &Growth,
     part: &Part,
     n_daemons: u32,
     memory: Option<OwnedFd>,
@@ -27,15 +30,14 @@ pub fn prepare(
         last.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
     };
     let file = program::find(&task.program, variable("PATH").as_deref())?;
+    if memory.is_none() {
+        capacity::check(part.node.len() as u32, growth.pes_per_process)?;
+    }
     let mut variables: Vec<(OsString, OsString)> =
         task.carried.iter().chain(&task.exported).cloned().collect();
     let oshrun = std::env::current_exe().map_err(|error| cannot("find its own file", &error))?;
     if let Some(path) = program::library_path(&oshrun, variable(LIBRARY_PATH).as_deref()) {
         variables.push((OsStr::new(LIBRARY_PATH).to_os_string(), path));
-    }
-    if let Some(folder) = &task.output_files {
-        let what = format!("make the folder {} for output", folder.display());
-        std::fs::create_dir_all(folder).map_err(|error| cannot(&what, &error))?;
     }
     let debugged = match &task.debugged {
         Some(debugged) => {
@@ -51,7 +53,11 @@ pub fn prepare(
         // Another process of this host says it.
         placements.words.clear();
     }
-    let limit = limits::make_room(part.pes.len() as u32, n_daemons)?;
+    let limit = limits::make_room(part.pes.len() as u32, n_daemons, task.output_files.is_some())?;
+    let files = match &task.output_files {
+        Some(folder) => Some(Files::create(folder, part.pes.clone())?),
+        None => None,
+    };
     let memory = match memory {
         Some(memory) => memory,
         None => spawn::node_memory()
@@ -62,7 +68,7 @@ pub fn prepare(
         program: task.program.clone(),
         arguments: task.arguments.clone(),
         variables,
-        output_files: task.output_files.clone(),
+        files,
         debugged,
         first_of_node: part.node.start,
         memory,

@@ -3,9 +3,11 @@
 //!
 //! The number of a group stays its own as long as a process is in it, so a group is signalled only until it is known to
 //! be empty. oshrun adopts the orphans of its PEs: whenever a process of the job ends, oshrun hears of it, waits for it,
-//! and looks whether that was the last of a group.
+//! and looks whether that was the last of a group. What has left its group is a descendant of oshrun all the same.
 #![forbid(unsafe_code)]
 
+use std::cell::Cell;
+use std::collections::HashSet;
 use std::io;
 use std::time::Duration;
 
@@ -14,7 +16,11 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions};
 use tokio::time::{Instant, sleep};
 
+use crate::descendants;
 use crate::guard::Guard;
+use crate::liveness::Liveness;
+use crate::mark::{self, Mark};
+use crate::spawn::Ties;
 
 /// Whose process it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +52,11 @@ pub struct Processes {
     list: Vec<Process>,
     /// Until nothing is left.
     guard: Option<Guard>,
+    liveness: Liveness,
+    mark: Mark,
+    /// Children that this process has had from its start, such as the background jobs of a shell that has called oshrun
+    /// by exec. They do not belong to the job.
+    foreign: HashSet<Pid>,
     /// Whether nothing more will be started.
     is_ending: bool,
 }
@@ -57,8 +68,12 @@ impl Processes {
     /// When the guard cannot be started.
     pub fn new() -> io::Result<Processes> {
         // Where it is refused, init has the orphans as everywhere.
-        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-        Ok(Processes { list: Vec::new(), guard: Some(Guard::start()?), is_ending: false })
+        let own = rustix::process::getpid();
+        let _ = rustix::process::set_child_subreaper(Some(own));
+        let foreign = if has_children() { descendants::children(own) } else { HashSet::new() };
+        let (liveness, mark) = (Liveness::new()?, Mark::new());
+        let guard = Some(Guard::start(&mark)?);
+        Ok(Processes { list: Vec::new(), guard, liveness, mark, foreign, is_ending: false })
     }
 
     /// The guard, to whom a new process announces itself.
@@ -67,6 +82,14 @@ impl Processes {
     /// When it was dismissed: after the end of a job nothing is started.
     pub fn guard(&self) -> &Guard {
         self.guard.as_ref().expect("the job has not ended")
+    }
+
+    /// What a new PE is tied to.
+    ///
+    /// # Panics
+    /// As [`Processes::guard`].
+    pub fn ties(&self) -> Ties<'_> {
+        Ties { guard: self.guard(), liveness: &self.liveness, mark: &self.mark }
     }
 
     /// Adds a process that was started.
@@ -78,6 +101,7 @@ impl Processes {
     pub fn reap(&mut self) -> Vec<(Member, Exit)> {
         let mut exits = Vec::new();
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            self.foreign.remove(&pid);
             let alive = |process: &&mut Process| process.pid == pid && process.exit.is_none();
             if let Some(process) = self.list.iter_mut().find(alive) {
                 let signal = || Exit::Signal(status.terminating_signal().unwrap_or_default());
@@ -148,14 +172,47 @@ impl Processes {
             exits.extend(self.reap());
             let are_gone = self.list.iter().all(|process| process.gone || !process.is_pe());
             if are_gone || Instant::now() > deadline {
-                return exits;
+                break;
+            }
+            sleep(Duration::from_millis(1)).await;
+        }
+        if self.guard.is_none() {
+            self.end_descendants(deadline).await;
+        }
+        exits
+    }
+
+    /// Kills what has left its group, and waits for it until the deadline.
+    async fn end_descendants(&self, deadline: Instant) {
+        let me = rustix::process::getpid();
+        // Whether there are children that have to stay: then there is no telling whether they are all.
+        let stays = Cell::new(false);
+        let is_left = |process: &descendants::Process| {
+            let pid = process.pid;
+            let is_known = self.foreign.contains(&pid)
+                || self.guard.iter().map(Guard::pid).chain(self.running()).any(|own| own == pid);
+            let is_child = process.parent == Some(me);
+            let must_stay =
+                is_child && (is_known || mark::is_of_agent(&descendants::environment(pid)));
+            stays.set(stays.get() || must_stay);
+            is_child && !must_stay
+        };
+        // The kernel knows whether this process has descendants: without children there are none, since it adopts orphans.
+        while has_children() && Instant::now() < deadline {
+            if !descendants::end(is_left) && stays.take() {
+                return;
             }
             sleep(Duration::from_millis(1)).await;
         }
     }
 
+    /// The processes of members that have not exited.
+    fn running(&self) -> impl Iterator<Item = Pid> {
+        self.list.iter().filter(|process| process.exit.is_none()).map(|process| process.pid)
+    }
+
     /// Waits until all groups are gone, those of agents too, which end by themselves when their daemons have; what is
-    /// left after `patience` is killed.
+    /// left after `patience` is killed, and so is whatever has left its group.
     pub async fn dismiss(&mut self, patience: Duration) {
         self.is_ending = true;
         for _ in 0..2 {
@@ -165,6 +222,18 @@ impl Processes {
                 self.reap();
             }
             self.list.iter().for_each(|process| self.kill(process.member));
+        }
+        self.end_descendants(Instant::now() + patience).await;
+    }
+}
+
+/// Waits for what has ended and returns whether anything runs.
+fn has_children() -> bool {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
         }
     }
 }

@@ -54,6 +54,13 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
     }
 }
 
+/// The file of this program, to start it in another role. The link in /proc is read, since what executes this program, as
+/// valgrind does, is what the kernel follows it to; where the file is gone, the link is all there is.
+pub fn own() -> PathBuf {
+    let link = PathBuf::from("/proc/self/exe");
+    std::fs::read_link(&link).ok().filter(|file| file.exists()).unwrap_or(link)
+}
+
 fn is_executable(file: &Path) -> bool {
     rustix::fs::access(file, Access::EXEC_OK).is_ok()
 }

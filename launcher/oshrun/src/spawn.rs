@@ -2,7 +2,6 @@
 //! should have.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -16,6 +15,9 @@ use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 use crate::debugger::Debugged;
 use crate::guard::{self, Guard, pid_of};
+use crate::liveness::Liveness;
+use crate::mark::{self, Mark};
+use crate::output::Files;
 use crate::placement::{Placement, Placements};
 
 /// Inherited descriptors get numbers from here on, away from those that scripts open by number.
@@ -32,8 +34,8 @@ pub struct Launch {
     pub arguments: Vec<OsString>,
     /// Variables to set.
     pub variables: Vec<(OsString, OsString)>,
-    /// The folder for files of what each PE prints, if oshrun does not.
-    pub output_files: Option<PathBuf>,
+    /// What each PE of this process prints into, if that is not oshrun's own streams.
+    pub files: Option<Files>,
     /// PEs that run under a debugger, and whether it can show itself.
     pub debugged: Option<(Debugged, bool)>,
     /// The first PE of this node.
@@ -53,8 +55,19 @@ pub struct Started {
     pub pid: Pid,
     /// Leads to the PE.
     pub socket: UnixStream,
-    /// What it prints and what it complains about, if that does not go to files.
-    pub streams: Option<[OwnedFd; 2]>,
+    /// What it prints and what it complains about.
+    pub streams: [OwnedFd; 2],
+}
+
+/// What ties a PE to the process that starts it, so that it does not outlive the job.
+#[derive(Clone, Copy, Debug)]
+pub struct Ties<'a> {
+    /// Ends it when this process is gone.
+    pub guard: &'a Guard,
+    /// The same, by the kernel.
+    pub liveness: &'a Liveness,
+    /// By this it is found wherever it has gone.
+    pub mark: &'a Mark,
 }
 
 /// The node's memory, empty: PEs give it its size. It has no name, so nothing of it can be left.
@@ -70,10 +83,12 @@ impl Launch {
     ///
     /// # Errors
     /// Why the program could not be run, or the process not be made.
-    pub fn start(&self, pe: u32, stdin: Stdio, guard: &Guard) -> io::Result<Started> {
+    pub fn start(&self, pe: u32, stdin: Stdio, ties: Ties<'_>) -> io::Result<Started> {
         let (socket, theirs) = UnixStream::pair()?;
         let theirs = rustix::io::fcntl_dupfd_cloexec(&theirs, INHERITED_FROM)?;
-        let (streams, [out, err]) = self.streams(pe)?;
+        let liveness = ties.liveness.for_pe()?;
+        let (stdout, out) = io::pipe()?;
+        let (stderr, err) = io::pipe()?;
 
         let mut command = self.command(pe);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
@@ -82,13 +97,16 @@ impl Launch {
         command.envs(place.variables.iter().map(|(name, value)| (name, value)));
         command.env(env::SOCKET, theirs.as_raw_fd().to_string());
         command.env(env::MEMORY, self.memory.as_raw_fd().to_string());
+        command.env(env::LIVENESS, liveness.as_raw_fd().to_string());
         command.env(env::LOCAL_ID, local.to_string());
+        command.env(mark::VARIABLE, ties.mark.value());
         command.stdin(stdin).stdout(out).stderr(err).process_group(0);
-        let inherited = [raw(&theirs), raw(&self.memory)];
-        let (guard, limit) = (raw(guard.pipe()), self.limit);
+        let inherited = [raw(&theirs), raw(&self.memory), raw(&liveness)];
+        let (guard, limit) = (raw(ties.guard.pipe()), self.limit);
         // SAFETY: the closure makes system calls alone, without memory or locks, as a child between fork and exec must.
         unsafe { command.pre_exec(move || before_exec(guard, inherited, limit, &place)) };
         let child = command.spawn()?;
+        let streams = [stdout.into(), stderr.into()];
         Ok(Started { pid: pid_of(child.id()), socket, streams })
     }
 
@@ -109,17 +127,6 @@ impl Launch {
                 command
             }
         }
-    }
-
-    /// What a PE prints into: pipes, with our side of them, or its files.
-    fn streams(&self, pe: u32) -> io::Result<(Option<[OwnedFd; 2]>, [OwnedFd; 2])> {
-        if let Some(folder) = &self.output_files {
-            let file = |stream| File::create(folder.join(format!("{pe}.{stream}")));
-            return Ok((None, [file("out")?.into(), file("err")?.into()]));
-        }
-        let (stdout, out) = io::pipe()?;
-        let (stderr, err) = io::pipe()?;
-        Ok((Some([stdout.into(), stderr.into()]), [out.into(), err.into()]))
     }
 }
 
@@ -175,7 +182,7 @@ fn raw(fd: &impl AsFd) -> i32 {
 /// The child's last steps before it becomes the user's program: system calls alone.
 fn before_exec(
     guard: i32,
-    inherited: [i32; 2],
+    inherited: [i32; 3],
     limit: Option<Rlimit>,
     place: &Placement,
 ) -> io::Result<()> {

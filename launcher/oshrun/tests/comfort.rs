@@ -50,6 +50,23 @@ fn each_pe_prints_into_files_of_its_own() {
 }
 
 #[test]
+fn files_that_cannot_be_made_are_named_before_a_pe_starts() {
+    let (agent, folder) = (Agent::new(""), Folder::new("no-files"));
+    std::fs::create_dir_all(&folder.0).expect("a folder");
+    std::os::unix::fs::symlink("/nowhere/1.out", folder.0.join("1.out")).expect("a link");
+    let name = folder.0.display();
+    let options = format!("--output-files {name}");
+    for (hosts, whose) in [("localhost:2", ""), ("localhost,b", "host b: ")] {
+        let message = format!(
+            "oshrun: {whose}cannot make the file {name}/1.out for output: No such file or directory; name a folder in \
+             which you may make files by --output-files\n"
+        );
+        agent.steps(hosts, &options, &["1?complain:started"]).run().expect(1, &message);
+    }
+    assert_eq!(folder.text("0.err"), "");
+}
+
+#[test]
 fn phases_are_timed_on_request() {
     for hosts in ["localhost:3", "a:1,b:2"] {
         let agent = Agent::new("");

@@ -64,6 +64,23 @@ fn an_exit_before_finalize_ends_the_job() {
 }
 
 #[test]
+fn pes_that_all_exit_before_finalize_are_warned() {
+    let warning = "oshrun: warning: no PE called shmem_finalize; call it before the program ends\n";
+    for n_pes in [1, 4] {
+        Job::steps(n_pes, &["init", "unfinalized"]).run().expect(0, warning);
+        Job::steps(n_pes, &["init", "unfinalized", "finalized"]).run().expect(0, "");
+    }
+}
+
+#[test]
+fn a_crash_after_a_refusal_names_it() {
+    let steps = ["init", "1?refused:8 bytes", "barrier", "1?kill:11", "barrier"];
+    let message = format!("{PE_1} was killed by SIGSEGV; before that it was refused 8 bytes\n");
+    expect_end(Job::steps(3, &steps).run(), 139, &message);
+    Job::steps(2, &["init", "refused:8 bytes", "finalize"]).run().expect(0, "");
+}
+
+#[test]
 fn an_exit_without_init_ends_the_job_of_those_who_called_it() {
     let message =
         format!("{PE_1} exited with status 0 without calling shmem_init, which PE 0 has called\n");

@@ -3,8 +3,9 @@
 mod support;
 
 use std::io::{BufRead, Read};
+use std::process::Stdio;
 
-use support::{Job, eventually, oshrun, pe};
+use support::{Agent, Job, eventually, oshrun, pe};
 
 /// Asserts that the lines of the step `lines:COUNT` are all there, whole, and in order for each PE.
 fn assert_whole<'a>(lines: impl Iterator<Item = &'a str>, n_pes: usize, count: usize) {
@@ -135,6 +136,114 @@ fn a_reader_that_leaves_ends_the_writers() {
     let outcome = job.wait().expect_nothing_left();
     assert_eq!(outcome.status, 141);
     assert!(outcome.stderr.ends_with("was killed by SIGPIPE\n"), "{outcome:?}");
+}
+
+/// A device on which nothing has room.
+fn full() -> Stdio {
+    std::fs::File::create("/dev/full").expect("Linux has it").into()
+}
+
+const LOST: &str = "oshrun: cannot write to standard output: No space left on device\n";
+
+#[test]
+fn output_that_cannot_be_written_fails_the_job() {
+    let agent = Agent::new("");
+    let jobs = || {
+        [
+            Job::steps(2, &["init", "print:result", "finalize"]),
+            agent.steps("localhost,b", "", &["init", "print:result", "finalize"]),
+            // Nothing but the loss of its output ends this one.
+            Job::new(&["-n", "2", "yes"]),
+        ]
+    };
+    for job in jobs() {
+        job.start_with(Stdio::null(), full(), Stdio::piped()).wait().expect(1, LOST);
+    }
+    // Nobody can be told.
+    for job in jobs() {
+        job.start_with(Stdio::null(), full(), full()).wait().expect(1, "");
+    }
+    let job = Job::steps(2, &["print:result", "complain:oops"]);
+    let outcome = job.start_with(Stdio::null(), Stdio::piped(), full()).wait().expect(1, "");
+    assert!(!outcome.stdout.contains("oops"), "{outcome:?}");
+    Job::new(&["--no-such-option"])
+        .start_with(Stdio::null(), Stdio::piped(), full())
+        .wait()
+        .expect(2, "");
+}
+
+#[test]
+fn files_of_output_that_cannot_be_written_fail_the_job() {
+    let agent = Agent::new("");
+    let folder = std::env::temp_dir().join(format!("oshrun-full-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let link = |name| std::os::unix::fs::symlink("/dev/full", folder.join(name)).expect("a link");
+    link("1.out");
+    let option = format!("--output-files {}", folder.display());
+    for (hosts, whose) in [("localhost:2", ""), ("localhost,b", "host b: ")] {
+        let steps = ["init", "text:result", "finalize"];
+        agent.steps(hosts, &option, &steps).run().expect(
+            1,
+            &format!(
+                "oshrun: {whose}cannot write to the file {}/1.out: No space left on device\n",
+                folder.display()
+            ),
+        );
+        let kept = std::fs::read_to_string(folder.join("0.out")).expect("a file");
+        assert_eq!(kept, "result");
+    }
+    // It is lost only when the job ends, since the background process keeps the unfinished line from leaving.
+    let script = "printf result; sleep 600 & test $SHMEM_LOCAL_ID = 0 || exit 3";
+    link("2.out");
+    for _ in 0..20 {
+        let option = format!("{option} --fan-out 1");
+        let outcome = agent.job("localhost,b,c", &option, &["sh", "-c", script]).run();
+        let first = outcome.stderr.lines().next().unwrap_or_default();
+        assert!(first.ends_with(": No space left on device"), "{outcome:?}");
+        assert_eq!(outcome.status, 1);
+        outcome.expect_nothing_left();
+    }
+    for hosts in ["localhost:2", "localhost,b:2"] {
+        let outcome = agent.job(hosts, &option, &["sh", "-c", script]).run().expect_nothing_left();
+        assert!(outcome.stderr.ends_with(": No space left on device\n"), "{outcome:?}");
+        assert_eq!(outcome.status, 3, "that of the PE that has failed: {outcome:?}");
+    }
+    let script = format!("ulimit -f 1; exec {} -n 1 {option} {} lines:200", oshrun(), pe());
+    let message = format!("the file {}/0.out: File too large\n", folder.display());
+    let outcome = Job::by("sh", &["-c", &script]).run().expect_nothing_left();
+    assert!(outcome.stderr.ends_with(&message) && outcome.status == 1, "{outcome:?}");
+    std::fs::remove_dir_all(folder).expect("own folder");
+}
+
+#[test]
+fn bytes_of_one_pe_pass_unchanged() {
+    let folder = std::env::temp_dir().join(format!("oshrun-bytes-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let mut state = 1_u32;
+    let mut byte = |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    // Some pieces are longer than the longest line that is held back; none ends with a newline.
+    let mut bytes: Vec<u8> = (0..500_000).map(&mut byte).collect();
+    bytes.extend([b'x'; 200_000]);
+    let file = |name: &str| folder.join(name);
+    std::fs::write(file("sent"), &bytes).expect("a file");
+    let send = format!("cat {}", file("sent").display());
+
+    let from_one = format!("test $SHMEM_LOCAL_ID != 1 || {send}");
+    let received = std::fs::File::create(file("received")).expect("a file");
+    let job = Job::new(&["-n", "3", "sh", "-c", &from_one]);
+    job.start_with(Stdio::null(), received.into(), Stdio::piped()).wait().expect(0, "");
+    assert!(std::fs::read(file("received")).expect("a file") == bytes, "damaged");
+
+    let to_files = file("files").display().to_string();
+    Job::new(&["-n", "2", "--output-files", &to_files, "sh", "-c", &send]).run().expect(0, "");
+    for pe in 0..2 {
+        let received = std::fs::read(file(&format!("files/{pe}.out"))).expect("a file");
+        assert!(received == bytes, "those of PE {pe} are damaged");
+    }
+    std::fs::remove_dir_all(folder).expect("own folder");
 }
 
 #[test]

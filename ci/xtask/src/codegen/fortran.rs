@@ -1,8 +1,9 @@
 //! Fortran: which routines the library offers, and the text of the include files.
 //!
-//! Those hold parameters alone. An include file cannot be included twice, and the functions that a
-//! program calls are for it to declare, with the kinds that it uses. Their text is read in fixed and in
-//! free form: statements lie between columns 7 and 72, none is continued, comments begin with `!`.
+//! Those hold parameters, and declare the three functions that `shmem.fh` of Open MPI and of Sandia OpenSHMEM
+//! declare: programs that were written for these rely on it. A name may be declared once, so the other functions
+//! that a program calls are for it to declare. The text is read in fixed and in free form: statements lie between
+//! columns 7 and 72, none is continued, comments begin with `!`.
 
 use std::fmt::Write;
 
@@ -16,11 +17,19 @@ const ROUTINES: &str = include_str!("../../../spec/fortran.csv");
 /// The last column that fixed form reads.
 const LAST_COLUMN: usize = 72;
 
+/// The functions that `shmem.fh` declares, with their types.
+const DECLARED: [(&str, &str); 3] = [
+    ("SHMEM_PE_ACCESSIBLE", "LOGICAL"),
+    ("SHMEM_ADDR_ACCESSIBLE", "LOGICAL"),
+    ("SHMEM_PTR", "INTEGER(KIND=8)"),
+];
+
 const SHMEM: &str = "\
 ! Rushmem, an OpenSHMEM library: the constants of the Fortran routines.
 !
 ! Written by `cargo xtask codegen`; do not edit. Fixed and free form.
-! A program declares the functions that it calls.
+! A program declares the functions that it calls, but for the three at
+! the end.
 ";
 
 const SHMEMX: &str = "\
@@ -62,9 +71,14 @@ impl Fortran {
         self.routines.iter().map(|name| format!("{}_", name.to_lowercase()))
     }
 
-    /// `shmem.fh`: the constants of the standard.
+    /// `shmem.fh`: the constants of the standard and the functions that it declares.
     pub fn shmem(&self) -> Result<String> {
-        self.include_file(SHMEM, |name| !is_extension(name))
+        let mut text = self.include_file(SHMEM, |name| !is_extension(name))?;
+        for (name, kind) in DECLARED {
+            ensure!(self.routines.iter().any(|routine| routine == name), "no routine {name}");
+            write!(text, "\n      {kind} {name}\n      EXTERNAL {name}\n")?;
+        }
+        Ok(text)
     }
 
     /// `shmemx.fh`: the constants of the extensions.

@@ -30,12 +30,12 @@ const PICKERS: &str = "\
 #define RUSHMEM_ON_CTX(with, without, ...) \\
     _Generic((RUSHMEM_FIRST(__VA_ARGS__)), shmem_ctx_t: with, default: without)
 
-#define RUSHMEM_TYPE_ON_CTX(type, suffix, ...) \\
-    RUSHMEM_ON_CTX(type(shmem_ctx_, suffix, RUSHMEM_BEHIND_CTX(__VA_ARGS__)), \\
-                   type(shmem_, suffix, RUSHMEM_BEHIND_CTX(__VA_ARGS__)), __VA_ARGS__)
+#define RUSHMEM_TYPE_ON_CTX(type, prefix, suffix, ...) \\
+    RUSHMEM_ON_CTX(type(prefix##ctx_, suffix, RUSHMEM_BEHIND_CTX(__VA_ARGS__)), \\
+                   type(prefix, suffix, RUSHMEM_BEHIND_CTX(__VA_ARGS__)), __VA_ARGS__)
 ";
 
-/// All type-generic macros, with those that they are made of.
+/// All type-generic macros of the standard, with those that they are made of.
 pub fn define(table: &Table) -> Result<String> {
     let mut text = PICKERS.to_owned();
     text.push_str("\n/* The function of a type table for the type that a pointer points to. */\n");
@@ -51,17 +51,22 @@ pub fn define(table: &Table) -> Result<String> {
     }
     text.push('\n');
     for name in &table.generics {
-        text.push_str(&generic(table, name)?);
+        text.push_str(&generic(&table.functions, name)?);
     }
     Ok(text)
 }
 
+/// Those of the extensions, made of the same.
+pub fn define_extensions(table: &Table) -> Result<String> {
+    table.extension_generics().into_iter().map(|name| generic(&table.extensions, name)).collect()
+}
+
 /// The functions that a macro has to select from, without those that share a type with an earlier
 /// one.
-fn selected<'a>(table: &'a Table, name: &str) -> Vec<&'a Function> {
+fn selected<'a>(functions: &'a [Function], name: &str) -> Vec<&'a Function> {
     let mut seen = HashSet::new();
     let mut functions: Vec<_> =
-        table.functions.iter().filter(|function| function.generic == name).collect();
+        functions.iter().filter(|function| function.generic == name).collect();
     // A name of C before a name of stdint.h or stddef.h.
     functions.sort_by_key(|function| function.c_type.ends_with("_t"));
     functions.retain(|function| {
@@ -75,7 +80,7 @@ fn selected<'a>(table: &'a Table, name: &str) -> Vec<&'a Function> {
 /// share.
 fn selector(table: &Table, name: &str, example: &Function) -> Result<String> {
     let mut text = format!("#define {name}(prefix, suffix, pointer) \\\n    _Generic(*(pointer)");
-    for function in selected(table, &example.generic) {
+    for function in selected(&table.functions, &example.generic) {
         if function.takes_context() == example.takes_context() {
             let (name, c_type) = (&function.type_name, &function.c_type);
             write!(text, ", \\\n        {c_type}: prefix##{name}##suffix")?;
@@ -85,7 +90,7 @@ fn selector(table: &Table, name: &str, example: &Function) -> Result<String> {
     Ok(text)
 }
 
-fn generic(table: &Table, name: &str) -> Result<String> {
+fn generic(functions: &[Function], name: &str) -> Result<String> {
     // Two macros share the name of a function; they take what it takes, too.
     if name == "shmem_sync" {
         return Ok(format!(
@@ -93,23 +98,23 @@ fn generic(table: &Table, name: &str) -> Result<String> {
              shmem_team_t: shmem_team_sync, default: {name})(__VA_ARGS__)\n"
         ));
     }
-    let functions = selected(table, name);
+    let functions = selected(functions, name);
     let example = functions.first().with_context(|| format!("{name} selects from nothing"))?;
-    let suffix = name.strip_prefix("shmem").context("a macro is called shmem_*")?;
+    let (prefix, suffix) = name.split_once('_').context("a macro is called shmem_* or shmemx_*")?;
     let with_context = functions.iter().any(|function| function.takes_context());
 
     if example.type_name.is_empty() {
         ensure!(with_context, "{name} has nothing to select by");
         return Ok(format!(
             "#define {name}(...) \\\n    \
-             RUSHMEM_ON_CTX(shmem_ctx{suffix}, {name}, __VA_ARGS__)(__VA_ARGS__)\n"
+             RUSHMEM_ON_CTX({prefix}_ctx_{suffix}, {name}, __VA_ARGS__)(__VA_ARGS__)\n"
         ));
     }
     let selector = named(&example.type_rule)?;
     if with_context {
         return Ok(format!(
             "#define {name}(...) \\\n    \
-             RUSHMEM_TYPE_ON_CTX({selector}, {suffix}, __VA_ARGS__)(__VA_ARGS__)\n"
+             RUSHMEM_TYPE_ON_CTX({selector}, {prefix}_, _{suffix}, __VA_ARGS__)(__VA_ARGS__)\n"
         ));
     }
     let pointer = format!("{} *", example.c_type);
@@ -121,7 +126,7 @@ fn generic(table: &Table, name: &str) -> Result<String> {
     };
     Ok(format!(
         "#define {name}(...) \\\n    \
-         {selector}(shmem_, {suffix}, {picker}(__VA_ARGS__))(__VA_ARGS__)\n"
+         {selector}({prefix}_, _{suffix}, {picker}(__VA_ARGS__))(__VA_ARGS__)\n"
     ))
 }
 

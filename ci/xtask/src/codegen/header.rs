@@ -111,6 +111,12 @@ extern \"C\" {
 }
 #endif
 
+/* The type-generic interface of C11. */
+#if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+
+@GENERICS@
+#endif /* C11 */
+
 #endif /* RUSHMEM_SHMEMX_H */
 ";
 
@@ -152,7 +158,8 @@ pub fn pshmem(table: &Table) -> Result<String> {
 pub fn shmemx(table: &Table) -> Result<String> {
     let body = SHMEMX
         .replace("@CONSTANTS@", &constants::extensions()?)
-        .replace("@PROTOTYPES@", &prototypes(&table.extensions, |f| f.symbol.clone())?);
+        .replace("@PROTOTYPES@", &prototypes(&table.extensions, |f| f.symbol.clone())?)
+        .replace("@GENERICS@", &generics::define_extensions(table)?);
     Ok(notice("what vendors add to the standard.") + &body)
 }
 
@@ -191,12 +198,15 @@ fn prototypes(functions: &[Function], name: impl Fn(&Function) -> String) -> Res
 }
 
 fn heading_of(function: &Function) -> String {
-    let Function { section, group, deprecated_since, .. } = function;
-    if deprecated_since.is_empty() {
-        format!("{section} {group}")
-    } else {
-        format!("{section} {group}, deprecated since {deprecated_since}")
+    let Function { section, group, deprecated_since, removed_in, .. } = function;
+    let mut heading = format!("{section} {group}");
+    if !deprecated_since.is_empty() {
+        heading += &format!(", deprecated since {deprecated_since}");
     }
+    if !removed_in.is_empty() {
+        heading += &format!(", removed in {removed_in}");
+    }
+    heading
 }
 
 /// A declaration, wrapped between parameters.

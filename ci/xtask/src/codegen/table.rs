@@ -11,11 +11,11 @@ const SYMBOLS: &str = include_str!("../../../spec/openshmem-1.6.csv");
 const FAMILIES: &str = include_str!("../../../spec/families-1.6.csv");
 const EXTENSIONS: &str = include_str!("../../../spec/shmemx.csv");
 
-/// What the standard defines and has not removed.
+/// What the standard defines, or did before it removed it.
 pub struct Table {
     /// The functions, in the order of the standard.
     pub functions: Vec<Function>,
-    /// The C11 type-generic macros.
+    /// The C11 type-generic macros of the standard.
     pub generics: Vec<String>,
     /// The constants and predefined handles.
     pub constants: Vec<String>,
@@ -36,6 +36,8 @@ pub struct Function {
     pub group: String,
     /// The version that deprecated it, or nothing.
     pub deprecated_since: String,
+    /// The version that removed it, or nothing. Programs of before still find it here.
+    pub removed_in: String,
     /// The type-generic macro that selects it, or nothing.
     pub generic: String,
     /// The name of its element type, or nothing.
@@ -64,7 +66,7 @@ impl Table {
             constants: Vec::new(),
             extensions: Vec::new(),
         };
-        for record in records(SYMBOLS).filter(|record| !record["status"].starts_with("removed")) {
+        for record in records(SYMBOLS) {
             let symbol = record["symbol"].clone();
             match record["kind"].as_str() {
                 "function" => {
@@ -83,6 +85,15 @@ impl Table {
             table.extensions.extend(extensions(&record, &table.functions));
         }
         table
+    }
+
+    /// The C11 type-generic macros of the extensions.
+    pub fn extension_generics(&self) -> Vec<&String> {
+        let mut names: Vec<_> =
+            self.extensions.iter().map(|f| &f.generic).filter(|name| !name.is_empty()).collect();
+        names.sort();
+        names.dedup();
+        names
     }
 
     /// All functions that the library exports: the standard's and the extensions.
@@ -107,6 +118,7 @@ impl Function {
             section: record["section"].clone(),
             group: record["group"].clone(),
             deprecated_since: record["deprecated_since"].clone(),
+            removed_in: record["status"].strip_prefix("removed-").unwrap_or_default().to_owned(),
             generic: record["c11_generic"].clone(),
             type_name: record["type_name"].clone(),
             type_rule: family["type_rule"].clone(),
@@ -126,7 +138,7 @@ impl Function {
 
     /// Whether its first parameter is a context.
     pub fn takes_context(&self) -> bool {
-        self.symbol.starts_with("shmem_ctx_")
+        self.symbol.starts_with("shmem_ctx_") || self.symbol.starts_with("shmemx_ctx_")
     }
 
     /// What its element type is on 64-bit Linux.
@@ -170,6 +182,11 @@ fn extensions(record: &HashMap<&str, String>, standard: &[Function]) -> Vec<Func
         generic: String::new(),
         ..of.clone()
     };
+    // A generic of ours stands for functions of ours alone.
+    let other_name = |symbol: String, of: &Function| Function {
+        generic: of.generic.replacen("shmem_", "shmemx_", 1),
+        ..extension(symbol, of)
+    };
     if like.is_empty() {
         let function = Function {
             symbol: family.clone(),
@@ -177,6 +194,7 @@ fn extensions(record: &HashMap<&str, String>, standard: &[Function]) -> Vec<Func
             section: String::new(),
             group: String::new(),
             deprecated_since: String::new(),
+            removed_in: String::new(),
             generic: String::new(),
             type_name: String::new(),
             c_type: String::new(),
@@ -191,7 +209,7 @@ fn extensions(record: &HashMap<&str, String>, standard: &[Function]) -> Vec<Func
     let named =
         |type_name: &str| family.replace("<TYPENAME>", type_name).replace("<SIZE>", type_name);
     if record["types"].is_empty() {
-        return alike.iter().map(|of| extension(named(&of.type_name), of)).collect();
+        return alike.iter().map(|of| other_name(named(&of.type_name), of)).collect();
     }
     let of = alike[0];
     let types = record["types"].split(", ").map(|c_type| {

@@ -69,6 +69,8 @@ const TEST: &[Step] = &[
 const FULL: &[Step] = &[
     installed("slurm", steps::slurm),
     installed("hosts", hosts::over_ssh),
+    installed("ucx", steps::ucx),
+    installed("ofi", steps::ofi),
     installed("ucx-programs", steps::ucx_programs),
     installed("ofi-programs", steps::ofi_programs),
     step("ofi-providers", steps::ofi_providers),

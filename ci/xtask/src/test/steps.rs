@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 use super::tools::{self, run_tests};
 use super::{Outcome, Session};
 use crate::needs::{
-    BINUTILS, C_COMPILER, CLANG, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC, HYDRA, LIBFABRIC,
-    MPIRUN, Need, PKG_CONFIG, SLURM, UCX, VALGRIND,
+    AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
+    HYDRA, LIBFABRIC, MANDOC, MPIRUN, Need, PKG_CONFIG, SLURM, UCX, VALGRIND,
 };
 use crate::{bindings, codegen, counts, install, needs, process, symbols, tidy, verbs};
 
@@ -34,7 +34,17 @@ const UCX_FOLDERS: &str = "RUSHMEM_UCX_DIR";
 pub fn needs(_: &Session) -> Result<Outcome> {
     needs::ensure(&[&C_COMPILER, &CXX_COMPILER, &BINUTILS])?;
     // Without them some tests are skipped, no more: a developer who is not root can do with that.
-    in_part(needs::ensure(&[&VALGRIND, &FORTRAN_COMPILER, &CLANG, &GDB, &HWLOC]))
+    in_part(needs::ensure(&[
+        &VALGRIND,
+        &FORTRAN_COMPILER,
+        &CLANG,
+        &GDB,
+        &HWLOC,
+        &CMAKE,
+        &AUTOMAKE,
+        &PKG_CONFIG,
+        &MANDOC,
+    ]))
 }
 
 /// The same, with the libraries of the networks; what is missing of them is skipped.
@@ -75,13 +85,19 @@ pub fn install(session: &Session) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// Crates whose suites take minutes and have steps of their own in `--providers`; here their unit tests run.
+const WITH_LONG_SUITES: [&str; 2] = ["rushmem-transport-ucx", "rushmem-transport-ofi"];
+
 pub fn tests(session: &Session) -> Result<Outcome> {
-    let mut cargo = session.workspace.cargo();
-    passed(
+    let each = |option: &'static str| WITH_LONG_SUITES.into_iter().flat_map(move |p| [option, p]);
+    let test = || {
+        let mut cargo = session.workspace.cargo();
+        cargo.args(["test", "--no-fail-fast"]).env("RUSHMEM_PREFIX", &session.prefix);
         cargo
-            .args(["test", "--workspace", "--no-fail-fast"])
-            .env("RUSHMEM_PREFIX", &session.prefix),
-    )
+    };
+    let most = process::run(test().arg("--workspace").args(each("--exclude")));
+    let rest = process::run(test().arg("--lib").args(each("--package")));
+    most.and(rest).map(|()| Outcome::Passed)
 }
 
 pub fn symbols(session: &Session) -> Result<Outcome> {
@@ -125,7 +141,7 @@ pub fn bindings(session: &Session) -> Result<Outcome> {
 }
 
 /// The suite of the networks with other versions of their libraries, those in the folders that a
-/// variable names, separated by colons; with the one that the linker finds the plain tier runs it.
+/// variable names, separated by colons.
 pub fn other_versions(session: &Session) -> Result<Outcome> {
     let folders = std::env::var_os(UCX_FOLDERS).unwrap_or_default();
     let folders = std::env::split_paths(&folders).filter(|folder| !folder.as_os_str().is_empty());

@@ -17,9 +17,6 @@ pub(crate) trait Manager: Debug + Send {
     /// Number of processes.
     fn n_pes(&self) -> u32;
 
-    /// A name that no other job of the machine has at the same time.
-    fn job(&self) -> &str;
-
     /// Stores `value`, for everybody to get after the next fence.
     fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error>;
 

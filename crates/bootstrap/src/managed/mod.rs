@@ -1,19 +1,26 @@
 //! A PE's membership in a job that a process manager started: Hydra, Slurm, PRRTE, Open MPI's mpirun.
 //!
 //! Managers are slow and their values short, so the PEs of a node gather at their first PE, which alone exchanges with
-//! the other nodes, and one node needs the manager for nothing but its first fence.
+//! the other nodes, and one node needs the manager for nothing but its first fences.
 
+mod admission;
 mod chunks;
 mod last_words;
+mod limit;
 mod manager;
+mod meeting;
 mod mpi;
 mod neighbours;
+mod node_key;
+mod node_socket;
+mod notice;
 mod pmi;
 mod pmix;
 mod port;
 mod watch;
 mod wire;
 
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -22,10 +29,12 @@ use crate::env;
 use crate::error::Error;
 use crate::inherited;
 use crate::nodes::NodeMap;
-pub(crate) use manager::Ender;
-use manager::Manager;
+pub(crate) use manager::{Ender, Manager};
 use mpi::Mpi;
-use neighbours::{Listener, Neighbours};
+use neighbours::Neighbours;
+use node_key::NodeKey;
+use node_socket::NodeSocket;
+use notice::Notice;
 use pmi::{Opening, Pmi};
 use pmix::Pmix;
 use watch::Watch;
@@ -48,16 +57,26 @@ pub(crate) fn manager(way: Way, asked: Asked) -> Result<Option<Box<dyn Manager>>
     let job = std::env::var(env::PMI_JOBID).ok().filter(|job| !job.is_empty());
     match way {
         Way::Alone => Ok(None),
-        Way::Pmix => Ok(Some(Box::new(Pmix::open()?))),
+        Way::Pmix => {
+            let variables = set(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
+            let who = format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default());
+            let nobody = |cause| Error::NoManager { who, protocol: "PMIx", variables, cause };
+            Ok(Some(Box::new(Pmix::open(limit::ANSWER, nobody)?)))
+        }
         Way::Port { address, id } => {
             // The manager keeps one connection per process, the last.
             if mpi::present() == Mpi::Open {
                 return Err(Error::MpiBefore);
             }
-            let connected = port::connect(&address, id)?;
+            let variables = [env::PMI_PORT, env::PMI_ID];
+            let who = format!("the process with {}={id}", env::PMI_ID);
+            let connected = port::connect(&address, id, limit::ANSWER)
+                .map_err(|error| nobody(error, &who, &variables))?;
             let (socket, pe, n_pes) = (connected.socket, connected.pe, connected.n_pes);
-            let opening = Opening { socket, dialect, pe, n_pes, job, is_open: false };
-            Ok(Some(Box::new(Pmi::open(opening)?)))
+            let limit = limit::ANSWER;
+            let opening = Opening { socket, dialect, pe, n_pes, job, is_open: false, limit };
+            let pmi = Pmi::open(opening).map_err(|error| nobody(error, &who, &variables))?;
+            Ok(Some(Box::new(pmi)))
         }
         Way::Inherited { fd, pe, n_pes } => {
             let socket = inherited::shared_socket(fd, env::PMI_FD)?;
@@ -68,17 +87,50 @@ pub(crate) fn manager(way: Way, asked: Asked) -> Result<Option<Box<dyn Manager>>
                 return Err(Error::MpiLater);
             }
             let is_open = mpi == Mpi::Open;
-            Ok(Some(Box::new(Pmi::open(Opening { socket, dialect, pe, n_pes, job, is_open })?)))
+            let limit = limit::ANSWER;
+            let opening = Opening { socket, dialect, pe, n_pes, job, is_open, limit };
+            let variables = [env::PMI_FD, env::PMI_RANK, env::PMI_SIZE];
+            let pmi = Pmi::open(opening)
+                .map_err(|error| nobody(error, &format!("PE {pe}"), &variables))?;
+            Ok(Some(Box::new(pmi)))
         }
     }
+}
+
+/// The error of an opening, which shows that no manager is where the variables lead.
+fn nobody(error: Error, who: &str, variables: &[&str]) -> Error {
+    let cause = match error {
+        Error::ManagerLost(cause) if cause.kind() == ErrorKind::TimedOut => {
+            format!("no answer within {} s", limit::ANSWER.as_secs())
+        }
+        Error::ManagerLost(cause) => cause.to_string(),
+        Error::ManagerSilent { request, limit, .. } => {
+            format!("no answer to {request} within {} s", limit.as_secs())
+        }
+        Error::Unexpected(what) => format!("it sent {what}"),
+        error => return error,
+    };
+    Error::NoManager { who: who.to_owned(), protocol: "PMI", variables: set(variables), cause }
+}
+
+/// These variables and what they hold.
+fn set(names: &[&str]) -> String {
+    let each = names.iter().map(|name| {
+        let value = std::env::var_os(name).unwrap_or_default();
+        format!("{name}={}", value.to_string_lossy())
+    });
+    each.collect::<Vec<_>>().join(" ")
 }
 
 impl Managed {
     /// Joins the job: meets the PEs of this node and learns about the others.
     pub(crate) fn join(mut manager: Box<dyn Manager>) -> Result<Managed, Error> {
-        let listener = Listener::new(manager.job(), manager.pe())?;
+        let notice = Notice::after(limit::ANSWER, manager.pe(), manager.n_pes());
+        let key = NodeKey::agree(&mut *manager)?;
+        let socket = NodeSocket::listen(key, manager.pe())?;
         manager.fence()?;
-        let mut neighbours = listener.meet(manager.n_pes())?;
+        drop(notice);
+        let mut neighbours = meeting::meet(socket, manager.n_pes(), limit::ANSWER)?;
         let led = neighbours.led();
         let several = led.as_ref().map(|led| led.len() < manager.n_pes() as usize);
         let nodes = if neighbours.spread_several(several)? {

@@ -8,11 +8,13 @@ use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::chunks;
+use super::limit::Limit;
 use super::manager::{Ender, Manager};
 use super::wire::{self, Decoder, Dialect, Message};
 use crate::error::Error;
@@ -81,6 +83,8 @@ pub(crate) struct Opening {
     pub(crate) job: Option<String>,
     /// MPI has opened the session on this socket already.
     pub(crate) is_open: bool,
+    /// How long the manager may take for an answer that needs no other process.
+    pub(crate) limit: Duration,
 }
 
 /// The connection.
@@ -92,6 +96,7 @@ pub(crate) struct Pmi {
     n_pes: u32,
     job: String,
     longest: usize,
+    limit: Duration,
 }
 
 impl Pmi {
@@ -109,6 +114,7 @@ impl Pmi {
             n_pes: with.n_pes,
             job: String::new(),
             longest: PMI_2_VALUE - 1,
+            limit: with.limit,
         };
         let version = match with.dialect {
             Dialect::One => [("pmi_version", "1"), ("pmi_subversion", "1")],
@@ -165,25 +171,35 @@ impl Pmi {
         Ok(())
     }
 
-    /// Sends a request and waits for its reply.
+    /// Sends a request and waits for its reply, which the manager has ready.
     fn ask(
         &mut self,
         command: &str,
         pairs: &[(&str, &str)],
         answer: &str,
     ) -> Result<Message, Error> {
-        let reply = self.ask_anything(command, pairs)?;
-        let failed = reply.value("rc").is_some_and(|rc| rc != "0");
-        if failed || reply.command() != answer { Err(refused(command, &reply)) } else { Ok(reply) }
-    }
-
-    /// As [`Pmi::ask`], whatever the reply is.
-    fn ask_anything(&mut self, command: &str, pairs: &[(&str, &str)]) -> Result<Message, Error> {
         self.sender.send(command, pairs).map_err(Error::ManagerLost)?;
-        self.receive()
+        let mut limit = Limit::new(self.limit);
+        let reply = self.receive(|socket| limit.readable(socket)).map_err(|error| match error {
+            Error::ManagerLost(cause) if cause.kind() == ErrorKind::TimedOut => {
+                Error::ManagerSilent { pe: self.pe, request: command.to_owned(), limit: self.limit }
+            }
+            error => error,
+        })?;
+        expect(command, answer, reply)
     }
 
-    fn receive(&mut self) -> Result<Message, Error> {
+    /// As [`Pmi::ask`], where the reply comes when all processes of the job have sent the request, however late.
+    fn ask_with_all(&mut self, command: &str, pairs: &[(&str, &str)]) -> Result<Message, Error> {
+        self.sender.send(command, pairs).map_err(Error::ManagerLost)?;
+        self.receive(|_| Ok(()))
+    }
+
+    /// The next message; `wait` is called before each look.
+    fn receive(
+        &mut self,
+        mut wait: impl FnMut(&OwnedFd) -> io::Result<()>,
+    ) -> Result<Message, Error> {
         let mut bytes = [0; 4096];
         loop {
             match self.decoder.take() {
@@ -191,6 +207,7 @@ impl Pmi {
                 Ok(None) => {}
                 Err(wire::Garbage) => return Err(Error::Unexpected("what is no PMI")),
             }
+            wait(&self.sender.socket).map_err(Error::ManagerLost)?;
             match rustix::io::read(&self.sender.socket, &mut bytes) {
                 Ok(0) => return Err(Error::ManagerLost(ErrorKind::UnexpectedEof.into())),
                 Ok(nbytes) => self.decoder.push(&bytes[..nbytes]),
@@ -218,6 +235,11 @@ impl Pmi {
     }
 }
 
+fn expect(command: &str, answer: &str, reply: Message) -> Result<Message, Error> {
+    let failed = reply.value("rc").is_some_and(|rc| rc != "0");
+    if failed || reply.command() != answer { Err(refused(command, &reply)) } else { Ok(reply) }
+}
+
 fn refused(request: &str, reply: &Message) -> Error {
     Error::Refused { request: request.to_owned(), reply: reply.to_string() }
 }
@@ -233,10 +255,6 @@ impl Manager for Pmi {
 
     fn n_pes(&self) -> u32 {
         self.n_pes
-    }
-
-    fn job(&self) -> &str {
-        &self.job
     }
 
     fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {
@@ -258,13 +276,17 @@ impl Manager for Pmi {
 
     fn fence(&mut self) -> Result<(), Error> {
         match self.sender.dialect() {
-            Dialect::One => self.ask("barrier_in", &[], "barrier_out")?,
+            Dialect::One => {
+                let reply = self.ask_with_all("barrier_in", &[])?;
+                expect("barrier_in", "barrier_out", reply)?
+            }
             Dialect::Two => {
-                self.ask("kvs-fence", &[], "kvs-fence-response")?;
+                let reply = self.ask_with_all("kvs-fence", &[])?;
+                expect("kvs-fence", "kvs-fence-response", reply)?;
                 // Hydra answers a fence at once, and the next get when all have come to it.
                 let job = self.job.clone();
                 let pairs = [("jobid", job.as_str()), ("srcid", "-1"), ("key", "rushmem-none")];
-                self.ask_anything("kvs-get", &pairs)?
+                self.ask_with_all("kvs-get", &pairs)?
             }
         };
         Ok(())
@@ -287,5 +309,38 @@ impl Manager for Pmi {
         };
         // Where MPI has said so before, the manager listens no more.
         let _ = self.ask("finalize", &[], answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    /// What an opening says where the other end of the socket is `manager`.
+    fn opened(dialect: Dialect, manager: impl FnOnce(UnixStream) -> Option<UnixStream>) -> Error {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        let _theirs = manager(theirs);
+        let limit = Duration::from_millis(50);
+        let (socket, job) = (ours.into(), None);
+        let opening = Opening { socket, dialect, pe: 1, n_pes: 2, job, is_open: false, limit };
+        Pmi::open(opening).expect_err("there is no manager")
+    }
+
+    #[test]
+    fn an_opening_against_nobody_is_over_soon() {
+        for dialect in [Dialect::One, Dialect::Two] {
+            let error = opened(dialect, Some);
+            assert!(matches!(&error, Error::ManagerSilent { pe: 1, .. }), "{error}");
+            let error = opened(dialect, |_| None);
+            assert!(matches!(&error, Error::ManagerLost(_)), "{error}");
+            let half = |mut theirs: UnixStream| {
+                theirs.write_all(b"cmd=response_to_init pmi_ver").expect("room");
+                Some(theirs)
+            };
+            let error = opened(dialect, half);
+            assert!(matches!(&error, Error::ManagerSilent { pe: 1, .. }), "{error}");
+        }
     }
 }

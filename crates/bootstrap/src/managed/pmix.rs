@@ -6,7 +6,9 @@ use std::ffi::{CStr, CString, c_char};
 use std::fmt;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use pmix_sys::{
     LIBRARY, PMIX_BOOL, PMIX_BYTE_OBJECT, PMIX_COLLECT_DATA, PMIX_GLOBAL, PMIX_JOB_SIZE,
@@ -14,7 +16,9 @@ use pmix_sys::{
     pmix_proc_t, pmix_status_t, pmix_value_t,
 };
 
+use super::limit::Limit;
 use super::manager::{Ender, Manager};
+use super::watch::without_signals;
 use crate::error::Error;
 
 /// The open library; never closed, since it runs threads of its own.
@@ -52,28 +56,25 @@ pub(crate) struct Pmix {
     library: &'static Library,
     me: pmix_proc_t,
     n_pes: u32,
-    job: String,
     ender: Arc<Abort>,
 }
 
 impl fmt::Debug for Pmix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pmix").field("job", &self.job).field("pe", &self.me.rank).finish()
+        f.debug_struct("Pmix").field("pe", &self.me.rank).finish()
     }
 }
 
 impl Pmix {
-    pub(crate) fn open() -> Result<Pmix, Error> {
+    /// Connects to the server, which may take `limit` to answer; `nobody` makes the error where none does.
+    pub(crate) fn open(
+        limit: Duration,
+        nobody: impl FnOnce(String) -> Error,
+    ) -> Result<Pmix, Error> {
         let library = library()?;
-        let mut me = pmix_proc_t { nspace: [0; 256], rank: 0 };
-        // SAFETY: `me` is writable; no further information is passed.
-        let status = unsafe { library.PMIx_Init(&mut me, null_mut(), 0) };
-        check(library, "PMIx_Init", status)?;
-        let job: Vec<u8> =
-            me.nspace.iter().map(|&c| c as u8).take_while(|&byte| byte != 0).collect();
+        let me = init(library, limit).map_err(|cause| nobody(format!("PMIx_Init: {cause}")))?;
         let ender = Arc::new(Abort { library, left: AtomicBool::new(false) });
-        let job = String::from_utf8_lossy(&job).into_owned();
-        let mut pmix = Pmix { library, me, n_pes: 0, job, ender };
+        let mut pmix = Pmix { library, me, n_pes: 0, ender };
         let size = pmix.value(RANK_WILDCARD, PMIX_JOB_SIZE)?;
         if u32::from(size.0.type_) != PMIX_UINT32 {
             return Err(Error::Unexpected("a job size that is no number"));
@@ -98,6 +99,32 @@ impl Pmix {
     }
 }
 
+/// Initialises the library. It waits without a limit for whoever listens where its variables lead, so a thread of its
+/// own calls it; that thread is left behind where nobody answers.
+fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, String> {
+    let (tell, told) = mpsc::channel();
+    let call = move || {
+        let mut me = pmix_proc_t { nspace: [0; 256], rank: 0 };
+        // SAFETY: `me` is writable; no further information is passed.
+        let status = unsafe { library.PMIx_Init(&mut me, null_mut(), 0) };
+        // Whoever waited too long is not there any more.
+        let _ = tell.send((me, status));
+    };
+    let spawn = || thread::Builder::new().spawn(call);
+    without_signals(spawn).map_err(|error| error.to_string())?;
+    let mut left = Limit::new(limit);
+    loop {
+        match left.spend(|slice| told.recv_timeout(slice)) {
+            None => return Err(format!("no answer within {} s", limit.as_secs())),
+            Some(Err(mpsc::RecvTimeoutError::Timeout)) => {}
+            Some(Err(mpsc::RecvTimeoutError::Disconnected)) => {
+                return Err("its thread has ended".to_owned());
+            }
+            Some(Ok((me, status))) => return explain(library, status).map(|()| me),
+        }
+    }
+}
+
 /// A value that the library has made, with the memory that it is in.
 struct Value(pmix_value_t, *mut pmix_value_t);
 
@@ -115,6 +142,11 @@ impl Drop for Value {
 }
 
 fn check(library: &Library, call: &'static str, status: pmix_status_t) -> Result<(), Error> {
+    explain(library, status).map_err(|cause| Error::Pmix { call, cause })
+}
+
+/// What the library says to a status that is no success.
+fn explain(library: &Library, status: pmix_status_t) -> Result<(), String> {
     if status == PMIX_SUCCESS as pmix_status_t {
         return Ok(());
     }
@@ -126,7 +158,7 @@ fn check(library: &Library, call: &'static str, status: pmix_status_t) -> Result
         // SAFETY: a text that ends and stays.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     };
-    Err(Error::Pmix { call, cause: format!("{name} ({status})") })
+    Err(format!("{name} ({status})"))
 }
 
 fn named(key: &str) -> CString {
@@ -140,10 +172,6 @@ impl Manager for Pmix {
 
     fn n_pes(&self) -> u32 {
         self.n_pes
-    }
-
-    fn job(&self) -> &str {
-        &self.job
     }
 
     fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {

@@ -2,8 +2,9 @@
 #![forbid(unsafe_code)]
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use super::wire::{self, Decoder, Dialect, Message};
 use crate::error::Error;
@@ -16,9 +17,10 @@ pub(crate) struct Connected {
     pub(crate) n_pes: u32,
 }
 
-/// Connects to the manager at `address` as process `id`.
-pub(crate) fn connect(address: &str, id: u32) -> Result<Connected, Error> {
-    let mut stream = TcpStream::connect(address).map_err(Error::ManagerLost)?;
+/// Connects to the manager at `address` as process `id`; it may take `limit` for each answer.
+pub(crate) fn connect(address: &str, id: u32, limit: Duration) -> Result<Connected, Error> {
+    let mut stream = reach(address, limit).map_err(Error::ManagerLost)?;
+    stream.set_read_timeout(Some(limit)).map_err(Error::ManagerLost)?;
     let request = wire::encode(Dialect::One, "initack", &[("pmiid", &id.to_string())]);
     stream.write_all(&request).map_err(Error::ManagerLost)?;
     // It says no more than these lines before it is asked, so the buffer is empty at the end.
@@ -37,13 +39,31 @@ pub(crate) fn connect(address: &str, id: u32) -> Result<Connected, Error> {
     let (Some(pe), Some(n_pes)) = (pe, n_pes) else {
         return Err(Error::Unexpected("an opening without rank and size"));
     };
+    // What is asked from now on has limits of its own.
+    stream.set_read_timeout(None).map_err(Error::ManagerLost)?;
     Ok(Connected { socket: stream.into(), pe, n_pes })
+}
+
+fn reach(address: &str, limit: Duration) -> io::Result<TcpStream> {
+    let mut failed = ErrorKind::AddrNotAvailable.into();
+    for address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, limit) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
 }
 
 fn line(lines: &mut impl BufRead) -> Result<Message, Error> {
     let mut text = Vec::new();
     let end = || Error::ManagerLost(io::Error::from(ErrorKind::UnexpectedEof));
-    lines.read_until(b'\n', &mut text).map_err(Error::ManagerLost)?;
+    let read = lines.read_until(b'\n', &mut text);
+    read.map_err(|error| match error.kind() {
+        // What a timeout of the socket is called.
+        ErrorKind::WouldBlock => Error::ManagerLost(ErrorKind::TimedOut.into()),
+        _ => Error::ManagerLost(error),
+    })?;
     let mut decoder = Decoder::new(Dialect::One);
     decoder.push(&text);
     decoder.take().map_err(|_| Error::Unexpected("what is no PMI"))?.ok_or_else(end)
@@ -67,7 +87,7 @@ mod tests {
                 assert_eq!(&request, b"cmd=initack pmiid=5\n");
                 stream.write_all(answer.as_bytes()).expect("a client reads");
             });
-            connect(&address, 5)
+            connect(&address, 5, Duration::from_secs(60))
         })
     }
 
@@ -76,6 +96,18 @@ mod tests {
         let answer = "cmd=initack rc=0\ncmd=set size=4\ncmd=set rank=3\ncmd=set debug=0\n";
         let connected = against(answer).expect("connected");
         assert_eq!((connected.pe, connected.n_pes), (3, 4));
+    }
+
+    #[test]
+    fn a_port_where_nobody_answers_is_an_error() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let connect = || connect(&address, 5, Duration::from_millis(50)).expect_err("no answer");
+        let Error::ManagerLost(cause) = connect() else { panic!("it did not wait") };
+        assert_eq!(cause.kind(), ErrorKind::TimedOut);
+        drop(listener);
+        let Error::ManagerLost(cause) = connect() else { panic!("nobody listens") };
+        assert_eq!(cause.kind(), ErrorKind::ConnectionRefused);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Managed jobs in one process: a manager of threads, and nodes that are told apart by the job's name.
+//! Managed jobs in one process: a manager of threads, and nodes that are told apart by the job's secret.
 
 use std::collections::HashMap;
 use std::sync::{Barrier, Mutex};
@@ -17,12 +17,12 @@ struct Thread {
     store: Arc<Store>,
     pe: u32,
     n_pes: u32,
-    job: String,
+    node: u32,
 }
 
 impl std::fmt::Debug for Thread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.job)
+        write!(f, "PE {}", self.pe)
     }
 }
 
@@ -42,9 +42,6 @@ impl Manager for Thread {
     fn n_pes(&self) -> u32 {
         self.n_pes
     }
-    fn job(&self) -> &str {
-        &self.job
-    }
     fn put(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {
         let mut values = self.store.values.lock().expect("no panic");
         assert!(values.insert((self.pe, key.to_owned()), value.to_vec()).is_none(), "{key} twice");
@@ -55,9 +52,16 @@ impl Manager for Thread {
         Ok(())
     }
     fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>, Error> {
-        *self.store.gets.lock().expect("no panic") += 1;
         let values = self.store.values.lock().expect("no panic");
-        values.get(&(from, key.to_owned())).cloned().ok_or(Error::Unexpected("nothing"))
+        let value = values.get(&(from, key.to_owned())).cloned();
+        let mut value = value.ok_or(Error::Unexpected("nothing"))?;
+        if key == node_key::SECRET {
+            // Another secret on each node, and their PEs do not find each other.
+            value.extend(self.node.to_le_bytes());
+        } else {
+            *self.store.gets.lock().expect("no panic") += 1;
+        }
+        Ok(value)
     }
     fn ender(&self) -> Arc<dyn Ender> {
         Arc::new(Nothing)
@@ -67,8 +71,6 @@ impl Manager for Thread {
 
 /// Runs `body` as each PE; `nodes` is the node of each. Returns how often the manager was asked for a value.
 fn job(nodes: &[u32], body: impl Fn(Managed) + Sync) -> usize {
-    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let store = Arc::new(Store {
         values: Mutex::default(),
         together: Barrier::new(nodes.len()),
@@ -77,8 +79,7 @@ fn job(nodes: &[u32], body: impl Fn(Managed) + Sync) -> usize {
     thread::scope(|scope| {
         for (pe, node) in nodes.iter().enumerate() {
             let (store, body, n_pes) = (store.clone(), &body, nodes.len() as u32);
-            let job = format!("managed-{}-{number}-{node}", std::process::id());
-            let manager = Thread { store, pe: pe as u32, n_pes, job };
+            let manager = Thread { store, pe: pe as u32, n_pes, node: *node };
             scope.spawn(move || body(Managed::join(Box::new(manager)).expect("joined")));
         }
     });

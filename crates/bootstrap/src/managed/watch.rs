@@ -112,7 +112,7 @@ fn mourn(line: &Lifeline, ender: &dyn Ender) {
 }
 
 /// A thread that `start` starts gets no signal: they are the program's.
-fn without_signals<T>(start: impl FnOnce() -> T) -> T {
+pub(super) fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: writes a set, which every bit pattern of its size is.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };

@@ -121,6 +121,60 @@ fn the_last_running_pe_may_exit_as_it_likes() {
 }
 
 #[test]
+fn pes_that_agree_to_exit_before_finalize_are_warned_once() {
+    let mut server = running(2);
+    assert_eq!(say(&mut server, 0, &exchange(0, b"")), []);
+    told(&say(&mut server, 1, &exchange(0, b"")));
+    (0..2).for_each(|pe| assert_eq!(say(&mut server, pe, &FromPe::Unfinalized), []));
+    assert_eq!(server.exited(1, Exit::Status(0)), None);
+    let Some(Decision::Warn { message }) = server.exited(0, Exit::Status(0)) else {
+        panic!("no warning")
+    };
+    assert!(message.contains("no PE called shmem_finalize"), "{message}");
+    assert_eq!(server.status(), 0);
+
+    let mut late = running(1);
+    say(&mut late, 0, &FromPe::Unfinalized);
+    say(&mut late, 0, &FromPe::Finalized);
+    assert_eq!(late.exited(0, Exit::Status(0)), None);
+}
+
+#[test]
+fn a_pe_that_waits_for_others_at_its_exit_is_not_waited_for() {
+    let mut server = running(2);
+    assert_eq!(say(&mut server, 1, &exchange(0, b"")), []);
+    let message = "oshrun: PE 1 (pid 101, host a) exited with status 0 before shmem_finalize";
+    assert_ends(&server.exited(1, Exit::Status(0)), 1, Some(message));
+}
+
+#[test]
+fn a_failed_pe_is_told_what_it_was_refused() {
+    let refused = |n_pes| {
+        let mut server = running(n_pes);
+        for what in ["8 bytes", "9 bytes"] {
+            assert_eq!(say(&mut server, 0, &FromPe::Refused { what: what.to_string() }), []);
+        }
+        server
+    };
+    let pe = "oshrun: PE 0 (pid 100, host a)";
+    for (signal, name) in [(6, "SIGABRT"), (7, "SIGBUS"), (11, "SIGSEGV")] {
+        let message = format!("{pe} was killed by {name}; before that it was refused 8 bytes");
+        assert_ends(&refused(2).exited(0, Exit::Signal(signal)), 128 + signal, Some(&message));
+    }
+    let killed = format!("{pe} was killed by SIGKILL");
+    assert_ends(&refused(2).exited(0, Exit::Signal(9)), 137, Some(&killed));
+    let left = format!(
+        "{pe} exited with status 3 before shmem_finalize; before that it was refused 8 bytes"
+    );
+    for n_pes in [1, 2] {
+        assert_ends(&refused(n_pes).exited(0, Exit::Status(3)), 3, Some(&left));
+    }
+    let mut noticed = refused(1);
+    say(&mut noticed, 0, &FromPe::Finalized);
+    assert_eq!(noticed.exited(0, Exit::Status(3)), None);
+}
+
+#[test]
 fn an_exit_without_init_ends_the_job_of_those_who_called_it() {
     let message = "oshrun: PE 1 (pid 101, host a) exited with status 0 without calling shmem_init, which PE 0 has called";
     let mut before = job(2);
@@ -271,6 +325,8 @@ fn event() -> impl Strategy<Value = Event> {
         4 => (0_u32..3).prop_map(|round| exchange(round, b"r")),
         2 => Just(FromPe::Finalized),
         1 => Just(FromPe::Resumed),
+        1 => Just(FromPe::Unfinalized),
+        1 => Just(FromPe::Refused { what: String::new() }),
         1 => Just(FromPe::Abort { status: 0, message: String::new() }),
         1 => Just(FromPe::GlobalExit { status: 9 }),
     ];

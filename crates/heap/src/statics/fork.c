@@ -5,6 +5,7 @@
  * variables, and the child puts it in place before anything of the C library runs in it.
  */
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
 typedef void handler(void);
@@ -14,11 +15,12 @@ pid_t __wrap__Fork(void);
 
 static handler *before, *in_parent, *in_child;
 
-/* 0, or the number of an error. */
-int rushmem_at_fork(handler *of_before, handler *of_parent, handler *of_child);
+/* 0, or the number of an error. A dynamic program may have been linked so as well, but the C library's own calls do not
+ * pass here there. */
+int rushmem_at_fork(bool is_static, handler *of_before, handler *of_parent, handler *of_child);
 
-int rushmem_at_fork(handler *of_before, handler *of_parent, handler *of_child) {
-    if (!__real__Fork)
+int rushmem_at_fork(bool is_static, handler *of_before, handler *of_parent, handler *of_child) {
+    if (!is_static || !__real__Fork)
         return pthread_atfork(of_before, of_parent, of_child);
     in_parent = of_parent;
     in_child = of_child;

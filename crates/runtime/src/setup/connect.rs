@@ -11,6 +11,7 @@ use crate::call::{Call, fail};
 use crate::job::Job;
 use crate::network::{self, Process};
 use crate::{address, statics};
+use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
     Endpoint, EndpointOptions, Error, Found, Key, Open, Pe, Provider, Segment, Transport, device,
 };
@@ -172,7 +173,7 @@ fn prepare(job: &Job, provider: &Provider, host: &Arc<Process>) -> Result<Prepar
         crowded: job.crowded,
         host: Arc::clone(host) as _,
     };
-    let mut transport = (provider.open)(&with)?;
+    let mut transport = without_signals(|| (provider.open)(&with))?;
     let layout = job.memory.layout();
     let statics = statics::own();
     let ranges = [

@@ -1,18 +1,32 @@
-//! The exit of a process that a process manager started: it has to hear that all is well.
+//! The exit of a PE that a launcher started, by `exit` or a return from main.
+//!
+//! A process manager has to hear of a good one, and a PE that has not finalized has to be told from one that the others
+//! still need. Only the others know: where every PE of the job comes to its exit with status 0, none needs another, and
+//! the job has produced its whole result. So a PE that exits with status 0 waits for the others to do the same, for
+//! [`LIMIT`] at most, since others may wait for it in the library for ever.
 
-use crate::job;
+use crate::call::Call;
+use crate::job::{self, Job};
 use crate::setup::EXITING;
+use crate::{network, stdio};
 use core::ffi::{c_int, c_void};
-use std::sync::atomic::Ordering;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// How long a PE waits at its exit for the others.
+const LIMIT: Duration = Duration::from_secs(10);
 
 unsafe extern "C" {
     /// glibc's `atexit` that passes on the status.
     fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
 }
 
-/// Take leave of the process manager when the program exits; exits before the last finalize end the job.
+/// See to it when the program exits.
 pub(super) fn at_exit() {
-    // SAFETY: a function that outlives the process's main. It fails only without memory, and the manager then takes
+    // SAFETY: a function that outlives the process's main. It fails only without memory, and the launcher then takes
     // the exit for a failure.
     unsafe { on_exit(leave, std::ptr::null_mut()) };
 }
@@ -27,9 +41,49 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
         if let Ok(mut session) = job.session.try_lock() {
             session.leave();
         }
-    } else if let Some(aborter) = job::aborter() {
+    } else if status == 0 && all_exit(job) {
+        end_unfinalized(job);
+    } else if let Some(aborter) = job::aborter().filter(|aborter| !aborter.is_oshrun()) {
         let me = job.me.0;
         let message = format!("PE {me}: exited with status {status} without shmem_finalize");
+        stdio::flush();
         aborter.abort(status, &message);
     }
+}
+
+/// Whether every PE comes to its exit, with status 0 and without finalize, within [`LIMIT`]. What this one has issued is
+/// complete then.
+fn all_exit(job: &'static Job) -> bool {
+    let (done, all) = mpsc::channel();
+    let meet = move || {
+        if network::is_open() {
+            network::complete(Call("exit"));
+        }
+        // Nobody waits any more when it took too long.
+        let _ = done.send(job.session().barrier().is_ok());
+    };
+    thread::Builder::new().spawn(meet).is_ok() && all.recv_timeout(LIMIT) == Ok(true)
+}
+
+/// Whether all PEs came to their exit without finalize.
+static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this PE and all others are at their exit. An exit handler of the program may still call finalize, which must
+/// not wait for the other PEs then: they may have ended.
+pub(super) fn job_has_ended() -> bool {
+    HAS_ENDED.load(Ordering::Relaxed)
+}
+
+/// Let the launcher know that this exit is no failure. The library stays initialised: an exit handler of the program
+/// that runs later may still finalize it.
+fn end_unfinalized(job: &Job) {
+    HAS_ENDED.store(true, Ordering::Relaxed);
+    network::close();
+    if job.me.0 == 0 && job::aborter().is_some_and(|aborter| !aborter.is_oshrun()) {
+        let warning = "warning: no PE called shmem_finalize; call it before the program ends";
+        // A PE without a stderr has nobody to tell.
+        let _ = writeln!(std::io::stderr(), "{warning}");
+    }
+    // A launcher that is gone needs no word.
+    let _ = job.session().unfinalized();
 }

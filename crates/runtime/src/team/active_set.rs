@@ -1,71 +1,157 @@
-//! Active sets (OpenSHMEM 1.6, Annex: deprecated collectives) as teams that are made on first use.
+//! Active sets (OpenSHMEM 1.6, Annex: deprecated collectives): who is in one, and whose channels a call
+//! on it uses.
 //!
-//! The key is the triplet and where pSync is, so that two pSyncs in turn are two teams and calls with
-//! them may overlap. pSync itself is neither read nor written, here or remotely: it is as the user
-//! left it when the call returns, which is what the standard asks, and it may be static.
+//! The channels are those that all active sets share, so that a set needs nothing of its own: no memory,
+//! no agreement on its first use, and there is no limit to how many there are. That relies on each two
+//! PEs making the calls that both take part in in the same order. Where several threads of a PE may be in
+//! the library at once they need not, and pSync alone tells their calls apart: there the members agree on
+//! a team at the first use. They keep it for later calls while each of them has room; where one has none,
+//! the team ends with the call.
+//!
+//! pSync itself is neither read nor written, here or remotely: it is as the user left it when the call
+//! returns, which is what the standard asks, and it may be static.
 
 use super::{Config, Members, Team};
 use crate::address;
-use crate::agreement::{Agreed, agree, digest, elsewhere};
+use crate::agreement::{Agreed, Request, agree, digest, elsewhere};
 use crate::call::{Call, fail};
+use crate::internal::TEAM_SLOTS;
 use crate::job::{self, Job};
 use crate::object;
 use core::ffi::{c_int, c_long};
+use rushmem_transport::TeamPe;
 use std::sync::Arc;
 
 /// What an agreement is about, in its tag.
 const ACTIVE_SET: u64 = 3;
+/// Teams of active sets that a PE keeps: half of the slots, so that the other half is left to the teams that the
+/// program makes.
+const KEPT: usize = TEAM_SLOTS / 2;
 
-/// What makes two calls use the same team.
+/// What makes two calls use the same team, where active sets have teams of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    start: c_int,
-    log_stride: c_int,
-    size: c_int,
+    triplet: [c_int; 3],
     /// Where pSync is in this process.
     psync: usize,
 }
 
-impl Key {
-    /// The address of its pSync.
-    pub(super) fn address(&self) -> usize {
-        self.psync
+/// Who owns the channels that a call uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// All active sets together.
+    AllSets,
+    /// The pair of active set and pSync, until the last finalize.
+    Set,
+    /// The call.
+    Call,
+}
+
+/// An active set that the calling PE is in.
+#[derive(Debug)]
+pub(crate) struct ActiveSet {
+    /// `PE_start`, `logPE_stride` and `PE_size`.
+    triplet: [c_int; 3],
+    members: Members,
+    me: TeamPe,
+    /// Whose channels a call uses: its members are those of the set, or the world if the channels are shared.
+    team: Arc<Team>,
+    owner: Owner,
+}
+
+impl ActiveSet {
+    /// The active set of a call.
+    pub(crate) fn find(call: Call, triplet: [c_int; 3], psync: *const c_long) -> ActiveSet {
+        let job = job::require(call);
+        let members = members(call, job, triplet);
+        let me = members.team_pe(job.me()).expect("the calling PE is a member");
+        let (team, owner) = match job.threads_somewhere {
+            true => own_team(call, job, &members, triplet, psync),
+            false => (job.teams.active_sets.clone(), Owner::AllSets),
+        };
+        if job.settings.check {
+            // It says why it is none.
+            place(call, psync);
+        }
+        ActiveSet { triplet, members, me, team, owner }
+    }
+
+    pub(crate) fn triplet(&self) -> [c_int; 3] {
+        self.triplet
+    }
+
+    pub(crate) fn members(&self) -> &Members {
+        &self.members
+    }
+
+    pub(crate) fn me(&self) -> TeamPe {
+        self.me
+    }
+
+    pub(crate) fn team(&self) -> &Team {
+        &self.team
+    }
+
+    /// Whether calls on other active sets use the same channels.
+    pub(crate) fn shares_channels(&self) -> bool {
+        self.owner == Owner::AllSets
+    }
+
+    /// A number that other active sets hardly have.
+    pub(crate) fn mark(&self) -> u64 {
+        let [start, log_stride, size] = self.triplet.map(|number| u64::from(number as u32));
+        let triplet = start << 38 ^ log_stride << 32 ^ size;
+        triplet.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48
     }
 }
 
-/// The team of an active set that the calling PE is in.
-pub(crate) fn find(
-    call: Call,
-    start: c_int,
-    log_stride: c_int,
-    size: c_int,
-    psync: *const c_long,
-) -> Arc<Team> {
-    let job = job::require(call);
-    let key = Key { start, log_stride, size, psync: psync.addr() };
-    if let Some(team) = job::lock(&job.teams.active_sets).get(&key) {
-        return team.clone();
+impl Drop for ActiveSet {
+    fn drop(&mut self) {
+        if let (Owner::Call, Some(job)) = (self.owner, job::known()) {
+            self.team.retire(job);
+        }
     }
-    let members = members(call, job, start, log_stride, size);
-    let tag =
-        digest(&[ACTIVE_SET, start as u64, log_stride as u64, size as u64, place(call, psync)]);
-    match agree(job, &members, tag, 0, true, 1) {
-        Agreed::Slots(slots, generation) => {
-            let team = Team::new(slots[0], generation, members, job.me(), Config::default());
-            let team = Arc::new(team);
-            job::lock(&job.teams.active_sets).insert(key, team.clone());
-            team
+}
+
+/// The team of an active set, where it has one of its own.
+fn own_team(
+    call: Call,
+    job: &Job,
+    members: &Members,
+    triplet: [c_int; 3],
+    psync: *const c_long,
+) -> (Arc<Team>, Owner) {
+    let key = Key { triplet, psync: psync.addr() };
+    let keeps = {
+        let kept = job::lock(&job.teams.of_active_sets);
+        if let Some(team) = kept.get(&key) {
+            return (team.clone(), Owner::Set);
+        }
+        kept.len() < KEPT
+    };
+    let [start, log_stride, size] = triplet.map(|number| number as u64);
+    let tag = digest(&[ACTIVE_SET, start, log_stride, size, place(call, psync)]);
+    match agree(job, members, Request { tag, arguments: 0, able: true, keeps, count: 1 }) {
+        Agreed::Slots(slots, generation, all_keep) => {
+            let (members, config) = (members.clone(), Config::default());
+            let team = Arc::new(Team::new(slots[0], generation, members, job.me(), config));
+            if !all_keep {
+                return (team, Owner::Call);
+            }
+            job::lock(&job.teams.of_active_sets).insert(key, team.clone());
+            (team, Owner::Set)
         }
         Agreed::Elsewhere(peer) => elsewhere(call, peer),
         Agreed::Refused | Agreed::Unlike => fail!(
             call,
-            "no team is left for this active set: every pair of an active set and a pSync takes one \
-             until shmem_finalize; use fewer pSync arrays"
+            "no team is left for this active set: {TEAM_SLOTS} teams can exist at once on a PE, and with \
+             SHMEM_THREAD_MULTIPLE a call on an active set needs one while it lasts; destroy those that \
+             are done with"
         ),
     }
 }
 
-fn members(call: Call, job: &Job, start: c_int, log_stride: c_int, size: c_int) -> Members {
+fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Members {
     let stride = u32::try_from(log_stride).ok().and_then(|log| 1i32.checked_shl(log));
     let members = stride.and_then(|stride| Members::world(job.n_pes).subset(start, stride, size));
     let Some(members) = members else {

@@ -5,8 +5,9 @@
 //! in it; the caller is one PE of the parent that may not even know of the others.
 
 use super::{Config, Handle, Members, Team, find};
-use crate::agreement::{Agreed, agree, digest, elsewhere};
+use crate::agreement::{Agreed, Request, agree, digest, elsewhere};
 use crate::call::{Call, fail};
+use crate::check::{self, Argument};
 use crate::coll;
 use crate::extension_constants::SHMEM_COLOR_UNDEFINED;
 use crate::internal::TEAM_SLOTS;
@@ -35,7 +36,9 @@ pub fn split_strided_by_members(
         return Handle::INVALID;
     }
     let [start, stride, size] = [start, stride, size].map(|number| number as u64);
-    make(call, members, digest(&[BY_MEMBERS, parent.handle.0 as u64, start, stride, size]))
+    let arguments = [("PE_start", start), ("PE_stride", stride), ("PE_size", size)];
+    let tag = digest(&[BY_MEMBERS, parent.handle.0 as u64, start, stride, size]);
+    make(call, members, tag, &arguments)
 }
 
 fn parent_team(call: Call, handle: Handle) -> Arc<Team> {
@@ -74,10 +77,14 @@ fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_in
 }
 
 /// The team of `members`, all of which call this with the same tag.
-fn make(call: Call, members: Members, tag: u64) -> Handle {
+fn make(call: Call, members: Members, tag: u64, arguments: &[Argument]) -> Handle {
     let job = job::require(call);
-    match agree(job, &members, tag, 0, true, 1) {
-        Agreed::Slots(slots, generation) => {
+    if job.settings.check {
+        check::same(call, job, &members, tag, arguments);
+    }
+    let request = Request { tag, arguments: 0, able: true, keeps: true, count: 1 };
+    match agree(job, &members, request) {
+        Agreed::Slots(slots, generation, _) => {
             let team = Team::new(slots[0], generation, members, job.me(), Config::default());
             job.teams.insert(team)
         }
@@ -104,8 +111,9 @@ pub fn split_grid<const D: usize>(
     let arguments = digest(&sizes.map(u64::from));
     coll::agree(call, &parent, &[]);
     let axes = parent.members().axes(sizes, parent.me());
-    match agree(job, parent.members(), tag, arguments, true, D) {
-        Agreed::Slots(slots, generation) => {
+    let request = Request { tag, arguments, able: true, keeps: true, count: D };
+    match agree(job, parent.members(), request) {
+        Agreed::Slots(slots, generation, _) => {
             let Some(axes) = axes else {
                 slots.into_iter().for_each(|slot| job.slots().release(slot));
                 return [Handle::INVALID; D];
@@ -149,7 +157,7 @@ pub fn split_colour(call: Call, parent: Handle, colour: c_int, key: c_int) -> Ha
     places.sort_unstable();
     let pes = places.into_iter().map(|(_, place)| parent.members().world_pe(place).0);
     let tag = digest(&[COLOUR, parent.handle.0 as u64, colour as u64]);
-    make(call, Members::listed(pes.collect()), tag)
+    make(call, Members::listed(pes.collect()), tag, &[("color", colour as u64)])
 }
 
 /// `shmemx_team_destroy`: as `shmem_team_destroy`, but the handle is that of a team.

@@ -4,7 +4,7 @@
 //! a split fails on all of them or on none.
 
 use super::{Config, Handle, Team, find};
-use crate::agreement::{Agreed, agree, digest, elsewhere};
+use crate::agreement::{Agreed, Request, agree, digest, elsewhere};
 use crate::call::{Call, fail};
 use crate::{coll, job};
 use core::ffi::c_int;
@@ -32,8 +32,9 @@ pub fn split_strided(
     let members = parent.members.subset(start, stride, size);
     let arguments = digest(&[start as u64, stride as u64, size as u64]);
     let tag = digest(&[STRIDED, parent.handle.0 as u64]);
-    match agree(job, &parent.members, tag, arguments, members.is_some(), 1) {
-        Agreed::Slots(slots, generation) => {
+    let request = Request { tag, arguments, able: members.is_some(), keeps: true, count: 1 };
+    match agree(job, &parent.members, request) {
+        Agreed::Slots(slots, generation, _) => {
             let members = members.expect("all were able");
             if members.team_pe(job.me()).is_none() {
                 job.slots().release(slots[0]);
@@ -69,8 +70,10 @@ pub fn split_2d(
     coll::agree(call, &parent, &[]);
     let axes = parent.members.row_and_column(xrange, parent.me);
     let tag = digest(&[GRID, parent.handle.0 as u64]);
-    match agree(job, &parent.members, tag, digest(&[xrange as u64]), axes.is_some(), 2) {
-        Agreed::Slots(slots, generation) => {
+    let arguments = digest(&[xrange as u64]);
+    let request = Request { tag, arguments, able: axes.is_some(), keeps: true, count: 2 };
+    match agree(job, &parent.members, request) {
+        Agreed::Slots(slots, generation, _) => {
             let (row, column) = axes.expect("all were able");
             let team = |slot: u16, members, config| {
                 job.teams.insert(Team::new(slot, generation, members, job.me(), config))

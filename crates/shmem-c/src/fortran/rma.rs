@@ -64,4 +64,5 @@ accesses!([] [mem] u8);
 
 contiguous! {
     [shmem_put] put u64;
+    [shmem_get] get u64;
 }

@@ -4,15 +4,21 @@ use core::ffi::{c_char, c_int, c_void};
 
 use rushmem_providers::ALL;
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
-use rushmem_runtime::{Call, setup};
+use rushmem_runtime::{setup, stdio};
 
 use super::export::In;
 
 fortran! {
-    [shmem_init]() = |call| setup::init(call, ALL);
-    [start_pes](_npes: *const c_int) = |call| setup::start_pes(call, ALL);
+    [shmem_init]() = |call| {
+        stdio::also_flush(flush_units);
+        setup::init(call, ALL)
+    };
+    [start_pes](_npes: *const c_int) = |call| {
+        stdio::also_flush(flush_units);
+        setup::start_pes(call, ALL)
+    };
     [shmem_finalize]() = |call| setup::finalize(call);
-    [shmem_global_exit](status: In<c_int>) -> ! = |call| global_exit(call, status);
+    [shmem_global_exit](status: In<c_int>) -> ! = |call| setup::global_exit(call, status);
 
     [shmem_my_pe]() -> c_int = |call| setup::my_pe(call);
     [my_pe]() -> c_int = |call| setup::my_pe(call);
@@ -37,11 +43,10 @@ unsafe extern "C" {
     fn rushmem_flush_units();
 }
 
-/// End the job. What Fortran units hold back is written first: the runtime knows C's streams alone.
-fn global_exit(call: Call, status: c_int) -> ! {
-    // SAFETY: it may be called at any time.
+/// What Fortran units hold back is written before the library ends the process.
+fn flush_units() {
+    // SAFETY: it may be called at any time, from any thread.
     unsafe { rushmem_flush_units() };
-    setup::global_exit(call, status)
 }
 
 /// The vendor string, filled up with blanks as Fortran wants it.

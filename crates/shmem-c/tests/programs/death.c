@@ -1,10 +1,15 @@
-/* PE 1 comes to an end in the way that argv[1] names while the others are in a barrier. */
+/* PE 1 comes to an end in the way that argv[1] names while the others are in a barrier, or all PEs do. */
 #include <shmem.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static void finalize_first(void) {
+    if (shmem_my_pe() == 0)
+        shmem_finalize();
+}
 
 static void end(const char *how) {
     volatile int *volatile nowhere = NULL;
@@ -24,11 +29,45 @@ static void end(const char *how) {
         fprintf(stderr, "unknown way %s\n", how), exit(99);
 }
 
+/* All PEs; the status of the program, or -1 where it is none of these. */
+static int together(const char *how) {
+    int me = shmem_my_pe();
+    if (!strcmp(how, "all_exit0")) {
+        printf("result of PE %d\n", me);
+        return 0;
+    }
+    if (!strcmp(how, "late_exit0")) {
+        printf("result of PE %d\n", me);
+        sleep(me == 1 ? 2 : 0);
+        exit(0);
+    }
+    if (strncmp(how, "refused", 7))
+        return -1;
+    how += 8;
+    shmem_malloc((size_t)1 << 20);
+    int *memory = shmem_malloc((size_t)1 << 40);
+    if (!strcmp(how, "write"))
+        memory[me] = 1;
+    else if (!strcmp(how, "put"))
+        shmem_int_p(&memory[2], 1, 0);
+    else if (!strcmp(how, "exit4") && !memory)
+        exit(4);
+    shmem_finalize();
+    return !strcmp(how, "noticed5") ? 5 : 0;
+}
+
 int main(int argc, char **argv) {
     const char *how = argc > 1 ? argv[1] : "";
     if (!strcmp(how, "never_init") && getenv("SHMEM_LOCAL_ID") && atoi(getenv("SHMEM_LOCAL_ID")) == 1)
         return 0;
+    /* Exit handlers run in reverse order: the library's own comes before this one. */
+    if (!strcmp(how, "handler_finalizes"))
+        atexit(shmem_finalize);
+    if (!strcmp(how, "handler_finalizes_first"))
+        atexit(finalize_first);
     shmem_init();
+    if (!strncmp(how, "handler_finalizes", 17))
+        return 0;
     if (!strncmp(how, "finalize", 8)) {
         int status = shmem_my_pe() == 1 ? atoi(how + 8) : 0;
         shmem_finalize();
@@ -37,6 +76,9 @@ int main(int argc, char **argv) {
     if (shmem_my_pe() == 0)
         printf("n_pes %d\n", shmem_n_pes()), fflush(stdout);
     shmem_barrier_all();
+    int status = together(how);
+    if (status >= 0)
+        return status;
     if (shmem_my_pe() == 1)
         end(how);
     shmem_barrier_all();

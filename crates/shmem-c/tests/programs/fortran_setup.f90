@@ -5,8 +5,6 @@ program fortran_setup
   include "shmemx.fh"
   integer :: me, n, failures
   integer :: my_pe, num_pes
-  integer(kind=8) :: shmem_ptr
-  logical :: shmem_pe_accessible, shmem_addr_accessible
   double precision :: shmemx_wtime, earlier
   integer :: major, minor, pe, here(4), there(4), on_stack
   character(len=shmem_max_name_len) :: name

@@ -16,12 +16,15 @@ C     The names of before 1.2, in fixed form: START_PES, no finalize, the old pl
       WORD(2) = -1
       CALL SHMEM_BARRIER_ALL()
       MINE = ME + 0.5D0
-C     SHMEM_PUT moves 8-byte elements.
+C     SHMEM_PUT and SHMEM_GET move 8-byte elements.
       CALL SHMEM_PUT(WORD, MINE, 1, MOD(ME + 1, N))
       CALL SHMEM_BARRIER_ALL()
       MINE = MOD(ME + N - 1, N) + 0.5D0
       CALL CHECK(WORD(1) .EQ. MINE, 31, "SHMEM_PUT")
       CALL CHECK(WORD(2) .EQ. -1, 31, "SHMEM_PUT put one element")
+      CALL SHMEM_GET(WORD(2), WORD, 1, MOD(ME + 1, N))
+      CALL CHECK(WORD(2) .EQ. ME + 0.5D0, 31, "SHMEM_GET")
+      CALL SHMEM_BARRIER_ALL()
       CALL SHPDEALLC(AT, CODE, 1)
       CALL CHECK_VERDICT(CHECK_AGREE())
       CONTAINS

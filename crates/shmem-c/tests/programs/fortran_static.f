@@ -20,8 +20,7 @@ C     COMMON blocks, SAVE and initialised variables are symmetric: data, pSync, 
       SAVE BEFORE
       DATA BEFORE /1.0, 2.0, 3.0/
       INTEGER SHMEM_INT4_FADD
-      LOGICAL SHMEM_ADDR_ACCESSIBLE
-      EXTERNAL SHMEM_INT4_FADD, SHMEM_ADDR_ACCESSIBLE
+      EXTERNAL SHMEM_INT4_FADD
 
       CALL CHECK_BEGIN()
       NEXT = MOD(ME + 1, N)

@@ -66,6 +66,19 @@ static void accessible(void) {
     shmem_free(block);
 }
 
+/* They do nothing, where the standard removed them, too. */
+static void caches(void) {
+    static long word = 5;
+    shmem_clear_cache_inv();
+    shmem_set_cache_inv();
+    shmem_udcflush();
+    shmem_clear_cache_line_inv(&word);
+    shmem_set_cache_line_inv(&word);
+    shmem_udcflush_line(&word);
+    pshmem_udcflush_line(NULL);
+    CHECK(word == 5, 0, "a routine on caches made %ld of a word", word);
+}
+
 /* Each shmem_x has a twin pshmem_x; shmem_pcontrol takes anything and does nothing. */
 static void profiling(void) {
     shmem_pcontrol(0);
@@ -89,5 +102,6 @@ int main(void) {
     versions();
     accessible();
     profiling();
+    caches();
     return check_end();
 }

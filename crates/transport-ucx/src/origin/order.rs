@@ -1,9 +1,9 @@
 //! What orders and completes what was issued: fence, quiet, and the service thread's help.
 //!
 //! Order: UCX's fence orders puts among themselves, and its atomic operations; it does not order
-//! messages. So a request that follows a fence waits until the puts before the fence are complete, and
-//! a put that follows a fence waits until the requests before it have been answered. Where UCX's fence
-//! itself waits, and serves no peer meanwhile, it is not called, and what follows a fence waits for all.
+//! messages. So a request, or a put that is held back for a message, waits after a fence until the puts before it
+//! are complete, and a put that follows a fence waits until the requests before it have been answered. Where UCX's
+//! fence itself waits, and serves no peer meanwhile, it is not called, and what follows a fence waits for all.
 
 use super::Origin;
 use crate::pending::Line;

@@ -22,13 +22,17 @@ pub(crate) struct Context {
     pub(super) notices_failures: bool,
     /// Processors move the data, at the target too: there is no card that does.
     pub(super) copies: bool,
-    /// Its fence orders without waiting: not so since [`FENCE_WAITS`].
+    /// Its fence orders without waiting: not so since [`FENCE_WAITS`], nor where [`SHOWS_ORDER`] matters.
     pub(super) orders: bool,
 }
 
 /// From this version on UCX's fence waits for all puts by itself. Seen with 1.20
 /// and 1.22.
 const FENCE_WAITS: (u32, u32, u32) = (1, 16, 0);
+
+/// Where processors move the data, the target's stores what two puts bring without a barrier between them: other
+/// processors see it in that order only where stores are not reordered.
+const SHOWS_ORDER: bool = cfg!(target_arch = "x86_64");
 
 /// UCX's transports inside a node.
 const INSIDE_A_NODE: &[&str] = &["self", "posix", "sysv", "cma", "knem", "xpmem"];
@@ -115,7 +119,7 @@ impl Context {
         let inside = |name: &str| INSIDE_A_NODE.contains(&name);
         context.notices_failures = resources.iter().any(|(name, _)| !inside(name));
         context.copies = resources.iter().all(|(name, _)| inside(name) || name == "tcp");
-        context.orders = ucx_sys::version(ucp) < FENCE_WAITS;
+        context.orders = ucx_sys::version(ucp) < FENCE_WAITS && (SHOWS_ORDER || !context.copies);
         context.guards_against_threads().then_some(context).ok_or_else(|| {
             "this UCX was built without support for threads (--enable-mt)".to_owned()
         })

@@ -2,8 +2,8 @@
 
 use super::request::{plain, started};
 use super::{Context, fine, said};
-use crate::sys;
 use rushmem_transport::Segment;
+use rushmem_transport::thread::without_signals;
 use std::ffi::c_void;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::ptr::{NonNull, null_mut};
@@ -37,7 +37,7 @@ impl Worker {
         };
         let (ucp, mut handle) = (context.ucp, null_mut());
         // The first worker starts a thread of UCX's own, which is to take no signals either.
-        let status = sys::without_signals(|| {
+        let status = without_signals(|| {
             // SAFETY: a live context; it writes a handle when it succeeds.
             unsafe { ucp.ucp_worker_create(context.handle, &raw const params, &raw mut handle) }
         });

@@ -4,24 +4,19 @@
 //! the output of several becomes one.
 #![forbid(unsafe_code)]
 
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rustix::event::{PollFd, PollFlags};
-use rustix::io::Errno;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::Semaphore;
 
 use super::lines::{Owner, Page};
+use super::writer::{Destination, Writer};
 use crate::tree::wire::{Printed, Up};
 use crate::tree::{UpSender, WINDOW};
-
-/// Chunks that wait for a stream before its PEs have to.
-const QUEUE: usize = 8;
 
 /// The right to write to one destination.
 #[derive(Debug)]
 pub enum Pen {
-    /// To a stream of oshrun.
+    /// To a stream of oshrun, or to a file.
     Stream(Stream),
     /// To the parent of a daemon.
     Parent(Parent),
@@ -37,65 +32,35 @@ impl Pen {
         }
     }
 
-    /// Ends the writer after what it has. The receiver resolves when all is written.
-    pub fn close(&mut self) -> Option<oneshot::Receiver<()>> {
-        match self {
-            Pen::Stream(stream) => stream.writer.take().map(|writer| writer.written),
-            Pen::Parent(_) => None,
+    /// Nothing more will be written.
+    pub fn close(&mut self) {
+        if let Pen::Stream(stream) = self {
+            stream.writer = None;
         }
     }
 }
 
-/// A stream of oshrun. A thread writes, so that a reader that has stopped holds up nothing else.
+/// The way to a destination that this process writes to itself.
 #[derive(Debug)]
 pub struct Stream {
     page: Page,
-    fd: BorrowedFd<'static>,
+    destination: Arc<Destination>,
     writer: Option<Writer>,
-}
-
-#[derive(Debug)]
-struct Writer {
-    chunks: mpsc::Sender<Vec<u8>>,
-    written: oneshot::Receiver<()>,
 }
 
 impl Stream {
     /// Nothing is written yet.
-    pub fn new(fd: BorrowedFd<'static>) -> Stream {
-        Stream { page: Page::default(), fd, writer: None }
+    pub fn new(destination: Arc<Destination>, writer: Writer) -> Stream {
+        Stream { page: Page::default(), destination, writer: Some(writer) }
     }
 
     async fn write(&mut self, owner: Owner, tag: &[u8], text: Vec<u8>) -> bool {
-        let fd = self.fd;
-        let writer = self.writer.get_or_insert_with(|| {
-            let (chunks, queue) = mpsc::channel(QUEUE);
-            let (done, written) = oneshot::channel();
-            std::thread::spawn(move || write_all(fd, queue, done));
-            Writer { chunks, written }
-        });
-        writer.chunks.send(self.page.add(owner, tag, text)).await.is_ok()
-    }
-}
-
-/// The writer's thread: ends when its queue does, or when nobody reads any more.
-fn write_all(fd: BorrowedFd<'_>, mut queue: mpsc::Receiver<Vec<u8>>, done: oneshot::Sender<()>) {
-    while let Some(chunk) = queue.blocking_recv() {
-        let mut rest = &chunk[..];
-        while !rest.is_empty() {
-            match rustix::io::write(fd, rest) {
-                Ok(nbytes) => rest = &rest[nbytes..],
-                Err(Errno::INTR) => {}
-                // Somebody else has made the shared stream non-blocking.
-                Err(Errno::AGAIN) => {
-                    let _ = rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None);
-                }
-                Err(_) => return,
-            }
+        let text = self.page.add(owner, tag, text);
+        match &self.writer {
+            Some(writer) => writer.write(&self.destination, text).await,
+            None => false,
         }
     }
-    // Nobody may be waiting any more.
-    let _ = done.send(());
 }
 
 /// The way up from a daemon: no more than [`WINDOW`] bytes of a stream are on it unread, so a reader of oshrun who

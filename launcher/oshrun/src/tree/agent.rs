@@ -11,6 +11,8 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{mark, program};
+
 /// The argument by which a process knows that it is a daemon.
 pub const ROLE: &str = "--daemon";
 
@@ -51,12 +53,13 @@ impl Agent {
                 let mut words = words.iter();
                 let mut command = Command::new(words.next().map_or(OsStr::new(""), |word| word));
                 command.args(words).arg(host).arg(line(oshrun));
+                command.env(mark::VARIABLE, mark::of_agent());
                 command
             }
             Agent::Slurm(options) => {
                 let mut command = Command::new("srun");
                 command.args(options).arg(format!("--nodelist={host}"));
-                command.arg(oshrun).arg(ROLE);
+                command.arg(oshrun).arg(ROLE).env(mark::VARIABLE, mark::of_agent());
                 // They are what the user asked of Slurm for the program, and would be asked for the daemon.
                 for (name, _) in std::env::vars_os() {
                     if is_request(&name) {
@@ -71,7 +74,7 @@ impl Agent {
 
 /// The command that starts a daemon on this host.
 pub fn local() -> Command {
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = Command::new(program::own());
     command.arg0(NAME).arg(ROLE);
     command
 }

@@ -19,7 +19,8 @@ use super::orders::{Orders, n_children};
 use super::pulse::{self, Pulse};
 use super::wire::{self, Down, MOST_DOWN, Up, Which};
 use super::{Plan, Subtree, WINDOW, agent};
-use crate::failure::{Failure, cannot};
+use crate::failure::{Failure, cannot, complain};
+use crate::limits;
 use crate::output::Output;
 use crate::prepare::prepare;
 use crate::spawn;
@@ -34,27 +35,33 @@ pub fn is_daemon() -> bool {
 
 /// The daemon's life.
 pub fn serve() -> ExitCode {
-    let (up, writer) = UpSender::to_stdout();
-    let parent = orders_from_stdin();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let served = runtime.map_err(|error| error.to_string()).and_then(|runtime| {
-        let served = runtime.block_on(run(parent, up));
-        // Its destructors would wait for nothing useful.
-        std::mem::forget(runtime);
-        served
-    });
-    match served {
-        Ok(()) => {
+    match start_and_run() {
+        Ok(writer) => {
             // The last words leave before the process does.
             let _ = writer.join();
             ExitCode::SUCCESS
         }
         Err(why) => {
-            eprintln!("oshrun: {why}");
+            complain(&format!("oshrun: {why}"));
             // At once: the guard does the rest.
             std::process::exit(1)
         }
     }
+}
+
+/// Returns the thread that still writes to the parent.
+fn start_and_run() -> Result<JoinHandle<()>, String> {
+    let no_thread = |error| cannot("start a thread", &error).sentence;
+    let (up, writer) = UpSender::to_stdout().map_err(no_thread)?;
+    let parent = orders_from_stdin().map_err(no_thread)?;
+    // The event loop needs descriptors, too.
+    limits::make_room(0, 0, false).map_err(|failure| failure.sentence)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| cannot("wait for events", &error).sentence)?;
+    let served = runtime.block_on(run(parent, up));
+    // Its destructors would wait for nothing useful.
+    std::mem::forget(runtime);
+    served.map(|()| writer)
 }
 
 /// Where messages to the parent are queued.
@@ -63,17 +70,17 @@ pub struct UpSender(mpsc::UnboundedSender<Vec<u8>>);
 
 impl UpSender {
     /// Greets, then writes what is queued, in a thread that ends when all senders are gone.
-    fn to_stdout() -> (UpSender, JoinHandle<()>) {
+    fn to_stdout() -> io::Result<(UpSender, JoinHandle<()>)> {
         let (sender, mut queue) = mpsc::unbounded_channel::<Vec<u8>>();
-        let writer = std::thread::spawn(move || {
+        let writer = std::thread::Builder::new().spawn(move || {
             let mut stdout = io::stdout().lock();
             let mut write = |bytes: &[u8]| stdout.write_all(bytes).and_then(|()| stdout.flush());
             let mut is_read = write(wire::greeting().as_bytes()).is_ok();
             while is_read && let Some(frame) = queue.blocking_recv() {
                 is_read = write(&frame).is_ok();
             }
-        });
-        (UpSender(sender), writer)
+        })?;
+        Ok((UpSender(sender), writer))
     }
 
     /// Queues a message.
@@ -84,9 +91,9 @@ impl UpSender {
 }
 
 /// What the parent says; a thread reads. The channel ends with the input.
-fn orders_from_stdin() -> mpsc::UnboundedReceiver<Result<Down, FrameError>> {
+fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<Down, FrameError>>> {
     let (sender, parent) = mpsc::unbounded_channel();
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut stdin = io::stdin().lock();
         let mut decoder = Decoder::new(MOST_DOWN);
         let mut bytes = vec![0; 64 * 1024];
@@ -108,8 +115,8 @@ fn orders_from_stdin() -> mpsc::UnboundedReceiver<Result<Down, FrameError>> {
                 }
             }
         }
-    });
-    parent
+    })?;
+    Ok(parent)
 }
 
 /// Why a daemon ends before its time, for whoever sees what the agent complains about.
@@ -133,11 +140,13 @@ async fn run(
     let mut output = Output::to_parent(&up, &windows, orders.task.prompts);
     let mut subtree = Subtree::new(true, limit)
         .map_err(|error| cannot("start the guard process", &error).sentence)?;
+    let host = orders.own.host.clone();
     start(orders, &mut subtree, &mut output, &up);
 
     let mut clock = interval(pulse::period(limit));
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut daemon = Daemon {
+        host,
         parent,
         clock: is_watched.then_some(clock),
         pulse: Pulse::default(),
@@ -146,27 +155,16 @@ async fn run(
         is_suspended: false,
         is_finishing: false,
     };
-    let mut was_idle = false;
-    while !daemon.is_finishing {
-        if !was_idle && subtree.is_idle() {
-            was_idle = true;
-            daemon.up.send(&Up::Idle);
+    let served = daemon.work(&mut subtree, &mut output).await;
+    match served {
+        Ok(()) => {
+            subtree.dismiss(PATIENCE).await;
+            daemon.up.send(&Up::Done);
         }
-        daemon.serve(&mut subtree).await?;
+        // The guard does it, too, but finds processes that have left their groups only while they show their mark.
+        Err(_) => subtree.clear(PATIENCE).await,
     }
-    subtree.clear(PATIENCE).await;
-    {
-        let mut finished = std::pin::pin!(output.finish());
-        loop {
-            tokio::select! {
-                () = &mut finished => break,
-                served = daemon.serve(&mut subtree) => served?,
-            }
-        }
-    }
-    subtree.dismiss(PATIENCE).await;
-    daemon.up.send(&Up::Done);
-    Ok(())
+    served
 }
 
 async fn tick(clock: &mut Option<Interval>) {
@@ -199,7 +197,7 @@ fn start(orders: Orders, subtree: &mut Subtree, output: &mut Output, up: &UpSend
             .map_err(|error| cannot("find the memory of the node", &error))?;
         let (own, pieces) = own.split(growth.pes_per_process);
         let n_daemons = n_children(&pieces, &others, growth.fan_out);
-        let launch = prepare(&task, &own, n_daemons, memory)?;
+        let launch = prepare(&task, &growth, &own, n_daemons, memory)?;
         Ok::<_, Failure>(Plan {
             host: Some(host.clone()),
             own: Some((own, launch)),
@@ -224,6 +222,8 @@ fn start(orders: Orders, subtree: &mut Subtree, output: &mut Output, up: &UpSend
 
 /// What a started daemon listens to, and what it has been told.
 struct Daemon {
+    /// The name of this host.
+    host: String,
     parent: mpsc::UnboundedReceiver<Result<Down, FrameError>>,
     /// Ticks where the parent is another host, which may fall silent.
     clock: Option<Interval>,
@@ -236,6 +236,37 @@ struct Daemon {
 }
 
 impl Daemon {
+    /// Serves until its PEs have ended and what they have printed has left.
+    ///
+    /// # Errors
+    /// When nobody is left to serve.
+    async fn work(&mut self, subtree: &mut Subtree, output: &mut Output) -> Result<(), String> {
+        let mut was_idle = false;
+        while !self.is_finishing {
+            if !was_idle && subtree.is_idle() {
+                was_idle = true;
+                self.up.send(&Up::Idle);
+            }
+            tokio::select! {
+                served = self.serve(subtree) => served?,
+                sentence = output.lost() => self.lose(&sentence),
+            }
+        }
+        subtree.clear(PATIENCE).await;
+        let mut finished = std::pin::pin!(output.finish());
+        loop {
+            tokio::select! {
+                // A child daemon says what it has lost before its output ends.
+                biased;
+                served = self.serve(subtree) => served?,
+                lost = &mut finished => {
+                    lost.iter().for_each(|sentence| self.lose(sentence));
+                    return Ok(());
+                }
+            }
+        }
+    }
+
     /// Waits for one thing to happen and does what it asks for; given up meanwhile, it has done nothing.
     ///
     /// # Errors
@@ -253,6 +284,12 @@ impl Daemon {
             },
         }
         Ok(())
+    }
+
+    /// Output of a PE of this process was lost.
+    fn lose(&self, sentence: &str) {
+        let sentence = format!("host {}: {sentence}", self.host);
+        self.up.send(&Up::Failed { status: 1, sentence });
     }
 
     fn tell(&self, news: Up) {

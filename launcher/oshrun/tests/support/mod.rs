@@ -229,9 +229,19 @@ impl Outcome {
 
     #[track_caller]
     pub fn expect_nothing_left(self) -> Outcome {
-        let left = marked(&self.mark);
+        let left = self.left();
         assert!(left.is_empty(), "left: {left:?} of {self:?}");
         self
+    }
+
+    /// The processes of the job that still run.
+    pub fn left(&self) -> Vec<u32> {
+        marked(&self.mark)
+    }
+
+    /// The mark of its processes.
+    pub fn mark(&self) -> String {
+        self.mark.clone()
     }
 
     /// The lines of stdout in a fixed order.

@@ -1,0 +1,170 @@
+//! Files on their way into a prefix: each is replaced at once and listed, so that an installation can be removed.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// What is installed, relative to the prefix, one path on each line.
+pub const MANIFEST: &str = "share/rushmem/manifest";
+
+/// A prefix that is being filled.
+pub struct Prefix {
+    root: PathBuf,
+    /// Everything that was placed, relative to the prefix.
+    placed: Vec<String>,
+}
+
+impl Prefix {
+    pub fn new(root: &Path) -> Self {
+        Self { root: root.to_owned(), placed: Vec::new() }
+    }
+
+    /// The path of a file in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// Copies a file, its mode too.
+    pub fn place(&mut self, from: &Path, name: &str) -> Result<()> {
+        let to = self.add(name)?;
+        place(from, &to)
+    }
+
+    /// Copies a folder with all that is in it.
+    pub fn place_tree(&mut self, from: &Path, name: &str) -> Result<()> {
+        place_tree(from, &self.root.join(name))?;
+        self.list(from, name)
+    }
+
+    /// Makes a link to a file of the same folder.
+    pub fn link(&mut self, points_at: &str, name: &str) -> Result<()> {
+        let to = self.add(name)?;
+        place_link(points_at, &to)
+    }
+
+    /// Writes a file.
+    pub fn write(&mut self, name: &str, text: &str) -> Result<()> {
+        self.add(name)?;
+        self.replace(name, text)
+    }
+
+    /// Lists a file that the caller makes at the returned path, in a folder that is there.
+    pub fn add(&mut self, name: &str) -> Result<PathBuf> {
+        let path = self.root.join(name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)
+                .with_context(|| format!("could not make the folder {}", folder.display()))?;
+        }
+        self.placed.push(name.to_owned());
+        Ok(path)
+    }
+
+    /// Writes the list of all that was placed, itself included, and removes what only an earlier installation had.
+    pub fn finish(mut self) -> Result<()> {
+        let earlier = fs::read_to_string(self.path(MANIFEST)).unwrap_or_default();
+        self.add(MANIFEST)?;
+        self.placed.sort();
+        for name in earlier.lines().filter(|name| !self.placed.iter().any(|new| new == name)) {
+            let path = self.path(name);
+            let is_inside = Path::new(name).components().all(|c| matches!(c, Component::Normal(_)));
+            if is_inside && path.symlink_metadata().is_ok() {
+                fs::remove_file(&path)
+                    .with_context(|| format!("could not remove {}", path.display()))?;
+            }
+        }
+        let text = self.placed.join("\n") + "\n";
+        self.replace(MANIFEST, &text)
+    }
+
+    fn replace(&self, name: &str, text: &str) -> Result<()> {
+        let to = self.path(name);
+        let new = beside(&to);
+        fs::write(&new, text)
+            .and_then(|()| fs::rename(&new, &to))
+            .with_context(|| format!("could not write {}", to.display()))
+    }
+
+    fn list(&mut self, from: &Path, name: &str) -> Result<()> {
+        let entries =
+            fs::read_dir(from).with_context(|| format!("could not read {}", from.display()))?;
+        for entry in entries {
+            let entry = entry?;
+            let name = format!("{name}/{}", entry.file_name().to_string_lossy());
+            if entry.file_type()?.is_dir() {
+                self.list(&entry.path(), &name)?;
+            } else {
+                self.placed.push(name);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Copies a folder with all that is in it; links stay links.
+pub fn place_tree(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)
+        .with_context(|| format!("could not make the folder {}", to.display()))?;
+    let entries =
+        fs::read_dir(from).with_context(|| format!("could not read {}", from.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            place_tree(&entry.path(), &target)?;
+        } else if kind.is_symlink() {
+            place_link(fs::read_link(entry.path())?, &target)?;
+        } else {
+            place(&entry.path(), &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file, its mode too. What was there is replaced at once, never written into: programs that
+/// run from it keep what they have mapped.
+pub fn place(from: &Path, to: &Path) -> Result<()> {
+    let new = beside(to);
+    fs::copy(from, &new)
+        .and_then(|_| fs::rename(&new, to))
+        .with_context(|| format!("could not copy {} to {}", from.display(), to.display()))
+}
+
+fn place_link(points_at: impl AsRef<Path>, to: &Path) -> Result<()> {
+    let new = beside(to);
+    symlink(points_at, &new)
+        .and_then(|()| fs::rename(&new, to))
+        .with_context(|| format!("could not make the link {}", to.display()))
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".new-{}", std::process::id()));
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_an_earlier_installation_had_is_removed() {
+        let root = std::env::temp_dir().join(format!("rushmem-files-{}", std::process::id()));
+        let install = |names: &[&str]| {
+            let mut prefix = Prefix::new(&root);
+            names.iter().for_each(|name| prefix.write(name, "text").unwrap());
+            prefix.finish().unwrap();
+        };
+        install(&["bin/old", "bin/kept"]);
+        fs::write(root.join("bin/users"), "").unwrap();
+        install(&["bin/kept", "lib/new"]);
+        let left =
+            ["bin/old", "bin/kept", "bin/users", "lib/new"].map(|name| root.join(name).exists());
+        let manifest = fs::read_to_string(root.join(MANIFEST)).unwrap();
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(left, [false, true, true, true]);
+        assert_eq!(manifest, format!("bin/kept\nlib/new\n{MANIFEST}\n"));
+    }
+}

@@ -1,0 +1,149 @@
+//! `cargo xtask install --prefix DIR`: the release as one folder that can be moved.
+//!
+//! This file says what lies where; [`files`] puts it there. Man pages and completions are made of what the installed
+//! programs print about themselves ([`help`]), so that there is one source for both.
+
+mod completions;
+mod files;
+mod help;
+mod man;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use lexopt::Arg;
+
+use crate::archive;
+use crate::workspace::Workspace;
+use files::{MANIFEST, Prefix};
+use help::Help;
+
+pub use files::{place, place_tree};
+
+/// The package that makes librushmem.so and librushmem.a.
+const LIBRARY: &str = "rushmem-c";
+/// The programs that come with it; each is its package's.
+const PROGRAMS: [&str; 2] = ["oshrun", "shmem-info"];
+/// One script by the names of three wrappers.
+const WRAPPERS: [&str; 3] = ["oshcc", "oshcxx", "oshfort"];
+/// Other names of the wrapper for C++: the one in the standard's annex, and a customary one.
+const OTHER_NAMES: [(&str, &str); 2] = [("oshc++", "oshcxx"), ("oshCC", "oshcxx")];
+
+const WRAPPER: &str = "crates/shmem-c/wrappers/oshcc";
+const HEADERS: &str = "crates/shmem-c/include";
+/// What other build systems and `man` read, with `@VERSION@` and the like to be filled in.
+const PACKAGES: &str = "crates/shmem-c/packages";
+
+/// The version of all packages.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+pub fn run(args: &[String]) -> Result<()> {
+    let mut prefix = None;
+    let mut parser = lexopt::Parser::from_args(args);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("prefix") => prefix = Some(PathBuf::from(parser.value()?)),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let Some(prefix) = prefix else {
+        bail!("where to? cargo xtask install --prefix DIR");
+    };
+    let prefix = std::path::absolute(prefix)?;
+    into(&Workspace::open()?, &prefix)?;
+    print!("{}", summary(&prefix.display().to_string()));
+    Ok(())
+}
+
+/// Builds the release and installs it under `prefix`, over whatever an earlier install left there.
+pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
+    let packages = ["-p", LIBRARY, "-p", PROGRAMS[0], "-p", PROGRAMS[1]];
+    let made = workspace.build(&[&["build", "--release"][..], &packages].concat())?;
+    let built = |name: &str| {
+        made.iter()
+            .find(|path| path.file_name().is_some_and(|file| file == name))
+            .with_context(|| format!("the release build made no {name}"))
+    };
+    let mut prefix = Prefix::new(prefix);
+
+    // Links first: where file names differ in case alone, oshCC gives way to oshcc.
+    for (name, wrapper) in OTHER_NAMES {
+        prefix.link(wrapper, &format!("bin/{name}"))?;
+    }
+    for name in WRAPPERS {
+        prefix.place(&workspace.root.join(WRAPPER), &format!("bin/{name}"))?;
+    }
+    for name in PROGRAMS {
+        prefix.place(built(name)?, &format!("bin/{name}"))?;
+    }
+    prefix.place(built("librushmem.so")?, "lib/librushmem.so.1")?;
+    prefix.link("librushmem.so.1", "lib/librushmem.so")?;
+    let archive = prefix.add("lib/librushmem.a")?;
+    archive::pack(built("librushmem.a")?, &archive)?;
+    prefix.place_tree(&workspace.root.join(HEADERS), "include")?;
+
+    for_build_systems(workspace, &mut prefix)?;
+    documents(workspace, &mut prefix)?;
+    prefix.finish()
+}
+
+/// What pkg-config and CMake read.
+fn for_build_systems(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
+    for (template, folder) in [
+        ("rushmem.pc", "lib/pkgconfig"),
+        ("RushmemConfig.cmake", "lib/cmake/Rushmem"),
+        ("RushmemConfigVersion.cmake", "lib/cmake/Rushmem"),
+    ] {
+        let text = read(workspace, template)?.replace("@VERSION@", VERSION);
+        prefix.write(&format!("{folder}/{template}"), &text)?;
+    }
+    Ok(())
+}
+
+/// Man pages and completions, of what the installed programs say.
+fn documents(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
+    let version = format!("Rushmem {VERSION}");
+    for name in WRAPPERS.into_iter().chain(PROGRAMS) {
+        let help = Help::of(&prefix.path(&format!("bin/{name}")))?;
+        let page = man::command(name, &help, &version)?;
+        prefix.write(&format!("share/man/man1/{name}.1"), &page)?;
+        if PROGRAMS.contains(&name) {
+            for (file, text) in completions::of(name, &help.options()) {
+                prefix.write(&file, &text)?;
+            }
+        }
+    }
+    for (name, wrapper) in OTHER_NAMES {
+        prefix.link(&format!("{wrapper}.1"), &format!("share/man/man1/{name}.1"))?;
+    }
+    let settings = Help::parse(&help::printed(&prefix.path("bin/shmem-info"), &[])?);
+    let page = man::library(&read(workspace, "rushmem.7")?, &settings, &version)?;
+    prefix.write("share/man/man7/rushmem.7", &page)
+}
+
+fn read(workspace: &Workspace, template: &str) -> Result<String> {
+    let path = workspace.root.join(PACKAGES).join(template);
+    std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))
+}
+
+/// What a user does next.
+fn summary(prefix: &str) -> String {
+    format!(
+        r#"Rushmem {VERSION} is installed in {prefix}, which may be moved:
+
+  bin       oshcc, oshcxx (also oshc++ and oshCC), oshfort, oshrun, shmem-info
+  include   headers for C, C++ and Fortran
+  lib       the library, shared and static, and what pkg-config and CMake read
+  share     man pages and completions for shells
+
+To use it:
+
+  export PATH="{prefix}/bin:$PATH"
+  oshcc program.c -o program
+  oshrun -n 4 ./program
+
+`man oshrun` then works, too; docs/installing.md tells of build systems and completions. To remove it, delete the
+folder, or only the installed files: (cd "{prefix}" && xargs rm -f < {MANIFEST})
+"#
+    )
+}

@@ -1,0 +1,152 @@
+//! Man pages and completions of the installed prefix: readable by the programs that they are for, and in agreement with
+//! what the commands say.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use support::{is_here, runs, succeed};
+use testkit::prefix;
+
+const COMMANDS: [&str; 7] =
+    ["oshcc", "oshcxx", "oshc++", "oshCC", "oshfort", "oshrun", "shmem-info"];
+
+fn pages() -> Vec<PathBuf> {
+    let man = prefix().join("share/man");
+    let commands = COMMANDS.iter().map(|name| man.join(format!("man1/{name}.1")));
+    commands.chain([man.join("man7/rushmem.7")]).collect()
+}
+
+/// The page as a reader sees it, in lines that are never broken.
+fn rendered(page: &Path) -> Option<String> {
+    is_here("mandoc").then(|| {
+        let text = succeed(runs("mandoc").args(["-Tutf8", "-Owidth=500"]).arg(page));
+        // Each letter in bold or italics comes with what a printer would overstrike it with.
+        let mut plain = String::new();
+        for c in text.chars() {
+            match c {
+                '\u{8}' => _ = plain.pop(),
+                _ => plain.push(c),
+            }
+        }
+        plain
+    })
+}
+
+/// What a command prints about itself, with nothing in the environment that it would mention.
+fn printed(command: &str, arguments: &[&str]) -> String {
+    let mut command = runs(prefix().join("bin").join(command));
+    succeed(command.args(arguments).env_clear().env("PATH", std::env::var("PATH").unwrap()))
+}
+
+/// The long options that a command lists.
+fn options(command: &str) -> Vec<String> {
+    let help = printed(command, &["--help"]);
+    let entries = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+    let terms = entries.map(|entry| entry.split("  ").next().unwrap_or(entry));
+    let options: Vec<String> =
+        terms.flat_map(|term| words(term, "--")).map(str::to_owned).collect();
+    assert!(options.contains(&"--help".to_owned()), "{help}");
+    options
+}
+
+/// Words that start so, without what surrounds them.
+fn words<'a>(text: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
+    let is_part = |c: char| c.is_alphanumeric() || "-_:".contains(c);
+    text.split(move |c| !is_part(c))
+        .map(|word| word.trim_end_matches(':'))
+        .filter(move |word| word.len() > start.len() && word.starts_with(start))
+}
+
+#[test]
+fn man_pages_have_no_mistakes() {
+    for page in pages() {
+        assert!(page.exists(), "{}", page.display());
+        if is_here("mandoc") {
+            succeed(runs("mandoc").args(["-Tlint", "-Wwarning"]).arg(&page));
+        }
+    }
+}
+
+#[test]
+fn man_pages_name_every_option() {
+    for command in COMMANDS {
+        let page = prefix().join(format!("share/man/man1/{command}.1"));
+        let Some(page) = rendered(&page) else { return };
+        assert!(page.contains("NAME") && page.contains("SYNOPSIS"), "{page}");
+        for option in options(command) {
+            assert!(page.contains(&option), "{command}: {option}\n{page}");
+        }
+    }
+}
+
+#[test]
+fn a_man_page_names_every_setting() {
+    let Some(page) = rendered(&prefix().join("share/man/man7/rushmem.7")) else { return };
+    let settings = printed("shmem-info", &[]);
+    assert!(words(&settings, "SHMEM_").count() > 10, "{settings}");
+    for line in settings.lines().skip_while(|line| !line.starts_with("Environment")).skip(1) {
+        assert!(page.contains(line.trim()), "{line}\n{page}");
+    }
+}
+
+/// What bash proposes for the last of `words` on a command line.
+fn proposed(command: &str, words: &[&str]) -> Vec<String> {
+    let script = "source \"$1\" && shift && COMP_WORDS=(\"$@\") COMP_CWORD=$(($# - 1))
+        \"_${1//-/_}\" && echo \"${COMPREPLY[@]}\"";
+    let completion = prefix().join("share/bash-completion/completions").join(command);
+    let mut bash = runs("bash");
+    bash.args(["--norc", "-e", "-c", script, "bash"]).arg(completion).arg(command).args(words);
+    succeed(&mut bash).split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes_options() {
+    if !is_here("bash") {
+        return;
+    }
+    assert_eq!(proposed("oshrun", &["--output-f"]), ["--output-files"]);
+    assert_eq!(proposed("oshrun", &["-n", "4", "--output-f"]), ["--output-files"]);
+    assert_eq!(proposed("oshrun", &["--np", "=", "4", "--output-f"]), ["--output-files"]);
+    assert_eq!(proposed("oshrun", &["-np", "4", "--output-f"]), ["--output-files"]);
+    assert_eq!(proposed("shmem-info", &["--topo"]), ["--topology"]);
+    // What comes after the program is the program's.
+    assert!(proposed("oshrun", &["-n", "4", "./program", "--output-f"]).is_empty());
+    let root = proposed("oshrun", &["--output-files", "/us"]);
+    assert!(root.contains(&"/usr".to_owned()), "{root:?}");
+}
+
+#[test]
+fn completions_name_every_option() {
+    for command in ["oshrun", "shmem-info"] {
+        let zsh = format!("share/zsh/site-functions/_{command}");
+        let fish = format!("share/fish/vendor_completions.d/{command}.fish");
+        let bash = format!("share/bash-completion/completions/{command}");
+        for (file, before) in [(bash, "--"), (zsh, "--"), (fish, "-l ")] {
+            let text = fs::read_to_string(prefix().join(&file)).unwrap();
+            for option in options(command) {
+                let option = option.replacen("--", before, 1);
+                assert!(text.contains(&option), "{file}: {option}");
+            }
+        }
+    }
+}
+
+#[test]
+fn shells_can_read_their_completions() {
+    let share = prefix().join("share");
+    for command in ["oshrun", "shmem-info"] {
+        for (shell, file) in [
+            ("bash", format!("bash-completion/completions/{command}")),
+            ("zsh", format!("zsh/site-functions/_{command}")),
+            ("fish", format!("fish/vendor_completions.d/{command}.fish")),
+        ] {
+            let file = share.join(file);
+            assert!(file.exists(), "{}", file.display());
+            if is_here(shell) {
+                succeed(runs(shell).arg("-n").arg(&file));
+            }
+        }
+    }
+}

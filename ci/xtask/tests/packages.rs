@@ -1,0 +1,197 @@
+//! The installed prefix, moved to a path with a blank, as build systems find it: autoconf, CMake and pkg-config.
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use support::{is_here, moved, runs, shell, succeed, temporary};
+use testkit::Job;
+
+/// Small projects of ours, in the way that users have them.
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/prefix");
+
+/// Runs on two PEs under the moved oshrun.
+fn run(program: &Path) {
+    let outcome = Job::new(program).launcher(moved().join("bin/oshrun")).n(2).run();
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    assert_eq!(outcome.stdout.trim(), "2 PEs", "{outcome}");
+}
+
+/// The moved prefix by a path that autoconf can deal with: one without blanks.
+fn without_blank(folder: &Path) -> PathBuf {
+    let link = folder.join("prefix");
+    symlink(moved(), &link).unwrap();
+    link
+}
+
+/// A configure script of the fixture, made in `folder`.
+fn configure(folder: &Path) {
+    let source = folder.join("project");
+    fs::create_dir(&source).unwrap();
+    for name in ["configure.ac", "Makefile.in"] {
+        fs::copy(Path::new(FIXTURES).join("autoconf").join(name), source.join(name)).unwrap();
+    }
+    fs::copy(Path::new(FIXTURES).join("pes.c"), folder.join("pes.c")).unwrap();
+    succeed(shell("autoreconf -i").current_dir(&source));
+}
+
+#[test]
+fn pkg_config_finds_the_moved_library() {
+    if !is_here("pkg-config") {
+        return;
+    }
+    let folder = temporary("pkg-config");
+    let ask = |question: &str| {
+        let mut command = shell(&format!("pkg-config {question} rushmem"));
+        succeed(command.env("PKG_CONFIG_PATH", moved().join("lib/pkgconfig")))
+    };
+    assert_eq!(ask("--modversion").trim(), env!("CARGO_PKG_VERSION"));
+    let oshrun = ask("--variable=oshrun").trim().replace("\\ ", " ");
+    assert!(Path::new(&oshrun).exists(), "{oshrun}");
+    for (name, flags, options) in [("shared", "", ""), ("static", "-static", "--static")] {
+        let words = ask(&format!("{options} --cflags --libs"));
+        // The words are for a shell, which removes the hyphens before the blanks.
+        let compile = format!("cc {flags} -o {name} {FIXTURES}/pes.c {words}");
+        succeed(shell(&compile).current_dir(&folder));
+        run(&folder.join(name));
+    }
+}
+
+#[test]
+fn cmake_finds_the_moved_library() {
+    if !is_here("cmake") {
+        return;
+    }
+    let folder = temporary("cmake");
+    let fortran = is_here("gfortran");
+    let with_fortran = format!("-DWITH_FORTRAN={}", if fortran { "ON" } else { "OFF" });
+    let build = folder.join("build");
+    let mut cmake = runs("cmake");
+    cmake.arg("-S").arg(Path::new(FIXTURES).join("cmake")).arg("-B").arg(&build);
+    // CMake looks beside the folders of PATH, so a user who has oshcc needs to tell it nothing.
+    let path = format!("{}:{}", moved().join("bin").display(), std::env::var("PATH").unwrap());
+    succeed(cmake.arg(with_fortran).env("PATH", path));
+    succeed(runs("cmake").arg("--build").arg(&build));
+    for program in ["in_c", "in_cxx", "static_c"] {
+        run(&build.join(program));
+    }
+    if fortran {
+        run(&build.join("in_fortran"));
+        run(&build.join("static_fortran"));
+    }
+    succeed(runs("ctest").current_dir(&build));
+}
+
+/// As where `/lib` is a link to `/usr/lib`, and Rushmem is installed in `/usr`.
+#[test]
+fn cmake_finds_the_library_by_way_of_a_link() {
+    if !is_here("cmake") {
+        return;
+    }
+    let root = temporary("merged");
+    symlink(moved(), root.join("usr")).unwrap();
+    symlink("usr/lib", root.join("lib")).unwrap();
+    let mut cmake = runs("cmake");
+    cmake.arg("-S").arg(Path::new(FIXTURES).join("cmake")).arg("-B").arg(root.join("build"));
+    succeed(cmake.arg("-DWITH_FORTRAN=OFF").env("CMAKE_PREFIX_PATH", &root));
+}
+
+#[test]
+fn cmake_is_told_which_versions_will_do() {
+    if !is_here("cmake") {
+        return;
+    }
+    let folder = temporary("versions");
+    let script = folder.join("ask.cmake");
+    let version = moved().join("lib/cmake/Rushmem/RushmemConfigVersion.cmake");
+    let text = format!(
+        "include(\"{}\")\nmessage(\"${{PACKAGE_VERSION_COMPATIBLE}}\")\n",
+        version.display()
+    );
+    fs::write(&script, text).unwrap();
+    let will_do = |asked: &str| {
+        let mut cmake = runs("cmake");
+        cmake.arg(format!("-DPACKAGE_FIND_VERSION={asked}")).arg("-P").arg(&script);
+        let output = cmake.output().unwrap();
+        String::from_utf8(output.stderr).unwrap().trim() == "TRUE"
+    };
+    let this = env!("CARGO_PKG_VERSION");
+    let (series, _) = this.rsplit_once('.').unwrap();
+    for asked in [this, series] {
+        assert!(will_do(asked), "{asked}");
+    }
+    for asked in ["99.0", "0.0.1", &format!("{series}.999"), &format!("{series}1")] {
+        assert!(!will_do(asked), "{asked}");
+    }
+}
+
+#[test]
+fn a_configure_script_takes_the_wrapper_as_the_compiler() {
+    if !is_here("automake") || !is_here("pkg-config") {
+        return;
+    }
+    let folder = temporary("autoconf-wrapper");
+    configure(&folder);
+    let prefix = without_blank(&folder);
+    let build = format!(
+        "PATH={}/bin:$PATH && project/configure --srcdir=project CC=oshcc && make",
+        prefix.display()
+    );
+    succeed(shell(&build).current_dir(&folder));
+    run(&folder.join("pes"));
+}
+
+#[test]
+fn a_configure_script_finds_the_library_by_pkg_config() {
+    if !is_here("automake") || !is_here("pkg-config") {
+        return;
+    }
+    let folder = temporary("autoconf-pkg-config");
+    configure(&folder);
+    let prefix = without_blank(&folder);
+    let build = format!(
+        "project/configure --srcdir=project --with-rushmem PKG_CONFIG_PATH={}/lib/pkgconfig && make",
+        prefix.display()
+    );
+    succeed(shell(&build).current_dir(&folder));
+    run(&folder.join("pes"));
+}
+
+/// What a user who has the wrapper by each of its names gets.
+#[test]
+fn every_name_of_the_wrappers_compiles() {
+    let folder = temporary("names");
+    let mut sources = vec![("oshcc", "pes.c"), ("oshcxx", "pes.cpp"), ("oshc++", "pes.cpp")];
+    sources.push(("oshCC", "pes.cpp"));
+    if is_here("gfortran") {
+        sources.push(("oshfort", "pes.f90"));
+    }
+    for (wrapper, source) in sources {
+        let program = folder.join(format!("by-{wrapper}"));
+        let mut command = runs(moved().join("bin").join(wrapper));
+        succeed(command.arg(Path::new(FIXTURES).join(source)).arg("-o").arg(&program));
+        run(&program);
+    }
+}
+
+#[test]
+fn the_manifest_lists_every_file() {
+    let prefix = testkit::prefix();
+    let text = fs::read_to_string(prefix.join("share/rushmem/manifest")).unwrap();
+    let mut missing = Vec::new();
+    let mut folders = vec![prefix.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.is_symlink() {
+                folders.push(path);
+            } else if !text.lines().any(|line| prefix.join(line) == path) {
+                missing.push(path);
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(text.lines().all(|line| prefix.join(line).exists()), "{text}");
+}

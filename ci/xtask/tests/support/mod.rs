@@ -1,0 +1,60 @@
+//! What tests of the installed prefix share: a copy of it elsewhere, and commands that end.
+#![allow(dead_code, reason = "each program needs another part of it")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+/// The prefix, copied to a path that holds a blank.
+pub fn moved() -> &'static Path {
+    static MOVED: OnceLock<PathBuf> = OnceLock::new();
+    MOVED.get_or_init(|| {
+        let folder = temporary("a moved prefix");
+        succeed(runs("cp").arg("-a").arg(testkit::prefix().join(".")).arg(&folder));
+        folder
+    })
+}
+
+/// An empty folder of this name, for this test program.
+pub fn temporary(name: &str) -> PathBuf {
+    let program = std::env::current_exe().unwrap();
+    let program = program.file_stem().unwrap();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(program).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder.canonicalize().unwrap()
+}
+
+/// Whether the program is on PATH; where it is not, this says so.
+pub fn is_here(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", "command -v -- \"$0\"", program]).output().unwrap();
+    if !found.status.success() {
+        println!("skipped: {program} is not here");
+    }
+    found.status.success()
+}
+
+/// The program under a time limit, with nothing to read.
+pub fn runs(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["-k", "5", "600"]).arg(program).stdin(Stdio::null());
+    command
+}
+
+/// The line, run by a shell under a time limit.
+pub fn shell(line: &str) -> Command {
+    let mut command = runs("sh");
+    command.args(["-e", "-c", line]);
+    command
+}
+
+/// Runs it to its end and returns what it printed.
+#[track_caller]
+pub fn succeed(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success(), "{command:?}: {status}\n{stdout}{stderr}");
+    stdout.into_owned()
+}

@@ -1,0 +1,89 @@
+//! How long this process waits for another one.
+//!
+//! Only the time in which this process could run counts: a job that was suspended, or that shares its processors with
+//! many others, does not fail for that.
+#![forbid(unsafe_code)]
+
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::time::Timespec;
+
+/// What another PE of the node and the process manager get for one step.
+pub(crate) const ANSWER: Duration = Duration::from_secs(60);
+
+/// Longest single wait, and most that it counts.
+pub(crate) const SLICE: Duration = Duration::from_millis(250);
+
+/// The time left for one step.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    left: Duration,
+}
+
+impl Limit {
+    pub(crate) fn new(whole: Duration) -> Limit {
+        Limit { left: whole }
+    }
+
+    /// Calls `wait` with the longest time that it may take; `None` when no time is left.
+    pub(crate) fn spend<T>(&mut self, wait: impl FnOnce(Duration) -> T) -> Option<T> {
+        let slice = self.left.min(SLICE);
+        if slice.is_zero() {
+            return None;
+        }
+        let start = Instant::now();
+        let value = wait(slice);
+        self.left -= start.elapsed().min(slice);
+        Some(value)
+    }
+
+    /// Waits until `fd` can be read or has ended.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TimedOut`] when the time is over, and those of poll.
+    pub(crate) fn readable(&mut self, fd: impl AsFd) -> io::Result<()> {
+        loop {
+            let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+            match self.spend(|slice| poll(&mut fds, Some(&timespec(slice)))) {
+                None => return Err(ErrorKind::TimedOut.into()),
+                Some(Ok(0) | Err(Errno::INTR)) => {}
+                Some(Ok(_)) => return Ok(()),
+                Some(Err(error)) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// For poll.
+pub(crate) fn timespec(wait: Duration) -> Timespec {
+    Timespec::try_from(wait).expect("a slice is short")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_step_that_takes_too_long_is_over() {
+        let (read, mut write) = UnixStream::pair().expect("a pair");
+        let mut limit = Limit::new(Duration::from_millis(30));
+        let error = limit.readable(&read).expect_err("nothing was written");
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        write.write_all(b"late").expect("room");
+        assert!(limit.spend(|_| ()).is_none(), "no time is left");
+        Limit::new(ANSWER).readable(&read).expect("it can be read");
+    }
+
+    #[test]
+    fn time_without_a_processor_does_not_count() {
+        let mut limit = Limit::new(2 * SLICE);
+        limit.spend(|slice| std::thread::sleep(4 * slice)).expect("time is left");
+        limit.spend(|_| ()).expect("half of the time is left");
+    }
+}

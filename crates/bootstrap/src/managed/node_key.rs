@@ -1,0 +1,102 @@
+//! What the PEs of a job find and recognise each other by on one machine.
+//!
+//! PE 0 makes the job's secret, and the process manager, which serves the processes of the job alone, hands it to the
+//! others. The key is that secret and the machine: the name of a PE's socket tells nothing about the name of another
+//! one, nor about a name on another machine.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::io;
+
+use hmac::{Hmac, KeyInit, Mac};
+use rustix::io::Errno;
+use rustix::net::SocketAddrUnix;
+use sha2::Sha256;
+
+use super::manager::Manager;
+use crate::error::Error;
+
+/// Under which PE 0 puts the job's secret.
+pub(super) const SECRET: &str = "rushmem-secret";
+
+/// Bytes of a proof.
+pub(super) const PROOF: usize = 32;
+
+/// The key of one job on one machine.
+#[derive(Clone)]
+pub(super) struct NodeKey([u8; 32]);
+
+impl fmt::Debug for NodeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NodeKey")
+    }
+}
+
+impl NodeKey {
+    /// Has all PEs of the job agree on a secret; each calls it. It is one fence.
+    pub(super) fn agree(manager: &mut dyn Manager) -> Result<NodeKey, Error> {
+        if manager.pe() == 0 {
+            let mut secret = [0; 32];
+            getrandom::fill(&mut secret)
+                .map_err(|error| Error::Random(io::Error::other(error.to_string())))?;
+            manager.put(SECRET, &secret)?;
+        }
+        manager.fence()?;
+        let secret = manager.get(0, SECRET)?;
+        // The same for every process of the machine, where it can be read at all.
+        let machine = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        Ok(NodeKey::new(&secret, &machine))
+    }
+
+    pub(super) fn new(secret: &[u8], machine: &[u8]) -> NodeKey {
+        NodeKey(mac(secret, &[b"machine", machine]).finalize().into_bytes().into())
+    }
+
+    /// The name of the socket of PE `pe`.
+    pub(super) fn name(&self, pe: u32) -> Result<SocketAddrUnix, Errno> {
+        let digest = mac(&self.0, &[b"name", &pe.to_le_bytes()]).finalize().into_bytes();
+        let hex: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        SocketAddrUnix::new_abstract_name(format!("rushmem-{hex}-{pe}").as_bytes())
+    }
+
+    /// What PE `from` shows to PE `to`.
+    pub(super) fn proof(&self, from: u32, to: u32) -> [u8; PROOF] {
+        self.proves(from, to).finalize().into_bytes().into()
+    }
+
+    /// Whether PE `from` has shown this to PE `to`.
+    pub(super) fn is_proof(&self, from: u32, to: u32, proof: &[u8]) -> bool {
+        self.proves(from, to).verify_slice(proof).is_ok()
+    }
+
+    fn proves(&self, from: u32, to: u32) -> Hmac<Sha256> {
+        mac(&self.0, &[b"proof", &from.to_le_bytes(), &to.to_le_bytes()])
+    }
+}
+
+fn mac(key: &[u8], words: &[&[u8]]) -> Hmac<Sha256> {
+    let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(key).expect("HMAC takes any key");
+    words.iter().for_each(|word| mac.update(word));
+    mac
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_proofs_are_of_one_job_one_machine_and_one_pe() {
+        let key = NodeKey::new(b"secret", b"machine");
+        let others = [NodeKey::new(b"secret", b"another"), NodeKey::new(b"another", b"machine")];
+        let name = |key: &NodeKey, pe| key.name(pe).expect("a short name");
+        assert_eq!(name(&key, 3), name(&key.clone(), 3));
+        assert_ne!(name(&key, 3), name(&key, 4));
+        assert!(key.is_proof(3, 4, &key.proof(3, 4)));
+        assert!(!key.is_proof(4, 3, &key.proof(3, 4)));
+        assert!(!key.is_proof(3, 4, &[0; PROOF]));
+        for other in others {
+            assert_ne!(name(&key, 3), name(&other, 3));
+            assert!(!key.is_proof(3, 4, &other.proof(3, 4)));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! One line for whoever watches a job that does not start.
+//!
+//! A process manager's fence may take as long as its slowest process, and not every manager ends a job in which one has
+//! ended before it came to the fence. So nothing gives up, but somebody says what is waited for.
+#![forbid(unsafe_code)]
+
+use std::io::Write;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::limit::Limit;
+use super::watch::without_signals;
+
+/// Something that is waited for until this is dropped.
+#[derive(Debug)]
+pub(super) struct Notice {
+    over: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Notice {
+    /// Says that PE `pe` waits for all others, when it has for that long. The first and the last PE of a job do, so that
+    /// one of them is left to say it.
+    pub(super) fn after(wait: Duration, pe: u32, n_pes: u32) -> Notice {
+        if n_pes == 1 || (pe != 0 && pe != n_pes - 1) {
+            return Notice { over: None, thread: None };
+        }
+        let seconds = wait.as_secs();
+        Notice::run(wait, move || {
+            // A PE without a stderr has nobody to tell.
+            let _ = writeln!(
+                std::io::stderr(),
+                "PE {pe} has waited {seconds} s for all {n_pes} PEs of the job to call shmem_init, and goes on waiting: \
+                 one may have ended before it, which this launcher has not noticed; look for their processes, or end \
+                 the job"
+            );
+        })
+    }
+
+    fn run(wait: Duration, tell: impl FnOnce() + Send + 'static) -> Notice {
+        let (over, is_over) = channel();
+        let watch = move || {
+            let mut limit = Limit::new(wait);
+            while let Some(waited) = limit.spend(|slice| is_over.recv_timeout(slice)) {
+                if waited != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+            tell();
+        };
+        // Without memory for a thread nothing is said.
+        let thread = without_signals(|| thread::Builder::new().spawn(watch)).ok();
+        Notice { over: Some(over), thread }
+    }
+}
+
+impl Drop for Notice {
+    fn drop(&mut self) {
+        self.over = None;
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to return.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_takes_long_is_told() {
+        let (tell, told) = channel();
+        let quick = tell.clone();
+        drop(Notice::run(Duration::from_secs(60), move || quick.send("quick").expect("heard")));
+        let slow =
+            Notice::run(Duration::from_millis(20), move || tell.send("slow").expect("heard"));
+        assert_eq!(told.recv(), Ok("slow"));
+        drop(slow);
+        assert!(told.recv().is_err(), "once");
+    }
+}

@@ -1,0 +1,200 @@
+//! A copy of the static data for a child process.
+//!
+//! It is made in full before the fork, of the pages that hold something. The kernel would copy a page at its first
+//! write only for memory that is private to one process: to a private mapping of shared memory it shows what others
+//! write to the shared one, until the process itself has written to that page. And nobody could hold up the writes
+//! of peers, and of network cards, until the child has its copy. So what remains is to copy fast: most of the time
+//! would go into the faults for new pages, which huge pages make few.
+
+use super::remap::HUGE;
+use super::{Part, Statics};
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::{Errno, pread};
+use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
+use std::ffi::c_void;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+use std::ptr::null_mut;
+
+/// What is copied.
+pub(super) struct Source<'a> {
+    pub(super) statics: &'a Statics,
+    /// The node's memory. Where it is not open any more nobody can say which pages hold something, and all are copied.
+    pub(super) memory: Option<BorrowedFd<'a>>,
+    /// Where in it the static data begin.
+    pub(super) at: u64,
+}
+
+impl Source<'_> {
+    /// The first run of pages among these that hold something.
+    fn held(&self, pages: Range<usize>) -> Result<Option<Range<usize>>, Errno> {
+        if pages.is_empty() {
+            return Ok(None);
+        }
+        let Some(memory) = self.memory else { return Ok(Some(pages)) };
+        let end = self.at + pages.end as u64;
+        let start = match seek(memory, SeekFrom::Data(self.at + pages.start as u64)) {
+            Ok(start) if start < end => start,
+            // Nothing any more.
+            Ok(_) | Err(Errno::NXIO) => return Ok(None),
+            Err(errno) => return Err(errno),
+        };
+        let end = seek(memory, SeekFrom::Hole(start))?.min(end);
+        Ok(Some((start - self.at) as usize..(end - self.at) as usize))
+    }
+}
+
+/// Memory that is laid out as the static data are, and nobody else knows. Dropping it unmaps it.
+pub(super) struct Copy {
+    /// What was reserved: room for the static data, and to align them.
+    reserved: *mut c_void,
+    nbytes: usize,
+    /// Where the static data begin. Addresses differ from theirs by whole huge pages, so that the kernel can move
+    /// those as they are.
+    start: *mut c_void,
+}
+
+impl Copy {
+    /// A copy of all that holds something.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub(super) fn of(from: &Source<'_>) -> Result<Copy, Errno> {
+        let statics = from.statics;
+        let nbytes = statics.nbytes() + HUGE;
+        let (protection, flags) =
+            (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
+        // SAFETY: new memory at an address of the kernel's choice.
+        let reserved =
+            unsafe { rustix::mm::mmap_anonymous(null_mut(), nbytes, protection, flags) }?;
+        let padding = statics.start().wrapping_sub(reserved.addr()) % HUGE;
+        let copy = Copy { reserved, nbytes, start: reserved.wrapping_byte_add(padding) };
+        for Part { pages, .. } in &statics.parts {
+            copy.advise(pages, Advice::LinuxNoHugepage);
+            let mut next = pages.start;
+            while let Some(run) = from.held(next..pages.end)? {
+                next = run.end;
+                copy.fill(from, pages, run)?;
+            }
+        }
+        Ok(copy)
+    }
+
+    /// Copy a run of pages of a part, in huge pages as far as whole ones are in it: more would take memory that the
+    /// static data do not take. The advice is always one for all of the part, because kernels before 6.17 move no
+    /// range in which it differs.
+    fn fill(&self, from: &Source<'_>, part: &Range<usize>, run: Range<usize>) -> Result<(), Errno> {
+        let huge = whole_huge_pages(from.statics.start(), &run);
+        self.populate(run.start..huge.start);
+        self.copy(from, run.start..huge.start)?;
+        if !huge.is_empty() {
+            self.advise(part, Advice::LinuxHugepage);
+            self.copy(from, huge.clone())?;
+            self.advise(part, Advice::LinuxNoHugepage);
+        }
+        self.populate(huge.end..run.end);
+        self.copy(from, huge.end..run.end)
+    }
+
+    /// Refused where the kernel has no huge pages, and of no use where none fits.
+    fn advise(&self, part: &Range<usize>, advice: Advice) {
+        if part.len() >= HUGE {
+            // SAFETY: a part of the copy; the advice changes no contents.
+            let _ = unsafe {
+                rustix::mm::madvise(self.start.wrapping_byte_add(part.start), part.len(), advice)
+            };
+        }
+    }
+
+    /// Have the kernel make many pages at once, instead of one at each fault.
+    fn populate(&self, run: Range<usize>) {
+        if run.is_empty() {
+            return;
+        }
+        let to = self.start.wrapping_byte_add(run.start);
+        // SAFETY: a part of the copy. Kernels before 5.14 refuse, and faults make the pages.
+        let _ = unsafe { rustix::mm::madvise(to, run.len(), Advice::LinuxPopulateWrite) };
+    }
+
+    /// The kernel reads where it can: it sees no error where an address sanitizer has put guards between variables.
+    fn copy(&self, from: &Source<'_>, mut run: Range<usize>) -> Result<(), Errno> {
+        let Some(memory) = from.memory else {
+            let source: *const u8 =
+                std::ptr::with_exposed_provenance(from.statics.start() + run.start);
+            let to: *mut u8 = self.start.wrapping_byte_add(run.start).cast();
+            // SAFETY: static data and as many bytes of the copy. Peers may write meanwhile, as they may during any
+            // fork.
+            unsafe { to.copy_from_nonoverlapping(source, run.len()) };
+            return Ok(());
+        };
+        while !run.is_empty() {
+            let to = self.start.wrapping_byte_add(run.start).cast();
+            // SAFETY: a part of the copy, which nobody else knows.
+            let to: &mut [u8] = unsafe { std::slice::from_raw_parts_mut(to, run.len()) };
+            match pread(memory, to, from.at + run.start as u64)? {
+                0 => return Err(Errno::IO),
+                nbytes => run.start += nbytes,
+            }
+        }
+        Ok(())
+    }
+
+    /// Put the copy in the place of the static data: system calls alone, since variables of the C
+    /// library may be among them.
+    ///
+    /// # Errors
+    /// When the kernel refuses; nothing works any more then.
+    pub(super) fn take_the_place_of(self, statics: &Statics) -> Result<(), Errno> {
+        for Part { pages, executable, .. } in &statics.parts {
+            let from = self.start.wrapping_byte_add(pages.start);
+            let to = std::ptr::with_exposed_provenance_mut(statics.start() + pages.start);
+            if *executable {
+                let protection = rustix::mm::MprotectFlags::READ
+                    | rustix::mm::MprotectFlags::WRITE
+                    | rustix::mm::MprotectFlags::EXEC;
+                // SAFETY: pages of the copy.
+                unsafe { rustix::mm::mprotect(from, pages.len(), protection) }?;
+            }
+            let (nbytes, flags) = (pages.len(), MremapFlags::MAYMOVE);
+            // SAFETY: pages of the copy replace those that they are a copy of.
+            unsafe { rustix::mm::mremap_fixed(from, nbytes, nbytes, flags, to) }?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        // SAFETY: what was reserved, as far as it was not moved; nobody else knows it.
+        let _ = unsafe { rustix::mm::munmap(self.reserved, self.nbytes) };
+    }
+}
+
+/// The huge pages that lie wholly in a run, as offsets from `start`; where there are none, an empty range in it.
+fn whole_huge_pages(start: usize, run: &Range<usize>) -> Range<usize> {
+    let first = (start + run.start).next_multiple_of(HUGE) - start;
+    let end = ((start + run.end) / HUGE * HUGE).saturating_sub(start);
+    if first < end { first..end } else { run.end..run.end }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: usize = 5 * HUGE + 4096;
+
+    #[test]
+    fn a_huge_page_is_one_that_lies_wholly_in_a_run() {
+        let to_first = HUGE - 4096;
+        assert_eq!(whole_huge_pages(START, &(0..to_first + HUGE)), to_first..to_first + HUGE);
+        assert_eq!(whole_huge_pages(START, &(8192..3 * HUGE)), to_first..to_first + 2 * HUGE);
+    }
+
+    #[test]
+    fn a_run_without_one_is_left_whole() {
+        for run in [0..4096, 0..HUGE, HUGE..2 * HUGE, 0..HUGE - 4096] {
+            assert_eq!(whole_huge_pages(START, &run), run.end..run.end);
+        }
+        assert_eq!(whole_huge_pages(4096, &(0..4096)), 4096..4096);
+    }
+}

@@ -1,0 +1,33 @@
+//! Children of `fork`. They have a PE's memory and its descriptors, but they are not the PE: what they sent to the
+//! launcher or to a peer would be taken for the PE's, and no thread of a transport runs in them.
+//!
+//! So the library is not initialised in a child, whatever it is in its parent. That is a matter of the state that
+//! every call looks at anyway, so no call is slower for it.
+
+use crate::call::{Call, fail};
+use crate::{address, job, network, statics};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Notice children that are forked from now on.
+pub(super) fn watch(call: Call) {
+    static WATCHING: AtomicBool = AtomicBool::new(false);
+    if WATCHING.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    // SAFETY: a function that lives as long as the process, since the library is never unloaded.
+    if unsafe { libc::pthread_atfork(None, None, Some(in_child)) } != 0 {
+        fail!(call, "no memory to register a handler for fork");
+    }
+}
+
+/// Only stores: other threads of the parent may have held any lock.
+extern "C" fn in_child() {
+    // Where this file's variables are static data of the program, the child has a copy of them by now: the handler
+    // that gives it one was registered first. Without one they would be the parent's.
+    if statics::are_shared() {
+        return;
+    }
+    job::become_child();
+    address::close();
+    network::leave_to_parent();
+}

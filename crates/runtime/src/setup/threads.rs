@@ -1,0 +1,167 @@
+//! The end of a process whose own threads have all ended while threads of the library are left.
+//!
+//! A process ends when its last thread does. A program may end its first thread by `pthread_exit` and go on in
+//! others; the threads that the library, or a library beneath it, has started are not to keep the process alive
+//! when the last of those has ended too. So those that start during an init are noted, and when the thread that
+//! called it ends, one more thread waits until no others are left; it then exits as the C library does
+//! after the last thread.
+
+use crate::{job, network};
+use core::ffi::c_void;
+use rushmem_transport::thread::without_signals;
+use std::fs::{read_dir, read_to_string};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+/// Threads of the library, some of which may have ended.
+static NOTED: Mutex<Vec<Thread>> = Mutex::new(Vec::new());
+/// How often it is looked whether threads of the program are left.
+const LOOK: Duration = Duration::from_millis(100);
+/// The signals that no thread can block: SIGKILL, SIGSTOP and two of the C library's own.
+const NEVER_BLOCKED: u64 = 1 << 8 | 1 << 18 | 1 << 31 | 1 << 32;
+
+/// A thread of this process; its start tells it apart from a later one with the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Thread {
+    number: u32,
+    started: u64,
+}
+
+/// Do what may start threads of the library. Those that block all signals count as such: a thread that
+/// the program starts meanwhile takes some.
+pub(super) fn noting<T>(act: impl FnOnce() -> T) -> T {
+    let before = numbers();
+    let done = act();
+    let started = numbers().into_iter().filter(|number| !before.contains(number));
+    let noted = started.filter(|number| blocks_all_signals(*number));
+    job::lock(&NOTED).extend(noted.filter_map(|number| Some(look_at(number)?.1)));
+    tell_of_the_end();
+    done
+}
+
+/// Have [`initialiser_ends`] called when this thread ends, but not when the process exits.
+fn tell_of_the_end() {
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    let key = KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: it writes a key; the function outlives the process's threads.
+        let status = unsafe { libc::pthread_key_create(&raw mut key, Some(initialiser_ends)) };
+        (status == 0).then_some(key)
+    });
+    if let Some(key) = *key {
+        // SAFETY: a key, and any value but null, which nobody follows.
+        unsafe { libc::pthread_setspecific(key, (&raw const NOTED).cast()) };
+    }
+}
+
+/// A thread that called an init is about to end.
+///
+/// # Safety
+/// The C library calls it.
+unsafe extern "C" fn initialiser_ends(_: *mut c_void) {
+    static WAITS: AtomicBool = AtomicBool::new(false);
+    let needed = job::is_this_process() && !job::lock(&NOTED).is_empty();
+    if !needed || WAITS.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    // A transport that needs the first thread keeps it here until the last finalize.
+    if own == std::process::id() {
+        exit_after_the_last(network::needs_first_thread);
+    }
+    let waiter = std::thread::Builder::new().name("rushmem-end".to_owned());
+    // Without memory for a thread the process stays until it is ended from outside.
+    let _ = without_signals(|| waiter.spawn(|| exit_after_the_last(|| true)));
+}
+
+/// As long as `waits`, exit when the threads of the program have ended, but for this one.
+fn exit_after_the_last(waits: impl Fn() -> bool) {
+    let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    while waits() {
+        // Twice, since a listing may miss a thread that starts while another ends.
+        if only_librarys_are_left(own) && only_librarys_are_left(own) {
+            std::process::exit(0);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Whether the process's first thread is this one or has ended, after which it stays in the list, and all others are
+/// the library's.
+fn only_librarys_are_left(own: u32) -> bool {
+    let first = std::process::id();
+    if first != own && look_at(first).is_none_or(|(state, _)| state != 'Z') {
+        return false;
+    }
+    let noted = job::lock(&NOTED).clone();
+    let is_noted = |number| look_at(number).is_some_and(|(_, thread)| noted.contains(&thread));
+    numbers().into_iter().all(|number| [first, own].contains(&number) || is_noted(number))
+}
+
+/// The numbers of all threads of this process.
+fn numbers() -> Vec<u32> {
+    let threads = read_dir("/proc/self/task").into_iter().flatten().flatten();
+    threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// A thread's state, and the thread; nothing if it has ended.
+fn look_at(number: u32) -> Option<(char, Thread)> {
+    let stat = read_to_string(format!("/proc/self/task/{number}/stat")).ok()?;
+    let (state, started) = state_and_start(&stat)?;
+    Some((state, Thread { number, started }))
+}
+
+/// What stands in a file `stat` behind the name, which may hold anything.
+fn state_and_start(stat: &str) -> Option<(char, u64)> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(18)?.parse().ok()?))
+}
+
+fn blocks_all_signals(number: u32) -> bool {
+    let status = read_to_string(format!("/proc/self/task/{number}/status")).unwrap_or_default();
+    let mut lines = status.lines();
+    let blocked = lines.find_map(|line| line.strip_prefix("SigBlk:")).map(str::trim);
+    let blocked = blocked.and_then(|mask| u64::from_str_radix(mask, 16).ok());
+    blocked.is_some_and(|mask| mask | NEVER_BLOCKED == u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        let rest = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20";
+        let stat = format!("77 (a) Z (b) Z {rest}\n");
+        assert_eq!(state_and_start(&stat), Some(('Z', 4711)));
+        assert_eq!(state_and_start("77 (a) Z 1 2"), None);
+    }
+
+    #[test]
+    fn only_threads_that_take_no_signal_are_noted() {
+        let (ends, end) = mpsc::channel::<()>();
+        let (tell, told) = mpsc::channel();
+        let spawn = |end: Option<mpsc::Receiver<()>>| {
+            let tell = tell.clone();
+            std::thread::spawn(move || {
+                tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).expect("heard");
+                // Until the other side hangs up.
+                end.map(|end| end.recv())
+            });
+            told.recv().expect("it says its number")
+        };
+        let (more_ends, more_end) = mpsc::channel::<()>();
+        let (program, library) =
+            noting(|| (spawn(Some(end)), without_signals(|| spawn(Some(more_end)))));
+        let noted = job::lock(&NOTED).clone();
+        assert!(noted.iter().any(|thread| thread.number == library));
+        assert!(noted.iter().all(|thread| thread.number != program));
+        let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        assert!(!only_librarys_are_left(own), "the first thread is there");
+        drop((ends, more_ends));
+    }
+}

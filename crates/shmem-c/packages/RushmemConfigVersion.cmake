@@ -1,0 +1,25 @@
+# Whether this Rushmem will do for the version that find_package asks for. Releases are compatible that have the same
+# first number, and before 1.0 the same second number, too.
+set(PACKAGE_VERSION "@VERSION@")
+
+if(CMAKE_SIZEOF_VOID_P AND NOT CMAKE_SIZEOF_VOID_P EQUAL 8)
+  set(PACKAGE_VERSION_UNSUITABLE TRUE)
+  return()
+endif()
+
+string(REGEX MATCH "^(0\\.[0-9]+|[1-9][0-9]*)" _rushmem_series "${PACKAGE_VERSION}")
+if(PACKAGE_FIND_VERSION_RANGE)
+  if(PACKAGE_VERSION VERSION_GREATER_EQUAL PACKAGE_FIND_VERSION_MIN
+     AND (PACKAGE_VERSION VERSION_LESS PACKAGE_FIND_VERSION_MAX
+          OR (PACKAGE_FIND_VERSION_RANGE_MAX STREQUAL "INCLUDE"
+              AND PACKAGE_VERSION VERSION_EQUAL PACKAGE_FIND_VERSION_MAX)))
+    set(PACKAGE_VERSION_COMPATIBLE TRUE)
+  endif()
+elseif("${PACKAGE_FIND_VERSION}." MATCHES "^${_rushmem_series}\\."
+       AND PACKAGE_VERSION VERSION_GREATER_EQUAL PACKAGE_FIND_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+  if(PACKAGE_VERSION VERSION_EQUAL PACKAGE_FIND_VERSION)
+    set(PACKAGE_VERSION_EXACT TRUE)
+  endif()
+endif()
+unset(_rushmem_series)

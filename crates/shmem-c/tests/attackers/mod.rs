@@ -1,0 +1,118 @@
+//! Programs of another user, which connect to the sockets of a job: as many connections as go, silent or not, all held.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::Uid;
+
+/// Most connections that one attacker holds.
+const MOST: usize = 300;
+
+/// What they know and have done.
+#[derive(Default)]
+struct Shared {
+    names: Mutex<BTreeSet<String>>,
+    filled: Mutex<BTreeSet<String>>,
+    over: AtomicBool,
+}
+
+/// Attackers at work, until they are dropped.
+pub struct Attackers {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Attackers {
+    /// Attacks all sockets with names that these processes have or will have.
+    pub fn start(pids: Vec<i32>) -> Attackers {
+        let shared = Arc::new(Shared::default());
+        let look = shared.clone();
+        let mut threads = vec![thread::spawn(move || find_names(&pids, &look))];
+        for _ in 0..2 {
+            let shared = shared.clone();
+            threads.push(thread::spawn(move || attack(&shared)));
+        }
+        Attackers { shared, threads }
+    }
+
+    /// Number of sockets with a queue that was full.
+    pub fn n_filled(&self) -> usize {
+        self.shared.filled.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+impl Drop for Attackers {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let end = thread.join();
+            assert!(end.is_ok() || thread::panicking(), "an attacker failed");
+        }
+    }
+}
+
+/// The kernel lists the names for everybody; whose they are keeps the jobs of other tests out of it.
+fn find_names(pids: &[i32], shared: &Shared) {
+    let mut seen = BTreeSet::new();
+    while !shared.over.load(Ordering::Relaxed) {
+        let list = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+        for line in list.lines().filter(|line| line.contains("@rushmem-")) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [.., inode, name] = words[..] else { continue };
+            if seen.insert(inode.to_owned()) && belongs_to(pids, inode) {
+                let name = name.trim_start_matches('@').to_owned();
+                shared.names.lock().expect("no panic").insert(name);
+            }
+        }
+        thread::yield_now();
+    }
+}
+
+fn belongs_to(pids: &[i32], inode: &str) -> bool {
+    let socket = format!("socket:[{inode}]");
+    pids.iter().any(|pid| {
+        let fds = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        fds.filter_map(|fd| fs::read_link(fd.path()).ok())
+            .any(|target| target.to_str() == Some(socket.as_str()))
+    })
+}
+
+fn attack(shared: &Shared) {
+    if rustix::process::geteuid().is_root() {
+        rustix::thread::set_thread_uid(Uid::from_raw(65534)).expect("root may");
+    }
+    let mut held = VecDeque::new();
+    while !shared.over.load(Ordering::Relaxed) {
+        let names = shared.names.lock().expect("no panic").clone();
+        for name in names {
+            match connect(&name, held.len() % 2 == 0) {
+                Ok(socket) => held.push_back(socket),
+                Err(Errno::AGAIN) => {
+                    shared.filled.lock().expect("no panic").insert(name);
+                }
+                Err(_) => {}
+            }
+            if held.len() > MOST {
+                held.pop_front();
+            }
+        }
+        thread::yield_now();
+    }
+}
+
+fn connect(name: &str, babbles: bool) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+    if babbles {
+        // It may have been sent away already.
+        let _ = rustix::net::send(&socket, &[0xA5; 1000], SendFlags::NOSIGNAL);
+    }
+    Ok(socket)
+}

@@ -1,0 +1,153 @@
+//! How many files a PE may have open: sockets to many peers soon need more than the usual limit.
+//!
+//! It must never know what the descriptors are for: a provider says how many it needs for each peer.
+#![forbid(unsafe_code)]
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// Descriptors of the program, the library and the connections that are under way.
+const OTHERS: u64 = 256;
+/// How often it is looked whether there is a descriptor left, and how long there may be none.
+const LOOK: Duration = Duration::from_secs(1);
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// The lowest descriptor that a look may take for a moment: a program that replaces a standard stream closes it and expects
+/// that the next file it opens gets its number.
+const FIRST: i32 = 3;
+
+/// What a provider needs for each peer that connects with it, as it may be with every other.
+#[derive(Clone, Copy, Debug)]
+pub struct PerPeer(pub u64);
+
+/// The soft limit to set, where `limit` is too low and may be raised.
+fn raised(limit: Rlimit, needed: u64) -> Option<u64> {
+    let soft = limit.current?;
+    let new = limit.maximum.map_or(needed, |hard| hard.min(needed));
+    (soft < new).then_some(new)
+}
+
+/// How many files this process may have open.
+fn soft_limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+impl PerPeer {
+    /// How many a PE of a job of `n_pes` may need.
+    fn needed(self, n_pes: u32) -> u64 {
+        self.0 * u64::from(n_pes.saturating_sub(1)) + OTHERS
+    }
+
+    /// Raise the soft limit as far as the hard one allows and the job may need. A limit that is still too
+    /// low is reported if it is ever met, since few jobs connect every PE to every other.
+    pub fn make_room(self, n_pes: u32) {
+        let limit = getrlimit(Resource::Nofile);
+        if let Some(new) = raised(limit, self.needed(n_pes)) {
+            // Below the hard limit nothing refuses it.
+            let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(new), ..limit });
+        }
+    }
+
+    /// As [`make_room`](PerPeer::make_room), for a library that fails in ways of its own with fewer than `least`.
+    ///
+    /// # Errors
+    /// When there are fewer, with the cure.
+    pub fn require(self, n_pes: u32, least: u64) -> Result<(), String> {
+        self.make_room(n_pes);
+        let limit = soft_limit();
+        match limit >= least {
+            true => Ok(()),
+            false => Err(format!(
+                "a PE may have {limit} files open, but needs {least} at least: {}",
+                self.cure()
+            )),
+        }
+    }
+
+    /// That there are none left, with the cure.
+    pub fn exhausted(self) -> String {
+        let limit = soft_limit();
+        format!("this PE has {limit} files open and may have no more; {}", self.cure())
+    }
+
+    fn cure(self) -> String {
+        format!(
+            "raise `ulimit -n` (and its hard limit) to {} per PE of the job and {OTHERS} besides",
+            self.0
+        )
+    }
+
+    /// An error of the kernel, with the cure where descriptors have run out.
+    pub fn explain(self, error: &io::Error) -> String {
+        match error.raw_os_error() {
+            Some(libc::EMFILE) => self.exhausted(),
+            Some(libc::ENFILE) => {
+                "this machine has no file descriptor left; raise the sysctl fs.file-max".to_owned()
+            }
+            _ => error.to_string(),
+        }
+    }
+}
+
+/// Whether it says that there are no descriptors left.
+pub fn ran_out(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// Looks now and then whether a descriptor is left, where a library lets peers wait in silence for the lack of one.
+#[derive(Debug, Default)]
+pub struct Watch {
+    next: Option<Instant>,
+    /// Since when every look found none.
+    none_since: Option<Instant>,
+}
+
+impl Watch {
+    /// Look, when it is time; `any` is some open descriptor. Whether there has been none for so long that peers are not
+    /// to wait any more.
+    pub fn is_over(&mut self, any: impl AsFd) -> bool {
+        let now = Instant::now();
+        if self.next.is_some_and(|next| now < next) {
+            return false;
+        }
+        self.next = Some(now + LOOK);
+        match rustix::io::fcntl_dupfd_cloexec(any, FIRST) {
+            Err(rustix::io::Errno::MFILE) => now - *self.none_since.get_or_insert(now) > LIMIT,
+            _ => {
+                self.none_since = None;
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_raised_where_it_is_too_low() {
+        let limit = |current, maximum| Rlimit { current, maximum };
+        assert_eq!(PerPeer(2).needed(1), OTHERS);
+        assert_eq!(PerPeer(2).needed(1000), 1998 + OTHERS);
+        assert_eq!(raised(limit(Some(1024), Some(4096)), 2000), Some(2000));
+        assert_eq!(raised(limit(Some(1024), Some(1500)), 2000), Some(1500));
+        assert_eq!(raised(limit(Some(1024), None), 2000), Some(2000));
+        assert_eq!(raised(limit(Some(1024), Some(1024)), 2000), None, "it is all there is");
+        assert_eq!(raised(limit(Some(1024), Some(4096)), 300), None, "it is enough");
+        assert_eq!(raised(limit(None, None), 300), None, "there is no limit");
+    }
+
+    #[test]
+    fn the_cure_is_named() {
+        let text = PerPeer(2).explain(&io::Error::from_raw_os_error(libc::EMFILE));
+        assert!(text.contains("ulimit -n") && text.contains("2 per PE"), "{text}");
+        let text = PerPeer(2).explain(&io::Error::from_raw_os_error(libc::ECONNREFUSED));
+        assert!(text.contains("refused"), "{text}");
+        let why = PerPeer(6).require(2, u64::MAX).expect_err("nobody has as many");
+        assert!(why.contains("ulimit -n"), "{why}");
+        assert_eq!(PerPeer(6).require(2, 1), Ok(()));
+    }
+}

@@ -1,0 +1,40 @@
+//! Threads of the library: they take no signal, for signals are the program's.
+//!
+//! What such a thread does is a provider's or the runtime's to say.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+use std::thread::{Builder, JoinHandle};
+
+/// Do something with all signals blocked in this thread; threads that start meanwhile take none.
+pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: it writes a set.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    let mut old = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the first set was written above, the second has room for one.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), old.as_mut_ptr()) };
+    let done = act();
+    // SAFETY: the set was written by the call that blocked all.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, old.as_ptr(), null_mut()) };
+    done
+}
+
+/// Start a service thread: no signal is delivered to it, and its sleeps end on time.
+///
+/// # Errors
+/// When there can be no thread.
+pub fn spawn_service(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let builder = Builder::new().name(name.to_owned());
+    without_signals(|| {
+        builder.spawn(move || {
+            // SAFETY: takes numbers; where it fails sleeps end 50 us later.
+            unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+            body();
+        })
+    })
+}

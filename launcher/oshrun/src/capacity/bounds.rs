@@ -1,0 +1,122 @@
+//! What this host allows of processes and memory: the kernel's limits, the user's and those of control groups.
+//!
+//! A figure that is not there is no bound.
+#![forbid(unsafe_code)]
+
+use std::fs;
+
+use rustix::process::getrlimit;
+
+use super::{Bound, Resource, groups};
+
+/// The kernel leaves so many of the lowest process numbers out when it starts again from the front.
+const RESERVED_NUMBERS: u64 = 300;
+
+/// Capabilities that lift the limit of a user's processes: CAP_SYS_ADMIN and CAP_SYS_RESOURCE.
+const LIFTING: u64 = 1 << 21 | 1 << 24;
+
+/// All bounds that could be too tight for so many further processes and threads.
+pub fn find(tasks: u64) -> Vec<Bound> {
+    let read = |path: &str| fs::read_to_string(path).ok();
+    let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
+    let used = read("/proc/loadavg").as_deref().and_then(running).unwrap_or(0);
+    let of_kernel = |path: &str, reserved: u64, cure| {
+        let limit = number(path)?.saturating_sub(reserved);
+        Some(Bound { resource: Resource::Tasks, source: path.to_string(), limit, used, cure })
+    };
+    let pid_max = "start fewer PEs, or let root raise it with sysctl kernel.pid_max";
+    let threads_max = "start fewer PEs, or let root raise it with sysctl kernel.threads-max";
+    let mut bounds: Vec<Bound> = [
+        of_kernel("/proc/sys/kernel/pid_max", RESERVED_NUMBERS, pid_max),
+        of_kernel("/proc/sys/kernel/threads-max", 0, threads_max),
+        of_user(used + tasks),
+        read("/proc/meminfo").as_deref().and_then(of_memory),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    bounds.extend(groups::find());
+    bounds
+}
+
+/// Processes and threads that there are, from /proc/loadavg.
+fn running(loadavg: &str) -> Option<u64> {
+    loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
+}
+
+/// The limit of this user's processes, if it can be reached when all of the host has `most`, and holds for this process.
+fn of_user(most: u64) -> Option<Bound> {
+    let limit = getrlimit(rustix::process::Resource::Nproc).current?;
+    if limit >= most || is_lifted(&fs::read_to_string("/proc/self/status").ok()?) {
+        return None;
+    }
+    let own = rustix::process::getuid().as_raw();
+    let entries = fs::read_dir("/proc").ok()?.flatten();
+    let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    let statuses = entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_process))
+        .filter_map(|entry| fs::read_to_string(entry.path().join("status")).ok());
+    let used = statuses.filter_map(|status| threads(&status, own)).sum();
+    Some(Bound {
+        resource: Resource::Tasks,
+        source: "the limit of this user's processes (RLIMIT_NPROC)".to_string(),
+        limit,
+        used,
+        cure: "start fewer PEs, or raise it with ulimit -u",
+    })
+}
+
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(name)?.split_ascii_whitespace().next())
+}
+
+/// Whether the kernel lets the process with this status have more than its limit.
+fn is_lifted(status: &str) -> bool {
+    let capabilities = field(status, "CapEff:").and_then(|text| u64::from_str_radix(text, 16).ok());
+    field(status, "Uid:") == Some("0") || capabilities.is_some_and(|have| have & LIFTING != 0)
+}
+
+/// The threads of the process with this status, if it is this user's.
+fn threads(status: &str, user: u32) -> Option<u64> {
+    let is_own = field(status, "Uid:")?.parse() == Ok(user);
+    is_own.then(|| field(status, "Threads:")?.parse().ok())?
+}
+
+/// The memory that can be had, from /proc/meminfo.
+fn of_memory(meminfo: &str) -> Option<Bound> {
+    let bytes = |name| Some(field(meminfo, name)?.parse::<u64>().ok()? << 10);
+    let swap = |name| bytes(name).unwrap_or(0);
+    let limit = bytes("MemTotal:")? + swap("SwapTotal:");
+    let free = bytes("MemAvailable:")? + swap("SwapFree:");
+    Some(Bound {
+        resource: Resource::Memory,
+        source: "this host".to_string(),
+        limit,
+        used: limit.saturating_sub(free),
+        cure: "start fewer PEs, or use more hosts",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_the_kernel_are_read() {
+        assert_eq!(running("0.93 1.31 1.10 3/1019 30709\n"), Some(1019));
+        assert_eq!(running(""), None);
+        let meminfo = "MemTotal:  1000 kB\nMemFree:  1 kB\nMemAvailable:  600 kB\nSwapTotal:  100 kB\nSwapFree:  50 kB\n";
+        let bound = of_memory(meminfo).expect("all there");
+        assert_eq!((bound.limit, bound.used, bound.room()), (1100 << 10, 450 << 10, 650 << 10));
+        assert_eq!(of_memory("MemTotal: 5 kB\n"), None);
+    }
+
+    #[test]
+    fn processes_of_a_user_are_counted_with_their_threads() {
+        let status = "Name:\ta\nUid:\t1000\t0\t0\t0\nThreads:\t7\nCapEff:\t0000000000000000\n";
+        assert_eq!((threads(status, 1000), threads(status, 0)), (Some(7), None));
+        assert!(!is_lifted(status));
+        assert!(is_lifted(&status.replace("1000\t0", "0\t0")));
+        assert!(is_lifted(&status.replace("0000000000000000", "0000000001000000")));
+    }
+}

@@ -1,0 +1,180 @@
+//! Ends processes of a job that have left the process group of their PE: by setsid, or as daemons do, by a parent that
+//! exits.
+//!
+//! It looks at all processes of this host in /proc and at nothing of the job; which of them belong to it is the caller's
+//! to say. A process is stopped the moment it is found and killed only when no look finds another one, since a stopped
+//! process neither starts others nor leaves its children to another parent.
+#![forbid(unsafe_code)]
+
+use std::collections::HashSet;
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Looks at all processes before what was found is killed, however much was new.
+const LOOKS: u32 = 50;
+
+/// How often a process is looked at that is becoming another program at that moment.
+const GLANCES: u32 = 100;
+
+/// A process that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: Pid,
+    /// Its parent's, if that is to be seen.
+    pub parent: Option<Pid>,
+    /// Its process group's, if that is to be seen.
+    pub group: Option<Pid>,
+}
+
+/// Kills the processes that `is_root` names and all that descends from them. Returns whether there were any. A process
+/// that lives for less time than a look takes is found by one look or another, as are its successors.
+pub fn end(is_root: impl Fn(&Process) -> bool) -> bool {
+    let mut stopped = HashSet::new();
+    let mut found = HashSet::new();
+    for _ in 0..LOOKS {
+        let n_stopped = stopped.len();
+        let mut processes = Vec::new();
+        let mut roots = HashSet::new();
+        for process in running() {
+            // What was stopped once is killed, though the signal may have found it about to become another program.
+            if stopped.contains(&process.pid) || is_root(&process) {
+                stop(&mut stopped, process.pid);
+                roots.insert(process.pid);
+            }
+            processes.push(process);
+        }
+        found = with_descendants(roots, &processes);
+        found.iter().for_each(|pid| stop(&mut stopped, *pid));
+        if stopped.len() == n_stopped {
+            break;
+        }
+    }
+    found.iter().for_each(|pid| send(*pid, Signal::KILL));
+    !found.is_empty()
+}
+
+/// Stops a process that is not stopped yet.
+fn stop(stopped: &mut HashSet<Pid>, pid: Pid) {
+    if stopped.insert(pid) {
+        send(pid, Signal::STOP);
+    }
+}
+
+fn send(pid: Pid, signal: Signal) {
+    // It may have ended, or belong to another user, by sudo; there is nothing better to do then.
+    let _ = kill_process(pid, signal);
+}
+
+/// The roots, their children, the children of those, and so on.
+fn with_descendants(mut found: HashSet<Pid>, processes: &[Process]) -> HashSet<Pid> {
+    loop {
+        let n_found = found.len();
+        for process in processes {
+            if process.parent.is_some_and(|parent| found.contains(&parent)) {
+                found.insert(process.pid);
+            }
+        }
+        if found.len() == n_found {
+            return found;
+        }
+    }
+}
+
+/// The children of a process that have not ended.
+pub fn children(parent: Pid) -> HashSet<Pid> {
+    running().filter(|process| process.parent == Some(parent)).map(|process| process.pid).collect()
+}
+
+/// All processes that have not ended, each as it is when the iterator comes to it.
+fn running() -> impl Iterator<Item = Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| look(Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?))
+}
+
+/// A process as it is now, if it has not ended.
+fn look(pid: Pid) -> Option<Process> {
+    parsed(pid, &fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?)
+}
+
+/// A process from its line in /proc, if it has not ended and is none of the kernel's. The name in parentheses may hold
+/// anything.
+fn parsed(pid: Pid, stat: &str) -> Option<Process> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<i32>().ok();
+    // Without memory it is the kernel's or has ended, unless it is the first thread alone that has.
+    let has_memory = fields.get(20).is_some_and(|size| *size != "0");
+    let has_threads = number(17).is_some_and(|n_threads| n_threads > 1);
+    let of = |index| number(index).and_then(Pid::from_raw);
+    (has_memory || has_threads).then_some(Process { pid, parent: of(1), group: of(2) })
+}
+
+/// The variables that a process was started with; none where this user must not see them.
+pub fn environment(pid: Pid) -> Vec<u8> {
+    let read =
+        |file| fs::read(format!("/proc/{}/{file}", pid.as_raw_nonzero())).unwrap_or_default();
+    let mut variables = read("environ");
+    for _ in 0..GLANCES {
+        // Every program has a name.
+        if !variables.is_empty() || !read("cmdline").is_empty() || look(pid).is_none() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+        variables = read("environ");
+    }
+    variables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn pid(number: i32) -> Pid {
+        Pid::from_raw(number).expect("a number above 0")
+    }
+
+    fn process([number, parent, group]: [i32; 3]) -> Process {
+        Process { pid: pid(number), parent: Some(pid(parent)), group: Some(pid(group)) }
+    }
+
+    #[test]
+    fn lines_of_proc_are_read() {
+        let rest = "1 2 3 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 100 4096 9 18446744073709551615";
+        let parsed = |line: &str| parsed(pid(9), line);
+        assert_eq!(parsed(&format!("9 (a) R 5) S {rest}")), Some(process([9, 1, 2])));
+        let ended = rest.replace(" 4096 ", " 0 ");
+        assert_eq!(parsed(&format!("9 (a) Z {ended}")), None);
+        let threads = ended.replace(" 20 0 1 0 ", " 20 0 3 0 ");
+        assert_eq!(parsed(&format!("9 (a) Z {threads}")), Some(process([9, 1, 2])));
+        assert_eq!(parsed(""), None);
+    }
+
+    #[test]
+    fn descendants_are_found_in_any_order() {
+        let processes =
+            [[2, 3, 2], [3, 9, 3], [4, 2, 4], [5, 1, 5], [6, 5, 5], [9, 1, 9]].map(process);
+        let found = |roots: &[i32]| {
+            with_descendants(roots.iter().map(|root| pid(*root)).collect(), &processes)
+        };
+        assert!(found(&[9]) == [2, 3, 4, 9].map(pid).into());
+        assert!(found(&[6, 2]) == [2, 4, 6].map(pid).into());
+        assert!(found(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_process_ends_with_what_it_has_started() {
+        let script = "setsid sleep 600 & setsid sh -c 'sleep 600; true' & echo; wait";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdout(std::process::Stdio::piped());
+        let mut shell = command.spawn().expect("sh");
+        let mut stdout = shell.stdout.take().expect("piped");
+        let shell_pid = pid(shell.id() as i32);
+        while end(|process| process.pid == shell_pid) {}
+        // It ends when nobody is left who could write.
+        std::io::Read::read_to_end(&mut stdout, &mut Vec::new()).expect("a pipe");
+        shell.wait().expect("own child");
+    }
+}

@@ -1,0 +1,107 @@
+//! The mark of a job in the environment of its processes. A process that has left its PE's process group, session and
+//! parent still carries it, so /proc shows to which job it belongs.
+//!
+//! The variable is a list, separated by colons: a job that a PE of another job has started adds its own mark to that
+//! one's. It never says who a PE is; that is `rushmem_bootstrap::env`'s.
+#![forbid(unsafe_code)]
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::time::ClockId;
+
+/// The variable that holds the marks.
+pub const VARIABLE: &str = "OSHRUN_JOB";
+
+/// The last mark of what leads to another host. Such an agent may leave a process behind on purpose, as ssh does with
+/// `ControlPersist`; the user's other connections may depend on it.
+const AGENT: &str = "agent";
+
+/// What the variable holds for the PEs of this process.
+#[derive(Debug)]
+pub struct Mark(OsString);
+
+impl Mark {
+    /// A mark that no other process of this host has.
+    pub fn new() -> Mark {
+        let now = rustix::time::clock_gettime(ClockId::Boottime);
+        Mark(inner(&format!("{}.{}.{}", std::process::id(), now.tv_sec, now.tv_nsec)))
+    }
+
+    /// The mark that this process was given, if there is one.
+    pub fn given() -> Option<Mark> {
+        std::env::var_os(VARIABLE).map(Mark)
+    }
+
+    /// The value of the variable.
+    pub fn value(&self) -> &OsStr {
+        &self.0
+    }
+
+    /// Whether these variables are of a process that belongs to the job.
+    pub fn is_in(&self, environment: &[u8]) -> bool {
+        let own = self.0.as_bytes().rsplit(|&byte| byte == b':').next();
+        marks(environment).is_some_and(|mut marks| marks.any(|mark| Some(mark) == own))
+    }
+}
+
+/// What the variable holds for an agent that leads to another host.
+pub fn of_agent() -> OsString {
+    inner(AGENT)
+}
+
+/// Whether these variables are of an agent, or of what it has started on this host.
+pub fn is_of_agent(environment: &[u8]) -> bool {
+    marks(environment).and_then(Iterator::last) == Some(AGENT.as_bytes())
+}
+
+/// This mark after those that this process has.
+fn inner(mark: &str) -> OsString {
+    let mut marks = std::env::var_os(VARIABLE).unwrap_or_default();
+    if !marks.is_empty() {
+        marks.push(":");
+    }
+    marks.push(mark);
+    marks
+}
+
+/// The marks among the variables of a process as /proc shows them.
+fn marks(environment: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
+    let value = |variable: &'_ [u8]| -> Option<usize> {
+        variable.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"=").map(<[u8]>::len)
+    };
+    let mut variables = environment.split(|&byte| byte == 0);
+    let value = variables.find_map(|variable| Some(&variable[variable.len() - value(variable)?..]));
+    Some(value?.split(|&byte| byte == b':'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(value: &str) -> Mark {
+        Mark(value.into())
+    }
+
+    #[test]
+    fn a_job_within_a_job_belongs_to_both() {
+        let environment = b"A=B\0OSHRUN_JOB=1.2.3:4.5.6\0OSHRUN_JOBS=7.7.7\0";
+        assert!(mark("1.2.3").is_in(environment));
+        assert!(mark("1.2.3:4.5.6").is_in(environment) && mark("4.5.6").is_in(environment));
+        for other in ["1.2", "2.3", "7.7.7", "1.2.3:9.9.9", "4.5.60"] {
+            assert!(!mark(other).is_in(environment), "{other}");
+        }
+        assert!(!mark("1.2.3").is_in(b"") && !mark("1.2.3").is_in(b"A=OSHRUN_JOB=1.2.3"));
+    }
+
+    #[test]
+    fn an_agent_is_told_from_the_pes_behind_it() {
+        assert!(is_of_agent(b"OSHRUN_JOB=agent\0A=B") && is_of_agent(b"OSHRUN_JOB=1.2.3:agent"));
+        assert!(!is_of_agent(b"OSHRUN_JOB=agent:1.2.3") && !is_of_agent(b"A=agent\0"));
+    }
+
+    #[test]
+    fn marks_differ() {
+        assert_ne!(Mark::new().0, Mark::new().0);
+    }
+}

@@ -1,0 +1,50 @@
+//! The files that PEs print into on request, two for each.
+#![forbid(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::writer::Destination;
+use crate::failure::Failure;
+use crate::program::reason;
+
+/// The files of some PEs, open and empty.
+#[derive(Debug)]
+pub struct Files {
+    first: u32,
+    files: Vec<[Arc<Destination>; 2]>,
+}
+
+impl Files {
+    /// Makes the folder, if it is not there, and the files of `pes` in it.
+    ///
+    /// # Errors
+    /// Which of them cannot be made, and why.
+    pub fn create(folder: &Path, pes: Range<u32>) -> Result<Files, Failure> {
+        std::fs::create_dir_all(folder).map_err(|error| cannot("folder", folder, &error))?;
+        let file = |pe, stream| {
+            let path = folder.join(format!("{pe}.{stream}"));
+            let file = File::create(&path).map_err(|error| cannot("file", &path, &error))?;
+            Ok(Arc::new(Destination::new(format!("the file {}", path.display()), file)))
+        };
+        let first = pes.start;
+        let files: Result<_, Failure> =
+            pes.map(|pe| Ok([file(pe, "out")?, file(pe, "err")?])).collect();
+        Ok(Files { first, files: files? })
+    }
+
+    /// The files of one of the PEs.
+    pub fn of(&self, pe: u32) -> [Arc<Destination>; 2] {
+        self.files[(pe - self.first) as usize].clone()
+    }
+}
+
+fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
+    let (path, reason) = (path.display(), reason(error));
+    Failure::general(format!(
+        "cannot make the {what} {path} for output: {reason}; name a folder in which you may make files by --output-files"
+    ))
+}

@@ -1,0 +1,148 @@
+//! The threads that write what a job prints to its destinations: oshrun's own streams, or files of the PEs.
+//!
+//! A thread of its own, so that a reader that has stopped, or a slow file system, holds up nothing else. It knows
+//! bytes and destinations, never lines or PEs.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::program::reason;
+
+/// Chunks that wait for a writer before its PEs have to.
+const QUEUE: usize = 8;
+
+/// What output is written to.
+pub struct Destination {
+    /// What it is for the user, such as "standard output" or "the file out/3.err".
+    name: String,
+    fd: Box<dyn AsFd + Send + Sync>,
+    /// Whether something that it should hold was lost: nothing follows then.
+    is_lost: AtomicBool,
+    /// Whether its reader has left.
+    is_unread: AtomicBool,
+}
+
+impl Destination {
+    /// An open file or stream, by the name that messages have for it.
+    pub fn new(name: String, fd: impl AsFd + Send + Sync + 'static) -> Destination {
+        let (is_lost, is_unread) = (AtomicBool::new(false), AtomicBool::new(false));
+        Destination { name, fd: Box::new(fd), is_lost, is_unread }
+    }
+}
+
+impl fmt::Debug for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+type Chunk = (Arc<Destination>, Vec<u8>);
+
+/// Leads to a thread that writes; the thread ends when all that lead to it are gone.
+#[derive(Clone, Debug)]
+pub struct Writer(mpsc::Sender<Chunk>);
+
+impl Writer {
+    /// Starts a thread. What it cannot write is told to `losses`, once for each destination. The receiver resolves
+    /// when the thread has ended.
+    ///
+    /// # Errors
+    /// When there can be no thread, or the event loop has no room for signals.
+    pub fn start(
+        losses: mpsc::UnboundedSender<String>,
+    ) -> io::Result<(Writer, oneshot::Receiver<()>)> {
+        // A file that grows beyond ulimit -f is an error then, and not the end of this process.
+        drop(signal(SignalKind::from_raw(libc::SIGXFSZ))?);
+        let (chunks, queue) = mpsc::channel(QUEUE);
+        let (done, written) = oneshot::channel::<()>();
+        std::thread::Builder::new().spawn(move || {
+            write_chunks(queue, &losses);
+            drop(done);
+        })?;
+        Ok((Writer(chunks), written))
+    }
+
+    /// Passes on a chunk. Returns whether anybody can still read it.
+    pub async fn write(&self, destination: &Arc<Destination>, chunk: Vec<u8>) -> bool {
+        let is_read = || !destination.is_unread.load(Ordering::Relaxed);
+        is_read() && self.0.send((destination.clone(), chunk)).await.is_ok() && is_read()
+    }
+}
+
+/// Of a reader that has left its PEs learn, and other destinations of the thread go on. What is lost in any other way ends
+/// the job, and until then PEs go on undisturbed.
+fn write_chunks(mut queue: mpsc::Receiver<Chunk>, losses: &mpsc::UnboundedSender<String>) {
+    while let Some((destination, chunk)) = queue.blocking_recv() {
+        let is_over = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        if is_over(&destination.is_lost) || is_over(&destination.is_unread) {
+            continue;
+        }
+        match write_all(destination.fd.as_fd(), &chunk) {
+            Ok(()) => {}
+            Err(Errno::PIPE) => destination.is_unread.store(true, Ordering::Relaxed),
+            Err(error) => {
+                destination.is_lost.store(true, Ordering::Relaxed);
+                let reason = reason(&error.into());
+                // Nobody may be left to tell.
+                let _ = losses.send(format!("cannot write to {}: {reason}", destination.name));
+            }
+        }
+    }
+}
+
+fn write_all(fd: BorrowedFd<'_>, mut rest: &[u8]) -> Result<(), Errno> {
+    while !rest.is_empty() {
+        match rustix::io::write(fd, rest) {
+            Ok(nbytes) => rest = &rest[nbytes..],
+            Err(Errno::INTR) => {}
+            // Somebody else has made the shared stream non-blocking.
+            Err(Errno::AGAIN) => {
+                let _ = rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::{Read, Seek};
+
+    #[tokio::test]
+    async fn a_reader_that_has_left_takes_nothing_from_other_destinations() {
+        let (reader, unread) = io::pipe().expect("a pipe");
+        drop(reader);
+        let mut file = File::from(
+            rustix::fs::memfd_create("kept", rustix::fs::MemfdFlags::CLOEXEC).expect("a file"),
+        );
+        let unread = Arc::new(Destination::new("a pipe".to_string(), unread));
+        let kept = Destination::new("a file".to_string(), file.try_clone().expect("a descriptor"));
+        let kept = Arc::new(kept);
+        let (lose, mut losses) = mpsc::unbounded_channel();
+        let (writer, written) = Writer::start(lose).expect("a thread");
+        // The thread needs a moment to learn of it.
+        while writer.write(&unread, b"lost".to_vec()).await {
+            tokio::task::yield_now().await;
+        }
+        assert!(writer.write(&kept, b"kept".to_vec()).await);
+        drop(writer);
+        assert!(written.await.is_err(), "nothing is sent");
+        let mut text = String::new();
+        file.rewind().expect("a file");
+        file.read_to_string(&mut text).expect("text");
+        assert_eq!(text, "kept");
+        assert_eq!(losses.recv().await, None);
+    }
+}

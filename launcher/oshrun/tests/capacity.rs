@@ -1,0 +1,134 @@
+//! A job that this host has no room for is refused before its first PE, and at the limit of processes oshrun ends with
+//! one message.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use support::{Agent, Job, Outcome, oshrun, pe};
+
+/// A user who runs nothing else: another one for every job, since the kernel refuses to start a program for a user with
+/// too many processes, and those of another test, or of the job before, count until they are reaped.
+fn new_user() -> String {
+    static N_USERS: AtomicU32 = AtomicU32::new(0);
+    let user = std::process::id() * 131 + N_USERS.fetch_add(1, Ordering::Relaxed);
+    (20_000 + user % 40_000).to_string()
+}
+
+/// `oshrun` with these words, as a user who may have so many processes. Only root can become one; whoever else runs the
+/// tests has some processes already, which count.
+fn with_processes(limit: u32, oshrun: &str, words: &[&str]) -> Job {
+    let limit = format!("--nproc={limit}");
+    let mut command = vec![limit.as_str()];
+    let user = new_user();
+    if rustix::process::getuid().is_root() {
+        command.extend(["setpriv", "--reuid", &user, "--regid", &user, "--clear-groups"]);
+    }
+    Job::by("prlimit", &[&command[..], &[oshrun], words].concat())
+}
+
+/// Asserts that nothing was started: one message with these words.
+#[track_caller]
+fn expect_refused(outcome: Outcome, words: &[&str]) {
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (1, ""), "{outcome:?}");
+    assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
+    let is_there = |word: &&str| outcome.stderr.contains(word);
+    assert!(words.iter().all(is_there), "{outcome:?}");
+    outcome.expect_nothing_left();
+}
+
+#[test]
+fn more_pes_than_the_user_may_have_processes_are_refused() {
+    let pes = "oshrun: 200 PEs on this host need at least 203 processes and threads, but the limit of this user's \
+               processes (RLIMIT_NPROC) leaves room for ";
+    let outcome = with_processes(60, oshrun(), &["-n", "200", "echo", "started"]).run();
+    expect_refused(outcome, &[pes, "(limit 60, in use ", "ulimit -u"]);
+    let agent = Agent::new("");
+    let words = ["--launch-agent", agent.path(), "-H", "a:200", "echo", "started"];
+    expect_refused(with_processes(60, oshrun(), &words).run(), &["host a: 200 PEs", "ulimit -u"]);
+}
+
+/// Whatever it is that cannot be started any more: a PE, the guard, an agent, a daemon or a thread of one.
+#[test]
+fn at_the_limit_of_processes_a_job_ends_with_one_message() {
+    let (agent, pe) = (Agent::new(""), pe());
+    let steps = [pe.as_str(), "init", "barrier", "finalize"];
+    let here = ["-n", "4"];
+    let hosts = ["--launch-agent", agent.path(), "-H", "localhost:2,b:2", "--fan-out", "1"];
+    let pieces = ["-n", "4", "--pes-per-process", "1"];
+    for words in [&here[..], &hosts, &pieces] {
+        let mut n_failed = 0;
+        for limit in 1..40 {
+            let outcome = with_processes(limit, oshrun(), &[words, &steps].concat()).run();
+            if outcome.status != 0 {
+                n_failed += 1;
+                let message = &outcome.stderr;
+                assert!(!message.contains("panicked"), "{limit}: {outcome:?}");
+                let from_oshrun = message.lines().filter(|line| line.starts_with("oshrun: "));
+                assert_eq!(from_oshrun.count(), 1, "{limit}: {outcome:?}");
+            }
+            support::eventually_nothing_left(&outcome.mark());
+        }
+        assert!(n_failed > 0);
+    }
+}
+
+/// A control group for processes, of version 1 or 2, that is removed at the end.
+struct Group(PathBuf);
+
+impl Group {
+    /// None where this machine or user cannot have one.
+    fn with_processes(limit: u32) -> Option<Group> {
+        let name = format!("oshrun-test-{}-{limit}", std::process::id());
+        let roots = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+        roots.iter().find_map(|root| {
+            let group = Group(Path::new(root).join(&name));
+            fs::create_dir(&group.0).ok()?;
+            fs::write(group.0.join("pids.max"), limit.to_string()).is_ok().then_some(group)
+        })
+    }
+
+    fn job(&self, words: &str) -> Job {
+        let procs = self.0.join("cgroup.procs");
+        let script = format!("echo $$ > {} && exec {} {words}", procs.display(), oshrun());
+        Job::by("sh", &["-c", &script])
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn more_pes_than_a_control_group_holds_are_refused() {
+    let Some(group) = Group::with_processes(60) else {
+        println!("skipped: no control group for processes can be made here");
+        return;
+    };
+    let outcome = group.job("-n 200 echo started").run();
+    let bound = format!("{}/pids.max leaves room for ", group.0.display());
+    expect_refused(
+        outcome,
+        &["oshrun: 200 PEs on this host need at least 203 ", &bound, "(limit 60, in use "],
+    );
+    expect_refused(
+        group.job("-n 100000 echo started").run(),
+        &["oshrun: 100000 PEs on this host need "],
+    );
+    group.job("-n 4 true").run().expect(0, "");
+    // Not what the job needs at least, but what it comes to need.
+    let outcome = group.job("-n 20 sh -c 'sleep 600 & sleep 600 & sleep 600 & wait'").run();
+    assert_ne!(outcome.status, 0, "{outcome:?}");
+    assert!(!outcome.stderr.contains("panicked"), "{outcome:?}");
+    outcome.expect_nothing_left();
+}
+
+#[test]
+fn more_pes_than_the_memory_holds_are_refused() {
+    let outcome = Job::new(&["-n", "4000000000", "echo", "started"]).run();
+    expect_refused(outcome, &["oshrun: 4000000000 PEs on this host need at least "]);
+}

@@ -1,0 +1,261 @@
+//! Nothing of a job is left of what leaves the process groups of PEs either: behind setsid, as a daemon, without a known
+//! parent, or by starting others all the time.
+
+mod support;
+
+use std::fs;
+use std::io::BufRead;
+use std::path::PathBuf;
+
+use rustix::process::{Pid, Signal, kill_process};
+use support::{
+    Agent, Job, Running, eventually, eventually_nothing_left, executable, oshrun, pe, pids, state,
+};
+
+fn send(pid: u32, signal: Signal) {
+    // Whoever has ended meanwhile needs no signal.
+    let _ = kill_process(Pid::from_raw(pid as i32).expect("a process"), signal);
+}
+
+/// Two PEs, each behind a setsid that waits for it, that have said their numbers.
+fn behind_setsid(options: &[&str], steps: &[&str]) -> (Running, Vec<u32>) {
+    let pe = pe();
+    let words = [&["-n", "2"][..], options, &["setsid", "-w", &pe], steps].concat();
+    let mut job = Job::new(&words).start();
+    let pids = pids(&mut job.stdout(), 2);
+    (job, pids)
+}
+
+const JOINED: &[&str] = &["init", "barrier", "pid", "sleep:600000"];
+const UNJOINED: &[&str] = &["pid", "sleep:600000"];
+
+#[test]
+fn programs_behind_setsid_end_with_a_killed_oshrun() {
+    for steps in [JOINED, UNJOINED] {
+        let (job, _) = behind_setsid(&[], steps);
+        let mark = job.mark();
+        job.signal(Signal::KILL);
+        assert_eq!(job.wait().status, 137);
+        eventually_nothing_left(&mark);
+    }
+}
+
+#[test]
+fn programs_behind_setsid_end_with_a_killed_pe() {
+    for steps in [JOINED, UNJOINED] {
+        let (job, pids) = behind_setsid(&[], steps);
+        send(pids[1], Signal::KILL);
+        if steps == UNJOINED {
+            send(pids[0], Signal::KILL);
+        }
+        let outcome = job.wait();
+        assert_ne!(outcome.status, 0, "{outcome:?}");
+        outcome.expect_nothing_left();
+    }
+}
+
+#[test]
+fn programs_behind_setsid_end_with_an_interrupted_oshrun() {
+    for steps in [JOINED, UNJOINED] {
+        let (job, _) = behind_setsid(&[], steps);
+        job.signal(Signal::TERM);
+        job.wait().expect(143, "oshrun: the job was ended by SIGTERM\n");
+    }
+}
+
+#[test]
+fn programs_behind_setsid_end_at_the_time_limit() {
+    let (job, _) = behind_setsid(&["--timeout", "10"], UNJOINED);
+    let sentence = "oshrun: the job did not end within 10 seconds (--timeout)\n";
+    job.wait().expect(124, sentence);
+}
+
+#[test]
+fn programs_behind_setsid_end_on_all_hosts() {
+    let agent = Agent::new("");
+    let start = |options| {
+        let program = ["setsid", "-w", &pe(), "init", "barrier", "pid", "sleep:600000"];
+        let mut job = agent.job("localhost,b:2,c", options, &program).start();
+        let pids = pids(&mut job.stdout(), 4);
+        (job, pids)
+    };
+    for options in ["--fan-out 1", "--pes-per-process 1"] {
+        let (job, _) = start(options);
+        let mark = job.mark();
+        job.signal(Signal::KILL);
+        assert_eq!(job.wait().status, 137);
+        eventually_nothing_left(&mark);
+
+        let (job, pids) = start(options);
+        send(pids[3], Signal::KILL);
+        let outcome = job.wait();
+        assert_ne!(outcome.status, 0, "{outcome:?}");
+        outcome.expect_nothing_left();
+
+        let (job, _) = start(options);
+        job.signal(Signal::INT);
+        job.wait().expect(130, "oshrun: the job was ended by SIGINT\n");
+    }
+}
+
+#[test]
+fn what_runs_in_the_background_ends_with_the_job() {
+    for script in [
+        "setsid sleep 600 & exit 0",
+        "setsid sleep 600 >/dev/null 2>&1 <&- & exit 0",
+        "(setsid sh -c 'sleep 600 & sleep 600 & exit 0' &); exit 0",
+        "setsid sh -c 'trap \"\" TERM HUP; (setsid sleep 600 &); sleep 600' & exit 0",
+    ] {
+        Job::new(&["-n", "2", "sh", "-c", script]).run().expect(0, "");
+        let agent = Agent::new("");
+        agent.job("a,localhost", "", &["sh", "-c", script]).run().expect(0, "");
+    }
+}
+
+/// Without its environment a process has no mark, and only what has started it shows where it belongs.
+#[test]
+fn a_daemon_without_variables_ends_with_the_job() {
+    let daemon = "(setsid env -i sh -c 'echo pid $$; exec sleep 600' &); read line";
+    let mut job = Job::new(&["-n", "1", "sh", "-c", daemon]).input_later().start();
+    let daemon = pids(&mut job.stdout(), 1)[0];
+    job.end_input();
+    assert_eq!(job.wait().stderr, "");
+    assert_eq!(state(daemon), 'X');
+}
+
+/// What a shell has started before it became oshrun is its own, and may read what oshrun prints.
+#[test]
+fn processes_from_before_the_job_outlive_it() {
+    let in_background = "sleep 600 >/dev/null 2>&1 & echo pid $!";
+    let script =
+        format!("{in_background}; exec {} -n 2 sh -c 'setsid sleep 600 & exit 0'", oshrun());
+    let outcome = Job::by("sh", &["-c", &script]).run();
+    let left = outcome.left();
+    left.iter().for_each(|pid| send(*pid, Signal::KILL));
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""), "{outcome:?}");
+    assert_eq!(left, pids(&mut outcome.stdout.as_bytes(), 1), "{outcome:?}");
+}
+
+/// A script that can be run; where it is gone, it runs no more.
+struct Script(PathBuf);
+
+impl Script {
+    fn new(name: &str, text: &str) -> Script {
+        let name = format!("oshrun-{name}-{}", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        executable(&file, &format!("#!/bin/sh\n{text}\n"));
+        Script(file)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().expect("plain names")
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Each has one child and ends, in a session of its own every time.
+#[test]
+fn processes_that_start_others_all_the_time_end_with_the_job() {
+    let text = "echo on; trap '' TERM HUP; setsid \"$0\" >&- 2>&- <&- & exit 0";
+    let script = Script::new("successors", text);
+    let first = format!("{}; exec {} pid sleep:600000", script.path(), pe());
+    for signal in [Signal::TERM, Signal::KILL] {
+        let mut job = Job::new(&["-n", "2", "sh", "-c", &first]).start();
+        pids(&mut job.stdout(), 2);
+        let mark = job.mark();
+        job.signal(signal);
+        let outcome = job.wait();
+        assert_eq!(outcome.status, 128 + signal.as_raw());
+        match signal {
+            Signal::KILL => eventually_nothing_left(&mark),
+            _ => drop(outcome.expect_nothing_left()),
+        }
+    }
+}
+
+#[test]
+fn a_pe_that_starts_many_ends_with_all_of_them() {
+    let script = "n=0; while [ $n -lt 200 ]; do setsid sleep 600 & n=$((n+1)); echo $n; done; wait";
+    for signal in [Signal::TERM, Signal::KILL] {
+        let mut job = Job::new(&["-n", "1", "setsid", "-w", "sh", "-c", script]).start();
+        let mut lines = job.stdout().lines();
+        assert!(lines.any(|line| line.expect("text") == "20"));
+        let mark = job.mark();
+        job.signal(signal);
+        assert_eq!(job.wait().status, 128 + signal.as_raw());
+        eventually_nothing_left(&mark);
+    }
+}
+
+#[test]
+fn a_job_that_a_pe_has_started_ends_with_the_outer_one() {
+    let pe = pe();
+    let inner =
+        ["setsid", "-w", oshrun(), "-n", "2", "setsid", "-w", &pe, "init", "barrier", "pid"];
+    for signal in [Signal::TERM, Signal::KILL] {
+        let words = [&["-n", "2"][..], &inner, &["sleep:600000"]].concat();
+        let mut job = Job::new(&words).start();
+        pids(&mut job.stdout(), 4);
+        let mark = job.mark();
+        job.signal(signal);
+        assert_eq!(job.wait().status, 128 + signal.as_raw());
+        eventually_nothing_left(&mark);
+    }
+}
+
+/// As ssh does with a connection that it shares among later calls.
+#[test]
+fn what_an_agent_leaves_on_purpose_stays() {
+    let agent = Agent::new("setsid sleep 600 </dev/null >/dev/null 2>&1 3<&- &");
+    let outcome = agent.job("a,b", "", &["sh", "-c", "setsid sleep 600 & exit 0"]).run();
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""), "{outcome:?}");
+    let left = outcome.left();
+    left.iter().for_each(|pid| send(*pid, Signal::KILL));
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+/// Whoever could end PEs is stopped before it is killed, so that nobody but the kernel and the PEs is left.
+#[test]
+fn pes_end_when_all_of_the_launcher_is_killed_at_once() {
+    let kernel = rustix::system::uname();
+    let release = kernel.release().to_string_lossy();
+    if release.starts_with("4.") || (0..6).any(|minor| release.starts_with(&format!("5.{minor}.")))
+    {
+        println!("skipped: this kernel cannot end PEs, from 5.6 on it can");
+        return;
+    }
+    let launcher = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let first = line.split(|&byte| byte == 0).next().unwrap_or_default();
+        [&b"oshrun"[..], b"oshrun-guard", b"oshrun-daemon"]
+            .iter()
+            .any(|name| first.rsplit(|&byte| byte == b'/').next() == Some(*name))
+    };
+    let wrapped = format!("{} init barrier pid sleep:600000; true", pe());
+    let agent = Agent::new("");
+    let program = ["setsid", "-w", "sh", "-c", &wrapped];
+    for (job, n_launchers) in [
+        (Job::new(&[&["-n", "3"][..], &program].concat()), 2),
+        (Job::new(&[&["-n", "3", "--pes-per-process", "1"][..], &program].concat()), 6),
+        (agent.job("localhost,b,c", "--fan-out 1", &program), 6),
+    ] {
+        let mut job = job.start();
+        let pes = pids(&mut job.stdout(), 3);
+        let launchers: Vec<u32> = job.processes().into_iter().filter(launcher).collect();
+        assert_eq!(launchers.len(), n_launchers, "{launchers:?}");
+        for signal in [Signal::STOP, Signal::KILL] {
+            launchers.iter().for_each(|pid| send(*pid, signal));
+        }
+        eventually("all PEs have ended", || {
+            pes.iter().all(|pid| ['X', 'Z'].contains(&state(*pid)))
+        });
+        let mark = job.mark();
+        job.wait();
+        eventually_nothing_left(&mark);
+    }
+}

@@ -16,7 +16,7 @@ use crate::network;
 use crate::primitive::AtomicU32;
 use crate::range::Range;
 use rushmem_heap::NodeMemory;
-use rushmem_transport::{AmoOp, AmoWidth, Pe, RemoteAddr, Segment};
+use rushmem_transport::{AmoOp, Completion, LocalBuf, Pe, Put, RemoteAddr, Segment, Signal};
 use rustix::thread::futex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -151,10 +151,11 @@ impl Internal {
 
     #[cold]
     fn raise_remote(&self, pe: Pe, at: usize, value: u64) {
-        let dest = remote(at);
+        let flag = Signal { dest: remote(at), op: AmoOp::Set, value };
         network::on_library(|endpoint| {
             endpoint.fence()?;
-            endpoint.update(pe, dest, AmoWidth::Eight, AmoOp::Set, value)
+            // SAFETY: the old value goes nowhere.
+            unsafe { endpoint.amo(pe, flag.amo()) }
         });
     }
 
@@ -187,8 +188,10 @@ impl Internal {
                 }
             }
             None => network::on_library(|endpoint| {
+                let source = LocalBuf::source(words.as_ptr().cast(), size_of_val(words));
+                let put = Put { dest: remote(at), source, completion: Completion::Now };
                 // SAFETY: the words are there during the call.
-                unsafe { endpoint.put(pe, remote(at), words.as_ptr().cast(), size_of_val(words)) }
+                unsafe { endpoint.put(pe, put) }
             }),
         }
     }

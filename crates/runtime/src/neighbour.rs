@@ -9,7 +9,10 @@ use crate::call::{Call, fail};
 use crate::ctx::Handle;
 use crate::{job, network};
 use core::ffi::c_int;
-use rushmem_transport::{AmoOp, AmoWidth, Endpoint, Error, Pe, RemoteAddr, Segment};
+use rushmem_transport::{
+    AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
+    RemoteAddr, Segment,
+};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU8;
 
@@ -70,10 +73,10 @@ impl Way {
             };
             return self.expect(copied);
         }
-        self.complete(ctx, |endpoint| {
-            // SAFETY: valid by contract.
-            unsafe { endpoint.put(self.pe, self.at, source, nbytes) }
-        });
+        let source = LocalBuf::source(source, nbytes);
+        let put = Put { dest: self.at, source, completion: Completion::Now };
+        // SAFETY: valid by contract.
+        self.complete(ctx, |endpoint| unsafe { endpoint.put(self.pe, put) });
     }
 
     /// `nbytes` bytes from there.
@@ -87,15 +90,18 @@ impl Way {
             let copied = unsafe { copy(Direction::From, self.neighbour.pid, there, dest, nbytes) };
             return self.expect(copied);
         }
-        self.complete(ctx, |endpoint| {
-            // SAFETY: valid by contract.
-            unsafe { endpoint.get(self.pe, dest, self.at, nbytes) }
-        });
+        let dest = LocalBuf { base: dest, nbytes };
+        let get = Get { dest, source: self.at, completion: Completion::Now };
+        // SAFETY: valid by contract.
+        self.complete(ctx, |endpoint| unsafe { endpoint.get(self.pe, get) });
     }
 
     /// An atomic operation whose old value nobody wants.
     pub(crate) fn update(self, ctx: Handle, width: AmoWidth, op: AmoOp, operand: u64) {
-        self.complete(ctx, |endpoint| endpoint.update(self.pe, self.at, width, op, operand));
+        let (dest, old) = (self.at, OldValue::Ignored);
+        let request = AmoRequest { dest, width, op, operand, condition: 0, old };
+        // SAFETY: the old value goes nowhere.
+        self.complete(ctx, |endpoint| unsafe { endpoint.amo(self.pe, request) }.map(|_| ()));
     }
 
     fn complete(self, ctx: Handle, verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>) {

@@ -7,7 +7,7 @@
 
 use crate::call::{Call, fail};
 use crate::{ctx, job};
-use rushmem_transport::{Endpoint, EndpointOptions, Error, Host, Nic, Pe, Transport};
+use rushmem_transport::{Endpoint, Error, Host, Nic, Pe, Transport};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -162,7 +162,7 @@ impl Network {
             return endpoint.clone();
         }
         ctx::require_for_network(call, ctx);
-        let made = self.transport.endpoint(EndpointOptions { serialized: true });
+        let made = self.transport.endpoint();
         let mut contexts = job::lock(&self.contexts);
         let endpoint = match (made, contexts.get(&ctx::Handle::DEFAULT)) {
             (Ok(endpoint), _) => share(endpoint),
@@ -248,7 +248,7 @@ mod tests {
     /// One over a fabric with so many endpoints.
     fn with_endpoints(most: usize) -> Network {
         let transport = null::with_endpoints(most);
-        let library = transport.endpoint(EndpointOptions::default()).expect("the first one");
+        let library = transport.endpoint().expect("the first one");
         Network { contexts: Mutex::default(), library: share(library), transport }
     }
 

@@ -10,7 +10,7 @@ use crate::combine::Combine;
 use crate::ctx::Handle;
 use crate::{neighbour, network};
 use core::ffi::c_int;
-use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
+use rushmem_transport::{Completion, LocalBuf, Pe, Put, RemoteAddr, Segment, mem};
 use std::fmt;
 
 /// Bytes of this PE's symmetric memory.
@@ -191,9 +191,11 @@ unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
     match neighbour::way(network::LIBRARY, pe.0 as c_int, dest) {
         // SAFETY: valid by contract.
         Some(way) => unsafe { way.put(Handle::DEFAULT, source, nbytes) },
-        None => network::on_library(|endpoint| {
+        None => {
+            let source = LocalBuf::source(source, nbytes);
+            let put = Put { dest, source, completion: Completion::Now };
             // SAFETY: valid by contract.
-            unsafe { endpoint.put(pe, dest, source, nbytes) }
-        }),
+            network::on_library(|endpoint| unsafe { endpoint.put(pe, put) })
+        }
     }
 }

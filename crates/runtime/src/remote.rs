@@ -8,16 +8,10 @@ use crate::signal::update_mapped;
 use crate::visibility::release;
 use crate::{ctx, neighbour, network};
 use core::ffi::c_int;
-use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, mem};
-
-/// Whether a call waits for its operation, or leaves that to the next quiet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Completion {
-    /// Local buffers are done with when the call returns.
-    Now,
-    /// Local buffers are in use until the next quiet.
-    AtQuiet,
-}
+pub(crate) use rushmem_transport::Completion;
+use rushmem_transport::{
+    AmoOp, AmoRequest, AmoWidth, Get, LocalBuf, OldValue, Put, RemoteAddr, Signal, mem,
+};
 
 /// One access: who calls, on which context, what the symmetric address is called.
 #[derive(Clone, Copy)]
@@ -47,13 +41,10 @@ impl Access {
             // SAFETY: valid by contract.
             return unsafe { way.put(self.ctx, source, nbytes) };
         }
-        network::on(self.call, self.ctx, |endpoint| match completion {
-            // SAFETY: valid by contract.
-            Completion::Now => unsafe { endpoint.put(network::pe(self.pe), dest, source, nbytes) },
-            // SAFETY: valid by contract.
-            Completion::AtQuiet => unsafe {
-                endpoint.put_nbi(network::pe(self.pe), dest, source, nbytes)
-            },
+        let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
+        // SAFETY: valid by contract.
+        network::on(self.call, self.ctx, |endpoint| unsafe {
+            endpoint.put(network::pe(self.pe), put)
         })
     }
 
@@ -75,13 +66,10 @@ impl Access {
             // SAFETY: valid by contract.
             return unsafe { way.get(self.ctx, dest, nbytes) };
         }
-        network::on(self.call, self.ctx, |endpoint| match completion {
-            // SAFETY: valid by contract.
-            Completion::Now => unsafe { endpoint.get(network::pe(self.pe), dest, source, nbytes) },
-            // SAFETY: valid by contract.
-            Completion::AtQuiet => unsafe {
-                endpoint.get_nbi(network::pe(self.pe), dest, source, nbytes)
-            },
+        let get = Get { dest: LocalBuf { base: dest, nbytes }, source, completion };
+        // SAFETY: valid by contract.
+        network::on(self.call, self.ctx, |endpoint| unsafe {
+            endpoint.get(network::pe(self.pe), get)
         })
     }
 
@@ -110,9 +98,10 @@ impl Access {
         let pe = network::pe(self.pe);
         network::on(self.call, self.ctx, |endpoint| {
             for i in 0..nblocks {
-                let to = RemoteAddr { offset: dest.offset + (i * dst) as u64, ..dest };
+                let dest = RemoteAddr { offset: dest.offset + (i * dst) as u64, ..dest };
+                let source = LocalBuf::source(source.wrapping_add(i * sst), block);
                 // SAFETY: a block of the source.
-                unsafe { endpoint.put(pe, to, source.wrapping_add(i * sst), block) }?;
+                unsafe { endpoint.put(pe, Put { dest, source, completion: Completion::Now }) }?;
             }
             Ok(())
         })
@@ -143,10 +132,10 @@ impl Access {
         let pe = network::pe(self.pe);
         network::on(self.call, self.ctx, |endpoint| {
             for i in 0..nblocks {
-                let from = RemoteAddr { offset: source.offset + (i * sst) as u64, ..source };
-                let to = dest.wrapping_add(i * dst);
+                let source = RemoteAddr { offset: source.offset + (i * sst) as u64, ..source };
+                let dest = LocalBuf { base: dest.wrapping_add(i * dst), nbytes: block };
                 // SAFETY: a block of the destination, which is valid until the quiet below.
-                unsafe { endpoint.get_nbi(pe, to, from, block) }?;
+                unsafe { endpoint.get(pe, Get { dest, source, completion: Completion::AtQuiet }) }?;
             }
             endpoint.pe_quiet(pe)
         })
@@ -168,8 +157,11 @@ impl Access {
             return unsafe { mem::apply(op, width, at, operand, condition) };
         }
         let dest = self.remote_word(dest, width.nbytes());
-        network::on(self.call, self.ctx, |endpoint| {
-            endpoint.amo(network::pe(self.pe), dest, width, op, operand, condition)
+        let old = OldValue::Returned;
+        let request = AmoRequest { dest, width, op, operand, condition, old };
+        // SAFETY: the old value is returned.
+        network::on(self.call, self.ctx, |endpoint| unsafe {
+            endpoint.amo(network::pe(self.pe), request)
         })
     }
 
@@ -197,16 +189,14 @@ impl Access {
         let dest = self.remote_word(dest, width.nbytes());
         let pe = network::pe(self.pe);
         let at_once = self.way(dest).is_some();
-        network::on(self.call, self.ctx, |endpoint| {
-            if at_once {
-                let old = endpoint.amo(pe, dest, width, op, operand, condition)?;
-                // SAFETY: valid by contract.
-                unsafe { width.write(fetched, old) };
-                return Ok(());
-            }
+        let old = if at_once { OldValue::Returned } else { OldValue::AtQuiet(fetched) };
+        let request = AmoRequest { dest, width, op, operand, condition, old };
+        // SAFETY: valid by contract.
+        let old = network::on(self.call, self.ctx, |endpoint| unsafe { endpoint.amo(pe, request) });
+        if at_once {
             // SAFETY: valid by contract.
-            unsafe { endpoint.amo_nbi(fetched, pe, dest, width, op, operand, condition) }
-        })
+            unsafe { width.write(fetched, old) };
+        }
     }
 
     /// An atomic operation whose old value nobody wants.
@@ -223,9 +213,12 @@ impl Access {
         if let Some(way) = self.way(dest) {
             return way.update(self.ctx, width, op, operand);
         }
-        network::on(self.call, self.ctx, |endpoint| {
-            endpoint.update(network::pe(self.pe), dest, width, op, operand)
-        })
+        let old = OldValue::Ignored;
+        let request = AmoRequest { dest, width, op, operand, condition: 0, old };
+        // SAFETY: the old value goes nowhere.
+        network::on(self.call, self.ctx, |endpoint| unsafe {
+            endpoint.amo(network::pe(self.pe), request)
+        });
     }
 
     /// `nbytes` bytes to `dest`, then `op` with `signal` on `sig_addr`.
@@ -275,16 +268,11 @@ impl Access {
             };
         }
         let dest = self.remote(dest, nbytes);
-        let pe = network::pe(self.pe);
-        network::on(self.call, self.ctx, |endpoint| match completion {
-            // SAFETY: valid by contract.
-            Completion::Now => unsafe {
-                endpoint.put_signal(pe, dest, source, nbytes, at, signal, op)
-            },
-            // SAFETY: valid by contract.
-            Completion::AtQuiet => unsafe {
-                endpoint.put_signal_nbi(pe, dest, source, nbytes, at, signal, op)
-            },
+        let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
+        let signal = Signal { dest: at, op, value: signal };
+        // SAFETY: valid by contract.
+        network::on(self.call, self.ctx, |endpoint| unsafe {
+            endpoint.put_signal(network::pe(self.pe), put, signal)
         })
     }
 

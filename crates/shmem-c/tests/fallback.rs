@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use rushmem_runtime::{Call, setup};
 use rushmem_transport::{
-    Caps, Endpoint, EndpointOptions, Error, Found, Key, Open, Pe, Provider, Segment, Transport,
-    null,
+    Caps, Endpoint, Error, Found, Key, Open, Pe, Provider, Segment, Transport, null,
 };
 use testkit::{Job, Outcome};
 
@@ -74,8 +73,8 @@ impl Transport for Flawed {
         }
     }
 
-    fn endpoint(&self, options: EndpointOptions) -> Result<Box<dyn Endpoint>, Error> {
-        self.sockets.endpoint(options)
+    fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
+        self.sockets.endpoint()
     }
 
     fn progress(&self) -> Result<bool, Error> {

@@ -7,141 +7,70 @@
 use crate::block::Range;
 use crate::origin::OfiEndpoint;
 use crate::shared::lock;
-use rushmem_transport::{AmoOp, AmoWidth, Endpoint, Error, Pe, RemoteAddr};
+use rushmem_transport::{
+    AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put, Signal,
+};
 use std::sync::Arc;
 
+fn range(memory: LocalBuf) -> Range {
+    Range { base: memory.base, nbytes: memory.nbytes }
+}
+
 impl Endpoint for OfiEndpoint {
-    unsafe fn put(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: *const u8,
-        nbytes: usize,
-    ) -> Result<(), Error> {
-        let source = Range { base: source.cast_mut(), nbytes };
-        // SAFETY: valid during this call.
-        unsafe { self.start_put(pe, dest, source, true) }
-    }
-
-    unsafe fn put_nbi(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: *const u8,
-        nbytes: usize,
-    ) -> Result<(), Error> {
-        let source = Range { base: source.cast_mut(), nbytes };
+    unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
+        let wait = put.completion == Completion::Now;
         // SAFETY: the same contract.
-        unsafe { self.start_put(pe, dest, source, false) }
+        unsafe { self.start_put(pe, put.dest, range(put.source), wait) }
     }
 
-    unsafe fn get(
-        &mut self,
-        pe: Pe,
-        dest: *mut u8,
-        source: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<(), Error> {
-        // SAFETY: valid during this call, which waits for the data.
-        unsafe { self.start_get(pe, Range { base: dest, nbytes }, source) }?;
-        if pe.0 == self.shared.me || nbytes == 0 { Ok(()) } else { self.completed(pe) }
+    unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
+        let Get { dest, source, completion } = get;
+        // SAFETY: valid during this call, which waits for the data, or until the next quiet.
+        unsafe { self.start_get(pe, range(dest), source) }?;
+        if completion == Completion::AtQuiet || pe.0 == self.shared.me || dest.nbytes == 0 {
+            Ok(())
+        } else {
+            self.completed(pe)
+        }
     }
 
-    unsafe fn get_nbi(
-        &mut self,
-        pe: Pe,
-        dest: *mut u8,
-        source: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<(), Error> {
-        // SAFETY: the same contract.
-        unsafe { self.start_get(pe, Range { base: dest, nbytes }, source) }
+    unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
+        let AmoRequest { dest, width, op, operand, condition, old } = request;
+        match old {
+            OldValue::Returned => {
+                let mut old = 0u64;
+                let (at, whole) = ((&raw mut old).cast(), AmoWidth::Eight);
+                // SAFETY: a local that lives until the reply is collected, or forgotten after a loss.
+                unsafe { self.start_amo(at, whole, pe, dest, width, op, operand, condition) }?;
+                self.answered(pe, at)?;
+                // SAFETY: a live local, written through a pointer to it.
+                Ok(unsafe { (&raw const old).read() })
+            }
+            OldValue::AtQuiet(_) | OldValue::Ignored => {
+                let fetched = match old {
+                    OldValue::AtQuiet(to) => to,
+                    _ => std::ptr::null_mut(),
+                };
+                // SAFETY: null, or valid until the next quiet by contract, which collects the reply.
+                unsafe { self.start_amo(fetched, width, pe, dest, width, op, operand, condition) }?;
+                Ok(0)
+            }
+        }
     }
 
-    fn amo(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        width: AmoWidth,
-        op: AmoOp,
-        operand: u64,
-        condition: u64,
-    ) -> Result<u64, Error> {
-        let mut old = 0u64;
-        let (at, whole) = ((&raw mut old).cast(), AmoWidth::Eight);
-        // SAFETY: a local that lives until the reply is collected, or forgotten after a loss.
-        unsafe { self.start_amo(at, whole, pe, dest, width, op, operand, condition) }?;
-        self.answered(pe, at)?;
-        // SAFETY: a live local, written through a pointer to it.
-        Ok(unsafe { (&raw const old).read() })
-    }
-
-    unsafe fn amo_nbi(
-        &mut self,
-        fetched: *mut u8,
-        pe: Pe,
-        dest: RemoteAddr,
-        width: AmoWidth,
-        op: AmoOp,
-        operand: u64,
-        condition: u64,
-    ) -> Result<(), Error> {
-        // SAFETY: valid until the next quiet by contract, which collects the reply.
-        unsafe { self.start_amo(fetched, width, pe, dest, width, op, operand, condition) }
-    }
-
-    fn update(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        width: AmoWidth,
-        op: AmoOp,
-        operand: u64,
-    ) -> Result<(), Error> {
-        let nowhere = std::ptr::null_mut();
-        // SAFETY: null.
-        unsafe { self.start_amo(nowhere, width, pe, dest, width, op, operand, 0) }
-    }
-
-    unsafe fn put_signal(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: *const u8,
-        nbytes: usize,
-        signal_addr: RemoteAddr,
-        signal: u64,
-        op: AmoOp,
-    ) -> Result<(), Error> {
-        let source = Range { base: source.cast_mut(), nbytes };
-        let copied = nbytes <= self.shared.tuning.copy_up_to;
+    unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: Signal) -> Result<(), Error> {
+        let Put { dest, source, completion } = put;
+        let copied = source.nbytes <= self.shared.tuning.copy_up_to;
         let in_order = self.shared.keeps_order();
-        // SAFETY: valid during this call, which waits for what is not copied.
-        unsafe { self.start_put(pe, dest, source, false) }?;
+        // SAFETY: valid during this call, which waits for what is not copied, or until the next quiet.
+        unsafe { self.start_put(pe, dest, range(source), false) }?;
         if !in_order {
             self.delivered(pe)?;
         }
-        self.update(pe, signal_addr, AmoWidth::Eight, op, signal)?;
-        if copied || !in_order || pe.0 == self.shared.me { Ok(()) } else { self.completed(pe) }
-    }
-
-    unsafe fn put_signal_nbi(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: *const u8,
-        nbytes: usize,
-        signal_addr: RemoteAddr,
-        signal: u64,
-        op: AmoOp,
-    ) -> Result<(), Error> {
-        let source = Range { base: source.cast_mut(), nbytes };
-        // SAFETY: the same contract.
-        unsafe { self.start_put(pe, dest, source, false) }?;
-        if !self.shared.keeps_order() {
-            self.delivered(pe)?;
-        }
-        self.update(pe, signal_addr, AmoWidth::Eight, op, signal)
+        // SAFETY: nothing is fetched.
+        unsafe { self.amo(pe, signal.amo()) }?;
+        let waits = completion == Completion::Now && !copied && in_order && pe.0 != self.shared.me;
+        if waits { self.completed(pe) } else { Ok(()) }
     }
 
     fn fence(&mut self) -> Result<(), Error> {
@@ -161,7 +90,8 @@ impl Endpoint for OfiEndpoint {
     }
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
-        self.progress()?;
+        self.shared.poll()?;
+        self.collect();
         let under_way = self.on_lane(|lane| Ok(lane.under_way()))?;
         // Reading back is short once all has left.
         if under_way > 0 || self.any_due() { Ok(false) } else { self.quiet().map(|()| true) }
@@ -175,12 +105,6 @@ impl Endpoint for OfiEndpoint {
         self.delivered(pe)?;
         self.due_at_most(0, |due| due.pe == pe.0)?;
         self.shared.check()
-    }
-
-    fn progress(&mut self) -> Result<(), Error> {
-        self.shared.poll()?;
-        self.collect();
-        self.on_lane(|_| Ok(()))
     }
 }
 

@@ -17,9 +17,7 @@ use crate::shared::{Cell, Contact, Own, Shared, lock};
 use crate::thread;
 use crate::tuning::{DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
 use libfabric_sys as fi;
-use rushmem_transport::{
-    Caps, Endpoint, EndpointOptions, Error, Key, Open, Pe, Segment, Transport,
-};
+use rushmem_transport::{Caps, Endpoint, Error, Key, Open, Pe, Segment, Transport};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -168,7 +166,6 @@ impl Transport for Ofi {
     fn caps(&self) -> Caps {
         Caps {
             amos_compose_with_cpu: self.shared.amos == Amos::Software,
-            ordered_puts: self.shared.fabric.facts.ordered,
             needs_first_thread: faults::needs_first_thread(&self.shared.fabric.facts.provider),
         }
     }
@@ -247,7 +244,7 @@ impl Transport for Ofi {
         }
     }
 
-    fn endpoint(&self, _: EndpointOptions) -> Result<Box<dyn Endpoint>, Error> {
+    fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
         let shared = &self.shared;
         shared.check()?;
         if let Some(cell) = lock(&shared.spare).pop() {

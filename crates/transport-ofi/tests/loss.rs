@@ -1,10 +1,8 @@
 //! A PE that dies: whoever uses it learns of it, with the names of both; nobody hangs. (That a PE died whom
 //! nobody uses libfabric does not say; the launcher does.)
 
-use rushmem_transport::conformance::{self, Case, LIMIT, Member};
-use rushmem_transport::{
-    AmoOp, AmoWidth, EndpointOptions, Error, Host, Open, Pe, RemoteAddr, Segment, Transport,
-};
+use rushmem_transport::conformance::{self, Case, LIMIT, Member, verbs};
+use rushmem_transport::{AmoOp, AmoWidth, Error, Host, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_ofi::{PROVIDER, Tuning, open};
 use std::process::exit;
 use std::sync::{Arc, Mutex};
@@ -58,7 +56,7 @@ fn one_dies(member: &Member) {
     member.barrier();
     let at = RemoteAddr { segment: Segment::Heap, offset: 4096 };
     let dying = Pe(DYING as u32);
-    let mut endpoint = member.transport().endpoint(EndpointOptions::default()).expect("one");
+    let mut endpoint = member.transport().endpoint().expect("one");
     let error = match me {
         DYING => exit(0),
         // Puts and completes, large and small.
@@ -66,8 +64,7 @@ fn one_dies(member: &Member) {
             let data = vec![1u8; 1 << 20];
             let mut nbytes = 1;
             loop {
-                // SAFETY: within a live buffer.
-                let put = unsafe { endpoint.put(dying, at, data.as_ptr(), nbytes) };
+                let put = verbs::put(&mut *endpoint, dying, at, &data[..nbytes]);
                 if let Err(error) = put.and_then(|()| endpoint.quiet()) {
                     break error;
                 }
@@ -76,7 +73,7 @@ fn one_dies(member: &Member) {
         }
         // Asks for atomic operations alone.
         _ => loop {
-            let old = endpoint.amo(dying, at, AmoWidth::Eight, AmoOp::Add, 1, 0);
+            let old = verbs::add_one(&mut *endpoint, dying, at);
             if let Err(error) = old {
                 break error;
             }
@@ -85,10 +82,7 @@ fn one_dies(member: &Member) {
     is_the_right_message(&error, me, DYING as u32);
     // From now on every verb says so, and the host was told once.
     assert_eq!(endpoint.quiet(), Err(error.clone()));
-    assert_eq!(
-        endpoint.amo(Pe(me as u32 ^ 1), at, AmoWidth::Four, AmoOp::Fetch, 0, 0),
-        Err(error.clone())
-    );
+    assert_eq!(verbs::add_one(&mut *endpoint, Pe(me as u32 ^ 1), at), Err(error.clone()));
     assert_eq!(*TOLD.lock().expect("no panic holds it"), [error]);
     // Nobody must hear of another loss first.
     member.barrier_without_the_last();

@@ -7,7 +7,8 @@
 //! does meanwhile: wait in the library, or compute outside it so that its service thread serves.
 
 use rushmem_transport::{
-    Endpoint, EndpointOptions, Host, Key, Open, Pe, RemoteAddr, Segment, Transport, mem::Amo,
+    Completion, Endpoint, Get, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Transport,
+    mem::Amo,
 };
 use rushmem_transport_tcp::PROVIDER;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -120,7 +121,7 @@ impl Bench {
         let (address, key) = (receive(&mut side), Key(receive(&mut side)));
         let peer = Pe(1 - me as u32);
         transport.connect(peer, &address, &[(Segment::Heap, key)]).expect("an address");
-        let endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+        let endpoint = transport.endpoint().expect("an endpoint");
         // Last, so that the service thread may run on any processor, as in a job.
         run_on_processor(me);
         Bench { me, transport, endpoint, heap, side, runs, only, words_done: 0 }
@@ -137,9 +138,10 @@ impl Bench {
     }
 
     fn put_word(&mut self, offset: usize, word: u64) {
-        let (source, peer) = ((&raw const word).cast(), Pe(1 - self.me as u32));
+        let source = LocalBuf::source((&raw const word).cast(), 8);
+        let put = Put { dest: at(offset), source, completion: Completion::Now };
         // SAFETY: a live local of 8 bytes.
-        unsafe { self.endpoint.put(peer, at(offset), source, 8) }.expect("a put");
+        unsafe { self.endpoint.put(Pe(1 - self.me as u32), put) }.expect("a put");
     }
 
     fn quiet(&mut self) {
@@ -202,24 +204,27 @@ impl Bench {
             self.line(&format!("get, 8 bytes, {target}"), "us", |bench| {
                 bench.one_sided(ROUNDS, polls, |bench| {
                     let mut word = 0u64;
-                    let dest = (&raw mut word).cast();
+                    let dest = LocalBuf { base: (&raw mut word).cast(), nbytes: 8 };
+                    let get = Get { dest, source: at(DATA), completion: Completion::Now };
                     // SAFETY: a live local of 8 bytes.
-                    unsafe { bench.endpoint.get(Pe(1), dest, at(DATA), 8) }.expect("a get");
+                    unsafe { bench.endpoint.get(Pe(1), get) }.expect("a get");
                 })
             });
             self.line(&format!("nbi puts of 8 bytes, {target}"), "M/s", |bench| {
                 let figures = bench.one_sided(200 * ROUNDS, polls, |bench| {
-                    let source = bench.heap.wrapping_add(DATA);
+                    let source = LocalBuf::source(bench.heap.wrapping_add(DATA), 8);
+                    let put = Put { dest: at(DATA), source, completion: Completion::AtQuiet };
                     // SAFETY: 8 bytes of the heap.
-                    unsafe { bench.endpoint.put_nbi(Pe(1), at(DATA), source, 8) }.expect("a put");
+                    unsafe { bench.endpoint.put(Pe(1), put) }.expect("a put");
                 });
                 figures.into_iter().map(|us| 1.0 / us).collect()
             });
             self.line(&format!("put+quiet, 1 MiB, {target}"), "us", |bench| {
                 bench.one_sided(20, polls, |bench| {
-                    let source = bench.heap.wrapping_add(MIB);
+                    let source = LocalBuf::source(bench.heap.wrapping_add(MIB), MIB);
+                    let put = Put { dest: at(MIB), source, completion: Completion::Now };
                     // SAFETY: a mebibyte of the heap.
-                    unsafe { bench.endpoint.put(Pe(1), at(MIB), source, MIB) }.expect("a put");
+                    unsafe { bench.endpoint.put(Pe(1), put) }.expect("a put");
                     bench.quiet();
                 })
             });

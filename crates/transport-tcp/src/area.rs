@@ -1,8 +1,7 @@
 //! This PE's segments, as peers address them.
 
 use crate::proto::Violation;
-use crate::sys::Range;
-use rushmem_transport::{RemoteAddr, Segment};
+use rushmem_transport::{LocalBuf, RemoteAddr, Segment};
 use std::sync::OnceLock;
 
 #[derive(Clone, Copy)]
@@ -32,11 +31,11 @@ impl Areas {
     }
 
     /// The memory at an address, if so many bytes of it are in the segment.
-    pub(crate) fn range(&self, at: RemoteAddr, nbytes: usize) -> Result<Range, Violation> {
+    pub(crate) fn range(&self, at: RemoteAddr, nbytes: usize) -> Result<LocalBuf, Violation> {
         let area = self.areas[at.segment as usize].get().ok_or(Violation::Address(at.offset))?;
         match at.offset.checked_add(nbytes as u64) {
             Some(end) if end <= area.nbytes => {
-                Ok(Range { base: area.base.wrapping_add(at.offset as usize), nbytes })
+                Ok(LocalBuf { base: area.base.wrapping_add(at.offset as usize), nbytes })
             }
             _ => Err(Violation::Address(at.offset)),
         }

@@ -8,8 +8,10 @@ use crate::outbound::Outbound;
 use crate::patience::Patience;
 use crate::proto::MAX_BODY;
 use crate::shared::{Contact, Link, Shared, lock};
-use crate::sys::Range;
-use rushmem_transport::{AmoOp, AmoWidth, Endpoint, Error, Pe, RemoteAddr};
+use rushmem_transport::{
+    AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
+    RemoteAddr, Signal,
+};
 use std::sync::Arc;
 
 /// Looks at a link before peers get their turn: what is waited for is likely to come there, and each look
@@ -36,6 +38,16 @@ enum Leave {
     Now,
     /// Together with others.
     Later,
+}
+
+impl Leave {
+    /// A request whose caller waits for it leaves now.
+    fn of(completion: Completion) -> Leave {
+        match completion {
+            Completion::Now => Leave::Now,
+            Completion::AtQuiet => Leave::Later,
+        }
+    }
 }
 
 impl TcpEndpoint {
@@ -166,22 +178,19 @@ impl TcpEndpoint {
     /// Start a put in pieces that a frame may carry; returns the stream's position after it.
     ///
     /// # Safety
-    /// As [`Endpoint::put_nbi`]; when `now`, the source may be reused as soon as everything up to the
-    /// position is sent.
+    /// The source is valid for reads until everything up to the position is sent.
     unsafe fn start_put(
         &mut self,
         pe: Pe,
         dest: RemoteAddr,
-        source: Range,
-        leave: Leave,
+        source: LocalBuf,
     ) -> Result<u64, Error> {
         self.check(pe, dest, source.nbytes)?;
         let copy = source.nbytes <= self.shared.tuning.copy_up_to;
-        let leave = if copy { leave } else { Leave::Now };
+        let leave = if copy { Leave::Later } else { Leave::Now };
         let (mut position, mut done) = (0, 0);
         while done < source.nbytes {
-            let rest = source.skip(done);
-            let part = Range { nbytes: rest.nbytes.min(MAX_BODY), ..rest };
+            let part = source.skip(done).first(MAX_BODY);
             let at = RemoteAddr { offset: dest.offset + done as u64, ..dest };
             self.issue(pe, leave, |out| {
                 // SAFETY: a part of the source, valid by contract.
@@ -228,30 +237,6 @@ impl TcpEndpoint {
         })
     }
 
-    /// Start a get in pieces; returns the number of the last request.
-    ///
-    /// # Safety
-    /// As [`Endpoint::get_nbi`].
-    unsafe fn start_get(
-        &mut self,
-        pe: Pe,
-        dest: Range,
-        source: RemoteAddr,
-        leave: Leave,
-    ) -> Result<u64, Error> {
-        self.check(pe, source, dest.nbytes)?;
-        let (mut seq, mut done) = (0, 0);
-        while done < dest.nbytes {
-            let rest = dest.skip(done);
-            let part = Range { nbytes: rest.nbytes.min(MAX_BODY), ..rest };
-            let at = RemoteAddr { offset: source.offset + done as u64, ..source };
-            // SAFETY: a part of the destination, valid by contract.
-            seq = self.issue(pe, leave, |out| unsafe { out.get(at, part) })?;
-            done += part.nbytes;
-        }
-        Ok(seq)
-    }
-
     /// After an error: use the links that know this endpoint's buffers no more, so that nothing touches
     /// them.
     fn abandon(&mut self) {
@@ -271,144 +256,65 @@ impl TcpEndpoint {
 }
 
 impl Endpoint for TcpEndpoint {
-    unsafe fn put(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: *const u8,
-        nbytes: usize,
-    ) -> Result<(), Error> {
-        let source = Range { base: source.cast_mut(), nbytes };
-        // SAFETY: valid during this call, which waits until it is sent.
-        let position = unsafe { self.start_put(pe, dest, source, Leave::Later) }?;
-        self.sent(pe, position)
-    }
-
-    unsafe fn put_nbi(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: *const u8,
-        nbytes: usize,
-    ) -> Result<(), Error> {
-        let source = Range { base: source.cast_mut(), nbytes };
-        // SAFETY: the same contract.
-        unsafe { self.start_put(pe, dest, source, Leave::Later) }.map(|_| ())
-    }
-
-    unsafe fn get(
-        &mut self,
-        pe: Pe,
-        dest: *mut u8,
-        source: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<(), Error> {
-        let dest = Range { base: dest, nbytes };
-        // SAFETY: valid during this call, which waits for the answer.
-        let seq = unsafe { self.start_get(pe, dest, source, Leave::Now) }?;
-        match seq {
-            0 => Ok(()),
-            seq => self.done(pe, seq),
+    unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
+        // SAFETY: valid until the put is complete here by contract: the call waits for that, or the next quiet does.
+        let position = unsafe { self.start_put(pe, put.dest, put.source) }?;
+        match put.completion {
+            Completion::Now => self.sent(pe, position),
+            Completion::AtQuiet => Ok(()),
         }
     }
 
-    unsafe fn get_nbi(
-        &mut self,
-        pe: Pe,
-        dest: *mut u8,
-        source: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<(), Error> {
-        let dest = Range { base: dest, nbytes };
-        // SAFETY: the same contract.
-        unsafe { self.start_get(pe, dest, source, Leave::Later) }.map(|_| ())
+    unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
+        let Get { dest, source, completion } = get;
+        self.check(pe, source, dest.nbytes)?;
+        let leave = Leave::of(completion);
+        let (mut seq, mut done) = (0, 0);
+        while done < dest.nbytes {
+            let part = dest.skip(done).first(MAX_BODY);
+            let at = RemoteAddr { offset: source.offset + done as u64, ..source };
+            // SAFETY: a part of the destination, valid until the get is complete by contract.
+            seq = self.issue(pe, leave, |out| unsafe { out.get(at, part) })?;
+            done += part.nbytes;
+        }
+        match completion {
+            Completion::Now if done > 0 => self.done(pe, seq),
+            _ => Ok(()),
+        }
     }
 
-    fn amo(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        width: AmoWidth,
-        op: AmoOp,
-        operand: u64,
-        condition: u64,
-    ) -> Result<u64, Error> {
-        self.check_word(pe, dest, width)?;
-        let mut old = 0u64;
-        let at = (&raw mut old).cast();
-        let whole = AmoWidth::Eight;
-        // SAFETY: a local that lives until the answer has come or, on an error, the link is closed.
-        let append =
-            |out: &mut Outbound| unsafe { out.amo(at, whole, dest, op, width, operand, condition) };
-        let seq = self.issue(pe, Leave::Now, append)?;
-        self.done(pe, seq)?;
-        Ok(old)
+    unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
+        self.check_word(pe, request.dest, request.width)?;
+        match request.old {
+            OldValue::Ignored => self.issue(pe, Leave::Now, |out| out.update(&request)).map(|_| 0),
+            OldValue::AtQuiet(to) => {
+                // SAFETY: valid until the next quiet by contract.
+                let append = |out: &mut Outbound| unsafe { out.fetch(&request, to, request.width) };
+                self.issue(pe, Leave::Later, append).map(|_| 0)
+            }
+            OldValue::Returned => {
+                let mut old = 0u64;
+                let to = (&raw mut old).cast();
+                // SAFETY: a local that lives until the answer has come or, on an error, the link is closed.
+                let append =
+                    |out: &mut Outbound| unsafe { out.fetch(&request, to, AmoWidth::Eight) };
+                let seq = self.issue(pe, Leave::Now, append)?;
+                self.done(pe, seq)?;
+                Ok(old)
+            }
+        }
     }
 
-    unsafe fn amo_nbi(
-        &mut self,
-        fetched: *mut u8,
-        pe: Pe,
-        dest: RemoteAddr,
-        width: AmoWidth,
-        op: AmoOp,
-        operand: u64,
-        condition: u64,
-    ) -> Result<(), Error> {
-        self.check_word(pe, dest, width)?;
-        // SAFETY: valid until the next quiet by contract.
-        let append = |out: &mut Outbound| unsafe {
-            out.amo(fetched, width, dest, op, width, operand, condition)
-        };
-        self.issue(pe, Leave::Later, append).map(|_| ())
-    }
-
-    fn update(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        width: AmoWidth,
-        op: AmoOp,
-        operand: u64,
-    ) -> Result<(), Error> {
-        self.check_word(pe, dest, width)?;
-        self.issue(pe, Leave::Now, |out| out.update(dest, op, width, operand)).map(|_| ())
-    }
-
-    unsafe fn put_signal(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: *const u8,
-        nbytes: usize,
-        signal_addr: RemoteAddr,
-        signal: u64,
-        op: AmoOp,
-    ) -> Result<(), Error> {
-        self.check_word(pe, signal_addr, AmoWidth::Eight)?;
-        let source = Range { base: source.cast_mut(), nbytes };
-        // SAFETY: valid during this call, which waits until it is sent.
-        let position = unsafe { self.start_put(pe, dest, source, Leave::Later) }?;
-        self.update(pe, signal_addr, AmoWidth::Eight, op, signal)?;
-        self.sent(pe, position)
-    }
-
-    unsafe fn put_signal_nbi(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: *const u8,
-        nbytes: usize,
-        signal_addr: RemoteAddr,
-        signal: u64,
-        op: AmoOp,
-    ) -> Result<(), Error> {
-        self.check_word(pe, signal_addr, AmoWidth::Eight)?;
-        let source = Range { base: source.cast_mut(), nbytes };
-        // SAFETY: the same contract.
-        unsafe { self.start_put(pe, dest, source, Leave::Later) }?;
-        let append = |out: &mut Outbound| out.update(signal_addr, op, AmoWidth::Eight, signal);
-        self.issue(pe, Leave::Later, append).map(|_| ())
+    unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: Signal) -> Result<(), Error> {
+        let update = signal.amo();
+        self.check_word(pe, update.dest, update.width)?;
+        // SAFETY: as for `put`.
+        let position = unsafe { self.start_put(pe, put.dest, put.source) }?;
+        self.issue(pe, Leave::of(put.completion), |out| out.update(&update))?;
+        match put.completion {
+            Completion::Now => self.sent(pe, position),
+            Completion::AtQuiet => Ok(()),
+        }
     }
 
     fn fence(&mut self) -> Result<(), Error> {
@@ -471,10 +377,6 @@ impl Endpoint for TcpEndpoint {
         self.last[pe.index()] = 0;
         self.touched.retain(|&other| other != pe.0);
         Ok(())
-    }
-
-    fn progress(&mut self) -> Result<(), Error> {
-        self.shared.poll().map(|_| ())
     }
 }
 

@@ -3,9 +3,9 @@
 use crate::area::Areas;
 use crate::proto::{Piece, Reader, Reply, Request, Violation};
 use crate::queue::Queue;
-use crate::sys::{self, Range};
+use crate::sys;
 use crate::vigil::Vigil;
-use rushmem_transport::mem;
+use rushmem_transport::{LocalBuf, mem};
 use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::sync::atomic::{Ordering, fence};
@@ -112,7 +112,7 @@ impl Inbound {
                 Some((Request::Put { dest, nbytes }, done)) => {
                     areas.range(dest, nbytes as usize)?.skip(done)
                 }
-                _ => Range::EMPTY,
+                _ => LocalBuf::EMPTY,
             };
             let look = self.one_way && direct.nbytes == 0;
             let received = if look {
@@ -121,7 +121,13 @@ impl Inbound {
                 sys::receive_own(&self.socket, buffer)
             } else {
                 // SAFETY: the first range was checked to be in a segment, the second is a live buffer.
-                unsafe { sys::receive(&self.socket, direct, Range::from(&mut *buffer)) }
+                unsafe {
+                    sys::receive(
+                        &self.socket,
+                        direct,
+                        LocalBuf { base: buffer.as_mut_ptr(), nbytes: buffer.len() },
+                    )
+                }
             };
             let nbytes = match received {
                 Ok(0) if self.served.bye => return Err(End::Bye),

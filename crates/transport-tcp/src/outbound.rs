@@ -3,17 +3,17 @@
 use crate::inbound::End;
 use crate::proto::{AMO_BODY, Head, Ledger, Piece, Reader, Reply, Request, Violation, Want};
 use crate::queue::Queue;
-use crate::sys::{self, Range};
+use crate::sys;
 use crate::tuning::Tuning;
 use crate::vigil::Vigil;
-use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr};
+use rushmem_transport::{AmoRequest, AmoWidth, LocalBuf, RemoteAddr};
 use std::io::ErrorKind;
 use std::net::TcpStream;
 
 /// Where an answer goes. What it points to stays valid until it has come or the connection is closed.
 #[derive(Clone, Copy)]
 enum To {
-    Memory(Range),
+    Memory(LocalBuf),
     Word(*mut u8, AmoWidth),
     Nobody,
 }
@@ -93,7 +93,7 @@ impl Outbound {
     ///
     /// # Safety
     /// The source is valid for reads: during the call when `copy`, else until it is sent.
-    pub(crate) unsafe fn put(&mut self, dest: RemoteAddr, source: Range, copy: bool) -> u64 {
+    pub(crate) unsafe fn put(&mut self, dest: RemoteAddr, source: LocalBuf, copy: bool) -> u64 {
         self.queue.push(&Request::Put { dest, nbytes: source.nbytes as u32 }.encode());
         if copy {
             // SAFETY: valid by contract.
@@ -109,50 +109,39 @@ impl Outbound {
     ///
     /// # Safety
     /// `dest` is valid for writes until the request is answered or the connection is closed.
-    pub(crate) unsafe fn get(&mut self, source: RemoteAddr, dest: Range) -> u64 {
+    pub(crate) unsafe fn get(&mut self, source: RemoteAddr, dest: LocalBuf) -> u64 {
         let nbytes = dest.nbytes as u32;
         self.queue.push(&Request::Get { source, nbytes }.encode());
         self.ledger.expect(Want::Data(nbytes), To::Memory(dest))
     }
 
-    fn push_amo(&mut self, request: Request, operand: u64, condition: u64) {
+    fn push_amo(&mut self, request: &AmoRequest, fetch: bool) {
+        let AmoRequest { dest, width, op, operand, condition, .. } = *request;
         let mut body = [0; AMO_BODY];
         body[..8].copy_from_slice(&operand.to_le_bytes());
         body[8..].copy_from_slice(&condition.to_le_bytes());
-        self.queue.push(&request.encode());
+        self.queue.push(&Request::Amo { dest, op, width, fetch }.encode());
         self.queue.push(&body);
     }
 
     /// Append an AMO whose old value nobody asks for; returns its number.
-    pub(crate) fn update(
-        &mut self,
-        dest: RemoteAddr,
-        op: AmoOp,
-        width: AmoWidth,
-        operand: u64,
-    ) -> u64 {
-        self.push_amo(Request::Amo { dest, op, width, fetch: false }, operand, 0);
+    pub(crate) fn update(&mut self, request: &AmoRequest) -> u64 {
+        self.push_amo(request, false);
         self.ledger.issue()
     }
 
-    /// Append a fetching AMO; returns its number.
+    /// Append an AMO whose old value goes `to` a word of width `write`; returns its number.
     ///
     /// # Safety
-    /// `fetched` is valid for writes of a word of width `write` until the request is answered or the
-    /// connection is closed.
-    #[expect(clippy::too_many_arguments, reason = "the arguments of an AMO")]
-    pub(crate) unsafe fn amo(
+    /// `to` is valid for writes of such a word until the request is answered or the connection is closed.
+    pub(crate) unsafe fn fetch(
         &mut self,
-        fetched: *mut u8,
+        request: &AmoRequest,
+        to: *mut u8,
         write: AmoWidth,
-        dest: RemoteAddr,
-        op: AmoOp,
-        width: AmoWidth,
-        operand: u64,
-        condition: u64,
     ) -> u64 {
-        self.push_amo(Request::Amo { dest, op, width, fetch: true }, operand, condition);
-        self.ledger.expect(Want::Value, To::Word(fetched, write))
+        self.push_amo(request, true);
+        self.ledger.expect(Want::Value, To::Word(to, write))
     }
 
     /// See to it that request `seq` will be acknowledged.
@@ -181,12 +170,12 @@ impl Outbound {
                 Some((Reply::Data { seq, nbytes }, done)) => {
                     memory(self.ledger.data(seq, nbytes)?)?.skip(done)
                 }
-                _ => Range::EMPTY,
+                _ => LocalBuf::EMPTY,
             };
             let received = if direct.nbytes == 0 {
                 sys::receive_own(&self.socket, &mut self.buffer)
             } else {
-                let buffer = Range::from(&mut *self.buffer);
+                let buffer = LocalBuf { base: self.buffer.as_mut_ptr(), nbytes: self.buffer.len() };
                 // SAFETY: the destination is valid until its request is answered, the buffer lives.
                 unsafe { sys::receive(&self.socket, direct, buffer) }
             };
@@ -225,7 +214,7 @@ impl Outbound {
     }
 }
 
-fn memory(to: &To) -> Result<Range, Violation> {
+fn memory(to: &To) -> Result<LocalBuf, Violation> {
     match *to {
         To::Memory(range) => Ok(range),
         To::Word(..) | To::Nobody => Err(Violation::Unasked),
@@ -256,7 +245,7 @@ fn take(ledger: &mut Ledger<To>, bye: &mut bool, piece: Piece<'_, Reply>) -> Res
 }
 
 /// Copy received bytes to the start of a destination that has as many or more.
-fn store(to: Range, bytes: &[u8]) {
+fn store(to: LocalBuf, bytes: &[u8]) {
     assert!(bytes.len() <= to.nbytes, "an answer is as long as was asked");
     // SAFETY: within a destination that is valid until its request is answered.
     unsafe { rushmem_transport::mem::copy_bytes(to.base, bytes.as_ptr(), bytes.len()) };

@@ -1,7 +1,7 @@
 //! What waits to be sent on a connection: own bytes and ranges of memory, in order.
 
-use crate::sys::{self, Range, VECTORS};
-use rushmem_transport::mem;
+use crate::sys::{self, VECTORS};
+use rushmem_transport::{LocalBuf, mem};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
@@ -10,7 +10,7 @@ enum Piece {
     /// The next so many of the own bytes.
     Own(usize),
     /// Memory that stays valid until it is sent.
-    Memory(Range),
+    Memory(LocalBuf),
 }
 
 /// The unsent part of a stream. Its positions count bytes from the stream's start.
@@ -62,7 +62,7 @@ impl Queue {
     ///
     /// # Safety
     /// The range is valid for reads.
-    pub(crate) unsafe fn push_copy(&mut self, range: Range) {
+    pub(crate) unsafe fn push_copy(&mut self, range: LocalBuf) {
         let start = self.own.len();
         self.own.reserve(range.nbytes);
         let to = self.own.as_mut_ptr().wrapping_add(start);
@@ -77,7 +77,7 @@ impl Queue {
     ///
     /// # Safety
     /// The range stays valid for reads until it is sent or the queue is dropped.
-    pub(crate) unsafe fn push_memory(&mut self, range: Range) {
+    pub(crate) unsafe fn push_memory(&mut self, range: LocalBuf) {
         self.pieces.push_back(Piece::Memory(range));
         self.appended += range.nbytes as u64;
     }
@@ -110,10 +110,11 @@ impl Queue {
     }
 
     fn send_pieces(&self, socket: impl AsFd) -> io::Result<usize> {
-        let mut own = Range::from(&self.own[self.own_sent..]);
+        let unsent = &self.own[self.own_sent..];
+        let mut own = LocalBuf::source(unsent.as_ptr(), unsent.len());
         let ranges = self.pieces.iter().map(|piece| match *piece {
             Piece::Own(nbytes) => {
-                let range = Range { base: own.base, nbytes };
+                let range = own.first(nbytes);
                 own = own.skip(nbytes);
                 range
             }

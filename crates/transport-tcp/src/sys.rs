@@ -3,50 +3,17 @@
 //! Those that are made for every message go to the kernel directly: the C library's look for a cancellation
 //! of the thread first, which costs two atomic operations each. User buffers and symmetric memory go to the kernel as pointers: no slice of them is ever formed.
 
+use rushmem_transport::LocalBuf;
 use rustix::net::{RecvFlags, SendFlags};
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-/// A range of memory for the kernel.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
-    pub(crate) base: *mut u8,
-    pub(crate) nbytes: usize,
-}
-
-// SAFETY: a plain address; whoever made it vouches for the memory, which any thread may hand to the
-// kernel.
-unsafe impl Send for Range {}
-
-impl Range {
-    /// Nothing.
-    pub(crate) const EMPTY: Range = Range { base: std::ptr::null_mut(), nbytes: 0 };
-
-    /// Without its first `nbytes` bytes.
-    pub(crate) fn skip(self, nbytes: usize) -> Range {
-        debug_assert!(nbytes <= self.nbytes, "a part of the range");
-        Range { base: self.base.wrapping_add(nbytes), nbytes: self.nbytes - nbytes }
-    }
-}
-
-impl From<&[u8]> for Range {
-    fn from(bytes: &[u8]) -> Range {
-        Range { base: bytes.as_ptr().cast_mut(), nbytes: bytes.len() }
-    }
-}
-
-impl From<&mut [u8]> for Range {
-    fn from(bytes: &mut [u8]) -> Range {
-        Range { base: bytes.as_mut_ptr(), nbytes: bytes.len() }
-    }
-}
-
 const NONE: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
 
 fn message<const N: usize>(
-    ranges: impl Iterator<Item = Range>,
+    ranges: impl Iterator<Item = LocalBuf>,
     vectors: &mut [libc::iovec; N],
 ) -> libc::msghdr {
     let mut n = 0;
@@ -74,7 +41,7 @@ pub(crate) const VECTORS: usize = 32;
 /// Every range is valid for reads.
 pub(crate) unsafe fn send(
     socket: impl AsFd,
-    ranges: impl Iterator<Item = Range>,
+    ranges: impl Iterator<Item = LocalBuf>,
 ) -> io::Result<usize> {
     let mut vectors = [NONE; VECTORS];
     let message = message(ranges, &mut vectors);
@@ -87,7 +54,11 @@ pub(crate) unsafe fn send(
 ///
 /// # Safety
 /// Both ranges are valid for writes.
-pub(crate) unsafe fn receive(socket: impl AsFd, first: Range, second: Range) -> io::Result<usize> {
+pub(crate) unsafe fn receive(
+    socket: impl AsFd,
+    first: LocalBuf,
+    second: LocalBuf,
+) -> io::Result<usize> {
     let mut vectors = [NONE; 2];
     let mut message = message([first, second].into_iter(), &mut vectors);
     let fd = socket.as_fd().as_raw_fd();

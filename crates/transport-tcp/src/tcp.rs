@@ -7,9 +7,7 @@ use crate::service::Service;
 use crate::shared::{Contact, Link, Shared, Start, lock};
 use crate::thread;
 use crate::tuning::{DESCRIPTORS, Tuning};
-use rushmem_transport::{
-    Caps, Endpoint, EndpointOptions, Error, Key, Open, Pe, Segment, Transport,
-};
+use rushmem_transport::{Caps, Endpoint, Error, Key, Open, Pe, Segment, Transport};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::cell::Cell;
@@ -78,7 +76,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 
 impl Transport for Tcp {
     fn caps(&self) -> Caps {
-        Caps { amos_compose_with_cpu: true, ordered_puts: true, needs_first_thread: false }
+        Caps { amos_compose_with_cpu: true, needs_first_thread: false }
     }
 
     unsafe fn register(
@@ -113,7 +111,7 @@ impl Transport for Tcp {
         }
     }
 
-    fn endpoint(&self, _: EndpointOptions) -> Result<Box<dyn Endpoint>, Error> {
+    fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
         Ok(Box::new(TcpEndpoint::new(Arc::clone(&self.shared))))
     }
 

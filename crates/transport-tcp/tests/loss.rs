@@ -1,9 +1,7 @@
 //! A PE that dies: whoever uses it, waits or computes learns of it, with the names of both; nobody hangs.
 
-use rushmem_transport::conformance::{self, Case, LIMIT, Member};
-use rushmem_transport::{
-    AmoOp, AmoWidth, EndpointOptions, Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport,
-};
+use rushmem_transport::conformance::{self, Case, LIMIT, Member, verbs};
+use rushmem_transport::{Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::fd::AsRawFd;
@@ -51,7 +49,7 @@ fn one_dies(member: &Member) {
     end.quiet();
     member.barrier();
     let at = RemoteAddr { segment: Segment::Heap, offset: 4096 };
-    let mut endpoint = member.transport().endpoint(EndpointOptions::default()).expect("one");
+    let mut endpoint = member.transport().endpoint().expect("one");
     match me {
         DYING => exit(0),
         // Puts and completes, large and small.
@@ -59,8 +57,7 @@ fn one_dies(member: &Member) {
             let data = vec![1u8; 1 << 20];
             let mut nbytes = 1;
             let error = loop {
-                // SAFETY: within a live buffer.
-                let put = unsafe { endpoint.put(Pe(DYING as u32), at, data.as_ptr(), nbytes) };
+                let put = verbs::put(&mut *endpoint, Pe(DYING as u32), at, &data[..nbytes]);
                 if let Err(error) = put.and_then(|()| endpoint.quiet()) {
                     break error;
                 }
@@ -69,8 +66,7 @@ fn one_dies(member: &Member) {
             is_the_right_message(&error, me, DYING as u32);
             // From now on every verb says so.
             assert_eq!(endpoint.quiet(), Err(error.clone()));
-            // SAFETY: within a live buffer.
-            let put = unsafe { endpoint.put(Pe(1), at, data.as_ptr(), 8) };
+            let put = verbs::put(&mut *endpoint, Pe(1), at, &data[..8]);
             assert_eq!(put, Err(error));
         }
         // Waits for a flag that nobody will set.
@@ -134,10 +130,10 @@ fn one_leaves_early(member: &Member) {
     let mut heap = vec![0u64; 512];
     let transport = second(member, Tuning::default(), &mut heap);
     let use_pes = |pes: std::ops::Range<usize>| {
-        let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+        let mut endpoint = transport.endpoint().expect("an endpoint");
         for pe in pes {
             let at = RemoteAddr { segment: Segment::Heap, offset: 64 * me as u64 };
-            let added = endpoint.amo(Pe(pe as u32), at, AmoWidth::Eight, AmoOp::Add, 1, 0);
+            let added = verbs::add_one(&mut *endpoint, Pe(pe as u32), at);
             added.expect("a PE that is there");
         }
     };
@@ -174,11 +170,11 @@ fn one_link_fails(member: &Member) {
         return;
     }
     member.barrier();
-    let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+    let mut endpoint = transport.endpoint().expect("an endpoint");
     if member.me() == 0 {
         let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
-        endpoint.amo(Pe(1), at, AmoWidth::Eight, AmoOp::Add, 1, 0).expect("a PE that is there");
-        let left = endpoint.amo(Pe(LEFT), at, AmoWidth::Eight, AmoOp::Add, 1, 0);
+        verbs::add_one(&mut *endpoint, Pe(1), at).expect("a PE that is there");
+        let left = verbs::add_one(&mut *endpoint, Pe(LEFT), at);
         assert!(matches!(left, Err(Error::Lost(Pe(LEFT), _))), "{left:?}");
     }
     member.barrier();
@@ -216,9 +212,9 @@ fn one_place_left(member: &Member) {
         leave_descriptors(1);
     }
     member.barrier();
-    let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+    let mut endpoint = transport.endpoint().expect("an endpoint");
     let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
-    let mut add = || endpoint.amo(Pe(TARGET), at, AmoWidth::Eight, AmoOp::Add, 1, 0);
+    let mut add = || verbs::add_one(&mut *endpoint, Pe(TARGET), at);
     if member.me() == 0 {
         add().expect("a place is left");
     }
@@ -252,9 +248,9 @@ fn nothing_to_connect_with(member: &Member) {
     member.barrier();
     if member.me() == 0 {
         leave_descriptors(0);
-        let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+        let mut endpoint = transport.endpoint().expect("an endpoint");
         let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
-        let used = endpoint.amo(Pe(1), at, AmoWidth::Eight, AmoOp::Add, 1, 0);
+        let used = verbs::add_one(&mut *endpoint, Pe(1), at);
         let Err(error @ Error::Lost(Pe(0), _)) = used else { panic!("{used:?}") };
         let text = error.to_string();
         assert!(text.contains("PE 0 on") && text.contains("ulimit -n"), "{text}");
@@ -277,9 +273,9 @@ fn no_room_at_the_door(member: &Member) {
     let transport = second(member, Tuning { shut_limit, ..Tuning::default() }, &mut heap);
     if member.me() == 0 {
         member.barrier();
-        let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+        let mut endpoint = transport.endpoint().expect("an endpoint");
         let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
-        let used = endpoint.amo(Pe(1), at, AmoWidth::Eight, AmoOp::Add, 1, 0);
+        let used = verbs::add_one(&mut *endpoint, Pe(1), at);
         assert!(matches!(used, Err(Error::Lost(Pe(1), _))), "{used:?}");
         exit(0);
     }

@@ -1,7 +1,7 @@
 //! Several addresses, IPv6, and a network that goes away.
 
-use rushmem_transport::conformance::{self, Case, LIMIT, Member, soak};
-use rushmem_transport::{EndpointOptions, Error, Host, Open, Pe, RemoteAddr, Segment, Transport};
+use rushmem_transport::conformance::{self, Case, LIMIT, Member, soak, verbs};
+use rushmem_transport::{Error, Host, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
 use std::process::Command;
 use std::sync::Arc;
@@ -44,11 +44,8 @@ fn impatient(with: &Open) -> Result<Box<dyn Transport>, Error> {
 /// The network goes away under a PE that puts.
 fn cut_off(member: &Member) {
     let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
-    let mut endpoint = member.transport().endpoint(EndpointOptions::default()).expect("one");
-    let mut put = || {
-        // SAFETY: a live buffer.
-        unsafe { endpoint.put(Pe(1), at, [1u8; 8].as_ptr(), 8) }.and_then(|()| endpoint.quiet())
-    };
+    let mut endpoint = member.transport().endpoint().expect("one");
+    let mut put = || verbs::put(&mut *endpoint, Pe(1), at, &[1; 8]).and_then(|()| endpoint.quiet());
     if member.me() == 0 {
         put().expect("the network is up");
         let down = Command::new("ip").args(["link", "set", "lo", "down"]).status();

@@ -1,10 +1,8 @@
 //! Strangers at the listening ports of a running job: random bytes, half-open connections that stay, a
 //! program with another secret. The job's results stay right.
 
-use rushmem_transport::conformance::{self, Case, LIMIT, Member, Random};
-use rushmem_transport::{
-    EndpointOptions, Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport,
-};
+use rushmem_transport::conformance::{self, Case, LIMIT, Member, Random, verbs};
+use rushmem_transport::{Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -68,10 +66,9 @@ fn impostor(address: &[u8]) {
     let mut transport = open(&with, Tuning::default()).expect("sockets");
     let key = Key(u64::to_le_bytes(1 << 20).to_vec());
     transport.connect(Pe(0), address, &[(Segment::Heap, key)]).expect("an address");
-    let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+    let mut endpoint = transport.endpoint().expect("an endpoint");
     let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
-    // SAFETY: a live buffer of 8 bytes.
-    let put = unsafe { endpoint.put(Pe(0), at, [0xFFu8; 8].as_ptr(), 8) };
+    let put = verbs::put(&mut *endpoint, Pe(0), at, &[0xFF; 8]);
     let error = put.expect_err("nobody lets it in");
     assert!(matches!(error, Error::Lost(Pe(0), _)), "{error}");
     assert!(error.to_string().contains("handshake"), "{error}");

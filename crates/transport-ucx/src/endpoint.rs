@@ -3,7 +3,10 @@
 use crate::origin::{Local, Operation, Origin, Transfer};
 use crate::shared::{Issuer, Shared};
 use crate::tuning::Amos;
-use rushmem_transport::{AmoOp, AmoWidth, Endpoint, Error, Pe, RemoteAddr, Segment, mem};
+use rushmem_transport::{
+    AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
+    RemoteAddr, Segment, Signal, mem,
+};
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -112,6 +115,23 @@ impl UcxEndpoint {
         })
     }
 
+    /// Carry out an atomic operation and wait for the old value.
+    fn fetch(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
+        let mut old = [0u64];
+        let fetched = old.as_mut_ptr().cast();
+        // SAFETY: a local that lives until the operation has ended or, on an error, is forgotten.
+        unsafe { self.operate(pe, request.into(), fetched, true) }?;
+        let [old] = old;
+        Ok(match request.width {
+            // The word's bytes are the first ones, whatever the order of bytes is.
+            AmoWidth::Four => {
+                let [a, b, c, d, ..] = old.to_ne_bytes();
+                u64::from(u32::from_ne_bytes([a, b, c, d]))
+            }
+            AmoWidth::Eight => old,
+        })
+    }
+
     /// # Safety
     /// As the verb that blocks, or the one that does not.
     unsafe fn signal(
@@ -152,140 +172,50 @@ fn check_word(pe: Pe, at: RemoteAddr, width: AmoWidth) -> Result<(), Error> {
     }
 }
 
-fn signalled(word: RemoteAddr, op: AmoOp, signal: u64) -> Operation {
-    Operation { word, width: AmoWidth::Eight, op, operand: signal, condition: 0 }
+impl From<AmoRequest> for Operation {
+    fn from(request: AmoRequest) -> Operation {
+        let AmoRequest { dest, width, op, operand, condition, .. } = request;
+        Operation { word: dest, width, op, operand, condition }
+    }
+}
+
+fn local(memory: LocalBuf) -> Local {
+    Local { base: memory.base, nbytes: memory.nbytes }
 }
 
 impl Endpoint for UcxEndpoint {
-    unsafe fn put(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: *const u8,
-        nbytes: usize,
-    ) -> Result<(), Error> {
-        let source = Local { base: source.cast_mut(), nbytes };
+    unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
+        let kind = match put.completion {
+            Completion::Now => Transfer::Put,
+            Completion::AtQuiet => Transfer::PutNbi,
+        };
         // SAFETY: the same contract.
-        unsafe { self.transfer(pe, Transfer::Put, dest, source) }
+        unsafe { self.transfer(pe, kind, put.dest, local(put.source)) }
     }
 
-    unsafe fn put_nbi(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: *const u8,
-        nbytes: usize,
-    ) -> Result<(), Error> {
-        let source = Local { base: source.cast_mut(), nbytes };
+    unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
+        let kind = match get.completion {
+            Completion::Now => Transfer::Get,
+            Completion::AtQuiet => Transfer::GetNbi,
+        };
         // SAFETY: the same contract.
-        unsafe { self.transfer(pe, Transfer::PutNbi, dest, source) }
+        unsafe { self.transfer(pe, kind, get.source, local(get.dest)) }
     }
 
-    unsafe fn get(
-        &mut self,
-        pe: Pe,
-        dest: *mut u8,
-        source: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<(), Error> {
+    unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
+        let fetched = match request.old {
+            OldValue::Returned => return self.fetch(pe, request),
+            OldValue::AtQuiet(to) => to,
+            OldValue::Ignored => null_mut(),
+        };
         // SAFETY: the same contract.
-        unsafe { self.transfer(pe, Transfer::Get, source, Local { base: dest, nbytes }) }
+        unsafe { self.operate(pe, request.into(), fetched, false) }.map(|()| 0)
     }
 
-    unsafe fn get_nbi(
-        &mut self,
-        pe: Pe,
-        dest: *mut u8,
-        source: RemoteAddr,
-        nbytes: usize,
-    ) -> Result<(), Error> {
+    unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: Signal) -> Result<(), Error> {
+        let blocks = put.completion == Completion::Now;
         // SAFETY: the same contract.
-        unsafe { self.transfer(pe, Transfer::GetNbi, source, Local { base: dest, nbytes }) }
-    }
-
-    fn amo(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        width: AmoWidth,
-        op: AmoOp,
-        operand: u64,
-        condition: u64,
-    ) -> Result<u64, Error> {
-        let mut old = [0u64];
-        let operation = Operation { word: dest, width, op, operand, condition };
-        let fetched = old.as_mut_ptr().cast();
-        // SAFETY: a local that lives until the operation has ended or, on an error, is forgotten.
-        unsafe { self.operate(pe, operation, fetched, true) }?;
-        let [old] = old;
-        Ok(match width {
-            // The word's bytes are the first ones, whatever the order of bytes is.
-            AmoWidth::Four => {
-                let [a, b, c, d, ..] = old.to_ne_bytes();
-                u64::from(u32::from_ne_bytes([a, b, c, d]))
-            }
-            AmoWidth::Eight => old,
-        })
-    }
-
-    unsafe fn amo_nbi(
-        &mut self,
-        fetched: *mut u8,
-        pe: Pe,
-        dest: RemoteAddr,
-        width: AmoWidth,
-        op: AmoOp,
-        operand: u64,
-        condition: u64,
-    ) -> Result<(), Error> {
-        let operation = Operation { word: dest, width, op, operand, condition };
-        // SAFETY: the same contract.
-        unsafe { self.operate(pe, operation, fetched, false) }
-    }
-
-    fn update(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        width: AmoWidth,
-        op: AmoOp,
-        operand: u64,
-    ) -> Result<(), Error> {
-        let operation = Operation { word: dest, width, op, operand, condition: 0 };
-        // SAFETY: nothing is fetched.
-        unsafe { self.operate(pe, operation, null_mut(), false) }
-    }
-
-    unsafe fn put_signal(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: *const u8,
-        nbytes: usize,
-        signal_addr: RemoteAddr,
-        signal: u64,
-        op: AmoOp,
-    ) -> Result<(), Error> {
-        let source = Local { base: source.cast_mut(), nbytes };
-        let operation = signalled(signal_addr, op, signal);
-        // SAFETY: the same contract.
-        unsafe { self.signal(pe, (dest, source), operation, true) }
-    }
-
-    unsafe fn put_signal_nbi(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: *const u8,
-        nbytes: usize,
-        signal_addr: RemoteAddr,
-        signal: u64,
-        op: AmoOp,
-    ) -> Result<(), Error> {
-        let source = Local { base: source.cast_mut(), nbytes };
-        let operation = signalled(signal_addr, op, signal);
-        // SAFETY: the same contract.
-        unsafe { self.signal(pe, (dest, source), operation, false) }
+        unsafe { self.signal(pe, (put.dest, local(put.source)), signal.amo().into(), blocks) }
     }
 
     fn fence(&mut self) -> Result<(), Error> {
@@ -303,11 +233,6 @@ impl Endpoint for UcxEndpoint {
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
         self.with(|origin, shared| origin.pe_quiet(shared, pe))
-    }
-
-    fn progress(&mut self) -> Result<(), Error> {
-        self.with(|origin, shared| origin.progress(shared))?;
-        self.shared.poll().map(|_| ())
     }
 }
 

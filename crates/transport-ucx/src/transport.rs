@@ -11,9 +11,7 @@ use crate::target::Target;
 use crate::thread;
 use crate::tuning::{Amos, DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
 use crate::ucp::{Context, Memory};
-use rushmem_transport::{
-    Caps, Endpoint, EndpointOptions, Error, Key, Open, Pe, Segment, Transport,
-};
+use rushmem_transport::{Caps, Endpoint, Error, Key, Open, Pe, Segment, Transport};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::collections::HashSet;
@@ -116,7 +114,6 @@ impl Transport for Ucx {
     fn caps(&self) -> Caps {
         Caps {
             amos_compose_with_cpu: self.shared.amos == Amos::Software,
-            ordered_puts: false,
             // Its sockets read /proc/net, its shared memory is found in /proc/PID, and it aborts without.
             needs_first_thread: true,
         }
@@ -175,7 +172,7 @@ impl Transport for Ucx {
         }
     }
 
-    fn endpoint(&self, _: EndpointOptions) -> Result<Box<dyn Endpoint>, Error> {
+    fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
         Ok(Box::new(UcxEndpoint::new(Arc::clone(&self.shared), self.issuer()?)))
     }
 

@@ -1,9 +1,9 @@
 //! A PE that dies: whoever uses it learns of it, with the names of both, and nobody hangs. A PE that leaves
 //! is no loss.
 
-use rushmem_transport::conformance::{self, Case, LIMIT, Member};
+use rushmem_transport::conformance::{self, Case, LIMIT, Member, verbs};
 use rushmem_transport::{
-    AmoOp, AmoWidth, EndpointOptions, Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport,
+    Completion, Error, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Transport,
 };
 use rushmem_transport_ucx::{Tuning, open};
 use std::process::exit;
@@ -71,15 +71,14 @@ fn one_dies(member: &Member) {
         exit(0);
     }
     let at = RemoteAddr { segment: Segment::Heap, offset: 4096 };
-    let mut endpoint = member.transport().endpoint(EndpointOptions::default()).expect("one");
+    let mut endpoint = member.transport().endpoint().expect("one");
     let mut data = vec![1u8; 1 << 20];
     let gone = Pe(GONE as u32);
     let error = match me {
         0 => {
             let mut nbytes = 1;
             loop {
-                // SAFETY: within a live buffer.
-                let put = unsafe { endpoint.put(gone, at, data.as_ptr(), nbytes) };
+                let put = verbs::put(&mut *endpoint, gone, at, &data[..nbytes]);
                 if let Err(error) = put.and_then(|()| endpoint.quiet()) {
                     break error;
                 }
@@ -87,15 +86,16 @@ fn one_dies(member: &Member) {
             }
         }
         1 => loop {
-            // SAFETY: within a live buffer.
-            if let Err(error) = unsafe { endpoint.get(gone, data.as_mut_ptr(), at, 1 << 19) } {
+            if let Err(error) = verbs::get(&mut *endpoint, gone, &mut data[..1 << 19], at) {
                 break error;
             }
         },
         // The service thread completes what it left, and finds out.
         _ => loop {
+            let source = LocalBuf::source(data.as_ptr(), 1 << 19);
+            let put = Put { dest: at, source, completion: Completion::AtQuiet };
             // SAFETY: the buffer is not dropped before the end.
-            let put = unsafe { endpoint.put_nbi(gone, at, data.as_ptr(), 1 << 19) };
+            let put = unsafe { endpoint.put(gone, put) };
             if let Some(error) = put.err().or_else(|| told().pop()) {
                 break error;
             }
@@ -105,8 +105,7 @@ fn one_dies(member: &Member) {
     is_the_right_message(&error, me);
     // From now on every verb says so.
     assert_eq!(endpoint.quiet(), Err(error.clone()));
-    // SAFETY: within a live buffer.
-    let put = unsafe { endpoint.put(Pe((me as u32 + 1) % 3), at, data.as_ptr(), 8) };
+    let put = verbs::put(&mut *endpoint, Pe((me as u32 + 1) % 3), at, &data[..8]);
     assert_eq!(put, Err(error));
     assert_eq!(told().len(), 1, "the host is told once");
     is_the_right_message(&told()[0], me);
@@ -146,13 +145,12 @@ fn one_leaves(member: &Member) {
     }
     member.barrier();
     let use_pes = |pes: std::ops::Range<usize>| {
-        let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+        let mut endpoint = transport.endpoint().expect("an endpoint");
         for pe in pes {
             let at = RemoteAddr { segment: Segment::Heap, offset: 64 * me as u64 };
-            // SAFETY: a word of a live array.
-            let put = unsafe { endpoint.put(Pe(pe as u32), at, [1u64].as_ptr().cast(), 8) };
+            let put = verbs::put(&mut *endpoint, Pe(pe as u32), at, &1u64.to_ne_bytes());
             put.expect("a PE that is there");
-            let added = endpoint.amo(Pe(pe as u32), at, AmoWidth::Eight, AmoOp::Add, 1, 0);
+            let added = verbs::add_one(&mut *endpoint, Pe(pe as u32), at);
             added.expect("a PE that is there");
         }
         endpoint.quiet().expect("PEs that are there");

@@ -19,6 +19,7 @@ mod random;
 mod rma;
 mod side;
 mod threads;
+pub mod verbs;
 
 pub use member::{End, Member};
 pub use pattern::Random;

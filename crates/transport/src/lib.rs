@@ -28,5 +28,8 @@ pub use endpoint::Endpoint;
 pub use error::Error;
 pub use nic::Nic;
 pub use pe::{Pe, TeamPe};
-pub use provider::{Caps, EndpointOptions, Found, Host, Open, Provider, Transport};
-pub use verbs::{AmoOp, AmoWidth, Key, RemoteAddr, Segment};
+pub use provider::{Caps, Found, Host, Open, Provider, Transport};
+pub use verbs::{
+    AmoOp, AmoRequest, AmoWidth, Completion, Get, Key, LocalBuf, OldValue, Put, RemoteAddr,
+    Segment, Signal,
+};

@@ -4,8 +4,7 @@
 //! others are, and fill the verbs. It is never listed in `providers::ALL`.
 
 use crate::{
-    AmoOp, AmoWidth, Caps, Endpoint, EndpointOptions, Error, Found, Key, Pe, Provider, RemoteAddr,
-    Segment, Transport,
+    AmoRequest, Caps, Endpoint, Error, Found, Get, Key, Pe, Provider, Put, Segment, Transport,
 };
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -49,7 +48,7 @@ impl Transport for Null {
         Err(Error::Unreachable(pe))
     }
 
-    fn endpoint(&self, _: EndpointOptions) -> Result<Box<dyn Endpoint>, Error> {
+    fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
         match self.endpoints.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)) {
             Ok(_) => Ok(Box::new(Nowhere)),
             Err(_) => Err(Error::Unavailable("the network has no more endpoints".into())),
@@ -62,37 +61,15 @@ impl Transport for Null {
 }
 
 impl Endpoint for Nowhere {
-    unsafe fn put(&mut self, pe: Pe, _: RemoteAddr, _: *const u8, _: usize) -> Result<(), Error> {
+    unsafe fn put(&mut self, pe: Pe, _: Put) -> Result<(), Error> {
         Err(Error::Unreachable(pe))
     }
 
-    unsafe fn put_nbi(
-        &mut self,
-        pe: Pe,
-        _: RemoteAddr,
-        _: *const u8,
-        _: usize,
-    ) -> Result<(), Error> {
+    unsafe fn get(&mut self, pe: Pe, _: Get) -> Result<(), Error> {
         Err(Error::Unreachable(pe))
     }
 
-    unsafe fn get(&mut self, pe: Pe, _: *mut u8, _: RemoteAddr, _: usize) -> Result<(), Error> {
-        Err(Error::Unreachable(pe))
-    }
-
-    unsafe fn get_nbi(&mut self, pe: Pe, _: *mut u8, _: RemoteAddr, _: usize) -> Result<(), Error> {
-        Err(Error::Unreachable(pe))
-    }
-
-    fn amo(
-        &mut self,
-        pe: Pe,
-        _: RemoteAddr,
-        _: AmoWidth,
-        _: AmoOp,
-        _: u64,
-        _: u64,
-    ) -> Result<u64, Error> {
+    unsafe fn amo(&mut self, pe: Pe, _: AmoRequest) -> Result<u64, Error> {
         Err(Error::Unreachable(pe))
     }
 
@@ -103,16 +80,12 @@ impl Endpoint for Nowhere {
     fn quiet(&mut self) -> Result<(), Error> {
         Ok(())
     }
-
-    fn progress(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Host, Open};
+    use crate::{AmoOp, Completion, Host, LocalBuf, Open, RemoteAddr, Signal};
     use std::sync::Arc;
 
     struct Nobody;
@@ -132,14 +105,14 @@ mod tests {
         };
         let mut transport = (PROVIDER.open)(&open).expect("the template always opens");
         assert_eq!(transport.connect(Pe(1), &[], &[]), Err(Error::Unreachable(Pe(1))));
-        let mut endpoint = transport.endpoint(EndpointOptions::default()).expect("an endpoint");
+        let mut endpoint = transport.endpoint().expect("an endpoint");
         let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+        let put = Put { dest: at, source: LocalBuf::EMPTY, completion: Completion::Now };
         // SAFETY: nothing is read for zero bytes.
-        let put = unsafe { endpoint.put(Pe(1), at, std::ptr::null(), 0) };
-        assert_eq!(put, Err(Error::Unreachable(Pe(1))));
+        assert_eq!(unsafe { endpoint.put(Pe(1), put) }, Err(Error::Unreachable(Pe(1))));
+        let signal = Signal { dest: at, op: AmoOp::Set, value: 1 };
         // SAFETY: nothing is read for zero bytes.
-        let with_signal =
-            unsafe { endpoint.put_signal(Pe(1), at, std::ptr::null(), 0, at, 1, AmoOp::Set) };
+        let with_signal = unsafe { endpoint.put_signal(Pe(1), put, signal) };
         assert_eq!(with_signal, Err(Error::Unreachable(Pe(1))));
         assert_eq!(endpoint.quiet(), Ok(()));
     }
@@ -147,7 +120,7 @@ mod tests {
     #[test]
     fn endpoints_end() {
         let transport = with_endpoints(1);
-        assert!(transport.endpoint(EndpointOptions::default()).is_ok());
-        assert!(transport.endpoint(EndpointOptions::default()).is_err());
+        assert!(transport.endpoint().is_ok());
+        assert!(transport.endpoint().is_err());
     }
 }

@@ -98,17 +98,8 @@ pub struct Caps {
     /// Its atomic operations are carried out by the target's CPU, or coherently with it, so that they
     /// compose with the on-node ones on one word.
     pub amos_compose_with_cpu: bool,
-    /// Puts of one endpoint to one PE arrive in the order of their calls.
-    pub ordered_puts: bool,
     /// It looks at what the kernel shows of the process's first thread, which must not end as long as it is open.
     pub needs_first_thread: bool,
-}
-
-/// What a context asks of its endpoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EndpointOptions {
-    /// Only one thread at a time uses it, so it needs no lock.
-    pub serialized: bool,
 }
 
 /// A network as one process sees it. Dropping it ends what it does; endpoints are dropped before.
@@ -139,11 +130,11 @@ pub trait Transport: Send + Sync {
     /// When there is no way to it.
     fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error>;
 
-    /// A new endpoint, one per context.
+    /// A new endpoint, one per context. One thread at a time uses it.
     ///
     /// # Errors
     /// When the network has no more; the caller then shares one.
-    fn endpoint(&self, options: EndpointOptions) -> Result<Box<dyn Endpoint>, Error>;
+    fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error>;
 
     /// Let the network work, for this process and for peers that use its memory; sends what any
     /// endpoint held back. Never blocks. Returns whether there was work for peers.

@@ -1,4 +1,5 @@
-//! Plain data that the verbs of an endpoint take.
+//! Plain data that the verbs of an endpoint take: an operation is a value, so that whoever passes it on need not know its
+//! parts.
 
 use crate::mem;
 
@@ -26,6 +27,128 @@ pub struct RemoteAddr {
     pub segment: Segment,
     /// Bytes from the segment's start.
     pub offset: u64,
+}
+
+/// A range of this process's memory, as an address. Whoever passes it on vouches for the memory.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalBuf {
+    /// Its start.
+    pub base: *mut u8,
+    /// Its length in bytes.
+    pub nbytes: usize,
+}
+
+// SAFETY: a plain address; whoever passes it on vouches for the memory, which any thread may hand to a network.
+unsafe impl Send for LocalBuf {}
+
+impl LocalBuf {
+    /// No memory at all.
+    pub const EMPTY: LocalBuf = LocalBuf { base: std::ptr::null_mut(), nbytes: 0 };
+
+    /// Memory that is only read.
+    #[inline]
+    pub fn source(base: *const u8, nbytes: usize) -> LocalBuf {
+        LocalBuf { base: base.cast_mut(), nbytes }
+    }
+
+    /// Without its first `nbytes` bytes.
+    #[inline]
+    pub fn skip(self, nbytes: usize) -> LocalBuf {
+        debug_assert!(nbytes <= self.nbytes, "a part of the range");
+        LocalBuf { base: self.base.wrapping_add(nbytes), nbytes: self.nbytes - nbytes }
+    }
+
+    /// Its first bytes, `max_bytes` at most.
+    #[inline]
+    pub fn first(self, max_bytes: usize) -> LocalBuf {
+        LocalBuf { nbytes: self.nbytes.min(max_bytes), ..self }
+    }
+}
+
+/// When the call of an operation returns, and until when its local memory is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// The call returns when the local memory is done with: a source may be reused, a destination holds the data.
+    Now,
+    /// The call starts the operation; its local memory is in use until the next quiet.
+    AtQuiet,
+}
+
+/// A copy of local memory to a PE.
+#[derive(Clone, Copy, Debug)]
+pub struct Put {
+    /// Where the data go.
+    pub dest: RemoteAddr,
+    /// The data.
+    pub source: LocalBuf,
+    /// When the source may be reused. At the target a put is complete at the next quiet either way.
+    pub completion: Completion,
+}
+
+/// A copy of a PE's memory to local memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Get {
+    /// Where the data go.
+    pub dest: LocalBuf,
+    /// The data.
+    pub source: RemoteAddr,
+    /// When they are there.
+    pub completion: Completion,
+}
+
+/// An atomic operation on a word of a PE.
+#[derive(Clone, Copy, Debug)]
+pub struct AmoRequest {
+    /// The word.
+    pub dest: RemoteAddr,
+    /// Its width.
+    pub width: AmoWidth,
+    /// What is done to it.
+    pub op: AmoOp,
+    /// The operand; ignored by a fetch.
+    pub operand: u64,
+    /// The value that a compare-and-swap replaces; ignored by all others.
+    pub condition: u64,
+    /// What becomes of the word's old value.
+    pub old: OldValue,
+}
+
+/// What becomes of the old value of an atomic operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OldValue {
+    /// Nobody asks for it: the operation is complete at the next quiet.
+    Ignored,
+    /// The call waits for it and returns it, zero-extended.
+    Returned,
+    /// It is stored here, as many bytes as the word has, at the next quiet at the latest.
+    AtQuiet(*mut u8),
+}
+
+/// An update of an 8-byte word of a PE that follows the data of a put.
+#[derive(Clone, Copy, Debug)]
+pub struct Signal {
+    /// The word.
+    pub dest: RemoteAddr,
+    /// `Set` or `Add`.
+    pub op: AmoOp,
+    /// The operand.
+    pub value: u64,
+}
+
+impl Signal {
+    /// The signal as an atomic operation.
+    #[inline]
+    pub fn amo(self) -> AmoRequest {
+        let Signal { dest, op, value } = self;
+        AmoRequest {
+            dest,
+            width: AmoWidth::Eight,
+            op,
+            operand: value,
+            condition: 0,
+            old: OldValue::Ignored,
+        }
+    }
 }
 
 /// What a peer needs to address a registered segment, opaque to everyone but the provider.

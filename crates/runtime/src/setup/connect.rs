@@ -13,7 +13,7 @@ use crate::network::{self, Process};
 use crate::{address, statics};
 use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
-    Endpoint, EndpointOptions, Error, Found, Key, Open, Pe, Provider, Segment, Transport, device,
+    Endpoint, Error, Found, Key, Open, Pe, Provider, Segment, Transport, device,
 };
 use std::sync::Arc;
 
@@ -208,8 +208,7 @@ fn try_out(
         let keys: Vec<_> = SEGMENTS.into_iter().zip(keys.iter().cloned().map(Key)).collect();
         transport.connect(Pe(pe), address, &keys).map_err(|error| error.to_string())?;
     }
-    let options = EndpointOptions { serialized: true };
-    let mut endpoint = transport.endpoint(options).map_err(|error| error.to_string())?;
+    let mut endpoint = transport.endpoint().map_err(|error| error.to_string())?;
     let after = (1..job.n_pes).map(|distance| (job.me.0 + distance) % job.n_pes);
     if let Some(pe) = after.into_iter().find(|&pe| unmapped(pe)) {
         probe::transfer(&mut *endpoint, job.internal().areas(), job.me, Pe(pe))?;

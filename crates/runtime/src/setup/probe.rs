@@ -4,7 +4,10 @@
 //! transport's to say, who knows when a peer is lost.
 
 use crate::internal::Areas;
-use rushmem_transport::{AmoOp, AmoWidth, Endpoint, Error, Pe, RemoteAddr, Segment};
+use rushmem_transport::{
+    AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
+    RemoteAddr, Segment,
+};
 
 /// Words that are put and read back.
 const WORDS: usize = 4;
@@ -30,18 +33,23 @@ pub(super) fn transfer(
     let seed = (u64::from(me.0) << 32 | u64::from(pe.0)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let sent: [u64; WORDS] = std::array::from_fn(|i| seed ^ (i as u64 + 1));
     let mut found = [0u64; WORDS];
-    let nbytes = size_of_val(&sent);
+    let completion = Completion::Now;
+    let source = LocalBuf::source(sent.as_ptr().cast(), size_of_val(&sent));
+    let put = Put { dest: at(0), source, completion };
     // SAFETY: a local array.
-    unsafe { endpoint.put(pe, at(0), sent.as_ptr().cast(), nbytes) }.map_err(failed("put"))?;
+    unsafe { endpoint.put(pe, put) }.map_err(failed("put"))?;
     endpoint.quiet().map_err(failed("put"))?;
+    let dest = LocalBuf { base: found.as_mut_ptr().cast(), nbytes: size_of_val(&found) };
     // SAFETY: a local array.
-    unsafe { endpoint.get(pe, found.as_mut_ptr().cast(), at(0), nbytes) }.map_err(failed("get"))?;
+    unsafe { endpoint.get(pe, Get { dest, source: at(0), completion }) }.map_err(failed("get"))?;
     if found != sent {
         return Err(format!("PE {pe} does not hold what was put there to try it out"));
     }
     let mut amo = |op, operand| {
-        let old = endpoint.amo(pe, at(WORDS), AmoWidth::Eight, op, operand, 0);
-        old.map_err(failed("atomic operation"))
+        let (dest, width, old) = (at(WORDS), AmoWidth::Eight, OldValue::Returned);
+        let request = AmoRequest { dest, width, op, operand, condition: 0, old };
+        // SAFETY: the old value is returned.
+        unsafe { endpoint.amo(pe, request) }.map_err(failed("atomic operation"))
     };
     amo(AmoOp::Swap, seed)?;
     let (added, last) = (amo(AmoOp::Add, 1)?, amo(AmoOp::Fetch, 0)?);

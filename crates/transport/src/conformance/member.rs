@@ -3,11 +3,11 @@
 use super::job::{self, Position};
 use super::memory::Memory;
 use super::side::Side;
-use super::{Case, Opener};
+use super::{Case, Opener, verbs};
 use crate::mem::{Amo, ArithmeticAmo};
 use crate::{
-    AmoOp, AmoWidth, Caps, Endpoint, EndpointOptions, Error, Host, Key, Open, Pe, RemoteAddr,
-    Segment, Transport,
+    AmoOp, AmoRequest, AmoWidth, Caps, Completion, Endpoint, Error, Get, Host, Key, LocalBuf,
+    OldValue, Open, Pe, Put, RemoteAddr, Segment, Signal, Transport,
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ impl Member {
 
     /// A new endpoint.
     pub fn endpoint(&self) -> End<'_> {
-        let endpoint = self.transport.endpoint(EndpointOptions::default());
+        let endpoint = self.transport.endpoint();
         End { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
     }
 
@@ -195,6 +195,10 @@ fn pe(pe: usize) -> Pe {
     Pe(pe as u32)
 }
 
+fn put(dest: RemoteAddr, source: &[u8], completion: Completion) -> Put {
+    Put { dest, source: LocalBuf::source(source.as_ptr(), source.len()), completion }
+}
+
 fn fine<T>(result: Result<T, Error>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }
@@ -206,8 +210,7 @@ impl<'a> End<'a> {
     }
 
     pub(super) fn put_at(&mut self, to: usize, dest: RemoteAddr, source: &[u8]) {
-        // SAFETY: the slice is valid during the call.
-        fine(unsafe { self.endpoint.put(pe(to), dest, source.as_ptr(), source.len()) });
+        fine(verbs::put(&mut *self.endpoint, pe(to), dest, source));
     }
 
     /// Put a word.
@@ -217,25 +220,24 @@ impl<'a> End<'a> {
 
     /// Start a put.
     pub fn put_nbi(&mut self, to: usize, offset: usize, source: &'a [u8]) {
-        let (at, nbytes) = (source.as_ptr(), source.len());
+        let put = put(heap(offset), source, Completion::AtQuiet);
         // SAFETY: the slice outlives the endpoint.
-        fine(unsafe { self.endpoint.put_nbi(pe(to), heap(offset), at, nbytes) });
+        fine(unsafe { self.endpoint.put(pe(to), put) });
     }
 
     /// Get so many bytes.
     pub fn get(&mut self, from: usize, offset: usize, nbytes: usize) -> Vec<u8> {
         let mut bytes = vec![0xEE; nbytes];
-        let dest = bytes.as_mut_ptr();
-        // SAFETY: the vector has as many bytes and is not touched during the call.
-        fine(unsafe { self.endpoint.get(pe(from), dest, heap(offset), nbytes) });
+        fine(verbs::get(&mut *self.endpoint, pe(from), &mut bytes, heap(offset)));
         bytes
     }
 
     /// Start a get.
     pub fn get_nbi(&mut self, from: usize, offset: usize, dest: &'a mut [u8]) {
-        let (at, nbytes) = (dest.as_mut_ptr(), dest.len());
+        let dest = LocalBuf { base: dest.as_mut_ptr(), nbytes: dest.len() };
+        let get = Get { dest, source: heap(offset), completion: Completion::AtQuiet };
         // SAFETY: the slice is borrowed for longer than the endpoint lives.
-        fine(unsafe { self.endpoint.get_nbi(pe(from), at, heap(offset), nbytes) });
+        fine(unsafe { self.endpoint.get(pe(from), get) });
     }
 
     /// A fetching AMO.
@@ -248,11 +250,14 @@ impl<'a> End<'a> {
         operand: u64,
         condition: u64,
     ) -> u64 {
-        fine(self.endpoint.amo(pe(at), heap(offset), width, op, operand, condition))
+        let (dest, old) = (heap(offset), OldValue::Returned);
+        let request = AmoRequest { dest, width, op, operand, condition, old };
+        // SAFETY: the old value is returned.
+        fine(unsafe { self.endpoint.amo(pe(at), request) })
     }
 
     /// Start a fetching AMO.
-    #[expect(clippy::too_many_arguments, reason = "the arguments of Endpoint::amo_nbi")]
+    #[expect(clippy::too_many_arguments, reason = "the fields of an AmoRequest")]
     pub fn amo_nbi(
         &mut self,
         fetched: &'a mut [u8],
@@ -264,16 +269,18 @@ impl<'a> End<'a> {
         condition: u64,
     ) {
         assert_eq!(fetched.len(), width.nbytes());
-        let (to, dest) = (fetched.as_mut_ptr(), heap(offset));
+        let (dest, old) = (heap(offset), OldValue::AtQuiet(fetched.as_mut_ptr()));
+        let request = AmoRequest { dest, width, op, operand, condition, old };
         // SAFETY: the slice has the word's size and is borrowed for longer than the endpoint lives.
-        let started =
-            unsafe { self.endpoint.amo_nbi(to, pe(at), dest, width, op, operand, condition) };
-        fine(started);
+        fine(unsafe { self.endpoint.amo(pe(at), request) });
     }
 
     /// An AMO that fetches nothing.
     pub fn update(&mut self, at: usize, offset: usize, width: AmoWidth, op: AmoOp, operand: u64) {
-        fine(self.endpoint.update(pe(at), heap(offset), width, op, operand));
+        let (dest, old) = (heap(offset), OldValue::Ignored);
+        let request = AmoRequest { dest, width, op, operand, condition: 0, old };
+        // SAFETY: the old value goes nowhere.
+        fine(unsafe { self.endpoint.amo(pe(at), request) });
     }
 
     /// Put with a signal.
@@ -286,10 +293,10 @@ impl<'a> End<'a> {
         signal: u64,
         op: AmoOp,
     ) {
-        let (at, nbytes) = (source.as_ptr(), source.len());
-        let (dest, word) = (heap(offset), heap(signal_offset));
+        let put = put(heap(offset), source, Completion::Now);
+        let signal = Signal { dest: heap(signal_offset), op, value: signal };
         // SAFETY: the slice is valid during the call.
-        fine(unsafe { self.endpoint.put_signal(pe(to), dest, at, nbytes, word, signal, op) });
+        fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
     }
 
     /// Start a put with a signal.
@@ -302,10 +309,10 @@ impl<'a> End<'a> {
         signal: u64,
         op: AmoOp,
     ) {
-        let (at, nbytes) = (source.as_ptr(), source.len());
-        let (dest, word) = (heap(offset), heap(signal_offset));
+        let put = put(heap(offset), source, Completion::AtQuiet);
+        let signal = Signal { dest: heap(signal_offset), op, value: signal };
         // SAFETY: the slice outlives the endpoint.
-        fine(unsafe { self.endpoint.put_signal_nbi(pe(to), dest, at, nbytes, word, signal, op) });
+        fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
     }
 
     /// Order.

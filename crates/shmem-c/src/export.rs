@@ -53,7 +53,7 @@ macro_rules! on_default_context {
     )+) => {
         export! {$(
             [$($part)+] ($($arg: $type),*) $(-> $result)?
-                = |call| $function(call, rushmem_runtime::ctx::World, $($arg),*);
+                = |call| $function(call, rushmem_runtime::World, $($arg),*);
         )+}
     };
 }
@@ -80,7 +80,7 @@ macro_rules! on_contexts_as {
         )+}
         forward! {$(
             [$with $($part)+]
-                (ctx: rushmem_runtime::ctx::Handle, $($arg: $type),*) $(-> $result)? => $function;
+                (ctx: rushmem_runtime::ContextHandle, $($arg: $type),*) $(-> $result)? => $function;
         )+}
     };
 }

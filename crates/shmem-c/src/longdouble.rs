@@ -8,8 +8,8 @@
 use core::ffi::{c_int, c_void};
 
 use rushmem_runtime::combine::Combine;
-use rushmem_runtime::ctx::{Handle, World};
 use rushmem_runtime::{Call, rma};
+use rushmem_runtime::{ContextHandle, World};
 
 use crate::types::LongDouble;
 
@@ -92,7 +92,7 @@ unsafe extern "C" fn put(dest: *mut LongDouble, source: *const LongDouble, pe: c
 }
 
 unsafe extern "C" fn ctx_put(
-    ctx: Handle,
+    ctx: ContextHandle,
     dest: *mut LongDouble,
     source: *const LongDouble,
     pe: c_int,
@@ -107,7 +107,7 @@ unsafe extern "C" fn get(dest: *mut LongDouble, source: *const LongDouble, pe: c
 }
 
 unsafe extern "C" fn ctx_get(
-    ctx: Handle,
+    ctx: ContextHandle,
     dest: *mut LongDouble,
     source: *const LongDouble,
     pe: c_int,

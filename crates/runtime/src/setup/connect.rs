@@ -7,10 +7,13 @@
 use super::ballot::{Step, decode_step, encode_step};
 use super::choice::{Agreed, Ballot, Seen, agree, complaint};
 use super::probe;
-use crate::call::{Call, fail};
-use crate::job::Job;
-use crate::network::{self, Process};
-use crate::{address, statics};
+use crate::base::call::{Call, fail};
+use crate::base::job::Job;
+use crate::memory::address;
+use crate::memory::statics;
+use crate::net::cma;
+use crate::net::network::{self, Process};
+use crate::sync::flags;
 use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
     Endpoint, Error, Found, Key, Open, Pe, Provider, Segment, Transport, device,
@@ -41,7 +44,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         fail!(call, "SHMEM_TRANSPORT is {asked}, but {whose} has: auto, {}", names.join(", "));
     }
     address::atomics_by_network(false);
-    if job.nodes.n_nodes() == 1 && !job.has_neighbours {
+    if job.nodes.n_nodes() == 1 && !cma::exist() {
         return;
     }
     let ballot = ballot(asked, &providers);
@@ -137,7 +140,7 @@ struct Tried {
 /// # Errors
 /// Who could not, and why: the same on all PEs.
 fn attempt(call: Call, job: &Job, provider: &Provider) -> Result<Tried, String> {
-    let host = Arc::new(Process::with(job.settings.host_limit));
+    let host = Arc::new(Process::with(job.settings.host_limit, flags::ring_own));
     let (transport, own) = match prepare(job, provider, &host) {
         Ok(Prepared { transport, parts }) => (Some(transport), Ok(parts)),
         Err(why) => (None, Err(why.to_string())),
@@ -170,7 +173,7 @@ fn prepare(job: &Job, provider: &Provider, host: &Arc<Process>) -> Result<Prepar
         n_pes: job.n_pes,
         secret: job.secret,
         one_machine: job.one_stack,
-        crowded: job.crowded,
+        crowded: job.oversubscribed,
         host: Arc::clone(host) as _,
     };
     let mut transport = without_signals(|| (provider.open)(&with))?;
@@ -197,8 +200,7 @@ fn try_out(
     parts: &[Vec<Vec<u8>>],
 ) -> Result<Box<dyn Endpoint>, String> {
     let node = job.nodes.node_of(job.me.0);
-    let unmapped =
-        |pe: u32| pe != job.me.0 && (job.has_neighbours || job.nodes.node_of(pe) != node);
+    let unmapped = |pe: u32| pe != job.me.0 && (cma::exist() || job.nodes.node_of(pe) != node);
     // Where atomic operations are the network's, those on this PE's own words are, too.
     let all = !transport.caps().amos_compose_with_cpu;
     for (pe, parts) in (0..job.n_pes).zip(parts).filter(|(pe, _)| all || unmapped(*pe)) {
@@ -211,7 +213,7 @@ fn try_out(
     let mut endpoint = transport.endpoint().map_err(|error| error.to_string())?;
     let after = (1..job.n_pes).map(|distance| (job.me.0 + distance) % job.n_pes);
     if let Some(pe) = after.into_iter().find(|&pe| unmapped(pe)) {
-        probe::transfer(&mut *endpoint, job.internal().areas(), job.me, Pe(pe))?;
+        probe::transfer(&mut *endpoint, flags::area().areas(), job.me, Pe(pe))?;
     }
     Ok(endpoint)
 }

@@ -55,7 +55,6 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "crates/transport-ofi/src/origin.rs",
     "crates/transport-ofi/src/service.rs",
     "crates/transport-ofi/src/shared.rs",
-    "crates/transport-ofi/tests/loss.rs",
     "crates/transport-tcp/",
     "crates/transport-ucx/src/area.rs",
     "crates/transport-ucx/src/endpoint.rs",

@@ -138,7 +138,7 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
         tag: words(&with.secret)[0],
         amos,
         native,
-        crowded: with.crowded,
+        crowded: with.oversubscribed,
         tuning: Tuning { most_bytes, ..tuning },
         host: Arc::clone(&with.host),
         own: Default::default(),

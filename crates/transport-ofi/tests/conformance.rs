@@ -30,7 +30,7 @@ fn alone(provider: &'static str) -> Open {
         n_pes: 1,
         secret: [0; 32],
         one_machine: true,
-        crowded: true,
+        oversubscribed: true,
         host: Arc::new(Asks(provider)),
     }
 }

@@ -108,7 +108,7 @@ impl Bench {
             n_pes: 2,
             secret: [1; 32],
             one_machine: true,
-            crowded: false,
+            oversubscribed: false,
             host: Arc::new(Quiet),
         };
         let mut transport = (PROVIDER.open)(&open).expect("sockets");

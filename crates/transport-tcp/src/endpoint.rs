@@ -94,7 +94,7 @@ impl TcpEndpoint {
     ) -> Result<T, Error> {
         let mut patience = Patience::default();
         // In a crowd whoever shall answer may need this CPU.
-        let looks = if self.shared.crowded { 1 } else { LOOKS };
+        let looks = if self.shared.oversubscribed { 1 } else { LOOKS };
         loop {
             let news = self.shared.news();
             let mut stepped = Ok(None);

@@ -26,7 +26,7 @@ impl Patience {
     /// Between two looks, before the first of which there was `news`.
     pub(crate) fn pause(&mut self, shared: &Shared, news: u64) {
         self.looks += 1;
-        let (looks, yields) = match shared.crowded {
+        let (looks, yields) = match shared.oversubscribed {
             true => (0, YIELDS_IN_A_CROWD),
             false => (LOOKS, YIELDS),
         };

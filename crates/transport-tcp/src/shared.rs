@@ -71,7 +71,7 @@ struct Notes {
 pub(crate) struct Shared {
     pub(crate) me: u32,
     pub(crate) secret: [u8; 32],
-    pub(crate) crowded: bool,
+    pub(crate) oversubscribed: bool,
     pub(crate) tuning: Tuning,
     pub(crate) host: Arc<dyn Host>,
     /// This PE's address; its host's name goes into messages.
@@ -132,7 +132,7 @@ impl Shared {
         Shared {
             me: open.pe.0,
             secret: open.secret,
-            crowded: open.crowded,
+            oversubscribed: open.oversubscribed,
             tuning,
             host: open.host,
             address,

@@ -109,7 +109,7 @@ fn second(member: &Member, tuning: Tuning, heap: &mut [u64]) -> Box<dyn Transpor
         n_pes: member.n_pes() as u32,
         secret: [3; 32],
         one_machine: true,
-        crowded: true,
+        oversubscribed: true,
         host: Arc::new(Recorder),
     };
     let mut transport = open(&with, tuning).expect("sockets");

@@ -60,7 +60,7 @@ fn impostor(address: &[u8]) {
         n_pes: 2,
         secret: [0x42; 32],
         one_machine: true,
-        crowded: false,
+        oversubscribed: false,
         host: Arc::new(Nobody),
     };
     let mut transport = open(&with, Tuning::default()).expect("sockets");

@@ -163,7 +163,7 @@ impl Shared {
         let Start { open, tuning, amos, own_host, areas, context, target, timer } = start;
         Ok(Shared {
             me: open.pe,
-            crowded: open.crowded,
+            crowded: open.oversubscribed,
             tuning,
             amos,
             host: open.host,

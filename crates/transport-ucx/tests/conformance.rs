@@ -52,7 +52,7 @@ fn has_verbs(amos: Option<Amos>) -> bool {
         n_pes: 1,
         secret: [0; 32],
         one_machine: true,
-        crowded: true,
+        oversubscribed: true,
         host: Arc::new(Asks(VERBS)),
     };
     let opened = (PROVIDER.available)(&*alone.host)

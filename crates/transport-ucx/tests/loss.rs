@@ -131,7 +131,7 @@ fn one_leaves(member: &Member) {
         n_pes: n_pes as u32,
         secret: [3; 32],
         one_machine: true,
-        crowded: true,
+        oversubscribed: true,
         host: Arc::new(Recorder),
     };
     let mut heap = vec![0u64; 512];

@@ -2,7 +2,7 @@
 //!
 //! Three things live here: the [`Transport`] and [`Endpoint`] traits with the plain data that crosses them;
 //! [`mem`], the only code that loads, stores or updates symmetric memory that is mapped into the calling
-//! process; and what all providers ask of the machine ([`descriptors`], [`device`]). The feature `conformance` adds the tests that every
+//! process; and what all providers build on ([`kit`]) and ask of the machine ([`descriptors`], [`device`]). The feature `conformance` adds the tests that every
 //! provider must pass. A provider (a crate `transport-*`) imports this crate and
 //! its own bindings; the runtime imports this crate and names no provider.
 //!
@@ -16,6 +16,7 @@ pub mod descriptors;
 pub mod device;
 mod endpoint;
 mod error;
+pub mod kit;
 pub mod mem;
 mod nic;
 pub mod null;

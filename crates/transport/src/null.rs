@@ -100,7 +100,7 @@ mod tests {
             n_pes: 2,
             secret: [0; 32],
             one_machine: true,
-            crowded: false,
+            oversubscribed: false,
             host: Arc::new(Nobody),
         };
         let mut transport = (PROVIDER.open)(&open).expect("the template always opens");

@@ -57,7 +57,7 @@ pub struct Open {
     /// All PEs run on this machine, so that nothing needs to be reachable from outside.
     pub one_machine: bool,
     /// PEs outnumber the usable CPUs: waiting must not spin.
-    pub crowded: bool,
+    pub oversubscribed: bool,
     /// Whom to ask and to tell.
     pub host: Arc<dyn Host>,
 }

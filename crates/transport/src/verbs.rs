@@ -18,6 +18,12 @@ pub enum Segment {
 impl Segment {
     /// How many kinds there are.
     pub const COUNT: usize = 3;
+
+    /// The segment of a number on a wire, which is `segment as u8`.
+    #[inline]
+    pub fn from_number(number: u8) -> Option<Segment> {
+        [Segment::Heap, Segment::Internal, Segment::Static].get(usize::from(number)).copied()
+    }
 }
 
 /// An address in a segment of another PE. Addresses cross the wire as these, never as pointers.
@@ -157,6 +163,7 @@ pub struct Key(pub Vec<u8>);
 
 /// An atomic operation (OpenSHMEM 1.6, atomic memory operations). Increments are additions of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum AmoOp {
     /// Return the value.
     Fetch,
@@ -177,7 +184,7 @@ pub enum AmoOp {
 }
 
 impl AmoOp {
-    /// All of them; wire formats number them by their places here.
+    /// All of them in the order of their numbers.
     pub const ALL: [AmoOp; 8] = [
         AmoOp::Fetch,
         AmoOp::Set,
@@ -188,6 +195,12 @@ impl AmoOp {
         AmoOp::Or,
         AmoOp::Xor,
     ];
+
+    /// The operation of a number on a wire, which is `op as u8`.
+    #[inline]
+    pub fn from_number(number: u8) -> Option<AmoOp> {
+        AmoOp::ALL.get(usize::from(number)).copied()
+    }
 }
 
 /// Size of the word that an atomic operation updates.
@@ -200,6 +213,16 @@ pub enum AmoWidth {
 }
 
 impl AmoWidth {
+    /// The width of so many bytes.
+    #[inline]
+    pub fn from_nbytes(nbytes: u8) -> Option<AmoWidth> {
+        match nbytes {
+            4 => Some(AmoWidth::Four),
+            8 => Some(AmoWidth::Eight),
+            _ => None,
+        }
+    }
+
     /// Its number of bytes.
     #[inline]
     pub fn nbytes(self) -> usize {

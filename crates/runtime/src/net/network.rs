@@ -264,7 +264,8 @@ mod tests {
 
     #[test]
     fn contexts_share_when_the_network_has_no_more_endpoints() {
-        let (default, a, b) = (ContextHandle::DEFAULT, ctx::tests::made(), ctx::tests::made());
+        let (default, a, b) =
+            (ContextHandle::DEFAULT, contexts::tests::made(), contexts::tests::made());
         let network = with_endpoints(3);
         let own = network.endpoint(CALL, a);
         let of_default = network.endpoint(CALL, default);

@@ -173,7 +173,7 @@ fn prepare(job: &Job, provider: &Provider, host: &Arc<Process>) -> Result<Prepar
         n_pes: job.n_pes,
         secret: job.secret,
         one_machine: job.one_stack,
-        crowded: job.oversubscribed,
+        oversubscribed: job.oversubscribed,
         host: Arc::clone(host) as _,
     };
     let mut transport = without_signals(|| (provider.open)(&with))?;

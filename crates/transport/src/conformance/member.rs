@@ -51,7 +51,8 @@ impl Member {
             n_pes,
             secret: secrets[0][..].try_into().expect("a secret of 32 bytes"),
             one_machine: job::one_machine(),
-            crowded: n_pes as usize > std::thread::available_parallelism().map_or(1, usize::from),
+            oversubscribed: n_pes as usize
+                > std::thread::available_parallelism().map_or(1, usize::from),
             host: Arc::new(Silent),
         };
         let mut transport = open(&open_with).expect("the provider opens");

@@ -1,0 +1,209 @@
+//! How a waiter spins, yields and sleeps, and for how long the service thread naps beside others who poll.
+//!
+//! A waiter looks without a pause first, since what it waits for is most often a few microseconds away; then it lets others
+//! run between its looks; then it sleeps. Where PEs outnumber the CPUs nobody spins, because whoever shall answer may need
+//! this CPU. How many looks that are differs with what a look costs, so each provider passes its own numbers.
+//!
+//! This file must never know what a look is, nor what ends a sleep.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How many looks a waiter has before it does more than looking.
+#[derive(Clone, Copy, Debug)]
+pub struct BackoffLimits {
+    /// Looks without a pause.
+    pub spins: u32,
+    /// Looks after which others may run.
+    pub yields: u32,
+    /// The same where PEs outnumber the CPUs and nobody spins.
+    pub yields_oversubscribed: u32,
+}
+
+/// One wait.
+pub struct Backoff {
+    spins: u32,
+    yields: u32,
+    looks: u32,
+    /// When it slept first.
+    asleep: Option<Instant>,
+}
+
+/// What a waiter does between two looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// It looks again at once.
+    Spin,
+    /// It lets others run.
+    Yield,
+    /// It sleeps until something arrives.
+    Sleep,
+}
+
+impl Backoff {
+    /// A wait that begins.
+    #[inline]
+    pub fn new(limits: BackoffLimits, oversubscribed: bool) -> Backoff {
+        let (spins, yields) = match oversubscribed {
+            true => (0, limits.yields_oversubscribed),
+            false => (limits.spins, limits.yields),
+        };
+        Backoff { spins, yields, looks: 0, asleep: None }
+    }
+
+    /// A look found nothing: what to do before the next.
+    pub fn pause(&mut self) -> Pause {
+        self.looks += 1;
+        if self.looks <= self.spins {
+            Pause::Spin
+        } else if self.looks <= self.spins + self.yields {
+            Pause::Yield
+        } else {
+            self.asleep.get_or_insert_with(Instant::now);
+            Pause::Sleep
+        }
+    }
+
+    /// Looks that found nothing since the last [`renew`](Backoff::renew).
+    pub fn looks(&self) -> u32 {
+        self.looks
+    }
+
+    /// There was work: it looks on without a pause.
+    pub fn renew(&mut self) {
+        self.looks = 0;
+    }
+
+    /// How long ago the wait slept first, zero when it never did.
+    pub fn since_asleep(&self) -> Duration {
+        self.asleep.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// It never slept, as far as [`since_asleep`](Backoff::since_asleep) knows.
+    pub fn forget_sleep(&mut self) {
+        self.asleep = None;
+    }
+}
+
+impl Pause {
+    /// Does so; `sleep` sleeps.
+    #[inline]
+    pub fn take(self, sleep: impl FnOnce()) {
+        match self {
+            Pause::Spin => {}
+            Pause::Yield => thread::yield_now(),
+            Pause::Sleep => sleep(),
+        }
+    }
+}
+
+/// For how long the service thread naps while others poll: each end of a nap takes a CPU from them.
+#[derive(Clone, Copy, Debug)]
+pub struct NapLimits {
+    /// The first nap, and every nap beside threads that just pass by.
+    pub shortest: Duration,
+    /// Others who look as often as this on average count as waiting, not just as passing by...
+    pub often: Duration,
+    /// ...if they look at least so many times within a nap.
+    pub min_looks: u64,
+    /// The longest nap beside threads that wait and look: how late the service thread may be after many short waits.
+    pub longest: Duration,
+    /// The longest nap beside threads that only sleep until something arrives.
+    pub longest_asleep: Duration,
+}
+
+/// The length of the service thread's naps: it grows while others poll.
+pub struct Nap {
+    limits: NapLimits,
+    time: Duration,
+}
+
+impl Nap {
+    /// The first.
+    pub fn new(limits: NapLimits) -> Nap {
+        Nap { limits, time: limits.shortest }
+    }
+
+    /// The next nap is the shortest one.
+    pub fn reset(&mut self) {
+        self.time = self.limits.shortest;
+    }
+
+    /// The next nap beside others, who looked so many times during the last one, or of whom some are `asleep`.
+    pub fn beside(&mut self, looks: u64, asleep: bool) -> Duration {
+        let NapLimits { shortest, often, min_looks, longest, longest_asleep } = self.limits;
+        let looks_often = looks >= min_looks
+            && often.saturating_mul(u32::try_from(looks).unwrap_or(u32::MAX)) >= self.time;
+        self.time = match asleep {
+            true if looks == 0 => longest_asleep.min(self.time * 2),
+            true => longest.min(self.time * 2),
+            false if looks_often => longest.min(self.time * 2),
+            false => shortest,
+        };
+        self.time
+    }
+
+    /// The next nap, twice as long as the last one, but not longer than `at_most`.
+    pub fn longer(&mut self, at_most: Duration) -> Duration {
+        self.time = at_most.min(self.time * 2);
+        self.time
+    }
+
+    /// The next nap is not longer than `at_most`.
+    pub fn limit(&mut self, at_most: Duration) -> Duration {
+        self.time = at_most.min(self.time);
+        self.time
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: BackoffLimits = BackoffLimits { spins: 3, yields: 2, yields_oversubscribed: 1 };
+
+    fn first_pauses(backoff: &mut Backoff) -> [Pause; 6] {
+        std::array::from_fn(|_| backoff.pause())
+    }
+
+    #[test]
+    fn a_waiter_spins_then_yields_then_sleeps() {
+        use Pause::{Sleep, Spin, Yield};
+        let mut backoff = Backoff::new(LIMITS, false);
+        assert_eq!(backoff.since_asleep(), Duration::ZERO);
+        assert_eq!(first_pauses(&mut backoff), [Spin, Spin, Spin, Yield, Yield, Sleep]);
+        backoff.renew();
+        assert_eq!(backoff.pause(), Spin);
+        assert!(backoff.since_asleep() > Duration::ZERO, "renewed or not, it has slept");
+        backoff.forget_sleep();
+        assert_eq!(backoff.since_asleep(), Duration::ZERO);
+        let mut backoff = Backoff::new(LIMITS, true);
+        assert_eq!(first_pauses(&mut backoff), [Yield, Sleep, Sleep, Sleep, Sleep, Sleep]);
+    }
+
+    #[test]
+    fn naps_grow_beside_threads_that_wait() {
+        let us = Duration::from_micros;
+        let limits = NapLimits {
+            shortest: us(50),
+            often: us(10),
+            min_looks: 8,
+            longest: us(300),
+            longest_asleep: us(1000),
+        };
+        let mut nap = Nap::new(limits);
+        assert_eq!(nap.beside(7, false), us(50), "they pass by");
+        assert_eq!(nap.beside(8, false), us(100));
+        assert_eq!(nap.beside(10, false), us(200));
+        assert_eq!(nap.beside(10, false), us(50), "they look less often");
+        nap.beside(100, false);
+        nap.beside(100, false);
+        assert_eq!(nap.beside(100, false), us(300));
+        assert_eq!(nap.beside(0, true), us(600));
+        assert_eq!(nap.beside(1, true), us(300));
+        assert_eq!(nap.longer(us(500)), us(500));
+        assert_eq!(nap.limit(us(400)), us(400));
+        nap.reset();
+        assert_eq!(nap.beside(0, true), us(100));
+    }
+}

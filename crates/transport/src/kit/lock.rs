@@ -1,0 +1,19 @@
+//! Mutexes whose holder may have panicked: the lock is as good as any then, since the job is ending.
+//!
+//! It must never know what is locked.
+
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// Waits for the lock.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The lock, if it is free.
+pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}

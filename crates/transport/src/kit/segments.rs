@@ -1,0 +1,171 @@
+//! The memory of this PE that peers may use, and how this CPU accesses it for them.
+//!
+//! Peers name an offset in a segment; here it becomes an address, if the bytes lie within what was registered. That check
+//! is the proof on which the safe functions of this file rely, so whatever a peer sends does no harm outside the segments.
+//! This file must never know who asks, or what travels on a wire.
+#![allow(unsafe_code)]
+
+use crate::{AmoRequest, AmoWidth, Error, LocalBuf, RemoteAddr, Segment, mem};
+use std::sync::OnceLock;
+use std::sync::atomic::{Ordering, fence};
+
+/// A registered segment, with what a provider knows of it.
+struct Registered<T> {
+    memory: LocalBuf,
+    extra: T,
+}
+
+// SAFETY: an address range that stays valid; it is accessed by the functions of `mem` alone, which allow for others who
+// access the same bytes.
+unsafe impl<T: Sync> Sync for Registered<T> {}
+
+/// The table of registered segments.
+pub struct Segments<T = ()>([OnceLock<Registered<T>>; Segment::COUNT]);
+
+impl<T> Default for Segments<T> {
+    fn default() -> Segments<T> {
+        Segments([const { OnceLock::new() }; Segment::COUNT])
+    }
+}
+
+impl<T> Segments<T> {
+    /// Enters a segment.
+    ///
+    /// # Safety
+    /// The memory is valid for reads and writes as long as this table is used.
+    ///
+    /// # Errors
+    /// When the segment is registered already.
+    pub unsafe fn register(
+        &self,
+        segment: Segment,
+        memory: LocalBuf,
+        extra: T,
+    ) -> Result<(), Error> {
+        let again = |_| Error::Invalid(format!("segment {segment:?} is registered already"));
+        self.0[segment as usize].set(Registered { memory, extra }).map_err(again)
+    }
+
+    /// So many bytes at an address, if they lie within the segment: they are valid for reads and writes.
+    #[inline]
+    pub fn bytes(&self, at: RemoteAddr, nbytes: usize) -> Option<LocalBuf> {
+        let memory = self.0[at.segment as usize].get()?.memory;
+        let end = at.offset.checked_add(nbytes as u64)?;
+        (end <= memory.nbytes as u64).then(|| memory.skip(at.offset as usize).first(nbytes))
+    }
+
+    /// The word at an address, if it lies within the segment and is aligned: it is valid for atomic accesses.
+    #[inline]
+    pub fn word(&self, at: RemoteAddr, width: AmoWidth) -> Option<*mut u8> {
+        let word = self.bytes(at, width.nbytes())?.base;
+        word.addr().is_multiple_of(width.nbytes()).then_some(word)
+    }
+
+    /// What is known of the segment in which all of some memory lies.
+    pub fn holding(&self, memory: LocalBuf) -> Option<&T> {
+        let registered = self.0.iter().filter_map(OnceLock::get);
+        let holds = |of: &&Registered<T>| {
+            let offset = memory.base.addr().checked_sub(of.memory.base.addr());
+            let end = offset.and_then(|offset| offset.checked_add(memory.nbytes));
+            end.is_some_and(|end| end <= of.memory.nbytes)
+        };
+        registered.into_iter().find(holds).map(|of| &of.extra)
+    }
+
+    /// Writes bytes for a peer, after everything that was written before. False when they do not lie within the segment.
+    #[inline]
+    pub fn write(&self, dest: RemoteAddr, bytes: &[u8]) -> bool {
+        // SAFETY: a slice is valid for reads.
+        unsafe { self.write_from(dest, LocalBuf::source(bytes.as_ptr(), bytes.len())) }
+    }
+
+    /// As [`write`](Segments::write), from memory that others may change meanwhile.
+    ///
+    /// # Safety
+    /// The source is valid for reads.
+    #[inline]
+    pub unsafe fn write_from(&self, dest: RemoteAddr, source: LocalBuf) -> bool {
+        let Some(to) = self.bytes(dest, source.nbytes) else { return false };
+        fence(Ordering::Release);
+        // SAFETY: the source is valid by contract, the destination lies within a segment.
+        unsafe { mem::copy_bytes(to.base, source.base, source.nbytes) };
+        true
+    }
+
+    /// Reads bytes. False when they do not lie within the segment.
+    ///
+    /// # Safety
+    /// The destination is valid for writes.
+    #[inline]
+    pub unsafe fn read_into(&self, source: RemoteAddr, dest: LocalBuf) -> bool {
+        let Some(from) = self.bytes(source, dest.nbytes) else { return false };
+        // SAFETY: the destination is valid by contract, the source lies within a segment.
+        unsafe { mem::copy_bytes(dest.base, from.base, dest.nbytes) };
+        true
+    }
+
+    /// Carries out an atomic operation by this CPU, after everything that was written before, and returns the old value,
+    /// zero-extended, whatever the request says of it. `None` when the word does not lie within the segment, or is not
+    /// aligned.
+    #[inline]
+    pub fn apply(&self, request: &AmoRequest) -> Option<u64> {
+        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
+        let word = self.word(dest, width)?;
+        fence(Ordering::Release);
+        // SAFETY: within a segment, and aligned.
+        Some(unsafe { mem::apply(op, width, word, operand, condition) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AmoOp, OldValue};
+
+    fn at(offset: u64) -> RemoteAddr {
+        RemoteAddr { segment: Segment::Heap, offset }
+    }
+
+    #[test]
+    fn only_what_lies_within_has_an_address() {
+        let mut memory = [0u64; 4];
+        let whole = LocalBuf { base: memory.as_mut_ptr().cast(), nbytes: 32 };
+        let segments = Segments::default();
+        assert!(segments.bytes(at(0), 0).is_none(), "nothing is registered yet");
+        // SAFETY: the memory outlives the table.
+        assert_eq!(unsafe { segments.register(Segment::Heap, whole, 'a') }, Ok(()));
+        // SAFETY: it is refused.
+        assert!(unsafe { segments.register(Segment::Heap, whole, 'b') }.is_err());
+        assert!(segments.bytes(at(31), 1).is_some());
+        assert!(segments.bytes(at(31), 2).is_none());
+        assert!(segments.bytes(at(u64::MAX), 2).is_none());
+        assert!(segments.word(at(24), AmoWidth::Eight).is_some());
+        assert!(segments.word(at(20), AmoWidth::Eight).is_none());
+        assert!(segments.word(at(20), AmoWidth::Four).is_some());
+        assert_eq!(segments.holding(whole.skip(8)), Some(&'a'));
+        assert_eq!(segments.holding(LocalBuf { nbytes: 33, ..whole }), None);
+    }
+
+    #[test]
+    fn what_peers_ask_happens_within_the_segment_alone() {
+        let mut memory = [1u64, 2, 3];
+        let whole = LocalBuf { base: memory.as_mut_ptr().cast(), nbytes: 16 };
+        let segments = Segments::default();
+        // SAFETY: the memory outlives the table.
+        unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
+        let (op, width, old) = (AmoOp::Add, AmoWidth::Eight, OldValue::Ignored);
+        let add =
+            |offset| AmoRequest { dest: at(offset), width, op, operand: 5, condition: 0, old };
+        assert_eq!(segments.apply(&add(8)), Some(2));
+        assert_eq!(segments.apply(&add(16)), None);
+        assert_eq!(segments.apply(&add(4)), None);
+        assert!(segments.write(at(0), &9u64.to_ne_bytes()));
+        assert!(!segments.write(at(9), &[0; 8]));
+        let mut found = [0u8; 8];
+        let dest = LocalBuf { base: found.as_mut_ptr(), nbytes: 8 };
+        // SAFETY: a live local.
+        assert!(unsafe { segments.read_into(at(8), dest) });
+        assert_eq!(u64::from_ne_bytes(found), 7);
+        assert_eq!(memory, [9, 7, 3]);
+    }
+}

@@ -1,0 +1,82 @@
+//! The service thread: it lets the network progress while nobody waits in the library.
+//!
+//! It takes no signal, is woken by its [`Attendance`], and is joined before what it uses goes. This file must never know
+//! what the thread does.
+
+use super::attendance::Attendance;
+use crate::Error;
+use crate::thread::spawn_service;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// A service thread that runs. It ends, and is waited for, when this is dropped.
+pub struct ServiceThread<S> {
+    shared: Arc<S>,
+    attendance: fn(&S) -> &Attendance,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<S: Send + Sync + 'static> ServiceThread<S> {
+    /// Starts it under a name; `run` returns soon after its attendance [is closing](Attendance::is_closing).
+    ///
+    /// # Errors
+    /// When there can be no thread.
+    pub fn start(
+        name: &str,
+        shared: &Arc<S>,
+        attendance: fn(&S) -> &Attendance,
+        run: fn(&S),
+    ) -> Result<ServiceThread<S>, Error> {
+        let shared = Arc::clone(shared);
+        let its = Arc::clone(&shared);
+        let thread = spawn_service(name, move || run(&its));
+        let why =
+            |error| Error::Unavailable(format!("the service thread cannot be started: {error}"));
+        Ok(ServiceThread { shared, attendance, thread: Some(thread.map_err(why)?) })
+    }
+}
+
+impl<S> ServiceThread<S> {
+    /// Ends it and waits for its end.
+    pub fn end(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            (self.attendance)(&self.shared).close();
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<S> Drop for ServiceThread<S> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    struct Shared {
+        attendance: Attendance,
+        ended: AtomicBool,
+    }
+
+    fn run(shared: &Shared) {
+        while !shared.attendance.is_closing() {
+            shared.attendance.nap(Duration::from_secs(60));
+        }
+        shared.ended.store(true, Ordering::Release);
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_is_woken_and_joined() {
+        let attendance = Attendance::new().expect("a timer");
+        let shared = Arc::new(Shared { attendance, ended: AtomicBool::new(false) });
+        let thread = ServiceThread::start("test", &shared, |shared| &shared.attendance, run);
+        drop(thread.expect("a thread"));
+        assert!(shared.ended.load(Ordering::Acquire));
+    }
+}

@@ -2,8 +2,7 @@
 
 use core::ffi::{c_int, c_long};
 
-use rushmem_runtime::{Call, team};
-use rushmem_runtime::{ContextHandle, ctx};
+use rushmem_runtime::{Call, ContextHandle, TeamHandle, ctx};
 
 /// `shmem_ctx_session_config_t`
 #[repr(C)]
@@ -19,13 +18,13 @@ forward! {
 
 export! {
     [shmem_ctx_create](options: c_long, ctx: *mut ContextHandle) -> c_int
-        = |call| create(call, rushmem_runtime::TeamHandle::WORLD, options, ctx);
-    [shmem_team_create_ctx](team: rushmem_runtime::TeamHandle, options: c_long, ctx: *mut ContextHandle) -> c_int
+        = |call| create(call, TeamHandle::WORLD, options, ctx);
+    [shmem_team_create_ctx](team: TeamHandle, options: c_long, ctx: *mut ContextHandle) -> c_int
         = |call| create(call, team, options, ctx);
 
-    [shmem_ctx_get_team](ctx: ContextHandle, team: *mut rushmem_runtime::TeamHandle) -> c_int = |call| {
+    [shmem_ctx_get_team](ctx: ContextHandle, team: *mut TeamHandle) -> c_int = |call| {
         let found = ctx::team_of(call, ctx);
-        team.write(found.unwrap_or(rushmem_runtime::TeamHandle::INVALID));
+        team.write(found.unwrap_or(TeamHandle::INVALID));
         c_int::from(found.is_none())
     };
 
@@ -36,12 +35,7 @@ export! {
 
 /// # Safety
 /// `ctx` is valid for a write.
-unsafe fn create(
-    call: Call,
-    team: rushmem_runtime::TeamHandle,
-    options: c_long,
-    ctx: *mut ContextHandle,
-) -> c_int {
+unsafe fn create(call: Call, team: TeamHandle, options: c_long, ctx: *mut ContextHandle) -> c_int {
     let made = ctx::create(call, team, options);
     // SAFETY: valid by contract.
     unsafe { ctx.write(made.unwrap_or(ContextHandle::INVALID)) };

@@ -3,8 +3,8 @@
 use core::ffi::{c_int, c_long};
 
 use rushmem_runtime::constants::SHMEM_TEAM_NUM_CONTEXTS;
-use rushmem_runtime::team::{self, Config, TeamHandle};
-use rushmem_runtime::{Call, collectives};
+use rushmem_runtime::team::{self, Config};
+use rushmem_runtime::{Call, TeamHandle, collectives};
 
 forward! {
     [shmem_team_my_pe](team: TeamHandle) -> c_int => team::my_pe;

@@ -1,4 +1,5 @@
 //! This PE's segments, as peers address them.
+#![allow(unsafe_code)]
 
 use crate::proto::Violation;
 use rushmem_transport::{LocalBuf, RemoteAddr, Segment};

@@ -1,4 +1,5 @@
 //! The target's side of a connection: carry out what a peer asks, answer in order.
+#![allow(unsafe_code)]
 
 use crate::area::Areas;
 use crate::proto::{Piece, Reader, Reply, Request, Violation};

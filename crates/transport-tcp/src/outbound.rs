@@ -1,4 +1,5 @@
 //! The origin's side of a connection: requests of all this PE's endpoints to one peer.
+#![allow(unsafe_code)]
 
 use crate::inbound::End;
 use crate::proto::{AMO_BODY, Head, Ledger, Piece, Reader, Reply, Request, Violation, Want};

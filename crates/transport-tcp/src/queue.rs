@@ -1,4 +1,5 @@
 //! What waits to be sent on a connection: own bytes and ranges of memory, in order.
+#![allow(unsafe_code)]
 
 use crate::sys::{self, VECTORS};
 use rushmem_transport::{LocalBuf, mem};

@@ -1,5 +1,6 @@
 //! Plain data that the verbs of an endpoint take: an operation is a value, so that whoever passes it on need not know its
 //! parts.
+#![allow(unsafe_code)]
 
 use crate::mem;
 

@@ -1,5 +1,6 @@
 //! Atomic memory operations (OpenSHMEM 1.6, §9.7): by this CPU where the word is mapped, by the
 //! transport where it is not.
+#![allow(unsafe_code)]
 
 use crate::base::call::Call;
 use crate::memory::address::mapped_atomic;

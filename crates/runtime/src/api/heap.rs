@@ -2,6 +2,7 @@
 //!
 //! Every PE makes the same calls, so its own allocator gives it the same offsets; the calls end, or
 //! begin, with the barriers that the standard names.
+#![allow(unsafe_code)]
 
 use crate::api::lock;
 use crate::base::call::{Call, fail};

@@ -2,6 +2,7 @@
 //!
 //! Find the PE's copy of the address, copy. On-node the non-blocking forms are the blocking ones: nothing
 //! is faster than having copied. What is not mapped goes to `remote`.
+#![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
 use crate::memory::address::{mapped, mapped_word};

@@ -1,4 +1,5 @@
 //! Signaling operations (OpenSHMEM 1.6, §9.8): data, then a word that says so.
+#![allow(unsafe_code)]
 
 use crate::api::rma::{bytes_of, copy};
 use crate::api::wait;

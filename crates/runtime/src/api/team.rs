@@ -1,5 +1,4 @@
 //! Teams (OpenSHMEM 1.6, §9.4): what may be asked of them, and their end. Splits are in files of their own.
-#![forbid(unsafe_code)]
 
 use crate::api::ctx;
 use crate::base::call::{Call, fail};

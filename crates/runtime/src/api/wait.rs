@@ -1,6 +1,7 @@
 //! Point-to-point synchronization (OpenSHMEM 1.6, §9.11): wait for or test words of this PE.
 //!
 //! A word is loaded with acquire, so that what its writer ordered before it is visible on return.
+#![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
 use crate::base::constants::{

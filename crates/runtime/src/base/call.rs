@@ -2,6 +2,7 @@
 //!
 //! An error of the user or of the machine is one sentence with the PE, the call, the argument and the
 //! cure. There is no way back from it: functions of the standard have no way to fail softly.
+#![allow(unsafe_code)]
 
 use crate::base::process;
 use crate::base::stdio;

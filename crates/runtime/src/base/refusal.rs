@@ -4,7 +4,6 @@
 //! argument that is no address, which says nothing of the cause. So the first refusal is kept for such messages.
 //! `oshrun` is told of it, and says it if the PE fails; where there is no `oshrun`, nobody could say it after a signal,
 //! and PE 0 warns at once.
-#![forbid(unsafe_code)]
 
 use crate::base::call::Call;
 use crate::base::job::Job;

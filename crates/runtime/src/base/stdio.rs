@@ -2,6 +2,7 @@
 //! launcher, and that all of it is written before the library ends the process, by a misuse or a global exit.
 //!
 //! It knows C's streams; what else there is to be written, the face of another language says.
+#![allow(unsafe_code)]
 
 use crate::base::process;
 use std::sync::OnceLock;

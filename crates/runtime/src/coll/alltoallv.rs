@@ -3,6 +3,7 @@
 //! A block goes straight to its place, as in `collectives::alltoall`; before that each pair tells each other,
 //! in a word of the team's tables, what the other cannot know. The arrays of offsets and sizes are
 //! read and written by their owner alone.
+#![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
 use crate::coll::entered::{Entered, TeamOrActiveSet};

@@ -3,7 +3,6 @@
 //! Each checks its arguments, takes the team's channels for the time of the call and carries out a
 //! plan. `dest` is written by peers as soon as they call, which the standard allows: it is ready on
 //! all PEs before any of them calls. Reductions and scans go through the team's landings in pieces.
-#![forbid(unsafe_code)]
 
 use crate::base::call::{Call, fail};
 use crate::base::job;

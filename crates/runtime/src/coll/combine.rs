@@ -10,6 +10,7 @@
 //! and yield the quiet NaN as soon as one operand is a NaN.
 //!
 //! This file must never know of PEs, teams or addresses on other PEs.
+#![allow(unsafe_code)]
 
 use crate::memory::range::SymmetricRange;
 use core::ffi::c_void;

@@ -2,7 +2,6 @@
 //! its plans are carried out there.
 //!
 //! It knows no routine of the standard: which plans make one up, and of what arguments, is for `coll`.
-#![forbid(unsafe_code)]
 
 use crate::base::call::{Call, fail};
 use crate::base::handle::TeamHandle;

@@ -2,7 +2,6 @@
 //!
 //! A plan speaks of places and parts; an [`Execution`] knows where they are and how large. Data goes
 //! straight to its place at the peer, then the pair's counter is raised: one ordered put-with-signal.
-#![forbid(unsafe_code)]
 
 use crate::base::call::Call;
 use crate::base::job::Job;

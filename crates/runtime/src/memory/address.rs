@@ -3,6 +3,7 @@
 //! This is the whole of what an on-node access does before it touches memory: a compare for each
 //! segment it may be in, one for the PE, a load from the segment's table of deltas, an addition. Whatever
 //! does not pass goes to cold code, which finds another way or says why there is none.
+#![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
 use crate::base::job;

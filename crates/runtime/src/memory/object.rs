@@ -1,12 +1,13 @@
 //! Which loaded object holds an address: the program or one of its libraries.
 //!
 //! Objects are loaded at other addresses in every process; the offset within one is the same in all.
+#![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_void};
 use std::mem::MaybeUninit;
 
 /// An address as object and offset.
-pub(crate) struct Place {
+pub(crate) struct ObjectOffset {
     /// The object's file name as the dynamic linker has it; empty for the program, whose name there is
     /// what its process was called and may differ from PE to PE.
     pub(crate) name: Vec<u8>,
@@ -15,18 +16,18 @@ pub(crate) struct Place {
 }
 
 /// Where `address` is; `None` when no object holds it.
-pub(crate) fn holding(address: *const c_void) -> Option<Place> {
+pub(crate) fn holding(address: *const c_void) -> Option<ObjectOffset> {
     let info = info(address)?;
     let offset = address.addr() - info.dli_fbase.addr();
     // SAFETY: asks for a number that the kernel gave this process at its start.
     let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
     let program = self::info(std::ptr::without_provenance(headers as usize));
     if program.is_some_and(|program| program.dli_fbase == info.dli_fbase) {
-        return Some(Place { name: Vec::new(), offset });
+        return Some(ObjectOffset { name: Vec::new(), offset });
     }
     // SAFETY: the name of a loaded object is a string that lives as long as the object.
     let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    Some(Place { name: name.to_bytes().to_owned(), offset })
+    Some(ObjectOffset { name: name.to_bytes().to_owned(), offset })
 }
 
 fn info(address: *const c_void) -> Option<libc::Dl_info> {

@@ -4,6 +4,7 @@
 //! that a collective works for: segments are laid out alike everywhere and stay mapped for the life
 //! of the process. What peers do to the bytes meanwhile is theirs; copies and combinations take them
 //! as they come.
+#![allow(unsafe_code)]
 
 use crate::base::call::Call;
 use crate::memory::address;

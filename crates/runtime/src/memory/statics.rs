@@ -3,6 +3,7 @@
 //!
 //! What the process does before `shmem_init` does not matter then: values are kept, and the addresses
 //! of variables never change.
+#![allow(unsafe_code)]
 
 use rushmem_heap::Statics;
 pub(crate) use rushmem_heap::statics::are_shared;

@@ -5,6 +5,7 @@
 //! PE. To keep their order every access here is complete when it returns. The kernel copies large transfers from process to
 //! process where it allows that; the target carries out words, which must arrive at once, and what the kernel refuses, through
 //! the transport.
+#![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
 use crate::base::handle::ContextHandle;
@@ -56,9 +57,9 @@ fn find(pe: c_int) -> Option<NodePeer> {
 }
 
 /// The path to static data of `pe`; `None` where these are mapped, or for the heap.
-pub(crate) fn path(call: Call, pe: c_int, at: RemoteAddr) -> Option<Path> {
+pub(crate) fn path(call: Call, pe: c_int, at: RemoteAddr) -> Option<CmaPath> {
     let peer = find(pe).filter(|_| at.segment == Segment::Static)?;
-    Some(Path { call, peer, pe: network::pe(pe), at })
+    Some(CmaPath { call, peer, pe: network::pe(pe), at })
 }
 
 /// Whether `pe` is a node peer whose static data are not mapped here.
@@ -68,17 +69,17 @@ pub(crate) fn is_one(pe: c_int) -> bool {
 
 /// An address among a node peer's static data.
 #[derive(Clone, Copy)]
-pub(crate) struct Path {
+pub(crate) struct CmaPath {
     call: Call,
     peer: NodePeer,
     pe: Pe,
     at: RemoteAddr,
 }
 
-impl Path {
+impl CmaPath {
     /// The address so many bytes further on.
-    pub(crate) fn further(self, nbytes: usize) -> Path {
-        Path { at: RemoteAddr { offset: self.at.offset + nbytes as u64, ..self.at }, ..self }
+    pub(crate) fn further(self, nbytes: usize) -> CmaPath {
+        CmaPath { at: RemoteAddr { offset: self.at.offset + nbytes as u64, ..self.at }, ..self }
     }
 
     /// `nbytes` bytes to there.

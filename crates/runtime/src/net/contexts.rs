@@ -7,7 +7,6 @@
 //! every use goes through the registry.
 //!
 //! It must not know how a context is made and destroyed, which is `api::ctx`.
-#![forbid(unsafe_code)]
 
 use crate::base::call::{Call, fail};
 use crate::base::constants::SHMEM_CTX_PRIVATE;

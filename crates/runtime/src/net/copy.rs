@@ -1,4 +1,5 @@
 //! Copies of symmetric ranges to other PEs, mapped here or not.
+#![allow(unsafe_code)]
 
 use crate::base::handle::ContextHandle;
 use crate::memory::range::SymmetricRange;

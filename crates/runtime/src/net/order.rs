@@ -5,6 +5,7 @@
 //! with the acquire of waits and tests. A quiet is sequentially consistent, since `put; quiet; get`
 //! needs the store ordered before the load, even on x86-64. Where there is a network, the context's
 //! endpoint does the same for its path.
+#![allow(unsafe_code)]
 
 use crate::base::call::Call;
 use crate::base::job;

@@ -1,5 +1,6 @@
 //! Accesses to memory that is not mapped here: what the calls of `rma`, `amo` and `signal` do when
 //! `address` has no pointer for them. Cold code: a network costs microseconds.
+#![allow(unsafe_code)]
 
 use crate::base::call::Call;
 use crate::base::handle::ContextHandle;
@@ -294,7 +295,7 @@ impl Access {
     }
 
     /// The path to static data of a node peer that are not mapped.
-    fn path(self, at: RemoteAddr) -> Option<cma::Path> {
+    fn path(self, at: RemoteAddr) -> Option<cma::CmaPath> {
         cma::path(self.call, self.pe, at)
     }
 

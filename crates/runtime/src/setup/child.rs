@@ -3,6 +3,7 @@
 //!
 //! So the library is not initialised in a child, whatever it is in its parent. That is a matter of the state that
 //! every call looks at anyway, so no call is slower for it.
+#![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
 use crate::base::process;

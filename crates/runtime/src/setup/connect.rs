@@ -3,9 +3,10 @@
 //! All PEs tell all what they see and try the same candidates in the same order. A candidate is taken when
 //! every PE could open it and move data over it; every step ends with an exchange of what came of it, so
 //! no PE goes on alone.
+#![allow(unsafe_code)]
 
 use super::ballot::{Step, decode_step, encode_step};
-use super::choice::{Agreed, Ballot, Seen, agree, complaint};
+use super::choice::{Ballot, Seen, Selection, agree, complaint};
 use super::probe;
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
@@ -50,7 +51,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     let ballot = ballot(asked, &providers);
     let ballots = exchange(call, job, &ballot.encode(), Ballot::decode);
     let agreed = agree(&providers, &ballots).unwrap_or_else(|why| fail!(call, "{why}"));
-    let Agreed { candidates, mut passed_over } = agreed;
+    let Selection { candidates, mut passed_over } = agreed;
     let mut candidates = candidates.into_iter();
     for place in candidates.by_ref() {
         let provider = providers[place];

@@ -4,6 +4,7 @@
 //! still need. Only the others know: where every PE of the job comes to its exit with status 0, none needs another, and
 //! the job has produced its whole result. So a PE that exits with status 0 waits for the others to do the same, for
 //! [`LIMIT`] at most, since others may wait for it in the library for ever.
+#![allow(unsafe_code)]
 
 use crate::base::call::Call;
 use crate::base::job::{self, Job};

@@ -1,4 +1,5 @@
 //! Start and end (OpenSHMEM 1.6, §9.1), and what a PE may ask about itself and the others.
+#![allow(unsafe_code)]
 
 mod available;
 mod ballot;

@@ -5,6 +5,7 @@
 //! when the last of those has ended too. So those that start during an init are noted, and when the thread that
 //! called it ends, one more thread waits until no others are left; it then exits as the C library does
 //! after the last thread.
+#![allow(unsafe_code)]
 
 use crate::base::process;
 use crate::net::network;

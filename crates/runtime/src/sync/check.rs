@@ -7,7 +7,6 @@
 //! channels of their team: PEs that are in collectives of different teams, or on different active sets,
 //! notice each other, too, since each two PEs make the calls that both take part in in the same order. Where
 //! threads of a PE need not, it is told of each team alone.
-#![forbid(unsafe_code)]
 
 use crate::base::call::{Call, fail};
 use crate::base::constants::SHMEM_THREAD_FUNNELED;

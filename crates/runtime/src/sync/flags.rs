@@ -2,6 +2,7 @@
 //!
 //! A release store pairs with an acquire load; the bell of the reader's PE is rung after it. Where in an area something is,
 //! is for `memory::areas` to say.
+#![allow(unsafe_code)]
 
 use crate::base::primitive::AtomicU32;
 use crate::memory::areas::Areas;

@@ -1,7 +1,6 @@
 //! The teams that this PE is a member of: who is in them, and what they own.
 //!
 //! How teams come and go is for `api::team`, `api::split` and `api::cray`.
-#![forbid(unsafe_code)]
 
 use crate::base::call::{Call, fail};
 use crate::base::handle::TeamHandle;

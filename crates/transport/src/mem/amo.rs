@@ -3,6 +3,7 @@
 //! The standard asks for atomicity alone. Updates are acquire-release, fetches acquire and sets
 //! release all the same: it costs nothing on x86-64 and one bit of the instruction on AArch64, and
 //! programs that poll with `shmem_atomic_fetch` then mean what they say.
+#![allow(unsafe_code)]
 
 use crate::AmoWidth;
 use std::sync::atomic::{

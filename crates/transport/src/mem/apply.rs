@@ -2,6 +2,7 @@
 //!
 //! Providers that carry out their peers' operations in software call this; the runtime's own calls know
 //! their types and use the traits.
+#![allow(unsafe_code)]
 
 use super::{ArithmeticAmo, BitwiseAmo};
 use crate::{AmoOp, AmoWidth};

@@ -1,4 +1,5 @@
 //! Plain data: single words and runs.
+#![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 

@@ -3,7 +3,6 @@
 //! A lock knows PEs, not threads: a PE has one node in its queue. So threads of one PE settle first who
 //! of them uses it, in the order of their calls; each of them queues up with the other PEs anew. It must
 //! not know what a lock looks like in symmetric memory.
-#![forbid(unsafe_code)]
 
 use crate::base::process;
 use std::ops::Range;

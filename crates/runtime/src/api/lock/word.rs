@@ -2,6 +2,7 @@
 //! INTEGER, which has room for them in a job of up to 32,767 PEs.
 //!
 //! A field names a PE by its number plus one; zero is none.
+#![allow(unsafe_code)]
 
 use crate::api::amo;
 use crate::base::call::Call;

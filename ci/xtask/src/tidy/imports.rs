@@ -152,7 +152,7 @@ impl<'a> Modules<'a> {
                 at.pop();
             } else if let Some(aliased) = self.files.get(&at).and_then(|(_, m)| m.names.get(name))
                 && depth < 8
-                && !(at == *module && !is_relative)
+                && (at != *module || is_relative)
                 && aliased.as_slice() != path
             {
                 let aliased = [aliased.as_slice(), behind].concat();

@@ -28,6 +28,7 @@ pub fn barrier_all(call: Call) {
 /// The barrier of a call whose arguments must be the same on all PEs.
 pub(crate) fn barrier_all_with(call: Call, arguments: &[Argument]) {
     order::quiet(call, World);
+    job::require(call);
     let mut entered = Entered::new(call, teams().world());
     entered.agree(arguments);
     entered.sync();
@@ -42,6 +43,7 @@ pub(crate) fn agree(call: Call, team: &Team, arguments: &[Argument]) {
 
 /// `shmem_sync_all` (§9.10.4): completes nothing remote.
 pub fn sync_all(call: Call) {
+    job::require(call);
     let mut entered = Entered::new(call, teams().world());
     entered.agree(&[]);
     entered.sync();

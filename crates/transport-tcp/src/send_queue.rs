@@ -1,4 +1,7 @@
-//! What waits to be sent on a connection: own bytes and ranges of memory, in order.
+//! What waits to be sent on a connection: copied bytes and ranges of memory, in order. Small requests are copied, and leave
+//! together in one system call.
+//!
+//! It must never know what the bytes mean.
 
 use crate::sys::{self, VECTORS};
 use rushmem_transport::{LocalBuf, mem};
@@ -14,7 +17,7 @@ enum Piece {
 }
 
 /// The unsent part of a stream. Its positions count bytes from the stream's start.
-pub(crate) struct Queue {
+pub(crate) struct SendQueue {
     own: Vec<u8>,
     /// How many of the own bytes are sent.
     own_sent: usize,
@@ -23,9 +26,9 @@ pub(crate) struct Queue {
     sent: u64,
 }
 
-impl Queue {
-    pub(crate) fn new() -> Queue {
-        Queue { own: Vec::new(), own_sent: 0, pieces: VecDeque::new(), appended: 0, sent: 0 }
+impl SendQueue {
+    pub(crate) fn new() -> SendQueue {
+        SendQueue { own: Vec::new(), own_sent: 0, pieces: VecDeque::new(), appended: 0, sent: 0 }
     }
 
     /// Position up to which everything was appended.

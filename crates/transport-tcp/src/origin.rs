@@ -1,11 +1,13 @@
-//! The origin's side of a connection: requests of all this PE's endpoints to one peer.
+//! The origin's side of a connection: requests of all this PE's endpoints to one peer, and the answers to them.
+//!
+//! It must never know when anybody waits, nor other connections.
 
-use crate::inbound::End;
+use crate::connection::End;
+use crate::heartbeat::Heartbeat;
 use crate::proto::{AMO_BODY, Head, Ledger, Piece, Reader, Reply, Request, Violation, Want};
-use crate::queue::Queue;
+use crate::send_queue::SendQueue;
+use crate::settings::Tuning;
 use crate::sys;
-use crate::tuning::Tuning;
-use crate::vigil::Vigil;
 use rushmem_transport::{AmoRequest, AmoWidth, LocalBuf, RemoteAddr};
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -25,9 +27,9 @@ unsafe impl Send for To {}
 const BUFFER: usize = 16 << 10;
 
 /// A connection that is open.
-pub(crate) struct Outbound {
+pub(crate) struct Origin {
     pub(crate) socket: TcpStream,
-    queue: Queue,
+    queue: SendQueue,
     ledger: Ledger<To>,
     reader: Reader<Reply>,
     buffer: Box<[u8]>,
@@ -38,14 +40,14 @@ pub(crate) struct Outbound {
     pub(crate) told_of_room: bool,
     /// Noted as having something to send.
     pub(crate) noted: bool,
-    pub(crate) vigil: Vigil,
+    pub(crate) heartbeat: Heartbeat,
 }
 
-impl Outbound {
-    pub(crate) fn new(socket: TcpStream) -> Outbound {
-        Outbound {
+impl Origin {
+    pub(crate) fn new(socket: TcpStream) -> Origin {
+        Origin {
             socket,
-            queue: Queue::new(),
+            queue: SendQueue::new(),
             ledger: Ledger::new(),
             reader: Reader::new(),
             buffer: vec![0; BUFFER].into_boxed_slice(),
@@ -53,15 +55,15 @@ impl Outbound {
             blocked: false,
             told_of_room: false,
             noted: false,
-            vigil: Vigil::default(),
+            heartbeat: Heartbeat::default(),
         }
     }
 
     /// Whether another request may be issued.
     pub(crate) fn has_room(&self, tuning: &Tuning) -> bool {
-        self.queue.own_bytes() < tuning.most_waiting_bytes
-            && self.queue.n_pieces() < 2 * tuning.most_waiting_transfers
-            && self.ledger.due() < tuning.most_due
+        self.queue.own_bytes() < tuning.max_waiting_bytes
+            && self.queue.n_pieces() < 2 * tuning.max_waiting_transfers
+            && self.ledger.due() < tuning.max_due
     }
 
     /// Whether so much waits that it should leave.
@@ -181,7 +183,7 @@ impl Outbound {
             };
             let nbytes = match received {
                 Ok(0) if self.bye => return Err(End::Bye),
-                Ok(0) => return Err(End::Broken("its connection was closed".to_owned())),
+                Ok(0) => return Err(End::closed()),
                 Ok(nbytes) => nbytes,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,

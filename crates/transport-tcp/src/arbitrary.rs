@@ -1,5 +1,6 @@
 //! Bytes that nobody meant, against decoder, target and ledger: millions of frames, no panic, no access
 //! outside the segment, and nothing held but a head and a small body.
+#![allow(unsafe_code)]
 
 use crate::proto::{Address, Head, Ledger, Piece, Reader, Reply, Request, Violation, Want};
 use crate::target::Served;

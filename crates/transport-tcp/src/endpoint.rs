@@ -2,6 +2,7 @@
 //!
 //! All endpoints of a PE share its links; an endpoint remembers the number of its last request to each PE, so that its quiet
 //! waits for its own operations alone. This file must never know a socket, nor who polls while it waits.
+#![allow(unsafe_code)]
 
 use crate::connection::End;
 use crate::origin::Origin;

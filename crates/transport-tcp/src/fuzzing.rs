@@ -1,6 +1,7 @@
 //! What a fuzzer feeds: the wire format and the state machines of both ends, with bytes of its choice.
 //!
 //! The allocations are as long as what may be used of them, so that a sanitizer sees every byte too far.
+#![allow(unsafe_code)]
 
 use crate::proto::{
     Acceptor, Address, CLAIM, Connector, GREETING, Head, Ledger, Piece, Reader, Reply, Violation,

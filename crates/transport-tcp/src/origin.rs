@@ -1,6 +1,7 @@
 //! The origin's side of a connection: requests of all this PE's endpoints to one peer, and the answers to them.
 //!
 //! It must never know when anybody waits, nor other connections.
+#![allow(unsafe_code)]
 
 use crate::connection::End;
 use crate::heartbeat::Heartbeat;

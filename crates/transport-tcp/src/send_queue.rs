@@ -2,6 +2,7 @@
 //! together in one system call.
 //!
 //! It must never know what the bytes mean.
+#![allow(unsafe_code)]
 
 use crate::sys::{self, VECTORS};
 use rushmem_transport::{LocalBuf, mem};

@@ -2,6 +2,7 @@
 //!
 //! Those that are made for every message go to the kernel directly: the C library's look for a cancellation
 //! of the thread first, which costs two atomic operations each. User buffers and symmetric memory go to the kernel as pointers: no slice of them is ever formed.
+#![allow(unsafe_code)]
 
 use rushmem_transport::LocalBuf;
 use rustix::net::{RecvFlags, SendFlags};

@@ -1,6 +1,7 @@
 //! The target's side of a connection: what a peer asks is carried out by this CPU and answered in order.
 //!
 //! It must never know other connections, nor who polls.
+#![allow(unsafe_code)]
 
 use crate::connection::End;
 use crate::heartbeat::Heartbeat;

@@ -2,6 +2,7 @@
 //!
 //! They are few and take an operation as data; strided forms are loops of the runtime. Verbs with a default body are those
 //! that a network may do better than by the others.
+#![allow(unsafe_code)]
 
 use crate::{AmoRequest, Error, Get, Pe, Put, Signal};
 

@@ -2,6 +2,7 @@
 //!
 //! It is the template for a new provider: copy this file into a crate of its own, split it as the
 //! others are, and fill the verbs. It is never listed in `providers::ALL`.
+#![allow(unsafe_code)]
 
 use crate::{
     AmoRequest, Caps, Endpoint, Error, Found, Get, Key, Pe, Provider, Put, Segment, Transport,

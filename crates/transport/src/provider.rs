@@ -1,6 +1,7 @@
 //! How a provider is found, what it is told when it is opened, and what it gives to a process.
 //!
 //! What a provider can do it says in [`Caps`], and it never claims what it did not probe.
+#![allow(unsafe_code)]
 
 use crate::{Endpoint, Error, Key, Nic, Pe, Segment};
 use std::fmt;

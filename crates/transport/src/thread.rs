@@ -1,6 +1,7 @@
 //! Threads of the library: they take no signal, for signals are the program's.
 //!
 //! What such a thread does is a provider's or the runtime's to say.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -1,4 +1,5 @@
 //! A PE of a case: its memory, the transport under test, and endpoints whose failures end the case.
+#![allow(unsafe_code)]
 
 use super::job::{self, Position};
 use super::memory::Memory;

@@ -1,4 +1,5 @@
 //! A segment of a PE: zeroed memory that is not touched until somebody writes it.
+#![allow(unsafe_code)]
 
 use crate::mem::{self, Amo};
 use std::alloc::{Layout, alloc_zeroed, dealloc};

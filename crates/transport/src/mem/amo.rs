@@ -3,15 +3,23 @@
 //! The standard asks for atomicity alone. Updates are acquire-release, fetches acquire and sets
 //! release all the same: it costs nothing on x86-64 and one bit of the instruction on AArch64, and
 //! programs that poll with `shmem_atomic_fetch` then mean what they say.
+#![allow(unsafe_code)]
 
-use crate::AmoWidth;
+use super::copy::Element;
+use crate::verbs::AmoWidth;
+use sealed::Sealed;
 use std::sync::atomic::{
     AtomicI16, AtomicI32, AtomicI64, AtomicU16, AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Release},
 };
 
+mod sealed {
+    /// Only the types of this file are words: unsafe code relies on what the traits say of them.
+    pub trait Sealed {}
+}
+
 /// A word that a PE can wait on (OpenSHMEM 1.6, point-to-point synchronization).
-pub trait Word: Copy + PartialOrd + 'static {
+pub trait Word: Sealed + Copy + PartialOrd + 'static {
     /// Read it; what its writer ordered before the write is visible afterwards.
     ///
     /// # Safety
@@ -20,8 +28,8 @@ pub trait Word: Copy + PartialOrd + 'static {
 }
 
 /// A type of the extended AMO types: fetch, set and swap.
-pub trait Amo: Copy + 'static {
-    /// Its size.
+pub trait Amo: Sealed + Element + 'static {
+    /// Its size, which is that of the type.
     const WIDTH: AmoWidth;
     /// Its bits, zero-extended, as they cross the wire.
     fn to_bits(self) -> u64;
@@ -81,6 +89,7 @@ pub trait BitwiseAmo: Amo {
 
 macro_rules! word {
     ($($t:ty, $atomic:ty;)*) => {$(
+        impl Sealed for $t {}
         impl Word for $t {
             #[inline(always)]
             unsafe fn load_acquire(source: *const Self) -> Self {
@@ -171,6 +180,7 @@ integer! {
 
 macro_rules! float {
     ($($t:ty, $bits:ty;)*) => {$(
+        impl Sealed for $t {}
         impl Amo for $t {
             const WIDTH: AmoWidth = <$bits as Amo>::WIDTH;
             #[inline(always)]

@@ -74,7 +74,7 @@ fn origin(ledger: &mut Ledger<usize>, piece: Piece<'_, Reply>) -> Result<(), Vio
     }
 }
 
-/// Feed noise, cut anywhere; what is refused ends the connection and a new one begins.
+/// Feeds noise, cut anywhere; what is refused ends the connection and a new one begins.
 fn feed<H: Head>(
     fuzzed: &mut Fuzzed<H>,
     random: &mut Random,

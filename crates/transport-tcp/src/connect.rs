@@ -32,7 +32,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(640);
 pub(crate) enum Refusal {
     /// This PE lacks what it takes.
     Own(String),
-    /// The peer, or the way to it.
+    /// The peer, or the path to it.
     Peer(String),
 }
 

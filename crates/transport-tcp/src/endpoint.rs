@@ -111,7 +111,7 @@ impl TcpEndpoint {
         }
     }
 
-    /// Append a request as soon as there is room; returns its number.
+    /// Appends a request as soon as there is room; returns its number.
     fn issue(
         &mut self,
         pe: Pe,
@@ -149,7 +149,7 @@ impl TcpEndpoint {
         }
     }
 
-    /// Wait until a request is done.
+    /// Waits until a request is done.
     fn done(&mut self, pe: Pe, seq: u64) -> Result<(), Error> {
         self.until(pe, |origin| {
             if origin.acked() < seq {
@@ -163,7 +163,7 @@ impl TcpEndpoint {
         })
     }
 
-    /// Start a put in pieces that a frame may carry; returns the stream's position after it.
+    /// Starts a put in pieces that a frame may carry; returns the stream's position after it.
     ///
     /// # Safety
     /// The source is valid for reads until everything up to the position is sent.
@@ -191,7 +191,7 @@ impl TcpEndpoint {
         Ok(if copy { 0 } else { position })
     }
 
-    /// Ask every PE that owes an answer for it.
+    /// Asks every PE that owes an answer for it.
     fn ask(&mut self) -> Result<(), Error> {
         for i in 0..self.touched.len() {
             let pe = self.touched[i];
@@ -211,7 +211,7 @@ impl TcpEndpoint {
         Ok(())
     }
 
-    /// Wait until the kernel has everything up to a position.
+    /// Waits until the kernel has everything up to a position.
     fn sent(&mut self, pe: Pe, position: u64) -> Result<(), Error> {
         if position == 0 {
             return Ok(());

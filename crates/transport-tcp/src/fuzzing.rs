@@ -98,7 +98,7 @@ fn take(ledger: &mut Ledger<Vec<u8>>, piece: Piece<'_, Reply>) -> Result<(), Vio
     }
 }
 
-/// Feed a stream in parts whose lengths `cuts` tells, in turn.
+/// Feeds a stream in parts whose lengths `cuts` tells, in turn.
 fn feed<H: Head>(
     cuts: &[u8; CUTS],
     stream: &[u8],

@@ -92,7 +92,7 @@ impl Origin {
         (self.queue.appended(), self.queue.sent())
     }
 
-    /// Append a put; returns its number.
+    /// Appends a put; returns its number.
     ///
     /// # Safety
     /// The source is valid for reads: during the call when `copy`, else until it is sent.
@@ -108,7 +108,7 @@ impl Origin {
         self.ledger.issue()
     }
 
-    /// Append a get; returns its number.
+    /// Appends a get; returns its number.
     ///
     /// # Safety
     /// `dest` is valid for writes until the request is answered or the connection is closed.
@@ -127,13 +127,13 @@ impl Origin {
         self.queue.push(&body);
     }
 
-    /// Append an AMO whose old value nobody asks for; returns its number.
+    /// Appends an AMO whose old value nobody asks for; returns its number.
     pub(crate) fn update(&mut self, request: &AmoRequest) -> u64 {
         self.push_amo(request, false);
         self.ledger.issue()
     }
 
-    /// Append an AMO whose old value goes `to` a word of width `write`; returns its number.
+    /// Appends an AMO whose old value goes `to` a word of width `write`; returns its number.
     ///
     /// # Safety
     /// `to` is valid for writes of such a word until the request is answered or the connection is closed.
@@ -147,7 +147,7 @@ impl Origin {
         self.ledger.expect(Want::Value, To::Word(to, write))
     }
 
-    /// See to it that request `seq` will be acknowledged.
+    /// Sees to it that request `seq` will be acknowledged.
     pub(crate) fn ask_for_ack(&mut self, seq: u64) {
         if !self.ledger.will_ack(seq) {
             self.queue.push(&Request::Sync.encode());
@@ -155,7 +155,7 @@ impl Origin {
         }
     }
 
-    /// Send what the kernel takes.
+    /// Sends what the kernel takes.
     pub(crate) fn flush(&mut self) -> Result<(), End> {
         self.blocked = !self.queue.flush(&self.socket)?;
         Ok(())
@@ -166,7 +166,7 @@ impl Origin {
         self.blocked
     }
 
-    /// Take the answers that have come.
+    /// Takes the answers that have come.
     pub(crate) fn receive(&mut self) -> Result<(), End> {
         loop {
             let direct = match self.reader.body() {
@@ -178,9 +178,8 @@ impl Origin {
             let received = if direct.nbytes == 0 {
                 sys::receive_own(&self.socket, &mut self.buffer)
             } else {
-                let buffer = LocalBuf { base: self.buffer.as_mut_ptr(), nbytes: self.buffer.len() };
-                // SAFETY: the destination is valid until its request is answered, the buffer lives.
-                unsafe { sys::receive(&self.socket, direct, buffer) }
+                // SAFETY: the destination is valid until its request is answered.
+                unsafe { sys::receive(&self.socket, direct, &mut self.buffer) }
             };
             let nbytes = match received {
                 Ok(0) if self.bye => return Err(End::Bye),
@@ -209,7 +208,7 @@ impl Origin {
         }
     }
 
-    /// Say that this PE leaves.
+    /// Says that this PE leaves.
     pub(crate) fn leave(&mut self) {
         self.queue.push(&Request::Bye.encode());
         // Whoever cannot be told finds the connection closed.
@@ -224,7 +223,7 @@ fn memory(to: &To) -> Result<LocalBuf, Violation> {
     }
 }
 
-/// Put an answer, or a part of one, where it belongs.
+/// Puts an answer, or a part of one, where it belongs.
 fn take(ledger: &mut Ledger<To>, bye: &mut bool, piece: Piece<'_, Reply>) -> Result<(), Violation> {
     match piece {
         Piece::Part { head: head @ Reply::Data { seq, nbytes }, done, bytes } => {
@@ -247,7 +246,7 @@ fn take(ledger: &mut Ledger<To>, bye: &mut bool, piece: Piece<'_, Reply>) -> Res
     Ok(())
 }
 
-/// Copy received bytes to the start of a destination that has as many or more.
+/// Copies received bytes to the start of a destination that has as many or more.
 fn store(to: LocalBuf, bytes: &[u8]) {
     assert!(bytes.len() <= to.nbytes, "an answer is as long as was asked");
     // SAFETY: within a destination that is valid until its request is answered.

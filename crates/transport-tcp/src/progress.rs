@@ -7,7 +7,9 @@ use crate::service::Service;
 use crate::shared::{HELD_BACK, Shared};
 use rushmem_transport::Error;
 use rushmem_transport::kit::attendance::Attendance;
-use rushmem_transport::kit::backoff::{Backoff, BackoffLimits, Nap, NapLimits};
+use rushmem_transport::kit::backoff::{
+    Backoff, BackoffLimits, ServiceBackoff, ServiceBackoffLimits,
+};
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rustix::event::{PollFd, PollFlags};
 use std::sync::Mutex;
@@ -18,10 +20,10 @@ const BACKOFF: BackoffLimits = BackoffLimits { spins: 200, yields: 100, yields_o
 /// Longest sleep of a waiter: whatever may end the wait wakes it.
 const SLEEP: Duration = Duration::from_millis(10);
 
-/// Every end of a nap disturbs those who wait by some tens of microseconds where timers are a hypervisor's. Whoever has
-/// waited for longer than the longest nap hands over. Who polls 25 times within the shortest nap, or a quarter as often in
+/// Every end of a sleep disturbs those who wait by some tens of microseconds where timers are a hypervisor's. Whoever has
+/// waited for longer than the longest sleep hands over. Who polls 25 times within the shortest sleep, or a quarter as often in
 /// longer ones, waits; others just pass by.
-const NAPS: NapLimits = NapLimits {
+const SERVICE_BACKOFF: ServiceBackoffLimits = ServiceBackoffLimits {
     shortest: HELD_BACK,
     often: Duration::from_micros(8),
     min_looks: 26,
@@ -68,10 +70,10 @@ impl Progress {
         backoff.pause().take(|| self.shared.sleep(news, SLEEP));
     }
 
-    /// What was waited for is here: after a long wait the service thread, which napped meanwhile, is told that nobody
+    /// What was waited for is here: after a long wait the service thread, which backed off meanwhile, is told that nobody
     /// polls.
     pub(crate) fn end(&self, backoff: &Backoff) {
-        if backoff.since_asleep() > NAPS.longest {
+        if backoff.since_asleep() > SERVICE_BACKOFF.longest {
             self.shared.attendance.hand_over();
         }
     }
@@ -82,12 +84,12 @@ impl Progress {
     }
 }
 
-/// The service thread's work: it sleeps in the kernel until a socket has news or the timer rings, or naps while others poll.
+/// The service thread's work: it sleeps in the kernel until a socket has news or the timer rings, or backs off while others poll.
 pub(crate) fn run(progress: &Progress) {
     let Progress { shared, service } = progress;
     let attendance = &shared.attendance;
     let mut seen = 0;
-    let mut nap = Nap::new(NAPS);
+    let mut backoff = ServiceBackoff::new(SERVICE_BACKOFF);
     let mut round = Instant::now();
     // Somebody was serving when this thread wanted to, and may have lost its CPU over it.
     let mut taken = false;
@@ -96,21 +98,21 @@ pub(crate) fn run(progress: &Progress) {
         let looks = all.wrapping_sub(seen);
         seen = all;
         let asleep = attendance.any_asleep();
-        if (looks > 0 || asleep || taken) && attendance.may_nap() {
+        if (looks > 0 || asleep || taken) && attendance.may_back_off() {
             taken = false;
             // Others serve, and whoever waits sends what it noted by itself: this thread leaves its CPU
             // alone for longer and longer.
-            let time = nap.beside(looks, asleep);
+            let time = backoff.beside(looks, asleep);
             if asleep {
                 attendance.stop_attending();
                 shared.send_noted();
             } else {
                 attendance.attend();
             }
-            attendance.nap(time);
+            attendance.back_off(time);
             shared.send_noted();
         } else {
-            nap.reset();
+            backoff.reset();
             attendance.stop_attending();
             shared.send_noted();
             let timer = PollFd::new(attendance.timer(), PollFlags::IN);

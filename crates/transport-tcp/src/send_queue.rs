@@ -56,13 +56,13 @@ impl SendQueue {
         self.pieces.len()
     }
 
-    /// Append bytes.
+    /// Appends bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.own.extend_from_slice(bytes);
         self.appended_own(bytes.len());
     }
 
-    /// Append a copy of memory.
+    /// Appends a copy of memory.
     ///
     /// # Safety
     /// The range is valid for reads.
@@ -77,7 +77,7 @@ impl SendQueue {
         self.appended_own(range.nbytes);
     }
 
-    /// Append memory by reference.
+    /// Appends memory by reference.
     ///
     /// # Safety
     /// The range stays valid for reads until it is sent or the queue is dropped.
@@ -94,7 +94,7 @@ impl SendQueue {
         self.appended += nbytes as u64;
     }
 
-    /// Send what the kernel takes; returns whether that was everything.
+    /// Sends what the kernel takes; returns whether that was everything.
     pub(crate) fn flush(&mut self, socket: impl AsFd) -> io::Result<bool> {
         while !self.is_empty() {
             let result = match self.pieces.front() {

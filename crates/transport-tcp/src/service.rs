@@ -43,7 +43,7 @@ pub(crate) struct Service {
     turns: u32,
 }
 
-/// Put into the first free place.
+/// Puts into the first free place.
 fn place<T>(slots: &mut Vec<Option<T>>, value: T) -> u32 {
     let at = slots.iter().position(Option::is_none).unwrap_or_else(|| {
         slots.push(None);
@@ -76,7 +76,7 @@ impl Service {
         }
     }
 
-    /// Look at everything; returns whether there was work.
+    /// Looks at everything; returns whether there was work.
     pub(crate) fn poll_all(&mut self, shared: &Shared) -> bool {
         let none = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
         let mut events = [none; EVENTS];

@@ -43,7 +43,7 @@ pub(crate) struct Target {
     served: Served,
     /// Few bytes came last and called for no answer. Taking such bytes out of the kernel makes it send an
     /// empty acknowledgement at once, which costs as much as a message: so they are only looked at, and
-    /// taken when the next ones are awaited, while what they caused is under way already.
+    /// taken when the next ones are awaited, while what they caused happens already.
     one_way: bool,
     /// Bytes that were looked at and served, and have to be taken.
     looked_at: usize,
@@ -80,7 +80,7 @@ impl Target {
         !self.served.replies.is_empty()
     }
 
-    /// Serve what has come. While answers wait for room nothing is read, so that a peer that does not
+    /// Serves what has come. While answers wait for room nothing is read, so that a peer that does not
     /// take them cannot make this PE hold more than one buffer's worth.
     pub(crate) fn serve(&mut self, segments: &Segments, buffer: &mut [u8]) -> Result<Turn, End> {
         let mut turn = Turn::default();
@@ -103,14 +103,8 @@ impl Target {
             } else if direct.nbytes == 0 {
                 sys::receive_own(&self.socket, buffer)
             } else {
-                // SAFETY: the first range was checked to be in a segment, the second is a live buffer.
-                unsafe {
-                    sys::receive(
-                        &self.socket,
-                        direct,
-                        LocalBuf { base: buffer.as_mut_ptr(), nbytes: buffer.len() },
-                    )
-                }
+                // SAFETY: the range was checked to be in a segment.
+                unsafe { sys::receive(&self.socket, direct, buffer) }
             };
             let nbytes = match received {
                 Ok(0) if self.served.bye => return Err(End::Bye),
@@ -141,7 +135,7 @@ impl Target {
         Ok(turn)
     }
 
-    /// Take out of the kernel what was served already.
+    /// Takes out of the kernel what was served already.
     fn take_looked_at(&mut self, buffer: &mut [u8]) -> Result<(), End> {
         while self.looked_at > 0 {
             match sys::receive_own(&self.socket, &mut buffer[..self.looked_at]) {
@@ -154,7 +148,7 @@ impl Target {
         Ok(())
     }
 
-    /// Say that this PE leaves.
+    /// Says that this PE leaves.
     pub(crate) fn leave(&mut self) {
         self.served.replies.push(&Reply::Bye.encode());
         // Whoever cannot be told finds the connection closed.
@@ -167,7 +161,7 @@ impl Served {
         Served { done: 0, replies: SendQueue::new(), changed: false, bye: false }
     }
 
-    /// Carry out what came, which was not checked so far.
+    /// Carries out what came, which was not checked so far.
     pub(crate) fn take(
         &mut self,
         segments: &Segments,

@@ -47,7 +47,7 @@ impl fmt::Display for Violation {
 
 /// A head, which says how many bytes follow it.
 pub(crate) trait Head: Copy {
-    /// Read it.
+    /// Reads it.
     fn decode(bytes: &[u8; HEAD]) -> Result<Self, Violation>;
     /// Bytes of the body that follows.
     fn body(&self) -> usize;

@@ -111,7 +111,7 @@ impl Connector {
         Connector { facts }
     }
 
-    /// Answer a greeting.
+    /// Answers a greeting.
     pub(crate) fn claim(&mut self, greeting: &[u8; GREETING]) -> Result<[u8; CLAIM], Violation> {
         if greeting[..7] != MAGIC {
             return Err(Violation::Unknown("greeting"));

@@ -67,7 +67,7 @@ mod tests {
 
     fn run(shared: &Shared) {
         while !shared.attendance.is_closing() {
-            shared.attendance.nap(Duration::from_secs(60));
+            shared.attendance.back_off(Duration::from_secs(60));
         }
         shared.ended.store(true, Ordering::Release);
     }

@@ -20,7 +20,7 @@ mod sealed {
 
 /// A word that a PE can wait on (OpenSHMEM 1.6, point-to-point synchronization).
 pub trait Word: Sealed + Copy + PartialOrd + 'static {
-    /// Read it; what its writer ordered before the write is visible afterwards.
+    /// Reads it; what its writer ordered before the write is visible afterwards.
     ///
     /// # Safety
     /// `source` is valid for reads and aligned to the word's size.
@@ -35,17 +35,17 @@ pub trait Amo: Sealed + Element + 'static {
     fn to_bits(self) -> u64;
     /// The value of such bits.
     fn from_bits(bits: u64) -> Self;
-    /// Read atomically.
+    /// Reads atomically.
     ///
     /// # Safety
     /// `source` is valid for reads and aligned to the type's size.
     unsafe fn fetch(source: *const Self) -> Self;
-    /// Write atomically.
+    /// Writes atomically.
     ///
     /// # Safety
     /// `dest` is valid for reads and writes and aligned to the type's size.
     unsafe fn set(dest: *mut Self, value: Self);
-    /// Write atomically and return the old value.
+    /// Writes atomically and returns the old value.
     ///
     /// # Safety
     /// As `set`.
@@ -56,12 +56,12 @@ pub trait Amo: Sealed + Element + 'static {
 pub trait ArithmeticAmo: Amo {
     /// The value by which increments add.
     const ONE: Self;
-    /// Add, wrapping, and return the old value.
+    /// Adds, wrapping, and returns the old value.
     ///
     /// # Safety
     /// As [`Amo::set`].
     unsafe fn fetch_add(dest: *mut Self, value: Self) -> Self;
-    /// Write `value` if the word equals `cond`; return the old value either way.
+    /// Writes `value` if the word equals `cond`; returns the old value either way.
     ///
     /// # Safety
     /// As [`Amo::set`].
@@ -70,17 +70,17 @@ pub trait ArithmeticAmo: Amo {
 
 /// A type of the bitwise AMO types.
 pub trait BitwiseAmo: Amo {
-    /// And in `value`, return the old value.
+    /// Ands in `value` and returns the old value.
     ///
     /// # Safety
     /// As [`Amo::set`].
     unsafe fn fetch_and(dest: *mut Self, value: Self) -> Self;
-    /// Or in `value`, return the old value.
+    /// Ors in `value` and returns the old value.
     ///
     /// # Safety
     /// As [`Amo::set`].
     unsafe fn fetch_or(dest: *mut Self, value: Self) -> Self;
-    /// Exclusive-or in `value`, return the old value.
+    /// Exclusive-ors in `value` and returns the old value.
     ///
     /// # Safety
     /// As [`Amo::set`].

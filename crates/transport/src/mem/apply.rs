@@ -8,7 +8,7 @@ use super::amo::{ArithmeticAmo, BitwiseAmo};
 use super::copy::store;
 use crate::verbs::{AmoOp, AmoWidth};
 
-/// Carry out `op` on the word at `dest` and return its old value, zero-extended. Operand and condition
+/// Carries out `op` on the word at `dest` and returns its old value, zero-extended. Operand and condition
 /// are cut to the word's width; an operation that needs none ignores them.
 ///
 /// # Safety

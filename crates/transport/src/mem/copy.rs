@@ -25,7 +25,7 @@ element! { i8 u8 i16 u16 i32 u32 i64 u64 i128 u128 f32 f64 }
 // SAFETY: an array has as much padding as its elements, none where it has the size of a word.
 unsafe impl<T: Element, const N: usize> Element for [T; N] {}
 
-/// Read one element; untorn when its size is 1, 2, 4 or 8 and it is aligned to that.
+/// Reads one element; untorn when its size is 1, 2, 4 or 8 and it is aligned to that.
 ///
 /// # Safety
 /// `source` is valid for reads of a `T`, and what is there is one, whoever wrote it.
@@ -49,7 +49,7 @@ pub unsafe fn load<T: Element>(source: *const T) -> T {
     }
 }
 
-/// Write one element; untorn when its size is 1, 2, 4 or 8 and it is aligned to that.
+/// Writes one element; untorn when its size is 1, 2, 4 or 8 and it is aligned to that.
 ///
 /// # Safety
 /// `dest` is valid for writes of a `T`.
@@ -73,7 +73,7 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
     }
 }
 
-/// Copy `nelems` elements; each is untorn when its size is 1, 2, 4 or 8 and both sides are aligned.
+/// Copies `nelems` elements; each is untorn when its size is 1, 2, 4 or 8 and both sides are aligned.
 ///
 /// # Safety
 /// `source` is valid for reads, `dest` for writes of `nelems` elements; both may be anything when
@@ -114,7 +114,7 @@ unsafe fn copy_run<T: Element>(dest: *mut T, source: *const T, nelems: usize) {
     }
 }
 
-/// Copy `nbytes` bytes of unknown type. Runs whose ends are aligned to 8 are copied in words of 8, and
+/// Copies `nbytes` bytes of unknown type. Runs whose ends are aligned to 8 are copied in words of 8, and
 /// runs of 2 or 4 aligned bytes as one word, so that a flag sent by `shmem_putmem` is untorn.
 ///
 /// # Safety
@@ -155,7 +155,7 @@ unsafe fn copy_other_bytes(dest: *mut u8, source: *const u8, nbytes: usize) {
     }
 }
 
-/// Copy `nblocks` blocks of `bsize` elements that start `dst` and `sst` elements apart
+/// Copies `nblocks` blocks of `bsize` elements that start `dst` and `sst` elements apart
 /// (OpenSHMEM 1.6, `shmem_ibput`; `bsize` 1 is `shmem_iput`).
 ///
 /// # Safety

@@ -4,6 +4,7 @@
 //! define a `shmem_x` of its own and call `pshmem_x`. A jump rather than an alias, because rustc
 //! exports no aliases, and because it needs no signature. All other names are shifted the
 //! same way (`pstart_pes`, `p_my_pe`, `pshmemx_wtime`).
+#![allow(unsafe_code)]
 
 /// Exports functions: `[parts of the C name](arguments) -> result = |call| body;`
 ///

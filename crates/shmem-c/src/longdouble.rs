@@ -4,6 +4,7 @@
 //! jump adds an argument behind those of the caller: the Rust function that moves the value between
 //! addresses. That argument's register follows from the integer arguments alone, since the value
 //! travels on the stack (x86-64) or in a vector register (aarch64).
+#![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
 

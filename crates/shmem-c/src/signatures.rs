@@ -3,6 +3,7 @@
 //! The two come from different sources, the macros of this crate and the standard's tables.
 //! `export!` leaves the type of each function in a section of the test program, where it is
 //! collected; gcc prints what it understood of the headers (`-aux-info`).
+#![allow(unsafe_code)]
 
 use std::any::type_name;
 use std::collections::BTreeMap;

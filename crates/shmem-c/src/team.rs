@@ -1,4 +1,5 @@
 //! Teams (OpenSHMEM 1.6, 9.4): results go to pointers, a zero return is success.
+#![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_long};
 

@@ -3,6 +3,7 @@
 //!
 //! The Rust types are those of 64-bit Linux, where `size_t` is `u64` and `ptrdiff_t` is `i64`, so
 //! that the runtime meets few distinct types.
+#![allow(unsafe_code)]
 
 use core::mem::MaybeUninit;
 
@@ -13,6 +14,9 @@ const _: () = assert!(size_of::<usize>() == 8 && size_of::<core::ffi::c_long>() 
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]
 pub struct LongDouble([MaybeUninit<u64>; 2]);
+
+// SAFETY: it is no word, so it may have padding.
+unsafe impl rushmem_runtime::rma::Element for LongDouble {}
 
 /// Standard AMO types.
 macro_rules! for_each_standard_amo_type {

@@ -111,7 +111,7 @@ fn the_next_one_is_tried_and_the_reason_is_kept() {
     assert!(outcome.status.success(), "{outcome}");
     for line in [
         "transport refusing: a claim; not chosen: PE 1: its card is broken",
-        "transport flawed: a claim; not chosen: PE 2: there is no way to PE 0",
+        "transport flawed: a claim; not chosen: PE 2: there is no path to PE 0",
         "transport sockets: nothing; chosen",
     ] {
         let lines = outcome.stderr.lines().filter(|printed| printed.contains(line)).count();
@@ -122,8 +122,8 @@ fn the_next_one_is_tried_and_the_reason_is_kept() {
 #[test]
 fn one_that_was_asked_for_or_the_last_one_ends_the_job() {
     let words =
-        ["SHMEM_TRANSPORT is flawed", "PE 2: there is no way to PE 0", "SHMEM_TRANSPORT to"];
+        ["SHMEM_TRANSPORT is flawed", "PE 2: there is no path to PE 0", "SHMEM_TRANSPORT to"];
     job(&[("SHMEM_TRANSPORT", "flawed")]).assert_fails(&words);
-    let words = ["none works", "refusing: PE 1: its card", "flawed: PE 2: there is no way"];
+    let words = ["none works", "refusing: PE 1: its card", "flawed: PE 2: there is no path"];
     job(&[("NOTHING_WORKS", "1")]).assert_fails(&words);
 }

@@ -2,11 +2,11 @@
 //! outside the segment, and nothing held but a head and a small body.
 #![allow(unsafe_code)]
 
-use crate::area::Areas;
-use crate::inbound::Served;
 use crate::proto::{Address, Head, Ledger, Piece, Reader, Reply, Request, Violation, Want};
-use rushmem_transport::Segment;
+use crate::target::Served;
 use rushmem_transport::conformance::Random;
+use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::{LocalBuf, Segment};
 
 /// Words of the segment, and of the memory on either side of it that must stay as it is.
 const SEGMENT: usize = 1 << 13;
@@ -74,7 +74,7 @@ fn origin(ledger: &mut Ledger<usize>, piece: Piece<'_, Reply>) -> Result<(), Vio
     }
 }
 
-/// Feed noise, cut anywhere; what is refused ends the connection and a new one begins.
+/// Feeds noise, cut anywhere; what is refused ends the connection and a new one begins.
 fn feed<H: Head>(
     fuzzed: &mut Fuzzed<H>,
     random: &mut Random,
@@ -99,18 +99,19 @@ fn feed<H: Head>(
 }
 
 fn run(frames: u64) {
-    let areas = Areas::default();
+    let segments = Segments::default();
     let mut memory = vec![UNTOUCHED; GUARD + SEGMENT + GUARD];
     let base = memory.as_mut_ptr().wrapping_add(GUARD).cast();
     // SAFETY: within `memory`, which is used by nobody else until the target is done.
-    unsafe { areas.open(Segment::Heap, base, SEGMENT * 8) };
+    unsafe { segments.register(Segment::Heap, LocalBuf { base, nbytes: SEGMENT * 8 }, ()) }
+        .expect("the first");
     let mut random = Random::new(11);
     let mut requests: Fuzzed<Request> = Fuzzed { reader: Reader::new(), frames: 0, refused: 0 };
     let mut replies: Fuzzed<Reply> = Fuzzed { reader: Reader::new(), frames: 0, refused: 0 };
     while requests.frames + replies.frames < frames {
         let bytes = noise(&mut random, &[1, 1, 2, 3, 3, 4, 5]);
         let mut target = Served::new();
-        feed(&mut requests, &mut random, &bytes, |piece| target.take(&areas, piece));
+        feed(&mut requests, &mut random, &bytes, |piece| target.take(&segments, piece));
         // Answers that are due, some of them just what the noise will say.
         let mut ledger = Ledger::new();
         for _ in 0..20 {

@@ -3,13 +3,13 @@
 //! The allocations are as long as what may be used of them, so that a sanitizer sees every byte too far.
 #![allow(unsafe_code)]
 
-use crate::area::Areas;
-use crate::inbound::Served;
 use crate::proto::{
     Acceptor, Address, CLAIM, Connector, GREETING, Head, Ledger, Piece, Reader, Reply, Violation,
     WELCOME, Want,
 };
-use rushmem_transport::Segment;
+use crate::target::Served;
+use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::{LocalBuf, Segment};
 
 /// Words of the segment.
 const WORDS: usize = 512;
@@ -39,12 +39,13 @@ fn requests(input: &[u8]) {
 
 fn target(cuts: &[u8; CUTS], stream: &[u8]) -> (Result<(), Violation>, Vec<u64>) {
     let mut memory = vec![0u64; WORDS];
-    let areas = Areas::default();
-    // SAFETY: the vector outlives the areas, and nobody else uses it meanwhile.
-    unsafe { areas.open(Segment::Heap, memory.as_mut_ptr().cast(), WORDS * 8) };
+    let segments = Segments::default();
+    let whole = LocalBuf { base: memory.as_mut_ptr().cast(), nbytes: WORDS * 8 };
+    // SAFETY: the vector outlives the segments, and nobody else uses it meanwhile.
+    unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
     let mut served = Served::new();
-    let fed = feed(cuts, stream, |piece| served.take(&areas, piece));
-    drop((served, areas));
+    let fed = feed(cuts, stream, |piece| served.take(&segments, piece));
+    drop((served, segments));
     (fed, memory)
 }
 
@@ -97,7 +98,7 @@ fn take(ledger: &mut Ledger<Vec<u8>>, piece: Piece<'_, Reply>) -> Result<(), Vio
     }
 }
 
-/// Feed a stream in parts whose lengths `cuts` tells, in turn.
+/// Feeds a stream in parts whose lengths `cuts` tells, in turn.
 fn feed<H: Head>(
     cuts: &[u8; CUTS],
     stream: &[u8],
@@ -121,7 +122,7 @@ fn feed<H: Head>(
 fn strangers(input: &[u8]) {
     let (secret, nonce) = ([1; 32], [2; 32]);
     if let Some(claim) = input.first_chunk::<CLAIM>() {
-        assert!(Acceptor::new(secret, 0, 4, nonce).judge(claim).is_err(), "a forged claim");
+        assert!(Acceptor::new(secret, 0, 4, nonce).decide(claim).is_err(), "a forged claim");
     }
     if let Some((greeting, rest)) = input.split_first_chunk::<GREETING>() {
         let mut connector = Connector::new(secret, 1, 0, nonce);

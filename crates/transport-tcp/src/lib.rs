@@ -4,41 +4,44 @@
 //! software: puts and gets are copies, atomic operations are the CPU's. A service thread works while
 //! the PE computes; a PE that waits polls by itself.
 //!
+//! - `endpoint` and `transport` are what the traits of `rushmem-transport` are made of;
+//! - `progress` says who polls and who sleeps, `service` is what whoever polls does for the peers;
+//! - `shared` has the peers and the connections to them, `connect` makes these, `news` wakes who sleeps;
+//! - `origin` and `target` are the two ends of a connection, `send_queue` what waits to be sent on one, `heartbeat` for how
+//!   long nothing came, and `unauthenticated` is one whose other end has not proved itself;
 //! - `proto` is the wire format and its state machines, without I/O;
-//! - `inbound` and `outbound` are the two ends of a connection, `queue` what waits to be sent on one;
-//! - `service` lets peers in and serves them, `thread` does so while nobody waits;
-//! - `shared`, `endpoint` and `tcp` are what the traits of `rushmem-transport` are made of.
+//! - `found` says which addresses this machine has, `settings` has the limits, `sys` the system calls.
 //!
 //! What it does not do: it does not encrypt, and signs only the handshake; it does not reconnect (a
 //! connection that breaks ends the job); it does not keep a word whole that lies in a transfer of more
 //! than 64 bytes, until that transfer is complete; it sends no page without a copy by the kernel. A child
 //! of `fork` that executes no other program inherits the sockets: it must not use the library, and
-//! while it lives the death of its parent shows to peers by the launcher's word alone.
+//! while it lives only the launcher tells peers of its parent's death.
 
 #[cfg(test)]
 mod arbitrary;
-mod area;
-mod dial;
+mod connect;
+mod connection;
 mod endpoint;
+mod found;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-mod guest;
-mod inbound;
-mod interface;
-mod outbound;
-mod patience;
+mod heartbeat;
+mod news;
+mod origin;
+mod progress;
 mod proto;
-mod queue;
+mod send_queue;
 mod service;
+mod settings;
 mod shared;
 mod sys;
-mod tcp;
-mod thread;
-mod tuning;
-mod vigil;
+mod target;
+mod transport;
+mod unauthenticated;
 
-pub use tcp::open;
-pub use tuning::Tuning;
+pub use settings::Tuning;
+pub use transport::open;
 
 use rushmem_transport::{Found, Provider};
 

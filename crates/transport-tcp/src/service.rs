@@ -1,21 +1,22 @@
-//! Who polls it serves this PE's peers: new connections, requests, and links that have news.
+//! Whoever polls it serves this PE's peers: new connections, requests, and links that have news.
 //!
-//! One thread at a time, under a lock that is only ever tried: a PE that waits in the library, or else
-//! the service thread. The connection that had requests last is looked at first and alone for a few
-//! turns, since asking the kernel which of all sockets has news costs more than asking one.
+//! One thread at a time does so. The connection that had requests last is looked at first and alone for a few turns, since
+//! asking the kernel which of all sockets has news costs more than asking one. This file must never know who polls.
 
-use crate::dial;
-use crate::guest::{Guest, Verdict};
-use crate::inbound::{End, Inbound, Turn};
+use crate::connection::{End, nonce, prepare};
 use crate::proto::Acceptor;
-use crate::shared::{Link, Shared, Token, timespec, try_lock};
+use crate::settings::DESCRIPTORS;
+use crate::shared::{Link, Shared, Token};
 use crate::sys;
-use crate::tuning::DESCRIPTORS;
+use crate::target::{Target, Turn};
+use crate::unauthenticated::{Claim, Unauthenticated};
+use rushmem_transport::Pe;
+use rushmem_transport::kit::lock::try_lock;
+use rushmem_transport::kit::timer::{sleep_on, timespec};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags};
 use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Bytes received at once where they do not go straight to their place.
@@ -30,19 +31,19 @@ const EVENTS: usize = 64;
 /// The target's side of this PE.
 pub(crate) struct Service {
     listeners: Vec<TcpListener>,
-    /// Accepting failed: nobody is let in until the next round.
+    /// Accepting failed: no connection is accepted until the next round.
     muted: bool,
-    /// Since when nobody could be let in although somebody was at the door.
-    shut: Option<Instant>,
-    guests: Vec<Option<Guest>>,
-    inbound: Vec<Option<Inbound>>,
+    /// Since when no connection could be accepted although one waited.
+    refusing: Option<Instant>,
+    unauthenticated: Vec<Option<Unauthenticated>>,
+    targets: Vec<Option<Target>>,
     buffer: Box<[u8]>,
     /// The connection that had requests last.
     hot: Option<u32>,
     turns: u32,
 }
 
-/// Put into the first free place.
+/// Puts into the first free place.
 fn place<T>(slots: &mut Vec<Option<T>>, value: T) -> u32 {
     let at = slots.iter().position(Option::is_none).unwrap_or_else(|| {
         slots.push(None);
@@ -57,9 +58,9 @@ impl Service {
         Service {
             listeners,
             muted: true,
-            shut: None,
-            guests: Vec::new(),
-            inbound: Vec::new(),
+            refusing: None,
+            unauthenticated: Vec::new(),
+            targets: Vec::new(),
             buffer: vec![0; BUFFER].into_boxed_slice(),
             hot: None,
             turns: 0,
@@ -75,7 +76,7 @@ impl Service {
         }
     }
 
-    /// Look at everything; returns whether there was work.
+    /// Looks at everything; returns whether there was work.
     pub(crate) fn poll_all(&mut self, shared: &Shared) -> bool {
         let none = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
         let mut events = [none; EVENTS];
@@ -84,17 +85,17 @@ impl Service {
         for event in &events[..n] {
             match Token::from(event.data.u64()) {
                 Token::Listener(listener) => self.accept(shared, listener),
-                Token::Guest(guest) => self.listen(shared, guest),
-                Token::Inbound(inbound) => {
-                    self.serve(shared, inbound);
+                Token::Unauthenticated(number) => self.listen(shared, number),
+                Token::Target(number) => {
+                    self.serve(shared, number);
                 }
                 // Who has the link looks at it.
                 Token::Link(pe) => {
-                    shared.try_link(pe, |out| {
-                        if out.is_blocked() {
-                            out.flush()?;
+                    shared.try_link(Pe(pe), |origin| {
+                        if origin.is_blocked() {
+                            origin.flush()?;
                         }
-                        out.receive()
+                        origin.receive()
                     });
                 }
             }
@@ -103,16 +104,15 @@ impl Service {
     }
 
     fn serve(&mut self, shared: &Shared, number: u32) -> bool {
-        let Some(Some(inbound)) = self.inbound.get_mut(number as usize) else {
+        let Some(Some(target)) = self.targets.get_mut(number as usize) else {
             return false;
         };
-        match inbound.serve(&shared.areas, &mut self.buffer) {
+        match target.serve(&shared.segments, &mut self.buffer) {
             Ok(Turn { worked, changed }) => {
-                if inbound.blocked() != inbound.told_of_room {
-                    inbound.told_of_room = inbound.blocked();
-                    let token = Token::Inbound(number);
-                    let blocked = inbound.told_of_room;
-                    shared.watch(&inbound.socket, token, blocked, !blocked);
+                if target.blocked() != target.told_of_room {
+                    target.told_of_room = target.blocked();
+                    let blocked = target.told_of_room;
+                    shared.watch(&target.socket, Token::Target(number), blocked, !blocked);
                 }
                 if worked {
                     self.hot = Some(number);
@@ -123,12 +123,10 @@ impl Service {
                 worked
             }
             Err(end) => {
-                let pe = inbound.pe;
-                self.inbound[number as usize] = None;
+                let pe = target.pe;
+                self.targets[number as usize] = None;
                 self.hot = None;
-                if let End::Broken(why) = end
-                    && !shared.closing.load(Ordering::Acquire)
-                {
+                if let End::Broken(why) = end {
                     shared.lose(pe, &why);
                 }
                 true
@@ -140,7 +138,7 @@ impl Service {
         for _ in 0..ACCEPTS {
             match self.listeners[number as usize].accept() {
                 Ok((socket, _)) => {
-                    self.shut = None;
+                    self.refusing = None;
                     self.greet(shared, socket);
                 }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
@@ -151,19 +149,19 @@ impl Service {
                     ) => {}
                 Err(e) => {
                     // Out of descriptors or memory, which the kernel says whether or not somebody is there.
-                    if !is_at_the_door(&self.listeners[number as usize]) {
-                        self.shut = None;
+                    if !is_waiting(&self.listeners[number as usize]) {
+                        self.refusing = None;
                         return;
                     }
                     // Make room, and do not ask again at once.
-                    self.dismiss_oldest(shared.tuning.round);
+                    self.drop_oldest(shared.tuning.round);
                     self.mute(shared);
-                    let since = *self.shut.get_or_insert_with(Instant::now);
-                    if since.elapsed() > shared.tuning.shut_limit {
-                        shared.give_up(&format!(
-                            "it can let no peer in: {}",
-                            DESCRIPTORS.explain(&e)
-                        ));
+                    let since = *self.refusing.get_or_insert_with(Instant::now);
+                    if since.elapsed() > shared.tuning.refuse_limit {
+                        let why = DESCRIPTORS.explain(&e);
+                        shared
+                            .loss
+                            .of_self(&format!("it can accept no connection of a peer: {why}"));
                     }
                     return;
                 }
@@ -172,59 +170,60 @@ impl Service {
     }
 
     fn greet(&mut self, shared: &Shared, socket: TcpStream) {
-        let here = self.guests.iter().flatten().count();
-        if here >= shared.tuning.most_guests {
-            self.dismiss_oldest(Duration::ZERO);
+        let here = self.unauthenticated.iter().flatten().count();
+        if here >= shared.tuning.max_unauthenticated {
+            self.drop_oldest(Duration::ZERO);
         }
-        let Ok(nonce) = dial::nonce() else {
+        let Ok(nonce) = nonce() else {
             return;
         };
-        let n_pes = shared.peers.len() as u32;
-        let acceptor = Acceptor::new(shared.secret, shared.me, n_pes, nonce);
-        // A guest that cannot be greeted is gone.
-        if let Ok(guest) = Guest::greet(socket, acceptor) {
-            let number = place(&mut self.guests, guest);
-            let Some(guest) = &self.guests[number as usize] else {
+        let n_pes = shared.peers.n_pes() as u32;
+        let acceptor = Acceptor::new(shared.secret, shared.me.0, n_pes, nonce);
+        // Whoever cannot be greeted is gone.
+        if let Ok(connection) = Unauthenticated::greet(socket, acceptor) {
+            let number = place(&mut self.unauthenticated, connection);
+            let Some(connection) = &self.unauthenticated[number as usize] else {
                 return;
             };
-            let token = EventData::new_u64(Token::Guest(number).into());
-            if epoll::add(&shared.epoll, &guest.socket, token, EventFlags::IN).is_err() {
-                self.guests[number as usize] = None;
+            let token = EventData::new_u64(Token::Unauthenticated(number).into());
+            if epoll::add(&shared.epoll, &connection.socket, token, EventFlags::IN).is_err() {
+                self.unauthenticated[number as usize] = None;
             }
         }
     }
 
-    /// Show the oldest guest the door, if it has stayed for longer than that.
-    fn dismiss_oldest(&mut self, stayed: Duration) {
-        let oldest = self.guests.iter_mut().filter(|guest| guest.is_some());
-        if let Some(oldest) = oldest.min_by_key(|guest| guest.as_ref().map(|guest| guest.since)) {
-            oldest.take_if(|guest| guest.since.elapsed() > stayed);
+    /// Drops the oldest unauthenticated connection, if it is older than that.
+    fn drop_oldest(&mut self, age: Duration) {
+        let all = self.unauthenticated.iter_mut().filter(|connection| connection.is_some());
+        let since = |connection: &Option<Unauthenticated>| connection.as_ref().map(|it| it.since);
+        if let Some(oldest) = all.min_by_key(|connection| since(connection)) {
+            oldest.take_if(|connection| connection.since.elapsed() > age);
         }
     }
 
     fn listen(&mut self, shared: &Shared, number: u32) {
-        let Some(place_of_guest) = self.guests.get_mut(number as usize) else {
+        let Some(entry) = self.unauthenticated.get_mut(number as usize) else {
             return;
         };
-        let Some(guest) = place_of_guest else {
+        let Some(connection) = entry else {
             return;
         };
-        match guest.listen() {
-            Verdict::Later => {}
-            Verdict::Stranger => *place_of_guest = None,
-            Verdict::Peer(pe) => {
-                let Some(Guest { socket, .. }) = place_of_guest.take() else {
+        match connection.listen() {
+            Claim::Incomplete => {}
+            Claim::Refused => *entry = None,
+            Claim::Peer(pe) => {
+                let Some(Unauthenticated { socket, .. }) = entry.take() else {
                     return;
                 };
-                let prepared = dial::prepare(&socket, &shared.tuning);
-                let number = place(&mut self.inbound, Inbound::new(socket, pe));
-                let Some(inbound) = &self.inbound[number as usize] else {
+                let prepared = prepare(&socket, &shared.tuning);
+                let number = place(&mut self.targets, Target::new(socket, Pe(pe)));
+                let Some(target) = &self.targets[number as usize] else {
                     return;
                 };
-                shared.watch(&inbound.socket, Token::Inbound(number), false, true);
+                shared.watch(&target.socket, Token::Target(number), false, true);
                 match prepared {
                     Ok(()) => self.hot = Some(number),
-                    Err(_) => self.inbound[number as usize] = None,
+                    Err(_) => self.targets[number as usize] = None,
                 }
             }
         }
@@ -238,7 +237,7 @@ impl Service {
         }
     }
 
-    /// Let connections in, at the start and after a failure.
+    /// Accepts connections, at the start and after a failure.
     pub(crate) fn unmute(&mut self, shared: &Shared) -> rustix::io::Result<()> {
         if self.muted {
             for (number, listener) in self.listeners.iter().enumerate() {
@@ -250,52 +249,50 @@ impl Service {
         Ok(())
     }
 
-    /// Every round: guests that stayed too long go, and hosts that went silent are lost.
+    /// Every round: unauthenticated connections that took too long are dropped, and hosts that went silent are lost.
     pub(crate) fn look_around(&mut self, shared: &Shared) {
         let now = Instant::now();
-        for place in &mut self.guests {
-            if let Some(guest) = place
-                && now.duration_since(guest.since) > shared.tuning.guest_limit
-            {
-                *place = None;
-            }
+        for entry in &mut self.unauthenticated {
+            let limit = shared.tuning.handshake_limit;
+            entry.take_if(|connection| now.duration_since(connection.since) > limit);
         }
         // It is tried again in the next round.
         let _ = self.unmute(shared);
-        for inbound in self.inbound.iter_mut().flatten() {
-            let silence = inbound.blocked().then(|| sys::silence(&inbound.socket)).flatten();
-            lose_if_silent(shared, inbound.pe, inbound.vigil.look(silence, now));
+        for target in self.targets.iter_mut().flatten() {
+            let silence = target.blocked().then(|| sys::silence(&target.socket)).flatten();
+            lose_if_silent(shared, target.pe, target.heartbeat.look(silence, now));
         }
-        for (pe, peer) in shared.peers.iter().enumerate() {
+        for (pe, peer) in shared.peers.iter() {
             let mut link = try_lock(&peer.link);
-            if let Some(Link::Open(out)) = link.as_deref_mut() {
-                let silence = out.waits().then(|| sys::silence(&out.socket)).flatten();
-                let silence = out.vigil.look(silence, now);
+            if let Some(Link::Open(origin)) = link.as_deref_mut() {
+                let silence = origin.waits().then(|| sys::silence(&origin.socket)).flatten();
+                let silence = origin.heartbeat.look(silence, now);
                 drop(link);
-                lose_if_silent(shared, pe as u32, silence);
+                lose_if_silent(shared, pe, silence);
             }
         }
     }
 
-    /// Say farewell to every peer and close every connection.
+    /// Says farewell to every peer and closes every connection.
     pub(crate) fn leave(&mut self) {
-        for inbound in self.inbound.iter_mut().flatten() {
-            inbound.leave();
+        for target in self.targets.iter_mut().flatten() {
+            target.leave();
         }
         self.listeners.clear();
-        self.guests.clear();
-        self.inbound.clear();
+        self.unauthenticated.clear();
+        self.targets.clear();
         self.hot = None;
     }
 }
 
-/// Whether somebody waits to be let in.
-fn is_at_the_door(listener: &TcpListener) -> bool {
+/// Whether somebody waits for a connection to be accepted.
+fn is_waiting(listener: &TcpListener) -> bool {
     let mut fds = [PollFd::new(listener, PollFlags::IN)];
-    poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|n| n > 0)
+    sleep_on(&mut fds, Duration::ZERO);
+    !fds[0].revents().is_empty()
 }
 
-fn lose_if_silent(shared: &Shared, pe: u32, silence: Duration) {
+fn lose_if_silent(shared: &Shared, pe: Pe, silence: Duration) {
     if silence > shared.tuning.silence_limit {
         shared.lose(pe, &format!("its host has been silent for {:.0} s", silence.as_secs_f64()));
     }

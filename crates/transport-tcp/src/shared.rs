@@ -1,47 +1,53 @@
-//! What all endpoints and the service thread of a PE share: peers, links, and who polls.
+//! What all endpoints of a PE and its service thread share: the peers, the connections to them, and who is told of what.
 //!
-//! Locks: the service is only ever tried, never waited for; a link is waited for by endpoints and tried by
-//! the service. Nobody waits for a lock while holding another, except for the list of notes, which is
-//! held for a few instructions. A link may be held for seconds, while it is dialled.
+//! Locks: a link is waited for by endpoints and tried by everyone else; nobody waits for a lock while holding another,
+//! except for the list of notes, which is held for a few instructions. A link may be held for seconds, while it is
+//! connected. This file must never know what peers ask of this PE.
 
-use crate::area::Areas;
-use crate::dial::{self, Refusal};
-use crate::inbound::End;
-use crate::outbound::Outbound;
+use crate::connect::{self, Refusal};
+use crate::connection::End;
+use crate::news::News;
+use crate::origin::Origin;
 use crate::proto::Address;
-use crate::service::Service;
-use crate::tuning::Tuning;
-use rushmem_transport::{Error, Host, Pe, Segment};
+use crate::settings::Tuning;
+use rushmem_transport::kit::attendance::Attendance;
+use rushmem_transport::kit::lock::{lock, try_lock};
+use rushmem_transport::kit::loss::Loss;
+use rushmem_transport::kit::notes::Notes;
+use rushmem_transport::kit::peers::Peers;
+use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::{Error, Host, Open, Pe, Segment};
 use rustix::event::epoll::{self, EventFlags};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
+use std::io;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// What was copied leaves within about this time at the latest; when the PE has just stopped to wait in
 /// quick succession, by when the service thread has noticed that.
 pub(crate) const HELD_BACK: Duration = Duration::from_micros(50);
 
-/// How to reach a PE and what it lets others use.
-pub(crate) struct Contact {
+/// A PE as an origin sees it.
+pub(crate) struct Peer {
     pub(crate) address: Address,
     /// Bytes of its segments.
     pub(crate) sizes: [u64; Segment::COUNT],
+    pub(crate) link: Mutex<Link>,
 }
 
 /// The connection to a PE.
+#[derive(Default)]
 pub(crate) enum Link {
     /// Not needed so far.
+    #[default]
     Idle,
-    Open(Box<Outbound>),
+    Open(Box<Origin>),
     /// Gone, and why. A connection that is only not used any more stays open, so that its peer does not
     /// take this PE for lost.
     Closed {
         why: String,
-        _unused: Option<Box<Outbound>>,
+        _unused: Option<Box<Origin>>,
     },
 }
 
@@ -52,205 +58,114 @@ impl Link {
     }
 }
 
-/// A PE as an origin sees it.
-pub(crate) struct Peer {
-    pub(crate) contact: OnceLock<Contact>,
-    pub(crate) link: Mutex<Link>,
-}
-
-/// Links with something to send that nobody has sent yet.
-#[derive(Default)]
-struct Notes {
-    any: AtomicBool,
-    list: Mutex<Vec<u32>>,
-    /// The service thread looks at the notes by itself, or the timer will wake it.
-    attended: AtomicBool,
-}
-
 /// One PE's share in the network.
 pub(crate) struct Shared {
-    pub(crate) me: u32,
+    pub(crate) me: Pe,
     pub(crate) secret: [u8; 32],
     pub(crate) oversubscribed: bool,
     pub(crate) tuning: Tuning,
     pub(crate) host: Arc<dyn Host>,
     /// This PE's address; its host's name goes into messages.
     pub(crate) address: Address,
-    pub(crate) areas: Areas,
-    pub(crate) peers: Box<[Peer]>,
-    pub(crate) service: Mutex<Service>,
+    pub(crate) segments: Segments,
+    pub(crate) peers: Peers<Peer>,
     /// Every socket of this PE.
     pub(crate) epoll: OwnedFd,
-    /// Rings when notes are due, and at the end.
-    pub(crate) timer: OwnedFd,
-    /// Counts the looks of threads that wait: as long as it moves, the service thread need not.
-    pub(crate) polls: AtomicU64,
-    /// How many threads sleep in [`Shared::sleep`].
-    pub(crate) sleepers: AtomicU32,
-    /// Counts the occasions on which something came that a sleeper may wait for.
-    news: AtomicU64,
-    /// Readable while there are sleepers to be woken for news that another thread took in.
-    bell: OwnedFd,
-    /// Whoever polled so far sleeps elsewhere: the service thread takes over.
-    pub(crate) handed_over: AtomicBool,
-    /// The service thread looks at its timer alone.
-    pub(crate) napping: AtomicBool,
-    pub(crate) closing: AtomicBool,
-    notes: Notes,
-    loss: OnceLock<Error>,
-}
-
-/// A lock whose holder panicked is as good as any: the job is ending.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The lock, if it is free.
-pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
-}
-
-/// What a PE brings along to [`Shared::new`].
-pub(crate) struct Start {
-    pub(crate) open: rushmem_transport::Open,
-    pub(crate) tuning: Tuning,
-    pub(crate) address: Address,
-    pub(crate) service: Service,
-    pub(crate) epoll: OwnedFd,
-    pub(crate) timer: OwnedFd,
-    pub(crate) bell: OwnedFd,
+    pub(crate) attendance: Attendance,
+    pub(crate) loss: Loss,
+    news: News,
+    /// PEs to which something is to be sent that nobody has sent yet.
+    notes: Notes<Pe>,
 }
 
 impl Shared {
-    pub(crate) fn new(start: Start) -> Shared {
-        let Start { open, tuning, address, service, epoll, timer, bell } = start;
-        let peer = |_| Peer { contact: OnceLock::new(), link: Mutex::new(Link::Idle) };
-        Shared {
-            me: open.pe.0,
+    pub(crate) fn new(open: &Open, tuning: Tuning, address: Address) -> io::Result<Shared> {
+        Ok(Shared {
+            me: open.pe,
             secret: open.secret,
             oversubscribed: open.oversubscribed,
             tuning,
-            host: open.host,
+            host: Arc::clone(&open.host),
+            loss: Loss::new(open.pe, address.host.clone(), Arc::clone(&open.host)),
             address,
-            areas: Areas::default(),
-            peers: (0..open.n_pes).map(peer).collect(),
-            service: Mutex::new(service),
-            epoll,
-            timer,
-            polls: AtomicU64::new(0),
-            sleepers: AtomicU32::new(0),
-            news: AtomicU64::new(0),
-            bell,
-            handed_over: AtomicBool::new(false),
-            napping: AtomicBool::new(false),
-            closing: AtomicBool::new(false),
+            segments: Segments::default(),
+            peers: Peers::new(open.n_pes),
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            attendance: Attendance::new()?,
+            news: News::new()?,
             notes: Notes::default(),
-            loss: OnceLock::new(),
-        }
-    }
-
-    /// The error that ended everything, if one did.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        match self.loss.get() {
-            None => Ok(()),
-            Some(error) => Err(error.clone()),
-        }
+        })
     }
 
     /// A PE is gone: from now on everything fails. Returns the first loss.
-    pub(crate) fn lose(&self, pe: u32, why: &str) -> Error {
-        let contact = self.peers.get(pe as usize).and_then(|peer| peer.contact.get());
-        let host = contact.map_or("an unknown host", |contact| contact.address.host.as_str());
-        let (me, own) = (self.me, &self.address.host);
-        let text = format!(
-            "the way from PE {me} on {own} to PE {pe} on {host} broke: {why}; see what PE {pe} said last, \
-             and whether both hosts run and reach each other (firewall, SHMEM_TCP_INTERFACE)"
+    pub(crate) fn lose(&self, pe: Pe, why: &str) -> Error {
+        let host = self.peers.get(pe).ok().map(|peer| peer.address.host.as_str());
+        let why = format!(
+            "{why}; see what PE {pe} said last, and whether both hosts run and reach each other (firewall, \
+             SHMEM_TCP_INTERFACE)"
         );
-        self.end(Error::Lost(Pe(pe), text))
+        self.loss.of_peer(pe, host, &why)
     }
 
-    /// This PE cannot go on: from now on everything fails. Returns the first loss.
-    pub(crate) fn give_up(&self, why: &str) -> Error {
-        let text = format!("PE {} on {} cannot use its network: {why}", self.me, self.address.host);
-        self.end(Error::Lost(Pe(self.me), text))
-    }
-
-    fn end(&self, error: Error) -> Error {
-        let mut first = false;
-        let error = self.loss.get_or_init(|| {
-            first = true;
-            error
-        });
-        if first {
-            self.host.lost(error);
-        }
-        error.clone()
-    }
-
-    /// Work on the link to a PE, which is dialled when it is idle.
+    /// Works on the link to a PE, which is connected when it is idle.
     pub(crate) fn with_link<T>(
         &self,
-        pe: u32,
-        work: impl FnOnce(&mut Outbound) -> Result<T, End>,
+        pe: Pe,
+        work: impl FnOnce(&mut Origin) -> Result<T, End>,
     ) -> Result<T, Error> {
-        let peer = self.peers.get(pe as usize).ok_or(Error::Unreachable(Pe(pe)))?;
+        let peer = self.peers.get(pe)?;
         let mut link = lock(&peer.link);
-        self.check()?;
+        self.loss.check()?;
         if let Link::Idle = *link {
-            *link = self.dial(pe, peer)?;
+            *link = self.connect(pe, peer)?;
         }
         let done = match &mut *link {
-            Link::Open(out) => {
-                let acked = out.acked();
-                work(out).inspect(|_| {
-                    self.follow_up(pe, out);
-                    if out.acked() != acked {
+            Link::Open(origin) => {
+                let acked = origin.acked();
+                work(origin).inspect(|_| {
+                    self.follow_up(pe, origin);
+                    if origin.acked() != acked {
                         self.tell_sleepers();
                     }
                 })
             }
             Link::Closed { why, .. } => Err(End::Broken(why.clone())),
-            Link::Idle => unreachable!("a dialled link is not idle"),
+            Link::Idle => unreachable!("a connected link is not idle"),
         };
         done.map_err(|end| {
-            let why = said(&end);
-            let error = self.lose(pe, &why);
-            *link = Link::closed(why);
+            let error = self.lose(pe, &end.to_string());
+            *link = Link::closed(end.to_string());
             error
         })
     }
 
-    fn dial(&self, pe: u32, peer: &Peer) -> Result<Link, Error> {
-        let contact = peer.contact.get().ok_or(Error::Unreachable(Pe(pe)))?;
-        let dialled = dial::dial(self.secret, self.me, pe, &contact.address, &self.tuning);
-        let socket = dialled.map_err(|refusal| match refusal {
-            Refusal::Own(why) => self.give_up(&format!("it cannot connect to PE {pe}: {why}")),
+    fn connect(&self, pe: Pe, peer: &Peer) -> Result<Link, Error> {
+        let connected = connect::connect(self.secret, self.me, pe, &peer.address, &self.tuning);
+        let socket = connected.map_err(|refusal| match refusal {
+            Refusal::Own(why) => self.loss.of_self(&format!("it cannot connect to PE {pe}: {why}")),
             Refusal::Peer(why) => self.lose(pe, &why),
         })?;
-        let token = epoll::EventData::new_u64(Token::Link(pe).into());
+        let token = epoll::EventData::new_u64(Token::Link(pe.0).into());
         match epoll::add(&self.epoll, &socket, token, EventFlags::IN) {
-            Ok(()) => Ok(Link::Open(Box::new(Outbound::new(socket)))),
+            Ok(()) => Ok(Link::Open(Box::new(Origin::new(socket)))),
             Err(e) => Err(self.lose(pe, &format!("its connection cannot be watched: {e}"))),
         }
     }
 
     /// After work on a link: whatever is left to send will be sent.
-    fn follow_up(&self, pe: u32, out: &mut Outbound) {
-        if out.is_blocked() != out.told_of_room {
-            out.told_of_room = out.is_blocked();
-            self.watch(&out.socket, Token::Link(pe), out.told_of_room, true);
+    fn follow_up(&self, pe: Pe, origin: &mut Origin) {
+        if origin.is_blocked() != origin.told_of_room {
+            origin.told_of_room = origin.is_blocked();
+            self.watch(&origin.socket, Token::Link(pe.0), origin.told_of_room, true);
         }
-        if out.has_unsent() && !out.is_blocked() && !out.noted {
-            out.noted = true;
-            self.note(pe);
+        if origin.has_unsent() && !origin.is_blocked() && !origin.noted {
+            origin.noted = true;
+            self.notes.add(pe);
+            self.attendance.call_soon(HELD_BACK);
         }
     }
 
-    /// Have the kernel tell of room to send, of arrivals, or of both.
+    /// Has the kernel tell of room to send, of arrivals, or of both.
     pub(crate) fn watch(&self, socket: &TcpStream, token: Token, room: bool, arrivals: bool) {
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::OUT, room);
@@ -259,176 +174,85 @@ impl Shared {
         let _ = epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(token.into()), flags);
     }
 
-    /// Hear no more of a socket.
-    pub(crate) fn unwatch(&self, socket: &TcpStream) {
+    /// Hears no more of a socket.
+    fn unwatch(&self, socket: &TcpStream) {
         // It fails for a socket that is not watched; there is none.
         let _ = epoll::delete(&self.epoll, socket);
     }
 
-    fn note(&self, pe: u32) {
-        lock(&self.notes.list).push(pe);
-        self.notes.any.store(true, Ordering::Relaxed);
-        // Either this thread sees that nobody attends, or the service thread sees the note.
-        fence(Ordering::SeqCst);
-        if !self.notes.attended.load(Ordering::Relaxed) {
-            self.notes.attended.store(true, Ordering::Relaxed);
-            self.ring_after(HELD_BACK);
-        }
-    }
-
-    /// The service thread will look at the notes again soon, whatever happens.
-    pub(crate) fn attend(&self) {
-        self.notes.attended.store(true, Ordering::Relaxed);
-    }
-
-    /// The service thread will sleep until something happens: send what is noted so far; whoever notes
-    /// more sets the timer.
-    pub(crate) fn stop_attending(&self) {
-        self.notes.attended.store(false, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        self.send_noted();
-    }
-
-    /// This thread polls no more for now: the service thread need not wait for its absence to show.
-    pub(crate) fn hand_over(&self) {
-        self.handed_over.store(true, Ordering::Relaxed);
-        // Either this thread sees the nap, or the service thread sees that it should take none.
-        fence(Ordering::SeqCst);
-        if self.napping.load(Ordering::Relaxed) {
-            self.ring_after(Duration::from_nanos(1));
-        }
-    }
-
-    /// The service thread is about to look at its timer alone; false when it has been handed over to.
-    pub(crate) fn may_nap(&self) -> bool {
-        self.napping.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        !self.handed_over.swap(false, Ordering::Relaxed)
-    }
-
-    /// Let the service thread wake after so long.
-    pub(crate) fn ring_after(&self, time: Duration) {
-        let at = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(time) };
-        // It fails for times that are no times.
-        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &at);
-    }
-
-    /// The timer rang.
-    pub(crate) fn rang(&self) {
-        // It is empty when the timer was set again meanwhile.
-        let _ = rustix::io::read(&self.timer, &mut [0; 8]);
-        self.send_noted();
-    }
-
-    /// Send what was held back.
-    pub(crate) fn send_noted(&self) {
-        if !self.notes.any.load(Ordering::Relaxed) {
-            return;
-        }
-        self.notes.any.store(false, Ordering::Relaxed);
-        let noted = lock(&self.notes.list).len();
-        for _ in 0..noted {
-            let Some(pe) = lock(&self.notes.list).pop() else {
-                return;
-            };
-            let sent = self.try_link(pe, |out| {
-                out.noted = false;
-                out.flush()
-            });
-            if !sent {
-                // Whoever has the link may be done with sending: come again.
-                self.note(pe);
+    /// Uses a link no more, so that nothing touches the memory that its requests name.
+    pub(crate) fn abandon(&self, pe: Pe) {
+        let Ok(peer) = self.peers.get(pe) else { return };
+        let mut link = lock(&peer.link);
+        let why = "it was given up after another loss".to_owned();
+        *link = match std::mem::take(&mut *link) {
+            Link::Open(origin) => {
+                self.unwatch(&origin.socket);
+                Link::Closed { why, _unused: Some(origin) }
             }
+            other => other,
+        };
+    }
+
+    /// Sends what was held back.
+    pub(crate) fn send_noted(&self) {
+        let is_left = self.notes.look_after(|&mut pe| {
+            let sent = self.try_link(pe, |origin| {
+                origin.noted = false;
+                origin.flush()
+            });
+            // Whoever has the link may be done with sending: it is tried again.
+            !sent
+        });
+        if is_left {
+            self.attendance.call_soon(HELD_BACK);
         }
     }
 
-    /// Work on a link if nobody else does; false when somebody does.
+    /// Works on a link if nobody else does; false when somebody does.
     pub(crate) fn try_link(
         &self,
-        pe: u32,
-        work: impl FnOnce(&mut Outbound) -> Result<(), End>,
+        pe: Pe,
+        work: impl FnOnce(&mut Origin) -> Result<(), End>,
     ) -> bool {
-        let Some(mut link) = try_lock(&self.peers[pe as usize].link) else {
-            return false;
-        };
-        if let Link::Open(out) = &mut *link {
-            match work(out) {
-                Ok(()) => self.follow_up(pe, out),
+        let Ok(peer) = self.peers.get(pe) else { return true };
+        let Some(mut link) = try_lock(&peer.link) else { return false };
+        if let Link::Open(origin) = &mut *link {
+            match work(origin) {
+                Ok(()) => self.follow_up(pe, origin),
                 Err(end) => {
-                    if !(matches!(end, End::Bye) || self.closing.load(Ordering::Acquire)) {
-                        self.lose(pe, &said(&end));
+                    if let End::Broken(why) = &end {
+                        self.lose(pe, why);
                     }
-                    *link = Link::closed(said(&end));
+                    *link = Link::closed(end.to_string());
                 }
             }
         }
         true
     }
 
-    /// Send what was held back and serve peers, if nobody else does; returns whether there was work.
-    pub(crate) fn poll(&self) -> Result<bool, Error> {
-        self.polls.fetch_add(1, Ordering::Relaxed);
-        self.send_noted();
-        let worked = try_lock(&self.service).is_some_and(|mut service| service.poll(self));
-        if worked {
-            self.tell_sleepers();
-        }
-        self.check().map(|()| worked)
-    }
-
-    /// How much news there was so far: a thread that learns it before it looks for what it waits for may
-    /// [`sleep`](Shared::sleep) when it did not find it.
+    /// How much news there was so far, for [`sleep`](Shared::sleep).
     pub(crate) fn news(&self) -> u64 {
-        self.news.load(Ordering::SeqCst)
+        self.news.count()
     }
 
     /// This thread took in something that another one may wait for.
     pub(crate) fn tell_sleepers(&self) {
-        self.news.fetch_add(1, Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 {
-            // It fails when it was rung often enough already.
-            let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
-        }
+        self.news.tell(&self.attendance);
     }
 
-    /// Sleep until something arrives or there is more news than `seen`, but not longer than `at_most`.
+    /// Sleeps until something arrives or there is more news than `seen`, but not longer than `at_most`.
     pub(crate) fn sleep(&self, seen: u64, at_most: Duration) {
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
-        if self.news() == seen {
-            let epoll = PollFd::new(&self.epoll, PollFlags::IN);
-            let mut fds = [epoll, PollFd::new(&self.bell, PollFlags::IN)];
-            // Interrupted by a signal: as good as woken.
-            let _ = poll(&mut fds, Some(&timespec(at_most)));
-        }
-        // Every sleeper has woken when the bell is silenced.
-        if self.sleepers.fetch_sub(1, Ordering::SeqCst) == 1 {
-            let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-            // Who came meanwhile may have been rung for.
-            if self.sleepers.load(Ordering::SeqCst) > 0 {
-                let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
-            }
-        }
+        self.news.sleep(&self.attendance, &self.epoll, seen, at_most);
     }
-}
-
-fn said(end: &End) -> String {
-    match end {
-        End::Bye => "it has left the job".to_owned(),
-        End::Broken(why) => why.clone(),
-    }
-}
-
-/// A duration for the kernel.
-pub(crate) fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
 /// Whom an event of the kernel is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Listener(u32),
-    Guest(u32),
-    Inbound(u32),
+    Unauthenticated(u32),
+    Target(u32),
     Link(u32),
 }
 
@@ -436,8 +260,8 @@ impl From<Token> for u64 {
     fn from(token: Token) -> u64 {
         let (kind, number) = match token {
             Token::Listener(number) => (0, number),
-            Token::Guest(number) => (1, number),
-            Token::Inbound(number) => (2, number),
+            Token::Unauthenticated(number) => (1, number),
+            Token::Target(number) => (2, number),
             Token::Link(number) => (3, number),
         };
         kind << 32 | u64::from(number)
@@ -449,8 +273,8 @@ impl From<u64> for Token {
         let number = token as u32;
         match token >> 32 {
             0 => Token::Listener(number),
-            1 => Token::Guest(number),
-            2 => Token::Inbound(number),
+            1 => Token::Unauthenticated(number),
+            2 => Token::Target(number),
             _ => Token::Link(number),
         }
     }

@@ -36,7 +36,7 @@ fn count(result: isize) -> io::Result<usize> {
 /// Ranges that one send takes.
 pub(crate) const VECTORS: usize = 32;
 
-/// Send the first [`VECTORS`] ranges, or as much as there is room for; never blocks, raises no signal.
+/// Sends the first [`VECTORS`] ranges, or as much as there is room for; never blocks, raises no signal.
 ///
 /// # Safety
 /// Every range is valid for reads.
@@ -51,23 +51,24 @@ pub(crate) unsafe fn send(
     count(unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) })
 }
 
-/// Receive into two ranges, the second when the first is full; never blocks. Zero is the end.
+/// Receives into memory and, when that is full, into a buffer of the caller's own; never blocks. Zero is the end.
 ///
 /// # Safety
-/// Both ranges are valid for writes.
+/// The memory is valid for writes.
 pub(crate) unsafe fn receive(
     socket: impl AsFd,
-    first: LocalBuf,
-    second: LocalBuf,
+    memory: LocalBuf,
+    buffer: &mut [u8],
 ) -> io::Result<usize> {
+    let buffer = LocalBuf { base: buffer.as_mut_ptr(), nbytes: buffer.len() };
     let mut vectors = [NONE; 2];
-    let mut message = message([first, second].into_iter(), &mut vectors);
+    let mut message = message([memory, buffer].into_iter(), &mut vectors);
     let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: an open descriptor and vectors that live; the ranges are valid by contract.
+    // SAFETY: an open descriptor and vectors that live; the memory is valid by contract, the buffer as a slice.
     count(unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) })
 }
 
-/// Receive into a buffer of the caller's own; never blocks. Zero is the end.
+/// Receives into a buffer of the caller's own; never blocks. Zero is the end.
 pub(crate) fn receive_own(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT)?.0)
 }
@@ -77,12 +78,12 @@ pub(crate) fn look(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT | RecvFlags::PEEK)?.0)
 }
 
-/// Send bytes of the caller's own, or as many as there is room for; never blocks, raises no signal.
+/// Sends bytes of the caller's own, or as many as there is room for; never blocks, raises no signal.
 pub(crate) fn send_own(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
 }
 
-/// For how long the other host has said nothing although the kernel awaits a word of it; `None` when it
+/// For how long the other host has said nothing although the kernel awaits an answer; `None` when it
 /// awaits none. A process that is stopped is no silent host: its kernel answers.
 pub(crate) fn silence(socket: impl AsFd) -> Option<Duration> {
     let mut info = MaybeUninit::<libc::tcp_info>::zeroed();

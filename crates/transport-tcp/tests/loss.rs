@@ -207,8 +207,8 @@ fn leave_descriptors(more: u64) {
 fn one_place_left(member: &Member) {
     const TARGET: u32 = 2;
     let mut heap = vec![0u64; 512];
-    let shut_limit = Duration::from_secs(4);
-    let transport = second(member, Tuning { shut_limit, ..Tuning::default() }, &mut heap);
+    let refuse_limit = Duration::from_secs(4);
+    let transport = second(member, Tuning { refuse_limit, ..Tuning::default() }, &mut heap);
     if member.me() == TARGET as usize {
         leave_descriptors(1);
     }
@@ -270,8 +270,8 @@ fn a_pe_that_cannot_connect_says_so_of_itself() {
 /// PE 1 has no descriptor left when PE 0 connects: it says so, with the cure.
 fn no_room_at_the_door(member: &Member) {
     let mut heap = vec![0u64; 512];
-    let shut_limit = Duration::from_secs(1);
-    let transport = second(member, Tuning { shut_limit, ..Tuning::default() }, &mut heap);
+    let refuse_limit = Duration::from_secs(1);
+    let transport = second(member, Tuning { refuse_limit, ..Tuning::default() }, &mut heap);
     if member.me() == 0 {
         member.barrier();
         let mut endpoint = transport.endpoint().expect("an endpoint");

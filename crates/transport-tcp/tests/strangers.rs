@@ -11,11 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-const GUESTS: usize = 16;
+const UNAUTHENTICATED: usize = 16;
 
-fn few_guests(with: &Open) -> Result<Box<dyn Transport>, Error> {
-    let guest_limit = Duration::from_millis(500);
-    open(with, Tuning { most_guests: GUESTS, guest_limit, ..Tuning::default() })
+fn few_unauthenticated(with: &Open) -> Result<Box<dyn Transport>, Error> {
+    let handshake_limit = Duration::from_millis(500);
+    open(
+        with,
+        Tuning { max_unauthenticated: UNAUTHENTICATED, handshake_limit, ..Tuning::default() },
+    )
 }
 
 /// Where a PE listens: its address ends with the port.
@@ -78,7 +81,7 @@ fn besieged(member: &Member) {
     let addresses = member.exchange(&member.transport().address());
     let peer = &addresses[1 - member.me()];
     // More than are let in at once stay at the door, before the job has opened any connection.
-    let half_open: Vec<TcpStream> = (0..3 * GUESTS).map(|_| visit(port(peer))).collect();
+    let half_open: Vec<TcpStream> = (0..3 * UNAUTHENTICATED).map(|_| visit(port(peer))).collect();
     member.barrier();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -103,5 +106,5 @@ fn besieged(member: &Member) {
 #[test]
 fn strangers_change_nothing() {
     let case = Case { sizes: &[2], heap_bytes: 8 << 20, limit: LIMIT, body: besieged };
-    conformance::run("strangers::strangers_change_nothing", few_guests, case);
+    conformance::run("strangers::strangers_change_nothing", few_unauthenticated, case);
 }

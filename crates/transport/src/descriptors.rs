@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Descriptors of the program, the library and the connections that are under way.
+/// Descriptors of the program, the library and the connections that are being made.
 const OTHERS: u64 = 256;
 /// How often it is looked whether there is a descriptor left, and how long there may be none.
 const LOOK: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ impl PerPeer {
         self.0 * u64::from(n_pes.saturating_sub(1)) + OTHERS
     }
 
-    /// Raise the soft limit as far as the hard one allows and the job may need. A limit that is still too
+    /// Raises the soft limit as far as the hard one allows and the job may need. A limit that is still too
     /// low is reported if it is ever met, since few jobs connect every PE to every other.
     pub fn make_room(self, n_pes: u32) {
         let limit = getrlimit(Resource::Nofile);

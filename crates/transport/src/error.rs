@@ -9,9 +9,9 @@ use std::fmt;
 pub enum Error {
     /// The provider cannot be used on this machine; the text says what is missing.
     Unavailable(String),
-    /// The provider has no way to this PE.
+    /// The provider has no path to this PE.
     Unreachable(Pe),
-    /// The way to this PE broke; the text names both hosts and says how.
+    /// The path to this PE broke; the text names both hosts and says how.
     Lost(Pe, String),
     /// An argument that the provider cannot pass on; the text says which and why.
     Invalid(String),
@@ -50,7 +50,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Unavailable(why) | Error::Invalid(why) => f.write_str(why),
-            Error::Unreachable(pe) => write!(f, "there is no way to PE {pe}"),
+            Error::Unreachable(pe) => write!(f, "there is no path to PE {pe}"),
             Error::Lost(pe, why) => write!(f, "PE {pe} was lost: {why}"),
         }
     }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`amos`] | who carries out atomic operations, where the user chooses |
 //! | [`attendance`] | who lets the network progress: threads that wait in the library, or the service thread |
-//! | [`backoff`] | how a waiter spins, yields and sleeps, and for how long the service thread naps |
+//! | [`backoff`] | how a waiter spins, yields and sleeps, and for how long the service thread backs off |
 //! | [`lock`] | mutexes whose holder may have panicked |
 //! | [`loss`] | the first loss of a PE, which ends everything |
 //! | [`notes`] | those who hold something back, for whoever polls next |
@@ -15,7 +15,7 @@
 //! | [`timer`] | the descriptor that wakes the service thread |
 //!
 //! Nothing here may know a network library, a wire format or the runtime. What differs between providers (how many looks,
-//! how long a nap) is a constant of theirs that they pass in.
+//! how long a sleep) is a constant of theirs that they pass in.
 
 pub mod amos;
 pub mod attendance;

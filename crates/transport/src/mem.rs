@@ -15,4 +15,4 @@ mod copy;
 
 pub use amo::{Amo, ArithmeticAmo, BitwiseAmo, Word};
 pub use apply::apply;
-pub use copy::{copy_bytes, copy_elements, copy_strided, load, store};
+pub use copy::{Element, copy_bytes, copy_elements, copy_strided, load, store};

@@ -1,8 +1,10 @@
-//! The card of the network that a PE should prefer, by the names under which libraries know it.
+//! The network interface controller (NIC) that a PE should prefer, by the names under which libraries know it.
+//!
+//! It must never know how it is chosen.
 
 use std::fmt;
 
-/// A card of the network.
+/// A network interface controller.
 ///
 /// As text, which is the form of `SHMEM_NIC`: its name, a colon and its port if it has ports, a comma and its
 /// interface if it has one. `mlx5_0:1,ib0`.

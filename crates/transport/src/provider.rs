@@ -24,7 +24,7 @@ pub struct Provider {
     /// # Errors
     /// [`Error::Unavailable`], saying what is missing.
     pub available: fn(&dyn Host) -> Result<Found, Error>,
-    /// Make the provider's transport for this process.
+    /// Makes the provider's transport for this process.
     ///
     /// # Errors
     /// [`Error::Unavailable`], saying what is missing.
@@ -72,7 +72,7 @@ pub trait Host: Send + Sync {
         None
     }
 
-    /// The card of this machine that the PE should prefer where there are several: near it, and shared with no
+    /// The NIC of this machine that the PE should prefer where there are several: near it, and shared with no
     /// more PEs than need be. `None` where there is no choice, or where the user leaves it to the provider (`SHMEM_NIC=any`).
     fn nic(&self) -> Option<Nic> {
         None
@@ -108,7 +108,7 @@ pub trait Transport: Send + Sync {
     /// What it can do.
     fn caps(&self) -> Caps;
 
-    /// Make a segment of this PE reachable; the key goes to every peer that connects.
+    /// Makes a segment of this PE reachable; the key goes to every peer that connects.
     ///
     /// # Safety
     /// `base` is valid for reads and writes of `nbytes` bytes until the transport is dropped.
@@ -125,10 +125,10 @@ pub trait Transport: Send + Sync {
     /// This PE's address, to be given to the peers.
     fn address(&self) -> Vec<u8>;
 
-    /// Learn how to reach `pe`. Does not wait for it.
+    /// Learns how to reach `pe`. Does not wait for it.
     ///
     /// # Errors
-    /// When there is no way to it.
+    /// When there is no path to it.
     fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error>;
 
     /// A new endpoint, one per context. One thread at a time uses it.
@@ -137,7 +137,7 @@ pub trait Transport: Send + Sync {
     /// When the network has no more; the caller then shares one.
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error>;
 
-    /// Let the network work, for this process and for peers that use its memory; sends what any
+    /// Lets the network work, for this process and for peers that use its memory; sends what any
     /// endpoint held back. Never blocks. Returns whether there was work for peers.
     ///
     /// # Errors

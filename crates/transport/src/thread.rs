@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::thread::{Builder, JoinHandle};
 
-/// Do something with all signals blocked in this thread; threads that start meanwhile take none.
+/// Does something with all signals blocked in this thread; threads that start meanwhile take none.
 pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: it writes a set.
@@ -22,7 +22,7 @@ pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Start a service thread: no signal is delivered to it, and its sleeps end on time.
+/// Starts a service thread: no signal is delivered to it, and its sleeps end on time.
 ///
 /// # Errors
 /// When there can be no thread.

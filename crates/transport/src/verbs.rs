@@ -2,8 +2,6 @@
 //! parts.
 #![allow(unsafe_code)]
 
-use crate::mem;
-
 /// A kind of symmetric memory. Every PE has one segment of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -230,21 +228,6 @@ impl AmoWidth {
         match self {
             AmoWidth::Four => 4,
             AmoWidth::Eight => 8,
-        }
-    }
-
-    /// Write a fetched value, zero-extended as it comes from an endpoint, to a local word that need
-    /// not be aligned.
-    ///
-    /// # Safety
-    /// `fetched` is valid for writes of as many bytes as the width has.
-    #[inline]
-    pub unsafe fn write(self, fetched: *mut u8, value: u64) {
-        match self {
-            // SAFETY: valid for 4 bytes by contract.
-            AmoWidth::Four => unsafe { mem::store(fetched.cast::<u32>(), value as u32) },
-            // SAFETY: valid for 8 bytes by contract.
-            AmoWidth::Eight => unsafe { mem::store(fetched.cast::<u64>(), value) },
         }
     }
 }

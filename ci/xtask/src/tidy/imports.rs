@@ -22,7 +22,6 @@ const LATER: &[&str] = &[
     "crates/heap",
     "crates/transport",
     "crates/transport-ofi",
-    "crates/transport-tcp",
     "crates/transport-ucx",
     "launcher/oshrun",
     "sys/libfabric-sys",

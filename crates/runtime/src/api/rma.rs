@@ -10,6 +10,7 @@ use crate::net::contexts::Context;
 use crate::net::remote::{Access, Completion};
 use core::ffi::c_int;
 use rushmem_transport::mem;
+pub use rushmem_transport::mem::Element;
 use std::mem::MaybeUninit;
 
 /// `shmem_put`: copy `nelems` elements from the local `source` to `dest` on `pe` (§9.6.1.1).
@@ -17,7 +18,7 @@ use std::mem::MaybeUninit;
 /// # Safety
 /// `source` is valid for reads of `nelems` elements; nobody writes them during the call.
 #[inline(always)]
-pub unsafe fn put<T: Copy, C: Context>(
+pub unsafe fn put<T: Element, C: Context>(
     call: Call,
     ctx: C,
     dest: *mut T,
@@ -34,7 +35,7 @@ pub unsafe fn put<T: Copy, C: Context>(
 /// # Safety
 /// As [`put`], but until the next quiet.
 #[inline(always)]
-pub unsafe fn put_nbi<T: Copy, C: Context>(
+pub unsafe fn put_nbi<T: Element, C: Context>(
     call: Call,
     ctx: C,
     dest: *mut T,
@@ -49,7 +50,7 @@ pub unsafe fn put_nbi<T: Copy, C: Context>(
 /// # Safety
 /// `source` is valid for reads of `nelems` elements until the put is complete.
 #[inline(always)]
-unsafe fn put_until<T: Copy, C: Context>(
+unsafe fn put_until<T: Element, C: Context>(
     call: Call,
     ctx: C,
     dest: *mut T,
@@ -79,7 +80,7 @@ unsafe fn put_until<T: Copy, C: Context>(
 /// # Safety
 /// `dest` is valid for writes of `nelems` elements; nobody else accesses them during the call.
 #[inline(always)]
-pub unsafe fn get<T: Copy, C: Context>(
+pub unsafe fn get<T: Element, C: Context>(
     call: Call,
     ctx: C,
     dest: *mut T,
@@ -96,7 +97,7 @@ pub unsafe fn get<T: Copy, C: Context>(
 /// # Safety
 /// As [`get`], but until the next quiet.
 #[inline(always)]
-pub unsafe fn get_nbi<T: Copy, C: Context>(
+pub unsafe fn get_nbi<T: Element, C: Context>(
     call: Call,
     ctx: C,
     dest: *mut T,
@@ -111,7 +112,7 @@ pub unsafe fn get_nbi<T: Copy, C: Context>(
 /// # Safety
 /// `dest` is valid for writes of `nelems` elements until the get is complete.
 #[inline(always)]
-unsafe fn get_until<T: Copy, C: Context>(
+unsafe fn get_until<T: Element, C: Context>(
     call: Call,
     ctx: C,
     dest: *mut T,
@@ -141,7 +142,7 @@ unsafe fn get_until<T: Copy, C: Context>(
 /// # Safety
 /// None beyond the standard's: what `dest` may be is checked.
 #[inline(always)]
-pub unsafe fn p<T: Copy, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
+pub unsafe fn p<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
     let pe = ctx.world_pe(call, pe);
     match mapped_element(dest, pe) {
         // SAFETY: `to` is mapped for an element.
@@ -153,7 +154,7 @@ pub unsafe fn p<T: Copy, C: Context>(call: Call, ctx: C, dest: *mut T, value: T,
 /// [`p`] to an element that is not aligned, or not mapped here.
 #[cold]
 #[inline(never)]
-fn p_elsewhere<T: Copy, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
+fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
     match mapped(dest, size_of::<T>(), pe) {
         // SAFETY: `to` is mapped for an element.
         Some(to) => unsafe { mem::store(to, value) },
@@ -171,7 +172,7 @@ fn p_elsewhere<T: Copy, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, 
 /// # Safety
 /// None beyond the standard's: what `source` may be is checked.
 #[inline(always)]
-pub unsafe fn g<T: Copy, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
+pub unsafe fn g<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
     let pe = ctx.world_pe(call, pe);
     match mapped_element(source, pe) {
         // SAFETY: `from` is mapped for an element.
@@ -183,7 +184,7 @@ pub unsafe fn g<T: Copy, C: Context>(call: Call, ctx: C, source: *const T, pe: c
 /// [`g`] of an element that is not aligned, or not mapped here.
 #[cold]
 #[inline(never)]
-fn g_elsewhere<T: Copy, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
+fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
     match mapped(source, size_of::<T>(), pe) {
         // SAFETY: `from` is mapped for an element.
         Some(from) => unsafe { mem::load(from) },
@@ -206,7 +207,7 @@ fn g_elsewhere<T: Copy, C: Context>(call: Call, ctx: C, source: *const T, pe: c_
 /// `source` is valid for reads of every block.
 #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_ibput")]
 #[inline(always)]
-pub unsafe fn ibput<T: Copy, C: Context>(
+pub unsafe fn ibput<T: Element, C: Context>(
     call: Call,
     ctx: C,
     dest: *mut T,
@@ -241,7 +242,7 @@ pub unsafe fn ibput<T: Copy, C: Context>(
 /// `dest` is valid for writes of every block.
 #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_ibget")]
 #[inline(always)]
-pub unsafe fn ibget<T: Copy, C: Context>(
+pub unsafe fn ibget<T: Element, C: Context>(
     call: Call,
     ctx: C,
     dest: *mut T,
@@ -275,7 +276,7 @@ pub unsafe fn ibget<T: Copy, C: Context>(
 /// As [`ibput`] with blocks of one element.
 #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_iput")]
 #[inline(always)]
-pub unsafe fn iput<T: Copy, C: Context>(
+pub unsafe fn iput<T: Element, C: Context>(
     call: Call,
     ctx: C,
     dest: *mut T,
@@ -295,7 +296,7 @@ pub unsafe fn iput<T: Copy, C: Context>(
 /// As [`ibget`] with blocks of one element.
 #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_iget")]
 #[inline(always)]
-pub unsafe fn iget<T: Copy, C: Context>(
+pub unsafe fn iget<T: Element, C: Context>(
     call: Call,
     ctx: C,
     dest: *mut T,
@@ -329,7 +330,7 @@ pub(crate) fn bytes_of<T>(nelems: usize) -> usize {
 /// # Safety
 /// Both are valid for `nelems` elements.
 #[inline(always)]
-pub(crate) unsafe fn copy<T: Copy>(dest: *mut T, source: *const T, nelems: usize) {
+pub(crate) unsafe fn copy<T: Element>(dest: *mut T, source: *const T, nelems: usize) {
     if size_of::<T>() == 1 {
         // SAFETY: the same contract; an element is a byte.
         unsafe { mem::copy_bytes(dest.cast(), source.cast(), nelems) }

@@ -10,7 +10,7 @@ use crate::net::contexts::Context;
 use crate::net::remote::{Access, Completion, update_mapped};
 
 use core::ffi::c_int;
-use rushmem_transport::mem::Amo;
+use rushmem_transport::mem::{Amo, Element};
 use rushmem_transport::{AmoOp, AmoWidth};
 
 /// `shmem_put_signal` (§9.8.1): a put, then `sig_op` (`SHMEM_SIGNAL_SET` or `SHMEM_SIGNAL_ADD`) with
@@ -20,7 +20,7 @@ use rushmem_transport::{AmoOp, AmoWidth};
 /// `source` is valid for reads of `nelems` elements.
 #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
 #[inline(always)]
-pub unsafe fn put_signal<T: Copy, C: Context>(
+pub unsafe fn put_signal<T: Element, C: Context>(
     call: Call,
     ctx: C,
     dest: *mut T,
@@ -54,7 +54,7 @@ pub unsafe fn put_signal<T: Copy, C: Context>(
 /// As [`put_signal`], but `source` until the next quiet.
 #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal_nbi")]
 #[inline(always)]
-pub unsafe fn put_signal_nbi<T: Copy, C: Context>(
+pub unsafe fn put_signal_nbi<T: Element, C: Context>(
     call: Call,
     ctx: C,
     dest: *mut T,
@@ -86,7 +86,7 @@ pub unsafe fn put_signal_nbi<T: Copy, C: Context>(
 /// As [`put_signal`], `source` until the put is complete.
 #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
 #[inline(always)]
-unsafe fn put_signal_until<T: Copy, C: Context>(
+unsafe fn put_signal_until<T: Element, C: Context>(
     call: Call,
     ctx: C,
     dest: *mut T,

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Largest number of addresses of a PE.
-const MOST: usize = 16;
+/// The maximum number of addresses of a PE.
+const MAX_ADDRESSES: usize = 16;
 const VERSION: u8 = 1;
 
 /// Host name and socket addresses of a PE.
@@ -21,7 +21,7 @@ impl Address {
         let host = &self.host.as_bytes()[..self.host.len().min(255)];
         let mut bytes = vec![VERSION, host.len() as u8];
         bytes.extend_from_slice(host);
-        for socket in self.sockets.iter().take(MOST) {
+        for socket in self.sockets.iter().take(MAX_ADDRESSES) {
             match socket.ip() {
                 IpAddr::V4(ip) => {
                     bytes.push(4);
@@ -45,7 +45,7 @@ impl Address {
         let (host, mut rest) = rest.split_at_checked(usize::from(host_bytes))?;
         let mut sockets = Vec::new();
         while let Some((&family, tail)) = rest.split_first() {
-            if sockets.len() == MOST {
+            if sockets.len() == MAX_ADDRESSES {
                 return None;
             }
             let (ip, tail) = match family {

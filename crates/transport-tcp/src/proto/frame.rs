@@ -47,7 +47,7 @@ impl fmt::Display for Violation {
 
 /// A head, which says how many bytes follow it.
 pub(crate) trait Head: Copy {
-    /// Read it.
+    /// Reads it.
     fn decode(bytes: &[u8; HEAD]) -> Result<Self, Violation>;
     /// Bytes of the body that follows.
     fn body(&self) -> usize;
@@ -114,21 +114,8 @@ fn bounded(nbytes: u32) -> Result<u32, Violation> {
     }
 }
 
-fn segment_code(segment: Segment) -> u8 {
-    match segment {
-        Segment::Heap => 0,
-        Segment::Internal => 1,
-        Segment::Static => 2,
-    }
-}
-
 fn address(segment: u8, offset: u64) -> Result<RemoteAddr, Violation> {
-    let segment = match segment {
-        0 => Segment::Heap,
-        1 => Segment::Internal,
-        2 => Segment::Static,
-        _ => return Err(Violation::Unknown("segment")),
-    };
+    let segment = Segment::from_number(segment).ok_or(Violation::Unknown("segment"))?;
     Ok(RemoteAddr { segment, offset })
 }
 
@@ -137,16 +124,14 @@ impl Request {
     pub(crate) fn encode(&self) -> [u8; HEAD] {
         match *self {
             Request::Put { dest, nbytes } => {
-                head(PUT, [segment_code(dest.segment), 0, 0], nbytes, dest.offset)
+                head(PUT, [dest.segment as u8, 0, 0], nbytes, dest.offset)
             }
             Request::Get { source, nbytes } => {
-                head(GET, [segment_code(source.segment), 0, 0], nbytes, source.offset)
+                head(GET, [source.segment as u8, 0, 0], nbytes, source.offset)
             }
             Request::Amo { dest, op, width, fetch } => {
-                let code =
-                    AmoOp::ALL.iter().position(|&other| other == op).unwrap_or_default() as u8;
                 let fetch = if fetch { FETCH } else { 0 };
-                let small = [segment_code(dest.segment), code | fetch, width.nbytes() as u8];
+                let small = [dest.segment as u8, op as u8 | fetch, width.nbytes() as u8];
                 head(AMO, small, AMO_BODY as u32, dest.offset)
             }
             Request::Sync => head(SYNC, [0; 3], 0, 0),
@@ -162,19 +147,15 @@ impl Head for Request {
             PUT => Request::Put { dest: address(segment, offset)?, nbytes: bounded(nbytes)? },
             GET => Request::Get { source: address(segment, offset)?, nbytes: bounded(nbytes)? },
             AMO => {
-                let width = match width {
-                    4 => AmoWidth::Four,
-                    8 => AmoWidth::Eight,
-                    _ => return Err(Violation::Unknown("width of a word")),
-                };
+                let unknown_width = Violation::Unknown("width of a word");
+                let width = AmoWidth::from_nbytes(width).ok_or(unknown_width)?;
                 let unknown = Violation::Unknown("atomic operation");
-                let op_code = usize::from(op & !FETCH);
                 if nbytes as usize != AMO_BODY {
                     return Err(unknown);
                 }
                 Request::Amo {
                     dest: address(segment, offset)?,
-                    op: *AmoOp::ALL.get(op_code).ok_or(unknown)?,
+                    op: AmoOp::from_number(op & !FETCH).ok_or(unknown)?,
                     width,
                     fetch: op & FETCH != 0,
                 }

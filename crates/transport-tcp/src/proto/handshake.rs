@@ -81,8 +81,11 @@ impl Acceptor {
         greeting
     }
 
-    /// Judge a claim: the origin's number, and what to answer.
-    pub(crate) fn judge(&mut self, claim: &[u8; CLAIM]) -> Result<(u32, [u8; WELCOME]), Violation> {
+    /// Decides on a claim: the origin's number, and what to answer.
+    pub(crate) fn decide(
+        &mut self,
+        claim: &[u8; CLAIM],
+    ) -> Result<(u32, [u8; WELCOME]), Violation> {
         let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| claim[at + i]));
         let (origin, target) = (number(0), number(4));
         if target != self.facts.target || origin >= self.n_pes {
@@ -108,7 +111,7 @@ impl Connector {
         Connector { facts }
     }
 
-    /// Answer a greeting.
+    /// Answers a greeting.
     pub(crate) fn claim(&mut self, greeting: &[u8; GREETING]) -> Result<[u8; CLAIM], Violation> {
         if greeting[..7] != MAGIC {
             return Err(Violation::Unknown("greeting"));

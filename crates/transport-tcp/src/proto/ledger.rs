@@ -33,13 +33,13 @@ impl<T> Ledger<T> {
         Ledger { issued: 0, acked: 0, due: VecDeque::new() }
     }
 
-    /// Number a request that has no answer.
+    /// Numbers a request that has no answer.
     pub(crate) fn issue(&mut self) -> u64 {
         self.issued += 1;
         self.issued
     }
 
-    /// Number a request that is answered.
+    /// Numbers a request that is answered.
     pub(crate) fn expect(&mut self, want: Want, to: T) -> u64 {
         let seq = self.issue();
         self.due.push_back(Due { seq, want, to });
@@ -69,7 +69,7 @@ impl<T> Ledger<T> {
         }
     }
 
-    /// Strike out the next answer that is due, which has come as a whole; returns whom it is for.
+    /// Strikes out the next answer that is due, which has come as a whole; returns whom it is for.
     pub(crate) fn settle(&mut self, reply: Reply) -> Result<T, Violation> {
         let due = self.due.pop_front().ok_or(Violation::Unasked)?;
         let fits = match reply {

@@ -18,7 +18,7 @@ pub(crate) enum Piece<'a, H> {
 pub(crate) struct Reader<H> {
     carry: [u8; HEAD + SMALL],
     have: usize,
-    /// The large frame whose body is under way and how much of it is done.
+    /// The large frame whose body is being received and how much of it is done.
     body: Option<(H, usize)>,
 }
 
@@ -28,7 +28,7 @@ impl<H: Head> Reader<H> {
         Reader { carry: [0; HEAD + SMALL], have: 0, body: None }
     }
 
-    /// Take in bytes and hand over what they complete.
+    /// Takes in bytes and hands over what they complete.
     pub(crate) fn feed(
         &mut self,
         mut input: &[u8],
@@ -62,7 +62,7 @@ impl<H: Head> Reader<H> {
         Ok(())
     }
 
-    /// Complete a frame of which only a part is here.
+    /// Completes a frame of which only a part is here.
     fn carry_on<'a>(
         &mut self,
         input: &'a [u8],
@@ -100,7 +100,7 @@ impl<H: Head> Reader<H> {
         self.body
     }
 
-    /// So many bytes of the body went their own way.
+    /// So many bytes of the body were received elsewhere.
     pub(crate) fn advance(&mut self, nbytes: usize) {
         if let Some((head, done)) = &mut self.body {
             *done += nbytes;

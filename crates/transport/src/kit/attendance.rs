@@ -1,7 +1,7 @@
 //! Who lets the network progress: the threads of a PE that wait in the library, or else the service thread.
 //!
 //! Threads that wait poll by themselves, which is fastest, and waking the service thread for every message would only
-//! disturb them: while they poll it naps, longer and longer, and looks at its timer alone. When they sleep elsewhere they
+//! disturb them: while they poll it backs off: it looks at its timer alone, for longer and longer. When they sleep elsewhere they
 //! hand over to it. What is left unfinished when a call returns is attended to by whoever polls next, or by the service
 //! thread soon; nobody sets the timer while the service thread will look by itself.
 //!
@@ -24,7 +24,7 @@ pub struct Attendance {
     /// Whoever polled so far sleeps elsewhere.
     handed_over: AtomicBool,
     /// The service thread looks at its timer alone.
-    napping: AtomicBool,
+    backed_off: AtomicBool,
     /// The service thread will look at what was left unfinished by itself, or the timer will wake it.
     attended: AtomicBool,
     /// The service thread is to end.
@@ -43,7 +43,7 @@ impl Attendance {
             looks: AtomicU64::new(0),
             sleepers: AtomicU32::new(0),
             handed_over: AtomicBool::new(false),
-            napping: AtomicBool::new(false),
+            backed_off: AtomicBool::new(false),
             attended: AtomicBool::new(false),
             closing: AtomicBool::new(false),
         })
@@ -73,9 +73,9 @@ impl Attendance {
     /// This thread polls no more for now: the service thread need not wait for its absence to show.
     pub fn hand_over(&self) {
         self.handed_over.store(true, Ordering::Relaxed);
-        // Either this thread sees the nap, or the service thread sees that it should take none.
+        // Either this thread sees that the service thread backs off, or that thread sees that it should not.
         fence(Ordering::SeqCst);
-        if self.napping.load(Ordering::Relaxed) {
+        if self.backed_off.load(Ordering::Relaxed) {
             self.timer.ring();
         }
     }
@@ -103,27 +103,26 @@ impl Attendance {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// How many polls of others there were since `seen`, which is brought up to date.
-    pub fn looks_since(&self, seen: &mut u64) -> u64 {
-        let looks = self.looks.load(Ordering::Relaxed);
-        looks.wrapping_sub(std::mem::replace(seen, looks))
+    /// How many polls of others there were so far.
+    pub fn looks(&self) -> u64 {
+        self.looks.load(Ordering::Relaxed)
     }
 
-    /// Whether it may look at its timer alone for a while, by [`nap`](Attendance::nap): not when it was handed over to.
-    pub fn may_nap(&self) -> bool {
-        self.napping.store(true, Ordering::Relaxed);
+    /// Whether it may look at its timer alone for a while, by [`back_off`](Attendance::back_off): not when it was handed over to.
+    pub fn may_back_off(&self) -> bool {
+        self.backed_off.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let may = !self.handed_over.swap(false, Ordering::Relaxed);
         if !may {
-            self.napping.store(false, Ordering::Relaxed);
+            self.backed_off.store(false, Ordering::Relaxed);
         }
         may
     }
 
-    /// Sleeps until the timer rings, but not longer than `at_most`; afterwards it does not nap any more.
-    pub fn nap(&self, at_most: Duration) {
+    /// Sleeps until the timer rings, but not longer than `at_most`; afterwards it serves again.
+    pub fn back_off(&self, at_most: Duration) {
         self.sleep(&mut [PollFd::new(&self.timer, PollFlags::IN)], at_most);
-        self.napping.store(false, Ordering::Relaxed);
+        self.backed_off.store(false, Ordering::Relaxed);
     }
 
     /// Sleeps until one of the descriptors is ready, of which the first is the timer's, but not longer than `at_most`.
@@ -169,8 +168,8 @@ mod tests {
     fn whoever_hands_over_ends_a_nap_or_prevents_one() {
         let attendance = Attendance::new().expect("a timer");
         attendance.hand_over();
-        assert!(!rings(&attendance, Duration::ZERO), "nobody naps");
-        assert!(!attendance.may_nap() && attendance.may_nap());
+        assert!(!rings(&attendance, Duration::ZERO), "it has not backed off");
+        assert!(!attendance.may_back_off() && attendance.may_back_off());
         attendance.hand_over();
         assert!(rings(&attendance, Duration::from_secs(10)));
     }
@@ -184,14 +183,5 @@ mod tests {
         attendance.stop_attending();
         attendance.call_soon(Duration::from_nanos(1));
         assert!(rings(&attendance, Duration::from_secs(10)));
-    }
-
-    #[test]
-    fn looks_are_counted_once() {
-        let attendance = Attendance::new().expect("a timer");
-        let mut seen = 0;
-        (0..3).for_each(|_| attendance.looked());
-        assert_eq!(attendance.looks_since(&mut seen), 3);
-        assert_eq!(attendance.looks_since(&mut seen), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! How a waiter spins, yields and sleeps, and for how long the service thread naps beside others who poll.
+//! How a waiter spins, yields and sleeps, and for how long the service thread backs off beside others who poll.
 //!
 //! A waiter looks without a pause first, since what it waits for is most often a few microseconds away; then it lets others
 //! run between its looks; then it sleeps. Where PEs outnumber the CPUs nobody spins, because whoever shall answer may need
@@ -97,41 +97,42 @@ impl Pause {
     }
 }
 
-/// For how long the service thread naps while others poll: each end of a nap takes a CPU from them.
+/// For how long the service thread sleeps while others poll: each end of a sleep takes a CPU from them.
 #[derive(Clone, Copy, Debug)]
-pub struct NapLimits {
-    /// The first nap, and every nap beside threads that just pass by.
+pub struct ServiceBackoffLimits {
+    /// The first sleep, and every sleep beside threads that just pass by.
     pub shortest: Duration,
     /// Others who look as often as this on average count as waiting, not just as passing by...
     pub often: Duration,
-    /// ...if they look at least so many times within a nap.
+    /// ...if they look at least so many times within a sleep.
     pub min_looks: u64,
-    /// The longest nap beside threads that wait and look: how late the service thread may be after many short waits.
+    /// The longest sleep beside threads that wait and look: how late the service thread may be after many short waits.
     pub longest: Duration,
-    /// The longest nap beside threads that only sleep until something arrives.
+    /// The longest sleep beside threads that only sleep until something arrives.
     pub longest_asleep: Duration,
 }
 
-/// The length of the service thread's naps: it grows while others poll.
-pub struct Nap {
-    limits: NapLimits,
+/// The length of the service thread's sleeps: it grows while others poll.
+pub struct ServiceBackoff {
+    limits: ServiceBackoffLimits,
     time: Duration,
 }
 
-impl Nap {
+impl ServiceBackoff {
     /// The first.
-    pub fn new(limits: NapLimits) -> Nap {
-        Nap { limits, time: limits.shortest }
+    pub fn new(limits: ServiceBackoffLimits) -> ServiceBackoff {
+        ServiceBackoff { limits, time: limits.shortest }
     }
 
-    /// The next nap is the shortest one.
+    /// The next sleep is the shortest one.
     pub fn reset(&mut self) {
         self.time = self.limits.shortest;
     }
 
-    /// The next nap beside others, who looked so many times during the last one, or of whom some are `asleep`.
+    /// The next sleep beside others, who looked so many times during the last one, or of whom some are `asleep`.
     pub fn beside(&mut self, looks: u64, asleep: bool) -> Duration {
-        let NapLimits { shortest, often, min_looks, longest, longest_asleep } = self.limits;
+        let ServiceBackoffLimits { shortest, often, min_looks, longest, longest_asleep } =
+            self.limits;
         let looks_often = looks >= min_looks
             && often.saturating_mul(u32::try_from(looks).unwrap_or(u32::MAX)) >= self.time;
         self.time = match asleep {
@@ -143,13 +144,13 @@ impl Nap {
         self.time
     }
 
-    /// The next nap, twice as long as the last one, but not longer than `at_most`.
+    /// The next sleep, twice as long as the last one, but not longer than `at_most`.
     pub fn longer(&mut self, at_most: Duration) -> Duration {
         self.time = at_most.min(self.time * 2);
         self.time
     }
 
-    /// The next nap is not longer than `at_most`.
+    /// The next sleep is not longer than `at_most`.
     pub fn limit(&mut self, at_most: Duration) -> Duration {
         self.time = at_most.min(self.time);
         self.time
@@ -182,28 +183,28 @@ mod tests {
     }
 
     #[test]
-    fn naps_grow_beside_threads_that_wait() {
+    fn sleeps_grow_beside_threads_that_wait() {
         let us = Duration::from_micros;
-        let limits = NapLimits {
+        let limits = ServiceBackoffLimits {
             shortest: us(50),
             often: us(10),
             min_looks: 8,
             longest: us(300),
             longest_asleep: us(1000),
         };
-        let mut nap = Nap::new(limits);
-        assert_eq!(nap.beside(7, false), us(50), "they pass by");
-        assert_eq!(nap.beside(8, false), us(100));
-        assert_eq!(nap.beside(10, false), us(200));
-        assert_eq!(nap.beside(10, false), us(50), "they look less often");
-        nap.beside(100, false);
-        nap.beside(100, false);
-        assert_eq!(nap.beside(100, false), us(300));
-        assert_eq!(nap.beside(0, true), us(600));
-        assert_eq!(nap.beside(1, true), us(300));
-        assert_eq!(nap.longer(us(500)), us(500));
-        assert_eq!(nap.limit(us(400)), us(400));
-        nap.reset();
-        assert_eq!(nap.beside(0, true), us(100));
+        let mut backoff = ServiceBackoff::new(limits);
+        assert_eq!(backoff.beside(7, false), us(50), "they pass by");
+        assert_eq!(backoff.beside(8, false), us(100));
+        assert_eq!(backoff.beside(10, false), us(200));
+        assert_eq!(backoff.beside(10, false), us(50), "they look less often");
+        backoff.beside(100, false);
+        backoff.beside(100, false);
+        assert_eq!(backoff.beside(100, false), us(300));
+        assert_eq!(backoff.beside(0, true), us(600));
+        assert_eq!(backoff.beside(1, true), us(300));
+        assert_eq!(backoff.longer(us(500)), us(500));
+        assert_eq!(backoff.limit(us(400)), us(400));
+        backoff.reset();
+        assert_eq!(backoff.beside(0, true), us(100));
     }
 }

@@ -10,44 +10,39 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// A service thread that runs. It ends, and is waited for, when this is dropped.
-pub struct ServiceThread<S> {
+pub struct ServiceThread<S: AsRef<Attendance>> {
     shared: Arc<S>,
-    attendance: fn(&S) -> &Attendance,
     thread: Option<JoinHandle<()>>,
 }
 
-impl<S: Send + Sync + 'static> ServiceThread<S> {
-    /// Starts it under a name; `run` returns soon after its attendance [is closing](Attendance::is_closing).
+impl<S: AsRef<Attendance> + Send + Sync + 'static> ServiceThread<S> {
+    /// Starts it under a name; `run` returns soon after the attendance of what it shares
+    /// [is closing](Attendance::is_closing).
     ///
     /// # Errors
     /// When there can be no thread.
-    pub fn start(
-        name: &str,
-        shared: &Arc<S>,
-        attendance: fn(&S) -> &Attendance,
-        run: fn(&S),
-    ) -> Result<ServiceThread<S>, Error> {
+    pub fn start(name: &str, shared: &Arc<S>, run: fn(&S)) -> Result<ServiceThread<S>, Error> {
         let shared = Arc::clone(shared);
         let its = Arc::clone(&shared);
         let thread = spawn_service(name, move || run(&its));
         let why =
             |error| Error::Unavailable(format!("the service thread cannot be started: {error}"));
-        Ok(ServiceThread { shared, attendance, thread: Some(thread.map_err(why)?) })
+        Ok(ServiceThread { shared, thread: Some(thread.map_err(why)?) })
     }
 }
 
-impl<S> ServiceThread<S> {
+impl<S: AsRef<Attendance>> ServiceThread<S> {
     /// Ends it and waits for its end.
     pub fn end(&mut self) {
         if let Some(thread) = self.thread.take() {
-            (self.attendance)(&self.shared).close();
+            (*self.shared).as_ref().close();
             // A thread that panicked has said so.
             let _ = thread.join();
         }
     }
 }
 
-impl<S> Drop for ServiceThread<S> {
+impl<S: AsRef<Attendance>> Drop for ServiceThread<S> {
     fn drop(&mut self) {
         self.end();
     }
@@ -64,9 +59,15 @@ mod tests {
         ended: AtomicBool,
     }
 
+    impl AsRef<Attendance> for Shared {
+        fn as_ref(&self) -> &Attendance {
+            &self.attendance
+        }
+    }
+
     fn run(shared: &Shared) {
         while !shared.attendance.is_closing() {
-            shared.attendance.nap(Duration::from_secs(60));
+            shared.attendance.back_off(Duration::from_secs(60));
         }
         shared.ended.store(true, Ordering::Release);
     }
@@ -75,7 +76,7 @@ mod tests {
     fn a_thread_that_sleeps_is_woken_and_joined() {
         let attendance = Attendance::new().expect("a timer");
         let shared = Arc::new(Shared { attendance, ended: AtomicBool::new(false) });
-        let thread = ServiceThread::start("test", &shared, |shared| &shared.attendance, run);
+        let thread = ServiceThread::start("test", &shared, run);
         drop(thread.expect("a thread"));
         assert!(shared.ended.load(Ordering::Acquire));
     }

@@ -5,15 +5,22 @@
 //! programs that poll with `shmem_atomic_fetch` then mean what they say.
 #![allow(unsafe_code)]
 
-use crate::AmoWidth;
+use super::copy::Element;
+use crate::verbs::AmoWidth;
+use sealed::Sealed;
 use std::sync::atomic::{
     AtomicI16, AtomicI32, AtomicI64, AtomicU16, AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Release},
 };
 
+mod sealed {
+    /// Only the types of this file are words: unsafe code relies on what the traits say of them.
+    pub trait Sealed {}
+}
+
 /// A word that a PE can wait on (OpenSHMEM 1.6, point-to-point synchronization).
-pub trait Word: Copy + PartialOrd + 'static {
-    /// Read it; what its writer ordered before the write is visible afterwards.
+pub trait Word: Sealed + Copy + PartialOrd + 'static {
+    /// Reads it; what its writer ordered before the write is visible afterwards.
     ///
     /// # Safety
     /// `source` is valid for reads and aligned to the word's size.
@@ -21,24 +28,24 @@ pub trait Word: Copy + PartialOrd + 'static {
 }
 
 /// A type of the extended AMO types: fetch, set and swap.
-pub trait Amo: Copy + 'static {
-    /// Its size.
+pub trait Amo: Sealed + Element + 'static {
+    /// Its size, which is that of the type.
     const WIDTH: AmoWidth;
     /// Its bits, zero-extended, as they cross the wire.
     fn to_bits(self) -> u64;
     /// The value of such bits.
     fn from_bits(bits: u64) -> Self;
-    /// Read atomically.
+    /// Reads atomically.
     ///
     /// # Safety
     /// `source` is valid for reads and aligned to the type's size.
     unsafe fn fetch(source: *const Self) -> Self;
-    /// Write atomically.
+    /// Writes atomically.
     ///
     /// # Safety
     /// `dest` is valid for reads and writes and aligned to the type's size.
     unsafe fn set(dest: *mut Self, value: Self);
-    /// Write atomically and return the old value.
+    /// Writes atomically and returns the old value.
     ///
     /// # Safety
     /// As `set`.
@@ -49,12 +56,12 @@ pub trait Amo: Copy + 'static {
 pub trait ArithmeticAmo: Amo {
     /// The value by which increments add.
     const ONE: Self;
-    /// Add, wrapping, and return the old value.
+    /// Adds, wrapping, and returns the old value.
     ///
     /// # Safety
     /// As [`Amo::set`].
     unsafe fn fetch_add(dest: *mut Self, value: Self) -> Self;
-    /// Write `value` if the word equals `cond`; return the old value either way.
+    /// Writes `value` if the word equals `cond`; returns the old value either way.
     ///
     /// # Safety
     /// As [`Amo::set`].
@@ -63,17 +70,17 @@ pub trait ArithmeticAmo: Amo {
 
 /// A type of the bitwise AMO types.
 pub trait BitwiseAmo: Amo {
-    /// And in `value`, return the old value.
+    /// Ands in `value` and returns the old value.
     ///
     /// # Safety
     /// As [`Amo::set`].
     unsafe fn fetch_and(dest: *mut Self, value: Self) -> Self;
-    /// Or in `value`, return the old value.
+    /// Ors in `value` and returns the old value.
     ///
     /// # Safety
     /// As [`Amo::set`].
     unsafe fn fetch_or(dest: *mut Self, value: Self) -> Self;
-    /// Exclusive-or in `value`, return the old value.
+    /// Exclusive-ors in `value` and returns the old value.
     ///
     /// # Safety
     /// As [`Amo::set`].
@@ -82,6 +89,7 @@ pub trait BitwiseAmo: Amo {
 
 macro_rules! word {
     ($($t:ty, $atomic:ty;)*) => {$(
+        impl Sealed for $t {}
         impl Word for $t {
             #[inline(always)]
             unsafe fn load_acquire(source: *const Self) -> Self {
@@ -172,6 +180,7 @@ integer! {
 
 macro_rules! float {
     ($($t:ty, $bits:ty;)*) => {$(
+        impl Sealed for $t {}
         impl Amo for $t {
             const WIDTH: AmoWidth = <$bits as Amo>::WIDTH;
             #[inline(always)]

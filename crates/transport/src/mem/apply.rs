@@ -4,10 +4,11 @@
 //! their types and use the traits.
 #![allow(unsafe_code)]
 
-use super::{ArithmeticAmo, BitwiseAmo};
-use crate::{AmoOp, AmoWidth};
+use super::amo::{ArithmeticAmo, BitwiseAmo};
+use super::copy::store;
+use crate::verbs::{AmoOp, AmoWidth};
 
-/// Carry out `op` on the word at `dest` and return its old value, zero-extended. Operand and condition
+/// Carries out `op` on the word at `dest` and returns its old value, zero-extended. Operand and condition
 /// are cut to the word's width; an operation that needs none ignores them.
 ///
 /// # Safety
@@ -30,8 +31,24 @@ pub unsafe fn apply(
     }
 }
 
+impl AmoWidth {
+    /// Writes a word's old value, zero-extended as it comes from an endpoint, to a local word that need not be aligned.
+    ///
+    /// # Safety
+    /// `to` is valid for writes of as many bytes as the width has.
+    #[inline]
+    pub unsafe fn write(self, to: *mut u8, value: u64) {
+        match self {
+            // SAFETY: valid for 4 bytes by contract.
+            AmoWidth::Four => unsafe { store(to.cast::<u32>(), value as u32) },
+            // SAFETY: valid for 8 bytes by contract.
+            AmoWidth::Eight => unsafe { store(to.cast::<u64>(), value) },
+        }
+    }
+}
+
 /// # Safety
-/// As [`Amo::set`](super::Amo::set).
+/// As [`Amo::set`](super::amo::Amo::set).
 unsafe fn word<T: ArithmeticAmo + BitwiseAmo>(
     op: AmoOp,
     dest: *mut T,

@@ -7,17 +7,35 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Rel
 /// `memmove`, whose accesses are at least as wide as a word where it is aligned.
 const WORDWISE: usize = 64;
 
-/// Read one element; untorn when its size is 1, 2, 4 or 8 and it is aligned to that.
+/// A type of which symmetric arrays are made: plain bytes to whoever copies it.
 ///
 /// # Safety
-/// `source` is valid for reads of a `T`.
+/// A type of 1, 2, 4 or 8 bytes has no padding: all of its bytes are initialized in every value.
+pub unsafe trait Element: Copy {}
+
+macro_rules! element {
+    ($($t:ty)*) => {$(
+        // SAFETY: a number has no padding.
+        unsafe impl Element for $t {}
+    )*};
+}
+
+element! { i8 u8 i16 u16 i32 u32 i64 u64 i128 u128 f32 f64 }
+
+// SAFETY: an array has as much padding as its elements, none where it has the size of a word.
+unsafe impl<T: Element, const N: usize> Element for [T; N] {}
+
+/// Reads one element; untorn when its size is 1, 2, 4 or 8 and it is aligned to that.
+///
+/// # Safety
+/// `source` is valid for reads of a `T`, and what is there is one, whoever wrote it.
 #[inline(always)]
-pub unsafe fn load<T: Copy>(source: *const T) -> T {
+pub unsafe fn load<T: Element>(source: *const T) -> T {
     macro_rules! word {
         ($atomic:ty) => {{
             // SAFETY: valid for a read by contract, aligned by the test below.
             let word = unsafe { <$atomic>::from_ptr(source as *mut _) }.load(Relaxed);
-            // SAFETY: `T` has the word's size, and any bits that were stored as a `T` are one.
+            // SAFETY: `T` has the word's size, and the bits there are a `T` by contract.
             unsafe { std::mem::transmute_copy(&word) }
         }};
     }
@@ -31,15 +49,15 @@ pub unsafe fn load<T: Copy>(source: *const T) -> T {
     }
 }
 
-/// Write one element; untorn when its size is 1, 2, 4 or 8 and it is aligned to that.
+/// Writes one element; untorn when its size is 1, 2, 4 or 8 and it is aligned to that.
 ///
 /// # Safety
 /// `dest` is valid for writes of a `T`.
 #[inline(always)]
-pub unsafe fn store<T: Copy>(dest: *mut T, value: T) {
+pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
     macro_rules! word {
         ($atomic:ty) => {{
-            // SAFETY: `T` has the word's size; its bits are only stored.
+            // SAFETY: `T` has the word's size and no padding, so its bytes are an integer.
             let word = unsafe { std::mem::transmute_copy(&value) };
             // SAFETY: valid for a write by contract, aligned by the test below.
             unsafe { <$atomic>::from_ptr(dest.cast()) }.store(word, Relaxed);
@@ -55,13 +73,13 @@ pub unsafe fn store<T: Copy>(dest: *mut T, value: T) {
     }
 }
 
-/// Copy `nelems` elements; each is untorn when its size is 1, 2, 4 or 8 and both sides are aligned.
+/// Copies `nelems` elements; each is untorn when its size is 1, 2, 4 or 8 and both sides are aligned.
 ///
 /// # Safety
 /// `source` is valid for reads, `dest` for writes of `nelems` elements; both may be anything when
 /// `nelems` is 0.
 #[inline(always)]
-pub unsafe fn copy_elements<T: Copy>(dest: *mut T, source: *const T, nelems: usize) {
+pub unsafe fn copy_elements<T: Element>(dest: *mut T, source: *const T, nelems: usize) {
     if nelems == 1 {
         // SAFETY: both are valid for one element by contract.
         let value = unsafe { load(source) };
@@ -74,8 +92,11 @@ pub unsafe fn copy_elements<T: Copy>(dest: *mut T, source: *const T, nelems: usi
 }
 
 /// The part of [`copy_elements`] that is worth a call.
+///
+/// # Safety
+/// As [`copy_elements`].
 #[inline(never)]
-unsafe fn copy_run<T: Copy>(dest: *mut T, source: *const T, nelems: usize) {
+unsafe fn copy_run<T: Element>(dest: *mut T, source: *const T, nelems: usize) {
     if nelems * size_of::<T>() <= WORDWISE {
         for i in 0..nelems {
             // SAFETY: `i` is below `nelems`.
@@ -93,7 +114,7 @@ unsafe fn copy_run<T: Copy>(dest: *mut T, source: *const T, nelems: usize) {
     }
 }
 
-/// Copy `nbytes` bytes of unknown type. Runs whose ends are aligned to 8 are copied in words of 8, and
+/// Copies `nbytes` bytes of unknown type. Runs whose ends are aligned to 8 are copied in words of 8, and
 /// runs of 2 or 4 aligned bytes as one word, so that a flag sent by `shmem_putmem` is untorn.
 ///
 /// # Safety
@@ -113,6 +134,9 @@ pub unsafe fn copy_bytes(dest: *mut u8, source: *const u8, nbytes: usize) {
 }
 
 /// The part of [`copy_bytes`] that is worth a call.
+///
+/// # Safety
+/// As [`copy_bytes`].
 #[inline(never)]
 unsafe fn copy_other_bytes(dest: *mut u8, source: *const u8, nbytes: usize) {
     let alignment = dest.addr() | source.addr() | nbytes;
@@ -131,12 +155,12 @@ unsafe fn copy_other_bytes(dest: *mut u8, source: *const u8, nbytes: usize) {
     }
 }
 
-/// Copy `nblocks` blocks of `bsize` elements that start `dst` and `sst` elements apart
+/// Copies `nblocks` blocks of `bsize` elements that start `dst` and `sst` elements apart
 /// (OpenSHMEM 1.6, `shmem_ibput`; `bsize` 1 is `shmem_iput`).
 ///
 /// # Safety
 /// Every block is valid for reads at `source`, for writes at `dest`.
-pub unsafe fn copy_strided<T: Copy>(
+pub unsafe fn copy_strided<T: Element>(
     dest: *mut T,
     source: *const T,
     dst: isize,
@@ -173,7 +197,7 @@ mod tests {
 
     #[test]
     fn elements_of_every_size_arrive() {
-        fn check<T: Copy + PartialEq + std::fmt::Debug>(make: impl Fn(usize) -> T) {
+        fn check<T: Element + PartialEq + std::fmt::Debug>(make: impl Fn(usize) -> T) {
             for nelems in 0..40 {
                 let source: Vec<T> = (0..40).map(&make).collect();
                 let mut dest: Vec<T> = (0..40).map(|_| make(99)).collect();

@@ -50,7 +50,7 @@ fn reply() -> impl Strategy<Value = (Reply, Vec<u8>)> {
     ]
 }
 
-/// Feed a stream in cuts of these lengths, over and over, and put its frames together again.
+/// Feeds a stream in cuts of these lengths, over and over, and puts its frames together again.
 fn frames<H: Head + PartialEq + std::fmt::Debug>(
     stream: &[u8],
     cuts: &[usize],

@@ -1,12 +1,14 @@
-//! The origin's side of a connection: requests of all this PE's endpoints to one peer.
+//! The origin's side of a connection: requests of all this PE's endpoints to one peer, and the answers to them.
+//!
+//! It must never know when anybody waits, nor other connections.
 #![allow(unsafe_code)]
 
-use crate::inbound::End;
+use crate::connection::End;
+use crate::heartbeat::Heartbeat;
 use crate::proto::{AMO_BODY, Head, Ledger, Piece, Reader, Reply, Request, Violation, Want};
-use crate::queue::Queue;
+use crate::send_queue::SendQueue;
+use crate::settings::Tuning;
 use crate::sys;
-use crate::tuning::Tuning;
-use crate::vigil::Vigil;
 use rushmem_transport::{AmoRequest, AmoWidth, LocalBuf, RemoteAddr};
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -26,9 +28,9 @@ unsafe impl Send for To {}
 const BUFFER: usize = 16 << 10;
 
 /// A connection that is open.
-pub(crate) struct Outbound {
+pub(crate) struct Origin {
     pub(crate) socket: TcpStream,
-    queue: Queue,
+    queue: SendQueue,
     ledger: Ledger<To>,
     reader: Reader<Reply>,
     buffer: Box<[u8]>,
@@ -39,14 +41,14 @@ pub(crate) struct Outbound {
     pub(crate) told_of_room: bool,
     /// Noted as having something to send.
     pub(crate) noted: bool,
-    pub(crate) vigil: Vigil,
+    pub(crate) heartbeat: Heartbeat,
 }
 
-impl Outbound {
-    pub(crate) fn new(socket: TcpStream) -> Outbound {
-        Outbound {
+impl Origin {
+    pub(crate) fn new(socket: TcpStream) -> Origin {
+        Origin {
             socket,
-            queue: Queue::new(),
+            queue: SendQueue::new(),
             ledger: Ledger::new(),
             reader: Reader::new(),
             buffer: vec![0; BUFFER].into_boxed_slice(),
@@ -54,15 +56,15 @@ impl Outbound {
             blocked: false,
             told_of_room: false,
             noted: false,
-            vigil: Vigil::default(),
+            heartbeat: Heartbeat::default(),
         }
     }
 
     /// Whether another request may be issued.
     pub(crate) fn has_room(&self, tuning: &Tuning) -> bool {
-        self.queue.own_bytes() < tuning.most_waiting_bytes
-            && self.queue.n_pieces() < 2 * tuning.most_waiting_transfers
-            && self.ledger.due() < tuning.most_due
+        self.queue.own_bytes() < tuning.max_waiting_bytes
+            && self.queue.n_pieces() < 2 * tuning.max_waiting_transfers
+            && self.ledger.due() < tuning.max_due
     }
 
     /// Whether so much waits that it should leave.
@@ -90,7 +92,7 @@ impl Outbound {
         (self.queue.appended(), self.queue.sent())
     }
 
-    /// Append a put; returns its number.
+    /// Appends a put; returns its number.
     ///
     /// # Safety
     /// The source is valid for reads: during the call when `copy`, else until it is sent.
@@ -106,7 +108,7 @@ impl Outbound {
         self.ledger.issue()
     }
 
-    /// Append a get; returns its number.
+    /// Appends a get; returns its number.
     ///
     /// # Safety
     /// `dest` is valid for writes until the request is answered or the connection is closed.
@@ -125,13 +127,13 @@ impl Outbound {
         self.queue.push(&body);
     }
 
-    /// Append an AMO whose old value nobody asks for; returns its number.
+    /// Appends an AMO whose old value nobody asks for; returns its number.
     pub(crate) fn update(&mut self, request: &AmoRequest) -> u64 {
         self.push_amo(request, false);
         self.ledger.issue()
     }
 
-    /// Append an AMO whose old value goes `to` a word of width `write`; returns its number.
+    /// Appends an AMO whose old value goes `to` a word of width `write`; returns its number.
     ///
     /// # Safety
     /// `to` is valid for writes of such a word until the request is answered or the connection is closed.
@@ -145,7 +147,7 @@ impl Outbound {
         self.ledger.expect(Want::Value, To::Word(to, write))
     }
 
-    /// See to it that request `seq` will be acknowledged.
+    /// Sees to it that request `seq` will be acknowledged.
     pub(crate) fn ask_for_ack(&mut self, seq: u64) {
         if !self.ledger.will_ack(seq) {
             self.queue.push(&Request::Sync.encode());
@@ -153,7 +155,7 @@ impl Outbound {
         }
     }
 
-    /// Send what the kernel takes.
+    /// Sends what the kernel takes.
     pub(crate) fn flush(&mut self) -> Result<(), End> {
         self.blocked = !self.queue.flush(&self.socket)?;
         Ok(())
@@ -164,7 +166,7 @@ impl Outbound {
         self.blocked
     }
 
-    /// Take the answers that have come.
+    /// Takes the answers that have come.
     pub(crate) fn receive(&mut self) -> Result<(), End> {
         loop {
             let direct = match self.reader.body() {
@@ -176,13 +178,12 @@ impl Outbound {
             let received = if direct.nbytes == 0 {
                 sys::receive_own(&self.socket, &mut self.buffer)
             } else {
-                let buffer = LocalBuf { base: self.buffer.as_mut_ptr(), nbytes: self.buffer.len() };
-                // SAFETY: the destination is valid until its request is answered, the buffer lives.
-                unsafe { sys::receive(&self.socket, direct, buffer) }
+                // SAFETY: the destination is valid until its request is answered.
+                unsafe { sys::receive(&self.socket, direct, &mut self.buffer) }
             };
             let nbytes = match received {
                 Ok(0) if self.bye => return Err(End::Bye),
-                Ok(0) => return Err(End::Broken("its connection was closed".to_owned())),
+                Ok(0) => return Err(End::closed()),
                 Ok(nbytes) => nbytes,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
@@ -207,7 +208,7 @@ impl Outbound {
         }
     }
 
-    /// Say that this PE leaves.
+    /// Says that this PE leaves.
     pub(crate) fn leave(&mut self) {
         self.queue.push(&Request::Bye.encode());
         // Whoever cannot be told finds the connection closed.
@@ -222,7 +223,7 @@ fn memory(to: &To) -> Result<LocalBuf, Violation> {
     }
 }
 
-/// Put an answer, or a part of one, where it belongs.
+/// Puts an answer, or a part of one, where it belongs.
 fn take(ledger: &mut Ledger<To>, bye: &mut bool, piece: Piece<'_, Reply>) -> Result<(), Violation> {
     match piece {
         Piece::Part { head: head @ Reply::Data { seq, nbytes }, done, bytes } => {
@@ -245,7 +246,7 @@ fn take(ledger: &mut Ledger<To>, bye: &mut bool, piece: Piece<'_, Reply>) -> Res
     Ok(())
 }
 
-/// Copy received bytes to the start of a destination that has as many or more.
+/// Copies received bytes to the start of a destination that has as many or more.
 fn store(to: LocalBuf, bytes: &[u8]) {
     assert!(bytes.len() <= to.nbytes, "an answer is as long as was asked");
     // SAFETY: within a destination that is valid until its request is answered.

@@ -1,4 +1,7 @@
-//! What waits to be sent on a connection: own bytes and ranges of memory, in order.
+//! What waits to be sent on a connection: copied bytes and ranges of memory, in order. Small requests are copied, and leave
+//! together in one system call.
+//!
+//! It must never know what the bytes mean.
 #![allow(unsafe_code)]
 
 use crate::sys::{self, VECTORS};
@@ -15,7 +18,7 @@ enum Piece {
 }
 
 /// The unsent part of a stream. Its positions count bytes from the stream's start.
-pub(crate) struct Queue {
+pub(crate) struct SendQueue {
     own: Vec<u8>,
     /// How many of the own bytes are sent.
     own_sent: usize,
@@ -24,9 +27,9 @@ pub(crate) struct Queue {
     sent: u64,
 }
 
-impl Queue {
-    pub(crate) fn new() -> Queue {
-        Queue { own: Vec::new(), own_sent: 0, pieces: VecDeque::new(), appended: 0, sent: 0 }
+impl SendQueue {
+    pub(crate) fn new() -> SendQueue {
+        SendQueue { own: Vec::new(), own_sent: 0, pieces: VecDeque::new(), appended: 0, sent: 0 }
     }
 
     /// Position up to which everything was appended.
@@ -53,13 +56,13 @@ impl Queue {
         self.pieces.len()
     }
 
-    /// Append bytes.
+    /// Appends bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.own.extend_from_slice(bytes);
         self.appended_own(bytes.len());
     }
 
-    /// Append a copy of memory.
+    /// Appends a copy of memory.
     ///
     /// # Safety
     /// The range is valid for reads.
@@ -74,7 +77,7 @@ impl Queue {
         self.appended_own(range.nbytes);
     }
 
-    /// Append memory by reference.
+    /// Appends memory by reference.
     ///
     /// # Safety
     /// The range stays valid for reads until it is sent or the queue is dropped.
@@ -91,7 +94,7 @@ impl Queue {
         self.appended += nbytes as u64;
     }
 
-    /// Send what the kernel takes; returns whether that was everything.
+    /// Sends what the kernel takes; returns whether that was everything.
     pub(crate) fn flush(&mut self, socket: impl AsFd) -> io::Result<bool> {
         while !self.is_empty() {
             let result = match self.pieces.front() {

@@ -1,12 +1,14 @@
-//! On which of this machine's addresses a PE listens, and in which order a peer tries them.
+//! Which addresses this machine has: on which of them a PE listens, and in which order a peer tries them.
+//!
+//! It must never know a connection.
 
 use if_addrs::Interface;
 use rushmem_transport::Error;
 use rushmem_transport::descriptors::ran_out;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
-/// Most addresses that a PE listens on.
-const MOST: usize = 16;
+/// The maximum number of addresses that a PE listens on.
+const MAX_ADDRESSES: usize = 16;
 
 /// The addresses to listen on: loopback alone for a job on one machine, else those of the interfaces
 /// named in `chosen` (a list with commas), else all that other machines may reach, those of the interface
@@ -61,7 +63,7 @@ fn pick(all: &[Interface], chosen: Option<&str>, near: Option<&str>) -> Vec<IpAd
     usable.sort_by_key(|i| (is_bridge(&i.name), is_far(i), i.ip().is_ipv6()));
     let mut addresses: Vec<IpAddr> = usable.into_iter().map(Interface::ip).collect();
     addresses.dedup();
-    addresses.truncate(MOST);
+    addresses.truncate(MAX_ADDRESSES);
     addresses
 }
 

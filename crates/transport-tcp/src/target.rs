@@ -1,12 +1,15 @@
-//! The target's side of a connection: carry out what a peer asks, answer in order.
+//! The target's side of a connection: what a peer asks is carried out by this CPU and answered in order.
+//!
+//! It must never know other connections, nor who polls.
 #![allow(unsafe_code)]
 
-use crate::area::Areas;
+use crate::connection::End;
+use crate::heartbeat::Heartbeat;
 use crate::proto::{Piece, Reader, Reply, Request, Violation};
-use crate::queue::Queue;
+use crate::send_queue::SendQueue;
 use crate::sys;
-use crate::vigil::Vigil;
-use rushmem_transport::{LocalBuf, mem};
+use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::{AmoRequest, LocalBuf, OldValue, Pe, RemoteAddr};
 use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::sync::atomic::{Ordering, fence};
@@ -17,31 +20,10 @@ const READS: usize = 32;
 const FEW: usize = 256;
 /// Data that an answer copies, as long as few copies wait.
 const COPY_UP_TO: usize = 4 << 10;
-const MOST_COPIED: usize = 64 << 10;
+const MAX_COPIED: usize = 64 << 10;
 /// Data that an answer always copies: the kernel may take memory by reference in parts, at different
 /// times, and a word in it would be torn.
 const COPY_ALWAYS: usize = 64;
-
-/// How a connection ended.
-#[derive(Debug)]
-pub(crate) enum End {
-    /// The peer said so.
-    Bye,
-    /// It broke; the text says how.
-    Broken(String),
-}
-
-impl From<Violation> for End {
-    fn from(violation: Violation) -> End {
-        End::Broken(violation.to_string())
-    }
-}
-
-impl From<std::io::Error> for End {
-    fn from(error: std::io::Error) -> End {
-        End::Broken(error.to_string())
-    }
-}
 
 /// What a turn did.
 #[derive(Clone, Copy, Default)]
@@ -53,35 +35,35 @@ pub(crate) struct Turn {
 }
 
 /// A peer that uses this PE's memory.
-pub(crate) struct Inbound {
+pub(crate) struct Target {
     pub(crate) socket: TcpStream,
     /// The peer's number.
-    pub(crate) pe: u32,
+    pub(crate) pe: Pe,
     reader: Reader<Request>,
     served: Served,
     /// Few bytes came last and called for no answer. Taking such bytes out of the kernel makes it send an
     /// empty acknowledgement at once, which costs as much as a message: so they are only looked at, and
-    /// taken when the next ones are awaited, while what they caused is under way already.
+    /// taken when the next ones are awaited, while what they caused happens already.
     one_way: bool,
     /// Bytes that were looked at and served, and have to be taken.
     looked_at: usize,
     /// The kernel tells when there is room to send.
     pub(crate) told_of_room: bool,
-    pub(crate) vigil: Vigil,
+    pub(crate) heartbeat: Heartbeat,
 }
 
 /// The part that requests work on.
 pub(crate) struct Served {
     /// How many requests were carried out.
     done: u64,
-    replies: Queue,
+    replies: SendQueue,
     changed: bool,
     bye: bool,
 }
 
-impl Inbound {
-    pub(crate) fn new(socket: TcpStream, pe: u32) -> Inbound {
-        Inbound {
+impl Target {
+    pub(crate) fn new(socket: TcpStream, pe: Pe) -> Target {
+        Target {
             socket,
             pe,
             reader: Reader::new(),
@@ -89,7 +71,7 @@ impl Inbound {
             one_way: false,
             looked_at: 0,
             told_of_room: false,
-            vigil: Vigil::default(),
+            heartbeat: Heartbeat::default(),
         }
     }
 
@@ -98,9 +80,9 @@ impl Inbound {
         !self.served.replies.is_empty()
     }
 
-    /// Serve what has come. While answers wait for room nothing is read, so that a peer that does not
+    /// Serves what has come. While answers wait for room nothing is read, so that a peer that does not
     /// take them cannot make this PE hold more than one buffer's worth.
-    pub(crate) fn serve(&mut self, areas: &Areas, buffer: &mut [u8]) -> Result<Turn, End> {
+    pub(crate) fn serve(&mut self, segments: &Segments, buffer: &mut [u8]) -> Result<Turn, End> {
         let mut turn = Turn::default();
         for _ in 0..READS {
             if !self.served.replies.flush(&self.socket)? {
@@ -111,7 +93,7 @@ impl Inbound {
             fence(Ordering::Release);
             let direct = match self.reader.body() {
                 Some((Request::Put { dest, nbytes }, done)) => {
-                    areas.range(dest, nbytes as usize)?.skip(done)
+                    range(segments, dest, nbytes as usize)?.skip(done)
                 }
                 _ => LocalBuf::EMPTY,
             };
@@ -121,18 +103,12 @@ impl Inbound {
             } else if direct.nbytes == 0 {
                 sys::receive_own(&self.socket, buffer)
             } else {
-                // SAFETY: the first range was checked to be in a segment, the second is a live buffer.
-                unsafe {
-                    sys::receive(
-                        &self.socket,
-                        direct,
-                        LocalBuf { base: buffer.as_mut_ptr(), nbytes: buffer.len() },
-                    )
-                }
+                // SAFETY: the range was checked to be in a segment.
+                unsafe { sys::receive(&self.socket, direct, buffer) }
             };
             let nbytes = match received {
                 Ok(0) if self.served.bye => return Err(End::Bye),
-                Ok(0) => return Err(End::Broken("its connection was closed".to_owned())),
+                Ok(0) => return Err(End::closed()),
                 Ok(nbytes) => nbytes,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
@@ -147,7 +123,7 @@ impl Inbound {
                 self.served.done += u64::from(to_place == direct.nbytes);
             }
             let served = &mut self.served;
-            self.reader.feed(&buffer[..nbytes - to_place], |piece| served.take(areas, piece))?;
+            self.reader.feed(&buffer[..nbytes - to_place], |piece| served.take(segments, piece))?;
             self.one_way = nbytes < FEW && self.served.replies.is_empty();
             let room = if look { FEW } else { direct.nbytes + buffer.len() };
             if nbytes < room && self.reader.body().is_none() {
@@ -159,11 +135,11 @@ impl Inbound {
         Ok(turn)
     }
 
-    /// Take out of the kernel what was served already.
+    /// Takes out of the kernel what was served already.
     fn take_looked_at(&mut self, buffer: &mut [u8]) -> Result<(), End> {
         while self.looked_at > 0 {
             match sys::receive_own(&self.socket, &mut buffer[..self.looked_at]) {
-                Ok(0) => return Err(End::Broken("its connection was closed".to_owned())),
+                Ok(0) => return Err(End::closed()),
                 Ok(nbytes) => self.looked_at -= nbytes,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(e.into()),
@@ -172,7 +148,7 @@ impl Inbound {
         Ok(())
     }
 
-    /// Say that this PE leaves.
+    /// Says that this PE leaves.
     pub(crate) fn leave(&mut self) {
         self.served.replies.push(&Reply::Bye.encode());
         // Whoever cannot be told finds the connection closed.
@@ -182,47 +158,48 @@ impl Inbound {
 
 impl Served {
     pub(crate) fn new() -> Served {
-        Served { done: 0, replies: Queue::new(), changed: false, bye: false }
+        Served { done: 0, replies: SendQueue::new(), changed: false, bye: false }
     }
 
-    /// Carry out what came, which was not checked so far.
+    /// Carries out what came, which was not checked so far.
     pub(crate) fn take(
         &mut self,
-        areas: &Areas,
+        segments: &Segments,
         piece: Piece<'_, Request>,
     ) -> Result<(), Violation> {
-        // What earlier requests wrote is seen before what this one writes.
-        fence(Ordering::Release);
         match piece {
             Piece::Part { head: Request::Put { dest, nbytes }, done, bytes } => {
-                let to = areas.range(dest, nbytes as usize)?.skip(done);
-                // SAFETY: checked to be in the segment; a part is no longer than what is left.
-                unsafe { mem::copy_bytes(to.base, bytes.as_ptr(), bytes.len()) };
+                let left = range(segments, dest, nbytes as usize)?.nbytes - done;
+                let at = RemoteAddr { offset: dest.offset + done as u64, ..dest };
+                expect(segments.write(at, bytes), at)?;
                 self.changed = true;
-                self.done += u64::from(bytes.len() == to.nbytes);
+                self.done += u64::from(bytes.len() == left);
                 Ok(())
             }
             Piece::Part { .. } => Err(Violation::Unknown("request")),
-            Piece::Whole(request, body) => self.carry_out(areas, request, body),
+            Piece::Whole(request, body) => self.carry_out(segments, request, body),
         }
     }
 
-    fn carry_out(&mut self, areas: &Areas, request: Request, body: &[u8]) -> Result<(), Violation> {
+    fn carry_out(
+        &mut self,
+        segments: &Segments,
+        request: Request,
+        body: &[u8],
+    ) -> Result<(), Violation> {
         if self.bye {
             return Err(Violation::Unknown("request after its farewell"));
         }
         self.done += 1;
         match request {
             Request::Put { dest, .. } => {
-                let to = areas.range(dest, body.len())?;
-                // SAFETY: checked to be in the segment.
-                unsafe { mem::copy_bytes(to.base, body.as_ptr(), to.nbytes) };
+                expect(segments.write(dest, body), dest)?;
                 self.changed = true;
             }
             Request::Get { source, nbytes } => {
-                let from = areas.range(source, nbytes as usize)?;
+                let from = range(segments, source, nbytes as usize)?;
                 self.replies.push(&Reply::Data { seq: self.done, nbytes }.encode());
-                let few = self.replies.own_bytes() < MOST_COPIED;
+                let few = self.replies.own_bytes() < MAX_COPIED;
                 if from.nbytes <= COPY_ALWAYS || from.nbytes <= COPY_UP_TO && few {
                     // SAFETY: checked to be in the segment.
                     unsafe { self.replies.push_copy(from) };
@@ -232,10 +209,10 @@ impl Served {
                 }
             }
             Request::Amo { dest, op, width, fetch } => {
-                let at = areas.word(dest, width.nbytes())?;
                 let (operand, condition) = operands(body);
-                // SAFETY: checked to be in the segment and aligned.
-                let old = unsafe { mem::apply(op, width, at, operand, condition) };
+                let old = OldValue::Ignored;
+                let request = AmoRequest { dest, width, op, operand, condition, old };
+                let old = segments.apply(&request).ok_or(Violation::Address(dest.offset))?;
                 self.changed = true;
                 if fetch {
                     self.replies.push(&Reply::Value(old).encode());
@@ -246,6 +223,16 @@ impl Served {
         }
         Ok(())
     }
+}
+
+/// So many bytes of a segment.
+fn range(segments: &Segments, at: RemoteAddr, nbytes: usize) -> Result<LocalBuf, Violation> {
+    segments.bytes(at, nbytes).ok_or(Violation::Address(at.offset))
+}
+
+/// What a peer may use is within a segment.
+fn expect(is_within: bool, at: RemoteAddr) -> Result<(), Violation> {
+    if is_within { Ok(()) } else { Err(Violation::Address(at.offset)) }
 }
 
 /// Operand and condition.
@@ -260,24 +247,25 @@ fn operands(body: &[u8]) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rushmem_transport::{RemoteAddr, Segment};
+    use rushmem_transport::Segment;
 
     #[test]
     fn words_are_copied_however_many_answers_wait() {
         let mut words = vec![0u64; 512];
-        let (areas, base) = (Areas::default(), words.as_mut_ptr().cast());
-        // SAFETY: the vector outlives the areas.
-        assert!(unsafe { areas.open(Segment::Heap, base, 4096) });
+        let (segments, base) = (Segments::default(), words.as_mut_ptr().cast());
+        let memory = LocalBuf { base, nbytes: 4096 };
+        // SAFETY: the vector outlives the segments.
+        assert_eq!(unsafe { segments.register(Segment::Heap, memory, ()) }, Ok(()));
         let get = |nbytes| Request::Get {
             source: RemoteAddr { segment: Segment::Heap, offset: 0 },
             nbytes,
         };
         let mut served = Served::new();
         for _ in 0..10_000 {
-            served.take(&areas, Piece::Whole(get(8), &[])).expect("within the segment");
+            served.take(&segments, Piece::Whole(get(8), &[])).expect("within the segment");
         }
         assert_eq!((served.replies.n_pieces(), served.replies.own_bytes()), (1, 10_000 * 24));
-        served.take(&areas, Piece::Whole(get(4096), &[])).expect("within the segment");
+        served.take(&segments, Piece::Whole(get(4096), &[])).expect("within the segment");
         assert_eq!(served.replies.n_pieces(), 2, "a large answer goes by reference then");
     }
 }

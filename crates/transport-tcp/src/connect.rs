@@ -1,8 +1,12 @@
-//! Connecting to a peer, and what every connection's socket is set to.
+//! Connecting to a peer: to which of its addresses, how often, and for how long.
+//!
+//! It must never know what is sent over a connection once both ends have proved themselves.
 
-use crate::interface;
+use crate::connection::{nonce, prepare};
+use crate::found;
 use crate::proto::{Address, CLAIM, Connector, GREETING, Violation, WELCOME};
-use crate::tuning::{DESCRIPTORS, Tuning};
+use crate::settings::{DESCRIPTORS, Tuning};
+use rushmem_transport::Pe;
 use rushmem_transport::descriptors::ran_out;
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
@@ -15,7 +19,7 @@ const FIRST_ATTEMPT: Duration = Duration::from_millis(500);
 /// And this long in others.
 const ATTEMPT: Duration = Duration::from_secs(5);
 /// And this long, in the end, with a peer whose host answers for it.
-const PATIENT_ATTEMPT: Duration = Duration::from_secs(80);
+const LONGEST_ATTEMPT: Duration = Duration::from_secs(80);
 /// Rounds over all addresses that were refused at once: nobody is there.
 const ROUNDS: u32 = 8;
 /// Pause after the first round; it doubles.
@@ -28,7 +32,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(640);
 pub(crate) enum Refusal {
     /// This PE lacks what it takes.
     Own(String),
-    /// The peer, or the way to it.
+    /// The peer, or the path to it.
     Peer(String),
 }
 
@@ -82,15 +86,15 @@ impl fmt::Display for Failure {
 }
 
 /// A connection to PE `target` over which both have proved themselves; or why there is none.
-pub(crate) fn dial(
+pub(crate) fn connect(
     secret: [u8; 32],
-    me: u32,
-    target: u32,
+    me: Pe,
+    target: Pe,
     address: &Address,
     tuning: &Tuning,
 ) -> Result<TcpStream, Refusal> {
-    let deadline = Instant::now() + tuning.dial_limit;
-    let order = interface::by_route(&address.sockets);
+    let deadline = Instant::now() + tuning.connect_limit;
+    let order = found::by_route(&address.sockets);
     let no_route = format!("there is no route to any of its {} addresses", address.sockets.len());
     let mut why = Refusal::Peer(no_route);
     let mut pause = PAUSE;
@@ -110,7 +114,7 @@ pub(crate) fn dial(
         }
         if silent {
             // A stopped PE goes on some day, so there is no deadline for it.
-            limit = PATIENT_ATTEMPT.min(limit * 2);
+            limit = LONGEST_ATTEMPT.min(limit * 2);
             continue;
         }
         if Instant::now() >= deadline {
@@ -127,8 +131,8 @@ pub(crate) fn dial(
 
 fn attempt(
     secret: [u8; 32],
-    me: u32,
-    target: u32,
+    me: Pe,
+    target: Pe,
     socket: SocketAddr,
     limit: Duration,
     tuning: &Tuning,
@@ -137,7 +141,7 @@ fn attempt(
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(limit))?;
     stream.set_write_timeout(Some(limit))?;
-    let mut connector = Connector::new(secret, me, target, nonce()?);
+    let mut connector = Connector::new(secret, me.0, target.0, nonce()?);
     let mut greeting = [0; GREETING];
     stream.read_exact(&mut greeting).map_err(or_silent)?;
     let claim: [u8; CLAIM] = connector.claim(&greeting)?;
@@ -157,61 +161,35 @@ fn or_silent(error: io::Error) -> Failure {
     }
 }
 
-/// Random bytes for a handshake.
-pub(crate) fn nonce() -> io::Result<[u8; 32]> {
-    let mut nonce = [0; 32];
-    getrandom::fill(&mut nonce).map_err(|e| io::Error::other(e.to_string()))?;
-    Ok(nonce)
-}
-
-/// Set a connection that is past its handshake up for traffic: nothing blocks, nothing is held back,
-/// and a host that is gone is noticed while nothing is sent.
-pub(crate) fn prepare(stream: &TcpStream, tuning: &Tuning) -> io::Result<()> {
-    use rustix::net::sockopt;
-    stream.set_nonblocking(true)?;
-    stream.set_nodelay(true)?;
-    sockopt::set_socket_keepalive(stream, true)?;
-    // In whole seconds: the kernel asks once a third of the limit has passed, then three times more.
-    let third = (tuning.silence_limit / 3).max(Duration::from_secs(1));
-    sockopt::set_tcp_keepidle(stream, third)?;
-    sockopt::set_tcp_keepintvl(stream, (third / 2).max(Duration::from_secs(1)))?;
-    sockopt::set_tcp_keepcnt(stream, 4)?;
-    if let Some(nbytes) = tuning.socket_buffers {
-        sockopt::set_socket_send_buffer_size(stream, nbytes)?;
-        sockopt::set_socket_recv_buffer_size(stream, nbytes)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::TcpListener;
     use std::thread;
 
-    /// Try whoever greets, perhaps waits for a claim, and closes its door without reading one.
-    fn shown_out(waits_for_a_claim: bool) -> String {
+    /// Connects to somebody who greets, perhaps waits for a claim, and closes the connection without reading one.
+    fn dropped(waits_for_a_claim: bool) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let socket = listener.local_addr().expect("its address");
         thread::scope(|scope| {
             scope.spawn(move || {
-                let (mut guest, _) = listener.accept().expect("a guest");
+                let (mut stream, _) = listener.accept().expect("a connection");
                 let mut greeting = [0; GREETING];
                 greeting[..8].copy_from_slice(b"rushtcp\x01");
-                guest.write_all(&greeting).expect("room for it");
+                stream.write_all(&greeting).expect("room for it");
                 if waits_for_a_claim {
-                    guest.peek(&mut [0; CLAIM]).expect("a claim");
+                    stream.peek(&mut [0; CLAIM]).expect("a claim");
                 }
             });
-            let tried = attempt([7; 32], 1, 0, socket, PATIENT_ATTEMPT, &Tuning::default());
+            let tried = attempt([7; 32], Pe(1), Pe(0), socket, LONGEST_ATTEMPT, &Tuning::default());
             tried.expect_err("nobody lets it in").to_string()
         })
     }
 
     #[test]
-    fn whoever_is_shown_out_says_so() {
+    fn whoever_is_dropped_says_so() {
         for waits_for_a_claim in [false, true] {
-            assert_eq!(shown_out(waits_for_a_claim), "it hung up during the handshake");
+            assert_eq!(dropped(waits_for_a_claim), "it hung up during the handshake");
         }
     }
 }

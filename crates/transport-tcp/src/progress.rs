@@ -1,0 +1,140 @@
+//! Who polls the sockets of this PE: a thread that waits in the library, or else the service thread. And how long a thread
+//! polls before it yields and sleeps.
+//!
+//! Locks: the service is only ever tried, never waited for.
+
+use crate::service::Service;
+use crate::shared::{HELD_BACK, Shared};
+use rushmem_transport::Error;
+use rushmem_transport::kit::attendance::Attendance;
+use rushmem_transport::kit::backoff::{
+    Backoff, BackoffLimits, ServiceBackoff, ServiceBackoffLimits,
+};
+use rushmem_transport::kit::lock::{lock, try_lock};
+use rustix::event::{PollFd, PollFlags};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// A waiter spins for a hundred microseconds or so, since each look is a system call or two.
+const BACKOFF: BackoffLimits = BackoffLimits { spins: 200, yields: 100, yields_oversubscribed: 5 };
+/// Longest sleep of a waiter: whatever may end the wait wakes it.
+const SLEEP: Duration = Duration::from_millis(10);
+
+/// Every end of a sleep disturbs those who wait by some tens of microseconds where timers are a hypervisor's. Whoever has
+/// waited for longer than the longest sleep hands over. Who polls 25 times within the shortest sleep, or a quarter as often in
+/// longer ones, waits; others just pass by.
+const SERVICE_BACKOFF: ServiceBackoffLimits = ServiceBackoffLimits {
+    shortest: HELD_BACK,
+    often: Duration::from_micros(8),
+    min_looks: 26,
+    longest: Duration::from_millis(2),
+    longest_asleep: Duration::from_millis(20),
+};
+
+/// One PE's share in the network, with what serves its peers.
+pub(crate) struct Progress {
+    pub(crate) shared: Shared,
+    service: Mutex<Service>,
+}
+
+impl AsRef<Attendance> for Progress {
+    fn as_ref(&self) -> &Attendance {
+        &self.shared.attendance
+    }
+}
+
+impl Progress {
+    pub(crate) fn new(shared: Shared, service: Service) -> Progress {
+        Progress { shared, service: Mutex::new(service) }
+    }
+
+    /// Sends what was held back and serves peers, if nobody else does; returns whether there was work.
+    pub(crate) fn poll(&self) -> Result<bool, Error> {
+        let shared = &self.shared;
+        shared.attendance.looked();
+        shared.send_noted();
+        let worked = try_lock(&self.service).is_some_and(|mut service| service.poll(shared));
+        if worked {
+            shared.tell_sleepers();
+        }
+        shared.loss.check().map(|()| worked)
+    }
+
+    /// A wait that begins.
+    pub(crate) fn backoff(&self) -> Backoff {
+        Backoff::new(BACKOFF, self.shared.oversubscribed)
+    }
+
+    /// Between two looks of a wait, before the first of which there was so much news.
+    pub(crate) fn pause(&self, backoff: &mut Backoff, news: u64) {
+        backoff.pause().take(|| self.shared.sleep(news, SLEEP));
+    }
+
+    /// What was waited for is here: after a long wait the service thread, which backed off meanwhile, is told that nobody
+    /// polls.
+    pub(crate) fn end(&self, backoff: &Backoff) {
+        if backoff.since_asleep() > SERVICE_BACKOFF.longest {
+            self.shared.attendance.hand_over();
+        }
+    }
+
+    /// Says farewell to every peer and closes every connection from one.
+    pub(crate) fn leave(&self) {
+        lock(&self.service).leave();
+    }
+}
+
+/// The service thread's work: it sleeps in the kernel until a socket has news or the timer rings, or backs off while others poll.
+pub(crate) fn run(progress: &Progress) {
+    let Progress { shared, service } = progress;
+    let attendance = &shared.attendance;
+    let mut seen = 0;
+    let mut backoff = ServiceBackoff::new(SERVICE_BACKOFF);
+    let mut round = Instant::now();
+    // Somebody was serving when this thread wanted to, and may have lost its CPU over it.
+    let mut taken = false;
+    while !attendance.is_closing() {
+        let all = attendance.looks();
+        let looks = all.wrapping_sub(seen);
+        seen = all;
+        let asleep = attendance.any_asleep();
+        if (looks > 0 || asleep || taken) && attendance.may_back_off() {
+            taken = false;
+            // Others serve, and whoever waits sends what it noted by itself: this thread leaves its CPU
+            // alone for longer and longer.
+            let time = backoff.beside(looks, asleep);
+            if asleep {
+                attendance.stop_attending();
+                shared.send_noted();
+            } else {
+                attendance.attend();
+            }
+            attendance.back_off(time);
+            shared.send_noted();
+        } else {
+            backoff.reset();
+            attendance.stop_attending();
+            shared.send_noted();
+            let timer = PollFd::new(attendance.timer(), PollFlags::IN);
+            let sockets = PollFd::new(&shared.epoll, PollFlags::IN);
+            attendance.sleep(&mut [timer, sockets], shared.tuning.round);
+            shared.send_noted();
+            if attendance.looks() == seen {
+                match try_lock(service) {
+                    Some(mut service) => {
+                        if service.poll_all(shared) {
+                            shared.tell_sleepers();
+                        }
+                    }
+                    None => taken = true,
+                }
+            }
+        }
+        if round.elapsed() >= shared.tuning.round {
+            round = Instant::now();
+            if let Some(mut service) = try_lock(service) {
+                service.look_around(shared);
+            }
+        }
+    }
+}

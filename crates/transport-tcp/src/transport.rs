@@ -1,0 +1,144 @@
+//! The transport of one PE: opening, registering, connecting, leaving.
+#![allow(unsafe_code)]
+
+use crate::endpoint::TcpEndpoint;
+use crate::found;
+use crate::progress::{Progress, run};
+use crate::proto::Address;
+use crate::service::Service;
+use crate::settings::{DESCRIPTORS, Tuning};
+use crate::shared::{Link, Peer, Shared};
+use rushmem_transport::kit::host_name;
+use rushmem_transport::kit::lock::lock;
+use rushmem_transport::kit::peers::damaged;
+use rushmem_transport::kit::service::ServiceThread;
+use rushmem_transport::{Caps, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport};
+use std::cell::Cell;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+thread_local! {
+    /// How much news there was when this thread last waited.
+    static SEEN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// This PE's sockets.
+struct Tcp {
+    progress: Arc<Progress>,
+    thread: ServiceThread<Progress>,
+}
+
+/// Opens the transport with limits other than the usual ones.
+///
+/// # Errors
+/// [`Error::Unavailable`] when no address can be listened on, or the kernel refuses.
+pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
+    DESCRIPTORS.make_room(open.n_pes);
+    let chosen = open.host.variable("SHMEM_TCP_INTERFACE");
+    let near = open.host.nic().and_then(|nic| nic.interface);
+    let ips = found::own(open.one_machine, chosen.as_deref(), near.as_deref())?;
+    let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a socket: {e}"));
+    let mut listeners = Vec::new();
+    let mut sockets: Vec<SocketAddr> = Vec::new();
+    for ip in &ips {
+        // An address may have gone since it was listed; one that works is enough.
+        if let Ok(listener) = TcpListener::bind((*ip, 0)) {
+            listener.set_nonblocking(true).map_err(refused)?;
+            sockets.push(listener.local_addr().map_err(refused)?);
+            listeners.push(listener);
+        }
+    }
+    if listeners.is_empty() {
+        return Err(Error::Unavailable(format!("no socket can listen on any of {ips:?}")));
+    }
+    let address = Address { host: host_name(), sockets };
+    let shared = Shared::new(open, tuning, address).map_err(refused)?;
+    let mut service = Service::new(listeners);
+    service.unmute(&shared).map_err(|e| refused(e.into()))?;
+    let progress = Arc::new(Progress::new(shared, service));
+    let thread = ServiceThread::start("rushmem-tcp", &progress, run)?;
+    Ok(Box::new(Tcp { progress, thread }))
+}
+
+impl Transport for Tcp {
+    fn caps(&self) -> Caps {
+        Caps { amos_compose_with_cpu: true, needs_first_thread: false }
+    }
+
+    unsafe fn register(
+        &mut self,
+        segment: Segment,
+        base: *mut u8,
+        nbytes: usize,
+    ) -> Result<Key, Error> {
+        // SAFETY: valid until this transport is dropped by contract, and it then serves nobody.
+        unsafe { self.shared().segments.register(segment, LocalBuf { base, nbytes }, ()) }?;
+        Ok(Key((nbytes as u64).to_le_bytes().to_vec()))
+    }
+
+    fn address(&self) -> Vec<u8> {
+        self.shared().address.encode()
+    }
+
+    fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error> {
+        let address = Address::decode(address).ok_or_else(|| damaged(pe, "address"))?;
+        let mut sizes = [0; Segment::COUNT];
+        for (segment, key) in keys {
+            let bytes = key.0.as_slice().try_into().map_err(|_| damaged(pe, "key"))?;
+            sizes[*segment as usize] = u64::from_le_bytes(bytes);
+        }
+        self.shared().peers.connect(pe, Peer { address, sizes, link: Mutex::default() })
+    }
+
+    fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
+        Ok(Box::new(TcpEndpoint::new(Arc::clone(&self.progress))))
+    }
+
+    fn progress(&self) -> Result<bool, Error> {
+        self.progress.poll()
+    }
+
+    fn wait(&self, at_most: Duration) -> Result<bool, Error> {
+        if self.progress.poll()? {
+            return Ok(true);
+        }
+        // The caller looked for what it waits for after its last call of this, and looks again after
+        // this one: it may sleep only over what it has seen.
+        let news = self.shared().news();
+        if SEEN.replace(news) != news {
+            return Ok(false);
+        }
+        self.shared().sleep(news, at_most);
+        let worked = self.progress.poll();
+        SEEN.set(self.shared().news());
+        worked
+    }
+
+    fn hand_over(&self) {
+        self.shared().attendance.hand_over();
+    }
+}
+
+impl Tcp {
+    fn shared(&self) -> &Shared {
+        &self.progress.shared
+    }
+}
+
+impl Drop for Tcp {
+    fn drop(&mut self) {
+        // Peers that leave first are no losses.
+        self.shared().loss.leave();
+        self.thread.end();
+        for (_, peer) in self.shared().peers.iter() {
+            let mut link = lock(&peer.link);
+            if let Link::Open(origin) = &mut *link {
+                origin.leave();
+            }
+            *link = Link::closed("this PE has left the job".to_owned());
+        }
+        self.progress.leave();
+    }
+}

@@ -1,0 +1,58 @@
+//! Connections whose other end has not proved yet that it is a PE of this job.
+//!
+//! It is sent a greeting and may send one message of a fixed size, within a time limit. Such connections are few: at the
+//! limit the oldest is dropped for a new one, so that whoever connects and says nothing cannot keep a peer out, which
+//! proves itself at once or connects again. This file must never know what is sent over a connection later.
+
+use crate::proto::{Acceptor, CLAIM};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Instant;
+
+/// A connection in its handshake.
+pub(crate) struct Unauthenticated {
+    pub(crate) socket: TcpStream,
+    acceptor: Acceptor,
+    claim: [u8; CLAIM],
+    have: usize,
+    /// When it came.
+    pub(crate) since: Instant,
+}
+
+/// What is known of its other end.
+pub(crate) enum Claim {
+    /// Its message is not complete.
+    Incomplete,
+    /// It is this PE.
+    Peer(u32),
+    /// It is no PE of this job, or gone.
+    Refused,
+}
+
+impl Unauthenticated {
+    /// Greets whoever connected.
+    pub(crate) fn greet(socket: TcpStream, acceptor: Acceptor) -> io::Result<Unauthenticated> {
+        socket.set_nonblocking(true)?;
+        socket.set_nodelay(true)?;
+        // A new socket's buffer has room for it.
+        (&socket).write_all(&acceptor.greeting())?;
+        Ok(Unauthenticated { socket, acceptor, claim: [0; CLAIM], have: 0, since: Instant::now() })
+    }
+
+    /// Reads on, and decides once the message is complete.
+    pub(crate) fn listen(&mut self) -> Claim {
+        while self.have < CLAIM {
+            match (&self.socket).read(&mut self.claim[self.have..]) {
+                Ok(0) => return Claim::Refused,
+                Ok(nbytes) => self.have += nbytes,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Claim::Incomplete,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Claim::Refused,
+            }
+        }
+        match self.acceptor.decide(&self.claim) {
+            Ok((pe, welcome)) if (&self.socket).write_all(&welcome).is_ok() => Claim::Peer(pe),
+            _ => Claim::Refused,
+        }
+    }
+}

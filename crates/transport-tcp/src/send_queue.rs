@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 
-enum Piece {
+enum QueuedPiece {
     /// The next so many of the own bytes.
     Own(usize),
     /// Memory that stays valid until it is sent.
@@ -22,7 +22,7 @@ pub(crate) struct SendQueue {
     own: Vec<u8>,
     /// How many of the own bytes are sent.
     own_sent: usize,
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<QueuedPiece>,
     appended: u64,
     sent: u64,
 }
@@ -82,14 +82,14 @@ impl SendQueue {
     /// # Safety
     /// The range stays valid for reads until it is sent or the queue is dropped.
     pub(crate) unsafe fn push_memory(&mut self, range: LocalBuf) {
-        self.pieces.push_back(Piece::Memory(range));
+        self.pieces.push_back(QueuedPiece::Memory(range));
         self.appended += range.nbytes as u64;
     }
 
     fn appended_own(&mut self, nbytes: usize) {
         match self.pieces.back_mut() {
-            Some(Piece::Own(n)) => *n += nbytes,
-            _ => self.pieces.push_back(Piece::Own(nbytes)),
+            Some(QueuedPiece::Own(n)) => *n += nbytes,
+            _ => self.pieces.push_back(QueuedPiece::Own(nbytes)),
         }
         self.appended += nbytes as u64;
     }
@@ -98,7 +98,7 @@ impl SendQueue {
     pub(crate) fn flush(&mut self, socket: impl AsFd) -> io::Result<bool> {
         while !self.is_empty() {
             let result = match self.pieces.front() {
-                Some(&Piece::Own(nbytes)) if self.pieces.len() == 1 => {
+                Some(&QueuedPiece::Own(nbytes)) if self.pieces.len() == 1 => {
                     sys::send_own(&socket, &self.own[self.own_sent..self.own_sent + nbytes])
                 }
                 _ => self.send_pieces(&socket),
@@ -117,12 +117,12 @@ impl SendQueue {
         let unsent = &self.own[self.own_sent..];
         let mut own = LocalBuf::source(unsent.as_ptr(), unsent.len());
         let ranges = self.pieces.iter().map(|piece| match *piece {
-            Piece::Own(nbytes) => {
+            QueuedPiece::Own(nbytes) => {
                 let range = own.first(nbytes);
                 own = own.skip(nbytes);
                 range
             }
-            Piece::Memory(range) => range,
+            QueuedPiece::Memory(range) => range,
         });
         // SAFETY: own bytes live in `own`; memory is valid by the contract of `push_memory`.
         unsafe { sys::send(&socket, ranges.take(VECTORS)) }
@@ -135,16 +135,16 @@ impl SendQueue {
                 break;
             };
             let left = match piece {
-                Piece::Own(left) => left,
-                Piece::Memory(range) => &mut range.nbytes,
+                QueuedPiece::Own(left) => left,
+                QueuedPiece::Memory(range) => &mut range.nbytes,
             };
             let taken = nbytes.min(*left);
             *left -= taken;
             nbytes -= taken;
             let gone = *left == 0;
             match piece {
-                Piece::Own(_) => self.own_sent += taken,
-                Piece::Memory(range) => range.base = range.base.wrapping_add(taken),
+                QueuedPiece::Own(_) => self.own_sent += taken,
+                QueuedPiece::Memory(range) => range.base = range.base.wrapping_add(taken),
             }
             if gone {
                 self.pieces.pop_front();

@@ -19,7 +19,7 @@ const GLANCES: u32 = 100;
 
 /// A process that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Process {
+pub struct Descendant {
     /// Its number.
     pub pid: Pid,
     /// Its parent's, if that is to be seen.
@@ -30,7 +30,7 @@ pub struct Process {
 
 /// Kills the processes that `is_root` names and all that descends from them. Returns whether there were any. A process
 /// that lives for less time than a look takes is found by one look or another, as are its successors.
-pub fn end(is_root: impl Fn(&Process) -> bool) -> bool {
+pub fn end(is_root: impl Fn(&Descendant) -> bool) -> bool {
     let mut stopped = HashSet::new();
     let mut found = HashSet::new();
     for _ in 0..LOOKS {
@@ -68,7 +68,7 @@ fn send(pid: Pid, signal: Signal) {
 }
 
 /// The roots, their children, the children of those, and so on.
-fn with_descendants(mut found: HashSet<Pid>, processes: &[Process]) -> HashSet<Pid> {
+fn with_descendants(mut found: HashSet<Pid>, processes: &[Descendant]) -> HashSet<Pid> {
     loop {
         let n_found = found.len();
         for process in processes {
@@ -88,26 +88,26 @@ pub fn children(parent: Pid) -> HashSet<Pid> {
 }
 
 /// All processes that have not ended, each as it is when the iterator comes to it.
-fn running() -> impl Iterator<Item = Process> {
+fn running() -> impl Iterator<Item = Descendant> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| look(Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)?))
 }
 
 /// A process as it is now, if it has not ended.
-fn look(pid: Pid) -> Option<Process> {
+fn look(pid: Pid) -> Option<Descendant> {
     parsed(pid, &fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?)
 }
 
 /// A process from its line in /proc, if it has not ended and is none of the kernel's. The name in parentheses may hold
 /// anything.
-fn parsed(pid: Pid, stat: &str) -> Option<Process> {
+fn parsed(pid: Pid, stat: &str) -> Option<Descendant> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<i32>().ok();
     // Without memory it is the kernel's or has ended, unless it is the first thread alone that has.
     let has_memory = fields.get(20).is_some_and(|size| *size != "0");
     let has_threads = number(17).is_some_and(|n_threads| n_threads > 1);
     let of = |index| number(index).and_then(Pid::from_raw);
-    (has_memory || has_threads).then_some(Process { pid, parent: of(1), group: of(2) })
+    (has_memory || has_threads).then_some(Descendant { pid, parent: of(1), group: of(2) })
 }
 
 /// The variables that a process was started with; none where this user must not see them.
@@ -135,8 +135,8 @@ mod tests {
         Pid::from_raw(number).expect("a number above 0")
     }
 
-    fn process([number, parent, group]: [i32; 3]) -> Process {
-        Process { pid: pid(number), parent: Some(pid(parent)), group: Some(pid(group)) }
+    fn process([number, parent, group]: [i32; 3]) -> Descendant {
+        Descendant { pid: pid(number), parent: Some(pid(parent)), group: Some(pid(group)) }
     }
 
     #[test]

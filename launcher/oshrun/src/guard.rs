@@ -158,7 +158,7 @@ fn kill(groups: &[Pid]) {
 fn end_marked(groups: &[Pid]) {
     let Some(mark) = Mark::given() else { return };
     let own = rustix::process::getpid();
-    let is_of_job = |process: &descendants::Process| {
+    let is_of_job = |process: &descendants::Descendant| {
         process.pid != own
             && (process.group.is_some_and(|group| groups.contains(&group))
                 || mark.is_in(&descendants::environment(process.pid)))

@@ -5,7 +5,9 @@ use std::sync::OnceLock;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::failure::Failure;
-use crate::spawn::INHERITED_FROM;
+
+/// Inherited descriptors get numbers from here on, away from those that scripts open by number.
+pub const INHERITED_FROM: i32 = 100;
 
 /// oshrun holds a socket, an output and an error stream for each PE.
 const PER_PE: u64 = 3;

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, PipeWriter};
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use crate::spawn::INHERITED_FROM;
+use crate::limits::INHERITED_FROM;
 
 /// This process's end.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 //!
 //! One file or folder per subject: `args` and `program` say what to start, `hosts` and `placement` where,
 //! `environment` with what; `prepare`, `capacity`, `limits`, `spawn` and `guard` start it,
-//! `mark`, `descendants` and `liveness` let nothing of it remain, `crew` has the PEs of this process and
-//! `tree` those of other processes and hosts; `output` and `input` carry their streams, `link` their frames, `signals`
+//! `mark`, `descendants` and `liveness` let nothing of it remain, `local_pes` has the PEs of this process and
+//! `tree` those of other processes and hosts; `output` and `input` forward their streams, `link` their frames, `signals`
 //! what the user sends, `debugger`, `progress` and `timings` are for whoever watches, and `job` decides, by the rules of `rushmem_bootstrap::server`. The launcher never looks into
 //! the records that PEs exchange.
 //!
@@ -11,7 +11,6 @@
 
 mod args;
 mod capacity;
-mod crew;
 mod debugger;
 mod descendants;
 mod environment;
@@ -23,6 +22,7 @@ mod job;
 mod limits;
 mod link;
 mod liveness;
+mod local_pes;
 mod mark;
 mod output;
 mod placement;

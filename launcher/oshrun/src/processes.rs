@@ -186,7 +186,7 @@ impl Processes {
         let me = rustix::process::getpid();
         // Whether there are children that have to stay: then there is no telling whether they are all.
         let stays = Cell::new(false);
-        let is_left = |process: &descendants::Process| {
+        let is_left = |process: &descendants::Descendant| {
             let pid = process.pid;
             let is_known = self.foreign.contains(&pid)
                 || self.guard.iter().map(Guard::pid).chain(self.running()).any(|own| own == pid);

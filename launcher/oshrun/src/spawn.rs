@@ -16,13 +16,11 @@ use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 use crate::debugger::Debugged;
 use crate::guard::{self, Guard, pid_of};
+use crate::limits::INHERITED_FROM;
 use crate::liveness::Liveness;
 use crate::mark::{self, Mark};
 use crate::output::Files;
 use crate::placement::{Placement, Placements};
-
-/// Inherited descriptors get numbers from here on, away from those that scripts open by number.
-pub const INHERITED_FROM: i32 = 100;
 
 /// What all PEs of a job have in common.
 #[derive(Debug)]

@@ -23,7 +23,6 @@ const LATER: &[&str] = &[
     "crates/transport",
     "crates/transport-ofi",
     "crates/transport-ucx",
-    "launcher/oshrun",
     "sys/libfabric-sys",
 ];
 

@@ -6,7 +6,8 @@ use std::fs;
 
 use rustix::process::getrlimit;
 
-use super::{Bound, Resource, groups};
+use super::bound::{Bound, Resource};
+use super::groups;
 
 /// The kernel leaves so many of the lowest process numbers out when it starts again from the front.
 const RESERVED_NUMBERS: u64 = 300;

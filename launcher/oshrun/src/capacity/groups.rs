@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Bound, Resource};
+use super::bound::{Bound, Resource};
 
 /// The names that a version has for the figures of memory.
 struct Memory {

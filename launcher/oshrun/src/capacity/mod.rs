@@ -4,43 +4,19 @@
 //! Only what a job cannot do without counts, so nothing that could run is refused; a job that passes may need more, and
 //! fails then where it does. `bounds` finds what this host allows; here is what a job needs, and the judgement.
 
+mod bound;
 mod bounds;
 mod groups;
 
 use crate::failure::Failure;
+
+use bound::{Bound, Resource};
 
 /// Memory that the smallest PE takes: its own, the kernel's for it, and that of who starts it for its streams.
 const MEMORY_OF_PE: u64 = 256 * 1024;
 
 /// Processes and threads of a process that holds PEs: itself, those that read and write its streams, and its guard.
 const TASKS_OF_HOLDER: u64 = 4;
-
-/// What there is only so much of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Resource {
-    /// Processes and threads.
-    Tasks,
-    /// Bytes of memory.
-    Memory,
-}
-
-/// What this host allows of a resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Bound {
-    resource: Resource,
-    /// Who sets it, in a sentence that goes on with "leaves room for".
-    source: String,
-    limit: u64,
-    used: u64,
-    /// What raises it.
-    cure: &'static str,
-}
-
-impl Bound {
-    fn room(&self) -> u64 {
-        self.limit.saturating_sub(self.used)
-    }
-}
 
 /// Checks that `n_pes` PEs can run on this host, of which each process holds `pes_per_process`.
 ///

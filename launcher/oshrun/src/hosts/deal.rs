@@ -3,7 +3,7 @@
 //! What a user said about a host's slots is a limit. Where nothing was said, PEs are dealt as evenly as can be, the first
 //! hosts getting one more. A host that is named twice is one node, with the slots of both.
 
-use super::Host;
+use super::host::Host;
 use crate::tree::orders::Part;
 
 /// The PEs of each host that gets any. Without `n_pes` there are as many as slots, one on each host that has no number.

@@ -4,6 +4,7 @@
 //! PEs go to hosts in blocks, in the order of the list.
 
 mod deal;
+mod host;
 mod list;
 mod own;
 mod slurm;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 
 use rushmem_bootstrap::NodeMap;
 
+use self::host::Host;
 use crate::failure::{Failure, cannot};
 use crate::tree::agent::Agent;
 use crate::tree::orders::Part;
@@ -28,15 +30,6 @@ pub struct Asked {
     pub per_host: Option<u32>,
     /// What starts a daemon on them.
     pub agent: Option<Vec<OsString>>,
-}
-
-/// A host that can be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
-    /// Its name, as the user has it.
-    pub name: String,
-    /// How many PEs it shall have at most.
-    pub slots: Option<u32>,
 }
 
 /// The hosts of a job.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::Command;
 
-use super::Host;
+use super::host::Host;
 use crate::failure::Failure;
 use crate::program;
 use crate::tree::agent::Agent;

@@ -2,7 +2,12 @@
 //!
 //! Pure: bytes in, bytes out; `output` moves them.
 
+use std::time::Duration;
+
 use crate::tree::wire::Which;
+
+/// How long the owner of a long line keeps others waiting without adding to it.
+pub const HOLD: Duration = Duration::from_secs(1);
 
 /// A line longer than this leaves in pieces, so that no PE can make oshrun hold any amount of memory.
 pub const LONGEST: usize = 64 * 1024;

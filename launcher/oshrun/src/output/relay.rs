@@ -7,16 +7,16 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 use tokio::time::timeout;
 
-use super::lines::Owner;
-use super::pen::{Pen, room_for};
-use super::{HOLD, Tags};
-use crate::tree::DownSender;
+use super::lines::{HOLD, Owner};
+use super::sink::{Sink, room_for};
+use super::tags::Tags;
+use crate::tree::senders::DownSender;
 use crate::tree::wire::{Down, Printed, Which};
 
 /// The stream of one child.
 pub struct Relay {
     pub arrivals: mpsc::UnboundedReceiver<Printed>,
-    pub pen: Arc<Mutex<Pen>>,
+    pub sink: Arc<Mutex<Sink>>,
     pub stream: Which,
     pub tags: Arc<Tags>,
     /// Where to say that something was read.
@@ -25,7 +25,7 @@ pub struct Relay {
 
 /// Passes on what arrives until the child has ended.
 pub async fn relay(mut relay: Relay) {
-    let mut turn: Option<OwnedMutexGuard<Pen>> = None;
+    let mut turn: Option<OwnedMutexGuard<Sink>> = None;
     loop {
         let arrival = match turn {
             None => relay.arrivals.recv().await,
@@ -40,17 +40,17 @@ pub async fn relay(mut relay: Relay) {
         let Some(Printed { pe, stream, text, holds }) = arrival else {
             return;
         };
-        let mut pen = match turn.take() {
-            Some(pen) => pen,
-            None => relay.pen.clone().lock_owned().await,
+        let mut sink = match turn.take() {
+            Some(sink) => sink,
+            None => relay.sink.clone().lock_owned().await,
         };
         let nbytes = room_for(&text);
         let tag = relay.tags.of(pe);
-        if !pen.write(Owner::of(pe, stream), &tag, text, holds).await {
+        if !sink.write(Owner::of(pe, stream), &tag, text, holds).await {
             relay.child.send(&Down::Unread { stream: relay.stream });
             return;
         }
         relay.child.send(&Down::Read { stream, nbytes });
-        turn = holds.then_some(pen);
+        turn = holds.then_some(sink);
     }
 }

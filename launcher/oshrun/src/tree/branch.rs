@@ -7,18 +7,18 @@ use std::io::{self, PipeReader, PipeWriter};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rushmem_bootstrap::Exit;
-use rushmem_bootstrap::proto::{self, Decoder};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use rushmem_bootstrap::proto::Decoder;
+use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::pulse::Pulse;
-use super::wire::{self, Down, MOST_UP, Up, UpFrame};
+use super::heartbeat::Heartbeat;
+use super::senders::{self, DownSender};
+use super::wire::{self, MOST_UP, Up, UpFrame};
 use crate::output::Inlet;
 
 /// Most bytes that a login may print before the daemon greets.
@@ -74,7 +74,7 @@ pub struct Branch {
     /// How far it has come.
     pub stage: Stage,
     /// Signs of life.
-    pub pulse: Pulse,
+    pub heartbeat: Heartbeat,
     /// What leads to it.
     pub down: DownSender,
     /// Whether its output has ended.
@@ -100,7 +100,7 @@ impl Branch {
         let stdin = Sender::from_owned_fd(OwnedFd::from(streams.stdin))?;
         let stdout = Receiver::from_owned_fd(OwnedFd::from(streams.stdout))?;
         let tasks = [
-            tokio::spawn(write(stdin, queue)).abort_handle(),
+            tokio::spawn(senders::write(stdin, queue)).abort_handle(),
             tokio::spawn(read(number, stdout, relay(&down), arrivals.clone())).abort_handle(),
         ];
         Ok(Branch {
@@ -109,7 +109,7 @@ impl Branch {
             pes,
             is_remote: true,
             stage: Stage::Called,
-            pulse: Pulse::default(),
+            heartbeat: Heartbeat::default(),
             down,
             closed: false,
             exit: None,
@@ -160,56 +160,6 @@ pub struct Streams {
     pub stdout: PipeReader,
     /// Collects complaints: a file without a name, so nobody has to read it all the time.
     pub stderr: File,
-}
-
-/// Where messages to a child are queued.
-#[derive(Clone, Debug)]
-pub struct DownSender(mpsc::UnboundedSender<Item>);
-
-#[derive(Debug)]
-enum Item {
-    Frame(Arc<[u8]>),
-    Flushed(oneshot::Sender<()>),
-}
-
-impl DownSender {
-    fn new() -> (DownSender, mpsc::UnboundedReceiver<Item>) {
-        let (sender, queue) = mpsc::unbounded_channel();
-        (DownSender(sender), queue)
-    }
-
-    /// Queues a message. A child that is gone gets nothing.
-    pub fn send(&self, message: &Down) {
-        self.send_frame(proto::encode(message).into());
-    }
-
-    /// Queues a message that several children get.
-    pub fn send_frame(&self, frame: Arc<[u8]>) {
-        let _ = self.0.send(Item::Frame(frame));
-    }
-
-    /// Waits until all that was queued has left.
-    pub async fn flush(&self) {
-        let (flushed, wait) = oneshot::channel();
-        if self.0.send(Item::Flushed(flushed)).is_ok() {
-            // An error is the end of the writer, who has nothing left then.
-            let _ = wait.await;
-        }
-    }
-}
-
-/// Writes what is queued for as long as somebody reads it.
-async fn write(mut stdin: Sender, mut queue: mpsc::UnboundedReceiver<Item>) {
-    while let Some(item) = queue.recv().await {
-        match item {
-            Item::Frame(frame) => {
-                if stdin.write_all(&frame).await.is_err() {
-                    return;
-                }
-            }
-            Item::Flushed(flushed) => drop(flushed.send(())),
-        }
-    }
 }
 
 /// Reads what the daemon says: output goes to the inlet, everything else to the parent.

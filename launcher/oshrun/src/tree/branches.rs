@@ -12,8 +12,8 @@ use tokio::time::{Instant, timeout};
 
 use super::agent;
 use super::branch::{Arrival, Arrivals, Branch, Stage, Streams};
+use super::heartbeat;
 use super::orders::{Growth, Orders, Part, Task, deal};
-use super::pulse;
 use super::wire::{Down, Up};
 use crate::failure::Failure;
 use crate::output::Output;
@@ -185,7 +185,7 @@ impl Branches {
         processes: &Processes,
     ) -> Option<Up> {
         let branch = &mut self.list[number];
-        branch.pulse.heard();
+        branch.heartbeat.heard();
         match arrival {
             Arrival::Greeted if branch.stage == Stage::Called => branch.stage = Stage::Running,
             Arrival::Message(Up::Idle) if branch.stage == Stage::Running => {
@@ -223,9 +223,9 @@ impl Branches {
                 }
                 Stage::Running | Stage::Idle if branch.is_remote => {
                     branch.down.send(&Down::Ping);
-                    if branch.pulse.tick() {
+                    if branch.heartbeat.tick() {
                         let silence =
-                            self.growth.as_ref().map(|growth| pulse::silence(growth.limit));
+                            self.growth.as_ref().map(|growth| heartbeat::silence(growth.limit));
                         let seconds = silence.unwrap_or_default().as_secs_f64();
                         let words = format!("it has been silent for {seconds} s");
                         news.extend(self.lose(number, Some(words), processes));

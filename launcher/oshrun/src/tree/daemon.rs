@@ -3,7 +3,7 @@
 //! It does what its parent says over standard input and tells what happens over standard output. When its input ends,
 //! or its parent's host falls silent, nobody is left to tell: it exits, and its guard ends all that it has started.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -14,10 +14,11 @@ use rustix::process::Signal;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use super::heartbeat::{self, Heartbeat};
 use super::orders::{Orders, n_children};
-use super::pulse::{self, Pulse};
-use super::wire::{self, Down, MOST_DOWN, Up, Which};
-use super::{Plan, Subtree, WINDOW, agent};
+use super::senders::{UpSender, WINDOW};
+use super::wire::{Down, MOST_DOWN, Up, Which};
+use super::{Plan, Subtree, agent};
 use crate::failure::{Failure, cannot, complain};
 use crate::limits;
 use crate::output::Output;
@@ -61,32 +62,6 @@ fn start_and_run() -> Result<JoinHandle<()>, String> {
     // Its destructors would wait for nothing useful.
     std::mem::forget(runtime);
     served.map(|()| writer)
-}
-
-/// Where messages to the parent are queued.
-#[derive(Clone, Debug)]
-pub struct UpSender(mpsc::UnboundedSender<Vec<u8>>);
-
-impl UpSender {
-    /// Greets, then writes what is queued, in a thread that ends when all senders are gone.
-    fn to_stdout() -> io::Result<(UpSender, JoinHandle<()>)> {
-        let (sender, mut queue) = mpsc::unbounded_channel::<Vec<u8>>();
-        let writer = std::thread::Builder::new().spawn(move || {
-            let mut stdout = io::stdout().lock();
-            let mut write = |bytes: &[u8]| stdout.write_all(bytes).and_then(|()| stdout.flush());
-            let mut is_read = write(wire::greeting().as_bytes()).is_ok();
-            while is_read && let Some(frame) = queue.blocking_recv() {
-                is_read = write(&frame).is_ok();
-            }
-        })?;
-        Ok((UpSender(sender), writer))
-    }
-
-    /// Queues a message.
-    pub fn send(&self, message: &Up) {
-        // A parent that is gone shows itself by the end of the input.
-        let _ = self.0.send(wire::encode_up(message));
-    }
 }
 
 /// What the parent says; a thread reads. The channel ends with the input.
@@ -142,13 +117,13 @@ async fn run(
     let host = orders.own.host.clone();
     start(orders, &mut subtree, &mut output, &up);
 
-    let mut clock = interval(pulse::period(limit));
+    let mut clock = interval(heartbeat::period(limit));
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut daemon = Daemon {
         host,
         parent,
         clock: is_watched.then_some(clock),
-        pulse: Pulse::default(),
+        heartbeat: Heartbeat::default(),
         windows,
         up,
         is_suspended: false,
@@ -226,7 +201,7 @@ struct Daemon {
     parent: mpsc::UnboundedReceiver<Result<Down, FrameError>>,
     /// Ticks where the parent is another host, which may fall silent.
     clock: Option<Interval>,
-    pulse: Pulse,
+    heartbeat: Heartbeat,
     windows: [Arc<Semaphore>; 2],
     up: UpSender,
     /// Whether the parent may be silent.
@@ -275,10 +250,10 @@ impl Daemon {
         tokio::select! {
             news = subtree.next() => self.tell(news),
             order = self.parent.recv() => {
-                self.pulse.heard();
+                self.heartbeat.heard();
                 self.obey(heard(order)?, subtree);
             }
-            () = tick(&mut self.clock), if !is_suspended => if self.pulse.tick() {
+            () = tick(&mut self.clock), if !is_suspended => if self.heartbeat.tick() {
                 return Err("the host that started this daemon is silent".to_string());
             },
         }

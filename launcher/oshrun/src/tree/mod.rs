@@ -9,8 +9,9 @@ pub mod agent;
 mod branch;
 mod branches;
 pub mod daemon;
+mod heartbeat;
 pub mod orders;
-mod pulse;
+pub mod senders;
 pub mod wire;
 
 use std::collections::VecDeque;
@@ -24,19 +25,14 @@ use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use self::branch::Arrival;
-pub use self::branch::DownSender;
 use self::branches::{Below, Branches};
-pub use self::daemon::UpSender;
 use self::orders::{Growth, Part, Task};
 use self::wire::{Down, Up};
-use crate::crew::Crew;
 use crate::failure::Failure;
+use crate::local_pes::LocalPes;
 use crate::output::Output;
 use crate::processes::{Member, Processes};
 use crate::spawn::Launch;
-
-/// Bytes of a stream that may be on their way up from a daemon.
-pub const WINDOW: u32 = 256 * 1024;
 
 /// Pieces of input that may be on their way to PE 0.
 pub const PIECES: usize = 16;
@@ -57,7 +53,7 @@ pub struct Plan {
 /// All that is below a process.
 #[derive(Debug)]
 pub struct Subtree {
-    crew: Crew,
+    local_pes: LocalPes,
     branches: Branches,
     processes: Processes,
     news: VecDeque<Up>,
@@ -79,10 +75,10 @@ impl Subtree {
         let (announce, readable) = mpsc::unbounded_channel();
         let (arrive, arrivals) = mpsc::unbounded_channel();
         let (taken, inputs_taken) = mpsc::unbounded_channel();
-        let mut clock = interval(pulse::period(limit));
+        let mut clock = interval(heartbeat::period(limit));
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Subtree {
-            crew: Crew::new(announce),
+            local_pes: LocalPes::new(announce),
             branches: Branches::new(arrive),
             processes: Processes::new()?,
             news: VecDeque::new(),
@@ -106,7 +102,7 @@ impl Subtree {
         let started = called.and_then(|()| match &plan.own {
             Some((part, launch)) => {
                 let (fed, pes) = (self.taken.as_ref(), part.pes.clone());
-                self.crew.start(launch, pes, fed, &mut self.processes, output, &mut self.news)
+                self.local_pes.start(launch, pes, fed, &mut self.processes, output, &mut self.news)
             }
             None => Ok(()),
         });
@@ -132,7 +128,7 @@ impl Subtree {
             }
             tokio::select! {
                 _ = self.children.recv() => self.reap(),
-                Some(pe) = self.readable.recv() => self.news.extend(self.crew.read(pe)),
+                Some(pe) = self.readable.recv() => self.news.extend(self.local_pes.read(pe)),
                 Some((number, arrival)) = self.arrivals.recv() => {
                     let news = self.branches.arrived(number, arrival, &self.processes);
                     self.news.extend(news);
@@ -157,7 +153,7 @@ impl Subtree {
     fn note(&mut self, exits: Vec<(Member, rushmem_bootstrap::Exit)>) {
         for (member, exit) in exits {
             match member {
-                Member::Pe(pe) => self.crew.exited(pe, exit, &mut self.news),
+                Member::Pe(pe) => self.local_pes.exited(pe, exit, &mut self.news),
                 Member::Daemon(number) => {
                     self.news.extend(self.branches.exited(number, exit, &self.processes));
                 }
@@ -167,8 +163,8 @@ impl Subtree {
 
     /// Sends a frame to a PE.
     pub fn send(&self, pe: u32, frame: Arc<[u8]>) {
-        if self.crew.has(pe) {
-            self.crew.send(pe, frame);
+        if self.local_pes.has(pe) {
+            self.local_pes.send(pe, frame);
         } else if !self.branches.is_empty() {
             self.branches.tell_of(pe, &Down::Frame { pe, frame: frame.to_vec() });
         }
@@ -176,7 +172,7 @@ impl Subtree {
 
     /// Sends a frame to every PE.
     pub fn send_all(&self, frame: &Arc<[u8]>) {
-        self.crew.send_all(frame);
+        self.local_pes.send_all(frame);
         if !self.branches.is_empty() {
             self.branches.tell_all(&Down::FrameToAll { frame: frame.to_vec() });
         }
@@ -184,8 +180,8 @@ impl Subtree {
 
     /// Gives a piece of input to PE 0.
     pub fn feed(&mut self, bytes: Vec<u8>) {
-        if self.crew.has(0) {
-            self.crew.feed(bytes);
+        if self.local_pes.has(0) {
+            self.local_pes.feed(bytes);
         } else {
             self.branches.tell_of(0, &Down::Input(bytes));
         }

@@ -25,7 +25,7 @@ const LAST_PIECES: usize = 16;
 
 /// The PEs that this process holds.
 #[derive(Debug)]
-pub struct Crew {
+pub struct LocalPes {
     first: u32,
     /// The connection to each PE, until it exits.
     links: Vec<Option<Link>>,
@@ -34,13 +34,13 @@ pub struct Crew {
     input: Option<Fed>,
 }
 
-impl Crew {
+impl LocalPes {
     /// No PE yet. Those that have sent something are announced on `readable`.
-    pub fn new(readable: mpsc::UnboundedSender<u32>) -> Crew {
-        Crew { first: 0, links: Vec::new(), readable, input: None }
+    pub fn new(readable: mpsc::UnboundedSender<u32>) -> LocalPes {
+        LocalPes { first: 0, links: Vec::new(), readable, input: None }
     }
 
-    /// Starts PEs, up to the first that cannot be started. `fed`: the input of PE 0 comes from [`Crew::feed`], and each
+    /// Starts PEs, up to the first that cannot be started. `fed`: the input of PE 0 comes from [`LocalPes::feed`], and each
     /// piece that it has taken is told to this sender.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Crew {
         let started = launch.start(pe, stdin, processes.ties())?;
         processes.add(Member::Pe(pe), started.pid);
         self.links.push(None);
-        output.carry(pe, started.streams, launch.files.as_ref())?;
+        output.forward(pe, started.streams, launch.files.as_ref())?;
         let link = Link::new(pe, started.socket, self.readable.clone())?;
         *self.links.last_mut().expect("pushed just now") = Some(link);
         Ok(started.pid.as_raw_nonzero().get().unsigned_abs())

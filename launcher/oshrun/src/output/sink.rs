@@ -9,31 +9,31 @@ use tokio::sync::Semaphore;
 
 use super::lines::{Owner, Page};
 use super::writer::{Destination, Writer};
+use crate::tree::senders::{UpSender, WINDOW};
 use crate::tree::wire::{Printed, Up};
-use crate::tree::{UpSender, WINDOW};
 
 /// The right to write to one destination.
 #[derive(Debug)]
-pub enum Pen {
+pub enum Sink {
     /// To a stream of oshrun, or to a file.
     Stream(Stream),
     /// To the parent of a daemon.
     Parent(Parent),
 }
 
-impl Pen {
+impl Sink {
     /// Adds text. `holds` says that a line goes on in the next text of the same owner. Returns whether anybody can still
     /// read it.
     pub async fn write(&mut self, owner: Owner, tag: &[u8], text: Vec<u8>, holds: bool) -> bool {
         match self {
-            Pen::Stream(stream) => stream.write(owner, tag, text).await,
-            Pen::Parent(parent) => parent.write(owner, text, holds).await,
+            Sink::Stream(stream) => stream.write(owner, tag, text).await,
+            Sink::Parent(parent) => parent.write(owner, text, holds).await,
         }
     }
 
     /// Nothing more will be written.
     pub fn close(&mut self) {
-        if let Pen::Stream(stream) = self {
+        if let Sink::Stream(stream) = self {
             stream.writer = None;
         }
     }

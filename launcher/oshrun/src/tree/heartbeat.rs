@@ -22,11 +22,11 @@ pub fn silence(limit: Duration) -> Duration {
 
 /// What was heard lately.
 #[derive(Debug, Default)]
-pub struct Pulse {
+pub struct Heartbeat {
     missed: u32,
 }
 
-impl Pulse {
+impl Heartbeat {
     /// Something was heard.
     pub fn heard(&mut self) {
         self.missed = 0;
@@ -47,11 +47,11 @@ mod tests {
     fn silence_is_lost_within_the_limit() {
         let limit = Duration::from_secs(10);
         assert_eq!(silence(limit), Duration::from_secs(6));
-        let mut pulse = Pulse::default();
+        let mut heartbeat = Heartbeat::default();
         for _ in 0..3 {
-            assert!((1..PATIENCE).all(|_| !pulse.tick()));
-            pulse.heard();
+            assert!((1..PATIENCE).all(|_| !heartbeat.tick()));
+            heartbeat.heard();
         }
-        assert_eq!((1..).find(|_: &u32| pulse.tick()), Some(PATIENCE));
+        assert_eq!((1..).find(|_: &u32| heartbeat.tick()), Some(PATIENCE));
     }
 }

@@ -8,9 +8,8 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::time::timeout;
 
-use super::HOLD;
-use super::lines::{Incoming, Owner};
-use super::pen::Pen;
+use super::lines::{HOLD, Incoming, Owner};
+use super::sink::Sink;
 
 /// After this time an unfinished line of PE 0 is shown at a terminal: it may be a question.
 const PROMPT: Duration = Duration::from_millis(100);
@@ -19,12 +18,12 @@ const PROMPT: Duration = Duration::from_millis(100);
 const LARGEST_PIPE: usize = 1024 * 1024;
 
 /// One pipe of a PE on its way to a destination.
-pub struct Carrier {
+pub struct Forwarder {
     pub pipe: Receiver,
     pub incoming: Incoming,
-    pub pen: Arc<Mutex<Pen>>,
+    pub sink: Arc<Mutex<Sink>>,
     /// Held while a line leaves in pieces.
-    pub turn: Option<OwnedMutexGuard<Pen>>,
+    pub turn: Option<OwnedMutexGuard<Sink>>,
     pub owner: Owner,
     pub tag: Vec<u8>,
     pub prompts: bool,
@@ -33,29 +32,29 @@ pub struct Carrier {
 
 /// Carries a pipe to its end. When the destination has no reader any more, the pipe closes, and the PE learns of it as it
 /// would without oshrun, by SIGPIPE.
-pub async fn carry(mut carrier: Carrier) {
+pub async fn forward(mut forwarder: Forwarder) {
     let mut bytes = vec![0; 16 * 1024];
-    while let Some(nbytes) = carrier.read(&mut bytes).await {
-        if !carrier.pass(&bytes[..nbytes]).await {
+    while let Some(nbytes) = forwarder.read(&mut bytes).await {
+        if !forwarder.pass(&bytes[..nbytes]).await {
             return;
         }
     }
     // What the event loop has not seen yet, but no more of what a stray process may go on writing.
     let mut left = LARGEST_PIPE;
     while left > 0
-        && let Ok(nbytes @ 1..) = rustix::io::read(&carrier.pipe, &mut bytes)
+        && let Ok(nbytes @ 1..) = rustix::io::read(&forwarder.pipe, &mut bytes)
     {
-        if !carrier.pass(&bytes[..nbytes]).await {
+        if !forwarder.pass(&bytes[..nbytes]).await {
             return;
         }
         left = left.saturating_sub(nbytes);
     }
-    if let Some(text) = carrier.incoming.rest() {
-        carrier.write(text, false).await;
+    if let Some(text) = forwarder.incoming.rest() {
+        forwarder.write(text, false).await;
     }
 }
 
-impl Carrier {
+impl Forwarder {
     /// The next bytes; `None` at the end of the pipe or of the job.
     async fn read(&mut self, bytes: &mut [u8]) -> Option<usize> {
         while !*self.ending.borrow() {
@@ -104,12 +103,12 @@ impl Carrier {
 
     /// Writes text, and keeps the turn if it ends within a line that goes on.
     async fn write(&mut self, text: Vec<u8>, holds: bool) -> bool {
-        let mut pen = match self.turn.take() {
-            Some(pen) => pen,
-            None => self.pen.clone().lock_owned().await,
+        let mut sink = match self.turn.take() {
+            Some(sink) => sink,
+            None => self.sink.clone().lock_owned().await,
         };
-        let read = pen.write(self.owner, &self.tag, text, holds).await;
-        self.turn = holds.then_some(pen);
+        let read = sink.write(self.owner, &self.tag, text, holds).await;
+        self.turn = holds.then_some(sink);
         read
     }
 }

@@ -10,12 +10,14 @@
 //! dereferences symmetric memory nowhere but in the allocator.
 
 pub mod allocator;
-pub mod layout;
+pub mod error;
+mod layout;
 pub mod node;
 mod numa;
 pub mod statics;
 
 pub use allocator::{Allocator, Place};
+pub use error::Error;
 pub use layout::Layout;
-pub use node::{Error, NodeMemory};
+pub use node::NodeMemory;
 pub use statics::Statics;

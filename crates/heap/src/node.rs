@@ -1,37 +1,17 @@
 //! The memory that the PEs of a node share, mapped into this one.
 #![allow(unsafe_code)]
 
-use crate::statics::Views;
-use crate::{Layout, Statics, numa};
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::numa;
+use crate::statics::{Statics, Views};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use rustix::process::{Resource, getrlimit};
 use std::ffi::c_void;
-use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
-
-/// Why symmetric memory could not be had.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Error {
-    /// The sizes exceed what an address or a file offset can express.
-    TooLarge,
-    /// The kernel refused; with the operation that it refused.
-    Refused(&'static str, Errno),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::TooLarge => f.write_str("it is larger than any address space"),
-            Error::Refused(what, errno) => write!(f, "{what} was refused: {errno}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// The node's symmetric memory: a slice per PE of the node, in the order of their local numbers.
 ///

@@ -19,7 +19,6 @@ const LATER: &[&str] = &[
     "ci/testkit",
     "ci/xtask",
     "crates/bootstrap",
-    "crates/heap",
     "crates/transport",
     "crates/transport-ofi",
     "crates/transport-ucx",

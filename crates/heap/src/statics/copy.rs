@@ -7,8 +7,7 @@
 //! would go into the faults for new pages, which huge pages make few.
 #![allow(unsafe_code)]
 
-use super::remap::HUGE;
-use super::{Part, Statics};
+use super::program::{Part, Statics};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::{Errno, pread};
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
@@ -16,6 +15,9 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::ptr::null_mut;
+
+/// Huge pages are possible where an address and its place in the file differ by whole ones.
+pub(super) const HUGE: usize = 2 << 20;
 
 /// What is copied.
 pub(super) struct Source<'a> {

@@ -6,9 +6,9 @@
 //! `vfork` and `posix_spawn`, need nothing of it.
 #![allow(unsafe_code)]
 
-use super::Statics;
 use super::copy::{Copy, Source};
-use super::remap::{block_signals, restore_signals};
+use super::program::Statics;
+use super::signals::{block_signals, restore_signals};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use std::cell::Cell;

@@ -6,18 +6,18 @@
 //! makes system calls alone: in a static program the C library's own variables are among those moved.
 #![allow(unsafe_code)]
 
-use super::{Part, Statics, fork, page};
+use super::copy::HUGE;
+use super::fork;
+use super::program::{Part, Statics, page};
+use super::signals::{block_signals, restore_signals};
 use crate::layout::{STATICS_AT, STATICS_STRIDE};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use rustix::process::{Resource, getrlimit};
 use std::fmt;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-/// Huge pages are possible where an address and its place in the file differ by whole ones.
-pub(super) const HUGE: usize = 2 << 20;
 /// Descriptors of ours get numbers from here on, away from those that programs choose.
 const DESCRIPTORS_FROM: i32 = 100;
 
@@ -258,19 +258,4 @@ impl InUse<'_> {
         let (entries, _) = self.entries.as_chunks::<8>();
         u64::from_ne_bytes(entries[number - self.first]) & PRESENT != 0
     }
-}
-
-pub(super) fn block_signals() -> libc::sigset_t {
-    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    // SAFETY: a set to be filled.
-    unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // SAFETY: a set that was filled, and one to be filled.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
-    // SAFETY: filled by the call, which cannot fail with these arguments.
-    unsafe { before.assume_init() }
-}
-
-pub(super) fn restore_signals(before: &libc::sigset_t) {
-    // SAFETY: a valid set.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
 }

@@ -1,8 +1,8 @@
 //! The static data of the node's other PEs, as this process sees them.
 #![allow(unsafe_code)]
 
-use super::{Part, Statics};
-use crate::node::Error;
+use super::program::{Part, Statics};
+use crate::error::Error;
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};

@@ -1,44 +1,30 @@
-//! The program's static data: where the executable's global and static variables are.
-//!
-//! They are symmetric objects too (OpenSHMEM 1.6, §6), so they must be reachable like the heap although
-//! the linker placed them and the kernel mapped them privately. [`Statics`] finds them in the program
-//! headers; `remap` puts shared memory in their place; `fork` gives child processes a `copy` of their
-//! own; `views` maps those of the node's other PEs. Variables of shared libraries are not symmetric.
+//! The program's static data, found in its program headers.
 //!
 //! What is a static variable here is what may be written after start-up: the writable segments without
 //! the pages that the dynamic linker makes read-only (RELRO). Executables have one or, from some
 //! linkers, several; they are one symmetric segment with holes.
 #![allow(unsafe_code)]
 
-mod copy;
-mod fork;
-mod remap;
-mod views;
-
-pub use fork::are_shared;
-pub use remap::{Refusal, Remapped};
-pub(crate) use views::Views;
-
 use std::ops::Range;
 
 /// Where the static data of the program are in this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statics {
-    start: usize,
-    parts: Vec<Part>,
+    pub(super) start: usize,
+    pub(super) parts: Vec<Part>,
     fingerprint: Vec<u64>,
     has_linker: bool,
 }
 
 /// Pages of variables without a hole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Part {
+pub(super) struct Part {
     /// As offsets from the start of the static data.
-    pages: Range<usize>,
+    pub(super) pages: Range<usize>,
     /// How many of its bytes have their initial values in the executable.
-    file_bytes: usize,
+    pub(super) file_bytes: usize,
     /// It holds code, too.
-    executable: bool,
+    pub(super) executable: bool,
 }
 
 /// A program header: what the linker asked for at a range of addresses.
@@ -150,7 +136,7 @@ impl Statics {
 }
 
 /// Bytes of a page.
-fn page() -> usize {
+pub(super) fn page() -> usize {
     // SAFETY: asks for a constant of the system.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).unwrap_or(4096)

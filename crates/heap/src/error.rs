@@ -1,0 +1,25 @@
+//! Why symmetric memory could not be had.
+
+use rustix::io::Errno;
+use std::fmt;
+
+/// Why symmetric memory could not be had.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The sizes exceed what an address or a file offset can express.
+    TooLarge,
+    /// The kernel refused; with the operation that it refused.
+    Refused(&'static str, Errno),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::TooLarge => f.write_str("it is larger than any address space"),
+            Error::Refused(what, errno) => write!(f, "{what} was refused: {errno}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

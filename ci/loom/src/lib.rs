@@ -6,13 +6,14 @@
 #![cfg(test)]
 #![forbid(unsafe_code)]
 
-mod primitive {
-    pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};
+mod base {
+    pub(crate) mod primitive {
+        pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};
+    }
 }
-
-#[path = "../../../crates/runtime/src/bell.rs"]
+#[path = "../../../crates/runtime/src/sync/bell.rs"]
 mod bell;
-#[path = "../../../crates/runtime/src/visibility.rs"]
+#[path = "../../../crates/runtime/src/base/visibility.rs"]
 mod visibility;
 
 mod litmus;

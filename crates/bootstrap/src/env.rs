@@ -1,7 +1,6 @@
 //! Every environment variable by which a launcher and a PE find each other, named once.
 //!
 //! This file only names; reading and judging is done by `inherited` (our own) and `detect` (other launchers').
-#![forbid(unsafe_code)]
 
 /// Number of an inherited, connected unix stream socket that leads to `oshrun`.
 pub const SOCKET: &str = "RUSHMEM_SOCKET";

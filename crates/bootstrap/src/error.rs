@@ -1,5 +1,4 @@
 //! What can go wrong between a PE and its launcher, each as one sentence with its cure.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::io;

@@ -1,5 +1,4 @@
 //! How a process ended, in the words and numbers of a shell.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 

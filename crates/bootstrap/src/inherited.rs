@@ -2,6 +2,7 @@
 //! children.
 //!
 //! The only file of the crate that changes the environment or turns numbers into descriptors.
+#![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;

@@ -2,7 +2,6 @@
 //!
 //! Stored and sent as runs of consecutive PEs on one node, so that the usual placements of a million PEs stay small.
 //! Pure data: it never asks the machine anything.
-#![forbid(unsafe_code)]
 
 use std::collections::HashMap;
 use std::fmt;

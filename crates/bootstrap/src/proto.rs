@@ -5,7 +5,6 @@
 //! A frame is a u32 (little endian) with the size of its body, one byte with [`VERSION`], and the body in postcard's
 //! format. The version stands in every frame, so that a library and an `oshrun` of different installations say so
 //! instead of misreading each other.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 

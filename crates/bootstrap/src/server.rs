@@ -11,7 +11,6 @@
 //! - An abort ends it with the first message, a global exit silently.
 //! - A PE that fails after it was refused memory is named with what it was refused.
 //! - Everything else is left to run; the job's status is that of the first PE that failed.
-#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 

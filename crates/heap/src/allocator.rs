@@ -4,6 +4,7 @@
 //! PE gets the same offsets without a word to the others. dlmalloc does the work; this file hands it
 //! the heap once and keeps, in private memory, what is handed out, so that a pointer that is no
 //! block's start is an error and not a broken heap.
+#![allow(unsafe_code)]
 
 use dlmalloc::Dlmalloc;
 use std::collections::BTreeMap;

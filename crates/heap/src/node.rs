@@ -1,4 +1,5 @@
 //! The memory that the PEs of a node share, mapped into this one.
+#![allow(unsafe_code)]
 
 use crate::statics::Views;
 use crate::{Layout, Statics, numa};

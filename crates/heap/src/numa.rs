@@ -1,4 +1,5 @@
 //! On which NUMA node the pages of a range shall lie.
+#![allow(unsafe_code)]
 
 use rustix::io::Errno;
 use std::ffi::{c_long, c_ulong};

@@ -8,6 +8,7 @@
 //! What is a static variable here is what may be written after start-up: the writable segments without
 //! the pages that the dynamic linker makes read-only (RELRO). Executables have one or, from some
 //! linkers, several; they are one symmetric segment with holes.
+#![allow(unsafe_code)]
 
 mod copy;
 mod fork;

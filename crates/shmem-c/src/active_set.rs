@@ -6,7 +6,7 @@
 use core::ffi::{c_int, c_long};
 
 use rushmem_runtime::Call;
-use rushmem_runtime::coll::{self, Members};
+use rushmem_runtime::collectives::{self, TeamOrActiveSet};
 
 use crate::coll::nbytes;
 use crate::longdouble::combine;
@@ -23,7 +23,7 @@ macro_rules! on_active_set {
                 $($arg: $type,)* start: c_int, log_stride: c_int, size: c_int,
                 $($pwrk: $pwrk_type,)? psync: *mut c_long,
             ) = |$call| {
-                let $members = Members::ActiveSet { start, log_stride, size, psync };
+                let $members = TeamOrActiveSet::ActiveSet { start, log_stride, size, psync };
                 $body;
             };
         )+}
@@ -31,15 +31,15 @@ macro_rules! on_active_set {
 }
 
 on_active_set! {
-    [shmem_barrier](;) = |call, set| coll::barrier(call, set);
-    [shmem_sync](;) = |call, set| coll::sync(call, set);
+    [shmem_barrier](;) = |call, set| collectives::barrier(call, set);
+    [shmem_sync](;) = |call, set| collectives::sync(call, set);
 }
 
 macro_rules! gathering {
     ($size:tt, $t:ty, $($collective:ident)+) => {
         on_active_set! {$(
             [shmem_ $collective $size](dest: *mut $t, source: *const $t, nelems: usize;)
-                = |call, set| coll::$collective(
+                = |call, set| collectives::$collective(
                     call, set, dest.cast(), source.cast(), nbytes::<$t>(nelems)
                 );
         )+}
@@ -52,11 +52,11 @@ macro_rules! movers {
         on_active_set! {
             [shmem_alltoalls $size]
                 (dest: *mut $t, source: *const $t, dst: isize, sst: isize, nelems: usize;)
-                = |call, set| coll::alltoalls(
+                = |call, set| collectives::alltoalls(
                     call, set, dest.cast(), source.cast(), dst, sst, nelems, size_of::<$t>()
                 );
             [shmem_broadcast $size](dest: *mut $t, source: *const $t, nelems: usize, root: c_int;)
-                = |call, set| coll::broadcast(
+                = |call, set| collectives::broadcast(
                     call, set, dest.cast(), source.cast(), nbytes::<$t>(nelems), root
                 );
         }
@@ -70,7 +70,7 @@ macro_rules! reductions {
         on_active_set! {$(
             [shmem_ $name _ $op _to_all]
                 (dest: *mut $t, source: *const $t, nreduce: c_int; _pwrk: *mut $t)
-                = |call, set| coll::reduce(
+                = |call, set| collectives::reduce(
                     call, set, dest.cast(), source.cast(), count(call, "nreduce", nreduce),
                     combine!($name, $t, $op)
                 );

@@ -2,14 +2,14 @@
 
 use core::ffi::c_int;
 
-use rushmem_runtime::coll;
-use rushmem_runtime::team::Handle;
+use rushmem_runtime::TeamHandle;
+use rushmem_runtime::collectives;
 
 use crate::longdouble::combine;
 
 forward! {
-    [shmem_barrier_all]() => coll::barrier_all;
-    [shmem_sync_all]() => coll::sync_all;
+    [shmem_barrier_all]() => collectives::barrier_all;
+    [shmem_sync_all]() => collectives::sync_all;
 }
 
 /// Collectives of which every PE gives `nelems` elements: `long_collect`, `collectmem`.
@@ -17,8 +17,8 @@ macro_rules! gathering {
     ([$($before:tt)*] $collective:ident [$($after:tt)*] $t:ty) => {
         export! {
             [shmem_ $($before)* $collective $($after)*](
-                team: Handle, dest: *mut $t, source: *const $t, nelems: usize,
-            ) -> c_int = |call| coll::$collective(
+                team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize,
+            ) -> c_int = |call| collectives::$collective(
                 call, team.into(), dest.cast(), source.cast(), nbytes::<$t>(nelems)
             );
         }
@@ -33,14 +33,14 @@ macro_rules! movers {
         gathering!([$($before)*] alltoall [$($after)*] $t);
         export! {
             [shmem_ $($before)* alltoalls $($after)*](
-                team: Handle, dest: *mut $t, source: *const $t,
+                team: TeamHandle, dest: *mut $t, source: *const $t,
                 dst: isize, sst: isize, nelems: usize,
-            ) -> c_int = |call| coll::alltoalls(
+            ) -> c_int = |call| collectives::alltoalls(
                 call, team.into(), dest.cast(), source.cast(), dst, sst, nelems, size_of::<$t>()
             );
             [shmem_ $($before)* broadcast $($after)*](
-                team: Handle, dest: *mut $t, source: *const $t, nelems: usize, root: c_int,
-            ) -> c_int = |call| coll::broadcast(
+                team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize, root: c_int,
+            ) -> c_int = |call| collectives::broadcast(
                 call, team.into(), dest.cast(), source.cast(), nbytes::<$t>(nelems), root
             );
         }
@@ -60,8 +60,8 @@ macro_rules! reductions {
     ($name:ident, $t:ty, $($op:ident)+) => {
         export! {$(
             [shmem_ $name _ $op _reduce](
-                team: Handle, dest: *mut $t, source: *const $t, nreduce: usize,
-            ) -> c_int = |call| coll::reduce(
+                team: TeamHandle, dest: *mut $t, source: *const $t, nreduce: usize,
+            ) -> c_int = |call| collectives::reduce(
                 call, team.into(), dest.cast(), source.cast(), nreduce, combine!($name, $t, $op)
             );
         )+}
@@ -86,8 +86,8 @@ macro_rules! scans {
     ($name:ident, $t:ty, $($scan:ident)+) => {
         export! {$(
             [shmem_ $name _sum_ $scan](
-                team: Handle, dest: *mut $t, source: *const $t, nelems: usize,
-            ) -> c_int = |call| coll::$scan(
+                team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize,
+            ) -> c_int = |call| collectives::$scan(
                 call, team.into(), dest.cast(), source.cast(), nelems, combine!($name, $t, sum)
             );
         )+}

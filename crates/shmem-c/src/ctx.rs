@@ -1,9 +1,9 @@
 //! Contexts and sessions (OpenSHMEM 1.6, 9.5 and 9.9): results go to pointers, a zero return is success.
+#![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_long};
 
-use rushmem_runtime::ctx::{self, Handle};
-use rushmem_runtime::{Call, team};
+use rushmem_runtime::{Call, ContextHandle, TeamHandle, ctx};
 
 /// `shmem_ctx_session_config_t`
 #[repr(C)]
@@ -13,32 +13,32 @@ pub struct SessionConfig {
 }
 
 forward! {
-    [shmem_ctx_destroy](ctx: Handle) => ctx::destroy;
-    [shmem_ctx_session_stop](ctx: Handle) => ctx::session_stop;
+    [shmem_ctx_destroy](ctx: ContextHandle) => ctx::destroy;
+    [shmem_ctx_session_stop](ctx: ContextHandle) => ctx::session_stop;
 }
 
 export! {
-    [shmem_ctx_create](options: c_long, ctx: *mut Handle) -> c_int
-        = |call| create(call, team::Handle::WORLD, options, ctx);
-    [shmem_team_create_ctx](team: team::Handle, options: c_long, ctx: *mut Handle) -> c_int
+    [shmem_ctx_create](options: c_long, ctx: *mut ContextHandle) -> c_int
+        = |call| create(call, TeamHandle::WORLD, options, ctx);
+    [shmem_team_create_ctx](team: TeamHandle, options: c_long, ctx: *mut ContextHandle) -> c_int
         = |call| create(call, team, options, ctx);
 
-    [shmem_ctx_get_team](ctx: Handle, team: *mut team::Handle) -> c_int = |call| {
+    [shmem_ctx_get_team](ctx: ContextHandle, team: *mut TeamHandle) -> c_int = |call| {
         let found = ctx::team_of(call, ctx);
-        team.write(found.unwrap_or(team::Handle::INVALID));
+        team.write(found.unwrap_or(TeamHandle::INVALID));
         c_int::from(found.is_none())
     };
 
     [shmem_ctx_session_start](
-        ctx: Handle, _options: c_long, _config: *const SessionConfig, _config_mask: c_long,
+        ctx: ContextHandle, _options: c_long, _config: *const SessionConfig, _config_mask: c_long,
     ) = |call| ctx::session_start(call, ctx);
 }
 
 /// # Safety
 /// `ctx` is valid for a write.
-unsafe fn create(call: Call, team: team::Handle, options: c_long, ctx: *mut Handle) -> c_int {
+unsafe fn create(call: Call, team: TeamHandle, options: c_long, ctx: *mut ContextHandle) -> c_int {
     let made = ctx::create(call, team, options);
     // SAFETY: valid by contract.
-    unsafe { ctx.write(made.unwrap_or(Handle::INVALID)) };
+    unsafe { ctx.write(made.unwrap_or(ContextHandle::INVALID)) };
     c_int::from(made.is_none())
 }

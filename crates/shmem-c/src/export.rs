@@ -4,6 +4,7 @@
 //! define a `shmem_x` of its own and call `pshmem_x`. A jump rather than an alias, because rustc
 //! exports no aliases, and because it needs no signature. All other names are shifted the
 //! same way (`pstart_pes`, `p_my_pe`, `pshmemx_wtime`).
+#![allow(unsafe_code)]
 
 /// Exports functions: `[parts of the C name](arguments) -> result = |call| body;`
 ///
@@ -53,7 +54,7 @@ macro_rules! on_default_context {
     )+) => {
         export! {$(
             [$($part)+] ($($arg: $type),*) $(-> $result)?
-                = |call| $function(call, rushmem_runtime::ctx::World, $($arg),*);
+                = |call| $function(call, rushmem_runtime::World, $($arg),*);
         )+}
     };
 }
@@ -80,7 +81,7 @@ macro_rules! on_contexts_as {
         )+}
         forward! {$(
             [$with $($part)+]
-                (ctx: rushmem_runtime::ctx::Handle, $($arg: $type),*) $(-> $result)? => $function;
+                (ctx: rushmem_runtime::ContextHandle, $($arg: $type),*) $(-> $result)? => $function;
         )+}
     };
 }

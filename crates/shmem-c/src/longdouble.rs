@@ -4,12 +4,13 @@
 //! jump adds an argument behind those of the caller: the Rust function that moves the value between
 //! addresses. That argument's register follows from the integer arguments alone, since the value
 //! travels on the stack (x86-64) or in a vector register (aarch64).
+#![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
 
 use rushmem_runtime::combine::Combine;
-use rushmem_runtime::ctx::{Handle, World};
 use rushmem_runtime::{Call, rma};
+use rushmem_runtime::{ContextHandle, World};
 
 use crate::types::LongDouble;
 
@@ -92,7 +93,7 @@ unsafe extern "C" fn put(dest: *mut LongDouble, source: *const LongDouble, pe: c
 }
 
 unsafe extern "C" fn ctx_put(
-    ctx: Handle,
+    ctx: ContextHandle,
     dest: *mut LongDouble,
     source: *const LongDouble,
     pe: c_int,
@@ -107,7 +108,7 @@ unsafe extern "C" fn get(dest: *mut LongDouble, source: *const LongDouble, pe: c
 }
 
 unsafe extern "C" fn ctx_get(
-    ctx: Handle,
+    ctx: ContextHandle,
     dest: *mut LongDouble,
     source: *const LongDouble,
     pe: c_int,

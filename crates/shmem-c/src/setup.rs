@@ -1,13 +1,14 @@
 //! Setup, exit and query (OpenSHMEM 1.6, 9.1 and 9.2), under the present and the deprecated names.
+#![allow(unsafe_code)]
 
 use core::ffi::{c_char, c_int, c_void};
 
 use rushmem_providers::ALL;
+use rushmem_runtime::TeamHandle;
 use rushmem_runtime::constants::{
     SHMEM_MAJOR_VERSION, SHMEM_MAX_NAME_LEN, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING,
 };
 use rushmem_runtime::setup;
-use rushmem_runtime::team::Handle;
 
 const _: () = assert!(SHMEM_VENDOR_STRING.len() < SHMEM_MAX_NAME_LEN as usize);
 
@@ -19,7 +20,7 @@ forward! {
     [shmem_finalize]() => setup::finalize;
     [shmem_global_exit](status: c_int) -> ! => setup::global_exit;
     [shmem_ptr](dest: *const c_void, pe: c_int) -> *mut c_void => setup::ptr;
-    [shmem_team_ptr](team: Handle, dest: *const c_void, pe: c_int) -> *mut c_void
+    [shmem_team_ptr](team: TeamHandle, dest: *const c_void, pe: c_int) -> *mut c_void
         => setup::team_ptr;
     [shmem_addr_accessible](addr: *const c_void, pe: c_int) -> c_int => setup::addr_accessible;
     [shmem_pe_accessible](pe: c_int) -> c_int => setup::pe_accessible;

@@ -3,6 +3,7 @@
 //! The two come from different sources, the macros of this crate and the standard's tables.
 //! `export!` leaves the type of each function in a section of the test program, where it is
 //! collected; gcc prints what it understood of the headers (`-aux-info`).
+#![allow(unsafe_code)]
 
 use std::any::type_name;
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use rushmem_runtime::combine::Complex;
-use rushmem_runtime::{ctx, team};
+use rushmem_runtime::{ContextHandle, TeamHandle, team};
 
 /// An exported function.
 pub struct Signature {
@@ -133,9 +134,9 @@ fn rust_of(c_type: &str) -> String {
         "rushmem_complexf" => type_name::<Complex<f32>>(),
         "rushmem_complexd" => type_name::<Complex<f64>>(),
         "void" => "void",
-        "shmem_team_t" => type_name::<team::Handle>(),
+        "shmem_team_t" => type_name::<TeamHandle>(),
         "shmem_team_config_t" => type_name::<team::Config>(),
-        "shmem_ctx_t" => type_name::<ctx::Handle>(),
+        "shmem_ctx_t" => type_name::<ContextHandle>(),
         "shmem_ctx_session_config_t" => type_name::<crate::ctx::SessionConfig>(),
         "..." => "...",
         other => panic!("{other} is no type of the standard"),

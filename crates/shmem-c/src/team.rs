@@ -1,23 +1,24 @@
 //! Teams (OpenSHMEM 1.6, 9.4): results go to pointers, a zero return is success.
+#![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_long};
 
 use rushmem_runtime::constants::SHMEM_TEAM_NUM_CONTEXTS;
-use rushmem_runtime::team::{self, Config, Handle};
-use rushmem_runtime::{Call, coll};
+use rushmem_runtime::team::{self, Config};
+use rushmem_runtime::{Call, TeamHandle, collectives};
 
 forward! {
-    [shmem_team_my_pe](team: Handle) -> c_int => team::my_pe;
-    [shmem_team_n_pes](team: Handle) -> c_int => team::n_pes;
-    [shmem_team_translate_pe](src_team: Handle, src_pe: c_int, dest_team: Handle) -> c_int
+    [shmem_team_my_pe](team: TeamHandle) -> c_int => team::my_pe;
+    [shmem_team_n_pes](team: TeamHandle) -> c_int => team::n_pes;
+    [shmem_team_translate_pe](src_team: TeamHandle, src_pe: c_int, dest_team: TeamHandle) -> c_int
         => team::translate_pe;
-    [shmem_team_destroy](team: Handle) => team::destroy;
+    [shmem_team_destroy](team: TeamHandle) => team::destroy;
 }
 
 export! {
-    [shmem_team_sync](team: Handle) -> c_int = |call| coll::sync(call, team.into());
+    [shmem_team_sync](team: TeamHandle) -> c_int = |call| collectives::sync(call, team.into());
 
-    [shmem_team_get_config](team: Handle, config_mask: c_long, config: *mut Config) -> c_int
+    [shmem_team_get_config](team: TeamHandle, config_mask: c_long, config: *mut Config) -> c_int
         = |call| match team::config(call, team) {
             Some(found) => {
                 if config_mask & SHMEM_TEAM_NUM_CONTEXTS != 0 {
@@ -30,24 +31,24 @@ export! {
         };
 
     [shmem_team_split_strided](
-        parent_team: Handle, start: c_int, stride: c_int, size: c_int,
-        config: *const Config, config_mask: c_long, new_team: *mut Handle,
+        parent_team: TeamHandle, start: c_int, stride: c_int, size: c_int,
+        config: *const Config, config_mask: c_long, new_team: *mut TeamHandle,
     ) -> c_int = |call| {
         let config = asked(call, "config", config, config_mask);
         let made = team::split_strided(call, parent_team, start, stride, size, config);
-        new_team.write(made.unwrap_or(Handle::INVALID));
+        new_team.write(made.unwrap_or(TeamHandle::INVALID));
         c_int::from(made.is_none())
     };
 
     [shmem_team_split_2d](
-        parent_team: Handle, xrange: c_int,
-        xaxis_config: *const Config, xaxis_mask: c_long, xaxis_team: *mut Handle,
-        yaxis_config: *const Config, yaxis_mask: c_long, yaxis_team: *mut Handle,
+        parent_team: TeamHandle, xrange: c_int,
+        xaxis_config: *const Config, xaxis_mask: c_long, xaxis_team: *mut TeamHandle,
+        yaxis_config: *const Config, yaxis_mask: c_long, yaxis_team: *mut TeamHandle,
     ) -> c_int = |call| {
         let xaxis = asked(call, "xaxis_config", xaxis_config, xaxis_mask);
         let yaxis = asked(call, "yaxis_config", yaxis_config, yaxis_mask);
         let made = team::split_2d(call, parent_team, xrange, xaxis, yaxis);
-        let (row, column) = made.unwrap_or((Handle::INVALID, Handle::INVALID));
+        let (row, column) = made.unwrap_or((TeamHandle::INVALID, TeamHandle::INVALID));
         xaxis_team.write(row);
         yaxis_team.write(column);
         c_int::from(made.is_none())

@@ -3,6 +3,7 @@
 //!
 //! The Rust types are those of 64-bit Linux, where `size_t` is `u64` and `ptrdiff_t` is `i64`, so
 //! that the runtime meets few distinct types.
+#![allow(unsafe_code)]
 
 use core::mem::MaybeUninit;
 

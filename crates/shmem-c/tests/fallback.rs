@@ -1,5 +1,6 @@
 //! What `SHMEM_TRANSPORT=auto` does when candidates fail: the PEs of a job are this program, with providers that
 //! claim an RDMA device and then fail on some PEs, early and late.
+#![allow(unsafe_code)]
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! A machine as libhwloc sees it, turned into plain data: the only file with unsafe code of this crate.
 //!
 //! Objects are read by reference while their topology lives; nothing of hwloc's leaves this file.
+#![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint};

@@ -3,6 +3,7 @@
 //!
 //! One that the fabric lacks is made of its compare-and-swap, so that all compose with each other. They do not
 //! compose with those of a CPU, so this knows of no memory that this PE shares.
+#![allow(unsafe_code)]
 
 use crate::block::Range;
 use crate::fid::Fid;

@@ -1,4 +1,5 @@
 //! Memory that libfabric reads and writes: it is never borrowed, and cut into cells of equal size.
+#![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 

@@ -1,4 +1,5 @@
 //! Which of libfabric's providers and domains can carry this job, in the order in which it offers them.
+#![allow(unsafe_code)]
 
 use crate::atomics::Amos;
 use crate::facts::{Card, Facts, ORDERS};

@@ -1,5 +1,4 @@
 //! How PEs describe themselves to each other: addresses and keys as bytes.
-#![forbid(unsafe_code)]
 
 use crate::atomics::Amos;
 use rushmem_transport::Key;

@@ -12,6 +12,7 @@
 //!
 //! A program may have threads that read the environment meanwhile: nothing of it is changed or freed, a
 //! longer one takes its place as long as libfabric reads it.
+#![allow(unsafe_code)]
 
 use rushmem_transport::device;
 use std::ffi::{CStr, c_char};

@@ -1,4 +1,5 @@
 //! An open domain of libfabric, and what is opened in it.
+#![allow(unsafe_code)]
 
 use crate::choice::List;
 use crate::defaults;

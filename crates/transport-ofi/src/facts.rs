@@ -1,5 +1,4 @@
 //! What a provider of libfabric asks and offers, as plain data.
-#![forbid(unsafe_code)]
 
 use libfabric_sys as fi;
 

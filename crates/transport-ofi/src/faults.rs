@@ -1,6 +1,5 @@
 //! Providers that cannot be relied on by known faults of theirs, and what to use instead. Whatever is only slow
 //! or lacks something is no matter of names: [`Facts`](crate::facts::Facts) tell.
-#![forbid(unsafe_code)]
 
 use crate::atomics::Amos;
 

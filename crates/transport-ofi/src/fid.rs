@@ -1,4 +1,5 @@
 //! libfabric's objects, closed when they are dropped.
+#![allow(unsafe_code)]
 
 use libfabric_sys as fi;
 use std::ptr::NonNull;

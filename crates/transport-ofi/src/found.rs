@@ -1,5 +1,4 @@
 //! What this machine has of libfabric: whether a device is behind it that reads and writes memory by itself.
-#![forbid(unsafe_code)]
 
 use crate::atomics::Amos;
 use crate::choice::{self, Wish};

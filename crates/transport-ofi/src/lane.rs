@@ -2,6 +2,7 @@
 //!
 //! Every operation has a cell: a context that the provider may use until it completes, and memory for
 //! short transfers, so that their source is free at once. Who uses a lane has its lock.
+#![allow(unsafe_code)]
 
 mod atomic;
 

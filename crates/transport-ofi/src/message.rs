@@ -1,6 +1,5 @@
 //! What PEs send each other as messages: atomic operations that the target's CPU carries out, and their
 //! old values. Every message carries the job's tag: one without it is not meant for this job.
-#![forbid(unsafe_code)]
 
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
 

@@ -1,4 +1,5 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
+#![allow(unsafe_code)]
 
 use crate::atomics::{Amos, Native};
 use crate::block::Range;

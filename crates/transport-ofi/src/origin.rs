@@ -1,5 +1,6 @@
 //! What the verbs of a context are made of: starting operations on its lane, waiting for them, and taking
 //! replies. Whoever waits lets everything work.
+#![allow(unsafe_code)]
 
 use crate::atomics::{Amo, Amos};
 use crate::block::Range;

@@ -1,5 +1,4 @@
 //! How long to poll before letting others run, and before sleeping.
-#![forbid(unsafe_code)]
 
 use crate::shared::Shared;
 use std::thread;

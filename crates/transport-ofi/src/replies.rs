@@ -1,5 +1,4 @@
 //! Where the old values of a lane's atomic operations arrive, from whichever thread takes the messages.
-#![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

@@ -3,6 +3,7 @@
 //!
 //! One thread at a time, under a lock that is only ever tried: a PE that waits in the library, or else the
 //! service thread.
+#![allow(unsafe_code)]
 
 use crate::lane::{Failure, Lane, Post};
 use crate::message::{Message, NBYTES};

@@ -2,6 +2,7 @@
 //!
 //! Locks: the service is tried by whoever polls, and waited for only to register memory and to open an endpoint; a
 //! lane is waited for by its endpoint and tried by the service thread. Nobody waits for a lock while holding another.
+#![allow(unsafe_code)]
 
 use crate::atomics::{Amos, Native};
 use crate::block::Range;

@@ -1,5 +1,4 @@
 //! Sizes, limits and what is relied on. Tests make them tiny; nothing else changes them.
-#![forbid(unsafe_code)]
 
 use crate::atomics::Amos;
 use rushmem_transport::descriptors::PerPeer;

@@ -5,6 +5,7 @@
 //!
 //! Each line is the median of the runs with the quartiles and the best. "polls" and "computes" say what the target
 //! does meanwhile: wait in the library, or compute outside it so that its service thread serves.
+#![allow(unsafe_code)]
 
 use rushmem_transport::{
     Completion, Endpoint, Get, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Transport,

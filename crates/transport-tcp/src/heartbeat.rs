@@ -2,7 +2,6 @@
 //!
 //! The kernel says when it heard from the host last. On a connection that was idle that is long ago even where an answer is
 //! owed only since a moment, so the time since it was first seen to be owed counts too. This file must never know a socket.
-#![forbid(unsafe_code)]
 
 use std::time::{Duration, Instant};
 

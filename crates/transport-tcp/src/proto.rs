@@ -7,7 +7,6 @@
 //! acknowledges all before it.
 //!
 //! Nothing here allocates by what a peer says. This module must never know a socket or a pointer.
-#![forbid(unsafe_code)]
 
 mod address;
 mod frame;

@@ -1,4 +1,5 @@
 //! A PE that dies: whoever uses it, waits or computes learns of it, with the names of both; nobody hangs.
+#![allow(unsafe_code)]
 
 use rushmem_transport::conformance::{self, Case, LIMIT, Member, verbs};
 use rushmem_transport::{Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport};

@@ -1,4 +1,5 @@
 //! This PE's segments, as peers address them in requests and as this PE addresses itself.
+#![allow(unsafe_code)]
 
 use rushmem_transport::{RemoteAddr, Segment};
 use std::sync::OnceLock;

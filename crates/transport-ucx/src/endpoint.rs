@@ -1,4 +1,5 @@
 //! The verbs of one context.
+#![allow(unsafe_code)]
 
 use crate::origin::{Local, Operation, Origin, Transfer};
 use crate::shared::{Issuer, Shared};

@@ -3,6 +3,7 @@
 //! UCX holds plain pointers to what is here, so all of it stays where it is (it is counted by [`Rc`])
 //! and is changed through cells alone. Callbacks run while a thread that has the origin's lock is in a
 //! call of UCX, so nothing here is touched by two threads at once.
+#![allow(unsafe_code)]
 
 use crate::proto::{REPLY, REQUEST, Reply};
 use crate::ucp::{Request, started};

@@ -2,6 +2,7 @@
 //! and the memory is looked at.
 //!
 //! UCX 1.13.1, for one, fetches for AND, OR and XOR but leaves the word as it was.
+#![allow(unsafe_code)]
 
 use crate::ucp::{Atomic, Context, Endpoint, Memory, Worker, plain, said, started};
 use rushmem_transport::{AmoOp, AmoWidth, mem};

@@ -1,4 +1,5 @@
 //! The system calls that take raw memory or that safe crates do not have.
+#![allow(unsafe_code)]
 
 use std::ffi::c_char;
 use std::ptr::null_mut;

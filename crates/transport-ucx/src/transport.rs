@@ -1,4 +1,5 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
+#![allow(unsafe_code)]
 
 use crate::area::Areas;
 use crate::endpoint::UcxEndpoint;

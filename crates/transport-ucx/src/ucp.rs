@@ -2,6 +2,7 @@
 //!
 //! Order of ends: endpoints and what refers to them, workers, registered memory, the context. It must
 //! never know what the workers are used for.
+#![allow(unsafe_code)]
 
 mod atomic;
 mod context;

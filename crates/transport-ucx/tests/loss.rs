@@ -1,5 +1,6 @@
 //! A PE that dies: whoever uses it learns of it, with the names of both, and nobody hangs. A PE that leaves
 //! is no loss.
+#![allow(unsafe_code)]
 
 use rushmem_transport::conformance::{self, Case, LIMIT, Member, verbs};
 use rushmem_transport::{

@@ -1,7 +1,6 @@
 //! How many files a PE may have open: sockets to many peers soon need more than the usual limit.
 //!
 //! It must never know what the descriptors are for: a provider says how many it needs for each peer.
-#![forbid(unsafe_code)]
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;

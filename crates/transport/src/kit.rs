@@ -27,7 +27,6 @@ pub mod segments;
 pub mod service;
 pub mod timer;
 pub mod unfinished;
-pub mod unfinished;
 
 /// The name of this host, for messages.
 pub fn host_name() -> String {

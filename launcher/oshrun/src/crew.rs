@@ -1,7 +1,6 @@
 //! The PEs that this process holds itself: their start, their frames, their input.
 //!
 //! It knows nothing of messages. What a PE has sent can be read until its exit is told, and is told before it.
-#![forbid(unsafe_code)]
 
 use std::collections::VecDeque;
 use std::io;

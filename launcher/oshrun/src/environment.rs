@@ -2,7 +2,6 @@
 //! host or to a session there.
 //!
 //! A PE finds the variables over what its host's login has set.
-#![forbid(unsafe_code)]
 
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -1,5 +1,4 @@
 //! Why a job could not be started: one sentence and the exit status of oshrun.
-#![forbid(unsafe_code)]
 
 use std::io::Write;
 

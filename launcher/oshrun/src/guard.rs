@@ -8,6 +8,7 @@
 //!
 //! It never looks at anything but these numbers and the mark, ignores every signal that can be ignored, and is a session of its own,
 //! so that no terminal reaches it.
+#![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::io::{self, PipeWriter, Read, Write};

@@ -3,6 +3,7 @@
 //! A file, pipe or socket is simply inherited. A terminal cannot be: a PE is in a process group of its own, which the
 //! terminal would stop, so oshrun reads it and passes on what was typed. For a PE 0 that a daemon holds, oshrun reads
 //! whatever it is and sends it in pieces.
+#![allow(unsafe_code)]
 
 use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;

@@ -2,7 +2,6 @@
 //!
 //! It moves what happens (frames, exits, signals, time) into the rules of `rushmem_bootstrap::server` and carries out what
 //! they decide. Everything runs on one thread, so what a PE has sent is judged before its exit.
-#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 use std::time::Duration;

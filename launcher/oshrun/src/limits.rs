@@ -1,5 +1,4 @@
 //! How many descriptors a job needs, and getting them.
-#![forbid(unsafe_code)]
 
 use std::sync::OnceLock;
 

@@ -2,7 +2,6 @@
 //!
 //! It knows nothing of messages. Reading is left to the job, so that it can empty the socket at the very moment it learns
 //! that a PE has exited.
-#![forbid(unsafe_code)]
 
 use std::io;
 use std::sync::Arc;

@@ -3,7 +3,6 @@
 //!
 //! Only this process holds the end for writing, and nothing is ever written. A PE asks the kernel for the signal
 //! (`rushmem_bootstrap`), which goes to one process for each time that the pipe was opened: so each PE has its own.
-#![forbid(unsafe_code)]
 
 use std::fs::File;
 use std::io::{self, PipeWriter};

@@ -2,7 +2,6 @@
 //!
 //! The rules are those of `rushmem_topology`, here they are only asked, reported and made ready for the
 //! start. A machine where there is nothing to choose is not looked at unless somebody asks.
-#![forbid(unsafe_code)]
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;

@@ -1,5 +1,4 @@
 //! Everything about the PEs of this host that can be wrong before one of them is started.
-#![forbid(unsafe_code)]
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;

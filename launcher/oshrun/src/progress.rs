@@ -1,7 +1,6 @@
 //! A line at the terminal while a large job starts: how many of its PEs have been started.
 //!
 //! It is shown only where stderr is a terminal, only when the start takes a while, and is gone when all PEs are there.
-#![forbid(unsafe_code)]
 
 use std::io::Write;
 use std::time::{Duration, Instant};

@@ -1,6 +1,7 @@
 //! The signals that users and systems send to oshrun on behalf of the job.
 //!
 //! It only tells them apart; what to do is the job's.
+#![allow(unsafe_code)]
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;

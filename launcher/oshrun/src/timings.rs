@@ -1,5 +1,4 @@
 //! When the phases of a job were over, counted from the start of oshrun: a table on request.
-#![forbid(unsafe_code)]
 
 use std::time::{Duration, Instant};
 

@@ -2,6 +2,7 @@
 //!
 //! `bindings` is committed and checked for the layout of every structure at compile time, so that neither libclang nor
 //! hwloc's headers are needed to build. `regenerate.rs` writes it.
+#![allow(unsafe_code)]
 
 #[allow(
     missing_docs,

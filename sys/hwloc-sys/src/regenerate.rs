@@ -3,7 +3,6 @@
 //!
 //! The committed file comes from hwloc 2.9, whose structures are those of every hwloc 2. Nothing of it
 //! depends on the machine.
-#![forbid(unsafe_code)]
 
 use std::path::PathBuf;
 

@@ -4,6 +4,7 @@
 //! All share one contract: objects are open ones of the same library, which it filled with valid tables;
 //! everything else is what the manual page of the call says. One call is two look-ups in tables
 //! and the call, by that contract.
+#![allow(unsafe_code)]
 
 use crate::bindings::*;
 use core::ffi::{c_char, c_int, c_void};

@@ -4,6 +4,7 @@
 //!
 //! There is no logic here: every function is one call. The library is never closed, since its providers
 //! leave threads and handlers behind.
+#![allow(unsafe_code)]
 
 #[expect(
     missing_docs,

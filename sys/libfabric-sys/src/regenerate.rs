@@ -2,7 +2,6 @@
 //!
 //! Run by `cargo xtask bindings`. It takes types and constants alone: functions are few, and found at run time. Use the headers of the
 //! oldest library that Rushmem supports, so that no newer field slips in.
-#![forbid(unsafe_code)]
 
 use std::path::PathBuf;
 

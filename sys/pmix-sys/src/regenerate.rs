@@ -2,7 +2,6 @@
 //! `cargo run -p pmix-sys --features regenerate`.
 //!
 //! The committed file comes from PMIx 4.2. Nothing of it depends on the machine.
-#![forbid(unsafe_code)]
 
 use std::path::PathBuf;
 

@@ -1,14 +1,13 @@
 //! `cargo xtask tidy`: the structure that the repository promises, checked.
 //!
 //! A rule is a function from the [`Tree`] to complaints; it reads nothing else, so that each is tested
-//! on a few lines of text. The tables that rules compare with (who may import whom, which files may be
-//! unsafe, what lies at the top) stand at the top of the rule's file.
+//! on a few lines of text. The tables that rules compare with (who may import whom, what lies at the top) stand at the
+//! top of the rule's file.
 
-mod code;
 mod files;
+mod imports;
 mod layers;
 mod manifests;
-mod unsafety;
 
 use std::fs;
 use std::path::Path;
@@ -43,7 +42,7 @@ impl File {
 /// What one rule finds, each as `file: sentence`.
 type Rule = fn(&Tree) -> Vec<String>;
 
-const RULES: &[Rule] = &[layers::check, manifests::check, files::check, unsafety::check];
+const RULES: &[Rule] = &[layers::check, manifests::check, files::check, imports::check];
 
 pub fn run(args: &[String]) -> Result<()> {
     if let Some(arg) = args.first() {

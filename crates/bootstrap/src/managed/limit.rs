@@ -2,7 +2,6 @@
 //!
 //! Only the time in which this process could run counts: a job that was suspended, or that shares its processors with
 //! many others, does not fail for that.
-#![forbid(unsafe_code)]
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;

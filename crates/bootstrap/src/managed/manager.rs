@@ -1,5 +1,4 @@
 //! What any process manager offers its processes, whichever protocol it speaks.
-#![forbid(unsafe_code)]
 
 use std::fmt::Debug;
 use std::sync::Arc;

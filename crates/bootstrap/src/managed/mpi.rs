@@ -2,6 +2,7 @@
 //!
 //! Nothing of MPI is linked: the program brings it or does not. The functions that are called have one form in every
 //! MPI.
+#![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 

@@ -1,7 +1,6 @@
 //! The PEs of one node that have met: what they exchange with the first of them.
 //!
 //! It must never know how they have met, nor what the parts of an exchange mean.
-#![forbid(unsafe_code)]
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -3,7 +3,6 @@
 //! PE 0 makes the job's secret, and the process manager, which serves the processes of the job alone, hands it to the
 //! others. The key is that secret and the machine: the name of a PE's socket tells nothing about the name of another
 //! one, nor about a name on another machine.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::io;

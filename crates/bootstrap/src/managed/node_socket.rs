@@ -4,7 +4,6 @@
 //! left behind, and whoever can connect can be handed a descriptor. Everybody on the machine can list the names and
 //! connect, so no call here waits for a queue that others may have filled, except for a bounded time, and a process of
 //! another user is sent away before anything is read from it.
-#![forbid(unsafe_code)]
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -2,7 +2,6 @@
 //!
 //! A process manager's fence may take as long as its slowest process, and not every manager ends a job in which one has
 //! ended before it came to the fence. So nothing gives up, but somebody says what is waited for.
-#![forbid(unsafe_code)]
 
 use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};

@@ -2,7 +2,6 @@
 //!
 //! The socket belongs to MPI too where the program has it. Only one request is ever under way, and only between the
 //! calls of the program's own MPI, so both can use it in turn.
-#![forbid(unsafe_code)]
 
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;

@@ -1,6 +1,7 @@
 //! A process manager that speaks PMIx, through the library that it came with: PRRTE, Open MPI's mpirun, Slurm.
 //!
 //! The library is opened at run time and stays open. MPI may have initialised it before or may do so later: it counts.
+#![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char};
 use std::fmt;

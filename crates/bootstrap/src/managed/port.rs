@@ -1,5 +1,4 @@
 //! The opening of a PMI connection that the process makes itself: `PMI_PORT` and `PMI_ID`.
-#![forbid(unsafe_code)]
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::net::{TcpStream, ToSocketAddrs};

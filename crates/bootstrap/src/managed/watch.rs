@@ -4,6 +4,7 @@
 //! Two PEs keep a connection on which each tells its phases, a byte each; nothing else is ever on it. A connection that
 //! ends before the last finalize is the death of a PE. The first PE of a node watches all others, the second one the
 //! first; one sleeping thread each.
+#![allow(unsafe_code)]
 
 use std::io::{Read, Write};
 use std::mem::MaybeUninit;

@@ -2,7 +2,6 @@
 //!
 //! Sans-IO, and free of what the commands mean. PMI-1 sends lines of words, PMI-2 bodies after a length of six digits.
 //! Both are read as pairs of key and value: managers differ in the order of pairs and in which they leave out.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 

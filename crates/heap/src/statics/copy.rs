@@ -5,6 +5,7 @@
 //! write to the shared one, until the process itself has written to that page. And nobody could hold up the writes
 //! of peers, and of network cards, until the child has its copy. So what remains is to copy fast: most of the time
 //! would go into the faults for new pages, which huge pages make few.
+#![allow(unsafe_code)]
 
 use super::remap::HUGE;
 use super::{Part, Statics};

@@ -4,6 +4,7 @@
 //! its variables would be written to this PE's. So whoever forks makes a copy first (`copy`), and the child puts it
 //! in the place of the shared ones before it runs the program's code. Programs that are executed, and children of
 //! `vfork` and `posix_spawn`, need nothing of it.
+#![allow(unsafe_code)]
 
 use super::Statics;
 use super::copy::{Copy, Source};

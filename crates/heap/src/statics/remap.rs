@@ -4,6 +4,7 @@
 //! yet when the program is loaded. What is written between the copy and the mapping would be lost, so
 //! this runs while the process has one thread, with signals blocked, on a stack that is elsewhere, and
 //! makes system calls alone: in a static program the C library's own variables are among those moved.
+#![allow(unsafe_code)]
 
 use super::{Part, Statics, fork, page};
 use crate::layout::{STATICS_AT, STATICS_STRIDE};

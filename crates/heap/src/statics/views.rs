@@ -1,4 +1,5 @@
 //! The static data of the node's other PEs, as this process sees them.
+#![allow(unsafe_code)]
 
 use super::{Part, Statics};
 use crate::node::Error;

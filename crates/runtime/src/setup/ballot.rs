@@ -1,5 +1,4 @@
 //! How what PEs tell each other about transports crosses the wire: byte strings, each after its length.
-#![forbid(unsafe_code)]
 
 use super::choice::{Ballot, Seen};
 

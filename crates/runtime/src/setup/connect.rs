@@ -3,14 +3,18 @@
 //! All PEs tell all what they see and try the same candidates in the same order. A candidate is taken when
 //! every PE could open it and move data over it; every step ends with an exchange of what came of it, so
 //! no PE goes on alone.
+#![allow(unsafe_code)]
 
 use super::ballot::{Step, decode_step, encode_step};
-use super::choice::{Agreed, Ballot, Seen, agree, complaint};
+use super::choice::{Ballot, Seen, Selection, agree, complaint};
 use super::probe;
-use crate::call::{Call, fail};
-use crate::job::Job;
-use crate::network::{self, Process};
-use crate::{address, statics};
+use crate::base::call::{Call, fail};
+use crate::base::job::Job;
+use crate::memory::address;
+use crate::memory::statics;
+use crate::net::cma;
+use crate::net::network::{self, Process};
+use crate::sync::flags;
 use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
     Endpoint, Error, Found, Key, Open, Pe, Provider, Segment, Transport, device,
@@ -41,13 +45,13 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         fail!(call, "SHMEM_TRANSPORT is {asked}, but {whose} has: auto, {}", names.join(", "));
     }
     address::atomics_by_network(false);
-    if job.nodes.n_nodes() == 1 && !job.has_neighbours {
+    if job.nodes.n_nodes() == 1 && !cma::exist() {
         return;
     }
     let ballot = ballot(asked, &providers);
     let ballots = exchange(call, job, &ballot.encode(), Ballot::decode);
     let agreed = agree(&providers, &ballots).unwrap_or_else(|why| fail!(call, "{why}"));
-    let Agreed { candidates, mut passed_over } = agreed;
+    let Selection { candidates, mut passed_over } = agreed;
     let mut candidates = candidates.into_iter();
     for place in candidates.by_ref() {
         let provider = providers[place];
@@ -137,7 +141,7 @@ struct Tried {
 /// # Errors
 /// Who could not, and why: the same on all PEs.
 fn attempt(call: Call, job: &Job, provider: &Provider) -> Result<Tried, String> {
-    let host = Arc::new(Process::with(job.settings.host_limit));
+    let host = Arc::new(Process::with(job.settings.host_limit, flags::ring_own));
     let (transport, own) = match prepare(job, provider, &host) {
         Ok(Prepared { transport, parts }) => (Some(transport), Ok(parts)),
         Err(why) => (None, Err(why.to_string())),
@@ -170,7 +174,7 @@ fn prepare(job: &Job, provider: &Provider, host: &Arc<Process>) -> Result<Prepar
         n_pes: job.n_pes,
         secret: job.secret,
         one_machine: job.one_stack,
-        oversubscribed: job.crowded,
+        oversubscribed: job.oversubscribed,
         host: Arc::clone(host) as _,
     };
     let mut transport = without_signals(|| (provider.open)(&with))?;
@@ -197,8 +201,7 @@ fn try_out(
     parts: &[Vec<Vec<u8>>],
 ) -> Result<Box<dyn Endpoint>, String> {
     let node = job.nodes.node_of(job.me.0);
-    let unmapped =
-        |pe: u32| pe != job.me.0 && (job.has_neighbours || job.nodes.node_of(pe) != node);
+    let unmapped = |pe: u32| pe != job.me.0 && (cma::exist() || job.nodes.node_of(pe) != node);
     // Where atomic operations are the network's, those on this PE's own words are, too.
     let all = !transport.caps().amos_compose_with_cpu;
     for (pe, parts) in (0..job.n_pes).zip(parts).filter(|(pe, _)| all || unmapped(*pe)) {
@@ -211,7 +214,7 @@ fn try_out(
     let mut endpoint = transport.endpoint().map_err(|error| error.to_string())?;
     let after = (1..job.n_pes).map(|distance| (job.me.0 + distance) % job.n_pes);
     if let Some(pe) = after.into_iter().find(|&pe| unmapped(pe)) {
-        probe::transfer(&mut *endpoint, job.internal().areas(), job.me, Pe(pe))?;
+        probe::transfer(&mut *endpoint, flags::area().areas(), job.me, Pe(pe))?;
     }
     Ok(endpoint)
 }

@@ -4,11 +4,13 @@
 //! still need. Only the others know: where every PE of the job comes to its exit with status 0, none needs another, and
 //! the job has produced its whole result. So a PE that exits with status 0 waits for the others to do the same, for
 //! [`LIMIT`] at most, since others may wait for it in the library for ever.
+#![allow(unsafe_code)]
 
-use crate::call::Call;
-use crate::job::{self, Job};
-use crate::setup::EXITING;
-use crate::{network, stdio};
+use crate::base::call::Call;
+use crate::base::job::{self, Job};
+use crate::base::process;
+use crate::base::stdio;
+use crate::net::network;
 use core::ffi::{c_int, c_void};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +26,19 @@ unsafe extern "C" {
     fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
 }
 
+/// Set by a global exit: nothing is synchronised any more.
+static EXITING: AtomicBool = AtomicBool::new(false);
+
+/// A global exit begins.
+pub(super) fn begin_exit() {
+    EXITING.store(true, Ordering::Release);
+}
+
+/// Whether a global exit has begun.
+pub(super) fn is_exiting() -> bool {
+    EXITING.load(Ordering::Acquire)
+}
+
 /// See to it when the program exits.
 pub(super) fn at_exit() {
     // SAFETY: a function that outlives the process's main. It fails only without memory, and the launcher then takes
@@ -33,17 +48,17 @@ pub(super) fn at_exit() {
 
 extern "C" fn leave(status: c_int, _: *mut c_void) {
     let Some(job) = job::known() else { return };
-    if EXITING.load(Ordering::Acquire) || !job::is_this_process() {
+    if is_exiting() || !process::is_this_process() {
         return;
     }
-    if job::depth() == 0 {
+    if process::depth() == 0 {
         // Another thread that still holds the session has not left the library.
         if let Ok(mut session) = job.session.try_lock() {
             session.leave();
         }
     } else if status == 0 && all_exit(job) {
         end_unfinalized(job);
-    } else if let Some(aborter) = job::aborter().filter(|aborter| !aborter.is_oshrun()) {
+    } else if let Some(aborter) = process::aborter().filter(|aborter| !aborter.is_oshrun()) {
         let me = job.me.0;
         let message = format!("PE {me}: exited with status {status} without shmem_finalize");
         stdio::flush();
@@ -79,7 +94,7 @@ pub(super) fn job_has_ended() -> bool {
 fn end_unfinalized(job: &Job) {
     HAS_ENDED.store(true, Ordering::Relaxed);
     network::close();
-    if job.me.0 == 0 && job::aborter().is_some_and(|aborter| !aborter.is_oshrun()) {
+    if job.me.0 == 0 && process::aborter().is_some_and(|aborter| !aborter.is_oshrun()) {
         let warning = "warning: no PE called shmem_finalize; call it before the program ends";
         // A PE without a stderr has nobody to tell.
         let _ = writeln!(std::io::stderr(), "{warning}");

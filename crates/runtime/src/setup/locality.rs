@@ -4,8 +4,9 @@
 //! there is something to choose. It must never know how a PE came to its CPUs: launchers bind.
 
 use super::cpus::Cpus;
-use crate::env::Preference;
-use crate::{network, statics};
+use crate::base::env::Preference;
+use crate::memory::statics;
+use crate::net::network;
 use rushmem_heap::NodeMemory;
 use rushmem_topology::{self as topology, CpuSet, Topology};
 use rushmem_transport::{Nic, Pe};

@@ -2,8 +2,9 @@
 //!
 //! It goes to a line of the peer's internal area that this PE alone writes. How long it may take is the
 //! transport's to say, who knows when a peer is lost.
+#![allow(unsafe_code)]
 
-use crate::internal::Areas;
+use crate::memory::areas::Areas;
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
     RemoteAddr, Segment,

@@ -1,8 +1,8 @@
 //! What each PE tells all others when it joins the job: what must be equal, and what only it knows.
 
 use super::cpus::Cpus;
-use crate::agreement::digest;
-use crate::neighbour::Probe;
+use crate::base::digest::digest;
+use crate::net::cma::Probe;
 use core::ffi::c_int;
 
 /// Changes whenever PEs that differ in it could not work together.

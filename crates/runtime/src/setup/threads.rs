@@ -5,8 +5,10 @@
 //! when the last of those has ended too. So those that start during an init are noted, and when the thread that
 //! called it ends, one more thread waits until no others are left; it then exits as the C library does
 //! after the last thread.
+#![allow(unsafe_code)]
 
-use crate::{job, network};
+use crate::base::process;
+use crate::net::network;
 use core::ffi::c_void;
 use rushmem_transport::thread::without_signals;
 use std::fs::{read_dir, read_to_string};
@@ -35,7 +37,7 @@ pub(super) fn noting<T>(act: impl FnOnce() -> T) -> T {
     let done = act();
     let started = numbers().into_iter().filter(|number| !before.contains(number));
     let noted = started.filter(|number| blocks_all_signals(*number));
-    job::lock(&NOTED).extend(noted.filter_map(|number| Some(look_at(number)?.1)));
+    process::lock(&NOTED).extend(noted.filter_map(|number| Some(look_at(number)?.1)));
     tell_of_the_end();
     done
 }
@@ -61,7 +63,7 @@ fn tell_of_the_end() {
 /// The C library calls it.
 unsafe extern "C" fn initialiser_ends(_: *mut c_void) {
     static WAITS: AtomicBool = AtomicBool::new(false);
-    let needed = job::is_this_process() && !job::lock(&NOTED).is_empty();
+    let needed = process::is_this_process() && !process::lock(&NOTED).is_empty();
     if !needed || WAITS.swap(true, Ordering::Relaxed) {
         return;
     }
@@ -94,7 +96,7 @@ fn only_librarys_are_left(own: u32) -> bool {
     if first != own && look_at(first).is_none_or(|(state, _)| state != 'Z') {
         return false;
     }
-    let noted = job::lock(&NOTED).clone();
+    let noted = process::lock(&NOTED).clone();
     let is_noted = |number| look_at(number).is_some_and(|(_, thread)| noted.contains(&thread));
     numbers().into_iter().all(|number| [first, own].contains(&number) || is_noted(number))
 }
@@ -157,7 +159,7 @@ mod tests {
         let (more_ends, more_end) = mpsc::channel::<()>();
         let (program, library) =
             noting(|| (spawn(Some(end)), without_signals(|| spawn(Some(more_end)))));
-        let noted = job::lock(&NOTED).clone();
+        let noted = process::lock(&NOTED).clone();
         assert!(noted.iter().any(|thread| thread.number == library));
         assert!(noted.iter().all(|thread| thread.number != program));
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;

@@ -2,8 +2,8 @@
 
 use core::ffi::c_int;
 
+use rushmem_runtime::World;
 use rushmem_runtime::amo;
-use rushmem_runtime::ctx::World;
 
 use super::export::In;
 

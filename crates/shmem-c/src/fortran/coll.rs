@@ -4,7 +4,7 @@
 
 use core::ffi::c_int;
 
-use rushmem_runtime::coll::{self, Members};
+use rushmem_runtime::collectives::{self, TeamOrActiveSet};
 use rushmem_runtime::combine::{Combine, Complex};
 
 use super::export::{Elements, In};
@@ -24,7 +24,7 @@ macro_rules! on_active_set {
                 $($pwrk: $pwrk_type,)? psync: *mut c_int,
             ) = |$call| {
                 let $members =
-                    Members::ActiveSet { start, log_stride, size, psync: psync.cast() };
+                    TeamOrActiveSet::ActiveSet { start, log_stride, size, psync: psync.cast() };
                 $body;
             };
         )+}
@@ -32,18 +32,18 @@ macro_rules! on_active_set {
 }
 
 fortran! {
-    [shmem_barrier_all]() = |call| coll::barrier_all(call);
+    [shmem_barrier_all]() = |call| collectives::barrier_all(call);
 }
 
 on_active_set! {
-    [shmem_barrier](;) = |call, set| coll::barrier(call, set);
+    [shmem_barrier](;) = |call, set| collectives::barrier(call, set);
 }
 
 macro_rules! gathering {
     ($size:tt, $t:ty, $($collective:ident)+) => {
         on_active_set! {$(
             [shmem_ $collective $size](dest: *mut $t, source: *const $t, nelems: Elements;)
-                = |call, set| coll::$collective(
+                = |call, set| collectives::$collective(
                     call, set, dest.cast(), source.cast(), nbytes::<$t>(nelems)
                 );
         )+}
@@ -56,7 +56,7 @@ macro_rules! movers {
         on_active_set! {
             [shmem_broadcast $size]
                 (dest: *mut $t, source: *const $t, nelems: Elements, root: In<c_int>;)
-                = |call, set| coll::broadcast(
+                = |call, set| collectives::broadcast(
                     call, set, dest.cast(), source.cast(), nbytes::<$t>(nelems), root
                 );
         }
@@ -76,7 +76,7 @@ macro_rules! exchanges {
                     dest: *mut $t, source: *const $t, dst: In<c_int>, sst: In<c_int>,
                     nelems: Elements;
                 )
-                = |call, set| coll::alltoalls(
+                = |call, set| collectives::alltoalls(
                     call, set, dest.cast(), source.cast(), dst as isize, sst as isize, nelems,
                     size_of::<$t>()
                 );
@@ -104,7 +104,7 @@ macro_rules! reductions {
         on_active_set! {
             [shmem_ $name _ $op _to_all]
                 (dest: *mut $($t)+, source: *const $($t)+, nreduce: Elements; _pwrk: *mut $($t)+)
-                = |call, set| coll::reduce(
+                = |call, set| collectives::reduce(
                     call, set, dest.cast(), source.cast(), nreduce, operator!($($t)+, $op)
                 );
         }

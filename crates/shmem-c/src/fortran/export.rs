@@ -2,6 +2,7 @@
 //!
 //! As in C the body bears a profiling name, `pshmem_x_`, and `shmem_x_` is a jump to it. Messages speak
 //! of `SHMEM_X`, as manuals and programs do.
+#![allow(unsafe_code)]
 
 use core::ffi::c_int;
 

@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_void};
 use core::fmt::Arguments;
 
 use rushmem_runtime::Call;
-use rushmem_runtime::memory::{self, NotABlock};
+use rushmem_runtime::heap::{self, NotABlock};
 
 use super::export::In;
 
@@ -104,18 +104,18 @@ fn nbytes(length: c_int) -> Result<usize, Error> {
 
 fn allocate(call: Call, length: c_int) -> Result<*mut c_void, Error> {
     let nbytes = nbytes(length)?;
-    present(memory::malloc(call, nbytes), nbytes)
+    present(heap::malloc(call, nbytes), nbytes)
 }
 
 fn resize(call: Call, addr: *mut c_void, length: c_int) -> Result<*mut c_void, Error> {
     let nbytes = nbytes(length)?;
     is_block(call, addr)?;
-    present(memory::realloc(call, addr, nbytes), nbytes)
+    present(heap::realloc(call, addr, nbytes), nbytes)
 }
 
 fn free(call: Call, addr: *mut c_void) -> Result<c_int, Error> {
     is_block(call, addr)?;
-    memory::free(call, addr);
+    heap::free(call, addr);
     Ok(0)
 }
 
@@ -124,7 +124,7 @@ fn present(block: *mut c_void, nbytes: usize) -> Result<*mut c_void, Error> {
 }
 
 fn is_block(call: Call, addr: *mut c_void) -> Result<(), Error> {
-    memory::is_block(call, addr).map_err(|error| match error {
+    heap::is_block(call, addr).map_err(|error| match error {
         NotABlock::Outside => Error::Outside(addr),
         NotABlock::Free => Error::Free(addr),
         NotABlock::Inside => Error::Inside(addr),

@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use rushmem_runtime::ctx::World;
+use rushmem_runtime::World;
 use rushmem_runtime::order;
 
 fortran! {

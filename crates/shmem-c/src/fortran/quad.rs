@@ -2,6 +2,7 @@
 //! `quad.c`.
 //!
 //! On x86-64 it is not C's `long double`, whose 16 bytes hold 80 bits in another format.
+#![allow(unsafe_code)]
 
 use core::ffi::c_void;
 

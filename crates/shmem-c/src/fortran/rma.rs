@@ -5,7 +5,7 @@
 
 use core::ffi::c_int;
 
-use rushmem_runtime::ctx::World;
+use rushmem_runtime::World;
 use rushmem_runtime::rma;
 
 use super::export::{Elements, In};

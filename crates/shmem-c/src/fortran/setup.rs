@@ -1,4 +1,5 @@
 //! Setup, exit and query, under the present and the deprecated names.
+#![allow(unsafe_code)]
 
 use core::ffi::{c_char, c_int, c_void};
 

@@ -4,31 +4,31 @@
 use core::ffi::c_int;
 
 use rushmem_runtime::alltoallv::{Source, alltoallv, alltoallv_packed};
-use rushmem_runtime::coll::Members;
-use rushmem_runtime::team::{self, Handle};
+use rushmem_runtime::collectives::TeamOrActiveSet;
 use rushmem_runtime::time;
+use rushmem_runtime::{TeamHandle, team};
 
 use super::export::In;
 
 fortran! {
     [shmemx_team_split_strided](
-        parent_team: In<Handle>, start: In<c_int>, stride: In<c_int>, size: In<c_int>,
-        new_team: *mut Handle,
+        parent_team: In<TeamHandle>, start: In<c_int>, stride: In<c_int>, size: In<c_int>,
+        new_team: *mut TeamHandle,
     ) = |call| {
         let made = team::split_strided_by_members(call, parent_team, start, stride, size);
         new_team.write_unaligned(made)
     };
     [shmemx_team_split]
-        (parent_team: In<Handle>, color: In<c_int>, key: In<c_int>, new_team: *mut Handle)
+        (parent_team: In<TeamHandle>, color: In<c_int>, key: In<c_int>, new_team: *mut TeamHandle)
         = |call| new_team.write_unaligned(team::split_colour(call, parent_team, color, key));
-    [shmemx_team_destroy](team: *mut Handle) = |call| {
+    [shmemx_team_destroy](team: *mut TeamHandle) = |call| {
         team::destroy_member(call, team.read_unaligned());
-        team.write_unaligned(Handle::INVALID)
+        team.write_unaligned(TeamHandle::INVALID)
     };
 
-    [shmemx_team_my_pe](team: In<Handle>) -> c_int = |call| team::my_pe(call, team);
-    [shmemx_team_n_pes](team: In<Handle>) -> c_int = |call| team::n_pes(call, team);
-    [shmemx_team_translate_pe](team1: In<Handle>, team1_pe: In<c_int>, team2: In<Handle>) -> c_int
+    [shmemx_team_my_pe](team: In<TeamHandle>) -> c_int = |call| team::my_pe(call, team);
+    [shmemx_team_n_pes](team: In<TeamHandle>) -> c_int = |call| team::n_pes(call, team);
+    [shmemx_team_translate_pe](team1: In<TeamHandle>, team1_pe: In<c_int>, team2: In<TeamHandle>) -> c_int
         = |call| team::translate_pe(call, team1, team1_pe, team2);
 
     [shmemx_alltoallv](
@@ -36,7 +36,7 @@ fortran! {
         source: *const u8, s_offsets: *const usize, s_sizes: *const usize,
         start: In<c_int>, log_stride: In<c_int>, size: In<c_int>, psync: *mut c_int,
     ) = |call| {
-        let members = Members::ActiveSet { start, log_stride, size, psync: psync.cast() };
+        let members = TeamOrActiveSet::ActiveSet { start, log_stride, size, psync: psync.cast() };
         let blocks = Source { source, offsets: s_offsets, sizes: s_sizes };
         alltoallv(call, members, target, t_offsets, t_sizes, blocks);
     };
@@ -45,7 +45,7 @@ fortran! {
         source: *const u8, s_offsets: *const usize, s_sizes: *const usize,
         start: In<c_int>, log_stride: In<c_int>, size: In<c_int>, psync: *mut c_int,
     ) = |call| {
-        let members = Members::ActiveSet { start, log_stride, size, psync: psync.cast() };
+        let members = TeamOrActiveSet::ActiveSet { start, log_stride, size, psync: psync.cast() };
         let blocks = Source { source, offsets: s_offsets, sizes: s_sizes };
         t_size.write_unaligned(alltoallv_packed(call, members, target, target_len, blocks))
     };

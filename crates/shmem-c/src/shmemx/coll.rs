@@ -3,9 +3,9 @@
 
 use core::ffi::{c_int, c_long, c_longlong, c_short, c_void};
 
+use rushmem_runtime::TeamHandle;
 use rushmem_runtime::alltoallv::{Source, alltoallv, alltoallv_packed};
-use rushmem_runtime::coll::{self, Members};
-use rushmem_runtime::team::Handle;
+use rushmem_runtime::collectives::{self, TeamOrActiveSet};
 
 use crate::longdouble::combine;
 
@@ -15,7 +15,7 @@ export! {
         source: *const c_void, s_offsets: *const usize, s_sizes: *const usize,
         start: c_int, log_stride: c_int, size: c_int, psync: *mut c_long,
     ) = |call| {
-        let members = Members::ActiveSet { start, log_stride, size, psync };
+        let members = TeamOrActiveSet::ActiveSet { start, log_stride, size, psync };
         let blocks = Source { source: source.cast(), offsets: s_offsets, sizes: s_sizes };
         alltoallv(call, members, target.cast(), t_offsets, t_sizes, blocks);
     };
@@ -25,7 +25,7 @@ export! {
         source: *const c_void, s_offsets: *const usize, s_sizes: *const usize,
         start: c_int, log_stride: c_int, size: c_int, psync: *mut c_long,
     ) = |call| {
-        let members = Members::ActiveSet { start, log_stride, size, psync };
+        let members = TeamOrActiveSet::ActiveSet { start, log_stride, size, psync };
         let blocks = Source { source: source.cast(), offsets: s_offsets, sizes: s_sizes };
         t_size.write(alltoallv_packed(call, members, target.cast(), target_len, blocks));
     };
@@ -35,8 +35,8 @@ macro_rules! scans {
     ($name:ident, $t:ty, $($scan:ident)+) => {
         export! {$(
             [shmemx_ $name _sum_ $scan](
-                team: Handle, dest: *mut $t, source: *const $t, nelems: usize,
-            ) -> c_int = |call| coll::$scan(
+                team: TeamHandle, dest: *mut $t, source: *const $t, nelems: usize,
+            ) -> c_int = |call| collectives::$scan(
                 call, team.into(), dest.cast(), source.cast(), nelems, combine!($name, $t, sum)
             );
         )+}
@@ -54,8 +54,8 @@ macro_rules! bitwise {
     ($name:ident, $t:ty, $($op:ident)+) => {
         export! {$(
             [shmem_ $name _ $op _reduce](
-                team: Handle, dest: *mut $t, source: *const $t, nreduce: usize,
-            ) -> c_int = |call| coll::reduce(
+                team: TeamHandle, dest: *mut $t, source: *const $t, nreduce: usize,
+            ) -> c_int = |call| collectives::reduce(
                 call, team.into(), dest.cast(), source.cast(), nreduce, combine!($name, $t, $op)
             );
         )+}

@@ -2,28 +2,28 @@
 
 use core::ffi::c_int;
 
-use rushmem_runtime::team::{self, Handle};
+use rushmem_runtime::{TeamHandle, team};
 
 forward! {
-    [shmemx_team_my_pe](team: Handle) -> c_int => team::my_pe;
-    [shmemx_team_mype](team: Handle) -> c_int => team::my_pe;
-    [shmemx_team_n_pes](team: Handle) -> c_int => team::n_pes;
-    [shmemx_team_npes](team: Handle) -> c_int => team::n_pes;
-    [shmemx_team_translate_pe](src_team: Handle, src_pe: c_int, dest_team: Handle) -> c_int
+    [shmemx_team_my_pe](team: TeamHandle) -> c_int => team::my_pe;
+    [shmemx_team_mype](team: TeamHandle) -> c_int => team::my_pe;
+    [shmemx_team_n_pes](team: TeamHandle) -> c_int => team::n_pes;
+    [shmemx_team_npes](team: TeamHandle) -> c_int => team::n_pes;
+    [shmemx_team_translate_pe](src_team: TeamHandle, src_pe: c_int, dest_team: TeamHandle) -> c_int
         => team::translate_pe;
 }
 
 export! {
     [shmemx_team_split_strided](
-        parent_team: Handle, start: c_int, stride: c_int, size: c_int, new_team: *mut Handle,
+        parent_team: TeamHandle, start: c_int, stride: c_int, size: c_int, new_team: *mut TeamHandle,
     ) = |call| {
         let made = team::split_strided_by_members(call, parent_team, start, stride, size);
         new_team.write(made);
     };
 
     [shmemx_team_split_2d](
-        parent_team: Handle, xrange: c_int, yrange: c_int,
-        xaxis_team: *mut Handle, yaxis_team: *mut Handle,
+        parent_team: TeamHandle, xrange: c_int, yrange: c_int,
+        xaxis_team: *mut TeamHandle, yaxis_team: *mut TeamHandle,
     ) = |call| {
         let ranges = [("xrange", xrange), ("yrange", yrange)];
         let [xaxis, yaxis] = team::split_grid(call, parent_team, ranges);
@@ -32,8 +32,8 @@ export! {
     };
 
     [shmemx_team_split_3d](
-        parent_team: Handle, xrange: c_int, yrange: c_int, zrange: c_int,
-        xaxis_team: *mut Handle, yaxis_team: *mut Handle, zaxis_team: *mut Handle,
+        parent_team: TeamHandle, xrange: c_int, yrange: c_int, zrange: c_int,
+        xaxis_team: *mut TeamHandle, yaxis_team: *mut TeamHandle, zaxis_team: *mut TeamHandle,
     ) = |call| {
         let ranges = [("xrange", xrange), ("yrange", yrange), ("zrange", zrange)];
         let [xaxis, yaxis, zaxis] = team::split_grid(call, parent_team, ranges);
@@ -42,13 +42,13 @@ export! {
         zaxis_team.write(zaxis);
     };
 
-    [shmemx_team_split](parent_team: Handle, color: c_int, key: c_int, new_team: *mut Handle)
+    [shmemx_team_split](parent_team: TeamHandle, color: c_int, key: c_int, new_team: *mut TeamHandle)
         = |call| new_team.write(team::split_colour(call, parent_team, color, key));
-    [shmemx_team_split_color](parent_team: Handle, color: c_int, key: c_int, new_team: *mut Handle)
+    [shmemx_team_split_color](parent_team: TeamHandle, color: c_int, key: c_int, new_team: *mut TeamHandle)
         = |call| new_team.write(team::split_colour(call, parent_team, color, key));
 
-    [shmemx_team_destroy](team: *mut Handle) = |call| {
+    [shmemx_team_destroy](team: *mut TeamHandle) = |call| {
         team::destroy_member(call, team.read());
-        team.write(Handle::INVALID);
+        team.write(TeamHandle::INVALID);
     };
 }

@@ -1,4 +1,5 @@
 //! Starting an atomic operation of the fabric's own on a lane.
+#![allow(unsafe_code)]
 
 use super::{Lane, Post, Remote, Use};
 use crate::atomics::Amo;

@@ -3,6 +3,7 @@
 //!
 //! They leave when they fill a message, ahead of anything else to their PE, with a fence or a quiet, and
 //! when the service thread comes by.
+#![allow(unsafe_code)]
 
 use super::{Local, Origin};
 use crate::pending::noted;

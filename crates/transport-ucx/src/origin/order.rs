@@ -4,6 +4,7 @@
 //! messages. So a request, or a put that is held back for a message, waits after a fence until the puts before it
 //! are complete, and a put that follows a fence waits until the requests before it have been answered. Where UCX's
 //! fence itself waits, and serves no peer meanwhile, it is not called, and what follows a fence waits for all.
+#![allow(unsafe_code)]
 
 use super::Origin;
 use crate::pending::Line;

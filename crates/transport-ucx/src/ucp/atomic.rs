@@ -1,4 +1,5 @@
 //! Atomic operations as UCX has them.
+#![allow(unsafe_code)]
 
 use rushmem_transport::{AmoOp, AmoWidth};
 use std::ffi::c_void;

@@ -1,4 +1,5 @@
 //! UCX as one process sees it, and memory registered with it.
+#![allow(unsafe_code)]
 
 use super::fine;
 use crate::sys;

@@ -1,4 +1,5 @@
 //! Operations that UCX has begun.
+#![allow(unsafe_code)]
 
 use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};

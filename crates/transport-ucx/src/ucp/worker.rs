@@ -1,4 +1,5 @@
 //! A worker, and an endpoint of one.
+#![allow(unsafe_code)]
 
 use super::request::{plain, started};
 use super::{Context, fine, said};

@@ -1,7 +1,6 @@
 //! What this host allows of processes and memory: the kernel's limits, the user's and those of control groups.
 //!
 //! A figure that is not there is no bound.
-#![forbid(unsafe_code)]
 
 use std::fs;
 

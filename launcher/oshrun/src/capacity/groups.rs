@@ -1,6 +1,5 @@
 //! What the control groups of this process allow, its own and all above it: of version 2, or the controllers pids and memory
 //! of version 1.
-#![forbid(unsafe_code)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,6 @@
 //!
 //! Only what a job cannot do without counts, so nothing that could run is refused; a job that passes may need more, and
 //! fails then where it does. `bounds` finds what this host allows; here is what a job needs, and the judgement.
-#![forbid(unsafe_code)]
 
 mod bounds;
 mod groups;

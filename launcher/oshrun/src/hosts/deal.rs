@@ -2,7 +2,6 @@
 //!
 //! What a user said about a host's slots is a limit. Where nothing was said, PEs are dealt as evenly as can be, the first
 //! hosts getting one more. A host that is named twice is one node, with the slots of both.
-#![forbid(unsafe_code)]
 
 use super::Host;
 use crate::tree::orders::Part;

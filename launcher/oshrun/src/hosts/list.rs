@@ -1,6 +1,5 @@
 //! Lists of hosts as users write them: `a:4,b:4` on the command line; in a file a line for each host, which is `a`, `a:4`
 //! or `a slots=4`, with comments after `#`.
-#![forbid(unsafe_code)]
 
 use super::Host;
 

@@ -2,7 +2,6 @@
 //!
 //! Without a list of hosts a job is on this machine alone, or on the nodes of the Slurm allocation that oshrun runs in.
 //! PEs go to hosts in blocks, in the order of the list.
-#![forbid(unsafe_code)]
 
 mod deal;
 mod list;

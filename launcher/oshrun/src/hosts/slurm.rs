@@ -1,5 +1,4 @@
 //! The nodes of the Slurm allocation that oshrun runs in, and srun as the agent that leads to them.
-#![forbid(unsafe_code)]
 
 use std::ffi::OsString;
 use std::process::Command;

@@ -1,5 +1,4 @@
 //! One pipe of a PE on its way to a destination.
-#![forbid(unsafe_code)]
 
 use std::io;
 use std::sync::Arc;

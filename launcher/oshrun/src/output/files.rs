@@ -1,5 +1,4 @@
 //! The files that PEs print into on request, two for each.
-#![forbid(unsafe_code)]
 
 use std::fs::File;
 use std::io;

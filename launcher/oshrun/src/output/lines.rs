@@ -1,7 +1,6 @@
 //! Keeps lines whole while the output of many PEs becomes one stream.
 //!
 //! Pure: bytes in, bytes out; `output` moves them.
-#![forbid(unsafe_code)]
 
 use crate::tree::wire::Which;
 

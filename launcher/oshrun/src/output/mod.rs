@@ -7,7 +7,6 @@
 //!
 //! Where the reader of a destination has left, its PEs learn of it by SIGPIPE, as they would without oshrun. Output
 //! that is lost in any other way, as on a full file system, is told to the job.
-#![forbid(unsafe_code)]
 
 mod carrier;
 mod files;

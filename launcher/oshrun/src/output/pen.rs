@@ -2,7 +2,6 @@
 //!
 //! One at a time holds it, and keeps it while a long line leaves in pieces, so lines stay whole at every place where
 //! the output of several becomes one.
-#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
 //! What a child daemon sends of one stream, on its way to a destination.
 //!
 //! Lines are whole already, or come in pieces one after the other: the daemon has seen to that.
-#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 

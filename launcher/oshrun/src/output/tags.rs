@@ -1,5 +1,4 @@
 //! What stands in front of a PE's lines on request: its number, and its host where there are several.
-#![forbid(unsafe_code)]
 
 use rushmem_bootstrap::NodeMap;
 

@@ -2,7 +2,6 @@
 //!
 //! A thread of its own, so that a reader that has stopped, or a slow file system, holds up nothing else. It knows
 //! bytes and destinations, never lines or PEs.
-#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::io;

@@ -1,7 +1,6 @@
 //! The commands that start a daemon: on another host by ssh, srun or whatever the user names, on this one directly.
 //!
 //! It makes commands and starts none.
-#![forbid(unsafe_code)]
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -1,7 +1,6 @@
 //! One child daemon, seen from its parent: the agent that leads to it, what goes there and what comes back.
 //!
 //! Tasks move bytes and report what has happened as [`Arrival`]s; what to think of it is `branches`'.
-#![forbid(unsafe_code)]
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};

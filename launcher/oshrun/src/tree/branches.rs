@@ -1,5 +1,4 @@
 //! The child daemons of a process: starting them, telling them what to do, and noticing when one is lost.
-#![forbid(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -1,7 +1,6 @@
 //! What a daemon has to do: the program and its setting, which PEs are its own, and the hosts below it.
 //!
 //! Plain data, made by oshrun and handed down the tree; each daemon keeps its own part and cuts up the rest.
-#![forbid(unsafe_code)]
 
 use std::ffi::OsString;
 use std::ops::Range;

@@ -2,7 +2,6 @@
 //!
 //! They are frames of `rushmem_bootstrap::proto`, over the daemon's own standard input and output. It never looks into
 //! the frames of PEs that it carries.
-#![forbid(unsafe_code)]
 
 use rushmem_bootstrap::Exit;
 use rushmem_bootstrap::proto;

@@ -1,0 +1,326 @@
+//! Files of a crate: no two import each other in a circle, and where folders are layers, imports go downwards only.
+//!
+//! A file imports another when a `use` declaration or a path names something in it, directly or by a re-export. `mod`
+//! declarations are no imports, tests do not count, and what macros expand to is not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use syn::visit::{self, Visit};
+use syn::{Attribute, Item, ItemMod, ItemUse, UseTree};
+
+use super::Tree;
+
+/// Crates whose folders are layers, each importing only those before it. Files beside the folders are not in any.
+const LAYERS: &[(&str, &[&str])] =
+    &[("crates/runtime", &["base", "memory", "net", "sync", "teams", "coll", "api", "setup"])];
+
+/// Crates that do not keep to these rules yet.
+const LATER: &[&str] = &[
+    "ci/testkit",
+    "ci/xtask",
+    "crates/bootstrap",
+    "crates/heap",
+    "crates/transport",
+    "crates/transport-ofi",
+    "crates/transport-ucx",
+    "launcher/oshrun",
+    "sys/libfabric-sys",
+];
+
+/// Names of the standard library that no type of ours may take.
+const TAKEN: &[&str] =
+    &["Box", "Command", "Duration", "Instant", "Ordering", "Path", "Range", "String", "Vec"];
+
+pub fn check(tree: &Tree) -> Vec<String> {
+    let mut crates: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    for file in tree.files.iter().filter(|file| file.is_rust() && !file.is_generated()) {
+        if let Some((folder, path)) = file.path.split_once("/src/")
+            && !path.ends_with("tests.rs")
+            && !path.contains("tests/")
+            && !LATER.contains(&folder)
+        {
+            crates.entry(folder).or_default().push((path, &file.text));
+        }
+    }
+    crates.into_iter().flat_map(|(folder, files)| of_crate(folder, &files)).collect()
+}
+
+fn of_crate(folder: &str, files: &[(&str, &str)]) -> Vec<String> {
+    let modules = Modules::new(files);
+    let imports = modules.imports();
+    let mut complaints: Vec<String> = circles(&imports)
+        .into_iter()
+        .map(|circle| format!("{folder}/src: these files import each other: {}", circle.join(", ")))
+        .collect();
+    if let Some((_, layers)) = LAYERS.iter().find(|(layered, _)| *layered == folder) {
+        let layer = |path: &str| layers.iter().position(|l| path.split('/').next() == Some(l));
+        for (from, to) in
+            imports.iter().flat_map(|(from, tos)| tos.iter().map(move |to| (*from, *to)))
+        {
+            if let (Some(below), Some(above)) = (layer(from), layer(to))
+                && below < above
+            {
+                let (below, above) = (layers[below], layers[above]);
+                complaints.push(format!(
+                    "{folder}/src/{from}: it imports {to}, but the layer {below} is below {above}"
+                ));
+            }
+        }
+    }
+    let mut definitions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (path, module) in modules.files.values() {
+        for name in &module.types {
+            definitions.entry(name).or_default().push(path);
+        }
+    }
+    for (name, paths) in definitions {
+        if paths.len() > 1 {
+            complaints.push(format!(
+                "{folder}/src: the type {name} is defined in {}",
+                paths.join(" and ")
+            ));
+        }
+        if TAKEN.contains(&name) {
+            complaints.push(format!(
+                "{folder}/src/{}: the type {name} hides that of the standard library",
+                paths[0]
+            ));
+        }
+    }
+    complaints
+}
+
+/// A path of names from the root of the crate.
+type Names = Vec<String>;
+
+/// What a file holds, as far as it matters here.
+#[derive(Default)]
+struct Module {
+    /// What each imported name stands for, as written.
+    names: BTreeMap<String, Names>,
+    /// Every path that the file uses, imports among them, as written.
+    paths: BTreeSet<Names>,
+    /// Types that it defines.
+    types: Vec<String>,
+    /// How many modules without a file are around what is visited.
+    inner: usize,
+}
+
+/// The modules of a crate that are files, by their names.
+struct Modules<'a> {
+    files: BTreeMap<Names, (&'a str, Module)>,
+}
+
+impl<'a> Modules<'a> {
+    fn new(files: &[(&'a str, &str)]) -> Modules<'a> {
+        let files = files.iter().map(|(path, text)| {
+            let stem = path.trim_end_matches(".rs");
+            let names = stem.split('/').filter(|name| !["lib", "main", "mod"].contains(name));
+            let mut module = Module::default();
+            // What the compiler refuses, it says better.
+            if let Ok(file) = syn::parse_file(text) {
+                module.visit_file(&file);
+            }
+            (names.map(str::to_owned).collect(), (*path, module))
+        });
+        Modules { files: files.collect() }
+    }
+
+    /// For each file those that it imports.
+    fn imports(&self) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
+        let of = |module: &Names, (path, content): &(&'a str, Module)| {
+            let targets = content.paths.iter().filter_map(|used| self.find(module, used, 0));
+            let targets = targets.filter_map(|names| Some(self.files.get(&names)?.0));
+            (*path, targets.filter(|target| target != path).collect())
+        };
+        self.files.iter().map(|(module, file)| of(module, file)).collect()
+    }
+
+    /// The file that holds what `path` names where it is used in `module`.
+    fn find(&self, module: &Names, path: &[String], depth: usize) -> Option<Names> {
+        let (first, rest) = path.split_first()?;
+        let (mut at, mut rest) = match first.as_str() {
+            "crate" => (Names::new(), rest),
+            "self" => (module.clone(), rest),
+            "super" => (module[..module.len().checked_sub(1)?].to_vec(), rest),
+            _ => (module.clone(), path),
+        };
+        let is_relative = !["crate", "self", "super"].contains(&first.as_str());
+        while let Some((name, behind)) = rest.split_first() {
+            if name == "super" {
+                at.pop();
+            } else if let Some(aliased) = self.files.get(&at).and_then(|(_, m)| m.names.get(name))
+                && depth < 8
+                && (at != *module || is_relative)
+                && aliased.as_slice() != path
+            {
+                let aliased = [aliased.as_slice(), behind].concat();
+                return self.find(&at, &aliased, depth + 1);
+            } else {
+                let child = [at.as_slice(), std::slice::from_ref(name)].concat();
+                if !self.files.keys().any(|module| module.starts_with(&child)) {
+                    // A name of another crate, or of something that this file defines.
+                    return (!is_relative || rest.len() < path.len()).then_some(at);
+                }
+                at = child;
+            }
+            rest = behind;
+        }
+        self.files.contains_key(&at).then_some(at)
+    }
+}
+
+fn is_test(attributes: &[Attribute]) -> bool {
+    let tokens = |a: &Attribute| a.meta.require_list().map(|list| list.tokens.to_string());
+    attributes
+        .iter()
+        .any(|a| a.path().is_ident("cfg") && tokens(a).is_ok_and(|cfg| cfg.contains("test")))
+}
+
+impl Module {
+    fn add(&mut self, path: Names) {
+        // Inside of a module without a file `super` is this file.
+        let supers = path.iter().take_while(|name| *name == "super").count().min(self.inner);
+        let path = match supers {
+            0 => path,
+            _ => ["self".to_owned()].into_iter().chain(path.into_iter().skip(supers)).collect(),
+        };
+        self.paths.insert(path);
+    }
+
+    fn tree(&mut self, before: &Names, tree: &UseTree) {
+        let with = |name: &syn::Ident| [before.as_slice(), &[name.to_string()]].concat();
+        let mut import = |name: String, path: Names| {
+            self.add(path.clone());
+            self.names.insert(name, path);
+        };
+        match tree {
+            UseTree::Path(path) => self.tree(&with(&path.ident), &path.tree),
+            UseTree::Name(name) if name.ident == "self" => {
+                import(before.last().cloned().unwrap_or_default(), before.clone());
+            }
+            UseTree::Name(name) => import(name.ident.to_string(), with(&name.ident)),
+            UseTree::Rename(rename) => import(rename.rename.to_string(), with(&rename.ident)),
+            UseTree::Glob(_) => self.add(before.clone()),
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.tree(before, tree)),
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Module {
+    fn visit_item(&mut self, item: &'ast Item) {
+        let (attributes, name) = match item {
+            Item::Struct(item) => (&item.attrs, Some(&item.ident)),
+            Item::Enum(item) => (&item.attrs, Some(&item.ident)),
+            Item::Trait(item) => (&item.attrs, Some(&item.ident)),
+            Item::Fn(item) => (&item.attrs, None),
+            Item::Impl(item) => (&item.attrs, None),
+            Item::Mod(item) => (&item.attrs, None),
+            Item::Use(item) => (&item.attrs, None),
+            _ => return visit::visit_item(self, item),
+        };
+        if !is_test(attributes) {
+            self.types.extend(name.map(ToString::to_string));
+            visit::visit_item(self, item);
+        }
+    }
+
+    fn visit_item_mod(&mut self, item: &'ast ItemMod) {
+        self.inner += 1;
+        visit::visit_item_mod(self, item);
+        self.inner -= 1;
+    }
+
+    fn visit_item_use(&mut self, item: &'ast ItemUse) {
+        if item.leading_colon.is_none() {
+            self.tree(&Names::new(), &item.tree);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        if path.segments.len() > 1 {
+            self.add(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        }
+        visit::visit_path(self, path);
+    }
+}
+
+/// Files that reach each other, each such set once.
+fn circles<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<Vec<&'a str>> {
+    let reached = |from: &'a str| {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+        while let Some(file) = open.pop() {
+            open.extend(imports.get(file).into_iter().flatten().filter(|to| seen.insert(**to)));
+        }
+        seen
+    };
+    let reach: BTreeMap<&str, BTreeSet<&str>> =
+        imports.keys().map(|file| (*file, reached(file))).collect();
+    let mut circles: BTreeSet<Vec<&str>> = BTreeSet::new();
+    for (file, others) in &reach {
+        let circle: Vec<&str> =
+            others.iter().filter(|o| reach[*o].contains(file)).copied().collect();
+        circles.extend((circle.len() > 1).then_some(circle));
+    }
+    circles.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree;
+    use super::check;
+
+    fn complaints(files: &[(&str, &str)]) -> Vec<String> {
+        check(&tree(files))
+    }
+
+    #[test]
+    fn a_circle_is_found_however_it_is_closed() {
+        let lib = ("crates/x/src/lib.rs", "mod a; mod b; pub use a::A;");
+        let a = ("crates/x/src/a.rs", "use crate::b::B; pub struct A;");
+        let circle = "crates/x/src: these files import each other: a.rs, b.rs";
+        for b in [
+            "use crate::a::A;",
+            "fn f() { crate::a::g() }",
+            "use crate::A;",
+            "use super::a; fn f() { a::g() }",
+        ] {
+            assert_eq!(complaints(&[lib, a, ("crates/x/src/b.rs", b)]), [circle], "{b}");
+        }
+        for b in
+            ["pub struct B;", "#[cfg(test)] mod tests { use crate::a::A; }", "use other::a::A;"]
+        {
+            assert!(complaints(&[lib, a, ("crates/x/src/b.rs", b)]).is_empty(), "{b}");
+        }
+    }
+
+    #[test]
+    fn a_parent_and_its_child_are_files_too() {
+        let parent = ("crates/x/src/a/mod.rs", "mod b; use b::B; pub struct A;");
+        let child = ("crates/x/src/a/b.rs", "use super::A; pub struct B;");
+        assert_eq!(complaints(&[parent, child]).len(), 1);
+        let alone = ("crates/x/src/a/mod.rs", "mod b; pub struct A;");
+        assert!(complaints(&[alone, child]).is_empty());
+    }
+
+    #[test]
+    fn layers_import_downwards() {
+        let files = [
+            ("crates/runtime/src/base/a.rs", "use crate::net::b;"),
+            ("crates/runtime/src/net/b.rs", ""),
+        ];
+        assert_eq!(complaints(&files).len(), 1);
+        let files = [
+            ("crates/runtime/src/base/a.rs", ""),
+            ("crates/runtime/src/net/b.rs", "use crate::base::a;"),
+        ];
+        assert!(complaints(&files).is_empty());
+    }
+
+    #[test]
+    fn a_type_has_a_name_of_its_own() {
+        let files = [("crates/x/src/a.rs", "struct T;"), ("crates/x/src/b.rs", "enum T {}")];
+        assert_eq!(complaints(&files).len(), 1);
+        assert_eq!(complaints(&[("crates/x/src/a.rs", "struct Range;")]).len(), 1);
+    }
+}

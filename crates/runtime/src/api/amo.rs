@@ -1,0 +1,261 @@
+//! Atomic memory operations (OpenSHMEM 1.6, §9.7): by this CPU where the word is mapped, by the
+//! transport where it is not.
+#![allow(unsafe_code)]
+
+use crate::base::call::Call;
+use crate::memory::address::mapped_atomic;
+use crate::net::contexts::Context;
+use crate::net::remote::Access;
+use core::ffi::c_int;
+use rushmem_transport::AmoOp;
+use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
+
+/// `shmem_atomic_fetch` (§9.7.1.1).
+///
+/// # Safety
+/// None beyond the standard's: what `source` may be is checked.
+#[inline(always)]
+pub unsafe fn fetch<T: Amo, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
+    let pe = ctx.world_pe(call, pe);
+    match mapped_atomic(source, pe) {
+        // SAFETY: mapped and aligned.
+        Some(at) => unsafe { T::fetch(at) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+            T::from_bits(access.fetch(source.addr(), T::WIDTH, AmoOp::Fetch, 0, 0))
+        }
+    }
+}
+
+/// `shmem_atomic_fetch_nbi` (§9.7.2.1).
+///
+/// # Safety
+/// As [`fetch`]; `fetch` is valid for a write.
+#[inline(always)]
+pub unsafe fn fetch_nbi<T: Amo, C: Context>(
+    call: Call,
+    ctx: C,
+    fetch: *mut T,
+    source: *const T,
+    pe: c_int,
+) {
+    let pe = ctx.world_pe(call, pe);
+    match mapped_atomic(source, pe) {
+        Some(at) => {
+            // SAFETY: mapped and aligned.
+            let old = unsafe { T::fetch(at) };
+            // SAFETY: valid for a write by contract.
+            unsafe { fetch.write(old) }
+        }
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+            let (dest, op) = (source.addr(), AmoOp::Fetch);
+            // SAFETY: valid for a write by contract.
+            unsafe { access.fetch_nbi(fetch.cast(), dest, T::WIDTH, op, 0, 0) }
+        }
+    }
+}
+
+/// `shmem_atomic_compare_swap` (§9.7.1.3).
+///
+/// # Safety
+/// None beyond the standard's: what `dest` may be is checked.
+#[inline(always)]
+pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    cond: T,
+    value: T,
+    pe: c_int,
+) -> T {
+    let pe = ctx.world_pe(call, pe);
+    match mapped_atomic(dest, pe) {
+        // SAFETY: mapped and aligned.
+        Some(at) => unsafe { T::compare_swap(at, cond, value) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+            let (value, cond) = (value.to_bits(), cond.to_bits());
+            T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::CompareSwap, value, cond))
+        }
+    }
+}
+
+/// `shmem_atomic_compare_swap_nbi` (§9.7.2.2).
+///
+/// # Safety
+/// As [`compare_swap`]; `fetch` is valid for a write.
+#[inline(always)]
+pub unsafe fn compare_swap_nbi<T: ArithmeticAmo, C: Context>(
+    call: Call,
+    ctx: C,
+    fetch: *mut T,
+    dest: *mut T,
+    cond: T,
+    value: T,
+    pe: c_int,
+) {
+    let pe = ctx.world_pe(call, pe);
+    match mapped_atomic(dest, pe) {
+        Some(at) => {
+            // SAFETY: mapped and aligned.
+            let old = unsafe { T::compare_swap(at, cond, value) };
+            // SAFETY: valid for a write by contract.
+            unsafe { fetch.write(old) }
+        }
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+            let (value, cond, op) = (value.to_bits(), cond.to_bits(), AmoOp::CompareSwap);
+            // SAFETY: valid for a write by contract.
+            unsafe { access.fetch_nbi(fetch.cast(), dest.addr(), T::WIDTH, op, value, cond) }
+        }
+    }
+}
+
+macro_rules! updates {
+    ($($name:ident: $bound:ident :: $operation:ident, $op:ident, $clause:literal;)*) => {$(
+        #[doc = concat!("`shmem_atomic_", stringify!($name), "` (§", $clause, ").")]
+        ///
+        /// # Safety
+        /// None beyond the standard's: what `dest` may be is checked.
+        #[inline(always)]
+        pub unsafe fn $name<T: $bound, C: Context>(
+            call: Call,
+            ctx: C,
+            dest: *mut T,
+            value: T,
+            pe: c_int,
+        ) {
+            let pe = ctx.world_pe(call, pe);
+            match mapped_atomic(dest, pe) {
+                Some(at) => {
+                    // SAFETY: mapped and aligned.
+                    let _ = unsafe { <T as $bound>::$operation(at, value) };
+                }
+                None => {
+                    let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+                    access.update(dest.addr(), T::WIDTH, AmoOp::$op, value.to_bits());
+                }
+            }
+        }
+    )*};
+}
+
+updates! {
+    set: Amo::set, Set, "9.7.1.2";
+    add: ArithmeticAmo::fetch_add, Add, "9.7.1.8";
+    and: BitwiseAmo::fetch_and, And, "9.7.1.10";
+    or: BitwiseAmo::fetch_or, Or, "9.7.1.12";
+    xor: BitwiseAmo::fetch_xor, Xor, "9.7.1.14";
+}
+
+macro_rules! fetching {
+    ($(
+        $name:ident, $name_nbi:ident: $bound:ident, $op:ident, $clause:literal, $clause_nbi:literal;
+    )*) => {$(
+        #[doc = concat!("`shmem_atomic_", stringify!($name), "` (§", $clause, ").")]
+        ///
+        /// # Safety
+        /// None beyond the standard's: what `dest` may be is checked.
+        #[inline(always)]
+        pub unsafe fn $name<T: $bound, C: Context>(
+            call: Call,
+            ctx: C,
+            dest: *mut T,
+            value: T,
+            pe: c_int,
+        ) -> T {
+            let pe = ctx.world_pe(call, pe);
+            match mapped_atomic(dest, pe) {
+                // SAFETY: mapped and aligned.
+                Some(at) => unsafe { <T as $bound>::$name(at, value) },
+                None => {
+                    let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+                    let value = value.to_bits();
+                    T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::$op, value, 0))
+                }
+            }
+        }
+
+        #[doc = concat!("`shmem_atomic_", stringify!($name_nbi), "` (§", $clause_nbi, ").")]
+        ///
+        /// # Safety
+        /// `fetch` is valid for a write.
+        #[inline(always)]
+        pub unsafe fn $name_nbi<T: $bound, C: Context>(
+            call: Call,
+            ctx: C,
+            fetch: *mut T,
+            dest: *mut T,
+            value: T,
+            pe: c_int,
+        ) {
+            let pe = ctx.world_pe(call, pe);
+            match mapped_atomic(dest, pe) {
+                Some(at) => {
+                    // SAFETY: mapped and aligned.
+                    let old = unsafe { <T as $bound>::$name(at, value) };
+                    // SAFETY: valid for a write by contract.
+                    unsafe { fetch.write(old) }
+                }
+                None => {
+                    let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+                    let (dest, value) = (dest.addr(), value.to_bits());
+                    // SAFETY: valid for a write by contract.
+                    unsafe {
+                        access.fetch_nbi(fetch.cast(), dest, T::WIDTH, AmoOp::$op, value, 0)
+                    }
+                }
+            }
+        }
+    )*};
+}
+
+fetching! {
+    swap, swap_nbi: Amo, Swap, "9.7.1.4", "9.7.2.3";
+    fetch_add, fetch_add_nbi: ArithmeticAmo, Add, "9.7.1.7", "9.7.2.5";
+    fetch_and, fetch_and_nbi: BitwiseAmo, And, "9.7.1.9", "9.7.2.6";
+    fetch_or, fetch_or_nbi: BitwiseAmo, Or, "9.7.1.11", "9.7.2.7";
+    fetch_xor, fetch_xor_nbi: BitwiseAmo, Xor, "9.7.1.13", "9.7.2.8";
+}
+
+/// `shmem_atomic_inc` (§9.7.1.6).
+///
+/// # Safety
+/// As [`add`].
+#[inline(always)]
+pub unsafe fn inc<T: ArithmeticAmo, C: Context>(call: Call, ctx: C, dest: *mut T, pe: c_int) {
+    // SAFETY: the same contract.
+    unsafe { add(call, ctx, dest, T::ONE, pe) }
+}
+
+/// `shmem_atomic_fetch_inc` (§9.7.1.5).
+///
+/// # Safety
+/// As [`fetch_add`].
+#[inline(always)]
+pub unsafe fn fetch_inc<T: ArithmeticAmo, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    pe: c_int,
+) -> T {
+    // SAFETY: the same contract.
+    unsafe { fetch_add(call, ctx, dest, T::ONE, pe) }
+}
+
+/// `shmem_atomic_fetch_inc_nbi` (§9.7.2.4).
+///
+/// # Safety
+/// As [`fetch_add_nbi`].
+#[inline(always)]
+pub unsafe fn fetch_inc_nbi<T: ArithmeticAmo, C: Context>(
+    call: Call,
+    ctx: C,
+    fetch: *mut T,
+    dest: *mut T,
+    pe: c_int,
+) {
+    // SAFETY: the same contract.
+    unsafe { fetch_add_nbi(call, ctx, fetch, dest, T::ONE, pe) }
+}

@@ -1,0 +1,171 @@
+//! Splits as Cray's shmemx.h has them: they return nothing, and every error ends the job.
+//!
+//! What the standard's split reports by its return value is a message here, made before anything was
+//! agreed on. The strided split is called by its members alone, so that nothing but them takes part
+//! in it; the caller is one PE of the parent that may not even know of the others.
+
+use crate::base::call::{Call, fail};
+use crate::base::digest::digest;
+use crate::base::extension_constants::SHMEM_COLOR_UNDEFINED;
+use crate::base::handle::TeamHandle;
+use crate::base::job;
+use crate::base::members::Members;
+use crate::coll::collectives;
+use crate::memory::areas::TEAM_SLOTS;
+use crate::sync::check::{self, Argument};
+use crate::teams::agreement::{self, Agreed, Request, agree, elsewhere};
+use crate::teams::team::{Config, Team, find, teams};
+use core::ffi::c_int;
+use std::sync::Arc;
+
+/// What an agreement is about, in its tag.
+const BY_MEMBERS: u64 = 4;
+const GRID: u64 = 5;
+const COLOUR: u64 = 6;
+
+/// `shmemx_team_split_strided`: the PEs `start + i * stride` of the parent for `i` below `size`, numbered
+/// by their places in the world. Its members alone have to call; any other member of the parent that
+/// calls gets the invalid team, which Cray calls `SHMEM_TEAM_NULL`, and waits for nobody.
+pub fn split_strided_by_members(
+    call: Call,
+    parent: TeamHandle,
+    start: c_int,
+    stride: c_int,
+    size: c_int,
+) -> TeamHandle {
+    let parent = parent_team(call, parent);
+    let members = triplet(call, parent.members(), start, stride, size);
+    if members.team_pe(job::require(call).me()).is_none() {
+        return TeamHandle::INVALID;
+    }
+    let [start, stride, size] = [start, stride, size].map(|number| number as u64);
+    let arguments = [("PE_start", start), ("PE_stride", stride), ("PE_size", size)];
+    let tag = digest(&[BY_MEMBERS, parent.handle().0 as u64, start, stride, size]);
+    make(call, members, tag, &arguments)
+}
+
+fn parent_team(call: Call, handle: TeamHandle) -> Arc<Team> {
+    if handle == TeamHandle::INVALID {
+        fail!(
+            call,
+            "argument parent_team is SHMEM_TEAM_NULL: a PE that is not in a team takes no part in its \
+             split"
+        );
+    }
+    find(call, "parent_team", handle)
+}
+
+/// The members of a triplet, whose start is its lowest PE; a message when it is not valid.
+fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_int) -> Members {
+    let n = parent.n;
+    if size < 1 {
+        fail!(call, "argument PE_size is {size}, but a team has at least 1 PE");
+    }
+    if stride < 1 && size > 1 {
+        fail!(
+            call,
+            "argument PE_stride is {stride}, but PE_start is the lowest PE of the team: strides are \
+             at least 1"
+        );
+    }
+    let Some(members) = parent.subset(start, stride, size) else {
+        fail!(
+            call,
+            "the triplet PE_start {start}, PE_stride {stride}, PE_size {size} does not lie within the \
+             parent team, whose PEs are numbered 0 to {}",
+            n - 1
+        );
+    };
+    members.ascending()
+}
+
+/// The team of `members`, all of which call this with the same tag.
+fn make(call: Call, members: Members, tag: u64, arguments: &[Argument]) -> TeamHandle {
+    let job = job::require(call);
+    if job.settings.check {
+        check::same(call, job, &members, tag, arguments);
+    }
+    let request = Request { tag, arguments: 0, able: true, keeps: true, count: 1 };
+    match agree(job, &members, request) {
+        Agreed::Slots(slots, generation, _) => {
+            let team = Team::new(slots[0], generation, members, job.me(), Config::default());
+            teams().insert(team)
+        }
+        Agreed::Elsewhere(peer) => elsewhere(call, peer),
+        Agreed::Refused | Agreed::Unlike => exhausted(call),
+    }
+}
+
+/// `shmemx_team_split_2d` and `_3d`: for each dimension of a grid the team along it that the calling PE
+/// is in. All members of the parent call. Those beyond the grid are in no team; where the grid is
+/// larger than the parent, its last places are empty.
+pub fn split_grid<const D: usize>(
+    call: Call,
+    parent: TeamHandle,
+    ranges: [(&str, c_int); D],
+) -> [TeamHandle; D] {
+    let parent = parent_team(call, parent);
+    let sizes = ranges.map(|(argument, range)| match u32::try_from(range) {
+        Ok(range) => range,
+        Err(_) => fail!(call, "argument {argument} is {range}, but a range is not negative"),
+    });
+    let job = job::require(call);
+    let tag = digest(&[GRID, parent.handle().0 as u64]);
+    let arguments = digest(&sizes.map(u64::from));
+    collectives::agree(call, &parent, &[]);
+    let axes = parent.members().axes(sizes, parent.me());
+    let request = Request { tag, arguments, able: true, keeps: true, count: D };
+    match agree(job, parent.members(), request) {
+        Agreed::Slots(slots, generation, _) => {
+            let Some(axes) = axes else {
+                slots.into_iter().for_each(|slot| agreement::slots().release(slot));
+                return [TeamHandle::INVALID; D];
+            };
+            let mut slots = slots.into_iter();
+            axes.map(|members| {
+                let slot = slots.next().expect("as many as asked for");
+                let team = Team::new(slot, generation, members, job.me(), Config::default());
+                teams().insert(team)
+            })
+        }
+        Agreed::Elsewhere(peer) => elsewhere(call, peer),
+        Agreed::Unlike => fail!(
+            call,
+            "{} differ between the PEs of the parent team; here they are {sizes:?}",
+            ranges.map(|(argument, _)| argument).join(", ")
+        ),
+        Agreed::Refused => exhausted(call),
+    }
+}
+
+/// `shmemx_team_split`: the members of the parent, all of which call, that give the same colour, by
+/// their keys and, where these are equal, by their places in the parent. No team for the colour
+/// `SHMEM_COLOR_UNDEFINED`.
+pub fn split_colour(call: Call, parent: TeamHandle, colour: c_int, key: c_int) -> TeamHandle {
+    if colour < 0 && colour != SHMEM_COLOR_UNDEFINED {
+        fail!(
+            call,
+            "argument color is {colour}, but a colour is not negative, or SHMEM_COLOR_UNDEFINED \
+             ({SHMEM_COLOR_UNDEFINED})"
+        );
+    }
+    let parent = parent_team(call, parent);
+    let own = u64::from(colour as u32) << 32 | u64::from(key as u32);
+    let words = collectives::words(call, &parent, own);
+    if colour == SHMEM_COLOR_UNDEFINED {
+        return TeamHandle::INVALID;
+    }
+    let alike = (0..).zip(words).filter(|(_, word)| word >> 32 == own >> 32);
+    let mut places: Vec<(c_int, u32)> = alike.map(|(place, word)| (word as c_int, place)).collect();
+    places.sort_unstable();
+    let pes = places.into_iter().map(|(_, place)| parent.members().world_pe(place).0);
+    let tag = digest(&[COLOUR, parent.handle().0 as u64, colour as u64]);
+    make(call, Members::listed(pes.collect()), tag, &[("color", colour as u64)])
+}
+
+fn exhausted(call: Call) -> ! {
+    fail!(
+        call,
+        "no team is left: {TEAM_SLOTS} can exist at once on a PE; destroy those that are done with"
+    )
+}

@@ -1,0 +1,84 @@
+//! Contexts (OpenSHMEM 1.6, §9.5): how they come and go, and what may be asked of them.
+
+use crate::base::call::{Call, fail};
+use crate::base::constants::{SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
+use crate::base::handle::{ContextHandle, TeamHandle};
+use crate::base::job;
+use crate::net::contexts::{self, Context};
+use crate::net::{network, order};
+use crate::sync::check;
+use crate::teams::team;
+use core::ffi::c_long;
+
+/// `shmem_ctx_create` (§9.5.1) on the world team, `shmem_team_create_ctx` (§9.5.2) on any: not
+/// collective. `None` for the invalid team, for unknown options, and when there are too many.
+pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHandle> {
+    let job = job::require(call);
+    check::caller(call, job);
+    let known = SHMEM_CTX_SERIALIZED | SHMEM_CTX_PRIVATE | SHMEM_CTX_NOSTORE;
+    if team == TeamHandle::INVALID || options & !known != 0 {
+        return None;
+    }
+    let members = team::find(call, "team", team).members().clone();
+    contexts::add(team, members, options, (job.n_pes, job.settings.check))
+}
+
+/// `shmem_ctx_destroy` (§9.5.3): completes what was issued on it first; the invalid
+/// context is left alone.
+pub fn destroy(call: Call, ctx: ContextHandle) {
+    job::require(call);
+    if ctx == ContextHandle::INVALID {
+        return;
+    }
+    if ctx == ContextHandle::DEFAULT {
+        fail!(call, "argument ctx is SHMEM_CTX_DEFAULT, which cannot be destroyed");
+    }
+    contexts::require(call, ctx);
+    order::quiet(call, ctx);
+    contexts::remove(ctx);
+    network::forget(ctx);
+}
+
+/// Destroy the contexts of a team that is being destroyed (§9.4.8), or of all teams. Private ones are
+/// their threads' to destroy, who did not: with `SHMEM_CHECK` a message says so.
+pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
+    for (ctx, is_private) in contexts::of_team(team) {
+        if is_private && job::require(call).settings.check {
+            fail!(
+                call,
+                "a private context is left, which the thread that created it must destroy first"
+            );
+        }
+        if network::is_open() {
+            network::on_used(call, ctx, |endpoint| endpoint.quiet());
+        }
+        contexts::remove(ctx);
+        network::forget(ctx);
+    }
+}
+
+/// `shmem_ctx_get_team` (§9.5.4): `None` for the invalid context.
+pub fn team_of(call: Call, ctx: ContextHandle) -> Option<TeamHandle> {
+    job::require(call);
+    match ctx {
+        ContextHandle::INVALID => None,
+        ContextHandle::DEFAULT => Some(TeamHandle::WORLD),
+        _ => {
+            contexts::require(call, ctx);
+            contexts::team_of(ctx)
+        }
+    }
+}
+
+/// `shmem_ctx_session_start` (§9.9.2). A session is a hint: it changes neither order nor completion,
+/// and on-node there is nothing to prepare.
+pub fn session_start(call: Call, ctx: ContextHandle) {
+    job::require(call);
+    ctx.is_valid(call);
+}
+
+/// `shmem_ctx_session_stop` (§9.9.3). Harmless when no session was started.
+pub fn session_stop(call: Call, ctx: ContextHandle) {
+    job::require(call);
+    ctx.is_valid(call);
+}

@@ -1,0 +1,168 @@
+//! The symmetric heap (OpenSHMEM 1.6, §9.3).
+//!
+//! Every PE makes the same calls, so its own allocator gives it the same offsets; the calls end, or
+//! begin, with the barriers that the standard names.
+#![allow(unsafe_code)]
+
+use crate::api::lock;
+use crate::base::call::{Call, fail};
+use crate::base::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
+use crate::base::job::{self, Job};
+use crate::base::refusal;
+use crate::coll::collectives::barrier_all_with;
+use crate::memory::address;
+use crate::sync::check::Argument;
+use core::ffi::{c_long, c_void};
+use rushmem_heap::{Allocator, Place};
+use rushmem_transport::Segment;
+use std::ptr::null_mut;
+
+/// Alignment of what is allocated without one: that of the largest C type.
+const ALIGNMENT: usize = 16;
+
+/// `shmem_malloc` (§9.3.1): null and no barrier for 0 bytes; null on all PEs when there is no room.
+pub fn malloc(call: Call, nbytes: usize) -> *mut c_void {
+    align(call, ALIGNMENT, nbytes)
+}
+
+/// `shmem_malloc_with_hints` (§9.3.5). The hints are hints: all of the heap suits every use. With
+/// `SHMEMX_MALLOC_NO_BARRIER` the caller sees to it that no PE uses the block of one that has not called.
+pub fn malloc_with_hints(call: Call, nbytes: usize, hints: c_long) -> *mut c_void {
+    allocate(call, ALIGNMENT, nbytes, hints & SHMEMX_MALLOC_NO_BARRIER == 0)
+}
+
+/// `shmem_align` (§9.3.4). What the standard leaves undefined: a power of two below the size of a pointer, which
+/// old programs use, counts as that size; no power of two gives a null pointer, without a barrier, and with
+/// `SHMEM_CHECK` a message.
+pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
+    allocate(call, alignment, nbytes, true)
+}
+
+fn allocate(call: Call, alignment: usize, nbytes: usize, barrier: bool) -> *mut c_void {
+    let job = job::require(call);
+    if !alignment.is_power_of_two() && job.settings.check {
+        fail!(call, "argument alignment is {alignment}, which is no power of two");
+    }
+    if nbytes == 0 || !alignment.is_power_of_two() {
+        return null_mut();
+    }
+    let block = take(call, job, nbytes, alignment);
+    if barrier {
+        barrier_all_with(call, &[("size", nbytes as u64), ("alignment", alignment as u64)]);
+    }
+    block.map_or(null_mut(), |block| block.cast())
+}
+
+/// `shmem_calloc` (§9.3.6): `count` elements of `nbytes` zero bytes; null and no barrier when either
+/// is 0.
+pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
+    let job = job::require(call);
+    let total = count.saturating_mul(nbytes);
+    if total == 0 {
+        return null_mut();
+    }
+    let block = take(call, job, total, ALIGNMENT);
+    if let Some(block) = block {
+        // SAFETY: a block of `total` bytes that no PE uses before the barrier.
+        unsafe { block.write_bytes(0, total) };
+    }
+    barrier_all_with(call, &[("bytes", total as u64)]);
+    block.map_or(null_mut(), |block| block.cast())
+}
+
+/// `shmem_realloc` (§9.3.3): as `malloc` for a null pointer, as `free` for 0 bytes; null and the block
+/// as it was when there is no room.
+pub fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_void {
+    let job = job::require(call);
+    if ptr.is_null() {
+        return malloc(call, nbytes);
+    }
+    if nbytes == 0 {
+        free(call, ptr);
+        return null_mut();
+    }
+    let arguments = [offset(job, ptr), ("size", nbytes as u64)];
+    barrier_all_with(call, &arguments);
+    let moved = with_allocator(job, |a| a.reallocate(ptr.cast(), nbytes));
+    let Ok(moved) = moved else { not_a_block(call, ptr) };
+    if moved.is_none() {
+        refuse(call, job, nbytes, ALIGNMENT);
+    }
+    barrier_all_with(call, &arguments);
+    moved.map_or(null_mut(), |block| block.cast())
+}
+
+/// `shmem_free` (§9.3.2): no barrier for a null pointer.
+pub fn free(call: Call, ptr: *mut c_void) {
+    let job = job::require(call);
+    if ptr.is_null() {
+        return;
+    }
+    barrier_all_with(call, &[offset(job, ptr)]);
+    match with_allocator(job, |a| a.free(ptr.cast())) {
+        Ok(nbytes) => {
+            let block = ptr.addr()..ptr.addr() + nbytes;
+            lock::forget(block);
+        }
+        Err(_) => not_a_block(call, ptr),
+    }
+}
+
+/// A block of the heap, if there is room.
+fn take(call: Call, job: &Job, nbytes: usize, alignment: usize) -> Option<*mut u8> {
+    let block = with_allocator(job, |a| a.allocate(nbytes, alignment));
+    if block.is_none() {
+        refuse(call, job, nbytes, alignment);
+    }
+    block
+}
+
+/// There is no room.
+#[cold]
+fn refuse(call: Call, job: &Job, nbytes: usize, alignment: usize) {
+    let in_use = || with_allocator(job, |a| a.in_use());
+    refusal::note(call, job, (nbytes, alignment), in_use);
+}
+
+/// A block by its place in the heap, which is the same on all PEs.
+fn offset(job: &Job, ptr: *mut c_void) -> Argument {
+    ("ptr at", ptr.addr().wrapping_sub(job.memory.heap().addr()) as u64)
+}
+
+/// Why an address cannot be freed or moved, for callers who want to know instead of failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotABlock {
+    /// It is not in the symmetric heap.
+    Outside,
+    /// No block is there: it was freed, or never was one.
+    Free,
+    /// It is within a block, but not its start.
+    Inside,
+}
+
+/// Whether `ptr` is the start of a block, which [`free`] and [`realloc`] accept.
+///
+/// # Errors
+/// When it is not.
+pub fn is_block(call: Call, ptr: *const c_void) -> Result<(), NotABlock> {
+    let job = job::require(call);
+    if !matches!(address::place(ptr.addr(), 1), Some((Segment::Heap, _))) {
+        return Err(NotABlock::Outside);
+    }
+    match with_allocator(job, |a| a.place(ptr.cast())) {
+        Place::Block => Ok(()),
+        Place::Free => Err(NotABlock::Free),
+        Place::Inside => Err(NotABlock::Inside),
+    }
+}
+
+fn with_allocator<R>(job: &Job, f: impl FnOnce(&mut Allocator) -> R) -> R {
+    f(job.allocator().as_mut().expect("there is an allocator between init and finalize"))
+}
+
+fn not_a_block(call: Call, ptr: *mut c_void) -> ! {
+    fail!(
+        call,
+        "argument ptr: {ptr:p} is not what shmem_malloc and its kin returned, or was freed already"
+    )
+}

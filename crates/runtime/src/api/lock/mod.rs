@@ -1,0 +1,246 @@
+//! Distributed locks (OpenSHMEM 1.6, §9.13): the queue of Mellor-Crummey and Scott, in one word per PE.
+//!
+//! J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory
+//! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word on every PE. One
+//! field of it, on the lock's home PE, names the last PE of the queue; the other one is the own node of
+//! the queue: whether this PE waits, and which PE is next. So PEs get the lock in the order of their
+//! calls, each looks at its own word alone, and zero is a free lock. How the fields lie in C's `long` and
+//! in Fortran's INTEGER is for `word` to know.
+//!
+//! Threads of one PE share its node: `turns` settles whose it is. Who holds a lock twice, or clears one
+//! that it does not hold, is told so instead of waiting for ever.
+#![allow(unsafe_code)]
+
+mod turns;
+mod word;
+
+pub use word::LockWord;
+
+use crate::base::call::{Call, fail};
+use crate::base::constants::SHMEM_THREAD_MULTIPLE;
+use crate::base::job::{self, Job};
+use crate::memory::address;
+use crate::memory::range;
+use crate::net::contexts::World;
+use crate::net::order;
+use crate::sync::check;
+use crate::sync::{backoff, flags};
+use core::ffi::{c_int, c_long};
+use rushmem_transport::Pe;
+use std::ops::Range;
+use turns::Answer;
+use word::Place;
+
+/// A lock as this PE has it.
+struct Lock<T> {
+    call: Call,
+    job: &'static Job,
+    word: *mut T,
+    home: c_int,
+}
+
+impl<T: LockWord> Lock<T> {
+    fn new(call: Call, word: *mut T) -> Lock<T> {
+        let job = job::require(call);
+        check::caller(call, job);
+        let place = range::symmetric(call, "lock", word.cast(), size_of::<T>());
+        address::require_aligned(call, "lock", word.addr(), size_of::<T>());
+        if job.n_pes > T::MOST_PES {
+            fail!(
+                call,
+                "a lock of {} bytes serves {} PEs at most, and the job has {}; use a lock of 8 bytes \
+                 from C",
+                size_of::<T>(),
+                T::MOST_PES,
+                job.n_pes
+            );
+        }
+        // Locks are spread over the PEs, so that many of them do not all burden the same one.
+        let home = ((place.offset() / size_of::<T>()) % job.n_pes as usize) as c_int;
+        Lock { call, job, word, home }
+    }
+
+    fn address(&self) -> usize {
+        self.word.addr()
+    }
+
+    /// Ask for this PE's node, before other threads of the PE that ask later.
+    fn take_turn(&self, wait: bool) -> Answer {
+        let threads = self.job.thread_level >= SHMEM_THREAD_MULTIPLE;
+        turns::take(self.address(), size_of::<T>(), threads, wait)
+    }
+
+    fn on(&self, pe: c_int) -> Place<T> {
+        Place { call: self.call, word: self.word, pe }
+    }
+
+    /// The number of this PE in a field.
+    fn name(&self) -> u32 {
+        self.job.me().0 + 1
+    }
+
+    fn reset_node(&self, value: u32) {
+        // SAFETY: the lock was checked to be symmetric and aligned.
+        unsafe { T::reset_node(self.on(self.job.me().0 as c_int), value) }
+    }
+
+    fn waits(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { T::node(self.word) & T::WAITING != 0 }
+    }
+
+    /// The PE that is next, once it is known.
+    fn next(&self) -> Option<Pe> {
+        // SAFETY: as above.
+        let node = unsafe { T::node(self.word) };
+        self.other(node & !T::WAITING, self.job.me())
+    }
+
+    /// Make this PE the last of the queue; who was it before.
+    fn enqueue(&self) -> Option<Pe> {
+        // SAFETY: as above.
+        let last = unsafe { T::swap_tail(self.on(self.home), self.name()) };
+        self.other(last, Pe(self.home as u32))
+    }
+
+    /// Change the last of the queue from one to the other, each a number in a field; the number that was found.
+    fn replace_last(&self, from: u32, to: u32) -> u32 {
+        // SAFETY: as above.
+        unsafe { T::compare_swap_tail(self.on(self.home), from, to) }
+    }
+
+    /// Leave the queue if this PE is the last of it; whether it was.
+    fn retire(&self) -> bool {
+        let last = self.replace_last(self.name(), 0);
+        if last == self.name() {
+            return true;
+        }
+        if self.other(last, Pe(self.home as u32)).is_none() {
+            self.damaged(Pe(self.home as u32));
+        }
+        false
+    }
+
+    /// The other PE that a field of the word on `pe` names, if any: this one was in no queue, or is not behind itself.
+    fn other(&self, field: u32, pe: Pe) -> Option<Pe> {
+        let named = field.checked_sub(1).map(Pe)?;
+        if named.0 >= self.job.n_pes || named == self.job.me() {
+            self.damaged(pe);
+        }
+        Some(named)
+    }
+
+    /// The word on `pe` holds what no routine has left there.
+    #[cold]
+    fn damaged(&self, pe: Pe) -> ! {
+        fail!(
+            self.call,
+            "argument lock: the word of the lock at {:#x} on PE {pe} holds a value that no lock has there: it was not \
+             zero before its first use, or was overwritten; set it to zero on all PEs before it is used, and change it \
+             by the lock routines alone",
+            self.address()
+        )
+    }
+
+    /// Tell a PE that waits, or holds the lock, that this one is next.
+    fn follow(&self, pe: Pe) {
+        // SAFETY: as above.
+        unsafe { T::add_to_node(self.on(pe.0 as c_int), self.name()) };
+        flags::area().ring(pe);
+    }
+
+    /// Hand the lock on.
+    fn hand_to(&self, pe: Pe) {
+        // SAFETY: as above.
+        unsafe { T::stop_waiting(self.on(pe.0 as c_int)) };
+        flags::area().ring(pe);
+    }
+
+    /// What is wrong about holding it when the library is finalized: a message when another PE waits
+    /// for it, a warning when one might.
+    fn complain(&self) {
+        let held = format!("this PE still holds the lock at {:#x}", self.address());
+        let cure = "call shmem_clear_lock first";
+        match self.next() {
+            None => eprintln!("warning: PE {}: {}: {held}; {cure}", self.job.me(), self.call),
+            Some(next) => fail!(self.call, "{held}, for which PE {next} waits; {cure}"),
+        }
+    }
+}
+
+/// `shmem_set_lock`: wait for the lock and take it, in the order of the calls.
+///
+/// # Safety
+/// `lock` was zero on all PEs before its first use.
+pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
+    let lock = Lock::new(call, lock);
+    if lock.take_turn(true) != Answer::Yours {
+        fail!(
+            call,
+            "argument lock: this PE holds the lock already and would wait for itself; call \
+             shmem_clear_lock before it is set again"
+        );
+    }
+    lock.reset_node(T::WAITING);
+    if let Some(last) = lock.enqueue() {
+        turns::hold(lock.address(), false);
+        lock.follow(last);
+        backoff::until_rung(lock.job, || !lock.waits());
+        turns::hold(lock.address(), true);
+    }
+}
+
+/// `shmem_test_lock`: 0 if the lock was free and is taken now, 1 if it was not.
+///
+/// # Safety
+/// As [`set`].
+pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
+    let lock = Lock::new(call, lock);
+    if lock.take_turn(false) != Answer::Yours {
+        return 1;
+    }
+    lock.reset_node(0);
+    if lock.other(lock.replace_last(0, lock.name()), Pe(lock.home as u32)).is_none() {
+        return 0;
+    }
+    turns::pass(lock.address());
+    1
+}
+
+/// `shmem_clear_lock`: complete what was issued on the default context and hand the lock on.
+///
+/// # Safety
+/// As [`set`].
+pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
+    let lock = Lock::new(call, lock);
+    if !turns::hold(lock.address(), false) {
+        fail!(
+            call,
+            "argument lock: this PE does not hold the lock; clear it where shmem_set_lock or \
+             shmem_test_lock took it, and once"
+        );
+    }
+    order::quiet(call, World);
+    if lock.next().is_some() || !lock.retire() {
+        backoff::until_rung(lock.job, || lock.next().is_some());
+        lock.hand_to(lock.next().expect("it was just waited for"));
+    }
+    turns::pass(lock.address());
+}
+
+/// The library is about to be finalized, and nobody will clear what this PE holds.
+pub(crate) fn finalize(call: Call) {
+    for (address, nbytes) in turns::held() {
+        if nbytes == size_of::<c_int>() {
+            Lock::<c_int>::new(call, std::ptr::with_exposed_provenance_mut(address)).complain();
+        } else {
+            Lock::<c_long>::new(call, std::ptr::with_exposed_provenance_mut(address)).complain();
+        }
+    }
+    forget(0..usize::MAX);
+}
+
+/// Forget the locks in memory that is freed, or all of them.
+pub(crate) fn forget(block: Range<usize>) {
+    turns::forget(block);
+}

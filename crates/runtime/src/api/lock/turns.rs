@@ -1,0 +1,181 @@
+//! Which locks this PE has or waits for, and whose turn it is among its threads.
+//!
+//! A lock knows PEs, not threads: a PE has one node in its queue. So threads of one PE settle first who
+//! of them uses it, in the order of their calls; each of them queues up with the other PEs anew. It must
+//! not know what a lock looks like in symmetric memory.
+
+use crate::base::process;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// A thread, by a number that no other has: quicker to have than what the standard library offers.
+type Thread = u64;
+
+fn current() -> Thread {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static OWN: Thread = NEXT.fetch_add(1, Relaxed));
+    OWN.with(|own| *own)
+}
+
+/// A lock that a thread of this PE uses: waits for, holds, or is giving back.
+struct Turn {
+    /// Where the lock is in this process.
+    lock: usize,
+    /// Bytes of its word.
+    nbytes: usize,
+    /// The thread that took the turn, `None` between two; any thread of the PE may give the lock back.
+    owner: Option<Thread>,
+    /// Whether the PE has the lock.
+    held: bool,
+    /// The number that the next thread draws.
+    next: u64,
+    /// The number whose turn it is.
+    serving: u64,
+}
+
+static TURNS: Mutex<Vec<Turn>> = Mutex::new(Vec::new());
+/// A turn passed on to the next thread.
+static PASSED: Condvar = Condvar::new();
+
+/// What came of asking for a turn.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// It is the caller's.
+    Yours,
+    /// Another thread of this PE uses the lock.
+    Taken,
+    /// The caller itself does, or whoever may not run before the caller returns.
+    Own,
+}
+
+/// Ask for the turn of a lock, which counts as held then, until [`hold`] says otherwise. With `wait` no
+/// answer is [`Answer::Taken`]; where other threads may call at the same time (`threads`), the caller
+/// waits for its turn then.
+pub(super) fn take(lock: usize, nbytes: usize, threads: bool, wait: bool) -> Answer {
+    let me = Some(current());
+    let mut turns = process::lock(&TURNS);
+    let Some(turn) = turns.iter_mut().find(|turn| turn.lock == lock) else {
+        turns.push(Turn { lock, nbytes, owner: me, held: true, next: 1, serving: 0 });
+        return Answer::Yours;
+    };
+    if turn.owner == me || !threads {
+        return Answer::Own;
+    }
+    if !wait {
+        return Answer::Taken;
+    }
+    let mine = turn.next;
+    turn.next += 1;
+    loop {
+        turns = PASSED.wait(turns).unwrap_or_else(PoisonError::into_inner);
+        let turn = turns.iter_mut().find(|turn| turn.lock == lock);
+        let Some(turn) = turn.filter(|turn| turn.serving <= mine) else {
+            unreachable!("a turn is kept while threads wait for it");
+        };
+        if turn.serving == mine {
+            turn.owner = me;
+            turn.held = true;
+            return Answer::Yours;
+        }
+    }
+}
+
+/// The PE has the lock, or has it no more. Whether that is news.
+pub(super) fn hold(lock: usize, held: bool) -> bool {
+    let mut turns = process::lock(&TURNS);
+    match turns.iter_mut().find(|turn| turn.lock == lock) {
+        Some(turn) => std::mem::replace(&mut turn.held, held) != held,
+        None => false,
+    }
+}
+
+/// The turn is over: the next thread's, if there is one. The lock is not held.
+pub(super) fn pass(lock: usize) {
+    let mut turns = process::lock(&TURNS);
+    let Some(at) = turns.iter().position(|turn| turn.lock == lock) else { return };
+    turns[at].serving += 1;
+    turns[at].owner = None;
+    turns[at].held = false;
+    if turns[at].serving == turns[at].next {
+        turns.swap_remove(at);
+    } else {
+        PASSED.notify_all();
+    }
+}
+
+/// The locks that this PE has: where, and how many bytes each has.
+pub(super) fn held() -> Vec<(usize, usize)> {
+    let turns = process::lock(&TURNS);
+    turns.iter().filter(|turn| turn.held).map(|turn| (turn.lock, turn.nbytes)).collect()
+}
+
+/// Forget the locks in memory that is freed, but for those that threads wait for.
+pub(super) fn forget(block: Range<usize>) {
+    // One more than the owner; between two owners, whoever is next has not looked yet.
+    let wanted = |turn: &Turn| turn.next - turn.serving > u64::from(turn.owner.is_some());
+    process::lock(&TURNS).retain(|turn| !block.contains(&turn.lock) || wanted(turn));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::thread;
+
+    #[test]
+    fn a_turn_is_one_thread_s_and_its_own_is_known() {
+        assert_eq!(take(8, 8, true, true), Answer::Yours);
+        assert!(!hold(8, true) && hold(8, false) && hold(8, true));
+        assert_eq!(take(8, 8, true, true), Answer::Own);
+        let other = |threads| thread::spawn(move || take(8, 8, threads, false)).join().unwrap();
+        assert_eq!(other(true), Answer::Taken);
+        assert_eq!(other(false), Answer::Own);
+        assert!(held().contains(&(8, 8)));
+        assert!(hold(8, false) && !hold(8, false));
+        pass(8);
+        assert_eq!(take(8, 8, true, false), Answer::Yours);
+        forget(0..9);
+        assert!(!hold(8, true));
+    }
+
+    #[test]
+    fn a_turn_that_was_passed_on_is_kept_for_the_next_thread() {
+        const LOCK: usize = 1 << 20;
+        let between = Turn { lock: LOCK, nbytes: 8, owner: None, held: false, next: 2, serving: 1 };
+        process::lock(&TURNS).push(between);
+        forget(LOCK..LOCK + 8);
+        process::lock(&TURNS).iter_mut().find(|turn| turn.lock == LOCK).expect("kept").owner =
+            Some(0);
+        forget(LOCK..LOCK + 8);
+        assert!(process::lock(&TURNS).iter().all(|turn| turn.lock != LOCK));
+    }
+
+    #[test]
+    fn threads_are_served_in_the_order_of_their_calls() {
+        const LOCK: usize = 16;
+        static SERVED: AtomicUsize = AtomicUsize::new(0);
+        let queued = || process::lock(&TURNS).iter().find(|turn| turn.lock == LOCK).unwrap().next;
+        assert_eq!(take(LOCK, 8, true, true), Answer::Yours);
+        let threads: Vec<_> = (0..8)
+            .map(|i| {
+                let thread = thread::spawn(move || {
+                    assert_eq!(take(LOCK, 8, true, true), Answer::Yours);
+                    assert_eq!(SERVED.fetch_add(1, SeqCst), i);
+                    pass(LOCK);
+                });
+                while queued() != i as u64 + 2 {
+                    thread::yield_now();
+                }
+                thread
+            })
+            .collect();
+        pass(LOCK);
+        // Behind the others, not taken for its former turn.
+        assert_eq!(take(LOCK, 8, true, true), Answer::Yours);
+        assert_eq!(SERVED.load(SeqCst), 8);
+        pass(LOCK);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert!(!hold(LOCK, true));
+    }
+}

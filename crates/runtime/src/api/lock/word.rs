@@ -1,0 +1,152 @@
+//! The two words that can be a lock: C's `long`, whose halves are the fields, and Fortran's default
+//! INTEGER, which has room for them in a job of up to 32,767 PEs.
+//!
+//! A field names a PE by its number plus one; zero is none.
+#![allow(unsafe_code)]
+
+use crate::api::amo;
+use crate::base::call::Call;
+use crate::net::contexts::World;
+use core::ffi::{c_int, c_long};
+use rushmem_transport::mem::Word;
+
+/// A lock's word on one PE.
+#[derive(Clone, Copy)]
+pub struct Place<T> {
+    pub(super) call: Call,
+    pub(super) word: *mut T,
+    pub(super) pe: c_int,
+}
+
+/// A type that can be a lock.
+///
+/// # Safety
+/// All functions ask that the word is symmetric and aligned.
+#[expect(clippy::missing_safety_doc, reason = "one contract for all")]
+pub trait LockWord: Sized + 'static {
+    /// The most PEs that it can tell apart.
+    const MOST_PES: u32;
+    /// Set in a node while its PE waits; the other bits are the next PE.
+    const WAITING: u32;
+
+    /// The node in this PE's word; what its writer did before is visible.
+    unsafe fn node(word: *const Self) -> u32;
+    /// Gives the node of this PE, which is in no queue, a new value.
+    unsafe fn reset_node(own: Place<Self>, value: u32);
+    /// Adds the next PE to a node.
+    unsafe fn add_to_node(at: Place<Self>, next: u32);
+    /// Tells a PE that it has the lock.
+    unsafe fn stop_waiting(at: Place<Self>);
+    /// Makes `last` the last PE of the queue and returns the one before it.
+    unsafe fn swap_tail(home: Place<Self>, last: u32) -> u32;
+    /// Makes `last` the last PE of the queue if `cond` is; returns the one that was.
+    unsafe fn compare_swap_tail(home: Place<Self>, cond: u32, last: u32) -> u32;
+}
+
+impl Place<c_long> {
+    fn tail(self) -> *mut u32 {
+        self.word.cast()
+    }
+
+    fn node(self) -> *mut u32 {
+        self.tail().wrapping_add(1)
+    }
+}
+
+impl LockWord for c_long {
+    const MOST_PES: u32 = i32::MAX as u32;
+    const WAITING: u32 = 1 << 31;
+
+    unsafe fn node(word: *const Self) -> u32 {
+        // SAFETY: the second half of an aligned `long` of this PE.
+        unsafe { u32::load_acquire(word.cast::<u32>().wrapping_add(1)) }
+    }
+
+    unsafe fn reset_node(own: Place<Self>, value: u32) {
+        // SAFETY: half of a `long` is aligned.
+        unsafe { amo::set(own.call, World, own.node(), value, own.pe) };
+    }
+
+    unsafe fn add_to_node(at: Place<Self>, next: u32) {
+        // SAFETY: as above.
+        unsafe { amo::or(at.call, World, at.node(), next, at.pe) };
+    }
+
+    unsafe fn stop_waiting(at: Place<Self>) {
+        // SAFETY: as above.
+        unsafe { amo::and(at.call, World, at.node(), !Self::WAITING, at.pe) };
+    }
+
+    unsafe fn swap_tail(home: Place<Self>, last: u32) -> u32 {
+        // SAFETY: as above.
+        unsafe { amo::swap(home.call, World, home.tail(), last, home.pe) }
+    }
+
+    unsafe fn compare_swap_tail(home: Place<Self>, cond: u32, last: u32) -> u32 {
+        // SAFETY: as above.
+        unsafe { amo::compare_swap(home.call, World, home.tail(), cond, last, home.pe) }
+    }
+}
+
+/// Where the tail begins in an INTEGER; below it is the node.
+const TAIL: u32 = 16;
+const NODE: u32 = (1 << TAIL) - 1;
+
+impl LockWord for c_int {
+    const MOST_PES: u32 = Self::WAITING - 1;
+    const WAITING: u32 = 1 << 15;
+
+    unsafe fn node(word: *const Self) -> u32 {
+        // SAFETY: an aligned word of this PE.
+        let word = unsafe { u32::load_acquire(word.cast()) };
+        word & NODE
+    }
+
+    // On the home PE others change the tail meanwhile, so both steps are atomic.
+    unsafe fn reset_node(own: Place<Self>, value: u32) {
+        // SAFETY: aligned by contract.
+        unsafe { amo::and(own.call, World, own.word.cast(), !NODE, own.pe) };
+        // SAFETY: as above.
+        unsafe { amo::or(own.call, World, own.word.cast(), value, own.pe) };
+    }
+
+    unsafe fn add_to_node(at: Place<Self>, next: u32) {
+        // SAFETY: as above.
+        unsafe { amo::or(at.call, World, at.word.cast(), next, at.pe) };
+    }
+
+    unsafe fn stop_waiting(at: Place<Self>) {
+        // SAFETY: as above.
+        unsafe { amo::and(at.call, World, at.word.cast(), !Self::WAITING, at.pe) };
+    }
+
+    unsafe fn swap_tail(home: Place<Self>, last: u32) -> u32 {
+        // SAFETY: as above.
+        unsafe { change_tail(home, |_| Some(last)) }
+    }
+
+    unsafe fn compare_swap_tail(home: Place<Self>, cond: u32, last: u32) -> u32 {
+        // SAFETY: as above.
+        unsafe { change_tail(home, |tail| (tail == cond).then_some(last)) }
+    }
+}
+
+/// Replaces the tail by what `next` makes of it, if anything, and leaves the node; the old tail.
+///
+/// # Safety
+/// As [`LockWord`].
+unsafe fn change_tail(home: Place<c_int>, next: impl Fn(u32) -> Option<u32>) -> u32 {
+    let word = home.word.cast::<u32>();
+    // SAFETY: aligned by contract.
+    let mut seen = unsafe { amo::fetch(home.call, World, word, home.pe) };
+    while let Some(tail) = next(seen >> TAIL) {
+        let changed = tail << TAIL | seen & NODE;
+        // SAFETY: as above.
+        let found = unsafe { amo::compare_swap(home.call, World, word, seen, changed, home.pe) };
+        if found == seen {
+            break;
+        }
+        seen = found;
+    }
+    seen >> TAIL
+}

@@ -1,0 +1,13 @@
+//! The other routines of the standard, one module for each of its chapters. They check their arguments, find the PE's copy of
+//! an address and act on it.
+
+pub mod amo;
+pub(crate) mod cray;
+pub mod ctx;
+pub mod heap;
+pub mod lock;
+pub mod rma;
+pub mod signal;
+pub(crate) mod split;
+pub mod team;
+pub mod wait;

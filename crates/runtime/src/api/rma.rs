@@ -1,0 +1,355 @@
+//! Remote memory access (OpenSHMEM 1.6, §9.6).
+//!
+//! Find the PE's copy of the address, copy. On-node the non-blocking forms are the blocking ones: nothing
+//! is faster than having copied. What is not mapped goes to `remote`.
+#![allow(unsafe_code)]
+
+use crate::base::call::{Call, fail};
+use crate::memory::address::{mapped, mapped_word};
+use crate::net::contexts::Context;
+use crate::net::remote::{Access, Completion};
+use core::ffi::c_int;
+use rushmem_transport::mem;
+pub use rushmem_transport::mem::Element;
+use std::mem::MaybeUninit;
+
+/// `shmem_put`: copy `nelems` elements from the local `source` to `dest` on `pe` (§9.6.1.1).
+///
+/// # Safety
+/// `source` is valid for reads of `nelems` elements; nobody writes them during the call.
+#[inline(always)]
+pub unsafe fn put<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    pe: c_int,
+) {
+    // SAFETY: the same contract.
+    unsafe { put_until(call, ctx, dest, source, nelems, pe, Completion::Now) }
+}
+
+/// `shmem_put_nbi`: a put that is complete at the next quiet (§9.6.2.1).
+///
+/// # Safety
+/// As [`put`], but until the next quiet.
+#[inline(always)]
+pub unsafe fn put_nbi<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    pe: c_int,
+) {
+    // SAFETY: the same contract.
+    unsafe { put_until(call, ctx, dest, source, nelems, pe, Completion::AtQuiet) }
+}
+
+/// # Safety
+/// `source` is valid for reads of `nelems` elements until the put is complete.
+#[inline(always)]
+unsafe fn put_until<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    pe: c_int,
+    completion: Completion,
+) {
+    let pe = ctx.world_pe(call, pe);
+    if nelems == 0 {
+        return;
+    }
+    let nbytes = bytes_of::<T>(nelems);
+    match mapped(dest, nbytes, pe) {
+        // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
+        Some(to) => unsafe { copy(to, source, nelems) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+            // SAFETY: valid by contract.
+            unsafe { access.put(dest.addr(), source.cast(), nbytes, completion) }
+        }
+    }
+}
+
+/// `shmem_get`: copy `nelems` elements from `source` on `pe` to the local `dest` (§9.6.1.5).
+///
+/// # Safety
+/// `dest` is valid for writes of `nelems` elements; nobody else accesses them during the call.
+#[inline(always)]
+pub unsafe fn get<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    pe: c_int,
+) {
+    // SAFETY: the same contract.
+    unsafe { get_until(call, ctx, dest, source, nelems, pe, Completion::Now) }
+}
+
+/// `shmem_get_nbi`: a get that is complete at the next quiet (§9.6.2.2).
+///
+/// # Safety
+/// As [`get`], but until the next quiet.
+#[inline(always)]
+pub unsafe fn get_nbi<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    pe: c_int,
+) {
+    // SAFETY: the same contract.
+    unsafe { get_until(call, ctx, dest, source, nelems, pe, Completion::AtQuiet) }
+}
+
+/// # Safety
+/// `dest` is valid for writes of `nelems` elements until the get is complete.
+#[inline(always)]
+unsafe fn get_until<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    pe: c_int,
+    completion: Completion,
+) {
+    let pe = ctx.world_pe(call, pe);
+    if nelems == 0 {
+        return;
+    }
+    let nbytes = bytes_of::<T>(nelems);
+    match mapped(source, nbytes, pe) {
+        // SAFETY: `from` is mapped for `nelems` elements, `dest` is valid by contract.
+        Some(from) => unsafe { copy(dest, from, nelems) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+            // SAFETY: valid by contract.
+            unsafe { access.get(dest.cast(), source.addr(), nbytes, completion) }
+        }
+    }
+}
+
+/// `shmem_p`: store one element to `dest` on `pe` (§9.6.1.2).
+///
+/// # Safety
+/// None beyond the standard's: what `dest` may be is checked.
+#[inline(always)]
+pub unsafe fn p<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
+    let pe = ctx.world_pe(call, pe);
+    match mapped_element(dest, pe) {
+        // SAFETY: `to` is mapped for an element.
+        Some(to) => unsafe { mem::store(to, value) },
+        None => p_elsewhere(call, ctx, dest, value, pe),
+    }
+}
+
+/// [`p`] to an element that is not aligned, or not mapped here.
+#[cold]
+#[inline(never)]
+fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
+    match mapped(dest, size_of::<T>(), pe) {
+        // SAFETY: `to` is mapped for an element.
+        Some(to) => unsafe { mem::store(to, value) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+            let source = (&raw const value).cast();
+            // SAFETY: a local element, reusable when the put returns.
+            unsafe { access.put(dest.addr(), source, size_of::<T>(), Completion::Now) }
+        }
+    }
+}
+
+/// `shmem_g`: load one element from `source` on `pe` (§9.6.1.6).
+///
+/// # Safety
+/// None beyond the standard's: what `source` may be is checked.
+#[inline(always)]
+pub unsafe fn g<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
+    let pe = ctx.world_pe(call, pe);
+    match mapped_element(source, pe) {
+        // SAFETY: `from` is mapped for an element.
+        Some(from) => unsafe { mem::load(from) },
+        None => g_elsewhere(call, ctx, source, pe),
+    }
+}
+
+/// [`g`] of an element that is not aligned, or not mapped here.
+#[cold]
+#[inline(never)]
+fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
+    match mapped(source, size_of::<T>(), pe) {
+        // SAFETY: `from` is mapped for an element.
+        Some(from) => unsafe { mem::load(from) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+            let mut value = MaybeUninit::<T>::uninit();
+            let dest = value.as_mut_ptr().cast();
+            // SAFETY: a local element, filled when the get returns.
+            unsafe { access.get(dest, source.addr(), size_of::<T>(), Completion::Now) };
+            // SAFETY: filled with the bytes of a `T`.
+            unsafe { value.assume_init() }
+        }
+    }
+}
+
+/// `shmem_ibput`: put `nblocks` blocks of `bsize` elements whose starts are `dst` and `sst` elements
+/// apart (§9.6.1.4); with `bsize` 1, `shmem_iput` (§9.6.1.3).
+///
+/// # Safety
+/// `source` is valid for reads of every block.
+#[expect(clippy::too_many_arguments, reason = "the arguments of shmem_ibput")]
+#[inline(always)]
+pub unsafe fn ibput<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    dst: isize,
+    sst: isize,
+    bsize: usize,
+    nblocks: usize,
+    pe: c_int,
+) {
+    let pe = ctx.world_pe(call, pe);
+    if nblocks == 0 || bsize == 0 {
+        return;
+    }
+    match mapped(dest, span::<T>(call, dst, sst, bsize, nblocks).0, pe) {
+        // SAFETY: the whole span of `to` is mapped, `source` is valid by contract.
+        Some(to) => unsafe { mem::copy_strided(to, source, dst, sst, bsize, nblocks) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+            let strides = (bytes_of::<T>(dst as usize), bytes_of::<T>(sst as usize));
+            let block = bytes_of::<T>(bsize);
+            // SAFETY: valid by contract.
+            unsafe { access.put_strided(dest.addr(), source.cast(), strides, block, nblocks) }
+        }
+    }
+}
+
+/// `shmem_ibget`: get `nblocks` blocks of `bsize` elements whose starts are `dst` and `sst` elements
+/// apart (§9.6.1.8); with `bsize` 1, `shmem_iget` (§9.6.1.7).
+///
+/// # Safety
+/// `dest` is valid for writes of every block.
+#[expect(clippy::too_many_arguments, reason = "the arguments of shmem_ibget")]
+#[inline(always)]
+pub unsafe fn ibget<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    dst: isize,
+    sst: isize,
+    bsize: usize,
+    nblocks: usize,
+    pe: c_int,
+) {
+    let pe = ctx.world_pe(call, pe);
+    if nblocks == 0 || bsize == 0 {
+        return;
+    }
+    match mapped(source, span::<T>(call, dst, sst, bsize, nblocks).1, pe) {
+        // SAFETY: the whole span of `from` is mapped, `dest` is valid by contract.
+        Some(from) => unsafe { mem::copy_strided(dest, from, dst, sst, bsize, nblocks) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+            let strides = (bytes_of::<T>(dst as usize), bytes_of::<T>(sst as usize));
+            let block = bytes_of::<T>(bsize);
+            // SAFETY: valid by contract.
+            unsafe { access.get_strided(dest.cast(), source.addr(), strides, block, nblocks) }
+        }
+    }
+}
+
+/// `shmem_iput`: put `nelems` elements that are `dst` and `sst` elements apart (§9.6.1.3).
+///
+/// # Safety
+/// As [`ibput`] with blocks of one element.
+#[expect(clippy::too_many_arguments, reason = "the arguments of shmem_iput")]
+#[inline(always)]
+pub unsafe fn iput<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    dst: isize,
+    sst: isize,
+    nelems: usize,
+    pe: c_int,
+) {
+    // SAFETY: the same contract.
+    unsafe { ibput(call, ctx, dest, source, dst, sst, 1, nelems, pe) }
+}
+
+/// `shmem_iget`: get `nelems` elements that are `dst` and `sst` elements apart (§9.6.1.7).
+///
+/// # Safety
+/// As [`ibget`] with blocks of one element.
+#[expect(clippy::too_many_arguments, reason = "the arguments of shmem_iget")]
+#[inline(always)]
+pub unsafe fn iget<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    dst: isize,
+    sst: isize,
+    nelems: usize,
+    pe: c_int,
+) {
+    // SAFETY: the same contract.
+    unsafe { ibget(call, ctx, dest, source, dst, sst, 1, nelems, pe) }
+}
+
+/// PE `pe`'s copy of an element, at the least cost where that is an aligned word.
+#[inline(always)]
+fn mapped_element<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+    match size_of::<T>() {
+        1 | 2 | 4 | 8 => mapped_word(address, pe),
+        nbytes => mapped(address, nbytes, pe),
+    }
+}
+
+/// Bytes of `nelems` elements; what overflows fits no segment.
+#[inline(always)]
+pub(crate) fn bytes_of<T>(nelems: usize) -> usize {
+    nelems.saturating_mul(size_of::<T>())
+}
+
+/// Copy elements, or bytes whose type is not known.
+///
+/// # Safety
+/// Both are valid for `nelems` elements.
+#[inline(always)]
+pub(crate) unsafe fn copy<T: Element>(dest: *mut T, source: *const T, nelems: usize) {
+    if size_of::<T>() == 1 {
+        // SAFETY: the same contract; an element is a byte.
+        unsafe { mem::copy_bytes(dest.cast(), source.cast(), nelems) }
+    } else {
+        // SAFETY: the same contract.
+        unsafe { mem::copy_elements(dest, source, nelems) }
+    }
+}
+
+/// Bytes from the first to the end of the last block, at the destination and at the source.
+fn span<T>(call: Call, dst: isize, sst: isize, bsize: usize, nblocks: usize) -> (usize, usize) {
+    let one = |name: &str, stride: isize| {
+        if stride < 1 || (stride as usize) < bsize {
+            fail!(call, "argument {name} is {stride}, but a stride is at least {bsize} here");
+        }
+        (stride as usize)
+            .saturating_mul(nblocks - 1)
+            .saturating_add(bsize)
+            .saturating_mul(size_of::<T>())
+    };
+    (one("dst", dst), one("sst", sst))
+}

@@ -1,0 +1,197 @@
+//! Signaling operations (OpenSHMEM 1.6, §9.8): data, then a word that says so.
+#![allow(unsafe_code)]
+
+use crate::api::rma::{bytes_of, copy};
+use crate::api::wait;
+use crate::base::call::{Call, fail};
+use crate::base::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
+use crate::memory::address::{mapped, mapped_atomic, require_aligned};
+use crate::net::contexts::Context;
+use crate::net::remote::{Access, Completion, update_mapped};
+
+use core::ffi::c_int;
+use rushmem_transport::mem::{Amo, Element};
+use rushmem_transport::{AmoOp, AmoWidth};
+
+/// `shmem_put_signal` (§9.8.1): a put, then `sig_op` (`SHMEM_SIGNAL_SET` or `SHMEM_SIGNAL_ADD`) with
+/// `signal` on the word `sig_addr` of the same PE, never seen before the data.
+///
+/// # Safety
+/// `source` is valid for reads of `nelems` elements.
+#[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
+#[inline(always)]
+pub unsafe fn put_signal<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    sig_addr: *mut u64,
+    signal: u64,
+    sig_op: c_int,
+    pe: c_int,
+) {
+    // SAFETY: the same contract.
+    unsafe {
+        put_signal_until(
+            call,
+            ctx,
+            dest,
+            source,
+            nelems,
+            sig_addr,
+            signal,
+            sig_op,
+            pe,
+            Completion::Now,
+        )
+    }
+}
+
+/// `shmem_put_signal_nbi` (§9.8.2).
+///
+/// # Safety
+/// As [`put_signal`], but `source` until the next quiet.
+#[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal_nbi")]
+#[inline(always)]
+pub unsafe fn put_signal_nbi<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    sig_addr: *mut u64,
+    signal: u64,
+    sig_op: c_int,
+    pe: c_int,
+) {
+    // SAFETY: the same contract.
+    unsafe {
+        put_signal_until(
+            call,
+            ctx,
+            dest,
+            source,
+            nelems,
+            sig_addr,
+            signal,
+            sig_op,
+            pe,
+            Completion::AtQuiet,
+        )
+    }
+}
+
+/// # Safety
+/// As [`put_signal`], `source` until the put is complete.
+#[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
+#[inline(always)]
+unsafe fn put_signal_until<T: Element, C: Context>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    sig_addr: *mut u64,
+    signal: u64,
+    sig_op: c_int,
+    pe: c_int,
+    completion: Completion,
+) {
+    let pe = ctx.world_pe(call, pe);
+    let op = operation(call, sig_op);
+    let nbytes = bytes_of::<T>(nelems);
+    let to = if nelems == 0 { Some(dest) } else { mapped(dest, nbytes, pe) };
+    match (to, mapped_atomic(sig_addr, pe)) {
+        (Some(to), Some(at)) => {
+            if nelems > 0 {
+                // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
+                unsafe { copy(to, source, nelems) };
+            }
+            // SAFETY: mapped and aligned.
+            unsafe { update_mapped(at, op, signal) }
+        }
+        _ => {
+            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+            let (dest, source, sig_addr) = (dest.addr(), source.cast(), sig_addr.addr());
+            // SAFETY: valid by contract.
+            unsafe { access.put_signal(dest, source, nbytes, sig_addr, signal, op, completion) }
+        }
+    }
+}
+
+/// `shmem_signal_add` (§9.8.3).
+///
+/// # Safety
+/// None beyond the standard's: what `sig_addr` may be is checked.
+#[inline(always)]
+pub unsafe fn add<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u64, pe: c_int) {
+    // SAFETY: the same contract.
+    unsafe { update(call, ctx, sig_addr, signal, SHMEM_SIGNAL_ADD, pe) }
+}
+
+/// `shmem_signal_set` (§9.8.5).
+///
+/// # Safety
+/// None beyond the standard's: what `sig_addr` may be is checked.
+#[inline(always)]
+pub unsafe fn set<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u64, pe: c_int) {
+    // SAFETY: the same contract.
+    unsafe { update(call, ctx, sig_addr, signal, SHMEM_SIGNAL_SET, pe) }
+}
+
+/// # Safety
+/// None beyond the standard's: what `sig_addr` may be is checked.
+#[inline(always)]
+unsafe fn update<C: Context>(
+    call: Call,
+    ctx: C,
+    sig_addr: *mut u64,
+    signal: u64,
+    sig_op: c_int,
+    pe: c_int,
+) {
+    let pe = ctx.world_pe(call, pe);
+    let op = operation(call, sig_op);
+    match mapped_atomic(sig_addr, pe) {
+        // SAFETY: mapped and aligned.
+        Some(at) => unsafe { update_mapped(at, op, signal) },
+        None => {
+            let access = Access { call, ctx: ctx.handle(), argument: "sig_addr", pe };
+            access.update(sig_addr.addr(), AmoWidth::Eight, op, signal);
+        }
+    }
+}
+
+#[inline(always)]
+fn operation(call: Call, sig_op: c_int) -> AmoOp {
+    match sig_op {
+        SHMEM_SIGNAL_SET => AmoOp::Set,
+        SHMEM_SIGNAL_ADD => AmoOp::Add,
+        _ => fail!(
+            call,
+            "argument sig_op is {sig_op}, neither SHMEM_SIGNAL_SET nor SHMEM_SIGNAL_ADD"
+        ),
+    }
+}
+
+/// `shmem_signal_fetch` (§9.8.4): the own signal word.
+///
+/// # Safety
+/// `sig_addr` is valid for reads.
+pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
+    crate::base::job::require(call);
+    require_aligned(call, "sig_addr", sig_addr.addr(), 8);
+    // SAFETY: valid by contract, aligned as just checked.
+    unsafe { u64::fetch(sig_addr) }
+}
+
+/// `shmem_signal_wait_until` (§9.11.15): wait for the own signal word, return the value that
+/// satisfied the comparison.
+///
+/// # Safety
+/// `sig_addr` is valid for reads.
+pub unsafe fn wait_until(call: Call, sig_addr: *mut u64, cmp: c_int, cmp_value: u64) -> u64 {
+    // SAFETY: the same contract.
+    unsafe { wait::wait_for(call, sig_addr, cmp, cmp_value) }
+}

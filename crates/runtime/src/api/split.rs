@@ -1,0 +1,92 @@
+//! Splits of a parent team (OpenSHMEM 1.6, §9.4.6 and §9.4.7).
+//!
+//! All members of the parent agree on slots and on success before any of them makes a team, so that
+//! a split fails on all of them or on none.
+
+use crate::base::call::{Call, fail};
+use crate::base::digest::digest;
+use crate::base::handle::TeamHandle;
+use crate::base::job;
+use crate::coll::collectives;
+use crate::teams::agreement::{self, Agreed, Request, agree, elsewhere};
+use crate::teams::team::{Config, Team, find, teams};
+use core::ffi::c_int;
+
+/// What an agreement is about, in its tag.
+const STRIDED: u64 = 1;
+const GRID: u64 = 2;
+
+/// `shmem_team_split_strided`: the members `start + i * stride` of the parent as a team; the invalid
+/// team on the others. `None` on all members of the parent when it cannot be made.
+pub fn split_strided(
+    call: Call,
+    parent: TeamHandle,
+    start: c_int,
+    stride: c_int,
+    size: c_int,
+    config: Config,
+) -> Option<TeamHandle> {
+    let job = job::require(call);
+    if parent == TeamHandle::INVALID {
+        return None;
+    }
+    let parent = find(call, "parent_team", parent);
+    collectives::agree(call, &parent, &[]);
+    let members = parent.members().subset(start, stride, size);
+    let arguments = digest(&[start as u64, stride as u64, size as u64]);
+    let tag = digest(&[STRIDED, parent.handle().0 as u64]);
+    let request = Request { tag, arguments, able: members.is_some(), keeps: true, count: 1 };
+    match agree(job, parent.members(), request) {
+        Agreed::Slots(slots, generation, _) => {
+            let members = members.expect("all were able");
+            if members.team_pe(job.me()).is_none() {
+                agreement::slots().release(slots[0]);
+                return Some(TeamHandle::INVALID);
+            }
+            let team = Team::new(slots[0], generation, members, job.me(), config);
+            Some(teams().insert(team))
+        }
+        Agreed::Refused => None,
+        Agreed::Elsewhere(peer) => elsewhere(call, peer),
+        Agreed::Unlike => fail!(
+            call,
+            "start, stride or size differ between the PEs of the parent team; here they are \
+             {start}, {stride} and {size}"
+        ),
+    }
+}
+
+/// `shmem_team_split_2d`: the calling PE's row and column when the parent's members are laid out in
+/// rows of `xrange`. `None` on all members of the parent when any of the teams cannot be made.
+pub fn split_2d(
+    call: Call,
+    parent: TeamHandle,
+    xrange: c_int,
+    xaxis: Config,
+    yaxis: Config,
+) -> Option<(TeamHandle, TeamHandle)> {
+    let job = job::require(call);
+    if parent == TeamHandle::INVALID {
+        return None;
+    }
+    let parent = find(call, "parent_team", parent);
+    collectives::agree(call, &parent, &[]);
+    let axes = parent.members().row_and_column(xrange, parent.me());
+    let tag = digest(&[GRID, parent.handle().0 as u64]);
+    let arguments = digest(&[xrange as u64]);
+    let request = Request { tag, arguments, able: axes.is_some(), keeps: true, count: 2 };
+    match agree(job, parent.members(), request) {
+        Agreed::Slots(slots, generation, _) => {
+            let (row, column) = axes.expect("all were able");
+            let team = |slot: u16, members, config| {
+                teams().insert(Team::new(slot, generation, members, job.me(), config))
+            };
+            Some((team(slots[0], row, xaxis), team(slots[1], column, yaxis)))
+        }
+        Agreed::Refused => None,
+        Agreed::Elsewhere(peer) => elsewhere(call, peer),
+        Agreed::Unlike => {
+            fail!(call, "xrange differs between the PEs of the parent team; here it is {xrange}")
+        }
+    }
+}

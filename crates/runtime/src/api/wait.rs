@@ -1,0 +1,308 @@
+//! Point-to-point synchronization (OpenSHMEM 1.6, §9.11): wait for or test words of this PE.
+//!
+//! A word is loaded with acquire, so that what its writer ordered before it is visible on return.
+#![allow(unsafe_code)]
+
+use crate::base::call::{Call, fail};
+use crate::base::constants::{
+    SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
+};
+use crate::base::job;
+use crate::memory::address::require_aligned;
+use crate::memory::range::symmetric;
+use crate::sync::backoff;
+use core::ffi::c_int;
+use rushmem_transport::mem::Word;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// What the words are compared with.
+#[derive(Clone, Copy, Debug)]
+pub enum Values<T> {
+    /// All with the same value.
+    Same(T),
+    /// Word `i` with element `i` of an array (the vector forms).
+    Each(*const T),
+}
+
+impl<T: Copy> Values<T> {
+    /// # Safety
+    /// The array, if it is one, has more than `i` elements.
+    #[inline]
+    unsafe fn at(&self, i: usize) -> T {
+        match *self {
+            Values::Same(value) => value,
+            // SAFETY: by contract.
+            Values::Each(values) => unsafe { values.wrapping_add(i).read() },
+        }
+    }
+}
+
+/// Whether `value` compares to `reference` as `cmp` says.
+#[inline(always)]
+fn holds<T: Word>(call: Call, cmp: c_int, value: T, reference: T) -> bool {
+    match cmp {
+        SHMEM_CMP_EQ => value == reference,
+        SHMEM_CMP_NE => value != reference,
+        SHMEM_CMP_GT => value > reference,
+        SHMEM_CMP_GE => value >= reference,
+        SHMEM_CMP_LT => value < reference,
+        SHMEM_CMP_LE => value <= reference,
+        _ => unknown_comparison(call, cmp),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn unknown_comparison(call: Call, cmp: c_int) -> ! {
+    fail!(call, "argument cmp is {cmp}, which is none of the SHMEM_CMP_ constants")
+}
+
+/// Wait for one word and return the value that satisfied the comparison.
+///
+/// # Safety
+/// `ivar` is valid for reads.
+#[inline]
+pub(crate) unsafe fn wait_for<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) -> T {
+    let job = job::require(call);
+    require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
+    if job.settings.check {
+        symmetric(call, "ivar", ivar.cast(), size_of::<T>());
+    }
+    let mut value = cmp_value;
+    backoff::until_seen(job, || {
+        // SAFETY: valid by contract, aligned as just checked.
+        value = unsafe { T::load_acquire(ivar) };
+        holds(call, cmp, value, cmp_value)
+    });
+    value
+}
+
+/// `shmem_wait_until` (§9.11.1).
+///
+/// # Safety
+/// `ivar` is valid for reads.
+pub unsafe fn wait_until<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) {
+    // SAFETY: the same contract.
+    unsafe { wait_for(call, ivar, cmp, cmp_value) };
+}
+
+/// `shmem_test` (§9.11.8): 1 if the comparison holds, else 0.
+///
+/// # Safety
+/// `ivar` is valid for reads.
+pub unsafe fn test<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) -> c_int {
+    job::require(call);
+    require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
+    c_int::from(backoff::is_seen(|| {
+        // SAFETY: valid by contract, aligned as just checked.
+        let value = unsafe { T::load_acquire(ivar) };
+        holds(call, cmp, value, cmp_value)
+    }))
+}
+
+/// A set of words: `nelems` from `ivars`, without those whose `status` is not 0.
+#[derive(Clone, Copy)]
+struct Set<T> {
+    call: Call,
+    ivars: *const T,
+    nelems: usize,
+    status: *const c_int,
+    cmp: c_int,
+    values: Values<T>,
+}
+
+impl<T: Word> Set<T> {
+    /// # Safety
+    /// `i` is below `nelems`, and the arrays are valid as the calls ask.
+    #[inline]
+    unsafe fn includes(&self, i: usize) -> bool {
+        // SAFETY: by contract.
+        self.status.is_null() || unsafe { self.status.wrapping_add(i).read() } == 0
+    }
+
+    /// # Safety
+    /// As `includes`.
+    #[inline]
+    unsafe fn holds(&self, i: usize) -> bool {
+        // SAFETY: `i` is below `nelems`.
+        let ivar = unsafe { self.ivars.add(i) };
+        // SAFETY: by contract.
+        let value = unsafe { T::load_acquire(ivar) };
+        // SAFETY: by contract.
+        let reference = unsafe { self.values.at(i) };
+        holds(self.call, self.cmp, value, reference)
+    }
+
+    /// # Safety
+    /// The arrays are valid as the calls ask.
+    unsafe fn is_empty(&self) -> bool {
+        // SAFETY: `i` is below `nelems`.
+        (0..self.nelems).all(|i| !unsafe { self.includes(i) })
+    }
+
+    /// # Safety
+    /// As `is_empty`.
+    unsafe fn all(&self) -> bool {
+        // SAFETY: `i` is below `nelems`.
+        (0..self.nelems).all(|i| unsafe { !self.includes(i) } || unsafe { self.holds(i) })
+    }
+
+    /// An index whose word satisfies the comparison. Where the search begins changes with every one that
+    /// was found in the process, so that no index is passed over for ever (the standard's note on
+    /// `shmem_wait_until_any`).
+    ///
+    /// # Safety
+    /// As `is_empty`.
+    unsafe fn any(&self) -> Option<usize> {
+        static FOUND: AtomicUsize = AtomicUsize::new(0);
+        let count = FOUND.load(Relaxed);
+        let first = beginning(count, self.nelems);
+        let mut order = (first..self.nelems).chain(0..first);
+        // SAFETY: `i` is below `nelems`.
+        let found = order.find(|&i| unsafe { self.includes(i) } && unsafe { self.holds(i) })?;
+        FOUND.store(count.wrapping_add(1), Relaxed);
+        Some(found)
+    }
+
+    /// Write all satisfied indices to `indices`, return how many.
+    ///
+    /// # Safety
+    /// As `is_empty`; `indices` is valid for writes of `nelems` indices.
+    unsafe fn some(&self, indices: *mut usize) -> usize {
+        let mut found = 0;
+        for i in 0..self.nelems {
+            // SAFETY: `i` is below `nelems`.
+            if unsafe { self.includes(i) } && unsafe { self.holds(i) } {
+                // SAFETY: fewer than `nelems` were written so far.
+                let at = unsafe { indices.add(found) };
+                // SAFETY: valid by contract.
+                unsafe { at.write(i) };
+                found += 1;
+            }
+        }
+        found
+    }
+}
+
+/// Where the search number `count` of a set begins: multiples of the golden ratio, whose fractions visit
+/// every part of the set also where other searches take every second or third turn (H. Weyl, 1916).
+fn beginning(count: usize, nelems: usize) -> usize {
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+    let fraction = (count as u64).wrapping_mul(GOLDEN);
+    ((u128::from(fraction) * nelems as u128) >> 64) as usize
+}
+
+macro_rules! sets {
+    ($(
+        $(#[doc = $doc:literal])+
+        fn $name:ident($($indices:ident: $indices_type:ty)?) -> $result:ty
+            = |$job:ident, $set:ident| $body:expr;
+    )*) => {$(
+        $(#[doc = $doc])+
+        ///
+        /// # Safety
+        /// `ivars`, the values of a vector form and, unless it is null, `status` are valid for reads
+        /// of `nelems` elements, and `indices`, where there is one, for writes of as many.
+        #[expect(clippy::allow_attributes, reason = "some of the forms have fewer arguments")]
+        #[allow(clippy::too_many_arguments)]
+        pub unsafe fn $name<T: Word>(
+            call: Call,
+            ivars: *const T,
+            nelems: usize,
+            $($indices: $indices_type,)?
+            status: *const c_int,
+            cmp: c_int,
+            values: Values<T>,
+        ) -> $result {
+            let $job = job::require(call);
+            require_aligned(call, "ivars", ivars.addr(), size_of::<T>());
+            let $set = Set { call, ivars, nelems, status, cmp, values };
+            $body
+        }
+    )*};
+}
+
+sets! {
+    /// `shmem_wait_until_all` (§9.11.2, §9.11.5): returns at once when no word is in the set.
+    fn wait_until_all() -> () = |job, set| {
+        // SAFETY: the same contract.
+        backoff::until_seen(job, || unsafe { set.all() });
+    };
+
+    /// `shmem_wait_until_any` (§9.11.3, §9.11.6): an index that satisfied the comparison, or
+    /// `SIZE_MAX` when no word is in the set.
+    fn wait_until_any() -> usize = |job, set| {
+        // SAFETY: the same contract.
+        if unsafe { set.is_empty() } {
+            return usize::MAX;
+        }
+        let mut found = None;
+        backoff::until_seen(job, || {
+            // SAFETY: the same contract.
+            found = unsafe { set.any() };
+            found.is_some()
+        });
+        found.unwrap_or(usize::MAX)
+    };
+
+    /// `shmem_wait_until_some` (§9.11.4, §9.11.7): how many words satisfied the comparison, their
+    /// indices in `indices`; 0 when no word is in the set.
+    fn wait_until_some(indices: *mut usize) -> usize = |job, set| {
+        // SAFETY: the same contract.
+        if unsafe { set.is_empty() } {
+            return 0;
+        }
+        let mut found = 0;
+        backoff::until_seen(job, || {
+            // SAFETY: the same contract.
+            found = unsafe { set.some(indices) };
+            found > 0
+        });
+        found
+    };
+
+    /// `shmem_test_all` (§9.11.9, §9.11.12): 1 if all words of the set satisfy the comparison.
+    fn test_all() -> c_int = |_job, set| {
+        // SAFETY: the same contract.
+        c_int::from(backoff::is_seen(|| unsafe { set.all() }))
+    };
+
+    /// `shmem_test_any` (§9.11.10, §9.11.13): an index that satisfies the comparison, or `SIZE_MAX`.
+    fn test_any() -> usize = |_job, set| {
+        let mut found = None;
+        backoff::is_seen(|| {
+            // SAFETY: the same contract.
+            found = unsafe { set.any() };
+            found.is_some()
+        });
+        found.unwrap_or(usize::MAX)
+    };
+
+    /// `shmem_test_some` (§9.11.11, §9.11.14): how many words satisfy the comparison, their indices
+    /// in `indices`.
+    fn test_some(indices: *mut usize) -> usize = |_job, set| {
+        let mut found = 0;
+        backoff::is_seen(|| {
+            // SAFETY: the same contract.
+            found = unsafe { set.some(indices) };
+            found > 0
+        });
+        found
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_index_has_its_turn_also_beside_other_searches() {
+        for (nelems, step) in [(1, 1), (2, 1), (2, 2), (3, 3), (7, 5), (100, 2), (64, 64)] {
+            let mut seen = vec![false; nelems];
+            (0..100 * nelems).for_each(|k| seen[beginning(k * step, nelems)] = true);
+            assert!(seen.iter().all(|&seen| seen), "{nelems} indices, every turn {step}");
+        }
+        assert_eq!(beginning(5, 0), 0);
+        assert!(beginning(usize::MAX, usize::MAX) < usize::MAX);
+    }
+}

@@ -1,0 +1,56 @@
+//! The call that a message speaks of, and how a call ends the job.
+//!
+//! An error of the user or of the machine is one sentence with the PE, the call, the argument and the
+//! cure. There is no way back from it: functions of the standard have no way to fail softly.
+#![allow(unsafe_code)]
+
+use crate::base::process;
+use crate::base::stdio;
+use std::fmt;
+use std::time::Duration;
+
+/// The name of a function as the user called it, such as `shmem_long_put`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call(pub &'static str);
+
+impl Call {
+    /// End the job with status 1 and one message: PE, call, `why`. What the program has printed comes before it. In a
+    /// child process of a PE it ends that process alone.
+    #[cold]
+    #[inline(never)]
+    pub fn fail(self, why: fmt::Arguments<'_>) -> ! {
+        let message = format!("{}{}: {why}", process::pe_for_messages(), self.0);
+        stdio::flush();
+        match process::aborter() {
+            Some(aborter) => leave(aborter.abort(1, &message), 1),
+            None => {
+                eprintln!("{message}");
+                leave(false, 1)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// Leave, without running anything of the program in the middle of a failed call. Where a launcher was
+/// asked to end the job it ends this process; the bound is for a launcher that is gone.
+pub(crate) fn leave(launcher_ends_us: bool, status: i32) -> ! {
+    if launcher_ends_us {
+        std::thread::sleep(Duration::from_secs(5));
+    }
+    // SAFETY: ends the process at once.
+    unsafe { libc::_exit(status) }
+}
+
+/// End the job from any function that has a `Call` at hand: `fail!(call, "argument pe is {pe}")`.
+macro_rules! fail {
+    ($call:expr, $($why:tt)*) => {
+        $call.fail(format_args!($($why)*))
+    };
+}
+pub(crate) use fail;

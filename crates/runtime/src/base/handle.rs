@@ -1,0 +1,57 @@
+//! The handles of teams and contexts as they cross the C boundary: numbers, which say nothing without the tables of
+//! `teams::team` and `net::contexts`.
+
+/// `shmem_team_t` as it crosses the C boundary: slot and generation, so that a handle that outlived
+/// its team is known for what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct TeamHandle(pub usize);
+
+impl TeamHandle {
+    /// `SHMEM_TEAM_INVALID`
+    pub const INVALID: TeamHandle = TeamHandle(0);
+    /// `SHMEM_TEAM_WORLD`
+    pub const WORLD: TeamHandle = TeamHandle(1);
+    /// `SHMEM_TEAM_SHARED`
+    pub const SHARED: TeamHandle = TeamHandle(2);
+    /// `SHMEM_TEAM_NODE` of the extensions.
+    pub const NODE: TeamHandle = TeamHandle(3);
+
+    const SLOT_BITS: u32 = 11;
+
+    pub(crate) fn new(slot: u16, generation: u64) -> TeamHandle {
+        TeamHandle((generation as usize) << Self::SLOT_BITS | (slot as usize + 1))
+    }
+
+    pub(crate) fn slot(self) -> Option<usize> {
+        (self.0 & ((1 << Self::SLOT_BITS) - 1)).checked_sub(1)
+    }
+}
+
+/// `shmem_ctx_t` as it crosses the C boundary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct ContextHandle(pub usize);
+
+const _: () = assert!(size_of::<usize>() == 8, "a handle has two halves of 32 bits");
+
+impl ContextHandle {
+    /// `SHMEM_CTX_INVALID`
+    pub const INVALID: ContextHandle = ContextHandle(0);
+    /// `SHMEM_CTX_DEFAULT`
+    pub const DEFAULT: ContextHandle = ContextHandle(1);
+
+    /// The lower half of a handle whose context numbers PEs as the world does.
+    pub(crate) const WORLD: u32 = 1;
+    /// That of the first slot.
+    pub(crate) const FIRST: u32 = 2;
+
+    pub(crate) fn new(upper: u32, lower: u32) -> ContextHandle {
+        ContextHandle((upper as usize) << 32 | lower as usize)
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_of_world(self) -> bool {
+        self.0 as u32 == ContextHandle::WORLD
+    }
+}

@@ -1,0 +1,120 @@
+//! What this process knows of its job once the library was initialised.
+//!
+//! Made by the first init and kept for the life of the process, since a job can be finalized and
+//! initialised again. Nothing here is on the path of an access: that is `memory::address`. It must not know what the layers
+//! above keep for a job: their state is theirs.
+
+use crate::base::call::{Call, fail};
+use crate::base::env::Settings;
+use crate::base::process::{depth, is_child, lock};
+use core::ffi::c_int;
+use rushmem_bootstrap::{NodeMap, Session};
+use rushmem_heap::{Allocator, NodeMemory};
+use rushmem_transport::Pe;
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+/// The job as one PE sees it.
+pub(crate) struct Job {
+    pub(crate) me: Pe,
+    pub(crate) n_pes: u32,
+    /// Who shares memory with whom.
+    pub(crate) nodes: NodeMap,
+    /// No other PE shares this one's memory.
+    pub(crate) alone: bool,
+    pub(crate) memory: &'static NodeMemory,
+    /// The symmetric heap's allocator while the library is initialised.
+    pub(crate) allocator: Mutex<Option<Allocator>>,
+    /// PEs of this machine outnumber the CPUs that they may use.
+    pub(crate) oversubscribed: bool,
+    /// They do on some machine of the job: the same on all PEs, so that algorithms can depend on it.
+    pub(crate) oversubscribed_somewhere: bool,
+    pub(crate) thread_level: c_int,
+    /// On some PE several threads may be in the library at once: the same on all PEs.
+    pub(crate) threads_somewhere: bool,
+    pub(crate) settings: Settings,
+    /// Known to the PEs of this job alone.
+    pub(crate) secret: [u8; 32],
+    /// All PEs reach each other over loopback.
+    pub(crate) one_stack: bool,
+    pub(crate) session: Mutex<Session>,
+}
+
+impl Job {
+    pub(crate) fn me(&self) -> Pe {
+        self.me
+    }
+
+    /// The allocator; the library is initialised.
+    pub(crate) fn allocator(&self) -> MutexGuard<'_, Option<Allocator>> {
+        lock(&self.allocator)
+    }
+
+    pub(crate) fn session(&self) -> MutexGuard<'_, Session> {
+        lock(&self.session)
+    }
+}
+
+static JOB: OnceLock<Job> = OnceLock::new();
+
+/// The job, whose library is initialised; otherwise a message.
+#[inline]
+pub(crate) fn require(call: Call) -> &'static Job {
+    match JOB.get() {
+        Some(job) if depth() > 0 => job,
+        _ => not_initialised(call),
+    }
+}
+
+#[cold]
+fn not_initialised(call: Call) -> ! {
+    match JOB.get() {
+        _ if is_child() => refuse_child(call),
+        None => fail!(call, "called before shmem_init"),
+        Some(_) => fail!(call, "called after the last shmem_finalize"),
+    }
+}
+
+/// The job for a call that asks who this PE is, which child processes may do, too.
+#[inline]
+pub(crate) fn require_or_inherited(call: Call) -> &'static Job {
+    match JOB.get() {
+        Some(job) if depth() > 0 => job,
+        _ => inherited(call),
+    }
+}
+
+#[cold]
+fn inherited(call: Call) -> &'static Job {
+    match JOB.get() {
+        Some(job) if is_child() => job,
+        _ => not_initialised(call),
+    }
+}
+
+/// End a child process that called the library; the job goes on.
+#[cold]
+pub(crate) fn refuse_child(call: Call) -> ! {
+    fail!(
+        call,
+        "only the process that called shmem_init may call the library, not a process that it forked"
+    )
+}
+
+/// The job, with a check that `pe` is one of its PEs.
+pub(crate) fn require_pe(call: Call, argument: &str, pe: c_int) -> &'static Job {
+    let job = require(call);
+    if pe < 0 || pe as u32 >= job.n_pes {
+        fail!(call, "argument {argument}: PE {pe}, but PEs are numbered 0 to {}", job.n_pes - 1);
+    }
+    job
+}
+
+/// The job if there ever was an init.
+pub(crate) fn known() -> Option<&'static Job> {
+    JOB.get()
+}
+
+/// Set by the first init.
+pub(crate) fn set(job: Job) -> &'static Job {
+    JOB.get_or_init(|| job)
+}

@@ -1,0 +1,18 @@
+//! What every other part needs: who this PE is, how a call ends in an error, handles, constants, settings.
+//!
+//! It knows no symmetric memory, no network and no other PE but by its number.
+
+pub(crate) mod call;
+pub mod constants;
+pub(crate) mod digest;
+pub mod env;
+pub mod extension_constants;
+pub mod handle;
+pub(crate) mod job;
+pub(crate) mod members;
+pub(crate) mod primitive;
+pub(crate) mod process;
+pub(crate) mod refusal;
+pub mod stdio;
+pub mod time;
+pub(crate) mod visibility;

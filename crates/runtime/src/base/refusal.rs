@@ -1,0 +1,59 @@
+//! Symmetric memory that this PE was refused.
+//!
+//! A call that finds no room returns null, and a program that does not look at it fails soon, by a signal or by an
+//! argument that is no address, which says nothing of the cause. So the first refusal is kept for such messages.
+//! `oshrun` is told of it, and says it if the PE fails; where there is no `oshrun`, nobody could say it after a signal,
+//! and PE 0 warns at once.
+
+use crate::base::call::Call;
+use crate::base::job::Job;
+use rushmem_transport::Pe;
+use std::io::Write;
+use std::sync::OnceLock;
+
+static FIRST: OnceLock<String> = OnceLock::new();
+
+/// `call` finds no room for `nbytes` bytes aligned to `alignment`; `in_use` counts the bytes of the heap that are handed
+/// out.
+#[cold]
+pub(crate) fn note(
+    call: Call,
+    job: &Job,
+    (nbytes, alignment): (usize, usize),
+    in_use: impl FnOnce() -> usize,
+) {
+    if FIRST.get().is_some() {
+        return;
+    }
+    let layout = job.memory.layout();
+    let what = if alignment > layout.stride {
+        format!(
+            "the memory of {call} ({nbytes} bytes aligned to {alignment}): the alignment may be {} at most",
+            layout.stride
+        )
+    } else {
+        let in_use = in_use();
+        format!(
+            "the memory of {call} ({nbytes} bytes): {in_use} of the {} bytes of SHMEM_SYMMETRIC_SIZE are in use; make it \
+             larger, and check the result for null",
+            job.settings.symmetric_size
+        )
+    };
+    if !job.session().refused(&what) && job.me() == Pe(0) {
+        // A PE without a stderr has nobody to tell.
+        let _ = writeln!(std::io::stderr(), "warning: PE 0 was refused {what}");
+    }
+    // Threads that come second have nothing to add.
+    let _ = FIRST.set(what);
+}
+
+/// Nothing is below this address, unless the administrator allows it (vm.mmap_min_addr).
+const LOWEST: usize = 1 << 16;
+
+/// What to add to a message about an address that is null, or an element of an array there: where it may come from.
+pub(crate) fn of_null(address: usize) -> String {
+    match FIRST.get() {
+        Some(what) if address < LOWEST => format!("; before that the PE was refused {what}"),
+        _ => String::new(),
+    }
+}

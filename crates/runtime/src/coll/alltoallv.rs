@@ -1,0 +1,152 @@
+//! Cray's all-to-all of blocks whose sizes differ from pair to pair.
+//!
+//! A block goes straight to its place, as in `collectives::alltoall`; before that each pair tells each other,
+//! in a word of the team's tables, what the other cannot know. The arrays of offsets and sizes are
+//! read and written by their owner alone.
+#![allow(unsafe_code)]
+
+use crate::base::call::{Call, fail};
+use crate::coll::entered::{Entered, TeamOrActiveSet};
+use crate::memory::range::symmetric;
+use crate::sync::flags;
+use rushmem_collectives::{Step, pairwise};
+
+/// Blocks of an array of the caller, one for each member, told by bytes.
+///
+/// The offsets and sizes are in the caller's arrays, of as many entries as there are members.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// The symmetric array.
+    pub source: *const u8,
+    /// Where each member's block begins.
+    pub offsets: *const usize,
+    /// How long it is.
+    pub sizes: *const usize,
+}
+
+/// `shmemx_alltoallv`: block `l` of member `k` goes to byte `t_offsets[k]` of `target` on member `l`,
+/// whose `t_sizes[k]` then says how long it is.
+///
+/// # Safety
+/// The arrays have an entry for each member: `t_offsets` and those of `blocks` valid for reads,
+/// `t_sizes` for writes.
+pub unsafe fn alltoallv(
+    call: Call,
+    members: TeamOrActiveSet,
+    target: *mut u8,
+    t_offsets: *const usize,
+    t_sizes: *mut usize,
+    blocks: Source,
+) {
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
+    entered.agree(&[]);
+    let n = entered.n();
+    // SAFETY: an entry for each member, by contract.
+    let offsets = unsafe { read(t_offsets, n) };
+    // SAFETY: as above.
+    let sizes = unsafe { read(blocks.sizes, n) };
+    let places = exchange(&mut entered, &offsets);
+    let received = exchange(&mut entered, &sizes);
+    // SAFETY: as above.
+    let from = unsafe { read(blocks.offsets, n) };
+    deliver(&mut entered, (target, &places), (blocks.source, &from), &sizes);
+    for (member, &size) in received.iter().enumerate() {
+        // SAFETY: valid for a write to each member's entry, by contract.
+        unsafe { t_sizes.wrapping_add(member).write(size as usize) };
+    }
+}
+
+/// `shmemx_alltoallv_packed`: the blocks for a member come to lie in its `target` one after the other, here
+/// in the order of the members; returns how many bytes they are, which are at most `target_len`.
+///
+/// # Safety
+/// The arrays of `blocks` have an entry for each member and are valid for reads.
+pub unsafe fn alltoallv_packed(
+    call: Call,
+    members: TeamOrActiveSet,
+    target: *mut u8,
+    target_len: usize,
+    blocks: Source,
+) -> usize {
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
+    entered.agree(&[]);
+    let n = entered.n();
+    // SAFETY: an entry for each member, by contract.
+    let sizes = unsafe { read(blocks.sizes, n) };
+    let mut total = 0u64;
+    let starts = exchange(&mut entered, &sizes).into_iter().map(|size| {
+        total = total.saturating_add(size);
+        total.saturating_sub(size)
+    });
+    let starts: Vec<u64> = starts.collect();
+    if total > target_len as u64 {
+        fail!(
+            call,
+            "argument target_len is {target_len}, but {total} bytes are sent to this PE: make target \
+             larger, or s_sizes smaller"
+        );
+    }
+    let places = exchange(&mut entered, &starts);
+    // SAFETY: as above.
+    let from = unsafe { read(blocks.offsets, n) };
+    deliver(&mut entered, (target, &places), (blocks.source, &from), &sizes);
+    total as usize
+}
+
+/// # Safety
+/// `array` is valid for reads of `n` entries.
+unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
+    // SAFETY: by contract.
+    (0..n as usize).map(|i| unsafe { array.wrapping_add(i).read() } as u64).collect()
+}
+
+/// A word for each member; what each of them has for this one. The table that peers write the words to is one
+/// that nobody reads any more, as [`Entered::next_table`] says.
+fn exchange(entered: &mut Entered<'_>, words: &[u64]) -> Vec<u64> {
+    let (n, me) = (entered.n(), entered.me());
+    let internal = flags::area();
+    let table = entered.next_table();
+    for step in pairwise::all_to_all(n, me) {
+        match step {
+            Step::Put { peer, .. } => {
+                let pe = entered.members().world_pe(peer);
+                internal.write(pe, table + me as usize * 8, &[words[peer as usize]]);
+                entered.signal(peer);
+            }
+            Step::Wait { peer } => entered.wait(peer),
+            _ => internal.write_own(table + me as usize * 8, &[words[me as usize]]),
+        }
+    }
+    let mut received = vec![0; n as usize];
+    internal.read(table, &mut received);
+    received
+}
+
+/// Each member's block, `sizes` bytes at an offset of `source`, to an offset of `target` there.
+fn deliver(
+    entered: &mut Entered<'_>,
+    (target, places): (*mut u8, &[u64]),
+    (source, from): (*const u8, &[u64]),
+    sizes: &[u64],
+) {
+    let (call, job, members) = (entered.call, entered.job, entered.members());
+    let copy = |member: usize, pe| {
+        let nbytes = sizes[member] as usize;
+        let from = source.wrapping_add(from[member] as usize);
+        let to = target.wrapping_add(places[member] as usize);
+        let to = symmetric(call, "target", to, nbytes);
+        symmetric(call, "source", from, nbytes).copy_to(pe, to);
+    };
+    for step in pairwise::all_to_all(entered.n(), entered.me()) {
+        match step {
+            Step::Put { peer, .. } => {
+                copy(peer as usize, members.world_pe(peer));
+                entered.signal(peer);
+            }
+            Step::Wait { peer } => entered.wait(peer),
+            _ => copy(entered.me() as usize, job.me()),
+        }
+    }
+}

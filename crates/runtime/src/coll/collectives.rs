@@ -1,0 +1,286 @@
+//! Collectives (OpenSHMEM 1.6, §9.10), on teams and on active sets.
+//!
+//! Each checks its arguments, takes the team's channels for the time of the call and carries out a
+//! plan. `dest` is written by peers as soon as they call, which the standard allows: it is ready on
+//! all PEs before any of them calls. Reductions and scans go through the team's landings in pieces.
+
+use crate::base::call::{Call, fail};
+use crate::base::job;
+use crate::coll::combine::Combine;
+use crate::coll::entered::Entered;
+use crate::coll::execute::Parts;
+use crate::memory::range::symmetric;
+use crate::net::contexts::World;
+use crate::net::order;
+use crate::sync::channel::Channels;
+use crate::sync::check::Argument;
+use crate::teams::team::{Team, teams};
+use core::ffi::c_int;
+use rushmem_collectives::{binomial, choice, pairwise, recursive_doubling};
+
+pub use crate::coll::entered::TeamOrActiveSet;
+
+/// `shmem_barrier_all` (§9.10.1): a quiet of the default context and a sync of the world.
+pub fn barrier_all(call: Call) {
+    barrier_all_with(call, &[]);
+}
+
+/// The barrier of a call whose arguments must be the same on all PEs.
+pub(crate) fn barrier_all_with(call: Call, arguments: &[Argument]) {
+    order::quiet(call, World);
+    job::require(call);
+    let mut entered = Entered::new(call, teams().world());
+    entered.agree(arguments);
+    entered.sync();
+}
+
+/// With `SHMEM_CHECK`, a message unless all members of a team make this call with the same arguments.
+pub(crate) fn agree(call: Call, team: &Team, arguments: &[Argument]) {
+    if job::require(call).settings.check {
+        Entered::new(call, team).agree(arguments);
+    }
+}
+
+/// `shmem_sync_all` (§9.10.4): completes nothing remote.
+pub fn sync_all(call: Call) {
+    job::require(call);
+    let mut entered = Entered::new(call, teams().world());
+    entered.agree(&[]);
+    entered.sync();
+}
+
+/// `shmem_team_sync` and the active-set `shmem_sync` (§9.10.3).
+pub fn sync(call: Call, members: TeamOrActiveSet) -> c_int {
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
+    entered.agree(&[]);
+    entered.sync();
+    0
+}
+
+/// `shmem_barrier` (§9.10.2): a quiet of the default context and a sync of the active set.
+pub fn barrier(call: Call, members: TeamOrActiveSet) {
+    order::quiet(call, World);
+    sync(call, members);
+}
+
+/// `shmem_broadcast` (§9.10.7): `nbytes` bytes from member `root` to `dest` of the others and, on a
+/// team, of the root itself.
+pub fn broadcast(
+    call: Call,
+    members: TeamOrActiveSet,
+    dest: *mut u8,
+    source: *const u8,
+    nbytes: usize,
+    root: c_int,
+) -> c_int {
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
+    let (n, me) = (entered.n(), entered.me());
+    if root < 0 || root as u32 >= n {
+        fail!(call, "argument PE_root is {root}, but the members are numbered 0 to {}", n - 1);
+    }
+    let dest = symmetric(call, "dest", dest, nbytes);
+    let source = symmetric(call, "source", source, nbytes);
+    entered.agree_on(dest, source, nbytes, &[("PE_root", root as u64)]);
+    entered.check_apart(source, dest);
+    entered.keep_up(root as u32);
+    entered.run(source, dest, Parts::Whole(nbytes), binomial::broadcast(n, me, root as u32));
+    if me == root as u32 && matches!(members, TeamOrActiveSet::Team(_)) {
+        source.copy_to(entered.job.me(), dest);
+    }
+    0
+}
+
+/// `shmem_collect` (§9.10.8): every member's `nbytes` bytes, which may differ, one after the other in
+/// the order of the team.
+pub fn collect(
+    call: Call,
+    members: TeamOrActiveSet,
+    dest: *mut u8,
+    source: *const u8,
+    nbytes: usize,
+) -> c_int {
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
+    let in_place = is_in_place(dest, source, nbytes);
+    let source = symmetric(call, "source", source, nbytes);
+    entered.agree(&[]);
+    let own = nbytes as u64 | if in_place { IN_PLACE } else { 0 };
+    let words = entered.gather(own);
+    let in_place = words.iter().any(|word| word & IN_PLACE != 0);
+    let table = offsets(words.iter().map(|word| word & !IN_PLACE));
+    let total = table[table.len() - 1];
+    let dest = symmetric(call, "dest", dest, total);
+    entered.check_apart(source, dest);
+    let plan = choice::all_gather(entered.n(), entered.me(), total);
+    entered.with_source(source, in_place, |entered, source| {
+        entered.run(source, dest, Parts::Table(&table), plan);
+    });
+    0
+}
+
+/// Set in the size of a member's block that is where it also wants the result.
+const IN_PLACE: u64 = 1 << 63;
+
+/// Whether a collective takes `nbytes` bytes from where it also puts its result.
+fn is_in_place(dest: *mut u8, source: *const u8, nbytes: usize) -> bool {
+    nbytes > 0 && std::ptr::addr_eq(dest, source)
+}
+
+/// Where each member's block begins, and the total.
+fn offsets(sizes: impl Iterator<Item = u64>) -> Vec<usize> {
+    let mut end = 0usize;
+    let ends = sizes.map(|size| {
+        end = end.saturating_add(size as usize);
+        end
+    });
+    std::iter::once(0).chain(ends).collect()
+}
+
+/// A word of each member of a team, which all of them call.
+pub(crate) fn words(call: Call, team: &Team, own: u64) -> Vec<u64> {
+    let mut entered = Entered::new(call, team);
+    entered.agree(&[]);
+    entered.gather(own)
+}
+
+/// `shmem_fcollect` (§9.10.8): every member's `nbytes` bytes, the same number on all.
+pub fn fcollect(
+    call: Call,
+    members: TeamOrActiveSet,
+    dest: *mut u8,
+    source: *const u8,
+    nbytes: usize,
+) -> c_int {
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
+    let total = nbytes.saturating_mul(entered.n() as usize);
+    let in_place = is_in_place(dest, source, nbytes);
+    let source = symmetric(call, "source", source, nbytes);
+    let dest = symmetric(call, "dest", dest, total);
+    entered.agree_on(dest, source, nbytes, &[]);
+    entered.check_apart(source, dest);
+    let plan = choice::all_gather(entered.n(), entered.me(), total);
+    entered.with_source(source, in_place, |entered, source| {
+        entered.run(source, dest, Parts::Equal(nbytes), plan);
+    });
+    0
+}
+
+/// `shmem_alltoall` (§9.10.5): block `l` of member `k`, of `nbytes` bytes, becomes block `k` of member `l`.
+pub fn alltoall(
+    call: Call,
+    members: TeamOrActiveSet,
+    dest: *mut u8,
+    source: *const u8,
+    nbytes: usize,
+) -> c_int {
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
+    let total = nbytes.saturating_mul(entered.n() as usize);
+    let in_place = is_in_place(dest, source, nbytes);
+    let source = symmetric(call, "source", source, total);
+    let dest = symmetric(call, "dest", dest, total);
+    entered.agree_on(dest, source, nbytes, &[]);
+    entered.check_apart(source, dest);
+    let plan = pairwise::all_to_all(entered.n(), entered.me());
+    entered.with_source(source, in_place, |entered, source| {
+        entered.run(source, dest, Parts::Equal(nbytes), plan);
+    });
+    0
+}
+
+/// `shmem_alltoalls` (§9.10.6): as [`alltoall`], with elements of `elem_bytes` (1, 2, 4, 8 or 16) that
+/// are `dst` and `sst` elements apart.
+#[expect(clippy::too_many_arguments, reason = "the arguments of shmem_alltoalls")]
+pub fn alltoalls(
+    call: Call,
+    members: TeamOrActiveSet,
+    dest: *mut u8,
+    source: *const u8,
+    dst: isize,
+    sst: isize,
+    nelems: usize,
+    elem_bytes: usize,
+) -> c_int {
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
+    let span = |argument: &str, stride: isize| {
+        if stride < 1 {
+            fail!(call, "argument {argument} is {stride}, but a stride is at least 1");
+        }
+        let elements = nelems.saturating_mul(entered.n() as usize);
+        let gaps = elements.saturating_sub(1).saturating_mul(stride as usize);
+        if elements == 0 { 0 } else { (gaps.saturating_add(1)).saturating_mul(elem_bytes) }
+    };
+    let in_place = is_in_place(dest, source, nelems);
+    let dest = symmetric(call, "dest", dest, span("dst", dst));
+    let source = symmetric(call, "source", source, span("sst", sst));
+    let nbytes = nelems.saturating_mul(elem_bytes);
+    entered.agree_on(dest, source, nbytes, &[("dst", dst as u64), ("sst", sst as u64)]);
+    entered.check_apart(source, dest);
+    let parts = Parts::Strided { dst: dst as usize, sst: sst as usize, nelems, elem_bytes };
+    let plan = pairwise::all_to_all(entered.n(), entered.me());
+    entered.with_source(source, in_place, |entered, source| {
+        entered.run(source, dest, parts, plan);
+    });
+    0
+}
+
+/// `shmem_*_reduce` and `shmem_*_to_all` (§9.10.9): element by element over all members, to all.
+pub fn reduce(
+    call: Call,
+    members: TeamOrActiveSet,
+    dest: *mut u8,
+    source: *const u8,
+    nelems: usize,
+    op: &'static Combine,
+) -> c_int {
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
+    let (dest, source) = entered.vectors(dest, source, nelems, op);
+    entered.all_reduce(source, dest, nelems, op);
+    0
+}
+
+/// Landings of scans exist once; a scan between two all-reduces must not make these use the same copy.
+fn one_copy(_: &mut Channels) -> usize {
+    0
+}
+
+/// `shmem_*_sum_inscan` (§9.10.10): element by element over the members up to this one.
+pub fn inscan(
+    call: Call,
+    members: TeamOrActiveSet,
+    dest: *mut u8,
+    source: *const u8,
+    nelems: usize,
+    op: &'static Combine,
+) -> c_int {
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
+    let (dest, source) = entered.vectors(dest, source, nelems, op);
+    entered.run_pieces(source, dest, nelems, op, one_copy, recursive_doubling::inclusive_scan);
+    0
+}
+
+/// `shmem_*_sum_exscan` (§9.10.10): element by element over the members before this one; zero on the
+/// first, which all types that can be summed have as zero bytes.
+pub fn exscan(
+    call: Call,
+    members: TeamOrActiveSet,
+    dest: *mut u8,
+    source: *const u8,
+    nelems: usize,
+    op: &'static Combine,
+) -> c_int {
+    let group = members.find(call);
+    let mut entered = Entered::on(call, &group);
+    let (dest, source) = entered.vectors(dest, source, nelems, op);
+    entered.run_pieces(source, dest, nelems, op, one_copy, recursive_doubling::exclusive_scan);
+    if entered.me() == 0 {
+        dest.clear();
+    }
+    0
+}

@@ -1,0 +1,353 @@
+//! A collective from the moment that a PE has entered it: who takes part, whose channels it uses, and how
+//! its plans are carried out there.
+//!
+//! It knows no routine of the standard: which plans make one up, and of what arguments, is for `coll`.
+
+use crate::base::call::{Call, fail};
+use crate::base::handle::TeamHandle;
+use crate::base::job::{self, Job};
+use crate::base::members::Members;
+use crate::coll::combine::Combine;
+use crate::coll::execute::{Execution, Parts};
+use crate::memory::areas::LANDING;
+use crate::memory::range::SymmetricRange;
+use crate::memory::range::symmetric;
+use crate::sync::channel::Channels;
+use crate::sync::check::{self, Argument};
+use crate::sync::flags;
+use crate::teams::active_set::ActiveSet;
+use crate::teams::team::{self, Team};
+use core::ffi::{c_int, c_long};
+use rushmem_collectives::{Step, binomial, choice, recursive_doubling};
+use std::sync::{Arc, TryLockError};
+
+/// Who takes part.
+#[derive(Clone, Copy, Debug)]
+pub enum TeamOrActiveSet {
+    /// The members of a team.
+    Team(TeamHandle),
+    /// The PEs `start + i * 2^log_stride` for `i` below `size`, told apart from other calls of the same
+    /// set by `psync` (deprecated forms).
+    ActiveSet {
+        /// `PE_start`
+        start: c_int,
+        /// `logPE_stride`
+        log_stride: c_int,
+        /// `PE_size`
+        size: c_int,
+        /// `pSync`; only its place counts.
+        psync: *mut c_long,
+    },
+}
+
+impl From<TeamHandle> for TeamOrActiveSet {
+    fn from(team: TeamHandle) -> TeamOrActiveSet {
+        TeamOrActiveSet::Team(team)
+    }
+}
+
+impl TeamOrActiveSet {
+    pub(crate) fn find(self, call: Call) -> Group {
+        match self {
+            TeamOrActiveSet::Team(handle) => Group::Team(team::find(call, "team", handle)),
+            TeamOrActiveSet::ActiveSet { start, log_stride, size, psync } => {
+                Group::ActiveSet(ActiveSet::find(call, [start, log_stride, size], psync))
+            }
+        }
+    }
+}
+
+/// Who takes part, looked up.
+pub(crate) enum Group {
+    Team(Arc<Team>),
+    ActiveSet(ActiveSet),
+}
+
+/// A collective that one member has entered.
+pub(crate) struct Entered<'a> {
+    pub(crate) call: Call,
+    pub(crate) job: &'static Job,
+    /// Whose channels it uses.
+    team: &'a Team,
+    set: Option<&'a ActiveSet>,
+    channels: std::sync::MutexGuard<'a, Channels>,
+}
+
+impl<'a> Entered<'a> {
+    pub(crate) fn on(call: Call, group: &'a Group) -> Entered<'a> {
+        match group {
+            Group::Team(team) => Entered::new(call, team),
+            Group::ActiveSet(set) => {
+                let mut entered = Entered::new(call, set.team());
+                if set.shares_channels() {
+                    entered.channels.mark(set.mark());
+                }
+                entered.set = Some(set);
+                entered
+            }
+        }
+    }
+
+    pub(crate) fn new(call: Call, team: &'a Team) -> Entered<'a> {
+        let job = job::require(call);
+        check::caller(call, job);
+        let channels = match team.channels.try_lock() {
+            Ok(channels) => channels,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                fail!(
+                    call,
+                    "another thread of this PE is in a collective on the same team, or both are on active sets; threads \
+                     that are in collectives at once need SHMEM_THREAD_MULTIPLE, and a team or a pSync each"
+                )
+            }
+        };
+        Entered { call, job, team, set: None, channels }
+    }
+
+    pub(crate) fn members(&self) -> &'a Members {
+        self.set.map_or_else(|| self.team.members(), ActiveSet::members)
+    }
+
+    pub(crate) fn n(&self) -> u32 {
+        self.members().n
+    }
+
+    pub(crate) fn me(&self) -> u32 {
+        self.set.map_or_else(|| self.team.me(), ActiveSet::me).0
+    }
+
+    /// The active set, if its channels are used by calls on others, too. Then members of these may be ahead:
+    /// what a plan writes to the team's own memory, other than landings, has to wait until all have entered.
+    pub(crate) fn shared(&self) -> Option<&'a ActiveSet> {
+        self.set.filter(|set| set.shares_channels())
+    }
+
+    /// Signal a member.
+    pub(crate) fn signal(&mut self, peer: u32) {
+        let peer = self.shared().map_or(peer, |set| set.members().world_pe(peer).0);
+        self.channels.signal(peer);
+    }
+
+    /// Wait for the next signal of a member.
+    pub(crate) fn wait(&mut self, peer: u32) {
+        let peer = self.shared().map_or(peer, |set| set.members().world_pe(peer).0);
+        self.channels.wait(self.call, self.job, peer);
+    }
+
+    /// With `SHMEM_CHECK`, a message unless all members are here with the same arguments.
+    pub(crate) fn agree(&mut self, arguments: &[Argument]) {
+        if self.job.settings.check {
+            let number = self.team.handle().0 as u64;
+            let team = [("team", number)];
+            let set = self.set.map(|set| {
+                let [start, log_stride, size] = set.triplet().map(|number| number as u64);
+                [("PE_start", start), ("logPE_stride", log_stride), ("PE_size", size)]
+            });
+            let identity = set.as_ref().map_or(&team[..], |set| &set[..]);
+            let arguments = [arguments, identity].concat();
+            check::same(self.call, self.job, self.members(), number, &arguments);
+        }
+    }
+
+    /// As [`agree`](Entered::agree), of two arrays and what is in `more`.
+    pub(crate) fn agree_on(
+        &mut self,
+        dest: SymmetricRange,
+        source: SymmetricRange,
+        nbytes: usize,
+        more: &[Argument],
+    ) {
+        if self.job.settings.check {
+            let (dest, source) = (dest.offset() as u64, source.offset() as u64);
+            let arrays = [("dest at", dest), ("source at", source), ("bytes", nbytes as u64)];
+            self.agree(&[&arrays, more].concat());
+        }
+    }
+
+    /// A table of a word per member into which the members may write. Of the two tables that a team has,
+    /// nobody writes one that is in use, since nobody ends a plan with a table before all have entered it.
+    pub(crate) fn next_table(&mut self) -> usize {
+        if self.shared().is_some() {
+            self.sync();
+            return self.own_table();
+        }
+        let parity = self.channels.next_gather();
+        flags::area().areas().counts(self.channels.slot(), parity)
+    }
+
+    /// A table that peers leave alone.
+    fn own_table(&self) -> usize {
+        flags::area().areas().counts(self.channels.slot(), 0)
+    }
+
+    /// Every member's word.
+    pub(crate) fn gather(&mut self, word: u64) -> Vec<u64> {
+        let (n, me) = (self.n() as usize, self.me() as usize);
+        let internal = flags::area();
+        let mut words = vec![0; n];
+        if self.shared().is_some() {
+            // Over landings: other sets may write to them meanwhile.
+            words[me] = word;
+            let at = self.own_table();
+            internal.write_own(at, &words);
+            let table = internal.range(at, n * 8);
+            self.all_reduce(table, table, n, &const { Combine::or::<u64>() });
+            internal.read(at, &mut words);
+            return words;
+        }
+        let at = self.next_table();
+        let table = internal.range(at, n * 8);
+        let own = me * 8;
+        internal.write_own(at + own, &[word]);
+        let plan = choice::all_gather(n as u32, me as u32, n * 8);
+        self.run(table.part(own, 8), table, Parts::Equal(8), plan);
+        internal.read(at, &mut words);
+        words
+    }
+
+    /// Keep those that write in a broadcast on an active set from overtaking those they write to. On channels
+    /// of the set's own they wait for each other in every call.
+    pub(crate) fn keep_up(&mut self, root: u32) {
+        let Some(set) = self.set else { return };
+        let ahead =
+            set.shares_channels().then(|| self.channels.next_broadcast(set.triplet(), root));
+        for step in binomial::arrivals(self.n(), self.me(), root) {
+            let number = |peer: u32| set.members().world_pe(peer).0;
+            match (step, ahead) {
+                (Step::Signal { peer }, None) => self.signal(peer),
+                (Step::Wait { peer }, None) => self.wait(peer),
+                (Step::Signal { peer }, Some(_)) => self.channels.announce(number(peer)),
+                (Step::Wait { peer }, Some(ahead)) => {
+                    self.channels.wait_for_entry(self.call, self.job, number(peer), ahead);
+                }
+                _ => unreachable!("arrivals move nothing"),
+            }
+        }
+    }
+
+    /// Combine vectors element by element over all members, to all.
+    pub(crate) fn all_reduce(
+        &mut self,
+        source: SymmetricRange,
+        dest: SymmetricRange,
+        nelems: usize,
+        op: &'static Combine,
+    ) {
+        let parity = Channels::next_reduction;
+        self.run_pieces(source, dest, nelems, op, parity, recursive_doubling::all_reduce);
+    }
+
+    /// Call `f` with `source`. Where that is the destination, too, with a copy, once all members have theirs:
+    /// from then on peers may write to it.
+    pub(crate) fn with_source(
+        &mut self,
+        source: SymmetricRange,
+        in_place: bool,
+        f: impl FnOnce(&mut Entered<'a>, SymmetricRange),
+    ) {
+        if !in_place {
+            return f(self, source);
+        }
+        source.with_copy(|copy| {
+            self.sync();
+            f(self, copy);
+        });
+    }
+
+    /// Carry out a plan that moves parts from `source` to `dest`.
+    pub(crate) fn run(
+        &mut self,
+        source: SymmetricRange,
+        dest: SymmetricRange,
+        parts: Parts<'_>,
+        plan: impl Iterator<Item = Step>,
+    ) {
+        let (accumulator, combine, parity) = (SymmetricRange::EMPTY, None, 0);
+        self.execute(source, dest, parts, accumulator, combine, parity, plan);
+    }
+
+    /// Carry out a plan for each piece of two vectors that fits a landing; the accumulator of a piece
+    /// is its place in `dest`. `parity` says which copy of its landings a plan uses.
+    pub(crate) fn run_pieces<P: Iterator<Item = Step>>(
+        &mut self,
+        source: SymmetricRange,
+        dest: SymmetricRange,
+        nelems: usize,
+        op: &'static Combine,
+        parity: impl Fn(&mut Channels) -> usize,
+        plan: impl Fn(u32, u32) -> P,
+    ) {
+        let (n, me) = (self.n(), self.me());
+        let most = LANDING / op.elem_bytes;
+        for first in (0..nelems).step_by(most) {
+            let (at, nbytes) = (first * op.elem_bytes, most.min(nelems - first) * op.elem_bytes);
+            let piece = dest.part(at, nbytes);
+            if !dest.starts_with(source) {
+                source.part(at, nbytes).copy_to(self.job.me(), piece);
+            }
+            let parity = parity(&mut self.channels);
+            let (none, parts) = (SymmetricRange::EMPTY, Parts::Whole(nbytes));
+            self.execute(none, none, parts, piece, Some(op), parity, plan(n, me));
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what an execution is made of")]
+    fn execute(
+        &mut self,
+        source: SymmetricRange,
+        dest: SymmetricRange,
+        parts: Parts<'_>,
+        accumulator: SymmetricRange,
+        combine: Option<&'static Combine>,
+        parity: usize,
+        plan: impl Iterator<Item = Step>,
+    ) {
+        let shared = self.shared();
+        let mut execution = Execution {
+            call: self.call,
+            job: self.job,
+            team: self.team,
+            channels: &mut self.channels,
+            source,
+            dest,
+            parts,
+            accumulator,
+            combine,
+            parity,
+        };
+        match shared {
+            None => execution.run(plan),
+            Some(set) => {
+                let number = |peer| set.members().world_pe(peer).0;
+                execution.run(plan.map(|step| step.with_peer(number)));
+            }
+        }
+    }
+
+    /// Both vectors of a reduction or scan.
+    pub(crate) fn vectors(
+        &mut self,
+        dest: *mut u8,
+        source: *const u8,
+        nelems: usize,
+        op: &Combine,
+    ) -> (SymmetricRange, SymmetricRange) {
+        let nbytes = nelems.saturating_mul(op.elem_bytes);
+        let dest = symmetric(self.call, "dest", dest, nbytes);
+        let source = symmetric(self.call, "source", source, nbytes);
+        self.agree_on(dest, source, nbytes, &[]);
+        check::apart(self.call, self.job, source, dest);
+        (dest, source)
+    }
+
+    /// With `SHMEM_CHECK`, look whether two arrays overlap that must not.
+    pub(crate) fn check_apart(&self, source: SymmetricRange, dest: SymmetricRange) {
+        check::apart_or_in_place(self.call, self.job, self.me() == 0, source, dest);
+    }
+
+    pub(crate) fn sync(&mut self) {
+        let plan = choice::sync(self.n(), self.me(), self.job.oversubscribed_somewhere);
+        self.run(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0), plan);
+    }
+}

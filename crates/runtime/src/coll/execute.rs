@@ -1,0 +1,154 @@
+//! Plans, carried out.
+//!
+//! A plan speaks of places and parts; an [`Execution`] knows where they are and how large. Data goes
+//! straight to its place at the peer, then the pair's counter is raised: one ordered put-with-signal.
+
+use crate::base::call::Call;
+use crate::base::job::Job;
+use crate::coll::combine::Combine;
+use crate::memory::areas::LANDING;
+use crate::memory::range::SymmetricRange;
+use crate::sync::channel::Channels;
+use crate::sync::flags;
+use crate::teams::team::Team;
+use rushmem_collectives::{Place, Span, Step};
+use rushmem_transport::Pe;
+
+/// How large the parts are and where they begin.
+#[derive(Clone, Copy)]
+pub(crate) enum Parts<'a> {
+    /// One part of so many bytes.
+    Whole(usize),
+    /// Parts of the same size in bytes, one after the other.
+    Equal(usize),
+    /// Part k from byte `table[k]` to `table[k + 1]` of the destination; the source is one part.
+    Table(&'a [usize]),
+    /// Parts of `nelems` elements, `stride * elem_bytes` apart within and between parts.
+    Strided { dst: usize, sst: usize, nelems: usize, elem_bytes: usize },
+}
+
+/// One collective of one member, in progress.
+pub(crate) struct Execution<'a> {
+    pub(crate) call: Call,
+    pub(crate) job: &'a Job,
+    pub(crate) team: &'a Team,
+    pub(crate) channels: &'a mut Channels,
+    /// The own source array; read here alone.
+    pub(crate) source: SymmetricRange,
+    /// The own destination array, and with it every member's.
+    pub(crate) dest: SymmetricRange,
+    pub(crate) parts: Parts<'a>,
+    /// Partial results, of one part.
+    pub(crate) accumulator: SymmetricRange,
+    /// How they combine.
+    pub(crate) combine: Option<&'static Combine>,
+    /// Which copy of the landings is in use.
+    pub(crate) parity: usize,
+}
+
+impl Execution<'_> {
+    /// Carry out a plan.
+    pub(crate) fn run(&mut self, plan: impl Iterator<Item = Step>) {
+        let mut heard = 0;
+        for step in plan {
+            match step {
+                Step::Put { peer, from, to, count } => {
+                    let pe = self.team.members().world_pe(peer);
+                    let source = self.own_place(from.place);
+                    let dest = match to.place {
+                        Place::Landing(landing) => self.landing_at(peer, landing),
+                        place => self.own_place(place),
+                    };
+                    self.transfer(pe, (source, from), (dest, to), count);
+                    self.channels.signal(peer);
+                }
+                Step::Signal { peer } => self.channels.signal(peer),
+                Step::Wait { peer } => {
+                    self.channels.wait(self.call, self.job, peer);
+                    heard = peer;
+                }
+                Step::Copy { from, to, count } => {
+                    let source = match from.place {
+                        Place::Landing(landing) => self.landing_of(heard, landing),
+                        place => self.own_place(place),
+                    };
+                    let dest = self.own_place(to.place);
+                    self.transfer(self.job.me(), (source, from), (dest, to), count);
+                }
+                Step::Reduce { landing, landing_is_left } => {
+                    let op = self.combine.expect("a reduction has an operation");
+                    let (landed, own) = (self.landing_of(heard, landing), self.accumulator);
+                    let (left, right) = if landing_is_left { (landed, own) } else { (own, landed) };
+                    op.apply(own, left, right);
+                }
+            }
+        }
+    }
+
+    /// Copy `count` parts from an own place to a place on `pe`.
+    fn transfer(
+        &self,
+        pe: Pe,
+        (source, from): (SymmetricRange, Span),
+        (dest, to): (SymmetricRange, Span),
+        count: u32,
+    ) {
+        let count = count as usize;
+        let (source_at, dest_at) = (self.offset(from), self.offset(to));
+        let nbytes = match self.parts {
+            Parts::Whole(nbytes) => nbytes,
+            Parts::Equal(nbytes) => nbytes * count,
+            Parts::Table(table) => table[to.first as usize + count] - table[to.first as usize],
+            Parts::Strided { dst, sst, nelems, elem_bytes } => {
+                let nelems = nelems * count;
+                if nelems > 0 {
+                    let source = source.from(source_at);
+                    let dest = dest.from(dest_at);
+                    source.copy_strided_to(pe, dest, (dst, sst), nelems, elem_bytes);
+                }
+                return;
+            }
+        };
+        source.part(source_at, nbytes).copy_to(pe, dest.part(dest_at, nbytes));
+    }
+
+    fn own_place(&self, place: Place) -> SymmetricRange {
+        match place {
+            Place::Source => self.source,
+            Place::Dest => self.dest,
+            Place::Accumulator => self.accumulator,
+            Place::Landing(_) => unreachable!("plans put to landings and take from them, no more"),
+        }
+    }
+
+    /// Where `peer` takes the next message of this member from.
+    fn landing_at(&mut self, peer: u32, landing: u8) -> SymmetricRange {
+        let internal = flags::area();
+        let at = self.channels.landing_there(internal.areas(), peer, landing, self.parity);
+        internal.range(at, LANDING)
+    }
+
+    /// Where the message of `peer` is that was waited for.
+    fn landing_of(&mut self, peer: u32, landing: u8) -> SymmetricRange {
+        let internal = flags::area();
+        let at = self.channels.landing_here(internal.areas(), peer, landing, self.parity);
+        internal.range(at, LANDING)
+    }
+
+    /// Where a span begins in its place.
+    fn offset(&self, span: Span) -> usize {
+        let first = span.first as usize;
+        match (span.place, self.parts) {
+            (Place::Accumulator | Place::Landing(_), _) | (_, Parts::Whole(_)) => 0,
+            (_, Parts::Equal(nbytes)) => first * nbytes,
+            (Place::Dest, Parts::Table(table)) => table[first],
+            (Place::Source, Parts::Table(_)) => 0,
+            (Place::Dest, Parts::Strided { dst, nelems, elem_bytes, .. }) => {
+                first * nelems * dst * elem_bytes
+            }
+            (Place::Source, Parts::Strided { sst, nelems, elem_bytes, .. }) => {
+                first * nelems * sst * elem_bytes
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Collectives: plans of `rushmem-collectives`, carried out over channels and symmetric ranges.
+//!
+//! It chooses no algorithm; that is for the plans' crate.
+
+pub mod alltoallv;
+pub mod collectives;
+pub mod combine;
+pub(crate) mod entered;
+pub(crate) mod execute;

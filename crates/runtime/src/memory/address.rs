@@ -1,0 +1,296 @@
+//! From a symmetric address and a PE to a pointer.
+//!
+//! This is the whole of what an on-node access does before it touches memory: a compare for each
+//! segment it may be in, one for the PE, a load from the segment's table of deltas, an addition. Whatever
+//! does not pass goes to cold code, which finds another way or says why there is none.
+#![allow(unsafe_code)]
+
+use crate::base::call::{Call, fail};
+use crate::base::job;
+use crate::base::refusal;
+use crate::memory::statics;
+use core::ffi::c_int;
+use rushmem_transport::{RemoteAddr, Segment};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicIsize, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+
+/// What the path of every access reads: one cache line (and the next for atomics on static data), written by
+/// init and finalize alone.
+/// Relaxed loads compile to plain ones; the standard asks that no call overlaps init or finalize.
+#[repr(C, align(64))]
+struct Map {
+    /// PEs in each table of deltas.
+    n_pes: AtomicUsize,
+    heap: Own,
+    /// The static data. They may have holes, which nobody has mapped.
+    statics: Own,
+}
+
+/// A segment of this PE.
+#[repr(C)]
+struct Own {
+    start: AtomicUsize,
+    /// At least [`LEAST`].
+    nbytes: AtomicUsize,
+    /// For each PE what to add to an own address, or `UNMAPPED`.
+    deltas: AtomicPtr<isize>,
+    /// The same for words of atomic operations and signals: the table of `deltas`, or of `UNMAPPED` where
+    /// the network carries them out on every PE.
+    word_deltas: AtomicPtr<isize>,
+}
+
+/// The delta of a PE whose memory is not mapped here. Real ones are multiples of the page size.
+const UNMAPPED: isize = 1;
+/// Bytes of a segment that is not there, at addresses that no process has: more than any word, so that a
+/// word's size need not be compared with the segment's.
+const LEAST: usize = 64;
+const NOWHERE: usize = 1 << 63;
+
+// Used as it is, or the compiler takes it apart and the parts are in several cache lines.
+#[used]
+static MAP: Map = Map { n_pes: AtomicUsize::new(0), heap: Own::closed(), statics: Own::closed() };
+
+impl Own {
+    const fn closed() -> Own {
+        Own {
+            start: AtomicUsize::new(NOWHERE),
+            nbytes: AtomicUsize::new(LEAST),
+            deltas: AtomicPtr::new(std::ptr::null_mut()),
+            word_deltas: AtomicPtr::new(std::ptr::null_mut()),
+        }
+    }
+
+    fn open(&self, start: usize, nbytes: usize) {
+        if nbytes >= LEAST {
+            self.start.store(start, Relaxed);
+            self.nbytes.store(nbytes, Relaxed);
+        }
+    }
+
+    fn close(&self) {
+        self.start.store(NOWHERE, Relaxed);
+        self.nbytes.store(LEAST, Relaxed);
+    }
+
+    /// How far into the segment `addr` is, if `nbytes` bytes from there are in it.
+    #[inline(always)]
+    fn offset(&self, addr: usize, nbytes: usize) -> Option<usize> {
+        let segment_bytes = self.nbytes.load(Relaxed);
+        // SAFETY: nothing less is ever stored.
+        unsafe { std::hint::assert_unchecked(segment_bytes >= LEAST) };
+        let offset = addr.wrapping_sub(self.start.load(Relaxed));
+        (nbytes <= segment_bytes && offset <= segment_bytes - nbytes).then_some(offset)
+    }
+
+    /// Whether a word is in the segment and as far aligned as that is. The offset of a misaligned word,
+    /// rotated so that its low bits lead, is beyond any segment: that and the bounds are one compare.
+    #[inline(always)]
+    fn has_word<T>(&self, addr: usize) -> bool {
+        let bits = size_of::<T>().trailing_zeros();
+        let offset = addr.wrapping_sub(self.start.load(Relaxed));
+        offset.rotate_right(bits) < self.nbytes.load(Relaxed) >> bits
+    }
+
+    /// What to add to an address in the segment for that of a PE that is mapped here.
+    #[inline(always)]
+    fn delta(&self, pe: c_int) -> Option<isize> {
+        look_up(&self.deltas, pe)
+    }
+
+    /// As [`delta`](Own::delta), where this CPU may carry out atomic operations on words of that PE.
+    #[inline(always)]
+    fn word_delta(&self, pe: c_int) -> Option<isize> {
+        look_up(&self.word_deltas, pe)
+    }
+}
+
+#[inline(always)]
+fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<isize> {
+    if pe as u32 as usize >= MAP.n_pes.load(Relaxed) {
+        return None;
+    }
+    // SAFETY: every table has `n_pes` entries and is never freed.
+    let delta = unsafe { table.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
+    (delta != UNMAPPED).then_some(delta)
+}
+
+/// Which PEs are mapped here. The tables have one entry per PE, `None` where a PE's memory is not.
+pub(crate) fn publish(heap_deltas: &[Option<isize>], static_deltas: &[Option<isize>]) {
+    // Kept for the life of the process: a thread that overlaps finalize reads memory, not nothing.
+    let table = |deltas: &[Option<isize>]| {
+        let table: Vec<isize> = deltas.iter().map(|d| d.unwrap_or(UNMAPPED)).collect();
+        Box::leak(table.into_boxed_slice()).as_mut_ptr()
+    };
+    MAP.heap.deltas.store(table(heap_deltas), Relaxed);
+    MAP.statics.deltas.store(table(static_deltas), Relaxed);
+    MAP.n_pes.store(heap_deltas.len(), Relaxed);
+}
+
+/// Decide for the job who carries out atomic operations and signals on words that are mapped here: the
+/// network, whose operations do not compose with this CPU's, or this CPU. After [`publish`].
+pub(crate) fn atomics_by_network(by_network: bool) {
+    static NONE: OnceLock<Box<[AtomicIsize]>> = OnceLock::new();
+    let none = || {
+        let table = || (0..MAP.n_pes.load(Relaxed)).map(|_| AtomicIsize::new(UNMAPPED)).collect();
+        NONE.get_or_init(table).as_ptr().cast::<isize>().cast_mut()
+    };
+    for own in [&MAP.heap, &MAP.statics] {
+        let table = if by_network { none() } else { own.deltas.load(Relaxed) };
+        own.word_deltas.store(table, Relaxed);
+    }
+}
+
+/// Whether the network carries out atomic operations on words that are mapped here.
+pub(crate) fn are_atomics_by_network() -> bool {
+    MAP.heap.word_deltas.load(Relaxed) != MAP.heap.deltas.load(Relaxed)
+}
+
+/// Open the fast path, for the first time or again after [`close`], with the same PEs.
+pub(crate) fn open(heap: *mut u8, heap_bytes: usize) {
+    MAP.heap.open(heap.addr(), heap_bytes);
+    MAP.statics.open(statics::own().start(), statics::own().nbytes());
+}
+
+/// Close the fast path: every access ends in a message from now on.
+pub(crate) fn close() {
+    MAP.heap.close();
+    MAP.statics.close();
+}
+
+/// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`, as a pointer into memory mapped here;
+/// `None` leaves it to [`remote`] to find another way or to say why there is none.
+#[inline(always)]
+pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
+    let delta = if MAP.heap.offset(address.addr(), nbytes).is_some() {
+        MAP.heap.delta(pe)?
+    } else if MAP.statics.offset(address.addr(), nbytes).is_some() {
+        MAP.statics.delta(pe)?
+    } else {
+        return None;
+    };
+    Some(address.wrapping_byte_offset(delta).cast_mut())
+}
+
+/// The segment that holds `nbytes` bytes at `addr`, and their offset in it.
+pub(crate) fn place(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
+    if let Some(offset) = MAP.heap.offset(addr, nbytes) {
+        return Some((Segment::Heap, offset));
+    }
+    let offset = MAP.statics.offset(addr, nbytes)?;
+    statics::own().hold(offset, nbytes).then_some((Segment::Static, offset))
+}
+
+/// The delta of a PE for the addresses of a segment, where that is mapped here.
+pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
+    match segment {
+        // Both are in one slice.
+        Segment::Heap | Segment::Internal => MAP.heap.delta(pe),
+        Segment::Static => MAP.statics.delta(pe),
+    }
+}
+
+/// As [`mapped`] for one word, which must be aligned to its size.
+#[inline(always)]
+pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+    word(address, pe, Own::delta)
+}
+
+/// As [`mapped_word`] for an atomic operation or a signal: none where the network carries these out.
+#[inline(always)]
+pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+    word(address, pe, Own::word_delta)
+}
+
+#[inline(always)]
+fn word<T>(
+    address: *const T,
+    pe: c_int,
+    delta: impl Fn(&Own, c_int) -> Option<isize>,
+) -> Option<*mut T> {
+    let delta = if MAP.heap.has_word::<T>(address.addr()) {
+        delta(&MAP.heap, pe)?
+    } else if is_aligned(address) && MAP.statics.offset(address.addr(), size_of::<T>()).is_some() {
+        delta(&MAP.statics, pe)?
+    } else {
+        return None;
+    };
+    let there = address.wrapping_byte_offset(delta).cast_mut();
+    // SAFETY: aligned here, and deltas are multiples of the page size.
+    unsafe { std::hint::assert_unchecked(is_aligned(there)) };
+    Some(there)
+}
+
+/// Whether a word is aligned to its size, which may be more than its type asks for.
+#[inline(always)]
+pub(crate) fn is_aligned<T>(address: *const T) -> bool {
+    address.addr().is_multiple_of(size_of::<T>())
+}
+
+/// A message unless the word of `nbytes` bytes at `addr` is aligned to its size.
+pub(crate) fn require_aligned(call: Call, argument: &'static str, addr: usize, nbytes: usize) {
+    if !addr.is_multiple_of(nbytes) {
+        fail!(
+            call,
+            "argument {argument}: {addr:#x} is not aligned to the {nbytes} bytes of its type"
+        );
+    }
+}
+
+/// The same bytes as segment and offset, for a transport; a message when they are not symmetric or
+/// there is no such PE, or none can be reached. `argument` is the name that the address has in the call.
+#[cold]
+pub(crate) fn remote(
+    call: Call,
+    argument: &'static str,
+    addr: usize,
+    nbytes: usize,
+    (pe, is_reachable): (c_int, bool),
+) -> RemoteAddr {
+    let is_pe = pe >= 0 && (pe as usize) < MAP.n_pes.load(Relaxed);
+    match place(addr, nbytes) {
+        Some((segment, offset)) if is_pe && is_reachable => {
+            RemoteAddr { segment, offset: offset as u64 }
+        }
+        _ => refuse(call, argument, addr, nbytes, pe),
+    }
+}
+
+/// Say why an access cannot be.
+#[cold]
+#[inline(never)]
+pub(crate) fn refuse(
+    call: Call,
+    argument: &'static str,
+    addr: usize,
+    nbytes: usize,
+    pe: c_int,
+) -> ! {
+    let job = job::require(call);
+    let n_pes = job.n_pes;
+    if pe < 0 || pe as u32 >= n_pes {
+        fail!(call, "argument pe is {pe}, but PEs are numbered 0 to {}", n_pes - 1);
+    }
+    let (heap, heap_bytes) = (job.memory.heap().addr(), job.memory.layout().heap_bytes);
+    let (first, static_bytes) = (statics::own().start(), statics::own().nbytes());
+    if addr.wrapping_sub(heap) < heap_bytes {
+        fail!(
+            call,
+            "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the symmetric heap \
+             ({heap_bytes} bytes at {heap:#x})"
+        );
+    }
+    if statics::own().hold(addr.wrapping_sub(first), 1) {
+        fail!(
+            call,
+            "argument {argument}: {nbytes} bytes at {addr:#x} reach beyond the static data of the \
+             program ({static_bytes} bytes at {first:#x})"
+        );
+    }
+    fail!(
+        call,
+        "argument {argument}: {addr:#x} is not symmetric: neither in the symmetric heap \
+         ({heap_bytes} bytes at {heap:#x}) nor a static variable of the program ({static_bytes} bytes \
+         at {first:#x}); allocate it with shmem_malloc, or declare it static{}",
+        refusal::of_null(addr)
+    );
+}

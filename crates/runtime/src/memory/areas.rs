@@ -1,0 +1,139 @@
+//! Where the library's own flags and buffers are in a PE's internal area: the same on every PE.
+//!
+//! ```text
+//! bell | mailbox, acknowledgement, probe per source PE | slot per team: flags, counts, landings |
+//! two landings per source PE, for active sets
+//! ```
+//!
+//! Flags are words of 8 bytes in a cache line of their own that one PE writes and one reads. Pages that no team uses are never
+//! touched, so the area costs address space, not memory. This file computes offsets; it never touches the memory.
+
+use rushmem_transport::Pe;
+
+/// A cache line; flags of different writers never share one.
+const LINE: usize = 64;
+/// Teams that can exist at once on a PE.
+pub(crate) const TEAM_SLOTS: usize = 1024;
+/// Bytes of one landing buffer: what a reduction combines at a time.
+pub(crate) const LANDING: usize = 8 << 10;
+/// Words of a mailbox message.
+pub(crate) const MESSAGE: usize = 6;
+
+/// Where things are in an internal area; offsets in bytes from its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Areas {
+    n_pes: usize,
+    all_reduce_landings: usize,
+    slot_bytes: usize,
+    slots: usize,
+}
+
+impl Areas {
+    pub(crate) fn new(n_pes: u32) -> Areas {
+        let all_reduce_landings = rushmem_collectives::landing::all_reduce(n_pes).len();
+        let scan_landings = rushmem_collectives::landing::scan(n_pes).len();
+        let n_pes = n_pes as usize;
+        let counts = (2 * n_pes * 8).next_multiple_of(LINE);
+        let landings = (2 * all_reduce_landings + scan_landings) * LANDING;
+        Areas {
+            n_pes,
+            all_reduce_landings,
+            slot_bytes: (n_pes * LINE + counts + landings).next_multiple_of(4096),
+            slots: (LINE + n_pes * 3 * LINE).next_multiple_of(4096),
+        }
+    }
+
+    /// Bytes of the whole area.
+    pub(crate) fn nbytes(&self) -> usize {
+        self.pair_landing(Pe(self.n_pes as u32), 0)
+    }
+
+    /// The mailbox into which `source` writes: a sequence number, a tag, the message.
+    pub(crate) fn mailbox(&self, source: Pe) -> usize {
+        LINE + source.index() * LINE
+    }
+
+    /// Where `dest` says how many of this PE's messages it took.
+    pub(crate) fn acknowledged(&self, dest: Pe) -> usize {
+        LINE + (self.n_pes + dest.index()) * LINE
+    }
+
+    /// Where `source` tries out a transport.
+    pub(crate) fn probe(&self, source: Pe) -> usize {
+        LINE + (2 * self.n_pes + source.index()) * LINE
+    }
+
+    /// The flag that member `source` of the team in `slot` writes.
+    pub(crate) fn flag(&self, slot: u16, source: u32) -> usize {
+        self.slot(slot) + source as usize * LINE
+    }
+
+    /// How many broadcasts member `source` has entered in which this PE writes to it. It shares the line of
+    /// the flag, whose writer and reader are the same.
+    pub(crate) fn entered(&self, slot: u16, source: u32) -> usize {
+        self.flag(slot, source) + 8
+    }
+
+    /// A landing buffer into which the PE `source` alone writes. There are two, by parity.
+    pub(crate) fn pair_landing(&self, source: Pe, parity: usize) -> usize {
+        self.slots + TEAM_SLOTS * self.slot_bytes + (2 * source.index() + parity) * LANDING
+    }
+
+    /// A table of one 8-byte count per member; there are two, by parity.
+    pub(crate) fn counts(&self, slot: u16, parity: usize) -> usize {
+        self.slot(slot) + self.n_pes * LINE + parity * self.n_pes * 8
+    }
+
+    /// A landing buffer. Those of all-reduce exist twice, by parity.
+    pub(crate) fn landing(&self, slot: u16, landing: u8, parity: usize) -> usize {
+        use rushmem_collectives::landing::{ALL_REDUCE, SCAN};
+        let index = if ALL_REDUCE.contains(&landing) {
+            parity * self.all_reduce_landings + landing as usize
+        } else {
+            2 * self.all_reduce_landings + (landing - SCAN.start) as usize
+        };
+        let counts = (2 * self.n_pes * 8).next_multiple_of(LINE);
+        self.slot(slot) + self.n_pes * LINE + counts + index * LANDING
+    }
+
+    fn slot(&self, slot: u16) -> usize {
+        self.slots + slot as usize * self.slot_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_overlaps() {
+        for n in [1u32, 2, 3, 64, 512] {
+            let a = Areas::new(n);
+            let mut ends = vec![(0, LINE)];
+            ends.extend((0..n).map(|p| (a.mailbox(Pe(p)), LINE)));
+            ends.extend((0..n).map(|p| (a.acknowledged(Pe(p)), LINE)));
+            ends.extend((0..n).map(|p| (a.probe(Pe(p)), LINE)));
+            for slot in [0, 1, TEAM_SLOTS as u16 - 1] {
+                ends.extend((0..n).map(|p| (a.flag(slot, p), LINE)));
+                ends.extend((0..2).map(|parity| (a.counts(slot, parity), n as usize * 8)));
+                for parity in 0..2 {
+                    for k in rushmem_collectives::landing::all_reduce(n) {
+                        ends.push((a.landing(slot, k, parity), LANDING));
+                    }
+                }
+                for k in rushmem_collectives::landing::scan(n) {
+                    ends.push((a.landing(slot, k, 0), LANDING));
+                }
+            }
+            for parity in 0..2 {
+                ends.extend((0..n).map(|p| (a.pair_landing(Pe(p), parity), LANDING)));
+            }
+            ends.sort();
+            for pair in ends.windows(2) {
+                assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?} for {n} PEs");
+            }
+            let (last, length) = ends[ends.len() - 1];
+            assert!(last + length <= a.nbytes());
+        }
+    }
+}

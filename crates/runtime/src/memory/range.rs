@@ -1,0 +1,151 @@
+//! Runs of symmetric bytes that were checked once, so that collectives need no unsafe code.
+//!
+//! A [`SymmetricRange`] lies in this PE's heap, static data or internal area, and so does its image on every PE of the team
+//! that a collective works for: segments are laid out alike everywhere and stay mapped for the life
+//! of the process. What peers do to the bytes meanwhile is theirs; copies and combinations take them
+//! as they come.
+#![allow(unsafe_code)]
+
+use crate::base::call::Call;
+use crate::memory::address;
+use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
+use std::fmt;
+
+/// Bytes of this PE's symmetric memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SymmetricRange {
+    /// `None` for private memory, which has no image anywhere and is read alone.
+    segment: Option<Segment>,
+    /// Bytes from the segment's start.
+    offset: usize,
+    start: *mut u8,
+    nbytes: usize,
+}
+
+impl SymmetricRange {
+    /// No bytes at all.
+    pub(crate) const EMPTY: SymmetricRange = SymmetricRange {
+        segment: Some(Segment::Internal),
+        offset: 0,
+        start: std::ptr::null_mut(),
+        nbytes: 0,
+    };
+
+    /// The `nbytes` bytes at `start`, which are `offset` bytes into their segment.
+    ///
+    /// # Safety
+    /// They are that part of this PE's symmetric memory.
+    pub(crate) unsafe fn new(
+        segment: Segment,
+        offset: usize,
+        start: *mut u8,
+        nbytes: usize,
+    ) -> SymmetricRange {
+        SymmetricRange { segment: Some(segment), offset, start, nbytes }
+    }
+
+    /// Call `f` with a private copy of the bytes, to read them from until `f` returns.
+    pub(crate) fn with_copy<R>(self, f: impl FnOnce(SymmetricRange) -> R) -> R {
+        // As far aligned as the largest elements of a strided copy.
+        let mut copy = vec![0u128; self.nbytes.div_ceil(size_of::<u128>())];
+        let start: *mut u8 = copy.as_mut_ptr().cast();
+        // SAFETY: symmetric memory of this PE, and a private array that is at least as long.
+        unsafe { mem::copy_bytes(start, self.start, self.nbytes) };
+        f(SymmetricRange { segment: None, offset: 0, start, nbytes: self.nbytes })
+    }
+
+    /// Where the bytes are in this process.
+    pub(crate) fn start(self) -> *mut u8 {
+        self.start
+    }
+
+    /// How many bytes they are.
+    pub(crate) fn nbytes(self) -> usize {
+        self.nbytes
+    }
+
+    /// Whether both have a byte in common.
+    pub(crate) fn overlaps(self, other: SymmetricRange) -> bool {
+        let (a, b) = (self.start.addr(), other.start.addr());
+        a < b + other.nbytes && b < a + self.nbytes
+    }
+
+    /// Bytes from the start of its segment: the same on every PE.
+    pub(crate) fn offset(self) -> usize {
+        self.offset
+    }
+
+    /// Whether both begin at the same byte.
+    pub(crate) fn starts_with(self, other: SymmetricRange) -> bool {
+        self.start == other.start
+    }
+
+    /// The `nbytes` bytes from byte `at`.
+    ///
+    /// # Panics
+    /// When they are not within.
+    pub(crate) fn part(self, at: usize, nbytes: usize) -> SymmetricRange {
+        let within = at.checked_add(nbytes).is_some_and(|end| end <= self.nbytes);
+        assert!(within, "{nbytes} bytes from {at} of {}", self.nbytes);
+        SymmetricRange {
+            offset: self.offset + at,
+            start: self.start.wrapping_add(at),
+            nbytes,
+            ..self
+        }
+    }
+
+    /// All bytes from byte `at`.
+    pub(crate) fn from(self, at: usize) -> SymmetricRange {
+        self.part(at, self.nbytes - at)
+    }
+
+    /// Set all bytes to zero.
+    pub(crate) fn clear(self) {
+        if self.nbytes > 0 {
+            // SAFETY: symmetric memory of this PE.
+            unsafe { self.start.write_bytes(0, self.nbytes) }
+        }
+    }
+
+    /// The image on `pe`, where that is mapped here.
+    pub(crate) fn on(self, pe: Pe) -> Option<*mut u8> {
+        address::delta(self.segment(), pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
+    }
+
+    /// Where byte `at` is on every PE, for a transport.
+    pub(crate) fn remote(self, at: usize) -> RemoteAddr {
+        RemoteAddr { segment: self.segment(), offset: (self.offset + at) as u64 }
+    }
+
+    fn segment(self) -> Segment {
+        self.segment.expect("private memory is read alone")
+    }
+}
+
+/// The own copy of the symmetric bytes that a collective works on.
+pub(crate) fn symmetric(
+    call: Call,
+    argument: &'static str,
+    address: *const u8,
+    nbytes: usize,
+) -> SymmetricRange {
+    if nbytes == 0 {
+        return SymmetricRange::EMPTY;
+    }
+    match address::place(address.addr(), nbytes) {
+        // SAFETY: that part of the segment, as was just found.
+        Some((segment, offset)) => unsafe {
+            SymmetricRange::new(segment, offset, address.cast_mut(), nbytes)
+        },
+        None => address::refuse(call, argument, address.addr(), nbytes, 0),
+    }
+}
+
+/// How many bytes, from where to where.
+impl fmt::Display for SymmetricRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = self.start.wrapping_add(self.nbytes);
+        write!(f, "{} bytes from {:p} to {end:p}", self.nbytes, self.start)
+    }
+}

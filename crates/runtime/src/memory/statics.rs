@@ -1,0 +1,43 @@
+//! The program's static data, which are symmetric like the heap: moved to shared memory when the
+//! library is loaded, before the program's own code runs, if a launcher is there by then.
+//!
+//! What the process does before `shmem_init` does not matter then: values are kept, and the addresses
+//! of variables never change.
+#![allow(unsafe_code)]
+
+use rushmem_heap::Statics;
+pub(crate) use rushmem_heap::statics::are_shared;
+use rushmem_heap::statics::{Refusal, Remapped};
+use std::sync::OnceLock;
+
+/// What became of the static data; nothing in a process that no launcher started.
+static OUTCOME: OnceLock<Result<Remapped, Refusal>> = OnceLock::new();
+
+/// Run by the dynamic linker, or by the C library in a static program.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = at_load;
+
+extern "C" fn at_load() {
+    if let Some((memory, local)) = rushmem_bootstrap::node_memory() {
+        let outcome = own().remap(memory, local);
+        OUTCOME.get_or_init(|| outcome);
+    }
+}
+
+/// Those of this program.
+pub(crate) fn own() -> &'static Statics {
+    static OWN: OnceLock<Statics> = OnceLock::new();
+    OWN.get_or_init(Statics::of_program)
+}
+
+/// Where in the node's memory they are; `None` where they are not there, as in a child of the process that
+/// was started.
+pub(crate) fn at() -> Option<u64> {
+    OUTCOME.get()?.as_ref().ok().filter(|_| are_shared()).map(|remapped| remapped.at)
+}
+
+/// Why they are not there, although a launcher is.
+pub(crate) fn refusal() -> Option<&'static Refusal> {
+    OUTCOME.get()?.as_ref().err()
+}

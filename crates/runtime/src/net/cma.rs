@@ -1,0 +1,227 @@
+//! Cross-memory attach (CMA): PEs of this node whose static data are not shared memory, because they were loaded beside other
+//! threads, for example.
+//!
+//! Their heaps are mapped here all the same, so stores and this file's accesses mix freely towards one
+//! PE. To keep their order every access here is complete when it returns. The kernel copies large transfers from process to
+//! process where it allows that; the target carries out words, which must arrive at once, and what the kernel refuses, through
+//! the transport.
+#![allow(unsafe_code)]
+
+use crate::base::call::{Call, fail};
+use crate::base::handle::ContextHandle;
+use crate::net::network;
+use core::ffi::c_int;
+use rushmem_transport::{
+    AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
+    RemoteAddr, Segment,
+};
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU8;
+
+/// Up to this size a transfer is a word to somebody.
+const WORD: usize = 8;
+
+/// A PE of this node whose static data are not mapped here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NodePeer {
+    pub(crate) pid: i32,
+    /// Where its static data begin in its process.
+    pub(crate) statics: usize,
+    /// The kernel copies between its process and this one.
+    pub(crate) by_kernel: bool,
+}
+
+/// The node peers whose static data are not mapped.
+struct NodePeers {
+    by_pe: Vec<Option<NodePeer>>,
+    /// Some PE of the job has one: the same on all.
+    exist: bool,
+}
+
+static PEERS: OnceLock<NodePeers> = OnceLock::new();
+
+/// Set by the first init: the node peer that each PE is, if it is one, and whether any PE of the job has one.
+pub(crate) fn set(by_pe: Vec<Option<NodePeer>>, exist: bool) {
+    // A later init of the process has the same ones.
+    let _ = PEERS.set(NodePeers { by_pe, exist });
+}
+
+/// Whether any PE of the job has a node peer whose static data are not mapped there: the same on all.
+pub(crate) fn exist() -> bool {
+    PEERS.get().is_some_and(|peers| peers.exist)
+}
+
+/// The node peer that `pe` is, if its static data are not mapped here.
+fn find(pe: c_int) -> Option<NodePeer> {
+    *PEERS.get()?.by_pe.get(usize::try_from(pe).ok()?)?
+}
+
+/// The path to static data of `pe`; `None` where these are mapped, or for the heap.
+pub(crate) fn path(call: Call, pe: c_int, at: RemoteAddr) -> Option<CmaPath> {
+    let peer = find(pe).filter(|_| at.segment == Segment::Static)?;
+    Some(CmaPath { call, peer, pe: network::pe(pe), at })
+}
+
+/// Whether `pe` is a node peer whose static data are not mapped here.
+pub(crate) fn is_one(pe: c_int) -> bool {
+    find(pe).is_some()
+}
+
+/// An address among a node peer's static data.
+#[derive(Clone, Copy)]
+pub(crate) struct CmaPath {
+    call: Call,
+    peer: NodePeer,
+    pe: Pe,
+    at: RemoteAddr,
+}
+
+impl CmaPath {
+    /// The address so many bytes further on.
+    pub(crate) fn further(self, nbytes: usize) -> CmaPath {
+        CmaPath { at: RemoteAddr { offset: self.at.offset + nbytes as u64, ..self.at }, ..self }
+    }
+
+    /// `nbytes` bytes to there.
+    ///
+    /// # Safety
+    /// `source` is valid for reads of `nbytes` bytes.
+    pub(crate) unsafe fn put(self, ctx: ContextHandle, source: *const u8, nbytes: usize) {
+        if nbytes > WORD && self.peer.by_kernel {
+            let there = self.peer.statics + self.at.offset as usize;
+            // SAFETY: valid by contract.
+            let copied =
+                unsafe { copy(Direction::To, self.peer.pid, there, source.cast_mut(), nbytes) };
+            return self.expect(copied);
+        }
+        let source = LocalBuf::source(source, nbytes);
+        let put = Put { dest: self.at, source, completion: Completion::Now };
+        // SAFETY: valid by contract.
+        self.complete(ctx, |endpoint| unsafe { endpoint.put(self.pe, put) });
+    }
+
+    /// `nbytes` bytes from there.
+    ///
+    /// # Safety
+    /// `dest` is valid for writes of `nbytes` bytes.
+    pub(crate) unsafe fn get(self, ctx: ContextHandle, dest: *mut u8, nbytes: usize) {
+        if nbytes > WORD && self.peer.by_kernel {
+            let there = self.peer.statics + self.at.offset as usize;
+            // SAFETY: valid by contract.
+            let copied = unsafe { copy(Direction::From, self.peer.pid, there, dest, nbytes) };
+            return self.expect(copied);
+        }
+        let dest = LocalBuf { base: dest, nbytes };
+        let get = Get { dest, source: self.at, completion: Completion::Now };
+        // SAFETY: valid by contract.
+        self.complete(ctx, |endpoint| unsafe { endpoint.get(self.pe, get) });
+    }
+
+    /// An atomic operation whose old value nobody wants.
+    pub(crate) fn update(self, ctx: ContextHandle, width: AmoWidth, op: AmoOp, operand: u64) {
+        let (dest, old) = (self.at, OldValue::Ignored);
+        let request = AmoRequest { dest, width, op, operand, condition: 0, old };
+        // SAFETY: the old value goes nowhere.
+        self.complete(ctx, |endpoint| unsafe { endpoint.amo(self.pe, request) }.map(|_| ()));
+    }
+
+    fn complete(
+        self,
+        ctx: ContextHandle,
+        verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>,
+    ) {
+        network::on(self.call, ctx, |endpoint| {
+            verb(endpoint)?;
+            endpoint.pe_quiet(self.pe)
+        });
+    }
+
+    fn expect(self, copied: std::io::Result<()>) {
+        if let Err(error) = copied {
+            let pe = self.pe;
+            fail!(
+                self.call,
+                "the kernel refused to copy to or from static data of PE {pe}: {error}"
+            );
+        }
+    }
+}
+
+/// Which way a copy goes.
+#[derive(Clone, Copy)]
+enum Direction {
+    To,
+    From,
+}
+
+/// Copy between this process and another one.
+///
+/// # Safety
+/// `here` is valid for `nbytes` bytes: for reads, or for writes if the copy comes here.
+unsafe fn copy(
+    direction: Direction,
+    pid: i32,
+    mut there: usize,
+    mut here: *mut u8,
+    mut nbytes: usize,
+) -> std::io::Result<()> {
+    while nbytes > 0 {
+        let own = libc::iovec { iov_base: here.cast(), iov_len: nbytes };
+        let theirs =
+            libc::iovec { iov_base: std::ptr::without_provenance_mut(there), iov_len: nbytes };
+        let done = match direction {
+            // SAFETY: valid for reads by contract; the kernel checks the other process's range.
+            Direction::To => unsafe { libc::process_vm_writev(pid, &own, 1, &theirs, 1, 0) },
+            // SAFETY: valid for writes by contract; the kernel checks the other process's range.
+            Direction::From => unsafe { libc::process_vm_readv(pid, &own, 1, &theirs, 1, 0) },
+        };
+        match usize::try_from(done) {
+            Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            Ok(copied) => {
+                there += copied;
+                here = here.wrapping_add(copied);
+                nbytes -= copied;
+            }
+            Err(_) => return Err(std::io::Error::last_os_error()),
+        }
+    }
+    Ok(())
+}
+
+/// What a process holds ready for others to try a copy on: a number twice, to be read and to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Probe {
+    pub(crate) pid: i32,
+    pub(crate) address: usize,
+}
+
+impl Probe {
+    /// One that holds `number`, for the life of the process; with leave to try it, if others will.
+    pub(crate) fn new(number: [u8; 32], leave: bool) -> Probe {
+        static BOTH: OnceLock<[[AtomicU8; 32]; 2]> = OnceLock::new();
+        let both = BOTH.get_or_init(|| [number.map(AtomicU8::new), number.map(AtomicU8::new)]);
+        if leave {
+            // SAFETY: asks for leave that other processes of this user may have anyway. Where no module of
+            // the kernel withholds it, there is nothing to ask for.
+            unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY) };
+        }
+        Probe {
+            pid: std::process::id() as i32,
+            address: std::ptr::from_ref(both).expose_provenance(),
+        }
+    }
+
+    /// Whether the kernel copies between this process and that one, which holds `number`.
+    pub(crate) fn works(self, number: [u8; 32]) -> bool {
+        let mut found = [0u8; 32];
+        let nbytes = found.len();
+        // SAFETY: a local array.
+        let read =
+            unsafe { copy(Direction::From, self.pid, self.address, found.as_mut_ptr(), nbytes) };
+        let second = self.address + nbytes;
+        read.is_ok() && found == number && {
+            // SAFETY: a local array.
+            unsafe { copy(Direction::To, self.pid, second, found.as_mut_ptr(), nbytes) }.is_ok()
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! The contexts that exist, and how each numbers PEs.
+//!
+//! On-node every access completes by itself, so a context holds nothing but its team's numbering. The
+//! lower half of a handle says whether PEs are numbered as in the world, in which case no table is
+//! read; otherwise it names a slot of `SLOTS`, and the upper half the slot's generation, so that what
+//! is no context, or not any more, is known for it. With `SHMEM_CHECK` every context has a slot, and
+//! every use goes through the registry.
+//!
+//! It must not know how a context is made and destroyed, which is `api::ctx`.
+
+use crate::base::call::{Call, fail};
+use crate::base::constants::SHMEM_CTX_PRIVATE;
+use crate::base::handle::{ContextHandle, TeamHandle};
+use crate::base::members::Members;
+use crate::base::{job, process};
+use core::ffi::{c_int, c_long};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
+use std::thread::{self, ThreadId};
+
+/// What an operation is issued on: the default context, known at compile time, or a handle.
+pub trait Context: Copy {
+    /// The world PE that `pe` means on this context.
+    fn world_pe(self, call: Call, pe: c_int) -> c_int;
+    /// Its handle.
+    fn handle(self) -> ContextHandle;
+    /// Whether ordering routines have anything to do: not on `SHMEM_CTX_INVALID`. A message when there
+    /// is no such context.
+    fn is_valid(self, call: Call) -> bool;
+}
+
+/// The default context: `pe` is a world PE.
+#[derive(Clone, Copy, Debug)]
+pub struct World;
+
+impl Context for World {
+    #[inline(always)]
+    fn world_pe(self, _: Call, pe: c_int) -> c_int {
+        pe
+    }
+
+    fn handle(self) -> ContextHandle {
+        ContextHandle::DEFAULT
+    }
+
+    #[inline(always)]
+    fn is_valid(self, _: Call) -> bool {
+        true
+    }
+}
+
+impl Context for ContextHandle {
+    #[inline(always)]
+    fn world_pe(self, call: Call, pe: c_int) -> c_int {
+        if self.is_of_world() { pe } else { numbered(call, self, pe) }
+    }
+
+    fn handle(self) -> ContextHandle {
+        self
+    }
+
+    #[inline(always)]
+    fn is_valid(self, call: Call) -> bool {
+        self.is_of_world() || (self != ContextHandle::INVALID && is_known(call, self))
+    }
+}
+
+/// How a context numbers PEs, for the path of an access. All zero while it is not in use.
+struct Slot {
+    /// Counts the contexts that it was given to.
+    generation: AtomicU32,
+    /// PEs whose numbers may be had from here; others are looked for in the registry.
+    n: AtomicU32,
+    start: AtomicU32,
+    /// 0 where the members are no triplet, but listed.
+    stride: AtomicI32,
+    /// As long as the job has PEs, and made when first needed: it serves any later team as well.
+    list: OnceLock<Box<[AtomicU32]>>,
+}
+
+/// Contexts with a slot that can exist at once. Pages that none uses are never touched.
+const MOST: usize = 1 << 16;
+
+static SLOTS: [Slot; MOST] = [const {
+    Slot {
+        generation: AtomicU32::new(0),
+        n: AtomicU32::new(0),
+        start: AtomicU32::new(0),
+        stride: AtomicI32::new(0),
+        list: OnceLock::new(),
+    }
+}; MOST];
+
+/// The slot that a handle names, if the slot is in use for it.
+fn slot_of(handle: ContextHandle) -> Option<&'static Slot> {
+    let slot = SLOTS.get((handle.0 as u32).wrapping_sub(ContextHandle::FIRST) as usize)?;
+    (slot.generation.load(Relaxed) == (handle.0 >> 32) as u32).then_some(slot)
+}
+
+impl Slot {
+    /// The world PE of a member.
+    fn world_pe(&self, pe: c_int) -> c_int {
+        match (self.stride.load(Relaxed), self.list.get()) {
+            (0, Some(list)) => list[pe as usize].load(Relaxed) as c_int,
+            (stride, _) => self.start.load(Relaxed) as c_int + stride * pe,
+        }
+    }
+
+    fn set(&self, members: &Members, n_pes: u32, check: bool) {
+        let (start, stride) = members.triplet().unwrap_or((0, 0));
+        if stride == 0 {
+            let list = self.list.get_or_init(|| (0..n_pes).map(AtomicU32::new).collect());
+            for (member, entry) in (0..members.n).zip(list) {
+                entry.store(members.world_pe(member).0, Relaxed);
+            }
+        }
+        self.start.store(start, Relaxed);
+        self.stride.store(stride, Relaxed);
+        self.n.store(if check { 0 } else { members.n }, Relaxed);
+    }
+}
+
+/// The world PE that `pe` means on a context with a slot.
+#[inline(never)]
+fn numbered(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
+    match slot_of(handle) {
+        Some(slot) if (pe as u32) < slot.n.load(Relaxed) => slot.world_pe(pe),
+        _ => number_checked(call, handle, pe),
+    }
+}
+
+/// That there is such a context; the registry is asked where the slot does not know.
+#[inline(never)]
+fn is_known(call: Call, handle: ContextHandle) -> bool {
+    let in_use = slot_of(handle).is_some_and(|slot| slot.n.load(Relaxed) > 0);
+    in_use || require(call, handle).n > 0
+}
+
+#[cold]
+fn number_checked(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
+    let members = require(call, handle);
+    if pe as u32 >= members.n {
+        fail!(call, "argument pe is {pe}, but the context's team has {} PEs", members.n);
+    }
+    members.world_pe(pe as u32).0 as c_int
+}
+
+/// Every created context, and the slots that wait for reuse.
+#[derive(Default)]
+struct Registry {
+    alive: HashMap<ContextHandle, Entry>,
+    /// Slots that were given back.
+    spare: Vec<u32>,
+    /// How many slots were ever used.
+    used: u32,
+    /// How many contexts without a slot were made.
+    made: u32,
+}
+
+#[derive(Clone)]
+struct Entry {
+    team: TeamHandle,
+    members: Members,
+    options: c_long,
+    /// The thread that created it.
+    creator: ThreadId,
+}
+
+impl Entry {
+    fn is_private(&self) -> bool {
+        self.options & SHMEM_CTX_PRIVATE != 0
+    }
+}
+
+static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
+
+fn with_registry<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
+    f(process::lock(&REGISTRY).get_or_insert_default())
+}
+
+/// The members of a context's team; a message when there is no such context, and with `SHMEM_CHECK`
+/// when it is another thread's.
+pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
+    if handle == ContextHandle::INVALID {
+        fail!(call, "argument ctx is SHMEM_CTX_INVALID");
+    }
+    let Some(entry) = with_registry(|registry| registry.alive.get(&handle).cloned()) else {
+        fail!(call, "argument ctx is not a context: was it destroyed, or never created?");
+    };
+    let checked = entry.is_private() && job::require(call).settings.check;
+    if checked && entry.creator != thread::current().id() {
+        fail!(
+            call,
+            "argument ctx is a private context of another thread: SHMEM_CTX_PRIVATE allows the thread \
+             that created it to use and to destroy it, and no other"
+        );
+    }
+    entry.members
+}
+
+/// That a handle which comes to a network for the first time is that of a context.
+pub(crate) fn require_for_network(call: Call, handle: ContextHandle) {
+    if handle != ContextHandle::DEFAULT {
+        require(call, handle);
+    }
+}
+
+impl Registry {
+    fn without_slot(&mut self) -> ContextHandle {
+        loop {
+            // Not that of the default context, nor one in use, also after as many as there are numbers.
+            self.made = self.made % (u32::MAX - 1) + 1;
+            let handle = ContextHandle::new(self.made, ContextHandle::WORLD);
+            if !self.alive.contains_key(&handle) {
+                return handle;
+            }
+        }
+    }
+
+    fn with_slot(&mut self, members: &Members, n_pes: u32, check: bool) -> Option<ContextHandle> {
+        let index = match self.spare.pop() {
+            Some(index) => index,
+            None if self.used as usize == MOST => return None,
+            None => {
+                self.used += 1;
+                self.used - 1
+            }
+        };
+        let slot = &SLOTS[index as usize];
+        slot.set(members, n_pes, check);
+        Some(ContextHandle::new(slot.generation.load(Relaxed), index + ContextHandle::FIRST))
+    }
+
+    /// Take a context out; whether there was one.
+    fn remove(&mut self, handle: ContextHandle) -> bool {
+        let known = self.alive.remove(&handle).is_some();
+        if known && let Some(slot) = slot_of(handle) {
+            slot.n.store(0, Relaxed);
+            slot.generation.fetch_add(1, Relaxed);
+            self.spare.push(handle.0 as u32 - ContextHandle::FIRST);
+        }
+        known
+    }
+}
+
+/// Whether it is a context of `SHMEM_TEAM_SHARED`: atomic operations on it are an atomicity domain of
+/// their own, whatever carries out those of the world.
+pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
+    with_registry(|registry| {
+        registry.alive.get(&ctx).is_some_and(|entry| entry.team == TeamHandle::SHARED)
+    })
+}
+
+/// Add a context of `team` with these members; its handle, `None` when there are too many.
+pub(crate) fn add(
+    team: TeamHandle,
+    members: Members,
+    options: c_long,
+    (n_pes, check): (u32, bool),
+) -> Option<ContextHandle> {
+    let of_world = members == Members::world(n_pes);
+    let entry = Entry { team, members, options, creator: thread::current().id() };
+    with_registry(|registry| {
+        let handle = match of_world && !check {
+            true => registry.without_slot(),
+            false => registry.with_slot(&entry.members, n_pes, check)?,
+        };
+        registry.alive.insert(handle, entry);
+        Some(handle)
+    })
+}
+
+/// Remove a context: its handle means nothing from now on.
+pub(crate) fn remove(ctx: ContextHandle) {
+    with_registry(|registry| registry.remove(ctx));
+}
+
+/// The contexts of a team, or of all teams, and whether each is private.
+pub(crate) fn of_team(team: Option<TeamHandle>) -> Vec<(ContextHandle, bool)> {
+    with_registry(|registry| {
+        let of_team = |entry: &Entry| team.is_none_or(|team| team == entry.team);
+        let alive = registry.alive.iter().filter(|(_, entry)| of_team(entry));
+        alive.map(|(handle, entry)| (*handle, entry.is_private())).collect()
+    })
+}
+
+/// The team of a context that exists.
+pub(crate) fn team_of(ctx: ContextHandle) -> Option<TeamHandle> {
+    with_registry(|registry| registry.alive.get(&ctx).map(|entry| entry.team))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    const CALL: Call = Call("test");
+
+    #[test]
+    fn a_slot_is_reused_and_its_old_handles_mean_nothing() {
+        // Other tests of this process may use the first slots.
+        let mut registry = Registry { used: 60_000, ..Registry::default() };
+        let pair = Members::listed(vec![3, 2]);
+        let entry = |members| Entry {
+            team: TeamHandle::SHARED,
+            members,
+            options: 0,
+            creator: thread::current().id(),
+        };
+        let first = registry.with_slot(&pair, 9, false).expect("there are slots");
+        registry.alive.insert(first, entry(pair.clone()));
+        assert_eq!([first.world_pe(CALL, 0), first.world_pe(CALL, 1)], [3, 2]);
+        assert!(registry.remove(first) && !registry.remove(first));
+        assert!(slot_of(first).is_none());
+        let second = registry.with_slot(&pair, 9, false).expect("there are slots");
+        assert_eq!(first.0 as u32, second.0 as u32);
+        assert!(slot_of(first).is_none() && slot_of(second).is_some());
+        registry.alive.insert(second, entry(pair.clone()));
+        registry.remove(second);
+        let list = Members::listed(vec![7, 1, 2]);
+        let third = registry.with_slot(&list, 9, false).expect("there are slots");
+        assert_eq!([0, 1, 2].map(|pe| third.world_pe(CALL, pe)), [7, 1, 2]);
+        // What checks leaves nothing to the short path.
+        let checked = registry.with_slot(&pair, 9, true).expect("there are slots");
+        assert_eq!(slot_of(checked).map(|slot| slot.n.load(Relaxed)), Some(0));
+    }
+
+    #[test]
+    fn slots_end_and_handles_of_the_world_do_not() {
+        let pair = Members::listed(vec![3, 2]);
+        let mut registry = Registry { used: MOST as u32 - 1, ..Registry::default() };
+        assert!(registry.with_slot(&pair, 9, false).is_some());
+        assert!(registry.with_slot(&pair, 9, false).is_none());
+        registry.made = u32::MAX - 2;
+        let handles: Vec<ContextHandle> = (0..3).map(|_| registry.without_slot()).collect();
+        assert!(handles.iter().all(|h| h.is_of_world() && *h != ContextHandle::DEFAULT));
+        assert_eq!(handles[1], ContextHandle::new(1, ContextHandle::WORLD));
+        // The second time round, some are in use still.
+        let (team, creator) = (TeamHandle::WORLD, thread::current().id());
+        let entry = Entry { team, members: pair, options: 0, creator };
+        registry.alive.insert(ContextHandle::new(3, ContextHandle::WORLD), entry);
+        assert_eq!(registry.without_slot(), ContextHandle::new(4, ContextHandle::WORLD));
+    }
+
+    /// A context of the world that exists, for tests elsewhere.
+    pub(crate) fn made() -> ContextHandle {
+        let members = Members::world(2);
+        let (team, creator) = (TeamHandle::WORLD, thread::current().id());
+        with_registry(|registry| {
+            let handle = registry.without_slot();
+            registry.alive.insert(handle, Entry { team, members, options: 0, creator });
+            handle
+        })
+    }
+
+    #[test]
+    fn garbage_has_no_slot() {
+        for garbage in [0, 7, usize::MAX, 0x7fff_1234_5678, 0x5555_0000_0000] {
+            let slot = slot_of(ContextHandle(garbage));
+            assert!(slot.is_none_or(|slot| slot.n.load(Relaxed) == 0), "{garbage:#x}");
+        }
+    }
+}

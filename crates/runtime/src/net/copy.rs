@@ -1,0 +1,83 @@
+//! Copies of symmetric ranges to other PEs, mapped here or not.
+#![allow(unsafe_code)]
+
+use crate::base::handle::ContextHandle;
+use crate::memory::range::SymmetricRange;
+use crate::net::{cma, network};
+use core::ffi::c_int;
+use rushmem_transport::{Completion, LocalBuf, Pe, Put, RemoteAddr, mem};
+
+impl SymmetricRange {
+    /// Copy the bytes to the same place of `dest` on `pe`, which may be this PE.
+    pub(crate) fn copy_to(self, pe: Pe, dest: SymmetricRange) {
+        assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
+        match dest.on(pe) {
+            // SAFETY: symmetric memory of this PE and of a mapped one; `copy_bytes` allows overlap.
+            Some(to) => unsafe { mem::copy_bytes(to, self.start(), self.nbytes()) },
+            // SAFETY: symmetric memory of this PE.
+            None => unsafe { put(pe, dest.remote(0), self.start(), self.nbytes()) },
+        }
+    }
+
+    /// Copy `nelems` elements of `elem_bytes` bytes, `sst` elements apart here and `dst` at `dest` on
+    /// `pe`.
+    pub(crate) fn copy_strided_to(
+        self,
+        pe: Pe,
+        dest: SymmetricRange,
+        (dst, sst): (usize, usize),
+        nelems: usize,
+        elem_bytes: usize,
+    ) {
+        let needed = |stride: usize| nelems.saturating_sub(1) * stride * elem_bytes + elem_bytes;
+        if nelems == 0 {
+            return;
+        }
+        assert!(needed(dst) <= dest.nbytes() && needed(sst) <= self.nbytes(), "a stride too far");
+        let from = self.start().cast_const();
+        let Some(to) = dest.on(pe) else {
+            for i in 0..nelems {
+                let to = dest.remote(i * dst * elem_bytes);
+                let from = from.wrapping_add(i * sst * elem_bytes);
+                // SAFETY: an element of symmetric memory of this PE.
+                unsafe { put(pe, to, from, elem_bytes) };
+            }
+            return;
+        };
+        macro_rules! of {
+            ($t:ty) => {
+                // SAFETY: symmetric memory of this PE and its image on a mapped one, long enough for
+                // the last element.
+                unsafe {
+                    let (dst, sst) = (dst as isize, sst as isize);
+                    mem::copy_strided::<$t>(to.cast(), from.cast(), dst, sst, 1, nelems)
+                }
+            };
+        }
+        match elem_bytes {
+            1 => of!(u8),
+            2 => of!(u16),
+            4 => of!(u32),
+            8 => of!(u64),
+            16 => of!(u128),
+            _ => unreachable!("elements of {elem_bytes} bytes"),
+        }
+    }
+}
+
+/// Copy to memory of `pe` that is not mapped here.
+///
+/// # Safety
+/// `source` is valid for reads of `nbytes` bytes.
+unsafe fn put(pe: Pe, dest: RemoteAddr, source: *const u8, nbytes: usize) {
+    match cma::path(network::LIBRARY, pe.0 as c_int, dest) {
+        // SAFETY: valid by contract.
+        Some(path) => unsafe { path.put(ContextHandle::DEFAULT, source, nbytes) },
+        None => {
+            let source = LocalBuf::source(source, nbytes);
+            let put = Put { dest, source, completion: Completion::Now };
+            // SAFETY: valid by contract.
+            network::on_library(|endpoint| unsafe { endpoint.put(pe, put) })
+        }
+    }
+}

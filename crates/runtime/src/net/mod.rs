@@ -1,0 +1,11 @@
+//! The way to memory that is not mapped here: the open transport, contexts and their endpoints, cross-memory attach, ordering
+//! and completion.
+//!
+//! It names no transport, and nobody waits here but for the transport itself.
+
+pub(crate) mod cma;
+pub mod contexts;
+pub(crate) mod copy;
+pub(crate) mod network;
+pub mod order;
+pub(crate) mod remote;

@@ -1,0 +1,284 @@
+//! The way to PEs whose memory is not mapped here: a transport, an endpoint per context, one for the
+//! library's own flags.
+//!
+//! It is open between init and finalize where the job has such PEs, and costs the others one load.
+//! Whoever waits in the library lets it progress. What peers change here by software rings this PE's
+//! bell. A PE that is lost ends the job.
+
+use crate::base::call::{Call, fail};
+use crate::base::handle::ContextHandle;
+use crate::base::job;
+use crate::base::process;
+use crate::net::contexts;
+use rushmem_transport::{Endpoint, Error, Host, Nic, Pe, Transport};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+type Shared = Arc<Mutex<Box<dyn Endpoint>>>;
+
+fn share(endpoint: Box<dyn Endpoint>) -> Shared {
+    Arc::new(Mutex::new(endpoint))
+}
+
+/// The open network.
+pub(crate) struct Network {
+    /// The contexts' endpoints, made at first use. Dropped before the transport.
+    contexts: Mutex<HashMap<ContextHandle, Shared>>,
+    /// For the library's own flags and what they announce.
+    library: Shared,
+    transport: Box<dyn Transport>,
+}
+
+/// How long a launcher gets to say why a PE is gone before this PE says that it was lost: a fourth of what a host may be
+/// silent. It ends the job within a moment where a process died; this is for one on a busy machine.
+fn first_word() -> Duration {
+    job::known().map_or(Duration::ZERO, |job| job.settings.host_limit / 4)
+}
+
+/// Whether there is a network: what an on-node job reads of this file.
+static OPEN: AtomicBool = AtomicBool::new(false);
+static NETWORK: RwLock<Option<Network>> = RwLock::new(None);
+
+/// Whether any PE is reached by a network.
+#[inline(always)]
+pub(crate) fn is_open() -> bool {
+    OPEN.load(Ordering::Relaxed)
+}
+
+/// Open the network over a transport that is connected to its peers, with the library's endpoint of it.
+pub(crate) fn open(transport: Box<dyn Transport>, library: Box<dyn Endpoint>) {
+    let network = Network { contexts: Mutex::default(), library: share(library), transport };
+    *NETWORK.write().unwrap_or_else(PoisonError::into_inner) = Some(network);
+    OPEN.store(true, Ordering::Release);
+}
+
+/// Complete what was issued on any endpoint, the library's own flags included: afterwards no peer owes
+/// this PE a word, and it may leave.
+pub(crate) fn complete(call: Call) {
+    with(call, |network| {
+        let contexts: Vec<Shared> = process::lock(&network.contexts).values().cloned().collect();
+        for endpoint in contexts {
+            process::lock(&endpoint).quiet()?;
+        }
+        process::lock(&network.library).quiet()
+    });
+}
+
+/// Close it, once all PEs have completed what they issued.
+pub(crate) fn close() {
+    OPEN.store(false, Ordering::Release);
+    *NETWORK.write().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+/// Leave the network to the parent process: it has the connections and the threads.
+pub(crate) fn leave_to_parent() {
+    OPEN.store(false, Ordering::Release);
+}
+
+/// Forget the endpoint of a context that was completed.
+pub(crate) fn forget(ctx: ContextHandle) {
+    if let Some(network) = &*NETWORK.read().unwrap_or_else(PoisonError::into_inner) {
+        let forgotten = process::lock(&network.contexts).remove(&ctx);
+        // It completes what it issued: not under the lock that other contexts need.
+        drop(forgotten);
+    }
+}
+
+/// Whether the process's first thread must not end for now.
+pub(crate) fn needs_first_thread() -> bool {
+    let network = NETWORK.read().unwrap_or_else(PoisonError::into_inner);
+    network.as_ref().is_some_and(|network| network.transport.caps().needs_first_thread)
+}
+
+/// Do something with the endpoint of a context; a message when it fails.
+pub(crate) fn on<R>(
+    call: Call,
+    ctx: ContextHandle,
+    verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>,
+) -> R {
+    with(call, |network| {
+        let shared = network.endpoint(call, ctx);
+        let mut endpoint = process::lock(&shared);
+        verb(&mut **endpoint)
+    })
+}
+
+/// As [`on`], unless nothing was ever issued on the context.
+pub(crate) fn on_used(
+    call: Call,
+    ctx: ContextHandle,
+    verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>,
+) {
+    with(call, |network| {
+        let used = process::lock(&network.contexts).get(&ctx).cloned();
+        used.map_or(Ok(()), |shared| verb(&mut **process::lock(&shared)))
+    });
+}
+
+/// Do something with the library's own endpoint; a message when it fails.
+pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>) -> R {
+    with(LIBRARY, |network| verb(&mut **process::lock(&network.library)))
+}
+
+/// Let the network work; never blocks. Whether there was work for peers.
+pub(crate) fn progress() -> bool {
+    with(LIBRARY, |network| network.transport.progress())
+}
+
+/// As [`progress`], and sleep when there was nothing to do, for at most that long.
+pub(crate) fn wait(at_most: Duration) -> bool {
+    with(LIBRARY, |network| network.transport.wait(at_most))
+}
+
+/// This thread lets the network work no more, but sleeps until it is rung for.
+pub(crate) fn hand_over() {
+    with(LIBRARY, |network| {
+        network.transport.hand_over();
+        Ok(())
+    });
+}
+
+/// Who asks where the library does for itself.
+pub(crate) const LIBRARY: Call = Call("transport");
+
+fn with<R>(call: Call, act: impl FnOnce(&Network) -> Result<R, Error>) -> R {
+    let network = NETWORK.read().unwrap_or_else(PoisonError::into_inner);
+    let Some(network) = &*network else { fail!(call, "called without a transport") };
+    act(network).unwrap_or_else(|error| lose(call, &error))
+}
+
+/// End the job over a failed network. Where a PE died its launcher knows better why, so it goes first.
+fn lose(call: Call, error: &Error) -> ! {
+    if matches!(error, Error::Lost(..)) {
+        std::thread::sleep(first_word());
+    }
+    fail!(call, "{error}")
+}
+
+impl Network {
+    /// The endpoint of a context: its own, or where the network has no more the default context's, and
+    /// at worst the library's. Whoever shares one completes more than it must.
+    fn endpoint(&self, call: Call, ctx: ContextHandle) -> Shared {
+        if let Some(endpoint) = process::lock(&self.contexts).get(&ctx) {
+            return endpoint.clone();
+        }
+        contexts::require_for_network(call, ctx);
+        let made = self.transport.endpoint();
+        let mut contexts = process::lock(&self.contexts);
+        let endpoint = match (made, contexts.get(&ContextHandle::DEFAULT)) {
+            (Ok(endpoint), _) => share(endpoint),
+            (Err(_), Some(default)) => default.clone(),
+            (Err(_), None) => self.library.clone(),
+        };
+        // Another thread may have been faster on the same context.
+        contexts.entry(ctx).or_insert(endpoint).clone()
+    }
+}
+
+/// The card that this PE should prefer, once it is known that there is one.
+static NIC: OnceLock<Nic> = OnceLock::new();
+
+/// Prefer a card from now on; before a transport is opened.
+pub(crate) fn prefer(nic: Nic) {
+    // Joining again would come to the same.
+    let _ = NIC.set(nic);
+}
+
+/// What a transport asks and tells.
+pub(crate) struct Process {
+    /// The transport is the one that was chosen: when it loses a PE, the job ends. One that is tried out
+    /// says so to whoever tries it.
+    settled: AtomicBool,
+    /// What the settings say; nobody asks one that opens nothing.
+    host_limit: Duration,
+    /// Wakes those who wait for this PE's memory to change.
+    arrived: fn(),
+}
+
+impl Default for Process {
+    fn default() -> Process {
+        Process::with(Duration::ZERO, || ())
+    }
+}
+
+impl Process {
+    /// One that opens a transport.
+    pub(crate) fn with(host_limit: Duration, arrived: fn()) -> Process {
+        Process { settled: AtomicBool::new(false), host_limit, arrived }
+    }
+
+    /// The transport was chosen.
+    pub(crate) fn settle(&self) {
+        self.settled.store(true, Ordering::Release);
+    }
+}
+
+impl Host for Process {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var_os(name)?.into_string().ok()
+    }
+
+    fn nic(&self) -> Option<Nic> {
+        NIC.get().cloned()
+    }
+
+    fn host_limit(&self) -> Duration {
+        self.host_limit
+    }
+
+    fn arrived(&self) {
+        (self.arrived)();
+    }
+
+    fn lost(&self, error: &Error) {
+        if !self.settled.load(Ordering::Acquire) {
+            return;
+        }
+        let error = error.clone();
+        // Not in the transport's own thread, which serves the other peers meanwhile. Where there is no
+        // thread to be had, the next call that needs the network says it.
+        let _ = std::thread::Builder::new().spawn(move || lose(LIBRARY, &error));
+    }
+}
+
+/// A world PE's number as the transport has it.
+pub(crate) fn pe(pe: core::ffi::c_int) -> Pe {
+    Pe(pe as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rushmem_transport::null;
+
+    /// One over a fabric with so many endpoints.
+    fn with_endpoints(most: usize) -> Network {
+        let transport = null::with_endpoints(most);
+        let library = transport.endpoint().expect("the first one");
+        Network { contexts: Mutex::default(), library: share(library), transport }
+    }
+
+    const CALL: Call = Call("test");
+
+    #[test]
+    fn contexts_share_when_the_network_has_no_more_endpoints() {
+        let (default, a, b) =
+            (ContextHandle::DEFAULT, contexts::tests::made(), contexts::tests::made());
+        let network = with_endpoints(3);
+        let own = network.endpoint(CALL, a);
+        let of_default = network.endpoint(CALL, default);
+        assert!(!Arc::ptr_eq(&own, &of_default) && !Arc::ptr_eq(&of_default, &network.library));
+        let shared = network.endpoint(CALL, b);
+        assert!(Arc::ptr_eq(&shared, &of_default));
+        assert!(Arc::ptr_eq(&shared, &network.endpoint(CALL, b)));
+        assert!(Arc::ptr_eq(&own, &network.endpoint(CALL, a)));
+        assert_eq!(process::lock(&shared).quiet(), Ok(()));
+
+        // Before the default context has one there is the library's.
+        let network = with_endpoints(1);
+        assert!(Arc::ptr_eq(&network.endpoint(CALL, a), &network.library));
+        assert!(Arc::ptr_eq(&network.endpoint(CALL, default), &network.library));
+    }
+}

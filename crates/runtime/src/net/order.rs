@@ -1,0 +1,97 @@
+//! Order and completion (OpenSHMEM 1.6, memory ordering routines).
+//!
+//! On-node an access is performed when its call returns, in program order of this CPU; what remains
+//! is to keep the processor and the compiler from showing it otherwise. A fence is a release, paired
+//! with the acquire of waits and tests. A quiet is sequentially consistent, since `put; quiet; get`
+//! needs the store ordered before the load, even on x86-64. Where there is a network, the context's
+//! endpoint does the same for its path.
+#![allow(unsafe_code)]
+
+use crate::base::call::Call;
+use crate::base::job;
+use crate::base::visibility::{complete, release};
+use crate::memory::address;
+use crate::net::contexts::Context;
+use crate::net::network;
+use core::ffi::c_int;
+use rushmem_transport::{Endpoint, Error};
+
+/// `shmem_fence`, `shmem_ctx_fence` (§9.12.1): orders the calling context's puts, AMOs and stores
+/// towards each PE.
+#[inline]
+pub fn fence<C: Context>(call: Call, ctx: C) {
+    release();
+    if ctx.is_valid(call) && network::is_open() {
+        network::on_used(call, ctx.handle(), order_both_ways);
+    }
+}
+
+/// Where the network changes words that this CPU changes too, its share must be done before the CPU's next.
+#[cold]
+fn order_both_ways(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
+    if address::are_atomics_by_network() { endpoint.quiet() } else { endpoint.fence() }
+}
+
+/// `shmem_quiet`, `shmem_ctx_quiet` (§9.12.2): completes what was issued on the context, everywhere.
+#[inline]
+pub fn quiet<C: Context>(call: Call, ctx: C) {
+    if ctx.is_valid(call) && network::is_open() {
+        network::on_used(call, ctx.handle(), |endpoint| endpoint.quiet());
+    }
+    complete();
+}
+
+/// `shmemx_fence_test`, `shmemx_ctx_fence_test`: whether what was issued on the context is ordered before
+/// what follows. A fence waits for nobody, so it is.
+#[inline]
+pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
+    fence(call, ctx);
+    1
+}
+
+/// `shmemx_quiet_test`, `shmemx_ctx_quiet_test`: whether what was issued on the context is complete
+/// everywhere, as after a quiet; 0 when it is not yet.
+#[inline]
+pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
+    let mut is_quiet = true;
+    if ctx.is_valid(call) && network::is_open() {
+        network::on_used(call, ctx.handle(), |endpoint| {
+            is_quiet = endpoint.is_quiet()?;
+            Ok(())
+        });
+    }
+    complete();
+    c_int::from(is_quiet)
+}
+
+/// `shmemx_local_complete`: the sources of all nonblocking puts that this PE issued, on whichever
+/// context, may be reused. Where there is a network they are completed remotely, too, which is more.
+pub fn local_complete(call: Call) {
+    job::require(call);
+    if network::is_open() {
+        network::complete(call);
+    }
+}
+
+/// `shmem_pe_quiet`, `shmem_ctx_pe_quiet` (§9.12.3): a quiet towards the listed PEs; nothing on the
+/// invalid context, of which the standard says so for the other two only.
+///
+/// # Safety
+/// `target_pes` is valid for reads of `npes` numbers, or anything when `npes` is 0.
+pub unsafe fn pe_quiet<C: Context>(call: Call, ctx: C, target_pes: *const c_int, npes: usize) {
+    if !ctx.is_valid(call) {
+        return;
+    }
+    for i in 0..npes {
+        // SAFETY: `i` is below `npes`.
+        let pe = unsafe { target_pes.wrapping_add(i).read() };
+        let pe = ctx.world_pe(call, pe);
+        job::require_pe(call, "target_pes", pe);
+        if network::is_open() {
+            network::on_used(call, ctx.handle(), |endpoint| endpoint.pe_quiet(network::pe(pe)));
+        }
+    }
+    if npes > 0 {
+        complete();
+    }
+}

@@ -1,0 +1,331 @@
+//! Accesses to memory that is not mapped here: what the calls of `rma`, `amo` and `signal` do when
+//! `address` has no pointer for them. Cold code: a network costs microseconds.
+#![allow(unsafe_code)]
+
+use crate::base::call::Call;
+use crate::base::handle::ContextHandle;
+use crate::base::visibility::release;
+use crate::memory::address;
+use crate::net::cma;
+use crate::net::contexts;
+use crate::net::network;
+use core::ffi::c_int;
+pub(crate) use rushmem_transport::Completion;
+use rushmem_transport::mem::{Amo, ArithmeticAmo};
+use rushmem_transport::{
+    AmoOp, AmoRequest, AmoWidth, Get, LocalBuf, OldValue, Put, RemoteAddr, Signal, mem,
+};
+
+/// One access: who calls, on which context, what the symmetric address is called.
+#[derive(Clone, Copy)]
+pub(crate) struct Access {
+    pub(crate) call: Call,
+    pub(crate) ctx: ContextHandle,
+    pub(crate) argument: &'static str,
+    pub(crate) pe: c_int,
+}
+
+impl Access {
+    /// `nbytes` bytes to `dest`.
+    ///
+    /// # Safety
+    /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn put(
+        self,
+        dest: usize,
+        source: *const u8,
+        nbytes: usize,
+        completion: Completion,
+    ) {
+        let dest = self.remote(dest, nbytes);
+        if let Some(path) = self.path(dest) {
+            // SAFETY: valid by contract.
+            return unsafe { path.put(self.ctx, source, nbytes) };
+        }
+        let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
+        // SAFETY: valid by contract.
+        network::on(self.call, self.ctx, |endpoint| unsafe {
+            endpoint.put(network::pe(self.pe), put)
+        })
+    }
+
+    /// `nbytes` bytes from `source`.
+    ///
+    /// # Safety
+    /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn get(
+        self,
+        dest: *mut u8,
+        source: usize,
+        nbytes: usize,
+        completion: Completion,
+    ) {
+        let source = self.remote(source, nbytes);
+        if let Some(path) = self.path(source) {
+            // SAFETY: valid by contract.
+            return unsafe { path.get(self.ctx, dest, nbytes) };
+        }
+        let get = Get { dest: LocalBuf { base: dest, nbytes }, source, completion };
+        // SAFETY: valid by contract.
+        network::on(self.call, self.ctx, |endpoint| unsafe {
+            endpoint.get(network::pe(self.pe), get)
+        })
+    }
+
+    /// Blocks of `block` bytes to `dest`, their starts `dst` and `sst` bytes apart.
+    ///
+    /// # Safety
+    /// `source` is valid for reads of every block.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn put_strided(
+        self,
+        dest: usize,
+        source: *const u8,
+        (dst, sst): (usize, usize),
+        block: usize,
+        nblocks: usize,
+    ) {
+        let dest = self.remote(dest, span(dst, block, nblocks));
+        if let Some(path) = self.path(dest) {
+            for i in 0..nblocks {
+                // SAFETY: a block of the source.
+                unsafe { path.further(i * dst).put(self.ctx, source.wrapping_add(i * sst), block) }
+            }
+            return;
+        }
+        let pe = network::pe(self.pe);
+        network::on(self.call, self.ctx, |endpoint| {
+            for i in 0..nblocks {
+                let dest = RemoteAddr { offset: dest.offset + (i * dst) as u64, ..dest };
+                let source = LocalBuf::source(source.wrapping_add(i * sst), block);
+                // SAFETY: a block of the source.
+                unsafe { endpoint.put(pe, Put { dest, source, completion: Completion::Now }) }?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Blocks of `block` bytes from `source`, their starts `dst` and `sst` bytes apart.
+    ///
+    /// # Safety
+    /// `dest` is valid for writes of every block.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn get_strided(
+        self,
+        dest: *mut u8,
+        source: usize,
+        (dst, sst): (usize, usize),
+        block: usize,
+        nblocks: usize,
+    ) {
+        let source = self.remote(source, span(sst, block, nblocks));
+        if let Some(path) = self.path(source) {
+            for i in 0..nblocks {
+                // SAFETY: a block of the destination.
+                unsafe { path.further(i * sst).get(self.ctx, dest.wrapping_add(i * dst), block) }
+            }
+            return;
+        }
+        let pe = network::pe(self.pe);
+        network::on(self.call, self.ctx, |endpoint| {
+            for i in 0..nblocks {
+                let source = RemoteAddr { offset: source.offset + (i * sst) as u64, ..source };
+                let dest = LocalBuf { base: dest.wrapping_add(i * dst), nbytes: block };
+                // SAFETY: a block of the destination, which is valid until the quiet below.
+                unsafe { endpoint.get(pe, Get { dest, source, completion: Completion::AtQuiet }) }?;
+            }
+            endpoint.pe_quiet(pe)
+        })
+    }
+
+    /// An atomic operation that returns the old value.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn fetch(
+        self,
+        dest: usize,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) -> u64 {
+        if let Some(at) = self.word_of_cpu(dest, width.nbytes()) {
+            // SAFETY: mapped and aligned.
+            return unsafe { mem::apply(op, width, at, operand, condition) };
+        }
+        let dest = self.remote_word(dest, width.nbytes());
+        let old = OldValue::Returned;
+        let request = AmoRequest { dest, width, op, operand, condition, old };
+        // SAFETY: the old value is returned.
+        network::on(self.call, self.ctx, |endpoint| unsafe {
+            endpoint.amo(network::pe(self.pe), request)
+        })
+    }
+
+    /// An atomic operation whose old value is at `fetched` after the next quiet.
+    ///
+    /// # Safety
+    /// `fetched` is valid for a write of a word until then.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn fetch_nbi(
+        self,
+        fetched: *mut u8,
+        dest: usize,
+        width: AmoWidth,
+        op: AmoOp,
+        operand: u64,
+        condition: u64,
+    ) {
+        if let Some(at) = self.word_of_cpu(dest, width.nbytes()) {
+            // SAFETY: mapped and aligned.
+            let old = unsafe { mem::apply(op, width, at, operand, condition) };
+            // SAFETY: valid by contract.
+            return unsafe { width.write(fetched, old) };
+        }
+        let dest = self.remote_word(dest, width.nbytes());
+        let pe = network::pe(self.pe);
+        let at_once = self.path(dest).is_some();
+        let old = if at_once { OldValue::Returned } else { OldValue::AtQuiet(fetched) };
+        let request = AmoRequest { dest, width, op, operand, condition, old };
+        // SAFETY: valid by contract.
+        let old = network::on(self.call, self.ctx, |endpoint| unsafe { endpoint.amo(pe, request) });
+        if at_once {
+            // SAFETY: valid by contract.
+            unsafe { width.write(fetched, old) };
+        }
+    }
+
+    /// An atomic operation whose old value nobody wants.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
+        if let Some(at) = self.word_of_cpu(dest, width.nbytes()) {
+            release();
+            // SAFETY: mapped and aligned.
+            unsafe { mem::apply(op, width, at, operand, 0) };
+            return;
+        }
+        let dest = self.remote_word(dest, width.nbytes());
+        if let Some(path) = self.path(dest) {
+            return path.update(self.ctx, width, op, operand);
+        }
+        let old = OldValue::Ignored;
+        let request = AmoRequest { dest, width, op, operand, condition: 0, old };
+        // SAFETY: the old value goes nowhere.
+        network::on(self.call, self.ctx, |endpoint| unsafe {
+            endpoint.amo(network::pe(self.pe), request)
+        });
+    }
+
+    /// `nbytes` bytes to `dest`, then `op` with `signal` on `sig_addr`.
+    ///
+    /// # Safety
+    /// As [`put`](Access::put).
+    #[cold]
+    #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
+    pub(crate) unsafe fn put_signal(
+        self,
+        dest: usize,
+        source: *const u8,
+        nbytes: usize,
+        sig_addr: usize,
+        signal: u64,
+        op: AmoOp,
+        completion: Completion,
+    ) {
+        let signalling = Access { argument: "sig_addr", ..self };
+        let at = signalling.remote_word(sig_addr, 8);
+        if nbytes == 0 {
+            return signalling.update(sig_addr, AmoWidth::Eight, op, signal);
+        }
+        if let Some(at) = signalling.word_of_cpu(sig_addr, 8)
+            && let Some(to) = self.mapped(dest, nbytes)
+        {
+            // SAFETY: mapped, and valid by contract; `copy_bytes` allows overlap.
+            unsafe { mem::copy_bytes(to, source, nbytes) };
+            // SAFETY: mapped and aligned.
+            return unsafe { update_mapped(at.cast(), op, signal) };
+        }
+        if cma::is_one(self.pe) {
+            // One of them is mapped, perhaps. The other is complete when its call returns.
+            match self.mapped(dest, nbytes) {
+                // SAFETY: mapped, and valid by contract; `copy_bytes` allows overlap.
+                Some(to) => unsafe { mem::copy_bytes(to, source, nbytes) },
+                // SAFETY: valid by contract.
+                None => unsafe { self.put(dest, source, nbytes, completion) },
+            }
+            return match self.mapped(sig_addr, 8) {
+                // SAFETY: mapped; the caller's signal is aligned.
+                Some(at) if !address::are_atomics_by_network() => unsafe {
+                    update_mapped(at.cast(), op, signal)
+                },
+                _ => signalling.update(sig_addr, AmoWidth::Eight, op, signal),
+            };
+        }
+        let dest = self.remote(dest, nbytes);
+        let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
+        let signal = Signal { dest: at, op, value: signal };
+        // SAFETY: valid by contract.
+        network::on(self.call, self.ctx, |endpoint| unsafe {
+            endpoint.put_signal(network::pe(self.pe), put, signal)
+        })
+    }
+
+    fn remote_word(self, addr: usize, nbytes: usize) -> RemoteAddr {
+        address::require_aligned(self.call, self.argument, addr, nbytes);
+        self.remote(addr, nbytes)
+    }
+
+    /// A word on which this CPU carries out atomic operations although the network does so on the world:
+    /// one of this node, on a context of `SHMEM_TEAM_SHARED`.
+    fn word_of_cpu(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
+        if !address::are_atomics_by_network() || !contexts::is_of_shared(self.ctx) {
+            return None;
+        }
+        address::require_aligned(self.call, self.argument, addr, nbytes);
+        self.mapped(addr, nbytes)
+    }
+
+    /// The path to static data of a node peer that are not mapped.
+    fn path(self, at: RemoteAddr) -> Option<cma::CmaPath> {
+        cma::path(self.call, self.pe, at)
+    }
+
+    fn mapped(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
+        address::mapped(std::ptr::with_exposed_provenance(addr), nbytes, self.pe)
+    }
+
+    fn remote(self, addr: usize, nbytes: usize) -> RemoteAddr {
+        let pe = (self.pe, network::is_open());
+        address::remote(self.call, self.argument, addr, nbytes, pe)
+    }
+}
+
+/// Bytes from the first to the end of the last block; what overflows fits no segment.
+fn span(stride: usize, block: usize, nblocks: usize) -> usize {
+    stride.saturating_mul(nblocks - 1).saturating_add(block)
+}
+
+/// After everything that this PE wrote before.
+///
+/// # Safety
+/// `at` is mapped and aligned.
+#[inline(always)]
+pub(crate) unsafe fn update_mapped(at: *mut u64, op: AmoOp, signal: u64) {
+    release();
+    if op == AmoOp::Set {
+        // SAFETY: by contract.
+        unsafe { u64::set(at, signal) };
+    } else {
+        // SAFETY: by contract.
+        unsafe { u64::fetch_add(at, signal) };
+    }
+}

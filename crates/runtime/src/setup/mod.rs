@@ -1,0 +1,444 @@
+//! Start and end (OpenSHMEM 1.6, §9.1), and what a PE may ask about itself and the others.
+#![allow(unsafe_code)]
+
+mod available;
+mod ballot;
+mod child;
+mod choice;
+mod connect;
+mod cpus;
+mod leave;
+mod locality;
+mod node_peers;
+mod probe;
+mod record;
+mod threads;
+
+pub use connect::transports;
+
+use crate::api;
+use crate::api::ctx;
+use crate::api::lock;
+use crate::base::call::{self, Call, fail};
+use crate::base::constants::{
+    SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE,
+    SHMEM_VENDOR_STRING,
+};
+use crate::base::digest::digest;
+use crate::base::env::{self, Settings, VirtualNodes};
+use crate::base::handle::TeamHandle;
+use crate::base::job::{self, Job};
+use crate::base::members::Members;
+use crate::base::process;
+use crate::base::stdio;
+use crate::coll::collectives::barrier_all;
+use crate::memory::address;
+use crate::memory::areas::Areas;
+use crate::memory::statics;
+use crate::net::cma;
+use crate::net::cma::Probe;
+use crate::net::network;
+use crate::sync::check;
+use crate::sync::flags::{self, FlagArea};
+use crate::teams::active_set;
+use crate::teams::team::{self, Teams};
+use core::ffi::{c_int, c_void};
+use record::Record;
+use rushmem_bootstrap::{NodeMap, Session};
+use rushmem_heap::{Allocator, Layout, NodeMemory};
+use rushmem_transport::{Pe, Provider};
+use std::sync::Mutex;
+
+/// `shmem_init` (§9.1.1). `providers` are the transports that this build has.
+pub fn init(call: Call, providers: &[Provider]) {
+    enter(call, providers, SHMEM_THREAD_SINGLE);
+}
+
+/// `shmem_init_thread` (§9.2.1): as init; the level that is provided, which is the one asked for by
+/// the first init. `None` when `requested` is no level.
+pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Option<c_int> {
+    let levels = SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE;
+    levels.contains(&requested).then(|| enter(call, providers, requested).thread_level)
+}
+
+/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do nothing. A child
+/// process that exits is not the program.
+pub fn start_pes(call: Call, providers: &[Provider]) {
+    if process::depth() > 0 {
+        return;
+    }
+    enter(call, providers, SHMEM_THREAD_SINGLE);
+    extern "C" fn finalize_at_exit() {
+        if process::depth() > 0 && process::is_this_process() && !leave::is_exiting() {
+            close(Call("start_pes (at exit)"));
+        }
+    }
+    // SAFETY: a function that outlives the process's main. It fails only without memory, and the
+    // launcher then says that this PE exited without finalizing.
+    unsafe { libc::atexit(finalize_at_exit) };
+}
+
+/// Count an init; the first one joins the job, the first one after a last finalize returns to it.
+fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
+    if process::is_child() {
+        job::refuse_child(call);
+    }
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _entering = process::lock(&ONE_AT_A_TIME);
+    if process::depth() > 0 {
+        process::deepen();
+        return job::require(call);
+    }
+    let job = threads::noting(|| open(call, providers, thread_level));
+    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes);
+    address::open(heap, heap_bytes);
+    check::initialized_here();
+    process::deepen();
+    // Other PEs may enter by another routine.
+    barrier_all(Call("shmem_init"));
+    job
+}
+
+/// Join the job, or return to it, and reach its PEs.
+fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
+    let job = match job::known() {
+        Some(job) => {
+            if let Err(error) = job.session().resumed() {
+                fail!(call, "{error}");
+            }
+            job
+        }
+        None => job::set(join(call, providers, thread_level)),
+    };
+    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes);
+    // SAFETY: the heap is mapped for the life of the process; its last allocator is gone, as are the
+    // blocks that it handed out.
+    let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride) };
+    *job.allocator() = Some(allocator);
+    connect::connect(call, job, providers);
+    job
+}
+
+/// Join the job: the environment, the launcher, the node's memory, the predefined teams.
+fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
+    let opened = Session::open(|pe, aborter| process::set_identity(Pe(pe), aborter));
+    let mut session = match opened {
+        Ok(session) => session,
+        Err(error) => fail!(call, "{error}"),
+    };
+    let (me, n_pes) = (Pe(session.pe()), session.n_pes());
+    child::watch(call);
+    if session.is_launched() {
+        stdio::print_line_by_line();
+        leave::at_exit();
+    }
+    let settings =
+        Settings::read(|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()));
+    let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
+    if settings.debug {
+        // Somebody else's subscriber, set before, keeps printing.
+        let _ = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::DEBUG)
+            .with_writer(std::io::stderr)
+            .try_init();
+    }
+    if me == Pe(0) {
+        announce(&settings, providers);
+    }
+
+    let machines = session.nodes().clone();
+    let nodes = who_shares_memory(call, &settings, &machines);
+    let mut secret = [0; 32];
+    if let Err(error) = getrandom::fill(&mut secret) {
+        fail!(call, "the kernel gives no random bytes for the job's secret: {error}");
+    }
+    let statics_at = statics::at();
+    let own = Record {
+        symmetric_size: settings.symmetric_size,
+        stack: record::stack(),
+        secret,
+        cpus: cpus::usable(),
+        thread_level,
+        statics: digest(statics::own().fingerprint()),
+        statics_at,
+        statics_start: statics::own().start(),
+        probe: Probe::new(secret, statics_at.is_none() && session.is_launched()),
+    };
+    let records = match session.exchange(&own.encode()) {
+        Ok(records) => records,
+        Err(error) => fail!(call, "{error}"),
+    };
+    let records = records.iter().map(|bytes| Record::decode(bytes)).collect::<Option<Vec<_>>>();
+    let Some(records) = records else {
+        fail!(call, "another PE runs another version of Rushmem; start all PEs with the same one");
+    };
+    if let Some(pe) = records.iter().position(|r| r.symmetric_size != own.symmetric_size) {
+        fail!(
+            call,
+            "SHMEM_SYMMETRIC_SIZE is {} bytes here and {} on PE {pe}; it must be the same on all",
+            own.symmetric_size,
+            records[pe].symmetric_size
+        );
+    }
+    if let Some(pe) = records.iter().position(|r| r.statics != own.statics) {
+        fail!(
+            call,
+            "PE {pe} runs another program than PE {me}: its static data are laid out differently; \
+             start all PEs with the same executable"
+        );
+    }
+    let machine = machines.node_of(me.0);
+    let n_local = machines.size(machine);
+    let usable =
+        |machine| cpus::of_node(machines.members(machine).map(|pe| &records[pe as usize].cpus));
+    let oversubscribed = |machine| machines.size(machine) as usize > usable(machine);
+
+    let areas = Areas::new(n_pes);
+    let local = machines.local_index(me.0);
+    let statics_at: Vec<Option<u64>> =
+        machines.members(machine).map(|pe| records[pe as usize].statics_at).collect();
+    let sizes = (settings.symmetric_size, areas.nbytes());
+    let memory = map(call, &mut session, sizes, local, &statics_at);
+    locality::place_memory(me, memory, &own.cpus);
+    if local == 0 && settings.symmetric_size_is_set {
+        warn_of_shortage(settings.symmetric_size, n_local);
+    }
+    let node = nodes.node_of(me.0);
+    let deltas = |of: &dyn Fn(u32) -> Option<isize>| -> Vec<Option<isize>> {
+        let mapped = |pe| nodes.node_of(pe) == node;
+        (0..n_pes).map(|pe| of(machines.local_index(pe)).filter(|_| mapped(pe))).collect()
+    };
+    let heap_deltas = deltas(&|local| Some(memory.delta(local)));
+    address::publish(&heap_deltas, &deltas(&|local| memory.statics_delta(local)));
+    let found = node_peers::find(&mut session, me, &nodes, &records);
+    let (node_peers, have_node_peers, path) = found.unwrap_or_else(|error| fail!(call, "{error}"));
+    if nodes.n_nodes() > 1 || have_node_peers {
+        let beside = machines.members(machine).map(|pe| &records[pe as usize].cpus);
+        locality::choose_card(me, &settings.nic, beside, local);
+    }
+    if let Some(why) = statics::refusal() {
+        tracing::debug!(pe = me.0, "the static data of this PE are no shared memory: {why}");
+    }
+    tracing::debug!(
+        pe = me.0,
+        n_pes,
+        n_local,
+        usable_cpus = usable(machine),
+        heap_bytes = memory.layout().heap_bytes,
+        n_nodes = nodes.n_nodes(),
+        static_bytes = statics::own().nbytes(),
+        static_data = path,
+        "joined the job; on-node accesses go to shared memory, atomics are the CPU's"
+    );
+    flags::set(FlagArea::new(memory, areas, &heap_deltas));
+    cma::set(node_peers, have_node_peers);
+    let predefined = [Members::world(n_pes), beside(&nodes, me), beside(&machines, me)];
+    team::set(Teams::new(me, predefined));
+    Job {
+        me,
+        n_pes,
+        alone: nodes.size(nodes.node_of(me.0)) == 1,
+        nodes,
+        memory,
+        allocator: Mutex::new(None),
+        oversubscribed: oversubscribed(machine),
+        oversubscribed_somewhere: (0..machines.n_nodes()).any(oversubscribed),
+        thread_level,
+        threads_somewhere: records.iter().any(|r| r.thread_level >= SHMEM_THREAD_MULTIPLE),
+        secret: records[0].secret,
+        one_stack: records.iter().all(|record| record.stack == own.stack),
+        settings,
+        session: Mutex::new(session),
+    }
+}
+
+/// Who shares memory with whom: the PEs of a machine, unless the environment splits it.
+fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> NodeMap {
+    let n_pes = machines.n_pes();
+    let sizes = match settings.onnode {
+        false => vec![1; n_pes as usize],
+        true if settings.virtual_nodes == VirtualNodes::No => return machines.clone(),
+        true => settings.virtual_nodes.sizes(n_pes).unwrap_or_else(|| {
+            fail!(
+                call,
+                "SHMEM_VIRTUAL_NODES does not fit the {n_pes} PEs of the job: no node may be empty, \
+                 and a list must add up to them"
+            )
+        }),
+    };
+    if settings.onnode && machines.n_nodes() > 1 {
+        fail!(call, "SHMEM_VIRTUAL_NODES splits one machine, but the job is on several");
+    }
+    let runs = sizes.into_iter().enumerate().map(|(node, size)| (node as u32, size));
+    NodeMap::from_runs(runs).expect("no node is empty")
+}
+
+fn announce(settings: &Settings, providers: &[Provider]) {
+    if settings.version {
+        println!("{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})");
+    }
+    if settings.info {
+        for variable in &env::ALL {
+            let old = variable.old_name.map(|old| format!(" (or {old})")).unwrap_or_default();
+            println!("{}{old}: {}", variable.name, variable.meaning);
+        }
+        for (name, meaning) in providers.iter().flat_map(|provider| provider.variables) {
+            println!("{name}: {meaning}");
+        }
+    }
+}
+
+/// Map the node's memory, for the life of the process.
+fn map(
+    call: Call,
+    session: &mut Session,
+    (symmetric_size, internal_bytes): (u64, usize),
+    local: u32,
+    statics_at: &[Option<u64>],
+) -> &'static NodeMemory {
+    let n_local = statics_at.len() as u32;
+    let map = |layout| {
+        let memory = session.take_node_memory();
+        NodeMemory::map(memory, layout, n_local, local, statics::own(), statics_at)
+    };
+    let mapped = Layout::new(symmetric_size, internal_bytes)
+        .ok_or(rushmem_heap::Error::TooLarge)
+        .and_then(map);
+    match mapped {
+        Ok(memory) => Box::leak(Box::new(memory)),
+        Err(error) => fail!(
+            call,
+            "no symmetric heap of {symmetric_size} bytes for each of {n_local} PEs can be had: \
+             {error}; make SHMEM_SYMMETRIC_SIZE smaller"
+        ),
+    }
+}
+
+/// Pages come on first touch, so more than there is can be asked for; who asked is told.
+fn warn_of_shortage(symmetric_size: u64, n_local: u32) {
+    let asked = symmetric_size.saturating_mul(n_local.into());
+    if let Some(available) = available::bytes().filter(|&available| asked > available) {
+        eprintln!(
+            "warning: SHMEM_SYMMETRIC_SIZE asks for {asked} bytes on this node ({n_local} PEs), of \
+             which {available} are available; a program that touches more will be killed"
+        );
+    }
+}
+
+/// The PEs on this one's node, itself among them.
+fn beside(nodes: &NodeMap, me: Pe) -> Members {
+    Members::listed(nodes.members(nodes.node_of(me.0)).collect())
+}
+
+/// `shmem_finalize` (§9.1.4): the one that matches the first init destroys what is left and closes the
+/// library; any other is a barrier. One that matches no init has no effect but a warning, since programs that do
+/// this run with other libraries.
+pub fn finalize(call: Call) {
+    if process::depth() == 0 && !process::is_child() {
+        let pe = process::pe_for_messages();
+        eprintln!("warning: {pe}{call}: called more often than shmem_init; the call has no effect");
+        return;
+    }
+    let job = job::require(call);
+    check::finalizer(call, job);
+    if !leave::job_has_ended() {
+        close(call);
+        return;
+    }
+    // Nothing is left to be synchronised.
+    process::rise();
+    if let Err(error) = job.session().finalized() {
+        fail!(call, "{error}");
+    }
+}
+
+fn close(call: Call) {
+    let job = job::require(call);
+    let is_last = process::depth() == 1;
+    if is_last {
+        lock::finalize(call);
+    }
+    // Other PEs may leave by another routine.
+    barrier_all(Call("shmem_finalize"));
+    if !is_last {
+        process::rise();
+        return;
+    }
+    ctx::destroy_of(call, None);
+    if network::is_open() {
+        // Nobody leaves while others still complete what they issued to it: the barrier's own flags too.
+        network::complete(call);
+        if let Err(error) = job.session().barrier() {
+            fail!(call, "{error}");
+        }
+        network::close();
+    }
+    active_set::clear();
+    team::teams().clear();
+    address::close();
+    *job.allocator() = None;
+    process::rise();
+    if let Err(error) = job.session().finalized() {
+        fail!(call, "{error}");
+    }
+}
+
+/// `shmem_global_exit` (§9.1.6): end the job with `status`, whatever the other PEs do.
+pub fn global_exit(call: Call, status: c_int) -> ! {
+    job::require(call);
+    leave::begin_exit();
+    stdio::flush();
+    let launched = process::aborter().is_some_and(|aborter| aborter.global_exit(status));
+    if !launched {
+        // SAFETY: the program's own exit handlers run, as the standard asks.
+        unsafe { libc::exit(status) }
+    }
+    call::leave(launched, status)
+}
+
+/// `shmem_my_pe` (§9.1.2).
+#[inline]
+pub fn my_pe(call: Call) -> c_int {
+    job::require_or_inherited(call).me.0 as c_int
+}
+
+/// `shmem_n_pes` (§9.1.3).
+#[inline]
+pub fn n_pes(call: Call) -> c_int {
+    job::require_or_inherited(call).n_pes as c_int
+}
+
+/// `shmem_ptr` (§9.1.9): where this PE can load and store `pe`'s copy of `dest`; null when it cannot.
+pub fn ptr(call: Call, dest: *const c_void, pe: c_int) -> *mut c_void {
+    job::require_pe(call, "pe", pe);
+    address::mapped(dest, 1, pe).unwrap_or(std::ptr::null_mut())
+}
+
+/// `shmem_team_ptr` (§9.1.10): as [`ptr`], `pe` numbered as in `team`; null for the invalid team.
+pub fn team_ptr(call: Call, team: TeamHandle, dest: *const c_void, pe: c_int) -> *mut c_void {
+    job::require(call);
+    match api::team::translate_pe(call, team, pe, TeamHandle::WORLD) {
+        -1 => std::ptr::null_mut(),
+        world_pe => ptr(call, dest, world_pe),
+    }
+}
+
+/// `shmem_addr_accessible` (§9.1.8): 1 if routines can access `addr` on `pe`, else 0.
+pub fn addr_accessible(call: Call, addr: *const c_void, pe: c_int) -> c_int {
+    c_int::from(pe_accessible(call, pe) == 1 && address::place(addr.addr(), 1).is_some())
+}
+
+/// `shmem_pe_accessible` (§9.1.7): 1 if `pe` is a PE of the job that can be reached, else 0.
+pub fn pe_accessible(call: Call, pe: c_int) -> c_int {
+    c_int::from((0..n_pes(call)).contains(&pe))
+}
+
+/// `shmem_query_initialized` (§9.1.5): at any time.
+pub fn query_initialized() -> c_int {
+    c_int::from(process::depth() > 0)
+}
+
+/// `shmem_query_thread` (§9.2.2).
+pub fn query_thread(call: Call) -> c_int {
+    job::require(call).thread_level
+}

@@ -1,0 +1,40 @@
+//! Which PEs of this node have static data that are not mapped here, and how they are reached.
+
+use super::record::Record;
+use crate::net::cma::NodePeer;
+use rushmem_bootstrap::{Error, NodeMap, Session};
+use rushmem_transport::Pe;
+
+/// This PE's neighbours, by PE; whether any PE of the job has some; and how static data are reached, in
+/// words. The PEs of a node agree on the way after each has tried it. Collective where there are any.
+pub(super) fn find(
+    session: &mut Session,
+    me: Pe,
+    nodes: &NodeMap,
+    records: &[Record],
+) -> Result<(Vec<Option<NodePeer>>, bool, &'static str), Error> {
+    let is_one =
+        |&pe: &u32| records[pe as usize].statics_at.is_none() && nodes.size(nodes.node_of(pe)) > 1;
+    if !(0..nodes.n_pes()).any(|pe| is_one(&pe)) {
+        return Ok((Vec::new(), false, "like the heap"));
+    }
+    let node = nodes.node_of(me.0);
+    let own = |pe: &u32| *pe != me.0 && is_one(pe);
+    let works = nodes.members(node).filter(own).all(|pe| {
+        let record = &records[pe as usize];
+        record.probe.works(record.secret)
+    });
+    let answers = session.exchange(&[u8::from(works)])?;
+    let by_kernel = nodes.members(node).all(|pe| answers[pe as usize] == [1]);
+    let mut neighbours = vec![None; records.len()];
+    for pe in nodes.members(node).filter(own) {
+        let record = &records[pe as usize];
+        let (pid, statics) = (record.probe.pid, record.statics_start);
+        neighbours[pe as usize] = Some(NodePeer { pid, statics, by_kernel });
+    }
+    let way = match by_kernel {
+        true => "by process_vm_readv and process_vm_writev, words by the transport",
+        false => "by the transport, since process_vm_readv or process_vm_writev is refused",
+    };
+    Ok((neighbours, true, way))
+}

@@ -1,0 +1,52 @@
+//! How a PE sleeps until another one changed something, without a system call while nobody sleeps.
+//!
+//! Every PE has one bell: a counter that the kernel can wait on, and the number of its sleepers. Who
+//! changes a word of the library's own on a PE stores it first and then rings; who waits for such a
+//! word announces itself, looks once more, and sleeps. Either the ringer sees the sleeper or the
+//! sleeper sees the change: the two sequentially consistent fences exclude that both miss
+//! (Dekker's protocol; the models in `ci/loom` try every order).
+
+use crate::base::primitive::{AtomicU32, Ordering, fence};
+
+/// One PE's bell; lives in its internal area.
+pub(crate) struct Bell<'a> {
+    /// Counts the rings; what sleepers wait on.
+    pub(crate) rings: &'a AtomicU32,
+    /// How many sleep or are about to.
+    pub(crate) sleepers: &'a AtomicU32,
+}
+
+impl Bell<'_> {
+    /// Wake who sleeps, after the change that it may wait for was stored. `wake` wakes everyone that
+    /// sleeps on the word.
+    #[inline]
+    pub(crate) fn ring(&self, wake: impl FnOnce(&AtomicU32)) {
+        fence(Ordering::SeqCst);
+        if self.sleepers.load(Ordering::Relaxed) != 0 {
+            self.rings.fetch_add(1, Ordering::Release);
+            wake(self.rings);
+        }
+    }
+
+    /// Sleep until `ready`, which is asked again after every ring. `sleep` returns when the word is
+    /// not the given value any more, or at any time before.
+    pub(crate) fn sleep_until(
+        &self,
+        mut ready: impl FnMut() -> bool,
+        sleep: impl Fn(&AtomicU32, u32),
+    ) {
+        loop {
+            let heard = self.rings.load(Ordering::Acquire);
+            self.sleepers.fetch_add(1, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            let done = ready();
+            if !done {
+                sleep(self.rings, heard);
+            }
+            self.sleepers.fetch_sub(1, Ordering::Relaxed);
+            if done {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! What is looked at with `SHMEM_CHECK` alone, because it costs time: that all members of a team are in
+//! the same collective with the same arguments, that arrays do not overlap, that threads keep to their
+//! level where they make contexts, take locks or are in a collective. Errors that cost nothing to find are
+//! found always, elsewhere.
+//!
+//! That all members are in the same collective is told by messages between each two of them, not over the
+//! channels of their team: PEs that are in collectives of different teams, or on different active sets,
+//! notice each other, too, since each two PEs make the calls that both take part in in the same order. Where
+//! threads of a PE need not, it is told of each team alone.
+
+use crate::base::call::{Call, fail};
+use crate::base::constants::SHMEM_THREAD_FUNNELED;
+use crate::base::digest::digest;
+use crate::base::job::Job;
+use crate::base::members::Members;
+use crate::base::process;
+use crate::memory::range::SymmetricRange;
+use crate::sync::backoff;
+use crate::sync::mailbox::mailboxes;
+use rushmem_transport::Pe;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::sync::Mutex;
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+/// An argument that must be the same on all members, by its name.
+pub(crate) type Argument = (&'static str, u64);
+
+/// Words that carry the name of a call, and the most arguments.
+const NAME_WORDS: usize = 6;
+const MOST_ARGUMENTS: usize = 8;
+/// PEs that a message names of those that do the same.
+const NAMED: usize = 8;
+
+/// What messages between PEs are about, in their tag.
+const WHO_IS_WHERE: u64 = 7;
+/// How long a PE that knows of a mistake waits for others, to tell where they are, too.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A message unless all `members` are in `call` with the same `arguments`. `team` is a number of theirs
+/// that members of other teams do not have.
+pub(crate) fn same(call: Call, job: &Job, members: &Members, team: u64, arguments: &[Argument]) {
+    let words = words(call, arguments);
+    let team = if job.threads_somewhere { team } else { 0 };
+    let tag = digest(&[WHO_IS_WHERE, team]);
+    let own = digest(&words);
+    let all = (0..members.n).map(|member| members.world_pe(member));
+    let mut others: Vec<Other> =
+        all.filter(|pe| *pe != job.me()).map(|pe| Other { pe, said: None }).collect();
+    for other in &others {
+        send(job, other.pe, tag, own);
+    }
+    let complete = |others: &[Other]| others.iter().all(|other| other.said.is_some());
+    let alike = |others: &[Other]| others.iter().all(|o| o.said.is_none_or(|said| said == own));
+    backoff::until_rung(job, || {
+        listen(job, &mut others, tag);
+        complete(&others) || !alike(&others)
+    });
+    if alike(&others) {
+        return;
+    }
+    let told = Instant::now();
+    while !complete(&others) && told.elapsed() < GRACE {
+        backoff::is_seen(|| {
+            listen(job, &mut others, tag);
+            complete(&others)
+        });
+        thread::sleep(Duration::from_millis(1));
+    }
+    others.retain(|other| other.said.is_some());
+    fail!(
+        call,
+        "the PEs of the team or active set are not all in the same collective with the same arguments: {}",
+        report(lines(job, members, &others, tag, own, &words), arguments)
+    )
+}
+
+/// Another member, and the digest of what it says of its call.
+struct Other {
+    pe: Pe,
+    said: Option<u64>,
+}
+
+fn send(job: &Job, pe: Pe, tag: u64, word: u64) {
+    mailboxes().send(job, pe, tag, &[word, 0, 0, 0, 0, 0]);
+}
+
+/// Hear those who have not said anything yet.
+fn listen(job: &Job, others: &mut [Other], tag: u64) {
+    for other in others.iter_mut().filter(|other| other.said.is_none()) {
+        other.said = mailboxes().take(job, other.pe, tag).map(|message| message[0]);
+    }
+}
+
+/// What each member says, in the order of the team. Those who are where this PE is say what it says; the
+/// others know that it is elsewhere, so that both tell each other their words.
+fn lines(
+    job: &Job,
+    members: &Members,
+    others: &[Other],
+    tag: u64,
+    own: u64,
+    words: &[u64],
+) -> Vec<(u32, Vec<u64>)> {
+    let mut lines = vec![(job.me(), words.to_vec())];
+    lines.extend(others.iter().filter(|o| o.said == Some(own)).map(|o| (o.pe, words.to_vec())));
+    let first = lines.len();
+    lines.extend(others.iter().filter(|o| o.said != Some(own)).map(|o| (o.pe, Vec::new())));
+    for &word in words {
+        for (pe, _) in &lines[first..] {
+            send(job, *pe, tag, word);
+        }
+        for (pe, heard) in &mut lines[first..] {
+            heard.push(mailboxes().receive(job, *pe, tag).map_or(0, |message| message[0]));
+        }
+    }
+    lines.sort_unstable_by_key(|(pe, _)| members.team_pe(*pe).map(|member| member.0));
+    lines.into_iter().map(|(pe, line)| (pe.0, line)).collect()
+}
+
+/// What a member tells of its call: the name's bytes, the arguments' values.
+fn words(call: Call, arguments: &[Argument]) -> Vec<u64> {
+    let mut words = vec![0; NAME_WORDS + MOST_ARGUMENTS];
+    for (word, bytes) in words.iter_mut().take(NAME_WORDS).zip(call.0.as_bytes().chunks(8)) {
+        let mut padded = [0; 8];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        *word = u64::from_le_bytes(padded);
+    }
+    for (word, (_, value)) in words[NAME_WORDS..].iter_mut().zip(arguments) {
+        *word = *value;
+    }
+    words
+}
+
+/// Who is where: PEs with the same words together, in the order of the team.
+fn report(lines: Vec<(u32, Vec<u64>)>, arguments: &[Argument]) -> String {
+    let differs = |word: usize| lines.iter().any(|(_, words)| words[word] != lines[0].1[word]);
+    let one_call = !(0..NAME_WORDS).any(differs);
+    let told: Vec<(usize, &str)> = (NAME_WORDS..).zip(arguments).map(|(i, a)| (i, a.0)).collect();
+    let told: Vec<_> = told.into_iter().filter(|(i, _)| one_call && differs(*i)).collect();
+    let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
+    for (pe, words) in &lines {
+        let bytes: Vec<u8> = words[..NAME_WORDS].iter().flat_map(|w| w.to_le_bytes()).collect();
+        let mut text = String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned();
+        let values: Vec<String> =
+            told.iter().map(|(i, name)| format!("{name} {}", words[*i])).collect();
+        if one_call {
+            let _ = write!(text, " with {}", values.join(", "));
+        }
+        match groups.iter_mut().find(|group| group.0 == text) {
+            Some(group) => group.1.push(*pe),
+            None => groups.push((text, vec![*pe])),
+        }
+    }
+    let group = |(text, pes): &(String, Vec<u32>)| {
+        let names: Vec<String> = pes.iter().take(NAMED).map(|pe| format!("PE {pe}")).collect();
+        let more = if pes.len() > NAMED { " and others" } else { "" };
+        format!("{}{more} in {text}", names.join(", "))
+    };
+    groups.iter().map(group).collect::<Vec<_>>().join("; ")
+}
+
+/// A message when `source` and `dest` overlap but are not the same array.
+pub(crate) fn apart(call: Call, job: &Job, source: SymmetricRange, dest: SymmetricRange) {
+    if job.settings.check && source.overlaps(dest) && !dest.starts_with(source) {
+        fail!(
+            call,
+            "the arguments source and dest overlap: source is {source}, dest is {dest}; use arrays that \
+             have no byte in common"
+        );
+    }
+}
+
+/// As [`apart`], for a collective that OpenSHMEM does not define when `source` is `dest`: it works in place
+/// here, and a warning of the first member says that this is not portable.
+pub(crate) fn apart_or_in_place(
+    call: Call,
+    job: &Job,
+    is_first: bool,
+    source: SymmetricRange,
+    dest: SymmetricRange,
+) {
+    if !job.settings.check {
+        return;
+    }
+    apart(call, job, source, dest);
+    if source.overlaps(dest) && is_first {
+        warn_once(
+            call,
+            job,
+            "source and dest are the same array, which OpenSHMEM leaves undefined; it works in place here, \
+             but other implementations may not do so",
+        );
+    }
+}
+
+/// A warning of what is undefined but harmless here, once for each call.
+fn warn_once(call: Call, job: &Job, why: &'static str) {
+    static TOLD: Mutex<BTreeSet<(&str, &str)>> = Mutex::new(BTreeSet::new());
+    if process::lock(&TOLD).insert((call.0, why)) {
+        eprintln!("warning: PE {}: {call}: {why}", job.me());
+    }
+}
+
+/// The thread that initialised the library.
+static MAIN: Mutex<Option<ThreadId>> = Mutex::new(None);
+
+/// The library was initialised by the calling thread.
+pub(crate) fn initialized_here() {
+    *process::lock(&MAIN) = Some(thread::current().id());
+}
+
+/// A warning when the thread level does not let the calling thread call.
+pub(crate) fn caller(call: Call, job: &Job) {
+    if job.settings.check && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
+        let why = match job.thread_level {
+            SHMEM_THREAD_FUNNELED => {
+                "called by another thread than the one that initialised the library, but the thread level \
+                 is SHMEM_THREAD_FUNNELED: this works here as long as no two threads are in the library at \
+                 once; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE"
+            }
+            _ => {
+                "called by another thread than the one that initialised the library, but the thread level \
+                 is SHMEM_THREAD_SINGLE: this works here as long as no two threads are in the library at \
+                 once; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE"
+            }
+        };
+        warn_once(call, job, why);
+    }
+}
+
+/// A message when another thread finalizes than initialised.
+pub(crate) fn finalizer(call: Call, job: &Job) {
+    if job.settings.check && !is_main() {
+        fail!(
+            call,
+            "called by another thread than the one that initialised the library, which must finalize it"
+        );
+    }
+}
+
+fn is_main() -> bool {
+    process::lock(&MAIN).is_none_or(|main| main == thread::current().id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(pe: u32, call: &'static str, arguments: &[Argument]) -> (u32, Vec<u64>) {
+        (pe, words(Call(call), arguments))
+    }
+
+    #[test]
+    fn who_is_where() {
+        let lines = vec![
+            line(4, "shmem_team_sync", &[]),
+            line(2, "shmem_longdouble_prod_reduce", &[("bytes", 16)]),
+            line(0, "shmem_team_sync", &[]),
+        ];
+        let text = report(lines, &[]);
+        assert_eq!(text, "PE 4, PE 0 in shmem_team_sync; PE 2 in shmem_longdouble_prod_reduce");
+    }
+
+    #[test]
+    fn values_are_told_where_only_they_differ() {
+        let arguments = |root| [("PE_root", root), ("bytes", 8)];
+        let lines = vec![
+            line(0, "shmem_int_broadcast", &arguments(0)),
+            line(1, "shmem_int_broadcast", &arguments(1)),
+        ];
+        let text = report(lines, &arguments(0));
+        let [first, second] = ["PE_root 0", "PE_root 1"];
+        let said = |root| format!("in shmem_int_broadcast with {root}");
+        assert_eq!(text, format!("PE 0 {}; PE 1 {}", said(first), said(second)));
+    }
+}

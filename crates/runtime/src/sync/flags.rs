@@ -1,0 +1,192 @@
+//! Access to the flags and words of the internal areas: those of this PE, of its mapped peers, and through the network.
+//!
+//! A release store pairs with an acquire load; the bell of the reader's PE is rung after it. Where in an area something is,
+//! is for `memory::areas` to say.
+#![allow(unsafe_code)]
+
+use crate::base::primitive::AtomicU32;
+use crate::memory::areas::Areas;
+use crate::memory::range::SymmetricRange;
+use crate::net::network;
+use crate::sync::bell::Bell;
+use rushmem_heap::NodeMemory;
+use rushmem_transport::{AmoOp, Completion, LocalBuf, Pe, Put, RemoteAddr, Segment, Signal};
+use rustix::thread::futex;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static AREA: OnceLock<FlagArea> = OnceLock::new();
+
+/// The areas of the job; they are there from the first init on.
+#[inline]
+pub(crate) fn area() -> &'static FlagArea {
+    AREA.get().expect("the first init sets it before it communicates")
+}
+
+/// Set by the first init.
+pub(crate) fn set(area: FlagArea) {
+    // A later init of the process has the same one.
+    let _ = AREA.set(area);
+}
+
+/// Wake who sleeps on this PE: a transport changed its memory.
+pub(crate) fn ring_own() {
+    if let Some(area) = AREA.get() {
+        area.own_bell().ring(wake);
+    }
+}
+
+/// The internal areas of this PE and of its mapped peers.
+#[derive(Debug)]
+pub(crate) struct FlagArea {
+    areas: Areas,
+    base: *mut u8,
+    nbytes: usize,
+    deltas: Vec<Option<isize>>,
+}
+
+// SAFETY: it is an address range that stays mapped, accessed by atomics and raw copies alone.
+unsafe impl Send for FlagArea {}
+// SAFETY: as above.
+unsafe impl Sync for FlagArea {}
+
+impl FlagArea {
+    /// The areas in `memory`, which stays mapped for the life of the process.
+    pub(crate) fn new(memory: &'static NodeMemory, areas: Areas, deltas: &[Option<isize>]) -> Self {
+        let nbytes = memory.layout().internal_bytes;
+        assert!(areas.nbytes() <= nbytes, "the internal area is too small");
+        FlagArea { areas, base: memory.internal(), nbytes, deltas: deltas.to_vec() }
+    }
+
+    pub(crate) fn areas(&self) -> &Areas {
+        &self.areas
+    }
+
+    /// Write a flag of `pe`, after everything that was written before, and wake who waits for it.
+    #[inline]
+    pub(crate) fn raise(&self, pe: Pe, at: usize, value: u64) {
+        match self.delta(pe) {
+            Some(delta) => {
+                self.word(delta, at).store(value, Ordering::Release);
+                self.bell(delta).ring(wake);
+            }
+            None => self.raise_remote(pe, at, value),
+        }
+    }
+
+    #[cold]
+    fn raise_remote(&self, pe: Pe, at: usize, value: u64) {
+        let flag = Signal { dest: remote(at), op: AmoOp::Set, value };
+        network::on_library(|endpoint| {
+            endpoint.fence()?;
+            // SAFETY: the old value goes nowhere.
+            unsafe { endpoint.amo(pe, flag.amo()) }
+        });
+    }
+
+    /// Wake who sleeps on `pe`, after a word was changed that it may wait for. Elsewhere the transport
+    /// does so itself.
+    #[inline]
+    pub(crate) fn ring(&self, pe: Pe) {
+        if let Some(delta) = self.delta(pe) {
+            self.bell(delta).ring(wake);
+        }
+    }
+
+    /// Read an own flag; what its writer wrote before is visible afterwards.
+    #[inline]
+    pub(crate) fn flag(&self, at: usize) -> u64 {
+        self.own_word(at).load(Ordering::Acquire)
+    }
+
+    /// Write words of `pe`'s area that a flag will announce.
+    pub(crate) fn write(&self, pe: Pe, at: usize, words: &[u64]) {
+        match self.delta(pe) {
+            Some(delta) => {
+                for (i, &word) in words.iter().enumerate() {
+                    self.word(delta, at + i * 8).store(word, Ordering::Relaxed);
+                }
+            }
+            None => network::on_library(|endpoint| {
+                let source = LocalBuf::source(words.as_ptr().cast(), size_of_val(words));
+                let put = Put { dest: remote(at), source, completion: Completion::Now };
+                // SAFETY: the words are there during the call.
+                unsafe { endpoint.put(pe, put) }
+            }),
+        }
+    }
+
+    /// Read own words that a flag announced.
+    pub(crate) fn read(&self, at: usize, words: &mut [u64]) {
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = self.own_word(at + i * 8).load(Ordering::Relaxed);
+        }
+    }
+
+    /// Sleep until `ready`, which looks at own flags.
+    pub(crate) fn sleep_until(&self, ready: impl FnMut() -> bool) {
+        self.own_bell().sleep_until(ready, |word, heard| {
+            // Interrupted, changed meanwhile: either way the caller looks again.
+            let _ = futex::wait(word, futex::Flags::empty(), heard, None);
+        });
+    }
+
+    /// `nbytes` own bytes, for data.
+    pub(crate) fn range(&self, at: usize, nbytes: usize) -> SymmetricRange {
+        // SAFETY: in the internal area, as `own` makes sure of.
+        unsafe { SymmetricRange::new(Segment::Internal, at, self.own(at, nbytes), nbytes) }
+    }
+
+    /// Write own words that a plan sends on.
+    pub(crate) fn write_own(&self, at: usize, words: &[u64]) {
+        for (i, &word) in words.iter().enumerate() {
+            self.own_word(at + i * 8).store(word, Ordering::Relaxed);
+        }
+    }
+
+    fn own(&self, at: usize, nbytes: usize) -> *mut u8 {
+        assert!(at + nbytes <= self.nbytes, "beyond the internal area");
+        self.base.wrapping_add(at)
+    }
+
+    fn delta(&self, pe: Pe) -> Option<isize> {
+        self.deltas[pe.index()]
+    }
+
+    fn own_word(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: in the area and aligned, as `at_word` makes sure of; areas stay mapped.
+        unsafe { AtomicU64::from_ptr(self.at_word(at, 0).cast()) }
+    }
+
+    fn word(&self, delta: isize, at: usize) -> &AtomicU64 {
+        // SAFETY: as above, in the area of a mapped peer.
+        unsafe { AtomicU64::from_ptr(self.at_word(at, delta).cast()) }
+    }
+
+    fn own_bell(&self) -> Bell<'_> {
+        self.bell(0)
+    }
+
+    fn bell(&self, delta: isize) -> Bell<'_> {
+        let words: *mut u32 = self.at_word(0, delta).cast();
+        // SAFETY: the first 8 bytes of an area are its bell: two aligned words that stay mapped.
+        let rings = unsafe { AtomicU32::from_ptr(words) };
+        // SAFETY: as above.
+        let sleepers = unsafe { AtomicU32::from_ptr(words.wrapping_add(1)) };
+        Bell { rings, sleepers }
+    }
+
+    fn at_word(&self, at: usize, delta: isize) -> *mut u8 {
+        assert!(at.is_multiple_of(8), "a word is aligned");
+        self.own(at, 8).wrapping_offset(delta)
+    }
+}
+
+fn wake(word: &AtomicU32) {
+    // A failed wake-up means that the address is not mapped, which `word` proves it is.
+    let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);
+}
+
+fn remote(at: usize) -> RemoteAddr {
+    RemoteAddr { segment: Segment::Internal, offset: at as u64 }
+}

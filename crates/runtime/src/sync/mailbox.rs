@@ -1,0 +1,137 @@
+//! Messages between PEs that share no team: a mailbox per source, of one message.
+//!
+//! A message carries a tag, so that a PE can take part in several agreements at once: what was taken
+//! from a mailbox for somebody else is kept until asked for, and the mailbox is free again. A sender
+//! waits until its last message to the same PE was taken.
+
+use crate::base::job::Job;
+use crate::memory::areas::MESSAGE;
+use crate::sync::backoff;
+use crate::sync::flags::{self, FlagArea};
+use rushmem_transport::Pe;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{LazyLock, Mutex};
+
+static MAILBOXES: LazyLock<Mailboxes> = LazyLock::new(Mailboxes::default);
+
+/// The mailboxes of this PE.
+pub(crate) fn mailboxes() -> &'static Mailboxes {
+    &MAILBOXES
+}
+
+/// What one message carries.
+pub(crate) type Message = [u64; MESSAGE];
+
+/// This PE's side of all its mailboxes.
+#[derive(Default)]
+pub(crate) struct Mailboxes(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// How many messages were sent to a PE, and taken from one.
+    sent: HashMap<Pe, u64>,
+    taken: HashMap<Pe, u64>,
+    kept: HashMap<(Pe, u64), VecDeque<Message>>,
+}
+
+impl Mailboxes {
+    /// Send `message` to `dest`, once its mailbox is free.
+    pub(crate) fn send(&self, job: &Job, dest: Pe, tag: u64, message: &Message) {
+        let internal = flags::area();
+        let acknowledged = internal.areas().acknowledged(dest);
+        loop {
+            let mut state = self.state();
+            let sent = state.sent.entry(dest).or_default();
+            if internal.flag(acknowledged) == *sent {
+                *sent += 1;
+                let at = internal.areas().mailbox(job.me());
+                internal.write(dest, at + 8, &[tag]);
+                internal.write(dest, at + 16, message);
+                internal.raise(dest, at, *sent);
+                return;
+            }
+            let waited_for = *sent;
+            drop(state);
+            backoff::until_rung(job, || internal.flag(acknowledged) >= waited_for);
+        }
+    }
+
+    /// Wait for the next message of `source` with this tag. `None` when it sent one with another tag
+    /// instead and only one thread of any PE is in the library at a time: a source that is in another
+    /// agreement with this PE waits there for this PE, so that both would wait forever.
+    pub(crate) fn receive(&self, job: &Job, source: Pe, tag: u64) -> Option<Message> {
+        let mut found = None;
+        backoff::until_rung(job, || {
+            let mut state = self.state();
+            state.empty(flags::area(), job.me(), source);
+            found = state.next(source, tag);
+            found.is_some() || !job.threads_somewhere && state.is_elsewhere(source)
+        });
+        found
+    }
+
+    /// The next message of `source` with this tag, if it is there.
+    pub(crate) fn take(&self, job: &Job, source: Pe, tag: u64) -> Option<Message> {
+        let mut state = self.state();
+        state.empty(flags::area(), job.me(), source);
+        state.next(source, tag)
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl State {
+    /// The oldest kept message of `source` with this tag. A tag is used up with its last message: teams
+    /// come and go, and each has its own.
+    fn next(&mut self, source: Pe, tag: u64) -> Option<Message> {
+        let Entry::Occupied(mut messages) = self.kept.entry((source, tag)) else {
+            return None;
+        };
+        let message = messages.get_mut().pop_front();
+        if messages.get().is_empty() {
+            messages.remove();
+        }
+        message
+    }
+
+    /// Whether a message of `source` is kept.
+    fn is_elsewhere(&self, source: Pe) -> bool {
+        self.kept.keys().any(|(from, _)| *from == source)
+    }
+
+    /// Take what lies in the mailbox of `source`, if anything does.
+    fn empty(&mut self, internal: &FlagArea, me: Pe, source: Pe) {
+        let at = internal.areas().mailbox(source);
+        let taken = self.taken.entry(source).or_default();
+        if internal.flag(at) == *taken {
+            return;
+        }
+        let mut tag = [0];
+        internal.read(at + 8, &mut tag);
+        let mut message = [0; MESSAGE];
+        internal.read(at + 16, &mut message);
+        *taken += 1;
+        internal.raise(source, internal.areas().acknowledged(me), *taken);
+        self.kept.entry((source, tag[0])).or_default().push_back(message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_a_tag_come_in_order_and_leave_nothing() {
+        let mut state = State::default();
+        let (source, message) = (Pe(3), [7; MESSAGE]);
+        assert_eq!(state.next(source, 1), None);
+        state.kept.insert((source, 1), VecDeque::from([message, [8; MESSAGE]]));
+        assert_eq!(state.next(Pe(2), 1), None);
+        assert_eq!(state.next(source, 1), Some(message));
+        assert_eq!(state.next(source, 1), Some([8; MESSAGE]));
+        assert!(state.kept.is_empty());
+    }
+}

@@ -1,0 +1,11 @@
+//! How PEs wait for each other: flags, the bell, backoff, channels between the members of a team, mailboxes, and the checks
+//! that go through them.
+//!
+//! It knows no team and no collective.
+
+pub(crate) mod backoff;
+pub(crate) mod bell;
+pub(crate) mod channel;
+pub(crate) mod check;
+pub(crate) mod flags;
+pub(crate) mod mailbox;

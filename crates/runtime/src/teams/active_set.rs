@@ -1,0 +1,206 @@
+//! Active sets (OpenSHMEM 1.6, Annex: deprecated collectives): who is in one, and whose channels a call
+//! on it uses.
+//!
+//! The channels are those that all active sets share, so that a set needs nothing of its own: no memory,
+//! no agreement on its first use, and there is no limit to how many there are. That relies on each two
+//! PEs making the calls that both take part in in the same order. Where several threads of a PE may be in
+//! the library at once they need not, and pSync alone tells their calls apart: there the members agree on
+//! a team at the first use. They keep it for later calls while each of them has room; where one has none,
+//! the team ends with the call.
+//!
+//! pSync itself is neither read nor written, here or remotely: it is as the user left it when the call
+//! returns, which is what the standard asks, and it may be static.
+
+use crate::base::call::{Call, fail};
+use crate::base::digest::digest;
+use crate::base::job::{self, Job};
+use crate::base::members::Members;
+use crate::base::process;
+use crate::memory::address;
+use crate::memory::areas::TEAM_SLOTS;
+use crate::memory::object;
+use crate::teams::agreement::{Agreed, Request, agree, elsewhere};
+use crate::teams::team::{Config, Team};
+use core::ffi::{c_int, c_long};
+use rushmem_transport::TeamPe;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+
+/// The team whose channels all active sets share.
+static SHARED: OnceLock<Arc<Team>> = OnceLock::new();
+/// Teams of single active sets, which there are where threads of a PE may call at once.
+static OWN: LazyLock<Mutex<HashMap<Key, Arc<Team>>>> = LazyLock::new(Mutex::default);
+
+/// What an agreement is about, in its tag.
+const ACTIVE_SET: u64 = 3;
+/// Teams of active sets that a PE keeps: half of the slots, so that the other half is left to the teams that the
+/// program makes.
+const KEPT: usize = TEAM_SLOTS / 2;
+
+/// What makes two calls use the same team, where active sets have teams of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    triplet: [c_int; 3],
+    /// Where pSync is in this process.
+    psync: usize,
+}
+
+/// Who owns the channels that a call uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// All active sets together.
+    AllSets,
+    /// The pair of active set and pSync, until the last finalize.
+    Set,
+    /// The call.
+    Call,
+}
+
+/// An active set that the calling PE is in.
+#[derive(Debug)]
+pub(crate) struct ActiveSet {
+    /// `PE_start`, `logPE_stride` and `PE_size`.
+    triplet: [c_int; 3],
+    members: Members,
+    me: TeamPe,
+    /// Whose channels a call uses: its members are those of the set, or the world if the channels are shared.
+    team: Arc<Team>,
+    owner: Owner,
+}
+
+impl ActiveSet {
+    /// The active set of a call.
+    pub(crate) fn find(call: Call, triplet: [c_int; 3], psync: *const c_long) -> ActiveSet {
+        let job = job::require(call);
+        let members = members(call, job, triplet);
+        let me = members.team_pe(job.me()).expect("the calling PE is a member");
+        let (team, owner) = match job.threads_somewhere {
+            true => own_team(call, job, &members, triplet, psync),
+            false => (shared(job), Owner::AllSets),
+        };
+        if job.settings.check {
+            // It says why it is none.
+            place(call, psync);
+        }
+        ActiveSet { triplet, members, me, team, owner }
+    }
+
+    pub(crate) fn triplet(&self) -> [c_int; 3] {
+        self.triplet
+    }
+
+    pub(crate) fn members(&self) -> &Members {
+        &self.members
+    }
+
+    pub(crate) fn me(&self) -> TeamPe {
+        self.me
+    }
+
+    pub(crate) fn team(&self) -> &Team {
+        &self.team
+    }
+
+    /// Whether calls on other active sets use the same channels.
+    pub(crate) fn shares_channels(&self) -> bool {
+        self.owner == Owner::AllSets
+    }
+
+    /// A number that other active sets hardly have.
+    pub(crate) fn mark(&self) -> u64 {
+        let [start, log_stride, size] = self.triplet.map(|number| u64::from(number as u32));
+        let triplet = start << 38 ^ log_stride << 32 ^ size;
+        triplet.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48
+    }
+}
+
+impl Drop for ActiveSet {
+    fn drop(&mut self) {
+        if self.owner == Owner::Call {
+            self.team.retire();
+        }
+    }
+}
+
+fn shared(job: &Job) -> Arc<Team> {
+    SHARED.get_or_init(|| Arc::new(Team::of_active_sets(job.n_pes, job.me))).clone()
+}
+
+/// Forget the teams of single active sets, and give their slots back.
+pub(crate) fn clear() {
+    std::mem::take(&mut *process::lock(&OWN)).into_values().for_each(|team| team.retire());
+}
+
+/// The team of an active set, where it has one of its own.
+fn own_team(
+    call: Call,
+    job: &Job,
+    members: &Members,
+    triplet: [c_int; 3],
+    psync: *const c_long,
+) -> (Arc<Team>, Owner) {
+    let key = Key { triplet, psync: psync.addr() };
+    let keeps = {
+        let kept = process::lock(&OWN);
+        if let Some(team) = kept.get(&key) {
+            return (team.clone(), Owner::Set);
+        }
+        kept.len() < KEPT
+    };
+    let [start, log_stride, size] = triplet.map(|number| number as u64);
+    let tag = digest(&[ACTIVE_SET, start, log_stride, size, place(call, psync)]);
+    match agree(job, members, Request { tag, arguments: 0, able: true, keeps, count: 1 }) {
+        Agreed::Slots(slots, generation, all_keep) => {
+            let (members, config) = (members.clone(), Config::default());
+            let team = Arc::new(Team::new(slots[0], generation, members, job.me(), config));
+            if !all_keep {
+                return (team, Owner::Call);
+            }
+            process::lock(&OWN).insert(key, team.clone());
+            (team, Owner::Set)
+        }
+        Agreed::Elsewhere(peer) => elsewhere(call, peer),
+        Agreed::Refused | Agreed::Unlike => fail!(
+            call,
+            "no team is left for this active set: {TEAM_SLOTS} teams can exist at once on a PE, and with \
+             SHMEM_THREAD_MULTIPLE a call on an active set needs one while it lasts; destroy those that \
+             are done with"
+        ),
+    }
+}
+
+fn members(call: Call, job: &Job, [start, log_stride, size]: [c_int; 3]) -> Members {
+    let stride = u32::try_from(log_stride).ok().and_then(|log| 1i32.checked_shl(log));
+    let members = stride.and_then(|stride| Members::world(job.n_pes).subset(start, stride, size));
+    let Some(members) = members else {
+        fail!(
+            call,
+            "the active set PE_start {start}, logPE_stride {log_stride}, PE_size {size} does not \
+             lie within the {} PEs of the job",
+            job.n_pes
+        );
+    };
+    if members.team_pe(job.me()).is_none() {
+        fail!(
+            call,
+            "called by a PE outside of the active set PE_start {start}, logPE_stride {log_stride}, \
+             PE_size {size}"
+        );
+    }
+    members
+}
+
+/// A number for the place of a pSync that is the same on every PE.
+fn place(call: Call, psync: *const c_long) -> u64 {
+    if let Some((segment, offset)) = address::place(psync.addr(), size_of::<c_long>()) {
+        return digest(&[0, segment as u64, offset as u64]);
+    }
+    let Some(place) = object::holding(psync.cast()) else {
+        fail!(
+            call,
+            "argument pSync: {psync:p} is neither in the symmetric heap nor a static variable"
+        );
+    };
+    let name = place.name.iter().map(|&byte| u64::from(byte)).collect::<Vec<u64>>();
+    digest(&[1, digest(&name), place.offset as u64])
+}

@@ -1,0 +1,345 @@
+//! How PEs agree on a team that does not exist yet.
+//!
+//! An explicit set of PEs carries out an all-reduce (recursive doubling, as a plan) over mailboxes;
+//! what is reduced is a [`Proposal`]. So splits whose members alone call, splits of a whole parent and
+//! the first use of an active set need no state that the members share already.
+//!
+//! What they agree on is a slot of the internal area that is free on all of them and a generation
+//! that none of them has used. Slots are offered a window of 64 at a time, the same on all members,
+//! chosen by the agreement's tag; a window that another agreement of the same PE has on offer is left
+//! out. When nothing is free there, all members see it and try the next window, and again those that some
+//! member had left out.
+
+use crate::base::call::{Call, fail};
+use crate::base::job::Job;
+use crate::base::members::Members;
+use crate::memory::areas::TEAM_SLOTS;
+use crate::sync::channel::GENERATIONS;
+use crate::sync::mailbox::{Message, mailboxes};
+use rushmem_collectives::{Place, Span, Step, recursive_doubling};
+use rushmem_transport::Pe;
+use std::sync::{LazyLock, Mutex};
+
+/// Slots in one window.
+const WINDOW: usize = 64;
+const WINDOWS: usize = TEAM_SLOTS / WINDOW;
+
+/// What each member brings and all members get combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Proposal {
+    /// Slots of the window that are free here.
+    free: u64,
+    /// One more than the highest generation known here.
+    generation: u64,
+    /// Whether this member can make the team at all.
+    able: bool,
+    /// A digest of the arguments, which must be the same for all.
+    arguments: u64,
+    /// Whether they were.
+    alike: bool,
+    /// Whether no member left the window out.
+    offered: bool,
+    /// Whether this member can keep the team for later calls.
+    keeps: bool,
+}
+
+impl Proposal {
+    fn combine(self, other: Proposal) -> Proposal {
+        Proposal {
+            free: self.free & other.free,
+            generation: self.generation.max(other.generation),
+            able: self.able && other.able,
+            arguments: self.arguments,
+            alike: self.alike && other.alike && self.arguments == other.arguments,
+            offered: self.offered && other.offered,
+            keeps: self.keeps && other.keeps,
+        }
+    }
+
+    fn message(self, landing: u64) -> Message {
+        let flags = [self.able, self.alike, self.offered, self.keeps];
+        let flags = flags.iter().rev().fold(0, |bits, &flag| bits << 1 | u64::from(flag));
+        [landing, self.free, self.generation, self.arguments, flags, 0]
+    }
+
+    fn from_message(message: &Message) -> Proposal {
+        let [_, free, generation, arguments, flags, _] = *message;
+        let [able, alike, offered, keeps] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
+        Proposal { free, generation, able, arguments, alike, offered, keeps }
+    }
+}
+
+/// What a member asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    /// The same on every member; no other agreement among the same PEs uses it at the same time.
+    pub(crate) tag: u64,
+    /// A digest of the arguments, which must be the same for all.
+    pub(crate) arguments: u64,
+    /// Whether this member can make the team at all.
+    pub(crate) able: bool,
+    /// Whether it can keep the team for later calls.
+    pub(crate) keeps: bool,
+    /// How many slots are wanted: the same on every member.
+    pub(crate) count: usize,
+}
+
+/// What was agreed on: the same on every member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Agreed {
+    /// These slots, in ascending order, with this generation. They are taken on this PE, too: whoever
+    /// makes no team of one releases it. The last field tells whether all members keep the team.
+    Slots(Vec<u16>, u64, bool),
+    /// Some member was not able to, or no slots are left.
+    Refused,
+    /// The members called with different arguments.
+    Unlike,
+    /// This PE is in another agreement with the caller.
+    Elsewhere(Pe),
+}
+
+/// Slots of the predefined teams: those of the lowest numbers.
+pub(crate) const PREDEFINED: u32 = 3;
+/// The slot of the channels that all active sets share.
+pub(crate) const ACTIVE_SETS: u16 = PREDEFINED as u16;
+/// Slots that no agreement gives.
+const TAKEN: u32 = PREDEFINED + 1;
+
+static SLOTS: LazyLock<Slots> = LazyLock::new(|| Slots::new(TAKEN));
+
+/// The slots of this PE.
+pub(crate) fn slots() -> &'static Slots {
+    &SLOTS
+}
+
+/// The slots of a PE.
+pub(crate) struct Slots(Mutex<SlotState>);
+
+struct SlotState {
+    free: [u64; WINDOWS],
+    /// Windows that an agreement in progress has on offer.
+    offered: [bool; WINDOWS],
+    generation: u64,
+}
+
+impl Slots {
+    /// All slots free but the first `taken`.
+    pub(crate) fn new(taken: u32) -> Slots {
+        let mut free = [u64::MAX; WINDOWS];
+        free[0] = u64::MAX << taken;
+        Slots(Mutex::new(SlotState { free, offered: [false; WINDOWS], generation: 1 }))
+    }
+
+    /// What is made from now on has a higher generation than this one.
+    pub(crate) fn reached(&self, generation: u64) {
+        let mut state = self.state();
+        state.generation = state.generation.max(generation);
+    }
+
+    /// Give a slot back.
+    pub(crate) fn release(&self, slot: u16) {
+        let slot = slot as usize;
+        self.state().free[slot / WINDOW] |= 1 << (slot % WINDOW);
+    }
+
+    fn offer(&self, window: usize, request: Request) -> (Proposal, bool) {
+        let Request { arguments, able, keeps, .. } = request;
+        let mut state = self.state();
+        let mine = !state.offered[window];
+        state.offered[window] = true;
+        let free = if mine { state.free[window] } else { 0 };
+        let generation = state.generation + 1;
+        let able = able && generation < GENERATIONS;
+        (Proposal { free, generation, able, arguments, alike: true, offered: mine, keeps }, mine)
+    }
+
+    /// Take the lowest `count` slots that all members have free in `window`, if there are so many and a
+    /// team is made at all. Taken before the window can be offered again, so that no two agreements of
+    /// this PE get the same.
+    fn settle(
+        &self,
+        window: usize,
+        mine: bool,
+        agreed: Proposal,
+        count: usize,
+    ) -> Option<Vec<u16>> {
+        let mut state = self.state();
+        if mine {
+            state.offered[window] = false;
+        }
+        state.generation = state.generation.max(agreed.generation);
+        if !(agreed.able && agreed.alike) {
+            return None;
+        }
+        let bits = (0..WINDOW).filter(|bit| agreed.free >> bit & 1 == 1).take(count);
+        let slots: Vec<u16> = bits.map(|bit| (window * WINDOW + bit) as u16).collect();
+        if slots.len() < count {
+            return None;
+        }
+        for &slot in &slots {
+            state.free[window] &= !(1 << (slot as usize % WINDOW));
+        }
+        Some(slots)
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, SlotState> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// Agree with all `members`, every one of which calls this.
+pub(crate) fn agree(job: &Job, members: &Members, request: Request) -> Agreed {
+    let Request { tag, count, .. } = request;
+    let first = (tag % WINDOWS as u64) as usize;
+    let mut all_offered = true;
+    for attempt in 0.. {
+        let window = (first + attempt) % WINDOWS;
+        let (proposal, mine) = slots().offer(window, request);
+        let agreed = match all_reduce(job, members, tag, proposal) {
+            Ok(agreed) => agreed,
+            Err(peer) => return Agreed::Elsewhere(peer),
+        };
+        let slots = slots().settle(window, mine, agreed, count);
+        if !agreed.alike {
+            return Agreed::Unlike;
+        }
+        if !agreed.able {
+            return Agreed::Refused;
+        }
+        if let Some(slots) = slots {
+            return Agreed::Slots(slots, agreed.generation, agreed.keeps);
+        }
+        all_offered &= agreed.offered;
+        if attempt % WINDOWS == WINDOWS - 1 {
+            if all_offered {
+                break;
+            }
+            all_offered = true;
+        }
+    }
+    Agreed::Refused
+}
+
+/// Carry out the plan of an all-reduce with messages for its puts. The error is a peer that is in
+/// another agreement.
+fn all_reduce(job: &Job, members: &Members, tag: u64, own: Proposal) -> Result<Proposal, Pe> {
+    let me = members.team_pe(job.me()).expect("only members agree").0;
+    let mut accumulator = own;
+    let mut landed: Vec<(u64, Proposal)> = Vec::new();
+    let take = |landed: &mut Vec<(u64, Proposal)>, landing: u8| {
+        let i = landed.iter().position(|(l, _)| *l == u64::from(landing));
+        landed.swap_remove(i.expect("a plan waits before it reads")).1
+    };
+    for step in recursive_doubling::all_reduce(members.n, me) {
+        match step {
+            Step::Put { peer, to, .. } => {
+                let message = accumulator.message(u64::from(landing_of(to)));
+                mailboxes().send(job, members.world_pe(peer), tag, &message);
+            }
+            Step::Wait { peer } => {
+                let peer = members.world_pe(peer);
+                let message = mailboxes().receive(job, peer, tag).ok_or(peer)?;
+                landed.push((message[0], Proposal::from_message(&message)));
+            }
+            Step::Reduce { landing, .. } => {
+                accumulator = accumulator.combine(take(&mut landed, landing));
+            }
+            Step::Copy { from, .. } => {
+                accumulator = take(&mut landed, landing_of(from));
+            }
+            Step::Signal { .. } => unreachable!("an all-reduce sends data only"),
+        }
+    }
+    Ok(accumulator)
+}
+
+fn landing_of(span: Span) -> u8 {
+    match span.place {
+        Place::Landing(landing) => landing,
+        place => unreachable!("an all-reduce sends to landings, not to {place:?}"),
+    }
+}
+
+/// End the job: the calling PE and `peer` make different teams of each other.
+pub(crate) fn elsewhere(call: Call, peer: Pe) -> ! {
+    fail!(
+        call,
+        "PE {} is making another team with this PE, so both would wait forever: all members of a team \
+         make it by the same call with the same arguments, and several teams in the same order",
+        peer.0
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REQUEST: Request = Request { tag: 0, arguments: 0, able: true, keeps: false, count: 1 };
+
+    /// What one PE alone agrees on in a window.
+    fn settled(slots: &Slots, window: usize, count: usize) -> Option<Vec<u16>> {
+        let (proposal, mine) = slots.offer(window, REQUEST);
+        slots.settle(window, mine, proposal, count)
+    }
+
+    #[test]
+    fn what_was_settled_is_not_offered_again_until_it_is_released() {
+        let slots = Slots::new(2);
+        assert_eq!(settled(&slots, 0, 2), Some(vec![2, 3]));
+        assert_eq!(settled(&slots, 0, 1), Some(vec![4]));
+        slots.release(3);
+        assert_eq!(settled(&slots, 0, 1), Some(vec![3]));
+        assert_eq!(settled(&slots, 0, 60), None);
+        assert_eq!(settled(&slots, 0, 59), Some((5..64).collect()));
+    }
+
+    #[test]
+    fn a_window_on_offer_is_empty_for_others() {
+        let slots = Slots::new(0);
+        let (first, mine) = slots.offer(3, REQUEST);
+        assert_eq!(settled(&slots, 3, 1), None);
+        let agreed = slots.settle(3, mine, first, 1);
+        assert_eq!(agreed, Some(vec![3 * WINDOW as u16]));
+    }
+
+    #[test]
+    fn what_is_refused_takes_nothing() {
+        let slots = Slots::new(0);
+        let (proposal, mine) = slots.offer(0, Request { able: false, ..REQUEST });
+        assert_eq!(slots.settle(0, mine, proposal, 1), None);
+        let (proposal, mine) = slots.offer(0, REQUEST);
+        assert_eq!(slots.settle(0, mine, Proposal { alike: false, ..proposal }, 1), None);
+        assert_eq!(settled(&slots, 0, 1), Some(vec![0]));
+    }
+
+    #[test]
+    fn messages_carry_all_that_is_proposed() {
+        let proposal = Slots::new(7).offer(0, Request { arguments: 5, ..REQUEST }).0;
+        for flags in 0..16 {
+            let [able, alike, offered, keeps] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
+            let proposal = Proposal { able, alike, offered, keeps, ..proposal };
+            let message = proposal.message(3);
+            assert_eq!((message[0], Proposal::from_message(&message)), (3, proposal));
+        }
+    }
+
+    #[test]
+    fn generations_never_return() {
+        let slots = Slots::new(0);
+        let (first, mine) = slots.offer(0, REQUEST);
+        slots.settle(0, mine, Proposal { generation: 40, ..first }, 1);
+        assert_eq!(slots.offer(0, REQUEST).0.generation, 41);
+        slots.reached(50);
+        slots.reached(49);
+        assert_eq!(slots.offer(1, REQUEST).0.generation, 51);
+    }
+
+    #[test]
+    fn generations_end() {
+        let slots = Slots::new(0);
+        slots.reached(GENERATIONS - 2);
+        assert!(slots.offer(0, REQUEST).0.able);
+        slots.reached(GENERATIONS - 1);
+        assert!(!slots.offer(1, REQUEST).0.able);
+    }
+}

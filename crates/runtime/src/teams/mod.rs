@@ -1,0 +1,7 @@
+//! The teams that a PE is in, those of active sets, and how PEs agree on a team that does not exist yet.
+//!
+//! It carries out no collective.
+
+pub(crate) mod active_set;
+pub(crate) mod agreement;
+pub(crate) mod team;

@@ -1,0 +1,158 @@
+//! The teams that this PE is a member of: who is in them, and what they own.
+//!
+//! How teams come and go is for `api::team`, `api::split` and `api::cray`.
+
+use crate::base::call::{Call, fail};
+use crate::base::handle::TeamHandle;
+use crate::base::members::Members;
+use crate::base::{job, process};
+use crate::sync::channel::Channels;
+use crate::teams::agreement::{self, ACTIVE_SETS, PREDEFINED};
+use core::ffi::c_int;
+use rushmem_transport::{Pe, TeamPe};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+/// `shmem_team_config_t` (§9.4.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Config {
+    /// Contexts that the team's users expect to create; a hint.
+    pub num_contexts: c_int,
+}
+
+/// A team as one of its members has it.
+#[derive(Debug)]
+pub(crate) struct Team {
+    handle: TeamHandle,
+    slot: u16,
+    members: Members,
+    me: TeamPe,
+    config: Config,
+    /// Held during a collective; the standard allows one at a time on a team.
+    pub(crate) channels: Mutex<Channels>,
+}
+
+impl Team {
+    pub(crate) fn new(
+        slot: u16,
+        generation: u64,
+        members: Members,
+        me: Pe,
+        config: Config,
+    ) -> Team {
+        let me = members.team_pe(me).expect("only members hold a team");
+        let channels = Mutex::new(Channels::new(slot, generation, members.clone(), me));
+        Team { handle: TeamHandle::new(slot, generation), slot, members, me, config, channels }
+    }
+
+    /// The one whose channels all active sets share: its members are the world.
+    pub(crate) fn of_active_sets(n_pes: u32, me: Pe) -> Team {
+        let world = Members::world(n_pes);
+        let mut team = Team::new(ACTIVE_SETS, 0, world.clone(), me, Config::default());
+        team.channels = Mutex::new(Channels::of_active_sets(ACTIVE_SETS, world, team.me));
+        team
+    }
+
+    pub(crate) fn handle(&self) -> TeamHandle {
+        self.handle
+    }
+
+    pub(crate) fn members(&self) -> &Members {
+        &self.members
+    }
+
+    pub(crate) fn me(&self) -> TeamPe {
+        self.me
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        self.config
+    }
+
+    /// Give its slot back. A later team there takes no counter that this one left for its own.
+    pub(crate) fn retire(&self) {
+        agreement::slots().reached(process::lock(&self.channels).reached());
+        agreement::slots().release(self.slot);
+    }
+}
+
+/// The teams that this PE is a member of.
+pub(crate) struct Teams {
+    world: Arc<Team>,
+    by_slot: RwLock<Vec<Option<Arc<Team>>>>,
+}
+
+static TEAMS: OnceLock<Teams> = OnceLock::new();
+
+/// The teams of this PE; they are there from the first init on.
+pub(crate) fn teams() -> &'static Teams {
+    TEAMS.get().expect("the first init sets them before it communicates")
+}
+
+/// Set by the first init.
+pub(crate) fn set(teams: Teams) {
+    // A later init of the process has the same predefined ones.
+    let _ = TEAMS.set(teams);
+}
+
+impl Teams {
+    /// The predefined teams: the world, the PEs that share memory with this one, those of its machine.
+    pub(crate) fn new(me: Pe, predefined: [Members; PREDEFINED as usize]) -> Teams {
+        let predefined = predefined.into_iter().enumerate();
+        let teams: Vec<Option<Arc<Team>>> = predefined
+            .map(|(slot, members)| {
+                Some(Arc::new(Team::new(slot as u16, 0, members, me, Config::default())))
+            })
+            .collect();
+        let world = teams[0].clone().expect("the world was just made");
+        Teams { world, by_slot: RwLock::new(teams) }
+    }
+
+    pub(crate) fn world(&self) -> &Arc<Team> {
+        &self.world
+    }
+
+    fn get(&self, handle: TeamHandle) -> Option<Arc<Team>> {
+        let teams = self.by_slot.read().unwrap_or_else(PoisonError::into_inner);
+        let team = teams.get(handle.slot()?)?.as_ref()?;
+        (team.handle == handle).then(|| team.clone())
+    }
+
+    pub(crate) fn insert(&self, team: Team) -> TeamHandle {
+        let handle = team.handle;
+        let slot = team.slot as usize;
+        let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
+        if teams.len() <= slot {
+            teams.resize_with(slot + 1, || None);
+        }
+        teams[slot] = Some(Arc::new(team));
+        handle
+    }
+
+    pub(crate) fn remove(&self, handle: TeamHandle) {
+        let slot = handle.slot().expect("the handle of a team");
+        let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
+        teams[slot] = None;
+    }
+
+    /// Forget every team but the predefined ones, and give their slots back.
+    pub(crate) fn clear(&self) {
+        let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
+        teams.drain(PREDEFINED as usize..).flatten().for_each(|team| team.retire());
+    }
+}
+
+/// The team of a handle; a message when there is none. `argument` is the handle's name in the call.
+pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> Arc<Team> {
+    job::require(call);
+    if handle == TeamHandle::WORLD {
+        return teams().world().clone();
+    }
+    teams().get(handle).unwrap_or_else(|| match handle {
+        TeamHandle::INVALID => fail!(call, "argument {argument} is SHMEM_TEAM_INVALID"),
+        _ => fail!(
+            call,
+            "argument {argument} is not a team of this PE: was it destroyed, or never initialised?"
+        ),
+    })
+}

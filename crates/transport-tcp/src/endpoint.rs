@@ -16,9 +16,9 @@ use rushmem_transport::{
 };
 use std::sync::Arc;
 
-/// Looks at a link before peers get their turn: what is waited for is likely to come there, and each look
+/// Polls of a link before peers get their turn: what is waited for is likely to come there, and each poll
 /// elsewhere makes it late.
-const LOOKS: usize = 4;
+const POLLS: usize = 4;
 
 /// One context's endpoint.
 pub(crate) struct TcpEndpoint {
@@ -82,11 +82,11 @@ impl TcpEndpoint {
     ) -> Result<T, Error> {
         let mut backoff = self.progress.backoff();
         // Where PEs outnumber the CPUs, whoever shall answer may need this one.
-        let looks = if self.shared().oversubscribed { 1 } else { LOOKS };
+        let polls = if self.shared().oversubscribed { 1 } else { POLLS };
         loop {
             let news = self.shared().news();
             let mut stepped = Ok(None);
-            for _ in 0..looks {
+            for _ in 0..polls {
                 stepped = self.shared().with_link(pe, &mut step);
                 if !matches!(stepped, Ok(None)) {
                     break;

@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// A waiter spins for a hundred microseconds or so, since each look is a system call or two.
+/// A waiter spins for a hundred microseconds or so, since each poll is a system call or two.
 const BACKOFF: BackoffLimits = BackoffLimits { spins: 200, yields: 100, yields_oversubscribed: 5 };
 /// Longest sleep of a waiter: whatever may end the wait wakes it.
 const SLEEP: Duration = Duration::from_millis(10);
@@ -26,7 +26,7 @@ const SLEEP: Duration = Duration::from_millis(10);
 const SERVICE_BACKOFF: ServiceBackoffLimits = ServiceBackoffLimits {
     shortest: HELD_BACK,
     often: Duration::from_micros(8),
-    min_looks: 26,
+    min_polls: 26,
     longest: Duration::from_millis(2),
     longest_asleep: Duration::from_millis(20),
 };
@@ -51,8 +51,8 @@ impl Progress {
     /// Sends what was held back and serves peers, if nobody else does; returns whether there was work.
     pub(crate) fn poll(&self) -> Result<bool, Error> {
         let shared = &self.shared;
-        shared.attendance.looked();
-        shared.send_noted();
+        shared.attendance.polled();
+        shared.send_held_back();
         let worked = try_lock(&self.service).is_some_and(|mut service| service.poll(shared));
         if worked {
             shared.tell_sleepers();
@@ -65,7 +65,7 @@ impl Progress {
         Backoff::new(BACKOFF, self.shared.oversubscribed)
     }
 
-    /// Between two looks of a wait, before the first of which there was so much news.
+    /// Between two polls of a wait, before the first of which there was so much news.
     pub(crate) fn pause(&self, backoff: &mut Backoff, news: u64) {
         backoff.pause().take(|| self.shared.sleep(news, SLEEP));
     }
@@ -94,32 +94,32 @@ pub(crate) fn run(progress: &Progress) {
     // Somebody was serving when this thread wanted to, and may have lost its CPU over it.
     let mut taken = false;
     while !attendance.is_closing() {
-        let all = attendance.looks();
-        let looks = all.wrapping_sub(seen);
+        let all = attendance.polls();
+        let polls = all.wrapping_sub(seen);
         seen = all;
         let asleep = attendance.any_asleep();
-        if (looks > 0 || asleep || taken) && attendance.may_back_off() {
+        if (polls > 0 || asleep || taken) && attendance.may_back_off() {
             taken = false;
-            // Others serve, and whoever waits sends what it noted by itself: this thread leaves its CPU
+            // Others serve, and whoever waits sends what it held back by itself: this thread leaves its CPU
             // alone for longer and longer.
-            let time = backoff.beside(looks, asleep);
+            let time = backoff.while_others_poll(polls, asleep);
             if asleep {
                 attendance.stop_attending();
-                shared.send_noted();
+                shared.send_held_back();
             } else {
                 attendance.attend();
             }
             attendance.back_off(time);
-            shared.send_noted();
+            shared.send_held_back();
         } else {
             backoff.reset();
             attendance.stop_attending();
-            shared.send_noted();
+            shared.send_held_back();
             let timer = PollFd::new(attendance.timer(), PollFlags::IN);
             let sockets = PollFd::new(&shared.epoll, PollFlags::IN);
             attendance.sleep(&mut [timer, sockets], shared.tuning.round);
-            shared.send_noted();
-            if attendance.looks() == seen {
+            shared.send_held_back();
+            if attendance.polls() == seen {
                 match try_lock(service) {
                     Some(mut service) => {
                         if service.poll_all(shared) {

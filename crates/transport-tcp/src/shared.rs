@@ -1,7 +1,7 @@
 //! What all endpoints of a PE and its service thread share: the peers, the connections to them, and who is told of what.
 //!
 //! Locks: a link is waited for by endpoints and tried by everyone else; nobody waits for a lock while holding another,
-//! except for the list of notes, which is held for a few instructions. A link may be held for seconds, while it is
+//! except for the list of what is unfinished, which is held for a few instructions. A link may be held for seconds, while it is
 //! connected. This file must never know what peers ask of this PE.
 
 use crate::connect::{self, Refusal};
@@ -13,9 +13,9 @@ use crate::settings::Tuning;
 use rushmem_transport::kit::attendance::Attendance;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
-use rushmem_transport::kit::notes::Notes;
 use rushmem_transport::kit::peers::Peers;
 use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::kit::unfinished::Unfinished;
 use rushmem_transport::{Error, Host, Open, Pe, Segment};
 use rustix::event::epoll::{self, EventFlags};
 use std::io;
@@ -75,7 +75,7 @@ pub(crate) struct Shared {
     pub(crate) loss: Loss,
     news: News,
     /// PEs to which something is to be sent that nobody has sent yet.
-    notes: Notes<Pe>,
+    unfinished: Unfinished<Pe>,
 }
 
 impl Shared {
@@ -93,7 +93,7 @@ impl Shared {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             attendance: Attendance::new()?,
             news: News::new()?,
-            notes: Notes::default(),
+            unfinished: Unfinished::default(),
         })
     }
 
@@ -160,7 +160,7 @@ impl Shared {
         }
         if origin.has_unsent() && !origin.is_blocked() && !origin.noted {
             origin.noted = true;
-            self.notes.add(pe);
+            self.unfinished.add(pe);
             self.attendance.call_soon(HELD_BACK);
         }
     }
@@ -195,8 +195,8 @@ impl Shared {
     }
 
     /// Sends what was held back.
-    pub(crate) fn send_noted(&self) {
-        let is_left = self.notes.look_after(|&mut pe| {
+    pub(crate) fn send_held_back(&self) {
+        let is_left = self.unfinished.finish(|&mut pe| {
             let sent = self.try_link(pe, |origin| {
                 origin.noted = false;
                 origin.flush()

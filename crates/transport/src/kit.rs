@@ -8,13 +8,13 @@
 //! | [`backoff`] | how a waiter spins, yields and sleeps, and for how long the service thread backs off |
 //! | [`lock`] | mutexes whose holder may have panicked |
 //! | [`loss`] | the first loss of a PE, which ends everything |
-//! | [`notes`] | those who hold something back, for whoever polls next |
 //! | [`peers`] | what is known of each PE once it is connected |
 //! | [`segments`] | the memory of this PE that peers may use, with its bounds and the CPU's accesses to it |
 //! | [`service`] | the service thread: started without signals, woken, joined |
 //! | [`timer`] | the descriptor that wakes the service thread |
+//! | [`unfinished`] | what calls leave unfinished, for whoever polls next |
 //!
-//! Nothing here may know a network library, a wire format or the runtime. What differs between providers (how many looks,
+//! Nothing here may know a network library, a wire format or the runtime. What differs between providers (how many polls,
 //! how long a sleep) is a constant of theirs that they pass in.
 
 pub mod amos;
@@ -22,11 +22,11 @@ pub mod attendance;
 pub mod backoff;
 pub mod lock;
 pub mod loss;
-pub mod notes;
 pub mod peers;
 pub mod segments;
 pub mod service;
 pub mod timer;
+pub mod unfinished;
 
 /// The name of this host, for messages.
 pub fn host_name() -> String {

@@ -1,9 +1,9 @@
 //! Who lets the network progress: the threads of a PE that wait in the library, or else the service thread.
 //!
 //! Threads that wait poll by themselves, which is fastest, and waking the service thread for every message would only
-//! disturb them: while they poll it backs off: it looks at its timer alone, for longer and longer. When they sleep elsewhere they
-//! hand over to it. What is left unfinished when a call returns is attended to by whoever polls next, or by the service
-//! thread soon; nobody sets the timer while the service thread will look by itself.
+//! disturb them. While they poll it backs off: it sleeps on its timer alone, for longer and longer. When they sleep elsewhere
+//! they hand over to it. What is left unfinished when a call returns is attended to by whoever polls next, or by the service
+//! thread soon; nobody sets the timer while the service thread will poll by itself.
 //!
 //! This file must never know what progress is, nor what else ends a sleep of the service thread.
 
@@ -18,14 +18,14 @@ pub struct Attendance {
     /// Wakes the service thread.
     timer: Timer,
     /// Counts the polls of threads that wait: as long as it moves, the service thread need not poll.
-    looks: AtomicU64,
+    polls: AtomicU64,
     /// How many threads sleep until something arrives for them.
     sleepers: AtomicU32,
     /// Whoever polled so far sleeps elsewhere.
     handed_over: AtomicBool,
-    /// The service thread looks at its timer alone.
+    /// The service thread sleeps on its timer alone.
     backed_off: AtomicBool,
-    /// The service thread will look at what was left unfinished by itself, or the timer will wake it.
+    /// The service thread will attend to what was left unfinished by itself, or the timer will wake it.
     attended: AtomicBool,
     /// The service thread is to end.
     closing: AtomicBool,
@@ -40,7 +40,7 @@ impl Attendance {
     pub fn new() -> io::Result<Attendance> {
         Ok(Attendance {
             timer: Timer::new()?,
-            looks: AtomicU64::new(0),
+            polls: AtomicU64::new(0),
             sleepers: AtomicU32::new(0),
             handed_over: AtomicBool::new(false),
             backed_off: AtomicBool::new(false),
@@ -51,8 +51,8 @@ impl Attendance {
 
     /// This thread, which waits, polls.
     #[inline]
-    pub fn looked(&self) {
-        self.looks.fetch_add(1, Ordering::Relaxed);
+    pub fn polled(&self) {
+        self.polls.fetch_add(1, Ordering::Relaxed);
     }
 
     /// This thread sleeps until something arrives for it.
@@ -80,9 +80,10 @@ impl Attendance {
         }
     }
 
-    /// Something was left unfinished, and noted where the service thread finds it: it will look after so long at the latest.
+    /// Something was left unfinished, and added where the service thread finds it: it attends to that after so long at the
+    /// latest.
     pub fn call_soon(&self, within: Duration) {
-        // Either this thread sees that nobody attends, or the service thread sees the note.
+        // Either this thread sees that nobody attends, or the service thread sees what was added.
         fence(Ordering::SeqCst);
         if !self.attended.load(Ordering::Relaxed) {
             self.attended.store(true, Ordering::Relaxed);
@@ -104,11 +105,11 @@ impl Attendance {
     }
 
     /// How many polls of others there were so far.
-    pub fn looks(&self) -> u64 {
-        self.looks.load(Ordering::Relaxed)
+    pub fn polls(&self) -> u64 {
+        self.polls.load(Ordering::Relaxed)
     }
 
-    /// Whether it may look at its timer alone for a while, by [`back_off`](Attendance::back_off): not when it was handed over to.
+    /// Whether it may [`back_off`](Attendance::back_off) for a while: not when it was handed over to.
     pub fn may_back_off(&self) -> bool {
         self.backed_off.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -133,12 +134,12 @@ impl Attendance {
         }
     }
 
-    /// It will look at what is left unfinished soon, whatever happens.
+    /// It will attend to what is left unfinished soon, whatever happens.
     pub fn attend(&self) {
         self.attended.store(true, Ordering::Relaxed);
     }
 
-    /// It will sleep until something happens, and looks at what was left unfinished once more after this call. Whoever
+    /// It will sleep until something happens, and attends to what was left unfinished once more after this call. Whoever
     /// leaves more unfinished sets the timer.
     pub fn stop_attending(&self) {
         self.attended.store(false, Ordering::Relaxed);

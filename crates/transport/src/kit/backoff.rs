@@ -1,20 +1,20 @@
 //! How a waiter spins, yields and sleeps, and for how long the service thread backs off beside others who poll.
 //!
-//! A waiter looks without a pause first, since what it waits for is most often a few microseconds away; then it lets others
-//! run between its looks; then it sleeps. Where PEs outnumber the CPUs nobody spins, because whoever shall answer may need
-//! this CPU. How many looks that are differs with what a look costs, so each provider passes its own numbers.
+//! A waiter polls without a pause first, since what it waits for is most often a few microseconds away; then it lets others
+//! run between its polls; then it sleeps. Where PEs outnumber the CPUs nobody spins, because whoever shall answer may need
+//! this CPU. How many polls that are differs with what a poll costs, so each provider passes its own numbers.
 //!
-//! This file must never know what a look is, nor what ends a sleep.
+//! This file must never know what a poll is, nor what ends a sleep.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many looks a waiter has before it does more than looking.
+/// How often a waiter polls before it sleeps.
 #[derive(Clone, Copy, Debug)]
 pub struct BackoffLimits {
-    /// Looks without a pause.
+    /// Polls without a pause.
     pub spins: u32,
-    /// Looks after which others may run.
+    /// Polls after which others may run.
     pub yields: u32,
     /// The same where PEs outnumber the CPUs and nobody spins.
     pub yields_oversubscribed: u32,
@@ -24,15 +24,15 @@ pub struct BackoffLimits {
 pub struct Backoff {
     spins: u32,
     yields: u32,
-    looks: u32,
+    polls: u32,
     /// When it slept first.
     asleep: Option<Instant>,
 }
 
-/// What a waiter does between two looks.
+/// What a waiter does between two polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// It looks again at once.
+    /// It polls again at once.
     Spin,
     /// It lets others run.
     Yield,
@@ -48,15 +48,15 @@ impl Backoff {
             true => (0, limits.yields_oversubscribed),
             false => (limits.spins, limits.yields),
         };
-        Backoff { spins, yields, looks: 0, asleep: None }
+        Backoff { spins, yields, polls: 0, asleep: None }
     }
 
-    /// A look found nothing: what to do before the next.
+    /// A poll found nothing: what to do before the next.
     pub fn pause(&mut self) -> Pause {
-        self.looks += 1;
-        if self.looks <= self.spins {
+        self.polls += 1;
+        if self.polls <= self.spins {
             Pause::Spin
-        } else if self.looks <= self.spins + self.yields {
+        } else if self.polls <= self.spins + self.yields {
             Pause::Yield
         } else {
             self.asleep.get_or_insert_with(Instant::now);
@@ -64,14 +64,14 @@ impl Backoff {
         }
     }
 
-    /// Looks that found nothing since the last [`renew`](Backoff::renew).
-    pub fn looks(&self) -> u32 {
-        self.looks
+    /// Polls that found nothing since the last [`renew`](Backoff::renew).
+    pub fn polls(&self) -> u32 {
+        self.polls
     }
 
-    /// There was work: it looks on without a pause.
+    /// There was work: it polls on without a pause.
     pub fn renew(&mut self) {
-        self.looks = 0;
+        self.polls = 0;
     }
 
     /// How long ago the wait slept first, zero when it never did.
@@ -102,11 +102,11 @@ impl Pause {
 pub struct ServiceBackoffLimits {
     /// The first sleep, and every sleep beside threads that just pass by.
     pub shortest: Duration,
-    /// Others who look as often as this on average count as waiting, not just as passing by...
+    /// Others who poll as often as this on average count as waiting, not just as passing by...
     pub often: Duration,
-    /// ...if they look at least so many times within a sleep.
-    pub min_looks: u64,
-    /// The longest sleep beside threads that wait and look: how late the service thread may be after many short waits.
+    /// ...if they poll at least so many times within a sleep.
+    pub min_polls: u64,
+    /// The longest sleep beside threads that wait and poll: how late the service thread may be after many short waits.
     pub longest: Duration,
     /// The longest sleep beside threads that only sleep until something arrives.
     pub longest_asleep: Duration,
@@ -129,16 +129,16 @@ impl ServiceBackoff {
         self.time = self.limits.shortest;
     }
 
-    /// The next sleep beside others, who looked so many times during the last one, or of whom some are `asleep`.
-    pub fn beside(&mut self, looks: u64, asleep: bool) -> Duration {
-        let ServiceBackoffLimits { shortest, often, min_looks, longest, longest_asleep } =
+    /// The next sleep beside others, who polled so many times during the last one, or of whom some are `asleep`.
+    pub fn while_others_poll(&mut self, polls: u64, asleep: bool) -> Duration {
+        let ServiceBackoffLimits { shortest, often, min_polls, longest, longest_asleep } =
             self.limits;
-        let looks_often = looks >= min_looks
-            && often.saturating_mul(u32::try_from(looks).unwrap_or(u32::MAX)) >= self.time;
+        let polls_often = polls >= min_polls
+            && often.saturating_mul(u32::try_from(polls).unwrap_or(u32::MAX)) >= self.time;
         self.time = match asleep {
-            true if looks == 0 => longest_asleep.min(self.time * 2),
+            true if polls == 0 => longest_asleep.min(self.time * 2),
             true => longest.min(self.time * 2),
-            false if looks_often => longest.min(self.time * 2),
+            false if polls_often => longest.min(self.time * 2),
             false => shortest,
         };
         self.time
@@ -188,23 +188,23 @@ mod tests {
         let limits = ServiceBackoffLimits {
             shortest: us(50),
             often: us(10),
-            min_looks: 8,
+            min_polls: 8,
             longest: us(300),
             longest_asleep: us(1000),
         };
         let mut backoff = ServiceBackoff::new(limits);
-        assert_eq!(backoff.beside(7, false), us(50), "they pass by");
-        assert_eq!(backoff.beside(8, false), us(100));
-        assert_eq!(backoff.beside(10, false), us(200));
-        assert_eq!(backoff.beside(10, false), us(50), "they look less often");
-        backoff.beside(100, false);
-        backoff.beside(100, false);
-        assert_eq!(backoff.beside(100, false), us(300));
-        assert_eq!(backoff.beside(0, true), us(600));
-        assert_eq!(backoff.beside(1, true), us(300));
+        assert_eq!(backoff.while_others_poll(7, false), us(50), "they pass by");
+        assert_eq!(backoff.while_others_poll(8, false), us(100));
+        assert_eq!(backoff.while_others_poll(10, false), us(200));
+        assert_eq!(backoff.while_others_poll(10, false), us(50), "they poll less often");
+        backoff.while_others_poll(100, false);
+        backoff.while_others_poll(100, false);
+        assert_eq!(backoff.while_others_poll(100, false), us(300));
+        assert_eq!(backoff.while_others_poll(0, true), us(600));
+        assert_eq!(backoff.while_others_poll(1, true), us(300));
         assert_eq!(backoff.longer(us(500)), us(500));
         assert_eq!(backoff.limit(us(400)), us(400));
         backoff.reset();
-        assert_eq!(backoff.beside(0, true), us(100));
+        assert_eq!(backoff.while_others_poll(0, true), us(100));
     }
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::{permits, prefix};
+use crate::permits;
+use crate::prefix::prefix;
 
 /// The wrapper and the flags for a source file, whose extension names its language.
 fn compiler(source: &Path) -> (&'static str, &'static [&'static str]) {

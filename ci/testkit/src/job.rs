@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use crate::outcome::Outcome;
 use crate::permits::{self, Permit};
+use crate::prefix::prefix;
 use crate::processes::{self, MARK, Process};
-use crate::{Outcome, prefix};
 
 /// How often a waiting test looks.
 const GLANCE: Duration = Duration::from_millis(2);

@@ -9,38 +9,16 @@ mod compile;
 mod job;
 mod outcome;
 mod permits;
+mod prefix;
 mod processes;
 mod traces;
-
-use std::path::PathBuf;
 
 pub use compile::{can_compile, compile, compile_text};
 pub use job::{Job, Running};
 pub use outcome::Outcome;
+pub use prefix::prefix;
 pub use processes::{Process, kill};
 pub use traces::Traces;
-
-/// The installed prefix with bin/oshcc and bin/oshrun, from RUSHMEM_PREFIX.
-///
-/// # Panics
-/// Where there is none, with the command that makes one.
-pub fn prefix() -> PathBuf {
-    let Some(prefix) = std::env::var_os("RUSHMEM_PREFIX").map(PathBuf::from) else {
-        panic!(
-            "RUSHMEM_PREFIX names no installed prefix: run `cargo xtask test`, or `cargo xtask install --prefix DIR` \
-             and set RUSHMEM_PREFIX=DIR"
-        );
-    };
-    for tool in ["oshcc", "oshrun"] {
-        let path = prefix.join("bin").join(tool);
-        assert!(
-            path.exists(),
-            "{} is missing: run `cargo xtask test`, which installs the prefix it tests",
-            path.display()
-        );
-    }
-    prefix
-}
 
 /// Compiles a program of the calling package's folder `tests/programs`; further arguments are flags.
 ///

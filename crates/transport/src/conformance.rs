@@ -21,28 +21,11 @@ mod side;
 mod threads;
 pub mod verbs;
 
-pub use member::{End, Member};
+pub use member::{Case, End, Member, Opener};
 pub use pattern::Random;
 pub use random::{Soak, soak};
 
-use crate::{Error, Open, Transport};
 use std::time::Duration;
-
-/// Opens the provider under test.
-pub type Opener = fn(&Open) -> Result<Box<dyn Transport>, Error>;
-
-/// One case of the suite.
-#[derive(Clone, Copy)]
-pub struct Case {
-    /// The numbers of PEs to run it with.
-    pub sizes: &'static [u32],
-    /// Bytes of each PE's heap segment; untouched parts cost nothing.
-    pub heap_bytes: usize,
-    /// How long a job may take before it is ended as hung.
-    pub limit: Duration,
-    /// What each PE does.
-    pub body: fn(&Member),
-}
 
 /// The usual time limit of a job.
 pub const LIMIT: Duration = Duration::from_secs(60);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::{Outcome, Session};
+use super::session::{Outcome, Session};
 use crate::needs::CXX_COMPILER;
 use crate::process;
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::session::{Outcome, Session};
 use super::tools::run_tests;
-use super::{Outcome, Session};
 use crate::needs::SSH;
 use crate::{needs, process};
 

@@ -8,37 +8,23 @@ mod fuzz;
 mod hosts;
 mod ordinary;
 mod sanitizer;
+mod session;
 mod steps;
 mod tools;
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use lexopt::{Arg, ValueExt};
 
 use crate::workspace::Workspace;
-
-/// What every step may use.
-struct Session {
-    workspace: Workspace,
-    /// Where the step `install` puts the release.
-    prefix: PathBuf,
-    /// Whether long waits are fine.
-    full: bool,
-}
+use session::{Outcome, Session};
 
 struct Step {
     name: &'static str,
     /// The step whose failure leaves nothing to do here.
     after: Option<&'static str>,
     run: fn(&Session) -> Result<Outcome>,
-}
-
-enum Outcome {
-    Passed,
-    /// Left out, and why.
-    Skipped(String),
 }
 
 const fn step(name: &'static str, run: fn(&Session) -> Result<Outcome>) -> Step {
@@ -137,13 +123,13 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 /// One line of the table at the end.
-struct Report {
+struct StepReport {
     name: &'static str,
     took: Duration,
     result: Result<Outcome>,
 }
 
-impl Report {
+impl StepReport {
     fn failed(&self) -> bool {
         self.result.is_err()
     }
@@ -157,8 +143,8 @@ impl Report {
     }
 }
 
-fn run_all(steps: &[&Step], session: &Session) -> Vec<Report> {
-    let mut reports: Vec<Report> = Vec::new();
+fn run_all(steps: &[&Step], session: &Session) -> Vec<StepReport> {
+    let mut reports: Vec<StepReport> = Vec::new();
     for step in steps {
         println!("\n==== {}", step.name);
         let start = Instant::now();
@@ -168,14 +154,14 @@ fn run_all(steps: &[&Step], session: &Session) -> Vec<Report> {
             Some(before) => Ok(Outcome::Skipped(format!("{} failed", before.name))),
             None => (step.run)(session),
         };
-        let report = Report { name: step.name, took: start.elapsed(), result };
+        let report = StepReport { name: step.name, took: start.elapsed(), result };
         println!("==== {}: {} ({:.1} s)", report.name, report.outcome(), report.took.as_secs_f64());
         reports.push(report);
     }
     reports
 }
 
-fn summary(reports: &[Report]) -> String {
+fn summary(reports: &[StepReport]) -> String {
     let mut text = String::from("\n");
     for report in reports {
         text += &format!(
@@ -191,6 +177,8 @@ fn summary(reports: &[Report]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn session() -> Session {
@@ -213,7 +201,7 @@ mod tests {
             step("miri", |_| Ok(Outcome::Passed)),
         ];
         let reports = run_all(&steps.iter().collect::<Vec<_>>(), &session());
-        let outcomes: Vec<String> = reports.iter().map(Report::outcome).collect();
+        let outcomes: Vec<String> = reports.iter().map(StepReport::outcome).collect();
         assert_eq!(outcomes, ["FAILED: no room", "skipped: install failed", "passed"]);
     }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::{Outcome, Session};
+use super::session::{Outcome, Session};
 use crate::demo::{EXAMPLES, Example, SOURCES};
 use crate::{install, needs, process};
 

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Outcome, Session, tools};
+use super::session::{Outcome, Session};
+use super::tools;
 use crate::install;
 use crate::process;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::session::{Outcome, Session};
 use super::tools::{self, run_tests};
-use super::{Outcome, Session};
 use crate::needs::{
     AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
     HYDRA, LIBFABRIC, MANDOC, MPIRUN, Need, PKG_CONFIG, SLURM, UCX, VALGRIND,

@@ -1,6 +1,6 @@
 //! Files: what lies at the top, how long they are, what they begin with, and paths of one machine.
 
-use super::{File, Tree};
+use super::tree::{File, Tree};
 
 /// What lies at the top of the repository, besides dot-files.
 const TOP: &[&str] = &[
@@ -86,7 +86,7 @@ fn paths_of_one_machine(file: &File) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::tree;
+    use crate::tidy::tree::tree;
 
     #[test]
     fn only_known_names_lie_at_the_top() {

@@ -2,7 +2,7 @@
 
 use crate::workspace::{Dependency, Package};
 
-use super::Tree;
+use super::tree::Tree;
 
 /// A folder, and the folders of this repository that its crate may depend on. A name that ends in `*`
 /// stands for every folder that begins with it.

@@ -1,6 +1,6 @@
 //! Every crate's Cargo.toml inherits the workspace's lints, and one oldest Rust is stated everywhere.
 
-use super::Tree;
+use super::tree::Tree;
 
 /// Files whose text must name the oldest Rust, as `Rust 1.2`.
 const STATE_THE_RUST: &[&str] = &["README.md"];
@@ -33,7 +33,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
     }
     for name in STATE_THE_RUST {
         let phrase = format!("Rust {stated}");
-        let says_it = |file: &super::File| file.path == *name && file.text.contains(&phrase);
+        let says_it = |file: &super::tree::File| file.path == *name && file.text.contains(&phrase);
         if !tree.files.iter().any(says_it) {
             complaints.push(format!("{name}: it does not say `{phrase}`"));
         }
@@ -63,7 +63,7 @@ fn rust_version(manifest: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::tree;
+    use crate::tidy::tree::tree;
     use crate::workspace::Package;
 
     const TOP: (&str, &str) = ("Cargo.toml", "[workspace.package]\nrust-version = \"1.2\"\n");

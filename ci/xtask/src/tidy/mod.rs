@@ -8,36 +8,12 @@ mod files;
 mod imports;
 mod layers;
 mod manifests;
+mod tree;
 
-use std::fs;
-use std::path::Path;
+use anyhow::{Result, bail};
 
-use anyhow::{Context, Result, bail};
-
-use crate::workspace::{Package, Workspace};
-
-/// Every text file of the repository, and its packages.
-struct Tree {
-    files: Vec<File>,
-    packages: Vec<Package>,
-}
-
-struct File {
-    /// Relative to the top of the repository.
-    path: String,
-    text: String,
-}
-
-impl File {
-    fn is_rust(&self) -> bool {
-        self.path.ends_with(".rs")
-    }
-
-    /// Whether a program wrote it: then its length and its style are not its authors' choice.
-    fn is_generated(&self) -> bool {
-        self.text.lines().next().is_some_and(|line| line.contains("@generated"))
-    }
-}
+use crate::workspace::Workspace;
+use tree::{Tree, read};
 
 /// What one rule finds, each as `file: sentence`.
 type Rule = fn(&Tree) -> Vec<String>;
@@ -61,33 +37,4 @@ pub fn run(args: &[String]) -> Result<()> {
         1 => bail!("1 thing is not as it should be"),
         n => bail!("{n} things are not as they should be"),
     }
-}
-
-/// Reads what lies under `folder`, without git's folder and whatever cargo builds.
-fn read(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<()> {
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("could not read {}", folder.display()))?;
-    for entry in entries {
-        let entry = entry?;
-        let path = entry.path();
-        if entry.file_type()?.is_dir() {
-            if entry.file_name() != ".git" && !path.join("CACHEDIR.TAG").exists() {
-                read(root, &path, files)?;
-            }
-        } else if let Ok(text) = fs::read_to_string(&path)
-            && let Some(path) = path.strip_prefix(root)?.to_str()
-            && path != ".git"
-        {
-            files.push(File { path: path.to_owned(), text });
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-fn tree(files: &[(&str, &str)]) -> Tree {
-    let files = files
-        .iter()
-        .map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() });
-    Tree { files: files.collect(), packages: Vec::new() }
 }

@@ -8,10 +8,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::jobs::Job;
-use super::table::Report;
-use super::{SCRIPTS, kernel};
+use super::kernel;
+use super::table::GuestReport;
 use crate::process;
 use crate::workspace::Workspace;
+
+/// The scripts of the guests.
+pub const SCRIPTS: &str = "ci/scripts/verbs";
 
 /// How to run: by default the processor is interpreted, which works everywhere. `kvm` is faster where the processor
 /// itself runs guests; some virtual machines offer a `/dev/kvm` that interprets guests more slowly than QEMU does,
@@ -65,7 +68,7 @@ impl Bed {
     }
 
     /// Runs these jobs in one guest or a pair of them, and says what became of each.
-    pub fn run(&self, jobs: &[&Job], pair: bool, limit: Duration) -> Result<Vec<Report>> {
+    pub fn run(&self, jobs: &[&Job], pair: bool, limit: Duration) -> Result<Vec<GuestReport>> {
         let kind = if pair { "pair" } else { "one" };
         println!("\n{} jobs in {kind} of guests, at most {} s", jobs.len(), limit.as_secs());
         let wire = self.folder.join("wire");
@@ -104,7 +107,7 @@ impl Bed {
         if pair && let Ok(complaints) = complaints {
             complaints.lines().for_each(|line| println!("the second guest: {line}"));
         }
-        Ok(Report::read(&first, jobs.iter().map(|job| job.name.as_str())))
+        Ok(GuestReport::read(&first, jobs.iter().map(|job| job.name.as_str())))
     }
 
     /// Empties a guest's folder and puts its scripts and jobs there.

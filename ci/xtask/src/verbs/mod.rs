@@ -29,9 +29,6 @@ use jobs::{Job, Libraries};
 /// No guest takes longer: its jobs seldom take all of their time.
 const LONGEST: Duration = Duration::from_secs(5400);
 
-/// The scripts of the guests.
-const SCRIPTS: &str = "ci/scripts/verbs";
-
 pub fn run(args: &[String]) -> Result<()> {
     let mut only = Vec::new();
     let mut list = false;

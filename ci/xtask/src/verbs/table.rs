@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// One job's end.
-pub struct Report {
+pub struct GuestReport {
     /// The job.
     pub name: String,
     /// Where its output is.
@@ -16,9 +16,9 @@ pub struct Report {
 /// What coreutils' `timeout` answers when it had to end the program, first by asking and then by force.
 const TIMED_OUT: [i32; 2] = [124, 137];
 
-impl Report {
+impl GuestReport {
     /// The reports on the jobs of these names of a guest with this folder.
-    pub fn read<'a>(folder: &Path, names: impl Iterator<Item = &'a str>) -> Vec<Report> {
+    pub fn read<'a>(folder: &Path, names: impl Iterator<Item = &'a str>) -> Vec<GuestReport> {
         let results = fs::read_to_string(folder.join("results")).unwrap_or_default();
         let end = |name: &str| {
             results.lines().find_map(|line| {
@@ -29,7 +29,9 @@ impl Report {
             })
         };
         let log = |name: &str| folder.join(format!("{name}.log"));
-        names.map(|name| Report { name: name.into(), log: log(name), end: end(name) }).collect()
+        names
+            .map(|name| GuestReport { name: name.into(), log: log(name), end: end(name) })
+            .collect()
     }
 
     /// Whether it did not end well, or proved nothing.
@@ -66,7 +68,7 @@ impl Report {
 }
 
 /// All of them, one per line.
-pub fn table(reports: &[Report]) -> String {
+pub fn table(reports: &[GuestReport]) -> String {
     let mut text = String::from("\n");
     for report in reports {
         let seconds = report.end.map_or("-".into(), |(_, seconds)| seconds.to_string());
@@ -79,10 +81,10 @@ pub fn table(reports: &[Report]) -> String {
 mod tests {
     use super::*;
 
-    fn report(name: &str, output: &str, end: Option<(i32, u64)>) -> Report {
+    fn report(name: &str, output: &str, end: Option<(i32, u64)>) -> GuestReport {
         let log = std::env::temp_dir().join(format!("verbs-{}-{name}.log", std::process::id()));
         fs::write(&log, output).unwrap();
-        Report { name: name.into(), log, end }
+        GuestReport { name: name.into(), log, end }
     }
 
     #[test]

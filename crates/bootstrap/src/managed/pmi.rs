@@ -15,7 +15,7 @@ use rustix::net::SendFlags;
 use super::chunks;
 use super::limit::Limit;
 use super::manager::{Ender, Manager};
-use super::wire::{self, Decoder, Dialect, Message};
+use super::wire::{self, Dialect, Message, PmiDecoder};
 use crate::error::Error;
 
 /// Longest value that PMI-2 takes, which has no way to ask.
@@ -26,7 +26,7 @@ const LEAST_VALUE: usize = 64;
 
 /// The sending half, shared with whoever ends the job.
 #[derive(Debug)]
-struct Sender {
+struct PmiSender {
     socket: OwnedFd,
     /// Held while a request is on its way, so that requests stay whole.
     turn: Mutex<()>,
@@ -36,7 +36,7 @@ struct Sender {
     left: AtomicBool,
 }
 
-impl Sender {
+impl PmiSender {
     fn dialect(&self) -> Dialect {
         if self.is_two.load(Ordering::Acquire) { Dialect::Two } else { Dialect::One }
     }
@@ -56,7 +56,7 @@ impl Sender {
     }
 }
 
-impl Ender for Sender {
+impl Ender for PmiSender {
     fn ask(&self, status: i32) -> bool {
         if self.left.load(Ordering::Acquire) {
             return false;
@@ -89,8 +89,8 @@ pub(crate) struct Opening {
 /// The connection.
 #[derive(Debug)]
 pub(crate) struct Pmi {
-    sender: Arc<Sender>,
-    decoder: Decoder,
+    sender: Arc<PmiSender>,
+    decoder: PmiDecoder,
     pe: u32,
     n_pes: u32,
     job: String,
@@ -100,7 +100,7 @@ pub(crate) struct Pmi {
 
 impl Pmi {
     pub(crate) fn open(with: Opening) -> Result<Pmi, Error> {
-        let sender = Sender {
+        let sender = PmiSender {
             socket: with.socket,
             turn: Mutex::new(()),
             is_two: AtomicBool::new(false),
@@ -108,7 +108,7 @@ impl Pmi {
         };
         let mut pmi = Pmi {
             sender: Arc::new(sender),
-            decoder: Decoder::new(Dialect::One),
+            decoder: PmiDecoder::new(Dialect::One),
             pe: with.pe,
             n_pes: with.n_pes,
             job: String::new(),

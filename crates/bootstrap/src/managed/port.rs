@@ -5,7 +5,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::wire::{self, Decoder, Dialect, Message};
+use super::wire::{self, Dialect, Message, PmiDecoder};
 use crate::error::Error;
 
 /// A connection to the manager, which answers with this process's number and that of all processes.
@@ -63,7 +63,7 @@ fn line(lines: &mut impl BufRead) -> Result<Message, Error> {
         ErrorKind::WouldBlock => Error::ManagerLost(ErrorKind::TimedOut.into()),
         _ => Error::ManagerLost(error),
     })?;
-    let mut decoder = Decoder::new(Dialect::One);
+    let mut decoder = PmiDecoder::new(Dialect::One);
     decoder.push(&text);
     decoder.take().map_err(|_| Error::Unexpected("what is no PMI"))?.ok_or_else(end)
 }

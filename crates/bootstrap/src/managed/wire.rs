@@ -66,14 +66,14 @@ pub(crate) fn encode(dialect: Dialect, command: &str, pairs: &[(&str, &str)]) ->
 
 /// Cuts a stream of bytes, arriving in any slices, into replies.
 #[derive(Debug)]
-pub(crate) struct Decoder {
+pub(crate) struct PmiDecoder {
     dialect: Dialect,
     buffer: Vec<u8>,
 }
 
-impl Decoder {
-    pub(crate) fn new(dialect: Dialect) -> Decoder {
-        Decoder { dialect, buffer: Vec::new() }
+impl PmiDecoder {
+    pub(crate) fn new(dialect: Dialect) -> PmiDecoder {
+        PmiDecoder { dialect, buffer: Vec::new() }
     }
 
     /// What follows is in this format: a PMI-2 session opens with a line.
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn all(decoder: &mut Decoder, stream: &[u8], slice: usize) -> Result<Vec<Message>, Garbage> {
+    fn all(decoder: &mut PmiDecoder, stream: &[u8], slice: usize) -> Result<Vec<Message>, Garbage> {
         let mut messages = Vec::new();
         for slice in stream.chunks(slice) {
             decoder.push(slice);
@@ -164,7 +164,7 @@ mod tests {
         let hydra = "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n";
         let slurm = "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n";
         for line in [hydra, slurm] {
-            let mut decoder = Decoder::new(Dialect::One);
+            let mut decoder = PmiDecoder::new(Dialect::One);
             let messages = all(&mut decoder, line.as_bytes(), 7).expect("a reply");
             let [message] = &messages[..] else { panic!("{messages:?}") };
             assert_eq!((message.command(), message.value("rc")), ("response_to_init", Some("0")));
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_session_of_pmi_2_opens_with_a_line() {
-        let mut decoder = Decoder::new(Dialect::One);
+        let mut decoder = PmiDecoder::new(Dialect::One);
         decoder.push(b"cmd=response_to_init pmi_version=2 rc=0\n    22cmd=fullinit-respo");
         assert_eq!(decoder.take().expect("a line").expect("whole").command(), "response_to_init");
         decoder.switch(Dialect::Two);
@@ -186,13 +186,13 @@ mod tests {
 
     #[test]
     fn what_is_no_pmi_is_refused() {
-        let mut decoder = Decoder::new(Dialect::Two);
+        let mut decoder = PmiDecoder::new(Dialect::Two);
         decoder.push(b"cmd=get");
         assert_eq!(decoder.take(), Err(Garbage));
-        let mut decoder = Decoder::new(Dialect::Two);
+        let mut decoder = PmiDecoder::new(Dialect::Two);
         decoder.push(b"999999");
         assert_eq!(decoder.take(), Err(Garbage));
-        let mut decoder = Decoder::new(Dialect::One);
+        let mut decoder = PmiDecoder::new(Dialect::One);
         decoder.push(&vec![b'x'; LIMIT + 1]);
         assert_eq!(decoder.take(), Err(Garbage));
     }
@@ -213,13 +213,13 @@ mod tests {
                 let all = [("cmd", command.as_str())].into_iter().chain(pairs);
                 expected.push(Message(all.map(|(k, v)| (k.to_owned(), v.to_owned())).collect()));
             }
-            prop_assert_eq!(super::tests::all(&mut Decoder::new(dialect), &stream, slice), Ok(expected));
+            prop_assert_eq!(super::tests::all(&mut PmiDecoder::new(dialect), &stream, slice), Ok(expected));
         }
 
         #[test]
         fn garbage_never_panics(stream in prop::collection::vec(any::<u8>(), 0..300), two in any::<bool>()) {
             let dialect = if two { Dialect::Two } else { Dialect::One };
-            let _ = all(&mut Decoder::new(dialect), &stream, 11);
+            let _ = all(&mut PmiDecoder::new(dialect), &stream, 11);
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::job::{self, Position};
 use super::memory::Memory;
 use super::side::Side;
-use super::{Case, Opener, verbs};
+use super::verbs;
 use crate::mem::{Amo, ArithmeticAmo};
 use crate::{
     AmoOp, AmoRequest, AmoWidth, Caps, Completion, Endpoint, Error, Get, Host, Key, LocalBuf,
@@ -12,6 +12,23 @@ use crate::{
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Opens the provider under test.
+pub type Opener = fn(&Open) -> Result<Box<dyn Transport>, Error>;
+
+/// One case of the suite.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// The numbers of PEs to run it with.
+    pub sizes: &'static [u32],
+    /// Bytes of each PE's heap segment; untouched parts cost nothing.
+    pub heap_bytes: usize,
+    /// How long a job may take before it is ended as hung.
+    pub limit: Duration,
+    /// What each PE does.
+    pub body: fn(&Member),
+}
 
 /// Bytes of the internal segment.
 pub(super) const INTERNAL_BYTES: usize = 1 << 16;

@@ -1,0 +1,65 @@
+//! What the rules look at: the text files of the repository and its packages.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::workspace::Package;
+
+/// Every text file of the repository, and its packages.
+pub struct Tree {
+    /// In no order.
+    pub files: Vec<File>,
+    /// The crates.
+    pub packages: Vec<Package>,
+}
+
+/// A text file.
+pub struct File {
+    /// Relative to the top of the repository.
+    pub path: String,
+    /// All of it.
+    pub text: String,
+}
+
+impl File {
+    /// Whether it is Rust.
+    pub fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+
+    /// Whether a program wrote it: then its length and its style are not its authors' choice.
+    pub fn is_generated(&self) -> bool {
+        self.text.lines().next().is_some_and(|line| line.contains("@generated"))
+    }
+}
+
+/// Reads what lies under `folder`, without git's folder and whatever cargo builds.
+pub fn read(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<()> {
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("could not read {}", folder.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            if entry.file_name() != ".git" && !path.join("CACHEDIR.TAG").exists() {
+                read(root, &path, files)?;
+            }
+        } else if let Ok(text) = fs::read_to_string(&path)
+            && let Some(path) = path.strip_prefix(root)?.to_str()
+            && path != ".git"
+        {
+            files.push(File { path: path.to_owned(), text });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub fn tree(files: &[(&str, &str)]) -> Tree {
+    let files = files
+        .iter()
+        .map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() });
+    Tree { files: files.collect(), packages: Vec::new() }
+}

@@ -20,7 +20,6 @@ const LATER: &[&str] = &[
     "ci/xtask",
     "crates/bootstrap",
     "crates/heap",
-    "crates/transport",
     "crates/transport-ofi",
     "crates/transport-ucx",
     "launcher/oshrun",

@@ -3,8 +3,9 @@
 
 use super::job::{self, Position};
 use super::memory::Memory;
+use super::pattern::bytes;
 use super::side::Side;
-use super::{Case, Opener, verbs};
+use super::verbs;
 use crate::mem::{Amo, ArithmeticAmo};
 use crate::{
     AmoOp, AmoRequest, AmoWidth, Caps, Completion, Endpoint, Error, Get, Host, Key, LocalBuf,
@@ -12,6 +13,9 @@ use crate::{
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
+
+/// Opens the provider under test.
+pub type Opener = fn(&Open) -> Result<Box<dyn Transport>, Error>;
 
 /// Bytes of the internal segment.
 pub(super) const INTERNAL_BYTES: usize = 1 << 16;
@@ -30,23 +34,15 @@ struct Silent;
 
 impl Host for Silent {}
 
-/// Do one PE's part of a case.
-pub(super) fn run(position: Position, open: Opener, case: &Case) {
-    let limit = job::patient(case.limit) + std::time::Duration::from_secs(10);
-    std::thread::spawn(move || {
-        std::thread::sleep(limit);
-        eprintln!("a PE outlived its job");
-        std::process::exit(3);
-    });
-    let member = Member::join(position, open, case);
-    (case.body)(&member);
-    member.barrier();
-}
-
 impl Member {
-    fn join(Position { pe, n_pes }: Position, open: Opener, case: &Case) -> Member {
+    /// Joins the job with memory of this size.
+    pub(super) fn join(
+        Position { pe, n_pes }: Position,
+        open: Opener,
+        heap_bytes: usize,
+    ) -> Member {
         let side = Side::inherited(n_pes);
-        let secrets = side.exchange(&super::pattern::bytes(u64::from(pe) + 99, 32));
+        let secrets = side.exchange(&bytes(u64::from(pe) + 99, 32));
         let open_with = Open {
             pe: Pe(pe),
             n_pes,
@@ -57,7 +53,7 @@ impl Member {
             host: Arc::new(Silent),
         };
         let mut transport = open(&open_with).expect("the provider opens");
-        let (heap, internal) = (Memory::new(case.heap_bytes), Memory::new(INTERNAL_BYTES));
+        let (heap, internal) = (Memory::new(heap_bytes), Memory::new(INTERNAL_BYTES));
         let mut register = |segment, memory: &Memory| {
             // SAFETY: the memory is dropped after the transport.
             let key = unsafe { transport.register(segment, memory.base(), memory.nbytes()) };

@@ -10,7 +10,7 @@
 //! - `origin` and `target` are the two ends of a connection, `send_queue` what waits to be sent on one, `heartbeat` for how
 //!   long nothing came, and `unauthenticated` is one whose other end has not proved itself;
 //! - `proto` is the wire format and its state machines, without I/O;
-//! - `found` says which addresses this machine has, `settings` has the limits, `sys` the system calls.
+//! - `found` says which addresses this machine has, `settings` has the limits and variables, `sys` the system calls.
 //!
 //! What it does not do: it does not encrypt, and signs only the handshake; it does not reconnect (a
 //! connection that breaks ends the job); it does not keep a word whole that lies in a transfer of more
@@ -49,11 +49,7 @@ use rushmem_transport::{Found, Provider};
 pub const PROVIDER: Provider = Provider {
     name: "tcp",
     opens_libraries: false,
-    variables: &[(
-        "SHMEM_TCP_INTERFACE",
-        "the network interfaces that sockets may use, those of UCX and libfabric too, separated by commas; \
-         default: any that has a route",
-    )],
+    variables: settings::VARIABLES,
     without_rdma: true,
     available: |_| Ok(Found { rdma: false, description: "sockets of the kernel's TCP".to_owned() }),
     open: |with| open(with, Tuning::within(with.host.host_limit())),

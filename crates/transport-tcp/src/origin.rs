@@ -63,7 +63,7 @@ impl Origin {
     /// Whether another request may be issued.
     pub(crate) fn has_room(&self, tuning: &Tuning) -> bool {
         self.queue.own_bytes() < tuning.max_waiting_bytes
-            && self.queue.n_pieces() < 2 * tuning.max_waiting_transfers
+            && self.queue.n_unsent() < 2 * tuning.max_waiting_transfers
             && self.ledger.due() < tuning.max_due
     }
 

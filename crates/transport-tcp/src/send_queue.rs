@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 
-enum QueuedPiece {
-    /// The next so many of the own bytes.
+enum Unsent {
+    /// So many of the copied bytes, which follow those of the part before.
     Own(usize),
     /// Memory that stays valid until it is sent.
     Memory(LocalBuf),
@@ -22,14 +22,14 @@ pub(crate) struct SendQueue {
     own: Vec<u8>,
     /// How many of the own bytes are sent.
     own_sent: usize,
-    pieces: VecDeque<QueuedPiece>,
+    unsent: VecDeque<Unsent>,
     appended: u64,
     sent: u64,
 }
 
 impl SendQueue {
     pub(crate) fn new() -> SendQueue {
-        SendQueue { own: Vec::new(), own_sent: 0, pieces: VecDeque::new(), appended: 0, sent: 0 }
+        SendQueue { own: Vec::new(), own_sent: 0, unsent: VecDeque::new(), appended: 0, sent: 0 }
     }
 
     /// Position up to which everything was appended.
@@ -46,14 +46,14 @@ impl SendQueue {
         self.appended == self.sent
     }
 
-    /// Own bytes that wait.
+    /// Copied bytes that wait.
     pub(crate) fn own_bytes(&self) -> usize {
         self.own.len() - self.own_sent
     }
 
-    /// Pieces that wait.
-    pub(crate) fn n_pieces(&self) -> usize {
-        self.pieces.len()
+    /// Parts of the stream that wait.
+    pub(crate) fn n_unsent(&self) -> usize {
+        self.unsent.len()
     }
 
     /// Appends bytes.
@@ -82,14 +82,14 @@ impl SendQueue {
     /// # Safety
     /// The range stays valid for reads until it is sent or the queue is dropped.
     pub(crate) unsafe fn push_memory(&mut self, range: LocalBuf) {
-        self.pieces.push_back(QueuedPiece::Memory(range));
+        self.unsent.push_back(Unsent::Memory(range));
         self.appended += range.nbytes as u64;
     }
 
     fn appended_own(&mut self, nbytes: usize) {
-        match self.pieces.back_mut() {
-            Some(QueuedPiece::Own(n)) => *n += nbytes,
-            _ => self.pieces.push_back(QueuedPiece::Own(nbytes)),
+        match self.unsent.back_mut() {
+            Some(Unsent::Own(n)) => *n += nbytes,
+            _ => self.unsent.push_back(Unsent::Own(nbytes)),
         }
         self.appended += nbytes as u64;
     }
@@ -97,11 +97,11 @@ impl SendQueue {
     /// Sends what the kernel takes; returns whether that was everything.
     pub(crate) fn flush(&mut self, socket: impl AsFd) -> io::Result<bool> {
         while !self.is_empty() {
-            let result = match self.pieces.front() {
-                Some(&QueuedPiece::Own(nbytes)) if self.pieces.len() == 1 => {
+            let result = match self.unsent.front() {
+                Some(&Unsent::Own(nbytes)) if self.unsent.len() == 1 => {
                     sys::send_own(&socket, &self.own[self.own_sent..self.own_sent + nbytes])
                 }
-                _ => self.send_pieces(&socket),
+                _ => self.send_ranges(&socket),
             };
             match result {
                 Ok(nbytes) => self.strike(nbytes),
@@ -113,16 +113,16 @@ impl SendQueue {
         Ok(true)
     }
 
-    fn send_pieces(&self, socket: impl AsFd) -> io::Result<usize> {
+    fn send_ranges(&self, socket: impl AsFd) -> io::Result<usize> {
         let unsent = &self.own[self.own_sent..];
         let mut own = LocalBuf::source(unsent.as_ptr(), unsent.len());
-        let ranges = self.pieces.iter().map(|piece| match *piece {
-            QueuedPiece::Own(nbytes) => {
+        let ranges = self.unsent.iter().map(|part| match *part {
+            Unsent::Own(nbytes) => {
                 let range = own.first(nbytes);
                 own = own.skip(nbytes);
                 range
             }
-            QueuedPiece::Memory(range) => range,
+            Unsent::Memory(range) => range,
         });
         // SAFETY: own bytes live in `own`; memory is valid by the contract of `push_memory`.
         unsafe { sys::send(&socket, ranges.take(VECTORS)) }
@@ -131,23 +131,23 @@ impl SendQueue {
     fn strike(&mut self, mut nbytes: usize) {
         self.sent += nbytes as u64;
         while nbytes > 0 {
-            let Some(piece) = self.pieces.front_mut() else {
+            let Some(first) = self.unsent.front_mut() else {
                 break;
             };
-            let left = match piece {
-                QueuedPiece::Own(left) => left,
-                QueuedPiece::Memory(range) => &mut range.nbytes,
+            let left = match first {
+                Unsent::Own(left) => left,
+                Unsent::Memory(range) => &mut range.nbytes,
             };
             let taken = nbytes.min(*left);
             *left -= taken;
             nbytes -= taken;
             let gone = *left == 0;
-            match piece {
-                QueuedPiece::Own(_) => self.own_sent += taken,
-                QueuedPiece::Memory(range) => range.base = range.base.wrapping_add(taken),
+            match first {
+                Unsent::Own(_) => self.own_sent += taken,
+                Unsent::Memory(range) => range.base = range.base.wrapping_add(taken),
             }
             if gone {
-                self.pieces.pop_front();
+                self.unsent.pop_front();
             }
         }
         if self.own_sent == self.own.len() {

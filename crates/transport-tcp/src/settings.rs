@@ -1,7 +1,19 @@
-//! Sizes and limits. Tests make them tiny; nothing else changes them.
+//! What can be set: the environment variables that this provider reads, and its sizes and limits, which tests make tiny.
+//!
+//! It must never know what they are for.
 
 use rushmem_transport::descriptors::PerPeer;
 use std::time::Duration;
+
+/// The variable that names the network interfaces.
+pub(crate) const INTERFACE: &str = "SHMEM_TCP_INTERFACE";
+
+/// The variables and their meanings.
+pub(crate) const VARIABLES: &[(&str, &str)] = &[(
+    INTERFACE,
+    "the network interfaces that sockets may use, those of UCX and libfabric too, separated by commas; \
+     default: any that has a route",
+)];
 
 /// A connection to a peer, and one from it.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(2);

@@ -264,8 +264,8 @@ mod tests {
         for _ in 0..10_000 {
             served.take(&segments, Piece::Whole(get(8), &[])).expect("within the segment");
         }
-        assert_eq!((served.replies.n_pieces(), served.replies.own_bytes()), (1, 10_000 * 24));
+        assert_eq!((served.replies.n_unsent(), served.replies.own_bytes()), (1, 10_000 * 24));
         served.take(&segments, Piece::Whole(get(4096), &[])).expect("within the segment");
-        assert_eq!(served.replies.n_pieces(), 2, "a large answer goes by reference then");
+        assert_eq!(served.replies.n_unsent(), 2, "a large answer goes by reference then");
     }
 }

@@ -6,7 +6,7 @@ use crate::found;
 use crate::progress::{Progress, run};
 use crate::proto::Address;
 use crate::service::Service;
-use crate::settings::{DESCRIPTORS, Tuning};
+use crate::settings::{DESCRIPTORS, INTERFACE, Tuning};
 use crate::shared::{Link, Peer, Shared};
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
@@ -36,7 +36,7 @@ struct Tcp {
 /// [`Error::Unavailable`] when no address can be listened on, or the kernel refuses.
 pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     DESCRIPTORS.make_room(open.n_pes);
-    let chosen = open.host.variable("SHMEM_TCP_INTERFACE");
+    let chosen = open.host.variable(INTERFACE);
     let near = open.host.nic().and_then(|nic| nic.interface);
     let ips = found::own(open.one_machine, chosen.as_deref(), near.as_deref())?;
     let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a socket: {e}"));

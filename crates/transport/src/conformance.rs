@@ -21,11 +21,24 @@ mod side;
 mod threads;
 pub mod verbs;
 
-pub use member::{Case, End, Member, Opener};
+pub use member::{End, Member, Opener};
 pub use pattern::Random;
 pub use random::{Soak, soak};
 
 use std::time::Duration;
+
+/// One case of the suite.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// The numbers of PEs to run it with.
+    pub sizes: &'static [u32],
+    /// Bytes of each PE's heap segment; untouched parts cost nothing.
+    pub heap_bytes: usize,
+    /// How long a job may take before it is ended as hung.
+    pub limit: Duration,
+    /// What each PE does.
+    pub body: fn(&Member),
+}
 
 /// The usual time limit of a job.
 pub const LIMIT: Duration = Duration::from_secs(60);
@@ -95,7 +108,7 @@ pub const THREADS: Case = case(16 * MIB, threads::own_endpoints);
 /// When the provider fails the case.
 pub fn run(test: &str, open: Opener, case: Case) {
     match job::position() {
-        Some(position) => member::run(position, open, &case),
+        Some(position) => run_pe(position, open, &case),
         None => {
             let most = job::most_pes();
             for &n_pes in case.sizes.iter().filter(|&&n_pes| n_pes <= most) {
@@ -103,6 +116,19 @@ pub fn run(test: &str, open: Opener, case: Case) {
             }
         }
     }
+}
+
+/// One PE's part of a case.
+fn run_pe(position: job::Position, open: Opener, case: &Case) {
+    let limit = job::patient(case.limit) + Duration::from_secs(10);
+    std::thread::spawn(move || {
+        std::thread::sleep(limit);
+        eprintln!("a PE outlived its job");
+        std::process::exit(3);
+    });
+    let member = Member::join(position, open, case.heap_bytes);
+    (case.body)(&member);
+    member.barrier();
 }
 
 /// As [`run`], where the provider is here: `here` says so, and says why not.

@@ -3,6 +3,7 @@
 
 use super::job::{self, Position};
 use super::memory::Memory;
+use super::pattern::bytes;
 use super::side::Side;
 use super::verbs;
 use crate::mem::{Amo, ArithmeticAmo};
@@ -12,23 +13,9 @@ use crate::{
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Opens the provider under test.
 pub type Opener = fn(&Open) -> Result<Box<dyn Transport>, Error>;
-
-/// One case of the suite.
-#[derive(Clone, Copy)]
-pub struct Case {
-    /// The numbers of PEs to run it with.
-    pub sizes: &'static [u32],
-    /// Bytes of each PE's heap segment; untouched parts cost nothing.
-    pub heap_bytes: usize,
-    /// How long a job may take before it is ended as hung.
-    pub limit: Duration,
-    /// What each PE does.
-    pub body: fn(&Member),
-}
 
 /// Bytes of the internal segment.
 pub(super) const INTERNAL_BYTES: usize = 1 << 16;
@@ -47,23 +34,15 @@ struct Silent;
 
 impl Host for Silent {}
 
-/// Do one PE's part of a case.
-pub(super) fn run(position: Position, open: Opener, case: &Case) {
-    let limit = job::patient(case.limit) + std::time::Duration::from_secs(10);
-    std::thread::spawn(move || {
-        std::thread::sleep(limit);
-        eprintln!("a PE outlived its job");
-        std::process::exit(3);
-    });
-    let member = Member::join(position, open, case);
-    (case.body)(&member);
-    member.barrier();
-}
-
 impl Member {
-    fn join(Position { pe, n_pes }: Position, open: Opener, case: &Case) -> Member {
+    /// Joins the job with memory of this size.
+    pub(super) fn join(
+        Position { pe, n_pes }: Position,
+        open: Opener,
+        heap_bytes: usize,
+    ) -> Member {
         let side = Side::inherited(n_pes);
-        let secrets = side.exchange(&super::pattern::bytes(u64::from(pe) + 99, 32));
+        let secrets = side.exchange(&bytes(u64::from(pe) + 99, 32));
         let open_with = Open {
             pe: Pe(pe),
             n_pes,
@@ -74,7 +53,7 @@ impl Member {
             host: Arc::new(Silent),
         };
         let mut transport = open(&open_with).expect("the provider opens");
-        let (heap, internal) = (Memory::new(case.heap_bytes), Memory::new(INTERNAL_BYTES));
+        let (heap, internal) = (Memory::new(heap_bytes), Memory::new(INTERNAL_BYTES));
         let mut register = |segment, memory: &Memory| {
             // SAFETY: the memory is dropped after the transport.
             let key = unsafe { transport.register(segment, memory.base(), memory.nbytes()) };

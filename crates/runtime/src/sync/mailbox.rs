@@ -53,7 +53,16 @@ impl Mailboxes {
             }
             let waited_for = *sent;
             drop(state);
-            backoff::until_rung(job, || internal.flag(acknowledged) >= waited_for);
+            // Whoever waits here takes what others sent meanwhile: threads of several PEs that each wait to send to the
+            // next would wait for ever.
+            backoff::until_rung(job, || {
+                let is_free = internal.flag(acknowledged) >= waited_for;
+                if !is_free {
+                    let mut state = self.state();
+                    (0..job.n_pes).for_each(|source| state.empty(internal, job.me(), Pe(source)));
+                }
+                is_free
+            });
         }
     }
 

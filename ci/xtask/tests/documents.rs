@@ -86,7 +86,8 @@ fn a_man_page_names_every_setting() {
     let Some(page) = rendered(&prefix().join("share/man/man7/rushmem.7")) else { return };
     let settings = printed("shmem-info", &[]);
     assert!(words(&settings, "SHMEM_").count() > 10, "{settings}");
-    for line in settings.lines().skip_while(|line| !line.starts_with("Environment")).skip(1) {
+    let rows = settings.lines().skip_while(|line| !line.starts_with("Environment")).skip(1);
+    for line in rows.take_while(|line| !line.is_empty()) {
         assert!(page.contains(line.trim()), "{line}\n{page}");
     }
 }

@@ -20,7 +20,7 @@ mod teams;
 pub use api::{amo, ctx, heap, lock, rma, signal, team, wait};
 pub use base::call::Call;
 pub use base::handle::{ContextHandle, TeamHandle};
-pub use base::{constants, env, extension_constants, stdio, time};
+pub use base::{constants, extension_constants, settings, stdio, time};
 pub use coll::combine::Combine;
 pub use coll::{alltoallv, collectives, combine};
 pub use net::contexts::{Context, World};

@@ -44,21 +44,30 @@ pub use atomics::Amos;
 pub use ofi::open;
 pub use tuning::Tuning;
 
-use rushmem_transport::{Error, Provider};
+use rushmem_transport::{Error, Provider, Setting};
 
 /// The entry for a list of providers.
 pub const PROVIDER: Provider = Provider {
     name: "ofi",
-    variables: &[
-        (
-            "SHMEM_OFI_PROVIDER",
-            "the provider of libfabric to use, as `fi_info` names it; default: libfabric's first that fits",
-        ),
-        ("SHMEM_OFI_DOMAIN", "the domain (network device) of libfabric to use; default: its first"),
-        (
-            "SHMEM_OFI_AMOS",
-            "who carries out atomic operations over libfabric: software (default) or network",
-        ),
+    settings: &[
+        Setting {
+            name: "SHMEM_OFI_PROVIDER",
+            old_name: None,
+            default: None,
+            meaning: "the provider of libfabric to use, as `fi_info` names it; by default its first that fits",
+        },
+        Setting {
+            name: "SHMEM_OFI_DOMAIN",
+            old_name: None,
+            default: None,
+            meaning: "the domain (network device) of libfabric to use; by default its first",
+        },
+        Setting {
+            name: "SHMEM_OFI_AMOS",
+            old_name: None,
+            default: Some("software"),
+            meaning: "who carries out atomic operations over libfabric: software (the target's CPU) or network",
+        },
     ],
     opens_libraries: true,
     without_rdma: false,

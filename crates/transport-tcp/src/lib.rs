@@ -49,7 +49,7 @@ use rushmem_transport::{Found, Provider};
 pub const PROVIDER: Provider = Provider {
     name: "tcp",
     opens_libraries: false,
-    variables: settings::VARIABLES,
+    settings: settings::ALL,
     without_rdma: true,
     available: |_| Ok(Found { rdma: false, description: "sockets of the kernel's TCP".to_owned() }),
     open: |with| open(with, Tuning::within(with.host.host_limit())),

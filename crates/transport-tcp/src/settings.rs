@@ -2,18 +2,21 @@
 //!
 //! It must never know what they are for.
 
+use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
 use std::time::Duration;
 
 /// The variable that names the network interfaces.
 pub(crate) const INTERFACE: &str = "SHMEM_TCP_INTERFACE";
 
-/// The variables and their meanings.
-pub(crate) const VARIABLES: &[(&str, &str)] = &[(
-    INTERFACE,
-    "the network interfaces that sockets may use, those of UCX and libfabric too, separated by commas; \
-     default: any that has a route",
-)];
+/// What a user can set.
+pub(crate) const ALL: &[Setting] = &[Setting {
+    name: INTERFACE,
+    old_name: None,
+    default: None,
+    meaning: "the network interfaces that sockets may use, those of UCX and libfabric too, separated by commas; by \
+              default any that has a route",
+}];
 
 /// A connection to a peer, and one from it.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(2);

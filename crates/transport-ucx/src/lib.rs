@@ -37,17 +37,24 @@ mod ucp;
 pub use transport::open;
 pub use tuning::{Amos, Tuning};
 
-use rushmem_transport::{Error, Provider};
+use rushmem_transport::{Error, Provider, Setting};
 
 /// The entry for a list of providers.
 pub const PROVIDER: Provider = Provider {
     name: "ucx",
-    variables: &[
-        ("SHMEM_UCX_TLS", "the transports that UCX may use, unless UCX_TLS says so"),
-        (
-            "SHMEM_UCX_AMOS",
-            "who carries out atomic operations: software (the target's CPU, the default) or network",
-        ),
+    settings: &[
+        Setting {
+            name: "SHMEM_UCX_TLS",
+            old_name: None,
+            default: None,
+            meaning: "the transports that UCX may use, unless UCX_TLS says so; by default all",
+        },
+        Setting {
+            name: "SHMEM_UCX_AMOS",
+            old_name: None,
+            default: Some("software"),
+            meaning: "who carries out atomic operations over UCX: software (the target's CPU) or network",
+        },
     ],
     opens_libraries: true,
     without_rdma: false,

@@ -22,6 +22,7 @@ mod nic;
 pub mod null;
 mod pe;
 mod provider;
+pub mod setting;
 pub mod thread;
 mod verbs;
 
@@ -30,6 +31,7 @@ pub use error::Error;
 pub use nic::Nic;
 pub use pe::{Pe, TeamPe};
 pub use provider::{Caps, Found, Host, Open, Provider, Transport};
+pub use setting::Setting;
 pub use verbs::{
     AmoOp, AmoRequest, AmoWidth, Completion, Get, Key, LocalBuf, OldValue, Put, RemoteAddr,
     Segment, Signal,

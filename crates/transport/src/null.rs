@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// The template's entry for a list of providers.
 pub const PROVIDER: Provider = Provider {
     name: "null",
-    variables: &[],
+    settings: &[],
     opens_libraries: false,
     without_rdma: false,
     available: |_| Ok(Found { rdma: false, description: "nothing".to_owned() }),

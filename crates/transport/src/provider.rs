@@ -3,7 +3,7 @@
 //! What a provider can do it says in [`Caps`], and it never claims what it did not probe.
 #![allow(unsafe_code)]
 
-use crate::{Endpoint, Error, Key, Nic, Pe, Segment};
+use crate::{Endpoint, Error, Key, Nic, Pe, Segment, Setting};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use std::time::Duration;
 pub struct Provider {
     /// Name as in `SHMEM_TRANSPORT`.
     pub name: &'static str,
-    /// The environment variables that it asks its [`Host`] for: names and meanings.
-    pub variables: &'static [(&'static str, &'static str)],
+    /// What it asks its [`Host`] for.
+    pub settings: &'static [Setting],
     /// Whether it opens shared libraries, which a statically linked program cannot.
     pub opens_libraries: bool,
     /// Whether `SHMEM_TRANSPORT=auto` may choose it where no RDMA device is behind it.

@@ -6,7 +6,7 @@ use clap::Parser;
 use rushmem_topology::{BindTo, MapBy};
 
 /// Show what this OpenSHMEM is, what it can use here, and where the PEs of a job would be. Without an
-/// option: the version and the environment variables.
+/// option: the version, the settings, and the value of each.
 #[derive(Debug, Parser)]
 #[command(name = "shmem-info", version)]
 pub struct Flags {
@@ -14,7 +14,11 @@ pub struct Flags {
     #[arg(long, conflicts_with = "topology")]
     pub transports: bool,
 
-    /// The map of this machine: sockets, NUMA nodes, cores, cards of the network, and the PEs of a job
+    /// The settings as a page in Markdown
+    #[arg(long, conflicts_with_all = ["transports", "topology"])]
+    pub markdown: bool,
+
+    /// The map of this machine: sockets, NUMA nodes, cores, NICs, and the PEs of a job
     #[arg(long)]
     pub topology: bool,
 
@@ -35,7 +39,7 @@ pub struct Flags {
     #[arg(long, value_name = "FILE", requires = "topology")]
     pub xml: Option<PathBuf>,
 
-    /// A machine in hwloc's words, such as "package:2 l3:2 core:4 pu:2"
+    /// A machine in hwloc's notation, such as "package:2 l3:2 core:4 pu:2"
     #[arg(long, value_name = "WORDS", requires = "topology", conflicts_with = "xml")]
     pub synthetic: Option<String>,
 

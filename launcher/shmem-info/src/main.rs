@@ -13,7 +13,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
+use rushmem_runtime::settings::ALL;
 use rushmem_topology::{BindTo, Level, Topology, cpus_at_once, plan};
+use rushmem_transport::setting::{self, Setting};
 
 use crate::args::Flags;
 use crate::map::Map;
@@ -24,6 +26,8 @@ fn main() -> ExitCode {
         topology(&flags)
     } else if flags.transports {
         Ok(transports())
+    } else if flags.markdown {
+        Ok(markdown())
     } else {
         Ok(environment())
     };
@@ -38,19 +42,42 @@ fn main() -> ExitCode {
     }
 }
 
-/// The version, and every environment variable with its meaning.
+/// The settings of the library and of its transports.
+fn settings() -> impl Iterator<Item = &'static Setting> {
+    ALL.iter().chain(rushmem_providers::ALL.iter().flat_map(|provider| provider.settings))
+}
+
+/// A setting's name, and the deprecated one if it has one.
+fn names(row: &Setting) -> String {
+    let old = row.old_name.map(|old| format!(" (or {old})")).unwrap_or_default();
+    format!("{}{old}", row.name)
+}
+
+/// The version, every environment variable with its meaning, and what each is now.
 fn environment() -> String {
     let mut text = format!(
         "{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})\n\nEnvironment:\n"
     );
-    for variable in &rushmem_runtime::env::ALL {
-        let old = variable.old_name.map(|old| format!(" (or {old})")).unwrap_or_default();
-        text += &format!("  {}{old}\n      {}\n", variable.name, variable.meaning);
+    for row in settings() {
+        text += &format!("  {}\n      {}\n", names(row), row.description());
     }
-    for provider in rushmem_providers::ALL {
-        for (name, meaning) in provider.variables {
-            text += &format!("  {name}\n      {meaning}\n");
-        }
+    text += "\nValues now:\n";
+    for row in settings() {
+        text += &format!("  {}: {}\n", row.name, row.state(setting::environment));
+    }
+    text
+}
+
+/// The page docs/settings.md.
+fn markdown() -> String {
+    let mut text = "# Settings\n\nEnvironment variables that the library reads. `SHMEM_INFO=1` prints them at start-up, and `shmem-info`\n\
+        with the value of each and where it comes from. The deprecated names with `SMA_` count where the others are not set. `oshrun`\n\
+        takes options instead ([launching.md](launching.md)) and sets `SHMEM_LOCAL_ID` for each PE, which is its number on its machine.\n\
+        This page is written by `shmem-info --markdown`.\n\n| variable | default | meaning |\n|---|---|---|\n"
+        .to_owned();
+    for row in settings() {
+        let default = row.default.map(|default| format!("`{default}`")).unwrap_or_default();
+        text += &format!("| `{}` | {default} | {} |\n", row.name, row.meaning);
     }
     text
 }

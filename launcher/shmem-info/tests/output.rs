@@ -151,3 +151,35 @@ fn without_options_the_version_and_the_environment() {
         assert!(text.lines().any(|line| line.trim() == name), "{name}:\n{text}");
     }
 }
+
+#[test]
+fn the_page_of_settings_is_the_table() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
+    let written = std::fs::read_to_string(page).expect("docs/settings.md");
+    let printed = printed(&["--markdown"]);
+    assert_eq!(
+        written, printed,
+        "write it anew: cargo run -p shmem-info -- --markdown > docs/settings.md"
+    );
+}
+
+#[test]
+fn a_setting_is_shown_with_where_it_comes_from() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shmem-info"));
+    command
+        .env("SMA_SYMMETRIC_SIZE", "1g")
+        .env_remove("SHMEM_SYMMETRIC_SIZE")
+        .env_remove("SHMEM_HOST_LIMIT")
+        .env_remove("SHMEM_VIRTUAL_NODES")
+        .env("SHMEM_CHECK", "1");
+    let output = command.output().expect("shmem-info starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    for line in [
+        "  SHMEM_SYMMETRIC_SIZE: \"1g\" from SMA_SYMMETRIC_SIZE\n",
+        "  SHMEM_CHECK: \"1\" from SHMEM_CHECK\n",
+        "  SHMEM_HOST_LIMIT: 10, the default\n",
+        "  SHMEM_VIRTUAL_NODES: not set\n",
+    ] {
+        assert!(text.contains(line), "{line}{text}");
+    }
+}

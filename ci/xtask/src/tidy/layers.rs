@@ -30,7 +30,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("crates/shmem-c", &["crates/runtime", "crates/providers"]),
     ("sys/*", &[]),
     ("launcher/oshrun", &["crates/bootstrap", "crates/topology"]),
-    ("launcher/shmem-info", &["crates/runtime", "crates/providers", "crates/topology"]),
+    (
+        "launcher/shmem-info",
+        &["crates/runtime", "crates/providers", "crates/topology", "crates/transport"],
+    ),
     ("benches/*", &["crates/shmem"]),
     ("ci/xtask", &[]),
     ("ci/testkit", &[]),

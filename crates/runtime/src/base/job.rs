@@ -5,8 +5,8 @@
 //! above keep for a job: their state is theirs.
 
 use crate::base::call::{Call, fail};
-use crate::base::env::Settings;
 use crate::base::process::{depth, is_child, lock};
+use crate::base::settings::Settings;
 use core::ffi::c_int;
 use rushmem_bootstrap::{NodeMap, Session};
 use rushmem_heap::{Allocator, NodeMemory};

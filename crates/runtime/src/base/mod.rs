@@ -5,7 +5,6 @@
 pub(crate) mod call;
 pub mod constants;
 pub(crate) mod digest;
-pub mod env;
 pub mod extension_constants;
 pub mod handle;
 pub(crate) mod job;
@@ -13,6 +12,7 @@ pub(crate) mod members;
 pub(crate) mod primitive;
 pub(crate) mod process;
 pub(crate) mod refusal;
+pub mod settings;
 pub mod stdio;
 pub mod time;
 pub(crate) mod visibility;

@@ -4,7 +4,7 @@
 //! there is something to choose. It must never know how a PE came to its CPUs: launchers bind.
 
 use super::cpus::Cpus;
-use crate::base::env::Preference;
+use crate::base::settings::Preference;
 use crate::memory::statics;
 use crate::net::network;
 use rushmem_heap::NodeMemory;

@@ -25,11 +25,11 @@ use crate::base::constants::{
     SHMEM_VENDOR_STRING,
 };
 use crate::base::digest::digest;
-use crate::base::env::{self, Settings, VirtualNodes};
 use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
 use crate::base::process;
+use crate::base::settings::{self, Settings, VirtualNodes};
 use crate::base::stdio;
 use crate::coll::collectives::barrier_all;
 use crate::memory::address;
@@ -46,6 +46,7 @@ use core::ffi::{c_int, c_void};
 use record::Record;
 use rushmem_bootstrap::{NodeMap, Session};
 use rushmem_heap::{Allocator, Layout, NodeMemory};
+use rushmem_transport::setting::environment;
 use rushmem_transport::{Pe, Provider};
 use std::sync::Mutex;
 
@@ -132,9 +133,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         stdio::print_line_by_line();
         leave::at_exit();
     }
-    let settings =
-        Settings::read(|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()));
-    let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
+    let settings = Settings::read(environment).unwrap_or_else(|error| fail!(call, "{error}"));
     if settings.debug {
         // Somebody else's subscriber, set before, keeps printing.
         let _ = tracing_subscriber::fmt()
@@ -273,17 +272,15 @@ fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> Nod
     NodeMap::from_runs(runs).expect("no node is empty")
 }
 
-fn announce(settings: &Settings, providers: &[Provider]) {
-    if settings.version {
+fn announce(chosen: &Settings, providers: &[Provider]) {
+    if chosen.version {
         println!("{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})");
     }
-    if settings.info {
-        for variable in &env::ALL {
-            let old = variable.old_name.map(|old| format!(" (or {old})")).unwrap_or_default();
-            println!("{}{old}: {}", variable.name, variable.meaning);
-        }
-        for (name, meaning) in providers.iter().flat_map(|provider| provider.variables) {
-            println!("{name}: {meaning}");
+    if chosen.info {
+        let of_providers = providers.iter().flat_map(|provider| provider.settings);
+        for row in settings::ALL.iter().chain(of_providers) {
+            let old = row.old_name.map(|old| format!(" (or {old})")).unwrap_or_default();
+            println!("{}{old}: {}; now {}", row.name, row.description(), row.state(environment));
         }
     }
 }

@@ -1,134 +1,134 @@
-//! The environment variables of the runtime, in one table: names, meanings, values.
+//! The settings of the runtime in one table: names, defaults, meanings, and how a value is parsed. The struct, its parser,
+//! `SHMEM_INFO`, `shmem-info` and docs/settings.md come from it.
+//!
+//! A new setting is a row here. It reads the environment only through the function that it is given.
 
-use rushmem_transport::Nic;
+use rushmem_transport::{Nic, Setting};
 use std::fmt;
 use std::time::Duration;
 
-/// A variable, for `SHMEM_INFO`.
-#[derive(Debug)]
-pub struct Variable {
-    /// Its name.
-    pub name: &'static str,
-    /// A deprecated name that counts where the first is not set (OpenSHMEM 1.6, §8).
-    pub old_name: Option<&'static str>,
-    /// What it does, with its default.
-    pub meaning: &'static str,
+/// Makes the rows, the struct and its parser. The parser of a row gets the value, or the default where none is set.
+macro_rules! settings {
+    ($(
+        $(#[doc = $doc:literal])+
+        $field:ident: $type:ty = $name:expr, $old:expr, $default:expr;
+        $meaning:literal; $parse:expr, $expected:literal;
+    )*) => {
+        /// What the environment asks for.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct Settings {
+            $($(#[doc = $doc])+ pub $field: $type,)*
+            /// Whether somebody asked for that many bytes of the symmetric heap.
+            pub symmetric_size_is_set: bool,
+        }
+
+        /// The rows, in the order of `SHMEM_INFO`.
+        pub const ALL: &[Setting] = &[$(Setting {
+            name: $name,
+            old_name: $old,
+            default: $default,
+            meaning: $meaning,
+        }),*];
+
+        impl Settings {
+            /// Reads the environment through `lookup`.
+            ///
+            /// # Errors
+            /// When a value means nothing.
+            pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Settings, Invalid> {
+                let row = |name: &str| ALL.iter().find(|row| row.name == name);
+                let find = |name| row(name).and_then(|row| row.set(&lookup));
+                Ok(Settings {
+                    $($field: {
+                        let parse: fn(Option<&str>) -> Option<$type> = $parse;
+                        let found = find($name);
+                        let value = found.as_ref().map(|(_, value)| value.as_str()).or($default);
+                        match parse(value) {
+                            Some(value) => value,
+                            None => {
+                                let (name, value) = found.unwrap_or(($name, String::new()));
+                                return Err(Invalid { name, value, expected: $expected });
+                            }
+                        }
+                    },)*
+                    symmetric_size_is_set: find("SHMEM_SYMMETRIC_SIZE").is_some(),
+                })
+            }
+        }
+    };
 }
 
-const VERSION: Variable = Variable {
-    name: "SHMEM_VERSION",
-    old_name: Some("SMA_VERSION"),
-    meaning: "any value: print the version of the library at start-up",
-};
-const INFO: Variable = Variable {
-    name: "SHMEM_INFO",
-    old_name: Some("SMA_INFO"),
-    meaning: "any value: print this list at start-up",
-};
-const DEBUG: Variable = Variable {
-    name: "SHMEM_DEBUG",
-    old_name: Some("SMA_DEBUG"),
-    meaning: "any value: print what is found and chosen to standard error",
-};
-const CHECK: Variable = Variable {
-    name: "SHMEM_CHECK",
-    old_name: None,
-    meaning: "1: check that the PEs of a team or an active set are in the same collective with the same \
-              arguments, that private contexts and thread levels are kept to, and more that costs time; 0 \
-              (default)",
-};
-const SYMMETRIC_SIZE: Variable = Variable {
-    name: "SHMEM_SYMMETRIC_SIZE",
-    old_name: Some("SMA_SYMMETRIC_SIZE"),
-    meaning: "bytes of the symmetric heap of each PE, a number with an optional fraction and one of \
-              the suffixes k, m, g, t; default 512m",
-};
-const ONNODE: Variable = Variable {
-    name: "SHMEM_ONNODE",
-    old_name: None,
-    meaning: "on (default): PEs of a node share their memory; off: they use a transport",
-};
-
-const VIRTUAL_NODES: Variable = Variable {
-    name: "SHMEM_VIRTUAL_NODES",
-    old_name: None,
-    meaning: "split one machine into nodes that share no memory with each other: how many, or the PEs \
-              of each, such as 1+2+3",
-};
-const TRANSPORT: Variable = Variable {
-    name: "SHMEM_TRANSPORT",
-    old_name: None,
-    meaning: "how PEs reach those whose memory they do not share: auto (default), tcp, ucx or ofi",
-};
-
-const NIC: Variable = Variable {
-    name: rushmem_topology::NIC_VARIABLE,
-    old_name: None,
-    meaning: "the card of the network that a PE should prefer, such as mlx5_0:1 or cxi0,hsn0; any: none; by \
-              default the nearest, each used by as many PEs of a machine as the others",
-};
-
-const BOOTSTRAP: Variable = Variable {
-    name: rushmem_bootstrap::env::BOOTSTRAP,
-    old_name: None,
-    meaning: "how to join a job that another launcher started: auto (default), pmi1, pmi2 or pmix",
-};
-
-const HOST_LIMIT: Variable = Variable {
-    name: "SHMEM_HOST_LIMIT",
-    old_name: None,
-    meaning: "how many seconds another host may be silent before the job has ended everywhere (10)",
-};
-
-/// Every variable, in the order of `SHMEM_INFO`.
-pub const ALL: [Variable; 11] = [
-    VERSION,
-    INFO,
-    DEBUG,
-    CHECK,
-    SYMMETRIC_SIZE,
-    ONNODE,
-    VIRTUAL_NODES,
-    TRANSPORT,
-    NIC,
-    BOOTSTRAP,
-    HOST_LIMIT,
-];
-
-/// Ten seconds where nothing else is asked for.
-const DEFAULT_HOST_LIMIT: Duration = Duration::from_secs(10);
-
-/// A heap of 512 MiB where nothing else is asked for.
-const DEFAULT_SYMMETRIC_SIZE: u64 = 512 << 20;
-
-/// What the environment asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+settings! {
     /// Print the version.
-    pub version: bool,
-    /// Print the variables.
-    pub info: bool,
+    version: bool = "SHMEM_VERSION", Some("SMA_VERSION"), None;
+        "any value: print the version of the library at start-up"; is_set, "anything";
+    /// Print the settings.
+    info: bool = "SHMEM_INFO", Some("SMA_INFO"), None;
+        "any value: print the settings with their values at start-up"; is_set, "anything";
     /// Print what is found and chosen.
-    pub debug: bool,
+    debug: bool = "SHMEM_DEBUG", Some("SMA_DEBUG"), None;
+        "any value: print what the library finds and chooses to standard error"; is_set, "anything";
     /// Check what costs time to check.
-    pub check: bool,
+    check: bool = "SHMEM_CHECK", None, Some("0");
+        "1: check also what costs time: that all PEs of a team or an active set are in the same collective with the same \
+         arguments, that arrays of a collective do not overlap, and that private contexts and thread levels are kept to; \
+         0: do not";
+        |value| match value? {
+            "1" => Some(true),
+            "0" | "" => Some(false),
+            _ => None,
+        }, "0 or 1";
     /// Bytes of the symmetric heap.
-    pub symmetric_size: u64,
-    /// Whether somebody asked for that many.
-    pub symmetric_size_is_set: bool,
+    symmetric_size: u64 = "SHMEM_SYMMETRIC_SIZE", Some("SMA_SYMMETRIC_SIZE"), Some("512m");
+        "bytes of the symmetric heap of each PE, a number with an optional fraction and one of the suffixes k, m, g, t; memory \
+         is taken when it is first touched";
+        |value| size(value?), "a non-negative number of bytes, such as 512m, 1.5G or 65536";
     /// Whether PEs of a node share their memory.
-    pub onnode: bool,
+    onnode: bool = "SHMEM_ONNODE", None, Some("on");
+        "on: PEs of one machine reach each other's memory directly; off: they use a transport";
+        |value| match value? {
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => None,
+        }, "on or off";
     /// How one machine is split.
-    pub virtual_nodes: VirtualNodes,
+    virtual_nodes: VirtualNodes = "SHMEM_VIRTUAL_NODES", None, None;
+        "splits one machine into nodes that share no memory with each other: how many, or the PEs of each, such as 1+2+3; by \
+         default it is one node";
+        |value| value.map_or(Some(VirtualNodes::No), VirtualNodes::parse),
+        "a number of nodes, or the PEs of each node such as 1+2+3";
     /// Name of the transport; `None` for the best that there is.
-    pub transport: Option<String>,
-    /// The card that this PE should prefer.
-    pub nic: Preference,
+    transport: Option<String> = "SHMEM_TRANSPORT", None, Some("auto");
+        "how PEs reach those whose memory they do not share: auto, tcp, ucx or ofi";
+        |value| Some(value.filter(|value| *value != "auto").map(str::to_owned)), "auto, tcp, ucx or ofi";
+    /// The NIC that this PE should prefer.
+    nic: Preference = rushmem_topology::NIC_VARIABLE, None, None;
+        "the NIC that a PE should prefer, such as mlx5_0:1 or cxi0,hsn0; any: none; by default the nearest, each used by as \
+         many PEs of a machine as the others";
+        |value| match value {
+            None => Some(Preference::Nearest),
+            Some("any") => Some(Preference::Any),
+            Some(value) => Nic::parse(value).map(Preference::Named),
+        }, "a NIC such as mlx5_0:1 or cxi0,hsn0 (its name, port and interface), or any";
+    /// How to join the job, which `rushmem-bootstrap` parses.
+    bootstrap: String = rushmem_bootstrap::env::BOOTSTRAP, None, Some("auto");
+        "how to join a job that another launcher started: auto, pmi1, pmi2 or pmix";
+        |value| value.map(str::to_owned), "auto, pmi1, pmi2 or pmix";
     /// How long another host may be silent before the job has ended everywhere.
-    pub host_limit: Duration,
+    host_limit: Duration = "SHMEM_HOST_LIMIT", None, Some("10");
+        "how many seconds another host may be silent before the job has ended everywhere";
+        |value| {
+            let limit = Duration::try_from_secs_f64(value?.parse().ok()?).ok()?;
+            (!limit.is_zero()).then_some(limit)
+        }, "a number of seconds above 0";
 }
 
-/// Which card of the network a PE should prefer.
+#[expect(clippy::unnecessary_wraps, reason = "a parser of the table may fail")]
+fn is_set(value: Option<&str>) -> Option<bool> {
+    Some(value.is_some())
+}
+
+/// Which NIC a PE should prefer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Preference {
     /// The nearest, if the machine has several.
@@ -192,79 +192,6 @@ impl fmt::Display for Invalid {
 }
 
 impl std::error::Error for Invalid {}
-
-impl Settings {
-    /// Read the environment through `lookup`.
-    ///
-    /// # Errors
-    /// When a value means nothing.
-    pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Settings, Invalid> {
-        let find = |variable: &Variable| {
-            let named = |name: &'static str| lookup(name).map(|value| (name, value));
-            named(variable.name).or_else(|| variable.old_name.and_then(named))
-        };
-        let symmetric_size = match find(&SYMMETRIC_SIZE) {
-            None => DEFAULT_SYMMETRIC_SIZE,
-            Some((name, value)) => size(&value).ok_or(Invalid {
-                name,
-                value,
-                expected: "a non-negative number of bytes, such as 512m, 1.5G or 65536",
-            })?,
-        };
-        let check = match find(&CHECK) {
-            None => false,
-            Some((_, value)) if value == "1" => true,
-            Some((_, value)) if value == "0" || value.is_empty() => false,
-            Some((name, value)) => return Err(Invalid { name, value, expected: "0 or 1" }),
-        };
-        let onnode = match find(&ONNODE) {
-            None => true,
-            Some((_, value)) if value == "on" => true,
-            Some((_, value)) if value == "off" => false,
-            Some((name, value)) => return Err(Invalid { name, value, expected: "on or off" }),
-        };
-        let virtual_nodes = match find(&VIRTUAL_NODES) {
-            None => VirtualNodes::No,
-            Some((name, value)) => VirtualNodes::parse(&value).ok_or(Invalid {
-                name,
-                value,
-                expected: "a number of nodes, or the PEs of each node such as 1+2+3",
-            })?,
-        };
-        let nic = match find(&NIC) {
-            None => Preference::Nearest,
-            Some((_, value)) if value == "any" => Preference::Any,
-            Some((name, value)) => {
-                let expected =
-                    "a card such as mlx5_0:1 or cxi0,hsn0 (its name, port and interface), or any";
-                let nic = Nic::parse(&value).ok_or(Invalid { name, value, expected })?;
-                Preference::Named(nic)
-            }
-        };
-        let host_limit = match find(&HOST_LIMIT) {
-            None => DEFAULT_HOST_LIMIT,
-            Some((name, value)) => {
-                let seconds = value.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
-                let expected = "a number of seconds above 0";
-                let is_some = |limit: &Duration| !limit.is_zero();
-                seconds.filter(is_some).ok_or(Invalid { name, value, expected })?
-            }
-        };
-        Ok(Settings {
-            version: find(&VERSION).is_some(),
-            info: find(&INFO).is_some(),
-            debug: find(&DEBUG).is_some(),
-            check,
-            symmetric_size,
-            symmetric_size_is_set: find(&SYMMETRIC_SIZE).is_some(),
-            onnode,
-            virtual_nodes,
-            nic,
-            host_limit,
-            transport: find(&TRANSPORT).map(|(_, value)| value).filter(|value| value != "auto"),
-        })
-    }
-}
 
 /// A size as the standard has it (OpenSHMEM 1.6, §8): digits with an optional fraction, then an optional
 /// suffix; what follows the suffix is ignored; rounded up to whole bytes. Computed in integers, so

@@ -1,0 +1,46 @@
+//! Environment variables as rows of a table, from which come what is printed, what is documented and what is parsed.
+//!
+//! It reads no environment itself and knows no setting: each layer has the rows of its own.
+
+/// A setting: an environment variable that the library reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name.
+    pub name: &'static str,
+    /// A deprecated name that counts where the first is not set (OpenSHMEM 1.6, §8).
+    pub old_name: Option<&'static str>,
+    /// The value that counts where neither is set; `None` where that is something else than a value, which the meaning tells.
+    pub default: Option<&'static str>,
+    /// What it does and which values it may have, without a full stop.
+    pub meaning: &'static str,
+}
+
+impl Setting {
+    /// The name under which it is set and its value, through `lookup`, which knows the environment.
+    pub fn set(&self, lookup: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
+        let named = |name: &'static str| lookup(name).map(|value| (name, value));
+        named(self.name).or_else(|| self.old_name.and_then(named))
+    }
+
+    /// What it does, with its default.
+    pub fn description(&self) -> String {
+        match self.default {
+            Some(default) => format!("{}; default {default}", self.meaning),
+            None => self.meaning.to_owned(),
+        }
+    }
+
+    /// Its value in an environment, and where that comes from.
+    pub fn state(&self, lookup: impl Fn(&str) -> Option<String>) -> String {
+        match (self.set(lookup), self.default) {
+            (Some((name, value)), _) => format!("\"{value}\" from {name}"),
+            (None, Some(default)) => format!("{default}, the default"),
+            (None, None) => "not set".to_owned(),
+        }
+    }
+}
+
+/// The environment of this process, for [`Setting::set`] and [`Setting::state`]. Bytes that are no UTF-8 are replaced.
+pub fn environment(name: &str) -> Option<String> {
+    Some(std::env::var_os(name)?.to_string_lossy().into_owned())
+}

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::nodes::NodeMap;
 
 /// Version of the protocol, in every frame. It changes whenever a message does.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = rushmem_wire::JOB.version;
 
 /// Most bytes that one PE contributes to an exchange.
 pub const MAX_RECORD: usize = 64 * 1024;

@@ -83,7 +83,8 @@ impl Transport for Tcp {
     }
 
     fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error> {
-        let address = Address::decode(address).ok_or_else(|| damaged(pe, "address"))?;
+        let address = Address::decode(address)
+            .map_err(|error| Error::Invalid(format!("PE {pe} cannot be connected: {error}")))?;
         let mut sizes = [0; Segment::COUNT];
         for (segment, key) in keys {
             let bytes = key.0.as_slice().try_into().map_err(|_| damaged(pe, "key"))?;

@@ -7,12 +7,13 @@ use super::tree::Tree;
 /// A folder, and the folders of this repository that its crate may depend on. A name that ends in `*`
 /// stands for every folder that begins with it.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("crates/wire", &[]),
     ("crates/transport", &[]),
-    ("crates/transport-tcp", &["crates/transport"]),
-    ("crates/transport-ucx", &["crates/transport", "sys/ucx-sys"]),
-    ("crates/transport-ofi", &["crates/transport", "sys/libfabric-sys"]),
+    ("crates/transport-tcp", &["crates/transport", "crates/wire"]),
+    ("crates/transport-ucx", &["crates/transport", "crates/wire", "sys/ucx-sys"]),
+    ("crates/transport-ofi", &["crates/transport", "crates/wire", "sys/libfabric-sys"]),
     ("crates/providers", &["crates/transport*"]),
-    ("crates/bootstrap", &["sys/pmix-sys"]),
+    ("crates/bootstrap", &["crates/wire", "sys/pmix-sys"]),
     ("crates/topology", &["sys/hwloc-sys"]),
     ("crates/heap", &[]),
     ("crates/collectives", &[]),
@@ -24,6 +25,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crates/bootstrap",
             "crates/topology",
             "crates/collectives",
+            "crates/wire",
         ],
     ),
     ("crates/shmem", &["crates/runtime", "crates/providers"]),

@@ -189,7 +189,7 @@ unsafe fn copy(
 }
 
 /// What a process holds ready for others to try a copy on: a number twice, to be read and to be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Probe {
     pub(crate) pid: i32,
     pub(crate) address: usize,

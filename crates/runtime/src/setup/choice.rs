@@ -4,9 +4,10 @@
 //! It must never look at this machine: whoever calls it tells what every PE said.
 
 use rushmem_transport::Provider;
+use serde::{Deserialize, Serialize};
 
 /// What one PE saw of one provider.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Seen {
     /// Nothing: it cannot be had, for this reason.
     Absent(String),
@@ -17,8 +18,8 @@ pub(super) enum Seen {
 }
 
 /// What one PE says before the choice.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ballot {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Offer {
     /// The transport that its environment asks for, by its name; empty for `auto`.
     pub(super) asked: String,
     /// What it saw of each provider; nothing where it was told which one to take.
@@ -38,14 +39,14 @@ pub(super) struct Selection {
 ///
 /// # Errors
 /// A sentence, when PEs were asked for different transports, or nothing is left to try.
-pub(super) fn agree(providers: &[&Provider], ballots: &[Ballot]) -> Result<Selection, String> {
+pub(super) fn agree(providers: &[&Provider], offers: &[Offer]) -> Result<Selection, String> {
     let shown = |asked: &str| if asked.is_empty() { "auto" } else { asked }.to_owned();
-    let asked = &ballots[0].asked;
-    if let Some(pe) = ballots.iter().position(|ballot| ballot.asked != *asked) {
+    let asked = &offers[0].asked;
+    if let Some(pe) = offers.iter().position(|offer| offer.asked != *asked) {
         return Err(format!(
             "SHMEM_TRANSPORT is {} on PE 0 and {} on PE {pe}; it must be the same on all PEs",
             shown(asked),
-            shown(&ballots[pe].asked)
+            shown(&offers[pe].asked)
         ));
     }
     let (mut rdma, mut others, mut passed_over) = (Vec::new(), Vec::new(), Vec::new());
@@ -55,7 +56,7 @@ pub(super) fn agree(providers: &[&Provider], ballots: &[Ballot]) -> Result<Selec
         } else if !asked.is_empty() {
             passed_over.push((place, format!("SHMEM_TRANSPORT is {asked}")));
         } else {
-            let seen: Option<Vec<&Seen>> = ballots.iter().map(|b| b.seen.get(place)).collect();
+            let seen: Option<Vec<&Seen>> = offers.iter().map(|b| b.seen.get(place)).collect();
             let seen = seen.ok_or("another PE knows other transports; start all PEs alike")?;
             match why_not(provider, &seen) {
                 Some(why) => passed_over.push((place, why)),
@@ -140,24 +141,24 @@ mod tests {
     const OFI: Provider = Provider { name: "ofi", ..null::PROVIDER };
     const TCP: Provider = Provider { name: "tcp", without_rdma: true, ..null::PROVIDER };
 
-    fn agreed(ballots: &[Ballot]) -> Result<Selection, String> {
-        agree(&[&UCX, &OFI, &TCP], ballots)
+    fn agreed(offers: &[Offer]) -> Result<Selection, String> {
+        agree(&[&UCX, &OFI, &TCP], offers)
     }
 
-    fn auto(ucx: Seen, ofi: Seen) -> Ballot {
-        Ballot { asked: String::new(), seen: vec![ucx, ofi, Seen::Plain] }
+    fn auto(ucx: Seen, ofi: Seen) -> Offer {
+        Offer { asked: String::new(), seen: vec![ucx, ofi, Seen::Plain] }
     }
 
-    fn forced(name: &str) -> Ballot {
-        Ballot { asked: name.to_owned(), seen: Vec::new() }
+    fn forced(name: &str) -> Offer {
+        Offer { asked: name.to_owned(), seen: Vec::new() }
     }
 
     #[test]
     fn rdma_goes_first_and_software_only_where_it_is_ours() {
         use Seen::{Plain, Rdma};
         let candidates = |ucx: &Seen, ofi: &Seen| {
-            let ballots = [auto(ucx.clone(), ofi.clone()), auto(ucx.clone(), ofi.clone())];
-            agreed(&ballots).expect("tcp at least").candidates
+            let offers = [auto(ucx.clone(), ofi.clone()), auto(ucx.clone(), ofi.clone())];
+            agreed(&offers).expect("tcp at least").candidates
         };
         assert_eq!(candidates(&Rdma, &Rdma), [0, 1, 2]);
         assert_eq!(candidates(&Plain, &Rdma), [1, 2]);

@@ -5,8 +5,7 @@
 //! no PE goes on alone.
 #![allow(unsafe_code)]
 
-use super::ballot::{Step, decode_step, encode_step};
-use super::choice::{Ballot, Seen, Selection, agree, complaint};
+use super::choice::{Offer, Seen, Selection, agree, complaint};
 use super::probe;
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
@@ -19,6 +18,9 @@ use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
     Endpoint, Error, Found, Key, Open, Pe, Provider, Segment, Transport, device,
 };
+use rushmem_wire::{Format, OFFER, STEP, decode, encode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// The segments that peers reach, in the order in which their keys are exchanged.
@@ -48,9 +50,9 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     if job.nodes.n_nodes() == 1 && !cma::exist() {
         return;
     }
-    let ballot = ballot(asked, &providers);
-    let ballots = exchange(call, job, &ballot.encode(), Ballot::decode);
-    let agreed = agree(&providers, &ballots).unwrap_or_else(|why| fail!(call, "{why}"));
+    let offer = offer(asked, &providers);
+    let offers = exchange(call, job, OFFER, &offer);
+    let agreed = agree(&providers, &offers).unwrap_or_else(|why| fail!(call, "{why}"));
     let Selection { candidates, mut passed_over } = agreed;
     let mut candidates = candidates.into_iter();
     for place in candidates.by_ref() {
@@ -86,9 +88,9 @@ fn possible(providers: &[Provider]) -> impl Iterator<Item = &Provider> {
 }
 
 /// What this PE sees, if that matters for the choice.
-fn ballot(asked: Option<&str>, providers: &[&Provider]) -> Ballot {
+fn offer(asked: Option<&str>, providers: &[&Provider]) -> Offer {
     if let Some(asked) = asked {
-        return Ballot { asked: asked.to_owned(), seen: Vec::new() };
+        return Offer { asked: asked.to_owned(), seen: Vec::new() };
     }
     let host = Process::default();
     let any_device = !device::active().is_empty();
@@ -101,28 +103,36 @@ fn ballot(asked: Option<&str>, providers: &[&Provider]) -> Ballot {
             Err(why) => Seen::Absent(why.to_string()),
         },
     };
-    Ballot { asked: String::new(), seen: providers.iter().map(see).collect() }
+    Offer { asked: String::new(), seen: providers.iter().map(see).collect() }
 }
 
 /// Tell all PEs, and hear what they tell.
-fn exchange<T>(call: Call, job: &Job, own: &[u8], decode: fn(&[u8]) -> Option<T>) -> Vec<T> {
-    let records = match job.session().exchange(own) {
+fn exchange<T: Serialize + DeserializeOwned>(
+    call: Call,
+    job: &Job,
+    format: Format,
+    own: &T,
+) -> Vec<T> {
+    let records = match job.session().exchange(&encode(format, own)) {
         Ok(records) => records,
         Err(error) => fail!(call, "{error}"),
     };
-    let decoded = records.iter().map(|record| decode(record)).collect();
-    let Some(decoded) = decoded else {
-        fail!(call, "another PE sent what means nothing here; start all PEs with the same Rushmem");
-    };
-    decoded
+    let decoded = (0..).zip(&records).map(|(pe, bytes)| match decode(format, bytes) {
+        Ok(record) => record,
+        Err(error) => fail!(call, "what PE {pe} tells cannot be read: {error}"),
+    });
+    decoded.collect()
 }
+
+/// What came of a step: byte strings, or why it failed.
+type Step = Result<Vec<Vec<u8>>, String>;
 
 /// What came of a step on all PEs.
 ///
 /// # Errors
 /// Who failed, and why.
 fn together(call: Call, job: &Job, own: &Step) -> Result<Vec<Vec<Vec<u8>>>, String> {
-    let steps = exchange(call, job, &encode_step(own), decode_step);
+    let steps = exchange(call, job, STEP, own);
     let outcomes: Vec<_> = steps.iter().map(|step| step.clone().map(drop)).collect();
     match complaint(&outcomes) {
         Some(why) => Err(why),

@@ -1,7 +1,7 @@
 //! How many CPUs the PEs of a node may use together: what decides whether a waiting PE may spin.
 
 /// What one PE may use.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Cpus {
     /// How many at once: affinity and cgroup quota together.
     pub(super) at_once: usize,

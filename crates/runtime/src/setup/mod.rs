@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 mod available;
-mod ballot;
 mod child;
 mod choice;
 mod connect;
@@ -167,10 +166,11 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         Ok(records) => records,
         Err(error) => fail!(call, "{error}"),
     };
-    let records = records.iter().map(|bytes| Record::decode(bytes)).collect::<Option<Vec<_>>>();
-    let Some(records) = records else {
-        fail!(call, "another PE runs another version of Rushmem; start all PEs with the same one");
-    };
+    let records = (0..).zip(&records).map(|(pe, bytes)| match Record::decode(bytes) {
+        Ok(record) => record,
+        Err(error) => fail!(call, "what PE {pe} tells of itself cannot be read: {error}"),
+    });
+    let records: Vec<Record> = records.collect();
     if let Some(pe) = records.iter().position(|r| r.symmetric_size != own.symmetric_size) {
         fail!(
             call,

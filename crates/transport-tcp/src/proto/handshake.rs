@@ -19,7 +19,7 @@ pub(crate) const WELCOME: usize = PROOF;
 const NONCE: usize = 32;
 const PROOF: usize = 32;
 const MAGIC: [u8; 7] = *b"rushtcp";
-const VERSION: u8 = 1;
+const VERSION: u8 = rushmem_wire::TCP_HANDSHAKE.version;
 
 /// What the proofs of a connection are about.
 #[derive(Clone)]

@@ -1,0 +1,94 @@
+//! Start-up records as bytes: the version of their format, then what serde and postcard make of them.
+
+use crate::formats::Format;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt;
+
+/// Why bytes are no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// They are of another version, which comes second.
+    Version(Format, u8),
+    /// They are of this version, but nothing that [`encode`] makes.
+    Damaged(Format),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Version(Format { name, version }, theirs) => write!(
+                f,
+                "the {name} has version {theirs} there and {version} here: start all PEs with the same version of Rushmem"
+            ),
+            Error::Damaged(Format { name, .. }) => write!(f, "the {name} is damaged"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A record as bytes.
+///
+/// # Panics
+/// When the type of the record is one that serde cannot write without knowing its length.
+pub fn encode<T: Serialize>(format: Format, record: &T) -> Vec<u8> {
+    let bytes = vec![format.version];
+    postcard::to_extend(record, bytes).expect("records are plain data, and memory grows")
+}
+
+/// A record from bytes, all of them.
+///
+/// # Errors
+/// When they are none of this version.
+pub fn decode<T: DeserializeOwned>(format: Format, bytes: &[u8]) -> Result<T, Error> {
+    match bytes.split_first() {
+        Some((version, body)) if *version == format.version => {
+            match postcard::take_from_bytes(body) {
+                Ok((record, [])) => Ok(record),
+                _ => Err(Error::Damaged(format)),
+            }
+        }
+        Some((version, _)) => Err(Error::Version(format, *version)),
+        None => Err(Error::Damaged(format)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const FORMAT: Format = Format { name: "thing", version: 3 };
+    type Record = (u64, Option<String>, Vec<(u8, [u8; 4])>);
+
+    proptest! {
+        #[test]
+        fn records_come_back(record: Record) {
+            let bytes = encode(FORMAT, &record);
+            prop_assert_eq!(decode::<Record>(FORMAT, &bytes), Ok(record));
+            prop_assert_eq!(decode::<Record>(FORMAT, &bytes[..bytes.len() - 1]), Err(Error::Damaged(FORMAT)));
+            let longer = [&bytes[..], &[0]].concat();
+            prop_assert_eq!(decode::<Record>(FORMAT, &longer), Err(Error::Damaged(FORMAT)));
+        }
+
+        #[test]
+        fn garbage_is_refused_or_is_a_record(bytes: Vec<u8>) {
+            if let Ok(record) = decode::<Record>(FORMAT, &bytes) {
+                prop_assert_eq!(decode(FORMAT, &encode(FORMAT, &record)), Ok(record));
+            }
+        }
+    }
+
+    #[test]
+    fn another_version_is_named() {
+        let bytes = encode(Format { version: 2, ..FORMAT }, &7u32);
+        let error = decode::<u32>(FORMAT, &bytes).expect_err("another version");
+        assert_eq!(error, Error::Version(FORMAT, 2));
+        let text = error.to_string();
+        assert!(
+            text.starts_with("the thing has version 2 there and 3 here: start all PEs"),
+            "{text}"
+        );
+    }
+}

@@ -109,7 +109,7 @@ fn besieged(member: &Member) {
 fn unauthenticated_connections_change_nothing() {
     let case = Case { sizes: &[2], heap_bytes: 8 << 20, limit: LIMIT, body: besieged };
     conformance::run(
-        "strangers::unauthenticated_connections_change_nothing",
+        "unauthenticated::unauthenticated_connections_change_nothing",
         few_unauthenticated,
         case,
     );

@@ -67,6 +67,19 @@ struct Network {
     sample: &'static [(&'static str, Nodes)],
 }
 
+const TCP: Network = Network {
+    transport: "tcp",
+    variable: "SHMEM_TRANSPORT",
+    usual: "tcp",
+    sample: &[
+        ("tcp", (("SHMEM_ONNODE", "off"), 2)),
+        ("tcp", (("SHMEM_VIRTUAL_NODES", "1+2+3"), 6)),
+        ("tcp", (("SHMEM_ONNODE", "off"), 3)),
+        ("tcp", (("SHMEM_VIRTUAL_NODES", "2+2"), 4)),
+        ("tcp", (("SHMEM_ONNODE", "off"), 8)),
+    ],
+};
+
 const UCX: Network = Network {
     transport: "ucx",
     variable: "UCX_TLS",
@@ -93,15 +106,15 @@ const OFI: Network = Network {
 };
 
 impl Network {
-    fn runs(&self, source: &str, way: &str, (nodes, n): Nodes) {
-        let network = [("SHMEM_TRANSPORT", self.transport), (self.variable, way), nodes];
+    fn runs(&self, source: &str, path: &str, (nodes, n): Nodes) {
+        let network = [("SHMEM_TRANSPORT", self.transport), (self.variable, path), nodes];
         runs(source, n, &network);
     }
 
     fn runs_sample(&self, source: &str) {
         let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
-        let (way, nodes) = self.sample[place % self.sample.len()];
-        self.runs(source, way, nodes);
+        let (path, nodes) = self.sample[place % self.sample.len()];
+        self.runs(source, path, nodes);
     }
 
     fn runs_at_every_size(&self, source: &str) {
@@ -128,7 +141,7 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     job.run().assert_ok(n);
 }
 
-/// For each program a test named like it, on one node, on none, on virtual nodes, over UCX and over libfabric.
+/// For each program a test named like it, on one node, and over each transport on none and on virtual nodes.
 macro_rules! programs {
     ($($name:ident $source:literal)*) => {
         const HERE: &[&str] = &[$($source),*];
@@ -138,17 +151,6 @@ macro_rules! programs {
                 #[test]
                 fn $name() {
                     super::PES.iter().for_each(|&n| super::runs($source, n, &[]));
-                }
-            )*
-        }
-
-        mod off_node {
-            $(
-                #[test]
-                #[ignore = "part of `cargo xtask test --providers`"]
-                fn $name() {
-                    let off = [("SHMEM_ONNODE", "off")];
-                    super::OFF_NODE.iter().for_each(|&n| super::runs($source, n, &off));
                 }
             )*
         }
@@ -164,14 +166,12 @@ macro_rules! programs {
             )*
         }
 
-        mod virtual_nodes {
+        mod tcp_sample {
             $(
                 #[test]
                 #[ignore = "part of `cargo xtask test --providers`"]
                 fn $name() {
-                    for (nodes, n) in super::VIRTUAL_NODES {
-                        super::runs($source, n, &[("SHMEM_VIRTUAL_NODES", nodes)]);
-                    }
+                    super::TCP.runs_sample($source);
                 }
             )*
         }
@@ -192,6 +192,16 @@ macro_rules! programs {
                 #[ignore = "part of `cargo xtask test --providers`"]
                 fn $name() {
                     super::OFI.runs_sample($source);
+                }
+            )*
+        }
+
+        mod tcp_at_every_size {
+            $(
+                #[test]
+                #[ignore = "part of `cargo xtask test --full`"]
+                fn $name() {
+                    super::TCP.runs_at_every_size($source);
                 }
             )*
         }

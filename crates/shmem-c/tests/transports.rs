@@ -246,6 +246,7 @@ fn a_killed_pe_ends_a_job_over_each_transport() {
 /// Threads of a transport, or of its library, keep no process alive whose own threads have ended, and end none
 /// whose own go on.
 #[test]
+#[ignore = "half a minute and more; part of `cargo xtask test --full`"]
 fn a_process_ends_with_its_own_last_thread() {
     let job = |how: &str| Job::new(program!("first_thread.c")).n(3).arg(how);
     let mut ways = vec![vec![]];
@@ -363,6 +364,7 @@ fn a_pe_with_too_few_descriptors_says_so() {
 
 /// Not even where a library lets them wait in silence.
 #[test]
+#[ignore = "half a minute and more; part of `cargo xtask test --full`"]
 fn peers_do_not_wait_for_ever_for_a_pe_without_descriptors() {
     let with = |transport: &str| {
         let job = Job::new(program!("no_descriptors.c")).n(6);

@@ -68,7 +68,8 @@ fn impostor(address: &[u8]) {
         oversubscribed: false,
         host: Arc::new(Nobody),
     };
-    let mut transport = open(&with, Tuning::default()).expect("sockets");
+    let impatient = Tuning { connect_limit: Duration::from_secs(2), ..Tuning::default() };
+    let mut transport = open(&with, impatient).expect("sockets");
     let key = Key(u64::to_le_bytes(1 << 20).to_vec());
     transport.connect(Pe(0), address, &[(Segment::Heap, key)]).expect("an address");
     let mut endpoint = transport.endpoint().expect("an endpoint");

@@ -159,14 +159,14 @@ pub fn other_versions(session: &Session) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// No PE shares memory with another.
-pub fn off_node(session: &Session) -> Result<Outcome> {
-    programs(session, "off_node::")
+/// The programs over TCP, each in one of several jobs.
+pub fn tcp_sample(session: &Session) -> Result<Outcome> {
+    programs(session, "tcp_sample::")
 }
 
-/// Some PEs share memory, some do not.
-pub fn virtual_nodes(session: &Session) -> Result<Outcome> {
-    programs(session, "virtual_nodes::")
+/// The programs over TCP, each at every number of PEs.
+pub fn tcp_programs(session: &Session) -> Result<Outcome> {
+    programs(session, "tcp_at_every_size::")
 }
 
 /// Over libfabric: the suite of the networks over the provider that is always tested.

@@ -5,6 +5,7 @@ use super::tree::{File, Tree};
 /// What lies at the top of the repository, besides dot-files.
 const TOP: &[&str] = &[
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "Cargo.lock",
     "Cargo.toml",
     "LICENSE-APACHE",

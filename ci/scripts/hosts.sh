@@ -89,7 +89,7 @@ up() {
     done
 }
 
-# Packets for the other host go to nobody's card.
+# Packets for the other host go to nobody's NIC.
 part() {
     ip -n "$name$1" neigh replace "10.78.0.$2" lladdr 02:00:00:00:00:77 nud permanent dev w
     ip -n "$name$2" neigh replace "10.78.0.$1" lladdr 02:00:00:00:00:77 nud permanent dev w

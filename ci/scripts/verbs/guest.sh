@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a guest of `cargo xtask verbs` does after its start: a network, a card in software that speaks verbs, and the
+# What a guest of `cargo xtask verbs` does after its start: a network, a NIC in software that speaks verbs, and the
 # jobs in /mnt/out/jobs, one per line: name, seconds that it may take, command, with tabs between. Each leaves its
 # output in NAME.log, and a line in `results`: name, status, seconds.
 #

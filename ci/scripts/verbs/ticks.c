@@ -1,6 +1,6 @@
 /* How fast this machine's time stamp counter runs, in kHz. A guest whose processors are interpreted reads the same
  * counter, but cannot find that out on a busy machine: its clock then runs many times too fast, and with it the
- * time after which a card gives up. */
+ * time after which a NIC gives up. */
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>

@@ -21,9 +21,9 @@ const GLANCE: Duration = Duration::from_millis(2);
 /// How long oshrun has to end a job after SIGTERM, and processes to go after it.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// What time limits are multiplied by: RUSHMEM_TEST_PATIENCE, or 1.
+/// What time limits are multiplied by: RUSHMEM_TEST_SLOWDOWN, or 1.
 fn patience() -> u32 {
-    std::env::var("RUSHMEM_TEST_PATIENCE").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+    std::env::var("RUSHMEM_TEST_SLOWDOWN").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 /// What starts the program.

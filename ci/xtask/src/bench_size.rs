@@ -2,7 +2,7 @@
 //!
 //! For each number of PEs: how long a job of init, one barrier and finalize takes from oshrun's start to its end
 //! (benches/start.c), and what the library takes of each PE's memory (benches/memory.c), less what the same program takes that
-//! does not initialise it. It must never judge: the tables are for docs/scale.md.
+//! does not initialise it. It must never decide: the tables are for docs/scale.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};

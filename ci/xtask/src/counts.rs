@@ -51,7 +51,7 @@ pub fn run(args: &[String]) -> Result<()> {
 pub fn check(workspace: &Workspace, prefix: &Path) -> Result<()> {
     let counts = counted(workspace, prefix)?;
     let pinned = fs::read_to_string(workspace.root.join(PINNED))?;
-    let complaints = judged(&pinned, &counts)?;
+    let complaints = decided(&pinned, &counts)?;
     if complaints.is_empty() {
         return Ok(());
     }
@@ -99,7 +99,7 @@ fn collected(log: &str) -> Option<u64> {
 }
 
 /// What is wrong with `counts`, one sentence each.
-fn judged(pinned: &str, counts: &[(&str, u64)]) -> Result<Vec<String>> {
+fn decided(pinned: &str, counts: &[(&str, u64)]) -> Result<Vec<String>> {
     let mut complaints = Vec::new();
     for &(routine, now) in counts {
         match pin_of(pinned, routine)? {
@@ -163,9 +163,9 @@ mod tests {
     #[test]
     fn only_a_larger_or_unknown_count_is_a_complaint() {
         let pinned = pinned_anew("# note\nother shmem_g 1\n", &[("shmem_p", 5), ("shmem_g", 5)]);
-        assert!(judged(&pinned, &[("shmem_p", 5), ("shmem_g", 4)]).unwrap().is_empty());
-        assert_eq!(judged(&pinned, &[("shmem_p", 6)]).unwrap().len(), 1);
-        assert_eq!(judged(&pinned, &[("shmem_put", 1)]).unwrap().len(), 1);
+        assert!(decided(&pinned, &[("shmem_p", 5), ("shmem_g", 4)]).unwrap().is_empty());
+        assert_eq!(decided(&pinned, &[("shmem_p", 6)]).unwrap().len(), 1);
+        assert_eq!(decided(&pinned, &[("shmem_put", 1)]).unwrap().len(), 1);
     }
 
     #[test]

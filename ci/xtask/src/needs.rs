@@ -91,7 +91,7 @@ pub const OPEN_MPI: Need = Need {
 /// hwloc is opened at run time; its programs bring the library, and show that it is here.
 pub const HWLOC: Need = Need {
     program: "hwloc-info",
-    purpose: "comes with hwloc, which says where cores, memory and cards are",
+    purpose: "comes with hwloc, which says where cores, memory and NICs are",
     apt: &["hwloc-nox"],
     dnf: &["hwloc"],
     zypper: &["hwloc"],
@@ -210,7 +210,7 @@ pub const CPIO: Need = Need {
     zypper: &["cpio"],
 };
 
-/// With it come the providers, one of which speaks to the card made of software.
+/// With it come the providers, one of which speaks to the NIC made of software.
 pub const IBVERBS: Need = Need {
     program: "ibv_devinfo",
     purpose: "comes with the library of verbs",
@@ -221,7 +221,7 @@ pub const IBVERBS: Need = Need {
 
 pub const IPROUTE: Need = Need {
     program: "rdma",
-    purpose: "makes a network card that speaks verbs",
+    purpose: "makes a NIC that speaks verbs",
     apt: &["iproute2"],
     dnf: &["iproute"],
     zypper: &["iproute2"],

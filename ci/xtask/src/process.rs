@@ -14,7 +14,7 @@ const TIMED_OUT: i32 = 124;
 /// Runs `command` with its output passed through; any status but 0 is an error.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("could not start {}", shown(command)))?;
-    judge(command, status)
+    decide(command, status)
 }
 
 /// Runs `command` and returns what it printed on standard output; any status but 0 is an error.
@@ -23,7 +23,7 @@ pub fn capture(command: &mut Command) -> Result<String> {
         .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("could not start {}", shown(command)))?;
-    judge(command, status)?;
+    decide(command, status)?;
     String::from_utf8(stdout).with_context(|| format!("{} printed no UTF-8", shown(command)))
 }
 
@@ -74,7 +74,7 @@ fn word(text: &OsStr) -> String {
     }
 }
 
-fn judge(command: &Command, status: ExitStatus) -> Result<()> {
+fn decide(command: &Command, status: ExitStatus) -> Result<()> {
     if status.success() {
         return Ok(());
     }

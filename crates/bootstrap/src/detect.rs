@@ -1,6 +1,6 @@
 //! Finds out which launcher started this process, so that no PE ever takes itself for a job of one by mistake.
 //!
-//! Pure: it judges what a lookup returns and reads no environment itself. Variables of an outer launcher may still be
+//! Pure: it decides what a lookup returns and reads no environment itself. Variables of an outer launcher may still be
 //! there where another one was started inside its job, so what can be used counts more than what is merely set.
 
 use crate::env;
@@ -8,7 +8,7 @@ use crate::error::Error;
 
 /// How this process joins its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Route {
     /// A job of one PE.
     Alone,
     /// PMI-1 or PMI-2 over an inherited socket.
@@ -68,25 +68,25 @@ pub(crate) fn way(
     asked: Asked,
     lookup: Lookup<'_>,
     is_socket: impl Fn(i32) -> bool,
-) -> Result<Way, Error> {
+) -> Result<Route, Error> {
     let number = |name: &str| lookup(name)?.trim().parse::<u32>().ok();
     let wire = asked != Asked::Pmix;
     if wire && let Some(fd) = number(env::PMI_FD).and_then(|fd| i32::try_from(fd).ok()) {
         let place = (number(env::PMI_RANK), number(env::PMI_SIZE));
         if let (true, (Some(pe), Some(n_pes))) = (is_socket(fd), place) {
-            return Ok(Way::Inherited { fd, pe, n_pes });
+            return Ok(Route::Inherited { fd, pe, n_pes });
         }
     }
     if wire && let (Some(address), Some(id)) = (lookup(env::PMI_PORT), number(env::PMI_ID)) {
-        return Ok(Way::Port { address, id });
+        return Ok(Route::Port { address, id });
     }
     let has_pmix = lookup(env::PMIX_NAMESPACE).is_some() && lookup(env::PMIX_RANK).is_some();
     if matches!(asked, Asked::Any | Asked::Pmix) && has_pmix {
-        return Ok(Way::Pmix);
+        return Ok(Route::Pmix);
     }
     match several(lookup) {
         Some(error) => Err(error),
-        None => Ok(Way::Alone),
+        None => Ok(Route::Alone),
     }
 }
 
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     /// The way for these variables, where descriptor 7 is a socket; the variable named by a refusal.
-    fn found(vars: &[(&str, &str)]) -> Result<Way, &'static str> {
+    fn found(vars: &[(&str, &str)]) -> Result<Route, &'static str> {
         let lookup = |name: &str| {
             vars.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string())
         };
@@ -191,18 +191,18 @@ mod tests {
             // A shell inside an allocation is no member of a step.
             &[("SLURM_NTASKS", "8")],
         ] {
-            assert_eq!(found(vars), Ok(Way::Alone), "{vars:?}");
+            assert_eq!(found(vars), Ok(Route::Alone), "{vars:?}");
         }
     }
 
     #[test]
     fn each_launcher_is_joined_in_its_way() {
         let hydra = [("PMI_FD", "7"), ("PMI_RANK", "2"), ("PMI_SIZE", "4")];
-        assert_eq!(found(&hydra), Ok(Way::Inherited { fd: 7, pe: 2, n_pes: 4 }));
+        assert_eq!(found(&hydra), Ok(Route::Inherited { fd: 7, pe: 2, n_pes: 4 }));
         let port = [("PMI_PORT", "host:77"), ("PMI_ID", "3")];
-        assert_eq!(found(&port), Ok(Way::Port { address: "host:77".to_owned(), id: 3 }));
+        assert_eq!(found(&port), Ok(Route::Port { address: "host:77".to_owned(), id: 3 }));
         let mpirun = [("PMIX_NAMESPACE", "a"), ("PMIX_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2")];
-        assert_eq!(found(&mpirun), Ok(Way::Pmix));
+        assert_eq!(found(&mpirun), Ok(Route::Pmix));
     }
 
     #[test]
@@ -210,11 +210,11 @@ mod tests {
         let pmix = [("PMIX_NAMESPACE", "a"), ("PMIX_RANK", "0")];
         let wire = |fd| [("PMI_FD", fd), ("PMI_RANK", "0"), ("PMI_SIZE", "4")];
         let both = |fd| [&pmix[..], &wire(fd)].concat();
-        assert_eq!(found(&both("7")), Ok(Way::Inherited { fd: 7, pe: 0, n_pes: 4 }));
-        assert_eq!(found(&both("8")), Ok(Way::Pmix));
+        assert_eq!(found(&both("7")), Ok(Route::Inherited { fd: 7, pe: 0, n_pes: 4 }));
+        assert_eq!(found(&both("8")), Ok(Route::Pmix));
         assert_eq!(
             found(&[&both("7")[..], &[("SHMEM_BOOTSTRAP", "pmix")]].concat()),
-            Ok(Way::Pmix)
+            Ok(Route::Pmix)
         );
         assert_eq!(
             found(&[&both("8")[..], &[("SHMEM_BOOTSTRAP", "pmi2")]].concat()),

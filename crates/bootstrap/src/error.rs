@@ -110,7 +110,7 @@ pub enum Error {
         what: &'static str,
     },
     /// The connection to another PE of the node failed.
-    Neighbour {
+    NodePeer {
         /// That PE.
         pe: u32,
         /// How.
@@ -207,7 +207,7 @@ impl fmt::Display for Error {
                  run, or start the job again",
                 limit.as_secs()
             ),
-            Error::Neighbour { pe, cause } => write!(
+            Error::NodePeer { pe, cause } => write!(
                 f,
                 "the connection to PE {pe} on this node failed ({cause}){}",
                 match cause.kind() {
@@ -249,7 +249,7 @@ impl std::error::Error for Error {
             Error::Listening { cause, .. }
             | Error::Memory { cause, .. }
             | Error::Random(cause)
-            | Error::Neighbour { cause, .. } => Some(cause),
+            | Error::NodePeer { cause, .. } => Some(cause),
             Error::Frame(cause) => Some(cause),
             _ => None,
         }
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_failed_connection_is_blamed_on_its_cause() {
-        let text = |cause: io::Error| Error::Neighbour { pe: 3, cause }.to_string();
+        let text = |cause: io::Error| Error::NodePeer { pe: 3, cause }.to_string();
         let short = text(Errno::MFILE.into());
         assert!(short.contains("ulimit -n") && !short.contains("it has ended"), "{short}");
         let over = text(io::ErrorKind::UnexpectedEof.into());

@@ -69,7 +69,7 @@ struct Pe {
     phase: Phase,
     /// How often it entered initialisation from outside.
     inits: u32,
-    /// Its record for the exchange that is under way.
+    /// Its record for the exchange that is in flight.
     record: Option<Vec<u8>>,
     decoder: Decoder,
     exit: Option<Exit>,
@@ -266,7 +266,7 @@ impl Server {
         decisions.extend(self.left_behind());
     }
 
-    /// Completes the exchange under way if every PE has contributed.
+    /// Completes the exchange in flight if every PE has contributed.
     fn gather(&mut self, decisions: &mut Vec<Decision>) {
         if self.ended || self.records < self.nodes.n_pes() {
             return;

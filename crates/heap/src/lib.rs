@@ -10,8 +10,8 @@
 //! dereferences symmetric memory nowhere but in the allocator.
 
 pub mod allocator;
-pub mod error;
-mod layout;
+mod error;
+pub mod layout;
 pub mod node;
 mod numa;
 pub mod statics;

@@ -20,7 +20,7 @@ const REFUSING: Provider = Provider {
     name: "refusing",
     available: claim,
     open: |with| match with.pe {
-        Pe(1) => Err(Error::Unavailable("its card is broken".to_owned())),
+        Pe(1) => Err(Error::Unavailable("its NIC is broken".to_owned())),
         _ => (null::PROVIDER.open)(with),
     },
     ..null::PROVIDER
@@ -110,7 +110,7 @@ fn the_next_one_is_tried_and_the_reason_is_kept() {
     let outcome = job(&[("SHMEM_DEBUG", "1")]);
     assert!(outcome.status.success(), "{outcome}");
     for line in [
-        "transport refusing: a claim; not chosen: PE 1: its card is broken",
+        "transport refusing: a claim; not chosen: PE 1: its NIC is broken",
         "transport flawed: a claim; not chosen: PE 2: there is no path to PE 0",
         "transport sockets: nothing; chosen",
     ] {
@@ -124,6 +124,6 @@ fn one_that_was_asked_for_or_the_last_one_ends_the_job() {
     let words =
         ["SHMEM_TRANSPORT is flawed", "PE 2: there is no path to PE 0", "SHMEM_TRANSPORT to"];
     job(&[("SHMEM_TRANSPORT", "flawed")]).assert_fails(&words);
-    let words = ["none works", "refusing: PE 1: its card", "flawed: PE 2: there is no path"];
+    let words = ["none works", "refusing: PE 1: its NIC", "flawed: PE 2: there is no path"];
     job(&[("NOTHING_WORKS", "1")]).assert_fails(&words);
 }

@@ -19,10 +19,10 @@ use crate::model::{Nic, NicKind, Numa, Topology};
 /// What hwloc need not ask for us, and what takes long to ask: the drivers of accelerators and displays.
 const NOT_ASKED: [&CStr; 6] = [c"opencl", c"cuda", c"nvml", c"rsmi", c"levelzero", c"gl"];
 
-/// The maker of Slingshot's cards on the PCI bus.
+/// The maker of Slingshot's NICs on the PCI bus.
 const SLINGSHOT: u16 = 0x17db;
 
-/// The PCI class of InfiniBand cards.
+/// The PCI class of InfiniBand NICs.
 const INFINIBAND: u16 = 0x0207;
 
 /// The machine that this process runs on.
@@ -92,7 +92,7 @@ impl Loaded {
             unsafe { hwloc.hwloc_topology_set_components(handle, flags, name.as_ptr()) };
         }
         let filter = hw::HWLOC_TYPE_FILTER_KEEP_IMPORTANT;
-        // SAFETY: a topology that is not loaded yet. Refused, it has no cards, and none are shown.
+        // SAFETY: a topology that is not loaded yet. Refused, it has no NICs, and none are shown.
         unsafe { hwloc.hwloc_topology_set_io_types_filter(handle, filter) };
         Ok(Loaded { hwloc, handle })
     }
@@ -175,29 +175,35 @@ impl Loaded {
         }
     }
 
-    /// The cards of the network, and a note on each that is down.
+    /// The NIC, and a note on each that is down.
     fn nics(&self) -> (Vec<Nic>, Vec<String>) {
-        let mut cards: BTreeMap<String, Card> = BTreeMap::new();
+        let mut device_nics: BTreeMap<String, DeviceNic> = BTreeMap::new();
         for device in self.at_depth(hw::HWLOC_TYPE_DEPTH_OS_DEVICE) {
             let Some(attributes) = attributes(device) else { continue };
             // SAFETY: this part belongs to objects of this type.
             let kind = unsafe { attributes.osdev.type_ };
             let Some((pci, near)) = self.place(device) else { continue };
-            let card =
-                cards.entry(pci.address.clone()).or_insert(Card { pci, near, ..Card::default() });
+            let device_nic = device_nics.entry(pci.address.clone()).or_insert(DeviceNic {
+                pci,
+                near,
+                ..DeviceNic::default()
+            });
             match kind {
                 hw::HWLOC_OBJ_OSDEV_OPENFABRICS => {
-                    card.fabric.push((text(device.name), ports(device)))
+                    device_nic.fabric.push((text(device.name), ports(device)))
                 }
-                hw::HWLOC_OBJ_OSDEV_NETWORK => card.interfaces.push(text(device.name)),
+                hw::HWLOC_OBJ_OSDEV_NETWORK => device_nic.interfaces.push(text(device.name)),
                 _ => {}
             }
         }
         let mut notes = Vec::new();
-        (cards.into_values().flat_map(|card| card.nics(&mut notes)).collect(), notes)
+        (
+            device_nics.into_values().flat_map(|device_nic| device_nic.nics(&mut notes)).collect(),
+            notes,
+        )
     }
 
-    /// The PCI device that an object belongs to, and the CPUs near it; `None` for what is on no card.
+    /// The PCI device that an object belongs to, and the CPUs near it; `None` for what is on no NIC.
     fn place(&self, device: &hwloc_obj) -> Option<(Pci, CpuSet)> {
         let pci = std::iter::successors(Some(device), |object| parent(object))
             .find(|object| object.type_ == hw::HWLOC_OBJ_PCI_DEVICE)?;
@@ -223,7 +229,7 @@ struct Pci {
 
 /// What hwloc shows of one PCI device.
 #[derive(Default)]
-struct Card {
+struct DeviceNic {
     pci: Pci,
     near: CpuSet,
     /// Devices of a fabric, with their ports and whether these are up.
@@ -231,9 +237,9 @@ struct Card {
     interfaces: Vec<String>,
 }
 
-impl Card {
+impl DeviceNic {
     fn nics(self, notes: &mut Vec<String>) -> Vec<Nic> {
-        let Card { pci, near, mut fabric, interfaces } = self;
+        let DeviceNic { pci, near, mut fabric, interfaces } = self;
         let interface = interfaces.first().cloned();
         if fabric.is_empty() && pci.vendor == SLINGSHOT {
             // An hwloc that does not know Slingshot shows its sockets alone; the numbers are the same.

@@ -52,7 +52,7 @@ impl Topology {
     }
 }
 
-/// Whether this machine has anything to choose: more than one NUMA node, or more than one card of a
+/// Whether this machine has anything to choose: more than one NUMA node, or more than one NIC of a
 /// fabric. Cheap, unlike [`Topology::of_this_machine`].
 pub fn has_choice() -> bool {
     sysfs::has_choice(Path::new("/sys"))

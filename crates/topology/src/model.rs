@@ -26,7 +26,7 @@ pub struct Numa {
     pub cpus: CpuSet,
 }
 
-/// What a card of the network speaks.
+/// What a NIC speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NicKind {
     /// A network that reads and writes memory by itself: InfiniBand, RoCE, Omni-Path, Slingshot.
@@ -35,7 +35,7 @@ pub enum NicKind {
     Ethernet,
 }
 
-/// A card of the network, or one of its devices.
+/// A NIC, or one of its devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nic {
     /// As its library calls it, which is also the libfabric domain: `mlx5_0`, `hfi1_0`, `cxi0`, `eth0`.
@@ -44,7 +44,7 @@ pub struct Nic {
     pub kind: NicKind,
     /// The first port that is up, for those that have ports.
     pub port: Option<u32>,
-    /// The network interface on the same card, which sockets use: `ib0`, `hsn0`.
+    /// The network interface on the same NIC, which sockets use: `ib0`, `hsn0`.
     pub interface: Option<String>,
     /// Its place on the PCI bus, such as `0000:17:00.0`; empty where that is not known.
     pub pci: String,
@@ -62,7 +62,7 @@ impl Nic {
         format!("{}{port}{interface}", self.name)
     }
 
-    /// As `UCX_NET_DEVICES` wants it: `mlx5_0:1`. `None` for cards that UCX finds by their interface.
+    /// As `UCX_NET_DEVICES` wants it: `mlx5_0:1`. `None` for NICs that UCX finds by their interface.
     pub fn ucx_device(&self) -> Option<String> {
         Some(format!("{}:{}", self.name, self.port?))
     }
@@ -83,7 +83,7 @@ pub struct Topology {
     pub l3: Vec<CpuSet>,
     /// Cores, neighbours next to each other.
     pub cores: Vec<CpuSet>,
-    /// Cards of the network, in the order of the bus.
+    /// NICs, in the order of the bus.
     pub nics: Vec<Nic>,
     /// The CPUs that a process may use here: those of the control group, and of the affinity of this process.
     pub usable: CpuSet,
@@ -128,7 +128,7 @@ impl Topology {
         self.numa.iter().find(|numa| !cpus.is_empty() && cpus.is_within(&numa.cpus))
     }
 
-    /// The cards among which PEs choose: those of the fabric that are up, InfiniBand before Ethernet that
+    /// The NICs among which PEs choose: those of the fabric that are up, InfiniBand before Ethernet that
     /// carries it, and interfaces for sockets only where there is no other.
     pub fn choice(&self) -> Vec<&Nic> {
         let of = |test: &dyn Fn(&Nic) -> bool| self.nics.iter().filter(|nic| test(nic)).collect();

@@ -1,9 +1,9 @@
-//! Which card each PE of a machine uses: the nearest, each by as many PEs as the others.
+//! Which NIC each PE of a machine uses: the nearest, each by as many PEs as the others.
 
 use crate::cpus::CpuSet;
 use crate::model::Nic;
 
-/// How far a card is from a PE.
+/// How far a NIC is from a PE.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Distance {
     Near,
@@ -11,11 +11,11 @@ enum Distance {
     Elsewhere,
 }
 
-/// For each PE of a machine, which has its home at `homes[i]`, the index of its card among `nics`; `None` where
+/// For each PE of a machine, which has its home at `homes[i]`, the index of its NIC among `nics`; `None` where
 /// there are none.
 ///
-/// PEs with a near card choose before those that have none nearby, each the one with the fewest PEs
-/// so far, so that PEs of one place share its cards evenly. Where nothing is known of where cards
+/// PEs with a near NIC choose before those that have none nearby, each the one with the fewest PEs
+/// so far, so that PEs of one place share its NICs evenly. Where nothing is known of where NICs
 /// or PEs are, this is round robin. The same arguments give the same answer to everyone.
 pub fn assign(nics: &[&Nic], packages: &[CpuSet], homes: &[CpuSet]) -> Vec<Option<usize>> {
     let mut users = vec![0usize; nics.len()];

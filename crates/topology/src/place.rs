@@ -1,4 +1,4 @@
-//! Which PE of a machine belongs where: mapping, binding and cards, as pure functions of the machine.
+//! Which PE of a machine belongs where: mapping, binding and NICs, as pure functions of the machine.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ use crate::nics;
 /// How PEs are dealt to cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MapBy {
-    /// In blocks over the whole machine, each PE beside the next: every NUMA node, L3 cache and card gets its
+    /// In blocks over the whole machine, each PE beside the next: every NUMA node, L3 cache and NIC gets its
     /// share, and neighbours stay neighbours.
     #[default]
     Spread,
@@ -72,7 +72,7 @@ impl BindTo {
         ("socket", BindTo::Socket),
     ];
 
-    /// Where nobody says: to the NUMA node on machines with several, as it keeps a PE near its memory and its card and
+    /// Where nobody says: to the NUMA node on machines with several, as it keeps a PE near its memory and its NIC and
     /// leaves its threads room. To nothing where PEs outnumber the CPUs that may be used at once: the kernel
     /// then shares them out better.
     pub fn usual(topology: &Topology, n_pes: u32, at_once: usize) -> BindTo {
@@ -115,7 +115,7 @@ pub struct Place {
     pub home: CpuSet,
     /// What it is confined to; `None` for nothing.
     pub binding: Option<CpuSet>,
-    /// The index of its card in [`Topology::choice`]; `None` where there is none.
+    /// The index of its NIC in [`Topology::choice`]; `None` where there is none.
     pub nic: Option<usize>,
 }
 
@@ -141,7 +141,7 @@ pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> 
     let mut notes = Vec::new();
     if !choice.is_empty() && choice.iter().all(|nic| nic.near.is_empty()) {
         notes.push(format!(
-            "it is not known where the cards of the network are; the PEs take the {} in turn",
+            "it is not known where the NICs are; the PEs take the {} in turn",
             choice.len()
         ));
     }

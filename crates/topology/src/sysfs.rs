@@ -58,14 +58,14 @@ pub(crate) fn numa(root: &Path) -> Vec<Numa> {
     indices.iter().filter_map(node).collect()
 }
 
-/// Whether there is more than one NUMA node, or more than one card of a fabric.
+/// Whether there is more than one NUMA node, or more than one NIC of a fabric.
 pub(crate) fn has_choice(root: &Path) -> bool {
     let nodes = list(&root.join("devices/system/node/online"));
-    let cards = fabric_names(root);
-    nodes.is_some_and(|nodes| nodes.len() > 1) || cards.len() > 1
+    let found_nics = fabric_names(root);
+    nodes.is_some_and(|nodes| nodes.len() > 1) || found_nics.len() > 1
 }
 
-/// Folders of /sys/class that hold the cards of fabrics.
+/// Folders of /sys/class that hold the NICs of fabrics.
 const FABRICS: [&str; 2] = ["class/infiniband", "class/cxi"];
 
 fn fabric_names(root: &Path) -> Vec<(String, std::path::PathBuf)> {
@@ -81,7 +81,7 @@ fn fabric_names(root: &Path) -> Vec<(String, std::path::PathBuf)> {
 }
 
 fn nics(root: &Path) -> Vec<Nic> {
-    let card = |(name, folder): (String, std::path::PathBuf)| {
+    let found_nic = |(name, folder): (String, std::path::PathBuf)| {
         let device = folder.join("device");
         let state = |port: &u32| {
             let text = fs::read_to_string(folder.join(format!("ports/{port}/state")));
@@ -107,7 +107,7 @@ fn nics(root: &Path) -> Vec<Nic> {
             near: list(&device.join("local_cpulist")).unwrap_or_default(),
         })
     };
-    fabric_names(root).into_iter().filter_map(card).collect()
+    fabric_names(root).into_iter().filter_map(found_nic).collect()
 }
 
 fn names(folder: &Path) -> Vec<String> {

@@ -23,20 +23,20 @@ fn fixture(name: &str) -> Option<Topology> {
     loaded(Topology::of_xml(&PathBuf::from(folder).join(name)))
 }
 
-/// Two sockets with 24 cores and 4 InfiniBand cards each; besides a card for storage, one that is down, and
+/// Two sockets with 24 cores and 4 InfiniBand NICs each; besides a NIC for storage, one that is down, and
 /// one that speaks Ethernet alone.
 fn eight_cards() -> Option<Topology> {
-    fixture("two-sockets-eight-cards.xml")
+    fixture("two-sockets-eight-nics.xml")
 }
 
-/// Four NUMA nodes with two groups of 8 cores and one Slingshot card each, in no order.
+/// Four NUMA nodes with two groups of 8 cores and one Slingshot NIC each, in no order.
 fn four_cards() -> Option<Topology> {
-    fixture("four-numa-four-cards.xml")
+    fixture("four-numa-four-nics.xml")
 }
 
-fn cards(topology: &Topology, plan: &Plan) -> Vec<String> {
+fn nics_of_pes(topology: &Topology, plan: &Plan) -> Vec<String> {
     let choice = topology.choice();
-    let name = |nic: Option<usize>| choice[nic.expect("there are cards")].name.clone();
+    let name = |nic: Option<usize>| choice[nic.expect("there are NICs")].name.clone();
     plan.places.iter().map(|place| name(place.nic)).collect()
 }
 
@@ -52,7 +52,7 @@ fn two_sockets_are_found_with_what_belongs_to_them() {
     assert_eq!((machine.cores.len(), machine.usable.len()), (48, 96));
     assert_eq!(machine.numa[1].nbytes, 768 << 30);
     let choice: Vec<String> = machine.choice().iter().filter_map(|nic| nic.ucx_device()).collect();
-    let expected: Vec<String> = (0..8).map(|card| format!("mlx5_{card}:1")).collect();
+    let expected: Vec<String> = (0..8).map(|index| format!("mlx5_{index}:1")).collect();
     assert_eq!(choice, expected);
     assert_eq!(machine.notes, ["mlx5_9 has no port that is up"]);
     let first = &machine.choice()[0].clone();
@@ -63,14 +63,15 @@ fn two_sockets_are_found_with_what_belongs_to_them() {
 #[test]
 fn pes_of_a_socket_share_its_cards() {
     let Some(machine) = eight_cards() else { return };
-    let cards_of = |n_pes, map_by| cards(&machine, &plan(&machine, n_pes, map_by, BindTo::None));
+    let nics_by =
+        |n_pes, map_by| nics_of_pes(&machine, &plan(&machine, n_pes, map_by, BindTo::None));
     let named = |numbers: &[u32]| -> Vec<String> {
         numbers.iter().map(|number| format!("mlx5_{number}")).collect()
     };
-    assert_eq!(cards_of(8, MapBy::Spread), named(&[0, 1, 2, 3, 4, 5, 6, 7]));
-    assert_eq!(cards_of(8, MapBy::Socket), named(&[0, 4, 1, 5, 2, 6, 3, 7]));
-    assert_eq!(cards_of(6, MapBy::Core), named(&[0, 1, 2, 3, 0, 1]));
-    let all = cards_of(48, MapBy::Spread);
+    assert_eq!(nics_by(8, MapBy::Spread), named(&[0, 1, 2, 3, 4, 5, 6, 7]));
+    assert_eq!(nics_by(8, MapBy::Socket), named(&[0, 4, 1, 5, 2, 6, 3, 7]));
+    assert_eq!(nics_by(6, MapBy::Core), named(&[0, 1, 2, 3, 0, 1]));
+    let all = nics_by(48, MapBy::Spread);
     assert!(machine.choice().iter().all(|nic| all.iter().filter(|n| **n == nic.name).count() == 6));
 }
 
@@ -101,7 +102,7 @@ fn each_of_four_nodes_uses_its_slingshot_card() {
         [(MapBy::Spread, in_blocks), (MapBy::L3, in_blocks), (MapBy::Numa, in_turn)]
     {
         let plan = plan(&machine, 8, map_by, BindTo::L3);
-        assert_eq!(cards(&machine, &plan), expected, "{map_by:?}");
+        assert_eq!(nics_of_pes(&machine, &plan), expected, "{map_by:?}");
     }
     let plan = plan(&machine, 8, MapBy::L3, BindTo::L3);
     assert_eq!(bindings(&plan)[..2], ["0-7,64-71", "8-15,72-79"]);

@@ -6,8 +6,8 @@
 #![allow(unsafe_code)]
 
 use crate::block::Range;
+use crate::ep::Remote;
 use crate::fid::Fid;
-use crate::lane::Remote;
 use crate::origin::OfiEndpoint;
 use libfabric_sys as fi;
 use rushmem_transport::{AmoOp, AmoWidth, Error, Host, Pe, RemoteAddr, mem};
@@ -151,7 +151,7 @@ impl OfiEndpoint {
     /// Start an atomic operation of the fabric's.
     ///
     /// # Safety
-    /// `fetched` is empty, or valid for writes until what is under way towards the PE has completed.
+    /// `fetched` is empty, or valid for writes until what is in flight towards the PE has completed.
     ///
     /// # Errors
     /// When a PE was lost, or the word is none of its memory's.
@@ -165,7 +165,7 @@ impl OfiEndpoint {
         let remote = self.shared.remote(pe, dest, amo.width.nbytes())?;
         if self.shared.native.has(amo.op, amo.width) {
             // SAFETY: by contract.
-            return self.start(pe.0, |lane| unsafe { lane.atomic(remote, &amo, fetched) });
+            return self.start(pe.0, |ep| unsafe { ep.atomic(remote, &amo, fetched) });
         }
         let old = self.swap_until_applied(remote, amo)?;
         // SAFETY: valid for writes by contract, and no longer than the old value.
@@ -182,8 +182,8 @@ impl OfiEndpoint {
             let swap = Amo { op: AmoOp::CompareSwap, operand, condition: guess, ..amo };
             let mut old = 0u64;
             let fetched = Range { base: (&raw mut old).cast(), nbytes: size_of::<u64>() };
-            // SAFETY: a local that lives until the swap has completed, or the lane is closed after a loss.
-            self.start(remote.pe, |lane| unsafe { lane.atomic(remote, &swap, fetched) })?;
+            // SAFETY: a local that lives until the swap has completed, or the ep is closed after a loss.
+            self.start(remote.pe, |ep| unsafe { ep.atomic(remote, &swap, fetched) })?;
             self.completed(Pe(remote.pe))?;
             // SAFETY: a live local, written through a pointer to it.
             let old = unsafe { (&raw const old).read() };

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::atomics::Amos;
-use crate::facts::{Card, Facts, ORDERS};
+use crate::facts::{FabricNic, Facts, ORDERS};
 use crate::faults;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
@@ -20,7 +20,7 @@ pub(crate) struct Wish {
     pub(crate) one_machine: bool,
     /// The interfaces that sockets may use; none is any.
     pub(crate) interfaces: Vec<String>,
-    /// The card that this PE should prefer.
+    /// The NIC that this PE should prefer.
     pub(crate) near: Option<Nic>,
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn candidates(
 }
 
 /// Among the domains of a provider, what only this machine reaches goes first if all PEs are on it, then the
-/// card that this PE should prefer.
+/// NIC that this PE should prefer.
 fn order<T>(found: &mut [(T, Facts)], wish: &Wish) {
     if !wish.one_machine && wish.near.is_none() {
         return;
@@ -269,15 +269,15 @@ fn facts(info: &fi::fi_info, delivery: bool) -> Facts {
     }
 }
 
-/// The network card behind an entry, as far as libfabric tells.
-fn nic(info: &fi::fi_info) -> Option<Card> {
+/// The NIC behind an entry, as far as libfabric tells.
+fn nic(info: &fi::fi_info) -> Option<FabricNic> {
     // SAFETY: null, or a part of an entry that lives.
     let nic = unsafe { info.nic.as_ref() }?;
     // SAFETY: as above.
     let bus = unsafe { nic.bus_attr.as_ref() };
     // SAFETY: as above.
     let device = unsafe { nic.device_attr.as_ref() };
-    Some(Card {
+    Some(FabricNic {
         on_pci: bus.is_some_and(|bus| bus.bus_type == fi::FI_BUS_PCI),
         name: device.map(|device| text(device.name)).unwrap_or_default(),
     })

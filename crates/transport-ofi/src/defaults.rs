@@ -7,8 +7,8 @@
 //!
 //! rxm also makes each endpoint's ring of completions long enough for 1024 processes: 12 MiB, of which every
 //! operation touches 48 bytes more, as if it left them behind. Over TCP a ring that is full goes on in a list.
-//! A card's would be too short for its connections, and Slingshot makes more of the same variable: where there
-//! is a card, nothing is said of it.
+//! A NIC's would be too short for its connections, and Slingshot makes more of the same variable: where there
+//! is a NIC, nothing is said of it.
 //!
 //! A program may have threads that read the environment meanwhile: nothing of it is changed or freed, a
 //! longer one takes its place as long as libfabric reads it.
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// `NAME=value`.
 const OURS: [&CStr; 3] =
     [c"FI_OFI_RXM_BUFFER_SIZE=1024", c"FI_OFI_RXM_MSG_RX_SIZE=512", c"IPATH_NO_BACKTRACE=1"];
-/// As above, where there is no card.
+/// As above, where there is no NIC.
 const WITHOUT_CARDS: &CStr = c"FI_UNIVERSE_SIZE=4";
 
 /// Let libfabric read its variables: `ask` makes it do so.
@@ -43,11 +43,11 @@ pub(crate) fn told<R>(ask: impl FnOnce() -> R) -> R {
 }
 
 /// The entries of an environment and those of ours whose names are not in it, with a null at the end; of ours
-/// also that for machines without cards where `no_cards`.
+/// also that for machines without NICs where `no_nics`.
 ///
 /// # Safety
 /// `environ` is null or such a list of strings.
-unsafe fn with_ours(environ: *mut *mut c_char, no_cards: bool) -> Vec<*mut c_char> {
+unsafe fn with_ours(environ: *mut *mut c_char, no_nics: bool) -> Vec<*mut c_char> {
     let mut entries = Vec::new();
     let mut at = environ;
     // SAFETY: not beyond the null at the end.
@@ -62,7 +62,7 @@ unsafe fn with_ours(environ: *mut *mut c_char, no_cards: bool) -> Vec<*mut c_cha
     // SAFETY: entries are strings that nobody frees.
     let names: Vec<_> =
         entries.iter().map(|&entry| name(unsafe { CStr::from_ptr(entry) })).collect();
-    let ours = OURS.into_iter().chain(no_cards.then_some(WITHOUT_CARDS));
+    let ours = OURS.into_iter().chain(no_nics.then_some(WITHOUT_CARDS));
     let missing = ours.filter(|ours| !names.contains(&name(ours)));
     entries.extend(missing.map(|ours| ours.as_ptr().cast_mut()));
     entries.push(null_mut());

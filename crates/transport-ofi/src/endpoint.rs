@@ -1,6 +1,6 @@
 //! The verbs of one context.
 //!
-//! An endpoint has a lane for as long as it lives. Puts and gets are the fabric's writes and reads; atomic
+//! An endpoint has a ep for as long as it lives. Puts and gets are the fabric's writes and reads; atomic
 //! operations are messages that the target's CPU carries out, so that they compose with those of PEs that
 //! share its memory, or the fabric's own where the user asks for them. Own memory is accessed directly.
 #![allow(unsafe_code)]
@@ -93,13 +93,13 @@ impl Endpoint for OfiEndpoint {
     fn is_quiet(&mut self) -> Result<bool, Error> {
         self.shared.poll()?;
         self.collect();
-        let under_way = self.on_lane(|lane| Ok(lane.under_way()))?;
+        let in_flight = self.on_lane(|ep| Ok(ep.in_flight()))?;
         // Reading back is short once all has left.
-        if under_way > 0 || self.any_due() { Ok(false) } else { self.quiet().map(|()| true) }
+        if in_flight > 0 || self.any_due() { Ok(false) } else { self.quiet().map(|()| true) }
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
-        // Nothing is under way towards one that was never connected, such as one whose memory is mapped.
+        // Nothing is in flight towards one that was never connected, such as one whose memory is mapped.
         if !self.shared.is_connected(pe)? {
             return self.shared.check();
         }
@@ -111,7 +111,7 @@ impl Endpoint for OfiEndpoint {
 
 impl Drop for OfiEndpoint {
     fn drop(&mut self) {
-        // After a loss there is nothing left to complete; the lane is closed.
+        // After a loss there is nothing left to complete; the ep is closed.
         if self.quiet().is_ok() {
             lock(&self.shared.spare).push(Arc::clone(&self.cell));
         }

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Operations that an endpoint makes room for at most: more than are ever under way.
+/// Operations that an endpoint makes room for at most: more than are ever in flight.
 const QUEUE: usize = 512;
 
 /// The library, opened once.

@@ -13,7 +13,7 @@ pub(crate) struct Facts {
     pub(crate) key_bytes: usize,
     /// Transfers up to this long may be injected.
     pub(crate) inject: usize,
-    /// Operations that an endpoint may have under way.
+    /// Operations that an endpoint may have in flight.
     pub(crate) depth: usize,
     pub(crate) max_message: usize,
     /// Writes of an endpoint to one address, and sends after them, arrive in order.
@@ -24,13 +24,13 @@ pub(crate) struct Facts {
     pub(crate) sockets: bool,
     /// The address is one that only this machine reaches.
     pub(crate) loopback: bool,
-    /// The network card behind it, where libfabric tells.
-    pub(crate) nic: Option<Card>,
+    /// The NIC behind it, where libfabric tells.
+    pub(crate) nic: Option<FabricNic>,
 }
 
-/// A network card.
+/// A NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Card {
+pub(crate) struct FabricNic {
     pub(crate) on_pci: bool,
     /// The device's name, as the kernel has it.
     pub(crate) name: String,

@@ -13,7 +13,7 @@ const FAULTY: [(&str, &str); 2] = [
     ("net", "stops in the middle of transfers"),
 ];
 
-/// As above, of atomic operations alone: seen with 1.17 over a card in software (FI_ENOKEY), where software does them.
+/// As above, of atomic operations alone: seen with 1.17 over a NIC in software (FI_ENOKEY), where software does them.
 const FAULTY_AMOS: [(&str, &str); 1] = [("verbs;ofi_rxm", "does not find the keys of some")];
 
 /// What is wrong with a provider, by the name that libfabric composes; `None` for one that may be used.

@@ -25,14 +25,14 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
         }
     };
     let facts: Vec<Entry<'_>> = facts.iter().map(Entry::of).collect();
-    Ok(judge(&version, &facts, &devices))
+    Ok(decide(&version, &facts, &devices))
 }
 
 /// What matters here of a reliable datagram endpoint with remote memory access.
 struct Entry<'a> {
     provider: &'a str,
     domain: &'a str,
-    /// The card's name, where libfabric tells it, and whether it says that it is on a bus.
+    /// The NIC's name, where libfabric tells it, and whether it says that it is on a bus.
     nic: Option<(&'a str, bool)>,
 }
 
@@ -42,14 +42,14 @@ impl Entry<'_> {
         Entry { provider: &facts.provider, domain: &facts.domain, nic }
     }
 
-    /// A card that libfabric says is on a bus, or one of `devices`.
+    /// A NIC that libfabric says is on a bus, or one of `devices`.
     fn is_rdma(&self, devices: &[String]) -> bool {
         let is_one = |name: &str| devices.iter().any(|device| device == name);
         is_one(self.domain) || self.nic.is_some_and(|(name, on_pci)| on_pci || is_one(name))
     }
 }
 
-fn judge(version: &str, entries: &[Entry<'_>], devices: &[String]) -> Found {
+fn decide(version: &str, entries: &[Entry<'_>], devices: &[String]) -> Found {
     // Libfabric's first is the one that is opened.
     let rdma = entries.first().is_some_and(|entry| entry.is_rdma(devices));
     let description = match entries.first() {
@@ -70,16 +70,16 @@ fn judge(version: &str, entries: &[Entry<'_>], devices: &[String]) -> Found {
 mod tests {
     use super::*;
 
-    /// Provider, domain, and the card with whether it is on a bus.
+    /// Provider, domain, and the NIC with whether it is on a bus.
     type Told = (&'static str, &'static str, Option<(&'static str, bool)>);
 
-    fn judged(entries: &[Told], devices: &[&str]) -> (bool, String) {
+    fn decided(entries: &[Told], devices: &[&str]) -> (bool, String) {
         let entries: Vec<Entry<'_>> = entries
             .iter()
             .map(|&(provider, domain, nic)| Entry { provider, domain, nic })
             .collect();
         let devices: Vec<String> = devices.iter().map(|&device| device.to_owned()).collect();
-        let Found { rdma, description } = judge("libfabric 1.17", &entries, &devices);
+        let Found { rdma, description } = decide("libfabric 1.17", &entries, &devices);
         (rdma, description)
     }
 
@@ -89,18 +89,18 @@ mod tests {
     fn cards_are_rdma() {
         let cxi = ("cxi", "cxi0", Some(("cxi0", true)));
         let rdma = |what: &str| (true, format!("libfabric 1.17: {what}"));
-        assert_eq!(judged(&[cxi, TCP], &["cxi0"]), rdma("cxi on cxi0"));
-        // A provider that names its card, but not the bus.
+        assert_eq!(decided(&[cxi, TCP], &["cxi0"]), rdma("cxi on cxi0"));
+        // A provider that names its NIC, but not the bus.
         let verbs = ("verbs;ofi_rxm", "mlx5_0", Some(("mlx5_0", false)));
-        assert_eq!(judged(&[verbs, TCP], &["mlx5_0"]), rdma("verbs;ofi_rxm on mlx5_0"));
+        assert_eq!(decided(&[verbs, TCP], &["mlx5_0"]), rdma("verbs;ofi_rxm on mlx5_0"));
     }
 
     #[test]
     fn sockets_and_software_are_not() {
         let soft = ("verbs;ofi_rxm", "rxe0", Some(("rxe0", false)));
         let other = "libfabric 1.17: no RDMA device for it; verbs;ofi_rxm, tcp;ofi_rxm";
-        assert_eq!(judged(&[soft, TCP], &["mlx5_0"]), (false, other.to_owned()));
-        assert!(!judged(&[TCP], &["mlx5_0"]).0);
-        assert_eq!(judged(&[], &[]), (false, "libfabric 1.17: no RDMA device".to_owned()));
+        assert_eq!(decided(&[soft, TCP], &["mlx5_0"]), (false, other.to_owned()));
+        assert!(!decided(&[TCP], &["mlx5_0"]).0);
+        assert_eq!(decided(&[], &[]), (false, "libfabric 1.17: no RDMA device".to_owned()));
     }
 }

@@ -8,9 +8,9 @@
 //!
 //! - `choice`, `facts` and `faults`: which provider, what it is like, and which not; `found`: what of it this machine has; `tuning` has our own limits, `defaults` what its variables tell;
 //! - `fabric` and `fid`: what libfabric opens; `block` is memory that it uses;
-//! - `lane`: an endpoint with the operations under way on it; `message` and `replies`: atomic operations by the
+//! - `ep`: an endpoint with the operations in flight on it; `message` and `replies`: atomic operations by the
 //!   target's CPU; `atomics`: by the fabric;
-//! - `service` serves peers, `thread` does so while nobody waits; `patience` and `doubt` are for who waits;
+//! - `service` serves peers, `thread` does so while nobody waits; `backoff` and `unconfirmed` are for who waits;
 //! - `contact`, `shared`, `origin`, `endpoint` and `ofi` are what the traits of `rushmem-transport` are made of.
 //!
 //! What it does not do: it does not encrypt or sign, since libfabric does not; it does not reconnect (an
@@ -18,27 +18,27 @@
 //! keep a word of a put whole until the put is complete.
 
 mod atomics;
+mod backoff;
 mod block;
 mod choice;
 mod contact;
 mod defaults;
-mod doubt;
 mod endpoint;
+mod ep;
 mod fabric;
 mod facts;
 mod faults;
 mod fid;
 mod found;
-mod lane;
 mod message;
 mod ofi;
 mod origin;
-mod patience;
 mod replies;
 mod service;
 mod shared;
 mod thread;
 mod tuning;
+mod unconfirmed;
 
 pub use atomics::Amos;
 pub use ofi::open;

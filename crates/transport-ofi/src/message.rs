@@ -11,7 +11,7 @@ const REPLY: u8 = 2;
 /// Who asked, and for what: comes back with the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
-    pub(crate) lane: u32,
+    pub(crate) ep: u32,
     pub(crate) slot: u32,
 }
 
@@ -46,7 +46,7 @@ impl Message {
         bytes[..8].copy_from_slice(&tag.to_le_bytes());
         bytes[8..12].copy_from_slice(&head.0);
         bytes[12..16].copy_from_slice(&head.1.to_le_bytes());
-        bytes[16..20].copy_from_slice(&token.lane.to_le_bytes());
+        bytes[16..20].copy_from_slice(&token.ep.to_le_bytes());
         bytes[20..24].copy_from_slice(&token.slot.to_le_bytes());
         for (place, word) in bytes[24..].chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
@@ -61,7 +61,7 @@ impl Message {
         if word(0)? != tag {
             return None;
         }
-        let token = Token { lane: half(16)?, slot: half(20)? };
+        let token = Token { ep: half(16)?, slot: half(20)? };
         match bytes[8] {
             REQUEST => {
                 let segment = match bytes[11] {
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn messages_survive_the_way_and_strangers_do_not() {
-        let token = Token { lane: 3, slot: u32::MAX };
+        let token = Token { ep: 3, slot: u32::MAX };
         let mut all = vec![Message::Old { token, value: u64::MAX - 1 }];
         for op in AmoOp::ALL {
             for width in [AmoWidth::Four, AmoWidth::Eight] {

@@ -2,21 +2,21 @@
 #![allow(unsafe_code)]
 
 use crate::atomics::{Amos, Native};
+use crate::backoff::NAP;
 use crate::block::Range;
 use crate::choice::{self, Wish};
 use crate::contact::{Address, Area};
-use crate::doubt;
+use crate::ep::FiEndpoint;
 use crate::fabric::{self, Fabric};
 use crate::facts::Facts;
 use crate::faults;
-use crate::lane::Lane;
 use crate::origin::OfiEndpoint;
-use crate::patience::NAP;
 use crate::replies::Replies;
 use crate::service::{SENDS, Service};
 use crate::shared::{Cell, Contact, Own, Shared, lock};
 use crate::thread;
 use crate::tuning::{DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
+use crate::unconfirmed;
 use libfabric_sys as fi;
 use rushmem_transport::{Caps, Endpoint, Error, Key, Open, Pe, Segment, Transport};
 use rustix::process::{Resource, getrlimit};
@@ -39,10 +39,10 @@ fn words(secret: &[u8; 32]) -> [u64; 2] {
     [u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])]
 }
 
-/// A provider that was opened: its domain and the service's lane in it.
+/// A provider that was opened: its domain and the service's ep in it.
 struct Opened {
     fabric: Arc<Fabric>,
-    lane: Lane,
+    ep: FiEndpoint,
     native: Native,
     name: Vec<u8>,
 }
@@ -68,14 +68,14 @@ fn opened(
     let fabric = Arc::new(Fabric::open(list, facts, first_key, n_pes)?);
     let said = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
     let depth = tuning.receives + SENDS;
-    let lane = Lane::open(Arc::clone(&fabric), n_pes, depth, 1, true).map_err(said)?;
+    let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, 1, true).map_err(said)?;
     let native = match amos {
         Amos::Software => Native::default(),
-        Amos::Network => Native::of(lane.endpoint())?,
+        Amos::Network => Native::of(ep.endpoint())?,
     };
     let native = if tuning.trust { native } else { native.least() };
-    let name = fabric.name(lane.endpoint()).map_err(said)?;
-    Ok(Opened { fabric, lane, native, name })
+    let name = fabric.name(ep.endpoint()).map_err(said)?;
+    Ok(Opened { fabric, ep, native, name })
 }
 
 /// Open the transport with limits other than the usual ones.
@@ -102,7 +102,7 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
             Err(why) => refusals.push(format!("{provider} ({domain}): {why}")),
         }
     }
-    let Some(Opened { fabric, lane, native, name }) = found else {
+    let Some(Opened { fabric, ep, native, name }) = found else {
         return Err(Error::Unavailable(format!(
             "libfabric offers nothing that can be opened: {}",
             refusals.join("; ")
@@ -117,11 +117,11 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
     let host = host.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned());
     let provider = fabric.facts.provider.clone();
-    let own_socket = doubt::socket(&name);
+    let own_socket = unconfirmed::socket(&name);
     let address = Address { provider, amos, host: host.clone(), name }.encode();
-    let most_bytes = tuning.most_bytes.min(fabric.facts.max_message);
-    let cq = Arc::clone(lane.cq());
-    let mut service = Service::new(lane, tuning.receives);
+    let max_bytes = tuning.max_bytes.min(fabric.facts.max_message);
+    let cq = Arc::clone(ep.cq());
+    let mut service = Service::new(ep, tuning.receives);
     service.receive().map_err(|code| {
         let why = library.strerror(code);
         Error::Unavailable(format!("libfabric refused a buffer for messages: {why}"))
@@ -139,8 +139,8 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
         tag: words(&with.secret)[0],
         amos,
         native,
-        crowded: with.oversubscribed,
-        tuning: Tuning { most_bytes, ..tuning },
+        oversubscribed: with.oversubscribed,
+        tuning: Tuning { max_bytes, ..tuning },
         host: Arc::clone(&with.host),
         own: Default::default(),
         peers: (0..with.n_pes).map(|_| OnceLock::new()).collect(),
@@ -184,7 +184,7 @@ impl Transport for Ofi {
         let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE | fi::FI_READ | fi::FI_WRITE;
         let service = lock(&self.shared.service);
         // SAFETY: valid until this transport is dropped by contract, and with it the registration.
-        let mr = unsafe { fabric.register(base, nbytes, access, service.lane().endpoint()) };
+        let mr = unsafe { fabric.register(base, nbytes, access, service.ep().endpoint()) };
         drop(service);
         let said = |code| refusal(&fabric.facts, segment, nbytes, &fabric.library.strerror(code));
         let mr = mr.map_err(said)?;
@@ -238,7 +238,7 @@ impl Transport for Ofi {
             Error::Unavailable(format!("libfabric ({own}) refused the address of PE {pe}: {why}"))
         };
         let at = shared.fabric.insert(&address.name).map_err(said)?;
-        let socket = doubt::socket(&address.name);
+        let socket = unconfirmed::socket(&address.name);
         match peer.set(Contact { at, host: address.host, areas, socket }) {
             Ok(()) => Ok(()),
             Err(_) => Err(Error::Invalid(format!("PE {pe} is connected already"))),
@@ -259,18 +259,18 @@ impl Transport for Ofi {
         let (n_pes, copy_up_to) = (shared.peers.len(), shared.tuning.copy_up_to);
         // Nobody serves meanwhile: shm of libfabric 2.5 cannot open an endpoint while another works.
         let service = lock(&shared.service);
-        let lane = Lane::open(Arc::clone(&shared.fabric), n_pes, depth, copy_up_to, false);
+        let ep = FiEndpoint::open(Arc::clone(&shared.fabric), n_pes, depth, copy_up_to, false);
         drop(service);
         let said = |code| {
             let why = shared.fabric.library.strerror(code);
             Error::Unavailable(format!("libfabric refused one more endpoint: {why}"))
         };
-        let lane = Mutex::new(Some(lane.map_err(said)?));
+        let ep = Mutex::new(Some(ep.map_err(said)?));
         let mut cells = shared.cells.write().unwrap_or_else(PoisonError::into_inner);
         let replies = Replies::new(shared.tuning.amos);
         let number = cells.len() as u32;
         let (asked, busy) = (AtomicU32::new(0), AtomicBool::new(false));
-        let cell = Arc::new(Cell { number, lane, replies, asked, busy });
+        let cell = Arc::new(Cell { number, ep, replies, asked, busy });
         cells.push(Arc::clone(&cell));
         Ok(Box::new(OfiEndpoint::new(Arc::clone(shared), cell)))
     }
@@ -283,8 +283,8 @@ impl Transport for Ofi {
         if self.shared.poll()? {
             return Ok(true);
         }
-        // What is under way must be looked at while this thread sleeps: the service thread does. Where the
-        // kernel tells of no news, this thread looks itself; nor does it tell of what a card writes.
+        // What is in flight must be looked at while this thread sleeps: the service thread does. Where the
+        // kernel tells of no news, this thread looks itself; nor does it tell of what a NIC writes.
         let at_most = match (self.shared.cq.can_sleep(), self.shared.amos) {
             (true, Amos::Software) => at_most,
             (true, Amos::Network) => at_most.min(thread::UNTOLD),

@@ -1,18 +1,18 @@
-//! What the verbs of a context are made of: starting operations on its lane, waiting for them, and taking
+//! What the verbs of a context are made of: starting operations on its ep, waiting for them, and taking
 //! replies. Whoever waits lets everything work.
 #![allow(unsafe_code)]
 
 use crate::atomics::{Amo, Amos};
+use crate::backoff::Backoff;
 use crate::block::Range;
-use crate::lane::{Failure, Lane, Post, Remote};
+use crate::ep::{Failure, FiEndpoint, Post, Remote};
 use crate::message::{Message, Token};
-use crate::patience::Patience;
 use crate::shared::{Cell, Shared, lock};
 use rushmem_transport::{AmoOp, AmoWidth, Error, Pe, RemoteAddr, mem};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// Looks at the lane between two looks at the service, while no reply is due.
+/// Looks at the ep between two looks at the service, while no reply is due.
 const LOOKS_PER_SERVICE: u32 = 16;
 
 /// An atomic operation whose old value is due.
@@ -35,7 +35,7 @@ pub(crate) struct OfiEndpoint {
     seen: u32,
     /// PEs that were written to since the last quiet, where completion does not tell of their memory.
     unflushed: Vec<u32>,
-    /// Looks at the lane over all waits: those that are short serve peers, too.
+    /// Looks at the ep over all waits: those that are short serve peers, too.
     looks: u32,
 }
 
@@ -46,21 +46,21 @@ impl OfiEndpoint {
         OfiEndpoint { shared, cell, due: Vec::new(), slots, seen, unflushed: Vec::new(), looks: 0 }
     }
 
-    /// Something failed: the lane is closed, so that nothing touches its buffers any more.
+    /// Something failed: the ep is closed, so that nothing touches its buffers any more.
     fn give_up(&mut self, failure: &Failure) -> Error {
         let error = self.shared.lose(failure);
-        *lock(&self.cell.lane) = None;
+        *lock(&self.cell.ep) = None;
         self.cell.busy.store(false, Ordering::Relaxed);
         self.due.clear();
         error
     }
 
-    /// Work on the lane.
+    /// Work on the ep.
     pub(crate) fn on_lane<T>(
         &mut self,
-        work: impl FnOnce(&mut Lane) -> Result<T, Failure>,
+        work: impl FnOnce(&mut FiEndpoint) -> Result<T, Failure>,
     ) -> Result<T, Error> {
-        let done = lock(&self.cell.lane).as_mut().map(work);
+        let done = lock(&self.cell.ep).as_mut().map(work);
         let given_up = || {
             let why = "it was given up after another loss".to_owned();
             Err(Failure { pe: None, why })
@@ -72,12 +72,12 @@ impl OfiEndpoint {
     pub(crate) fn start(
         &mut self,
         pe: u32,
-        mut post: impl FnMut(&mut Lane) -> Result<Post, i32>,
+        mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
     ) -> Result<(), Error> {
         let (shared, cell) = (Arc::clone(&self.shared), Arc::clone(&self.cell));
-        self.until(Some(pe), |lane| {
-            let posted = post(lane);
-            let said = |code| Failure { pe: Some(pe), why: lane.strerror(code) };
+        self.until(Some(pe), |ep| {
+            let posted = post(ep);
+            let said = |code| Failure { pe: Some(pe), why: ep.strerror(code) };
             let started = posted.map_err(said)? == Post::Started;
             if started {
                 shared.note(&cell);
@@ -90,41 +90,41 @@ impl OfiEndpoint {
     fn until<T>(
         &mut self,
         towards: Option<u32>,
-        mut step: impl FnMut(&mut Lane) -> Result<Option<T>, Failure>,
+        mut step: impl FnMut(&mut FiEndpoint) -> Result<Option<T>, Failure>,
     ) -> Result<T, Error> {
-        let mut patience = Patience::default();
+        let mut backoff = Backoff::default();
         loop {
             let mut taken = 0;
-            let done = self.on_lane(|lane| {
+            let done = self.on_lane(|ep| {
                 // The first time there is most often room, and nothing to take.
-                if let Some(done) = step(lane)? {
+                if let Some(done) = step(ep)? {
                     return Ok(Some(done));
                 }
-                taken = lane.poll(|_| ())?;
-                if taken > 0 { step(lane) } else { Ok(None) }
+                taken = ep.poll(|_| ())?;
+                if taken > 0 { step(ep) } else { Ok(None) }
             })?;
             if let Some(done) = done {
                 return Ok(done);
             }
-            self.look(&mut patience, towards, taken > 0)?;
+            self.look(&mut backoff, towards, taken > 0)?;
         }
     }
 
-    /// Between two looks at the lane.
+    /// Between two looks at the ep.
     fn look(
         &mut self,
-        patience: &mut Patience,
+        backoff: &mut Backoff,
         towards: Option<u32>,
         mut worked: bool,
     ) -> Result<(), Error> {
         self.shared.looked();
         self.looks = self.looks.wrapping_add(1);
         let in_turn = self.looks.is_multiple_of(LOOKS_PER_SERVICE);
-        if !self.due.is_empty() || in_turn || self.shared.crowded {
+        if !self.due.is_empty() || in_turn || self.shared.oversubscribed {
             match self.shared.poll_service() {
                 Ok(served) => worked |= served,
                 Err(error) => {
-                    *lock(&self.cell.lane) = None;
+                    *lock(&self.cell.ep) = None;
                     self.due.clear();
                     return Err(error);
                 }
@@ -132,29 +132,29 @@ impl OfiEndpoint {
         }
         worked |= self.collect();
         if worked {
-            patience.renew();
-        } else if patience.pause(&self.shared) {
-            self.doubt(towards)?;
+            backoff.renew();
+        } else if backoff.pause(&self.shared) {
+            self.unconfirmed(towards)?;
         }
         Ok(())
     }
 
     /// After a long wait: whether the PEs that owe something are there at all. Not every provider says so
     /// when a message is lost; a read that fails does.
-    fn doubt(&mut self, towards: Option<u32>) -> Result<(), Error> {
+    fn unconfirmed(&mut self, towards: Option<u32>) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
         let mut owing: Vec<u32> = self.due.iter().map(|due| due.pe).chain(towards).collect();
         owing.sort_unstable();
         owing.dedup();
         for pe in owing {
             let from = shared.some_byte(pe);
-            shared.doubt(pe).map_err(|failure| self.give_up(&failure))?;
-            self.on_lane(|lane| {
+            shared.unconfirmed(pe).map_err(|failure| self.give_up(&failure))?;
+            self.on_lane(|ep| {
                 if let Some(from) = from
-                    && lane.pending(pe) == 0
+                    && ep.pending(pe) == 0
                 {
-                    let asked = lane.read_and_forget(from);
-                    asked.map_err(|code| Failure { pe: Some(pe), why: lane.strerror(code) })?;
+                    let asked = ep.read_and_forget(from);
+                    asked.map_err(|code| Failure { pe: Some(pe), why: ep.strerror(code) })?;
                 }
                 Ok(())
             })?;
@@ -193,14 +193,14 @@ impl OfiEndpoint {
         most: usize,
         which: impl Fn(&Due) -> bool,
     ) -> Result<(), Error> {
-        let mut patience = Patience::default();
+        let mut backoff = Backoff::default();
         loop {
             self.collect();
             if self.due.iter().filter(|due| which(due)).count() <= most {
                 return Ok(());
             }
-            let taken = self.on_lane(|lane| lane.poll(|_| ()))?;
-            self.look(&mut patience, None, taken > 0)?;
+            let taken = self.on_lane(|ep| ep.poll(|_| ()))?;
+            self.look(&mut backoff, None, taken > 0)?;
         }
     }
 
@@ -260,7 +260,7 @@ impl OfiEndpoint {
         let Some(slot) = self.slots.pop() else {
             return Err(Error::Invalid("more replies are due than there are slots".to_owned()));
         };
-        let token = Token { lane: self.cell.number, slot };
+        let token = Token { ep: self.cell.number, slot };
         let me = self.shared.me;
         let message = Message::Amo { pe: me, token, dest, op, width, operand, condition };
         let message = message.encode(self.shared.tag);
@@ -268,7 +268,7 @@ impl OfiEndpoint {
         // It may be here before the sending returns.
         self.cell.asked.fetch_add(1, Ordering::Relaxed);
         self.due.push(Due { slot, pe: pe.0, fetched, width: write });
-        self.start(pe.0, |lane| lane.send(pe.0, remote.at, &message))
+        self.start(pe.0, |ep| ep.send(pe.0, remote.at, &message))
     }
 
     /// Start a put; where `wait` the source of what is not copied is free on return.
@@ -300,15 +300,15 @@ impl OfiEndpoint {
         }
         if source.nbytes <= self.shared.tuning.copy_up_to {
             // SAFETY: valid during this call.
-            return self.start(pe.0, |lane| unsafe { lane.write_copy(remote, source) });
+            return self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) });
         }
         let known = self.shared.known(source);
         let mut done = 0;
         while done < source.nbytes {
-            let part = source.part(done, self.shared.tuning.most_bytes);
+            let part = source.part(done, self.shared.tuning.max_bytes);
             let to = Remote { address: remote.address.wrapping_add(done as u64), ..remote };
             // SAFETY: valid until it completes: this call waits for that, or the caller's promise is such.
-            self.start(pe.0, |lane| unsafe { lane.write(to, part, known) })?;
+            self.start(pe.0, |ep| unsafe { ep.write(to, part, known) })?;
             done += part.nbytes;
         }
         if wait { self.completed(pe) } else { Ok(()) }
@@ -338,23 +338,23 @@ impl OfiEndpoint {
         let known = self.shared.known(dest);
         let mut done = 0;
         while done < dest.nbytes {
-            let part = dest.part(done, self.shared.tuning.most_bytes);
+            let part = dest.part(done, self.shared.tuning.max_bytes);
             let from = Remote { address: remote.address.wrapping_add(done as u64), ..remote };
             // SAFETY: a part of what is valid by contract.
-            self.start(pe.0, |lane| unsafe { lane.read(from, part, known) })?;
+            self.start(pe.0, |ep| unsafe { ep.read(from, part, known) })?;
             done += part.nbytes;
         }
         Ok(())
     }
 
-    /// Wait until nothing of the fabric's is under way towards a PE.
+    /// Wait until nothing of the fabric's is in flight towards a PE.
     pub(crate) fn completed(&mut self, pe: Pe) -> Result<(), Error> {
-        self.until(Some(pe.0), |lane| Ok((lane.pending(pe.0) == 0).then_some(())))
+        self.until(Some(pe.0), |ep| Ok((ep.pending(pe.0) == 0).then_some(())))
     }
 
-    /// Wait until nothing of the fabric's is under way.
+    /// Wait until nothing of the fabric's is in flight.
     pub(crate) fn all_completed(&mut self) -> Result<(), Error> {
-        self.until(None, |lane| Ok((lane.under_way() == 0).then_some(())))
+        self.until(None, |ep| Ok((ep.in_flight() == 0).then_some(())))
     }
 
     /// Wait until what was written to a PE is in its memory.
@@ -370,7 +370,7 @@ impl OfiEndpoint {
         let touched: Vec<u32> = self.unflushed.iter().copied().filter(chosen).collect();
         for pe in touched {
             if let Some(from) = self.shared.some_byte(pe) {
-                self.start(pe, |lane| lane.read_and_forget(from))?;
+                self.start(pe, |ep| ep.read_and_forget(from))?;
             }
         }
         self.unflushed.retain(|pe| !chosen(pe));

@@ -1,4 +1,4 @@
-//! Where the old values of a lane's atomic operations arrive, from whichever thread takes the messages.
+//! Where the old values of a ep's atomic operations arrive, from whichever thread takes the messages.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -8,7 +8,7 @@ struct Slot {
     value: AtomicU64,
 }
 
-/// One slot per operation that may be under way.
+/// One slot per operation that may be in flight.
 pub(crate) struct Replies {
     slots: Box<[Slot]>,
     /// How many have come.

@@ -5,19 +5,19 @@
 //! service thread.
 #![allow(unsafe_code)]
 
-use crate::lane::{Failure, Lane, Post};
+use crate::ep::{Failure, FiEndpoint, Post};
 use crate::message::{Message, NBYTES};
 use crate::shared::Shared;
 use rushmem_transport::{Pe, mem};
 use std::collections::VecDeque;
 use std::sync::atomic::{Ordering, fence};
 
-/// Sends under way at once, where they cannot be injected.
+/// Sends in flight at once, where they cannot be injected.
 pub(crate) const SENDS: usize = 64;
 
 /// The target's side of this PE.
 pub(crate) struct Service {
-    lane: Lane,
+    ep: FiEndpoint,
     /// Buffers that wait for messages, of so many.
     receives: usize,
     posted: usize,
@@ -28,13 +28,13 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// `lane` has room for so many receives and for [`SENDS`].
-    pub(crate) fn new(lane: Lane, receives: usize) -> Service {
-        Service { lane, receives, posted: 0, backlog: VecDeque::new(), arrivals: Vec::new() }
+    /// `ep` has room for so many receives and for [`SENDS`].
+    pub(crate) fn new(ep: FiEndpoint, receives: usize) -> Service {
+        Service { ep, receives, posted: 0, backlog: VecDeque::new(), arrivals: Vec::new() }
     }
 
-    pub(crate) fn lane(&self) -> &Lane {
-        &self.lane
+    pub(crate) fn ep(&self) -> &FiEndpoint {
+        &self.ep
     }
 
     /// Offer the buffers to the fabric.
@@ -43,7 +43,7 @@ impl Service {
     /// libfabric's number.
     pub(crate) fn receive(&mut self) -> Result<(), i32> {
         while self.posted < self.receives {
-            match self.lane.receive()? {
+            match self.ep.receive()? {
                 Post::Started => self.posted += 1,
                 Post::Later => break,
             }
@@ -57,7 +57,7 @@ impl Service {
     /// When the fabric says that something failed.
     pub(crate) fn poll(&mut self, shared: &Shared) -> Result<bool, Failure> {
         let mut arrivals = std::mem::take(&mut self.arrivals);
-        let taken = self.lane.poll(|message| arrivals.push(message))?;
+        let taken = self.ep.poll(|message| arrivals.push(message))?;
         self.posted -= arrivals.len();
         let worked = taken > 0;
         for message in arrivals.drain(..) {
@@ -89,7 +89,7 @@ impl Service {
                 self.backlog.push_back((pe, Message::Old { token, value }));
             }
             Message::Old { token, value } => {
-                if let Some(cell) = shared.cell(token.lane) {
+                if let Some(cell) = shared.cell(token.ep) {
                     cell.replies.put(token.slot, value);
                 }
             }
@@ -105,14 +105,14 @@ impl Service {
             }
             // A peer that is faster may ask before this PE has learnt of it.
             let posted = match shared.contact(Pe(pe)) {
-                Ok(contact) => self.lane.send(pe, contact.at, &message.encode(shared.tag)),
+                Ok(contact) => self.ep.send(pe, contact.at, &message.encode(shared.tag)),
                 Err(_) => Ok(Post::Later),
             };
             match posted {
                 Ok(Post::Started) => {}
                 Ok(Post::Later) => self.backlog.push_back((pe, message)),
                 Err(code) => {
-                    return Err(Failure { pe: Some(pe), why: self.lane.strerror(code) });
+                    return Err(Failure { pe: Some(pe), why: self.ep.strerror(code) });
                 }
             }
         }

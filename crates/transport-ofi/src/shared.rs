@@ -1,19 +1,19 @@
-//! What all endpoints and the service thread of a PE share: peers, lanes, and who polls.
+//! What all endpoints and the service thread of a PE share: peers, eps, and who polls.
 //!
 //! Locks: the service is tried by whoever polls, and waited for only to register memory and to open an endpoint; a
-//! lane is waited for by its endpoint and tried by the service thread. Nobody waits for a lock while holding another.
+//! ep is waited for by its endpoint and tried by the service thread. Nobody waits for a lock while holding another.
 #![allow(unsafe_code)]
 
 use crate::atomics::{Amos, Native};
 use crate::block::Range;
 use crate::contact::Area;
-use crate::doubt;
+use crate::ep::{Failure, FiEndpoint, Remote};
 use crate::fabric::{Cq, Fabric};
 use crate::fid::Fid;
-use crate::lane::{Failure, Lane, Remote};
 use crate::replies::Replies;
 use crate::service::Service;
 use crate::tuning::Tuning;
+use crate::unconfirmed;
 use libfabric_sys as fi;
 use rushmem_transport::{AmoWidth, Error, Host, Pe, RemoteAddr, Segment};
 use rustix::event::Timespec;
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
-/// What an endpoint has under way is looked after within about this time, if nobody polls.
+/// What an endpoint has in flight is looked after within about this time, if nobody polls.
 pub(crate) const UNATTENDED: Duration = Duration::from_micros(50);
 
 /// How to reach a PE and what it lets others use.
@@ -47,25 +47,25 @@ pub(crate) struct Own {
 // SAFETY: addresses; the memory is valid as long as the transport lives.
 unsafe impl Sync for Own {}
 
-/// A lane, and what others than its user see of it.
+/// A ep, and what others than its user see of it.
 pub(crate) struct Cell {
     pub(crate) number: u32,
     /// `None` once it was given up.
-    pub(crate) lane: Mutex<Option<Lane>>,
+    pub(crate) ep: Mutex<Option<FiEndpoint>>,
     pub(crate) replies: Replies,
     /// Atomic operations that were asked for, all in all.
     pub(crate) asked: AtomicU32,
-    /// Something is under way that needs polling.
+    /// Something is in flight that needs polling.
     pub(crate) busy: AtomicBool,
 }
 
-/// One PE's share in the fabric. Fields are dropped in this order: registrations and lanes, then the
+/// One PE's share in the fabric. Fields are dropped in this order: registrations and eps, then the
 /// service, and the fabric last.
 pub(crate) struct Shared {
     pub(crate) segments: Mutex<Vec<Fid<fi::fid_mr>>>,
-    /// Lanes that no endpoint has.
+    /// FiEndpoints that no endpoint has.
     pub(crate) spare: Mutex<Vec<Arc<Cell>>>,
-    /// All lanes, by their number.
+    /// All eps, by their number.
     pub(crate) cells: RwLock<Vec<Arc<Cell>>>,
     pub(crate) service: Mutex<Service>,
     /// The service's queue, to sleep on.
@@ -80,14 +80,14 @@ pub(crate) struct Shared {
     pub(crate) amos: Amos,
     /// Which of its own the fabric has, where it carries them out.
     pub(crate) native: Native,
-    pub(crate) crowded: bool,
+    pub(crate) oversubscribed: bool,
     pub(crate) tuning: Tuning,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) own: [OnceLock<Own>; Segment::COUNT],
     pub(crate) peers: Box<[OnceLock<Contact>]>,
     /// Wakes the service thread.
     pub(crate) timer: OwnedFd,
-    /// Counts the looks of threads that wait, at their lanes as at the service: as long as it moves, the service
+    /// Counts the looks of threads that wait, at their eps as at the service: as long as it moves, the service
     /// thread need not look.
     pub(crate) looks: AtomicU64,
     /// Whoever polled so far sleeps elsewhere.
@@ -177,13 +177,13 @@ impl Shared {
     }
 
     /// A PE has been silent for long: an error when its process has ended.
-    pub(crate) fn doubt(&self, pe: u32) -> Result<(), Failure> {
+    pub(crate) fn unconfirmed(&self, pe: u32) -> Result<(), Failure> {
         let contact = self.peers.get(pe as usize).and_then(OnceLock::get);
         let (Some(own), Some(there)) = (self.own_socket, contact.and_then(|c| c.socket)) else {
             return Ok(());
         };
         // The own one shows whether the provider's names are such addresses.
-        if doubt::listens(there) == Some(false) && doubt::listens(own) == Some(true) {
+        if unconfirmed::listens(there) == Some(false) && unconfirmed::listens(own) == Some(true) {
             let why = format!("nothing, but nobody listens at {there} any more");
             return Err(Failure { pe: Some(pe), why });
         }
@@ -253,7 +253,7 @@ impl Shared {
     /// When a PE was lost.
     pub(crate) fn poll(&self) -> Result<bool, Error> {
         self.looked();
-        self.poll_lanes();
+        self.poll_eps();
         self.poll_service()
     }
 
@@ -284,26 +284,26 @@ impl Shared {
         worked.map_err(|failure| self.lose(&failure))
     }
 
-    /// Let the lanes work on which something is under way; returns whether there are any.
-    pub(crate) fn poll_lanes(&self) -> bool {
+    /// Let the eps work on which something is in flight; returns whether there are any.
+    pub(crate) fn poll_eps(&self) -> bool {
         let cells = self.cells.read().unwrap_or_else(PoisonError::into_inner);
         let mut busy = false;
         for cell in cells.iter().filter(|cell| cell.busy.load(Ordering::Relaxed)) {
             busy = true;
-            let Some(mut lane) = try_lock(&cell.lane) else { continue };
-            match lane.as_mut().map(|lane| lane.poll(|_| ()).map(|_| lane.under_way())) {
-                Some(Ok(under_way)) => {
-                    // Whoever begins something has the lane, and notes it then.
+            let Some(mut ep) = try_lock(&cell.ep) else { continue };
+            match ep.as_mut().map(|ep| ep.poll(|_| ()).map(|_| ep.in_flight())) {
+                Some(Ok(in_flight)) => {
+                    // Whoever begins something has the ep, and notes it then.
                     let all_here = cell.replies.came() == cell.asked.load(Ordering::Relaxed);
-                    if under_way == 0 && all_here {
+                    if in_flight == 0 && all_here {
                         cell.busy.store(false, Ordering::Relaxed);
                     }
                 }
                 Some(Err(failure)) => {
                     // Its endpoint learns of it at its next call.
-                    *lane = None;
+                    *ep = None;
                     cell.busy.store(false, Ordering::Relaxed);
-                    drop(lane);
+                    drop(ep);
                     self.lose(&failure);
                 }
                 None => cell.busy.store(false, Ordering::Relaxed),
@@ -322,7 +322,7 @@ impl Shared {
         self.fabric.sleep(&self.cq, at_most, Some(self.timer.as_fd()))
     }
 
-    /// Something is under way: the service thread looks after it if nobody else does.
+    /// Something is in flight: the service thread looks after it if nobody else does.
     pub(crate) fn note(&self, cell: &Cell) {
         if cell.busy.load(Ordering::Relaxed) {
             return;

@@ -21,7 +21,7 @@ const OFTEN: Duration = Duration::from_micros(25);
 /// Longest nap while others wait and look: each costs them as much as one of their looks, and more. Peers of one that looks
 /// often and computes between wait as long.
 const LONGEST: Duration = Duration::from_millis(2);
-/// Longest nap while something is under way.
+/// Longest nap while something is in flight.
 const NAP: Duration = Duration::from_micros(200);
 /// Longest nap where the fabric may have news that the kernel does not tell of.
 pub(crate) const UNTOLD: Duration = Duration::from_millis(1);
@@ -49,14 +49,14 @@ fn run(shared: &Shared) {
             // Others serve: leave their CPU alone for longer and longer.
             let often = OFTEN.saturating_mul(u32::try_from(looks).unwrap_or(u32::MAX)) >= nap;
             nap = if often { LONGEST.min(nap * 2) } else { UNATTENDED };
-            shared.poll_lanes();
+            shared.poll_eps();
             wait_for_the_timer(shared, nap);
             continue;
         }
         // Whoever polls next learns of a loss; the host was told.
         let worked = shared.serve().unwrap_or(false);
         let backlog = try_lock(&shared.service).is_some_and(|service| service.has_backlog());
-        let busy = shared.poll_lanes() || backlog;
+        let busy = shared.poll_eps() || backlog;
         nap = if worked { UNATTENDED } else { nap * 2 };
         if busy {
             nap = nap.min(NAP);

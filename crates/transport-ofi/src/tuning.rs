@@ -11,11 +11,11 @@ pub(crate) const LEAST_DESCRIPTORS: u64 = 128;
 /// Limits of a transport. What the fabric offers may be less.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// Operations that a context has under way.
+    /// Operations that a context has in flight.
     pub depth: usize,
     /// Transfers up to this many bytes are copied, so that their source is free at once.
     pub copy_up_to: usize,
-    /// Atomic operations that a context has under way.
+    /// Atomic operations that a context has in flight.
     pub amos: usize,
     /// Endpoints at the same time; contexts beyond share one. Software providers take megabytes and several
     /// descriptors for each.
@@ -23,7 +23,7 @@ pub struct Tuning {
     /// Buffers for requests of peers.
     pub receives: usize,
     /// Longer transfers are cut.
-    pub most_bytes: usize,
+    pub max_bytes: usize,
     /// Use completions that tell of the target's memory, the fabric's order, and other atomic operations of its own
     /// than compare-and-swap, where it has them.
     pub trust: bool,
@@ -39,7 +39,7 @@ impl Default for Tuning {
             amos: 64,
             endpoints: 16,
             receives: 256,
-            most_bytes: 64 << 20,
+            max_bytes: 64 << 20,
             trust: true,
             carried_out_by: None,
         }
@@ -55,7 +55,7 @@ impl Tuning {
             amos: 3,
             endpoints: 16,
             receives: 2,
-            most_bytes: 10_000,
+            max_bytes: 10_000,
             trust: false,
             carried_out_by: None,
         }

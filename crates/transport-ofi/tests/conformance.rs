@@ -79,7 +79,7 @@ over! {
     sockets "sockets" None;
     shm "shm" None;
     verbs_rxm "verbs;ofi_rxm" None;
-    // As a user asks for it whose cards do atomic operations; here the library's software does.
+    // As a user asks for it whose NICs do atomic operations; here the library's software does.
     tcp_rxm_network "tcp;ofi_rxm" Some(Amos::Network);
     shm_network "shm" Some(Amos::Network);
 }

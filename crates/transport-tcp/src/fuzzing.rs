@@ -24,7 +24,7 @@ pub fn run(input: &[u8]) {
     match what % 4 {
         0 | 1 => requests(input),
         2 => replies(input),
-        _ => strangers(input),
+        _ => unauthenticated(input),
     }
 }
 
@@ -119,7 +119,7 @@ fn feed<H: Head>(
 }
 
 /// Handshakes that nobody can know the answers of, and addresses.
-fn strangers(input: &[u8]) {
+fn unauthenticated(input: &[u8]) {
     let (secret, nonce) = ([1; 32], [2; 32]);
     if let Some(claim) = input.first_chunk::<CLAIM>() {
         assert!(Acceptor::new(secret, 0, 4, nonce).decide(claim).is_err(), "a forged claim");

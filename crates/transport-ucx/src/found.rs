@@ -22,13 +22,13 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
         true => Vec::new(),
         false => Context::open(1, &changes(host, false))?.resources(),
     };
-    Ok(judge(&version, &resources, &devices))
+    Ok(decide(&version, &resources, &devices))
 }
 
 /// The versions of UCX whose sockets do not reach each other over the loopback interface.
 const LOOPBACK_UNREACHED: (u32, u32) = (1, 20);
 
-/// What our variables, the card that this PE should prefer, and a job on one machine alone change in UCX's
+/// What our variables, the NIC that this PE should prefer, and a job on one machine alone change in UCX's
 /// configuration. UCX listens on every device that it may use, and asks nobody who they are: so sockets are kept
 /// to the interfaces that the user names or, where no other machine needs them, to loopback.
 pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Vec<(&'static str, String)> {
@@ -47,21 +47,21 @@ pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Vec<(&'static str, 
         devices.push(sockets);
         devices.join(",")
     };
-    let card = host.nic().as_ref().and_then(name_of);
-    let devices = unless_set("UCX_NET_DEVICES", card.or_else(|| sockets.map(with_ports)));
+    let preferred = host.nic().as_ref().and_then(name_of);
+    let devices = unless_set("UCX_NET_DEVICES", preferred.or_else(|| sockets.map(with_ports)));
     [("TLS", transports), ("NET_DEVICES", devices)]
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
         .collect()
 }
 
-/// UCX's name of a card; it finds those without ports by itself.
+/// UCX's name of a NIC; it finds those without ports by itself.
 fn name_of(nic: &Nic) -> Option<String> {
     Some(format!("{}:{}", nic.name, nic.port?))
 }
 
 /// `resources` are pairs of a transport and its device, such as `rc_mlx5` and `mlx5_0:1`.
-fn judge(version: &str, resources: &[(String, String)], devices: &[String]) -> Found {
+fn decide(version: &str, resources: &[(String, String)], devices: &[String]) -> Found {
     let is_active = |name: &str| {
         let device = name.split(':').next().unwrap_or(name);
         devices.iter().any(|active| active == device)
@@ -87,11 +87,11 @@ fn judge(version: &str, resources: &[(String, String)], devices: &[String]) -> F
 mod tests {
     use super::*;
 
-    fn judged(resources: &[(&str, &str)], devices: &[&str]) -> (bool, String) {
+    fn decided(resources: &[(&str, &str)], devices: &[&str]) -> (bool, String) {
         let owned = |text: &&str| (*text).to_owned();
         let resources: Vec<_> = resources.iter().map(|(t, d)| (owned(t), owned(d))).collect();
         let devices: Vec<_> = devices.iter().map(owned).collect();
-        let Found { rdma, description } = judge("UCX 1.13.1", &resources, &devices);
+        let Found { rdma, description } = decide("UCX 1.13.1", &resources, &devices);
         (rdma, description)
     }
 
@@ -99,10 +99,10 @@ mod tests {
     fn connections_over_hardware_are_rdma() {
         let resources = [("self", "memory"), ("tcp", "ib0"), ("rc_mlx5", "mlx5_0:1")];
         let rdma = (true, "UCX 1.13.1: rc_mlx5 on mlx5_0:1".to_owned());
-        assert_eq!(judged(&resources, &["mlx5_0"]), rdma);
+        assert_eq!(decided(&resources, &["mlx5_0"]), rdma);
         // Its port is down, or it is Soft-RoCE.
         let other = (false, "UCX 1.13.1: no RDMA device for it; self, tcp, rc_mlx5".to_owned());
-        assert_eq!(judged(&resources, &["mlx5_1"]), other);
+        assert_eq!(decided(&resources, &["mlx5_1"]), other);
     }
 
     struct Variables(&'static [(&'static str, &'static str)]);
@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn datagrams_and_imitations_are_not() {
-        assert!(!judged(&[("ud_verbs", "rdmap0s6:1")], &["rdmap0s6"]).0);
-        assert!(!judged(&[("rc_verbs", "hfi1_0:1")], &["hfi1_0"]).0);
-        assert_eq!(judged(&[], &[]), (false, "UCX 1.13.1: no RDMA device".to_owned()));
+        assert!(!decided(&[("ud_verbs", "rdmap0s6:1")], &["rdmap0s6"]).0);
+        assert!(!decided(&[("rc_verbs", "hfi1_0:1")], &["hfi1_0"]).0);
+        assert_eq!(decided(&[], &[]), (false, "UCX 1.13.1: no RDMA device".to_owned()));
     }
 }

@@ -4,7 +4,7 @@
 //! worker per context, from which it talks; a service thread lets them work while the PE computes, and
 //! a PE that waits does so by itself. Puts and gets are UCX's; atomic operations are carried out by the
 //! target's CPU, to which they are sent as messages, since UCX's own have been seen to be wrong and do
-//! not compose with the CPU's where a network card does them (`SHMEM_UCX_AMOS=network` asks for them).
+//! not compose with the CPU's where a NIC does them (`SHMEM_UCX_AMOS=network` asks for them).
 //!
 //! - `proto` is what PEs tell each other, without I/O;
 //! - `ucp` owns UCX's objects and holds most of the unsafe code;
@@ -12,17 +12,17 @@
 //! - `probe` finds out whether UCX's atomic operations are right;
 //! - `target` serves the peers, `origin` issues what one context asks for, `pending` is what UCX's
 //!   callbacks change;
-//! - `shared`, `thread` and `patience` say who lets the workers work, and who sleeps;
+//! - `shared`, `thread` and `backoff` say who lets the workers work, and who sleeps;
 //! - `endpoint` and `transport` are what the traits of `rushmem-transport` are made of.
 //!
 //! What it does not do: it does not choose among UCX's transports (`UCX_TLS` and its kin do), and it
 //! does not authenticate peers, for UCX does not: where the job is on one machine its sockets are kept to loopback.
 
 mod area;
+mod backoff;
 mod endpoint;
 mod found;
 mod origin;
-mod patience;
 mod pending;
 mod probe;
 mod proto;

@@ -4,7 +4,7 @@
 mod held;
 mod order;
 
-use crate::patience::Patience;
+use crate::backoff::Backoff;
 use crate::pending::{Line, Pending, Slot, broken, noted, operated, replied};
 use crate::proto::Request as Message;
 use crate::shared::Shared;
@@ -52,7 +52,7 @@ pub(crate) struct Operation {
 /// A worker that issues. Fields are dropped in this order: the worker before what its callbacks use.
 pub(crate) struct Origin {
     worker: Worker,
-    ways: Vec<Way>,
+    ways: Vec<Route>,
     pending: Rc<Pending>,
     /// The PEs towards which something is not known to be complete.
     touched: Vec<u32>,
@@ -65,7 +65,7 @@ unsafe impl Send for Origin {}
 
 /// The way to one PE.
 #[derive(Default)]
-struct Way {
+struct Route {
     open: Option<Open>,
     /// It is among the touched.
     touched: bool,
@@ -93,7 +93,7 @@ impl Origin {
         let arg = Rc::as_ptr(&pending).cast_mut().cast();
         // SAFETY: the callback takes a `Pending`, which is dropped after the worker.
         unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
-        let ways = (0..n_pes).map(|_| Way::default()).collect();
+        let ways = (0..n_pes).map(|_| Route::default()).collect();
         Ok(Origin { worker, ways, pending, touched: Vec::new(), closed: Vec::new() })
     }
 
@@ -110,7 +110,7 @@ impl Origin {
         !self.touched.is_empty()
     }
 
-    /// UCX has transfers under way.
+    /// UCX has transfers in flight.
     pub(crate) fn moves_data(&self) -> bool {
         self.pending.transfers() > 0 || self.holds()
     }
@@ -158,7 +158,7 @@ impl Origin {
         let worked = self.worker.progress();
         if self.pending.take_broke() {
             for (pe, way) in self.ways.iter().enumerate() {
-                // Who breaks with us when nothing is under way may have left in order.
+                // Who breaks with us when nothing is in flight may have left in order.
                 let status = way.open.as_ref().and_then(|open| open.line.broken());
                 if let Some(status) = status.filter(|_| way.touched) {
                     return Err(shared.lose(Pe(pe as u32), &said(self.ucp(), status)));
@@ -174,14 +174,14 @@ impl Origin {
         shared: &Shared,
         mut ready: impl FnMut(&mut Origin) -> bool,
     ) -> Result<(), Error> {
-        let mut patience = Patience::default();
+        let mut backoff = Backoff::default();
         while !ready(self) {
             match self.progress(shared)? {
-                true => patience.renew(),
-                false => patience.pause(shared, &self.worker),
+                true => backoff.renew(),
+                false => backoff.pause(shared, &self.worker),
             }
         }
-        patience.end(shared);
+        backoff.end(shared);
         Ok(())
     }
 
@@ -209,11 +209,11 @@ impl Origin {
 
     /// Wait until there is room for one more.
     fn room(&mut self, shared: &Shared) -> Result<(), Error> {
-        let most = shared.tuning.most_under_way;
-        if self.pending.under_way() < most {
+        let most = shared.tuning.max_in_flight;
+        if self.pending.in_flight() < most {
             return Ok(());
         }
-        self.until(shared, |origin| origin.pending.under_way() < most)
+        self.until(shared, |origin| origin.pending.in_flight() < most)
     }
 
     /// Copy between local memory and a PE's.

@@ -1,4 +1,4 @@
-//! What an origin has under way, as UCX's callbacks change it.
+//! What an origin has in flight, as UCX's callbacks change it.
 //!
 //! UCX holds plain pointers to what is here, so all of it stays where it is (it is counted by [`Rc`])
 //! and is changed through cells alone. Callbacks run while a thread that has the origin's lock is in a
@@ -16,7 +16,7 @@ use ucx_sys::{
     UCS_OK, Ucp, ucp_am_recv_param_t, ucp_ep_h, ucp_request_param_t, ucs_status_ptr_t, ucs_status_t,
 };
 
-/// What all lines of an origin have under way.
+/// What all lines of an origin have in flight.
 #[derive(Default)]
 pub(crate) struct Pending {
     /// Operations of UCX that will call back.
@@ -38,7 +38,7 @@ pub(crate) struct Line {
     broken: Cell<Option<ucs_status_t>>,
 }
 
-/// An atomic operation under way: what UCX reads, and where the old value goes.
+/// An atomic operation in flight: what UCX reads, and where the old value goes.
 pub(crate) struct Slot {
     number: u32,
     turn: Cell<u32>,
@@ -65,7 +65,7 @@ impl Pending {
     }
 
     /// Everything that has not ended.
-    pub(crate) fn under_way(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.transfers.get() + self.unanswered.get()
     }
 

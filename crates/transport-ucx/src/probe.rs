@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long all of it may take. The first operation connects the workers, which over a card may take seconds
+/// How long all of it may take. The first operation connects the workers, which over a NIC may take seconds
 /// on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -50,7 +50,7 @@ pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
 enum Fault {
     /// It came to another result, or was refused.
     Wrong(String),
-    /// It is under way for ever.
+    /// It is in flight for ever.
     Endless(String),
 }
 

@@ -81,7 +81,7 @@ struct Note {
 /// One PE's share in the network. Fields are dropped in this order: workers before memory.
 pub(crate) struct Shared {
     pub(crate) me: Pe,
-    pub(crate) crowded: bool,
+    pub(crate) oversubscribed: bool,
     pub(crate) tuning: Tuning,
     pub(crate) amos: Amos,
     pub(crate) host: Arc<dyn Host>,
@@ -163,7 +163,7 @@ impl Shared {
         let Start { open, tuning, amos, own_host, areas, context, target, timer } = start;
         Ok(Shared {
             me: open.pe,
-            crowded: open.oversubscribed,
+            oversubscribed: open.oversubscribed,
             tuning,
             amos,
             host: open.host,
@@ -299,7 +299,7 @@ impl Shared {
         busy
     }
 
-    /// Some issuer was left with transfers under way.
+    /// Some issuer was left with transfers in flight.
     pub(crate) fn moves_data(&self) -> bool {
         let notes = lock(&self.notes.list);
         notes

@@ -20,7 +20,7 @@ const MANY: u64 = 10;
 pub(crate) const LONGEST: Duration = Duration::from_millis(2);
 /// Longest sleep while others sleep all the time until something arrives: they too hand over.
 const LONGEST_WHILE_ASLEEP: Duration = Duration::from_millis(20);
-/// Longest sleep of either kind while data that nobody waits for is under way.
+/// Longest sleep of either kind while data that nobody waits for is in flight.
 const LONGEST_OF_DATA: Duration = Duration::from_micros(200);
 /// Longest sleep of all: UCX has times of its own to keep.
 const ROUND: Duration = Duration::from_secs(1);

@@ -94,7 +94,7 @@ impl Ucx {
         let users = |issuer: &Arc<Issuer>| issuer.users.load(Ordering::Acquire);
         let least = issuers.iter().min_by_key(|issuer| users(issuer));
         let issuer = match least {
-            Some(least) if users(least) == 0 || issuers.len() >= shared.tuning.most_workers => {
+            Some(least) if users(least) == 0 || issuers.len() >= shared.tuning.max_workers => {
                 Arc::clone(least)
             }
             _ => {

@@ -13,30 +13,30 @@ pub(crate) const LEAST_DESCRIPTORS: u64 = 128;
 pub enum Amos {
     /// The target's CPU, asked by messages.
     Software,
-    /// Whoever UCX has do it: the network's cards, where they can do all of them.
+    /// Whoever UCX has do it: the network's NICs, where they can do all of them.
     Network,
 }
 
 /// Limits of a transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// No more transfers and atomic operations than this are under way on a context.
-    pub most_under_way: usize,
+    /// No more transfers and atomic operations than this are in flight on a context.
+    pub max_in_flight: usize,
     /// No more workers than this; contexts beyond share them.
-    pub most_workers: usize,
+    pub max_workers: usize,
     /// Instead of what the environment and UCX say.
     pub amos: Option<Amos>,
 }
 
 impl Default for Tuning {
     fn default() -> Tuning {
-        Tuning { most_under_way: 1024, most_workers: 32, amos: None }
+        Tuning { max_in_flight: 1024, max_workers: 32, amos: None }
     }
 }
 
 impl Tuning {
     /// So small that everything waits for everything, for tests.
     pub fn tiny() -> Tuning {
-        Tuning { most_under_way: 2, most_workers: 2, ..Tuning::default() }
+        Tuning { max_in_flight: 2, max_workers: 2, ..Tuning::default() }
     }
 }

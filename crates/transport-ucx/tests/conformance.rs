@@ -1,5 +1,5 @@
 //! The suite that every provider must pass, over each of UCX's transports that need no special hardware, and over
-//! verbs where there is a card.
+//! verbs where there is a NIC.
 //!
 //! It runs with the UCX that the dynamic linker finds: another version by LD_LIBRARY_PATH and
 //! UCX_MODULE_DIR.
@@ -33,7 +33,7 @@ fn here() -> bool {
 /// Whether UCX does atomic operations over TCP: since 1.20 not by endpoints that notice failures.
 fn has_atomics() -> bool {
     let has = |ucp| ucx_sys::version(ucp) < (1, 20, 0);
-    let why = "skipped: this UCX has no atomic operations without a card that does them";
+    let why = "skipped: this UCX has no atomic operations without a NIC that does them";
     here()
         && (ucx_sys::open().is_ok_and(has) || {
             println!("{why}");
@@ -41,10 +41,10 @@ fn has_atomics() -> bool {
         })
 }
 
-/// Whether a card speaks verbs, and UCX uses it as these limits ask.
+/// Whether a NIC speaks verbs, and UCX uses it as these limits ask.
 fn has_verbs(amos: Option<Amos>) -> bool {
     if std::fs::read_dir("/sys/class/infiniband").map_or(0, Iterator::count) == 0 {
-        println!("skipped: no card speaks verbs");
+        println!("skipped: no NIC speaks verbs");
         return false;
     }
     let alone = Open {
@@ -63,7 +63,7 @@ fn has_verbs(amos: Option<Amos>) -> bool {
     opened.is_ok()
 }
 
-/// Reliable connections of any card that speaks verbs, of which a software one is a kernel module.
+/// Reliable connections of any NIC that speaks verbs, of which a software one is a kernel module.
 const VERBS: &str = "rc_verbs,ud_verbs:aux,self";
 
 /// The suite over some of UCX's transports.
@@ -91,9 +91,9 @@ over! {
     sysv "sysv,self" None, here;
     // Copies between processes need something else for messages.
     cma "cma,posix,self" None, here;
-    // As a user asks for it who has cards that do atomic operations; here the library's software does.
+    // As a user asks for it who has NICs that do atomic operations; here the library's software does.
     network "tcp,self" Some(Amos::Network), has_atomics;
-    // `cargo xtask verbs` has a card in a virtual machine.
+    // `cargo xtask verbs` has a NIC in a virtual machine.
     verbs VERBS None, || has_verbs(None);
     verbs_network VERBS Some(Amos::Network), || has_verbs(Some(Amos::Network));
 }

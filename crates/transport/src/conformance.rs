@@ -100,7 +100,7 @@ pub const RANDOM: Case = case(16 * MIB, random::random);
 /// Threads with an endpoint each.
 pub const THREADS: Case = case(16 * MIB, threads::own_endpoints);
 
-/// Run a case: the parent starts the PEs and judges them, a PE does its part.
+/// Run a case: the parent starts the PEs and decides them, a PE does its part.
 ///
 /// `test` is the full path of the calling test, `module_path!()` with the function's name.
 ///

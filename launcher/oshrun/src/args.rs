@@ -100,7 +100,7 @@ struct Flags {
     #[arg(long, value_name = "PLACE")]
     bind_to: Option<BindTo>,
 
-    /// Say where each PE is: its CPUs, NUMA node and card of the network
+    /// Say where each PE is: its CPUs, NUMA node and NIC
     #[arg(long)]
     report_bindings: bool,
 

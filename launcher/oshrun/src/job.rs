@@ -1,7 +1,7 @@
 //! One job from its start until nothing of it is left.
 //!
 //! It moves what happens (frames, exits, signals, time) into the rules of `rushmem_bootstrap::server` and carries out what
-//! they decide. Everything runs on one thread, so what a PE has sent is judged before its exit.
+//! they decide. Everything runs on one thread, so what a PE has sent is decided before its exit.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Where each PE goes: the CPUs that it is bound to, and the card of the network that it is told of.
+//! Where each PE goes: the CPUs that it is bound to, and the NIC that it is told of.
 //!
 //! The rules are those of `rushmem_topology`, here they are only asked, reported and made ready for the
 //! start. A machine where there is nothing to choose is not looked at unless somebody asks.
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// The variable by which UCX learns which cards it may use.
+/// The variable by which UCX learns which NICs it may use.
 const UCX_VARIABLE: &str = "UCX_NET_DEVICES";
 
 /// What the command line asks for.
@@ -42,7 +42,7 @@ pub struct Placement {
     pub cpus: Option<rustix::thread::CpuSet>,
     /// Whether somebody asked for that, so that a refusal is an error.
     pub is_asked: bool,
-    /// Variables that tell of its card.
+    /// Variables that tell of its NIC.
     pub variables: Vec<(OsString, OsString)>,
 }
 
@@ -116,12 +116,12 @@ fn reported(machine: &Topology, pe: u32, place: &Place, nic: Option<&Nic>) -> St
     };
     let numa = machine.numa_of(place.binding.as_ref().unwrap_or(&machine.usable));
     let numa = numa.map(|numa| format!(", NUMA node {}", numa.index)).unwrap_or_default();
-    let card = nic.map(|nic| format!(", card {}", nic.hint())).unwrap_or_default();
-    format!("PE {pe}: {binding}{numa}{card}")
+    let told_nic = nic.map(|nic| format!(", NIC {}", nic.hint())).unwrap_or_default();
+    format!("PE {pe}: {binding}{numa}{told_nic}")
 }
 
-/// What tells a PE of its card; nothing when the user chose one. A machine's only PE need not share: its
-/// network's library may use several cards at once.
+/// What tells a PE of its NIC; nothing when the user chose one. A machine's only PE need not share: its
+/// network's library may use several NICs at once.
 fn variables(nic: &Nic, n_pes: u32, is_set: &impl Fn(&str) -> bool) -> Vec<(OsString, OsString)> {
     if is_set(NIC_VARIABLE) || n_pes == 1 {
         return Vec::new();
@@ -152,7 +152,7 @@ fn kernels(cpus: &CpuSet) -> Result<rustix::thread::CpuSet, Failure> {
 mod tests {
     use super::*;
 
-    /// Two NUMA nodes of two CPUs, each with a card.
+    /// Two NUMA nodes of two CPUs, each with a NIC.
     fn machine() -> Topology {
         let set = |list| CpuSet::parse(list).expect("a list");
         let numa = |(index, list)| topology::Numa { index, nbytes: 0, cpus: set(list) };
@@ -212,12 +212,12 @@ mod tests {
             words,
             [
                 "places of a test",
-                "PE 0: bound to CPUs 0, NUMA node 0, card mlx5_0:1",
-                "PE 1: bound to CPUs 2, NUMA node 1, card mlx5_1:1",
+                "PE 0: bound to CPUs 0, NUMA node 0, NIC mlx5_0:1",
+                "PE 1: bound to CPUs 2, NUMA node 1, NIC mlx5_1:1",
             ]
         );
         let wish = Wish { report: true, ..Wish::default() };
-        assert_eq!(told(5, 4, wish, &[]).words[1], "PE 0: not bound, card mlx5_0:1");
+        assert_eq!(told(5, 4, wish, &[]).words[1], "PE 0: not bound, NIC mlx5_0:1");
         let wish = Wish { bind_to: Some(BindTo::Core), ..Wish::default() };
         assert_eq!(
             told(5, 4, wish, &[]).words,

@@ -10,23 +10,23 @@ pub struct Map {
     pub notes: Vec<String>,
     /// Its sockets.
     pub sockets: Vec<Socket>,
-    /// Cards that belong to none of them.
-    pub cards: Vec<Card>,
+    /// NICs that belong to none of them.
+    pub drawn_nics: Vec<DrawnNic>,
 }
 
 /// A socket.
 pub struct Socket {
     pub title: String,
     pub nodes: Vec<Node>,
-    /// Cards that are near all of its nodes.
-    pub cards: Vec<Card>,
+    /// NICs that are near all of its nodes.
+    pub drawn_nics: Vec<DrawnNic>,
 }
 
 /// A NUMA node, or the part of one that lies in a socket.
 pub struct Node {
     pub title: String,
     pub groups: Vec<Group>,
-    pub cards: Vec<Card>,
+    pub drawn_nics: Vec<DrawnNic>,
 }
 
 /// Cores that share an L3 cache.
@@ -40,16 +40,16 @@ pub struct Group {
 pub struct Core {
     pub cpus: CpuSet,
     pub pes: Vec<u32>,
-    /// The card of its first PE, as an index among those that are chosen from.
-    pub card: Option<usize>,
+    /// The NIC of its first PE, as an index among those that are chosen from.
+    pub drawn_nic: Option<usize>,
 }
 
-/// A card of the network.
-pub struct Card {
+/// A NIC.
+pub struct DrawnNic {
     pub name: String,
     pub about: String,
     pub pes: Vec<u32>,
-    /// Its index among those that are chosen from; `None` for a card that no PE would use.
+    /// Its index among those that are chosen from; `None` for a NIC that no PE would use.
     pub choice: Option<usize>,
     near: CpuSet,
 }
@@ -57,14 +57,14 @@ pub struct Card {
 impl Map {
     /// The map of what was planned for a machine.
     pub fn new(machine: &Topology, plan: &Plan, map_by: MapBy, bind_to: BindTo) -> Map {
-        let mut cards: Vec<Card> =
-            machine.nics.iter().map(|nic| card(machine, plan, nic)).collect();
+        let mut drawn_nics: Vec<DrawnNic> =
+            machine.nics.iter().map(|nic| drawn_nic(machine, plan, nic)).collect();
         let counts = [
             counted(machine.places(Level::Package).len(), "socket"),
             counted(machine.numa.len(), "NUMA node"),
             counted(machine.places(Level::Core).len(), "core"),
             format!("{} to use", counted(machine.usable.len(), "CPU")),
-            counted(machine.nics.len(), "card"),
+            counted(machine.nics.len(), "NIC"),
         ];
         let (map_by, bind_to) = (word(&MapBy::WORDS, map_by), word(&BindTo::WORDS, bind_to));
         let pes = counted(plan.places.len(), "PE");
@@ -75,8 +75,8 @@ impl Map {
         let notes = machine.notes.iter().chain(&plan.notes).cloned().collect();
         let sockets = (0..).zip(machine.places(Level::Package));
         let sockets =
-            sockets.map(|(at, cpus)| socket(machine, plan, at, &cpus, &mut cards)).collect();
-        Map { head, notes, sockets, cards }
+            sockets.map(|(at, cpus)| socket(machine, plan, at, &cpus, &mut drawn_nics)).collect();
+        Map { head, notes, sockets, drawn_nics }
     }
 }
 
@@ -89,7 +89,7 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn card(machine: &Topology, plan: &Plan, nic: &Nic) -> Card {
+fn drawn_nic(machine: &Topology, plan: &Plan, nic: &Nic) -> DrawnNic {
     let choice = machine.choice().iter().position(|other| *other == nic);
     let uses = |(pe, place): (u32, &rushmem_topology::Place)| {
         (choice.is_some() && place.nic == choice).then_some(pe)
@@ -101,7 +101,7 @@ fn card(machine: &Topology, plan: &Plan, nic: &Nic) -> Card {
     };
     let interface = nic.interface.as_ref().filter(|name| **name != nic.name);
     let interface = interface.map(|name| format!(", {name}")).unwrap_or_default();
-    Card {
+    DrawnNic {
         name: nic.ucx_device().unwrap_or_else(|| nic.name.clone()),
         about: format!("{kind}{interface}, {}", nic.pci),
         pes: (0..).zip(&plan.places).filter_map(uses).collect(),
@@ -115,22 +115,28 @@ fn socket(
     plan: &Plan,
     at: usize,
     cpus: &CpuSet,
-    cards: &mut Vec<Card>,
+    drawn_nics: &mut Vec<DrawnNic>,
 ) -> Socket {
     let mut nodes: Vec<Node> = Vec::new();
     for numa in machine.numa.iter().filter(|numa| numa.cpus.meets(cpus)) {
-        nodes.push(node(machine, plan, numa, &numa.cpus.and(cpus), cards));
+        nodes.push(node(machine, plan, numa, &numa.cpus.and(cpus), drawn_nics));
     }
     if nodes.is_empty() {
         let groups = groups(machine, plan, cpus);
-        nodes.push(Node { title: "memory of the machine".to_owned(), groups, cards: Vec::new() });
+        nodes.push(Node {
+            title: "memory of the machine".to_owned(),
+            groups,
+            drawn_nics: Vec::new(),
+        });
     }
-    Socket { title: format!("socket {at}"), nodes, cards: take(cards, cpus) }
+    Socket { title: format!("socket {at}"), nodes, drawn_nics: take(drawn_nics, cpus) }
 }
 
-/// Takes those cards that are near CPUs of `cpus` alone.
-fn take(cards: &mut Vec<Card>, cpus: &CpuSet) -> Vec<Card> {
-    cards.extract_if(.., |card| !card.near.is_empty() && card.near.is_within(cpus)).collect()
+/// Takes those NICs that are near CPUs of `cpus` alone.
+fn take(drawn_nics: &mut Vec<DrawnNic>, cpus: &CpuSet) -> Vec<DrawnNic> {
+    drawn_nics
+        .extract_if(.., |drawn_nic| !drawn_nic.near.is_empty() && drawn_nic.near.is_within(cpus))
+        .collect()
 }
 
 fn node(
@@ -138,7 +144,7 @@ fn node(
     plan: &Plan,
     numa: &Numa,
     cpus: &CpuSet,
-    cards: &mut Vec<Card>,
+    drawn_nics: &mut Vec<DrawnNic>,
 ) -> Node {
     let memory = match numa.nbytes {
         0 => String::new(),
@@ -148,7 +154,7 @@ fn node(
     Node {
         title: format!("NUMA node {}{memory}, CPUs {usable}", numa.index),
         groups: groups(machine, plan, &usable),
-        cards: take(cards, cpus),
+        drawn_nics: take(drawn_nics, cpus),
     }
 }
 
@@ -172,8 +178,8 @@ fn groups(machine: &Topology, plan: &Plan, cpus: &CpuSet) -> Vec<Group> {
 fn core(plan: &Plan, cpus: &CpuSet) -> Core {
     let here = |(pe, place): (u32, &rushmem_topology::Place)| (place.home == *cpus).then_some(pe);
     let pes: Vec<u32> = (0..).zip(&plan.places).filter_map(here).collect();
-    let card = pes.first().and_then(|pe| plan.places[*pe as usize].nic);
-    Core { cpus: cpus.clone(), pes, card }
+    let drawn_nic = pes.first().and_then(|pe| plan.places[*pe as usize].nic);
+    Core { cpus: cpus.clone(), pes, drawn_nic }
 }
 
 /// Numbers of PEs in short: `0-3,8`.

@@ -1,13 +1,13 @@
-//! The map as an SVG drawing: boxes in boxes, cores in the colour of the card that their PEs use.
+//! The map as an SVG drawing: boxes in boxes, cores in the colour of the NIC that their PEs use.
 
-use crate::map::{Card, Core, Group, Map, Node, Socket, named, short};
+use crate::map::{Core, DrawnNic, Group, Map, Node, Socket, named, short};
 
-/// Colours of cards, and of the cores whose PEs use them; further cards begin again.
+/// Colours of NICs, and of the cores whose PEs use them; further NICs begin again.
 const COLOURS: [&str; 10] = [
     "#9ecae1", "#fdae6b", "#a1d99b", "#f4a6b7", "#bcbddc", "#e7cb94", "#9edae5", "#d6b08c",
     "#c7e29c", "#f7b6d2",
 ];
-/// A core whose PEs use no card, and one without a PE.
+/// A core whose PEs use no NIC, and one without a PE.
 const PLAIN: &str = "#dddddd";
 const IDLE: &str = "#ffffff";
 
@@ -27,7 +27,7 @@ struct Drawn {
 pub fn draw(map: &Map) -> String {
     let mut parts: Vec<Drawn> = map.head.iter().map(|line| words(line, "head")).collect();
     parts.push(grid(map.sockets.iter().map(socket).collect(), 2));
-    parts.extend(cards(&map.cards, parts.last().map_or(0, |above| above.width)));
+    parts.extend(drawn_nics(&map.drawn_nics, parts.last().map_or(0, |above| above.width)));
     parts.extend(map.notes.iter().map(|note| words(&format!("note: {note}"), "small")));
     let Drawn { width, height, body } = stack(parts);
     let (width, height) = (width + 2 * GAP, height + 2 * GAP);
@@ -44,16 +44,16 @@ pub fn draw(map: &Map) -> String {
 
 fn socket(socket: &Socket) -> Drawn {
     let nodes = grid(socket.nodes.iter().map(node).collect(), 2);
-    let cards = cards(&socket.cards, nodes.width);
-    frame(&socket.title, "#f2f2f2", [nodes].into_iter().chain(cards).collect())
+    let drawn_nics = drawn_nics(&socket.drawn_nics, nodes.width);
+    frame(&socket.title, "#f2f2f2", [nodes].into_iter().chain(drawn_nics).collect())
 }
 
 fn node(node: &Node) -> Drawn {
     // Groups of the usual 8 cores beside each other become square.
     let columns = if node.groups.len() > 1 { 4 } else { 8 };
     let groups = grid(node.groups.iter().map(|all| group(all, columns)).collect(), 2);
-    let cards = cards(&node.cards, groups.width);
-    frame(&node.title, "#fffbe8", [groups].into_iter().chain(cards).collect())
+    let drawn_nics = drawn_nics(&node.drawn_nics, groups.width);
+    frame(&node.title, "#fffbe8", [groups].into_iter().chain(drawn_nics).collect())
 }
 
 fn group(group: &Group, columns: usize) -> Drawn {
@@ -67,9 +67,9 @@ fn group(group: &Group, columns: usize) -> Drawn {
 fn core(core: &Core) -> Drawn {
     const WIDTH: usize = 60;
     const HEIGHT: usize = 36;
-    let fill = match (core.pes.is_empty(), core.card) {
+    let fill = match (core.pes.is_empty(), core.drawn_nic) {
         (true, _) => IDLE,
-        (false, Some(card)) => COLOURS[card % COLOURS.len()],
+        (false, Some(drawn_nic)) => COLOURS[drawn_nic % COLOURS.len()],
         (false, None) => PLAIN,
     };
     let label = match short(&core.pes) {
@@ -87,29 +87,29 @@ fn core(core: &Core) -> Drawn {
     Drawn { width: WIDTH, height: HEIGHT, body }
 }
 
-fn card(card: &Card) -> Drawn {
+fn drawn_nic(drawn_nic: &DrawnNic) -> Drawn {
     const WIDTH: usize = 172;
     const HEIGHT: usize = 38;
-    let fill = card.choice.map_or(IDLE, |card| COLOURS[card % COLOURS.len()]);
-    let mut users = named(&card.pes);
+    let fill = drawn_nic.choice.map_or(IDLE, |drawn_nic| COLOURS[drawn_nic % COLOURS.len()]);
+    let mut users = named(&drawn_nic.pes);
     if users.len() > 16 {
-        users = format!("{} PEs", card.pes.len());
+        users = format!("{} PEs", drawn_nic.pes.len());
     }
     let title = match users.is_empty() {
-        true => card.name.clone(),
-        false => format!("{}: {users}", card.name),
+        true => drawn_nic.name.clone(),
+        false => format!("{}: {users}", drawn_nic.name),
     };
     let mut body = rectangle(WIDTH, HEIGHT, fill);
     body += &text(6, 16, "", &title);
-    body += &text(6, 31, "small", &card.about);
+    body += &text(6, 31, "small", &drawn_nic.about);
     Drawn { width: WIDTH, height: HEIGHT, body }
 }
 
-/// Cards in rows no wider than what is above them.
-fn cards(cards: &[Card], width: usize) -> Option<Drawn> {
-    let cards: Vec<Drawn> = cards.iter().map(card).collect();
-    let own = cards.first()?.width + GAP;
-    Some(grid(cards, ((width + GAP) / own).max(1)))
+/// NICs in rows no wider than what is above them.
+fn drawn_nics(drawn_nics: &[DrawnNic], width: usize) -> Option<Drawn> {
+    let drawn_nics: Vec<Drawn> = drawn_nics.iter().map(drawn_nic).collect();
+    let own = drawn_nics.first()?.width + GAP;
+    Some(grid(drawn_nics, ((width + GAP) / own).max(1)))
 }
 
 /// A line of words.

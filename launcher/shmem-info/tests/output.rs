@@ -42,7 +42,7 @@ fn in_order(text: &str, lines: &[&str]) {
 
 #[test]
 fn the_map_of_two_sockets() {
-    let Some(text) = map("two-sockets-eight-cards.xml", &["-n", "16"]) else { return };
+    let Some(text) = map("two-sockets-eight-nics.xml", &["-n", "16"]) else { return };
     in_order(
         &text,
         &[
@@ -52,11 +52,11 @@ fn the_map_of_two_sockets() {
             "core of CPUs 0,48: PE 0",
             "core of CPUs 21,69: PE 7",
             "16 cores without a PE",
-            "card mlx5_0:1 (InfiniBand, ib0, 0000:17:00.0): PEs 0,4",
-            "card mlx5_8:1 (fabric, ens6, 0000:40:00.0): not used by PEs",
+            "NIC mlx5_0:1 (InfiniBand, ib0, 0000:17:00.0): PEs 0,4",
+            "NIC mlx5_8:1 (fabric, ens6, 0000:40:00.0): not used by PEs",
             "socket 1",
             "core of CPUs 24,72: PE 8",
-            "card mlx5_7:1 (InfiniBand, ib7, 0000:e1:00.0): PEs 11,15",
+            "NIC mlx5_7:1 (InfiniBand, ib7, 0000:e1:00.0): PEs 11,15",
             "note: mlx5_9 has no port that is up",
         ],
     );
@@ -65,7 +65,7 @@ fn the_map_of_two_sockets() {
 #[test]
 fn the_map_of_four_nodes() {
     let words = ["-n", "8", "--map-by", "numa", "--bind-to", "core"];
-    let Some(text) = map("four-numa-four-cards.xml", &words) else { return };
+    let Some(text) = map("four-numa-four-nics.xml", &words) else { return };
     in_order(
         &text,
         &[
@@ -76,9 +76,9 @@ fn the_map_of_four_nodes() {
             "core of CPUs 1,65: PE 4",
             "L3, CPUs 8-15,72-79",
             "8 cores without a PE",
-            "card cxi2 (fabric, hsn2, 0000:29:00.0): PEs 0,4",
+            "NIC cxi2 (fabric, hsn2, 0000:29:00.0): PEs 0,4",
             "NUMA node 3, 128 GiB, CPUs 48-63,112-127",
-            "card cxi0 (fabric, hsn0, 0000:21:00.0): PEs 3,7",
+            "NIC cxi0 (fabric, hsn0, 0000:21:00.0): PEs 3,7",
         ],
     );
 }
@@ -86,11 +86,11 @@ fn the_map_of_four_nodes() {
 #[test]
 fn the_drawing_has_every_core_pe_and_card() {
     let words = ["-n", "64", "--svg", "-"];
-    let Some(drawn) = map("four-numa-four-cards.xml", &words) else { return };
+    let Some(drawn) = map("four-numa-four-nics.xml", &words) else { return };
     let count = |what: &str| drawn.matches(what).count();
     assert!(drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n"));
     assert_eq!((count("<g "), count("<text ")), (count("</g>"), count("</text>")));
-    // The sheet, a socket, 4 nodes, 8 groups, 64 cores, 4 cards.
+    // The sheet, a socket, 4 nodes, 8 groups, 64 cores, 4 NICs.
     assert_eq!(count("<rect "), 1 + 1 + 4 + 8 + 64 + 4);
     for pe in 0..64 {
         assert_eq!(count(&format!(">PE {pe}</text>")), 1, "PE {pe}");
@@ -100,12 +100,12 @@ fn the_drawing_has_every_core_pe_and_card() {
 
 #[test]
 fn words_in_a_drawing_are_no_markup() {
-    let Some(_) = map("four-numa-four-cards.xml", &[]) else { return };
+    let Some(_) = map("four-numa-four-nics.xml", &[]) else { return };
     let folder = std::env::temp_dir();
     let named = |end| folder.join(format!("shmem-info-{}-<&>.{end}", std::process::id()));
     let (xml, svg) = (named("xml"), named("svg"));
     let fixture =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/fixtures/topology/four-numa-four-cards.xml");
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/fixtures/topology/four-numa-four-nics.xml");
     std::fs::copy(fixture, &xml).expect("a copy");
     let [from, to] = [&xml, &svg].map(|path| path.to_str().expect("a plain path"));
     let silent = printed(&["--topology", "--xml", from, "--svg", to]);

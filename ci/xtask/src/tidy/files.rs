@@ -27,7 +27,7 @@ const OF_ONE_MACHINE: &[&str] =
     &[concat!("/", "home/"), concat!("/", "root/"), concat!("/", "work/")];
 
 pub fn check(tree: &Tree) -> Vec<String> {
-    let mut complaints = strangers_at_the_top(tree);
+    let mut complaints = unexpected_at_the_top(tree);
     for file in &tree.files {
         if file.is_rust() && !file.is_generated() {
             complaints.extend(shape(file));
@@ -37,17 +37,17 @@ pub fn check(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-fn strangers_at_the_top(tree: &Tree) -> Vec<String> {
-    let mut strangers: Vec<&str> = tree
+fn unexpected_at_the_top(tree: &Tree) -> Vec<String> {
+    let mut unexpected: Vec<&str> = tree
         .files
         .iter()
         .filter_map(|file| file.path.split('/').next())
         .filter(|name| !name.starts_with('.') && !TOP.contains(name))
         .collect();
-    strangers.dedup();
+    unexpected.dedup();
     let complaint =
         |name: &&str| format!("{name}: it does not belong at the top of the repository");
-    strangers.iter().map(complaint).collect()
+    unexpected.iter().map(complaint).collect()
 }
 
 fn shape(file: &File) -> Vec<String> {

@@ -22,7 +22,7 @@ pub const SCRIPTS: &str = "ci/scripts/verbs";
 const ACCELERATOR: &str = "RUSHMEM_VERBS_ACCEL";
 const INTERPRETED: &str = "tcg,thread=multi,tb-size=512";
 
-/// Processors of a guest: with one, a program that polls starves the card, which the kernel makes.
+/// Processors of a guest: with one, a program that polls starves the NIC, which the kernel makes.
 const PROCESSORS: &str = "2";
 const MEGABYTES: &str = "2560";
 

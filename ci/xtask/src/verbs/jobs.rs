@@ -48,21 +48,21 @@ const ACROSS: [&str; 11] = [
     "ping_pong",
 ];
 
-/// How to reach the card by each network: its variables for the suite and for programs.
+/// How to reach the NIC by each network: its variables for the suite and for programs.
 struct Network {
     name: &'static str,
     suite: &'static str,
     environment: &'static str,
 }
 
-/// The card is not named: that a job on one machine keeps its sockets to loopback must leave it in use.
+/// The NIC is not named: that a job on one machine keeps its sockets to loopback must leave it in use.
 const UCX: Network = Network {
     name: "ucx",
     suite: "verbs::",
     environment: "UCX_TLS=rc_verbs,ud_verbs:aux,self UCX_UD_VERBS_ETH_DGID_CHECK=n",
 };
 
-/// As many peers as libfabric expects by default ask for a longer completion queue than this card makes.
+/// As many peers as libfabric expects by default ask for a longer completion queue than this NIC makes.
 const OFI: Network = Network {
     name: "ofi",
     suite: "verbs_rxm::",
@@ -158,7 +158,7 @@ pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<Job> {
     jobs
 }
 
-/// A job that leaves the choice to the library: a card in software is no reason for another network than TCP, and
+/// A job that leaves the choice to the library: a NIC in software is no reason for another network than TCP, and
 /// it says so.
 fn auto(Places { prefix, programs, .. }: &Places) -> Job {
     let (prefix, programs) = (prefix.display(), programs.display());

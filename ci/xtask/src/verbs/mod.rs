@@ -1,4 +1,4 @@
-//! `cargo xtask verbs`: the networks over real verbs, in virtual machines with a card made of software (Soft-RoCE).
+//! `cargo xtask verbs`: the networks over real verbs, in virtual machines with a NIC made of software (Soft-RoCE).
 //!
 //! The guest's kernel is Debian's and its files are this machine's, so what runs there is what was built here. The
 //! suite of the networks runs over UCX's `rc_verbs` and libfabric's `verbs;ofi_rxm`, and some programs do; in one

@@ -96,7 +96,7 @@ mod tests {
             fs::remove_file(&report.log).unwrap();
             outcome
         };
-        let all_skipped = "skipped: no card\ntest result: ok. 1 passed; 0 failed";
+        let all_skipped = "skipped: no NIC\ntest result: ok. 1 passed; 0 failed";
         assert!(says("a-suite", all_skipped, Some((0, 3))).starts_with("FAILED"));
         assert_eq!(
             says("b-suite", "test result: ok. 7 passed; 0 failed", Some((0, 3))),

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::last_words;
+use super::abort_message;
 use crate::error::Error;
 
 /// A process's connection to the manager that started it.
@@ -39,7 +39,7 @@ pub(crate) trait Ender: Debug + Send + Sync {
 
     /// As [`Ender::ask`], once the manager has read what this process has printed.
     fn end(&self, status: i32) -> bool {
-        last_words::wait_until_read();
+        abort_message::wait_until_read();
         self.ask(status)
     }
 }

@@ -27,8 +27,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::admission::{Admission, hello};
 use super::limit::{Limit, SLICE};
-use super::neighbours::{Neighbours, Seat};
 use super::node_key::PROOF;
+use super::node_peers::{NodePeers, Seat};
 use super::node_socket::NodeSocket;
 use super::watch::Lifeline;
 use crate::error::Error;
@@ -42,7 +42,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 const OTHER_DESCRIPTORS: u64 = 256;
 
 /// Meets the PEs of this node, of `n_pes` in the job; a step takes `limit` at most.
-pub(super) fn meet(socket: NodeSocket, n_pes: u32, limit: Duration) -> Result<Neighbours, Error> {
+pub(super) fn meet(socket: NodeSocket, n_pes: u32, limit: Duration) -> Result<NodePeers, Error> {
     let meeting = Meeting { socket, limit };
     for before in 0..meeting.socket.pe() {
         if let Some(stream) = meeting.connect(before)? {
@@ -60,7 +60,7 @@ struct Meeting {
 
 impl Meeting {
     /// The first PE of the node: it waits for all others that listen on it.
-    fn lead(self, n_pes: u32) -> Result<Neighbours, Error> {
+    fn lead(self, n_pes: u32) -> Result<NodePeers, Error> {
         let me = self.socket.pe();
         let mut joined = BTreeMap::new();
         let mut others = Vec::new();
@@ -68,7 +68,7 @@ impl Meeting {
             Ok(memory) => {
                 let lifeline = |(pe, stream)| Lifeline { pe, stream: Arc::new(stream) };
                 let lifelines = joined.into_iter().map(lifeline).collect();
-                Ok(Neighbours::new(Seat::First { pe: me, others }, memory, lifelines))
+                Ok(NodePeers::new(Seat::First { pe: me, others }, memory, lifelines))
             }
             Err(error) => {
                 // To the others an end of these is the end of this PE, which each of them would report, while this one
@@ -89,7 +89,7 @@ impl Meeting {
     ) -> Result<Option<OwnedFd>, Error> {
         let mut awaited = BTreeSet::new();
         for pe in self.socket.pe() + 1..n_pes {
-            if self.socket.is_there(pe).map_err(|cause| Error::Neighbour { pe, cause })? {
+            if self.socket.is_there(pe).map_err(|cause| Error::NodePeer { pe, cause })? {
                 awaited.insert(pe);
             }
         }
@@ -138,7 +138,7 @@ impl Meeting {
         for &pe in awaited {
             // Where this cannot be told, for want of a descriptor that an unproven connection holds, it is told later.
             if let Ok(false) = self.socket.is_there(pe) {
-                return Err(Error::Neighbour { pe, cause: ErrorKind::ConnectionRefused.into() });
+                return Err(Error::NodePeer { pe, cause: ErrorKind::ConnectionRefused.into() });
             }
         }
         Ok(())
@@ -146,7 +146,7 @@ impl Meeting {
 
     /// Sends PE `pe` what it needs. The stream for the exchanges with it.
     fn welcome(&self, pe: u32, stream: &UnixStream, memory: &OwnedFd) -> Result<Link, Error> {
-        let failed = |cause: io::Error| Error::Neighbour { pe, cause };
+        let failed = |cause: io::Error| Error::NodePeer { pe, cause };
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let proof = self.socket.key().proof(self.socket.pe(), pe);
         let fds = [memory.as_fd(), theirs.as_fd()];
@@ -161,7 +161,7 @@ impl Meeting {
                     ));
                 }
                 Some(Ok(())) => return Ok(Link::new(ours)),
-                // The kernel limits how many descriptors of a user are under way at once.
+                // The kernel limits how many descriptors of a user are in flight at once.
                 Some(Err(Errno::INTR | Errno::TOOMANYREFS)) => {
                     limit.spend(|_| sleep(PAUSE));
                 }
@@ -171,8 +171,8 @@ impl Meeting {
     }
 
     /// Any other PE: it waits for the welcome of the first one, which has accepted `stream` or will.
-    fn follow(self, first: u32, mut stream: UnixStream) -> Result<Neighbours, Error> {
-        let failed = |cause| Error::Neighbour { pe: first, cause };
+    fn follow(self, first: u32, mut stream: UnixStream) -> Result<NodePeers, Error> {
+        let failed = |cause| Error::NodePeer { pe: first, cause };
         // The first PE waits for others too, and says whom it has missed.
         let whole = 2 * self.limit;
         let silent = || self.silent(whole, first, "to answer");
@@ -182,7 +182,7 @@ impl Meeting {
                 Ok((memory, link)) => {
                     let seat = Seat::Other { first, link: Link::new(link.into()) };
                     let lifelines = vec![Lifeline { pe: first, stream: Arc::new(stream) }];
-                    return Ok(Neighbours::new(seat, Some(memory), lifelines));
+                    return Ok(NodePeers::new(seat, Some(memory), lifelines));
                 }
                 // It has ended, or closed this connection in favour of others.
                 Err(error) if is_end(&error) => {
@@ -224,7 +224,7 @@ impl Meeting {
         let mut limit = Limit::new(self.limit);
         self.socket.connect(pe, &mut limit).map_err(|cause| match cause.kind() {
             ErrorKind::TimedOut => self.silent(self.limit, pe, "to accept its connection"),
-            _ => Error::Neighbour { pe, cause },
+            _ => Error::NodePeer { pe, cause },
         })
     }
 

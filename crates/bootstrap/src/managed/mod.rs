@@ -3,15 +3,15 @@
 //! Managers are slow and their values short, so the PEs of a node gather at their first PE, which alone exchanges with
 //! the other nodes, and one node needs the manager for nothing but its first fences.
 
+mod abort_message;
 mod admission;
 mod chunks;
-mod last_words;
 mod limit;
 mod manager;
 mod meeting;
 mod mpi;
-mod neighbours;
 mod node_key;
+mod node_peers;
 mod node_socket;
 mod notice;
 mod pmi;
@@ -24,15 +24,15 @@ use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::detect::{Asked, Way};
+use crate::detect::{Asked, Route};
 use crate::env;
 use crate::error::Error;
 use crate::inherited;
 use crate::nodes::NodeMap;
 pub(crate) use manager::{Ender, Manager};
 use mpi::Mpi;
-use neighbours::Neighbours;
 use node_key::NodeKey;
+use node_peers::NodePeers;
 use node_socket::NodeSocket;
 use notice::Notice;
 use pmi::{Opening, Pmi};
@@ -44,7 +44,7 @@ use wire::Dialect;
 #[derive(Debug)]
 pub(crate) struct Managed {
     manager: Box<dyn Manager>,
-    neighbours: Neighbours,
+    node_peers: NodePeers,
     watch: Watch,
     nodes: NodeMap,
     /// Number of the next exchange between nodes.
@@ -52,18 +52,18 @@ pub(crate) struct Managed {
 }
 
 /// The manager that the environment leads to; `None` where it leads nowhere.
-pub(crate) fn manager(way: Way, asked: Asked) -> Result<Option<Box<dyn Manager>>, Error> {
+pub(crate) fn manager(way: Route, asked: Asked) -> Result<Option<Box<dyn Manager>>, Error> {
     let dialect = if asked == Asked::Pmi2 { Dialect::Two } else { Dialect::One };
     let job = std::env::var(env::PMI_JOBID).ok().filter(|job| !job.is_empty());
     match way {
-        Way::Alone => Ok(None),
-        Way::Pmix => {
+        Route::Alone => Ok(None),
+        Route::Pmix => {
             let variables = set(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);
             let who = format!("PE {}", std::env::var(env::PMIX_RANK).unwrap_or_default());
             let nobody = |cause| Error::NoManager { who, protocol: "PMIx", variables, cause };
             Ok(Some(Box::new(Pmix::open(limit::ANSWER, nobody)?)))
         }
-        Way::Port { address, id } => {
+        Route::Port { address, id } => {
             // The manager keeps one connection per process, the last.
             if mpi::present() == Mpi::Open {
                 return Err(Error::MpiBefore);
@@ -78,7 +78,7 @@ pub(crate) fn manager(way: Way, asked: Asked) -> Result<Option<Box<dyn Manager>>
             let pmi = Pmi::open(opening).map_err(|error| nobody(error, &who, &variables))?;
             Ok(Some(Box::new(pmi)))
         }
-        Way::Inherited { fd, pe, n_pes } => {
+        Route::Inherited { fd, pe, n_pes } => {
             let socket = inherited::shared_socket(fd, env::PMI_FD)?;
             let mpi = mpi::present();
             // Slurm's, which Hydra's processes see only from outside.
@@ -130,24 +130,24 @@ impl Managed {
         let socket = NodeSocket::listen(key, manager.pe())?;
         manager.fence()?;
         drop(notice);
-        let mut neighbours = meeting::meet(socket, manager.n_pes(), limit::ANSWER)?;
-        let led = neighbours.led();
+        let mut node_peers = meeting::meet(socket, manager.n_pes(), limit::ANSWER)?;
+        let led = node_peers.led();
         let several = led.as_ref().map(|led| led.len() < manager.n_pes() as usize);
-        let nodes = if neighbours.spread_several(several)? {
+        let nodes = if node_peers.spread_several(several)? {
             if let Some(led) = &led {
                 let bytes: Vec<u8> = led.iter().flat_map(|pe| pe.to_le_bytes()).collect();
                 manager.put(&node_key(manager.pe()), &bytes)?;
             }
             manager.fence()?;
             let nodes = led.map(|_| node_map(&mut *manager)).transpose()?;
-            neighbours.spread_nodes(nodes)?
+            node_peers.spread_nodes(nodes)?
         } else {
             NodeMap::one_node(manager.n_pes())
                 .map_err(|_| Error::Unexpected("a job without processes"))?
         };
         let watches = nodes.local_index(manager.pe()) < 2;
-        let watch = Watch::start(neighbours.take_lifelines(), watches, manager.ender());
-        Ok(Managed { manager, neighbours, watch, nodes, round: 0 })
+        let watch = Watch::start(node_peers.take_lifelines(), watches, manager.ender());
+        Ok(Managed { manager, node_peers, watch, nodes, round: 0 })
     }
 
     pub(crate) fn pe(&self) -> u32 {
@@ -159,7 +159,7 @@ impl Managed {
     }
 
     pub(crate) fn take_memory(&mut self) -> Option<OwnedFd> {
-        self.neighbours.take_memory()
+        self.node_peers.take_memory()
     }
 
     pub(crate) fn ender(&self) -> Arc<dyn Ender> {
@@ -168,7 +168,7 @@ impl Managed {
 
     /// Everybody's record, by PE.
     pub(crate) fn exchange(&mut self, record: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
-        let gathered = self.neighbours.gather(record)?;
+        let gathered = self.node_peers.gather(record)?;
         let whole = match gathered {
             Some(ours) if self.nodes.n_nodes() > 1 => Some(self.exchange_nodes(&ours)?),
             Some(ours) => Some(ours),
@@ -180,7 +180,7 @@ impl Managed {
             }
         };
         self.round = self.round.wrapping_add(1);
-        let whole = self.neighbours.spread(whole)?;
+        let whole = self.node_peers.spread(whole)?;
         if whole.len() == self.nodes.n_pes() as usize {
             Ok(whole)
         } else {

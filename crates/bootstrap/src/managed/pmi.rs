@@ -1,6 +1,6 @@
 //! A process manager that speaks PMI-1 or PMI-2 over a socket: Hydra, Slurm.
 //!
-//! The socket belongs to MPI too where the program has it. Only one request is ever under way, and only between the
+//! The socket belongs to MPI too where the program has it. Only one request is ever in flight, and only between the
 //! calls of the program's own MPI, so both can use it in turn.
 
 use std::io::{self, ErrorKind};

@@ -25,14 +25,14 @@ pub struct Delivery {
     pub from: u32,
     pub to: u32,
     pub data: Option<Data>,
-    /// Whether more messages are under way.
+    /// Whether more messages are in flight.
     pub more: bool,
 }
 
 pub struct Channel {
     pub from: u32,
     pub to: u32,
-    under_way: VecDeque<(Option<Data>, Signal)>,
+    in_flight: VecDeque<(Option<Data>, Signal)>,
     delivered: VecDeque<Signal>,
 }
 
@@ -57,22 +57,22 @@ impl Network {
             self.channels.push(Channel {
                 from,
                 to,
-                under_way: VecDeque::new(),
+                in_flight: VecDeque::new(),
                 delivered: VecDeque::new(),
             });
         }
         let channel = &mut self.channels[index];
-        channel.under_way.push_back((data, signal));
-        (channel.under_way.len() == 1).then_some(Actor::Channel(index))
+        channel.in_flight.push_back((data, signal));
+        (channel.in_flight.len() == 1).then_some(Actor::Channel(index))
     }
 
     /// The oldest message of a channel arrives. Its data are the caller's to place.
     pub fn deliver(&mut self, index: usize) -> Delivery {
         let channel = &mut self.channels[index];
-        let oldest = channel.under_way.pop_front();
+        let oldest = channel.in_flight.pop_front();
         let (data, signal) = oldest.expect("only channels with a message act");
         channel.delivered.push_back(signal);
-        Delivery { from: channel.from, to: channel.to, data, more: !channel.under_way.is_empty() }
+        Delivery { from: channel.from, to: channel.to, data, more: !channel.in_flight.is_empty() }
     }
 
     /// What the next `Wait` of `to` for `from` takes, if it is there.
@@ -83,6 +83,6 @@ impl Network {
 
     /// A channel with signals that nobody waited for.
     pub fn undrained(&self) -> Option<&Channel> {
-        (self.channels.iter()).find(|c| !c.under_way.is_empty() || !c.delivered.is_empty())
+        (self.channels.iter()).find(|c| !c.in_flight.is_empty() || !c.delivered.is_empty())
     }
 }

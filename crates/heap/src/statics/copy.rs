@@ -3,7 +3,7 @@
 //! It is made in full before the fork, of the pages that hold something. The kernel would copy a page at its first
 //! write only for memory that is private to one process: to a private mapping of shared memory it shows what others
 //! write to the shared one, until the process itself has written to that page. And nobody could hold up the writes
-//! of peers, and of network cards, until the child has its copy. So what remains is to copy fast: most of the time
+//! of peers, and of NICs, until the child has its copy. So what remains is to copy fast: most of the time
 //! would go into the faults for new pages, which huge pages make few.
 #![allow(unsafe_code)]
 

@@ -177,10 +177,10 @@ impl Network {
     }
 }
 
-/// The card that this PE should prefer, once it is known that there is one.
+/// The NIC that this PE should prefer, once it is known that there is one.
 static NIC: OnceLock<Nic> = OnceLock::new();
 
-/// Prefer a card from now on; before a transport is opened.
+/// Prefer a NIC from now on; before a transport is opened.
 pub(crate) fn prefer(nic: Nic) {
     // Joining again would come to the same.
     let _ = NIC.set(nic);

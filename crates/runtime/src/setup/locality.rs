@@ -1,6 +1,6 @@
-//! What is near this PE: the memory of its slice, and its card of the network.
+//! What is near this PE: the memory of its slice, and its NIC.
 //!
-//! A machine with one NUMA node and one card costs a look at a few files; hwloc is opened only where
+//! A machine with one NUMA node and one NIC costs a look at a few files; hwloc is opened only where
 //! there is something to choose. It must never know how a PE came to its CPUs: launchers bind.
 
 use super::cpus::Cpus;
@@ -24,9 +24,9 @@ pub(super) fn place_memory(me: Pe, memory: &NodeMemory, cpus: &Cpus) {
     }
 }
 
-/// Decide which card this PE prefers, number `local` of a machine whose PEs may use the CPUs `beside`. All
+/// Decide which NIC this PE prefers, number `local` of a machine whose PEs may use the CPUs `beside`. All
 /// of them come to the same division without a word, as they look at the same machine.
-pub(super) fn choose_card<'a>(
+pub(super) fn choose_nic<'a>(
     me: Pe,
     preference: &Preference,
     beside: impl Iterator<Item = &'a Cpus>,
@@ -39,7 +39,7 @@ pub(super) fn choose_card<'a>(
         Preference::Nearest => None,
     };
     if let Some(nic) = nic {
-        tracing::debug!(pe = me.0, card = %nic, "prefers a card of the network");
+        tracing::debug!(pe = me.0, NIC = %nic, "prefers a NIC");
         network::prefer(nic);
     }
 }
@@ -47,7 +47,7 @@ pub(super) fn choose_card<'a>(
 fn nearest<'a>(me: Pe, beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<Nic> {
     let homes: Vec<CpuSet> = beside.map(|cpus| CpuSet::from_words(&cpus.mask)).collect();
     if homes.len() == 1 {
-        // It shares with nobody: its network's library may use several cards at once.
+        // It shares with nobody: its network's library may use several NICs at once.
         return None;
     }
     let machine = match statics::own().of_static_program() {
@@ -59,7 +59,7 @@ fn nearest<'a>(me: Pe, beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Op
     }
     let choice = machine.choice();
     if !choice.is_empty() && choice.iter().all(|nic| nic.near.is_empty()) {
-        tracing::debug!(pe = me.0, "where the cards are is not known: PEs take them in turn");
+        tracing::debug!(pe = me.0, "where the NICs are is not known: PEs take them in turn");
     }
     let chosen = topology::assign(&choice, &machine.packages, &homes)[local as usize]?;
     let topology::Nic { name, port, interface, .. } = choice[chosen].clone();

@@ -213,7 +213,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     let (node_peers, have_node_peers, path) = found.unwrap_or_else(|error| fail!(call, "{error}"));
     if nodes.n_nodes() > 1 || have_node_peers {
         let beside = machines.members(machine).map(|pe| &records[pe as usize].cpus);
-        locality::choose_card(me, &settings.nic, beside, local);
+        locality::choose_nic(me, &settings.nic, beside, local);
     }
     if let Some(why) = statics::refusal() {
         tracing::debug!(pe = me.0, "the static data of this PE are no shared memory: {why}");

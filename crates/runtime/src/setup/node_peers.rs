@@ -5,7 +5,7 @@ use crate::net::cma::NodePeer;
 use rushmem_bootstrap::{Error, NodeMap, Session};
 use rushmem_transport::Pe;
 
-/// This PE's neighbours, by PE; whether any PE of the job has some; and how static data are reached, in
+/// This PE's node_peers, by PE; whether any PE of the job has some; and how static data are reached, in
 /// words. The PEs of a node agree on the way after each has tried it. Collective where there are any.
 pub(super) fn find(
     session: &mut Session,
@@ -26,15 +26,15 @@ pub(super) fn find(
     });
     let answers = session.exchange(&[u8::from(works)])?;
     let by_kernel = nodes.members(node).all(|pe| answers[pe as usize] == [1]);
-    let mut neighbours = vec![None; records.len()];
+    let mut node_peers = vec![None; records.len()];
     for pe in nodes.members(node).filter(own) {
         let record = &records[pe as usize];
         let (pid, statics) = (record.probe.pid, record.statics_start);
-        neighbours[pe as usize] = Some(NodePeer { pid, statics, by_kernel });
+        node_peers[pe as usize] = Some(NodePeer { pid, statics, by_kernel });
     }
     let way = match by_kernel {
         true => "by process_vm_readv and process_vm_writev, words by the transport",
         false => "by the transport, since process_vm_readv or process_vm_writev is refused",
     };
-    Ok((neighbours, true, way))
+    Ok((node_peers, true, way))
 }

@@ -1,4 +1,4 @@
-//! A transfer of every kind to a neighbour, whose outcome decides whether a transport works.
+//! A transfer of every kind to a node peer, whose outcome decides whether a transport works.
 //!
 //! It goes to a line of the peer's internal area that this PE alone writes. How long it may take is the
 //! transport's to say, who knows when a peer is lost.

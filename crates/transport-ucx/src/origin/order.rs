@@ -133,12 +133,12 @@ impl Origin {
         Ok(())
     }
 
-    /// While its owner is elsewhere: let it work and complete what is under way. Whether there was
+    /// While its owner is elsewhere: let it work and complete what is in flight. Whether there was
     /// anything to do.
     pub(crate) fn advance(&mut self, shared: &Shared) -> Result<bool, Error> {
         let worked = self.progress(shared)?;
         for i in (0..self.touched.len()).rev() {
-            if self.pending.under_way() >= shared.tuning.most_under_way {
+            if self.pending.in_flight() >= shared.tuning.max_in_flight {
                 break;
             }
             let pe = Pe(self.touched[i]);

@@ -21,7 +21,7 @@ pub(crate) struct Context {
     /// A peer's failure can be noticed: not so where shared memory is all there is, for which old
     /// versions of UCX refuse an endpoint that should notice.
     pub(super) notices_failures: bool,
-    /// Processors move the data, at the target too: there is no card that does.
+    /// Processors move the data, at the target too: there is no NIC that does.
     pub(super) copies: bool,
     /// Its fence orders without waiting: not so since [`FENCE_WAITS`], nor where [`SHOWS_ORDER`] matters.
     pub(super) orders: bool,

@@ -8,7 +8,7 @@ use ucx_sys::{
     Ucp, ucp_request_param_t, ucp_send_nbx_callback_t, ucs_status_ptr_t, ucs_status_t,
 };
 
-/// An operation under way.
+/// An operation in flight.
 #[derive(Clone, Copy)]
 pub(crate) struct Request(NonNull<c_void>);
 

@@ -74,7 +74,7 @@ pub(super) fn pe_quiet(member: &Member) {
         let seen = member.endpoint().get(only, member.me() * ROOM + i * 30_000, 30_000);
         assert!(seen == *data, "put {i}");
     }
-    // Towards whom nothing is under way there is nothing to wait for.
+    // Towards whom nothing is in flight there is nothing to wait for.
     end.quiet();
     for peer in 0..member.n_pes() {
         end.pe_quiet(peer);

@@ -198,7 +198,7 @@ impl Branches {
             Arrival::Broken(words) => return self.lose(number, Some(words), processes),
             Arrival::Closed => {
                 branch.closed = true;
-                return self.judge(number, processes);
+                return self.decide(number, processes);
             }
             Arrival::Overdue => return self.lose(number, None, processes),
         }
@@ -208,7 +208,7 @@ impl Branches {
     /// The agent of a child has ended.
     pub fn exited(&mut self, number: usize, exit: Exit, processes: &Processes) -> Option<Up> {
         self.list[number].exit = Some(exit);
-        self.judge(number, processes)
+        self.decide(number, processes)
     }
 
     /// A tick has passed: are all still there?
@@ -248,7 +248,7 @@ impl Branches {
     }
 
     /// Agent and output of a child end together.
-    fn judge(&mut self, number: usize, processes: &Processes) -> Option<Up> {
+    fn decide(&mut self, number: usize, processes: &Processes) -> Option<Up> {
         let branch = &self.list[number];
         if branch.closed && branch.exit.is_some() {
             return self.lose(number, None, processes);

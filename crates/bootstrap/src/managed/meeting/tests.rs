@@ -28,7 +28,7 @@ fn node_of(
     pes: &[u32],
     n_pes: u32,
     together: &Barrier,
-    body: impl Fn(u32, Neighbours) + Sync,
+    body: impl Fn(u32, NodePeers) + Sync,
 ) {
     thread::scope(|scope| {
         for &pe in pes {
@@ -36,28 +36,28 @@ fn node_of(
             scope.spawn(move || {
                 let socket = NodeSocket::listen(key.clone(), pe).expect("a name");
                 together.wait();
-                body(pe, meet(socket, n_pes, ANSWER).expect("neighbours"));
+                body(pe, meet(socket, n_pes, ANSWER).expect("node_peers"));
             });
         }
     });
 }
 
-fn node(pes: &[u32], n_pes: u32, body: impl Fn(u32, Neighbours) + Sync) {
+fn node(pes: &[u32], n_pes: u32, body: impl Fn(u32, NodePeers) + Sync) {
     node_of(&new_key(), pes, n_pes, &Barrier::new(pes.len()), body);
 }
 
 #[test]
 fn a_node_gathers_at_its_first_pe() {
     for pes in [&[0_u32][..], &[0, 1], &[5], &[2, 3, 7, 9], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]] {
-        node(pes, 12, |pe, mut neighbours| {
-            assert_eq!(neighbours.led().is_some(), pe == pes[0]);
+        node(pes, 12, |pe, mut node_peers| {
+            assert_eq!(node_peers.led().is_some(), pe == pes[0]);
             for round in 0..3_u8 {
                 let part = |pe: u32| vec![round; pe as usize * 999];
-                let gathered = neighbours.gather(&part(pe)).expect("parts");
-                let whole = neighbours.spread(gathered).expect("the whole");
+                let gathered = node_peers.gather(&part(pe)).expect("parts");
+                let whole = node_peers.spread(gathered).expect("the whole");
                 assert_eq!(whole, pes.iter().map(|&pe| part(pe)).collect::<Vec<_>>());
             }
-            if let Some(led) = neighbours.led() {
+            if let Some(led) = node_peers.led() {
                 assert_eq!(led, pes);
             }
         });
@@ -66,14 +66,14 @@ fn a_node_gathers_at_its_first_pe() {
 
 #[test]
 fn the_nodes_memory_is_one_file() {
-    node(&[4, 6, 7], 8, |pe, mut neighbours| {
-        let file = std::fs::File::from(neighbours.take_memory().expect("memory"));
-        assert!(neighbours.take_memory().is_none());
+    node(&[4, 6, 7], 8, |pe, mut node_peers| {
+        let file = std::fs::File::from(node_peers.take_memory().expect("memory"));
+        assert!(node_peers.take_memory().is_none());
         if pe == 4 {
             file.write_all_at(b"here", 0).expect("written");
-            neighbours.spread_several(Some(true)).expect("told");
+            node_peers.spread_several(Some(true)).expect("told");
         } else {
-            assert!(neighbours.spread_several(None).expect("heard"));
+            assert!(node_peers.spread_several(None).expect("heard"));
             let mut text = [0; 4];
             file.read_exact_at(&mut text, 0).expect("read");
             assert_eq!(&text, b"here");
@@ -83,14 +83,14 @@ fn the_nodes_memory_is_one_file() {
 
 #[test]
 fn a_pe_that_is_alone_has_no_memory_to_share() {
-    node(&[3], 9, |_, mut neighbours| assert!(neighbours.take_memory().is_none()));
+    node(&[3], 9, |_, mut node_peers| assert!(node_peers.take_memory().is_none()));
 }
 
 #[test]
 fn a_first_pe_that_dies_is_an_error() {
-    node(&[0, 1], 2, |pe, mut neighbours| {
+    node(&[0, 1], 2, |pe, mut node_peers| {
         if pe == 1 {
-            let error = neighbours.spread_nodes(None).expect_err("it is gone");
+            let error = node_peers.spread_nodes(None).expect_err("it is gone");
             assert!(error.to_string().contains("PE 0"), "{error}");
         }
     });
@@ -237,9 +237,9 @@ fn meets_under(attack: Attack, is_foreign: bool) {
             .map(|socket| {
                 scope.spawn(move || {
                     let pe = socket.pe() as u8;
-                    let mut neighbours = meet(socket, 6, ANSWER).expect("neighbours");
-                    let gathered = neighbours.gather(&[pe]).expect("parts");
-                    neighbours.spread(gathered).expect("the whole")
+                    let mut node_peers = meet(socket, 6, ANSWER).expect("node_peers");
+                    let gathered = node_peers.gather(&[pe]).expect("parts");
+                    node_peers.spread(gathered).expect("the whole")
                 })
             })
             .collect();

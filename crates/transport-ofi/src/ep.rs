@@ -1,7 +1,7 @@
-//! An endpoint of libfabric with its queue, and the operations that are under way on it.
+//! An endpoint of libfabric with its queue, and the operations that are in flight on it.
 //!
 //! Every operation has a cell: a context that the provider may use until it completes, and memory for
-//! short transfers, so that their source is free at once. Who uses a lane has its lock.
+//! short transfers, so that their source is free at once. Who uses a ep has its lock.
 #![allow(unsafe_code)]
 
 mod atomic;
@@ -60,7 +60,7 @@ pub(crate) enum Post {
 }
 
 /// One endpoint. Fields are dropped in this order: registrations, then what they belong to.
-pub(crate) struct Lane {
+pub(crate) struct FiEndpoint {
     ops: Vec<Op>,
     staging_mr: Option<Fid<fi::fid_mr>>,
     endpoint: Fid<fi::fid_ep>,
@@ -68,17 +68,17 @@ pub(crate) struct Lane {
     contexts: Block,
     staging: Block,
     free: Vec<u32>,
-    /// Per PE, operations under way, and their sum.
+    /// Per PE, operations in flight, and their sum.
     pending: Vec<u32>,
-    under_way: u32,
+    in_flight: u32,
     copy_up_to: usize,
     /// The provider takes short writes that it tells the completion of.
     injects: bool,
     fabric: Arc<Fabric>,
 }
 
-impl Lane {
-    /// A lane for so many operations, with cells for so many bytes.
+impl FiEndpoint {
+    /// A ep for so many operations, with cells for so many bytes.
     ///
     /// # Errors
     /// libfabric's number.
@@ -88,7 +88,7 @@ impl Lane {
         depth: usize,
         copy_up_to: usize,
         sleep: bool,
-    ) -> Result<Lane, i32> {
+    ) -> Result<FiEndpoint, i32> {
         let cq = Arc::new(fabric.cq(depth + ENTRIES, sleep)?);
         let endpoint = fabric.endpoint(&cq)?;
         let staging = Block::new(depth, copy_up_to.max(NBYTES));
@@ -101,7 +101,7 @@ impl Lane {
                 Some(unsafe { fabric.register(base, nbytes, access, &endpoint) }?)
             }
         };
-        Ok(Lane {
+        Ok(FiEndpoint {
             ops: (0..depth).map(|_| Op { pe: 0, use_: Use::Plain }).collect(),
             staging_mr,
             endpoint,
@@ -110,7 +110,7 @@ impl Lane {
             staging,
             free: (0..depth as u32).rev().collect(),
             pending: vec![0; n_pes],
-            under_way: 0,
+            in_flight: 0,
             copy_up_to,
             injects: true,
             fabric,
@@ -125,12 +125,12 @@ impl Lane {
         &self.cq
     }
 
-    /// Operations under way, receives not counted.
-    pub(crate) fn under_way(&self) -> u32 {
-        self.under_way
+    /// Operations in flight, receives not counted.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight
     }
 
-    /// Operations under way towards a PE.
+    /// Operations in flight towards a PE.
     pub(crate) fn pending(&self, pe: u32) -> u32 {
         self.pending[pe as usize]
     }
@@ -188,13 +188,13 @@ impl Lane {
         unsafe { mem::copy_bytes(cell.base, from.base, from.nbytes) };
         // SAFETY: the cell is this operation's until it completes.
         let code = unsafe { self.write_message(op, to, cell, self.staging_desc(), flags) };
-        self.judge(code, op, to.pe, Use::Plain)
+        self.decide(code, op, to.pe, Use::Plain)
     }
 
     /// Start a write. `known` is the descriptor of the segment that the source is in, if it is in one.
     ///
     /// # Safety
-    /// The range is valid for reads until the operation completes or the lane is dropped.
+    /// The range is valid for reads until the operation completes or the ep is dropped.
     pub(crate) unsafe fn write(
         &mut self,
         to: Remote,
@@ -206,7 +206,7 @@ impl Lane {
         let (desc, use_) = unsafe { self.describe(from, known, fi::FI_WRITE) }?;
         // SAFETY: by contract.
         let code = unsafe { self.write_message(op, to, from, desc, self.completion()) };
-        self.judge(code, op, to.pe, use_)
+        self.decide(code, op, to.pe, use_)
     }
 
     /// What a write's completion tells.
@@ -247,13 +247,13 @@ impl Lane {
     /// Start a read into a cell; `dest`, of at most `copy_up_to` bytes, is written when it completes.
     ///
     /// # Safety
-    /// `dest` is valid for writes until the operation completes or the lane is dropped.
+    /// `dest` is valid for writes until the operation completes or the ep is dropped.
     pub(crate) unsafe fn read_copy(&mut self, from: Remote, dest: Range) -> Result<Post, i32> {
         let Some(&op) = self.free.last() else { return Ok(Post::Later) };
         let cell = self.staging.cell(op).part(0, dest.nbytes);
         // SAFETY: the cell is this operation's until it completes.
         let code = unsafe { self.read_into(op, from, cell, self.staging_desc()) };
-        self.judge(code, op, from.pe, Use::Landing(dest))
+        self.decide(code, op, from.pe, Use::Landing(dest))
     }
 
     /// Start a read of a byte that nobody wants.
@@ -262,13 +262,13 @@ impl Lane {
         let cell = self.staging.cell(op).part(0, 1);
         // SAFETY: the cell is this operation's until it completes.
         let code = unsafe { self.read_into(op, from, cell, self.staging_desc()) };
-        self.judge(code, op, from.pe, Use::Plain)
+        self.decide(code, op, from.pe, Use::Plain)
     }
 
     /// Start a read.
     ///
     /// # Safety
-    /// `dest` is valid for writes until the operation completes or the lane is dropped.
+    /// `dest` is valid for writes until the operation completes or the ep is dropped.
     pub(crate) unsafe fn read(
         &mut self,
         from: Remote,
@@ -284,7 +284,7 @@ impl Lane {
         let (desc, use_) = unsafe { self.describe(dest, known, fi::FI_READ) }?;
         // SAFETY: by contract.
         let code = unsafe { self.read_into(op, from, dest, desc) };
-        self.judge(code, op, from.pe, use_)
+        self.decide(code, op, from.pe, use_)
     }
 
     /// # Safety
@@ -326,7 +326,7 @@ impl Lane {
         let (desc, context) = (self.staging_desc(), self.context(op));
         // SAFETY: an open endpoint, a context that is free, and a cell that is this operation's.
         let code = unsafe { fi::fi_send(endpoint, cell.base.cast(), NBYTES, desc, to, context) };
-        self.judge(code, op, pe, Use::Plain)
+        self.decide(code, op, pe, Use::Plain)
     }
 
     /// Wait for one more message.
@@ -347,7 +347,7 @@ impl Lane {
         }
     }
 
-    fn judge(&mut self, code: isize, op: u32, pe: u32, use_: Use) -> Result<Post, i32> {
+    fn decide(&mut self, code: isize, op: u32, pe: u32, use_: Use) -> Result<Post, i32> {
         match i32::try_from(code).unwrap_or(-fi::FI_EIO) {
             0 => Ok(self.started(op, pe, use_)),
             code if code == -fi::FI_EAGAIN => Ok(Post::Later),
@@ -359,7 +359,7 @@ impl Lane {
         self.free.pop();
         self.ops[op as usize] = Op { pe, use_ };
         self.pending[pe as usize] += 1;
-        self.under_way += 1;
+        self.in_flight += 1;
         Post::Started
     }
 
@@ -414,7 +414,7 @@ impl Lane {
             Use::Plain | Use::Registered { .. } => {}
         }
         self.pending[done.pe as usize] -= 1;
-        self.under_way -= 1;
+        self.in_flight -= 1;
         self.free.push(op);
     }
 

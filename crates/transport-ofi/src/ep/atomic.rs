@@ -1,18 +1,18 @@
-//! Starting an atomic operation of the fabric's own on a lane.
+//! Starting an atomic operation of the fabric's own on a ep.
 #![allow(unsafe_code)]
 
-use super::{Lane, Post, Remote, Use};
+use super::{FiEndpoint, Post, Remote, Use};
 use crate::atomics::Amo;
 use crate::block::Range;
 use libfabric_sys as fi;
 use rushmem_transport::{AmoOp, mem};
 
-impl Lane {
+impl FiEndpoint {
     /// Start an atomic operation of the fabric's own. Its cell has the old value, which is asked for even where nobody
     /// wants it, since it tells that the operation is done; the operand; and the condition.
     ///
     /// # Safety
-    /// `fetched` is empty, or valid for writes until the operation completes or the lane is dropped.
+    /// `fetched` is empty, or valid for writes until the operation completes or the ep is dropped.
     pub(crate) unsafe fn atomic(
         &mut self,
         to: Remote,
@@ -59,6 +59,6 @@ impl Lane {
             // SAFETY: as above.
             _ => unsafe { fi::fi_fetch_atomicmsg(endpoint, &message, &mut old, old_desc, flags) },
         };
-        self.judge(code, op, to.pe, Use::Landing(fetched))
+        self.decide(code, op, to.pe, Use::Landing(fetched))
     }
 }

@@ -34,15 +34,15 @@ pub(super) enum Seat {
 
 /// The PEs of a node that have met.
 #[derive(Debug)]
-pub(crate) struct Neighbours {
+pub(crate) struct NodePeers {
     seat: Seat,
     memory: Option<OwnedFd>,
     lifelines: Vec<Lifeline>,
 }
 
-impl Neighbours {
-    pub(super) fn new(seat: Seat, memory: Option<OwnedFd>, lifelines: Vec<Lifeline>) -> Neighbours {
-        Neighbours { seat, memory, lifelines }
+impl NodePeers {
+    pub(super) fn new(seat: Seat, memory: Option<OwnedFd>, lifelines: Vec<Lifeline>) -> NodePeers {
+        NodePeers { seat, memory, lifelines }
     }
 
     /// The node's memfd, once; none where a PE is alone.
@@ -74,7 +74,7 @@ impl Neighbours {
                 for (pe, link) in others {
                     match receive(*pe, link)? {
                         Word::Part(part) => parts.push(part),
-                        _ => return Err(Error::Unexpected("a neighbour's word")),
+                        _ => return Err(Error::Unexpected("a node_peer's word")),
                     }
                 }
                 Ok(Some(parts))
@@ -90,23 +90,23 @@ impl Neighbours {
     pub(crate) fn spread(&mut self, whole: Option<Vec<Vec<u8>>>) -> Result<Vec<Vec<u8>>, Error> {
         match self.tell(whole.map(Word::Whole))? {
             Word::Whole(parts) => Ok(parts),
-            _ => Err(Error::Unexpected("a neighbour's word")),
+            _ => Err(Error::Unexpected("a node_peer's word")),
         }
     }
 
-    /// As [`Neighbours::spread`]: whether the job has several nodes.
+    /// As [`NodePeers::spread`]: whether the job has several nodes.
     pub(crate) fn spread_several(&mut self, several: Option<bool>) -> Result<bool, Error> {
         match self.tell(several.map(Word::Several))? {
             Word::Several(several) => Ok(several),
-            _ => Err(Error::Unexpected("a neighbour's word")),
+            _ => Err(Error::Unexpected("a node_peer's word")),
         }
     }
 
-    /// As [`Neighbours::spread`]: the node map.
+    /// As [`NodePeers::spread`]: the node map.
     pub(crate) fn spread_nodes(&mut self, nodes: Option<NodeMap>) -> Result<NodeMap, Error> {
         match self.tell(nodes.map(Word::Nodes))? {
             Word::Nodes(nodes) => Ok(nodes),
-            _ => Err(Error::Unexpected("a neighbour's word")),
+            _ => Err(Error::Unexpected("a node_peer's word")),
         }
     }
 
@@ -119,7 +119,7 @@ impl Neighbours {
                 Ok(word)
             }
             (Seat::Other { first, link }, None) => receive(*first, link),
-            _ => Err(Error::Unexpected("a neighbour's word")),
+            _ => Err(Error::Unexpected("a node_peer's word")),
         }
     }
 }
@@ -135,8 +135,8 @@ fn receive(pe: u32, link: &mut Link) -> Result<Word, Error> {
 /// The error of a connection, said of a PE instead of oshrun.
 fn of_neighbour(pe: u32, error: Error) -> Error {
     match error {
-        Error::Lost(cause) => Error::Neighbour { pe, cause },
-        Error::Frame(cause) => Error::Neighbour { pe, cause: io::Error::other(cause) },
+        Error::Lost(cause) => Error::NodePeer { pe, cause },
+        Error::Frame(cause) => Error::NodePeer { pe, cause: io::Error::other(cause) },
         other => other,
     }
 }

@@ -9,25 +9,25 @@ const LOOKS: u32 = 5_000;
 /// Looks after which others may run.
 const YIELDS: u32 = 100;
 /// As above where PEs outnumber the CPUs.
-const YIELDS_IN_A_CROWD: u32 = 5;
+const YIELDS_OVERSUBSCRIBED: u32 = 5;
 /// A sleep: what is waited for may come without waking.
 pub(crate) const NAP: Duration = Duration::from_micros(50);
-/// After so long without news there is cause for doubt, and again.
-const DOUBT: Duration = Duration::from_secs(1);
+/// After so long without news there is cause for unconfirmed, and again.
+const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
 
 /// One wait.
 #[derive(Default)]
-pub(crate) struct Patience {
+pub(crate) struct Backoff {
     looks: u32,
     since: Option<Instant>,
 }
 
-impl Patience {
-    /// Between two looks. Whether the wait is so long that there is cause for doubt.
+impl Backoff {
+    /// Between two looks. Whether the wait is so long that there is cause for unconfirmed.
     pub(crate) fn pause(&mut self, shared: &Shared) -> bool {
         self.looks += 1;
-        let (looks, yields) = match shared.crowded {
-            true => (0, YIELDS_IN_A_CROWD),
+        let (looks, yields) = match shared.oversubscribed {
+            true => (0, YIELDS_OVERSUBSCRIBED),
             false => (LOOKS, YIELDS),
         };
         if self.looks <= looks {
@@ -39,15 +39,15 @@ impl Patience {
         }
         shared.sleep(NAP);
         let since = *self.since.get_or_insert_with(Instant::now);
-        let doubt = since.elapsed() > DOUBT;
-        if doubt {
+        let unconfirmed = since.elapsed() > UNCONFIRMED_AFTER;
+        if unconfirmed {
             self.since = None;
         }
-        doubt
+        unconfirmed
     }
 
     /// There was news: look on.
     pub(crate) fn renew(&mut self) {
-        *self = Patience::default();
+        *self = Backoff::default();
     }
 }

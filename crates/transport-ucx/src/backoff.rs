@@ -11,7 +11,7 @@ const LOOKS: u32 = 200;
 /// Looks after which others may run.
 const YIELDS: u32 = 100;
 /// As above where PEs outnumber the CPUs.
-const YIELDS_IN_A_CROWD: u32 = 5;
+const YIELDS_OVERSUBSCRIBED: u32 = 5;
 /// Every so many looks peers are served too.
 const SERVE_EVERY: u32 = 4;
 /// Longest sleep: whatever may end the wait wakes it.
@@ -19,18 +19,18 @@ const NAP: Duration = Duration::from_millis(10);
 
 /// One wait.
 #[derive(Default)]
-pub(crate) struct Patience {
+pub(crate) struct Backoff {
     looks: u32,
     /// When it began to sleep.
     asleep: Option<Instant>,
 }
 
-impl Patience {
+impl Backoff {
     /// Between two looks at a worker.
     pub(crate) fn pause(&mut self, shared: &Shared, worker: &Worker) {
         self.looks += 1;
-        let (looks, yields) = match shared.crowded {
-            true => (0, YIELDS_IN_A_CROWD),
+        let (looks, yields) = match shared.oversubscribed {
+            true => (0, YIELDS_OVERSUBSCRIBED),
             false => (LOOKS, YIELDS),
         };
         let patient = self.looks > looks;

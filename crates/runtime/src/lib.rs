@@ -6,6 +6,13 @@
 //! it, find the PE's copy of an address and hand the access to `transport::mem`. On-node nothing else is on the path: no
 //! lock, no allocation, no system call, no log.
 //!
+//! # Safety
+//!
+//! Routines that take addresses are unsafe. They check what they can (that an address is symmetric, its bounds, its alignment),
+//! and have one precondition beside those that they name: no Rust reference points to the memory that they name, here or on
+//! the PE that they name, while the call lasts and, if it completes later, until it is complete. Other PEs may access
+//! symmetric memory at any time.
+//!
 //! The runtime names no provider and no launcher, and knows nothing of C names or types.
 
 mod api;

@@ -22,7 +22,8 @@ macro_rules! operators {
             );
         )+}
         $($(#[$doc])* pub const fn $op() -> Combine {
-            Combine { elem_bytes: size_of::<LongDouble>(), f: $function }
+            // SAFETY: the function is one of `longdouble.c`, made for such elements.
+            unsafe { Combine::new(size_of::<LongDouble>(), $function) }
         })+
     };
 }

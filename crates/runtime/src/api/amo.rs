@@ -13,7 +13,7 @@ use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
 /// `shmem_atomic_fetch` (§9.7.1.1).
 ///
 /// # Safety
-/// None beyond the standard's: what `source` may be is checked.
+/// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
 pub unsafe fn fetch<T: Amo, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
     let pe = ctx.world_pe(call, pe);
@@ -59,7 +59,7 @@ pub unsafe fn fetch_nbi<T: Amo, C: Context>(
 /// `shmem_atomic_compare_swap` (§9.7.1.3).
 ///
 /// # Safety
-/// None beyond the standard's: what `dest` may be is checked.
+/// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
 pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
     call: Call,
@@ -117,7 +117,7 @@ macro_rules! updates {
         #[doc = concat!("`shmem_atomic_", stringify!($name), "` (§", $clause, ").")]
         ///
         /// # Safety
-        /// None beyond the standard's: what `dest` may be is checked.
+        /// The precondition of all routines, which [the crate](crate#safety) states.
         #[inline(always)]
         pub unsafe fn $name<T: $bound, C: Context>(
             call: Call,
@@ -156,7 +156,7 @@ macro_rules! fetching {
         #[doc = concat!("`shmem_atomic_", stringify!($name), "` (§", $clause, ").")]
         ///
         /// # Safety
-        /// None beyond the standard's: what `dest` may be is checked.
+        /// The precondition of all routines, which [the crate](crate#safety) states.
         #[inline(always)]
         pub unsafe fn $name<T: $bound, C: Context>(
             call: Call,

@@ -72,13 +72,17 @@ pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
 
 /// `shmem_realloc` (§9.3.3): as `malloc` for a null pointer, as `free` for 0 bytes; null and the block
 /// as it was when there is no room.
-pub fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_void {
+///
+/// # Safety
+/// Nothing uses the block any more, on any PE, where it was before.
+pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_void {
     let job = job::require(call);
     if ptr.is_null() {
         return malloc(call, nbytes);
     }
     if nbytes == 0 {
-        free(call, ptr);
+        // SAFETY: the same contract.
+        unsafe { free(call, ptr) };
         return null_mut();
     }
     let arguments = [offset(job, ptr), ("size", nbytes as u64)];
@@ -93,7 +97,10 @@ pub fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_void {
 }
 
 /// `shmem_free` (§9.3.2): no barrier for a null pointer.
-pub fn free(call: Call, ptr: *mut c_void) {
+///
+/// # Safety
+/// Nothing uses the block any more, on any PE.
+pub unsafe fn free(call: Call, ptr: *mut c_void) {
     let job = job::require(call);
     if ptr.is_null() {
         return;

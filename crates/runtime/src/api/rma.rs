@@ -140,7 +140,7 @@ unsafe fn get_until<T: Element, C: Context>(
 /// `shmem_p`: store one element to `dest` on `pe` (§9.6.1.2).
 ///
 /// # Safety
-/// None beyond the standard's: what `dest` may be is checked.
+/// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
 pub unsafe fn p<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: T, pe: c_int) {
     let pe = ctx.world_pe(call, pe);
@@ -170,7 +170,7 @@ fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: 
 /// `shmem_g`: load one element from `source` on `pe` (§9.6.1.6).
 ///
 /// # Safety
-/// None beyond the standard's: what `source` may be is checked.
+/// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
 pub unsafe fn g<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
     let pe = ctx.world_pe(call, pe);

@@ -123,7 +123,7 @@ unsafe fn put_signal_until<T: Element, C: Context>(
 /// `shmem_signal_add` (§9.8.3).
 ///
 /// # Safety
-/// None beyond the standard's: what `sig_addr` may be is checked.
+/// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
 pub unsafe fn add<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u64, pe: c_int) {
     // SAFETY: the same contract.
@@ -133,7 +133,7 @@ pub unsafe fn add<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u6
 /// `shmem_signal_set` (§9.8.5).
 ///
 /// # Safety
-/// None beyond the standard's: what `sig_addr` may be is checked.
+/// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
 pub unsafe fn set<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u64, pe: c_int) {
     // SAFETY: the same contract.
@@ -141,7 +141,7 @@ pub unsafe fn set<C: Context>(call: Call, ctx: C, sig_addr: *mut u64, signal: u6
 }
 
 /// # Safety
-/// None beyond the standard's: what `sig_addr` may be is checked.
+/// The precondition of all routines, which [the crate](crate#safety) states.
 #[inline(always)]
 unsafe fn update<C: Context>(
     call: Call,

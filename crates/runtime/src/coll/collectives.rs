@@ -3,6 +3,7 @@
 //! Each checks its arguments, takes the team's channels for the time of the call and carries out a
 //! plan. `dest` is written by peers as soon as they call, which the standard allows: it is ready on
 //! all PEs before any of them calls. Reductions and scans go through the team's landings in pieces.
+#![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
 use crate::base::job;
@@ -66,7 +67,10 @@ pub fn barrier(call: Call, members: TeamOrActiveSet) {
 
 /// `shmem_broadcast` (§9.10.7): `nbytes` bytes from member `root` to `dest` of the others and, on a
 /// team, of the root itself.
-pub fn broadcast(
+///
+/// # Safety
+/// The precondition of all routines, which [the crate](crate#safety) states.
+pub unsafe fn broadcast(
     call: Call,
     members: TeamOrActiveSet,
     dest: *mut u8,
@@ -94,7 +98,10 @@ pub fn broadcast(
 
 /// `shmem_collect` (§9.10.8): every member's `nbytes` bytes, which may differ, one after the other in
 /// the order of the team.
-pub fn collect(
+///
+/// # Safety
+/// The precondition of all routines, which [the crate](crate#safety) states.
+pub unsafe fn collect(
     call: Call,
     members: TeamOrActiveSet,
     dest: *mut u8,
@@ -146,7 +153,10 @@ pub(crate) fn words(call: Call, team: &Team, own: u64) -> Vec<u64> {
 }
 
 /// `shmem_fcollect` (§9.10.8): every member's `nbytes` bytes, the same number on all.
-pub fn fcollect(
+///
+/// # Safety
+/// The precondition of all routines, which [the crate](crate#safety) states.
+pub unsafe fn fcollect(
     call: Call,
     members: TeamOrActiveSet,
     dest: *mut u8,
@@ -169,7 +179,10 @@ pub fn fcollect(
 }
 
 /// `shmem_alltoall` (§9.10.5): block `l` of member `k`, of `nbytes` bytes, becomes block `k` of member `l`.
-pub fn alltoall(
+///
+/// # Safety
+/// The precondition of all routines, which [the crate](crate#safety) states.
+pub unsafe fn alltoall(
     call: Call,
     members: TeamOrActiveSet,
     dest: *mut u8,
@@ -193,8 +206,11 @@ pub fn alltoall(
 
 /// `shmem_alltoalls` (§9.10.6): as [`alltoall`], with elements of `elem_bytes` (1, 2, 4, 8 or 16) that
 /// are `dst` and `sst` elements apart.
+///
+/// # Safety
+/// The precondition of all routines, which [the crate](crate#safety) states.
 #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_alltoalls")]
-pub fn alltoalls(
+pub unsafe fn alltoalls(
     call: Call,
     members: TeamOrActiveSet,
     dest: *mut u8,
@@ -229,7 +245,10 @@ pub fn alltoalls(
 }
 
 /// `shmem_*_reduce` and `shmem_*_to_all` (§9.10.9): element by element over all members, to all.
-pub fn reduce(
+///
+/// # Safety
+/// The precondition of all routines, which [the crate](crate#safety) states.
+pub unsafe fn reduce(
     call: Call,
     members: TeamOrActiveSet,
     dest: *mut u8,
@@ -250,7 +269,10 @@ fn one_copy(_: &mut Channels) -> usize {
 }
 
 /// `shmem_*_sum_inscan` (§9.10.10): element by element over the members up to this one.
-pub fn inscan(
+///
+/// # Safety
+/// The precondition of all routines, which [the crate](crate#safety) states.
+pub unsafe fn inscan(
     call: Call,
     members: TeamOrActiveSet,
     dest: *mut u8,
@@ -267,7 +289,10 @@ pub fn inscan(
 
 /// `shmem_*_sum_exscan` (§9.10.10): element by element over the members before this one; zero on the
 /// first, which all types that can be summed have as zero bytes.
-pub fn exscan(
+///
+/// # Safety
+/// The precondition of all routines, which [the crate](crate#safety) states.
+pub unsafe fn exscan(
     call: Call,
     members: TeamOrActiveSet,
     dest: *mut u8,

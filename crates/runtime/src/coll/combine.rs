@@ -1,8 +1,8 @@
 //! The operators of reductions and scans: what they do to two arrays of elements.
 //!
 //! Collectives move bytes and know no types, so an operator reaches them as a [`Combine`]: an
-//! element size and one function over whole arrays, whose call costs nothing beside the array. The
-//! layout is C's, because `long double` arithmetic has to be written in C.
+//! element size and one function over whole arrays, whose call costs nothing beside the array. The function is
+//! one of C, because `long double` arithmetic has to be written in C.
 //!
 //! The result of a reduction must not depend on the shape of its tree, or PEs would disagree. All
 //! operators here are commutative, and all but floating-point SUM and PROD are associative to the
@@ -15,27 +15,40 @@
 use crate::memory::range::SymmetricRange;
 use core::ffi::c_void;
 
+/// Stores `left[i] op right[i]` in `dest[i]` for every i below `nelems`.
+///
+/// # Safety
+/// `left` and `right` are readable and `dest` is writable for `nelems` elements, and nobody else writes them meanwhile. `dest`
+/// equals `left` or `right` or is disjoint from them.
+pub type Function = unsafe extern "C" fn(
+    dest: *mut c_void,
+    left: *const c_void,
+    right: *const c_void,
+    nelems: usize,
+);
+
 /// An operator of a reduction or scan for one element type (OpenSHMEM 1.6, 9.10.9 and 9.10.10).
-#[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Combine {
     /// Size of an element in bytes.
-    pub elem_bytes: usize,
-    /// Stores `left[i] op right[i]` in `dest[i]` for every i below `nelems`.
-    ///
-    /// # Safety
-    /// `left` and `right` are readable and `dest` is writable for `nelems * elem_bytes` bytes, and
-    /// nobody else writes them meanwhile. `dest` equals `left` or `right` or is disjoint from them.
-    /// The function of an operator made here asks for no alignment.
-    pub f: unsafe extern "C" fn(
-        dest: *mut c_void,
-        left: *const c_void,
-        right: *const c_void,
-        nelems: usize,
-    ),
+    elem_bytes: usize,
+    f: Function,
 }
 
 impl Combine {
+    /// An operator whose function is another language's.
+    ///
+    /// # Safety
+    /// `f` accesses elements of `elem_bytes` bytes and nothing else, asks for no alignment, and every bit pattern is an element.
+    pub const unsafe fn new(elem_bytes: usize, f: Function) -> Combine {
+        Combine { elem_bytes, f }
+    }
+
+    /// Bytes of an element.
+    pub(crate) fn elem_bytes(&self) -> usize {
+        self.elem_bytes
+    }
+
     /// Bitwise AND.
     pub const fn and<T: Bits>() -> Self {
         Self::with::<T, And>()
@@ -89,8 +102,11 @@ impl Combine {
     }
 }
 
+/// Says which types have no bit pattern that is no value; only this file does.
+pub trait Sealed {}
+
 /// Element types of AND, OR and XOR: the integers. Every bit pattern is a value.
-pub trait Bits: Copy {
+pub trait Bits: Copy + Sealed {
     /// `self & other`
     fn and(self, other: Self) -> Self;
     /// `self | other`
@@ -104,7 +120,7 @@ pub trait Bits: Copy {
 ///
 /// Complex numbers are ordered by their real parts and, where these are equal, by their imaginary parts;
 /// -0.0 comes before +0.0, and a NaN in either makes both parts of the result NaN.
-pub trait Ordered: Copy {
+pub trait Ordered: Copy + Sealed {
     /// The greater one. Floating point: NaN when either is NaN, and +0.0 is greater than -0.0.
     fn max(self, other: Self) -> Self;
     /// The lesser one. Floating point: NaN when either is NaN, and -0.0 is less than +0.0.
@@ -112,7 +128,7 @@ pub trait Ordered: Copy {
 }
 
 /// Element types of SUM and PROD. Every bit pattern is a value.
-pub trait Arithmetic: Copy {
+pub trait Arithmetic: Copy + Sealed {
     /// `self + other`; integers wrap.
     fn add(self, other: Self) -> Self;
     /// `self * other`; integers wrap.
@@ -131,6 +147,7 @@ pub struct Complex<T> {
 
 macro_rules! integers {
     ($($int:ty)*) => {$(
+        impl Sealed for $int {}
         impl Bits for $int {
             fn and(self, other: Self) -> Self { self & other }
             fn or(self, other: Self) -> Self { self | other }
@@ -150,6 +167,8 @@ integers!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 
 macro_rules! floats {
     ($($float:ident)*) => {$(
+        impl Sealed for $float {}
+        impl Sealed for Complex<$float> {}
         // Each step is a choice between two values at hand, so that loops over it can be
         // vectorised.
         impl Ordered for $float {
@@ -236,7 +255,7 @@ operators! {
     Prod Arithmetic mul;
 }
 
-/// The function of a [`Combine`], whose field `f` states what it asks of its caller.
+/// The function of a [`Combine`], whose type [`Function`] states what it asks of its caller.
 unsafe extern "C" fn combine<T: Copy, O: Operator<T>>(
     dest: *mut c_void,
     left: *const c_void,
@@ -258,7 +277,7 @@ unsafe extern "C" fn combine<T: Copy, O: Operator<T>>(
 }
 
 /// # Safety
-/// As [`Combine::f`].
+/// As [`Function`].
 #[inline(always)]
 unsafe fn each<T: Copy, O: Operator<T>>(
     dest: *mut T,

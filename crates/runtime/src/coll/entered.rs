@@ -279,9 +279,10 @@ impl<'a> Entered<'a> {
         plan: impl Fn(u32, u32) -> P,
     ) {
         let (n, me) = (self.n(), self.me());
-        let most = LANDING / op.elem_bytes;
+        let most = LANDING / op.elem_bytes();
         for first in (0..nelems).step_by(most) {
-            let (at, nbytes) = (first * op.elem_bytes, most.min(nelems - first) * op.elem_bytes);
+            let (at, nbytes) =
+                (first * op.elem_bytes(), most.min(nelems - first) * op.elem_bytes());
             let piece = dest.part(at, nbytes);
             if !dest.starts_with(source) {
                 source.part(at, nbytes).copy_to(self.job.me(), piece);
@@ -333,7 +334,7 @@ impl<'a> Entered<'a> {
         nelems: usize,
         op: &Combine,
     ) -> (SymmetricRange, SymmetricRange) {
-        let nbytes = nelems.saturating_mul(op.elem_bytes);
+        let nbytes = nelems.saturating_mul(op.elem_bytes());
         let dest = symmetric(self.call, "dest", dest, nbytes);
         let source = symmetric(self.call, "source", source, nbytes);
         self.agree_on(dest, source, nbytes, &[]);

@@ -110,12 +110,14 @@ fn allocate(call: Call, length: c_int) -> Result<*mut c_void, Error> {
 fn resize(call: Call, addr: *mut c_void, length: c_int) -> Result<*mut c_void, Error> {
     let nbytes = nbytes(length)?;
     is_block(call, addr)?;
-    present(heap::realloc(call, addr, nbytes), nbytes)
+    // SAFETY: what the standard asks of the caller of SHPCLMOVE.
+    present(unsafe { heap::realloc(call, addr, nbytes) }, nbytes)
 }
 
 fn free(call: Call, addr: *mut c_void) -> Result<c_int, Error> {
     is_block(call, addr)?;
-    heap::free(call, addr);
+    // SAFETY: what the standard asks of the caller of SHPDEALLC.
+    unsafe { heap::free(call, addr) };
     Ok(0)
 }
 

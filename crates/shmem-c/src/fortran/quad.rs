@@ -21,7 +21,8 @@ macro_rules! operators {
             );
         )+}
         $($(#[$doc])* pub const fn $op() -> Combine {
-            Combine { elem_bytes: size_of::<Quad>(), f: $function }
+            // SAFETY: the function is one of `quad.c`, made for such elements.
+            unsafe { Combine::new(size_of::<Quad>(), $function) }
         })+
     };
 }

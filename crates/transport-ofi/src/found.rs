@@ -67,40 +67,4 @@ fn decide(version: &str, entries: &[Entry<'_>], devices: &[String]) -> Found {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Provider, domain, and the NIC with whether it is on a bus.
-    type Told = (&'static str, &'static str, Option<(&'static str, bool)>);
-
-    fn decided(entries: &[Told], devices: &[&str]) -> (bool, String) {
-        let entries: Vec<Entry<'_>> = entries
-            .iter()
-            .map(|&(provider, domain, nic)| Entry { provider, domain, nic })
-            .collect();
-        let devices: Vec<String> = devices.iter().map(|&device| device.to_owned()).collect();
-        let Found { rdma, description } = decide("libfabric 1.17", &entries, &devices);
-        (rdma, description)
-    }
-
-    const TCP: Told = ("tcp;ofi_rxm", "eth0", None);
-
-    #[test]
-    fn cards_are_rdma() {
-        let cxi = ("cxi", "cxi0", Some(("cxi0", true)));
-        let rdma = |what: &str| (true, format!("libfabric 1.17: {what}"));
-        assert_eq!(decided(&[cxi, TCP], &["cxi0"]), rdma("cxi on cxi0"));
-        // A provider that names its NIC, but not the bus.
-        let verbs = ("verbs;ofi_rxm", "mlx5_0", Some(("mlx5_0", false)));
-        assert_eq!(decided(&[verbs, TCP], &["mlx5_0"]), rdma("verbs;ofi_rxm on mlx5_0"));
-    }
-
-    #[test]
-    fn sockets_and_software_are_not() {
-        let soft = ("verbs;ofi_rxm", "rxe0", Some(("rxe0", false)));
-        let other = "libfabric 1.17: no RDMA device for it; verbs;ofi_rxm, tcp;ofi_rxm";
-        assert_eq!(decided(&[soft, TCP], &["mlx5_0"]), (false, other.to_owned()));
-        assert!(!decided(&[TCP], &["mlx5_0"]).0);
-        assert_eq!(decided(&[], &[]), (false, "libfabric 1.17: no RDMA device".to_owned()));
-    }
-}
+mod tests;

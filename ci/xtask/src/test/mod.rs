@@ -176,42 +176,4 @@ fn summary(reports: &[StepReport]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::PathBuf;
-
-    use super::*;
-
-    fn session() -> Session {
-        Session {
-            workspace: Workspace {
-                root: PathBuf::new(),
-                target: PathBuf::new(),
-                packages: Vec::new(),
-            },
-            prefix: PathBuf::new(),
-            full: false,
-        }
-    }
-
-    #[test]
-    fn a_failure_stops_only_what_stands_on_it() {
-        let steps = [
-            step("install", |_| bail!("no room")),
-            installed("tests", |_| Ok(Outcome::Passed)),
-            step("miri", |_| Ok(Outcome::Passed)),
-        ];
-        let reports = run_all(&steps.iter().collect::<Vec<_>>(), &session());
-        let outcomes: Vec<String> = reports.iter().map(StepReport::outcome).collect();
-        assert_eq!(outcomes, ["FAILED: no room", "skipped: install failed", "passed"]);
-    }
-
-    #[test]
-    fn every_step_that_is_named_as_a_condition_comes_before() {
-        let all: Vec<&Step> = TEST.iter().chain(FULL).collect();
-        for (index, step) in all.iter().enumerate() {
-            if let Some(after) = step.after {
-                assert!(all[..index].iter().any(|before| before.name == after), "{}", step.name);
-            }
-        }
-    }
-}
+mod tests;

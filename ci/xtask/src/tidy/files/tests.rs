@@ -1,0 +1,33 @@
+//! Unit tests of `files`.
+
+use super::*;
+use crate::tidy::tree::tree;
+
+#[test]
+fn only_known_names_lie_at_the_top() {
+    let tree =
+        tree(&[(".ci/run", ""), ("README.md", ""), ("notes/a.txt", ""), ("notes/b.txt", "")]);
+    assert_eq!(check(&tree), ["notes: it does not belong at the top of the repository"]);
+}
+
+#[test]
+fn a_rust_file_begins_with_its_reason() {
+    assert!(check(&tree(&[("ci/a.rs", "//! Why.\n")])).is_empty());
+    assert_eq!(check(&tree(&[("ci/a.rs", "fn main() {}\n")])).len(), 1);
+    assert!(check(&tree(&[("ci/a.rs", "// @generated\nfn main() {}\n")])).is_empty());
+}
+
+#[test]
+fn a_rust_file_has_at_most_700_lines() {
+    let text = format!("//! Why.\n{}", "\n".repeat(699));
+    assert!(check(&tree(&[("ci/a.rs", &text)])).is_empty());
+    assert_eq!(check(&tree(&[("ci/a.rs", &(text + "\n"))])).len(), 1);
+}
+
+#[test]
+fn paths_of_one_machine_are_found() {
+    let path = concat!("see /", "work/main");
+    assert_eq!(check(&tree(&[("docs/a.md", path)])).len(), 1);
+    let folder = concat!("frame/", "work/main and the~/", "work/x");
+    assert!(check(&tree(&[("docs/a.md", folder)])).is_empty());
+}

@@ -1,0 +1,56 @@
+//! Unit tests of `imports`.
+
+use super::super::tree::tree;
+use super::check;
+
+fn complaints(files: &[(&str, &str)]) -> Vec<String> {
+    check(&tree(files))
+}
+
+#[test]
+fn a_circle_is_found_however_it_is_closed() {
+    let lib = ("crates/x/src/lib.rs", "mod a; mod b; pub use a::A;");
+    let a = ("crates/x/src/a.rs", "use crate::b::B; pub struct A;");
+    let circle = "crates/x/src: these files import each other: a.rs, b.rs";
+    for b in [
+        "use crate::a::A;",
+        "fn f() { crate::a::g() }",
+        "use crate::A;",
+        "use super::a; fn f() { a::g() }",
+    ] {
+        assert_eq!(complaints(&[lib, a, ("crates/x/src/b.rs", b)]), [circle], "{b}");
+    }
+    for b in ["pub struct B;", "#[cfg(test)] mod tests { use crate::a::A; }", "use other::a::A;"] {
+        assert!(complaints(&[lib, a, ("crates/x/src/b.rs", b)]).is_empty(), "{b}");
+    }
+}
+
+#[test]
+fn a_parent_and_its_child_are_files_too() {
+    let parent = ("crates/x/src/a/mod.rs", "mod b; use b::B; pub struct A;");
+    let child = ("crates/x/src/a/b.rs", "use super::A; pub struct B;");
+    assert_eq!(complaints(&[parent, child]).len(), 1);
+    let alone = ("crates/x/src/a/mod.rs", "mod b; pub struct A;");
+    assert!(complaints(&[alone, child]).is_empty());
+}
+
+#[test]
+fn layers_import_downwards() {
+    let files = [
+        ("crates/runtime/src/base/a.rs", "use crate::net::b;"),
+        ("crates/runtime/src/net/b.rs", ""),
+    ];
+    assert_eq!(complaints(&files).len(), 1);
+    let files = [
+        ("crates/runtime/src/base/a.rs", ""),
+        ("crates/runtime/src/net/b.rs", "use crate::base::a;"),
+    ];
+    assert!(complaints(&files).is_empty());
+}
+
+#[test]
+fn a_type_has_a_name_of_its_own() {
+    let files = [("crates/x/src/a.rs", "struct T;"), ("crates/x/src/b.rs", "enum T {}")];
+    assert_eq!(complaints(&files).len(), 1);
+    assert_eq!(complaints(&[("crates/x/src/a.rs", "struct Range;")]).len(), 1);
+}

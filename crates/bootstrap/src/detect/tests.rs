@@ -1,0 +1,75 @@
+//! Unit tests of `detect`.
+
+use super::*;
+
+/// The way for these variables, where descriptor 7 is a socket; the variable named by a refusal.
+fn found(vars: &[(&str, &str)]) -> Result<Route, &'static str> {
+    let lookup =
+        |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
+    let asked = asked(&lookup).map_err(|_| env::BOOTSTRAP)?;
+    way(asked, &lookup, |fd| fd == 7).map_err(|error| match error {
+        Error::Foreign { name, .. } => name,
+        other => panic!("{other}"),
+    })
+}
+
+#[test]
+fn single_processes_pass() {
+    for vars in [
+        &[][..],
+        &[("PMI_SIZE", "1"), ("PMI_RANK", "0")],
+        &[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_NTASKS", "8")],
+        // A shell inside an allocation is no member of a step.
+        &[("SLURM_NTASKS", "8")],
+    ] {
+        assert_eq!(found(vars), Ok(Route::Alone), "{vars:?}");
+    }
+}
+
+#[test]
+fn each_launcher_is_joined_in_its_way() {
+    let hydra = [("PMI_FD", "7"), ("PMI_RANK", "2"), ("PMI_SIZE", "4")];
+    assert_eq!(found(&hydra), Ok(Route::Inherited { fd: 7, pe: 2, n_pes: 4 }));
+    let port = [("PMI_PORT", "host:77"), ("PMI_ID", "3")];
+    assert_eq!(found(&port), Ok(Route::Port { address: "host:77".to_owned(), id: 3 }));
+    let mpirun = [("PMIX_NAMESPACE", "a"), ("PMIX_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2")];
+    assert_eq!(found(&mpirun), Ok(Route::Pmix));
+}
+
+#[test]
+fn what_can_be_used_counts_more_than_what_is_set() {
+    let pmix = [("PMIX_NAMESPACE", "a"), ("PMIX_RANK", "0")];
+    let wire = |fd| [("PMI_FD", fd), ("PMI_RANK", "0"), ("PMI_SIZE", "4")];
+    let both = |fd| [&pmix[..], &wire(fd)].concat();
+    assert_eq!(found(&both("7")), Ok(Route::Inherited { fd: 7, pe: 0, n_pes: 4 }));
+    assert_eq!(found(&both("8")), Ok(Route::Pmix));
+    assert_eq!(found(&[&both("7")[..], &[("SHMEM_BOOTSTRAP", "pmix")]].concat()), Ok(Route::Pmix));
+    assert_eq!(found(&[&both("8")[..], &[("SHMEM_BOOTSTRAP", "pmi2")]].concat()), Err("PMI_SIZE"));
+    assert_eq!(found(&[("SHMEM_BOOTSTRAP", "pmi")]), Err("SHMEM_BOOTSTRAP"));
+}
+
+#[test]
+fn several_processes_are_refused() {
+    for (vars, name) in [
+        (&[("PMI_SIZE", "4")][..], "PMI_SIZE"),
+        (&[("PMI_SIZE", "many")], "PMI_SIZE"),
+        (&[("PMI_SIZE", "4"), ("PMI_RANK", "1"), ("PMI_FD", "8")], "PMI_SIZE"),
+        (&[("PMI_SIZE", "4"), ("PMI_FD", "7")], "PMI_SIZE"),
+        (&[("OMPI_COMM_WORLD_SIZE", "2"), ("PMIX_RANK", "0")], "OMPI_COMM_WORLD_SIZE"),
+        (&[("SLURM_PROCID", "3"), ("SLURM_NTASKS", "8")], "SLURM_NTASKS"),
+        (&[("SLURM_PROCID", "3"), ("SLURM_STEP_NUM_TASKS", "4")], "SLURM_STEP_NUM_TASKS"),
+        (&[("PMIX_RANK", "0")], "PMIX_RANK"),
+    ] {
+        assert_eq!(found(vars), Err(name), "{vars:?}");
+    }
+}
+
+#[test]
+fn the_sentence_names_variable_and_cure() {
+    let slurm = |name: &str| match name {
+        env::SLURM_PROCID | env::SLURM_NTASKS => Some("4".to_string()),
+        _ => None,
+    };
+    let text = several(&slurm).expect("refused").to_string();
+    assert!(text.contains("SLURM_NTASKS=4") && text.contains("--mpi=pmix"), "{text}");
+}

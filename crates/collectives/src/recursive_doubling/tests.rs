@@ -1,0 +1,52 @@
+//! Unit tests of `recursive_doubling`.
+
+use super::*;
+
+const COPY_BACK: Step = Step::Copy { from: Place::Landing(1).at(0), to: ACCUMULATOR, count: 1 };
+
+#[test]
+fn the_third_of_three_is_alone_in_the_core_and_the_second_is_carried() {
+    let first: Vec<_> = all_reduce(3, 0).collect();
+    let fold_in = [Step::Wait { peer: 1 }, Step::Reduce { landing: 1, landing_is_left: false }];
+    assert_eq!(first[..2], fold_in);
+    assert_eq!(first[2..5], exchange(0, 2, 0));
+    assert_eq!(first[5..], [put(1, 1)]);
+
+    let second: Vec<_> = all_reduce(3, 1).collect();
+    assert_eq!(second, [put(0, 1), Step::Wait { peer: 0 }, COPY_BACK]);
+
+    let third: Vec<_> = all_reduce(3, 2).collect();
+    assert_eq!(third, exchange(2, 0, 0));
+}
+
+#[test]
+fn a_scan_asks_for_what_is_below_and_serves_what_is_above() {
+    let inclusive: Vec<_> = inclusive_scan(3, 1).collect();
+    assert_eq!(
+        inclusive,
+        [
+            Step::Signal { peer: 0 },
+            Step::Wait { peer: 2 },
+            put(2, 32),
+            Step::Wait { peer: 0 },
+            Step::Reduce { landing: 32, landing_is_left: true },
+        ]
+    );
+    let exclusive: Vec<_> = exclusive_scan(3, 1).collect();
+    assert_eq!(exclusive[..inclusive.len()], inclusive);
+    assert_eq!(
+        exclusive[inclusive.len()..],
+        [
+            put(2, 34),
+            Step::Wait { peer: 0 },
+            Step::Copy { from: Place::Landing(34).at(0), to: ACCUMULATOR, count: 1 },
+        ]
+    );
+}
+
+#[test]
+fn one_member_has_its_result() {
+    assert_eq!(all_reduce(1, 0).count(), 0);
+    assert_eq!(inclusive_scan(1, 0).count(), 0);
+    assert_eq!(exclusive_scan(1, 0).count(), 0);
+}

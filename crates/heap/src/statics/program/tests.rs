@@ -1,0 +1,64 @@
+//! Unit tests of `program`.
+
+use super::*;
+
+const RW: u32 = libc::PF_R | libc::PF_W;
+
+fn load(flags: u32, address: usize, file_bytes: usize, nbytes: usize) -> Header {
+    Header { kind: libc::PT_LOAD, flags, address, file_bytes, nbytes }
+}
+
+fn relro(address: usize, nbytes: usize) -> Header {
+    Header { kind: libc::PT_GNU_RELRO, flags: libc::PF_R, address, file_bytes: 0, nbytes }
+}
+
+#[test]
+fn relro_is_cut_off() {
+    let headers =
+        [load(libc::PF_R, 0, 0x600, 0x600), load(RW, 0x3dd0, 0x250, 0x9000), relro(0x3dd0, 0x230)];
+    let statics = Statics::of_headers(0x10000, &headers, 4096);
+    assert_eq!(statics.start(), 0x14000);
+    assert_eq!(statics.nbytes(), 0x9000);
+    assert_eq!(statics.parts[0].file_bytes, 0x20);
+    assert!(statics.hold(0, statics.nbytes()) && !statics.hold(1, statics.nbytes()));
+}
+
+#[test]
+fn the_linker_keeps_the_page_in_which_relro_ends_writable() {
+    let headers = [load(RW, 0x3000, 0x1800, 0x1800), relro(0x3000, 0x1400)];
+    assert_eq!(Statics::of_headers(0, &headers, 4096).start(), 0x4000);
+    let headers = [load(RW, 0x3100, 0x1800, 0x1800)];
+    assert_eq!(Statics::of_headers(0, &headers, 4096).start(), 0x3000);
+}
+
+#[test]
+fn several_segments_are_one_with_holes() {
+    let headers = [
+        load(RW, 0x3000, 0x1000, 0x1000),
+        relro(0x3000, 0x1000),
+        load(RW, 0x5000, 0x10, 0x20),
+        load(RW, 0x8000, 0, 0x1001),
+    ];
+    let statics = Statics::of_headers(0, &headers, 4096);
+    assert_eq!((statics.start(), statics.nbytes()), (0x5000, 0x5000));
+    assert!(statics.hold(0xfff, 1) && statics.hold(0x3000, 0x2000));
+    assert!(!statics.hold(0xfff, 2) && !statics.hold(0x2fff, 1) && !statics.hold(0, 0x5000));
+}
+
+#[test]
+fn a_program_without_variables_has_none() {
+    let statics = Statics::of_headers(0, &[load(libc::PF_R, 0, 8, 8)], 4096);
+    assert_eq!(statics.nbytes(), 0);
+    assert!(!statics.hold(0, 1));
+}
+
+static HERE: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(7);
+
+#[test]
+fn a_static_of_this_program_is_among_them() {
+    let statics = Statics::of_program();
+    let offset = HERE.as_ptr().addr() - statics.start();
+    assert!(statics.hold(offset, 8) && !statics.of_static_program(), "{statics:?}");
+    let local = 5u64;
+    assert!(!statics.hold((&raw const local).addr().wrapping_sub(statics.start()), 8));
+}

@@ -1,0 +1,82 @@
+//! Unit tests of `settings`.
+
+use super::*;
+
+#[test]
+fn sizes_of_the_standard() {
+    for (text, bytes) in [
+        ("20m", 20_971_520),
+        ("3.1M", 3_250_586),
+        ("20kk", 20 << 10),
+        (".5m", 1 << 19),
+        ("0.5m", 1 << 19),
+        ("5.k", 5 << 10),
+        ("0", 0),
+        ("0.0g", 0),
+        ("65536", 65_536),
+        ("1.1", 2),
+        ("1T", 1 << 40),
+        ("2gibibytes", 2 << 30),
+        ("0.00000000000000000000001t", 1),
+        ("18446744073709551615", u64::MAX),
+    ] {
+        assert_eq!(size(text), Some(bytes), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_size() {
+    for text in ["", ".", "m", "-1", "+1", "abc", "1x2", "1 m", "0x10", "1e6", "1.2.3", "nan"] {
+        assert_eq!(size(text), None, "{text}");
+    }
+    assert_eq!(size("18446744073709551616"), None);
+    assert_eq!(size("99999999999t"), None);
+}
+
+fn read(pairs: &[(&str, &str)]) -> Result<Settings, Invalid> {
+    Settings::read(|name| {
+        pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
+    })
+}
+
+#[test]
+fn new_names_win_over_old_ones() {
+    let settings = read(&[("SMA_SYMMETRIC_SIZE", "1m"), ("SHMEM_SYMMETRIC_SIZE", "2m")]);
+    assert_eq!(settings.expect("valid").symmetric_size, 2 << 20);
+    let settings = read(&[("SMA_SYMMETRIC_SIZE", "1m"), ("SMA_INFO", "")]).expect("valid");
+    assert_eq!(settings.symmetric_size, 1 << 20);
+    assert!(settings.info && !settings.version);
+}
+
+#[test]
+fn a_host_may_be_silent_for_ten_seconds_or_as_said() {
+    let limit = |value| read(&[("SHMEM_HOST_LIMIT", value)]).map(|settings| settings.host_limit);
+    assert_eq!(read(&[]).expect("valid").host_limit, Duration::from_secs(10));
+    assert_eq!(limit("2.5"), Ok(Duration::from_millis(2500)));
+    assert!(["0", "-1", "long", "nan", ""].into_iter().all(|value| limit(value).is_err()));
+}
+
+#[test]
+fn nodes_are_split_as_equally_as_can_be() {
+    let split = |text: &str, n_pes| VirtualNodes::parse(text).and_then(|v| v.sizes(n_pes));
+    assert_eq!(split("2", 5), Some(vec![3, 2]));
+    assert_eq!(split("3", 12), Some(vec![4, 4, 4]));
+    assert_eq!(split("1+2+3", 6), Some(vec![1, 2, 3]));
+    for (text, n_pes) in [("3", 2), ("1+2+3", 7), ("0", 4), ("", 4), ("1+", 1), ("-1", 4)] {
+        assert_eq!(split(text, n_pes), None, "{text}");
+    }
+}
+
+#[test]
+fn messages_name_the_variable_that_was_set() {
+    let error = read(&[("SMA_SYMMETRIC_SIZE", "much")]).expect_err("no size").to_string();
+    assert!(error.contains("SMA_SYMMETRIC_SIZE") && error.contains("\"much\""), "{error}");
+    assert!(read(&[("SHMEM_NIC", "mlx5_0:first")]).is_err());
+    let named = |value| read(&[("SHMEM_NIC", value)]).expect("valid").nic;
+    assert_eq!(named("any"), Preference::Any);
+    assert!(matches!(named("mlx5_1:1,ib1"), Preference::Named(nic) if nic.port == Some(1)));
+    assert!(read(&[("SHMEM_ONNODE", "maybe")]).is_err());
+    assert!(!read(&[("SHMEM_ONNODE", "off")]).expect("valid").onnode);
+    assert!(read(&[("SHMEM_CHECK", "yes")]).is_err());
+    assert!(read(&[("SHMEM_CHECK", "1")]).expect("valid").check);
+}

@@ -1,0 +1,140 @@
+//! Unit tests of `combine`.
+
+use super::*;
+
+/// The result in a third array, after checking that both in-place forms give the same bytes.
+fn run<T: Copy + PartialEq + core::fmt::Debug>(op: Combine, left: &[T], right: &[T]) -> Vec<T> {
+    assert_eq!(op.elem_bytes, size_of::<T>());
+    assert_eq!(left.len(), right.len());
+    let n = left.len();
+    let (l, r) = (left.as_ptr().cast(), right.as_ptr().cast());
+
+    let mut apart = left.to_vec();
+    // SAFETY: three arrays of n elements, the first of them our own.
+    unsafe { (op.f)(apart.as_mut_ptr().cast(), l, r, n) };
+
+    let mut on_left = left.to_vec();
+    let dest = on_left.as_mut_ptr().cast();
+    // SAFETY: two arrays of n elements, dest is left.
+    unsafe { (op.f)(dest, dest, r, n) };
+
+    let mut on_right = right.to_vec();
+    let dest = on_right.as_mut_ptr().cast();
+    // SAFETY: two arrays of n elements, dest is right.
+    unsafe { (op.f)(dest, l, dest, n) };
+
+    let bytes = |v: &[T]| -> Vec<u8> {
+        // SAFETY: the elements are numbers without padding.
+        unsafe { core::slice::from_raw_parts(v.as_ptr().cast::<u8>(), size_of_val(v)) }.to_vec()
+    };
+    assert_eq!(bytes(&apart), bytes(&on_left));
+    assert_eq!(bytes(&apart), bytes(&on_right));
+    apart
+}
+
+#[test]
+fn bits() {
+    assert_eq!(run::<u8>(Combine::and::<u8>(), &[0b1100], &[0b1010]), [0b1000]);
+    assert_eq!(run::<u8>(Combine::or::<u8>(), &[0b1100], &[0b1010]), [0b1110]);
+    assert_eq!(run::<u8>(Combine::xor::<u8>(), &[0b1100], &[0b1010]), [0b0110]);
+    assert_eq!(run::<i64>(Combine::and::<i64>(), &[-1], &[i64::MIN]), [i64::MIN]);
+}
+
+#[test]
+fn the_type_decides_the_order() {
+    assert_eq!(run::<i8>(Combine::max::<i8>(), &[-1], &[1]), [1]);
+    assert_eq!(run::<i8>(Combine::min::<i8>(), &[-1], &[1]), [-1]);
+    assert_eq!(run::<u8>(Combine::max::<u8>(), &[0xff], &[1]), [0xff]);
+    assert_eq!(run::<u64>(Combine::min::<u64>(), &[u64::MAX], &[1]), [1]);
+}
+
+#[test]
+fn integers_wrap() {
+    assert_eq!(run::<i32>(Combine::sum::<i32>(), &[i32::MAX], &[1]), [i32::MIN]);
+    assert_eq!(run::<i16>(Combine::prod::<i16>(), &[i16::MIN], &[-1]), [i16::MIN]);
+    assert_eq!(run::<usize>(Combine::sum::<usize>(), &[usize::MAX], &[2]), [1]);
+}
+
+#[test]
+fn every_element_of_an_odd_number_is_combined() {
+    let left: Vec<i32> = (0..37).collect();
+    let right: Vec<i32> = (0..37).map(|i| 100 * i).collect();
+    let expected: Vec<i32> = (0..37).map(|i| 101 * i).collect();
+    assert_eq!(run::<i32>(Combine::sum::<i32>(), &left, &right), expected);
+    assert!(run::<i32>(Combine::sum::<i32>(), &[], &[]).is_empty());
+}
+
+#[test]
+fn no_alignment_is_needed() {
+    let mut dest = [0u8; 9];
+    let mut left = [0u8; 9];
+    let mut right = [0u8; 9];
+    left[1..].copy_from_slice(&5u64.to_ne_bytes());
+    right[1..].copy_from_slice(&7u64.to_ne_bytes());
+    let op = Combine::prod::<u64>();
+    let (d, l, r) = (&mut dest[1..], &left[1..], &right[1..]);
+    // SAFETY: 8 bytes behind each pointer.
+    unsafe { (op.f)(d.as_mut_ptr().cast(), l.as_ptr().cast(), r.as_ptr().cast(), 1) };
+    assert_eq!(dest[1..], 35u64.to_ne_bytes());
+}
+
+/// Compared by bits: NaN is unequal to itself, and -0.0 equal to 0.0.
+#[test]
+fn max_and_min_of_floats_depend_on_no_order() {
+    let odd = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0];
+    for of in [<f64 as Ordered>::max, <f64 as Ordered>::min] {
+        for a in odd {
+            for b in odd {
+                assert_eq!(of(a, b).to_bits(), of(b, a).to_bits());
+                for c in odd {
+                    assert_eq!(of(of(a, b), c).to_bits(), of(a, of(b, c)).to_bits());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn max_and_min_of_floats() {
+    let max = |a: f64, b: f64| run::<u64>(Combine::max::<f64>(), &[a.to_bits()], &[b.to_bits()]);
+    let min = |a: f64, b: f64| run::<u64>(Combine::min::<f64>(), &[a.to_bits()], &[b.to_bits()]);
+    assert_eq!(max(0.0, -0.0), [0.0f64.to_bits()]);
+    assert_eq!(min(0.0, -0.0), [(-0.0f64).to_bits()]);
+    assert_eq!(max(f64::NAN, 1.0), [f64::NAN.to_bits()]);
+    assert_eq!(min(1.0, -f64::NAN), [f64::NAN.to_bits()]);
+    assert_eq!(max(f64::INFINITY, 1.0), [f64::INFINITY.to_bits()]);
+    assert_eq!(run::<f32>(Combine::max::<f32>(), &[2.0, -3.0], &[1.0, -2.0]), [2.0, -2.0]);
+    assert_eq!(run::<f32>(Combine::min::<f32>(), &[2.0, -3.0], &[1.0, -2.0]), [1.0, -3.0]);
+}
+
+#[test]
+fn complex_numbers_are_ordered_by_real_then_imaginary_part() {
+    type C = Complex<f64>;
+    let c = |re: f64, im: f64| Complex { re, im };
+    let larger = [c(2.0, 0.0), c(1.0, 3.0), c(0.0, -9.0), c(1.0, 0.0)];
+    let lesser = [c(1.0, 9.0), c(1.0, -3.0), c(-0.0, 9.0), c(1.0, -0.0)];
+    assert_eq!(run::<C>(Combine::max::<C>(), &larger, &lesser), larger);
+    assert_eq!(run::<C>(Combine::max::<C>(), &lesser, &larger), larger);
+    assert_eq!(run::<C>(Combine::min::<C>(), &larger, &lesser), lesser);
+    let nan = <C as Ordered>::max(c(5.0, f64::NAN), c(9.0, 9.0));
+    assert!(nan.re.is_nan() && nan.im.is_nan());
+}
+
+#[test]
+fn complex_numbers() {
+    let (a, b) = (Complex { re: 1.0, im: 2.0 }, Complex { re: 3.0, im: -4.0 });
+    assert_eq!(
+        run::<Complex<f64>>(Combine::sum::<Complex<f64>>(), &[a], &[b]),
+        [Complex { re: 4.0, im: -2.0 }]
+    );
+    assert_eq!(
+        run::<Complex<f64>>(Combine::prod::<Complex<f64>>(), &[a], &[b]),
+        [Complex { re: 11.0, im: 2.0 }]
+    );
+    let (a, b) = (Complex { re: 0.5f32, im: 1.0 }, Complex { re: 2.0f32, im: 4.0 });
+    assert_eq!(
+        run::<Complex<f32>>(Combine::prod::<Complex<f32>>(), &[a], &[b]),
+        [Complex { re: -3.0, im: 4.0 }]
+    );
+    assert_eq!(Combine::sum::<Complex<f32>>().elem_bytes, 8);
+}

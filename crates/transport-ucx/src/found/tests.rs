@@ -1,0 +1,54 @@
+//! Unit tests of `found`.
+
+use super::*;
+
+fn decided(resources: &[(&str, &str)], devices: &[&str]) -> (bool, String) {
+    let owned = |text: &&str| (*text).to_owned();
+    let resources: Vec<_> = resources.iter().map(|(t, d)| (owned(t), owned(d))).collect();
+    let devices: Vec<_> = devices.iter().map(owned).collect();
+    let Found { rdma, description } = decide("UCX 1.13.1", &resources, &devices);
+    (rdma, description)
+}
+
+#[test]
+fn connections_over_hardware_are_rdma() {
+    let resources = [("self", "memory"), ("tcp", "ib0"), ("rc_mlx5", "mlx5_0:1")];
+    let rdma = (true, "UCX 1.13.1: rc_mlx5 on mlx5_0:1".to_owned());
+    assert_eq!(decided(&resources, &["mlx5_0"]), rdma);
+    // Its port is down, or it is Soft-RoCE.
+    let other = (false, "UCX 1.13.1: no RDMA device for it; self, tcp, rc_mlx5".to_owned());
+    assert_eq!(decided(&resources, &["mlx5_1"]), other);
+}
+
+struct Variables(&'static [(&'static str, &'static str)]);
+
+impl Host for Variables {
+    fn variable(&self, name: &str) -> Option<String> {
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| (*value).to_owned())
+    }
+}
+
+#[test]
+fn sockets_stay_on_the_interfaces_of_the_job() {
+    let devices = |variables, one_machine| {
+        let changes = changes(&Variables(variables), one_machine);
+        changes.into_iter().find(|(name, _)| *name == "NET_DEVICES").map(|(_, value)| value)
+    };
+    let last = |devices: Option<String>| devices?.rsplit(',').next().map(str::to_owned);
+    assert_eq!(last(devices(&[], true)).as_deref(), Some("lo"));
+    assert_eq!(devices(&[], false), None, "other machines need them");
+    const CHOSEN: (&str, &str) = ("SHMEM_TCP_INTERFACE", "eth7");
+    assert_eq!(last(devices(&[CHOSEN], true)).as_deref(), Some("eth7"));
+    assert_eq!(last(devices(&[CHOSEN], false)).as_deref(), Some("eth7"));
+    let several = devices(&[("SHMEM_TCP_INTERFACE", " eth7, eth8")], true);
+    assert!(several.is_some_and(|devices| devices.ends_with("eth7,eth8")));
+    assert_eq!(devices(&[CHOSEN, ("UCX_NET_DEVICES", "eth8")], true), None, "UCX's goes first");
+}
+
+#[test]
+fn datagrams_and_imitations_are_not() {
+    assert!(!decided(&[("ud_verbs", "rdmap0s6:1")], &["rdmap0s6"]).0);
+    assert!(!decided(&[("rc_verbs", "hfi1_0:1")], &["hfi1_0"]).0);
+    assert_eq!(decided(&[], &[]), (false, "UCX 1.13.1: no RDMA device".to_owned()));
+}

@@ -1,0 +1,58 @@
+//! Unit tests of `apply`.
+
+use super::*;
+
+/// What the word becomes, by plain arithmetic.
+fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
+    match op {
+        AmoOp::Fetch => old,
+        AmoOp::Set | AmoOp::Swap => operand,
+        AmoOp::CompareSwap => match old == condition {
+            true => operand,
+            false => old,
+        },
+        AmoOp::Add => old.wrapping_add(operand),
+        AmoOp::And => old & operand,
+        AmoOp::Or => old | operand,
+        AmoOp::Xor => old ^ operand,
+    }
+}
+
+const VALUES: [u64; 5] = [0, 1, 0x8000_0000, u64::MAX, 0x0123_4567_89AB_CDEF];
+
+#[test]
+fn every_operation_of_eight_bytes_is_its_model() {
+    for op in AmoOp::ALL {
+        for old in VALUES {
+            for operand in VALUES {
+                for condition in [old, !old] {
+                    let mut word = old;
+                    let at = (&raw mut word).cast();
+                    // SAFETY: a live, aligned local of 8 bytes.
+                    let was = unsafe { apply(op, AmoWidth::Eight, at, operand, condition) };
+                    assert_eq!((was, word), (old, model(op, old, operand, condition)), "{op:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_operation_of_four_bytes_is_its_model_and_leaves_its_neighbours() {
+    for op in AmoOp::ALL {
+        for old in VALUES {
+            for operand in VALUES {
+                for condition in [old, !old] {
+                    let mut words = [7u32, old as u32, 9];
+                    let at = (&raw mut words[1]).cast();
+                    // SAFETY: a live, aligned local of 4 bytes.
+                    let was = unsafe { apply(op, AmoWidth::Four, at, operand, condition) };
+                    let low = |x: u64| x & 0xFFFF_FFFF;
+                    let new = low(model(op, low(old), low(operand), low(condition)));
+                    assert_eq!(was, low(old), "{op:?}");
+                    assert_eq!(words, [7, new as u32, 9], "{op:?}");
+                }
+            }
+        }
+    }
+}

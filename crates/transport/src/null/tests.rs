@@ -1,0 +1,41 @@
+//! Unit tests of `null`.
+
+use super::*;
+use crate::{AmoOp, Completion, Host, LocalBuf, Open, RemoteAddr, Signal};
+use std::sync::Arc;
+
+struct Nobody;
+
+impl Host for Nobody {}
+
+#[test]
+fn reaches_nobody() {
+    (PROVIDER.available)(&Nobody).expect("the template is always available");
+    let open = Open {
+        pe: Pe(0),
+        n_pes: 2,
+        secret: [0; 32],
+        one_machine: true,
+        oversubscribed: false,
+        host: Arc::new(Nobody),
+    };
+    let mut transport = (PROVIDER.open)(&open).expect("the template always opens");
+    assert_eq!(transport.connect(Pe(1), &[], &[]), Err(Error::Unreachable(Pe(1))));
+    let mut endpoint = transport.endpoint().expect("an endpoint");
+    let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    let put = Put { dest: at, source: LocalBuf::EMPTY, completion: Completion::Now };
+    // SAFETY: nothing is read for zero bytes.
+    assert_eq!(unsafe { endpoint.put(Pe(1), put) }, Err(Error::Unreachable(Pe(1))));
+    let signal = Signal { dest: at, op: AmoOp::Set, value: 1 };
+    // SAFETY: nothing is read for zero bytes.
+    let with_signal = unsafe { endpoint.put_signal(Pe(1), put, signal) };
+    assert_eq!(with_signal, Err(Error::Unreachable(Pe(1))));
+    assert_eq!(endpoint.quiet(), Ok(()));
+}
+
+#[test]
+fn endpoints_end() {
+    let transport = with_endpoints(1);
+    assert!(transport.endpoint().is_ok());
+    assert!(transport.endpoint().is_err());
+}

@@ -1,0 +1,47 @@
+//! Unit tests of `capacity`.
+
+use super::*;
+
+fn bound(resource: Resource, source: &str, limit: u64, used: u64) -> Bound {
+    Bound { resource, source: source.to_string(), limit, used, cure: "start fewer PEs" }
+}
+
+#[test]
+fn every_pe_and_every_process_that_holds_some_counts() {
+    assert_eq!(needed(1, 256), (4, 256 * 1024));
+    assert_eq!(needed(256, 256).0, 259);
+    assert_eq!(needed(257, 256).0, 264);
+    assert_eq!(needed(u32::MAX, 1).1, u64::from(u32::MAX) << 18);
+}
+
+#[test]
+fn the_tightest_bound_is_named_with_figures_and_cure() {
+    let bounds = [
+        bound(Resource::Tasks, "a", 1000, 900),
+        bound(Resource::Tasks, "b", 300, 250),
+        bound(Resource::Memory, "c", 1 << 40, 0),
+    ];
+    let refused = |n_pes| refusal(n_pes, needed(n_pes, 256), &bounds);
+    assert_eq!(refused(47), None);
+    let sentence = "48 PEs on this host need at least 51 processes and threads, but b leaves room for 50 (limit 300, \
+                    in use 250): start fewer PEs";
+    assert_eq!(refused(48).as_deref(), Some(sentence));
+}
+
+#[test]
+fn memory_is_counted_in_mebibytes() {
+    let bounds = [bound(Resource::Memory, "c", 30 << 20, 20 << 20)];
+    assert_eq!(refusal(40, needed(40, 256), &bounds), None);
+    let sentence = "48 PEs on this host need at least 12 MiB of memory, but c leaves room for 10 MiB (limit 30 MiB, in \
+                    use 20 MiB): start fewer PEs";
+    assert_eq!(refusal(48, needed(48, 256), &bounds).as_deref(), Some(sentence));
+    let full = [bound(Resource::Memory, "c", 1, 2)];
+    assert!(refusal(1, needed(1, 256), &full).is_some());
+}
+
+#[test]
+fn this_host_has_room_for_one_pe_and_not_for_all_that_can_be_asked_for() {
+    assert_eq!(check(1, 256), Ok(()));
+    let failure = check(u32::MAX, 256).expect_err("a petabyte");
+    assert_eq!(failure.status, 1, "{failure:?}");
+}

@@ -10,42 +10,7 @@ use crate::ep::Remote;
 use crate::fid::Fid;
 use crate::origin::OfiEndpoint;
 use libfabric_sys as fi;
-use rushmem_transport::{AmoOp, AmoWidth, Error, Host, Pe, RemoteAddr, mem};
-use std::fmt;
-
-/// Who carries out atomic operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amos {
-    /// The target's CPU.
-    Software,
-    /// The fabric.
-    Network,
-}
-
-impl fmt::Display for Amos {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Amos::Software => "software",
-            Amos::Network => "network",
-        })
-    }
-}
-
-impl Amos {
-    /// As the user asks.
-    ///
-    /// # Errors
-    /// When that is neither.
-    pub(crate) fn asked_of(host: &dyn Host) -> Result<Amos, String> {
-        match host.variable("SHMEM_OFI_AMOS").as_deref() {
-            None | Some("software") => Ok(Amos::Software),
-            Some("network") => Ok(Amos::Network),
-            Some(other) => {
-                Err(format!("SHMEM_OFI_AMOS is {other}, but it can be software or network"))
-            }
-        }
-    }
-}
+use rushmem_transport::{AmoOp, AmoWidth, Error, Pe, RemoteAddr, mem};
 
 /// An operation on a word of a peer's.
 #[derive(Clone, Copy)]

@@ -1,11 +1,11 @@
 //! Which of libfabric's providers and domains can carry this job, in the order in which it offers them.
 #![allow(unsafe_code)]
 
-use crate::atomics::Amos;
 use crate::facts::{FabricNic, Facts, ORDERS};
 use crate::faults;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
+use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::{Host, Nic};
 use std::ffi::{CStr, CString, c_char};
 

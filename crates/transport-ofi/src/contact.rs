@@ -1,7 +1,8 @@
 //! How PEs describe themselves to each other: addresses and keys as bytes.
 
-use crate::atomics::Amos;
 use rushmem_transport::Key;
+use rushmem_transport::kit::amos::Amos;
+use rushmem_wire::{Error, OFI_ADDRESS, OFI_KEY, decode, encode};
 
 /// What a PE needs to know of another before it inserts its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,31 +18,15 @@ pub(crate) struct Address {
 
 impl Address {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![u8::from(self.amos == Amos::Network)];
-        for part in [self.provider.as_bytes(), self.host.as_bytes(), &self.name] {
-            bytes.extend_from_slice(&(part.len() as u32).to_le_bytes());
-            bytes.extend_from_slice(part);
-        }
-        bytes
+        encode(OFI_ADDRESS, &(self.amos as u8, &self.provider, &self.host, &self.name))
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Address> {
-        let (network, mut bytes) = bytes.split_first()?;
-        let amos = match network {
-            0 => Amos::Software,
-            1 => Amos::Network,
-            _ => return None,
-        };
-        let mut part = || {
-            let (nbytes, rest) = bytes.split_first_chunk::<4>()?;
-            let (part, rest) = rest.split_at_checked(u32::from_le_bytes(*nbytes) as usize)?;
-            bytes = rest;
-            Some(part.to_vec())
-        };
-        let provider = String::from_utf8(part()?).ok()?;
-        let host = String::from_utf8(part()?).ok()?;
-        let name = part()?;
-        bytes.is_empty().then_some(Address { provider, amos, host, name })
+    /// # Errors
+    /// When the bytes are no address.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Address, Error> {
+        let (amos, provider, host, name) = decode(OFI_ADDRESS, bytes)?;
+        let amos = Amos::from_number(amos).ok_or(Error::Damaged(OFI_ADDRESS))?;
+        Ok(Address { provider, amos, host, name })
     }
 }
 
@@ -56,14 +41,14 @@ pub(crate) struct Area {
 
 impl Area {
     pub(crate) fn encode(self) -> Key {
-        Key([self.base, self.nbytes, self.key].iter().flat_map(|word| word.to_le_bytes()).collect())
+        Key(encode(OFI_KEY, &(self.base, self.nbytes, self.key)))
     }
 
-    pub(crate) fn decode(key: &Key) -> Option<Area> {
-        let (words, []) = key.0.as_chunks::<8>() else { return None };
-        let [base, nbytes, key] = *words else { return None };
-        let [base, nbytes, key] = [base, nbytes, key].map(u64::from_le_bytes);
-        Some(Area { base, nbytes, key })
+    /// # Errors
+    /// When the bytes are no key.
+    pub(crate) fn decode(key: &Key) -> Result<Area, Error> {
+        let (base, nbytes, key) = decode(OFI_KEY, &key.0)?;
+        Ok(Area { base, nbytes, key })
     }
 }
 
@@ -77,11 +62,11 @@ mod tests {
             let (provider, host) = ("tcp".into(), "h".into());
             let address = Address { provider, amos, host, name: vec![1, 2, 3] };
             let bytes = address.encode();
-            assert_eq!(Address::decode(&bytes), Some(address));
-            assert_eq!(Address::decode(&bytes[..bytes.len() - 1]), None);
+            assert_eq!(Address::decode(&bytes), Ok(address));
+            assert!(Address::decode(&bytes[..bytes.len() - 1]).is_err());
         }
         let area = Area { base: 1 << 47, nbytes: 5, key: u64::MAX };
-        assert_eq!(Area::decode(&area.encode()), Some(area));
-        assert_eq!(Area::decode(&Key(vec![0; 23])), None);
+        assert_eq!(Area::decode(&area.encode()), Ok(area));
+        assert!(Area::decode(&Key(vec![0; 23])).is_err());
     }
 }

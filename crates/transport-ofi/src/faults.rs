@@ -1,7 +1,7 @@
 //! Providers that cannot be relied on by known faults of theirs, and what to use instead. Whatever is only slow
 //! or lacks something is no matter of names: [`Facts`](crate::facts::Facts) tell.
 
-use crate::atomics::Amos;
+use rushmem_transport::kit::amos::Amos;
 
 /// Layers of providers, and what is wrong with them.
 const FAULTY: [(&str, &str); 2] = [

@@ -1,9 +1,9 @@
 //! What this machine has of libfabric: whether a device is behind it that reads and writes memory by itself.
 
-use crate::atomics::Amos;
 use crate::choice::{self, Wish};
 use crate::fabric;
 use crate::facts::Facts;
+use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::{Found, Host, device};
 
 /// What libfabric is here and what it would use. It is asked for its devices only where the kernel shows
@@ -13,7 +13,7 @@ use rushmem_transport::{Found, Host, device};
 /// What is missing.
 pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let library = fabric::library()?;
-    let amos = Amos::asked_of(host)?;
+    let amos = Amos::asked_for(host, "SHMEM_OFI_AMOS")?;
     let number = library.version();
     let version = format!("libfabric {}.{}", number >> 16, number & 0xFFFF);
     let devices = device::active();

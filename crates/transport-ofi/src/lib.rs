@@ -40,8 +40,8 @@ mod thread;
 mod tuning;
 mod unconfirmed;
 
-pub use atomics::Amos;
 pub use ofi::open;
+pub use rushmem_transport::kit::amos::Amos;
 pub use tuning::Tuning;
 
 use rushmem_transport::{Error, Provider, Setting};

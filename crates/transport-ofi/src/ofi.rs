@@ -1,7 +1,7 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
 #![allow(unsafe_code)]
 
-use crate::atomics::{Amos, Native};
+use crate::atomics::Native;
 use crate::backoff::NAP;
 use crate::block::Range;
 use crate::choice::{self, Wish};
@@ -18,6 +18,7 @@ use crate::thread;
 use crate::tuning::{DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
 use crate::unconfirmed;
 use libfabric_sys as fi;
+use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::{Caps, Endpoint, Error, Key, Open, Pe, Segment, Transport};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
@@ -86,7 +87,7 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let library = fabric::library().map_err(Error::Unavailable)?;
     let amos = match tuning.carried_out_by {
         Some(amos) => amos,
-        None => Amos::asked_of(&*with.host).map_err(Error::Unavailable)?,
+        None => Amos::asked_for(&*with.host, "SHMEM_OFI_AMOS").map_err(Error::Unavailable)?,
     };
     DESCRIPTORS.require(with.n_pes, LEAST_DESCRIPTORS).map_err(Error::Unavailable)?;
     let wish = Wish::of(&*with.host, amos, with.one_machine);
@@ -212,8 +213,10 @@ impl Transport for Ofi {
     fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error> {
         let shared = &self.shared;
         let peer = shared.peers.get(pe.index()).ok_or(Error::Unreachable(pe))?;
-        let invalid = |what: &str| Error::Invalid(format!("the {what} of PE {pe} is damaged"));
-        let address = Address::decode(address).ok_or_else(|| invalid("address"))?;
+        let invalid = |error: rushmem_wire::Error| {
+            Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
+        };
+        let address = Address::decode(address).map_err(invalid)?;
         let own = &shared.fabric.facts.provider;
         if address.provider != *own {
             let (me, other) = (shared.me, &address.provider);
@@ -231,7 +234,7 @@ impl Transport for Ofi {
         }
         let mut areas = [Area::default(); Segment::COUNT];
         for (segment, key) in keys {
-            areas[*segment as usize] = Area::decode(key).ok_or_else(|| invalid("key"))?;
+            areas[*segment as usize] = Area::decode(key).map_err(invalid)?;
         }
         let said = |code| {
             let why = shared.fabric.library.strerror(code);

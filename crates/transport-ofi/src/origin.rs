@@ -2,12 +2,13 @@
 //! replies. Whoever waits lets everything work.
 #![allow(unsafe_code)]
 
-use crate::atomics::{Amo, Amos};
+use crate::atomics::Amo;
 use crate::backoff::Backoff;
 use crate::block::Range;
 use crate::ep::{Failure, FiEndpoint, Post, Remote};
 use crate::message::{Message, Token};
 use crate::shared::{Cell, Shared, lock};
+use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::{AmoOp, AmoWidth, Error, Pe, RemoteAddr, mem};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};

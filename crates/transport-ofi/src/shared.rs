@@ -4,7 +4,7 @@
 //! ep is waited for by its endpoint and tried by the service thread. Nobody waits for a lock while holding another.
 #![allow(unsafe_code)]
 
-use crate::atomics::{Amos, Native};
+use crate::atomics::Native;
 use crate::block::Range;
 use crate::contact::Area;
 use crate::ep::{Failure, FiEndpoint, Remote};
@@ -15,6 +15,7 @@ use crate::service::Service;
 use crate::tuning::Tuning;
 use crate::unconfirmed;
 use libfabric_sys as fi;
+use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::{AmoWidth, Error, Host, Pe, RemoteAddr, Segment};
 use rustix::event::Timespec;
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};

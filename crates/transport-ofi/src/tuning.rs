@@ -1,7 +1,7 @@
 //! Sizes, limits and what is relied on. Tests make them tiny; nothing else changes them.
 
-use crate::atomics::Amos;
 use rushmem_transport::descriptors::PerPeer;
+use rushmem_transport::kit::amos::Amos;
 
 /// Connections of two endpoints to a peer's service and of a peer's two to this one's, and one back for each of these.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);

@@ -3,7 +3,7 @@
 
 use crate::origin::{Local, Operation, Origin, Transfer};
 use crate::shared::{Issuer, Shared};
-use crate::tuning::Amos;
+use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::{
     AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
     RemoteAddr, Segment, Signal, mem,

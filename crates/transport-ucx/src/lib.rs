@@ -34,8 +34,9 @@ mod transport;
 mod tuning;
 mod ucp;
 
+pub use rushmem_transport::kit::amos::Amos;
 pub use transport::open;
-pub use tuning::{Amos, Tuning};
+pub use tuning::Tuning;
 
 use rushmem_transport::{Error, Provider, Setting};
 

@@ -6,10 +6,10 @@ mod order;
 
 use crate::backoff::Backoff;
 use crate::pending::{Line, Pending, Slot, broken, noted, operated, replied};
-use crate::proto::Request as Message;
+use crate::proto::Request;
 use crate::shared::Shared;
 use crate::target::{REPLY_KIND, REQUEST_KIND};
-use crate::ucp::{Atomic, Context, Endpoint, Request, Worker, callback, plain, said, started};
+use crate::ucp::{Atomic, Context, Endpoint, UcpRequest, Worker, callback, plain, said, started};
 use rushmem_transport::{AmoOp, AmoWidth, Error, Pe, RemoteAddr, Segment};
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -74,7 +74,7 @@ struct Route {
     /// Small puts that were not sent so far.
     held: Vec<u8>,
     /// A flush that has not ended.
-    flush: Option<Request>,
+    flush: Option<UcpRequest>,
     /// Before the last fence there were puts that were not known to be complete.
     put_before: bool,
     /// Before the last fence there were requests that were not answered.
@@ -186,7 +186,7 @@ impl Origin {
     }
 
     /// Wait until an operation has ended.
-    fn end(&mut self, shared: &Shared, pe: Pe, request: Option<Request>) -> Result<(), Error> {
+    fn end(&mut self, shared: &Shared, pe: Pe, request: Option<UcpRequest>) -> Result<(), Error> {
         let Some(request) = request else { return Ok(()) };
         let ucp = self.ucp();
         let mut status = None;
@@ -301,7 +301,7 @@ impl Origin {
         let slot = self.pending.slot(&line, fetched, width);
         let (number, turn) = (slot.number(), slot.turn());
         let message =
-            Message { slot: number, turn, op, width, operand, condition, word, data: place };
+            Request { slot: number, turn, op, width, operand, condition, word, data: place };
         let header = message.encode();
         let kept = slot.keep(header);
         let mut params = if blocks { plain() } else { noted(&line) };

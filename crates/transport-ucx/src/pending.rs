@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::proto::{REPLY, REQUEST, Reply};
-use crate::ucp::{Request, started};
+use crate::ucp::{UcpRequest, started};
 use rushmem_transport::AmoWidth;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_void;
@@ -294,7 +294,7 @@ fn ended(line: &Line, request: *mut c_void, status: ucs_status_t) {
         line.breaks(status);
     }
     if let Ok(Some(request)) = started(request) {
-        Request::free(request, line.ucp);
+        UcpRequest::free(request, line.ucp);
     }
 }
 

@@ -8,8 +8,9 @@ use crate::area::Areas;
 use crate::origin::Origin;
 use crate::proto::MemoryKey;
 use crate::target::Target;
-use crate::tuning::{Amos, Tuning};
+use crate::tuning::Tuning;
 use crate::ucp::{Context, Worker};
+use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::{Error, Host, Open, Pe, RemoteAddr, Segment};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
@@ -265,8 +266,9 @@ impl Shared {
         if !self.notes.any.load(Ordering::Relaxed) {
             return false;
         }
-        let mut notes = std::mem::take(&mut *lock(&self.notes.list));
+        // In this order: a note that comes in between is taken now, or found by the next look.
         self.notes.any.store(false, Ordering::Relaxed);
+        let mut notes = std::mem::take(&mut *lock(&self.notes.list));
         let mut busy = false;
         notes.retain_mut(|note| {
             let uses = note.issuer.uses.load(Ordering::Relaxed);

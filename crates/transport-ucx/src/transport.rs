@@ -10,8 +10,9 @@ use crate::proto::{Address, MemoryKey};
 use crate::shared::{Contact, Issuer, Shared, Start, lock};
 use crate::target::Target;
 use crate::thread;
-use crate::tuning::{Amos, DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
+use crate::tuning::{DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
 use crate::ucp::{Context, Memory};
+use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::{Caps, Endpoint, Error, Key, Open, Pe, Segment, Transport};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
@@ -73,11 +74,7 @@ fn amos(open: &Open, tuning: &Tuning) -> Result<Amos, String> {
     if let Some(amos) = tuning.amos {
         return Ok(amos);
     }
-    match open.host.variable("SHMEM_UCX_AMOS").as_deref() {
-        None | Some("software") => Ok(Amos::Software),
-        Some("network") => Ok(Amos::Network),
-        Some(other) => Err(format!("SHMEM_UCX_AMOS is {other}, but it can be software or network")),
-    }
+    Amos::asked_for(&*open.host, "SHMEM_UCX_AMOS")
 }
 
 /// Why the network refused memory, and the cure.
@@ -148,19 +145,20 @@ impl Transport for Ucx {
 
     fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error> {
         let contact = self.shared.contacts.get(pe.index()).ok_or(Error::Unreachable(pe))?;
-        let invalid = |what: &str| Error::Invalid(format!("the {what} of PE {pe} is damaged"));
-        let Address { host, amos, worker } =
-            Address::decode(address).ok_or_else(|| invalid("address"))?;
+        let invalid = |error: rushmem_wire::Error| {
+            Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
+        };
+        let Address { host, amos, worker } = Address::decode(address).map_err(invalid)?;
         if amos != self.shared.amos {
             return Err(Error::Invalid(format!(
-                "atomic operations are carried out by {amos:?} at PE {pe}, but by {:?} at PE {}: \
+                "atomic operations are carried out by {amos} at PE {pe}, but by {} at PE {}: \
                  set SHMEM_UCX_AMOS to the same on all PEs",
                 self.shared.amos, self.shared.me
             )));
         }
         let mut known = [const { None }; Segment::COUNT];
         for (segment, key) in keys {
-            let mut key = MemoryKey::decode(&key.0).ok_or_else(|| invalid("key"))?;
+            let mut key = MemoryKey::decode(&key.0).map_err(invalid)?;
             match self.keys.get(&key.packed) {
                 Some(same) => key.packed = Arc::clone(same),
                 None => drop(self.keys.insert(Arc::clone(&key.packed))),

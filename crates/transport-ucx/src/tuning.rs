@@ -1,21 +1,12 @@
 //! Limits, and who carries out atomic operations. Tests change them; users only the latter.
 
 use rushmem_transport::descriptors::PerPeer;
+use rushmem_transport::kit::amos::Amos;
 
 /// Connections of two workers to a peer and of a peer's two to this PE, and one back for each of these.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
 /// Fewer are not enough for a small job; UCX crashes then.
 pub(crate) const LEAST_DESCRIPTORS: u64 = 128;
-
-/// Who carries out the atomic operations on the symmetric heap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Amos {
-    /// The target's CPU, asked by messages.
-    Software,
-    /// Whoever UCX has do it: the network's NICs, where they can do all of them.
-    Network,
-}
 
 /// Limits of a transport.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Small puts that travel in one message: for each its place and its bytes.
 
-use super::{segment_of, u64_of};
+use super::bytes::{segment_of, u64_of};
 use rushmem_transport::RemoteAddr;
 
 /// Most bytes of one put, so that two bytes hold the number.

@@ -1,7 +1,7 @@
 //! What is exchanged once, before PEs connect: a PE's address and its segments' keys.
 
-use super::{u32_of, u64_of};
-use crate::tuning::Amos;
+use rushmem_transport::kit::amos::Amos;
+use rushmem_wire::{Error, UCX_ADDRESS, UCX_KEY, decode, encode};
 use std::sync::Arc;
 
 /// How to reach a PE.
@@ -17,20 +17,15 @@ pub(crate) struct Address {
 
 impl Address {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![self.amos as u8];
-        bytes.extend((self.host.len() as u32).to_le_bytes());
-        bytes.extend(self.host.as_bytes());
-        bytes.extend(&self.worker);
-        bytes
+        encode(UCX_ADDRESS, &(self.amos as u8, &self.host, &self.worker))
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Address> {
-        let (amos, mut rest) = bytes.split_first()?;
-        let amos = [Amos::Software, Amos::Network].into_iter().find(|a| *a as u8 == *amos)?;
-        let nbytes = u32_of(&mut rest)? as usize;
-        let (host, worker) = rest.split_at_checked(nbytes)?;
-        let host = String::from_utf8(host.to_vec()).ok()?;
-        Some(Address { host, amos, worker: worker.to_vec() })
+    /// # Errors
+    /// When the bytes are no address.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Address, Error> {
+        let (amos, host, worker) = decode(UCX_ADDRESS, bytes)?;
+        let amos = Amos::from_number(amos).ok_or(Error::Damaged(UCX_ADDRESS))?;
+        Ok(Address { host, amos, worker })
     }
 }
 
@@ -47,17 +42,15 @@ pub(crate) struct MemoryKey {
 
 impl MemoryKey {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = self.base.to_le_bytes().to_vec();
-        bytes.extend(self.nbytes.to_le_bytes());
-        bytes.extend(&*self.packed);
-        bytes
+        encode(UCX_KEY, &(self.base, self.nbytes, &*self.packed))
     }
 
-    pub(crate) fn decode(mut bytes: &[u8]) -> Option<MemoryKey> {
-        let base = u64_of(&mut bytes)?;
-        let nbytes = u64_of(&mut bytes)?;
-        base.checked_add(nbytes)?;
-        Some(MemoryKey { base, nbytes, packed: bytes.into() })
+    /// # Errors
+    /// When the bytes are no key.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<MemoryKey, Error> {
+        let (base, nbytes, packed): (u64, u64, Vec<u8>) = decode(UCX_KEY, bytes)?;
+        base.checked_add(nbytes).ok_or(Error::Damaged(UCX_KEY))?;
+        Ok(MemoryKey { base, nbytes, packed: packed.into() })
     }
 
     /// The address of so many bytes at an offset, when they are within.
@@ -75,21 +68,24 @@ mod tests {
     fn an_address_survives_the_way() {
         let address = Address { host: "a-host".into(), amos: Amos::Network, worker: vec![7; 99] };
         let bytes = address.encode();
-        assert_eq!(Address::decode(&bytes), Some(address));
-        assert_eq!(Address::decode(&bytes[..7]), None);
-        assert_eq!(Address::decode(&[]), None);
-        assert_eq!(Address::decode(&[2, 0, 0, 0, 0]), None);
+        assert_eq!(Address::decode(&bytes), Ok(address));
+        assert!(Address::decode(&bytes[..7]).is_err());
+        assert!(Address::decode(&[]).is_err());
+        assert_eq!(
+            Address::decode(&encode(UCX_ADDRESS, &(2u8, "", [0u8; 0]))),
+            Err(Error::Damaged(UCX_ADDRESS))
+        );
     }
 
     #[test]
     fn a_key_survives_the_way_and_knows_its_bounds() {
         let key = MemoryKey { base: 4096, nbytes: 100, packed: [1, 2, 3].into() };
-        assert_eq!(MemoryKey::decode(&key.encode()), Some(key.clone()));
-        assert_eq!(MemoryKey::decode(&[0; 15]), None);
+        assert_eq!(MemoryKey::decode(&key.encode()), Ok(key.clone()));
+        assert!(MemoryKey::decode(&[0; 15]).is_err());
         assert_eq!(key.address(92, 8), Some(4188));
         assert_eq!(key.address(93, 8), None);
         assert_eq!(key.address(u64::MAX, 8), None);
         let beyond = MemoryKey { base: u64::MAX, nbytes: 2, packed: [].into() };
-        assert_eq!(MemoryKey::decode(&beyond.encode()), None);
+        assert_eq!(MemoryKey::decode(&beyond.encode()), Err(Error::Damaged(UCX_KEY)));
     }
 }

@@ -1,7 +1,7 @@
 //! A request to carry out an atomic operation, maybe after a put of the data that comes with it, and the
 //! reply to it.
 
-use super::{segment_of, u32_of, u64_of};
+use super::bytes::{segment_of, u32_of, u64_of};
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr};
 
 /// Bytes of a request.

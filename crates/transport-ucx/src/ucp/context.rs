@@ -1,7 +1,7 @@
 //! UCX as one process sees it, and memory registered with it.
 #![allow(unsafe_code)]
 
-use super::fine;
+use super::status::fine;
 use crate::sys;
 use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut};

@@ -10,12 +10,12 @@ use ucx_sys::{
 
 /// An operation in flight.
 #[derive(Clone, Copy)]
-pub(crate) struct Request(NonNull<c_void>);
+pub(crate) struct UcpRequest(NonNull<c_void>);
 
 // SAFETY: it belongs to a worker, and whoever uses that uses it.
-unsafe impl Send for Request {}
+unsafe impl Send for UcpRequest {}
 
-impl Request {
+impl UcpRequest {
     /// How it ended, or `None` while it has not.
     pub(crate) fn status(self, ucp: &Ucp) -> Option<Result<(), ucs_status_t>> {
         // SAFETY: a request that has not been freed.
@@ -34,11 +34,11 @@ impl Request {
 }
 
 /// What a call that begins an operation returned: `None` when it is done already.
-pub(crate) fn started(result: ucs_status_ptr_t) -> Result<Option<Request>, ucs_status_t> {
+pub(crate) fn started(result: ucs_status_ptr_t) -> Result<Option<UcpRequest>, ucs_status_t> {
     let error = result.addr() as isize;
     match NonNull::new(result) {
         Some(_) if (isize::from(UCS_ERR_LAST)..0).contains(&error) => Err(error as ucs_status_t),
-        request => Ok(request.map(Request)),
+        request => Ok(request.map(UcpRequest)),
     }
 }
 

@@ -1,8 +1,9 @@
 //! A worker, and an endpoint of one.
 #![allow(unsafe_code)]
 
+use super::context::Context;
 use super::request::{plain, started};
-use super::{Context, fine, said};
+use super::status::{fine, said};
 use rushmem_transport::Segment;
 use rushmem_transport::thread::without_signals;
 use std::ffi::c_void;

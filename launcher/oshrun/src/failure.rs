@@ -30,5 +30,11 @@ pub fn complain(text: &str) {
 
 /// oshrun itself could not do something.
 pub fn cannot(what: &str, error: &std::io::Error) -> Failure {
-    Failure::general(format!("cannot {what}: {}", crate::program::reason(error)))
+    Failure::general(format!("cannot {what}: {}", reason(error)))
+}
+
+/// The error without its number.
+pub fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_string()
 }

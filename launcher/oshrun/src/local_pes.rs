@@ -10,12 +10,12 @@ use std::sync::Arc;
 use rushmem_bootstrap::Exit;
 use tokio::sync::mpsc;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, reason};
 use crate::input::{self, Fed};
 use crate::link::Link;
 use crate::output::Output;
 use crate::processes::{Member, Processes};
-use crate::program;
+
 use crate::spawn::Launch;
 use crate::tree::wire::Up;
 
@@ -154,7 +154,7 @@ fn failure(launch: &Launch, pe: u32, error: &io::Error) -> Failure {
         _ if error.raw_os_error() == Some(libc::ENOEXEC) => 126,
         _ => 1,
     };
-    let (file, reason) = (launch.file.display(), program::reason(error));
+    let (file, reason) = (launch.file.display(), reason(error));
     let cure = match error.kind() {
         io::ErrorKind::NotFound => " (of its interpreter or loader)",
         io::ErrorKind::WouldBlock => {

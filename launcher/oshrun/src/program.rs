@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, reason};
 
 /// The name under which programs ask for the library.
 const LIBRARY: &str = "librushmem.so.1";
@@ -70,12 +70,6 @@ fn not_executable(file: &Path) -> Failure {
         status: 126,
         sentence: format!("{shown} is not executable; chmod +x {shown} if it is a program"),
     }
-}
-
-/// The error without its number.
-pub fn reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_string()
 }
 
 /// The LD_LIBRARY_PATH that lets PEs find the library beside this oshrun, or `None` when there is no library there.

@@ -1,7 +1,7 @@
 //! Files of a crate: no two import each other in a circle, and where folders are layers, imports go downwards only.
 //!
 //! A file imports another when a `use` declaration or a path names something in it, directly or by a re-export. `mod`
-//! declarations are no imports, tests do not count, and what macros expand to is not seen.
+//! declarations are no imports, tests do not count, and what macros expand to is not seen, but their arguments are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -228,6 +228,22 @@ impl<'ast> Visit<'ast> for Module {
         if item.leading_colon.is_none() {
             self.tree(&Names::new(), &item.tree);
         }
+    }
+
+    /// A macro's arguments are not parsed: what begins with `crate` or `super` in them is a path.
+    fn visit_macro(&mut self, called: &'ast syn::Macro) {
+        let text = called.tokens.to_string().replace(' ', "");
+        let is_name = |c: char| c.is_alphanumeric() || c == '_';
+        for start in ["crate::", "super::"] {
+            for (at, _) in
+                text.match_indices(start).filter(|(at, _)| !text[..*at].ends_with(is_name))
+            {
+                let end =
+                    text[at..].find(|c| !is_name(c) && c != ':').map_or(text.len(), |n| at + n);
+                self.add(text[at..end].split("::").map(str::to_owned).collect());
+            }
+        }
+        visit::visit_macro(self, called);
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::process::Command;
 
 use super::host::Host;
-use crate::failure::Failure;
-use crate::program;
+use crate::failure::{Failure, reason};
+
 use crate::tree::agent::Agent;
 
 /// The nodes of the allocation, if oshrun runs in one, with the tasks that Slurm counts on each.
@@ -34,7 +34,7 @@ fn names(nodes: &str) -> Result<Vec<String>, Failure> {
             return Ok(text.split_whitespace().map(str::to_string).collect());
         }
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_string(),
-        Err(error) => program::reason(&error),
+        Err(error) => reason(&error),
     };
     Err(Failure::general(format!(
         "scontrol does not tell the nodes of this Slurm allocation ({why}); {cure}"

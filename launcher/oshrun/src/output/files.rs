@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::writer::Destination;
 use crate::failure::Failure;
-use crate::program::reason;
+use crate::failure::reason;
 
 /// The files of some PEs, open and empty.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::program::reason;
+use crate::failure::reason;
 
 /// Chunks that wait for a writer before its PEs have to.
 const QUEUE: usize = 8;

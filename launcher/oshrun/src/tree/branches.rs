@@ -15,10 +15,10 @@ use super::branch::{Arrival, Arrivals, Branch, Stage, Streams};
 use super::heartbeat;
 use super::orders::{Growth, Orders, Part, Task, deal};
 use super::wire::{Down, Up};
-use crate::failure::Failure;
+use crate::failure::{Failure, reason};
 use crate::output::Output;
 use crate::processes::{Member, Processes};
-use crate::{program, spawn};
+use crate::spawn;
 
 /// How long a message may take to leave before oshrun stops itself.
 const FLUSH: Duration = Duration::from_millis(200);
@@ -109,7 +109,7 @@ impl Branches {
         };
         let number = self.list.len();
         let cannot = |error: &io::Error| {
-            let reason = program::reason(error);
+            let reason = reason(error);
             let cure = match error.kind() {
                 io::ErrorKind::NotFound => "; name another by --launch-agent",
                 _ => "",

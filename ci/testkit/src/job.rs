@@ -22,7 +22,7 @@ const GLANCE: Duration = Duration::from_millis(2);
 const GRACE: Duration = Duration::from_secs(20);
 
 /// What time limits are multiplied by: RUSHMEM_TEST_SLOWDOWN, or 1.
-fn patience() -> u32 {
+fn slowdown() -> u32 {
     std::env::var("RUSHMEM_TEST_SLOWDOWN").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
@@ -159,7 +159,7 @@ impl Job {
             self.environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();
         let shown = environment + &words.join(" ");
         let child = command.spawn().unwrap_or_else(|error| panic!("cannot run {shown}: {error}"));
-        let limit = self.limit * patience();
+        let limit = self.limit * slowdown();
         let end = Instant::now() + limit;
         Running { child, shown, mark, stdout, stderr, end, limit, _permit: permit }
     }

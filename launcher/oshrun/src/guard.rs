@@ -31,7 +31,7 @@ const LATE: i32 = 1 << 30;
 const DISMISSED: i32 = 0;
 
 /// How long agents may take to end by themselves: their daemons end when nothing leads to them any more.
-const PATIENCE: Duration = Duration::from_secs(3);
+const AGENT_LIMIT: Duration = Duration::from_secs(3);
 
 /// How long processes that have left their groups are looked for, if some always appear anew.
 const SEARCH: Duration = Duration::from_secs(10);
@@ -139,7 +139,7 @@ pub fn stand() -> ExitCode {
     let late = numbers(late);
     let since = Instant::now();
     let is_left = |group: &Pid| rustix::process::test_kill_process_group(*group).is_ok();
-    while late.iter().any(is_left) && since.elapsed() < PATIENCE {
+    while late.iter().any(is_left) && since.elapsed() < AGENT_LIMIT {
         std::thread::sleep(Duration::from_millis(10));
     }
     kill(&late);

@@ -30,7 +30,7 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// Time that killed processes get to disappear: more than they need where many others want their processor, and less
 /// than a host may be silent.
-const PATIENCE: Duration = Duration::from_secs(5);
+const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Time for what is left after that, and for whoever reads the output.
 const REST: Duration = Duration::from_secs(1);
@@ -332,12 +332,12 @@ impl Job {
 
     fn kill(&mut self) {
         self.subtree.signal(Signal::KILL);
-        self.end = End::Killed(Instant::now() + PATIENCE);
+        self.end = End::Killed(Instant::now() + KILL_LIMIT);
     }
 
     /// Clears away what is left of the job, passes on the last output, and returns the exit status.
     async fn finish(&mut self, mut signals: Signals, limit: Option<Instant>) -> i32 {
-        self.subtree.clear(if self.end == End::GivenUp { REST } else { PATIENCE }).await;
+        self.subtree.clear(if self.end == End::GivenUp { REST } else { KILL_LIMIT }).await;
         let limit = limit.map(|at| at.max(Instant::now() + REST));
         let lost = {
             let mut written = std::pin::pin!(self.output.finish());

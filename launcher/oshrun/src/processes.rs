@@ -161,9 +161,9 @@ impl Processes {
     }
 
     /// After the end of all PEs: kills whatever is left of their groups and waits until it is gone, but no longer than
-    /// `patience`. Returns what has ended meanwhile. The guard goes with the last group, and stays for what does not go.
-    pub async fn clear(&mut self, patience: Duration) -> Vec<(Member, Exit)> {
-        let deadline = Instant::now() + patience;
+    /// `limit`. Returns what has ended meanwhile. The guard goes with the last group, and stays for what does not go.
+    pub async fn clear(&mut self, limit: Duration) -> Vec<(Member, Exit)> {
+        let deadline = Instant::now() + limit;
         self.is_ending = true;
         self.signal(Signal::KILL);
         let mut exits = Vec::new();
@@ -211,18 +211,18 @@ impl Processes {
     }
 
     /// Waits until all groups are gone, those of agents too, which end by themselves when their daemons have; what is
-    /// left after `patience` is killed, and so is whatever has left its group.
-    pub async fn dismiss(&mut self, patience: Duration) {
+    /// left after `limit` is killed, and so is whatever has left its group.
+    pub async fn dismiss(&mut self, limit: Duration) {
         self.is_ending = true;
         for _ in 0..2 {
-            let deadline = Instant::now() + patience;
+            let deadline = Instant::now() + limit;
             while !self.all_gone() && Instant::now() < deadline {
                 sleep(Duration::from_millis(1)).await;
                 self.reap();
             }
             self.list.iter().for_each(|process| self.kill(process.member));
         }
-        self.end_descendants(Instant::now() + patience).await;
+        self.end_descendants(Instant::now() + limit).await;
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// A start that is over within this time shows nothing; afterwards the line changes as often.
-const PATIENCE: Duration = Duration::from_millis(250);
+const DELAY: Duration = Duration::from_millis(250);
 
 /// The line.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Progress {
         self.started += 1;
         if self.started == self.n_pes {
             self.clear();
-        } else if self.is_wanted && self.shown.elapsed() >= PATIENCE {
+        } else if self.is_wanted && self.shown.elapsed() >= DELAY {
             let (started, n_pes) = (self.started, self.n_pes);
             self.show(&format!("\r\x1b[Koshrun: {started} of {n_pes} PEs have started"));
             self.stands = true;

@@ -72,7 +72,7 @@ const OFI: Network = Network {
 /// Interpreted processors are slow, those of a busy machine slower.
 const OF_SUITE: Duration = Duration::from_secs(1800);
 const OF_PROGRAM: Duration = Duration::from_secs(480);
-const PATIENCE: &str = "RUSHMEM_CONFORMANCE_PATIENCE=10";
+const SLOWDOWN: &str = "RUSHMEM_TEST_SLOWDOWN=10";
 
 /// Where what the guests run lies on this machine, and so in the guests.
 pub struct Places {
@@ -148,7 +148,7 @@ pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<Job> {
     }
     jobs.insert(0, auto(places));
     let network = "RUSHMEM_CONFORMANCE_PES=2";
-    let environment = format!("{PATIENCE} {network} {}", UCX.environment);
+    let environment = format!("{SLOWDOWN} {network} {}", UCX.environment);
     jobs.push(suite(
         "one-ucx-network-amos-suite",
         &places.ucx,
@@ -212,7 +212,7 @@ fn programs(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &L
 fn suites(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &Libraries) {
     let program = if network.name == UCX.name { &places.ucx } else { &places.ofi };
     let system = library.environment.is_empty();
-    let environment = format!("{}{PATIENCE} {}", library.environment, network.environment);
+    let environment = format!("{}{SLOWDOWN} {}", library.environment, network.environment);
     // Other versions: what moves data, without the cases of order that they share.
     let name = |place: &str| format!("{place}-{}-{}-suite", network.name, library.name);
     let pes = if system { 3 } else { 2 };

@@ -11,15 +11,15 @@ use rustix::fs::{FileType, fstat};
 use rustix::io::ioctl_fionread;
 
 /// A reader that has stopped reading does not keep the job from its end for longer.
-const PATIENCE: Duration = Duration::from_secs(1);
+const READ_LIMIT: Duration = Duration::from_secs(1);
 
 /// Time between two looks.
 const GLANCE: Duration = Duration::from_millis(1);
 
-/// Returns when nothing is left to read in the pipes that this process prints to, or after [`PATIENCE`].
+/// Returns when nothing is left to read in the pipes that this process prints to, or after [`READ_LIMIT`].
 pub(super) fn wait_until_read() {
     let streams = [rustix::stdio::stdout(), rustix::stdio::stderr()];
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + READ_LIMIT;
     while streams.iter().any(|&stream| is_unread(stream)) && Instant::now() < end {
         sleep(GLANCE);
     }

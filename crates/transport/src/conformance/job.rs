@@ -1,7 +1,7 @@
 //! The PEs of a case as processes, seen by the test that starts them.
 //!
 //! Three variables fit the suite to where it runs, such as a virtual machine without hardware support:
-//! `RUSHMEM_CONFORMANCE_PES` is the most PEs of a job, `RUSHMEM_CONFORMANCE_PATIENCE` multiplies time
+//! `RUSHMEM_CONFORMANCE_PES` is the most PEs of a job, `RUSHMEM_TEST_SLOWDOWN` multiplies time
 //! limits, and `RUSHMEM_CONFORMANCE_ELSEWHERE` is a program that runs the command in its arguments on
 //! another machine, with standard input carried both ways: it starts every second PE.
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 const VARIABLE: &str = "RUSHMEM_CONFORMANCE";
 const PES: &str = "RUSHMEM_CONFORMANCE_PES";
-const PATIENCE: &str = "RUSHMEM_CONFORMANCE_PATIENCE";
+const SLOWDOWN: &str = "RUSHMEM_TEST_SLOWDOWN";
 const ELSEWHERE: &str = "RUSHMEM_CONFORMANCE_ELSEWHERE";
 
 /// Which PE of how many this process is.
@@ -39,7 +39,7 @@ pub(super) fn most_pes() -> u32 {
 
 /// A time limit, stretched as this machine needs.
 pub(super) fn patient(limit: Duration) -> Duration {
-    limit * number(PATIENCE).unwrap_or(1)
+    limit * number(SLOWDOWN).unwrap_or(1)
 }
 
 /// Whether all PEs run on this machine.

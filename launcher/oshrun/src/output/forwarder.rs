@@ -65,15 +65,15 @@ impl Forwarder {
                 Err(_) => return None,
             }
             let asks = self.prompts && self.incoming.is_waiting();
-            let patience = if self.turn.is_some() { Some(HOLD) } else { asks.then_some(PROMPT) };
+            let silence = if self.turn.is_some() { Some(HOLD) } else { asks.then_some(PROMPT) };
             let arrival = async {
                 tokio::select! {
                     _ = self.pipe.readable() => {}
                     _ = self.ending.changed() => {}
                 }
             };
-            let silent = match patience {
-                Some(patience) => timeout(patience, arrival).await.is_err(),
+            let silent = match silence {
+                Some(silence) => timeout(silence, arrival).await.is_err(),
                 None => {
                     arrival.await;
                     false

@@ -26,7 +26,7 @@ use crate::prepare::prepare;
 use crate::spawn;
 
 /// Time that killed processes get to disappear: less than whoever waits for this daemon gives it.
-const PATIENCE: Duration = Duration::from_secs(4);
+const KILL_LIMIT: Duration = Duration::from_secs(4);
 
 /// Whether this process was started as a daemon.
 pub fn is_daemon() -> bool {
@@ -132,11 +132,11 @@ async fn run(
     let served = daemon.work(&mut subtree, &mut output).await;
     match served {
         Ok(()) => {
-            subtree.dismiss(PATIENCE).await;
+            subtree.dismiss(KILL_LIMIT).await;
             daemon.up.send(&Up::Done);
         }
         // The guard does it, too, but finds processes that have left their groups only while they show their mark.
-        Err(_) => subtree.clear(PATIENCE).await,
+        Err(_) => subtree.clear(KILL_LIMIT).await,
     }
     served
 }
@@ -226,7 +226,7 @@ impl Daemon {
                 sentence = output.lost() => self.lose(&sentence),
             }
         }
-        subtree.clear(PATIENCE).await;
+        subtree.clear(KILL_LIMIT).await;
         let mut finished = std::pin::pin!(output.finish());
         loop {
             tokio::select! {

@@ -8,7 +8,7 @@ use std::time::Duration;
 const TICKS: u32 = 20;
 
 /// Ticks without a word after which the other side is lost; the rest of the limit is for ending.
-const PATIENCE: u32 = 12;
+const MAX_MISSED: u32 = 12;
 
 /// The time between ticks.
 pub fn period(limit: Duration) -> Duration {
@@ -17,7 +17,7 @@ pub fn period(limit: Duration) -> Duration {
 
 /// For how long the other side was silent when it is lost.
 pub fn silence(limit: Duration) -> Duration {
-    period(limit) * PATIENCE
+    period(limit) * MAX_MISSED
 }
 
 /// What was heard lately.
@@ -35,7 +35,7 @@ impl Heartbeat {
     /// A tick has passed. Returns whether the other side is lost.
     pub fn tick(&mut self) -> bool {
         self.missed += 1;
-        self.missed >= PATIENCE
+        self.missed >= MAX_MISSED
     }
 }
 
@@ -49,9 +49,9 @@ mod tests {
         assert_eq!(silence(limit), Duration::from_secs(6));
         let mut heartbeat = Heartbeat::default();
         for _ in 0..3 {
-            assert!((1..PATIENCE).all(|_| !heartbeat.tick()));
+            assert!((1..MAX_MISSED).all(|_| !heartbeat.tick()));
             heartbeat.heard();
         }
-        assert_eq!((1..).find(|_: &u32| heartbeat.tick()), Some(PATIENCE));
+        assert_eq!((1..).find(|_: &u32| heartbeat.tick()), Some(MAX_MISSED));
     }
 }

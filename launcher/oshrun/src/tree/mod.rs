@@ -219,14 +219,14 @@ impl Subtree {
     }
 
     /// After the end of all PEs: kills what they have left, everywhere. The output may end then.
-    pub async fn clear(&mut self, patience: Duration) {
+    pub async fn clear(&mut self, limit: Duration) {
         self.branches.tell_all(&Down::Finish);
-        let exits = self.processes.clear(patience).await;
+        let exits = self.processes.clear(limit).await;
         self.note(exits);
     }
 
     /// Waits for the last processes to go.
-    pub async fn dismiss(&mut self, patience: Duration) {
-        self.processes.dismiss(patience).await;
+    pub async fn dismiss(&mut self, limit: Duration) {
+        self.processes.dismiss(limit).await;
     }
 }

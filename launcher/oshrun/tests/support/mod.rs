@@ -12,7 +12,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 
 /// No job may take longer.
-pub const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// [`LIMIT`], times RUSHMEM_TEST_SLOWDOWN where the machine is slow.
+fn limit() -> Duration {
+    let factor = std::env::var("RUSHMEM_TEST_SLOWDOWN").ok().and_then(|text| text.parse().ok());
+    LIMIT * factor.unwrap_or(1)
+}
 
 /// The variable that marks the processes of one job.
 const MARK: &str = "OSHRUN_TEST_JOB";
@@ -182,7 +188,7 @@ impl Running {
             if let Some(status) = self.child.try_wait().expect("own child") {
                 break status;
             }
-            assert!(self.started.elapsed() <= LIMIT, "oshrun did not end within {LIMIT:?}");
+            assert!(self.started.elapsed() <= limit(), "oshrun did not end within {:?}", limit());
             thread::sleep(Duration::from_millis(2));
         };
         let elapsed = self.started.elapsed();
@@ -283,7 +289,7 @@ fn marked(mark: &str) -> Vec<u32> {
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < LIMIT, "not within {LIMIT:?}: {what}");
+        assert!(start.elapsed() < limit(), "not within {:?}: {what}", limit());
         thread::sleep(Duration::from_millis(5));
     }
 }
@@ -291,7 +297,7 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 /// Waits until nothing of a job is left, for less time than what may be left would run by itself.
 #[track_caller]
 pub fn eventually_nothing_left(mark: &str) {
-    let (start, within) = (Instant::now(), LIMIT / 2);
+    let (start, within) = (Instant::now(), limit() / 2);
     loop {
         let left = marked(mark);
         if left.is_empty() {

@@ -1,116 +1,14 @@
-//! Atomic operations of the fabric's own, where the user asks for them: how libfabric names them, which an
-//! endpoint has, and how they are started.
+//! Atomic operations of the fabric's own, where the user asks for them.
 //!
 //! One that the fabric lacks is made of its compare-and-swap, so that all compose with each other. They do not
 //! compose with those of a CPU, so this knows of no memory that this PE shares.
 #![allow(unsafe_code)]
 
-use crate::block::Range;
 use crate::ep::Remote;
-use crate::fid::Fid;
+use crate::native::Amo;
 use crate::origin::OfiEndpoint;
-use libfabric_sys as fi;
-use rushmem_transport::{AmoOp, AmoWidth, Error, Pe, RemoteAddr, mem};
-
-/// An operation on a word of a peer's.
-#[derive(Clone, Copy)]
-pub(crate) struct Amo {
-    pub(crate) op: AmoOp,
-    pub(crate) width: AmoWidth,
-    pub(crate) operand: u64,
-    pub(crate) condition: u64,
-}
-
-impl Amo {
-    /// Its name at libfabric.
-    pub(crate) fn name(&self) -> fi::fi_op {
-        match self.op {
-            AmoOp::Fetch => fi::FI_ATOMIC_READ,
-            AmoOp::Set | AmoOp::Swap => fi::FI_ATOMIC_WRITE,
-            AmoOp::CompareSwap => fi::FI_CSWAP,
-            AmoOp::Add => fi::FI_SUM,
-            AmoOp::And => fi::FI_BAND,
-            AmoOp::Or => fi::FI_BOR,
-            AmoOp::Xor => fi::FI_BXOR,
-        }
-    }
-
-    /// Its word's type at libfabric.
-    pub(crate) fn datatype(&self) -> fi::fi_datatype {
-        match self.width {
-            AmoWidth::Four => fi::FI_UINT32,
-            AmoWidth::Eight => fi::FI_UINT64,
-        }
-    }
-
-    /// What the word is after it, when it was `old`.
-    fn applied(&self, old: u64) -> u64 {
-        let mut word = old;
-        // SAFETY: an aligned local, whose first bytes are the word, of either width.
-        unsafe {
-            mem::apply(self.op, self.width, (&raw mut word).cast(), self.operand, self.condition)
-        };
-        word
-    }
-}
-
-// The lower bytes of a word of 8 bytes are one of 4.
-const _: () = assert!(cfg!(target_endian = "little"), "written for little-endian machines");
-
-/// Which operations an endpoint has by itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Native(u32);
-
-impl Native {
-    /// Ask an endpoint that was opened for atomic operations.
-    ///
-    /// # Errors
-    /// When it has no compare-and-swap.
-    pub(crate) fn of(endpoint: &Fid<fi::fid_ep>) -> Result<Native, String> {
-        let mut native = Native(0);
-        for op in AmoOp::ALL {
-            for width in [AmoWidth::Four, AmoWidth::Eight] {
-                let amo = Amo { op, width, operand: 0, condition: 0 };
-                let (ep, datatype, name) = (endpoint.raw(), amo.datatype(), amo.name());
-                let mut most = 0;
-                let code = match op {
-                    // SAFETY: an open endpoint with atomic operations.
-                    AmoOp::CompareSwap => unsafe {
-                        fi::fi_compare_atomicvalid(ep, datatype, name, &mut most)
-                    },
-                    // SAFETY: as above.
-                    _ => unsafe { fi::fi_fetch_atomicvalid(ep, datatype, name, &mut most) },
-                };
-                if code == 0 && most > 0 {
-                    native.0 |= bit(op, width);
-                }
-            }
-        }
-        let swaps = |&width: &AmoWidth| native.has(AmoOp::CompareSwap, width);
-        match [AmoWidth::Four, AmoWidth::Eight].iter().all(swaps) {
-            true => Ok(native),
-            false => {
-                Err("it has no compare-and-swap of 4 and 8 bytes; with SHMEM_OFI_AMOS=software \
-                          the targets' CPUs carry atomic operations out"
-                    .to_owned())
-            }
-        }
-    }
-
-    fn has(self, op: AmoOp, width: AmoWidth) -> bool {
-        self.0 & bit(op, width) != 0
-    }
-
-    /// Of these nothing but what all others can be made of.
-    pub(crate) fn least(self) -> Native {
-        let swap = |width| bit(AmoOp::CompareSwap, width);
-        Native(self.0 & (swap(AmoWidth::Four) | swap(AmoWidth::Eight)))
-    }
-}
-
-fn bit(op: AmoOp, width: AmoWidth) -> u32 {
-    1 << (2 * op as u32 + u32::from(width == AmoWidth::Eight))
-}
+use rushmem_transport::LocalBuf;
+use rushmem_transport::{AmoOp, Error, Pe, RemoteAddr, mem};
 
 impl OfiEndpoint {
     /// Start an atomic operation of the fabric's.
@@ -125,7 +23,7 @@ impl OfiEndpoint {
         pe: Pe,
         dest: RemoteAddr,
         amo: Amo,
-        fetched: Range,
+        fetched: LocalBuf,
     ) -> Result<(), Error> {
         let remote = self.shared.remote(pe, dest, amo.width.nbytes())?;
         if self.shared.native.has(amo.op, amo.width) {
@@ -146,7 +44,7 @@ impl OfiEndpoint {
             let operand = amo.applied(guess);
             let swap = Amo { op: AmoOp::CompareSwap, operand, condition: guess, ..amo };
             let mut old = 0u64;
-            let fetched = Range { base: (&raw mut old).cast(), nbytes: size_of::<u64>() };
+            let fetched = LocalBuf { base: (&raw mut old).cast(), nbytes: size_of::<u64>() };
             // SAFETY: a local that lives until the swap has completed, or the ep is closed after a loss.
             self.start(remote.pe, |ep| unsafe { ep.atomic(remote, &swap, fetched) })?;
             self.completed(Pe(remote.pe))?;
@@ -157,32 +55,5 @@ impl OfiEndpoint {
             }
             guess = old;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn operations_are_told_apart() {
-        let widths = [AmoWidth::Four, AmoWidth::Eight];
-        let bits = AmoOp::ALL.iter().flat_map(|&op| widths.map(|width| bit(op, width)));
-        assert_eq!(bits.fold(0, |all, bit| all ^ bit).count_ones(), 16);
-        let least = Native(u32::MAX).least();
-        for op in AmoOp::ALL {
-            for width in [AmoWidth::Four, AmoWidth::Eight] {
-                assert_eq!(least.has(op, width), op == AmoOp::CompareSwap, "{op:?} {width:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_word_of_four_bytes_wraps_within_them() {
-        let amo = |width| Amo { op: AmoOp::Add, width, operand: u64::MAX, condition: 0 };
-        assert_eq!(amo(AmoWidth::Four).applied(0), u64::from(u32::MAX));
-        assert_eq!(amo(AmoWidth::Eight).applied(0), u64::MAX);
-        let set = Amo { op: AmoOp::Set, width: AmoWidth::Four, operand: 7, condition: 0 };
-        assert_eq!(set.applied(9), 7);
     }
 }

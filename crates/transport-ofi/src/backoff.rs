@@ -12,7 +12,7 @@ const YIELDS: u32 = 100;
 const YIELDS_OVERSUBSCRIBED: u32 = 5;
 /// A sleep: what is waited for may come without waking.
 pub(crate) const NAP: Duration = Duration::from_micros(50);
-/// After so long without news there is cause for unconfirmed, and again.
+/// After so long without news the peer counts as unconfirmed, and again.
 const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
 
 /// One wait.
@@ -23,7 +23,7 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Between two looks. Whether the wait is so long that there is cause for unconfirmed.
+    /// Between two looks. Whether the wait is so long that the peer counts as unconfirmed.
     pub(crate) fn pause(&mut self, shared: &Shared) -> bool {
         self.looks += 1;
         let (looks, yields) = match shared.oversubscribed {

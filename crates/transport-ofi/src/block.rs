@@ -1,26 +1,8 @@
 //! Memory that libfabric reads and writes: it is never borrowed, and cut into cells of equal size.
 #![allow(unsafe_code)]
 
+use rushmem_transport::LocalBuf;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-
-/// A range of memory that somebody vouches for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
-    pub(crate) base: *mut u8,
-    pub(crate) nbytes: usize,
-}
-
-// SAFETY: a plain address; whoever made it vouches for the memory, which any thread may hand to the
-// fabric.
-unsafe impl Send for Range {}
-
-impl Range {
-    /// The part of at most `most` bytes that begins `done` bytes after its start.
-    pub(crate) fn part(self, done: usize, most: usize) -> Range {
-        debug_assert!(done <= self.nbytes, "a part of the range");
-        Range { base: self.base.wrapping_add(done), nbytes: (self.nbytes - done).min(most) }
-    }
-}
 
 /// Zeroed cells.
 pub(crate) struct Block {
@@ -47,14 +29,14 @@ impl Block {
         Block { base, layout, cell }
     }
 
-    pub(crate) fn whole(&self) -> Range {
-        Range { base: self.base, nbytes: self.layout.size() }
+    pub(crate) fn whole(&self) -> LocalBuf {
+        LocalBuf { base: self.base, nbytes: self.layout.size() }
     }
 
-    pub(crate) fn cell(&self, i: u32) -> Range {
+    pub(crate) fn cell(&self, i: u32) -> LocalBuf {
         let at = i as usize * self.cell;
         assert!(at < self.layout.size(), "a cell of the block");
-        Range { base: self.base.wrapping_add(at), nbytes: self.cell }
+        LocalBuf { base: self.base.wrapping_add(at), nbytes: self.cell }
     }
 
     /// Which cell an address is in; `None` for one outside.

@@ -1,33 +1,28 @@
 //! The verbs of one context.
 //!
-//! An endpoint has a ep for as long as it lives. Puts and gets are the fabric's writes and reads; atomic
+//! An endpoint has an ep for as long as it lives. Puts and gets are the fabric's writes and reads; atomic
 //! operations are messages that the target's CPU carries out, so that they compose with those of PEs that
 //! share its memory, or the fabric's own where the user asks for them. Own memory is accessed directly.
 #![allow(unsafe_code)]
 
-use crate::block::Range;
 use crate::origin::OfiEndpoint;
 use crate::shared::lock;
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put, Signal,
+    AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, OldValue, Pe, Put, Signal,
 };
 use std::sync::Arc;
-
-fn range(memory: LocalBuf) -> Range {
-    Range { base: memory.base, nbytes: memory.nbytes }
-}
 
 impl Endpoint for OfiEndpoint {
     unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
         let wait = put.completion == Completion::Now;
         // SAFETY: the same contract.
-        unsafe { self.start_put(pe, put.dest, range(put.source), wait) }
+        unsafe { self.start_put(pe, put.dest, put.source, wait) }
     }
 
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
         let Get { dest, source, completion } = get;
         // SAFETY: valid during this call, which waits for the data, or until the next quiet.
-        unsafe { self.start_get(pe, range(dest), source) }?;
+        unsafe { self.start_get(pe, dest, source) }?;
         if completion == Completion::AtQuiet || pe.0 == self.shared.me || dest.nbytes == 0 {
             Ok(())
         } else {
@@ -64,7 +59,7 @@ impl Endpoint for OfiEndpoint {
         let copied = source.nbytes <= self.shared.tuning.copy_up_to;
         let in_order = self.shared.keeps_order();
         // SAFETY: valid during this call, which waits for what is not copied, or until the next quiet.
-        unsafe { self.start_put(pe, dest, range(source), false) }?;
+        unsafe { self.start_put(pe, dest, source, false) }?;
         if !in_order {
             self.delivered(pe)?;
         }

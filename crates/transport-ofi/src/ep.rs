@@ -1,16 +1,17 @@
 //! An endpoint of libfabric with its queue, and the operations that are in flight on it.
 //!
 //! Every operation has a cell: a context that the provider may use until it completes, and memory for
-//! short transfers, so that their source is free at once. Who uses a ep has its lock.
+//! short transfers, so that their source is free at once. Who uses an ep has its lock.
 #![allow(unsafe_code)]
 
 mod atomic;
 
-use crate::block::{Block, Range};
+use crate::block::Block;
 use crate::fabric::{Cq, Fabric};
 use crate::fid::Fid;
 use crate::message::NBYTES;
 use libfabric_sys as fi;
+use rushmem_transport::LocalBuf;
 use rushmem_transport::mem;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Arc;
@@ -34,7 +35,7 @@ enum Use {
     /// The memory is the caller's and was registered for this operation alone.
     Registered { _mr: Fid<fi::fid_mr> },
     /// What came into the cell goes there.
-    Landing(Range),
+    Landing(LocalBuf),
     /// A message came into the cell.
     Receive,
 }
@@ -78,7 +79,7 @@ pub(crate) struct FiEndpoint {
 }
 
 impl FiEndpoint {
-    /// A ep for so many operations, with cells for so many bytes.
+    /// An ep for so many operations, with cells for so many bytes.
     ///
     /// # Errors
     /// libfabric's number.
@@ -96,7 +97,7 @@ impl FiEndpoint {
             false => None,
             true => {
                 let access = fi::FI_READ | fi::FI_WRITE | fi::FI_SEND | fi::FI_RECV;
-                let Range { base, nbytes } = staging.whole();
+                let LocalBuf { base, nbytes } = staging.whole();
                 // SAFETY: the block is dropped after the registration.
                 Some(unsafe { fabric.register(base, nbytes, access, &endpoint) }?)
             }
@@ -150,7 +151,7 @@ impl FiEndpoint {
     /// The range is valid for reads and writes until the registration is dropped.
     unsafe fn describe(
         &self,
-        range: Range,
+        range: LocalBuf,
         known: Option<usize>,
         access: u64,
     ) -> Result<(*mut core::ffi::c_void, Use), i32> {
@@ -169,7 +170,7 @@ impl FiEndpoint {
     ///
     /// # Safety
     /// The range is valid for reads.
-    pub(crate) unsafe fn write_copy(&mut self, to: Remote, from: Range) -> Result<Post, i32> {
+    pub(crate) unsafe fn write_copy(&mut self, to: Remote, from: LocalBuf) -> Result<Post, i32> {
         let Some(&op) = self.free.last() else { return Ok(Post::Later) };
         let flags = self.completion();
         if self.injects && from.nbytes <= self.fabric.facts.inject {
@@ -183,7 +184,7 @@ impl FiEndpoint {
                 code => return Err(code),
             }
         }
-        let cell = self.staging.cell(op).part(0, from.nbytes);
+        let cell = self.staging.cell(op).skip(0).first(from.nbytes);
         // SAFETY: the source is valid by contract, and a cell has as many bytes.
         unsafe { mem::copy_bytes(cell.base, from.base, from.nbytes) };
         // SAFETY: the cell is this operation's until it completes.
@@ -198,7 +199,7 @@ impl FiEndpoint {
     pub(crate) unsafe fn write(
         &mut self,
         to: Remote,
-        from: Range,
+        from: LocalBuf,
         known: Option<usize>,
     ) -> Result<Post, i32> {
         let Some(&op) = self.free.last() else { return Ok(Post::Later) };
@@ -223,7 +224,7 @@ impl FiEndpoint {
         &self,
         op: u32,
         to: Remote,
-        from: Range,
+        from: LocalBuf,
         desc: *mut core::ffi::c_void,
         flags: u64,
     ) -> isize {
@@ -248,9 +249,9 @@ impl FiEndpoint {
     ///
     /// # Safety
     /// `dest` is valid for writes until the operation completes or the ep is dropped.
-    pub(crate) unsafe fn read_copy(&mut self, from: Remote, dest: Range) -> Result<Post, i32> {
+    pub(crate) unsafe fn read_copy(&mut self, from: Remote, dest: LocalBuf) -> Result<Post, i32> {
         let Some(&op) = self.free.last() else { return Ok(Post::Later) };
-        let cell = self.staging.cell(op).part(0, dest.nbytes);
+        let cell = self.staging.cell(op).skip(0).first(dest.nbytes);
         // SAFETY: the cell is this operation's until it completes.
         let code = unsafe { self.read_into(op, from, cell, self.staging_desc()) };
         self.decide(code, op, from.pe, Use::Landing(dest))
@@ -259,7 +260,7 @@ impl FiEndpoint {
     /// Start a read of a byte that nobody wants.
     pub(crate) fn read_and_forget(&mut self, from: Remote) -> Result<Post, i32> {
         let Some(&op) = self.free.last() else { return Ok(Post::Later) };
-        let cell = self.staging.cell(op).part(0, 1);
+        let cell = self.staging.cell(op).skip(0).first(1);
         // SAFETY: the cell is this operation's until it completes.
         let code = unsafe { self.read_into(op, from, cell, self.staging_desc()) };
         self.decide(code, op, from.pe, Use::Plain)
@@ -272,7 +273,7 @@ impl FiEndpoint {
     pub(crate) unsafe fn read(
         &mut self,
         from: Remote,
-        dest: Range,
+        dest: LocalBuf,
         known: Option<usize>,
     ) -> Result<Post, i32> {
         if self.staging_mr.is_some() && known.is_none() && dest.nbytes <= self.copy_up_to {
@@ -293,11 +294,11 @@ impl FiEndpoint {
         &self,
         op: u32,
         from: Remote,
-        to: Range,
+        to: LocalBuf,
         desc: *mut core::ffi::c_void,
     ) -> isize {
         let (endpoint, context) = (self.endpoint.raw(), self.context(op));
-        let (Remote { at, address, key, .. }, Range { base, nbytes }) = (from, to);
+        let (Remote { at, address, key, .. }, LocalBuf { base, nbytes }) = (from, to);
         // SAFETY: an open endpoint, a context that is free, and memory that is valid by contract.
         unsafe { fi::fi_read(endpoint, base.cast(), nbytes, desc, at, address, key, context) }
     }

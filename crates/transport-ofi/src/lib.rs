@@ -31,6 +31,7 @@ mod faults;
 mod fid;
 mod found;
 mod message;
+mod native;
 mod ofi;
 mod origin;
 mod replies;

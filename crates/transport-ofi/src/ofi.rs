@@ -1,15 +1,14 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
 #![allow(unsafe_code)]
 
-use crate::atomics::Native;
 use crate::backoff::NAP;
-use crate::block::Range;
 use crate::choice::{self, Wish};
 use crate::contact::{Address, Area};
 use crate::ep::FiEndpoint;
 use crate::fabric::{self, Fabric};
 use crate::facts::Facts;
 use crate::faults;
+use crate::native::Native;
 use crate::origin::OfiEndpoint;
 use crate::replies::Replies;
 use crate::service::{SENDS, Service};
@@ -18,6 +17,7 @@ use crate::thread;
 use crate::tuning::{DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
 use crate::unconfirmed;
 use libfabric_sys as fi;
+use rushmem_transport::LocalBuf;
 use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::{Caps, Endpoint, Error, Key, Open, Pe, Segment, Transport};
 use rustix::process::{Resource, getrlimit};
@@ -197,7 +197,7 @@ impl Transport for Ofi {
                 "libfabric ({name}) has keys of no fixed size"
             )));
         }
-        let own = Own { range: Range { base, nbytes }, desc: mem_desc.addr() };
+        let own = Own { range: LocalBuf { base, nbytes }, desc: mem_desc.addr() };
         if self.shared.own[segment as usize].set(own).is_err() {
             return Err(Error::Invalid(format!("segment {segment:?} is registered already")));
         }

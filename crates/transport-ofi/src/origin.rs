@@ -2,12 +2,13 @@
 //! replies. Whoever waits lets everything work.
 #![allow(unsafe_code)]
 
-use crate::atomics::Amo;
 use crate::backoff::Backoff;
-use crate::block::Range;
 use crate::ep::{Failure, FiEndpoint, Post, Remote};
 use crate::message::{Message, Token};
+use crate::native::Amo;
+use crate::service::Served;
 use crate::shared::{Cell, Shared, lock};
+use rushmem_transport::LocalBuf;
 use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::{AmoOp, AmoWidth, Error, Pe, RemoteAddr, mem};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ pub(crate) struct Due {
     slot: u32,
     pub(crate) pe: u32,
     /// Null when nobody asks.
-    pub(crate) fetched: Range,
+    pub(crate) fetched: LocalBuf,
     width: AmoWidth,
 }
 
@@ -135,21 +136,21 @@ impl OfiEndpoint {
         if worked {
             backoff.renew();
         } else if backoff.pause(&self.shared) {
-            self.unconfirmed(towards)?;
+            self.confirm(towards)?;
         }
         Ok(())
     }
 
     /// After a long wait: whether the PEs that owe something are there at all. Not every provider says so
     /// when a message is lost; a read that fails does.
-    fn unconfirmed(&mut self, towards: Option<u32>) -> Result<(), Error> {
+    fn confirm(&mut self, towards: Option<u32>) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
         let mut owing: Vec<u32> = self.due.iter().map(|due| due.pe).chain(towards).collect();
         owing.sort_unstable();
         owing.dedup();
         for pe in owing {
             let from = shared.some_byte(pe);
-            shared.unconfirmed(pe).map_err(|failure| self.give_up(&failure))?;
+            shared.confirm(pe).map_err(|failure| self.give_up(&failure))?;
             self.on_lane(|ep| {
                 if let Some(from) = from
                     && ep.pending(pe) == 0
@@ -238,7 +239,7 @@ impl OfiEndpoint {
         }
         if self.shared.amos == Amos::Network {
             let nbytes = if fetched.is_null() { 0 } else { write.nbytes() };
-            let fetched = Range { base: fetched, nbytes };
+            let fetched = LocalBuf { base: fetched, nbytes };
             let amo = Amo { op, width, operand, condition };
             // SAFETY: by contract.
             return unsafe { self.start_native(pe, dest, amo, fetched) };
@@ -265,7 +266,7 @@ impl OfiEndpoint {
         let me = self.shared.me;
         let message = Message::Amo { pe: me, token, dest, op, width, operand, condition };
         let message = message.encode(self.shared.tag);
-        let fetched = Range { base: fetched, nbytes: write.nbytes() };
+        let fetched = LocalBuf { base: fetched, nbytes: write.nbytes() };
         // It may be here before the sending returns.
         self.cell.asked.fetch_add(1, Ordering::Relaxed);
         self.due.push(Due { slot, pe: pe.0, fetched, width: write });
@@ -280,7 +281,7 @@ impl OfiEndpoint {
         &mut self,
         pe: Pe,
         dest: RemoteAddr,
-        source: Range,
+        source: LocalBuf,
         wait: bool,
     ) -> Result<(), Error> {
         if source.nbytes == 0 {
@@ -306,7 +307,7 @@ impl OfiEndpoint {
         let known = self.shared.known(source);
         let mut done = 0;
         while done < source.nbytes {
-            let part = source.part(done, self.shared.tuning.max_bytes);
+            let part = source.skip(done).first(self.shared.tuning.max_bytes);
             let to = Remote { address: remote.address.wrapping_add(done as u64), ..remote };
             // SAFETY: valid until it completes: this call waits for that, or the caller's promise is such.
             self.start(pe.0, |ep| unsafe { ep.write(to, part, known) })?;
@@ -322,7 +323,7 @@ impl OfiEndpoint {
     pub(crate) unsafe fn start_get(
         &mut self,
         pe: Pe,
-        dest: Range,
+        dest: LocalBuf,
         source: RemoteAddr,
     ) -> Result<(), Error> {
         if dest.nbytes == 0 {
@@ -339,7 +340,7 @@ impl OfiEndpoint {
         let known = self.shared.known(dest);
         let mut done = 0;
         while done < dest.nbytes {
-            let part = dest.part(done, self.shared.tuning.max_bytes);
+            let part = dest.skip(done).first(self.shared.tuning.max_bytes);
             let from = Remote { address: remote.address.wrapping_add(done as u64), ..remote };
             // SAFETY: a part of what is valid by contract.
             self.start(pe.0, |ep| unsafe { ep.read(from, part, known) })?;

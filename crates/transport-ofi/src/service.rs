@@ -7,10 +7,24 @@
 
 use crate::ep::{Failure, FiEndpoint, Post};
 use crate::message::{Message, NBYTES};
-use crate::shared::Shared;
-use rushmem_transport::{Pe, mem};
+use libfabric_sys as fi;
+use rushmem_transport::{AmoWidth, Pe, RemoteAddr, mem};
 use std::collections::VecDeque;
 use std::sync::atomic::{Ordering, fence};
+
+/// The PE that a service serves.
+pub(crate) trait Served {
+    /// What every message of this job holds.
+    fn tag(&self) -> u64;
+    /// A word of this PE's memory, if peers may reach it.
+    fn word(&self, at: RemoteAddr, width: AmoWidth) -> Option<*mut u8>;
+    /// Takes the old value that a peer sent for an operation of the endpoint `ep`.
+    fn answered(&self, ep: u32, slot: u32, value: u64);
+    /// How many PEs the job has.
+    fn n_pes(&self) -> usize;
+    /// Where a PE is, once it is connected.
+    fn address(&self, pe: Pe) -> Option<fi::fi_addr_t>;
+}
 
 /// Sends in flight at once, where they cannot be injected.
 pub(crate) const SENDS: usize = 64;
@@ -55,14 +69,14 @@ impl Service {
     ///
     /// # Errors
     /// When the fabric says that something failed.
-    pub(crate) fn poll(&mut self, shared: &Shared) -> Result<bool, Failure> {
+    pub(crate) fn poll(&mut self, served: &impl Served) -> Result<bool, Failure> {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         let taken = self.ep.poll(|message| arrivals.push(message))?;
         self.posted -= arrivals.len();
         let worked = taken > 0;
         for message in arrivals.drain(..) {
-            if let Some(message) = Message::decode(&message, shared.tag) {
-                self.take(shared, message);
+            if let Some(message) = Message::decode(&message, served.tag()) {
+                self.take(served, message);
             }
         }
         self.arrivals = arrivals;
@@ -72,16 +86,16 @@ impl Service {
             self.receive().map_err(refused)?;
         }
         if !self.backlog.is_empty() {
-            self.flush(shared)?;
+            self.flush(served)?;
         }
         Ok(worked)
     }
 
-    fn take(&mut self, shared: &Shared, message: Message) {
+    fn take(&mut self, served: &impl Served, message: Message) {
         match message {
             Message::Amo { pe, token, dest, op, width, operand, condition } => {
                 // What asks for memory that there is not is no peer's.
-                let Some(at) = shared.word(dest, width) else { return };
+                let Some(at) = served.word(dest, width) else { return };
                 // What peers wrote before is seen before what this one writes.
                 fence(Ordering::Release);
                 // SAFETY: within a registered segment and aligned.
@@ -89,24 +103,22 @@ impl Service {
                 self.backlog.push_back((pe, Message::Old { token, value }));
             }
             Message::Old { token, value } => {
-                if let Some(cell) = shared.cell(token.ep) {
-                    cell.replies.put(token.slot, value);
-                }
+                served.answered(token.ep, token.slot, value);
             }
         }
     }
 
     /// Send what waits to be sent: one turn around, so that a peer that takes nothing holds up nobody.
-    fn flush(&mut self, shared: &Shared) -> Result<(), Failure> {
+    fn flush(&mut self, served: &impl Served) -> Result<(), Failure> {
         for _ in 0..self.backlog.len() {
             let Some((pe, message)) = self.backlog.pop_front() else { break };
-            if pe as usize >= shared.peers.len() {
+            if pe as usize >= served.n_pes() {
                 continue;
             }
             // A peer that is faster may ask before this PE has learnt of it.
-            let posted = match shared.contact(Pe(pe)) {
-                Ok(contact) => self.ep.send(pe, contact.at, &message.encode(shared.tag)),
-                Err(_) => Ok(Post::Later),
+            let posted = match served.address(Pe(pe)) {
+                Some(at) => self.ep.send(pe, at, &message.encode(served.tag())),
+                None => Ok(Post::Later),
             };
             match posted {
                 Ok(Post::Started) => {}

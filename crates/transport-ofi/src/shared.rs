@@ -4,17 +4,17 @@
 //! ep is waited for by its endpoint and tried by the service thread. Nobody waits for a lock while holding another.
 #![allow(unsafe_code)]
 
-use crate::atomics::Native;
-use crate::block::Range;
 use crate::contact::Area;
 use crate::ep::{Failure, FiEndpoint, Remote};
 use crate::fabric::{Cq, Fabric};
 use crate::fid::Fid;
+use crate::native::Native;
 use crate::replies::Replies;
-use crate::service::Service;
+use crate::service::{Served, Service};
 use crate::tuning::Tuning;
 use crate::unconfirmed;
 use libfabric_sys as fi;
+use rushmem_transport::LocalBuf;
 use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::{AmoWidth, Error, Host, Pe, RemoteAddr, Segment};
 use rustix::event::Timespec;
@@ -40,7 +40,7 @@ pub(crate) struct Contact {
 /// A segment of this PE.
 #[derive(Clone, Copy)]
 pub(crate) struct Own {
-    pub(crate) range: Range,
+    pub(crate) range: LocalBuf,
     /// Its descriptor, as a number.
     pub(crate) desc: usize,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Own {
 // SAFETY: addresses; the memory is valid as long as the transport lives.
 unsafe impl Sync for Own {}
 
-/// A ep, and what others than its user see of it.
+/// An ep, and what others than its user see of it.
 pub(crate) struct Cell {
     pub(crate) number: u32,
     /// `None` once it was given up.
@@ -64,7 +64,7 @@ pub(crate) struct Cell {
 /// service, and the fabric last.
 pub(crate) struct Shared {
     pub(crate) segments: Mutex<Vec<Fid<fi::fid_mr>>>,
-    /// FiEndpoints that no endpoint has.
+    /// Endpoints of libfabric that no context has.
     pub(crate) spare: Mutex<Vec<Arc<Cell>>>,
     /// All eps, by their number.
     pub(crate) cells: RwLock<Vec<Arc<Cell>>>,
@@ -178,7 +178,7 @@ impl Shared {
     }
 
     /// A PE has been silent for long: an error when its process has ended.
-    pub(crate) fn unconfirmed(&self, pe: u32) -> Result<(), Failure> {
+    pub(crate) fn confirm(&self, pe: u32) -> Result<(), Failure> {
         let contact = self.peers.get(pe as usize).and_then(OnceLock::get);
         let (Some(own), Some(there)) = (self.own_socket, contact.and_then(|c| c.socket)) else {
             return Ok(());
@@ -220,20 +220,14 @@ impl Shared {
     }
 
     /// So many bytes of this PE's own segment, if it has them.
-    pub(crate) fn local(&self, at: RemoteAddr, nbytes: usize) -> Option<Range> {
+    pub(crate) fn local(&self, at: RemoteAddr, nbytes: usize) -> Option<LocalBuf> {
         let own = self.own[at.segment as usize].get()?;
         let end = at.offset.checked_add(nbytes as u64)?;
-        (end <= own.range.nbytes as u64).then(|| own.range.part(at.offset as usize, nbytes))
-    }
-
-    /// The word at an address of this PE's, if it is aligned.
-    pub(crate) fn word(&self, at: RemoteAddr, width: AmoWidth) -> Option<*mut u8> {
-        let word = self.local(at, width.nbytes())?.base;
-        word.addr().is_multiple_of(width.nbytes()).then_some(word)
+        (end <= own.range.nbytes as u64).then(|| own.range.skip(at.offset as usize).first(nbytes))
     }
 
     /// The descriptor of the own segment that memory lies in.
-    pub(crate) fn known(&self, range: Range) -> Option<usize> {
+    pub(crate) fn known(&self, range: LocalBuf) -> Option<usize> {
         let within = |own: &&Own| {
             let offset = range.base.addr().checked_sub(own.range.base.addr());
             offset
@@ -354,4 +348,29 @@ impl Shared {
 /// A duration for the kernel.
 pub(crate) fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
+}
+
+impl Served for Shared {
+    fn tag(&self) -> u64 {
+        self.tag
+    }
+
+    fn word(&self, at: RemoteAddr, width: AmoWidth) -> Option<*mut u8> {
+        let word = self.local(at, width.nbytes())?.base;
+        word.addr().is_multiple_of(width.nbytes()).then_some(word)
+    }
+
+    fn answered(&self, ep: u32, slot: u32, value: u64) {
+        if let Some(cell) = self.cell(ep) {
+            cell.replies.put(slot, value);
+        }
+    }
+
+    fn n_pes(&self) -> usize {
+        self.peers.len()
+    }
+
+    fn address(&self, pe: Pe) -> Option<fi::fi_addr_t> {
+        self.contact(pe).ok().map(|contact| contact.at)
+    }
 }

@@ -15,7 +15,7 @@ const LAYERS: &[(&str, &[&str])] =
     &[("crates/runtime", &["base", "memory", "net", "sync", "teams", "coll", "api", "setup"])];
 
 /// Crates that do not keep to these rules yet.
-const LATER: &[&str] = &["crates/transport-ofi", "crates/transport-ucx"];
+const LATER: &[&str] = &["crates/transport-ucx"];
 
 /// Names of the standard library that no type of ours may take.
 const TAKEN: &[&str] =

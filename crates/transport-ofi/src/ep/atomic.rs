@@ -1,10 +1,10 @@
-//! Starting an atomic operation of the fabric's own on a ep.
+//! Starting an atomic operation of the fabric's own on an ep.
 #![allow(unsafe_code)]
 
 use super::{FiEndpoint, Post, Remote, Use};
-use crate::atomics::Amo;
-use crate::block::Range;
+use crate::native::Amo;
 use libfabric_sys as fi;
+use rushmem_transport::LocalBuf;
 use rushmem_transport::{AmoOp, mem};
 
 impl FiEndpoint {
@@ -17,14 +17,15 @@ impl FiEndpoint {
         &mut self,
         to: Remote,
         amo: &Amo,
-        fetched: Range,
+        fetched: LocalBuf,
     ) -> Result<Post, i32> {
         let Some(&op) = self.free.last() else { return Ok(Post::Later) };
         let words = [0, amo.operand, amo.condition];
-        let cell = self.staging.cell(op).part(0, size_of_val(&words));
+        let cell = self.staging.cell(op).skip(0).first(size_of_val(&words));
         // SAFETY: a cell has as many bytes, and is this operation's.
         unsafe { mem::copy_bytes(cell.base, words.as_ptr().cast(), cell.nbytes) };
-        let ioc = |word: usize| fi::fi_ioc { addr: cell.part(8 * word, 8).base.cast(), count: 1 };
+        let ioc =
+            |word: usize| fi::fi_ioc { addr: cell.skip(8 * word).first(8).base.cast(), count: 1 };
         let (mut old, operand, condition) = (ioc(0), ioc(1), ioc(2));
         let mut desc = [self.staging_desc(); 3];
         let [old_desc, operand_desc, condition_desc] = &mut desc;

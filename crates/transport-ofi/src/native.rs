@@ -1,0 +1,133 @@
+//! Atomic operations as libfabric names them, and which of them an endpoint of libfabric has by itself.
+#![allow(unsafe_code)]
+
+use crate::fid::Fid;
+use libfabric_sys as fi;
+use rushmem_transport::{AmoOp, AmoWidth, mem};
+
+/// An operation on a word of a peer's.
+#[derive(Clone, Copy)]
+pub(crate) struct Amo {
+    pub(crate) op: AmoOp,
+    pub(crate) width: AmoWidth,
+    pub(crate) operand: u64,
+    pub(crate) condition: u64,
+}
+
+impl Amo {
+    /// Its name at libfabric.
+    pub(crate) fn name(&self) -> fi::fi_op {
+        match self.op {
+            AmoOp::Fetch => fi::FI_ATOMIC_READ,
+            AmoOp::Set | AmoOp::Swap => fi::FI_ATOMIC_WRITE,
+            AmoOp::CompareSwap => fi::FI_CSWAP,
+            AmoOp::Add => fi::FI_SUM,
+            AmoOp::And => fi::FI_BAND,
+            AmoOp::Or => fi::FI_BOR,
+            AmoOp::Xor => fi::FI_BXOR,
+        }
+    }
+
+    /// Its word's type at libfabric.
+    pub(crate) fn datatype(&self) -> fi::fi_datatype {
+        match self.width {
+            AmoWidth::Four => fi::FI_UINT32,
+            AmoWidth::Eight => fi::FI_UINT64,
+        }
+    }
+
+    /// What the word is after it, when it was `old`.
+    pub(crate) fn applied(&self, old: u64) -> u64 {
+        let mut word = old;
+        // SAFETY: an aligned local, whose first bytes are the word, of either width.
+        unsafe {
+            mem::apply(self.op, self.width, (&raw mut word).cast(), self.operand, self.condition)
+        };
+        word
+    }
+}
+
+// The lower bytes of a word of 8 bytes are one of 4.
+const _: () = assert!(cfg!(target_endian = "little"), "written for little-endian machines");
+
+/// Which operations an endpoint has by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Native(u32);
+
+impl Native {
+    /// Ask an endpoint that was opened for atomic operations.
+    ///
+    /// # Errors
+    /// When it has no compare-and-swap.
+    pub(crate) fn of(endpoint: &Fid<fi::fid_ep>) -> Result<Native, String> {
+        let mut native = Native(0);
+        for op in AmoOp::ALL {
+            for width in [AmoWidth::Four, AmoWidth::Eight] {
+                let amo = Amo { op, width, operand: 0, condition: 0 };
+                let (ep, datatype, name) = (endpoint.raw(), amo.datatype(), amo.name());
+                let mut most = 0;
+                let code = match op {
+                    // SAFETY: an open endpoint with atomic operations.
+                    AmoOp::CompareSwap => unsafe {
+                        fi::fi_compare_atomicvalid(ep, datatype, name, &mut most)
+                    },
+                    // SAFETY: as above.
+                    _ => unsafe { fi::fi_fetch_atomicvalid(ep, datatype, name, &mut most) },
+                };
+                if code == 0 && most > 0 {
+                    native.0 |= bit(op, width);
+                }
+            }
+        }
+        let swaps = |&width: &AmoWidth| native.has(AmoOp::CompareSwap, width);
+        match [AmoWidth::Four, AmoWidth::Eight].iter().all(swaps) {
+            true => Ok(native),
+            false => {
+                Err("it has no compare-and-swap of 4 and 8 bytes; with SHMEM_OFI_AMOS=software \
+                          the targets' CPUs carry atomic operations out"
+                    .to_owned())
+            }
+        }
+    }
+
+    pub(crate) fn has(self, op: AmoOp, width: AmoWidth) -> bool {
+        self.0 & bit(op, width) != 0
+    }
+
+    /// Of these nothing but what all others can be made of.
+    pub(crate) fn least(self) -> Native {
+        let swap = |width| bit(AmoOp::CompareSwap, width);
+        Native(self.0 & (swap(AmoWidth::Four) | swap(AmoWidth::Eight)))
+    }
+}
+
+fn bit(op: AmoOp, width: AmoWidth) -> u32 {
+    1 << (2 * op as u32 + u32::from(width == AmoWidth::Eight))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_told_apart() {
+        let widths = [AmoWidth::Four, AmoWidth::Eight];
+        let bits = AmoOp::ALL.iter().flat_map(|&op| widths.map(|width| bit(op, width)));
+        assert_eq!(bits.fold(0, |all, bit| all ^ bit).count_ones(), 16);
+        let least = Native(u32::MAX).least();
+        for op in AmoOp::ALL {
+            for width in [AmoWidth::Four, AmoWidth::Eight] {
+                assert_eq!(least.has(op, width), op == AmoOp::CompareSwap, "{op:?} {width:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_of_four_bytes_wraps_within_them() {
+        let amo = |width| Amo { op: AmoOp::Add, width, operand: u64::MAX, condition: 0 };
+        assert_eq!(amo(AmoWidth::Four).applied(0), u64::from(u32::MAX));
+        assert_eq!(amo(AmoWidth::Eight).applied(0), u64::MAX);
+        let set = Amo { op: AmoOp::Set, width: AmoWidth::Four, operand: 7, condition: 0 };
+        assert_eq!(set.applied(9), 7);
+    }
+}

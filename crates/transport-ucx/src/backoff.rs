@@ -1,7 +1,6 @@
 //! How long to poll before letting others run, and before sleeping.
 
-use crate::shared::Shared;
-use crate::thread::LONGEST;
+use crate::peers::Peers;
 use crate::ucp::Worker;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +16,10 @@ const SERVE_EVERY: u32 = 4;
 /// Longest sleep: whatever may end the wait wakes it.
 const NAP: Duration = Duration::from_millis(10);
 
+/// Longest sleep while others wait and look. Whoever has waited for longer hands over, so that this is how
+/// late the thread may be after many short waits.
+pub(crate) const LONGEST: Duration = Duration::from_millis(2);
+
 /// One wait.
 #[derive(Default)]
 pub(crate) struct Backoff {
@@ -27,9 +30,9 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     /// Between two looks at a worker.
-    pub(crate) fn pause(&mut self, shared: &Shared, worker: &Worker) {
+    pub(crate) fn pause(&mut self, shared: &impl Peers, worker: &Worker) {
         self.looks += 1;
-        let (looks, yields) = match shared.oversubscribed {
+        let (looks, yields) = match shared.oversubscribed() {
             true => (0, YIELDS_OVERSUBSCRIBED),
             false => (LOOKS, YIELDS),
         };
@@ -46,7 +49,7 @@ impl Backoff {
 
     /// What was waited for is here: after a long wait the service thread, which slept meanwhile, is told
     /// that nobody polls.
-    pub(crate) fn end(&self, shared: &Shared) {
+    pub(crate) fn end(&self, shared: &impl Peers) {
         if self.asleep.is_some_and(|since| since.elapsed() > LONGEST) {
             shared.hand_over();
         }

@@ -1,7 +1,8 @@
 //! The verbs of one context.
 #![allow(unsafe_code)]
 
-use crate::origin::{Local, Operation, Origin, Transfer};
+use crate::origin::{Operation, Origin, Transfer};
+use crate::peers::Peers;
 use crate::shared::{Issuer, Shared};
 use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::{
@@ -19,8 +20,8 @@ pub(crate) struct UcxEndpoint {
 }
 
 /// No data comes with a request.
-const NOTHING: (Local, RemoteAddr) =
-    (Local { base: null_mut(), nbytes: 0 }, RemoteAddr { segment: Segment::Heap, offset: 0 });
+const NOTHING: (LocalBuf, RemoteAddr) =
+    (LocalBuf::EMPTY, RemoteAddr { segment: Segment::Heap, offset: 0 });
 
 impl UcxEndpoint {
     /// An endpoint that issues by a worker of which it is a user already.
@@ -59,7 +60,7 @@ impl UcxEndpoint {
         pe: Pe,
         kind: Transfer,
         at: RemoteAddr,
-        local: Local,
+        local: LocalBuf,
     ) -> Result<(), Error> {
         if self.is_direct(pe) {
             let own = self.own(at, local.nbytes)?;
@@ -138,7 +139,7 @@ impl UcxEndpoint {
     unsafe fn signal(
         &mut self,
         pe: Pe,
-        (dest, source): (RemoteAddr, Local),
+        (dest, source): (RemoteAddr, LocalBuf),
         operation: Operation,
         blocks: bool,
     ) -> Result<(), Error> {
@@ -180,10 +181,6 @@ impl From<AmoRequest> for Operation {
     }
 }
 
-fn local(memory: LocalBuf) -> Local {
-    Local { base: memory.base, nbytes: memory.nbytes }
-}
-
 impl Endpoint for UcxEndpoint {
     unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
         let kind = match put.completion {
@@ -191,7 +188,7 @@ impl Endpoint for UcxEndpoint {
             Completion::AtQuiet => Transfer::PutNbi,
         };
         // SAFETY: the same contract.
-        unsafe { self.transfer(pe, kind, put.dest, local(put.source)) }
+        unsafe { self.transfer(pe, kind, put.dest, put.source) }
     }
 
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
@@ -200,7 +197,7 @@ impl Endpoint for UcxEndpoint {
             Completion::AtQuiet => Transfer::GetNbi,
         };
         // SAFETY: the same contract.
-        unsafe { self.transfer(pe, kind, get.source, local(get.dest)) }
+        unsafe { self.transfer(pe, kind, get.source, get.dest) }
     }
 
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
@@ -216,7 +213,7 @@ impl Endpoint for UcxEndpoint {
     unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: Signal) -> Result<(), Error> {
         let blocks = put.completion == Completion::Now;
         // SAFETY: the same contract.
-        unsafe { self.signal(pe, (put.dest, local(put.source)), signal.amo().into(), blocks) }
+        unsafe { self.signal(pe, (put.dest, put.source), signal.amo().into(), blocks) }
     }
 
     fn fence(&mut self) -> Result<(), Error> {

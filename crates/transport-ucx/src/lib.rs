@@ -23,6 +23,7 @@ mod backoff;
 mod endpoint;
 mod found;
 mod origin;
+mod peers;
 mod pending;
 mod probe;
 mod proto;

@@ -5,12 +5,12 @@ mod held;
 mod order;
 
 use crate::backoff::Backoff;
+use crate::peers::Peers;
 use crate::pending::{Line, Pending, Slot, broken, noted, operated, replied};
 use crate::proto::Request;
-use crate::shared::Shared;
 use crate::target::{REPLY_KIND, REQUEST_KIND};
 use crate::ucp::{Atomic, Context, Endpoint, UcpRequest, Worker, callback, plain, said, started};
-use rushmem_transport::{AmoOp, AmoWidth, Error, Pe, RemoteAddr, Segment};
+use rushmem_transport::{AmoOp, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
 use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,13 +22,6 @@ use ucx_sys::{
 
 /// How long transfers may go on with buffers of a caller who was told of a loss.
 const AFTERMATH: Duration = Duration::from_secs(2);
-
-/// A range of local memory.
-#[derive(Clone, Copy)]
-pub(crate) struct Local {
-    pub(crate) base: *mut u8,
-    pub(crate) nbytes: usize,
-}
 
 /// Which way a transfer goes, and when its call returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -116,7 +109,7 @@ impl Origin {
     }
 
     /// The endpoint and the line to a PE, which is connected when it was not.
-    fn way(&mut self, shared: &Shared, pe: Pe) -> Result<(ucp_ep_h, Rc<Line>), Error> {
+    fn way(&mut self, shared: &impl Peers, pe: Pe) -> Result<(ucp_ep_h, Rc<Line>), Error> {
         shared.check()?;
         let contact = shared.contact(pe)?;
         let way = &mut self.ways[pe.index()];
@@ -140,7 +133,7 @@ impl Origin {
     }
 
     /// The key to a segment of a PE to which there is a way.
-    fn key(&mut self, shared: &Shared, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
+    fn key(&mut self, shared: &impl Peers, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
         let ucp = self.ucp();
         let open = self.ways[pe.index()].open.as_mut().ok_or(Error::Unreachable(pe))?;
         let key = &mut open.endpoint.keys[segment as usize];
@@ -154,7 +147,7 @@ impl Origin {
     }
 
     /// Let the worker work; whether there was anything.
-    pub(crate) fn progress(&mut self, shared: &Shared) -> Result<bool, Error> {
+    pub(crate) fn progress(&mut self, shared: &impl Peers) -> Result<bool, Error> {
         let worked = self.worker.progress();
         if self.pending.take_broke() {
             for (pe, way) in self.ways.iter().enumerate() {
@@ -171,7 +164,7 @@ impl Origin {
     /// Wait until `ready`, and serve peers meanwhile.
     fn until(
         &mut self,
-        shared: &Shared,
+        shared: &impl Peers,
         mut ready: impl FnMut(&mut Origin) -> bool,
     ) -> Result<(), Error> {
         let mut backoff = Backoff::default();
@@ -186,7 +179,12 @@ impl Origin {
     }
 
     /// Wait until an operation has ended.
-    fn end(&mut self, shared: &Shared, pe: Pe, request: Option<UcpRequest>) -> Result<(), Error> {
+    fn end(
+        &mut self,
+        shared: &impl Peers,
+        pe: Pe,
+        request: Option<UcpRequest>,
+    ) -> Result<(), Error> {
         let Some(request) = request else { return Ok(()) };
         let ucp = self.ucp();
         let mut status = None;
@@ -202,14 +200,14 @@ impl Origin {
         }
     }
 
-    fn fails(&self, shared: &Shared, pe: Pe) -> impl Fn(ucs_status_t) -> Error {
+    fn fails(&self, shared: &impl Peers, pe: Pe) -> impl Fn(ucs_status_t) -> Error {
         let ucp = self.ucp();
         move |status| shared.lose(pe, &said(ucp, status))
     }
 
     /// Wait until there is room for one more.
-    fn room(&mut self, shared: &Shared) -> Result<(), Error> {
-        let most = shared.tuning.max_in_flight;
+    fn room(&mut self, shared: &impl Peers) -> Result<(), Error> {
+        let most = shared.max_in_flight();
         if self.pending.in_flight() < most {
             return Ok(());
         }
@@ -223,11 +221,11 @@ impl Origin {
     /// non-blocking ones, until the transfer is complete.
     pub(crate) unsafe fn transfer(
         &mut self,
-        shared: &Shared,
+        shared: &impl Peers,
         pe: Pe,
         kind: Transfer,
         at: RemoteAddr,
-        local: Local,
+        local: LocalBuf,
     ) -> Result<(), Error> {
         let remote = shared.contact(pe)?.address(pe, at, local.nbytes)?;
         if local.nbytes == 0 {
@@ -265,7 +263,7 @@ impl Origin {
 
     fn finish_or_note(
         &mut self,
-        shared: &Shared,
+        shared: &impl Peers,
         pe: Pe,
         line: &Line,
         blocks: bool,
@@ -286,11 +284,11 @@ impl Origin {
     /// reads until the call returns or, when it does not block, until then.
     pub(crate) unsafe fn ask(
         &mut self,
-        shared: &Shared,
+        shared: &impl Peers,
         pe: Pe,
         operation: Operation,
         fetched: *mut u8,
-        (data, place): (Local, RemoteAddr),
+        (data, place): (LocalBuf, RemoteAddr),
         blocks: bool,
     ) -> Result<(Rc<Slot>, u32), Error> {
         let Operation { word, width, op, operand, condition } = operation;
@@ -331,7 +329,7 @@ impl Origin {
     /// `fetched` is valid for writes of a word until the operation is complete.
     pub(crate) unsafe fn operate(
         &mut self,
-        shared: &Shared,
+        shared: &impl Peers,
         pe: Pe,
         operation: Operation,
         fetched: *mut u8,
@@ -364,7 +362,7 @@ impl Origin {
     /// Wait until the operation that had a slot in this turn has ended.
     pub(crate) fn answered(
         &mut self,
-        shared: &Shared,
+        shared: &impl Peers,
         (slot, turn): (Rc<Slot>, u32),
     ) -> Result<(), Error> {
         self.until(shared, |_| slot.is_past(turn))

@@ -6,12 +6,12 @@
 
 use crate::area::Areas;
 use crate::origin::Origin;
-use crate::proto::MemoryKey;
+use crate::peers::{Contact, Peers};
 use crate::target::Target;
 use crate::tuning::Tuning;
 use crate::ucp::{Context, Worker};
 use rushmem_transport::kit::amos::Amos;
-use rushmem_transport::{Error, Host, Open, Pe, RemoteAddr, Segment};
+use rushmem_transport::{Error, Host, Open, Pe};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,33 +24,6 @@ pub(crate) const SOON: Duration = Duration::from_micros(50);
 
 /// Looks that the service thread has at a worker that is busy, before others get it again.
 const MANY_LOOKS: u32 = 100;
-
-/// How to reach a PE and what it lets others use.
-pub(crate) struct Contact {
-    pub(crate) host: String,
-    /// The address of its service worker.
-    pub(crate) worker: Vec<u8>,
-    pub(crate) keys: [Option<MemoryKey>; Segment::COUNT],
-}
-
-impl Contact {
-    pub(crate) fn key(&self, pe: Pe, segment: Segment) -> Result<&MemoryKey, Error> {
-        self.keys[segment as usize].as_ref().ok_or_else(|| {
-            Error::Invalid(format!("PE {pe} has no segment {segment:?} that others may use"))
-        })
-    }
-
-    /// The address of so many bytes in the process of `pe`, whose contact this is.
-    pub(crate) fn address(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<u64, Error> {
-        let key = self.key(pe, at.segment)?;
-        key.address(at.offset, nbytes).ok_or_else(|| {
-            Error::Invalid(format!(
-                "{nbytes} bytes at offset {} reach beyond the {} bytes of segment {:?} of PE {pe}",
-                at.offset, key.nbytes, at.segment
-            ))
-        })
-    }
-}
 
 /// A worker that issues, with what others may know of it without its lock.
 pub(crate) struct Issuer {
@@ -186,34 +159,6 @@ impl Shared {
         })
     }
 
-    /// The error that ended everything, if one did.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        match self.loss.get() {
-            None => Ok(()),
-            Some(error) => Err(error.clone()),
-        }
-    }
-
-    /// A PE is gone: from now on everything fails. Returns the first loss.
-    pub(crate) fn lose(&self, pe: Pe, why: &str) -> Error {
-        let host = self.contact(pe).map_or("an unknown host", |contact| contact.host.as_str());
-        let (me, own) = (self.me, &self.own_host);
-        let text = format!("the way from PE {me} on {own} to PE {pe} on {host} broke: {why}");
-        let mut first = false;
-        let error = self.loss.get_or_init(|| {
-            first = true;
-            Error::Lost(pe, text)
-        });
-        if first {
-            self.host.lost(error);
-        }
-        error.clone()
-    }
-
-    pub(crate) fn contact(&self, pe: Pe) -> Result<&Contact, Error> {
-        self.contacts.get(pe.index()).and_then(OnceLock::get).ok_or(Error::Unreachable(pe))
-    }
-
     /// Work with an issuer's origin. An error ends everything; what is left unfinished is noted.
     pub(crate) fn with_origin<T>(
         &self,
@@ -309,16 +254,6 @@ impl Shared {
             .any(|note| try_lock(&note.issuer.origin).is_some_and(|origin| origin.moves_data()))
     }
 
-    /// This thread polls no more for now: the service thread need not wait for its absence to show.
-    pub(crate) fn hand_over(&self) {
-        self.handed_over.store(true, Ordering::Relaxed);
-        // Either this thread sees the nap, or the service thread sees that it should take none.
-        fence(Ordering::SeqCst);
-        if self.napping.load(Ordering::Relaxed) {
-            self.ring_after(Duration::from_nanos(1));
-        }
-    }
-
     /// The service thread is about to look at its timer alone; false when it has been handed over to.
     pub(crate) fn may_nap(&self) -> bool {
         self.napping.store(true, Ordering::Relaxed);
@@ -331,12 +266,6 @@ impl Shared {
         let at = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(time) };
         // It fails for times that are no times.
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &at);
-    }
-
-    /// Serve peers, if nobody else does; whether there was work.
-    pub(crate) fn serve(&self) -> bool {
-        self.polls.fetch_add(1, Ordering::Relaxed);
-        self.serve_uncounted()
     }
 
     /// As [`Shared::serve`], by the service thread.
@@ -359,23 +288,6 @@ impl Shared {
     /// `None` while somebody else serves.
     pub(crate) fn arm(&self) -> Option<bool> {
         try_lock(&self.target).map(|target| target.worker().arm())
-    }
-
-    /// Sleep until something comes for the target or a worker, but not longer than `at_most`.
-    pub(crate) fn sleep(&self, worker: Option<&Worker>, at_most: Duration) {
-        let armed = self.arm();
-        if armed == Some(false) || worker.is_some_and(|worker| !worker.arm()) {
-            return;
-        }
-        // Whoever serves already may be without a CPU: to wake for what it has not taken yet would keep it so.
-        let target = armed.is_some().then(|| self.target_efd.as_fd());
-        let at_most = if target.is_some() { at_most } else { at_most.min(SOON) };
-        let fds = target.into_iter().chain(worker.map(Worker::efd));
-        let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        self.sleepers.fetch_add(1, Ordering::Relaxed);
-        // Interrupted by a signal: as good as woken.
-        let _ = poll(&mut fds, Some(&timespec(at_most)));
-        self.sleepers.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// The service thread's sleep.
@@ -403,4 +315,70 @@ impl Shared {
 /// A duration for the kernel.
 fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
+}
+
+impl Peers for Shared {
+    fn check(&self) -> Result<(), Error> {
+        match self.loss.get() {
+            None => Ok(()),
+            Some(error) => Err(error.clone()),
+        }
+    }
+
+    fn lose(&self, pe: Pe, why: &str) -> Error {
+        let host = self.contact(pe).map_or("an unknown host", |contact| contact.host.as_str());
+        let (me, own) = (self.me, &self.own_host);
+        let text = format!("the way from PE {me} on {own} to PE {pe} on {host} broke: {why}");
+        let mut first = false;
+        let error = self.loss.get_or_init(|| {
+            first = true;
+            Error::Lost(pe, text)
+        });
+        if first {
+            self.host.lost(error);
+        }
+        error.clone()
+    }
+
+    fn contact(&self, pe: Pe) -> Result<&Contact, Error> {
+        self.contacts.get(pe.index()).and_then(OnceLock::get).ok_or(Error::Unreachable(pe))
+    }
+
+    fn hand_over(&self) {
+        self.handed_over.store(true, Ordering::Relaxed);
+        // Either this thread sees the nap, or the service thread sees that it should take none.
+        fence(Ordering::SeqCst);
+        if self.napping.load(Ordering::Relaxed) {
+            self.ring_after(Duration::from_nanos(1));
+        }
+    }
+
+    fn serve(&self) -> bool {
+        self.polls.fetch_add(1, Ordering::Relaxed);
+        self.serve_uncounted()
+    }
+
+    fn sleep(&self, worker: Option<&Worker>, at_most: Duration) {
+        let armed = self.arm();
+        if armed == Some(false) || worker.is_some_and(|worker| !worker.arm()) {
+            return;
+        }
+        // Whoever serves already may be without a CPU: to wake for what it has not taken yet would keep it so.
+        let target = armed.is_some().then(|| self.target_efd.as_fd());
+        let at_most = if target.is_some() { at_most } else { at_most.min(SOON) };
+        let fds = target.into_iter().chain(worker.map(Worker::efd));
+        let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        self.sleepers.fetch_add(1, Ordering::Relaxed);
+        // Interrupted by a signal: as good as woken.
+        let _ = poll(&mut fds, Some(&timespec(at_most)));
+        self.sleepers.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn max_in_flight(&self) -> usize {
+        self.tuning.max_in_flight
+    }
+
+    fn oversubscribed(&self) -> bool {
+        self.oversubscribed
+    }
 }

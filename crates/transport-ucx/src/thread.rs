@@ -4,6 +4,7 @@
 //! PE wait in the library and poll, waking for every message would only disturb them: then it looks just
 //! at the timer, and every now and then whether they still poll.
 
+use crate::backoff::LONGEST;
 use crate::shared::{SOON, Shared, Until};
 use rushmem_transport::thread::spawn_service;
 use std::io;
@@ -15,9 +16,6 @@ use std::time::Duration;
 /// Looks of others within [`SOON`] from which on they count as waiting, not just passing by; within longer
 /// times a quarter as many in proportion.
 const MANY: u64 = 10;
-/// Longest sleep while others wait and look. Whoever has waited for longer hands over, so that this is how
-/// late the thread may be after many short waits.
-pub(crate) const LONGEST: Duration = Duration::from_millis(2);
 /// Longest sleep while others sleep all the time until something arrives: they too hand over.
 const LONGEST_WHILE_ASLEEP: Duration = Duration::from_millis(20);
 /// Longest sleep of either kind while data that nobody waits for is in flight.

@@ -14,9 +14,6 @@ use super::tree::Tree;
 const LAYERS: &[(&str, &[&str])] =
     &[("crates/runtime", &["base", "memory", "net", "sync", "teams", "coll", "api", "setup"])];
 
-/// Crates that do not keep to these rules yet.
-const LATER: &[&str] = &["crates/transport-ucx"];
-
 /// Names of the standard library that no type of ours may take.
 const TAKEN: &[&str] =
     &["Box", "Command", "Duration", "Instant", "Ordering", "Path", "Range", "String", "Vec"];
@@ -27,7 +24,6 @@ pub fn check(tree: &Tree) -> Vec<String> {
         if let Some((folder, path)) = file.path.split_once("/src/")
             && !path.ends_with("tests.rs")
             && !path.contains("tests/")
-            && !LATER.contains(&folder)
         {
             crates
                 .entry(folder)

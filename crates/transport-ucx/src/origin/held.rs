@@ -5,13 +5,13 @@
 //! when the service thread comes by.
 #![allow(unsafe_code)]
 
-use super::{Local, Origin};
+use super::Origin;
+use crate::peers::Peers;
 use crate::pending::noted;
 use crate::proto::{REPLY, batch};
-use crate::shared::Shared;
 use crate::target::PUTS_KIND;
 use crate::ucp::started;
-use rushmem_transport::{AmoWidth, Error, Pe, RemoteAddr, mem};
+use rushmem_transport::{AmoWidth, Error, LocalBuf, Pe, RemoteAddr, mem};
 use std::ptr::null_mut;
 use ucx_sys::{UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_REPLY, UCP_OP_ATTR_FIELD_FLAGS};
 
@@ -35,10 +35,10 @@ impl Origin {
     /// The local memory is valid for reads.
     pub(super) unsafe fn hold(
         &mut self,
-        shared: &Shared,
+        shared: &impl Peers,
         pe: Pe,
         at: RemoteAddr,
-        local: Local,
+        local: LocalBuf,
     ) -> Result<(), Error> {
         let held = &mut self.ways[pe.index()].held;
         let copy = batch::append(held, at, local.nbytes).as_mut_ptr();
@@ -51,7 +51,7 @@ impl Origin {
     }
 
     /// Send what is held back for a PE.
-    pub(super) fn send_held(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+    pub(super) fn send_held(&mut self, shared: &impl Peers, pe: Pe) -> Result<(), Error> {
         if self.ways[pe.index()].held.is_empty() {
             return Ok(());
         }

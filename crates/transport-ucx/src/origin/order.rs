@@ -7,8 +7,8 @@
 #![allow(unsafe_code)]
 
 use super::Origin;
+use crate::peers::Peers;
 use crate::pending::Line;
-use crate::shared::Shared;
 use crate::ucp::{plain, said, started};
 use rushmem_transport::{Error, Pe};
 
@@ -17,7 +17,7 @@ impl Origin {
     /// fence sees to these.
     pub(super) fn follow(
         &mut self,
-        shared: &Shared,
+        shared: &impl Peers,
         pe: Pe,
         line: &Line,
         ordered: bool,
@@ -35,7 +35,7 @@ impl Origin {
     }
 
     /// Send what is held back for a PE and begin a flush, unless there is nothing new to flush.
-    fn start_flush(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+    fn start_flush(&mut self, shared: &impl Peers, pe: Pe) -> Result<(), Error> {
         self.send_held(shared, pe)?;
         let ucp = self.ucp();
         let way = &mut self.ways[pe.index()];
@@ -53,7 +53,7 @@ impl Origin {
     }
 
     /// Whether a flush towards a PE goes on. One that failed has ended: its way is broken.
-    fn is_flushing(&mut self, shared: &Shared, pe: Pe) -> bool {
+    fn is_flushing(&mut self, shared: &impl Peers, pe: Pe) -> bool {
         let ucp = self.ucp();
         let way = &mut self.ways[pe.index()];
         let Some(flush) = way.flush else { return false };
@@ -67,7 +67,7 @@ impl Origin {
     }
 
     /// Whether everything towards a PE is complete, provided that its flush has begun.
-    fn is_complete(&mut self, shared: &Shared, pe: Pe) -> bool {
+    fn is_complete(&mut self, shared: &impl Peers, pe: Pe) -> bool {
         let done = self.ways[pe.index()]
             .open
             .as_ref()
@@ -83,7 +83,7 @@ impl Origin {
     }
 
     /// Complete everything towards one PE.
-    pub(crate) fn pe_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+    pub(crate) fn pe_quiet(&mut self, shared: &impl Peers, pe: Pe) -> Result<(), Error> {
         shared.check()?;
         if self.ways.get(pe.index()).ok_or(Error::Unreachable(pe))?.touched {
             self.start_flush(shared, pe)?;
@@ -95,7 +95,7 @@ impl Origin {
     }
 
     /// Complete everything.
-    pub(crate) fn quiet(&mut self, shared: &Shared) -> Result<(), Error> {
+    pub(crate) fn quiet(&mut self, shared: &impl Peers) -> Result<(), Error> {
         shared.check()?;
         // Ask all before waiting for one.
         for i in 0..self.touched.len() {
@@ -110,7 +110,7 @@ impl Origin {
     }
 
     /// Order what was issued ahead of what follows, towards each PE.
-    pub(crate) fn fence(&mut self, shared: &Shared) -> Result<(), Error> {
+    pub(crate) fn fence(&mut self, shared: &impl Peers) -> Result<(), Error> {
         shared.check()?;
         for i in 0..self.touched.len() {
             self.send_held(shared, Pe(self.touched[i]))?;
@@ -135,10 +135,10 @@ impl Origin {
 
     /// While its owner is elsewhere: let it work and complete what is in flight. Whether there was
     /// anything to do.
-    pub(crate) fn advance(&mut self, shared: &Shared) -> Result<bool, Error> {
+    pub(crate) fn advance(&mut self, shared: &impl Peers) -> Result<bool, Error> {
         let worked = self.progress(shared)?;
         for i in (0..self.touched.len()).rev() {
-            if self.pending.in_flight() >= shared.tuning.max_in_flight {
+            if self.pending.in_flight() >= shared.max_in_flight() {
                 break;
             }
             let pe = Pe(self.touched[i]);

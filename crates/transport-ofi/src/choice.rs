@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::facts::{FabricNic, Facts, ORDERS};
-use crate::faults;
+use crate::quirks;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 use rushmem_transport::kit::amos::Amos;
@@ -105,7 +105,7 @@ pub(crate) fn candidates(
             if facts.sockets && !wish.may_use(&facts.domain) {
                 continue;
             }
-            if let Some(why) = faults::of(&facts.provider, wish.amos) {
+            if let Some(why) = quirks::of(&facts.provider, wish.amos) {
                 refused = Some(why);
                 continue;
             }

@@ -6,12 +6,12 @@
 //! and neither composes with the CPU's on one word, as PEs that share memory need. `SHMEM_OFI_AMOS=network` asks
 //! for libfabric's own, and then all of the world's are.
 //!
-//! - `choice`, `facts` and `faults`: which provider, what it is like, and which not; `found`: what of it this machine has; `tuning` has our own limits, `defaults` what its variables tell;
+//! - `choice`, `facts` and `quirks`: which provider, what it is like, and which not; `found`: what of it this machine has; `settings` has our own limits, `defaults` what its variables tell;
 //! - `fabric` and `fid`: what libfabric opens; `block` is memory that it uses;
 //! - `ep`: an endpoint with the operations in flight on it; `message` and `replies`: atomic operations by the
 //!   target's CPU; `atomics`: by the fabric;
 //! - `service` serves peers, `thread` does so while nobody waits; `backoff` and `unconfirmed` are for who waits;
-//! - `contact`, `shared`, `origin`, `endpoint` and `ofi` are what the traits of `rushmem-transport` are made of.
+//! - `contact`, `shared`, `origin`, `endpoint` and `transport` are what the traits of `rushmem-transport` are made of.
 //!
 //! What it does not do: it does not encrypt or sign, since libfabric does not; it does not reconnect (an
 //! operation that fails ends the job); over providers that are a stream of bytes, such as tcp, it does not
@@ -27,23 +27,23 @@ mod endpoint;
 mod ep;
 mod fabric;
 mod facts;
-mod faults;
 mod fid;
 mod found;
 mod message;
 mod native;
-mod ofi;
 mod origin;
+mod quirks;
 mod replies;
 mod service;
+mod settings;
 mod shared;
 mod thread;
-mod tuning;
+mod transport;
 mod unconfirmed;
 
-pub use ofi::open;
 pub use rushmem_transport::kit::amos::Amos;
-pub use tuning::Tuning;
+pub use settings::Tuning;
+pub use transport::open;
 
 use rushmem_transport::{Error, Provider, Setting};
 

@@ -11,7 +11,7 @@ use crate::fid::Fid;
 use crate::native::Native;
 use crate::replies::Replies;
 use crate::service::{Served, Service};
-use crate::tuning::Tuning;
+use crate::settings::Tuning;
 use crate::unconfirmed;
 use libfabric_sys as fi;
 use rushmem_transport::LocalBuf;

@@ -4,8 +4,8 @@
 //! it, else for a short while at a time. While threads of the PE wait in the library and poll, it only
 //! looks now and then whether they still do.
 
+use crate::settings::DESCRIPTORS;
 use crate::shared::{Shared, UNATTENDED, try_lock};
-use crate::tuning::DESCRIPTORS;
 use rushmem_transport::descriptors::Watch;
 use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::thread::spawn_service;

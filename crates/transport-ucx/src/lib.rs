@@ -27,17 +27,17 @@ mod peers;
 mod pending;
 mod probe;
 mod proto;
+mod settings;
 mod shared;
 mod sys;
 mod target;
 mod thread;
 mod transport;
-mod tuning;
 mod ucp;
 
 pub use rushmem_transport::kit::amos::Amos;
+pub use settings::Tuning;
 pub use transport::open;
-pub use tuning::Tuning;
 
 use rushmem_transport::{Error, Provider, Setting};
 

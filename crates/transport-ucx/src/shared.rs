@@ -7,8 +7,8 @@
 use crate::area::Areas;
 use crate::origin::Origin;
 use crate::peers::{Contact, Peers};
+use crate::settings::Tuning;
 use crate::target::Target;
-use crate::tuning::Tuning;
 use crate::ucp::{Context, Worker};
 use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::{Error, Host, Open, Pe};

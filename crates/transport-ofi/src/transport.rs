@@ -7,14 +7,14 @@ use crate::contact::{Address, Area};
 use crate::ep::FiEndpoint;
 use crate::fabric::{self, Fabric};
 use crate::facts::Facts;
-use crate::faults;
 use crate::native::Native;
 use crate::origin::OfiEndpoint;
+use crate::quirks;
 use crate::replies::Replies;
 use crate::service::{SENDS, Service};
+use crate::settings::{DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
 use crate::shared::{Cell, Contact, Own, Shared, lock};
 use crate::thread;
-use crate::tuning::{DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
 use crate::unconfirmed;
 use libfabric_sys as fi;
 use rushmem_transport::LocalBuf;
@@ -60,7 +60,7 @@ fn opened(
         true => random.wrapping_add(u64::from(with.pe.0) << 20),
         false => 1,
     };
-    let trust = tuning.trust && !faults::is_early(&facts.provider, amos);
+    let trust = tuning.trust && !quirks::is_early(&facts.provider, amos);
     let facts = match trust {
         true => facts,
         false => Facts { delivery: false, ordered: false, ..facts },
@@ -168,7 +168,7 @@ impl Transport for Ofi {
     fn caps(&self) -> Caps {
         Caps {
             amos_compose_with_cpu: self.shared.amos == Amos::Software,
-            needs_first_thread: faults::needs_first_thread(&self.shared.fabric.facts.provider),
+            needs_first_thread: quirks::needs_first_thread(&self.shared.fabric.facts.provider),
         }
     }
 
@@ -312,7 +312,7 @@ impl Drop for Ofi {
             let _ = thread.join();
         }
         let shared = &self.shared;
-        if faults::fails_at_close(&shared.fabric.facts.provider) {
+        if quirks::fails_at_close(&shared.fabric.facts.provider) {
             lock(&shared.segments).clear();
             std::mem::forget(Arc::clone(shared));
         }

@@ -6,10 +6,11 @@
 //! and neither composes with the CPU's on one word, as PEs that share memory need. `SHMEM_OFI_AMOS=network` asks
 //! for libfabric's own, and then all of the world's are.
 //!
-//! - `choice`, `facts` and `quirks`: which provider, what it is like, and which not; `found`: what of it this machine has; `settings` has our own limits, `defaults` what its variables tell;
+//! - `choice`, `facts` and `quirks`: which provider, what it is like, and which not; `found`: what of it this machine has;
+//!   `settings` has our own limits, `defaults` what its variables tell;
 //! - `fabric` and `fid`: what libfabric opens; `block` is memory that it uses;
 //! - `ep`: an endpoint with the operations in flight on it; `message` and `replies`: atomic operations by the
-//!   target's CPU; `atomics`: by the fabric;
+//!   target's CPU; `atomics` and `native`: by the fabric;
 //! - `service` serves peers, `thread` does so while nobody waits; `backoff` and `unconfirmed` are for who waits;
 //! - `contact`, `shared`, `origin`, `endpoint` and `transport` are what the traits of `rushmem-transport` are made of.
 //!

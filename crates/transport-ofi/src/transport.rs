@@ -1,7 +1,7 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
 #![allow(unsafe_code)]
 
-use crate::backoff::NAP;
+use crate::backoff::SLEEP;
 use crate::choice::{self, Wish};
 use crate::contact::{Address, Area};
 use crate::ep::FiEndpoint;
@@ -291,7 +291,7 @@ impl Transport for Ofi {
         let at_most = match (self.shared.cq.can_sleep(), self.shared.amos) {
             (true, Amos::Software) => at_most,
             (true, Amos::Network) => at_most.min(thread::UNTOLD),
-            (false, _) => at_most.min(NAP),
+            (false, _) => at_most.min(SLEEP),
         };
         let told = self.shared.sleep(at_most) && self.shared.cq.can_sleep();
         self.shared.poll().map(|worked| worked || told)

@@ -5,16 +5,16 @@ use crate::ucp::Worker;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Looks without a pause: some tens of microseconds.
-const LOOKS: u32 = 200;
-/// Looks after which others may run.
+/// Polls without a pause: some tens of microseconds.
+const POLLS: u32 = 200;
+/// Polls after which others may run.
 const YIELDS: u32 = 100;
 /// As above where PEs outnumber the CPUs.
 const YIELDS_OVERSUBSCRIBED: u32 = 5;
-/// Every so many looks peers are served too.
+/// Every so many polls peers are served too.
 const SERVE_EVERY: u32 = 4;
 /// Longest sleep: whatever may end the wait wakes it.
-const NAP: Duration = Duration::from_millis(10);
+const SLEEP: Duration = Duration::from_millis(10);
 
 /// Longest sleep while others wait and look. Whoever has waited for longer hands over, so that this is how
 /// late the thread may be after many short waits.
@@ -23,26 +23,26 @@ pub(crate) const LONGEST: Duration = Duration::from_millis(2);
 /// One wait.
 #[derive(Default)]
 pub(crate) struct Backoff {
-    looks: u32,
+    polls: u32,
     /// When it began to sleep.
     asleep: Option<Instant>,
 }
 
 impl Backoff {
-    /// Between two looks at a worker.
+    /// Between two polls at a worker.
     pub(crate) fn pause(&mut self, shared: &impl Peers, worker: &Worker) {
-        self.looks += 1;
-        let (looks, yields) = match shared.oversubscribed() {
+        self.polls += 1;
+        let (polls, yields) = match shared.oversubscribed() {
             true => (0, YIELDS_OVERSUBSCRIBED),
-            false => (LOOKS, YIELDS),
+            false => (POLLS, YIELDS),
         };
-        let patient = self.looks > looks;
-        if (patient || self.looks.is_multiple_of(SERVE_EVERY)) && shared.serve() {
-            self.looks = 0;
-        } else if self.looks > looks + yields {
+        let yielding = self.polls > polls;
+        if (yielding || self.polls.is_multiple_of(SERVE_EVERY)) && shared.serve() {
+            self.polls = 0;
+        } else if self.polls > polls + yields {
             self.asleep.get_or_insert_with(Instant::now);
-            shared.sleep(Some(worker), NAP);
-        } else if patient {
+            shared.sleep(Some(worker), SLEEP);
+        } else if yielding {
             thread::yield_now();
         }
     }
@@ -55,8 +55,8 @@ impl Backoff {
         }
     }
 
-    /// There was work: look on.
+    /// There was work: poll on.
     pub(crate) fn renew(&mut self) {
-        self.looks = 0;
+        self.polls = 0;
     }
 }

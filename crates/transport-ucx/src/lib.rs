@@ -12,7 +12,7 @@
 //! - `probe` finds out whether UCX's atomic operations are right;
 //! - `target` serves the peers, `origin` issues what one context asks for, `pending` is what UCX's
 //!   callbacks change;
-//! - `shared`, `thread` and `backoff` say who lets the workers work, and who sleeps;
+//! - `shared`, `thread` and `backoff` say who lets the workers work, and who sleeps; `peers` is what an origin needs of that;
 //! - `endpoint` and `transport` are what the traits of `rushmem-transport` are made of.
 //!
 //! What it does not do: it does not choose among UCX's transports (`UCX_TLS` and its kin do), and it

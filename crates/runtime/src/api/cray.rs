@@ -55,7 +55,7 @@ fn parent_team(call: Call, handle: TeamHandle) -> Arc<Team> {
     find(call, "parent_team", handle)
 }
 
-/// The members of a triplet, whose start is its lowest PE; a message when it is not valid.
+/// The members of a triplet, whose start is its lowest PE; ends the job with an error when it is not valid.
 fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_int) -> Members {
     let n = parent.n;
     if size < 1 {

@@ -35,7 +35,7 @@ pub(crate) fn barrier_all_with(call: Call, arguments: &[Argument]) {
     entered.sync();
 }
 
-/// With `SHMEM_CHECK`, a message unless all members of a team make this call with the same arguments.
+/// With `SHMEM_CHECK`, ends the job with an error unless all members of a team make this call with the same arguments.
 pub(crate) fn agree(call: Call, team: &Team, arguments: &[Argument]) {
     if job::require(call).settings.check {
         Entered::new(call, team).agree(arguments);

@@ -135,7 +135,7 @@ impl<'a> Entered<'a> {
         self.channels.wait(self.call, self.job, peer);
     }
 
-    /// With `SHMEM_CHECK`, a message unless all members are here with the same arguments.
+    /// With `SHMEM_CHECK`, ends the job with an error unless all members are here with the same arguments.
     pub(crate) fn agree(&mut self, arguments: &[Argument]) {
         if self.job.settings.check {
             let number = self.team.handle().0 as u64;

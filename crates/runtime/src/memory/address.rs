@@ -226,7 +226,7 @@ pub(crate) fn is_aligned<T>(address: *const T) -> bool {
     address.addr().is_multiple_of(size_of::<T>())
 }
 
-/// A message unless the word of `nbytes` bytes at `addr` is aligned to its size.
+/// Ends the job with an error unless the word of `nbytes` bytes at `addr` is naturally aligned.
 pub(crate) fn require_aligned(call: Call, argument: &'static str, addr: usize, nbytes: usize) {
     if !addr.is_multiple_of(nbytes) {
         fail!(
@@ -236,7 +236,7 @@ pub(crate) fn require_aligned(call: Call, argument: &'static str, addr: usize, n
     }
 }
 
-/// The same bytes as segment and offset, for a transport; a message when they are not symmetric or
+/// The same bytes as segment and offset, for a transport; ends the job with an error when they are not symmetric or
 /// there is no such PE, or none can be reached. `argument` is the name that the address has in the call.
 #[cold]
 pub(crate) fn remote(

@@ -25,7 +25,7 @@ pub trait Context: Copy {
     fn world_pe(self, call: Call, pe: c_int) -> c_int;
     /// Its handle.
     fn handle(self) -> ContextHandle;
-    /// Whether ordering routines have anything to do: not on `SHMEM_CTX_INVALID`. A message when there
+    /// Whether ordering routines have anything to do: not on `SHMEM_CTX_INVALID`. Ends the job with an error when there
     /// is no such context.
     fn is_valid(self, call: Call) -> bool;
 }
@@ -179,7 +179,7 @@ fn with_registry<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
     f(process::lock(&REGISTRY).get_or_insert_default())
 }
 
-/// The members of a context's team; a message when there is no such context, and with `SHMEM_CHECK`
+/// The members of a context's team; ends the job with an error when there is no such context, and with `SHMEM_CHECK`
 /// when it is another thread's.
 pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
     if handle == ContextHandle::INVALID {

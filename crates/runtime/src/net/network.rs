@@ -92,7 +92,7 @@ pub(crate) fn needs_first_thread() -> bool {
     network.as_ref().is_some_and(|network| network.transport.caps().needs_first_thread)
 }
 
-/// Do something with the endpoint of a context; a message when it fails.
+/// Do something with the endpoint of a context; ends the job with an error when it fails.
 pub(crate) fn on<R>(
     call: Call,
     ctx: ContextHandle,
@@ -117,7 +117,7 @@ pub(crate) fn on_used(
     });
 }
 
-/// Do something with the library's own endpoint; a message when it fails.
+/// Do something with the library's own endpoint; ends the job with an error when it fails.
 pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>) -> R {
     with(LIBRARY, |network| verb(&mut **process::lock(&network.library)))
 }

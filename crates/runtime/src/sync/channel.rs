@@ -177,7 +177,7 @@ impl Channels {
     }
 
     /// Wait until `peer` has entered the broadcast in which this PE writes to it next, or is at most `ahead`
-    /// behind. A message when it is seen to be in a call on another active set: in that broadcast it sends no
+    /// behind. Ends the job with an error when it is seen to be in a call on another active set: in that broadcast it sends no
     /// signal before it has the data.
     pub(crate) fn wait_for_entry(&mut self, call: Call, job: &Job, peer: u32, ahead: u64) {
         let pairs = self.pairs.as_mut().expect("the channels of active sets");
@@ -212,7 +212,7 @@ impl Channels {
         flags::area().raise(self.members.world_pe(peer), at, value);
     }
 
-    /// Wait for the next signal of a member. A message when it is seen to be for another active set.
+    /// Wait for the next signal of a member. Ends the job with an error when it is seen to be for another active set.
     #[inline]
     pub(crate) fn wait(&mut self, call: Call, job: &Job, peer: u32) {
         let taken = &mut self.taken[peer as usize];

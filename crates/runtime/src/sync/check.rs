@@ -38,7 +38,7 @@ const WHO_IS_WHERE: u64 = 7;
 /// How long a PE that knows of a mistake waits for others, to tell where they are, too.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A message unless all `members` are in `call` with the same `arguments`. `team` is a number of theirs
+/// Ends the job with an error unless all `members` are in `call` with the same `arguments`. `team` is a number of theirs
 /// that members of other teams do not have.
 pub(crate) fn same(call: Call, job: &Job, members: &Members, team: u64, arguments: &[Argument]) {
     let words = words(call, arguments);
@@ -161,7 +161,7 @@ fn report(lines: Vec<(u32, Vec<u64>)>, arguments: &[Argument]) -> String {
     groups.iter().map(group).collect::<Vec<_>>().join("; ")
 }
 
-/// A message when `source` and `dest` overlap but are not the same array.
+/// Ends the job with an error when `source` and `dest` overlap but are not the same array.
 pub(crate) fn apart(call: Call, job: &Job, source: SymmetricRange, dest: SymmetricRange) {
     if job.settings.check && source.overlaps(dest) && !dest.starts_with(source) {
         fail!(
@@ -230,7 +230,7 @@ pub(crate) fn caller(call: Call, job: &Job) {
     }
 }
 
-/// A message when another thread finalizes than initialised.
+/// Ends the job with an error when another thread finalizes than initialised.
 pub(crate) fn finalizer(call: Call, job: &Job) {
     if job.settings.check && !is_main() {
         fail!(

@@ -142,7 +142,7 @@ impl Teams {
     }
 }
 
-/// The team of a handle; a message when there is none. `argument` is the handle's name in the call.
+/// The team of a handle; ends the job with an error when there is none. `argument` is the handle's name in the call.
 pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> Arc<Team> {
     job::require(call);
     if handle == TeamHandle::WORLD {

@@ -49,9 +49,9 @@ impl Allocator {
     }
 
     /// A block of `nbytes` bytes, aligned to `alignment` (a power of two) and to 16; `None` when
-    /// there is no room.
+    /// there is no room, or the alignment is no power of two.
     pub fn allocate(&mut self, nbytes: usize, alignment: usize) -> Option<*mut u8> {
-        if nbytes > self.nbytes || alignment > self.max_alignment {
+        if nbytes > self.nbytes || alignment > self.max_alignment || !alignment.is_power_of_two() {
             return None;
         }
         // SAFETY: the heap is valid by the contract of `new`, the alignment is a power of two.

@@ -71,13 +71,14 @@ fn environment() -> String {
 /// The page docs/settings.md.
 fn markdown() -> String {
     let mut text = "# Settings\n\nEnvironment variables that the library reads. `SHMEM_INFO=1` prints them at start-up, and `shmem-info`\n\
-        with the value of each and where it comes from. The deprecated names with `SMA_` count where the others are not set. `oshrun`\n\
+        with the value of each and where it comes from. A deprecated name in brackets counts where the other is not set. `oshrun`\n\
         takes options instead ([launching.md](launching.md)) and sets `SHMEM_LOCAL_ID` for each PE, which is its number on its machine.\n\
         This page is written by `shmem-info --markdown`.\n\n| variable | default | meaning |\n|---|---|---|\n"
         .to_owned();
     for row in settings() {
         let default = row.default.map(|default| format!("`{default}`")).unwrap_or_default();
-        text += &format!("| `{}` | {default} | {} |\n", row.name, row.meaning);
+        let old = row.old_name.map(|old| format!(" (or `{old}`)")).unwrap_or_default();
+        text += &format!("| `{}`{old} | {default} | {} |\n", row.name, row.meaning);
     }
     text
 }

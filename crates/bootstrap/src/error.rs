@@ -43,11 +43,6 @@ pub enum Error {
         /// What became of the first request.
         cause: String,
     },
-    /// [`env::BOOTSTRAP`] names no protocol.
-    Bootstrap {
-        /// What it holds.
-        value: String,
-    },
     /// libpmix cannot be opened.
     PmixMissing {
         /// Why.
@@ -154,9 +149,6 @@ impl fmt::Display for Error {
                  run it alone, or name the protocol of another launcher that has started it in {}",
                 env::BOOTSTRAP
             ),
-            Error::Bootstrap { value } => {
-                write!(f, "{} is {value}, but must be auto, pmi1, pmi2 or pmix", env::BOOTSTRAP)
-            }
             Error::PmixMissing { cause } => write!(
                 f,
                 "a PMIx launcher started this program as one process of several, but {} cannot be opened ({cause}): name \

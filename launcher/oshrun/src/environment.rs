@@ -42,6 +42,7 @@ const STAY: &[&str] = &[
     "OSHRUN_JOB",
     "RUSHMEM_LIVENESS",
     "RUSHMEM_MEMORY",
+    "RUSHMEM_SET",
     "RUSHMEM_SOCKET",
     "SHMEM_LOCAL_ID",
     // A task of Slurm: its node, its number.

@@ -43,7 +43,7 @@ use crate::teams::active_set;
 use crate::teams::team::{self, Teams};
 use core::ffi::{c_int, c_void};
 use record::Record;
-use rushmem_bootstrap::{NodeMap, Session};
+use rushmem_bootstrap::{NodeMap, Protocol, Session};
 use rushmem_heap::{Allocator, Layout, NodeMemory};
 use rushmem_transport::setting::environment;
 use rushmem_transport::{Pe, Provider};
@@ -121,18 +121,18 @@ fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job
 
 /// Join the job: the environment, the launcher, the node's memory, the predefined teams.
 fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
-    let opened = Session::open(|pe, aborter| process::set_identity(Pe(pe), aborter));
-    let mut session = match opened {
-        Ok(session) => session,
-        Err(error) => fail!(call, "{error}"),
-    };
+    let settings = Settings::read(environment);
+    let protocol = settings.as_ref().map_or(Protocol::Any, |settings| settings.bootstrap);
+    let opened = Session::open(protocol, |pe, aborter| process::set_identity(Pe(pe), aborter));
+    // Reported only now, since a PE that has joined names itself and ends the whole job.
+    let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
+    let mut session = opened.unwrap_or_else(|error| fail!(call, "{error}"));
     let (me, n_pes) = (Pe(session.pe()), session.n_pes());
     child::watch(call);
     if session.is_launched() {
         stdio::print_line_by_line();
         leave::at_exit();
     }
-    let settings = Settings::read(environment).unwrap_or_else(|error| fail!(call, "{error}"));
     if settings.debug {
         // Somebody else's subscriber, set before, keeps printing.
         let _ = tracing_subscriber::fmt()
@@ -280,7 +280,7 @@ fn announce(chosen: &Settings, providers: &[Provider]) {
         let of_providers = providers.iter().flat_map(|provider| provider.settings);
         for row in settings::ALL.iter().chain(of_providers) {
             let old = row.old_name.map(|old| format!(" (or {old})")).unwrap_or_default();
-            println!("{}{old}: {}; now {}", row.name, row.description(), row.state(environment));
+            println!("{}{old}: {}; now {}", row.name, row.description(), settings::state(row));
         }
     }
 }

@@ -16,7 +16,7 @@ pub const LOCAL_ID: &str = "SHMEM_LOCAL_ID";
 
 /// Names of variables that `oshrun` itself has set for the PE, separated by spaces, so that the PE can tell them from the
 /// user's.
-pub const SET_BY_OSHRUN: &str = "RUSHMEM_SET";
+pub const SET_BY_OSHRUN: &str = "OSHRUN_SET";
 
 /// The variables that belong to one PE alone: removed when it has opened its session, so that programs it starts are
 /// jobs of their own.

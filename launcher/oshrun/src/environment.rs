@@ -40,9 +40,9 @@ const STAY: &[&str] = &[
     "PMI_*",
     "PMIX_*",
     "OSHRUN_JOB",
+    "OSHRUN_SET",
     "RUSHMEM_LIVENESS",
     "RUSHMEM_MEMORY",
-    "RUSHMEM_SET",
     "RUSHMEM_SOCKET",
     "SHMEM_LOCAL_ID",
     // A task of Slurm: its node, its number.

@@ -99,7 +99,9 @@ impl Launch {
         command.env(env::LIVENESS, liveness.as_raw_fd().to_string());
         command.env(env::LOCAL_ID, local.to_string());
         let set: Vec<&OsStr> = place.variables.iter().map(|(name, _)| name.as_os_str()).collect();
-        command.env(env::SET_BY_OSHRUN, set.join(OsStr::new(" ")));
+        if !set.is_empty() {
+            command.env(env::SET_BY_OSHRUN, set.join(OsStr::new(" ")));
+        }
         command.env(mark::VARIABLE, ties.mark.value());
         command.stdin(stdin).stdout(out).stderr(err).process_group(0);
         let inherited = [raw(&theirs), raw(&self.memory), raw(&liveness)];

@@ -172,7 +172,7 @@ fn a_setting_is_shown_with_where_it_comes_from() {
         .env_remove("SHMEM_HOST_LIMIT")
         .env_remove("SHMEM_VIRTUAL_NODES")
         .env("SHMEM_CHECK", "1")
-        .env("RUSHMEM_SET", "SHMEM_NIC UCX_NET_DEVICES")
+        .env("OSHRUN_SET", "SHMEM_NIC UCX_NET_DEVICES")
         .env("SHMEM_NIC", "mlx5_0:1");
     let output = command.output().expect("shmem-info starts");
     let text = String::from_utf8_lossy(&output.stdout);

@@ -191,8 +191,8 @@ fn prepare(job: &Job, provider: &Provider, host: &Arc<Process>) -> Result<Prepar
     let layout = job.memory.layout();
     let statics = statics::own();
     let ranges = [
-        (job.memory.heap(), layout.heap_bytes),
-        (job.memory.internal(), layout.internal_bytes),
+        (job.memory.heap(), layout.heap_bytes()),
+        (job.memory.internal(), layout.internal_bytes()),
         (std::ptr::with_exposed_provenance_mut(statics.start()), statics.nbytes()),
     ];
     let mut parts = vec![transport.address()];

@@ -90,7 +90,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
         return job::require(call);
     }
     let job = threads::noting(|| open(call, providers, thread_level));
-    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes);
+    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     address::open(heap, heap_bytes);
     check::initialized_here();
     process::deepen();
@@ -110,10 +110,10 @@ fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job
         }
         None => job::set(join(call, providers, thread_level)),
     };
-    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes);
+    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     // SAFETY: the heap is mapped for the life of the process; its last allocator is gone, as are the
     // blocks that it handed out.
-    let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride) };
+    let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride()) };
     *job.allocator() = Some(allocator);
     connect::connect(call, job, providers);
     job
@@ -223,7 +223,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         n_pes,
         n_local,
         usable_cpus = usable(machine),
-        heap_bytes = memory.layout().heap_bytes,
+        heap_bytes = memory.layout().heap_bytes(),
         n_nodes = nodes.n_nodes(),
         static_bytes = statics::own().nbytes(),
         static_data = path,

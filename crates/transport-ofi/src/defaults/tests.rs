@@ -1,4 +1,5 @@
 //! Unit tests of `defaults`.
+#![allow(unsafe_code)]
 
 use super::*;
 

@@ -46,11 +46,11 @@ impl Session {
     ///
     /// Removes `oshrun`'s variables, so that programs started later are jobs of their own.
     ///
-    /// `identified` gets this PE's number and the way to end the job as soon as the launcher has told them, which is
+    /// `identified` gets this PE's number and a handle that ends the job as soon as the launcher has told them, which is
     /// before the other PEs are met: what goes wrong from then on has to end the whole job.
     ///
     /// # Errors
-    /// When a launcher shows several processes and the way to them is not there, since this one must not take itself for
+    /// When a launcher shows several processes but no way to reach them, since this one must not take itself for
     /// a job of its own; when a descriptor that a launcher should have left is missing; when the launcher or a PE of this
     /// node does not answer; at the second call.
     pub fn open(

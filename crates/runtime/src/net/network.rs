@@ -242,6 +242,10 @@ impl Host for Process {
         // thread to be had, the next call that needs the network says it.
         let _ = std::thread::Builder::new().spawn(move || lose(LIBRARY, &error));
     }
+
+    fn cannot_go_on(&self, why: &str) -> ! {
+        fail!(LIBRARY, "{why}")
+    }
 }
 
 /// A world PE's number as the transport has it.

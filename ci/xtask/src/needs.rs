@@ -4,6 +4,7 @@
 //! the error says what to type.
 
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 
@@ -227,6 +228,9 @@ pub const IPROUTE: Need = Need {
     zypper: &["iproute2"],
 };
 
+/// How long packages may take to be installed. A package manager that reaches no server may try for as long.
+const LIMIT: Duration = Duration::from_secs(600);
+
 struct Manager {
     program: &'static str,
     refresh: &'static [&'static str],
@@ -237,7 +241,7 @@ struct Manager {
 const MANAGERS: &[Manager] = &[
     Manager {
         program: "apt-get",
-        refresh: &["update", "-q"],
+        refresh: &["update", "-q", "-o", "Acquire::http::Timeout=20"],
         install: &["install", "-q", "-y", "--no-install-recommends"],
         packages: |need| need.apt,
     },
@@ -270,9 +274,9 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
     };
     let packages: Vec<&str> =
         missing.iter().flat_map(|need| (manager.packages)(need)).copied().collect();
-    let mut install = Command::new(manager.program);
-    install.args(manager.install).args(&packages).env("DEBIAN_FRONTEND", "noninteractive");
     if !is_root() {
+        let mut install = Command::new(manager.program);
+        install.args(manager.install).args(&packages);
         bail!(
             "{}; it can be installed only as root: {}",
             described(&missing),
@@ -281,8 +285,10 @@ pub fn ensure(needs: &[&Need]) -> Result<()> {
     }
     println!("{}: installing {}", described(&missing), packages.join(", "));
     if !manager.refresh.is_empty() {
-        process::run(Command::new(manager.program).args(manager.refresh))?;
+        process::run(process::limited(LIMIT, manager.program).args(manager.refresh))?;
     }
+    let mut install = process::limited(LIMIT, manager.program);
+    install.args(manager.install).args(&packages).env("DEBIAN_FRONTEND", "noninteractive");
     process::run(&mut install)?;
     match self::missing(needs).as_slice() {
         [] => Ok(()),

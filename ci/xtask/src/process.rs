@@ -74,7 +74,8 @@ fn word(text: &OsStr) -> String {
     }
 }
 
-fn decide(command: &Command, status: ExitStatus) -> Result<()> {
+/// An error where `command` ended with this status and it is not 0.
+pub fn decide(command: &Command, status: ExitStatus) -> Result<()> {
     if status.success() {
         return Ok(());
     }

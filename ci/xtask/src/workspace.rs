@@ -29,6 +29,19 @@ pub struct Package {
     pub dependencies: Vec<Dependency>,
 }
 
+/// A program of tests.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TestProgram {
+    /// The folder of its package, relative to the top of the repository.
+    pub folder: String,
+    /// Whether it is a file of the package's folder `tests`; otherwise it holds the unit tests of a crate.
+    pub is_integration: bool,
+    /// The name of the file or of the crate.
+    pub name: String,
+    /// The program itself.
+    pub executable: PathBuf,
+}
+
 /// One dependency of a package.
 #[derive(Debug, Clone)]
 pub struct Dependency {
@@ -74,26 +87,42 @@ impl Workspace {
 
     /// Builds with `arguments` of `cargo build` or `cargo test --no-run`; returns all files that were made.
     pub fn build(&self, arguments: &[&str]) -> Result<Vec<PathBuf>> {
+        let mut made = Vec::new();
+        for artifact in self.artifacts(arguments)? {
+            made.extend(
+                list(&artifact, "filenames")?.iter().filter_map(Value::as_str).map(PathBuf::from),
+            );
+        }
+        Ok(made)
+    }
+
+    /// Builds the tests of all packages together; returns their programs, by package.
+    pub fn test_programs(&self) -> Result<Vec<TestProgram>> {
+        let artifacts = self.artifacts(&["test", "--workspace", "--no-run"])?;
+        let read = |artifact: &Value| TestProgram::read(artifact, &self.root).transpose();
+        let mut programs: Vec<TestProgram> =
+            artifacts.iter().filter_map(read).collect::<Result<_>>()?;
+        programs.sort();
+        Ok(programs)
+    }
+
+    /// What cargo says of each crate that it built with `arguments`.
+    fn artifacts(&self, arguments: &[&str]) -> Result<Vec<Value>> {
         let text = process::capture(
             self.cargo()
                 .args(arguments)
                 .arg("--message-format=json-render-diagnostics")
                 .stdin(Stdio::null()),
         )?;
-        let mut made = Vec::new();
+        let mut artifacts = Vec::new();
         for line in text.lines() {
             let message: Value = serde_json::from_str(line)
                 .with_context(|| format!("cargo printed a line that is no JSON: {line}"))?;
             if message["reason"] == "compiler-artifact" {
-                made.extend(
-                    list(&message, "filenames")?
-                        .iter()
-                        .filter_map(Value::as_str)
-                        .map(PathBuf::from),
-                );
+                artifacts.push(message);
             }
         }
-        Ok(made)
+        Ok(artifacts)
     }
 
     /// The Rust that every crate must build with, as the workspace states it.
@@ -126,6 +155,29 @@ impl Package {
             rust_version: package["rust_version"].as_str().map(str::to_owned),
             dependencies,
         })
+    }
+}
+
+impl TestProgram {
+    /// Whether it is the file `name` of the folder `tests` of the package in `folder`.
+    pub fn is(&self, folder: &str, name: &str) -> bool {
+        self.is_integration && self.folder == folder && self.name == name
+    }
+
+    /// Nothing where the artifact is no program of tests.
+    fn read(artifact: &Value, root: &Path) -> Result<Option<Self>> {
+        let Some(executable) = artifact["executable"].as_str() else { return Ok(None) };
+        if artifact["profile"]["test"] != true {
+            return Ok(None);
+        }
+        let manifest = PathBuf::from(string(artifact, "manifest_path")?);
+        let folder = manifest.parent().and_then(|folder| relative(folder, root));
+        Ok(Some(Self {
+            folder: folder.context("a package lies outside the repository")?,
+            is_integration: artifact["target"]["kind"][0] == "test",
+            name: string(&artifact["target"], "name")?,
+            executable: PathBuf::from(executable),
+        }))
     }
 }
 

@@ -29,7 +29,7 @@ impl UcxEndpoint {
         UcxEndpoint { shared, issuer }
     }
 
-    fn with<T>(
+    fn with<T: Send>(
         &self,
         work: impl FnOnce(&mut Origin, &Shared) -> Result<T, Error>,
     ) -> Result<T, Error> {
@@ -225,8 +225,11 @@ impl Endpoint for UcxEndpoint {
     }
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
-        self.shared.poll()?;
-        self.with(|origin, shared| origin.advance(shared).map(|_| !origin.is_unfinished()))
+        let polled = self.shared.poll();
+        self.with(|origin, shared| {
+            polled?;
+            origin.advance(shared).map(|_| !origin.is_unfinished())
+        })
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {

@@ -14,14 +14,12 @@ use rushmem_transport::{AmoOp, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segmen
 use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 use ucx_sys::{
     UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_REPLY, UCP_OP_ATTR_FIELD_FLAGS, Ucp, ucp_ep_h,
     ucp_rkey_h, ucs_status_ptr_t, ucs_status_t,
 };
-
-/// How long transfers may go on with buffers of a caller who was told of a loss.
-const AFTERMATH: Duration = Duration::from_secs(2);
 
 /// Which way a transfer goes, and when its call returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,8 +47,10 @@ pub(crate) struct Origin {
     pending: Rc<Pending>,
     /// The PEs towards which something is not known to be complete.
     touched: Vec<u32>,
-    /// Of ways that were closed; UCX may still call back for them.
-    closed: Vec<Rc<Line>>,
+    /// Endpoints that were closed by force after a loss; UCX may still call back for them.
+    closed: Vec<Open>,
+    /// Requests whose callers were told of a loss, or that nobody waits for: UCX may not be done with them.
+    given_up: Vec<UcpRequest>,
 }
 
 // SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
@@ -87,7 +87,8 @@ impl Origin {
         // SAFETY: the callback takes a `Pending`, which is dropped after the worker.
         unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
         let ways = (0..n_pes).map(|_| Route::default()).collect();
-        Ok(Origin { worker, ways, pending, touched: Vec::new(), closed: Vec::new() })
+        let (touched, closed, given_up) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Origin { worker, ways, pending, touched, closed, given_up })
     }
 
     pub(crate) fn worker(&self) -> &Worker {
@@ -192,8 +193,11 @@ impl Origin {
             status = request.status(ucp);
             status.is_some()
         });
+        if let Err(error) = waited {
+            self.given_up.push(request);
+            return Err(error);
+        }
         request.free(ucp);
-        waited?;
         match status {
             Some(Err(status)) => Err(shared.lose(pe, &said(ucp, status))),
             _ => Ok(()),
@@ -368,25 +372,50 @@ impl Origin {
         self.until(shared, |_| slot.is_past(turn))
     }
 
-    /// After an error: let go of the callers' buffers.
-    pub(crate) fn abandon(&mut self) {
+    /// After a loss: ends what is in flight, so that UCX uses no caller's memory any more. Endpoints are closed by force,
+    /// since UCX cancels receives alone.
+    ///
+    /// # Errors
+    /// How many operations have not ended within the limit.
+    pub(crate) fn abandon(&mut self, limit: Duration) -> Result<(), usize> {
         self.pending.forget_fetched();
-        let ucp = self.ucp();
-        let until = Instant::now() + AFTERMATH;
         for way in &mut self.ways {
             way.held.clear();
-            let is_broken = |open: &Open| open.line.broken().is_some();
-            if way.open.as_ref().is_some_and(is_broken)
-                && let Some(Open { endpoint, line }) = way.open.take()
+            self.given_up.extend(way.flush.take());
+            if self.worker.closes_by_force()
+                && let Some(open) = way.open.take()
             {
-                way.flush.take().inspect(|flush| flush.free(ucp));
-                self.worker.break_off(endpoint);
-                self.closed.push(line);
+                self.given_up.extend(self.worker.close_by_force(&open.endpoint));
+                self.closed.push(open);
             }
         }
-        while self.pending.transfers() > 0 && Instant::now() < until {
-            self.worker.progress();
+        let until = Instant::now() + limit;
+        while self.unended() > 0 {
+            if Instant::now() >= until {
+                return Err(self.unended());
+            }
+            if !self.worker.progress() {
+                thread::yield_now();
+            }
         }
+        let ucp = self.ucp();
+        for closed in &mut self.closed {
+            closed.endpoint.forget_keys(ucp);
+        }
+        Ok(())
+    }
+
+    /// How many operations UCX is not done with.
+    fn unended(&mut self) -> usize {
+        let ucp = self.ucp();
+        self.given_up.retain(|request| {
+            let is_in_flight = request.status(ucp).is_none();
+            if !is_in_flight {
+                request.free(ucp);
+            }
+            is_in_flight
+        });
+        self.given_up.len() + self.pending.transfers()
     }
 
     /// Make ready for the worker's end, which ends all ways: everything was completed or given up.
@@ -400,3 +429,6 @@ impl Origin {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

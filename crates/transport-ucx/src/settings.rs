@@ -2,6 +2,7 @@
 
 use rushmem_transport::descriptors::PerPeer;
 use rushmem_transport::kit::amos::Amos;
+use std::time::Duration;
 
 /// Connections of two workers to a peer and of a peer's two to this PE, and one back for each of these.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
@@ -15,13 +16,20 @@ pub struct Tuning {
     pub max_in_flight: usize,
     /// No more workers than this; contexts beyond share them.
     pub max_workers: usize,
+    /// How long operations may go on with memory of callers who were told of a loss; then the process ends.
+    pub abandon_limit: Duration,
     /// Instead of what the environment and UCX say.
     pub amos: Option<Amos>,
 }
 
 impl Default for Tuning {
     fn default() -> Tuning {
-        Tuning { max_in_flight: 1024, max_workers: 32, amos: None }
+        Tuning {
+            max_in_flight: 1024,
+            max_workers: 32,
+            abandon_limit: Duration::from_secs(10),
+            amos: None,
+        }
     }
 }
 

@@ -159,8 +159,9 @@ impl Shared {
         })
     }
 
-    /// Work with an issuer's origin. An error ends everything; what is left unfinished is noted.
-    pub(crate) fn with_origin<T>(
+    /// Work with an issuer's origin. What is left unfinished is noted. A loss ends everything: when this returns one, UCX
+    /// uses no memory of callers any more.
+    pub(crate) fn with_origin<T: Send>(
         &self,
         issuer: &Arc<Issuer>,
         work: impl FnOnce(&mut Origin) -> Result<T, Error>,
@@ -168,8 +169,15 @@ impl Shared {
         let mut origin = lock(&issuer.origin);
         issuer.uses.fetch_add(1, Ordering::Relaxed);
         let done = work(&mut origin);
-        if matches!(done, Err(Error::Lost(..))) {
-            origin.abandon();
+        if let Err(error @ Error::Lost(..)) = &done {
+            let limit = self.tuning.abandon_limit;
+            if let Err(unended) = origin.abandon(limit) {
+                self.host.cannot_go_on(&format!(
+                    "{error}; {unended} operations of UCX go on with memory of calls that have failed, {limit:?} after that, so \
+                     this process ends: let UCX use transports that it can cancel (SHMEM_UCX_TLS), or another network \
+                     (SHMEM_TRANSPORT)"
+                ));
+            }
         } else if origin.is_unfinished() && !issuer.noted.swap(true, Ordering::Relaxed) {
             drop(origin);
             self.note(issuer);

@@ -91,6 +91,13 @@ pub trait Host: Send + Sync {
     fn lost(&self, error: &Error) {
         let _ = error;
     }
+
+    /// This process cannot go on, not even after an error: the network uses memory that it was to let go of. Ends the process
+    /// at once with this message.
+    fn cannot_go_on(&self, why: &str) -> ! {
+        eprintln!("{why}");
+        std::process::abort()
+    }
 }
 
 /// What a transport can do.

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::session::{Outcome, Session};
+use super::outcome::Outcome;
+use super::session::Session;
+use super::tools;
 use crate::needs::CXX_COMPILER;
 use crate::process;
 
@@ -31,7 +33,7 @@ pub fn wire(session: &Session) -> Result<Outcome> {
     if !cfg!(target_arch = "x86_64") {
         return skipped("the fuzz target is built for x86-64 alone");
     }
-    if process::on_path(CXX_COMPILER.program).is_none() {
+    if !process::succeeds(Command::new(CXX_COMPILER.program).arg("--version")) {
         return skipped("there is no C++ compiler, which libFuzzer is built with");
     }
     if !process::succeeds(Command::new("rustup").args(["run", "nightly", "rustc", "-V"])) {
@@ -40,6 +42,9 @@ pub fn wire(session: &Session) -> Result<Outcome> {
         );
     }
     let folder = session.workspace.root.join(FOLDER);
+    if let Err(error) = tools::crates(&folder, &[]) {
+        return skipped(&format!("{error:#}"));
+    }
     let built = session.workspace.target.join("fuzz");
     process::run(
         process::limited(LIMIT, "rustup")

@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::session::{Outcome, Session};
-use super::tools::run_tests;
+use super::outcome::Outcome;
+use super::session::Session;
+use super::steps::SHMEM_C;
 use crate::needs::SSH;
+use crate::workspace::TestProgram;
 use crate::{needs, process};
 
 /// Packages of Debian and its kin that bring sshd.
@@ -23,15 +25,14 @@ pub fn over_ssh(session: &Session) -> Result<Outcome> {
         Ok(found) => found,
         Err(why) => return Ok(Outcome::Skipped(format!("{why:#}"))),
     };
-    let mut cargo = session.workspace.cargo();
-    cargo.args(["test", "-p", "rushmem-c", "--test", "ssh", "--", "--include-ignored"]);
-    cargo.args(["--test-threads=1", "--show-output"]);
-    cargo.env("RUSHMEM_PREFIX", &session.prefix).env("SSHD", sshd);
+    let wanted = |program: &TestProgram| program.is(SHMEM_C, "ssh");
+    let mut run = session.suites.choose(&session.workspace, wanted)?;
+    run = run.args(["--include-ignored", "--test-threads=1", "--show-output"]);
+    run = run.env("RUSHMEM_PREFIX", &session.prefix).env("SSHD", sshd);
     if let Some(libraries) = libraries {
-        cargo.env("SSHD_LIBRARIES", libraries);
+        run = run.env("SSHD_LIBRARIES", libraries);
     }
-    run_tests(&mut cargo)?;
-    Ok(Outcome::Passed)
+    run.run()
 }
 
 /// The system's sshd, or one in `folder`, with the folder of libraries that it needs besides.

@@ -7,9 +7,11 @@
 mod fuzz;
 mod hosts;
 mod ordinary;
+mod outcome;
 mod sanitizer;
 mod session;
 mod steps;
+mod suites;
 mod tools;
 
 use std::time::{Duration, Instant};
@@ -18,7 +20,9 @@ use anyhow::{Result, bail};
 use lexopt::{Arg, ValueExt};
 
 use crate::workspace::Workspace;
-use session::{Outcome, Session};
+use outcome::Outcome;
+use session::Session;
+use suites::Suites;
 
 struct Step {
     name: &'static str,
@@ -40,23 +44,37 @@ const TEST: &[Step] = &[
     step("needs", steps::needs),
     step("format", steps::format),
     step("clippy", steps::clippy),
-    step("docs", steps::docs),
     step("tidy", steps::tidy),
     step("generated", steps::generated),
     step("install", steps::install),
     installed("tests", steps::tests),
     installed("symbols", steps::symbols),
     installed("counts", steps::counts),
-    step("miri", steps::miri),
     installed("ordinary-user", ordinary::user),
 ];
 
-/// What `--full` runs after these.
+/// What `--providers` runs: the networks by themselves, the programs without shared memory and with some, and
+/// what takes as long.
+const PROVIDERS: &[Step] = &[
+    step("needs", steps::needs),
+    step("needs-of-networks", steps::needs_of_networks),
+    step("docs", steps::docs),
+    step("bindings", steps::bindings),
+    step("miri", steps::miri),
+    step("install", steps::install),
+    installed("tcp-sample", steps::tcp_sample),
+    installed("launchers", steps::launchers),
+    step("ucx", steps::ucx),
+    step("other-versions", steps::other_versions),
+    installed("ucx-sample", steps::ucx_sample),
+    step("ofi", steps::ofi),
+    installed("ofi-sample", steps::ofi_sample),
+];
+
+/// What `--full` runs after both.
 const FULL: &[Step] = &[
     installed("slurm", steps::slurm),
     installed("hosts", hosts::over_ssh),
-    installed("ucx", steps::ucx),
-    installed("ofi", steps::ofi),
     installed("tcp-programs", steps::tcp_programs),
     installed("ucx-programs", steps::ucx_programs),
     installed("ofi-programs", steps::ofi_programs),
@@ -68,20 +86,16 @@ const FULL: &[Step] = &[
     step("oldest-rust", steps::oldest_rust),
 ];
 
-/// What `--providers` runs: the networks by themselves, and the programs without shared memory and with
-/// some.
-const PROVIDERS: &[Step] = &[
-    step("needs", steps::needs_of_providers),
-    step("bindings", steps::bindings),
-    step("other-versions", steps::other_versions),
-    step("install", steps::install),
-    installed("tcp-sample", steps::tcp_sample),
-    installed("launchers", steps::launchers),
-    installed("ucx", steps::ucx),
-    installed("ucx-sample", steps::ucx_sample),
-    installed("ofi", steps::ofi),
-    installed("ofi-sample", steps::ofi_sample),
-];
+/// The steps of all tiers, those that two of them have once.
+fn all() -> Vec<&'static Step> {
+    let mut all: Vec<&Step> = Vec::new();
+    for step in [TEST, PROVIDERS, FULL].into_iter().flatten() {
+        if !all.iter().any(|before| before.name == step.name) {
+            all.push(step);
+        }
+    }
+    all
+}
 
 pub fn run(args: &[String]) -> Result<()> {
     let mut full = false;
@@ -101,7 +115,7 @@ pub fn run(args: &[String]) -> Result<()> {
     let mut chosen: Vec<&Step> = match (providers, full) {
         (true, true) => bail!("--providers and --full are two tiers: choose one"),
         (true, false) => PROVIDERS.iter().collect(),
-        (false, true) => TEST.iter().chain(FULL).collect(),
+        (false, true) => all(),
         (false, false) => TEST.iter().collect(),
     };
     if let Some(unknown) = only.iter().find(|name| !chosen.iter().any(|step| step.name == **name)) {
@@ -113,7 +127,8 @@ pub fn run(args: &[String]) -> Result<()> {
         return Ok(());
     }
     let workspace = Workspace::open()?;
-    let session = Session { prefix: workspace.target.join("test-prefix"), workspace, full };
+    let prefix = workspace.target.join("test-prefix");
+    let session = Session { prefix, workspace, suites: Suites::default(), full };
     let results = run_all(&chosen, &session);
     print!("{}", summary(&results));
     match results.iter().find(|result| result.failed()) {

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::session::{Outcome, Session};
+use super::outcome::Outcome;
+use super::session::Session;
 use crate::demo::{EXAMPLES, Example, SOURCES};
 use crate::{install, needs, process};
 

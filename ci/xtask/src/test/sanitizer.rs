@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::session::{Outcome, Session};
+use super::outcome::Outcome;
+use super::session::Session;
 use super::tools;
 use crate::install;
 use crate::process;
@@ -28,7 +29,9 @@ const RUN_LIMIT: Duration = Duration::from_secs(120);
 
 pub fn thread_sanitizer(session: &Session) -> Result<Outcome> {
     // Miri comes with the sources of the standard library.
-    if let Err(error) = tools::miri(true) {
+    let needed =
+        tools::miri().and_then(|()| tools::crates(&session.workspace.root, &["-Zbuild-std"]));
+    if let Err(error) = needed {
         return Ok(Outcome::Skipped(format!("{error:#}")));
     }
     let runtime = match runtime() {

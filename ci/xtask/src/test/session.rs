@@ -1,7 +1,8 @@
-//! What steps are given and what they return.
+//! What steps are given.
 
 use std::path::PathBuf;
 
+use super::suites::Suites;
 use crate::workspace::Workspace;
 
 /// What every step may use.
@@ -10,14 +11,8 @@ pub struct Session {
     pub workspace: Workspace,
     /// Where the step `install` puts the release.
     pub prefix: PathBuf,
+    /// The programs of tests.
+    pub suites: Suites,
     /// Whether long waits are fine.
     pub full: bool,
-}
-
-/// How a step ended, if not with an error.
-pub enum Outcome {
-    /// All of it.
-    Passed,
-    /// Left out, and why.
-    Skipped(String),
 }

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::session::{Outcome, Session};
-use super::tools::{self, run_tests};
+use super::outcome::Outcome;
+use super::session::Session;
+use super::suites::Run;
+use super::tools;
 use crate::needs::{
     AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
     HYDRA, LIBFABRIC, MANDOC, MPIRUN, Need, PKG_CONFIG, SLURM, UCX, VALGRIND,
 };
+use crate::workspace::TestProgram;
 use crate::{bindings, codegen, counts, install, needs, process, symbols, tidy, verbs};
 
 /// Tests that need no process, as arguments of `cargo miri test`.
@@ -47,13 +50,9 @@ pub fn needs(_: &Session) -> Result<Outcome> {
     ]))
 }
 
-/// The same, with the libraries of the networks; what is missing of them is skipped.
-pub fn needs_of_providers(session: &Session) -> Result<Outcome> {
-    let outcome = needs(session)?;
-    match needs::ensure(&[&UCX, &LIBFABRIC]) {
-        Ok(()) => Ok(outcome),
-        missing => in_part(missing),
-    }
+/// The libraries of the networks; what needs those that are missing is skipped.
+pub fn needs_of_networks(_: &Session) -> Result<Outcome> {
+    in_part(needs::ensure(&[&UCX, &LIBFABRIC]))
 }
 
 pub fn format(session: &Session) -> Result<Outcome> {
@@ -85,19 +84,19 @@ pub fn install(session: &Session) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Crates whose suites take minutes and have steps of their own in `--providers`; here their unit tests run.
-const WITH_LONG_SUITES: [&str; 2] = ["rushmem-transport-ucx", "rushmem-transport-ofi"];
+/// Packages whose programs of tests steps name, by their folders.
+pub const SHMEM_C: &str = "crates/shmem-c";
+const TRANSPORT_UCX: &str = "crates/transport-ucx";
+const TRANSPORT_OFI: &str = "crates/transport-ofi";
+
+/// Those whose suites take minutes and have steps of their own in `--providers`; here their unit tests run.
+const WITH_LONG_SUITES: [&str; 2] = [TRANSPORT_UCX, TRANSPORT_OFI];
 
 pub fn tests(session: &Session) -> Result<Outcome> {
-    let each = |option: &'static str| WITH_LONG_SUITES.into_iter().flat_map(move |p| [option, p]);
-    let test = || {
-        let mut cargo = session.workspace.cargo();
-        cargo.args(["test", "--no-fail-fast"]).env("RUSHMEM_PREFIX", &session.prefix);
-        cargo
+    let is_long = |program: &TestProgram| {
+        program.is_integration && WITH_LONG_SUITES.contains(&program.folder.as_str())
     };
-    let most = process::run(test().arg("--workspace").args(each("--exclude")));
-    let rest = process::run(test().arg("--lib").args(each("--package")));
-    most.and(rest).map(|()| Outcome::Passed)
+    suites(session, |program| !is_long(program))?.run()
 }
 
 pub fn symbols(session: &Session) -> Result<Outcome> {
@@ -114,13 +113,13 @@ pub fn counts(session: &Session) -> Result<Outcome> {
 }
 
 pub fn miri(session: &Session) -> Result<Outcome> {
-    if let Err(error) = tools::miri(session.full) {
+    if let Err(error) = tools::miri() {
         return Ok(Outcome::Skipped(format!("{error:#}")));
     }
     let (limit, cases) = MIRI_EFFORT[usize::from(session.full)];
     for arguments in MIRI {
         let mut cargo = process::limited(limit, "rustup");
-        run_tests(
+        tools::tally(
             cargo
                 .args(["run", "nightly", "cargo", "miri", "test"])
                 .args(*arguments)
@@ -128,7 +127,8 @@ pub fn miri(session: &Session) -> Result<Outcome> {
                 .env("MIRIFLAGS", "-Zmiri-disable-isolation")
                 .env("PROPTEST_CASES", cases)
                 .env_remove("RUSTUP_TOOLCHAIN"),
-        )?;
+        )?
+        .outcome()?;
     }
     Ok(Outcome::Passed)
 }
@@ -147,14 +147,9 @@ pub fn other_versions(session: &Session) -> Result<Outcome> {
     let folders = std::env::split_paths(&folders).filter(|folder| !folder.as_os_str().is_empty());
     let mut outcome = Outcome::Skipped(format!("{UCX_FOLDERS} names no other UCX"));
     for folder in folders {
-        let mut cargo = session.workspace.cargo();
-        run_tests(
-            cargo
-                .args(["test", "-p", "rushmem-transport-ucx"])
-                .env("UCX_MODULE_DIR", folder.join("ucx"))
-                .env("LD_LIBRARY_PATH", folder),
-        )?;
-        outcome = Outcome::Passed;
+        let run = suites(session, |program| program.folder == TRANSPORT_UCX)?;
+        outcome =
+            run.env("UCX_MODULE_DIR", folder.join("ucx")).env("LD_LIBRARY_PATH", folder).run()?;
     }
     Ok(outcome)
 }
@@ -174,8 +169,7 @@ pub fn ofi(session: &Session) -> Result<Outcome> {
     if process::on_path(LIBFABRIC.program).is_none() {
         return Ok(Outcome::Skipped("libfabric is not here".into()));
     }
-    run_tests(session.workspace.cargo().args(["test", "-p", "rushmem-transport-ofi"]))?;
-    Ok(Outcome::Passed)
+    suites(session, |program| program.folder == TRANSPORT_OFI)?.run()
 }
 
 /// The programs over libfabric, each in one of several jobs.
@@ -196,13 +190,13 @@ pub fn ofi_providers(session: &Session) -> Result<Outcome> {
     }
     let other = std::env::var_os("RUSHMEM_OFI_DIR").map(PathBuf::from);
     for folder in [None, other.as_deref()].into_iter().collect::<BTreeSet<_>>() {
-        let mut cargo = session.workspace.cargo();
-        cargo.args(["test", "-p", "rushmem-transport-ofi", "--test", "conformance"]);
-        cargo.args(["--", "--test-threads=2"]).env("RUSHMEM_PROVIDERS", "all");
+        let run = suites(session, |program| program.is(TRANSPORT_OFI, "conformance"))?;
+        let mut run = run.args(["--test-threads=2"]).env("RUSHMEM_PROVIDERS", "all");
         if let Some(folder) = folder {
-            cargo.env("FI_PROVIDER_PATH", folder.join("libfabric")).env("LD_LIBRARY_PATH", folder);
+            run = run.env("FI_PROVIDER_PATH", folder.join("libfabric"));
+            run = run.env("LD_LIBRARY_PATH", folder);
         }
-        run_tests(&mut cargo)?;
+        run.run()?;
     }
     Ok(Outcome::Passed)
 }
@@ -212,8 +206,7 @@ pub fn ucx(session: &Session) -> Result<Outcome> {
     if process::on_path(UCX.program).is_none() {
         return Ok(Outcome::Skipped("UCX is not here".into()));
     }
-    run_tests(session.workspace.cargo().args(["test", "-p", "rushmem-transport-ucx"]))?;
-    Ok(Outcome::Passed)
+    suites(session, |program| program.folder == TRANSPORT_UCX)?.run()
 }
 
 /// The programs over UCX, each once.
@@ -243,26 +236,21 @@ pub fn verbs(session: &Session) -> Result<Outcome> {
 
 /// Programs under the launchers of others, apart from Slurm. Those that are not here are skipped.
 pub fn launchers(session: &Session) -> Result<Outcome> {
-    let needs = needs::ensure(&[&HYDRA, &MPIRUN, &PKG_CONFIG]);
-    launched(session, &["--skip", "slurm::"])?;
-    in_part(needs)
+    launched(session, &[&HYDRA, &MPIRUN, &PKG_CONFIG], &["--skip", "slurm::"])
 }
 
 /// Programs under a private Slurm.
 pub fn slurm(session: &Session) -> Result<Outcome> {
-    let needs = needs::ensure(&[&HYDRA, &MPIRUN, &PKG_CONFIG, &SLURM]);
-    launched(session, &["slurm::"])?;
-    in_part(needs)
+    launched(session, &[&HYDRA, &MPIRUN, &PKG_CONFIG, &SLURM], &["slurm::"])
 }
 
-fn launched(session: &Session, which: &[&str]) -> Result<()> {
-    let mut cargo = session.workspace.cargo();
-    run_tests(
-        cargo
-            .args(["test", "-p", "rushmem-c", "--test", "launchers", "--", "--include-ignored"])
-            .args(which)
-            .env("RUSHMEM_PREFIX", &session.prefix),
-    )
+fn launched(session: &Session, needed: &[&Need], which: &[&str]) -> Result<Outcome> {
+    let needs = needs::ensure(needed);
+    let run = suites(session, |program| program.is(SHMEM_C, "launchers"))?;
+    match run.args(["--include-ignored"]).args(which.iter().copied()).run()? {
+        Outcome::Passed => in_part(needs),
+        skipped => Ok(skipped),
+    }
 }
 
 /// Passed as far as what was needed could be had.
@@ -275,14 +263,14 @@ fn in_part(needs: Result<()>) -> Result<Outcome> {
 
 /// The test programs in a setting that the plain tier leaves out.
 fn programs(session: &Session, setting: &str) -> Result<Outcome> {
-    let mut cargo = session.workspace.cargo();
-    run_tests(
-        cargo
-            .args(["test", "-p", "rushmem-c", "--test", "programs", setting])
-            .args(["--", "--ignored"])
-            .env("RUSHMEM_PREFIX", &session.prefix),
-    )?;
-    Ok(Outcome::Passed)
+    let run = suites(session, |program| program.is(SHMEM_C, "programs"))?;
+    run.args([setting, "--ignored"]).run()
+}
+
+/// Programs of tests, which find the installed prefix.
+fn suites(session: &Session, wanted: impl Fn(&TestProgram) -> bool) -> Result<Run> {
+    let run = session.suites.choose(&session.workspace, wanted)?;
+    Ok(run.env("RUSHMEM_PREFIX", &session.prefix))
 }
 
 /// Modules of ignored tests that other steps of the tier run.
@@ -290,15 +278,8 @@ const STEPS_OF_THEIR_OWN: &[&str] =
     &["slurm::", "hydra::", "mpirun::", "prterun", "over_ssh_", "_sample::", "_at_every_size::"];
 
 pub fn soak(session: &Session) -> Result<Outcome> {
-    let mut cargo = session.workspace.cargo();
-    run_tests(
-        cargo
-            .args(["test", "--workspace", "--lib", "--bins", "--tests"])
-            .args(["--", "--ignored"])
-            .args(STEPS_OF_THEIR_OWN.iter().flat_map(|module| ["--skip", module]))
-            .env("RUSHMEM_PREFIX", &session.prefix),
-    )?;
-    Ok(Outcome::Passed)
+    let others = STEPS_OF_THEIR_OWN.iter().flat_map(|module| ["--skip", module]);
+    suites(session, |_| true)?.args(["--ignored"]).args(others).run()
 }
 
 pub fn oldest_rust(session: &Session) -> Result<Outcome> {

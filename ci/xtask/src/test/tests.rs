@@ -8,6 +8,7 @@ fn session() -> Session {
     Session {
         workspace: Workspace { root: PathBuf::new(), target: PathBuf::new(), packages: Vec::new() },
         prefix: PathBuf::new(),
+        suites: Suites::default(),
         full: false,
     }
 }
@@ -26,10 +27,11 @@ fn a_failure_stops_only_what_stands_on_it() {
 
 #[test]
 fn every_step_that_is_named_as_a_condition_comes_before() {
-    let all: Vec<&Step> = TEST.iter().chain(FULL).collect();
-    for (index, step) in all.iter().enumerate() {
-        if let Some(after) = step.after {
-            assert!(all[..index].iter().any(|before| before.name == after), "{}", step.name);
+    for tier in [TEST.iter().collect(), PROVIDERS.iter().collect(), all()] {
+        for (index, step) in tier.iter().enumerate() {
+            if let Some(after) = step.after {
+                assert!(tier[..index].iter().any(|before| before.name == after), "{}", step.name);
+            }
         }
     }
 }

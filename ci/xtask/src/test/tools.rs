@@ -1,15 +1,21 @@
-//! Toolchains that rustup can bring within a bounded wait, and runs of tests that must not be empty.
+//! Toolchains that rustup can bring within a bounded wait, crates for them, and runs of tests that must not be empty.
 
 use std::io::{BufRead, BufReader};
+use std::ops::AddAssign;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::outcome::Outcome;
 use crate::process;
 
+/// How long something may take to be downloaded before it counts as out of reach.
+const DOWNLOAD: Duration = Duration::from_secs(300);
+
 /// Makes `cargo miri` of the nightly toolchain available; the error says why it is not.
-pub fn miri(patient: bool) -> Result<()> {
+pub fn miri() -> Result<()> {
     let here = || {
         process::succeeds(Command::new("rustup").args([
             "run",
@@ -29,9 +35,8 @@ pub fn miri(patient: bool) -> Result<()> {
     } else {
         &["toolchain", "install", "nightly", "--profile", "minimal", "-c", "miri", "-c", "rust-src"]
     };
-    let limit = Duration::from_secs(if patient { 900 } else { 180 });
     println!("Adding Miri: rustup {}", arguments.join(" "));
-    process::run(process::limited(limit, "rustup").args(arguments))
+    process::run(process::limited(DOWNLOAD, "rustup").args(arguments))
         .context("Miri cannot be had")?;
     if !here() {
         bail!("Miri was installed, yet `cargo +nightly miri` does not run");
@@ -46,8 +51,7 @@ pub fn toolchain(version: &str) -> Result<()> {
         return Ok(());
     }
     println!("Adding Rust {version} by rustup");
-    let limit = Duration::from_secs(900);
-    process::run(process::limited(limit, "rustup").args([
+    process::run(process::limited(DOWNLOAD, "rustup").args([
         "toolchain",
         "install",
         version,
@@ -57,30 +61,69 @@ pub fn toolchain(version: &str) -> Result<()> {
     .with_context(|| format!("Rust {version} cannot be had"))
 }
 
-/// Runs a test program or `cargo test`, shows what it prints, and refuses a run without a single test:
-/// a filter that matches nothing must not look like success.
-pub fn run_tests(command: &mut Command) -> Result<()> {
+/// Makes the crates that the nightly toolchain builds in `folder` available, with `arguments` of cargo's; the error
+/// says why they are not.
+pub fn crates(folder: &Path, arguments: &[&str]) -> Result<()> {
+    let mut fetch = process::limited(DOWNLOAD, "rustup");
+    fetch.args(["run", "nightly", "cargo", "fetch", "--locked"]).args(arguments);
+    process::run(fetch.current_dir(folder).env_remove("RUSTUP_TOOLCHAIN"))
+        .context("its crates cannot be had")
+}
+
+/// How many tests ended how, of one run or several.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Tally {
+    passed: u64,
+    /// Left out: because they are long, or because something that they need is absent.
+    ignored: u64,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, more: Tally) {
+        self.passed += more.passed;
+        self.ignored += more.ignored;
+    }
+}
+
+impl Tally {
+    /// The numbers in a line such as `test result: ok. 3 passed; 0 failed; 2 ignored; ...`.
+    fn read(line: &str) -> Option<Tally> {
+        let results = line.strip_prefix("test result: ok. ")?;
+        let number = |what: &str| {
+            let mut parts = results.split("; ").filter_map(|part| part.split_once(' '));
+            let (number, _) = parts.find(|(_, named)| *named == what)?;
+            number.parse().ok()
+        };
+        Some(Tally { passed: number("passed")?, ignored: number("ignored")? })
+    }
+
+    /// Of a step that consists of these tests. A filter that matches nothing must not look like success.
+    pub fn outcome(self) -> Result<Outcome> {
+        match self {
+            Tally { passed: 0, ignored: 0 } => bail!("no test ran"),
+            Tally { passed: 0, .. } => Ok(Outcome::Skipped("all of its tests were ignored".into())),
+            _ => Ok(Outcome::Passed),
+        }
+    }
+}
+
+/// Runs a test program or `cargo test`, shows what it prints and counts its tests.
+pub fn tally(command: &mut Command) -> Result<Tally> {
     println!("$ {}", process::shown(command));
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("could not start {}", process::shown(command)))?;
-    let mut passed = 0;
+    let mut tally = Tally::default();
     if let Some(stdout) = child.stdout.take() {
         for line in BufReader::new(stdout).lines() {
             let line = line?;
             println!("{line}");
-            passed += passed_tests(&line);
+            tally += Tally::read(&line).unwrap_or_default();
         }
     }
-    let status = child.wait()?;
-    if !status.success() {
-        bail!("{} failed ({status})", process::shown(command));
-    }
-    if passed == 0 {
-        bail!("{} ran no test", process::shown(command));
-    }
-    Ok(())
+    process::decide(command, child.wait()?)?;
+    Ok(tally)
 }
 
 fn rustup() -> Result<()> {
@@ -90,23 +133,21 @@ fn rustup() -> Result<()> {
     }
 }
 
-/// The number in a line such as `test result: ok. 3 passed; 0 failed; ...`.
-fn passed_tests(line: &str) -> u64 {
-    line.strip_prefix("test result: ok. ")
-        .and_then(|rest| rest.split_once(" passed"))
-        .and_then(|(number, _)| number.parse().ok())
-        .unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_run_without_a_test_is_refused() {
-        let says = |text: &str| run_tests(Command::new("echo").arg(text));
-        assert!(says("test result: ok. 2 passed; 0 failed; 0 ignored").is_ok());
-        assert!(says("test result: ok. 0 passed; 0 failed; 0 ignored").is_err());
-        assert!(run_tests(&mut Command::new("false")).is_err());
+        let says = |passed, ignored| {
+            let text = format!(
+                "test result: ok. {passed} passed; 0 failed; {ignored} ignored; 0 measured"
+            );
+            tally(Command::new("echo").arg(text)).and_then(Tally::outcome)
+        };
+        assert!(matches!(says(2, 1), Ok(Outcome::Passed)));
+        assert!(matches!(says(0, 1), Ok(Outcome::Skipped(_))));
+        assert!(says(0, 0).is_err());
+        assert!(tally(&mut Command::new("false")).is_err());
     }
 }

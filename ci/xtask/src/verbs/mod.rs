@@ -68,11 +68,13 @@ pub fn step(workspace: &Workspace) -> Result<Result<(), String>> {
 
 /// What guests are started from, or why there are none.
 fn bed(workspace: &Workspace) -> Result<Result<Bed, String>> {
-    let needed = [&QEMU, &BUSYBOX, &KMOD, &CPIO, &IBVERBS, &IPROUTE];
+    if !cfg!(target_arch = "x86_64") {
+        return Ok(Err("the guests are x86-64 machines, and run this machine's programs".into()));
+    }
+    let needed = [&QEMU, &BUSYBOX, &KMOD, &CPIO, &IBVERBS, &IPROUTE, &C_COMPILER, &UCX, &LIBFABRIC];
     if let Err(error) = needs::ensure(&needed) {
         return Ok(Err(format!("{error:#}")));
     }
-    needs::ensure(&[&C_COMPILER, &UCX, &LIBFABRIC])?;
     // Without it no program runs across two guests.
     if let Err(error) = needs::ensure(&[&HYDRA]) {
         println!("{error:#}");

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::context::Context;
-use super::request::{plain, started};
+use super::request::{UcpRequest, plain, started};
 use super::status::{fine, said};
 use rushmem_transport::Segment;
 use rushmem_transport::thread::without_signals;
@@ -166,18 +166,21 @@ impl Worker {
         Ok(Endpoint { handle, keys: [null_mut(); Segment::COUNT] })
     }
 
-    /// End an endpoint of this worker whose peer is gone; what goes on there is cancelled.
-    pub(crate) fn break_off(&self, mut endpoint: Endpoint) {
-        let ucp = self.ucp();
-        endpoint.forget_keys(ucp);
+    /// Whether [`close_by_force`](Worker::close_by_force) can be called.
+    pub(crate) fn closes_by_force(&self) -> bool {
+        self.context.notices_failures
+    }
+
+    /// Ends an endpoint of this worker that is used no more, whatever its peer does. Operations there end with an error. It is
+    /// closed when the request has ended; its keys are forgotten afterwards.
+    pub(crate) fn close_by_force(&self, endpoint: &Endpoint) -> Option<UcpRequest> {
         let mut params = plain();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_EP_CLOSE_FLAG_FORCE;
         // SAFETY: a live endpoint of this worker that nobody uses from now on.
-        let closing = unsafe { ucp.ucp_ep_close_nbx(endpoint.handle, &raw const params) };
-        if let Ok(Some(request)) = started(closing) {
-            request.free(ucp);
-        }
+        let closing = unsafe { self.ucp().ucp_ep_close_nbx(endpoint.handle, &raw const params) };
+        // An error says that there is nothing left to close.
+        started(closing).unwrap_or_default()
     }
 }
 
@@ -189,7 +192,7 @@ impl Drop for Worker {
 }
 
 /// The way from a worker to another, with the keys to the memory there. It ends with its worker, or by
-/// [`Worker::break_off`]; its keys must be forgotten before.
+/// [`Worker::close_by_force`]; its keys must be forgotten before the worker ends.
 pub(crate) struct Endpoint {
     pub(crate) handle: ucp_ep_h,
     /// For the segments of which the key was unpacked; null for the others.
@@ -205,7 +208,7 @@ impl Endpoint {
         for key in &mut self.keys {
             let key = std::mem::replace(key, null_mut());
             if !key.is_null() {
-                // SAFETY: made by `unpack` and destroyed once, before its endpoint.
+                // SAFETY: made by `unpack` and destroyed once, before its worker.
                 unsafe { ucp.ucp_rkey_destroy(key) };
             }
         }

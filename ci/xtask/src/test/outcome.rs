@@ -1,0 +1,9 @@
+//! How steps end. It knows nothing of any step.
+
+/// How a step ended, if not with an error.
+pub enum Outcome {
+    /// All of it.
+    Passed,
+    /// Left out, and why.
+    Skipped(String),
+}

@@ -1,0 +1,88 @@
+//! The programs of tests, built once for all steps and run one by one.
+//!
+//! Not by `cargo test`: for each choice of packages that one resolves features anew, and compiles anew what has
+//! others. Here every step runs programs of the same build. A program that fails does not keep those after it from
+//! running, and a choice of which no test ran is a failure.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::outcome::Outcome;
+use super::tools::{self, Tally};
+use crate::process;
+use crate::workspace::{TestProgram, Workspace};
+
+/// No program of tests takes longer, soaks included. Each ends its own jobs long before.
+const LIMIT: Duration = Duration::from_secs(3 * 3600);
+
+/// All programs of tests of a workspace, built when they are first asked for.
+#[derive(Default)]
+pub struct Suites(OnceCell<Vec<TestProgram>>);
+
+impl Suites {
+    /// Those that `wanted` chooses.
+    pub fn choose(
+        &self,
+        workspace: &Workspace,
+        wanted: impl Fn(&TestProgram) -> bool,
+    ) -> Result<Run> {
+        if self.0.get().is_none() {
+            let _ = self.0.set(workspace.test_programs()?);
+        }
+        let programs = self.0.get().into_iter().flatten().filter(|program| wanted(program));
+        let placed = |program: &TestProgram| {
+            let mut command = process::limited(LIMIT, &program.executable);
+            command.current_dir(workspace.root.join(&program.folder));
+            (format!("{} ({})", program.name, program.folder), command)
+        };
+        Ok(Run { programs: programs.map(placed).collect() })
+    }
+}
+
+/// Programs that are about to be run.
+pub struct Run {
+    programs: Vec<(String, Command)>,
+}
+
+impl Run {
+    /// With further arguments, such as names of tests.
+    pub fn args<'a>(mut self, arguments: impl IntoIterator<Item = &'a str> + Clone) -> Self {
+        for (_, command) in &mut self.programs {
+            command.args(arguments.clone());
+        }
+        self
+    }
+
+    /// With a variable in their environment.
+    pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        let value = value.into();
+        for (_, command) in &mut self.programs {
+            command.env(name, &value);
+        }
+        self
+    }
+
+    /// One after the other, all of them.
+    pub fn run(self) -> Result<Outcome> {
+        let mut tally = Tally::default();
+        let mut failed = BTreeMap::new();
+        for (name, mut command) in self.programs {
+            match tools::tally(&mut command) {
+                Ok(more) => tally += more,
+                Err(error) => {
+                    println!("{error:#}");
+                    failed.insert(name, error);
+                }
+            }
+        }
+        if !failed.is_empty() {
+            bail!("{} failed", failed.into_keys().collect::<Vec<_>>().join(", "));
+        }
+        tally.outcome()
+    }
+}

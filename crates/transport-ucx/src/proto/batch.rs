@@ -4,7 +4,7 @@ use super::bytes::{segment_of, u64_of};
 use rushmem_transport::RemoteAddr;
 
 /// Most bytes of one put, so that two bytes hold the number.
-pub(crate) const MOST: usize = 256;
+pub(crate) const MAX_NBYTES: usize = 256;
 /// Bytes ahead of those of a put.
 const HEAD: usize = 12;
 

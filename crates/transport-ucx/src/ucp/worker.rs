@@ -17,7 +17,7 @@ use ucx_sys::{
     UCP_OP_ATTR_FIELD_FLAGS, UCP_WORKER_PARAM_FIELD_THREAD_MODE, UCS_OK,
     UCS_THREAD_MODE_SERIALIZED, ucp_am_handler_param_t, ucp_am_recv_callback_t, ucp_ep_h,
     ucp_ep_params_t, ucp_err_handler_cb_t, ucp_err_handler_t, ucp_rkey_h, ucp_worker_h,
-    ucp_worker_params_t,
+    ucp_worker_params_t, ucs_status_t,
 };
 
 /// A worker, used by one thread at a time.
@@ -134,7 +134,7 @@ impl Worker {
         fine(self.ucp(), status)
     }
 
-    /// The way to the worker with this address. Where UCX can, a peer that dies is noticed.
+    /// Connects to the worker with this address. Where UCX can, a peer that dies is noticed.
     ///
     /// # Safety
     /// `handler` fits `arg`, which is valid until the worker is dropped.
@@ -191,7 +191,7 @@ impl Drop for Worker {
     }
 }
 
-/// The way from a worker to another, with the keys to the memory there. It ends with its worker, or by
+/// The connection from a worker to another, with the keys to the memory there. It ends with its worker, or by
 /// [`Worker::close_by_force`]; its keys must be forgotten before the worker ends.
 pub(crate) struct Endpoint {
     pub(crate) handle: ucp_ep_h,
@@ -203,6 +203,13 @@ pub(crate) struct Endpoint {
 unsafe impl Send for Endpoint {}
 
 impl Endpoint {
+    /// Begins to complete what was issued; `None` when it is complete already.
+    pub(crate) fn flush(&self, ucp: &ucx_sys::Ucp) -> Result<Option<UcpRequest>, ucs_status_t> {
+        let params = plain();
+        // SAFETY: a live endpoint.
+        started(unsafe { ucp.ucp_ep_flush_nbx(self.handle, &raw const params) })
+    }
+
     /// Destroy the keys that were unpacked.
     pub(crate) fn forget_keys(&mut self, ucp: &ucx_sys::Ucp) {
         for key in &mut self.keys {

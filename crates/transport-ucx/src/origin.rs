@@ -100,7 +100,7 @@ impl Origin {
         self.pending.transfers() > 0 || self.holds()
     }
 
-    /// The endpoint and the connection to a PE, which is connected when it was not.
+    /// Connects to a PE, unless that was done before; returns the endpoint and the connection.
     fn connection(&mut self, shared: &Shared, pe: Pe) -> Result<(ucp_ep_h, Rc<Connection>), Error> {
         shared.loss.check()?;
         let peer = shared.peers.get(pe)?;

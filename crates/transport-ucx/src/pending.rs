@@ -150,7 +150,7 @@ impl Connection {
         self.pending.broke.set(true);
     }
 
-    /// Take note of what a call began whose end calls [`transferred`].
+    /// Takes note of what a call began whose end calls [`transferred`].
     pub(crate) fn began(&self, result: ucs_status_ptr_t) -> Result<(), ucs_status_t> {
         if started(result)?.is_some() {
             self.count(1);
@@ -199,7 +199,7 @@ impl Slot {
         self.turn.get() != turn
     }
 
-    /// Keep a request's header where UCX can read it until the reply is here.
+    /// Keeps a request's header where UCX can read it until the reply is here.
     pub(crate) fn keep(&self, header: [u8; REQUEST]) -> *const c_void {
         let kept = self.header.get();
         // SAFETY: UCX reads it from now on; what it read before has been answered.
@@ -232,7 +232,7 @@ impl Slot {
         (words.cast_const().cast(), reply.cast())
     }
 
-    /// Give the slot back: its operation did not begin.
+    /// Gives the slot back: its operation did not begin.
     pub(crate) fn give_back(&self, pending: &Pending) {
         pending.release(self);
     }

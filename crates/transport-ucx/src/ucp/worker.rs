@@ -90,25 +90,25 @@ impl Worker {
         Ok(bytes)
     }
 
-    /// Let it work; whether there was anything.
+    /// Lets it work; returns whether there was anything to do.
     pub(crate) fn progress(&self) -> bool {
         // SAFETY: a live worker, and no callback calls this.
         unsafe { self.ucp().ucp_worker_progress(self.handle) != 0 }
     }
 
-    /// Have the descriptor tell of what comes; false when something is there already.
+    /// Has the descriptor tell of what comes; false when something is there already.
     pub(crate) fn arm(&self) -> bool {
         // SAFETY: a live worker.
         unsafe { self.ucp().ucp_worker_arm(self.handle) == UCS_OK }
     }
 
-    /// Order puts and UCX's atomic operations before it ahead of those after it, for each endpoint.
+    /// Orders puts and UCX's atomic operations before it ahead of those after it, for each endpoint.
     pub(crate) fn fence(&self) -> Result<(), String> {
         // SAFETY: a live worker.
         fine(self.ucp(), unsafe { self.ucp().ucp_worker_fence(self.handle) })
     }
 
-    /// Have `callback` called, with `arg`, for each message of a kind.
+    /// Has `callback` called, with `arg`, for each message of a kind.
     ///
     /// # Safety
     /// Both fit each other, and `arg` is valid until the worker is dropped.
@@ -210,7 +210,7 @@ impl Endpoint {
         started(unsafe { ucp.ucp_ep_flush_nbx(self.handle, &raw const params) })
     }
 
-    /// Destroy the keys that were unpacked.
+    /// Destroys the keys that were unpacked.
     pub(crate) fn forget_keys(&mut self, ucp: &ucx_sys::Ucp) {
         for key in &mut self.keys {
             let key = std::mem::replace(key, null_mut());
@@ -221,7 +221,7 @@ impl Endpoint {
         }
     }
 
-    /// Make a key usable here.
+    /// Makes a key usable here.
     pub(crate) fn unpack(&self, ucp: &ucx_sys::Ucp, packed: &[u8]) -> Result<ucp_rkey_h, String> {
         let mut key = null_mut();
         // SAFETY: a live endpoint and a key that UCX packed; it writes a handle when it succeeds.

@@ -51,10 +51,8 @@ pub(crate) struct List {
     first: *mut fi::fi_info,
 }
 
-// SAFETY: owned memory that libfabric does not share.
+// SAFETY: owned memory that libfabric does not share. It is not `Sync`, since whoever has its pointer may change it.
 unsafe impl Send for List {}
-// SAFETY: it is only read after it was made.
-unsafe impl Sync for List {}
 
 impl Drop for List {
     fn drop(&mut self) {

@@ -23,10 +23,9 @@ impl Endpoint for OfiEndpoint {
         let Get { dest, source, completion } = get;
         // SAFETY: valid during this call, which waits for the data, or until the next quiet.
         unsafe { self.start_get(pe, dest, source) }?;
-        if completion == Completion::AtQuiet || pe.0 == self.shared.me || dest.nbytes == 0 {
-            Ok(())
-        } else {
-            self.completed(pe)
+        match completion {
+            Completion::Now if dest.nbytes > 0 => self.completed(pe),
+            _ => Ok(()),
         }
     }
 
@@ -58,14 +57,16 @@ impl Endpoint for OfiEndpoint {
         let Put { dest, source, completion } = put;
         let copied = source.nbytes <= self.shared.tuning.copy_up_to;
         let in_order = self.shared.keeps_order();
+        let update = signal.amo();
+        self.check_word(pe, update.dest, update.width)?;
         // SAFETY: valid during this call, which waits for what is not copied, or until the next quiet.
         unsafe { self.start_put(pe, dest, source, false) }?;
         if !in_order {
             self.delivered(pe)?;
         }
         // SAFETY: nothing is fetched.
-        unsafe { self.amo(pe, signal.amo()) }?;
-        let waits = completion == Completion::Now && !copied && in_order && pe.0 != self.shared.me;
+        unsafe { self.amo(pe, update) }?;
+        let waits = completion == Completion::Now && !copied && in_order;
         if waits { self.completed(pe) } else { Ok(()) }
     }
 
@@ -82,11 +83,12 @@ impl Endpoint for OfiEndpoint {
         self.all_completed()?;
         self.flush(None)?;
         self.due_at_most(0, |_| true)?;
-        self.shared.check()
+        self.check()
     }
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
-        self.shared.poll()?;
+        let polled = self.shared.poll();
+        self.or_close(polled)?;
         self.collect();
         let in_flight = self.on_lane(|ep| Ok(ep.in_flight()))?;
         // Reading back is short once all has left.
@@ -96,11 +98,11 @@ impl Endpoint for OfiEndpoint {
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
         // Nothing is in flight towards one that was never connected, such as one whose memory is mapped.
         if !self.shared.is_connected(pe)? {
-            return self.shared.check();
+            return self.check();
         }
         self.delivered(pe)?;
         self.due_at_most(0, |due| due.pe == pe.0)?;
-        self.shared.check()
+        self.check()
     }
 }
 

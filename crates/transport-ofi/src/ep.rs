@@ -13,6 +13,7 @@ use crate::message::NBYTES;
 use libfabric_sys as fi;
 use rushmem_transport::LocalBuf;
 use rushmem_transport::mem;
+use std::mem::ManuallyDrop;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Arc;
 
@@ -60,18 +61,20 @@ pub(crate) enum Post {
     Later,
 }
 
-/// One endpoint. Fields are dropped in this order: registrations, then what they belong to.
+/// One endpoint. Registrations are closed before what they belong to, and memory is freed after it was closed.
 pub(crate) struct FiEndpoint {
     ops: Vec<Op>,
     staging_mr: Option<Fid<fi::fid_mr>>,
-    endpoint: Fid<fi::fid_ep>,
+    endpoint: ManuallyDrop<Fid<fi::fid_ep>>,
     cq: Arc<Cq>,
-    contexts: Block,
-    staging: Block,
+    contexts: ManuallyDrop<Block>,
+    staging: ManuallyDrop<Block>,
     free: Vec<u32>,
     /// Per PE, operations in flight, and their sum.
     pending: Vec<u32>,
     in_flight: u32,
+    /// Receives that wait for a message.
+    receiving: usize,
     copy_up_to: usize,
     /// The provider takes short writes that it tells the completion of.
     injects: bool,
@@ -105,13 +108,14 @@ impl FiEndpoint {
         Ok(FiEndpoint {
             ops: (0..depth).map(|_| Op { pe: 0, use_: Use::Plain }).collect(),
             staging_mr,
-            endpoint,
+            endpoint: ManuallyDrop::new(endpoint),
             cq,
-            contexts: Block::new(depth, size_of::<fi::fi_context2>()),
-            staging,
+            contexts: ManuallyDrop::new(Block::new(depth, size_of::<fi::fi_context2>())),
+            staging: ManuallyDrop::new(staging),
             free: (0..depth as u32).rev().collect(),
             pending: vec![0; n_pes],
             in_flight: 0,
+            receiving: 0,
             copy_up_to,
             injects: true,
             fabric,
@@ -129,6 +133,11 @@ impl FiEndpoint {
     /// Operations in flight, receives not counted.
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
+    }
+
+    /// Receives that wait for a message.
+    pub(crate) fn receiving(&self) -> usize {
+        self.receiving
     }
 
     /// Operations in flight towards a PE.
@@ -341,6 +350,7 @@ impl FiEndpoint {
             0 => {
                 self.free.pop();
                 self.ops[op as usize].use_ = Use::Receive;
+                self.receiving += 1;
                 Ok(Post::Started)
             }
             code if code == -(fi::FI_EAGAIN as isize) => Ok(Post::Later),
@@ -405,6 +415,7 @@ impl FiEndpoint {
                 // SAFETY: a cell has at least as many bytes, and its operation is over.
                 unsafe { mem::copy_bytes(message.as_mut_ptr(), from, NBYTES) };
                 self.free.push(op);
+                self.receiving -= 1;
                 return arrived(message);
             }
             Use::Landing(to) => {
@@ -434,6 +445,7 @@ impl FiEndpoint {
         {
             self.ops[op as usize].use_ = Use::Plain;
             self.free.push(op);
+            self.receiving -= 1;
             return Ok(());
         }
         let mut text = [0; 256];
@@ -453,6 +465,22 @@ impl FiEndpoint {
 
     pub(crate) fn strerror(&self, code: i32) -> String {
         self.fabric.library.strerror(code)
+    }
+}
+
+impl Drop for FiEndpoint {
+    fn drop(&mut self) {
+        self.ops.clear();
+        self.staging_mr = None;
+        // SAFETY: it is not used afterwards.
+        let endpoint = unsafe { ManuallyDrop::take(&mut self.endpoint) };
+        // Where it cannot be closed libfabric may go on using the memory of its operations, which is kept.
+        if endpoint.close() {
+            // SAFETY: it is not used afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.contexts) };
+            // SAFETY: as above.
+            unsafe { ManuallyDrop::drop(&mut self.staging) };
+        }
     }
 }
 

@@ -7,11 +7,12 @@ use crate::facts::Facts;
 use crate::fid::Fid;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
+use rushmem_transport::kit::lock::lock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::null_mut;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 /// Operations that an endpoint makes room for at most: more than are ever in flight.
@@ -60,7 +61,8 @@ pub(crate) struct Fabric {
     av: Fid<fi::fid_av>,
     domain: Fid<fi::fid_domain>,
     fabric: Fid<fi::fid_fabric>,
-    info: List,
+    /// libfabric may change it while it opens an endpoint.
+    info: Mutex<List>,
     pub(crate) library: &'static Libfabric,
     pub(crate) facts: Facts,
     /// The next key, where registrations name their own.
@@ -122,7 +124,8 @@ impl Fabric {
         let code = unsafe { fi::fi_av_open(domain.raw(), &mut attr, &mut av) };
         // SAFETY: stored by the call.
         let av = unsafe { Fid::opened(code, av) }.map_err(said("the address table"))?;
-        Ok(Fabric { av, domain, fabric, info, library, facts, keys: AtomicU64::new(first_key) })
+        let (info, keys) = (Mutex::new(info), AtomicU64::new(first_key));
+        Ok(Fabric { av, domain, fabric, info, library, facts, keys })
     }
 
     /// A completion queue; one to sleep on where `sleep` and the provider has it.
@@ -161,8 +164,10 @@ impl Fabric {
     /// libfabric's number.
     pub(crate) fn endpoint(&self, cq: &Cq) -> Result<Fid<fi::fid_ep>, i32> {
         let mut endpoint = null_mut();
-        // SAFETY: an open domain and the entry that it was opened with.
-        let code = unsafe { fi::fi_endpoint(self.domain.raw(), self.info.first(), &mut endpoint) };
+        let info = lock(&self.info);
+        // SAFETY: an open domain and the entry that it was opened with, which nobody else uses meanwhile.
+        let code = unsafe { fi::fi_endpoint(self.domain.raw(), info.first(), &mut endpoint) };
+        drop(info);
         // SAFETY: stored by the call.
         let endpoint = unsafe { Fid::opened(code, endpoint) }?;
         // SAFETY: both are open, and the queue is dropped after the endpoint.

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use libfabric_sys as fi;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 /// An open object: every kind of them begins with a `fid`.
@@ -23,6 +24,13 @@ impl<T> Fid<T> {
             _ if code == 0 => Err(-fi::FI_ENOSYS),
             _ => Err(code),
         }
+    }
+
+    /// Closes it; whether libfabric did, and uses nothing of it any more.
+    pub(crate) fn close(self) -> bool {
+        let object = ManuallyDrop::new(self);
+        // SAFETY: open, given away here, and not closed by a drop.
+        unsafe { fi::fi_close(object.fid()) == 0 }
     }
 
     pub(crate) fn raw(&self) -> *mut T {

@@ -10,6 +10,7 @@ use crate::service::Served;
 use crate::shared::{Cell, Shared, lock};
 use rushmem_transport::LocalBuf;
 use rushmem_transport::kit::amos::Amos;
+use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::{AmoOp, AmoWidth, Error, Pe, RemoteAddr, mem};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -48,13 +49,28 @@ impl OfiEndpoint {
         OfiEndpoint { shared, cell, due: Vec::new(), slots, seen, unflushed: Vec::new(), looks: 0 }
     }
 
-    /// Something failed: the ep is closed, so that nothing touches its buffers any more.
+    /// Something failed: returns the first loss.
     fn give_up(&mut self, failure: &Failure) -> Error {
-        let error = self.shared.lose(failure);
+        self.close();
+        self.shared.lose(failure)
+    }
+
+    /// The ep is closed, so that nothing touches memory of the caller's any more.
+    fn close(&mut self) {
         *lock(&self.cell.ep) = None;
         self.cell.busy.store(false, Ordering::Relaxed);
         self.due.clear();
-        error
+    }
+
+    /// A call that ends with an error leaves nothing in flight, whatever the error is about.
+    pub(crate) fn or_close<T>(&mut self, done: Result<T, Error>) -> Result<T, Error> {
+        done.inspect_err(|_| self.close())
+    }
+
+    /// The error that ended everything, if one did.
+    pub(crate) fn check(&mut self) -> Result<(), Error> {
+        let checked = self.shared.check();
+        self.or_close(checked)
     }
 
     /// Work on the ep.
@@ -123,14 +139,8 @@ impl OfiEndpoint {
         self.looks = self.looks.wrapping_add(1);
         let in_turn = self.looks.is_multiple_of(LOOKS_PER_SERVICE);
         if !self.due.is_empty() || in_turn || self.shared.oversubscribed {
-            match self.shared.poll_service() {
-                Ok(served) => worked |= served,
-                Err(error) => {
-                    *lock(&self.cell.ep) = None;
-                    self.due.clear();
-                    return Err(error);
-                }
-            }
+            let served = self.shared.poll_service();
+            worked |= self.or_close(served)?;
         }
         worked |= self.collect();
         if worked {
@@ -214,6 +224,15 @@ impl OfiEndpoint {
         }
     }
 
+    /// Refuses a word that no atomic operation can be about, before anything is started for it.
+    pub(crate) fn check_word(&self, pe: Pe, at: RemoteAddr, width: AmoWidth) -> Result<(), Error> {
+        check_aligned(pe, at, width)?;
+        if pe.0 == self.shared.me && self.shared.word(at, width).is_some() {
+            return Ok(());
+        }
+        self.shared.remote(pe, at, width.nbytes()).map(|_| ())
+    }
+
     /// Start an atomic operation.
     ///
     /// # Safety
@@ -230,13 +249,7 @@ impl OfiEndpoint {
         operand: u64,
         condition: u64,
     ) -> Result<(), Error> {
-        if !dest.offset.is_multiple_of(width.nbytes() as u64) {
-            return Err(Error::Invalid(format!(
-                "offset {} of an atomic operation at PE {pe} is not a multiple of {}",
-                dest.offset,
-                width.nbytes()
-            )));
-        }
+        self.check_word(pe, dest, width)?;
         if self.shared.amos == Amos::Network {
             let nbytes = if fetched.is_null() { 0 } else { write.nbytes() };
             let fetched = LocalBuf { base: fetched, nbytes };

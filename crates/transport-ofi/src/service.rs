@@ -34,7 +34,6 @@ pub(crate) struct Service {
     ep: FiEndpoint,
     /// Buffers that wait for messages, of so many.
     receives: usize,
-    posted: usize,
     /// What could not be sent yet, and to whom.
     backlog: VecDeque<(u32, Message)>,
     /// Messages that came in a turn.
@@ -44,7 +43,7 @@ pub(crate) struct Service {
 impl Service {
     /// `ep` has room for so many receives and for [`SENDS`].
     pub(crate) fn new(ep: FiEndpoint, receives: usize) -> Service {
-        Service { ep, receives, posted: 0, backlog: VecDeque::new(), arrivals: Vec::new() }
+        Service { ep, receives, backlog: VecDeque::new(), arrivals: Vec::new() }
     }
 
     pub(crate) fn ep(&self) -> &FiEndpoint {
@@ -56,12 +55,7 @@ impl Service {
     /// # Errors
     /// libfabric's number.
     pub(crate) fn receive(&mut self) -> Result<(), i32> {
-        while self.posted < self.receives {
-            match self.ep.receive()? {
-                Post::Started => self.posted += 1,
-                Post::Later => break,
-            }
-        }
+        while self.ep.receiving() < self.receives && self.ep.receive()? == Post::Started {}
         Ok(())
     }
 
@@ -71,20 +65,18 @@ impl Service {
     /// When the fabric says that something failed.
     pub(crate) fn poll(&mut self, served: &impl Served) -> Result<bool, Failure> {
         let mut arrivals = std::mem::take(&mut self.arrivals);
-        let taken = self.ep.poll(|message| arrivals.push(message))?;
-        self.posted -= arrivals.len();
-        let worked = taken > 0;
+        let taken = self.ep.poll(|message| arrivals.push(message));
         for message in arrivals.drain(..) {
             if let Some(message) = Message::decode(&message, served.tag()) {
                 self.take(served, message);
             }
         }
         self.arrivals = arrivals;
-        if self.posted < self.receives {
-            let refused =
-                |code| Failure { pe: None, why: format!("a receive was refused: {code}") };
-            self.receive().map_err(refused)?;
-        }
+        let worked = taken? > 0;
+        self.receive().map_err(|code| {
+            let why = format!("a buffer for messages was refused: {}", self.ep.strerror(code));
+            Failure { pe: None, why }
+        })?;
         if !self.backlog.is_empty() {
             self.flush(served)?;
         }

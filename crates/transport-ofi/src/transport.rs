@@ -84,6 +84,10 @@ fn opened(
 /// # Errors
 /// [`Error::Unavailable`] when libfabric or all that it offers is refused; the text says why.
 pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
+    Ok(Box::new(started(with, tuning)?))
+}
+
+fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     let library = fabric::library().map_err(Error::Unavailable)?;
     let amos = match tuning.carried_out_by {
         Some(amos) => amos,
@@ -154,7 +158,7 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     });
     let thread = thread::start(Arc::clone(&shared))
         .map_err(|error| refused("the service thread", &error))?;
-    Ok(Box::new(Ofi { shared, address, thread: Some(thread) }))
+    Ok(Ofi { shared, address, thread: Some(thread) })
 }
 
 /// Why memory could not be registered, and what helps.
@@ -249,33 +253,7 @@ impl Transport for Ofi {
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
-        let shared = &self.shared;
-        shared.check()?;
-        if let Some(cell) = lock(&shared.spare).pop() {
-            return Ok(Box::new(OfiEndpoint::new(Arc::clone(shared), cell)));
-        }
-        let most = shared.tuning.endpoints;
-        if shared.cells.read().unwrap_or_else(PoisonError::into_inner).len() >= most {
-            return Err(Error::Unavailable(format!("all {most} endpoints are taken")));
-        }
-        let depth = shared.tuning.depth.min(shared.fabric.facts.depth.max(1));
-        let (n_pes, copy_up_to) = (shared.peers.len(), shared.tuning.copy_up_to);
-        // Nobody serves meanwhile: shm of libfabric 2.5 cannot open an endpoint while another works.
-        let service = lock(&shared.service);
-        let ep = FiEndpoint::open(Arc::clone(&shared.fabric), n_pes, depth, copy_up_to, false);
-        drop(service);
-        let said = |code| {
-            let why = shared.fabric.library.strerror(code);
-            Error::Unavailable(format!("libfabric refused one more endpoint: {why}"))
-        };
-        let ep = Mutex::new(Some(ep.map_err(said)?));
-        let mut cells = shared.cells.write().unwrap_or_else(PoisonError::into_inner);
-        let replies = Replies::new(shared.tuning.amos);
-        let number = cells.len() as u32;
-        let (asked, busy) = (AtomicU32::new(0), AtomicBool::new(false));
-        let cell = Arc::new(Cell { number, ep, replies, asked, busy });
-        cells.push(Arc::clone(&cell));
-        Ok(Box::new(OfiEndpoint::new(Arc::clone(shared), cell)))
+        Ok(Box::new(self.new_endpoint()?))
     }
 
     fn progress(&self) -> Result<bool, Error> {
@@ -303,6 +281,38 @@ impl Transport for Ofi {
     }
 }
 
+impl Ofi {
+    fn new_endpoint(&self) -> Result<OfiEndpoint, Error> {
+        let shared = &self.shared;
+        shared.check()?;
+        if let Some(cell) = lock(&shared.spare).pop() {
+            return Ok(OfiEndpoint::new(Arc::clone(shared), cell));
+        }
+        let most = shared.tuning.endpoints;
+        if shared.cells.read().unwrap_or_else(PoisonError::into_inner).len() >= most {
+            return Err(Error::Unavailable(format!("all {most} endpoints are taken")));
+        }
+        let depth = shared.tuning.depth.min(shared.fabric.facts.depth.max(1));
+        let (n_pes, copy_up_to) = (shared.peers.len(), shared.tuning.copy_up_to);
+        // Nobody serves meanwhile: shm of libfabric 2.5 cannot open an endpoint while another works.
+        let service = lock(&shared.service);
+        let ep = FiEndpoint::open(Arc::clone(&shared.fabric), n_pes, depth, copy_up_to, false);
+        drop(service);
+        let said = |code| {
+            let why = shared.fabric.library.strerror(code);
+            Error::Unavailable(format!("libfabric refused one more endpoint: {why}"))
+        };
+        let ep = Mutex::new(Some(ep.map_err(said)?));
+        let mut cells = shared.cells.write().unwrap_or_else(PoisonError::into_inner);
+        let replies = Replies::new(shared.tuning.amos);
+        let number = cells.len() as u32;
+        let (asked, busy) = (AtomicU32::new(0), AtomicBool::new(false));
+        let cell = Arc::new(Cell { number, ep, replies, asked, busy });
+        cells.push(Arc::clone(&cell));
+        Ok(OfiEndpoint::new(Arc::clone(shared), cell))
+    }
+}
+
 impl Drop for Ofi {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::Release);
@@ -318,3 +328,6 @@ impl Drop for Ofi {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Unit tests of `transport`: one PE that takes itself for its peers, and what errors leave behind.
+#![allow(unsafe_code)]
+
+use super::*;
+use crate::ep::Post;
+use crate::message::NBYTES;
+use conformance::{LIMIT, verbs};
+use rushmem_transport::{AmoOp, Completion, Host, LocalBuf, Put, RemoteAddr, Signal};
+use std::sync::mpsc;
+
+/// Asks for a provider.
+struct Asks(&'static str);
+
+impl Host for Asks {
+    fn variable(&self, name: &str) -> Option<String> {
+        (name == "SHMEM_OFI_PROVIDER").then(|| self.0.to_owned())
+    }
+}
+
+/// A provider that moves long data only while it is polled, and one that goes on after a message that is too long.
+const STREAMS: &str = "tcp;ofi_rxm";
+const MESSAGES: &str = "shm";
+
+/// Of the heap, and of transfers that are not copied.
+const HEAP: usize = 1 << 20;
+const LONG: usize = HEAP / 2;
+const START: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
+
+/// PE 0 of a job of four, of which all but the last are itself; `None` where libfabric is not.
+fn job(provider: &'static str, tuning: Tuning) -> Option<Ofi> {
+    let host = Arc::new(Asks(provider));
+    let (n_pes, secret) = (4, [7; 32]);
+    let open = Open { pe: Pe(0), n_pes, secret, one_machine: true, oversubscribed: true, host };
+    let mut ofi = match started(&open, tuning) {
+        Ok(ofi) => ofi,
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            return None;
+        }
+    };
+    let heap = vec![0u64; HEAP / 8].leak();
+    // SAFETY: it is never freed.
+    let key = unsafe { ofi.register(Segment::Heap, heap.as_mut_ptr().cast(), HEAP) };
+    let key = key.expect("memory that can be registered");
+    for pe in 0..3 {
+        let keys = [(Segment::Heap, key.clone())];
+        ofi.connect(Pe(pe), &ofi.address(), &keys).expect("an own address");
+    }
+    Some(ofi)
+}
+
+/// A long put to PE 1 that completes with the next quiet.
+fn long_put() -> Put {
+    let source = vec![1u64; LONG / 8].leak();
+    let source = LocalBuf::source(source.as_ptr().cast(), LONG);
+    Put { dest: START, source, completion: Completion::AtQuiet }
+}
+
+/// What a call that fails does.
+type Call = fn(&mut OfiEndpoint) -> Result<(), Error>;
+
+#[test]
+fn after_a_loss_no_call_leaves_anything_in_flight() {
+    let calls: [(&str, Call); 5] = [
+        ("quiet", |endpoint| endpoint.quiet()),
+        ("is_quiet", |endpoint| endpoint.is_quiet().map(|_| ())),
+        ("pe_quiet of one to which much is in flight", |endpoint| endpoint.pe_quiet(Pe(1))),
+        ("pe_quiet of one to which nothing is", |endpoint| endpoint.pe_quiet(Pe(2))),
+        ("pe_quiet of one that was never connected", |endpoint| endpoint.pe_quiet(Pe(3))),
+    ];
+    for (name, call) in calls {
+        let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+        let mut endpoint = ofi.new_endpoint().expect("the first");
+        // SAFETY: its source is never freed.
+        unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
+        ofi.shared.give_up("this is a test");
+        assert!(matches!(call(&mut endpoint), Err(Error::Lost(..))), "{name}");
+        assert!(lock(&endpoint.cell.ep).is_none(), "{name} left its ep open");
+    }
+}
+
+#[test]
+fn a_signal_that_is_refused_leaves_no_put_in_flight() {
+    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    let mut endpoint = ofi.new_endpoint().expect("the first");
+    for offset in [LONG as u64 + 4, HEAP as u64] {
+        let dest = RemoteAddr { offset, ..START };
+        let signal = Signal { dest, op: AmoOp::Set, value: 1 };
+        // SAFETY: the source is never freed.
+        let refused = unsafe { endpoint.put_signal(Pe(1), long_put(), signal) };
+        assert!(matches!(refused, Err(Error::Invalid(_))));
+        let in_flight = lock(&endpoint.cell.ep).as_ref().map(FiEndpoint::in_flight);
+        assert_eq!(in_flight, Some(0), "at {offset}");
+    }
+}
+
+#[test]
+fn what_strangers_send_uses_up_no_buffers() {
+    let (done, is_done) = mpsc::channel();
+    std::thread::spawn(move || {
+        let few = Tuning { receives: 2, carried_out_by: Some(Amos::Software), ..Tuning::default() };
+        if let Some(ofi) = job(MESSAGES, few) {
+            let mut endpoint = ofi.new_endpoint().expect("the first");
+            let to = ofi.shared.contact(Pe(1)).expect("it is connected").at;
+            let long = [0u8; NBYTES + 16];
+            for _ in 0..3 * few.receives {
+                let sent = endpoint.start(1, |ep| {
+                    let (raw, from) = (ep.endpoint().raw(), long.as_ptr().cast());
+                    // SAFETY: an open endpoint and bytes that live during the call.
+                    match unsafe { fi::fi_inject(raw, from, long.len(), to) } as i32 {
+                        0 => Ok(Post::Started),
+                        code if code == -fi::FI_EAGAIN => Ok(Post::Later),
+                        code => Err(code),
+                    }
+                });
+                assert_eq!(sent, Ok(()));
+            }
+            assert_eq!(verbs::add_one(&mut endpoint, Pe(1), START), Ok(0));
+            assert_eq!(verbs::add_one(&mut endpoint, Pe(1), START), Ok(1));
+        }
+        done.send(()).expect("somebody waits");
+    });
+    is_done.recv_timeout(LIMIT).expect("an atomic operation that is carried out");
+}

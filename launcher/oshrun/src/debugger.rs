@@ -1,5 +1,5 @@
-//! A debugger for each PE, or for some: in a window of its own where there is a terminal emulator and a display, else
-//! without anybody at it: gdb runs the PE and prints where it was when a signal stopped it.
+//! A debugger for all PEs or for some: gdb in a window if there is a terminal emulator and a display, otherwise gdb without
+//! a terminal, which runs the PE and prints a backtrace if a signal stops it.
 //!
 //! It makes command lines and starts nothing.
 
@@ -25,7 +25,8 @@ impl std::str::FromStr for Debugged {
             return Ok(Debugged::All);
         }
         let pes = text.split(',').map(str::parse).collect::<Result<_, _>>();
-        pes.map(Debugged::Some).map_err(|_| "PEs are numbers with commas between them".to_string())
+        pes.map(Debugged::Some)
+            .map_err(|_| "it must be a list of PE numbers separated by commas".to_string())
     }
 }
 

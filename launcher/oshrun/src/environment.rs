@@ -1,7 +1,7 @@
-//! What of oshrun's surroundings goes to other hosts: its working directory, and its variables but those that belong to a
-//! host or to a session there.
+//! The environment that PEs on other hosts get from oshrun: its working directory and its variables, except those that
+//! belong to one host or to one session.
 //!
-//! A PE finds the variables over what its host's login has set.
+//! The variables override those that the login on the host sets.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// Names that stay, or beginnings of names where a star ends them.
+/// Variables that are not passed on; a star at the end stands for any rest of a name.
 const STAY: &[&str] = &[
     // The host.
     "HOST",
@@ -36,7 +36,7 @@ const STAY: &[&str] = &[
     "XDG_SEAT",
     "XDG_SESSION_*",
     "XDG_VTNR",
-    // Another launcher's way to this very process.
+    // The connection of another launcher, or of another job, to this process.
     "PMI_*",
     "PMIX_*",
     "OSHRUN_JOB",

@@ -1,13 +1,13 @@
-//! The guard: a process that ends the job's process groups when oshrun is killed and can do nothing itself any more.
+//! The guard: a process that ends the process groups of the job if oshrun is killed and cannot do so itself.
 //!
-//! The guard reads numbers of process groups from a pipe whose write end only oshrun holds, and for a moment every new
-//! PE: a PE writes its number itself before it becomes the user's program, so no program ever runs unknown to the guard.
-//! oshrun writes the negative number of a group that is gone, and 0 when it needs no guard any more. End of file without that
-//! means that oshrun is gone; groups that are left then are killed: those of PEs at once, those of agents that lead to other hosts when they have had time to end
-//! there what they started. Processes of PEs that have left their groups are found by the job's mark.
+//! The guard reads numbers of process groups from a pipe. Only oshrun, and for a moment every new PE, holds the write end:
+//! a PE writes its number before it executes the user's program, so the guard knows every program that runs. oshrun writes
+//! the negative number of a group that has ended, and 0 when it no longer needs a guard. End of file without a 0 means that
+//! oshrun is gone. Then the guard kills the remaining groups: those of PEs at once, those of launch agents after a time in
+//! which they can end what they started on other hosts. It finds processes that have left their groups by the mark of the job.
 //!
-//! It never looks at anything but these numbers and the mark, ignores every signal that can be ignored, and is a session of its own,
-//! so that no terminal reaches it.
+//! It knows only these numbers and the mark, ignores every signal that can be ignored, and has its own session, so that
+//! no terminal can reach it.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;

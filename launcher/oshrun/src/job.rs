@@ -317,7 +317,7 @@ impl Job {
                 let hosts = hosts.into_iter().map(|host| format!("what runs on host {host}"));
                 for what in pes.chain(hosts) {
                     self.output
-                        .message(&format!("oshrun: {what} does not end though it was killed"));
+                        .message(&format!("oshrun: {what} has been killed, but does not end"));
                 }
             }
             End::Open | End::GivenUp => {}

@@ -1,4 +1,4 @@
-//! How many descriptors a job needs, and getting them.
+//! Computes how many descriptors a job needs, and raises the limit accordingly.
 
 use std::sync::OnceLock;
 

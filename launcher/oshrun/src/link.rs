@@ -1,7 +1,7 @@
-//! oshrun's end of the socket to one PE: bytes in whenever the job asks, frames out in the background.
+//! oshrun's end of the socket to one PE: it reads bytes when the job asks for them, and writes frames in the background.
 //!
-//! It knows nothing of messages. Reading is left to the job, so that it can empty the socket at the very moment it learns
-//! that a PE has exited.
+//! It knows nothing of messages. The job does the reading, so that it can empty the socket as soon as it learns that a PE
+//! has exited.
 
 use std::io;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! The PEs that this process holds itself: their start, their frames, their input.
+//! The PEs that this process has started itself: their start, their frames and their input.
 //!
-//! It knows nothing of messages. What a PE has sent can be read until its exit is told, and is told before it.
+//! It knows nothing of messages. It reports what a PE has sent before it reports the exit of the PE.
 
 use std::collections::VecDeque;
 use std::io;
@@ -158,7 +158,7 @@ fn failure(launch: &Launch, pe: u32, error: &io::Error) -> Failure {
     let cure = match error.kind() {
         io::ErrorKind::NotFound => " (of its interpreter or loader)",
         io::ErrorKind::WouldBlock => {
-            " (no more processes: see ulimit -u, and pids.max of the control group)"
+            " (the limit of processes is reached: see ulimit -u, and pids.max of the control group)"
         }
         _ => "",
     };

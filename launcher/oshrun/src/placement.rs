@@ -1,7 +1,7 @@
-//! Where each PE goes: the CPUs that it is bound to, and the NIC that it is told of.
+//! Where each PE goes: the CPUs to which it is bound, and the NIC that it should prefer.
 //!
-//! The rules are those of `rushmem_topology`, here they are only asked, reported and made ready for the
-//! start. A machine where there is nothing to choose is not looked at unless somebody asks.
+//! `rushmem_topology` has the rules; this file applies them, reports the result and prepares it for the start of PEs. The
+//! topology of a machine that leaves nothing to choose is read only if an option asks for it.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -140,7 +140,7 @@ fn kernels(cpus: &CpuSet) -> Result<rustix::thread::CpuSet, Failure> {
     for cpu in cpus.iter() {
         if cpu as usize >= rustix::thread::CpuSet::MAX_CPU {
             return Err(Failure::general(format!(
-                "CPU {cpu} is beyond those that a process can be bound to here; use --bind-to none"
+                "processes cannot be bound to CPU {cpu} on this system; use --bind-to none"
             )));
         }
         set.set(cpu as usize);

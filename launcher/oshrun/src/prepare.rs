@@ -1,4 +1,4 @@
-//! Everything about the PEs of this host that can be wrong before one of them is started.
+//! Checks everything that can be wrong on this host before the first of its PEs is started.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;

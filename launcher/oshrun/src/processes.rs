@@ -1,9 +1,8 @@
-//! The processes that this one has started: one group per PE, and one per daemon's agent, seen until the last of it is
-//! gone.
+//! The process groups that this process has started, one per PE and one per launch agent, until their last process ends.
 //!
-//! The number of a group stays its own as long as a process is in it, so a group is signalled only until it is known to
-//! be empty. oshrun adopts the orphans of its PEs: whenever a process of the job ends, oshrun hears of it, waits for it,
-//! and looks whether that was the last of a group. What has left its group is a descendant of oshrun all the same.
+//! The number of a group is not reused while a process is in it, so a group is signalled only until it is known to be
+//! empty. oshrun adopts the orphans of its PEs: it is notified when a process of the job ends, waits for it, and checks
+//! whether it was the last one of a group. Processes that have left their group are still descendants of oshrun.
 
 use std::cell::Cell;
 use std::collections::HashSet;

@@ -1,6 +1,6 @@
-//! Which file the user's program is, and the environment it needs.
+//! Finds the file of the user's program and the environment that it needs.
 //!
-//! It looks at files and never starts one.
+//! It inspects files and never starts one.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -26,9 +26,10 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
                 let status = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
                 Err(Failure { status, sentence: format!("cannot run {shown}: {}", reason(&error)) })
             }
-            Ok(meta) if meta.is_dir() => {
-                Err(Failure { status: 126, sentence: format!("{shown} is a folder, no program") })
-            }
+            Ok(meta) if meta.is_dir() => Err(Failure {
+                status: 126,
+                sentence: format!("{shown} is a folder, not a program"),
+            }),
             Ok(_) if !is_executable(&file) => Err(not_executable(&file)),
             Ok(_) => Ok(file),
         };
@@ -47,7 +48,7 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
             };
             Err(Failure {
                 status: 127,
-                sentence: format!("the program {shown} is in no folder of PATH{here}"),
+                sentence: format!("the program {shown} was not found in PATH{here}"),
             })
         }
     }

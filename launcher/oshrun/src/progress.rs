@@ -1,6 +1,6 @@
 //! A line at the terminal while a large job starts: how many of its PEs have been started.
 //!
-//! It is shown only where stderr is a terminal, only when the start takes a while, and is gone when all PEs are there.
+//! It appears only if stderr is a terminal and the start takes some time, and disappears when all PEs have started.
 
 use std::io::Write;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! The signals that users and systems send to oshrun on behalf of the job.
 //!
-//! It only tells them apart; what to do is the job's.
+//! It only distinguishes them; `job` decides what to do.
 #![allow(unsafe_code)]
 
 use tokio::signal::unix::{SignalKind, signal};

@@ -1,5 +1,5 @@
-//! Starts the process of one PE, or of one daemon's agent, with exactly the descriptors, limits and process group it
-//! should have.
+//! Starts the process of one PE, or of one daemon's agent, with exactly the descriptors, limits and process group that
+//! it should have.
 #![allow(unsafe_code)]
 
 use std::ffi::{OsStr, OsString};

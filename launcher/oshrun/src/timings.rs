@@ -1,4 +1,4 @@
-//! When the phases of a job were over, counted from the start of oshrun: a table on request.
+//! The table of `--timings`: when each phase of a job was complete, in seconds since the start of oshrun.
 
 use std::time::{Duration, Instant};
 

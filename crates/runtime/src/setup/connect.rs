@@ -1,8 +1,8 @@
 //! The choice of a transport, and the connections to the PEs that it reaches.
 //!
-//! All PEs tell all what they see and try the same candidates in the same order. A candidate is taken when
-//! every PE could open it and move data over it; every step ends with an exchange of what came of it, so
-//! no PE goes on alone.
+//! All PEs exchange what they found and try the same candidates in the same order. A candidate is chosen if every
+//! PE could open it and transfer data over it. Every step ends with an exchange of its result, so that no PE
+//! continues alone.
 #![allow(unsafe_code)]
 
 use super::choice::{Offer, Seen, Selection, agree, complaint};

@@ -1,4 +1,4 @@
-//! What a host allows of a resource.
+//! The limit of a resource on a host.
 
 /// What there is only so much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

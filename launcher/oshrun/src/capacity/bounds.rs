@@ -1,6 +1,6 @@
-//! What this host allows of processes and memory: the kernel's limits, the user's and those of control groups.
+//! The limits of processes and memory on this host: those of the kernel, of the user and of control groups.
 //!
-//! A figure that is not there is no bound.
+//! A value that cannot be read is not a limit.
 
 use std::fs;
 

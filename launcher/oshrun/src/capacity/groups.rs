@@ -1,5 +1,5 @@
-//! What the control groups of this process allow, its own and all above it: of version 2, or the controllers pids and memory
-//! of version 1.
+//! The limits of the control group of this process and of all groups above it: version 2, or the controllers pids and
+//! memory of version 1.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,14 +80,14 @@ fn bounds(folder: &Path) -> impl Iterator<Item = Bound> {
     let source = |name: &str| folder.join(name).display().to_string();
     let tasks = || {
         let (limit, used) = (number("pids.max")?, number("pids.current")?);
-        let cure = "start fewer PEs, or ask whoever runs this host for more";
+        let cure = "start fewer PEs, or ask the administrator of this host for a higher limit";
         Some(Bound { resource: Resource::Tasks, source: source("pids.max"), limit, used, cure })
     };
     let memory = |names: &Memory| {
         let limit = number(names.limit)?;
         let cached = cached(&read("memory.stat").unwrap_or_default(), names.cached);
         let used = number(names.used)?.saturating_sub(cached);
-        let cure = "start fewer PEs, or ask for more memory where this job was started";
+        let cure = "start fewer PEs, or request more memory for this job";
         Some(Bound { resource: Resource::Memory, source: source(names.limit), limit, used, cure })
     };
     tasks().into_iter().chain(MEMORY.iter().filter_map(memory)).collect::<Vec<_>>().into_iter()

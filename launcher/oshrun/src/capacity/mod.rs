@@ -1,8 +1,8 @@
-//! Whether this host has room for the processes of its PEs, asked before the first of them is started: a host that runs out
-//! of processes or memory is of no use to anybody.
+//! Checks before the first PE is started whether this host has room for the processes of its PEs: a host that runs out of
+//! processes or memory is unusable for everybody.
 //!
-//! Only what a job cannot do without counts, so nothing that could run is refused; a job that passes may need more, and
-//! fails then where it does. `bounds` finds what this host allows; here is what a job needs, and the judgement.
+//! Only what a job needs at least counts, so no job that could run is refused. A job that passes may need more later and
+//! fail at that point. `bounds` and `groups` find what this host allows; this file computes what a job needs and compares.
 
 mod bound;
 mod bounds;

@@ -53,7 +53,7 @@ fn host(word: &str) -> Result<Host, String> {
     let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
     // What begins with a hyphen would be an option of whatever leads there.
     if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
-        return Err(format!("{word:?} is no name of a host"));
+        return Err(format!("{word:?} is not a host name"));
     }
     Ok(Host { name: name.to_string(), slots: number.map(slots).transpose()? })
 }
@@ -61,7 +61,7 @@ fn host(word: &str) -> Result<Host, String> {
 fn slots(number: &str) -> Result<u32, String> {
     match number.parse() {
         Ok(slots @ 1..) => Ok(slots),
-        _ => Err(format!("{number:?} is no number of PEs")),
+        _ => Err(format!("{number:?} is not a number of PEs")),
     }
 }
 

@@ -76,9 +76,7 @@ pub fn find(asked: &Asked, n_pes: Option<u32>) -> Result<Hosts, Failure> {
     let mut agent = asked.agent.clone().map(Agent::Remote);
     let listed = match (&asked.list, &asked.file) {
         (Some(_), Some(_)) => {
-            return Err(Failure::usage(
-                "give hosts by -H or by --hostfile, not by both".to_string(),
-            ));
+            return Err(Failure::usage("use either -H or --hostfile, not both".to_string()));
         }
         (Some(text), None) => Some(list::of_option(text).map_err(Failure::usage)?),
         (None, Some(file)) => {

@@ -1,4 +1,4 @@
-//! Which name means this machine, where no agent is needed.
+//! Which names mean this machine, on which no launch agent is needed.
 
 use std::net::{IpAddr, UdpSocket};
 

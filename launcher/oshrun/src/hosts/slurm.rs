@@ -1,4 +1,4 @@
-//! The nodes of the Slurm allocation that oshrun runs in, and srun as the agent that leads to them.
+//! The nodes of the Slurm allocation in which oshrun runs, and srun as the launch agent for them.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -27,7 +27,7 @@ pub fn allocation() -> Result<Option<Vec<Host>>, Failure> {
 /// The names behind Slurm's short form.
 fn names(nodes: &str) -> Result<Vec<String>, Failure> {
     let asked = Command::new("scontrol").args(["show", "hostnames", nodes]).output();
-    let cure = "give the hosts by -H or --hostfile";
+    let cure = "name the hosts with -H or --hostfile";
     let why = match asked {
         Ok(output) if output.status.success() => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -37,7 +37,7 @@ fn names(nodes: &str) -> Result<Vec<String>, Failure> {
         Err(error) => reason(&error),
     };
     Err(Failure::general(format!(
-        "scontrol does not tell the nodes of this Slurm allocation ({why}); {cure}"
+        "scontrol does not list the nodes of this Slurm allocation ({why}); {cure}"
     )))
 }
 

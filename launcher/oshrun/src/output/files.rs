@@ -1,4 +1,4 @@
-//! The files that PEs print into on request, two for each.
+//! The files of `--output-files`, two for each PE.
 
 use std::fs::File;
 use std::io;
@@ -44,6 +44,6 @@ impl Files {
 fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
     let (path, reason) = (path.display(), reason(error));
     Failure::general(format!(
-        "cannot make the {what} {path} for output: {reason}; name a folder in which you may make files by --output-files"
+        "cannot create the {what} {path} for output: {reason}; give --output-files a folder in which you may create files"
     ))
 }

@@ -1,4 +1,4 @@
-//! One pipe of a PE on its way to a destination.
+//! Forwards one pipe of a PE to a destination.
 
 use std::io;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! Carries what PEs print to oshrun's own stdout and stderr, to files, or from a daemon to its parent, line by line.
 //!
-//! A task per pipe collects whole lines (`forwarder`), and one per child daemon and stream passes on what that one has
-//! collected (`relay`). Who holds the [`Sink`] of a destination may write. A line beyond
-//! [`LONGEST`](lines::LONGEST) leaves in pieces while its PE holds the sink, until the line ends or the PE is silent for
-//! [`lines::HOLD`]: others wait for at most that long, so no line without end can stop a job.
+//! A task per pipe collects whole lines (`forwarder`), and a task per child daemon and stream passes on the lines that the
+//! daemon has collected (`relay`). The holder of the [`Sink`] of a destination may write. A line longer than
+//! [`LONGEST`](lines::LONGEST) is written in pieces while its PE holds the sink, until the line ends or the PE prints nothing
+//! for [`lines::HOLD`]. Others wait for at most that long, so a line that never ends cannot stop a job.
 //!
-//! Where the reader of a destination has left, its PEs learn of it by SIGPIPE, as they would without oshrun. Output
-//! that is lost in any other way, as on a full file system, is told to the job.
+//! If the reader of a destination closes it, PEs get SIGPIPE, as they would without oshrun. If output is lost in any other
+//! way, for example because a file system is full, the job is informed.
 
 mod files;
 mod forwarder;

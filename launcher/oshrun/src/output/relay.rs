@@ -1,6 +1,6 @@
-//! What a child daemon sends of one stream, on its way to a destination.
+//! Forwards what a child daemon sends of one stream to a destination.
 //!
-//! Lines are whole already, or come in pieces one after the other: the daemon has seen to that.
+//! The daemon sends whole lines, or the pieces of a long line one after the other.
 
 use std::sync::Arc;
 

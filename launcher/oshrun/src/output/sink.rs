@@ -1,7 +1,7 @@
-//! The right to write to one destination of a job's output: a stream of oshrun, or the way up to it.
+//! The right to write to one destination of a job's output: a stream of oshrun, or the connection to the parent daemon.
 //!
-//! One at a time holds it, and keeps it while a long line leaves in pieces, so lines stay whole at every place where
-//! the output of several becomes one.
+//! Only one holder at a time has it, and keeps it while it writes a long line in pieces, so lines stay whole wherever
+//! several streams are merged.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What stands in front of a PE's lines on request: its number, and its host where there are several.
+//! The prefix of a PE's lines with `--tag-output`: its number, and its host if there are several.
 
 use rushmem_bootstrap::NodeMap;
 

@@ -1,6 +1,6 @@
 //! The threads that write what a job prints to its destinations: oshrun's own streams, or files of the PEs.
 //!
-//! A thread of its own, so that a reader that has stopped, or a slow file system, holds up nothing else. It knows
+//! They are threads, so that a reader that has stopped or a slow file system blocks nothing else. This file knows
 //! bytes and destinations, never lines or PEs.
 
 use std::fmt;

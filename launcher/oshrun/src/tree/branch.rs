@@ -1,6 +1,6 @@
-//! One child daemon, seen from its parent: the agent that leads to it, what goes there and what comes back.
+//! One child daemon, as its parent sees it: the launch agent, and the messages to and from the daemon.
 //!
-//! Tasks move bytes and report what has happened as [`Arrival`]s; what to think of it is `branches`'.
+//! Tasks move bytes and report events as [`Arrival`]s; `branches` decides what they mean.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};

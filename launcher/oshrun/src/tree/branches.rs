@@ -111,7 +111,7 @@ impl Branches {
         let cannot = |error: &io::Error| {
             let reason = reason(error);
             let cure = match error.kind() {
-                io::ErrorKind::NotFound => "; name another by --launch-agent",
+                io::ErrorKind::NotFound => "; name another command with --launch-agent",
                 _ => "",
             };
             let sentence = format!("cannot start {name} for host {host}: {reason}{cure}");
@@ -291,7 +291,7 @@ impl Branches {
 fn how(agent: &str, branch: &Branch, was_there: bool) -> String {
     let exit = match branch.exit {
         Some(exit) => format!("{agent} {exit}"),
-        None => format!("{agent} does not lead there any more"),
+        None => format!("the connection through {agent} has ended"),
     };
     let start = if was_there { "its daemon has ended; " } else { "" };
     match branch.complaint() {
@@ -305,10 +305,10 @@ fn cure(branch: &Branch, growth: &Growth) -> String {
     let oshrun = growth.oshrun.display();
     match branch.exit {
         Some(Exit::Status(126 | 127)) => {
-            format!("; {oshrun} has to be there: install it, or name its folder by --prefix")
+            format!("; {oshrun} must exist there: install it, or name its folder with --prefix")
         }
         Some(Exit::Status(255)) if growth.agent.name() == "ssh" => {
-            format!("; does ssh {} true work without a question?", branch.host)
+            format!("; check that ssh {} true works without asking a question", branch.host)
         }
         _ => String::new(),
     }

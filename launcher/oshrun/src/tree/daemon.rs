@@ -1,7 +1,7 @@
 //! The role of a daemon: oshrun on another host, or for more PEs of the same one.
 //!
-//! It does what its parent says over standard input and tells what happens over standard output. When its input ends,
-//! or its parent's host falls silent, nobody is left to tell: it exits, and its guard ends all that it has started.
+//! It takes orders from its parent over standard input and reports events over standard output. When its input ends, or
+//! its parent no longer sends heartbeats, it exits, and its guard ends everything that it has started.
 
 use std::io::{self, Read};
 use std::process::ExitCode;
@@ -254,7 +254,7 @@ impl Daemon {
                 self.obey(heard(order)?, subtree);
             }
             () = tick(&mut self.clock), if !is_suspended => if self.heartbeat.tick() {
-                return Err("the host that started this daemon is silent".to_string());
+                return Err("the host that started this daemon does not answer".to_string());
             },
         }
         Ok(())

@@ -1,6 +1,6 @@
-//! Whether the other side is still there, told by a clock and what was heard.
+//! Decides from a clock and from the messages received whether the other side is alive.
 //!
-//! Ticks count, not time: a process that was stopped itself, or a machine that slept, has missed one tick and no more.
+//! It counts ticks, not time: if this process was stopped, or the machine slept, only one tick was missed.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! A job's PEs as a tree of processes. oshrun is its root; a daemon on every other host, and for every further 256 PEs
 //! of one host, holds PEs and has daemons below it in turn.
 //!
-//! A daemon talks with its parent over its own standard input and output: it listens nowhere, and needs no port and no
-//! secret. [`Subtree`] is what root and daemon have in common: it starts what is below, tells it what to do, and brings
-//! up what happens there.
+//! A daemon communicates with its parent over its own standard input and output, so it needs no port and no secret.
+//! [`Subtree`] is what the root and a daemon have in common: it starts the processes below, gives them orders, and
+//! reports their events.
 
 pub mod agent;
 mod branch;

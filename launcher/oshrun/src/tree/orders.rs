@@ -1,6 +1,6 @@
-//! What a daemon has to do: the program and its setting, which PEs are its own, and the hosts below it.
+//! The orders for a daemon: the program and its environment, the PEs of the daemon, and the hosts below it.
 //!
-//! Plain data, made by oshrun and handed down the tree; each daemon keeps its own part and cuts up the rest.
+//! This is plain data that oshrun passes down the tree; each daemon keeps its own part and divides the rest.
 
 use std::ffi::OsString;
 use std::ops::Range;

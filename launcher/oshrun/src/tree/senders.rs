@@ -1,4 +1,4 @@
-//! Queues of messages up and down the tree. Whoever has a sender need not know what reads the other end.
+//! Queues of messages up and down the tree. A sender does not know who reads at the other end.
 
 use std::io::{self, Write};
 use std::sync::Arc;

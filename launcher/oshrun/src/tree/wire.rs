@@ -1,7 +1,7 @@
 //! The messages between a daemon and its parent, and the greeting before them.
 //!
-//! They are frames of `rushmem_bootstrap::proto`, over the daemon's own standard input and output. It never looks into
-//! the frames of PEs that it carries.
+//! They are frames of `rushmem_bootstrap::proto`, over the daemon's own standard input and output. It never
+//! interprets the frames of PEs that it carries.
 
 use rushmem_bootstrap::Exit;
 use rushmem_bootstrap::proto;

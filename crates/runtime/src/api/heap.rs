@@ -170,6 +170,6 @@ fn with_allocator<R>(job: &Job, f: impl FnOnce(&mut Allocator) -> R) -> R {
 fn not_a_block(call: Call, ptr: *mut c_void) -> ! {
     fail!(
         call,
-        "argument ptr: {ptr:p} is not what shmem_malloc and its kin returned, or was freed already"
+        "argument ptr: {ptr:p} was not returned by shmem_malloc or a similar routine, or was freed already"
     )
 }

@@ -69,7 +69,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
             }
             Err(why) if asked.is_some() => fail!(
                 call,
-                "SHMEM_TRANSPORT is {}, which cannot be used here ({why}): mend that, or set \
+                "SHMEM_TRANSPORT is {}, which cannot be used here ({why}): fix that, or set \
                  SHMEM_TRANSPORT to another transport or to auto",
                 provider.name
             ),
@@ -119,7 +119,7 @@ fn exchange<T: Serialize + DeserializeOwned>(
     };
     let decoded = (0..).zip(&records).map(|(pe, bytes)| match decode(format, bytes) {
         Ok(record) => record,
-        Err(error) => fail!(call, "what PE {pe} tells cannot be read: {error}"),
+        Err(error) => fail!(call, "the data of PE {pe} cannot be read: {error}"),
     });
     decoded.collect()
 }

@@ -305,8 +305,8 @@ fn map(
         Ok(memory) => Box::leak(Box::new(memory)),
         Err(error) => fail!(
             call,
-            "no symmetric heap of {symmetric_size} bytes for each of {n_local} PEs can be had: \
-             {error}; make SHMEM_SYMMETRIC_SIZE smaller"
+            "a symmetric heap of {symmetric_size} bytes for each of {n_local} PEs cannot be mapped: \
+             {error}; reduce SHMEM_SYMMETRIC_SIZE"
         ),
     }
 }

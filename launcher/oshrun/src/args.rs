@@ -115,31 +115,31 @@ struct Flags {
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Number of PEs, at least 1; none where the hosts decide.
+    /// Number of PEs, at least 1; none if the hosts determine it.
     pub n_pes: Option<u32>,
     /// The hosts.
     pub hosts: Asked,
-    /// oshrun on other hosts, if not where it is here.
+    /// The prefix of oshrun on other hosts, if it differs from that here.
     pub prefix: Option<PathBuf>,
     /// How long a host may be silent.
     pub host_limit: Duration,
-    /// Most hosts that one process leads to.
+    /// Maximum number of hosts on which one process starts daemons.
     pub fan_out: u32,
-    /// Most PEs that one process holds.
+    /// Maximum number of PEs that one process starts.
     pub pes_per_process: u32,
     /// Variables to set for the PEs.
     pub export: Vec<(OsString, OsString)>,
     /// Whether lines of output start with the number of their PE.
     pub tag_output: bool,
-    /// The folder for files of what each PE prints.
+    /// The folder for the output files of PEs.
     pub output_files: Option<PathBuf>,
-    /// Whether to say when each phase was over.
+    /// Whether to print when each phase was complete.
     pub timings: bool,
     /// PEs that run under a debugger.
     pub gdb: Option<Debugged>,
     /// When to end the job.
     pub timeout: Option<Duration>,
-    /// Where PEs shall be.
+    /// The requested placement.
     pub wish: Wish,
     /// The program as the user named it.
     pub program: OsString,
@@ -150,7 +150,7 @@ pub struct Options {
 /// Reads a command line whose first word is oshrun's own name. `None` when help or version was asked for and printed.
 ///
 /// # Errors
-/// One sentence about the first thing that is wrong.
+/// When an option is wrong, with one sentence about the first one.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options>, Failure> {
     let command = Flags::command();
     let (own, rest) = split(&command, words.into_iter().collect());
@@ -175,7 +175,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
             "no program is given; for example: oshrun -n 2 ./program".to_string(),
         ));
     };
-    // PEs have the same limit.
+    // PEs get the same limit.
     let limit = flags.host_limit.map(|limit| limit.as_secs_f64().to_string());
     let limit = limit.map(|limit| Ok((host_limit::VARIABLE.into(), limit.into())));
     let exported = flags.export.into_iter().map(assignment);
@@ -245,7 +245,7 @@ fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<O
     (own, words.collect())
 }
 
-/// The first line of clap's words, as a sentence of ours.
+/// The first line of a message of clap, as a sentence in our form.
 fn usage(text: &str) -> Failure {
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);

@@ -31,7 +31,7 @@ impl std::str::FromStr for Debugged {
 }
 
 impl Debugged {
-    /// What to run instead of the program `file` as this PE; `None` when it has no debugger. `shows`: there is a display.
+    /// The command to run instead of the program `file` as this PE; `None` if it has no debugger. `shows`: there is a display.
     pub fn command(
         &self,
         pe: u32,
@@ -46,8 +46,8 @@ impl Debugged {
         }
         let title = format!("PE {pe}");
         let window = ["xterm", "-T", &title, "-e", "gdb", "-q", "--args"];
-        // A program that ends well must not be reported as one that cannot be looked at, and its exit status is
-        // gdb's; a signal that stopped it ends the job.
+        // For a program that exits, gdb prints no backtrace and returns its exit status; a signal that stops the
+        // program ends the job.
         let batch = [
             "gdb",
             "-q",
@@ -68,7 +68,7 @@ impl Debugged {
     }
 }
 
-/// Whether windows can be shown: a display, and xterm on the path.
+/// Whether windows can be opened: there is a display, and xterm is on the path.
 pub fn shows(display: Option<&OsStr>, path: Option<&OsStr>) -> bool {
     let mut folders = path.map(std::env::split_paths).into_iter().flatten();
     display.is_some_and(|display| !display.is_empty())

@@ -45,7 +45,7 @@ const STAY: &[&str] = &[
     "RUSHMEM_MEMORY",
     "RUSHMEM_SOCKET",
     "SHMEM_LOCAL_ID",
-    // A task of Slurm: its node, its number.
+    // The task of Slurm: its node and its number.
     "SLURMD_NODENAME",
     "SLURM_GTIDS",
     "SLURM_LOCALID",
@@ -60,10 +60,10 @@ pub fn carried() -> Vec<(OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| goes(name)).collect()
 }
 
-/// The working directory, as the user's shell calls it: what lies behind its links may be elsewhere on another host.
+/// The working directory under the name that the user's shell has for it: its links may point elsewhere on another host.
 ///
 /// # Errors
-/// When it is gone.
+/// When it does not exist any more.
 pub fn folder() -> io::Result<PathBuf> {
     let folder = std::env::current_dir()?;
     let called = std::env::var_os("PWD").map(PathBuf::from).filter(|called| called.is_absolute());

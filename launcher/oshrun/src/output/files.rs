@@ -18,10 +18,10 @@ pub struct Files {
 }
 
 impl Files {
-    /// Makes the folder, if it is not there, and the files of `pes` in it.
+    /// Creates the folder, if it does not exist, and the files of `pes` in it.
     ///
     /// # Errors
-    /// Which of them cannot be made, and why.
+    /// When one of them cannot be created.
     pub fn create(folder: &Path, pes: Range<u32>) -> Result<Files, Failure> {
         std::fs::create_dir_all(folder).map_err(|error| cannot("folder", folder, &error))?;
         let file = |pe, stream| {

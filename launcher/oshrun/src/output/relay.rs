@@ -19,11 +19,11 @@ pub struct Relay {
     pub sink: Arc<Mutex<Sink>>,
     pub stream: Which,
     pub tags: Arc<Tags>,
-    /// Where to say that something was read.
+    /// Where to report that something was read.
     pub child: DownSender,
 }
 
-/// Passes on what arrives until the child has ended.
+/// Forwards what arrives until the child has ended.
 pub async fn relay(mut relay: Relay) {
     let mut turn: Option<OwnedMutexGuard<Sink>> = None;
     loop {

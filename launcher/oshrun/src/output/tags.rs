@@ -5,7 +5,7 @@ use rushmem_bootstrap::NodeMap;
 /// The tags of a job's PEs.
 #[derive(Debug, Default)]
 pub struct Tags {
-    /// Where each PE is, if lines are tagged at all.
+    /// The host of each PE, if lines are tagged.
     places: Option<(NodeMap, Vec<String>)>,
 }
 

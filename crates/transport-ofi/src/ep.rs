@@ -126,6 +126,10 @@ impl FiEndpoint {
         &self.endpoint
     }
 
+    pub(crate) fn fabric(&self) -> &Arc<Fabric> {
+        &self.fabric
+    }
+
     pub(crate) fn cq(&self) -> &Arc<Cq> {
         &self.cq
     }

@@ -1,9 +1,9 @@
-/* Times how long a lock takes from one PE to the next when all of them want it all the time.
+/* Times how long a lock takes to go from one PE to the next when all of them want it all the time.
  *
- * Any number of PEs; prints `lock_N nanoseconds` for N of them: the time divided by how often the lock went to
- * another PE than had it before. Only routines of OpenSHMEM 1.4 are called, so that it is built as it stands
- * by any implementation. Where every PE can have a processor it gets one; where not, the holder lets the
- * others run, so that they want the lock while it is taken.
+ * It runs on any number of PEs and prints `lock_N nanoseconds` for N of them: the time divided by the number of times
+ * that the lock went to a PE that did not hold it before. It calls only routines of OpenSHMEM 1.4, so any implementation
+ * can build it unchanged. Each PE gets a processor of its own where there are enough; otherwise the holder yields, so
+ * that the others ask for the lock while it is held.
  */
 #define _GNU_SOURCE
 #include "timing.h"
@@ -11,9 +11,9 @@
 enum { TURNS_OF_TWO = 20 * 1000, TURNS_OF_MANY = 200 };
 
 static long *lock;
-static long *holder; /* on PE 0, under the lock: who had it last */
-static long *handed; /* on PE 0: how often it was another */
-static int crowded;
+static long *holder; /* on PE 0, protected by the lock: the last holder */
+static long *handed; /* on PE 0: how often the holder changed */
+static int oversubscribed;
 
 static void turns(int me, long count)
 {
@@ -24,7 +24,7 @@ static void turns(int me, long count)
             shmem_long_p(holder, me, 0);
             from_others++;
         }
-        if (crowded)
+        if (oversubscribed)
             sched_yield();
         shmem_clear_lock(lock);
     }
@@ -35,8 +35,8 @@ int main(void)
 {
     shmem_init();
     const int me = shmem_my_pe(), n = shmem_n_pes();
-    crowded = n > sysconf(_SC_NPROCESSORS_ONLN);
-    if (!crowded)
+    oversubscribed = n > sysconf(_SC_NPROCESSORS_ONLN);
+    if (!oversubscribed)
         run_on_processor(me);
     char *words = symmetric(3 * LINE);
     lock = (long *)words;

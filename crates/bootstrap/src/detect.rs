@@ -31,46 +31,48 @@ pub(crate) enum Route {
     Pmix,
 }
 
-/// What [`env::BOOTSTRAP`] asks for.
+/// The protocol by which to join the job, where the variables of several launchers are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// Whatever the variables show.
+pub enum Protocol {
+    /// Whichever the variables lead to.
     Any,
-    /// PMI-1, whatever else there is.
+    /// PMI-1.
     Pmi1,
-    /// PMI-2, whatever else there is.
+    /// PMI-2.
     Pmi2,
-    /// PMIx, whatever else there is.
+    /// PMIx.
     Pmix,
+}
+
+impl Protocol {
+    /// The values of [`env::BOOTSTRAP`].
+    pub const EXPECTED: &str = "auto, pmi1, pmi2 or pmix";
+
+    /// Reads a value of [`env::BOOTSTRAP`]; `None` where it is not [`Protocol::EXPECTED`].
+    pub fn parse(text: &str) -> Option<Protocol> {
+        match text {
+            "auto" => Some(Protocol::Any),
+            "pmi1" => Some(Protocol::Pmi1),
+            "pmi2" => Some(Protocol::Pmi2),
+            "pmix" => Some(Protocol::Pmix),
+            _ => None,
+        }
+    }
 }
 
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The value of [`env::BOOTSTRAP`].
+/// The route that the variables show; `is_socket` tells whether a descriptor is a connected socket.
 ///
 /// # Errors
-/// When it means nothing.
-pub(crate) fn asked(lookup: Lookup<'_>) -> Result<Asked, Error> {
-    match lookup(env::BOOTSTRAP).as_deref() {
-        None | Some("" | "auto") => Ok(Asked::Any),
-        Some("pmi1") => Ok(Asked::Pmi1),
-        Some("pmi2") => Ok(Asked::Pmi2),
-        Some("pmix") => Ok(Asked::Pmix),
-        Some(other) => Err(Error::Bootstrap { value: other.to_owned() }),
-    }
-}
-
-/// The way that the variables show; `is_socket` tells whether a descriptor is a connected socket.
-///
-/// # Errors
-/// When they show several processes and no way to the others.
-pub(crate) fn way(
-    asked: Asked,
+/// When they show several processes and no route to the others.
+pub(crate) fn route(
+    protocol: Protocol,
     lookup: Lookup<'_>,
     is_socket: impl Fn(i32) -> bool,
 ) -> Result<Route, Error> {
     let number = |name: &str| lookup(name)?.trim().parse::<u32>().ok();
-    let wire = asked != Asked::Pmix;
+    let wire = protocol != Protocol::Pmix;
     if wire && let Some(fd) = number(env::PMI_FD).and_then(|fd| i32::try_from(fd).ok()) {
         let place = (number(env::PMI_RANK), number(env::PMI_SIZE));
         if let (true, (Some(pe), Some(n_pes))) = (is_socket(fd), place) {
@@ -81,17 +83,17 @@ pub(crate) fn way(
         return Ok(Route::Port { address, id });
     }
     let has_pmix = lookup(env::PMIX_NAMESPACE).is_some() && lookup(env::PMIX_RANK).is_some();
-    if matches!(asked, Asked::Any | Asked::Pmix) && has_pmix {
+    if matches!(protocol, Protocol::Any | Protocol::Pmix) && has_pmix {
         return Ok(Route::Pmix);
     }
-    match several(lookup) {
+    match several(protocol, lookup) {
         Some(error) => Err(error),
         None => Ok(Route::Alone),
     }
 }
 
 /// The error that refuses a job of one PE, when the variables show more processes or leave their number open.
-pub(crate) fn several(lookup: Lookup<'_>) -> Option<Error> {
+pub(crate) fn several(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
     let refuse = |launcher, rank, name: &'static str, cure: String| {
         let value = lookup(name).unwrap_or_default();
         let pe = lookup(rank).and_then(|rank| rank.trim().parse().ok());
@@ -103,7 +105,7 @@ pub(crate) fn several(lookup: Lookup<'_>) -> Option<Error> {
     let mut known_single = false;
     match more_than_one(env::PMI_SIZE) {
         Some(true) => {
-            let cure = lost_socket(lookup);
+            let cure = lost_socket(protocol, lookup);
             return refuse(
                 "a PMI launcher such as Hydra or Slurm",
                 env::PMI_RANK,
@@ -138,9 +140,9 @@ pub(crate) fn several(lookup: Lookup<'_>) -> Option<Error> {
     None
 }
 
-/// Why the way over PMI's socket is closed.
-fn lost_socket(lookup: Lookup<'_>) -> String {
-    if lookup(env::BOOTSTRAP).as_deref() == Some("pmix") {
+/// Why PMI's socket cannot be used, and the cure.
+fn lost_socket(protocol: Protocol, lookup: Lookup<'_>) -> String {
+    if protocol == Protocol::Pmix {
         return "but SHMEM_BOOTSTRAP=pmix asks for PMIx, and PMIX_NAMESPACE or PMIX_RANK is not set: unset \
                 SHMEM_BOOTSTRAP"
             .to_owned();
@@ -162,7 +164,7 @@ fn lost_socket(lookup: Lookup<'_>) -> String {
 }
 
 const LOST_PMIX: &str = "but PMIx does not show the others, since PMIX_NAMESPACE or PMIX_RANK is not set or \
-                         SHMEM_BOOTSTRAP asks for another way: start the program with that launcher directly, with \
+                         SHMEM_BOOTSTRAP names another protocol: start the program with that launcher directly, with \
                          SHMEM_BOOTSTRAP unset, or with oshrun";
 const NO_PMI: &str = "but without a PMI: use srun --mpi=pmix or srun --mpi=pmi2";
 

@@ -1,6 +1,6 @@
 //! Every environment variable by which a launcher and a PE find each other, named once.
 //!
-//! This file only names; reading and judging is done by `inherited` (our own) and `detect` (other launchers').
+//! This file only names; `inherited` reads our own variables, `detect` those of other launchers.
 
 /// Number of an inherited, connected unix stream socket that leads to `oshrun`.
 pub const SOCKET: &str = "RUSHMEM_SOCKET";
@@ -14,11 +14,15 @@ pub const LIVENESS: &str = "RUSHMEM_LIVENESS";
 /// Number of the PE on its node, for programs and wrappers; it stays in the environment.
 pub const LOCAL_ID: &str = "SHMEM_LOCAL_ID";
 
+/// Names of variables that `oshrun` itself has set for the PE, separated by spaces, so that the PE can tell them from the
+/// user's.
+pub const SET_BY_OSHRUN: &str = "OSHRUN_SET";
+
 /// The variables that belong to one PE alone: removed when it has opened its session, so that programs it starts are
 /// jobs of their own.
 pub const OF_ONE_PE: [&str; 3] = [SOCKET, MEMORY, LIVENESS];
 
-/// Which protocol leads to the job, where the variables of several launchers are there: auto, pmi1, pmi2 or pmix.
+/// The setting that chooses a [`crate::Protocol`].
 pub const BOOTSTRAP: &str = "SHMEM_BOOTSTRAP";
 
 /// Number of an inherited socket that leads to a PMI-1 or PMI-2 launcher.

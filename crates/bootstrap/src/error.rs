@@ -19,7 +19,7 @@ pub enum Error {
         /// What is expected of the descriptor, for example "a connected unix socket".
         wanted: &'static str,
     },
-    /// Another launcher started several processes, and the way to join them is not there.
+    /// Another launcher started several processes, and there is no way to join them.
     Foreign {
         /// The launcher's common name.
         launcher: &'static str,
@@ -32,7 +32,7 @@ pub enum Error {
         /// What is missing, and the cure.
         cure: String,
     },
-    /// The variables of a launcher lead to nobody.
+    /// No process manager answers where the variables of a launcher lead.
     NoManager {
         /// This process, as the variables name it.
         who: String,
@@ -42,11 +42,6 @@ pub enum Error {
         variables: String,
         /// What became of the first request.
         cause: String,
-    },
-    /// [`env::BOOTSTRAP`] names no protocol.
-    Bootstrap {
-        /// What it holds.
-        value: String,
     },
     /// libpmix cannot be opened.
     PmixMissing {
@@ -99,7 +94,7 @@ pub enum Error {
         cause: io::Error,
     },
     /// Another PE of the node has not done its part within the time limit.
-    SilentNeighbour {
+    SilentNodePeer {
         /// This PE.
         pe: u32,
         /// How long it has waited.
@@ -154,9 +149,6 @@ impl fmt::Display for Error {
                  run it alone, or name the protocol of another launcher that has started it in {}",
                 env::BOOTSTRAP
             ),
-            Error::Bootstrap { value } => {
-                write!(f, "{} is {value}, but must be auto, pmi1, pmi2 or pmix", env::BOOTSTRAP)
-            }
             Error::PmixMissing { cause } => write!(
                 f,
                 "a PMIx launcher started this program as one process of several, but {} cannot be opened ({cause}): name \
@@ -201,7 +193,7 @@ impl fmt::Display for Error {
             Error::Memory { pe, cause } => {
                 write!(f, "PE {pe} cannot make the memory that its node shares: {cause}")
             }
-            Error::SilentNeighbour { pe, limit, other, what } => write!(
+            Error::SilentNodePeer { pe, limit, other, what } => write!(
                 f,
                 "PE {pe} has waited {} s for PE {other} on this node {what}: it is stopped or gets no processor; let it \
                  run, or start the job again",

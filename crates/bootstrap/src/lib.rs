@@ -12,6 +12,7 @@ mod detect;
 pub mod env;
 mod error;
 mod exit;
+pub mod host_limit;
 mod inherited;
 mod link;
 mod managed;
@@ -20,6 +21,7 @@ pub mod proto;
 pub mod server;
 mod session;
 
+pub use detect::Protocol;
 pub use error::Error;
 pub use exit::{Exit, signal_name};
 pub use inherited::node_memory;

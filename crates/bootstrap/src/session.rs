@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::detect;
+use crate::detect::{self, Protocol};
 use crate::error::Error;
 use crate::inherited::{self, Inherited};
 use crate::link::{Link, Sender};
@@ -26,13 +26,13 @@ pub struct Session {
     round: u32,
 }
 
-/// Who started the job, and the way there.
+/// Who started the job, and the connection to it.
 #[derive(Debug)]
 enum Membership {
     /// Nobody.
     Alone,
     /// `oshrun`.
-    Own(Link),
+    Oshrun(Link),
     /// A process manager.
     Managed(Managed),
 }
@@ -42,25 +42,28 @@ static OPENED: AtomicBool = AtomicBool::new(false);
 
 impl Session {
     /// Joins the job that the environment shows: that of `oshrun` or of a process manager that speaks PMI-1, PMI-2 or
-    /// PMIx, or a job of this one PE when no launcher is there.
+    /// PMIx, or a job of this one PE when no launcher is there. `protocol` chooses among process managers.
     ///
     /// Removes `oshrun`'s variables, so that programs started later are jobs of their own.
     ///
-    /// `identified` gets this PE's number and the way to end the job as soon as the launcher has told them, which is
+    /// `identified` gets this PE's number and a handle that ends the job as soon as the launcher has told them, which is
     /// before the other PEs are met: what goes wrong from then on has to end the whole job.
     ///
     /// # Errors
-    /// When a launcher shows several processes and the way to them is not there, since this one must not take itself for
+    /// When a launcher shows several processes but no way to reach them, since this one must not take itself for
     /// a job of its own; when a descriptor that a launcher should have left is missing; when the launcher or a PE of this
     /// node does not answer; at the second call.
-    pub fn open(identified: impl FnOnce(u32, Aborter)) -> Result<Session, Error> {
+    pub fn open(
+        protocol: Protocol,
+        identified: impl FnOnce(u32, Aborter),
+    ) -> Result<Session, Error> {
         if OPENED.swap(true, Ordering::SeqCst) {
             return Err(Error::AlreadyOpen);
         }
         let session = if let Some(Inherited { socket, memory }) = Inherited::take()? {
             Session::join(Link::new(socket), Some(memory))?
-        } else if let Some(manager) = find_manager()? {
-            identified(manager.pe(), Aborter { to: Judge::Managed(manager.ender()) });
+        } else if let Some(manager) = find_manager(protocol)? {
+            identified(manager.pe(), Aborter { by: EndedBy::Managed(manager.ender()) });
             return Ok(Session::managed(Managed::join(manager)?));
         } else {
             Session::alone()
@@ -68,6 +71,7 @@ impl Session {
         identified(session.pe, session.aborter());
         Ok(session)
     }
+
     fn alone() -> Session {
         let nodes = NodeMap::one_node(1).expect("one PE is a job");
         Session { pe: 0, nodes, memory: None, job: Membership::Alone, round: 0 }
@@ -82,7 +86,7 @@ impl Session {
         link.send(&FromPe::Hello { pid: std::process::id() })?;
         match link.receive()? {
             FromLauncher::Welcome { pe, nodes } if pe < nodes.n_pes() => {
-                Ok(Session { pe, nodes, memory, job: Membership::Own(link), round: 0 })
+                Ok(Session { pe, nodes, memory, job: Membership::Oshrun(link), round: 0 })
             }
             FromLauncher::Welcome { .. } => Err(Error::Unexpected("a PE number beyond the job")),
             FromLauncher::Gathered { .. } => Err(Error::Unexpected("records")),
@@ -121,7 +125,7 @@ impl Session {
         let link = match &mut self.job {
             Membership::Alone => return Ok(vec![record.to_vec()]),
             Membership::Managed(managed) => return managed.exchange(record),
-            Membership::Own(link) => link,
+            Membership::Oshrun(link) => link,
         };
         link.send(&FromPe::Exchange { round: self.round, record: record.to_vec() })?;
         match link.receive()? {
@@ -163,7 +167,7 @@ impl Session {
     pub fn finalized(&mut self) -> Result<(), Error> {
         match &self.job {
             Membership::Alone => {}
-            Membership::Own(link) => link.send(&FromPe::Finalized)?,
+            Membership::Oshrun(link) => link.send(&FromPe::Finalized)?,
             Membership::Managed(managed) => managed.finalized(),
         }
         Ok(())
@@ -176,7 +180,7 @@ impl Session {
     pub fn resumed(&mut self) -> Result<(), Error> {
         match &self.job {
             Membership::Alone => {}
-            Membership::Own(link) => link.send(&FromPe::Resumed)?,
+            Membership::Oshrun(link) => link.send(&FromPe::Resumed)?,
             Membership::Managed(managed) => managed.resumed(),
         }
         Ok(())
@@ -189,7 +193,7 @@ impl Session {
     pub fn unfinalized(&mut self) -> Result<(), Error> {
         match &mut self.job {
             Membership::Alone => {}
-            Membership::Own(link) => link.send(&FromPe::Unfinalized)?,
+            Membership::Oshrun(link) => link.send(&FromPe::Unfinalized)?,
             Membership::Managed(managed) => {
                 managed.finalized();
                 managed.leave();
@@ -201,7 +205,7 @@ impl Session {
     /// Tells `oshrun` that this PE was refused memory, in case that it fails for it. Returns whether there is an `oshrun`
     /// to tell.
     pub fn refused(&self, what: &str) -> bool {
-        let Membership::Own(link) = &self.job else { return false };
+        let Membership::Oshrun(link) = &self.job else { return false };
         link.send(&FromPe::Refused { what: cut(what) }).is_ok()
     }
 
@@ -222,24 +226,23 @@ impl Session {
     /// [`Session::exchange`], and after the session is gone.
     pub fn aborter(&self) -> Aborter {
         Aborter {
-            to: match &self.job {
-                Membership::Alone => Judge::Nobody,
-                Membership::Own(link) => Judge::Own(link.sender().clone()),
-                Membership::Managed(managed) => Judge::Managed(managed.ender()),
+            by: match &self.job {
+                Membership::Alone => EndedBy::Nobody,
+                Membership::Oshrun(link) => EndedBy::Oshrun(link.sender().clone()),
+                Membership::Managed(managed) => EndedBy::Managed(managed.ender()),
             },
         }
     }
 }
 
 /// The process manager that has started this process; `None` where none has.
-fn find_manager() -> Result<Option<Box<dyn Manager>>, Error> {
+fn find_manager(protocol: Protocol) -> Result<Option<Box<dyn Manager>>, Error> {
     let lookup =
         |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-    let asked = detect::asked(&lookup)?;
-    let way = detect::way(asked, &lookup, inherited::is_socket)?;
-    match managed::manager(way, asked) {
+    let route = detect::route(protocol, &lookup, inherited::is_socket)?;
+    match managed::manager(route, protocol) {
         // One process needs nobody's library.
-        Err(Error::PmixMissing { .. }) if detect::several(&lookup).is_none() => Ok(None),
+        Err(Error::PmixMissing { .. }) if detect::several(protocol, &lookup).is_none() => Ok(None),
         found => found,
     }
 }
@@ -247,14 +250,14 @@ fn find_manager() -> Result<Option<Box<dyn Manager>>, Error> {
 /// Ends the whole job.
 #[derive(Clone, Debug)]
 pub struct Aborter {
-    to: Judge,
+    by: EndedBy,
 }
 
-/// Who ends it.
+/// Who ends the job when it is asked to.
 #[derive(Clone, Debug)]
-enum Judge {
+enum EndedBy {
     Nobody,
-    Own(Arc<Sender>),
+    Oshrun(Arc<Sender>),
     Managed(Arc<dyn Ender>),
 }
 
@@ -264,7 +267,7 @@ impl Aborter {
     ///
     /// Returns whether a launcher will end this process; if not, the caller exits by itself.
     pub fn abort(&self, status: i32, message: &str) -> bool {
-        if let Judge::Own(sender) = &self.to {
+        if let EndedBy::Oshrun(sender) = &self.by {
             let abort = FromPe::Abort { status, message: cut(message) };
             if sender.send(&abort).is_ok() {
                 return true;
@@ -272,25 +275,25 @@ impl Aborter {
         }
         // A PE without a stderr has nobody to tell.
         let _ = writeln!(std::io::stderr(), "{message}");
-        match &self.to {
-            Judge::Managed(ender) => ender.end(if status == 0 { 1 } else { status }),
+        match &self.by {
+            EndedBy::Managed(ender) => ender.end(if status == 0 { 1 } else { status }),
             _ => false,
         }
     }
 
     /// Whether it is `oshrun` that ends it, who sees by itself how a PE exits.
     pub fn is_oshrun(&self) -> bool {
-        matches!(self.to, Judge::Own(_))
+        matches!(self.by, EndedBy::Oshrun(_))
     }
 
     /// Asks the launcher to end the job with `status`, silently (OpenSHMEM 1.6, shmem_global_exit).
     ///
     /// Returns whether a launcher will end this process; if not, the caller exits by itself.
     pub fn global_exit(&self, status: i32) -> bool {
-        match &self.to {
-            Judge::Nobody => false,
-            Judge::Own(sender) => sender.send(&FromPe::GlobalExit { status }).is_ok(),
-            Judge::Managed(ender) => ender.end(status),
+        match &self.by {
+            EndedBy::Nobody => false,
+            EndedBy::Oshrun(sender) => sender.send(&FromPe::GlobalExit { status }).is_ok(),
+            EndedBy::Managed(ender) => ender.end(status),
         }
     }
 }

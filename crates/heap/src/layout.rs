@@ -18,15 +18,10 @@ pub(crate) const STATICS_STRIDE: u64 = 1 << 38;
 /// The parts of one PE's slice: the heap, a gap that is never used, the library's internal area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Bytes of the heap, allocator's overhead included; 0 where the user wants no heap.
-    pub heap_bytes: usize,
-    /// Bytes from the start of a slice to its internal area.
-    pub internal_offset: usize,
-    /// Bytes of the internal area.
-    pub internal_bytes: usize,
-    /// Bytes from one PE's slice to the next: a power of two. Slices start at multiples of it in
-    /// every process, so that any alignment up to it gives the same offsets on all PEs.
-    pub stride: usize,
+    heap_bytes: usize,
+    internal_offset: usize,
+    internal_bytes: usize,
+    stride: usize,
 }
 
 impl Layout {
@@ -42,6 +37,27 @@ impl Layout {
         let internal_bytes = internal_bytes.checked_next_multiple_of(PAGE)?;
         let stride = internal_offset.checked_add(internal_bytes)?.checked_next_power_of_two()?;
         Some(Layout { heap_bytes, internal_offset, internal_bytes, stride })
+    }
+
+    /// Bytes of the heap, allocator's overhead included; 0 where the user wants no heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.heap_bytes
+    }
+
+    /// Bytes from the start of a slice to its internal area.
+    pub(crate) fn internal_offset(&self) -> usize {
+        self.internal_offset
+    }
+
+    /// Bytes of the internal area.
+    pub fn internal_bytes(&self) -> usize {
+        self.internal_bytes
+    }
+
+    /// Bytes from one PE's slice to the next: a power of two. Slices start at multiples of it in
+    /// every process, so that any alignment up to it gives the same offsets on all PEs.
+    pub fn stride(&self) -> usize {
+        self.stride
     }
 
     /// Bytes of the slices of a node with `n_local` PEs; `None` when no process can map them.

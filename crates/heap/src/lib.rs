@@ -6,12 +6,14 @@
 //! left behind.
 //!
 //! [`layout`] says where things are (pure), [`node`] maps them, [`statics`] moves the program's variables
-//! there, [`allocator`] hands out the heap. This is the only crate that maps memory. It must never know teams, transports or launchers, and it
-//! dereferences symmetric memory nowhere but in the allocator.
+//! there, [`allocator`] hands out the heap. This is the only crate that maps memory. It must never know teams,
+//! transports or launchers, and it dereferences symmetric memory only in the allocator and where a child process
+//! gets its copy of the static data.
 
 pub mod allocator;
 mod error;
 pub mod layout;
+mod mapping;
 pub mod node;
 mod numa;
 pub mod statics;

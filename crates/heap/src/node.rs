@@ -3,15 +3,15 @@
 
 use crate::error::Error;
 use crate::layout::Layout;
+use crate::mapping::Mapping;
 use crate::numa;
 use crate::statics::{Statics, Views};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
 use rustix::process::{Resource, getrlimit};
-use std::ffi::c_void;
 use std::os::fd::{AsFd, OwnedFd};
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 
 /// The node's symmetric memory: a slice per PE of the node, in the order of their local numbers.
 ///
@@ -20,9 +20,9 @@ use std::ptr::{NonNull, null_mut};
 /// to write it. (The own static data are: they are mapped elsewhere.)
 #[derive(Debug)]
 pub struct NodeMemory {
+    _slices: Mapping,
     base: NonNull<u8>,
     layout: Layout,
-    n_local: u32,
     local: u32,
     statics: Views,
 }
@@ -35,10 +35,10 @@ unsafe impl Sync for NodeMemory {}
 impl NodeMemory {
     /// Map the memory of a node of `n_local` PEs of which this is number `local`. `memory` is the
     /// memfd that all PEs of the node inherited; without one this process makes its own. `statics_at`
-    /// has for each of the PEs where in it its `statics` begin, where they are there.
+    /// has for each of the PEs where in it its `statics` begin, where they are there, as that PE says.
     ///
     /// # Errors
-    /// When the sizes or the kernel do not allow it.
+    /// When the sizes or the kernel do not allow it, or a PE's static data cannot be where it says.
     ///
     /// # Panics
     /// When `local` is not below `n_local`.
@@ -72,12 +72,13 @@ impl NodeMemory {
         }
         fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW)
             .map_err(|e| Error::Refused("sealing shared memory", e))?;
-        let base = map_aligned(&memory, bytes, layout.stride)?;
+        let (slices, base) = map_aligned(&memory, bytes, layout.stride())?;
         // SAFETY: exactly the range that was mapped above; the advice changes no contents.
         unsafe { madvise(base.as_ptr().cast(), bytes, Advice::LinuxDontDump) }
             .map_err(|e| Error::Refused("keeping shared memory out of core files", e))?;
-        let statics = Views::map(memory.as_fd(), statics, statics_at, local)?;
-        Ok(NodeMemory { base, layout, n_local, local, statics })
+        let size = (size as u64).max(bytes as u64);
+        let statics = Views::map((memory.as_fd(), size), statics, statics_at, local)?;
+        Ok(NodeMemory { _slices: slices, base, layout, local, statics })
     }
 
     /// Where everything is in a slice.
@@ -85,20 +86,20 @@ impl NodeMemory {
         &self.layout
     }
 
-    /// Start of this PE's heap, `layout().heap_bytes` long.
+    /// Start of this PE's heap, `layout().heap_bytes()` long.
     pub fn heap(&self) -> *mut u8 {
         self.slice()
     }
 
-    /// Start of this PE's internal area, `layout().internal_bytes` long.
+    /// Start of this PE's internal area, `layout().internal_bytes()` long.
     pub fn internal(&self) -> *mut u8 {
-        self.slice().wrapping_add(self.layout.internal_offset)
+        self.slice().wrapping_add(self.layout.internal_offset())
     }
 
     /// What to add to an address in this PE's slice to get the same address in that of the node's PE
     /// number `local`.
     pub fn delta(&self, local: u32) -> isize {
-        (local as isize - self.local as isize) * self.layout.stride as isize
+        (local as isize - self.local as isize) * self.layout.stride() as isize
     }
 
     /// The same for the address of a static variable of this PE; `None` where those of that PE are not
@@ -114,40 +115,28 @@ impl NodeMemory {
     /// Many containers refuse it; everything works without, at the speed of memory farther away.
     pub fn prefer_numa_node(&self, node: u32) -> Result<(), Errno> {
         let start = NonNull::new(self.slice()).ok_or(Errno::FAULT)?;
-        numa::prefer(start, self.layout.stride, node)
+        numa::prefer(start, self.layout.stride(), node)
     }
 
     fn slice(&self) -> *mut u8 {
-        self.base.as_ptr().wrapping_add(self.local as usize * self.layout.stride)
+        self.base.as_ptr().wrapping_add(self.local as usize * self.layout.stride())
     }
 }
 
-impl Drop for NodeMemory {
-    fn drop(&mut self) {
-        let bytes = self.layout.stride * self.n_local as usize;
-        // SAFETY: exactly the range that `map` mapped. An error would leave it mapped: harmless.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), bytes) };
-    }
-}
-
-/// Map `memory` at a multiple of `alignment`, a power of two.
-fn map_aligned(memory: &impl AsFd, bytes: usize, alignment: usize) -> Result<NonNull<u8>, Error> {
+/// Map `memory` at a multiple of `alignment`, a power of two. What is reserved for that stays so.
+fn map_aligned(
+    memory: &impl AsFd,
+    bytes: usize,
+    alignment: usize,
+) -> Result<(Mapping, NonNull<u8>), Error> {
     const WHAT: &str = "mapping shared memory";
     let refused = |e| Error::Refused(WHAT, e);
-    let reserved = bytes.checked_add(alignment).ok_or(Error::TooLarge)?;
-    // SAFETY: a new range at an address of the kernel's choice.
-    let start = unsafe {
-        mmap_anonymous(
-            null_mut(),
-            reserved,
-            ProtFlags::empty(),
-            MapFlags::PRIVATE | MapFlags::NORESERVE,
-        )
-    }
-    .map_err(refused)?;
+    let nbytes = bytes.checked_add(alignment).ok_or(Error::TooLarge)?;
+    let reserved = Mapping::new(nbytes, ProtFlags::empty()).map_err(refused)?;
+    let start = reserved.start();
     let base = start.wrapping_byte_add(start.addr().next_multiple_of(alignment) - start.addr());
     // SAFETY: `base` to `base + bytes` lies in the range just reserved, which nobody uses.
-    let mapped: *mut c_void = unsafe {
+    let mapped = unsafe {
         mmap(
             base,
             bytes,
@@ -158,20 +147,15 @@ fn map_aligned(memory: &impl AsFd, bytes: usize, alignment: usize) -> Result<Non
         )
     }
     .map_err(refused)?;
-    let end = base.wrapping_byte_add(bytes);
-    for (from, to) in [(start, base), (end, start.wrapping_byte_add(reserved))] {
-        if from != to {
-            // SAFETY: a part of the reserved range outside of what was mapped over it.
-            unsafe { munmap(from, to.addr() - from.addr()) }.map_err(refused)?;
-        }
-    }
-    NonNull::new(mapped.cast()).ok_or(Error::Refused(WHAT, Errno::NOMEM))
+    let base = NonNull::new(mapped.cast()).ok_or(Error::Refused(WHAT, Errno::NOMEM))?;
+    Ok((reserved, base))
 }
 
 #[cfg(test)]
 #[expect(clippy::multiple_unsafe_ops_per_block, reason = "one proof serves them all")]
 mod tests {
     use super::*;
+    use crate::layout::{STATICS_AT, STATICS_STRIDE};
 
     fn map(fd: Option<OwnedFd>, layout: Layout, n: u32, local: u32) -> Result<NodeMemory, Error> {
         NodeMemory::map(fd, layout, n, local, &Statics::of_program(), &[])
@@ -184,7 +168,7 @@ mod tests {
         let again = fd.try_clone().expect("a descriptor");
         let one = map(Some(fd), layout, 3, 1).expect("mapped");
         let two = map(Some(again), layout, 3, 2).expect("mapped");
-        assert_eq!(one.heap().addr() % layout.stride, 0);
+        assert_eq!(one.heap().addr() % layout.stride(), 0);
         assert_ne!(one.heap(), two.heap());
         // SAFETY: PE 2's slice as PE 1 has it mapped, 4 bytes at offset 8 of a heap of 1 MiB.
         unsafe { one.heap().wrapping_offset(one.delta(2) + 8).cast::<u32>().write(77) };
@@ -206,7 +190,7 @@ mod tests {
         let policy = |address: *mut u8| {
             let mut policy = -1;
             const OF_ADDRESS: libc::c_ulong = 2;
-            let no_mask = null_mut::<libc::c_ulong>();
+            let no_mask = std::ptr::null_mut::<libc::c_ulong>();
             // SAFETY: it writes a number and looks the address up, which is mapped.
             let status = unsafe {
                 libc::syscall(
@@ -234,6 +218,23 @@ mod tests {
         let again = fd.try_clone().expect("a descriptor");
         let _mapped = map(Some(fd), layout, 1, 0).expect("mapped");
         assert_eq!(ftruncate(&again, 0), Err(Errno::PERM));
+    }
+
+    #[test]
+    fn static_data_that_cannot_be_where_a_pe_says_are_refused() {
+        let layout = Layout::new(1 << 20, 1).expect("fits");
+        let statics = Statics::of_program();
+        let second = STATICS_AT + STATICS_STRIDE;
+        let map = |at| {
+            let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
+            ftruncate(&fd, second + (1 << 30)).expect("room");
+            NodeMemory::map(Some(fd), layout, 2, 0, &statics, &[None, Some(at)]).map(drop)
+        };
+        map(second).expect("the start of its place");
+        for at in [0, STATICS_AT, second + 1, second + STATICS_STRIDE, !4095] {
+            let error = map(at).expect_err("not in its place").to_string();
+            assert!(error.contains("PE 1 of this node"), "{error}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ macro_rules! export {
         [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?
             = |$call:ident| $body:expr;
     )+) => {$(
+        #[allow(unsafe_code, reason = "C functions; the call of the runtime is proved below")]
         const _: () = {
             const NAME: &str = concat!($(stringify!($part)),+);
 

@@ -8,7 +8,6 @@
 //! headers.
 //!
 //! Nothing here may hold state, check an argument or know how a call is carried out.
-#![allow(unsafe_code)]
 #![allow(clippy::missing_safety_doc, reason = "the contract of a C function is the standard's")]
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use hwloc_sys::{Hwloc, hwloc_obj, hwloc_topology_t};
 use crate::cpus::CpuSet;
 use crate::model::{Nic, NicKind, Numa, Topology};
 
-/// What hwloc need not ask for us, and what takes long to ask: the drivers of accelerators and displays.
+/// Components of hwloc that query accelerators and displays: we do not need the answers, and they take long.
 const NOT_ASKED: [&CStr; 6] = [c"opencl", c"cuda", c"nvml", c"rsmi", c"levelzero", c"gl"];
 
 /// The maker of Slingshot's NICs on the PCI bus.
@@ -52,7 +52,7 @@ pub(crate) fn xml(file: &Path) -> Result<Topology, String> {
     Ok(loaded.topology(shown.to_string()))
 }
 
-/// The machine that hwloc's words for synthetic ones describe.
+/// The machine that a synthetic description describes.
 pub(crate) fn synthetic(words: &str) -> Result<Topology, String> {
     let mut loaded = Loaded::new()?;
     let text = CString::new(words).map_err(|_| "a zero byte in a description")?;
@@ -117,7 +117,7 @@ impl Loaded {
         unsafe { self.hwloc.hwloc_topology_is_thissystem(self.handle) == 1 }
     }
 
-    /// The objects at a depth, in hwloc's order: neighbours next to each other.
+    /// The objects at a depth, in hwloc's order: objects that are close to each other follow each other.
     fn at_depth(&self, depth: c_int) -> impl Iterator<Item = &hwloc_obj> {
         // SAFETY: a loaded topology; a depth that does not exist has no objects.
         let count = unsafe { self.hwloc.hwloc_get_nbobjs_by_depth(self.handle, depth) };
@@ -175,7 +175,7 @@ impl Loaded {
         }
     }
 
-    /// The NIC, and a note on each that is down.
+    /// The NICs of the machine, and a note on each that is down.
     fn nics(&self) -> (Vec<Nic>, Vec<String>) {
         let mut device_nics: BTreeMap<String, DeviceNic> = BTreeMap::new();
         for device in self.at_depth(hw::HWLOC_TYPE_DEPTH_OS_DEVICE) {
@@ -203,7 +203,7 @@ impl Loaded {
         )
     }
 
-    /// The PCI device that an object belongs to, and the CPUs near it; `None` for what is on no NIC.
+    /// The PCI device that an object belongs to, and the CPUs near it; `None` for an object that belongs to none.
     fn place(&self, device: &hwloc_obj) -> Option<(Pci, CpuSet)> {
         let pci = std::iter::successors(Some(device), |object| parent(object))
             .find(|object| object.type_ == hw::HWLOC_OBJ_PCI_DEVICE)?;
@@ -232,7 +232,7 @@ struct Pci {
 struct DeviceNic {
     pci: Pci,
     near: CpuSet,
-    /// Devices of a fabric, with their ports and whether these are up.
+    /// Fabric devices, with their ports and whether each port is up.
     fabric: Vec<(String, Vec<(u32, bool)>)>,
     interfaces: Vec<String>,
 }
@@ -242,7 +242,7 @@ impl DeviceNic {
         let DeviceNic { pci, near, mut fabric, interfaces } = self;
         let interface = interfaces.first().cloned();
         if fabric.is_empty() && pci.vendor == SLINGSHOT {
-            // An hwloc that does not know Slingshot shows its sockets alone; the numbers are the same.
+            // An hwloc that does not know Slingshot shows only the network interfaces; the numbers are the same.
             let names = interfaces.iter().filter_map(|name| name.strip_prefix("hsn"));
             fabric.extend(names.map(|number| (format!("cxi{number}"), Vec::new())));
         }
@@ -291,7 +291,7 @@ fn text(string: *const c_char) -> String {
     unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
 }
 
-/// The ports that a device of a fabric says it has, and whether each is up.
+/// The ports of a fabric device, and whether each is up.
 fn ports(device: &hwloc_obj) -> Vec<(u32, bool)> {
     let info = |at: c_uint| {
         // SAFETY: `infos` has `infos_count` entries.

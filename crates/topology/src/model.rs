@@ -81,7 +81,7 @@ pub struct Topology {
     pub numa: Vec<Numa>,
     /// Groups of CPUs that share an L3 cache; none where that is not known.
     pub l3: Vec<CpuSet>,
-    /// Cores, neighbours next to each other.
+    /// Cores, in an order in which cores that are close to each other follow each other.
     pub cores: Vec<CpuSet>,
     /// NICs, in the order of the bus.
     pub nics: Vec<Nic>,

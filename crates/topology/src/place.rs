@@ -12,7 +12,7 @@ use crate::nics;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MapBy {
     /// In blocks over the whole machine, each PE beside the next: every NUMA node, L3 cache and NIC gets its
-    /// share, and neighbours stay neighbours.
+    /// share, and consecutive PEs stay close.
     #[default]
     Spread,
     /// One hardware thread after the other.

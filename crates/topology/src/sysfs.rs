@@ -31,7 +31,7 @@ pub(crate) fn read(root: &Path) -> Topology {
         usable: usable.clone(),
         ..Topology::default()
     };
-    // Neighbours next to each other: CPUs of one package need not have consecutive numbers.
+    // Close ones follow each other: CPUs of one package need not have consecutive numbers.
     let place = |core: &CpuSet| {
         let of = |places: &[CpuSet]| places.iter().position(|place| place.meets(core));
         let numa = topology.numa.iter().position(|numa| numa.cpus.meets(core));

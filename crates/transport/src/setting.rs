@@ -2,6 +2,8 @@
 //!
 //! It reads no environment itself and knows no setting: each layer has the rows of its own.
 
+use std::fmt;
+
 /// A setting: an environment variable that the library reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
@@ -30,9 +32,13 @@ impl Setting {
         }
     }
 
-    /// Its value in an environment, and where that comes from.
-    pub fn state(&self, lookup: impl Fn(&str) -> Option<String>) -> String {
+    /// Its value in an environment, and where that comes from. `by_oshrun` holds the names of variables that `oshrun` has
+    /// set, separated by spaces.
+    pub fn state(&self, lookup: impl Fn(&str) -> Option<String>, by_oshrun: &str) -> String {
         match (self.set(lookup), self.default) {
+            (Some((name, value)), _) if by_oshrun.split(' ').any(|set| set == name) => {
+                format!("\"{value}\" from {name}, set by oshrun")
+            }
             (Some((name, value)), _) => format!("\"{value}\" from {name}"),
             (None, Some(default)) => format!("{default}, the default"),
             (None, None) => "not set".to_owned(),
@@ -40,7 +46,29 @@ impl Setting {
     }
 }
 
-/// The environment of this process, for [`Setting::set`] and [`Setting::state`]. Bytes that are no UTF-8 are replaced.
+/// A variable has a value that it may not have.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// The variable.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+    /// Which values it may have.
+    pub expected: &'static str,
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Invalid { name, value, expected } = self;
+        let value = if value.is_empty() { "empty" } else { value };
+        write!(f, "{name} is {value}, but it must be {expected}")
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+/// A variable of this process, for [`Setting::set`] and [`Setting::state`]. Bytes that are not UTF-8 are replaced, so that
+/// the message about such a value can show it.
 pub fn environment(name: &str) -> Option<String> {
     Some(std::env::var_os(name)?.to_string_lossy().into_owned())
 }

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::process::Command;
 use std::time::Duration;
 
-use rushmem_bootstrap::{Aborter, Session, env};
+use rushmem_bootstrap::{Aborter, Protocol, Session, env};
 
 /// What the steps share.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl Pe {
     fn take(&mut self, step: &str) {
         let (verb, rest) = step.split_once(':').unwrap_or((step, ""));
         match verb {
-            "init" => match Session::open(|_, _| ()) {
+            "init" => match Session::open(Protocol::Any, |_, _| ()) {
                 Ok(session) => {
                     self.aborter = Some(session.aborter());
                     self.session = Some(session);

@@ -1,6 +1,6 @@
 //! The command line: options of oshrun, then a program and its own arguments, which are passed on untouched.
 //!
-//! Pure but for `-x NAME`, which looks whether the variable is set.
+//! It reads two things of the environment: the variables that `-x NAME` passes on, and the default of `--host-limit`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,15 +9,13 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
+use rushmem_bootstrap::host_limit;
 use rushmem_topology::{BindTo, MapBy};
 
 use crate::debugger::Debugged;
 use crate::failure::Failure;
 use crate::hosts::Asked;
 use crate::placement::Wish;
-
-/// The variable that `--host-limit` has its default from, and that tells PEs of it.
-pub const HOST_LIMIT: &str = "SHMEM_HOST_LIMIT";
 
 /// Start a program as the PEs of one OpenSHMEM job, on this machine or on several hosts.
 #[derive(Debug, Parser)]
@@ -61,9 +59,9 @@ struct Flags {
     #[arg(long, value_name = "FOLDER")]
     prefix: Option<PathBuf>,
 
-    /// How long another host may be silent before the job has ended everywhere
-    #[arg(long, value_name = "SECONDS", env = HOST_LIMIT, default_value = "10", value_parser = seconds, allow_hyphen_values = true)]
-    host_limit: Duration,
+    /// How long another host may be silent before the job has ended everywhere; by default SHMEM_HOST_LIMIT, or 10
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
+    host_limit: Option<Duration>,
 
     /// Most hosts that one process leads to
     #[arg(long, value_name = "N", default_value = "32", value_parser = n_pes, hide = true)]
@@ -177,7 +175,11 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
             "no program is given; for example: oshrun -n 2 ./program".to_string(),
         ));
     };
-    let export = flags.export.into_iter().map(assignment).collect::<Result<_, _>>()?;
+    // PEs have the same limit.
+    let limit = flags.host_limit.map(|limit| limit.as_secs_f64().to_string());
+    let limit = limit.map(|limit| Ok((host_limit::VARIABLE.into(), limit.into())));
+    let exported = flags.export.into_iter().map(assignment);
+    let export = limit.into_iter().chain(exported).collect::<Result<_, _>>()?;
     let hosts = Asked {
         list: flags.hosts,
         file: flags.hostfile,
@@ -188,7 +190,10 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         n_pes: flags.n_pes,
         hosts,
         prefix: flags.prefix,
-        host_limit: flags.host_limit,
+        host_limit: match flags.host_limit {
+            Some(limit) => limit,
+            None => usual_host_limit(std::env::var_os(host_limit::VARIABLE))?,
+        },
         fan_out: flags.fan_out,
         pes_per_process: flags.pes_per_process,
         export,
@@ -265,10 +270,18 @@ fn n_pes(text: &str) -> Result<u32, String> {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let duration = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    duration
-        .filter(|duration| !duration.is_zero())
-        .ok_or_else(|| "a time is a number of seconds above 0".to_string())
+    host_limit::parse(text).ok_or_else(|| format!("a time is {}", host_limit::EXPECTED))
+}
+
+/// The limit that the environment asks for, or the default.
+fn usual_host_limit(set: Option<OsString>) -> Result<Duration, Failure> {
+    let text = set.unwrap_or_else(|| host_limit::DEFAULT.into());
+    let text = text.to_string_lossy();
+    host_limit::parse(&text).ok_or_else(|| {
+        let value = if text.is_empty() { "empty" } else { &text };
+        let (name, expected) = (host_limit::VARIABLE, host_limit::EXPECTED);
+        Failure::usage(format!("{name} is {value}, but it must be {expected}"))
+    })
 }
 
 fn assignment(word: OsString) -> Result<(OsString, OsString), Failure> {
@@ -374,6 +387,19 @@ mod tests {
                 "{line}: {failure:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_host_limit_of_pes_is_that_of_oshrun() {
+        let options = parsed("--host-limit 2.5 -x SHMEM_HOST_LIMIT=3 p").expect("options");
+        assert_eq!(options.host_limit, Duration::from_millis(2500));
+        let exported = ["2.5", "3"].map(|value| ("SHMEM_HOST_LIMIT".into(), value.into()));
+        assert_eq!(options.export, exported);
+        assert_eq!(usual_host_limit(None), Ok(Duration::from_secs(10)));
+        assert_eq!(usual_host_limit(Some("7".into())), Ok(Duration::from_secs(7)));
+        let failure = usual_host_limit(Some("long".into())).expect_err("no number");
+        let sentence = "SHMEM_HOST_LIMIT is long, but it must be a number of seconds above 0";
+        assert_eq!((failure.status, failure.sentence.as_str()), (2, sentence));
     }
 
     #[test]

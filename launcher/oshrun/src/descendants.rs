@@ -1,8 +1,8 @@
 //! Ends processes of a job that have left the process group of their PE: by setsid, or as daemons do, by a parent that
 //! exits.
 //!
-//! It looks at all processes of this host in /proc and at nothing of the job; which of them belong to it is the caller's
-//! to say. A process is stopped the moment it is found and killed only when no look finds another one, since a stopped
+//! It scans all processes of this host in /proc and knows nothing of the job: the caller says which of them belong to it.
+//! A process is stopped as soon as it is found, and killed only after a scan that finds no other one, since a stopped
 //! process neither starts others nor leaves its children to another parent.
 
 use std::collections::HashSet;
@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Looks at all processes before what was found is killed, however much was new.
-const LOOKS: u32 = 50;
+/// Most scans of all processes; then whatever was found is killed, even if the last scan found new ones.
+const SCANS: u32 = 50;
 
-/// How often a process is looked at that is becoming another program at that moment.
-const GLANCES: u32 = 100;
+/// Most attempts to read a process that is executing another program at that moment.
+const ATTEMPTS: u32 = 100;
 
 /// A process that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +29,11 @@ pub struct Descendant {
 }
 
 /// Kills the processes that `is_root` names and all that descends from them. Returns whether there were any. A process
-/// that lives for less time than a look takes is found by one look or another, as are its successors.
+/// that lives for less time than one scan takes is found by one of the scans, as are its successors.
 pub fn end(is_root: impl Fn(&Descendant) -> bool) -> bool {
     let mut stopped = HashSet::new();
     let mut found = HashSet::new();
-    for _ in 0..LOOKS {
+    for _ in 0..SCANS {
         let n_stopped = stopped.len();
         let mut processes = Vec::new();
         let mut roots = HashSet::new();
@@ -115,7 +115,7 @@ pub fn environment(pid: Pid) -> Vec<u8> {
     let read =
         |file| fs::read(format!("/proc/{}/{file}", pid.as_raw_nonzero())).unwrap_or_default();
     let mut variables = read("environ");
-    for _ in 0..GLANCES {
+    for _ in 0..ATTEMPTS {
         // Every program has a name.
         if !variables.is_empty() || !read("cmdline").is_empty() || look(pid).is_none() {
             break;

@@ -40,6 +40,7 @@ const STAY: &[&str] = &[
     "PMI_*",
     "PMIX_*",
     "OSHRUN_JOB",
+    "OSHRUN_SET",
     "RUSHMEM_LIVENESS",
     "RUSHMEM_MEMORY",
     "RUSHMEM_SOCKET",

@@ -33,11 +33,11 @@ const DISMISSED: i32 = 0;
 /// How long agents may take to end by themselves: their daemons end when nothing leads to them any more.
 const AGENT_LIMIT: Duration = Duration::from_secs(3);
 
-/// How long processes that have left their groups are looked for, if some always appear anew.
+/// How long the guard searches for processes that have left their groups, if new ones keep appearing.
 const SEARCH: Duration = Duration::from_secs(10);
 
-/// Looks that find nothing before there is nothing left: one may miss a process that ends when it has started another.
-const LOOKS_IN_VAIN: u32 = 5;
+/// Scans that find nothing before nothing is left: one scan may miss a process that starts another one and ends.
+const EMPTY_SCANS: u32 = 5;
 
 /// Largest number of a signal on Linux.
 const LAST_SIGNAL: i32 = 64;
@@ -165,7 +165,7 @@ fn end_marked(groups: &[Pid]) {
     };
     let since = Instant::now();
     let mut in_vain = 0;
-    while in_vain < LOOKS_IN_VAIN && since.elapsed() < SEARCH {
+    while in_vain < EMPTY_SCANS && since.elapsed() < SEARCH {
         in_vain = if descendants::end(is_of_job) { 0 } else { in_vain + 1 };
         std::thread::sleep(Duration::from_millis(1));
     }

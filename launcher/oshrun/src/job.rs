@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until};
 
-use crate::args::{HOST_LIMIT, Options};
+use crate::args::Options;
 use crate::failure::{Failure, cannot, complain};
 use crate::hosts::{self, Hosts};
 use crate::output::{Output, Tags};
@@ -112,18 +112,12 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
 
 /// What all PEs have in common. Where some are on other hosts, they get what those here inherit.
 fn task(options: &Options, is_far: bool) -> Result<Task, Failure> {
-    let mut exported = options.export.clone();
-    let mut folder = None;
-    if is_far {
-        let limit = options.host_limit.as_secs_f64().to_string();
-        exported.insert(0, (HOST_LIMIT.into(), limit.into()));
-        let found = environment::folder();
-        folder = Some(found.map_err(|error| cannot("find the working directory", &error))?);
-    }
+    let folder = is_far.then(environment::folder).transpose();
+    let folder = folder.map_err(|error| cannot("find the working directory", &error))?;
     Ok(Task {
         program: options.program.clone(),
         arguments: options.arguments.clone(),
-        exported,
+        exported: options.export.clone(),
         carried: if is_far { environment::carried() } else { Vec::new() },
         folder,
         wish: options.wish,

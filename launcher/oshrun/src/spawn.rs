@@ -2,7 +2,7 @@
 //! should have.
 #![allow(unsafe_code)]
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -98,6 +98,10 @@ impl Launch {
         command.env(env::MEMORY, self.memory.as_raw_fd().to_string());
         command.env(env::LIVENESS, liveness.as_raw_fd().to_string());
         command.env(env::LOCAL_ID, local.to_string());
+        let set: Vec<&OsStr> = place.variables.iter().map(|(name, _)| name.as_os_str()).collect();
+        if !set.is_empty() {
+            command.env(env::SET_BY_OSHRUN, set.join(OsStr::new(" ")));
+        }
         command.env(mark::VARIABLE, ties.mark.value());
         command.stdin(stdin).stdout(out).stderr(err).process_group(0);
         let inherited = [raw(&theirs), raw(&self.memory), raw(&liveness)];

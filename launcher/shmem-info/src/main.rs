@@ -13,9 +13,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
-use rushmem_runtime::settings::ALL;
+use rushmem_runtime::settings;
 use rushmem_topology::{BindTo, Level, Topology, cpus_at_once, plan};
-use rushmem_transport::setting::{self, Setting};
+use rushmem_transport::Setting;
 
 use crate::args::Flags;
 use crate::map::Map;
@@ -43,8 +43,8 @@ fn main() -> ExitCode {
 }
 
 /// The settings of the library and of its transports.
-fn settings() -> impl Iterator<Item = &'static Setting> {
-    ALL.iter().chain(rushmem_providers::ALL.iter().flat_map(|provider| provider.settings))
+fn all_settings() -> impl Iterator<Item = &'static Setting> {
+    settings::ALL.iter().chain(rushmem_providers::ALL.iter().flat_map(|provider| provider.settings))
 }
 
 /// A setting's name, and the deprecated one if it has one.
@@ -58,24 +58,26 @@ fn environment() -> String {
     let mut text = format!(
         "{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})\n\nEnvironment:\n"
     );
-    for row in settings() {
+    for row in all_settings() {
         text += &format!("  {}\n      {}\n", names(row), row.description());
     }
     text += "\nValues now:\n";
-    for row in settings() {
-        text += &format!("  {}: {}\n", row.name, row.state(setting::environment));
+    for row in all_settings() {
+        text += &format!("  {}: {}\n", row.name, settings::state(row));
     }
     text
 }
 
 /// The page docs/settings.md.
 fn markdown() -> String {
-    let mut text = "# Settings\n\nEnvironment variables that the library reads. `SHMEM_INFO=1` prints them at start-up, and `shmem-info`\n\
-        with the value of each and where it comes from. A deprecated name in brackets counts where the other is not set. `oshrun`\n\
-        takes options instead ([launching.md](launching.md)) and sets `SHMEM_LOCAL_ID` for each PE, which is its number on its machine.\n\
-        This page is written by `shmem-info --markdown`.\n\n| variable | default | meaning |\n|---|---|---|\n"
+    let mut text = "# Settings\n\nThese are the environment variables that the library reads. `SHMEM_INFO=1` prints them at start-up; `shmem-info` prints\n\
+        them at any time. Both show the value of each and where it comes from. A variable in parentheses is deprecated and counts\n\
+        only where the other one is not set. A value that a variable may not have ends the job with a message.\n\n\
+        `oshrun` has options instead of variables ([launching.md](launching.md)). It sets `SHMEM_LOCAL_ID` to the number of the PE\n\
+        on its node and, on a machine with several NICs, `SHMEM_NIC` unless it is set.\n\n\
+        `shmem-info --markdown` writes this page.\n\n| variable | default | meaning |\n|---|---|---|\n"
         .to_owned();
-    for row in settings() {
+    for row in all_settings() {
         let default = row.default.map(|default| format!("`{default}`")).unwrap_or_default();
         let old = row.old_name.map(|old| format!(" (or `{old}`)")).unwrap_or_default();
         text += &format!("| `{}`{old} | {default} | {} |\n", row.name, row.meaning);

@@ -11,7 +11,7 @@ pub struct Map {
     /// Its sockets.
     pub sockets: Vec<Socket>,
     /// NICs that belong to none of them.
-    pub drawn_nics: Vec<DrawnNic>,
+    pub nics: Vec<NicBox>,
 }
 
 /// A socket.
@@ -19,14 +19,14 @@ pub struct Socket {
     pub title: String,
     pub nodes: Vec<Node>,
     /// NICs that are near all of its nodes.
-    pub drawn_nics: Vec<DrawnNic>,
+    pub nics: Vec<NicBox>,
 }
 
 /// A NUMA node, or the part of one that lies in a socket.
 pub struct Node {
     pub title: String,
     pub groups: Vec<Group>,
-    pub drawn_nics: Vec<DrawnNic>,
+    pub nics: Vec<NicBox>,
 }
 
 /// Cores that share an L3 cache.
@@ -40,16 +40,16 @@ pub struct Group {
 pub struct Core {
     pub cpus: CpuSet,
     pub pes: Vec<u32>,
-    /// The NIC of its first PE, as an index among those that are chosen from.
-    pub drawn_nic: Option<usize>,
+    /// The NIC of its first PE, as an index into [`Topology::choice`].
+    pub nic: Option<usize>,
 }
 
-/// A NIC.
-pub struct DrawnNic {
+/// A NIC with the PEs that use it.
+pub struct NicBox {
     pub name: String,
     pub about: String,
     pub pes: Vec<u32>,
-    /// Its index among those that are chosen from; `None` for a NIC that no PE would use.
+    /// Its index in [`Topology::choice`]; `None` for a NIC that no PE may use.
     pub choice: Option<usize>,
     near: CpuSet,
 }
@@ -57,8 +57,8 @@ pub struct DrawnNic {
 impl Map {
     /// The map of what was planned for a machine.
     pub fn new(machine: &Topology, plan: &Plan, map_by: MapBy, bind_to: BindTo) -> Map {
-        let mut drawn_nics: Vec<DrawnNic> =
-            machine.nics.iter().map(|nic| drawn_nic(machine, plan, nic)).collect();
+        let mut nics: Vec<NicBox> =
+            machine.nics.iter().map(|nic| nic_box(machine, plan, nic)).collect();
         let counts = [
             counted(machine.places(Level::Package).len(), "socket"),
             counted(machine.numa.len(), "NUMA node"),
@@ -75,8 +75,8 @@ impl Map {
         let notes = machine.notes.iter().chain(&plan.notes).cloned().collect();
         let sockets = (0..).zip(machine.places(Level::Package));
         let sockets =
-            sockets.map(|(at, cpus)| socket(machine, plan, at, &cpus, &mut drawn_nics)).collect();
-        Map { head, notes, sockets, drawn_nics }
+            sockets.map(|(at, cpus)| socket(machine, plan, at, &cpus, &mut nics)).collect();
+        Map { head, notes, sockets, nics }
     }
 }
 
@@ -89,7 +89,7 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn drawn_nic(machine: &Topology, plan: &Plan, nic: &Nic) -> DrawnNic {
+fn nic_box(machine: &Topology, plan: &Plan, nic: &Nic) -> NicBox {
     let choice = machine.choice().iter().position(|other| *other == nic);
     let uses = |(pe, place): (u32, &rushmem_topology::Place)| {
         (choice.is_some() && place.nic == choice).then_some(pe)
@@ -101,7 +101,7 @@ fn drawn_nic(machine: &Topology, plan: &Plan, nic: &Nic) -> DrawnNic {
     };
     let interface = nic.interface.as_ref().filter(|name| **name != nic.name);
     let interface = interface.map(|name| format!(", {name}")).unwrap_or_default();
-    DrawnNic {
+    NicBox {
         name: nic.ucx_device().unwrap_or_else(|| nic.name.clone()),
         about: format!("{kind}{interface}, {}", nic.pci),
         pes: (0..).zip(&plan.places).filter_map(uses).collect(),
@@ -115,28 +115,22 @@ fn socket(
     plan: &Plan,
     at: usize,
     cpus: &CpuSet,
-    drawn_nics: &mut Vec<DrawnNic>,
+    nics: &mut Vec<NicBox>,
 ) -> Socket {
     let mut nodes: Vec<Node> = Vec::new();
     for numa in machine.numa.iter().filter(|numa| numa.cpus.meets(cpus)) {
-        nodes.push(node(machine, plan, numa, &numa.cpus.and(cpus), drawn_nics));
+        nodes.push(node(machine, plan, numa, &numa.cpus.and(cpus), nics));
     }
     if nodes.is_empty() {
         let groups = groups(machine, plan, cpus);
-        nodes.push(Node {
-            title: "memory of the machine".to_owned(),
-            groups,
-            drawn_nics: Vec::new(),
-        });
+        nodes.push(Node { title: "memory of the machine".to_owned(), groups, nics: Vec::new() });
     }
-    Socket { title: format!("socket {at}"), nodes, drawn_nics: take(drawn_nics, cpus) }
+    Socket { title: format!("socket {at}"), nodes, nics: take(nics, cpus) }
 }
 
 /// Takes those NICs that are near CPUs of `cpus` alone.
-fn take(drawn_nics: &mut Vec<DrawnNic>, cpus: &CpuSet) -> Vec<DrawnNic> {
-    drawn_nics
-        .extract_if(.., |drawn_nic| !drawn_nic.near.is_empty() && drawn_nic.near.is_within(cpus))
-        .collect()
+fn take(nics: &mut Vec<NicBox>, cpus: &CpuSet) -> Vec<NicBox> {
+    nics.extract_if(.., |nic| !nic.near.is_empty() && nic.near.is_within(cpus)).collect()
 }
 
 fn node(
@@ -144,7 +138,7 @@ fn node(
     plan: &Plan,
     numa: &Numa,
     cpus: &CpuSet,
-    drawn_nics: &mut Vec<DrawnNic>,
+    nics: &mut Vec<NicBox>,
 ) -> Node {
     let memory = match numa.nbytes {
         0 => String::new(),
@@ -154,7 +148,7 @@ fn node(
     Node {
         title: format!("NUMA node {}{memory}, CPUs {usable}", numa.index),
         groups: groups(machine, plan, &usable),
-        drawn_nics: take(drawn_nics, cpus),
+        nics: take(nics, cpus),
     }
 }
 
@@ -178,8 +172,8 @@ fn groups(machine: &Topology, plan: &Plan, cpus: &CpuSet) -> Vec<Group> {
 fn core(plan: &Plan, cpus: &CpuSet) -> Core {
     let here = |(pe, place): (u32, &rushmem_topology::Place)| (place.home == *cpus).then_some(pe);
     let pes: Vec<u32> = (0..).zip(&plan.places).filter_map(here).collect();
-    let drawn_nic = pes.first().and_then(|pe| plan.places[*pe as usize].nic);
-    Core { cpus: cpus.clone(), pes, drawn_nic }
+    let nic = pes.first().and_then(|pe| plan.places[*pe as usize].nic);
+    Core { cpus: cpus.clone(), pes, nic }
 }
 
 /// Numbers of PEs in short: `0-3,8`.

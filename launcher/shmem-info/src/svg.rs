@@ -1,6 +1,6 @@
 //! The map as an SVG drawing: boxes in boxes, cores in the colour of the NIC that their PEs use.
 
-use crate::map::{Core, DrawnNic, Group, Map, Node, Socket, named, short};
+use crate::map::{Core, Group, Map, NicBox, Node, Socket, named, short};
 
 /// Colours of NICs, and of the cores whose PEs use them; further NICs begin again.
 const COLOURS: [&str; 10] = [
@@ -27,7 +27,7 @@ struct Drawn {
 pub fn draw(map: &Map) -> String {
     let mut parts: Vec<Drawn> = map.head.iter().map(|line| words(line, "head")).collect();
     parts.push(grid(map.sockets.iter().map(socket).collect(), 2));
-    parts.extend(drawn_nics(&map.drawn_nics, parts.last().map_or(0, |above| above.width)));
+    parts.extend(nics(&map.nics, parts.last().map_or(0, |above| above.width)));
     parts.extend(map.notes.iter().map(|note| words(&format!("note: {note}"), "small")));
     let Drawn { width, height, body } = stack(parts);
     let (width, height) = (width + 2 * GAP, height + 2 * GAP);
@@ -44,16 +44,16 @@ pub fn draw(map: &Map) -> String {
 
 fn socket(socket: &Socket) -> Drawn {
     let nodes = grid(socket.nodes.iter().map(node).collect(), 2);
-    let drawn_nics = drawn_nics(&socket.drawn_nics, nodes.width);
-    frame(&socket.title, "#f2f2f2", [nodes].into_iter().chain(drawn_nics).collect())
+    let nics = nics(&socket.nics, nodes.width);
+    frame(&socket.title, "#f2f2f2", [nodes].into_iter().chain(nics).collect())
 }
 
 fn node(node: &Node) -> Drawn {
     // Groups of the usual 8 cores beside each other become square.
     let columns = if node.groups.len() > 1 { 4 } else { 8 };
     let groups = grid(node.groups.iter().map(|all| group(all, columns)).collect(), 2);
-    let drawn_nics = drawn_nics(&node.drawn_nics, groups.width);
-    frame(&node.title, "#fffbe8", [groups].into_iter().chain(drawn_nics).collect())
+    let nics = nics(&node.nics, groups.width);
+    frame(&node.title, "#fffbe8", [groups].into_iter().chain(nics).collect())
 }
 
 fn group(group: &Group, columns: usize) -> Drawn {
@@ -67,9 +67,9 @@ fn group(group: &Group, columns: usize) -> Drawn {
 fn core(core: &Core) -> Drawn {
     const WIDTH: usize = 60;
     const HEIGHT: usize = 36;
-    let fill = match (core.pes.is_empty(), core.drawn_nic) {
+    let fill = match (core.pes.is_empty(), core.nic) {
         (true, _) => IDLE,
-        (false, Some(drawn_nic)) => COLOURS[drawn_nic % COLOURS.len()],
+        (false, Some(nic)) => COLOURS[nic % COLOURS.len()],
         (false, None) => PLAIN,
     };
     let label = match short(&core.pes) {
@@ -87,29 +87,29 @@ fn core(core: &Core) -> Drawn {
     Drawn { width: WIDTH, height: HEIGHT, body }
 }
 
-fn drawn_nic(drawn_nic: &DrawnNic) -> Drawn {
+fn nic(nic: &NicBox) -> Drawn {
     const WIDTH: usize = 172;
     const HEIGHT: usize = 38;
-    let fill = drawn_nic.choice.map_or(IDLE, |drawn_nic| COLOURS[drawn_nic % COLOURS.len()]);
-    let mut users = named(&drawn_nic.pes);
+    let fill = nic.choice.map_or(IDLE, |nic| COLOURS[nic % COLOURS.len()]);
+    let mut users = named(&nic.pes);
     if users.len() > 16 {
-        users = format!("{} PEs", drawn_nic.pes.len());
+        users = format!("{} PEs", nic.pes.len());
     }
     let title = match users.is_empty() {
-        true => drawn_nic.name.clone(),
-        false => format!("{}: {users}", drawn_nic.name),
+        true => nic.name.clone(),
+        false => format!("{}: {users}", nic.name),
     };
     let mut body = rectangle(WIDTH, HEIGHT, fill);
     body += &text(6, 16, "", &title);
-    body += &text(6, 31, "small", &drawn_nic.about);
+    body += &text(6, 31, "small", &nic.about);
     Drawn { width: WIDTH, height: HEIGHT, body }
 }
 
 /// NICs in rows no wider than what is above them.
-fn drawn_nics(drawn_nics: &[DrawnNic], width: usize) -> Option<Drawn> {
-    let drawn_nics: Vec<Drawn> = drawn_nics.iter().map(drawn_nic).collect();
-    let own = drawn_nics.first()?.width + GAP;
-    Some(grid(drawn_nics, ((width + GAP) / own).max(1)))
+fn nics(nics: &[NicBox], width: usize) -> Option<Drawn> {
+    let nics: Vec<Drawn> = nics.iter().map(nic).collect();
+    let own = nics.first()?.width + GAP;
+    Some(grid(nics, ((width + GAP) / own).max(1)))
 }
 
 /// A line of words.

@@ -1,6 +1,6 @@
 //! The map as lines of text.
 
-use crate::map::{DrawnNic, Group, Map, named};
+use crate::map::{Group, Map, NicBox, named};
 
 /// The whole map.
 pub fn draw(map: &Map) -> String {
@@ -12,11 +12,11 @@ pub fn draw(map: &Map) -> String {
             for group in &node.groups {
                 lines.extend(groups(group));
             }
-            lines.extend(node.drawn_nics.iter().map(|line| format!("    {}", drawn_nic(line))));
+            lines.extend(node.nics.iter().map(|line| format!("    {}", nic(line))));
         }
-        lines.extend(socket.drawn_nics.iter().map(|line| format!("  {}", drawn_nic(line))));
+        lines.extend(socket.nics.iter().map(|line| format!("  {}", nic(line))));
     }
-    lines.extend(map.drawn_nics.iter().map(drawn_nic));
+    lines.extend(map.nics.iter().map(nic));
     lines.extend(map.notes.iter().map(|note| format!("note: {note}")));
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
@@ -35,11 +35,11 @@ fn groups(group: &Group) -> Vec<String> {
     lines
 }
 
-fn drawn_nic(drawn_nic: &DrawnNic) -> String {
-    let users = match (drawn_nic.choice, drawn_nic.pes.is_empty()) {
+fn nic(nic: &NicBox) -> String {
+    let users = match (nic.choice, nic.pes.is_empty()) {
         (None, _) => "not used by PEs".to_owned(),
         (Some(_), true) => "no PE".to_owned(),
-        (Some(_), false) => named(&drawn_nic.pes),
+        (Some(_), false) => named(&nic.pes),
     };
-    format!("NIC {} ({}): {users}", drawn_nic.name, drawn_nic.about)
+    format!("NIC {} ({}): {users}", nic.name, nic.about)
 }

@@ -171,12 +171,15 @@ fn a_setting_is_shown_with_where_it_comes_from() {
         .env_remove("SHMEM_SYMMETRIC_SIZE")
         .env_remove("SHMEM_HOST_LIMIT")
         .env_remove("SHMEM_VIRTUAL_NODES")
-        .env("SHMEM_CHECK", "1");
+        .env("SHMEM_CHECK", "1")
+        .env("OSHRUN_SET", "SHMEM_NIC UCX_NET_DEVICES")
+        .env("SHMEM_NIC", "mlx5_0:1");
     let output = command.output().expect("shmem-info starts");
     let text = String::from_utf8_lossy(&output.stdout);
     for line in [
         "  SHMEM_SYMMETRIC_SIZE: \"1g\" from SMA_SYMMETRIC_SIZE\n",
         "  SHMEM_CHECK: \"1\" from SHMEM_CHECK\n",
+        "  SHMEM_NIC: \"mlx5_0:1\" from SHMEM_NIC, set by oshrun\n",
         "  SHMEM_HOST_LIMIT: 10, the default\n",
         "  SHMEM_VIRTUAL_NODES: not set\n",
     ] {

@@ -2,7 +2,6 @@
 //!
 //! `bindings` is committed and checked for the layout of every structure at compile time, so that neither libclang nor
 //! PMIx's headers are needed to build. `regenerate.rs` writes it.
-#![allow(unsafe_code)]
 
 #[allow(
     missing_docs,
@@ -10,6 +9,7 @@
     non_snake_case,
     non_upper_case_globals,
     unreachable_pub,
+    unsafe_code,
     unsafe_op_in_unsafe_fn,
     dead_code,
     clippy::all,

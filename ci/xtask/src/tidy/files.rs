@@ -1,4 +1,4 @@
-//! Files: what lies at the top, how long they are, what they begin with, and paths of one machine.
+//! Files: what lies at the top, how long they are, what they begin with, which are unsafe, and paths of one machine.
 
 use super::tree::{File, Tree};
 
@@ -22,6 +22,13 @@ const TOP: &[&str] = &[
 /// Lines of a Rust file; a longer one has more than one subject.
 const LONGEST: usize = 700;
 
+/// What a file with unsafe code has at its top.
+const ALLOW_UNSAFE: &str = "#![allow(unsafe_code)]";
+
+/// What unsafe code looks like.
+const UNSAFE: &[&str] =
+    &["unsafe {", "unsafe fn ", "unsafe impl", "unsafe extern ", "unsafe trait ", "#[unsafe("];
+
 /// Beginnings of paths that exist on the machine of whoever wrote them alone.
 const OF_ONE_MACHINE: &[&str] =
     &[concat!("/", "home/"), concat!("/", "root/"), concat!("/", "work/")];
@@ -31,6 +38,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
     for file in &tree.files {
         if file.is_rust() && !file.is_generated() {
             complaints.extend(shape(file));
+            complaints.extend(unsafe_code(file));
         }
         complaints.extend(paths_of_one_machine(file));
     }
@@ -63,6 +71,27 @@ fn shape(file: &File) -> Vec<String> {
         complaints.push(format!("{}: it has {lines} lines, more than {LONGEST}", file.path));
     }
     complaints
+}
+
+/// A file with unsafe code says so itself, since the compiler takes the word of a parent file for all of its children; and
+/// a file that says so has some.
+fn unsafe_code(file: &File) -> Option<String> {
+    let is_said = file.text.lines().any(|line| line == ALLOW_UNSAFE);
+    let is_unsafe = |line: &str| {
+        let code = line.split("//").next().unwrap_or_default();
+        UNSAFE.iter().flat_map(|form| code.match_indices(form)).any(|(at, _)| {
+            !code[..at].ends_with(|c: char| c == '"' || c == '_' || c.is_alphanumeric())
+        })
+    };
+    let has_some = file.text.lines().any(is_unsafe);
+    // The compiler itself checks the programs in a folder of tests, each of which is a crate.
+    match (is_said, has_some && !file.path.contains("/tests/")) {
+        (false, true) => Some(format!("{}: it has unsafe code, but no {ALLOW_UNSAFE}", file.path)),
+        (true, false) if !has_some => {
+            Some(format!("{}: it has {ALLOW_UNSAFE}, but no unsafe code", file.path))
+        }
+        _ => None,
+    }
 }
 
 fn paths_of_one_machine(file: &File) -> Vec<String> {

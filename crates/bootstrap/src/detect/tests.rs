@@ -2,12 +2,15 @@
 
 use super::*;
 
-/// The way for these variables, where descriptor 7 is a socket; the variable named by a refusal.
+/// The route for these variables, where descriptor 7 is a socket; the variable named by a refusal.
 fn found(vars: &[(&str, &str)]) -> Result<Route, &'static str> {
+    found_by(Protocol::Any, vars)
+}
+
+fn found_by(protocol: Protocol, vars: &[(&str, &str)]) -> Result<Route, &'static str> {
     let lookup =
         |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string());
-    let asked = asked(&lookup).map_err(|_| env::BOOTSTRAP)?;
-    way(asked, &lookup, |fd| fd == 7).map_err(|error| match error {
+    route(protocol, &lookup, |fd| fd == 7).map_err(|error| match error {
         Error::Foreign { name, .. } => name,
         other => panic!("{other}"),
     })
@@ -43,9 +46,8 @@ fn what_can_be_used_counts_more_than_what_is_set() {
     let both = |fd| [&pmix[..], &wire(fd)].concat();
     assert_eq!(found(&both("7")), Ok(Route::Inherited { fd: 7, pe: 0, n_pes: 4 }));
     assert_eq!(found(&both("8")), Ok(Route::Pmix));
-    assert_eq!(found(&[&both("7")[..], &[("SHMEM_BOOTSTRAP", "pmix")]].concat()), Ok(Route::Pmix));
-    assert_eq!(found(&[&both("8")[..], &[("SHMEM_BOOTSTRAP", "pmi2")]].concat()), Err("PMI_SIZE"));
-    assert_eq!(found(&[("SHMEM_BOOTSTRAP", "pmi")]), Err("SHMEM_BOOTSTRAP"));
+    assert_eq!(found_by(Protocol::Pmix, &both("7")), Ok(Route::Pmix));
+    assert_eq!(found_by(Protocol::Pmi2, &both("8")), Err("PMI_SIZE"));
 }
 
 #[test]
@@ -70,6 +72,6 @@ fn the_sentence_names_variable_and_cure() {
         env::SLURM_PROCID | env::SLURM_NTASKS => Some("4".to_string()),
         _ => None,
     };
-    let text = several(&slurm).expect("refused").to_string();
+    let text = several(Protocol::Any, &slurm).expect("refused").to_string();
     assert!(text.contains("SLURM_NTASKS=4") && text.contains("--mpi=pmix"), "{text}");
 }

@@ -1,5 +1,5 @@
-//! Lets the process manager read what this process has printed, before it is asked to end the job: Hydra's proxies
-//! end without a look at what their pipes still hold, and with them the message that says why.
+//! Lets the process manager read what this process has printed before it is asked to end the job: Hydra's proxies end
+//! without reading what is left in their pipes, and the message that says why would be lost.
 //!
 //! It must never know what was printed.
 
@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FileType, fstat};
 use rustix::io::ioctl_fionread;
 
-/// A reader that has stopped reading does not keep the job from its end for longer.
+/// A reader that has stopped reading delays the end of the job by no more than this.
 const READ_LIMIT: Duration = Duration::from_secs(1);
 
-/// Time between two looks.
-const GLANCE: Duration = Duration::from_millis(1);
+/// Time between two polls.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Returns when nothing is left to read in the pipes that this process prints to, or after [`READ_LIMIT`].
 pub(super) fn wait_until_read() {
     let streams = [rustix::stdio::stdout(), rustix::stdio::stderr()];
     let end = Instant::now() + READ_LIMIT;
     while streams.iter().any(|&stream| is_unread(stream)) && Instant::now() < end {
-        sleep(GLANCE);
+        sleep(POLL_INTERVAL);
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) trait Manager: Debug + Send {
     /// What process `from` has put under `key` before the last fence.
     fn get(&mut self, from: u32, key: &str) -> Result<Vec<u8>, Error>;
 
-    /// The way to end the job.
+    /// A handle that ends the job.
     fn ender(&self) -> Arc<dyn Ender>;
 
     /// The process is about to exit in good order. Nothing can be asked of the manager any more.

@@ -230,7 +230,7 @@ impl Meeting {
 
     /// This PE has waited for all of `limit`.
     fn silent(&self, limit: Duration, other: u32, what: &'static str) -> Error {
-        Error::SilentNeighbour { pe: self.socket.pe(), limit, other, what }
+        Error::SilentNodePeer { pe: self.socket.pe(), limit, other, what }
     }
 
     fn new_memory(&self) -> Result<OwnedFd, Error> {

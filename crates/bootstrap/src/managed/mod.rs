@@ -24,7 +24,7 @@ use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::detect::{Asked, Route};
+use crate::detect::{Protocol, Route};
 use crate::env;
 use crate::error::Error;
 use crate::inherited;
@@ -52,10 +52,10 @@ pub(crate) struct Managed {
 }
 
 /// The manager that the environment leads to; `None` where it leads nowhere.
-pub(crate) fn manager(way: Route, asked: Asked) -> Result<Option<Box<dyn Manager>>, Error> {
-    let dialect = if asked == Asked::Pmi2 { Dialect::Two } else { Dialect::One };
+pub(crate) fn manager(route: Route, protocol: Protocol) -> Result<Option<Box<dyn Manager>>, Error> {
+    let dialect = if protocol == Protocol::Pmi2 { Dialect::Two } else { Dialect::One };
     let job = std::env::var(env::PMI_JOBID).ok().filter(|job| !job.is_empty());
-    match way {
+    match route {
         Route::Alone => Ok(None),
         Route::Pmix => {
             let variables = set(&[env::PMIX_NAMESPACE, env::PMIX_RANK]);

@@ -20,7 +20,7 @@ pub(crate) enum Mpi {
 /// Longest text of `MPI_Get_library_version` in any MPI.
 const TEXT: usize = 8192;
 
-/// Looks.
+/// The state of MPI in this process now.
 pub(crate) fn present() -> Mpi {
     let (Some(initialized), Some(version)) =
         (find(c"MPI_Initialized"), find(c"MPI_Get_library_version"))

@@ -125,15 +125,15 @@ impl NodePeers {
 }
 
 fn send(pe: u32, link: &Link, word: &Word) -> Result<(), Error> {
-    link.send(word).map_err(|error| of_neighbour(pe, error))
+    link.send(word).map_err(|error| of_node_peer(pe, error))
 }
 
 fn receive(pe: u32, link: &mut Link) -> Result<Word, Error> {
-    link.receive().map_err(|error| of_neighbour(pe, error))
+    link.receive().map_err(|error| of_node_peer(pe, error))
 }
 
 /// The error of a connection, said of a PE instead of oshrun.
-fn of_neighbour(pe: u32, error: Error) -> Error {
+fn of_node_peer(pe: u32, error: Error) -> Error {
     match error {
         Error::Lost(cause) => Error::NodePeer { pe, cause },
         Error::Frame(cause) => Error::NodePeer { pe, cause: io::Error::other(cause) },

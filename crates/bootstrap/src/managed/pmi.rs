@@ -194,7 +194,7 @@ impl Pmi {
         self.receive(|_| Ok(()))
     }
 
-    /// The next message; `wait` is called before each look.
+    /// The next message; `wait` is called before each read.
     fn receive(
         &mut self,
         mut wait: impl FnMut(&OwnedFd) -> io::Result<()>,

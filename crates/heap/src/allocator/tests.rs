@@ -1,4 +1,5 @@
 //! Unit tests of `allocator`.
+#![allow(unsafe_code)]
 
 use super::*;
 use proptest::prelude::*;

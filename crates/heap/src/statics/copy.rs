@@ -8,13 +8,14 @@
 #![allow(unsafe_code)]
 
 use super::program::{Part, Statics};
+use crate::mapping::Mapping;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::{Errno, pread};
-use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
+use rustix::mm::{Advice, MremapFlags, ProtFlags};
 use std::ffi::c_void;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
-use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Huge pages are possible where an address and its place in the file differ by whole ones.
 pub(super) const HUGE: usize = 2 << 20;
@@ -47,11 +48,10 @@ impl Source<'_> {
     }
 }
 
-/// Memory that is laid out as the static data are, and nobody else knows. Dropping it unmaps it.
+/// Memory that is laid out as the static data are, and nobody else knows. Dropping it unmaps what was not moved.
 pub(super) struct Copy {
-    /// What was reserved: room for the static data, and to align them.
-    reserved: *mut c_void,
-    nbytes: usize,
+    /// Room for the static data, and to align them.
+    _reserved: Mapping,
     /// Where the static data begin. Addresses differ from theirs by whole huge pages, so that the kernel can move
     /// those as they are.
     start: *mut c_void,
@@ -64,14 +64,11 @@ impl Copy {
     /// When there is no memory for it.
     pub(super) fn of(from: &Source<'_>) -> Result<Copy, Errno> {
         let statics = from.statics;
-        let nbytes = statics.nbytes() + HUGE;
-        let (protection, flags) =
-            (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
-        // SAFETY: new memory at an address of the kernel's choice.
-        let reserved =
-            unsafe { rustix::mm::mmap_anonymous(null_mut(), nbytes, protection, flags) }?;
-        let padding = statics.start().wrapping_sub(reserved.addr()) % HUGE;
-        let copy = Copy { reserved, nbytes, start: reserved.wrapping_byte_add(padding) };
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let reserved = Mapping::new(statics.nbytes() + HUGE, protection)?;
+        let start = reserved.start();
+        let padding = statics.start().wrapping_sub(start.addr()) % HUGE;
+        let copy = Copy { _reserved: reserved, start: start.wrapping_byte_add(padding) };
         for Part { pages, .. } in &statics.parts {
             copy.advise(pages, Advice::LinuxNoHugepage);
             let mut next = pages.start;
@@ -122,12 +119,11 @@ impl Copy {
     /// The kernel reads where it can: it sees no error where an address sanitizer has put guards between variables.
     fn copy(&self, from: &Source<'_>, mut run: Range<usize>) -> Result<(), Errno> {
         let Some(memory) = from.memory else {
-            let source: *const u8 =
-                std::ptr::with_exposed_provenance(from.statics.start() + run.start);
-            let to: *mut u8 = self.start.wrapping_byte_add(run.start).cast();
-            // SAFETY: static data and as many bytes of the copy. Peers may write meanwhile, as they may during any
-            // fork.
-            unsafe { to.copy_from_nonoverlapping(source, run.len()) };
+            let source = from.statics.start() + run.start;
+            let source: *mut u64 = std::ptr::with_exposed_provenance_mut(source);
+            let to: *mut u64 = self.start.wrapping_byte_add(run.start).cast();
+            // SAFETY: whole pages of the static data, and as many of the copy, which nobody else knows.
+            unsafe { copy_words(to, source, run.len() / size_of::<u64>()) };
             return Ok(());
         };
         while !run.is_empty() {
@@ -166,10 +162,16 @@ impl Copy {
     }
 }
 
-impl Drop for Copy {
-    fn drop(&mut self) {
-        // SAFETY: what was reserved, as far as it was not moved; nobody else knows it.
-        let _ = unsafe { rustix::mm::munmap(self.reserved, self.nbytes) };
+/// Copies words that peers may change meanwhile: each comes over whole, from before or after the change.
+///
+/// # Safety
+/// `from` is valid for atomic reads, `to` for writes of `n` words, and both are aligned.
+unsafe fn copy_words(to: *mut u64, from: *mut u64, n: usize) {
+    for i in 0..n {
+        // SAFETY: one of the words, valid and aligned by contract.
+        let word = unsafe { AtomicU64::from_ptr(from.wrapping_add(i)) }.load(Relaxed);
+        // SAFETY: as above.
+        unsafe { to.wrapping_add(i).write(word) };
     }
 }
 

@@ -26,10 +26,10 @@ pub(crate) fn note(
         return;
     }
     let layout = job.memory.layout();
-    let what = if alignment > layout.stride {
+    let what = if alignment > layout.stride() {
         format!(
             "the memory of {call} ({nbytes} bytes aligned to {alignment}): the alignment may be {} at most",
-            layout.stride
+            layout.stride()
         )
     } else {
         let in_use = in_use();

@@ -3,8 +3,9 @@
 //!
 //! A new setting is a row here. It reads the environment only through the function that it is given.
 
+use rushmem_bootstrap::{Protocol, env, host_limit};
+use rushmem_transport::setting::{Invalid, environment};
 use rushmem_transport::{Nic, Setting};
-use std::fmt;
 use std::time::Duration;
 
 /// Makes the rows, the struct and its parser. The parser of a row gets the value, or the default where none is set.
@@ -12,7 +13,7 @@ macro_rules! settings {
     ($(
         $(#[doc = $doc:literal])+
         $field:ident: $type:ty = $name:expr, $old:expr, $default:expr;
-        $meaning:literal; $parse:expr, $expected:literal;
+        $meaning:literal; $parse:expr, $expected:expr;
     )*) => {
         /// What the environment asks for.
         #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ macro_rules! settings {
             /// Reads the environment through `lookup`.
             ///
             /// # Errors
-            /// When a value means nothing.
+            /// When a variable has a value that it may not have.
             pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Result<Settings, Invalid> {
                 let row = |name: &str| ALL.iter().find(|row| row.name == name);
                 let find = |name| row(name).and_then(|row| row.set(&lookup));
@@ -75,7 +76,7 @@ settings! {
          0: do not";
         |value| match value? {
             "1" => Some(true),
-            "0" | "" => Some(false),
+            "0" => Some(false),
             _ => None,
         }, "0 or 1";
     /// Bytes of the symmetric heap.
@@ -110,17 +111,19 @@ settings! {
             Some("any") => Some(Preference::Any),
             Some(value) => Nic::parse(value).map(Preference::Named),
         }, "a NIC such as mlx5_0:1 or cxi0,hsn0 (its name, port and interface), or any";
-    /// How to join the job, which `rushmem-bootstrap` parses.
-    bootstrap: String = rushmem_bootstrap::env::BOOTSTRAP, None, Some("auto");
+    /// How to join the job.
+    bootstrap: Protocol = env::BOOTSTRAP, None, Some("auto");
         "how to join a job that another launcher started: auto, pmi1, pmi2 or pmix";
-        |value| value.map(str::to_owned), "auto, pmi1, pmi2 or pmix";
+        |value| Protocol::parse(value?), Protocol::EXPECTED;
     /// How long another host may be silent before the job has ended everywhere.
-    host_limit: Duration = "SHMEM_HOST_LIMIT", None, Some("10");
+    host_limit: Duration = host_limit::VARIABLE, None, Some(host_limit::DEFAULT);
         "how many seconds another host may be silent before the job has ended everywhere";
-        |value| {
-            let limit = Duration::try_from_secs_f64(value?.parse().ok()?).ok()?;
-            (!limit.is_zero()).then_some(limit)
-        }, "a number of seconds above 0";
+        |value| host_limit::parse(value?), host_limit::EXPECTED;
+}
+
+/// The value of a setting of the runtime or of a provider in this process, and where it comes from.
+pub fn state(row: &Setting) -> String {
+    row.state(environment, &environment(env::SET_BY_OSHRUN).unwrap_or_default())
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a parser of the table may fail")]
@@ -175,23 +178,6 @@ impl VirtualNodes {
         }
     }
 }
-
-/// A variable has a value that means nothing.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Invalid {
-    name: &'static str,
-    value: String,
-    expected: &'static str,
-}
-
-impl fmt::Display for Invalid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Invalid { name, value, expected } = self;
-        write!(f, "the environment variable {name} is \"{value}\", but it must be {expected}")
-    }
-}
-
-impl std::error::Error for Invalid {}
 
 /// A size as the standard has it (OpenSHMEM 1.6, §8): digits with an optional fraction, then an optional
 /// suffix; what follows the suffix is ignored; rounded up to whole bytes. Computed in integers, so

@@ -270,7 +270,7 @@ pub(crate) fn refuse(
     if pe < 0 || pe as u32 >= n_pes {
         fail!(call, "argument pe is {pe}, but PEs are numbered 0 to {}", n_pes - 1);
     }
-    let (heap, heap_bytes) = (job.memory.heap().addr(), job.memory.layout().heap_bytes);
+    let (heap, heap_bytes) = (job.memory.heap().addr(), job.memory.layout().heap_bytes());
     let (first, static_bytes) = (statics::own().start(), statics::own().nbytes());
     if addr.wrapping_sub(heap) < heap_bytes {
         fail!(

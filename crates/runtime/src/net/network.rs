@@ -10,6 +10,7 @@ use crate::base::handle::ContextHandle;
 use crate::base::job;
 use crate::base::process;
 use crate::net::contexts;
+use rushmem_transport::setting::environment;
 use rushmem_transport::{Endpoint, Error, Host, Nic, Pe, Transport};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -217,7 +218,7 @@ impl Process {
 
 impl Host for Process {
     fn variable(&self, name: &str) -> Option<String> {
-        std::env::var_os(name)?.into_string().ok()
+        environment(name)
     }
 
     fn nic(&self) -> Option<Nic> {

@@ -1,4 +1,4 @@
-//! The choice of a transport, and the way to the PEs that it reaches.
+//! The choice of a transport, and the connections to the PEs that it reaches.
 //!
 //! All PEs tell all what they see and try the same candidates in the same order. A candidate is taken when
 //! every PE could open it and move data over it; every step ends with an exchange of what came of it, so
@@ -191,8 +191,8 @@ fn prepare(job: &Job, provider: &Provider, host: &Arc<Process>) -> Result<Prepar
     let layout = job.memory.layout();
     let statics = statics::own();
     let ranges = [
-        (job.memory.heap(), layout.heap_bytes),
-        (job.memory.internal(), layout.internal_bytes),
+        (job.memory.heap(), layout.heap_bytes()),
+        (job.memory.internal(), layout.internal_bytes()),
         (std::ptr::with_exposed_provenance_mut(statics.start()), statics.nbytes()),
     ];
     let mut parts = vec![transport.address()];
@@ -204,7 +204,7 @@ fn prepare(job: &Job, provider: &Provider, host: &Arc<Process>) -> Result<Prepar
     Ok(Prepared { transport, parts })
 }
 
-/// Learn the way to every peer that needs one, and move data to the next of them.
+/// Connect to every peer that needs it, and move data to the next of them.
 fn try_out(
     job: &Job,
     transport: &mut dyn Transport,

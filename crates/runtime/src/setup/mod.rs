@@ -43,7 +43,7 @@ use crate::teams::active_set;
 use crate::teams::team::{self, Teams};
 use core::ffi::{c_int, c_void};
 use record::Record;
-use rushmem_bootstrap::{NodeMap, Session};
+use rushmem_bootstrap::{NodeMap, Protocol, Session};
 use rushmem_heap::{Allocator, Layout, NodeMemory};
 use rushmem_transport::setting::environment;
 use rushmem_transport::{Pe, Provider};
@@ -90,7 +90,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
         return job::require(call);
     }
     let job = threads::noting(|| open(call, providers, thread_level));
-    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes);
+    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     address::open(heap, heap_bytes);
     check::initialized_here();
     process::deepen();
@@ -110,10 +110,10 @@ fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job
         }
         None => job::set(join(call, providers, thread_level)),
     };
-    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes);
+    let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
     // SAFETY: the heap is mapped for the life of the process; its last allocator is gone, as are the
     // blocks that it handed out.
-    let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride) };
+    let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride()) };
     *job.allocator() = Some(allocator);
     connect::connect(call, job, providers);
     job
@@ -121,18 +121,18 @@ fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job
 
 /// Join the job: the environment, the launcher, the node's memory, the predefined teams.
 fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
-    let opened = Session::open(|pe, aborter| process::set_identity(Pe(pe), aborter));
-    let mut session = match opened {
-        Ok(session) => session,
-        Err(error) => fail!(call, "{error}"),
-    };
+    let settings = Settings::read(environment);
+    let protocol = settings.as_ref().map_or(Protocol::Any, |settings| settings.bootstrap);
+    let opened = Session::open(protocol, |pe, aborter| process::set_identity(Pe(pe), aborter));
+    // Reported only now, since a PE that has joined names itself and ends the whole job.
+    let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
+    let mut session = opened.unwrap_or_else(|error| fail!(call, "{error}"));
     let (me, n_pes) = (Pe(session.pe()), session.n_pes());
     child::watch(call);
     if session.is_launched() {
         stdio::print_line_by_line();
         leave::at_exit();
     }
-    let settings = Settings::read(environment).unwrap_or_else(|error| fail!(call, "{error}"));
     if settings.debug {
         // Somebody else's subscriber, set before, keeps printing.
         let _ = tracing_subscriber::fmt()
@@ -223,7 +223,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         n_pes,
         n_local,
         usable_cpus = usable(machine),
-        heap_bytes = memory.layout().heap_bytes,
+        heap_bytes = memory.layout().heap_bytes(),
         n_nodes = nodes.n_nodes(),
         static_bytes = statics::own().nbytes(),
         static_data = path,
@@ -280,7 +280,7 @@ fn announce(chosen: &Settings, providers: &[Provider]) {
         let of_providers = providers.iter().flat_map(|provider| provider.settings);
         for row in settings::ALL.iter().chain(of_providers) {
             let old = row.old_name.map(|old| format!(" (or {old})")).unwrap_or_default();
-            println!("{}{old}: {}; now {}", row.name, row.description(), row.state(environment));
+            println!("{}{old}: {}; now {}", row.name, row.description(), settings::state(row));
         }
     }
 }

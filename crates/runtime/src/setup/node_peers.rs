@@ -6,7 +6,7 @@ use rushmem_bootstrap::{Error, NodeMap, Session};
 use rushmem_transport::Pe;
 
 /// This PE's node_peers, by PE; whether any PE of the job has some; and how static data are reached, in
-/// words. The PEs of a node agree on the way after each has tried it. Collective where there are any.
+/// words. The PEs of a node agree on the path after each has tried it. Collective where there are any.
 pub(super) fn find(
     session: &mut Session,
     me: Pe,
@@ -32,9 +32,9 @@ pub(super) fn find(
         let (pid, statics) = (record.probe.pid, record.statics_start);
         node_peers[pe as usize] = Some(NodePeer { pid, statics, by_kernel });
     }
-    let way = match by_kernel {
+    let path = match by_kernel {
         true => "by process_vm_readv and process_vm_writev, words by the transport",
         false => "by the transport, since process_vm_readv or process_vm_writev is refused",
     };
-    Ok((node_peers, true, way))
+    Ok((node_peers, true, path))
 }

@@ -53,7 +53,7 @@ unsafe impl Sync for FlagArea {}
 impl FlagArea {
     /// The areas in `memory`, which stays mapped for the life of the process.
     pub(crate) fn new(memory: &'static NodeMemory, areas: Areas, deltas: &[Option<isize>]) -> Self {
-        let nbytes = memory.layout().internal_bytes;
+        let nbytes = memory.layout().internal_bytes();
         assert!(areas.nbytes() <= nbytes, "the internal area is too small");
         FlagArea { areas, base: memory.internal(), nbytes, deltas: deltas.to_vec() }
     }

@@ -17,6 +17,7 @@ macro_rules! fortran {
         [$($part:tt)+] ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)?
             = |$call:ident| $body:expr;
     )+) => {$(
+        #[allow(unsafe_code, reason = "routines of Fortran; every call is proved below")]
         const _: () = {
             const LOWER: &str = concat!($(stringify!($part)),+);
             const NAME: [u8; LOWER.len()] = $crate::fortran::export::upper(LOWER);

@@ -3,6 +3,7 @@
 //!
 //! Lengths are in words of 4 bytes. An error ends the job where the program asked for that, and is a
 //! negative code otherwise.
+#![allow(unsafe_code)]
 
 use core::ffi::{c_int, c_void};
 use core::fmt::Arguments;

@@ -24,7 +24,9 @@ impl Amos {
         match host.variable(variable).as_deref() {
             None | Some("software") => Ok(Amos::Software),
             Some("network") => Ok(Amos::Network),
-            Some(other) => Err(format!("{variable} is {other}, but it can be software or network")),
+            Some(other) => {
+                Err(format!("{variable} is {other}, but it must be software or network"))
+            }
         }
     }
 

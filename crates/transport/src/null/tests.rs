@@ -1,4 +1,5 @@
 //! Unit tests of `null`.
+#![allow(unsafe_code)]
 
 use super::*;
 use crate::{AmoOp, Completion, Host, LocalBuf, Open, RemoteAddr, Signal};

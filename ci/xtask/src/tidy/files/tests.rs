@@ -25,6 +25,16 @@ fn a_rust_file_has_at_most_700_lines() {
 }
 
 #[test]
+fn a_file_with_unsafe_code_says_so_itself() {
+    let (said, some) = ("//! Why.\n#![allow(unsafe_code)]\n", "unsafe { read() };\n");
+    let n_complaints = |path, text: &str| check(&tree(&[(path, text)])).len();
+    assert_eq!(n_complaints("ci/a.rs", &format!("//! Why.\nlet x = {some}")), 1);
+    assert_eq!(n_complaints("ci/a.rs", said), 1);
+    assert_eq!(n_complaints("ci/a.rs", &format!("{said}let x = {some}")), 0);
+    assert_eq!(n_complaints("ci/a.rs", &format!("//! Why.\n// {some}")), 0);
+}
+
+#[test]
 fn paths_of_one_machine_are_found() {
     let path = concat!("see /", "work/main");
     assert_eq!(check(&tree(&[("docs/a.md", path)])).len(), 1);

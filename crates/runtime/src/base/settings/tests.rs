@@ -70,13 +70,17 @@ fn nodes_are_split_as_equally_as_can_be() {
 #[test]
 fn messages_name_the_variable_that_was_set() {
     let error = read(&[("SMA_SYMMETRIC_SIZE", "much")]).expect_err("no size").to_string();
-    assert!(error.contains("SMA_SYMMETRIC_SIZE") && error.contains("\"much\""), "{error}");
+    assert!(error.starts_with("SMA_SYMMETRIC_SIZE is much, but it must be "), "{error}");
     assert!(read(&[("SHMEM_NIC", "mlx5_0:first")]).is_err());
     let named = |value| read(&[("SHMEM_NIC", value)]).expect("valid").nic;
     assert_eq!(named("any"), Preference::Any);
     assert!(matches!(named("mlx5_1:1,ib1"), Preference::Named(nic) if nic.port == Some(1)));
     assert!(read(&[("SHMEM_ONNODE", "maybe")]).is_err());
     assert!(!read(&[("SHMEM_ONNODE", "off")]).expect("valid").onnode);
-    assert!(read(&[("SHMEM_CHECK", "yes")]).is_err());
+    let empty = read(&[("SHMEM_CHECK", "")]).expect_err("no value").to_string();
+    assert_eq!(empty, "SHMEM_CHECK is empty, but it must be 0 or 1");
+    assert!(read(&[("SHMEM_BOOTSTRAP", "pmi")]).is_err());
+    let bootstrap = read(&[("SHMEM_BOOTSTRAP", "pmix")]).expect("valid").bootstrap;
+    assert_eq!(bootstrap, Protocol::Pmix);
     assert!(read(&[("SHMEM_CHECK", "1")]).expect("valid").check);
 }

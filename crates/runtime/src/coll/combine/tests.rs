@@ -1,4 +1,5 @@
 //! Unit tests of `combine`.
+#![allow(unsafe_code)]
 
 use super::*;
 

@@ -1,4 +1,5 @@
 //! Unit tests of `segments`.
+#![allow(unsafe_code)]
 
 use super::*;
 use crate::{AmoOp, OldValue};

@@ -1,4 +1,5 @@
 //! Unit tests of `amo`.
+#![allow(unsafe_code)]
 
 use super::*;
 

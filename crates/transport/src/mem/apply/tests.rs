@@ -1,4 +1,5 @@
 //! Unit tests of `apply`.
+#![allow(unsafe_code)]
 
 use super::*;
 

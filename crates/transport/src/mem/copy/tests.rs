@@ -1,4 +1,5 @@
 //! Unit tests of `copy`.
+#![allow(unsafe_code)]
 
 use super::*;
 

@@ -1,0 +1,39 @@
+//! A range of addresses that this process has for itself, given back when it is dropped, so that whoever fails halfway
+//! leaves nothing mapped.
+#![allow(unsafe_code)]
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+/// The range. What is mapped over it goes with it.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    start: *mut c_void,
+    nbytes: usize,
+}
+
+impl Mapping {
+    /// New private memory, which takes none until it is touched.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn new(nbytes: usize, protection: ProtFlags) -> Result<Mapping, Errno> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a new range at an address of the kernel's choice.
+        let start = unsafe { mmap_anonymous(null_mut(), nbytes, protection, flags) }?;
+        Ok(Mapping { start, nbytes })
+    }
+
+    pub(crate) fn start(&self) -> *mut c_void {
+        self.start
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: exactly the range that `new` got. An error would leave it mapped: harmless.
+        let _ = unsafe { munmap(self.start, self.nbytes) };
+    }
+}

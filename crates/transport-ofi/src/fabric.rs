@@ -78,7 +78,7 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    /// Open the domain of an entry, for so many peers.
+    /// Opens the domain of an entry, for so many peers.
     ///
     /// # Errors
     /// Which step was refused, and why.
@@ -203,7 +203,7 @@ impl Fabric {
         Ok(name)
     }
 
-    /// Insert a peer's name.
+    /// Inserts a peer's name.
     ///
     /// # Errors
     /// libfabric's number.
@@ -226,7 +226,7 @@ impl Fabric {
         }
     }
 
-    /// Register memory, for this endpoint where registrations belong to one.
+    /// Registers memory, for this endpoint where registrations belong to one.
     ///
     /// # Safety
     /// `base` is valid for reads and writes of `nbytes` bytes until the registration is dropped.

@@ -33,7 +33,7 @@ impl Service {
         &self.ep
     }
 
-    /// Offer the buffers to the fabric.
+    /// Offers the buffers to the fabric.
     ///
     /// # Errors
     /// libfabric's number.
@@ -42,7 +42,7 @@ impl Service {
         Ok(())
     }
 
-    /// Serve what has come; returns whether there was work.
+    /// Serves what has come; returns whether there was work.
     ///
     /// # Errors
     /// When the fabric says that something failed.
@@ -81,7 +81,7 @@ impl Service {
         }
     }
 
-    /// Send what waits to be sent: one turn around, so that a peer that takes nothing holds up nobody.
+    /// Sends what waits to be sent: one turn around, so that a peer that takes nothing holds up nobody.
     fn flush(&mut self, shared: &Shared) -> Result<(), Failure> {
         for _ in 0..self.backlog.len() {
             let Some((pe, message)) = self.backlog.pop_front() else { break };

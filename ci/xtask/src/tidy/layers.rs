@@ -39,11 +39,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("benches/*", &["crates/shmem"]),
     ("ci/xtask", &[]),
     ("ci/testkit", &[]),
+    ("ci/conformance", &["crates/transport", "ci/testkit"]),
     ("ci/loom", &[]),
 ];
 
 /// What tests of any crate may import besides: transports of their own are made of the boundary's.
-const TESTS_MAY_IMPORT: &[&str] = &["ci/testkit", "crates/transport"];
+const TESTS_MAY_IMPORT: &[&str] = &["ci/testkit", "ci/conformance", "crates/transport"];
 
 /// Crates of others that only some folders may depend on, and why.
 const KEPT_APART: &[(&str, &[&str], &str)] =

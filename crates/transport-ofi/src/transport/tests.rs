@@ -4,7 +4,7 @@
 use super::*;
 use crate::ep::Post;
 use crate::message::NBYTES;
-use rushmem_transport::conformance::{LIMIT, verbs};
+use conformance::{LIMIT, verbs};
 use rushmem_transport::{AmoOp, Completion, Host, LocalBuf, Put, RemoteAddr, Signal};
 use std::sync::mpsc;
 

@@ -2,29 +2,17 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::process::Signal;
-
+use crate::limits::{GLANCE, LIMIT};
+use crate::mark::Process;
 use crate::outcome::Outcome;
 use crate::permits::{self, Permit};
 use crate::prefix::prefix;
-use crate::processes::{self, MARK, Process};
-
-/// How often a waiting test looks.
-const GLANCE: Duration = Duration::from_millis(2);
-/// How long oshrun has to end a job after SIGTERM, and processes to go after it.
-const GRACE: Duration = Duration::from_secs(20);
-
-/// What time limits are multiplied by: RUSHMEM_TEST_SLOWDOWN, or 1.
-fn slowdown() -> u32 {
-    std::env::var("RUSHMEM_TEST_SLOWDOWN").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
-}
+use crate::started::{Overdue, Started, listed};
 
 /// What starts the program.
 #[derive(Debug, Clone)]
@@ -58,7 +46,7 @@ impl Job {
             wrapper: Vec::new(),
             environment: Vec::new(),
             folder: None,
-            limit: Duration::from_secs(60),
+            limit: LIMIT,
         }
     }
 
@@ -126,9 +114,7 @@ impl Job {
     /// Starts it and returns at once.
     #[track_caller]
     pub fn start(self) -> Running {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         let permit = permits::take();
-        let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let mut words: Vec<String> = self.wrapper.clone();
         let launcher = match &self.launcher {
             Launcher::OfPrefix => Some(prefix().join("bin/oshrun")),
@@ -148,7 +134,6 @@ impl Job {
             .arg("--default-signal")
             .args(&words)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .env(MARK, &mark)
             .stdin(Stdio::null())
             .stdout(stdout.try_clone().expect("a descriptor"))
             .stderr(stderr.try_clone().expect("a descriptor"));
@@ -158,34 +143,29 @@ impl Job {
         let environment: String =
             self.environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();
         let shown = environment + &words.join(" ");
-        let child = command.spawn().unwrap_or_else(|error| panic!("cannot run {shown}: {error}"));
-        let limit = self.limit * slowdown();
-        let end = Instant::now() + limit;
-        Running { child, shown, mark, stdout, stderr, end, limit, _permit: permit }
+        let started = Started::new(&mut command, self.limit);
+        Running { started, shown, stdout, stderr, _permit: permit }
     }
 }
 
 /// A job that was started and not yet waited for. Its processes end with this value.
 pub struct Running {
-    child: Child,
+    started: Started,
     shown: String,
-    mark: String,
     stdout: File,
     stderr: File,
-    end: Instant,
-    limit: Duration,
     _permit: Permit,
 }
 
 impl Running {
     /// The process that was started: oshrun, the wrapper before it, or the program.
     pub fn pid(&self) -> i32 {
-        i32::try_from(self.child.id()).expect("process numbers are small")
+        self.started.pid()
     }
 
     /// All running processes of the job, oshrun included.
     pub fn processes(&self) -> Vec<Process> {
-        processes::marked(&self.mark)
+        self.started.mark().processes()
     }
 
     /// Waits until `found` sees what it looks for in the lines printed so far.
@@ -195,14 +175,16 @@ impl Running {
     #[track_caller]
     pub fn wait_for<T>(&mut self, found: impl Fn(&[&str]) -> Option<T>) -> T {
         loop {
-            let over = self.child.try_wait().expect("it is our child").is_some();
+            let over = match self.started.look() {
+                Ok(status) => status.is_some(),
+                Err(overdue) => self.complain(&overdue),
+            };
             let text = text_of(&self.stdout);
             let whole = text.rfind('\n').map_or("", |end| &text[..end]);
             if let Some(value) = found(&whole.lines().collect::<Vec<_>>()) {
                 return value;
             }
             assert!(!over, "{}\nended before what was waited for; it printed\n{text}", self.shown);
-            self.check_limit();
             sleep(GLANCE);
         }
     }
@@ -213,46 +195,19 @@ impl Running {
     /// When it takes longer than its limit or leaves a process behind.
     #[track_caller]
     pub fn finish(mut self) -> Outcome {
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("it is our child") {
-                break status;
-            }
-            self.check_limit();
-            sleep(GLANCE);
+        let status = match self.started.wait() {
+            Ok(status) => status,
+            Err(overdue) => self.complain(&overdue),
         };
-        let left = self.left_behind();
+        let left = self.started.left_behind();
         let outcome = self.outcome(status);
         assert!(left.is_empty(), "processes outlived their job: {}\n{outcome}", listed(&left));
         outcome
     }
 
-    /// What still runs a while after the end.
-    fn left_behind(&self) -> Vec<Process> {
-        let end = Instant::now() + GRACE;
-        loop {
-            let left = self.processes();
-            if left.is_empty() || Instant::now() > end {
-                return left;
-            }
-            sleep(GLANCE);
-        }
-    }
-
     #[track_caller]
-    fn check_limit(&mut self) {
-        if Instant::now() < self.end {
-            return;
-        }
-        let running = self.processes();
-        processes::send(self.pid(), Signal::TERM);
-        let end = Instant::now() + GRACE;
-        while Instant::now() < end && self.child.try_wait().is_ok_and(|status| status.is_none()) {
-            sleep(GLANCE);
-        }
-        processes::kill(self.pid());
-        let status = self.child.wait().unwrap_or(ExitStatus::from_raw(9));
-        let outcome = self.outcome(status);
-        panic!("not over after {:?}; still running: {}\n{outcome}", self.limit, listed(&running));
+    fn complain(&self, overdue: &Overdue) -> ! {
+        panic!("{overdue}\n{}", self.outcome(overdue.status));
     }
 
     fn outcome(&self, status: ExitStatus) -> Outcome {
@@ -263,29 +218,6 @@ impl Running {
             stderr: text_of(&self.stderr),
         }
     }
-}
-
-impl Drop for Running {
-    /// Where a test fails half-way its job must not run on: oshrun first, which ends the rest, then whatever is left.
-    fn drop(&mut self) {
-        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
-            processes::kill(self.pid());
-            let _ = self.child.wait();
-        }
-        let end = Instant::now() + GRACE;
-        loop {
-            let left = self.processes();
-            left.iter().for_each(|process| processes::kill(process.pid));
-            if left.is_empty() || Instant::now() > end {
-                return;
-            }
-            sleep(GLANCE);
-        }
-    }
-}
-
-fn listed(processes: &[Process]) -> String {
-    processes.iter().map(|process| format!("\n  {process}")).collect()
 }
 
 /// Output goes to a file without a name: unlike a pipe it cannot fill up, and no process that lives on keeps it open.
@@ -332,7 +264,7 @@ mod tests {
     fn a_job_that_hangs_is_ended_and_reported() {
         let mut job = shell("echo begun; sleep 1000").timeout(Duration::from_secs(50)).start();
         job.wait_for(|lines| lines.contains(&"begun").then_some(()));
-        job.end = Instant::now();
+        job.started.limit = Duration::ZERO;
         let complaint = complaint(job);
         assert!(complaint.contains("not over after "), "{complaint}");
         assert!(complaint.contains("begun") && complaint.contains("sleep 1000"), "{complaint}");
@@ -340,7 +272,9 @@ mod tests {
 
     #[test]
     fn a_process_that_outlives_its_job_is_found_and_ended() {
-        let complaint = complaint(shell("setsid sleep 1001 & echo $!; exit 0").start());
+        let mut job = shell("setsid sleep 1001 & echo $!; exit 0").start();
+        job.started.grace = Duration::from_millis(100);
+        let complaint = complaint(job);
         assert!(complaint.contains("outlived") && complaint.contains("sleep 1001"), "{complaint}");
         let printed = complaint.split("stdout:\n").nth(1).and_then(|text| text.lines().next());
         let pid = printed.expect("the shell printed a process number");
@@ -360,7 +294,7 @@ mod tests {
                 break process.pid;
             }
         };
-        processes::kill(sleeper);
+        crate::kill(sleeper);
         assert_eq!(running.finish().code(), 137);
     }
 }

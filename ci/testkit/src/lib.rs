@@ -6,19 +6,41 @@
 #![forbid(unsafe_code)]
 
 mod compile;
+mod harness;
 mod job;
+mod limits;
+mod mark;
 mod outcome;
 mod permits;
 mod prefix;
-mod processes;
+mod started;
 mod traces;
 
-pub use compile::{can_compile, compile, compile_text};
+pub use compile::{compile, compile_text, needs_fortran};
+pub use harness::{Test, absent, run};
 pub use job::{Job, Running};
+pub use limits::{LIMIT, eventually, patient};
+pub use mark::{Mark, Process, kill};
 pub use outcome::Outcome;
 pub use prefix::prefix;
-pub use processes::{Process, kill};
+pub use started::{Overdue, Started};
 pub use traces::Traces;
+
+/// The `main` of a file of tests that is compiled with `harness = false`: runs the functions of these names.
+/// Those behind `; ignored "WHY" =>` run only when they are asked for.
+///
+/// Functions that are missing here are unused, so that the compiler names them.
+#[macro_export]
+macro_rules! tests {
+    ($($name:path,)* $(; ignored $why:literal => $($ignored:path,)*)*) => {
+        fn main() -> std::process::ExitCode {
+            $crate::run(vec![
+                $($crate::Test::new(stringify!($name), $name),)*
+                $($($crate::Test::new(stringify!($ignored), $ignored).ignored($why),)*)*
+            ])
+        }
+    };
+}
 
 /// Compiles a program of the calling package's folder `tests/programs`; further arguments are flags.
 ///

@@ -5,7 +5,9 @@
 
 use rushmem_transport::{Error, Host, Open, Transport};
 use rushmem_transport_ofi::{Amos, PROVIDER, Tuning, open};
+use std::process::ExitCode;
 use std::sync::Arc;
+use testkit::{Test, absent};
 
 /// Asks for one provider.
 struct Asks(&'static str);
@@ -35,18 +37,16 @@ fn alone(provider: &'static str) -> Open {
     }
 }
 
-/// Whether this machine has the provider and it is to be tested; says so when not.
-fn is_here(provider: &'static str) -> bool {
+/// This machine must have the provider, and it is to be tested.
+fn needs(provider: &'static str) {
     if provider != FIRST && std::env::var("RUSHMEM_PROVIDERS").as_deref() != Ok("all") {
-        eprintln!("skipped: part of `cargo xtask test --full`");
-        return false;
+        absent("part of `cargo xtask test --full`");
     }
     let alone = alone(provider);
     let opened = (PROVIDER.available)(&*alone.host).and_then(|_| open(&alone, Tuning::default()));
-    if let Err(error) = &opened {
-        eprintln!("skipped: {error}");
+    if let Err(error) = opened {
+        absent(error);
     }
-    opened.is_ok()
 }
 
 macro_rules! over {
@@ -64,13 +64,17 @@ macro_rules! over {
                 open(&with($provider, open_with), tuning)
             }
 
-            fn here() -> bool {
-                is_here($provider)
+            pub fn tests() -> Vec<Test> {
+                let start = concat!(stringify!($module), "::");
+                conformance::suite(start, usual, tiny, || needs($provider))
             }
-
-            rushmem_transport::conformance!(usual, tiny, here);
         }
-    )*};
+    )*
+
+        fn suites() -> Vec<Test> {
+            [$($module::tests()),*].into_iter().flatten().collect()
+        }
+    };
 }
 
 over! {
@@ -85,13 +89,11 @@ over! {
 }
 
 /// Faulty providers are not opened, and the message says what to use instead.
-#[test]
 fn faulty_providers_are_refused_by_name() {
     for provider in ["udp;ofi_rxd", "net"] {
         let alone = alone(provider);
         if let Err(error) = (PROVIDER.available)(&*alone.host) {
-            eprintln!("skipped: {error}");
-            return;
+            absent(error);
         }
         let Err(Error::Unavailable(why)) = open(&alone, Tuning::default()) else {
             panic!("{provider} was opened")
@@ -101,4 +103,11 @@ fn faulty_providers_are_refused_by_name() {
         let refused = named && why.contains("is refused") && why.contains("tcp;ofi_rxm");
         assert!(refused || why.contains("has no reliable"), "{why}");
     }
+}
+
+fn main() -> ExitCode {
+    let mut tests = suites();
+    let faulty = faulty_providers_are_refused_by_name;
+    tests.push(Test::new("faulty_providers_are_refused_by_name", faulty));
+    testkit::run(tests)
 }

@@ -1,7 +1,7 @@
 //! A PE that dies: whoever uses it learns of it, with the names of both; nobody hangs. (That a PE died whom
 //! nobody uses libfabric does not say; the launcher does.)
 
-use rushmem_transport::conformance::{self, Case, LIMIT, Member, verbs};
+use conformance::{Case, LIMIT, Member, verbs};
 use rushmem_transport::{AmoOp, AmoWidth, Error, Host, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_ofi::{PROVIDER, Tuning, open};
 use std::process::exit;
@@ -26,12 +26,10 @@ fn recording(with: &Open) -> Result<Box<dyn Transport>, Error> {
     open(&Open { host: Arc::new(Recorder), ..with.clone() }, Tuning::default())
 }
 
-fn here() -> bool {
-    let available = (PROVIDER.available)(&Recorder);
-    if let Err(error) = &available {
-        eprintln!("skipped: {error}");
+fn needs() {
+    if let Err(error) = (PROVIDER.available)(&Recorder) {
+        testkit::absent(error);
     }
-    available.is_ok()
 }
 
 fn is_the_right_message(error: &Error, me: usize, lost: u32) {
@@ -90,9 +88,12 @@ fn one_dies(member: &Member) {
     exit(0);
 }
 
-#[test]
 fn a_pe_that_dies_is_noticed_by_those_who_use_it() {
     let case = Case { sizes: &[3], heap_bytes: 2 << 20, limit: LIMIT, body: one_dies };
-    let test = "loss::a_pe_that_dies_is_noticed_by_those_who_use_it";
-    conformance::run_where(here, test, recording, case);
+    let test = "a_pe_that_dies_is_noticed_by_those_who_use_it";
+    conformance::run_where(needs, test, recording, case);
+}
+
+testkit::tests! {
+    a_pe_that_dies_is_noticed_by_those_who_use_it,
 }

@@ -4,7 +4,7 @@
 
 use crate::proto::{Address, Head, Ledger, Piece, Reader, Reply, Request, Violation, Want};
 use crate::target::Served;
-use rushmem_transport::conformance::Random;
+use conformance::Random;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{LocalBuf, Segment};
 

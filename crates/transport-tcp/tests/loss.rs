@@ -1,7 +1,7 @@
 //! A PE that dies: whoever uses it, waits or computes learns of it, with the names of both; nobody hangs.
 #![allow(unsafe_code)]
 
-use rushmem_transport::conformance::{self, Case, LIMIT, Member, verbs};
+use conformance::{Case, LIMIT, Member, verbs};
 use rushmem_transport::{Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -100,7 +100,7 @@ fn one_dies(member: &Member) {
 #[test]
 fn a_pe_that_dies_is_noticed_by_all() {
     let case = Case { sizes: &[4], heap_bytes: 2 << 20, limit: LIMIT, body: one_dies };
-    conformance::run("loss::a_pe_that_dies_is_noticed_by_all", recording, case);
+    conformance::run("a_pe_that_dies_is_noticed_by_all", recording, case);
 }
 
 /// A transport beside the case's own, since a member keeps that to the end.
@@ -191,7 +191,7 @@ fn one_link_fails(member: &Member) {
 #[test]
 fn a_link_that_fails_takes_no_other_along() {
     let case = Case { sizes: &[3], heap_bytes: 1 << 20, limit: LIMIT, body: one_link_fails };
-    conformance::run("loss::a_link_that_fails_takes_no_other_along", recording, case);
+    conformance::run("a_link_that_fails_takes_no_other_along", recording, case);
 }
 
 /// From now on this process can have so many descriptors more.
@@ -239,7 +239,7 @@ fn one_place_left(member: &Member) {
 #[test]
 fn the_last_descriptor_lets_a_peer_in() {
     let case = Case { sizes: &[3], heap_bytes: 1 << 20, limit: LIMIT, body: one_place_left };
-    conformance::run("loss::the_last_descriptor_lets_a_peer_in", recording, case);
+    conformance::run("the_last_descriptor_lets_a_peer_in", recording, case);
 }
 
 /// PE 0 has no descriptor left to connect with: it says so of itself.
@@ -264,7 +264,7 @@ fn nothing_to_connect_with(member: &Member) {
 fn a_pe_that_cannot_connect_says_so_of_itself() {
     let case =
         Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body: nothing_to_connect_with };
-    conformance::run("loss::a_pe_that_cannot_connect_says_so_of_itself", recording, case);
+    conformance::run("a_pe_that_cannot_connect_says_so_of_itself", recording, case);
 }
 
 /// PE 1 has no descriptor left when PE 0 connects: it says so, with the cure.
@@ -293,11 +293,11 @@ fn no_room_at_the_door(member: &Member) {
 #[test]
 fn a_pe_without_descriptors_says_so() {
     let case = Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body: no_room_at_the_door };
-    conformance::run("loss::a_pe_without_descriptors_says_so", recording, case);
+    conformance::run("a_pe_without_descriptors_says_so", recording, case);
 }
 
 #[test]
 fn a_pe_that_leaves_is_no_loss() {
     let case = Case { sizes: &[2, 3], heap_bytes: 1 << 20, limit: LIMIT, body: one_leaves_early };
-    conformance::run("loss::a_pe_that_leaves_is_no_loss", recording, case);
+    conformance::run("a_pe_that_leaves_is_no_loss", recording, case);
 }

@@ -1,6 +1,6 @@
 //! Several addresses, IPv6, and a network that goes away.
 
-use rushmem_transport::conformance::{self, Case, LIMIT, Member, soak, verbs};
+use conformance::{Case, LIMIT, Member, soak, verbs};
 use rushmem_transport::{Error, Host, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
 use std::process::Command;
@@ -33,7 +33,7 @@ fn some_traffic(member: &Member) {
 #[test]
 fn an_interface_chosen_by_name() {
     let case = Case { sizes: &[1, 3], heap_bytes: 8 << 20, limit: LIMIT, body: some_traffic };
-    conformance::run("networks::an_interface_chosen_by_name", by_name, case);
+    conformance::run("an_interface_chosen_by_name", by_name, case);
 }
 
 fn impatient(with: &Open) -> Result<Box<dyn Transport>, Error> {
@@ -66,7 +66,7 @@ const INSIDE: &str = "RUSHMEM_IN_NAMESPACE";
 
 #[test]
 fn a_network_that_goes_away_is_noticed() {
-    let name = "networks::a_network_that_goes_away_is_noticed";
+    let name = "a_network_that_goes_away_is_noticed";
     if std::env::var_os(INSIDE).is_some() {
         let case = Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body: cut_off };
         conformance::run(name, impatient, case);

@@ -1,6 +1,6 @@
 //! Random operations against a model for a while; the memory of every PE stays as it is.
 
-use rushmem_transport::conformance::{self, Case, Member, soak};
+use conformance::{Case, Member, soak};
 use rushmem_transport::{Error, Open, Transport};
 use rushmem_transport_tcp::{PROVIDER, Tuning, open};
 use std::time::Duration;
@@ -46,16 +46,16 @@ fn case(sizes: &'static [u32], limit: u64, body: fn(&Member)) -> Case {
 
 #[test]
 fn five_seconds() {
-    conformance::run("soak::five_seconds", usual, case(&[3], 60, seconds));
+    conformance::run("five_seconds", usual, case(&[3], 60, seconds));
 }
 
 #[test]
 fn five_seconds_with_tiny_queues() {
-    conformance::run("soak::five_seconds_with_tiny_queues", tiny, case(&[2], 60, seconds));
+    conformance::run("five_seconds_with_tiny_queues", tiny, case(&[2], 60, seconds));
 }
 
 #[test]
 #[ignore = "takes a quarter of an hour"]
 fn ten_minutes() {
-    conformance::run("soak::ten_minutes", usual, case(&[4], 900, minutes));
+    conformance::run("ten_minutes", usual, case(&[4], 900, minutes));
 }

@@ -1,7 +1,7 @@
 //! Strangers at the listening ports of a running job: random bytes, half-open connections that stay, a
 //! program with another secret. The job's results stay right.
 
-use rushmem_transport::conformance::{self, Case, LIMIT, Member, Random, verbs};
+use conformance::{Case, LIMIT, Member, Random, verbs};
 use rushmem_transport::{Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
 use std::io::{ErrorKind, Read, Write};
@@ -109,9 +109,5 @@ fn besieged(member: &Member) {
 #[test]
 fn unauthenticated_connections_change_nothing() {
     let case = Case { sizes: &[2], heap_bytes: 8 << 20, limit: LIMIT, body: besieged };
-    conformance::run(
-        "unauthenticated::unauthenticated_connections_change_nothing",
-        few_unauthenticated,
-        case,
-    );
+    conformance::run("unauthenticated_connections_change_nothing", few_unauthenticated, case);
 }

@@ -1,6 +1,6 @@
 //! Threads of one PE that wait while others of its threads take in what comes.
 
-use rushmem_transport::conformance::{self, Case, LIMIT, Member};
+use conformance::{Case, LIMIT, Member};
 use rushmem_transport::{Error, Open, Transport};
 use rushmem_transport_tcp::PROVIDER;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +43,7 @@ fn polled_in_by_another(member: &Member) {
 
 #[test]
 fn a_sleeper_learns_what_another_thread_took_in() {
-    let name = "waits::a_sleeper_learns_what_another_thread_took_in";
+    let name = "a_sleeper_learns_what_another_thread_took_in";
     let case = Case { sizes: &[2], heap_bytes: 1 << 20, limit: LIMIT, body: polled_in_by_another };
     conformance::run(name, usual, case);
 }

@@ -6,7 +6,9 @@
 
 use rushmem_transport::{Error, Host, Open, Transport};
 use rushmem_transport_ucx::{Amos, PROVIDER, Tuning, open};
+use std::process::ExitCode;
 use std::sync::Arc;
+use testkit::{Test, absent};
 
 /// A host with these transports of UCX's.
 struct Asks(&'static str);
@@ -25,27 +27,25 @@ fn with(
     open(&Open { host: Arc::new(Asks(transports)), ..with.clone() }, tuning)
 }
 
-/// Whether UCX is here; where it is not, the test says so and passes.
-fn here() -> bool {
-    (PROVIDER.available)(&Asks("tcp,self")).inspect_err(|why| println!("skipped: {why}")).is_ok()
+/// UCX must be here.
+fn needs_ucx() {
+    if let Err(why) = (PROVIDER.available)(&Asks("tcp,self")) {
+        absent(why);
+    }
 }
 
-/// Whether UCX does atomic operations over TCP: since 1.20 not by endpoints that notice failures.
-fn has_atomics() -> bool {
-    let has = |ucp| ucx_sys::version(ucp) < (1, 20, 0);
-    let why = "skipped: this UCX has no atomic operations without a NIC that does them";
-    here()
-        && (ucx_sys::open().is_ok_and(has) || {
-            println!("{why}");
-            false
-        })
+/// UCX must do atomic operations over TCP: since 1.20 not by endpoints that notice failures.
+fn needs_atomics() {
+    needs_ucx();
+    if !ucx_sys::open().is_ok_and(|ucp| ucx_sys::version(ucp) < (1, 20, 0)) {
+        absent("this UCX has no atomic operations without a NIC that does them");
+    }
 }
 
-/// Whether a NIC speaks verbs, and UCX uses it as these limits ask.
-fn has_verbs(amos: Option<Amos>) -> bool {
+/// A NIC must speak verbs, and UCX use it as these limits ask.
+fn needs_verbs(amos: Option<Amos>) {
     if std::fs::read_dir("/sys/class/infiniband").map_or(0, Iterator::count) == 0 {
-        println!("skipped: no NIC speaks verbs");
-        return false;
+        absent("no NIC speaks verbs");
     }
     let alone = Open {
         pe: rushmem_transport::Pe(0),
@@ -57,10 +57,9 @@ fn has_verbs(amos: Option<Amos>) -> bool {
     };
     let opened = (PROVIDER.available)(&*alone.host)
         .and_then(|_| with(VERBS, &alone, Tuning { amos, ..Tuning::default() }));
-    if let Err(error) = &opened {
-        println!("skipped: {error}");
+    if let Err(error) = opened {
+        absent(error);
     }
-    opened.is_ok()
 }
 
 /// Reliable connections of any NIC that speaks verbs, of which a software one is a kernel module.
@@ -68,7 +67,7 @@ const VERBS: &str = "rc_verbs,ud_verbs:aux,self";
 
 /// The suite over some of UCX's transports.
 macro_rules! over {
-    ($($name:ident $transports:tt $amos:expr, $here:expr;)*) => {$(
+    ($($name:ident $transports:tt $amos:expr, $needs:expr;)*) => {$(
         mod $name {
             use super::*;
 
@@ -80,20 +79,27 @@ macro_rules! over {
                 with($transports, open, Tuning { amos: $amos, ..Tuning::tiny() })
             }
 
-            rushmem_transport::conformance!(usual, tiny, $here);
+            pub fn tests() -> Vec<Test> {
+                conformance::suite(concat!(stringify!($name), "::"), usual, tiny, $needs)
+            }
         }
-    )*};
+    )*
+
+        fn main() -> ExitCode {
+            testkit::run([$($name::tests()),*].into_iter().flatten().collect())
+        }
+    };
 }
 
 over! {
-    tcp "tcp,self" None, here;
-    posix "posix,self" None, here;
-    sysv "sysv,self" None, here;
+    tcp "tcp,self" None, needs_ucx;
+    posix "posix,self" None, needs_ucx;
+    sysv "sysv,self" None, needs_ucx;
     // Copies between processes need something else for messages.
-    cma "cma,posix,self" None, here;
+    cma "cma,posix,self" None, needs_ucx;
     // As a user asks for it who has NICs that do atomic operations; here the library's software does.
-    network "tcp,self" Some(Amos::Network), has_atomics;
+    network "tcp,self" Some(Amos::Network), needs_atomics;
     // `cargo xtask verbs` has a NIC in a virtual machine.
-    verbs VERBS None, || has_verbs(None);
-    verbs_network VERBS Some(Amos::Network), || has_verbs(Some(Amos::Network));
+    verbs VERBS None, || needs_verbs(None);
+    verbs_network VERBS Some(Amos::Network), || needs_verbs(Some(Amos::Network));
 }

@@ -2,7 +2,7 @@
 //! is no loss.
 #![allow(unsafe_code)]
 
-use rushmem_transport::conformance::{self, Case, LIMIT, Member, verbs};
+use conformance::{Case, LIMIT, Member, verbs};
 use rushmem_transport::{
     Completion, Error, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Transport,
 };
@@ -34,18 +34,17 @@ fn recording(with: &Open) -> Result<Box<dyn Transport>, Error> {
     open(&with, Tuning::default())
 }
 
-/// Whether a UCX is here that survives the loss of a peer; where it is not, the test says so and passes.
-fn here() -> bool {
+/// A UCX must be here that survives the loss of a peer.
+fn needs() {
     let why = match ucx_sys::open() {
         Err(why) => why,
         // Seen with 1.13.1: tcp_ep.c, "Assertion `!(ep->flags & UCT_TCP_EP_FLAG_CTX_TYPE_TX)' failed".
         Ok(ucp) if ucx_sys::version(ucp) < (1, 20, 0) => {
             "UCX before 1.20 may abort by an assertion of its own when a peer is gone".to_owned()
         }
-        Ok(_) => return true,
+        Ok(_) => return,
     };
-    println!("skipped: {why}");
-    false
+    testkit::absent(why);
 }
 
 const GONE: usize = 3;
@@ -116,11 +115,10 @@ fn one_dies(member: &Member) {
     exit(0);
 }
 
-#[test]
 fn a_pe_that_dies_is_noticed_by_who_uses_it() {
     let case = Case { sizes: &[4], heap_bytes: 2 << 20, limit: LIMIT, body: one_dies };
-    let test = "loss::a_pe_that_dies_is_noticed_by_who_uses_it";
-    conformance::run_where(here, test, recording, case);
+    let test = "a_pe_that_dies_is_noticed_by_who_uses_it";
+    conformance::run_where(needs, test, recording, case);
 }
 
 /// PE 0 leaves after everybody used everybody; the others go on without it. A second transport beside the
@@ -176,8 +174,12 @@ fn one_leaves(member: &Member) {
     drop(heap);
 }
 
-#[test]
 fn a_pe_that_leaves_is_no_loss() {
     let case = Case { sizes: &[2, 3], heap_bytes: 1 << 20, limit: LIMIT, body: one_leaves };
-    conformance::run_where(here, "loss::a_pe_that_leaves_is_no_loss", recording, case);
+    conformance::run_where(needs, "a_pe_that_leaves_is_no_loss", recording, case);
+}
+
+testkit::tests! {
+    a_pe_that_dies_is_noticed_by_who_uses_it,
+    a_pe_that_leaves_is_no_loss,
 }

@@ -2,16 +2,14 @@
 //!
 //! Three things live here: the [`Transport`] and [`Endpoint`] traits with the plain data that crosses them;
 //! [`mem`], the only code that loads, stores or updates symmetric memory that is mapped into the calling
-//! process; and what all providers build on ([`kit`]) and ask of the machine ([`descriptors`], [`device`]). The feature `conformance` adds the tests that every
-//! provider must pass. A provider (a crate `transport-*`) imports this crate and
-//! its own bindings; the runtime imports this crate and names no provider.
+//! process; and what all providers build on ([`kit`]) and ask of the machine ([`descriptors`], [`device`]). A
+//! provider (a crate `transport-*`) imports this crate and its own bindings; the runtime imports this crate and names
+//! no provider. The tests that every provider must pass are in `ci/conformance`.
 //!
 //! This crate must never know teams, collectives, heaps, launchers or any network library. On-node
 //! accesses do not pass through a `Transport`: the runtime calls [`mem`] inline, since a type erased
 //! or a table walked costs more there than the access itself.
 
-#[cfg(feature = "conformance")]
-pub mod conformance;
 pub mod descriptors;
 pub mod device;
 mod endpoint;

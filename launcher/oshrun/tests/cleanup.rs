@@ -2,10 +2,11 @@
 
 mod support;
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Job, eventually_nothing_left, oshrun, pe, pids};
+use testkit::eventually;
 
 /// Numbers that differ from run to run and can be had again from the seed (splitmix64).
 struct Random(u64);
@@ -55,7 +56,9 @@ fn an_oshrun_killed_while_it_starts_leaves_nothing() {
     let mut random = Random::seeded();
     for _ in 0..40 {
         let job = Job::new(&["-n", "12", "sh", "-c", "sleep 600; true"]).start();
-        std::thread::sleep(Duration::from_micros(random.below(30_000)));
+        // Its guard, its PEs and what they start.
+        let n_processes = random.below(1 + 1 + 2 * 12) as usize;
+        eventually("so much of the job is there", || job.processes().len() >= n_processes);
         job.signal(Signal::KILL);
         let mark = job.mark();
         job.wait();
@@ -117,13 +120,14 @@ fn a_hundred_jobs_with_a_killed_pe_leave_nothing() {
     let mut random = Random::seeded();
     for round in 0..100 {
         let n_pes = 1 + random.below(6) as usize;
-        let script = format!("{} pid init exchange:50 barrier sleep:60000; exit $?", pe());
+        let script = format!("{} pid init exchange:50 pid barrier sleep:60000; exit $?", pe());
         let wrapped = random.below(2) == 0;
         let steps = [
             pe(),
             "pid".into(),
             "init".into(),
             "exchange:50".into(),
+            "pid".into(),
             "barrier".into(),
             "sleep:60000".into(),
         ];
@@ -136,7 +140,10 @@ fn a_hundred_jobs_with_a_killed_pe_leave_nothing() {
         let mut job = Job::new(&[&["-n", &count][..], &program].concat()).start();
         let mut stdout = job.stdout();
         let victims = pids(&mut stdout, n_pes);
-        std::thread::sleep(Duration::from_micros(random.below(20_000)));
+        // Early, in the exchange, or when all but the barrier is done.
+        if random.below(2) == 0 {
+            pids(&mut stdout, n_pes);
+        }
         kill(victims[random.below(n_pes as u64) as usize]);
         let outcome = job.wait();
         assert_eq!(outcome.status, 137, "round {round}: {outcome:?}");

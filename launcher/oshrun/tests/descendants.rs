@@ -8,9 +8,8 @@ use std::io::BufRead;
 use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, kill_process};
-use support::{
-    Agent, Job, Running, eventually, eventually_nothing_left, executable, oshrun, pe, pids, state,
-};
+use support::{Agent, Job, Running, eventually_nothing_left, executable, oshrun, pe, pids, state};
+use testkit::eventually;
 
 fn send(pid: u32, signal: Signal) {
     // Whoever has ended meanwhile needs no signal.
@@ -65,8 +64,8 @@ fn programs_behind_setsid_end_with_an_interrupted_oshrun() {
 
 #[test]
 fn programs_behind_setsid_end_at_the_time_limit() {
-    let (job, _) = behind_setsid(&["--timeout", "10"], UNJOINED);
-    let sentence = "oshrun: the job did not end within 10 seconds (--timeout)\n";
+    let (job, _) = behind_setsid(&["--timeout", "5"], UNJOINED);
+    let sentence = "oshrun: the job did not end within 5 seconds (--timeout)\n";
     job.wait().expect(124, sentence);
 }
 

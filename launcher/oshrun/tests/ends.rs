@@ -5,7 +5,8 @@ mod support;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use support::{Job, Outcome, eventually, pids, state};
+use support::{Job, Outcome, pids, state};
+use testkit::eventually;
 
 const PE_1: &str = "oshrun: PE 1 (pid PID, host HOST)";
 

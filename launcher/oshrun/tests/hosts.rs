@@ -4,7 +4,8 @@ mod support;
 
 use std::io::{BufRead, Write};
 
-use support::{Agent, Job, eventually, eventually_nothing_left, pe};
+use support::{Agent, Job, eventually_nothing_left, pe};
+use testkit::eventually;
 
 /// Hosts, how many a process leads to, and the PEs of each host in order.
 const SHAPES: [(&str, &str, &[u32]); 6] = [

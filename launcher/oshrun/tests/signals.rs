@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-use support::{Job, Running, eventually, oshrun, pe, pids, state};
+use support::{Job, Running, oshrun, pe, pids, state};
+use testkit::eventually;
 
 /// A job of which every PE has done what `shell` says, has told its pid, and sleeps now.
 fn sleeping(n_pes: u32, shell: &str) -> (Running, Vec<u32>) {

@@ -5,7 +5,8 @@ mod support;
 use std::io::{BufRead, Read};
 use std::process::Stdio;
 
-use support::{Agent, Job, eventually, oshrun, pe};
+use support::{Agent, Job, oshrun, pe};
+use testkit::eventually;
 
 /// Asserts that the lines of the step `lines:COUNT` are all there, whole, and in order for each PE.
 fn assert_whole<'a>(lines: impl Iterator<Item = &'a str>, n_pes: usize, count: usize) {

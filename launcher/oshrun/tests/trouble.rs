@@ -9,7 +9,8 @@ use std::process::ChildStdout;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use support::{Agent, Running, eventually, eventually_nothing_left, pids, state};
+use support::{Agent, Running, eventually_nothing_left, pids, state};
+use testkit::eventually;
 
 type Stdout = BufReader<ChildStdout>;
 
@@ -106,9 +107,10 @@ fn a_killed_oshrun_leaves_nothing_on_any_host() {
 #[ignore = "half a minute and more; part of `cargo xtask test --full`"]
 fn an_oshrun_killed_while_it_starts_leaves_nothing_on_any_host() {
     let agent = Agent::new("");
-    for delay in (0..20).map(|step| Duration::from_millis(3 * step)) {
+    // oshrun, two daemons, their guards, and two processes of each PE.
+    for n_processes in 0..20 {
         let job = agent.job("a:3,b:3,c:3", "--fan-out 1", &["sh", "-c", "sleep 600; true"]).start();
-        std::thread::sleep(delay);
+        eventually("so much of the job is there", || job.processes().len() >= n_processes);
         job.signal(Signal::KILL);
         let mark = job.mark();
         job.wait();

@@ -42,7 +42,7 @@ pub fn wire(session: &Session) -> Result<Outcome> {
         );
     }
     let folder = session.workspace.root.join(FOLDER);
-    if let Err(error) = tools::crates(&folder, &[]) {
+    if let Err(error) = tools::crates(&folder, &[])? {
         return skipped(&format!("{error:#}"));
     }
     let built = session.workspace.target.join("fuzz");

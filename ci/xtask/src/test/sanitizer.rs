@@ -29,9 +29,10 @@ const RUN_LIMIT: Duration = Duration::from_secs(120);
 
 pub fn thread_sanitizer(session: &Session) -> Result<Outcome> {
     // Miri comes with the sources of the standard library.
-    let needed =
-        tools::miri().and_then(|()| tools::crates(&session.workspace.root, &["-Zbuild-std"]));
-    if let Err(error) = needed {
+    if let Err(error) = tools::miri() {
+        return Ok(Outcome::Skipped(format!("{error:#}")));
+    }
+    if let Err(error) = tools::crates(&session.workspace.root, &["-Zbuild-std"])? {
         return Ok(Outcome::Skipped(format!("{error:#}")));
     }
     let runtime = match runtime() {

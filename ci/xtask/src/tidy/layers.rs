@@ -36,14 +36,15 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "launcher/shmem-info",
         &["crates/runtime", "crates/providers", "crates/topology", "crates/transport"],
     ),
-    ("benches/*", &["crates/shmem"]),
+    ("benches/scale", &["crates/collectives"]),
     ("ci/xtask", &[]),
     ("ci/testkit", &[]),
+    ("ci/conformance", &["crates/transport", "ci/testkit"]),
     ("ci/loom", &[]),
 ];
 
 /// What tests of any crate may import besides: transports of their own are made of the boundary's.
-const TESTS_MAY_IMPORT: &[&str] = &["ci/testkit", "crates/transport"];
+const TESTS_MAY_IMPORT: &[&str] = &["ci/testkit", "ci/conformance", "crates/transport"];
 
 /// Crates of others that only some folders may depend on, and why.
 const KEPT_APART: &[(&str, &[&str], &str)] =

@@ -88,7 +88,8 @@ fn make(call: Call, members: Members, tag: u64, arguments: &[Argument]) -> TeamH
     let request = Request { tag, arguments: 0, able: true, keeps: true, count: 1 };
     match agree(job, &members, request) {
         Agreed::Slots(slots, generation, _) => {
-            let team = Team::new(slots[0], generation, members, job.me(), Config::default());
+            let team =
+                Team::new(slots[0], generation, members, job.me(), &job.nodes, Config::default());
             teams().insert(team)
         }
         Agreed::Elsewhere(peer) => elsewhere(call, peer),
@@ -124,7 +125,8 @@ pub fn split_grid<const D: usize>(
             let mut slots = slots.into_iter();
             axes.map(|members| {
                 let slot = slots.next().expect("as many as asked for");
-                let team = Team::new(slot, generation, members, job.me(), Config::default());
+                let team =
+                    Team::new(slot, generation, members, job.me(), &job.nodes, Config::default());
                 teams().insert(team)
             })
         }

@@ -43,7 +43,7 @@ pub fn split_strided(
                 agreement::slots().release(slots[0]);
                 return Some(TeamHandle::INVALID);
             }
-            let team = Team::new(slots[0], generation, members, job.me(), config);
+            let team = Team::new(slots[0], generation, members, job.me(), &job.nodes, config);
             Some(teams().insert(team))
         }
         Agreed::Refused => None,
@@ -79,7 +79,7 @@ pub fn split_2d(
         Agreed::Slots(slots, generation, _) => {
             let (row, column) = axes.expect("all were able");
             let team = |slot: u16, members, config| {
-                teams().insert(Team::new(slot, generation, members, job.me(), config))
+                teams().insert(Team::new(slot, generation, members, job.me(), &job.nodes, config))
             };
             Some((team(slots[0], row, xaxis), team(slots[1], column, yaxis)))
         }

@@ -5,5 +5,6 @@
 pub mod alltoallv;
 pub mod collectives;
 pub mod combine;
+mod direct;
 pub(crate) mod entered;
 pub(crate) mod execute;

@@ -9,6 +9,10 @@ use crate::base::call::Call;
 use crate::memory::address;
 use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
 use std::fmt;
+use std::mem::MaybeUninit;
+
+/// The largest scratch memory: it stays in a first-level cache beside what is read into it.
+pub(crate) const SCRATCH: usize = 8 << 10;
 
 /// Bytes of this PE's symmetric memory.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +55,24 @@ impl SymmetricRange {
         // SAFETY: symmetric memory of this PE, and a private array that is at least as long.
         unsafe { mem::copy_bytes(start, self.start, self.nbytes) };
         f(SymmetricRange { segment: None, offset: 0, start, nbytes: self.nbytes })
+    }
+
+    /// Call `f` with private memory of the same size, which is not set, to use until `f` returns. At most [`SCRATCH`] bytes.
+    pub(crate) fn with_scratch<R>(nbytes: usize, f: impl FnOnce(SymmetricRange) -> R) -> R {
+        let mut scratch = [MaybeUninit::<u128>::uninit(); SCRATCH / size_of::<u128>()];
+        assert!(nbytes <= SCRATCH, "{nbytes} bytes of scratch");
+        f(SymmetricRange { segment: None, offset: 0, start: scratch.as_mut_ptr().cast(), nbytes })
+    }
+
+    /// Private memory, to read from or write to as long as it is there.
+    pub(crate) fn private(memory: &mut [MaybeUninit<u8>]) -> SymmetricRange {
+        let nbytes = memory.len();
+        SymmetricRange { segment: None, offset: 0, start: memory.as_mut_ptr().cast(), nbytes }
+    }
+
+    /// The image on `pe`, to read from, where that is mapped here.
+    pub(crate) fn image(self, pe: Pe) -> Option<SymmetricRange> {
+        self.on(pe).map(|start| SymmetricRange { segment: None, offset: 0, start, ..self })
     }
 
     /// Where the bytes are in this process.

@@ -232,7 +232,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     flags::set(FlagArea::new(memory, areas, &heap_deltas));
     cma::set(node_peers, have_node_peers);
     let predefined = [Members::world(n_pes), beside(&nodes, me), beside(&machines, me)];
-    team::set(Teams::new(me, predefined));
+    team::set(Teams::new(me, &nodes, predefined));
     Job {
         me,
         n_pes,

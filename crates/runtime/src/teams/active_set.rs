@@ -62,6 +62,8 @@ pub(crate) struct ActiveSet {
     triplet: [c_int; 3],
     members: Members,
     me: TeamPe,
+    /// All members share one node's memory.
+    one_node: bool,
     /// Whose channels a call uses: its members are those of the set, or the world if the channels are shared.
     team: Arc<Team>,
     owner: Owner,
@@ -81,7 +83,8 @@ impl ActiveSet {
             // It says why it is none.
             place(call, psync);
         }
-        ActiveSet { triplet, members, me, team, owner }
+        let one_node = team.is_on_one_node() || members.share_a_node(&job.nodes);
+        ActiveSet { triplet, members, me, one_node, team, owner }
     }
 
     pub(crate) fn triplet(&self) -> [c_int; 3] {
@@ -105,6 +108,11 @@ impl ActiveSet {
         self.owner == Owner::AllSets
     }
 
+    /// Whether all members share one node's memory.
+    pub(crate) fn is_on_one_node(&self) -> bool {
+        self.one_node
+    }
+
     /// A number that other active sets hardly have.
     pub(crate) fn mark(&self) -> u64 {
         let [start, log_stride, size] = self.triplet.map(|number| u64::from(number as u32));
@@ -122,7 +130,7 @@ impl Drop for ActiveSet {
 }
 
 fn shared(job: &Job) -> Arc<Team> {
-    SHARED.get_or_init(|| Arc::new(Team::of_active_sets(job.n_pes, job.me))).clone()
+    SHARED.get_or_init(|| Arc::new(Team::of_active_sets(job.me, &job.nodes))).clone()
 }
 
 /// Forget the teams of single active sets, and give their slots back.
@@ -151,7 +159,8 @@ fn own_team(
     match agree(job, members, Request { tag, arguments: 0, able: true, keeps, count: 1 }) {
         Agreed::Slots(slots, generation, all_keep) => {
             let (members, config) = (members.clone(), Config::default());
-            let team = Arc::new(Team::new(slots[0], generation, members, job.me(), config));
+            let team =
+                Arc::new(Team::new(slots[0], generation, members, job.me(), &job.nodes, config));
             if !all_keep {
                 return (team, Owner::Call);
             }

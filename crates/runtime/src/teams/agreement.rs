@@ -246,7 +246,7 @@ fn all_reduce(job: &Job, members: &Members, tag: u64, own: Proposal) -> Result<P
             Step::Copy { from, .. } => {
                 accumulator = take(&mut landed, landing_of(from));
             }
-            Step::Signal { .. } => unreachable!("an all-reduce sends data only"),
+            step => unreachable!("recursive doubling has no {step:?}"),
         }
     }
     Ok(accumulator)

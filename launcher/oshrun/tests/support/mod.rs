@@ -1,27 +1,16 @@
-//! Starts oshrun for the tests, with a hard time limit and a mark by which every process of a job is found.
+//! What tests of oshrun share: its command lines, the program made of steps, and what is expected of an end.
 #![allow(dead_code)] // Each test file uses its part.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
-
-/// No job may take longer.
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// [`LIMIT`], times RUSHMEM_TEST_SLOWDOWN where the machine is slow.
-fn limit() -> Duration {
-    let factor = std::env::var("RUSHMEM_TEST_SLOWDOWN").ok().and_then(|text| text.parse().ok());
-    LIMIT * factor.unwrap_or(1)
-}
-
-/// The variable that marks the processes of one job.
-const MARK: &str = "OSHRUN_TEST_JOB";
+use testkit::{LIMIT, Mark, Started, patient};
 
 /// oshrun itself.
 pub fn oshrun() -> &'static str {
@@ -38,16 +27,11 @@ pub fn pe() -> String {
 /// A job that is being put together.
 pub struct Job {
     command: Command,
-    mark: String,
     input: Option<Vec<u8>>,
 }
 
 /// A job that runs.
-pub struct Running {
-    child: Child,
-    mark: String,
-    started: Instant,
-}
+pub struct Running(Started);
 
 /// How a job ended.
 #[derive(Debug)]
@@ -57,7 +41,7 @@ pub struct Outcome {
     pub stdout: String,
     pub stderr: String,
     pub elapsed: Duration,
-    mark: String,
+    mark: Mark,
 }
 
 impl Job {
@@ -80,15 +64,12 @@ impl Job {
 
     /// Another program that starts oshrun.
     pub fn by(program: &str, words: &[&str]) -> Job {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         // What ignores signals, as a shell's background job does, passes that on; these tests do not want it.
         let mut command = Command::new("env");
         command
             .arg("--default-signal")
             .arg(program)
             .args(words)
-            .env(MARK, &mark)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -98,7 +79,7 @@ impl Job {
                 command.env_remove(name);
             }
         }
-        Job { command, mark, input: None }
+        Job { command, input: None }
     }
 
     pub fn env(mut self, name: &str, value: &str) -> Job {
@@ -120,11 +101,12 @@ impl Job {
 
     /// Starts the job; its stdin is closed after the input.
     pub fn start(mut self) -> Running {
-        let mut child = self.command.spawn().expect("oshrun starts");
+        let mut started = Started::new(&mut self.command, LIMIT);
         if let Some(input) = self.input {
-            child.stdin.take().expect("piped").write_all(&input).expect("somebody reads");
+            let stdin = started.child().stdin.take();
+            stdin.expect("piped").write_all(&input).expect("somebody reads");
         }
-        Running { child, mark: self.mark, started: Instant::now() }
+        Running(started)
     }
 
     pub fn run(self) -> Outcome {
@@ -140,12 +122,12 @@ impl Job {
 
 impl Running {
     /// The mark of its processes, for when it has been waited for.
-    pub fn mark(&self) -> String {
-        self.mark.clone()
+    pub fn mark(&self) -> Mark {
+        self.0.mark().clone()
     }
 
     pub fn pid(&self) -> Pid {
-        Pid::from_raw(self.child.id() as i32).expect("a process")
+        Pid::from_raw(self.0.pid()).expect("a process")
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -153,63 +135,51 @@ impl Running {
     }
 
     pub fn has_ended(&mut self) -> bool {
-        self.child.try_wait().expect("own child").is_some()
+        self.0.look().unwrap_or_else(|overdue| panic!("{overdue}")).is_some()
     }
 
     /// A reader of the job's stdout.
     pub fn stdout(&mut self) -> BufReader<ChildStdout> {
-        BufReader::new(self.child.stdout.take().expect("piped"))
+        BufReader::new(self.0.child().stdout.take().expect("piped"))
     }
 
     pub fn input(&mut self, text: &str) {
-        let stdin = self.child.stdin.as_mut().expect("it was to come later");
+        let stdin = self.0.child().stdin.as_mut().expect("it was to come later");
         stdin.write_all(text.as_bytes()).expect("somebody reads");
     }
 
     pub fn end_input(&mut self) {
-        self.child.stdin = None;
+        self.0.child().stdin = None;
     }
 
     /// Its stderr.
     pub fn stderr(&mut self) -> ChildStderr {
-        self.child.stderr.take().expect("piped")
+        self.0.child().stderr.take().expect("piped")
     }
 
     /// The processes of the job, oshrun and its guard among them.
     pub fn processes(&self) -> Vec<u32> {
-        marked(&self.mark)
+        pids_of(self.0.mark())
     }
 
-    /// Waits for the end within the time limit, and sees that nothing is left.
+    /// Waits for the end within the time limit.
+    #[track_caller]
     pub fn wait(mut self) -> Outcome {
-        let out = self.child.stdout.take().map(collect);
-        let err = self.child.stderr.take().map(collect);
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("own child") {
-                break status;
-            }
-            assert!(self.started.elapsed() <= limit(), "oshrun did not end within {:?}", limit());
-            thread::sleep(Duration::from_millis(2));
-        };
-        let elapsed = self.started.elapsed();
+        let out = self.0.child().stdout.take().map(collect);
+        let err = self.0.child().stderr.take().map(collect);
+        let ended = self.0.wait();
+        let elapsed = self.0.elapsed();
         let text = |thread: Option<thread::JoinHandle<Vec<u8>>>| {
             let bytes = thread.map(|thread| thread.join().expect("reader")).unwrap_or_default();
             String::from_utf8(bytes).expect("text")
         };
+        let status = match ended {
+            Ok(status) => status,
+            // Whoever held the pipes is gone.
+            Err(overdue) => panic!("{overdue}\nstdout:\n{}\nstderr:\n{}", text(out), text(err)),
+        };
         let (stdout, stderr) = (text(out), text(err));
         Outcome { status: shell_status(status), stdout, stderr, elapsed, mark: self.mark() }
-    }
-}
-
-impl Drop for Running {
-    /// A test that fails leaves nothing running.
-    fn drop(&mut self) {
-        if thread::panicking() {
-            for pid in marked(&self.mark).into_iter().filter_map(|pid| Pid::from_raw(pid as i32)) {
-                // Whoever has ended meanwhile cannot be killed.
-                let _ = rustix::process::kill_process(pid, Signal::KILL);
-            }
-        }
     }
 }
 
@@ -242,11 +212,11 @@ impl Outcome {
 
     /// The processes of the job that still run.
     pub fn left(&self) -> Vec<u32> {
-        marked(&self.mark)
+        pids_of(&self.mark)
     }
 
     /// The mark of its processes.
-    pub fn mark(&self) -> String {
+    pub fn mark(&self) -> Mark {
         self.mark.clone()
     }
 
@@ -271,35 +241,16 @@ fn masked(text: &str) -> String {
     (masked + rest).replace(&format!("host {host})"), "host HOST)")
 }
 
-/// The living processes that carry this mark; zombies have no environment any more.
-fn marked(mark: &str) -> Vec<u32> {
-    let entry = format!("{MARK}={mark}");
-    let pids = std::fs::read_dir("/proc")
-        .expect("/proc")
-        .filter_map(|dir| dir.ok()?.file_name().to_str()?.parse().ok());
-    pids.filter(|pid: &u32| {
-        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environ.split(|&byte| byte == 0).any(|variable| variable == entry.as_bytes())
-    })
-    .collect()
-}
-
-/// Waits until `condition` holds, within the time limit.
-#[track_caller]
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < limit(), "not within {:?}: {what}", limit());
-        thread::sleep(Duration::from_millis(5));
-    }
+fn pids_of(mark: &Mark) -> Vec<u32> {
+    mark.processes().into_iter().map(|process| process.pid as u32).collect()
 }
 
 /// Waits until nothing of a job is left, for less time than what may be left would run by itself.
 #[track_caller]
-pub fn eventually_nothing_left(mark: &str) {
-    let (start, within) = (Instant::now(), limit() / 2);
+pub fn eventually_nothing_left(mark: &Mark) {
+    let (start, within) = (Instant::now(), patient(LIMIT) / 2);
     loop {
-        let left = marked(mark);
+        let left = mark.processes();
         if left.is_empty() {
             return;
         }

@@ -1,7 +1,7 @@
 //! Verbs of an endpoint that return only when their local memory is done with, as safe functions for tests.
 #![allow(unsafe_code)]
 
-use crate::{
+use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
     RemoteAddr,
 };

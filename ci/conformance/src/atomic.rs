@@ -2,11 +2,11 @@
 
 use super::member::Member;
 use super::pattern::Random;
-use crate::AmoOp::{self, Add, And, CompareSwap, Fetch, Or, Set, Swap, Xor};
-use crate::AmoWidth::{self, Eight, Four};
+use rushmem_transport::AmoOp::{self, Add, And, CompareSwap, Fetch, Or, Set, Swap, Xor};
+use rushmem_transport::AmoWidth::{self, Eight, Four};
 
 /// The value after an operation, in 8 bytes.
-pub(super) fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
+pub(crate) fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
     match op {
         Fetch => old,
         Set | Swap => operand,
@@ -20,14 +20,14 @@ pub(super) fn model(op: AmoOp, old: u64, operand: u64, condition: u64) -> u64 {
 }
 
 /// The bits of a value that a word of this width keeps.
-pub(super) fn cut(width: AmoWidth, value: u64) -> u64 {
+pub(crate) fn cut(width: AmoWidth, value: u64) -> u64 {
     match width {
         Four => value & 0xFFFF_FFFF,
         Eight => value,
     }
 }
 
-pub(super) fn semantics(member: &Member) {
+pub(crate) fn semantics(member: &Member) {
     let mut random = Random::new(7);
     for peer in 0..member.n_pes() {
         for width in [Four, Eight] {
@@ -75,7 +75,7 @@ pub(super) fn semantics(member: &Member) {
     }
 }
 
-pub(super) fn float_bits(member: &Member) {
+pub(crate) fn float_bits(member: &Member) {
     let mut end = member.endpoint();
     let (right, at) = (member.right(), 64);
     let doubles =
@@ -95,7 +95,7 @@ pub(super) fn float_bits(member: &Member) {
     assert_eq!(member.fetch::<f32>(at).to_bits(), 0x7F80_0001);
 }
 
-pub(super) fn contended_counter(member: &Member) {
+pub(crate) fn contended_counter(member: &Member) {
     const EACH: usize = 1_000;
     let (four, eight) = (64, 128);
     let mut end = member.endpoint();
@@ -125,7 +125,7 @@ pub(super) fn contended_counter(member: &Member) {
     }
 }
 
-pub(super) fn compare_swap_lock(member: &Member) {
+pub(crate) fn compare_swap_lock(member: &Member) {
     const EACH: u64 = 100;
     let (lock, counter) = (64, 4096);
     let mut end = member.endpoint();

@@ -2,13 +2,13 @@
 
 use super::member::{INTERNAL_BYTES, Member, internal};
 use super::pattern::bytes;
-use crate::AmoOp;
-use crate::AmoWidth::Eight;
+use rushmem_transport::AmoOp;
+use rushmem_transport::AmoWidth::Eight;
 
 /// What surrounds a transfer must stay as it was.
 const GUARD: usize = 16;
 
-pub(super) fn sizes(member: &Member) {
+pub(crate) fn sizes(member: &Member) {
     let around = |n: usize| n - 1..n + 2;
     let powers = (7..17).flat_map(|power| around(1 << power));
     let mut start = 0;
@@ -47,7 +47,7 @@ pub(super) fn sizes(member: &Member) {
     }
 }
 
-pub(super) fn zero_length(member: &Member) {
+pub(crate) fn zero_length(member: &Member) {
     let mut end = member.endpoint();
     for peer in 0..member.n_pes() {
         for offset in [0, 1, 1 << 20] {
@@ -66,7 +66,7 @@ pub(super) fn zero_length(member: &Member) {
     assert!(member.read(0, 64).iter().all(|&byte| byte == 0));
 }
 
-pub(super) fn segments(member: &Member) {
+pub(crate) fn segments(member: &Member) {
     let mut end = member.endpoint();
     let (in_heap, in_internal) = (bytes(1, 100), bytes(2, 100));
     let last = INTERNAL_BYTES - 100;
@@ -78,7 +78,7 @@ pub(super) fn segments(member: &Member) {
     assert_eq!(member.read_internal(last, 100), in_internal);
 }
 
-pub(super) fn large(member: &Member) {
+pub(crate) fn large(member: &Member) {
     let nbytes = member.heap_bytes();
     let (me, right, left) = (member.me() as u64, member.right(), member.left());
     let source = bytes(me, nbytes);
@@ -103,7 +103,7 @@ pub(super) fn large(member: &Member) {
     }
 }
 
-pub(super) fn far_offsets(member: &Member) {
+pub(crate) fn far_offsets(member: &Member) {
     const FAR: usize = 4 << 30;
     let mut end = member.endpoint();
     let right = member.right();

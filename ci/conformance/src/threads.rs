@@ -7,7 +7,7 @@ use std::thread;
 const THREADS: usize = 4;
 const ROOM: usize = 1 << 19;
 
-pub(super) fn own_endpoints(member: &Member) {
+pub(crate) fn own_endpoints(member: &Member) {
     let rooms = (0..THREADS).map(|i| {
         let number = member.me() * THREADS + i;
         Room::new(member, number * ROOM, ROOM, 400 + number as u64)

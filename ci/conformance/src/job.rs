@@ -2,30 +2,31 @@
 //!
 //! Three variables fit the suite to where it runs, such as a virtual machine without hardware support:
 //! `RUSHMEM_CONFORMANCE_PES` is the most PEs of a job, `RUSHMEM_TEST_SLOWDOWN` multiplies time
-//! limits, and `RUSHMEM_CONFORMANCE_ELSEWHERE` is a program that runs the command in its arguments on
+//! limits (of every test), and `RUSHMEM_CONFORMANCE_ELSEWHERE` is a program that runs the command in its arguments on
 //! another machine, with standard input carried both ways: it starts every second PE.
 
 use super::side;
 use std::env;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use testkit::{Started, patient};
 
 const VARIABLE: &str = "RUSHMEM_CONFORMANCE";
 const PES: &str = "RUSHMEM_CONFORMANCE_PES";
-const SLOWDOWN: &str = "RUSHMEM_TEST_SLOWDOWN";
 const ELSEWHERE: &str = "RUSHMEM_CONFORMANCE_ELSEWHERE";
 
 /// Which PE of how many this process is.
 #[derive(Clone, Copy)]
-pub(super) struct Position {
-    pub(super) pe: u32,
-    pub(super) n_pes: u32,
+pub(crate) struct Position {
+    pub(crate) pe: u32,
+    pub(crate) n_pes: u32,
 }
 
 /// This process's position, when it is a PE.
-pub(super) fn position() -> Option<Position> {
+pub(crate) fn position() -> Option<Position> {
     let value = env::var(VARIABLE).ok()?;
     let (pe, n_pes) = value.split_once('/').expect("a position is pe/n_pes");
     let number = |text: &str| text.parse().expect("a number");
@@ -33,17 +34,12 @@ pub(super) fn position() -> Option<Position> {
 }
 
 /// The most PEs that a job may have here.
-pub(super) fn most_pes() -> u32 {
+pub(crate) fn most_pes() -> u32 {
     number(PES).unwrap_or(u32::MAX)
 }
 
-/// A time limit, stretched as this machine needs.
-pub(super) fn patient(limit: Duration) -> Duration {
-    limit * number(SLOWDOWN).unwrap_or(1)
-}
-
 /// Whether all PEs run on this machine.
-pub(super) fn one_machine() -> bool {
+pub(crate) fn one_machine() -> bool {
     env::var_os(ELSEWHERE).is_none()
 }
 
@@ -80,50 +76,26 @@ fn is_passed_on(name: &str) -> bool {
 }
 
 /// Start `n_pes` PEs of the test, serve their meetings, and panic unless all end well in time.
-pub(super) fn run(test: &str, n_pes: u32, limit: Duration) {
-    let deadline = Instant::now() + limit;
-    let name = test.split_once("::").map_or(test, |(_crate_name, name)| name);
-    let mut job = Job { pes: Vec::new() };
+pub(crate) fn run(test: &str, n_pes: u32, limit: Duration) {
+    let deadline = Instant::now() + patient(limit);
+    let mut pes = Vec::new();
     let mut links = Vec::new();
     for pe in 0..n_pes {
         let (ours, theirs) = UnixStream::pair().expect("a socket pair");
-        let child = starter(pe, n_pes)
-            .args([name, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
+        let mut command = starter(pe, n_pes);
+        command
+            .args([test, "--exact", "--nocapture", "--include-ignored", "--test-threads=1"])
             .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("starting a PE");
-        job.pes.push(child);
+            .stdout(Stdio::null());
+        pes.push(Started::new(&mut command, limit));
         links.push(ours);
     }
     let met = side::serve(&links, deadline);
     drop(links);
-    for (pe, child) in job.pes.iter_mut().enumerate() {
-        let status = loop {
-            if let Some(status) = child.try_wait().expect("waiting for a PE") {
-                break status;
-            }
-            assert!(
-                Instant::now() < deadline,
-                "{name}: PE {pe} of {n_pes} still runs after {limit:?} ({met})"
-            );
-            std::thread::sleep(Duration::from_millis(2));
-        };
-        assert!(status.success(), "{name}: PE {pe} of {n_pes} ended with {status} ({met})");
-    }
-}
-
-/// Children that do not outlive the test, however it ends.
-struct Job {
-    pes: Vec<Child>,
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        for child in &mut self.pes {
-            // Whoever has ended already cannot be killed: nothing to do.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+    for (pe, process) in pes.iter_mut().enumerate() {
+        let status = process
+            .wait()
+            .unwrap_or_else(|overdue| panic!("{test}: PE {pe} of {n_pes}: {overdue} ({met})"));
+        assert!(status.success(), "{test}: PE {pe} of {n_pes} ended with {status} ({met})");
     }
 }

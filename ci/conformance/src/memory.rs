@@ -1,14 +1,14 @@
 //! A segment of a PE: zeroed memory that is not touched until somebody writes it.
 #![allow(unsafe_code)]
 
-use crate::mem::{self, Amo};
+use rushmem_transport::mem::{self, Amo};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 
 /// What the system's allocator aligns to by itself: more, and it would have to write all the zeros.
 const ALIGNMENT: usize = 16;
 
 /// Owned memory that peers read and write; every access is checked to lie within.
-pub(super) struct Memory {
+pub(crate) struct Memory {
     base: *mut u8,
     layout: Layout,
 }
@@ -19,7 +19,7 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    pub(super) fn new(nbytes: usize) -> Memory {
+    pub(crate) fn new(nbytes: usize) -> Memory {
         let layout = Layout::from_size_align(nbytes, ALIGNMENT).expect("a sane size");
         // SAFETY: the size is not zero in any case.
         let base = unsafe { alloc_zeroed(layout) };
@@ -27,11 +27,11 @@ impl Memory {
         Memory { base, layout }
     }
 
-    pub(super) fn nbytes(&self) -> usize {
+    pub(crate) fn nbytes(&self) -> usize {
         self.layout.size()
     }
 
-    pub(super) fn base(&self) -> *mut u8 {
+    pub(crate) fn base(&self) -> *mut u8 {
         self.base
     }
 
@@ -43,7 +43,7 @@ impl Memory {
         self.base.wrapping_add(offset)
     }
 
-    pub(super) fn read(&self, offset: usize, nbytes: usize) -> Vec<u8> {
+    pub(crate) fn read(&self, offset: usize, nbytes: usize) -> Vec<u8> {
         let from = self.at(offset, nbytes);
         let mut bytes = vec![0; nbytes];
         // SAFETY: checked to be within the memory; the vector has as many bytes.
@@ -51,13 +51,13 @@ impl Memory {
         bytes
     }
 
-    pub(super) fn write(&self, offset: usize, bytes: &[u8]) {
+    pub(crate) fn write(&self, offset: usize, bytes: &[u8]) {
         let to = self.at(offset, bytes.len());
         // SAFETY: checked to be within the memory.
         unsafe { mem::copy_bytes(to, bytes.as_ptr(), bytes.len()) };
     }
 
-    pub(super) fn word<T: Amo>(&self, offset: usize) -> *mut T {
+    pub(crate) fn word<T: Amo>(&self, offset: usize) -> *mut T {
         let at = self.at(offset, size_of::<T>());
         assert!(at.addr().is_multiple_of(size_of::<T>()), "an aligned word");
         at.cast()

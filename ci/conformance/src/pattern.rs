@@ -36,6 +36,6 @@ impl Random {
 }
 
 /// The bytes of a seed.
-pub(super) fn bytes(seed: u64, nbytes: usize) -> Vec<u8> {
+pub(crate) fn bytes(seed: u64, nbytes: usize) -> Vec<u8> {
     Random::new(seed).bytes(nbytes)
 }

@@ -8,37 +8,37 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 /// A PE's end.
-pub(super) struct Side {
+pub(crate) struct Side {
     link: Mutex<UnixStream>,
     n_pes: usize,
 }
 
 impl Side {
-    pub(super) fn inherited(n_pes: u32) -> Side {
+    pub(crate) fn inherited(n_pes: u32) -> Side {
         let link = io::stdin().as_fd().try_clone_to_owned().expect("the inherited socket");
         Side { link: Mutex::new(UnixStream::from(link)), n_pes: n_pes as usize }
     }
 
     /// Give `own` to all, return everyone's.
-    pub(super) fn exchange(&self, own: &[u8]) -> Vec<Vec<u8>> {
+    pub(crate) fn exchange(&self, own: &[u8]) -> Vec<Vec<u8>> {
         self.announce(own);
         self.collect()
     }
 
     /// Wait for all.
-    pub(super) fn barrier(&self) {
+    pub(crate) fn barrier(&self) {
         self.exchange(&[]);
     }
 
     /// Wait for all but the last PE, which is gone: the parent asks in the order of PEs, and closes then.
-    pub(super) fn barrier_without_the_last(&self) {
+    pub(crate) fn barrier_without_the_last(&self) {
         self.announce(&[]);
         let answered = self.link().read(&mut [0]).expect("the parent's end");
         assert_eq!(answered, 0, "the last PE is there");
     }
 
     /// Call `compute` until all are here; the transport is not called meanwhile unless by it.
-    pub(super) fn compute_until_barrier(&self, mut compute: impl FnMut()) {
+    pub(crate) fn compute_until_barrier(&self, mut compute: impl FnMut()) {
         self.announce(&[]);
         self.link().set_nonblocking(true).expect("a socket can be polled");
         let mut first = [0; 1];
@@ -71,7 +71,7 @@ impl Side {
 }
 
 /// Serve meetings until the PEs close their ends, and say how it ended.
-pub(super) fn serve(links: &[UnixStream], deadline: Instant) -> String {
+pub(crate) fn serve(links: &[UnixStream], deadline: Instant) -> String {
     let mut meetings = 0;
     loop {
         let mut all = Vec::new();

@@ -6,8 +6,8 @@ use super::memory::Memory;
 use super::pattern::bytes;
 use super::side::Side;
 use super::verbs;
-use crate::mem::{Amo, ArithmeticAmo};
-use crate::{
+use rushmem_transport::mem::{Amo, ArithmeticAmo};
+use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Caps, Completion, Endpoint, Error, Get, Host, Key, LocalBuf,
     OldValue, Open, Pe, Put, RemoteAddr, Segment, Signal, Transport,
 };
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub type Opener = fn(&Open) -> Result<Box<dyn Transport>, Error>;
 
 /// Bytes of the internal segment.
-pub(super) const INTERNAL_BYTES: usize = 1 << 16;
+pub(crate) const INTERNAL_BYTES: usize = 1 << 16;
 
 /// One PE. Fields are dropped in this order: the transport before the memory that it serves.
 pub struct Member {
@@ -36,7 +36,7 @@ impl Host for Silent {}
 
 impl Member {
     /// Joins the job with memory of this size.
-    pub(super) fn join(
+    pub(crate) fn join(
         Position { pe, n_pes }: Position,
         open: Opener,
         heap_bytes: usize,
@@ -85,16 +85,16 @@ impl Member {
     }
 
     /// The PE after this one, around the ring.
-    pub(super) fn right(&self) -> usize {
+    pub(crate) fn right(&self) -> usize {
         (self.me() + 1) % self.n_pes()
     }
 
     /// The PE before this one, around the ring.
-    pub(super) fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         (self.me() + self.n_pes() - 1) % self.n_pes()
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         self.heap.nbytes()
     }
 
@@ -109,7 +109,7 @@ impl Member {
         &*self.transport
     }
 
-    pub(super) fn caps(&self) -> Caps {
+    pub(crate) fn caps(&self) -> Caps {
         self.transport.caps()
     }
 
@@ -129,7 +129,7 @@ impl Member {
     }
 
     /// Compute, without a call of the transport, until all others are at this line or in a barrier.
-    pub(super) fn compute_until_barrier(&self) {
+    pub(crate) fn compute_until_barrier(&self) {
         let mut sum = 0u64;
         self.side.compute_until_barrier(|| {
             for i in 0..100_000u64 {
@@ -139,22 +139,22 @@ impl Member {
     }
 
     /// Let the transport work until `ready`.
-    pub(super) fn wait_until(&self, mut ready: impl FnMut() -> bool) {
+    pub(crate) fn wait_until(&self, mut ready: impl FnMut() -> bool) {
         while !ready() {
             self.transport.progress().expect("no PE is lost");
             std::thread::yield_now();
         }
     }
 
-    pub(super) fn read(&self, offset: usize, nbytes: usize) -> Vec<u8> {
+    pub(crate) fn read(&self, offset: usize, nbytes: usize) -> Vec<u8> {
         self.heap.read(offset, nbytes)
     }
 
-    pub(super) fn write(&self, offset: usize, bytes: &[u8]) {
+    pub(crate) fn write(&self, offset: usize, bytes: &[u8]) {
         self.heap.write(offset, bytes);
     }
 
-    pub(super) fn read_internal(&self, offset: usize, nbytes: usize) -> Vec<u8> {
+    pub(crate) fn read_internal(&self, offset: usize, nbytes: usize) -> Vec<u8> {
         self.internal.read(offset, nbytes)
     }
 
@@ -165,7 +165,7 @@ impl Member {
         unsafe { T::fetch(at) }
     }
 
-    pub(super) fn cpu_add<T: ArithmeticAmo>(&self, offset: usize, value: T) -> T {
+    pub(crate) fn cpu_add<T: ArithmeticAmo>(&self, offset: usize, value: T) -> T {
         let at = self.heap.word::<T>(offset);
         // SAFETY: `word` checked the address and its alignment.
         unsafe { T::fetch_add(at, value) }
@@ -173,12 +173,12 @@ impl Member {
 }
 
 /// Offset in a peer's heap.
-pub(super) fn heap(offset: usize) -> RemoteAddr {
+pub(crate) fn heap(offset: usize) -> RemoteAddr {
     RemoteAddr { segment: Segment::Heap, offset: offset as u64 }
 }
 
 /// Offset in a peer's internal segment.
-pub(super) fn internal(offset: usize) -> RemoteAddr {
+pub(crate) fn internal(offset: usize) -> RemoteAddr {
     RemoteAddr { segment: Segment::Internal, offset: offset as u64 }
 }
 
@@ -207,7 +207,7 @@ impl<'a> End<'a> {
         self.put_at(to, heap(offset), source);
     }
 
-    pub(super) fn put_at(&mut self, to: usize, dest: RemoteAddr, source: &[u8]) {
+    pub(crate) fn put_at(&mut self, to: usize, dest: RemoteAddr, source: &[u8]) {
         fine(verbs::put(&mut *self.endpoint, pe(to), dest, source));
     }
 

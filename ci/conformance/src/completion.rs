@@ -2,12 +2,12 @@
 
 use super::member::Member;
 use super::pattern::{Random, bytes};
-use crate::AmoOp::Add;
-use crate::AmoWidth::Eight;
+use rushmem_transport::AmoOp::Add;
+use rushmem_transport::AmoWidth::Eight;
 
 const ROOM: usize = 1 << 20;
 
-pub(super) fn quiet(member: &Member) {
+pub(crate) fn quiet(member: &Member) {
     let mut random = Random::new(8);
     for round in 0..6u64 {
         // The same on all PEs: places that do not overlap, of every size.
@@ -60,7 +60,7 @@ pub(super) fn quiet(member: &Member) {
     }
 }
 
-pub(super) fn pe_quiet(member: &Member) {
+pub(crate) fn pe_quiet(member: &Member) {
     let data: Vec<Vec<u8>> = (0..20).map(|i| bytes(i, 30_000)).collect();
     let mut end = member.endpoint();
     for (i, data) in data.iter().enumerate() {
@@ -83,7 +83,7 @@ pub(super) fn pe_quiet(member: &Member) {
     assert_eq!(member.fetch::<u64>(7 << 20), 20 * member.n_pes() as u64);
 }
 
-pub(super) fn drop_completes(member: &Member) {
+pub(crate) fn drop_completes(member: &Member) {
     let data: Vec<Vec<u8>> = (0..50).map(|i| bytes(i, 1 + (i as usize * 997) % 9_000)).collect();
     for (i, data) in data.iter().enumerate() {
         let mut end = member.endpoint();

@@ -6,14 +6,14 @@
 use super::atomic::{cut, model};
 use super::member::{End, Member};
 use super::pattern::Random;
-use crate::AmoOp::{self, Add, And, CompareSwap, Fetch, Or, Set, Swap, Xor};
-use crate::AmoWidth::{self, Eight, Four};
+use rushmem_transport::AmoOp::{self, Add, And, CompareSwap, Fetch, Or, Set, Swap, Xor};
+use rushmem_transport::AmoWidth::{self, Eight, Four};
 use std::time::{Duration, Instant};
 
 const OPS: [AmoOp; 8] = [Fetch, Set, Swap, CompareSwap, Add, And, Or, Xor];
 
 /// What one origin, or one thread of it, has at each PE.
-pub(super) struct Room {
+pub(crate) struct Room {
     start: usize,
     nbytes: usize,
     /// What is there, per PE.
@@ -23,7 +23,7 @@ pub(super) struct Room {
 
 /// How the sizes of transfers are spread.
 #[derive(Clone, Copy)]
-pub(super) enum Mix {
+pub(crate) enum Mix {
     /// Mostly words, seldom hundreds of kilobytes.
     Usual,
     /// Many large ones, so that every buffer fills.
@@ -31,7 +31,7 @@ pub(super) enum Mix {
 }
 
 impl Room {
-    pub(super) fn new(member: &Member, start: usize, nbytes: usize, seed: u64) -> Room {
+    pub(crate) fn new(member: &Member, start: usize, nbytes: usize, seed: u64) -> Room {
         let expected = vec![vec![0; nbytes]; member.n_pes()];
         Room { start, nbytes, expected, random: Random::new(seed) }
     }
@@ -46,7 +46,7 @@ impl Room {
     }
 
     /// One batch of operations through a new endpoint, each result checked.
-    pub(super) fn batch(&mut self, member: &Member, mix: Mix) {
+    pub(crate) fn batch(&mut self, member: &Member, mix: Mix) {
         let mut puts = Vec::new();
         let mut gets = Vec::new();
         let mut words = Vec::new();
@@ -146,7 +146,7 @@ impl Room {
     }
 
     /// Everything is where the model says.
-    pub(super) fn check(&self, member: &Member) {
+    pub(crate) fn check(&self, member: &Member) {
         let mut end = member.endpoint();
         for (peer, expected) in self.expected.iter().enumerate() {
             assert!(end.get(peer, self.start, self.nbytes) == *expected, "the room at PE {peer}");
@@ -156,7 +156,7 @@ impl Room {
 
 const ROOM: usize = 1 << 20;
 
-pub(super) fn random(member: &Member) {
+pub(crate) fn random(member: &Member) {
     let mut room = Room::new(member, member.me() * ROOM, ROOM, 100 + member.me() as u64);
     for _ in 0..60 {
         room.batch(member, Mix::Usual);
@@ -164,7 +164,7 @@ pub(super) fn random(member: &Member) {
     room.check(member);
 }
 
-pub(super) fn back_pressure(member: &Member) {
+pub(crate) fn back_pressure(member: &Member) {
     let mut room = Room::new(member, member.me() * ROOM, ROOM, 200 + member.me() as u64);
     for _ in 0..10 {
         room.batch(member, Mix::Heavy);

@@ -2,14 +2,14 @@
 
 use super::member::Member;
 use super::pattern::bytes;
-use crate::AmoOp::{Add, CompareSwap, Fetch, Set, Swap};
-use crate::AmoWidth::{Eight, Four};
+use rushmem_transport::AmoOp::{Add, CompareSwap, Fetch, Set, Swap};
+use rushmem_transport::AmoWidth::{Eight, Four};
 
 const ROOM: usize = 1 << 20;
 const COUNTER: usize = 4 << 20;
 
 /// PE 0 computes and never calls until the others, who use it all the while, say that they are done.
-pub(super) fn target(member: &Member) {
+pub(crate) fn target(member: &Member) {
     for round in 0..5u64 {
         if member.me() == 0 {
             member.compute_until_barrier();
@@ -46,7 +46,7 @@ pub(super) fn target(member: &Member) {
 }
 
 /// Every PE issues without completing and then computes until its neighbour has seen everything.
-pub(super) fn origin(member: &Member) {
+pub(crate) fn origin(member: &Member) {
     for round in 1..=5u64 {
         let seed = |origin: usize| round * 8 + origin as u64;
         let (small, large) = (bytes(seed(member.me()), 500), bytes(seed(member.me()), 3 * ROOM));

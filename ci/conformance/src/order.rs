@@ -2,8 +2,8 @@
 
 use super::member::{End, Member};
 use super::pattern::{Random, bytes};
-use crate::AmoOp;
-use crate::AmoWidth::Eight;
+use rushmem_transport::AmoOp;
+use rushmem_transport::AmoWidth::Eight;
 
 const ROUNDS: u64 = 300;
 /// Where the words are: rounds that arrived, rounds that were read.
@@ -43,7 +43,7 @@ fn sources() -> Vec<Vec<u8>> {
     (1..=ROUNDS).map(|round| bytes(round, length(&mut random))).collect()
 }
 
-pub(super) fn data_before_flag(member: &Member) {
+pub(crate) fn data_before_flag(member: &Member) {
     let right = member.right();
     rounds(member, &sources(), |end, round, source| {
         match round % 2 {
@@ -60,7 +60,7 @@ pub(super) fn data_before_flag(member: &Member) {
     });
 }
 
-pub(super) fn signals(member: &Member) {
+pub(crate) fn signals(member: &Member) {
     let right = member.right();
     rounds(member, &sources(), |end, round, source| {
         match round % 4 {
@@ -73,7 +73,7 @@ pub(super) fn signals(member: &Member) {
     });
 }
 
-pub(super) fn later_put_stays(member: &Member) {
+pub(crate) fn later_put_stays(member: &Member) {
     let mut random = Random::new(6);
     let right = member.right();
     for round in 0..200 {
@@ -98,7 +98,7 @@ pub(super) fn later_put_stays(member: &Member) {
     }
 }
 
-pub(super) fn ping_pong(member: &Member) {
+pub(crate) fn ping_pong(member: &Member) {
     let peer = member.me() ^ 1;
     if peer >= member.n_pes() {
         return;

@@ -1,0 +1,91 @@
+//! Runs tests as cargo's own harness does, but for one thing: a test that finds that something is absent which it
+//! needs (a library, a compiler, a launcher) is reported as ignored, with the reason, and not as passed.
+//!
+//! A file of tests that needs this is compiled with `harness = false` and ends in [`tests!`](crate::tests).
+
+use std::any::Any;
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Completion, Trial};
+
+/// What a test ends with that cannot be done here.
+struct Absent(String);
+
+/// Ends the calling test, which is reported as ignored. Under cargo's own harness it fails: no test passes that did
+/// nothing.
+pub fn absent(why: impl Display) -> ! {
+    resume_unwind(Box::new(Absent(why.to_string())))
+}
+
+/// A test by its name.
+pub struct Test {
+    name: String,
+    body: Box<dyn FnOnce() + Send>,
+    ignored: Option<&'static str>,
+}
+
+impl Test {
+    /// Passes where `body` returns.
+    pub fn new(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> Self {
+        Self { name: name.into(), body: Box::new(body), ignored: None }
+    }
+
+    /// Runs only when it is asked for, as with the attribute `ignore`.
+    pub fn ignored(self, why: &'static str) -> Self {
+        Self { ignored: Some(why), ..self }
+    }
+
+    /// `asked` tells whether ignored tests were asked for. Where they were not, the library would show this one
+    /// without the reason, so it is not told.
+    fn trial(self, asked: bool) -> Trial {
+        let body = self.body;
+        match self.ignored {
+            Some(why) if !asked => {
+                Trial::ignorable_test(self.name, move || Ok(Completion::ignored_with(why)))
+            }
+            ignored => {
+                let run = move || match catch_unwind(AssertUnwindSafe(body)) {
+                    Ok(()) => Ok(Completion::Completed),
+                    Err(end) => ended(end),
+                };
+                Trial::ignorable_test(self.name, run).with_ignored_flag(ignored.is_some())
+            }
+        }
+    }
+}
+
+/// Ignored where something was absent; every other panic fails the test.
+fn ended(end: Box<dyn Any + Send>) -> Result<Completion, libtest_mimic::Failed> {
+    match end.downcast::<Absent>() {
+        Ok(absent) => Ok(Completion::ignored_with(absent.0)),
+        Err(other) => resume_unwind(other),
+    }
+}
+
+/// Runs those of the tests that the program's arguments choose.
+pub fn run(tests: Vec<Test>) -> ExitCode {
+    let arguments = Arguments::from_args();
+    let asked = arguments.ignored || arguments.include_ignored;
+    let tests = tests.into_iter().map(|test| test.trial(asked)).collect();
+    libtest_mimic::run(&arguments, tests).exit_code()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_absent_is_ignored() {
+        let end = |body: fn()| catch_unwind(body).expect_err("it does not return");
+        let absent = ended(end(|| absent("no compiler")));
+        assert!(
+            matches!(absent, Ok(Completion::Ignored { reason: Some(why) }) if why == "no compiler")
+        );
+        let failed = catch_unwind(AssertUnwindSafe(|| {
+            let _ = ended(Box::new("a failed check"));
+        }));
+        assert!(failed.is_err());
+    }
+}

@@ -1,0 +1,36 @@
+//! How long tests wait: for an end that never comes, and for what comes soon.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How often a waiting test looks.
+pub(crate) const GLANCE: Duration = Duration::from_millis(2);
+/// The usual limit of a job, and of a condition.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// A time limit, times RUSHMEM_TEST_SLOWDOWN where the machine is slow.
+///
+/// # Panics
+/// Where that variable is no number.
+pub fn patient(limit: Duration) -> Duration {
+    match std::env::var("RUSHMEM_TEST_SLOWDOWN") {
+        Err(_) => limit,
+        Ok(text) => match text.parse::<u32>() {
+            Ok(factor) => limit * factor,
+            Err(_) => panic!("RUSHMEM_TEST_SLOWDOWN is no number: {text}"),
+        },
+    }
+}
+
+/// Waits until `condition` holds.
+///
+/// # Panics
+/// When it does not within the usual limit.
+#[track_caller]
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let (start, limit) = (Instant::now(), patient(LIMIT));
+    while !condition() {
+        assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
+        sleep(GLANCE);
+    }
+}

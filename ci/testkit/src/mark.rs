@@ -1,0 +1,113 @@
+//! A mark on a process and on all that it starts, and the processes that carry one: whatever started them, whatever
+//! they became.
+//!
+//! It is a variable of the environment. Programs inherit it, so that a process that escaped its group shows it too.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const VARIABLE: &str = "TESTKIT_JOB";
+
+/// A process as /proc shows it.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// Its command line.
+    pub command: String,
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.pid, self.command)
+    }
+}
+
+/// The mark of one job's processes. Where a test fails that holds one, they are killed.
+#[derive(Debug, Clone)]
+pub struct Mark(String);
+
+impl Mark {
+    /// One that no other job has.
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// Puts it on what `command` will start.
+    pub(crate) fn put_on(&self, command: &mut Command) {
+        command.env(VARIABLE, &self.0);
+    }
+
+    /// All running processes with this mark. Dead ones that nobody has waited for have no environment and do not count.
+    pub fn processes(&self) -> Vec<Process> {
+        let wanted = format!("{VARIABLE}={}", self.0);
+        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+        entries
+            .flatten()
+            .filter_map(|entry| {
+                let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+                let environment = environment(&entry.path())?;
+                let is_marked =
+                    environment.split(|byte| *byte == 0).any(|e| e == wanted.as_bytes());
+                is_marked.then(|| Process { pid, command: command_line(&entry.path()) })
+            })
+            .collect()
+    }
+
+    /// Kills them all; whoever is left was told to.
+    pub(crate) fn kill(&self) -> Vec<Process> {
+        let running = self.processes();
+        running.iter().for_each(|process| kill(process.pid));
+        running
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.kill();
+        }
+    }
+}
+
+/// The environment of a process that runs. In the middle of an exec it has none for a moment.
+fn environment(process: &Path) -> Option<Vec<u8>> {
+    loop {
+        let environment = fs::read(process.join("environ")).ok()?;
+        let status = fs::read_to_string(process.join("status")).ok()?;
+        let has_memory = status.contains("VmSize:");
+        if !environment.is_empty() || !has_memory || !is_starting(process) {
+            return Some(environment);
+        }
+        thread::yield_now();
+    }
+}
+
+/// Whether its program is not there yet: a running process has a command line.
+fn is_starting(process: &Path) -> bool {
+    fs::read(process.join("cmdline")).is_ok_and(|line| line.is_empty())
+}
+
+fn command_line(process: &Path) -> String {
+    let bytes = fs::read(process.join("cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).replace('\0', " ").trim_end().to_owned()
+}
+
+/// Sends SIGKILL to one process; one that is gone already is no error.
+pub fn kill(pid: i32) {
+    send(pid, Signal::KILL);
+}
+
+pub(crate) fn send(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        // The only errors are that it is gone or belongs to someone else; the caller looks again either way.
+        let _ = kill_process(pid, signal);
+    }
+}

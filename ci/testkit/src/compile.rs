@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::harness::absent;
 use crate::permits;
 use crate::prefix::prefix;
 
@@ -21,29 +22,27 @@ fn compiler(source: &Path) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-/// Whether programs in the language of `source` can be compiled here: Fortran compilers are not everywhere.
-/// Where they cannot, this says so.
-pub fn can_compile(source: &Path) -> bool {
-    if compiler(source).0 != "oshfort" {
-        return true;
-    }
+/// Ends the test as ignored where its programs cannot be compiled: Fortran compilers are not everywhere.
+pub fn needs_fortran() {
     let named = std::env::var("OSHFORT_FC").unwrap_or_default();
     let fortran = if named.is_empty() { "gfortran" } else { &named };
-    let here = Command::new(fortran).arg("--version").output().is_ok();
-    if !here {
-        println!("skipped: {} needs a Fortran compiler (the package gfortran)", source.display());
+    if Command::new(fortran).arg("--version").output().is_err() {
+        absent("there is no Fortran compiler (the package gfortran)");
     }
-    here
 }
 
 type Cell = Arc<OnceLock<PathBuf>>;
 
 /// Compiles `source`, whose extension names its language, into a folder of this process under `tmpdir`
-/// and returns the program. A second call for the same source and flags returns the same program.
+/// and returns the program. A second call for the same source and flags returns the same program. A test that wants a
+/// Fortran program where there is no compiler is ignored.
 ///
 /// # Panics
 /// When the compiler refuses the source; the text holds what it said.
 pub fn compile(source: &Path, tmpdir: &Path, flags: &[&str]) -> PathBuf {
+    if compiler(source).0 == "oshfort" {
+        needs_fortran();
+    }
     static MADE: Mutex<Option<HashMap<(PathBuf, String), Cell>>> = Mutex::new(None);
     let cell = {
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -23,27 +23,36 @@ pub fn absent(why: impl Display) -> ! {
 pub struct Test {
     name: String,
     body: Box<dyn FnOnce() + Send>,
-    ignored: bool,
+    ignored: Option<&'static str>,
 }
 
 impl Test {
     /// Passes where `body` returns.
     pub fn new(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> Self {
-        Self { name: name.into(), body: Box::new(body), ignored: false }
+        Self { name: name.into(), body: Box::new(body), ignored: None }
     }
 
     /// Runs only when it is asked for, as with the attribute `ignore`.
-    pub fn ignored(self) -> Self {
-        Self { ignored: true, ..self }
+    pub fn ignored(self, why: &'static str) -> Self {
+        Self { ignored: Some(why), ..self }
     }
 
-    fn trial(self) -> Trial {
+    /// `asked` tells whether ignored tests were asked for. Where they were not, the library would show this one
+    /// without the reason, so it is not told.
+    fn trial(self, asked: bool) -> Trial {
         let body = self.body;
-        let run = move || match catch_unwind(AssertUnwindSafe(body)) {
-            Ok(()) => Ok(Completion::Completed),
-            Err(end) => ended(end),
-        };
-        Trial::ignorable_test(self.name, run).with_ignored_flag(self.ignored)
+        match self.ignored {
+            Some(why) if !asked => {
+                Trial::ignorable_test(self.name, move || Ok(Completion::ignored_with(why)))
+            }
+            ignored => {
+                let run = move || match catch_unwind(AssertUnwindSafe(body)) {
+                    Ok(()) => Ok(Completion::Completed),
+                    Err(end) => ended(end),
+                };
+                Trial::ignorable_test(self.name, run).with_ignored_flag(ignored.is_some())
+            }
+        }
     }
 }
 
@@ -57,8 +66,10 @@ fn ended(end: Box<dyn Any + Send>) -> Result<Completion, libtest_mimic::Failed> 
 
 /// Runs those of the tests that the program's arguments choose.
 pub fn run(tests: Vec<Test>) -> ExitCode {
-    let tests = tests.into_iter().map(Test::trial).collect();
-    libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
+    let arguments = Arguments::from_args();
+    let asked = arguments.ignored || arguments.include_ignored;
+    let tests = tests.into_iter().map(|test| test.trial(asked)).collect();
+    libtest_mimic::run(&arguments, tests).exit_code()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ mod prefix;
 mod started;
 mod traces;
 
-pub use compile::{can_compile, compile, compile_text};
+pub use compile::{compile, compile_text, needs_fortran};
 pub use harness::{Test, absent, run};
 pub use job::{Job, Running};
 pub use limits::{LIMIT, eventually, patient};
@@ -27,16 +27,16 @@ pub use started::{Overdue, Started};
 pub use traces::Traces;
 
 /// The `main` of a file of tests that is compiled with `harness = false`: runs the functions of these names.
-/// What stands behind `ignored` runs only when it is asked for.
+/// Those behind `; ignored "WHY" =>` run only when they are asked for.
 ///
 /// Functions that are missing here are unused, so that the compiler names them.
 #[macro_export]
 macro_rules! tests {
-    ($($name:path),* $(,)? $(; ignored $($ignored:path),* $(,)?)?) => {
+    ($($name:path,)* $(; ignored $why:literal => $($ignored:path,)*)*) => {
         fn main() -> std::process::ExitCode {
             $crate::run(vec![
                 $($crate::Test::new(stringify!($name), $name),)*
-                $($($crate::Test::new(stringify!($ignored), $ignored).ignored(),)*)?
+                $($($crate::Test::new(stringify!($ignored), $ignored).ignored($why),)*)*
             ])
         }
     };

@@ -3,7 +3,24 @@
 //! A choice follows from facts that are the same on every PE, else members would run plans that do
 //! not fit together. It must never look at load, time, or anything a PE knows of itself alone.
 
-use crate::{Step, binomial, bruck, dissemination, ring};
+use crate::{Step, binomial, bruck, central, dissemination, ring};
+
+/// What a choice follows from besides sizes: the same on all members of a team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// All members share one node's memory.
+    pub one_node: bool,
+    /// PEs of the job share CPUs on some node.
+    pub oversubscribed: bool,
+    /// The members have a counter that no other team uses.
+    pub counter: bool,
+}
+
+/// From this size on a direct reduction wins over recursive doubling on one node.
+pub const DIRECT_MIN_BYTES: usize = 256;
+
+/// From this size of a member's share on it does so across nodes: every member exchanges its share with every other one.
+pub const DIRECT_MIN_SHARE: usize = 8 * 1024;
 
 /// From this size of the whole result on the ring wins over Bruck: rounds no longer matter, and
 /// neighbours share caches and links.
@@ -16,19 +33,47 @@ pub enum SyncAlgorithm {
     Dissemination,
     /// [`binomial::gather_sync`].
     Gather,
+    /// [`central::sync`].
+    Central,
 }
 
 impl SyncAlgorithm {
-    /// The better one. `oversubscribed`: whether PEs of the team share cores, anywhere.
-    pub const fn choose(oversubscribed: bool) -> Self {
-        if oversubscribed { Self::Gather } else { Self::Dissemination }
+    /// The best one.
+    pub const fn choose(facts: Facts) -> Self {
+        match facts {
+            Facts { oversubscribed: false, .. } => Self::Dissemination,
+            Facts { one_node: true, counter: true, .. } => Self::Central,
+            _ => Self::Gather,
+        }
     }
 
     /// The plan of a sync by this algorithm.
     pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         match self {
             Self::Dissemination => Either::Left(dissemination::sync(n, me)),
-            Self::Gather => Either::Right(binomial::gather_sync(n, me)),
+            Self::Gather => Either::Right(Either::Left(binomial::gather_sync(n, me))),
+            Self::Central => Either::Right(Either::Right(central::sync(n))),
+        }
+    }
+}
+
+/// The algorithms of an all-reduce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllReduceAlgorithm {
+    /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce).
+    RecursiveDoubling,
+    /// [`direct::all_reduce`](crate::direct::all_reduce).
+    Direct,
+}
+
+impl AllReduceAlgorithm {
+    /// The better one. `nbytes`: size of a member's vector.
+    pub const fn choose(nbytes: usize, n: u32, facts: Facts) -> Self {
+        let share = nbytes / n as usize;
+        match facts.one_node {
+            true if nbytes >= DIRECT_MIN_BYTES => Self::Direct,
+            false if share >= DIRECT_MIN_SHARE => Self::Direct,
+            _ => Self::RecursiveDoubling,
         }
     }
 }
@@ -58,8 +103,8 @@ impl AllGatherAlgorithm {
 }
 
 /// The plan of a sync by the algorithm that [`SyncAlgorithm::choose`] names.
-pub fn sync(n: u32, me: u32, oversubscribed: bool) -> impl Iterator<Item = Step> + Clone {
-    SyncAlgorithm::choose(oversubscribed).plan(n, me)
+pub fn sync(n: u32, me: u32, facts: Facts) -> impl Iterator<Item = Step> + Clone {
+    SyncAlgorithm::choose(facts).plan(n, me)
 }
 
 /// The plan of an all-gather by the algorithm that [`AllGatherAlgorithm::choose`] names. `nbytes`
@@ -94,10 +139,27 @@ where
 mod tests {
     use super::*;
 
+    const FACTS: Facts = Facts { one_node: true, oversubscribed: false, counter: true };
+
     #[test]
-    fn pes_that_share_cores_sync_by_a_tree() {
-        assert!(sync(7, 2, false).eq(dissemination::sync(7, 2)));
-        assert!(sync(7, 2, true).eq(binomial::gather_sync(7, 2)));
+    fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
+        let shared = Facts { oversubscribed: true, ..FACTS };
+        assert!(sync(7, 2, FACTS).eq(dissemination::sync(7, 2)));
+        assert!(sync(7, 2, shared).eq(central::sync(7)));
+        for facts in [Facts { one_node: false, ..shared }, Facts { counter: false, ..shared }] {
+            assert!(sync(7, 2, facts).eq(binomial::gather_sync(7, 2)));
+        }
+    }
+
+    #[test]
+    fn long_vectors_are_reduced_directly_where_memory_is_shared() {
+        use AllReduceAlgorithm::{Direct, RecursiveDoubling};
+        let apart = Facts { one_node: false, ..FACTS };
+        let choose = AllReduceAlgorithm::choose;
+        assert_eq!(choose(DIRECT_MIN_BYTES, 7, FACTS), Direct);
+        assert_eq!(choose(DIRECT_MIN_BYTES - 1, 7, FACTS), RecursiveDoubling);
+        assert_eq!(choose(7 * DIRECT_MIN_SHARE, 7, apart), Direct);
+        assert_eq!(choose(7 * DIRECT_MIN_SHARE - 1, 7, apart), RecursiveDoubling);
     }
 
     #[test]

@@ -15,7 +15,9 @@
 
 pub mod binomial;
 pub mod bruck;
+pub mod central;
 pub mod choice;
+pub mod direct;
 pub mod dissemination;
 mod index;
 pub mod landing;

@@ -3,7 +3,7 @@
 /// A buffer that a step reads or writes. Every member has one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// The caller's source array. Read by its owner alone.
+    /// The caller's source array. Read by its owner alone, but for [`Step::ReduceDirect`].
     Source,
     /// The caller's destination array; every member's is ready before any member calls
     /// (OpenSHMEM 1.6, collective routines), so a peer may write it at once. A plan writes each
@@ -73,6 +73,25 @@ pub enum Step {
         /// How many parts, at least 1.
         count: u32,
     },
+    /// Count this member in at the counter of member `at`, which may be itself. The last of all members to be counted
+    /// releases them all. Nothing but such steps uses the counter.
+    Arrive {
+        /// Whose counter.
+        at: u32,
+    },
+    /// Wait until the counter of member `at` releases the members.
+    AwaitRelease {
+        /// Whose counter.
+        at: u32,
+    },
+    /// Combine `count` parts of `Source` of all members, in the order of the indices, and store the result in the same parts
+    /// of `Dest` of all members. Nobody is signalled.
+    ReduceDirect {
+        /// The first part.
+        first: u32,
+        /// How many parts, at least 1.
+        count: u32,
+    },
     /// Combine the whole accumulator with a landing buffer, into the accumulator.
     Reduce {
         /// Number of the landing buffer.
@@ -92,7 +111,9 @@ impl Step {
             }
             Step::Signal { peer } => Step::Signal { peer: number(peer) },
             Step::Wait { peer } => Step::Wait { peer: number(peer) },
-            Step::Copy { .. } | Step::Reduce { .. } => self,
+            Step::Arrive { at } => Step::Arrive { at: number(at) },
+            Step::AwaitRelease { at } => Step::AwaitRelease { at: number(at) },
+            Step::Copy { .. } | Step::Reduce { .. } | Step::ReduceDirect { .. } => self,
         }
     }
 }

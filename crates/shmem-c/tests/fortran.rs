@@ -1,12 +1,11 @@
 //! What of the Fortran face the programs of tests/programs do not show: what the include files are read
-//! as, messages, what is printed, profiling tools, the example. Without a Fortran compiler these tests say
-//! so and do nothing.
+//! as, messages, what is printed, profiling tools, the example. Without a Fortran compiler these tests are ignored.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testkit::{Job, can_compile, compile, compile_text, prefix, program};
+use testkit::{Job, compile, compile_text, needs_fortran, prefix, program};
 
 fn here() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -16,20 +15,17 @@ fn tmpdir() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// A program from its text; nothing where there is no compiler.
-fn text(name: &str, text: &str) -> Option<PathBuf> {
-    can_compile(Path::new(name)).then(|| compile_text(name, text, tmpdir(), &[]))
+/// A program from its text.
+fn text(name: &str, text: &str) -> PathBuf {
+    compile_text(name, text, tmpdir(), &[])
 }
 
 /// Both files at both places, in both forms, by the letter of the standard.
-#[test]
 fn the_include_files_are_read_in_fixed_and_in_free_form() {
+    needs_fortran();
     for (form, extension) in [("-ffixed-form", "f"), ("-ffree-form", "f90")] {
         for place in ["", "mpp/"] {
             let name = format!("include_{}.{extension}", place.len());
-            if !can_compile(Path::new(&name)) {
-                return;
-            }
             let program = format!(
                 "      PROGRAM P\n      IMPLICIT NONE\n      INCLUDE \"{place}shmem.fh\"\n      \
                  INCLUDE \"{place}shmemx.fh\"\n      INTEGER PSYNC(SHMEM_REDUCE_SYNC_SIZE)\n      \
@@ -52,7 +48,6 @@ fn the_include_files_are_read_in_fixed_and_in_free_form() {
 
 /// Programs that were written for other libraries leave these declarations to the file. A scope of its own may still
 /// have its own, as programs for older versions of this library do.
-#[test]
 fn the_include_file_declares_what_that_of_others_does() {
     let body = "\
             LOGICAL ALL\n      INTEGER(KIND=8) HERE\n      INTEGER WORD\n      SAVE WORD\n      \
@@ -68,7 +63,7 @@ fn the_include_file_declares_what_that_of_others_does() {
         let source = format!(
             "      PROGRAM P\n      IMPLICIT {implicit}\n      INCLUDE \"shmem.fh\"\n      {body}"
         );
-        let Some(program) = text(name, &source) else { return };
+        let program = text(name, &source);
         let outcome = Job::new(program).n(1).run();
         assert!(outcome.status.success(), "{outcome}");
         let warning = "warning: PE 0: SHMEM_FINALIZE: called more often than shmem_init";
@@ -76,11 +71,7 @@ fn the_include_file_declares_what_that_of_others_does() {
     }
 }
 
-#[test]
 fn a_global_exit_writes_what_units_hold_back() {
-    if !can_compile(Path::new("fortran_exit.f90")) {
-        return;
-    }
     for n in [1, 3] {
         let file = tmpdir().join("last-words");
         let outcome = Job::new(program!("fortran_exit.f90")).n(n).arg(file.display()).run();
@@ -90,13 +81,12 @@ fn a_global_exit_writes_what_units_hold_back() {
     }
 }
 
-#[test]
 fn a_misuse_writes_what_units_hold_back() {
     let program = "\
         integer :: a(4), code\ninteger(kind=8) :: at\ncharacter(len=1000) :: name\npointer (at, a)\n\
         call shmem_init()\ncall shpalloc(at, 4, code, 1)\ncall get_command_argument(1, name)\n\
         open (unit=10, file=name)\nwrite (10, '(a)') 'last words'\ncall shmem_int4_inc(a, 7)\nend\n";
-    let Some(program) = text("misuse_unit.f90", program) else { return };
+    let program = text("misuse_unit.f90", program);
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("misuse_unit.txt");
     Job::new(program).n(1).arg(file.display()).run().assert_fails(&["PE 0", "SHMEM_INT4_INC"]);
     let written = std::fs::read_to_string(&file).expect("the PE wrote a file");
@@ -104,21 +94,19 @@ fn a_misuse_writes_what_units_hold_back() {
 }
 
 /// As in C, a line that was printed before another PE ended the job is not lost.
-#[test]
 fn lines_leave_as_they_are_printed() {
     let program = "\
         integer, external :: shmem_my_pe\ninteger :: a(4), code\ninteger(kind=8) :: at\n\
         pointer (at, a)\ncall shmem_init()\ncall shpalloc(at, 4, code, 1)\na = 0\n\
         if (shmem_my_pe() == 0) print '(a)', 'before'\ncall shmem_barrier_all()\n\
         if (shmem_my_pe() == 1) call shmem_int4_inc(a, 7)\ncall shmem_int4_wait(a, 0)\nend\n";
-    let Some(program) = text("before.f90", program) else { return };
+    let program = text("before.f90", program);
     let outcome = Job::new(program).n(2).run();
     outcome.assert_fails(&["PE 1", "SHMEM_INT4_INC"]);
     assert_eq!(outcome.stdout, "before\n", "{outcome}");
 }
 
 /// A message names the routine as programs do, and the argument.
-#[test]
 fn misuse_is_told_in_the_words_of_fortran() {
     let cases = [
         ("call shpalloc(at, 0, code, 1)", &["SHPALLOC", "length"][..]),
@@ -134,49 +122,55 @@ fn misuse_is_told_in_the_words_of_fortran() {
             "integer :: a(4), code\ninteger(kind=8) :: at\npointer (at, a)\ncall shmem_init()\n\
              call shpalloc(at, 4, code, 1)\n{statement}\nend\n"
         );
-        let Some(program) = text(&format!("misuse_{at}.f90"), &program) else { return };
+        let program = text(&format!("misuse_{at}.f90"), &program);
         Job::new(program).n(1).run().assert_fails(words);
     }
 }
 
 /// A tool's own SHMEM_FENCE takes the place of the library's and calls it by its other name.
-#[test]
 fn a_tool_can_take_the_place_of_a_routine() {
     let program = "\
         call shmem_init()\ncall shmem_fence()\ncall shmem_finalize()\nend\n\
         subroutine shmem_fence()\ncall pshmem_fence()\nprint '(a)', 'fenced'\nend\n";
-    let Some(program) = text("tool.f90", program) else { return };
+    let program = text("tool.f90", program);
     let outcome = Job::new(program).n(2).run();
     assert!(outcome.status.success(), "{outcome}");
     assert_eq!(outcome.stdout, "fenced\nfenced\n");
 }
 
 /// Position-independent code, what it is by default, is among the programs.
-#[test]
 fn common_blocks_are_symmetric_however_a_program_is_linked() {
-    if !can_compile(Path::new("fortran_static.f")) {
-        return;
-    }
     for flags in [&["-no-pie"][..], &["-static"], &["-O3", "-flto"]] {
         let source = here().join("tests/programs/fortran_static.f");
         Job::new(compile(&source, tmpdir(), flags)).n(3).run().assert_ok(3);
     }
 }
 
-#[test]
+/// Also by a compiler whose reals have 8 bytes, as Cray's had.
 fn the_example_finds_the_maximum_of_the_even_pes() {
     let source = here().join("examples/max_to_all.f");
-    if !can_compile(&source) {
-        return;
+    for flags in [&[][..], &["-fdefault-real-8"]] {
+        let outcome = Job::new(compile(&source, tmpdir(), flags)).n(8).run();
+        assert!(outcome.status.success(), "{outcome}");
+        let results: BTreeSet<&str> = outcome.lines().map(|line| line.trim_end()).collect();
+        assert_eq!(results.len(), 4, "{outcome}");
+        for (pe, line) in [0, 2, 4, 6].into_iter().zip(&results) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            assert_eq!(words[..5], ["Result", "on", "PE", &pe.to_string(), "is"], "{outcome}");
+            let found: f64 = words[5].parse().expect("a number");
+            assert!((found - 2f64.sin()).abs() < 1e-12, "{outcome}");
+        }
     }
-    let outcome = Job::new(compile(&source, tmpdir(), &[])).n(8).run();
-    assert!(outcome.status.success(), "{outcome}");
-    let results: BTreeSet<&str> = outcome.lines().map(|line| line.trim_end()).collect();
-    assert_eq!(results.len(), 4, "{outcome}");
-    for (pe, line) in [0, 2, 4, 6].into_iter().zip(&results) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        assert_eq!(words[..5], ["Result", "on", "PE", &pe.to_string(), "is"], "{outcome}");
-        let found: f64 = words[5].parse().expect("a number");
-        assert!((found - 2f64.sin()).abs() < 1e-12, "{outcome}");
-    }
+}
+
+testkit::tests! {
+    the_include_files_are_read_in_fixed_and_in_free_form,
+    the_include_file_declares_what_that_of_others_does,
+    a_global_exit_writes_what_units_hold_back,
+    a_misuse_writes_what_units_hold_back,
+    lines_leave_as_they_are_printed,
+    misuse_is_told_in_the_words_of_fortran,
+    a_tool_can_take_the_place_of_a_routine,
+    common_blocks_are_symmetric_however_a_program_is_linked,
+    the_example_finds_the_maximum_of_the_even_pes,
 }

@@ -1,14 +1,14 @@
 //! Two hosts in network namespaces: PEs with addresses of their own, a link that loses packets, a link
 //! that goes away. The launcher's sockets are inherited, so it stays outside.
 //!
-//! Where the kernel gives no namespaces the tests say so and pass.
+//! Where the kernel gives no namespaces the tests are ignored.
 
 mod namespaces;
 
 use std::process::Command;
 
 use namespaces::{Hosts, ip};
-use testkit::{Job, program};
+use testkit::{Job, absent, program};
 
 /// Enters the namespace of the PE's host: the first half of the PEs is on host 0.
 const ENTER: &str = "exec ip netns exec \"$HOSTS$((SHMEM_LOCAL_ID * 2 / PES))\" \"$0\" \"$@\"";
@@ -26,9 +26,8 @@ fn job(hosts: &Hosts, source: &str, n: usize) -> Job {
         .env("SHMEM_SYMMETRIC_SIZE", "64m")
 }
 
-#[test]
 fn programs_run_across_two_hosts() {
-    let Some(hosts) = Hosts::new("p") else { return };
+    let hosts = Hosts::new("p");
     for source in ["rma.c", "amo.c", "signal.c", "split_2d.c", "collectives_team.c", "lock.c"] {
         for n in [2, 4] {
             job(&hosts, source, n).run().assert_ok(n);
@@ -36,9 +35,8 @@ fn programs_run_across_two_hosts() {
     }
 }
 
-#[test]
 fn a_link_that_loses_packets_slows_a_job_and_no_more() {
-    let Some(hosts) = Hosts::new("l") else { return };
+    let hosts = Hosts::new("l");
     // The queue of a wire this narrow overflows, so packets are lost as on a busy network.
     let narrow = ["tbf", "rate", "40mbit", "burst", "16kb", "limit", "24kb"];
     for host in [0, 1] {
@@ -46,19 +44,23 @@ fn a_link_that_loses_packets_slows_a_job_and_no_more() {
         let mut tc = Command::new("tc");
         tc.args(["-n", &name, "qdisc", "add", "dev", "w", "root"]).args(narrow);
         if !tc.status().is_ok_and(|status| status.success()) {
-            println!("skipped: this kernel has no queue that drops packets");
-            return;
+            absent("this kernel has no queue that drops packets");
         }
     }
     job(&hosts, "rma.c", 2).run().assert_ok(2);
     job(&hosts, "collectives_team.c", 2).run().assert_ok(2);
 }
 
-#[test]
 fn a_partition_ends_the_job_with_a_message() {
-    let Some(hosts) = Hosts::new("x") else { return };
+    let hosts = Hosts::new("x");
     let mut running = job(&hosts, "endless.c", 2).start();
     running.wait_for(|lines| lines.contains(&"n_pes 2").then_some(()));
     ip(&["-n", &hosts.host(1), "link", "set", "w", "down"]).expect("a device of ours");
     running.finish().assert_fails(&["was lost", "PE"]);
+}
+
+testkit::tests! {
+    programs_run_across_two_hosts,
+    a_link_that_loses_packets_slows_a_job_and_no_more,
+    a_partition_ends_the_job_with_a_message,
 }

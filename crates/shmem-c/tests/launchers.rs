@@ -1,6 +1,6 @@
 //! Programs under the launchers of others: Hydra, Open MPI's mpirun, PRRTE, Slurm.
 //!
-//! Where a launcher is missing, its tests say so and pass; `cargo xtask test` installs those that the system's packages
+//! Where a launcher is missing, its tests are ignored; `cargo xtask test` installs those that the system's packages
 //! bring. `RUSHMEM_HYDRA_DIR` and `RUSHMEM_PRRTE_DIR` name the folders of others, such as those of newer versions.
 
 mod attackers;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use attackers::Attackers;
 use namespaces::Hosts;
-use testkit::{Job, Outcome, program};
+use testkit::{Job, Outcome, absent, program};
 
 /// A launcher with its options.
 #[derive(Clone)]
@@ -26,15 +26,16 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// `None`, with a word, where its program is not there.
+    /// The one that is found as the shell finds it.
     fn find(words: &[&str]) -> Option<Launcher> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let here = std::env::split_paths(&path).any(|folder| folder.join(words[0]).exists());
-        if !here {
-            println!("skipped: {} is not here", words[0]);
-            return None;
-        }
-        Some(Launcher::of(words))
+        here.then(|| Launcher::of(words))
+    }
+
+    /// As [`Launcher::find`]; where it is not there the test is ignored.
+    fn needed(words: &[&str]) -> Launcher {
+        Launcher::find(words).unwrap_or_else(|| absent(format!("{} is not here", words[0])))
     }
 
     fn of(words: &[&str]) -> Launcher {
@@ -42,12 +43,9 @@ impl Launcher {
         Launcher { words, environment: Vec::new(), before: &[] }
     }
 
-    /// The launcher below the folder that a variable names, with that; `None`, with a word, where it names none.
+    /// The launcher below the folder that a variable names, with that; `None` where it names none.
     fn of_folder(variable: &str, words: &[&str]) -> Option<(Launcher, String)> {
-        let Ok(folder) = std::env::var(variable) else {
-            println!("skipped: {variable} names no {}", words[0]);
-            return None;
-        };
+        let folder = std::env::var(variable).ok()?;
         let program = format!("{folder}/bin/{}", words[0]);
         assert!(Path::new(&program).exists(), "{variable} names a folder without {program}");
         Some((Launcher::of(&[&[program.as_str()], &words[1..]].concat()), folder))
@@ -78,20 +76,28 @@ impl Launcher {
 const HYDRA: &[&str] = &["mpiexec.hydra"];
 const PRTERUN: &[&str] = &["prterun", "--allow-run-as-root", "--map-by", ":oversubscribe"];
 
-fn hydra() -> Option<Launcher> {
-    Launcher::find(HYDRA)
+fn hydra() -> Launcher {
+    Launcher::needed(HYDRA)
 }
 
 /// The system's, and that of the folder.
 fn hydras() -> Vec<Launcher> {
     let other = Launcher::of_folder("RUSHMEM_HYDRA_DIR", HYDRA).map(|(launcher, _)| launcher);
-    hydra().into_iter().chain(other).collect()
+    any(Launcher::find(HYDRA).into_iter().chain(other))
+}
+
+/// All of them, of which there must be one.
+fn any(launchers: impl Iterator<Item = Launcher>) -> Vec<Launcher> {
+    let launchers: Vec<Launcher> = launchers.collect();
+    if launchers.is_empty() {
+        absent("neither the system nor a folder has this launcher");
+    }
+    launchers
 }
 
 /// Debian's name, since MPICH may have an mpirun too.
-fn mpirun() -> Option<Launcher> {
-    let words = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"];
-    Launcher::find(&words)
+fn mpirun() -> Launcher {
+    Launcher::needed(&["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"])
 }
 
 /// The system's, and that of the folder.
@@ -105,7 +111,7 @@ fn prteruns() -> Vec<Launcher> {
         Launcher { before: &["env", "-u", "LD_LIBRARY_PATH"], ..launcher }
             .env("LD_LIBRARY_PATH", libraries)
     });
-    Launcher::find(PRTERUN).into_iter().chain(other).collect()
+    any(Launcher::find(PRTERUN).into_iter().chain(other))
 }
 
 /// What any launcher must start: init and finalize in every order, RMA, collectives, the old start-up.
@@ -187,25 +193,24 @@ fn starts_among_attackers(launcher: &Launcher) {
 }
 
 /// The program of MPI and OpenSHMEM for the MPI of this name in pkg-config.
-fn mpi_program(mpi: &str) -> Option<PathBuf> {
+fn mpi_program(mpi: &str) -> PathBuf {
     let flags = Command::new("pkg-config").args(["--cflags", "--libs", mpi]).output();
-    let Ok(Output { status, stdout, .. }) = flags else { return None };
+    let Ok(Output { status, stdout, .. }) = flags else { absent("pkg-config is not here") };
     if !status.success() {
-        println!("skipped: pkg-config knows no {mpi}");
-        return None;
+        absent(format!("pkg-config knows no {mpi}"));
     }
     let flags = String::from_utf8(stdout).expect("plain flags");
     let flags: Vec<&str> =
         std::iter::once("-Wl,--no-as-needed").chain(flags.split_whitespace()).collect();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/mpi.c");
-    Some(testkit::compile(&source, Path::new(env!("CARGO_TARGET_TMPDIR")), &flags))
+    testkit::compile(&source, Path::new(env!("CARGO_TARGET_TMPDIR")), &flags)
 }
 
 const FIRST: [&str; 2] = ["mpi", "shmem"];
 
 /// MPI and OpenSHMEM start and end in any order.
 fn runs_beside_mpi(launcher: &Launcher, mpi: &str) {
-    let Some(program) = mpi_program(mpi) else { return };
+    let program = mpi_program(mpi);
     for (first, ends_first) in FIRST.iter().flat_map(|first| FIRST.map(|ends| (first, ends))) {
         launcher.job(&program, 3).arg(first).arg(ends_first).run().assert_ok(3);
     }
@@ -214,34 +219,28 @@ fn runs_beside_mpi(launcher: &Launcher, mpi: &str) {
 mod hydra {
     use super::*;
 
-    #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
-    fn over_an_inherited_socket() {
+    pub fn over_an_inherited_socket() {
         for launcher in hydras() {
             runs_programs(&launcher);
             runs_programs(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
         }
     }
 
-    #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
-    fn over_a_port() {
+    pub fn over_a_port() {
         for mut launcher in hydras() {
             launcher.words.push("-pmi-port".to_owned());
             runs_programs(&launcher);
         }
-        let Some(mut launcher) = hydra() else { return };
+        let mut launcher = hydra();
         launcher.words.push("-pmi-port".to_owned());
-        let Some(program) = mpi_program("mpich") else { return };
+        let program = mpi_program("mpich");
         launcher.job(&program, 2).arg("shmem").run().assert_ok(2);
         let outcome = launcher.job(&program, 2).arg("mpi").run();
         assert_ne!(outcome.code(), 0, "{outcome}");
         assert!(outcome.stderr.contains("call shmem_init before MPI_Init"), "{outcome}");
     }
 
-    #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
-    fn a_job_ends_as_a_whole() {
+    pub fn a_job_ends_as_a_whole() {
         for launcher in hydras() {
             ends_with_its_pes(&launcher);
             warns_of_pes_without_finalize(&launcher);
@@ -251,19 +250,15 @@ mod hydra {
         }
     }
 
-    #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
-    fn among_attackers() {
-        let Some(launcher) = hydra() else { return };
+    pub fn among_attackers() {
+        let launcher = hydra();
         starts_among_attackers(&launcher);
         starts_among_attackers(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
     }
 
     /// The first PE of a node needs two descriptors for each other one; where it cannot have them, it alone says so.
-    #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
-    fn with_few_descriptors() {
-        let Some(launcher) = hydra() else { return };
+    pub fn with_few_descriptors() {
+        let launcher = hydra();
         let limited = |limit: &str| {
             let script = format!("ulimit {limit} 40 && exec \"$0\"");
             let job = launcher.job("/bin/sh", 24).arg("-c").arg(script);
@@ -279,18 +274,14 @@ mod hydra {
         assert!(!outcome.stderr.contains("it has ended"), "{outcome}");
     }
 
-    #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
-    fn beside_mpich() {
-        let Some(launcher) = hydra() else { return };
+    pub fn beside_mpich() {
+        let launcher = hydra();
         runs_beside_mpi(&launcher, "mpich");
     }
 
     /// The PEs of a host are either neighbours or every second one; the manager's values are short for such records.
-    #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
-    fn on_two_hosts() {
-        let Some(hosts) = Hosts::new("y") else { return };
+    pub fn on_two_hosts() {
+        let hosts = Hosts::new("y");
         // What crosses the wire later is the same after either protocol.
         let jobs = [
             ("pmi1", "rma.c"),
@@ -329,10 +320,8 @@ fn names_a_lost_server(uri: &str, cause: &str) {
     ]);
 }
 
-#[test]
-#[ignore = "a minute; part of `cargo xtask test --full`"]
 fn a_silent_pmix_server_is_named() {
-    let Some(_) = mpirun() else { return };
+    mpirun();
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let uri = format!("a.0;tcp4://{}", silent.local_addr().expect("an address"));
     names_a_lost_server(&uri, "no answer");
@@ -341,47 +330,35 @@ fn a_silent_pmix_server_is_named() {
 mod mpirun {
     use super::*;
 
-    #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
-    fn over_pmix() {
-        let Some(launcher) = mpirun() else { return };
+    pub fn over_pmix() {
+        let launcher = mpirun();
         runs_programs(&launcher);
     }
 
-    #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
-    fn a_job_ends_as_a_whole() {
-        let Some(launcher) = mpirun() else { return };
+    pub fn a_job_ends_as_a_whole() {
+        let launcher = mpirun();
         ends_with_its_pes(&launcher);
         warns_of_pes_without_finalize(&launcher);
         exits_as_a_whole(&launcher, 7);
         assert_eq!(launcher.death("global_exit0").code(), 0);
     }
 
-    #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
-    fn among_attackers() {
-        let Some(launcher) = mpirun() else { return };
+    pub fn among_attackers() {
+        let launcher = mpirun();
         starts_among_attackers(&launcher);
     }
 
-    #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
-    fn a_server_that_is_gone_is_named() {
-        let Some(_) = mpirun() else { return };
+    pub fn a_server_that_is_gone_is_named() {
+        mpirun();
         names_a_lost_server("a.0;tcp4://127.0.0.1:1", "UNREACHABLE");
     }
 
-    #[test]
-    #[ignore = "part of `cargo xtask test --providers`"]
-    fn beside_open_mpi() {
-        let Some(launcher) = mpirun() else { return };
+    pub fn beside_open_mpi() {
+        let launcher = mpirun();
         runs_beside_mpi(&launcher, "ompi-c");
     }
 }
 
-#[test]
-#[ignore = "part of `cargo xtask test --providers`"]
 fn prterun_over_pmix() {
     for launcher in prteruns() {
         runs_programs(&launcher);
@@ -399,19 +376,18 @@ mod slurm {
     }
 
     impl Slurm {
-        /// `None`, with a word, where it cannot be had.
-        fn up() -> Option<Slurm> {
+        /// Where it cannot be had the test is ignored.
+        fn up() -> Slurm {
             for program in ["munged", "slurmctld", "slurmd", "srun"] {
-                Launcher::find(&[program])?;
+                Launcher::needed(&[program]);
             }
             if !rustix::process::geteuid().is_root() {
-                println!("skipped: a private Slurm needs root");
-                return None;
+                absent("a private Slurm needs root");
             }
             let folder = format!("rm{}", std::process::id());
             let slurm = Slurm { folder: std::env::temp_dir().join(folder) };
             assert!(slurm.script("up"), "see {}", slurm.folder.display());
-            Some(slurm)
+            slurm
         }
 
         fn script(&self, action: &str) -> bool {
@@ -439,10 +415,8 @@ mod slurm {
         }
     }
 
-    #[test]
-    #[ignore = "part of `cargo xtask test --full`"]
-    fn over_each_of_its_protocols() {
-        let Some(slurm) = Slurm::up() else { return };
+    pub fn over_each_of_its_protocols() {
+        let slurm = Slurm::up();
         for (protocol, status) in [("--mpi=pmi2", 137), ("--mpi=pmix", 7)] {
             // One node; one PE on each of four, which are two machines; the same in turns.
             let one = slurm.launcher(&[protocol, "-N1", "--overcommit"]);
@@ -462,19 +436,19 @@ mod slurm {
         two.job(program!("rma.c"), 4).run().assert_ok(4);
 
         runs_beside_mpi(&slurm.launcher(&["--mpi=pmix", "-N2", "--overcommit"]), "ompi-c");
-        if let Some(program) = mpi_program("mpich") {
-            let launcher = slurm.launcher(&["--mpi=pmi2", "-N1"]);
-            launcher.job(&program, 3).arg("mpi").run().assert_ok(3);
-            let outcome = launcher.job(&program, 3).arg("shmem").run();
-            assert_ne!(outcome.code(), 0, "{outcome}");
-            assert!(outcome.stderr.contains("call MPI_Init before shmem_init"), "{outcome}");
-        }
-
         let outcome = slurm.launcher(&["-N2"]).job(program!("rma.c"), 2).run();
         assert_ne!(outcome.code(), 0, "{outcome}");
         assert!(outcome.stderr.contains("srun --mpi=pmix"), "{outcome}");
 
         oshrun_in_an_allocation(&slurm);
+
+        // Last, since MPICH may be absent.
+        let program = mpi_program("mpich");
+        let launcher = slurm.launcher(&["--mpi=pmi2", "-N1"]);
+        launcher.job(&program, 3).arg("mpi").run().assert_ok(3);
+        let outcome = launcher.job(&program, 3).arg("shmem").run();
+        assert_ne!(outcome.code(), 0, "{outcome}");
+        assert!(outcome.stderr.contains("call MPI_Init before shmem_init"), "{outcome}");
     }
 
     /// Its daemons start by srun, on the nodes of the allocation.
@@ -493,13 +467,12 @@ mod slurm {
     }
 }
 
-#[test]
 fn a_launcher_that_cannot_be_joined_is_named() {
     for (environment, words) in [
         (&[("PMI_SIZE", "4")][..], &["PMI_SIZE=4", "PMI_FD, which", "is not set"][..]),
         (
             &[("PMI_SIZE", "4"), ("PMI_RANK", "1"), ("PMI_FD", "77")],
-            &["PE 1", "PMI_SIZE=4", "PMI_FD=77 is no connected socket", "unset PMI_FD"],
+            &["PE 1", "PMI_SIZE=4", "PMI_FD=77 is not a connected socket", "unset PMI_FD"],
         ),
         (&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "2")], &["SLURM_NTASKS=2", "srun --mpi=pmix"]),
         (
@@ -513,4 +486,26 @@ fn a_launcher_that_cannot_be_joined_is_named() {
         let job = environment.iter().fold(job, |job, (name, value)| job.env(name, value));
         job.run().assert_fails(words);
     }
+}
+
+testkit::tests! {
+    a_launcher_that_cannot_be_joined_is_named,
+    ; ignored "part of `cargo xtask test --providers`" =>
+    hydra::over_an_inherited_socket,
+    hydra::over_a_port,
+    hydra::a_job_ends_as_a_whole,
+    hydra::among_attackers,
+    hydra::with_few_descriptors,
+    hydra::beside_mpich,
+    hydra::on_two_hosts,
+    mpirun::over_pmix,
+    mpirun::a_job_ends_as_a_whole,
+    mpirun::among_attackers,
+    mpirun::a_server_that_is_gone_is_named,
+    mpirun::beside_open_mpi,
+    prterun_over_pmix,
+    ; ignored "a minute; part of `cargo xtask test --full`" =>
+    a_silent_pmix_server_is_named,
+    ; ignored "part of `cargo xtask test --full`" =>
+    slurm::over_each_of_its_protocols,
 }

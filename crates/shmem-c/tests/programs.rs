@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
-use testkit::{Job, can_compile, program};
+use testkit::{Job, Test, program};
 
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 33] = [
+const ELSEWHERE: [&str; 32] = [
     "check.h",
     "child_exits.c",
     "core.c",
@@ -41,7 +41,6 @@ const ELSEWHERE: [&str; 33] = [
     "operators.h",
     "order_spin.c",
     "race.c",
-    "seed_003.c.in",
     "soak.c",
     "types.h",
 ];
@@ -127,9 +126,6 @@ impl Network {
 }
 
 fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
-    if !can_compile(Path::new(source)) {
-        return;
-    }
     let mut job = Job::new(program!(source)).n(n);
     for (name, value) in environment {
         job = job.env(name, value);
@@ -141,154 +137,95 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     job.run().assert_ok(n);
 }
 
-/// For each program a test named like it, on one node, and over each transport on none and on virtual nodes.
-macro_rules! programs {
-    ($($name:ident $source:literal)*) => {
-        const HERE: &[&str] = &[$($source),*];
+/// The programs. For each there is a test named like it, on one node, and over each transport on none and on virtual
+/// nodes.
+const HERE: [&str; 52] = [
+    "active_sets.c",
+    "active_sets_many.c",
+    "amo.c",
+    "barriers.c",
+    "broadcasts_ahead.c",
+    "c11_generics.c",
+    "collectives_team.c",
+    "constants.c",
+    "contexts.c",
+    "cxx.cpp",
+    "declared_again.c",
+    "fortran_amo.F90",
+    "fortran_collectives.F90",
+    "fortran_lock.f90",
+    "fortran_max_to_all.f",
+    "fortran_memory.f90",
+    "fortran_reductions.F90",
+    "fortran_rma.F90",
+    "fortran_setup.f90",
+    "fortran_start_pes.f",
+    "fortran_static.f",
+    "fortran_teams.f90",
+    "fortran_wait.F90",
+    "in_place.c",
+    "info.c",
+    "init_finalize.c",
+    "litmus.c",
+    "lock.c",
+    "max_to_all.c",
+    "memory.c",
+    "ordering.c",
+    "paths.c",
+    "progress.c",
+    "reductions.c",
+    "rma.c",
+    "scan.c",
+    "shmemx_alltoallv.c",
+    "shmemx_names.c",
+    "shmemx_split.c",
+    "shmemx_split_strided.c",
+    "signal.c",
+    "split_2d.c",
+    "start_pes.c",
+    "stress.c",
+    "statics.c",
+    "statics_cxx.cpp",
+    "strided.c",
+    "teams.c",
+    "teams_many.c",
+    "threads.c",
+    "wait.c",
+    "wait_sets.c",
+];
 
-        mod on_node {
-            $(
-                #[test]
-                fn $name() {
-                    super::PES.iter().for_each(|&n| super::runs($source, n, &[]));
-                }
-            )*
-        }
+/// How every program is run, and why not always.
+type Setting = (&'static str, fn(&'static str), Option<&'static str>);
 
-        /// With everything checked that costs time to check, correct programs do what they did.
-        mod checked {
-            $(
-                #[test]
-                fn $name() {
-                    let check = [("SHMEM_CHECK", "1")];
-                    super::CHECKED.iter().for_each(|&n| super::runs($source, n, &check));
-                }
-            )*
-        }
+const PROVIDERS: Option<&str> = Some("part of `cargo xtask test --providers`");
+const FULL: Option<&str> = Some("part of `cargo xtask test --full`");
 
-        mod tcp_sample {
-            $(
-                #[test]
-                #[ignore = "part of `cargo xtask test --providers`"]
-                fn $name() {
-                    super::TCP.runs_sample($source);
-                }
-            )*
-        }
+const SETTINGS: [Setting; 8] = [
+    ("on_node", on_node, None),
+    ("checked", checked, None),
+    ("tcp_sample", |source| TCP.runs_sample(source), PROVIDERS),
+    ("ucx_sample", |source| UCX.runs_sample(source), PROVIDERS),
+    ("ofi_sample", |source| OFI.runs_sample(source), PROVIDERS),
+    ("tcp_at_every_size", |source| TCP.runs_at_every_size(source), FULL),
+    ("ucx_at_every_size", |source| UCX.runs_at_every_size(source), FULL),
+    ("ofi_at_every_size", |source| OFI.runs_at_every_size(source), FULL),
+];
 
-        mod ucx_sample {
-            $(
-                #[test]
-                #[ignore = "part of `cargo xtask test --providers`"]
-                fn $name() {
-                    super::UCX.runs_sample($source);
-                }
-            )*
-        }
-
-        mod ofi_sample {
-            $(
-                #[test]
-                #[ignore = "part of `cargo xtask test --providers`"]
-                fn $name() {
-                    super::OFI.runs_sample($source);
-                }
-            )*
-        }
-
-        mod tcp_at_every_size {
-            $(
-                #[test]
-                #[ignore = "part of `cargo xtask test --full`"]
-                fn $name() {
-                    super::TCP.runs_at_every_size($source);
-                }
-            )*
-        }
-
-        mod ucx_at_every_size {
-            $(
-                #[test]
-                #[ignore = "part of `cargo xtask test --full`"]
-                fn $name() {
-                    super::UCX.runs_at_every_size($source);
-                }
-            )*
-        }
-
-        mod ofi_at_every_size {
-            $(
-                #[test]
-                #[ignore = "part of `cargo xtask test --full`"]
-                fn $name() {
-                    super::OFI.runs_at_every_size($source);
-                }
-            )*
-        }
-    };
+fn on_node(source: &str) {
+    PES.iter().for_each(|&n| runs(source, n, &[]));
 }
 
-programs! {
-    active_sets "active_sets.c"
-    active_sets_many "active_sets_many.c"
-    amo "amo.c"
-    barriers "barriers.c"
-    broadcasts_ahead "broadcasts_ahead.c"
-    c11_generics "c11_generics.c"
-    collectives_team "collectives_team.c"
-    constants "constants.c"
-    contexts "contexts.c"
-    cxx "cxx.cpp"
-    fortran_amo "fortran_amo.F90"
-    fortran_collectives "fortran_collectives.F90"
-    fortran_lock "fortran_lock.f90"
-    fortran_memory "fortran_memory.f90"
-    fortran_reductions "fortran_reductions.F90"
-    fortran_rma "fortran_rma.F90"
-    fortran_setup "fortran_setup.f90"
-    fortran_start_pes "fortran_start_pes.f"
-    fortran_static "fortran_static.f"
-    fortran_teams "fortran_teams.f90"
-    fortran_wait "fortran_wait.F90"
-    in_place "in_place.c"
-    info "info.c"
-    init_finalize "init_finalize.c"
-    litmus "litmus.c"
-    lock "lock.c"
-    max_to_all "max_to_all.c"
-    memory "memory.c"
-    ordering "ordering.c"
-    paths "paths.c"
-    progress "progress.c"
-    reductions "reductions.c"
-    rma "rma.c"
-    scan "scan.c"
-    shmemx_alltoallv "shmemx_alltoallv.c"
-    shmemx_names "shmemx_names.c"
-    shmemx_split "shmemx_split.c"
-    shmemx_split_strided "shmemx_split_strided.c"
-    signal "signal.c"
-    split_2d "split_2d.c"
-    start_pes "start_pes.c"
-    stress "stress.c"
-    statics "statics.c"
-    statics_cxx "statics_cxx.cpp"
-    strided "strided.c"
-    teams "teams.c"
-    teams_many "teams_many.c"
-    threads "threads.c"
-    wait "wait.c"
-    wait_sets "wait_sets.c"
+/// With everything checked that costs time to check, correct programs do what they did.
+fn checked(source: &str) {
+    CHECKED.iter().for_each(|&n| runs(source, n, &[("SHMEM_CHECK", "1")]));
 }
 
 /// The grid of the standard's page: 10 PEs with xrange 3 make 4 + 3 teams, the last of the first kind with one PE.
-#[test]
 fn ten_pes_in_two_dimensions() {
     Job::new(program!("split_2d.c")).n(10).run().assert_ok(10);
 }
 
 /// Where the order of a PE's calls tells nothing, since several threads make them.
-#[test]
 fn active_sets_at_the_highest_thread_level() {
     for (n, nodes) in [(1, "on"), (3, "on"), (4, "off")] {
         for source in ["active_sets_many.c", "broadcasts_ahead.c"] {
@@ -298,15 +235,12 @@ fn active_sets_at_the_highest_thread_level() {
     }
 }
 
-#[test]
 fn without_a_launcher_a_program_is_a_job_of_one_pe() {
     for source in ["teams.c", "rma.c", "barriers.c", "start_pes.c"] {
         Job::direct(program!(source)).run().assert_ok(1);
     }
 }
 
-#[test]
-#[ignore = "a minute; part of `cargo xtask test --full`"]
 fn every_program_on_64_pes() {
     for source in HERE {
         runs(source, 64, &[]);
@@ -339,14 +273,10 @@ fn wanted(program: &Path) -> Vec<String> {
     listing.split_whitespace().map(str::to_owned).collect()
 }
 
-#[test]
 fn the_fortran_programs_call_every_routine() {
     let mut missing = fortran_routines();
     assert!(missing.len() > 150, "{missing:?}");
     for source in HERE.iter().chain(&["fortran_exit.f90"]).filter(|s| s.starts_with("fortran_")) {
-        if !can_compile(Path::new(source)) {
-            return;
-        }
         for symbol in wanted(&program!(source)) {
             if let Some(name) = symbol.strip_suffix('_') {
                 missing.remove(&name.to_uppercase());
@@ -356,7 +286,6 @@ fn the_fortran_programs_call_every_routine() {
     assert!(missing.is_empty(), "no program calls {missing:?}");
 }
 
-#[test]
 fn no_program_is_forgotten() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let present: BTreeSet<String> = std::fs::read_dir(folder)
@@ -367,4 +296,34 @@ fn no_program_is_forgotten() {
         .collect();
     let run: BTreeSet<String> = HERE.iter().chain(&ELSEWHERE).map(|s| (*s).to_owned()).collect();
     assert_eq!(present, run);
+}
+
+fn main() -> ExitCode {
+    let mut tests = Vec::new();
+    for (setting, body, ignored) in SETTINGS {
+        tests.extend(HERE.map(|source| {
+            let (name, _) = source.split_once('.').expect("a source has an extension");
+            let test = Test::new(format!("{setting}::{name}"), move || body(source));
+            ignored.into_iter().fold(test, Test::ignored)
+        }));
+    }
+    tests.extend([
+        Test::new("ten_pes_in_two_dimensions", ten_pes_in_two_dimensions),
+        Test::new(
+            "active_sets_at_the_highest_thread_level",
+            active_sets_at_the_highest_thread_level,
+        ),
+        Test::new(
+            "without_a_launcher_a_program_is_a_job_of_one_pe",
+            without_a_launcher_a_program_is_a_job_of_one_pe,
+        ),
+        Test::new("every_program_on_64_pes", every_program_on_64_pes)
+            .ignored("a minute; part of `cargo xtask test --full`"),
+        Test::new(
+            "the_fortran_programs_call_every_routine",
+            the_fortran_programs_call_every_routine,
+        ),
+        Test::new("no_program_is_forgotten", no_program_is_forgotten),
+    ]);
+    testkit::run(tests)
 }

@@ -1,15 +1,15 @@
 //! `oshrun` over ssh among four hosts in network namespaces (ci/scripts/hosts.sh), whose PEs reach each other by TCP: jobs
 //! that end well, and those that lose a PE, a daemon, an ssh, oshrun, a host, or the way between two hosts.
 //!
-//! Part of the tier `--full`, whose step `hosts` brings an sshd. Where there is none, or no namespaces, they say so and
-//! pass.
+//! Part of the tier `--full`, whose step `hosts` brings an sshd. Where there is none, or no namespaces, they are
+//! ignored.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::{Job, Running, prefix, program};
+use testkit::{Job, Running, absent, prefix, program};
 
 /// Within this time nothing may be left, however loaded the machine: what is documented is less.
 const WITHIN: Duration = Duration::from_secs(40);
@@ -20,23 +20,21 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// `None`, with a word, where they cannot be had.
-    fn up(test: &str) -> Option<Hosts> {
+    /// Where they cannot be had the test is ignored.
+    fn up(test: &str) -> Hosts {
         if !rustix::process::geteuid().is_root() {
-            println!("skipped: hosts in namespaces need root");
-            return None;
+            absent("hosts in namespaces need root");
         }
         let sshd = std::env::var_os("SSHD").map(PathBuf::from);
         let system = ["/usr/sbin/sshd", "/sbin/sshd"].into_iter().map(PathBuf::from);
         if !sshd.into_iter().chain(system).any(|file| file.exists()) {
-            println!("skipped: there is no sshd");
-            return None;
+            absent("there is no sshd");
         }
         let folder = std::env::temp_dir().join(format!("rm{}{test}", std::process::id()));
         let hosts = Hosts { folder };
         let up = hosts.script(&["up"]);
         assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
-        Some(hosts)
+        hosts
     }
 
     fn script(&self, words: &[&str]) -> Output {
@@ -137,10 +135,8 @@ fn is_daemon(command: &str) -> bool {
     command.ends_with("oshrun --daemon")
 }
 
-#[test]
-#[ignore = "part of `cargo xtask test --full`"]
 fn over_ssh_programs_run_on_four_hosts() {
-    let Some(hosts) = Hosts::up("p") else { return };
+    let hosts = Hosts::up("p");
     for source in ["rma.c", "amo.c", "signal.c", "split_2d.c", "collectives_team.c", "lock.c"] {
         let program = program!(source);
         hosts.job(&program, &["-H", "h1,h2,h3,h4"]).run().assert_ok(4);
@@ -149,10 +145,8 @@ fn over_ssh_programs_run_on_four_hosts() {
     hosts.assert_nothing_left();
 }
 
-#[test]
-#[ignore = "part of `cargo xtask test --full`"]
 fn over_ssh_what_dies_is_named_and_nothing_is_left() {
-    let Some(hosts) = Hosts::up("k") else { return };
+    let hosts = Hosts::up("k");
     let is_pe = |command: &str| command.contains("endless") && !command.contains("oshrun");
     let running = hosts.endless(&[]);
     kill(hosts.find("h3", is_pe));
@@ -174,10 +168,8 @@ fn over_ssh_what_dies_is_named_and_nothing_is_left() {
     println!("a killed oshrun: nothing left after {:.1} s", since.elapsed().as_secs_f64());
 }
 
-#[test]
-#[ignore = "part of `cargo xtask test --full`"]
 fn over_ssh_hosts_that_fall_silent_are_named_and_nothing_is_left() {
-    let Some(hosts) = Hosts::up("s") else { return };
+    let hosts = Hosts::up("s");
     let running = hosts.endless(&[]);
     hosts.script(&["away", "3"]);
     hosts.assert_lost(running, "a host that is away", &["h3", "lost"]);
@@ -194,10 +186,8 @@ fn over_ssh_hosts_that_fall_silent_are_named_and_nothing_is_left() {
     hosts.assert_nothing_left();
 }
 
-#[test]
-#[ignore = "part of `cargo xtask test --full`"]
 fn over_ssh_hosts_that_cannot_be_reached_are_named() {
-    let Some(hosts) = Hosts::up("n") else { return };
+    let hosts = Hosts::up("n");
     let program = program!("rma.c");
     let fails = |options: &[&str], words: &[&str]| {
         hosts.job(&program, options).run().assert_fails(words);
@@ -209,4 +199,12 @@ fn over_ssh_hosts_that_cannot_be_reached_are_named() {
     );
     fails(&["-H", "h2,h3", "/no/such/program"], &["cannot run /no/such/program"]);
     hosts.assert_nothing_left();
+}
+
+testkit::tests! {
+    ; ignored "part of `cargo xtask test --full`" =>
+    over_ssh_programs_run_on_four_hosts,
+    over_ssh_what_dies_is_named_and_nothing_is_left,
+    over_ssh_hosts_that_fall_silent_are_named_and_nothing_is_left,
+    over_ssh_hosts_that_cannot_be_reached_are_named,
 }

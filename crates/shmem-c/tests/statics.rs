@@ -1,12 +1,12 @@
 //! Static data are symmetric however a program was built and started: compilers, linkers, sanitizers, languages; tools,
 //! threads and children that are there before `shmem_init`; and each way to reach them where they cannot be shared.
 //!
-//! Most tests run the program that tests/programs.rs runs too. What a test needs and does not find it says, and passes.
+//! Most tests run the program that tests/programs.rs runs too. A test that needs what is not here is ignored.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testkit::{Job, Outcome, compile_text, prefix, program};
+use testkit::{Job, Outcome, absent, compile_text, prefix, program};
 
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
@@ -16,13 +16,16 @@ fn tmpdir() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// Whether a program is there; if not, says so.
-fn here(tool: &str) -> bool {
-    let found = Command::new(tool).arg("--version").output().is_ok();
-    if !found {
-        println!("skipped: {tool} is not here");
+/// Whether a program is there.
+fn is_here(tool: &str) -> bool {
+    Command::new(tool).arg("--version").output().is_ok()
+}
+
+/// Where the program is not there the test is ignored.
+fn needs(tool: &str) {
+    if !is_here(tool) {
+        absent(format!("{tool} is not here"));
     }
-    found
 }
 
 /// The folder with rustc's own lld under the name by which compilers look for it.
@@ -58,7 +61,7 @@ fn build(name: &str, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
         flags.iter().any(|flag| flag.starts_with("-fsanitize")) && text.contains("cannot find"),
         "{command:?}\n{text}"
     );
-    println!("skipped: {compiler} has no library for {flags:?}");
+    println!("left out: {compiler} has no library for {flags:?}");
     None
 }
 
@@ -80,9 +83,7 @@ const KINDS: [&[&str]; 9] = [
 ];
 
 fn every_kind(name: &str, compiler: &str) {
-    if !here(compiler) {
-        return;
-    }
+    needs(compiler);
     let lld = lld().map(|folder| format!("-B{folder}"));
     for kind in KINDS {
         if kind.contains(&"-mcmodel=medium") && !cfg!(target_arch = "x86_64") {
@@ -93,7 +94,7 @@ fn every_kind(name: &str, compiler: &str) {
             match &lld {
                 Some(lld) => flags.push(lld),
                 None => {
-                    println!("skipped: rustc brought no lld");
+                    println!("left out: rustc brought no lld");
                     continue;
                 }
             }
@@ -104,32 +105,27 @@ fn every_kind(name: &str, compiler: &str) {
     }
 }
 
-#[test]
 fn c_by_gcc() {
     every_kind("statics.c", "gcc");
 }
 
-#[test]
 fn c_by_clang() {
     every_kind("statics.c", "clang");
 }
 
-#[test]
 fn cxx_by_gcc() {
     every_kind("statics_cxx.cpp", "g++");
 }
 
-#[test]
 fn cxx_by_clang() {
     every_kind("statics_cxx.cpp", "clang++");
 }
 
 /// A sanitizer knows nothing of what other processes and this library's threads do in order, so it runs on one node.
-#[test]
 fn sanitizers() {
     for compiler in ["gcc", "clang"] {
         for flag in ["-fsanitize=address", "-fsanitize=thread", "-fsanitize=undefined"] {
-            if here(compiler)
+            if is_here(compiler)
                 && let Some(program) = build("statics.c", compiler, &[flag])
             {
                 Job::new(program).n(2).run().assert_ok(2);
@@ -139,7 +135,6 @@ fn sanitizers() {
 }
 
 /// Rust's linker makes two writable segments.
-#[test]
 fn rust() {
     let text = r#"
         use std::ptr::addr_of_mut;
@@ -259,7 +254,6 @@ fn went(outcome: &Outcome, n: usize, way: &str) {
     assert!(outcome.stderr.contains(&said), "{way} was not the way\n{outcome}");
 }
 
-#[test]
 fn threads_that_are_there_first_leave_the_kernel_and_the_transport() {
     let first = format!("export LD_PRELOAD={};", busy_tool());
     for n in [1, 2, 3, 8] {
@@ -271,7 +265,6 @@ fn threads_that_are_there_first_leave_the_kernel_and_the_transport() {
     after(&first, 3).env("SHMEM_ONNODE", "off").run().assert_ok(3);
 }
 
-#[test]
 fn a_pe_whose_static_data_are_not_shared_may_be_the_only_one() {
     let first = format!("[ $SHMEM_LOCAL_ID = 1 ] && export LD_PRELOAD={};", busy_tool());
     for n in [2, 3] {
@@ -279,7 +272,6 @@ fn a_pe_whose_static_data_are_not_shared_may_be_the_only_one() {
     }
 }
 
-#[test]
 fn where_the_kernel_refuses_copies_too_the_transport_is_left() {
     let first = format!("export LD_PRELOAD={};", busy_tool());
     let forbidding = forbidding().display().to_string();
@@ -294,7 +286,6 @@ fn where_the_kernel_refuses_copies_too_the_transport_is_left() {
 }
 
 /// A limit of file sizes below the place of static data, above that of a small heap.
-#[test]
 fn a_limit_of_file_sizes_leaves_them_where_they_are() {
     let job = after("ulimit -f 4000000;", 2).env("SHMEM_SYMMETRIC_SIZE", "1m");
     went(&job.env("SHMEM_DEBUG", "1").run(), 2, "by process_vm_readv");
@@ -302,7 +293,6 @@ fn a_limit_of_file_sizes_leaves_them_where_they_are() {
 
 /// A program's children have its environment before `shmem_init`, so a library that is preloaded everywhere finds the
 /// same place in every one of them.
-#[test]
 fn children_that_load_the_library_first_leave_the_parent_its_place() {
     let text = "
         #include <stdio.h>
@@ -336,7 +326,6 @@ fn children_that_load_the_library_first_leave_the_parent_its_place() {
 }
 
 /// Its variables are no longer those that were shared when the program was loaded.
-#[test]
 fn a_child_may_be_the_pe() {
     let text = "
         #include <stdio.h>
@@ -370,7 +359,6 @@ fn a_child_may_be_the_pe() {
     Job::new(compile_text("child.c", text, tmpdir(), &[])).n(3).run().assert_ok(3);
 }
 
-#[test]
 fn the_programs_threads_may_run_before_init() {
     let text = "
         #include <pthread.h>
@@ -406,11 +394,9 @@ fn the_programs_threads_may_run_before_init() {
 }
 
 /// Start and fork touch what is in use alone: 4 GiB of variables for each PE are more than many machines have.
-#[test]
 fn four_gib_of_variables() {
     if !cfg!(target_arch = "x86_64") {
-        println!("skipped: variables of this size need x86-64's medium code model");
-        return;
+        absent("variables of this size need x86-64's medium code model");
     }
     let text = "
         #include <stdio.h>
@@ -451,11 +437,8 @@ fn four_gib_of_variables() {
     on_node_and_off(&program);
 }
 
-#[test]
 fn under_a_debugger() {
-    if !here("gdb") {
-        return;
-    }
+    needs("gdb");
     let words =
         ["-batch", "-nx", "-ex", "set breakpoint pending on", "-ex", "break shmem_finalize"];
     let then =
@@ -470,7 +453,6 @@ fn under_a_debugger() {
     assert!(outcome.lines().any(|line| line.starts_with("$1 = ")), "no variable\n{outcome}");
 }
 
-#[test]
 fn pes_of_different_programs_are_told_apart() {
     let (one, other) = (program!("statics.c"), program!("rma.c"));
     let command =
@@ -479,7 +461,6 @@ fn pes_of_different_programs_are_told_apart() {
     outcome.assert_fails(&["PE 0", "PE 1", "shmem_init", "another program"]);
 }
 
-#[test]
 fn a_static_program_names_the_transports_that_it_has() {
     let program = program!("statics.c", "-static");
     Job::new(&program)
@@ -490,4 +471,24 @@ fn a_static_program_names_the_transports_that_it_has() {
         .assert_ok(3);
     let outcome = Job::new(&program).n(2).env("SHMEM_TRANSPORT", "ucx").run();
     outcome.assert_fails(&["SHMEM_TRANSPORT", "ucx", "statically", "tcp"]);
+}
+
+testkit::tests! {
+    c_by_gcc,
+    c_by_clang,
+    cxx_by_gcc,
+    cxx_by_clang,
+    sanitizers,
+    rust,
+    threads_that_are_there_first_leave_the_kernel_and_the_transport,
+    a_pe_whose_static_data_are_not_shared_may_be_the_only_one,
+    where_the_kernel_refuses_copies_too_the_transport_is_left,
+    a_limit_of_file_sizes_leaves_them_where_they_are,
+    children_that_load_the_library_first_leave_the_parent_its_place,
+    a_child_may_be_the_pe,
+    the_programs_threads_may_run_before_init,
+    four_gib_of_variables,
+    under_a_debugger,
+    pes_of_different_programs_are_told_apart,
+    a_static_program_names_the_transports_that_it_has,
 }

@@ -11,7 +11,6 @@ use testkit::{Job, program};
 const SETTINGS: [(&str, &str); 3] =
     [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "2")];
 
-#[test]
 fn every_thread_level() {
     for level in 0..4 {
         for (n, check) in [(1, "0"), (3, "0"), (3, "1")] {
@@ -21,7 +20,6 @@ fn every_thread_level() {
     }
 }
 
-#[test]
 fn a_pe_with_threads_among_pes_without() {
     for n in [2, 3] {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mixed-{n}"));
@@ -32,7 +30,6 @@ fn a_pe_with_threads_among_pes_without() {
 }
 
 /// RUSHMEM_SEED repeats a run.
-#[test]
 fn the_stress_draws_anew() {
     let seed = std::env::var("RUSHMEM_SEED").ok().and_then(|text| text.parse().ok());
     let seed = seed.unwrap_or_else(|| {
@@ -44,7 +41,6 @@ fn the_stress_draws_anew() {
     }
 }
 
-#[test]
 fn contexts_and_teams_that_come_and_go_leave_nothing() {
     for (name, value) in SETTINGS {
         Job::new(program!("growth.c")).n(2).arg(1000).env(name, value).run().assert_ok(2);
@@ -52,8 +48,6 @@ fn contexts_and_teams_that_come_and_go_leave_nothing() {
     Job::new(program!("growth.c")).n(4).arg(10_000).run().assert_ok(4);
 }
 
-#[test]
-#[ignore = "minutes; part of `cargo xtask test --full`"]
 fn ten_thousand_contexts_and_teams_leave_nothing() {
     for n in [1, 2, 3, 4, 8, 12] {
         for (name, value) in SETTINGS.into_iter().filter(|setting| n > 1 || setting.1 != "2") {
@@ -72,19 +66,27 @@ fn ten_thousand_contexts_and_teams_leave_nothing() {
 /// The program is instrumented, the library is not: what threads of the program do to each other is seen, through the
 /// library's functions too, which are told of by the C library's copies. The step `thread-sanitizer` of
 /// `cargo xtask test --full` instruments the library as well.
-#[test]
 fn the_stress_under_thread_sanitizer() {
     let probe = Command::new("sh")
         .args(["-c", "echo 'int main(void){return 0;}' | cc -fsanitize=thread -x c - -o /dev/null"])
         .output()
         .expect("a shell");
     if !probe.status.success() {
-        println!("skipped: the C compiler has no ThreadSanitizer");
-        return;
+        testkit::absent("the C compiler has no ThreadSanitizer");
     }
     let options = "halt_on_error=1 exitcode=66";
     let job = Job::new(program!("stress.c", "-fsanitize=thread")).n(3).env("TSAN_OPTIONS", options);
     let outcome = job.run();
     outcome.assert_ok(3);
     assert!(!outcome.stderr.contains("ThreadSanitizer"), "{outcome}");
+}
+
+testkit::tests! {
+    every_thread_level,
+    a_pe_with_threads_among_pes_without,
+    the_stress_draws_anew,
+    contexts_and_teams_that_come_and_go_leave_nothing,
+    the_stress_under_thread_sanitizer,
+    ; ignored "minutes; part of `cargo xtask test --full`" =>
+    ten_thousand_contexts_and_teams_leave_nothing,
 }

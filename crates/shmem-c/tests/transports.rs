@@ -5,23 +5,26 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use testkit::{Job, Outcome, compile, prefix, program};
+use testkit::{Job, Outcome, absent, compile, prefix, program};
 
 /// Libraries of the transports that open some.
 const UCX: &str = "libucp.so.0";
 const LIBFABRIC: &str = "libfabric.so.1";
 
-/// Whether the dynamic linker finds a library; says so when not.
+/// Whether the dynamic linker finds a library.
 fn is_here(library: &str) -> bool {
     let known = Command::new("ldconfig")
         .arg("-p")
         .output()
         .or_else(|_| Command::new("/sbin/ldconfig").arg("-p").output());
-    let here = known.is_ok_and(|known| String::from_utf8_lossy(&known.stdout).contains(library));
-    if !here {
-        println!("skipped: {library} is not here");
+    known.is_ok_and(|known| String::from_utf8_lossy(&known.stdout).contains(library))
+}
+
+/// Where the library is not here the test is ignored.
+fn needs(library: &str) {
+    if !is_here(library) {
+        absent(format!("{library} is not here"));
     }
-    here
 }
 
 /// A small job with these variables.
@@ -44,7 +47,6 @@ fn spoilt(library: &str) -> PathBuf {
     folder
 }
 
-#[test]
 fn a_library_that_is_missing_is_named_with_the_cure() {
     for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
         let outcome = job(2, &forced(transport)).env("LD_LIBRARY_PATH", spoilt(library).display());
@@ -68,7 +70,6 @@ fn differing(name: &str, variable: &str, variables: &[(&str, &str)]) -> Outcome 
     variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run()
 }
 
-#[test]
 fn who_saw_what_is_said_when_pes_differ() {
     for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
         if is_here(library) {
@@ -89,7 +90,6 @@ fn who_saw_what_is_said_when_pes_differ() {
     differing("lacks-what-it-needs-not", &path, &[OFF]).assert_ok(3);
 }
 
-#[test]
 fn a_static_program_has_no_transport_that_opens_libraries() {
     let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/heap_size.c"));
     let program = compile(source, Path::new(env!("CARGO_TARGET_TMPDIR")), &["-static"]);
@@ -102,35 +102,34 @@ fn a_static_program_has_no_transport_that_opens_libraries() {
     of("ucx").assert_fails(&["SHMEM_TRANSPORT is ucx", "statically linked", "auto, tcp"]);
 }
 
-#[test]
-fn variables_of_the_libraries_and_ours_are_heard() {
-    if is_here(UCX) {
-        let with = |name, value| job(2, &forced("ucx")).env(name, value).run();
-        with("SHMEM_UCX_TLS", "tcp,self").assert_ok(2);
-        with("UCX_TLS", "tcp,self").assert_ok(2);
-        // UCX's own goes first.
-        job(2, &forced("ucx"))
-            .env("SHMEM_UCX_TLS", "pigeon")
-            .env("UCX_TLS", "tcp,self")
-            .run()
-            .assert_ok(2);
-        let refused = with("SHMEM_UCX_AMOS", "pigeon");
-        refused.assert_fails(&["ucx", "SHMEM_UCX_AMOS", "pigeon", "all PEs"]);
-    }
-    if is_here(LIBFABRIC) {
-        let with = |name, value| job(2, &forced("ofi")).env(name, value).run();
-        with("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm").assert_ok(2);
-        with("FI_PROVIDER", "tcp").assert_ok(2);
-        let tcp = [("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"), ("SHMEM_OFI_DOMAIN", "lo")];
-        job(2, &[&forced("ofi")[..], &tcp].concat()).run().assert_ok(2);
-        with("SHMEM_OFI_PROVIDER", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
-        with("SHMEM_OFI_DOMAIN", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
-        with("SHMEM_OFI_AMOS", "pigeon").assert_fails(&["ofi", "SHMEM_OFI_AMOS", "pigeon"]);
-        with("SHMEM_OFI_AMOS", "").assert_fails(&["ofi", "SHMEM_OFI_AMOS", "software or network"]);
-    }
+fn variables_of_ucx_and_ours_are_heard() {
+    needs(UCX);
+    let with = |name, value| job(2, &forced("ucx")).env(name, value).run();
+    with("SHMEM_UCX_TLS", "tcp,self").assert_ok(2);
+    with("UCX_TLS", "tcp,self").assert_ok(2);
+    // UCX's own goes first.
+    job(2, &forced("ucx"))
+        .env("SHMEM_UCX_TLS", "pigeon")
+        .env("UCX_TLS", "tcp,self")
+        .run()
+        .assert_ok(2);
+    let refused = with("SHMEM_UCX_AMOS", "pigeon");
+    refused.assert_fails(&["ucx", "SHMEM_UCX_AMOS", "pigeon", "all PEs"]);
 }
 
-#[test]
+fn variables_of_libfabric_and_ours_are_heard() {
+    needs(LIBFABRIC);
+    let with = |name, value| job(2, &forced("ofi")).env(name, value).run();
+    with("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm").assert_ok(2);
+    with("FI_PROVIDER", "tcp").assert_ok(2);
+    let tcp = [("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"), ("SHMEM_OFI_DOMAIN", "lo")];
+    job(2, &[&forced("ofi")[..], &tcp].concat()).run().assert_ok(2);
+    with("SHMEM_OFI_PROVIDER", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
+    with("SHMEM_OFI_DOMAIN", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
+    with("SHMEM_OFI_AMOS", "pigeon").assert_fails(&["ofi", "SHMEM_OFI_AMOS", "pigeon"]);
+    with("SHMEM_OFI_AMOS", "").assert_fails(&["ofi", "SHMEM_OFI_AMOS", "software or network"]);
+}
+
 fn what_is_found_and_chosen_is_told_on_request() {
     let told = |variables: &[(&str, &str)]| {
         let outcome = job(4, variables).env("SHMEM_DEBUG", 1).run();
@@ -164,33 +163,24 @@ fn hammered(variables: &[(&str, &str)]) {
     }
 }
 
-#[test]
 fn atomics_compose_on_one_node_and_over_tcp() {
     Job::new(program!("hammer.c")).n(4).run().assert_ok(4);
     hammered(&[("SHMEM_TRANSPORT", "tcp")]);
 }
 
-#[test]
 fn atomics_compose_over_ucx() {
-    if is_here(UCX) {
-        hammered(&[("SHMEM_TRANSPORT", "ucx"), ("UCX_TLS", "tcp,self")]);
-    }
+    needs(UCX);
+    hammered(&[("SHMEM_TRANSPORT", "ucx"), ("UCX_TLS", "tcp,self")]);
 }
 
-#[test]
 fn atomics_compose_over_libfabric() {
-    if is_here(LIBFABRIC) {
-        hammered(&[("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")]);
-    }
+    needs(LIBFABRIC);
+    hammered(&[("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")]);
 }
 
 /// Its rings of completions are used from end to end by the first turns, which are not counted.
-#[test]
-#[ignore = "a minute; part of `cargo xtask test --full`"]
 fn contexts_and_teams_over_libfabric_leave_nothing() {
-    if !is_here(LIBFABRIC) {
-        return;
-    }
+    needs(LIBFABRIC);
     for nodes in [OFF, ("SHMEM_VIRTUAL_NODES", "2")] {
         let network = [("SHMEM_TRANSPORT", "ofi"), ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm"), nodes];
         let job = Job::new(program!("growth.c")).n(4).arg(2000);
@@ -200,7 +190,6 @@ fn contexts_and_teams_over_libfabric_leave_nothing() {
 }
 
 /// A network's own atomics either are right and then are the world's, on-node as well, or are refused.
-#[test]
 fn atomics_of_the_network_are_the_nodes_too() {
     let networks = [
         ("ucx", UCX, "SHMEM_UCX_AMOS", ("UCX_TLS", "tcp,self")),
@@ -223,7 +212,6 @@ fn atomics_of_the_network_are_the_nodes_too() {
 }
 
 /// Libraries have words of their own for a peer that is gone; the job's are who was killed.
-#[test]
 fn a_killed_pe_ends_a_job_over_each_transport() {
     // Some take the process's signals when they are opened: one that aborts is to be told by its signal.
     const DEATHS: [(&str, &str, &str, &str, i32); 4] = [
@@ -245,8 +233,6 @@ fn a_killed_pe_ends_a_job_over_each_transport() {
 
 /// Threads of a transport, or of its library, keep no process alive whose own threads have ended, and end none
 /// whose own go on.
-#[test]
-#[ignore = "half a minute and more; part of `cargo xtask test --full`"]
 fn a_process_ends_with_its_own_last_thread() {
     let job = |how: &str| Job::new(program!("first_thread.c")).n(3).arg(how);
     let mut ways = vec![vec![]];
@@ -265,7 +251,6 @@ fn a_process_ends_with_its_own_last_thread() {
 }
 
 /// What UCX and libfabric listen on asks nobody who they are, so where no other machine is in the job none reaches it.
-#[test]
 fn a_job_on_one_machine_listens_on_loopback_alone() {
     let listeners = |variables: &[(&str, &str)]| {
         let job = Job::new(program!("listeners.c")).n(3);
@@ -303,7 +288,6 @@ fn flags_follow_their_data(n: usize, rounds: u32, limit: Duration) {
     }
 }
 
-#[test]
 fn no_flag_overtakes_its_data() {
     Job::new(program!("order_spin.c")).n(3).arg(72).run().assert_ok(3);
     flags_follow_their_data(3, 72, Duration::from_secs(60));
@@ -329,8 +313,6 @@ impl Drop for Busy {
     }
 }
 
-#[test]
-#[ignore = "minutes; part of `cargo xtask test --full`"]
 fn no_flag_overtakes_its_data_on_a_busy_machine() {
     let _busy = Busy::with(3);
     flags_follow_their_data(4, 2000, Duration::from_secs(300));
@@ -345,7 +327,6 @@ fn with_few_files(files: u32) -> PathBuf {
 }
 
 /// Whether PE 1 lacks them to connect or to let others in, it says so, and not others that it was lost.
-#[test]
 fn a_pe_with_too_few_descriptors_says_so() {
     let with = |transport: &str, files| {
         let job = Job::new("/bin/sh").n(6).arg(with_few_files(files).display());
@@ -363,8 +344,6 @@ fn a_pe_with_too_few_descriptors_says_so() {
 }
 
 /// Not even where a library lets them wait in silence.
-#[test]
-#[ignore = "half a minute and more; part of `cargo xtask test --full`"]
 fn peers_do_not_wait_for_ever_for_a_pe_without_descriptors() {
     let with = |transport: &str| {
         let job = Job::new(program!("no_descriptors.c")).n(6);
@@ -375,4 +354,28 @@ fn peers_do_not_wait_for_ever_for_a_pe_without_descriptors() {
     if is_here(LIBFABRIC) {
         with("ofi").assert_fails(&says_so);
     }
+}
+
+testkit::tests! {
+    a_library_that_is_missing_is_named_with_the_cure,
+    who_saw_what_is_said_when_pes_differ,
+    a_static_program_has_no_transport_that_opens_libraries,
+    variables_of_ucx_and_ours_are_heard,
+    variables_of_libfabric_and_ours_are_heard,
+    what_is_found_and_chosen_is_told_on_request,
+    atomics_compose_on_one_node_and_over_tcp,
+    atomics_compose_over_ucx,
+    atomics_compose_over_libfabric,
+    atomics_of_the_network_are_the_nodes_too,
+    a_killed_pe_ends_a_job_over_each_transport,
+    a_job_on_one_machine_listens_on_loopback_alone,
+    no_flag_overtakes_its_data,
+    a_pe_with_too_few_descriptors_says_so,
+    ; ignored "a minute; part of `cargo xtask test --full`" =>
+    contexts_and_teams_over_libfabric_leave_nothing,
+    ; ignored "half a minute and more; part of `cargo xtask test --full`" =>
+    a_process_ends_with_its_own_last_thread,
+    peers_do_not_wait_for_ever_for_a_pe_without_descriptors,
+    ; ignored "minutes; part of `cargo xtask test --full`" =>
+    no_flag_overtakes_its_data_on_a_busy_machine,
 }

@@ -94,4 +94,6 @@ fn a_pe_that_dies_is_noticed_by_those_who_use_it() {
     conformance::run_where(needs, test, recording, case);
 }
 
-testkit::tests!(a_pe_that_dies_is_noticed_by_those_who_use_it);
+testkit::tests! {
+    a_pe_that_dies_is_noticed_by_those_who_use_it,
+}

@@ -179,4 +179,7 @@ fn a_pe_that_leaves_is_no_loss() {
     conformance::run_where(needs, "a_pe_that_leaves_is_no_loss", recording, case);
 }
 
-testkit::tests!(a_pe_that_dies_is_noticed_by_who_uses_it, a_pe_that_leaves_is_no_loss);
+testkit::tests! {
+    a_pe_that_dies_is_noticed_by_who_uses_it,
+    a_pe_that_leaves_is_no_loss,
+}

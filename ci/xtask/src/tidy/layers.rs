@@ -36,7 +36,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "launcher/shmem-info",
         &["crates/runtime", "crates/providers", "crates/topology", "crates/transport"],
     ),
-    ("benches/*", &["crates/shmem"]),
+    ("benches/scale", &["crates/collectives"]),
     ("ci/xtask", &[]),
     ("ci/testkit", &[]),
     ("ci/conformance", &["crates/transport", "ci/testkit"]),

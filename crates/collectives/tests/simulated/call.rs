@@ -1,6 +1,7 @@
 //! The collectives that a simulated program may call: their plans and what they must achieve.
 
 use crate::value::Value;
+use rushmem_collectives::choice::SyncAlgorithm;
 use rushmem_collectives::*;
 use std::ops::Range;
 
@@ -10,6 +11,8 @@ pub type Plan = Box<dyn Iterator<Item = Step>>;
 pub enum Call {
     Dissemination,
     GatherSync,
+    CentralSync,
+    DirectReduce { parts: u32 },
     Broadcast { root: u32 },
     AllReduce,
     InclusiveScan,
@@ -20,9 +23,12 @@ pub enum Call {
 }
 
 impl Call {
-    pub const ALL: [Call; 9] = [
+    pub const ALL: [Call; 12] = [
         Call::Dissemination,
         Call::GatherSync,
+        Call::CentralSync,
+        Call::DirectReduce { parts: 1 },
+        Call::DirectReduce { parts: 10 },
         Call::Broadcast { root: 0 },
         Call::AllReduce,
         Call::InclusiveScan,
@@ -36,6 +42,12 @@ impl Call {
         match self {
             Call::Dissemination => Box::new(dissemination::sync(n, me)),
             Call::GatherSync => Box::new(binomial::gather_sync(n, me)),
+            Call::CentralSync => Box::new(central::sync(n)),
+            // The syncs alternate, so that both are tried.
+            Call::DirectReduce { parts } => match parts % 2 {
+                0 => Box::new(direct::all_reduce(n, me, parts, SyncAlgorithm::Dissemination)),
+                _ => Box::new(direct::all_reduce(n, me, parts, SyncAlgorithm::Central)),
+            },
             Call::Broadcast { root } => Box::new(binomial::broadcast(n, me, root)),
             Call::AllReduce => Box::new(recursive_doubling::all_reduce(n, me)),
             Call::InclusiveScan => Box::new(recursive_doubling::inclusive_scan(n, me)),
@@ -51,6 +63,7 @@ impl Call {
         match self {
             Call::Broadcast { .. } | Call::Bruck | Call::Ring => 1,
             Call::AllToAll => n,
+            Call::DirectReduce { parts } => parts,
             _ => 0,
         }
     }
@@ -60,15 +73,17 @@ impl Call {
         match self {
             Call::Broadcast { .. } => 1,
             Call::Bruck | Call::Ring | Call::AllToAll => n,
+            Call::DirectReduce { parts } => parts,
             _ => 0,
         }
     }
 
     /// What a part of the destination must hold at the end; nothing if it must not be touched.
-    pub fn expected_dest(self, call: usize, me: u32, part: u32) -> Option<Value> {
+    pub fn expected_dest(self, call: usize, n: u32, me: u32, part: u32) -> Option<Value> {
         match self {
             Call::Broadcast { root } => (me != root).then(|| Value::source(call, root, 0)),
             Call::AllToAll => Some(Value::source(call, part, me)),
+            Call::DirectReduce { .. } => Some(Value::of_all(call, n, part)),
             _ => Some(Value::source(call, part, 0)),
         }
     }

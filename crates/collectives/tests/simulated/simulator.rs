@@ -60,8 +60,21 @@ struct Simulation<'a> {
     memories: Vec<Memory>,
     /// When each member entered the calls that it has entered.
     entered: Vec<Vec<Event>>,
+    /// The counter of each member: who was counted in, what they knew, and how often it released.
+    counters: Vec<Counter>,
+    /// When each member's source was last read by a peer, in the call that both are in.
+    source_reads: Vec<Vec<Event>>,
     /// Result of each all-reduce at the first member that has it.
     agreed: HashMap<usize, Value>,
+}
+
+struct Counter {
+    arrived: u32,
+    depth: u32,
+    clock: Clock,
+    releases: u32,
+    /// What those who are released learn.
+    released: (u32, Clock),
 }
 
 struct Member {
@@ -72,11 +85,20 @@ struct Member {
     /// A step it could not take yet.
     blocked: Option<Step>,
     accumulator: Option<Value>,
+    /// How many releases of the counter it has waited for.
+    awaited: u32,
     /// How many all-reduces it has left.
     epoch: usize,
     depth: u32,
     clock: Clock,
     now: Event,
+}
+
+impl Counter {
+    fn new(team: &Team<'_>) -> Self {
+        let clock = Clock::new(team.n, team.clocks);
+        Self { arrived: 0, depth: 0, clock: clock.clone(), releases: 0, released: (0, clock) }
+    }
 }
 
 impl<'a> Simulation<'a> {
@@ -89,6 +111,7 @@ impl<'a> Simulation<'a> {
             plan: None,
             blocked: None,
             accumulator: None,
+            awaited: 0,
             epoch: 0,
             depth: 0,
             clock: Clock::new(team.n, team.clocks),
@@ -101,6 +124,8 @@ impl<'a> Simulation<'a> {
             members: (0..team.n).map(member).collect(),
             memories: (0..team.n).map(|_| Memory::new(team.n, team.program)).collect(),
             entered: vec![Vec::new(); team.n as usize],
+            counters: (0..team.n).map(|_| Counter::new(team)).collect(),
+            source_reads: vec![Vec::new(); team.n as usize],
             agreed: HashMap::new(),
         }
     }
@@ -161,6 +186,21 @@ impl<'a> Simulation<'a> {
                 member.depth = member.depth.max(signal.depth);
                 member.clock.join(&signal.clock);
             }
+            Step::Arrive { at } => self.arrive(me, at),
+            Step::AwaitRelease { at } => {
+                let member = &mut self.members[me as usize];
+                let counter = &self.counters[at as usize];
+                if counter.releases <= member.awaited {
+                    member.blocked = Some(step);
+                    return Ok(false);
+                }
+                member.awaited += 1;
+                member.depth = member.depth.max(counter.released.0);
+                member.clock.join(&counter.released.1);
+            }
+            Step::ReduceDirect { first, count } => {
+                (first..first + count).try_for_each(|part| self.reduce_direct(me, part))?;
+            }
             Step::Copy { from, to, count } => {
                 let values = self.read(me, from, count)?;
                 if to == Place::Accumulator.at(0) {
@@ -183,6 +223,44 @@ impl<'a> Simulation<'a> {
         Ok(true)
     }
 
+    fn arrive(&mut self, me: u32, at: u32) {
+        let member = &self.members[me as usize];
+        let counter = &mut self.counters[at as usize];
+        counter.arrived += 1;
+        counter.depth = counter.depth.max(member.depth + 1);
+        counter.clock.join(&member.clock);
+        if counter.arrived == self.team.n {
+            counter.arrived = 0;
+            counter.releases += 1;
+            counter.released = (counter.depth, counter.clock.clone());
+            for member in &self.members {
+                if member.blocked == Some(Step::AwaitRelease { at }) {
+                    self.schedule.add(Actor::Member(member.me));
+                }
+            }
+        }
+    }
+
+    /// Combine a part of everybody's source, which everybody must be known to have entered with, and store it in everybody's
+    /// destination.
+    fn reduce_direct(&mut self, me: u32, part: u32) -> Result<(), String> {
+        let Member { call, now, clock, .. } = &self.members[me as usize];
+        let (call, now) = (*call, *now);
+        let knows_of = |events: &Vec<Event>| events.get(call).is_some_and(|&e| clock.knows(e));
+        if !self.entered.iter().all(knows_of) {
+            return Err(format!(
+                "part {part} of a peer's source is read before it entered, or may be"
+            ));
+        }
+        let value = Value::of_all(call, self.team.n, part);
+        for peer in 0..self.team.n {
+            self.source_reads[peer as usize].push(now);
+            let data = self.write(me, peer, Place::Dest.at(part), vec![value])?;
+            self.memories[peer as usize].place(data.area, &data.values, data.issued)?;
+        }
+        Ok(())
+    }
+
     /// Check what the call must have achieved for `me`, and leave it.
     fn leave(&mut self, me: u32) -> Result<(), String> {
         let n = self.team.n;
@@ -195,7 +273,7 @@ impl<'a> Simulation<'a> {
                 true => None,
                 false => Some(self.read(me, span, 1)?[0]),
             };
-            let expected = call.expected_dest(index, me, part);
+            let expected = call.expected_dest(index, n, me, part);
             if holds != expected {
                 return Err(format!("part {part} of Dest: {holds:?}, not {expected:?}"));
             }
@@ -216,6 +294,10 @@ impl<'a> Simulation<'a> {
                 return Err(format!("left before {peer} entered, or may have"));
             }
         }
+        let clock = &self.members[me as usize].clock;
+        if !self.source_reads[me as usize].drain(..).all(|read| clock.knows(read)) {
+            return Err("left while a peer reads its source, or may".into());
+        }
         self.memories[me as usize].close(index);
         let member = &mut self.members[me as usize];
         member.epoch += usize::from(call == Call::AllReduce);
@@ -234,6 +316,10 @@ impl<'a> Simulation<'a> {
         if let Some(channel) = self.network.undrained() {
             let (from, to) = (channel.from, channel.to);
             return Err(format!("a signal of {from} to {to} was not waited for"));
+        }
+        let releases: u32 = self.counters.iter().map(|counter| counter.releases).sum();
+        if let Some(member) = self.members.iter().find(|member| member.awaited != releases) {
+            return Err(format!("{} did not wait for a release", member.me));
         }
         if let Some(landing) = self.memories.iter().find_map(Memory::unread) {
             return Err(format!("landing {landing} was not read"));

@@ -18,6 +18,14 @@ impl Value {
         Self { call, first: owner, end: owner + 1, part, tree: 1 }
     }
 
+    /// What all `n` members hold as part `part` of their sources, combined one after the other.
+    pub fn of_all(call: usize, n: u32, part: u32) -> Self {
+        let combine = |left: Self, right: Self| left.combine(right).expect("neighbours");
+        (1..n)
+            .map(|member| Self::source(call, member, part))
+            .fold(Self::source(call, 0, part), combine)
+    }
+
     /// The value that stands for both, if these are neighbouring runs in this order.
     pub fn combine(self, right: Self) -> Result<Self, String> {
         if self.call != right.call || self.end != right.first {

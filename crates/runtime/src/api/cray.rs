@@ -1,8 +1,8 @@
-//! Splits as Cray's shmemx.h has them: they return nothing, and every error ends the job.
+//! Splits as in Cray's shmemx.h: they return nothing, and every error ends the job.
 //!
-//! What the standard's split reports by its return value is a message here, made before anything was
-//! agreed on. The strided split is called by its members alone, so that nothing but them takes part
-//! in it; the caller is one PE of the parent that may not even know of the others.
+//! Errors that the standard's split returns as a status are messages here, issued before the members agree on
+//! anything. Only its members call the strided split, so nobody else takes part in it; the caller is a PE of the
+//! parent that may not know the others.
 
 use crate::base::call::{Call, fail};
 use crate::base::digest::digest;
@@ -88,7 +88,8 @@ fn make(call: Call, members: Members, tag: u64, arguments: &[Argument]) -> TeamH
     let request = Request { tag, arguments: 0, able: true, keeps: true, count: 1 };
     match agree(job, &members, request) {
         Agreed::Slots(slots, generation, _) => {
-            let team = Team::new(slots[0], generation, members, job.me(), Config::default());
+            let team =
+                Team::new(slots[0], generation, members, job.me(), &job.nodes, Config::default());
             teams().insert(team)
         }
         Agreed::Elsewhere(peer) => elsewhere(call, peer),
@@ -124,7 +125,8 @@ pub fn split_grid<const D: usize>(
             let mut slots = slots.into_iter();
             axes.map(|members| {
                 let slot = slots.next().expect("as many as asked for");
-                let team = Team::new(slot, generation, members, job.me(), Config::default());
+                let team =
+                    Team::new(slot, generation, members, job.me(), &job.nodes, Config::default());
                 teams().insert(team)
             })
         }

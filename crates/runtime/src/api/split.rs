@@ -1,7 +1,7 @@
 //! Splits of a parent team (OpenSHMEM 1.6, §9.4.6 and §9.4.7).
 //!
-//! All members of the parent agree on slots and on success before any of them makes a team, so that
-//! a split fails on all of them or on none.
+//! All members of the parent agree on slots and on success before any of them creates a team, so a split fails on
+//! all of them or on none.
 
 use crate::base::call::{Call, fail};
 use crate::base::digest::digest;
@@ -43,7 +43,7 @@ pub fn split_strided(
                 agreement::slots().release(slots[0]);
                 return Some(TeamHandle::INVALID);
             }
-            let team = Team::new(slots[0], generation, members, job.me(), config);
+            let team = Team::new(slots[0], generation, members, job.me(), &job.nodes, config);
             Some(teams().insert(team))
         }
         Agreed::Refused => None,
@@ -79,7 +79,7 @@ pub fn split_2d(
         Agreed::Slots(slots, generation, _) => {
             let (row, column) = axes.expect("all were able");
             let team = |slot: u16, members, config| {
-                teams().insert(Team::new(slot, generation, members, job.me(), config))
+                teams().insert(Team::new(slot, generation, members, job.me(), &job.nodes, config))
             };
             Some((team(slots[0], row, xaxis), team(slots[1], column, yaxis)))
         }

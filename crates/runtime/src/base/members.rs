@@ -1,5 +1,6 @@
 //! Which PEs a team has, and in which order.
 
+use rushmem_bootstrap::NodeMap;
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::Arc;
 
@@ -73,6 +74,17 @@ impl Members {
             }
             Order::Listed(list) => Pe(list.pes[team_pe as usize]),
         }
+    }
+
+    /// The world PEs of the members, in their order.
+    pub(crate) fn world_pes(&self) -> impl Iterator<Item = Pe> + '_ {
+        (0..self.n).map(|member| self.world_pe(member))
+    }
+
+    /// Whether all members are on one node.
+    pub(crate) fn share_a_node(&self, nodes: &NodeMap) -> bool {
+        let node = |member| nodes.node_of(self.world_pe(member).0);
+        nodes.n_nodes() == 1 || (1..self.n).all(|member| node(member) == node(0))
     }
 
     /// The member that a world PE is, if it is one.

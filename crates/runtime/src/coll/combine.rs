@@ -263,6 +263,43 @@ unsafe extern "C" fn combine<T: Copy, O: Operator<T>>(
     nelems: usize,
 ) {
     let (dest, left, right) = (dest.cast::<T>(), left.cast::<T>(), right.cast::<T>());
+    #[cfg(target_arch = "x86_64")]
+    if nelems >= WORTH_VECTORS && std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: this CPU has AVX2; the rest is the caller's promise.
+        return unsafe { combine_avx2::<T, O>(dest, left, right, nelems) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { all::<T, O>(dest, left, right, nelems) }
+}
+
+/// From so many elements on the wider vectors are worth the question whether the CPU has them. Every x86-64 has SSE2, which
+/// compares no integers of 8 bytes.
+#[cfg(target_arch = "x86_64")]
+const WORTH_VECTORS: usize = 16;
+
+/// # Safety
+/// As [`Function`], and the CPU has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn combine_avx2<T: Copy, O: Operator<T>>(
+    dest: *mut T,
+    left: *const T,
+    right: *const T,
+    nelems: usize,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { all::<T, O>(dest, left, right, nelems) }
+}
+
+/// # Safety
+/// As [`Function`].
+#[inline(always)]
+unsafe fn all<T: Copy, O: Operator<T>>(
+    dest: *mut T,
+    left: *const T,
+    right: *const T,
+    nelems: usize,
+) {
     // A loop that knows which of its pointers are one and the same can be vectorised.
     if left == dest {
         // SAFETY: the caller's promise.

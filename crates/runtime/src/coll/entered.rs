@@ -1,14 +1,15 @@
-//! A collective from the moment that a PE has entered it: who takes part, whose channels it uses, and how
-//! its plans are carried out there.
+//! A collective that a PE has entered: who takes part, which channels it uses, and how its plans are executed
+//! there.
 //!
-//! It knows no routine of the standard: which plans make one up, and of what arguments, is for `coll`.
+//! It does not know the routines of the standard: `collectives` decides which plans and arguments make up a
+//! routine.
 
 use crate::base::call::{Call, fail};
 use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
 use crate::coll::combine::Combine;
-use crate::coll::execute::{Execution, Parts};
+use crate::coll::execute::{DIRECT_PART, Execution, Parts};
 use crate::memory::areas::LANDING;
 use crate::memory::range::SymmetricRange;
 use crate::memory::range::symmetric;
@@ -18,7 +19,8 @@ use crate::sync::flags;
 use crate::teams::active_set::ActiveSet;
 use crate::teams::team::{self, Team};
 use core::ffi::{c_int, c_long};
-use rushmem_collectives::{Step, binomial, choice, recursive_doubling};
+use rushmem_collectives::choice::{AllReduceAlgorithm, Facts, SyncAlgorithm};
+use rushmem_collectives::{Step, binomial, choice, direct, recursive_doubling};
 use std::sync::{Arc, TryLockError};
 
 /// Who takes part.
@@ -121,6 +123,14 @@ impl<'a> Entered<'a> {
     /// what a plan writes to the team's own memory, other than landings, has to wait until all have entered.
     pub(crate) fn shared(&self) -> Option<&'a ActiveSet> {
         self.set.filter(|set| set.shares_channels())
+    }
+
+    /// What algorithms are chosen by.
+    fn facts(&self) -> Facts {
+        let one_node = self.set.map_or(self.team.is_on_one_node(), ActiveSet::is_on_one_node);
+        // The counter of the active sets is the world's.
+        let counter = self.shared().is_none() || self.n() == self.job.n_pes;
+        Facts { one_node, oversubscribed: self.job.oversubscribed_somewhere, counter }
     }
 
     /// Signal a member.
@@ -234,24 +244,38 @@ impl<'a> Entered<'a> {
         nelems: usize,
         op: &'static Combine,
     ) {
+        let nbytes = nelems * op.elem_bytes();
+        let algorithm = AllReduceAlgorithm::choose(nbytes, self.n(), self.facts());
+        if let AllReduceAlgorithm::Direct = algorithm {
+            let sync = SyncAlgorithm::choose(self.facts());
+            let parts = nbytes.div_ceil(DIRECT_PART) as u32;
+            let plan = direct::all_reduce(self.n(), self.me(), parts, sync);
+            let (source, dest) = (source.part(0, nbytes), dest.part(0, nbytes));
+            let (vector, none) = (Parts::Vector, SymmetricRange::EMPTY);
+            return self.execute(source, dest, vector, none, Some(op), 0, plan);
+        }
         let parity = Channels::next_reduction;
         self.run_pieces(source, dest, nelems, op, parity, recursive_doubling::all_reduce);
     }
 
-    /// Call `f` with `source`. Where that is the destination, too, with a copy, once all members have theirs:
-    /// from then on peers may write to it.
-    pub(crate) fn with_source(
+    /// Carry out a plan that moves parts of every member's `source` to `dest`. If they are the same array on some
+    /// member, which is `in_place` there, the plan uses a copy, once all members have theirs: from then on peers may
+    /// write to `dest`.
+    pub(crate) fn exchange(
         &mut self,
         source: SymmetricRange,
+        dest: SymmetricRange,
         in_place: bool,
-        f: impl FnOnce(&mut Entered<'a>, SymmetricRange),
+        parts: Parts<'_>,
+        plan: impl Iterator<Item = Step>,
     ) {
+        self.check_apart(source, dest);
         if !in_place {
-            return f(self, source);
+            return self.run(source, dest, parts, plan);
         }
         source.with_copy(|copy| {
             self.sync();
-            f(self, copy);
+            self.run(copy, dest, parts, plan);
         });
     }
 
@@ -309,6 +333,7 @@ impl<'a> Entered<'a> {
             call: self.call,
             job: self.job,
             team: self.team,
+            members: self.set.map_or_else(|| self.team.members(), ActiveSet::members),
             channels: &mut self.channels,
             source,
             dest,
@@ -348,7 +373,7 @@ impl<'a> Entered<'a> {
     }
 
     pub(crate) fn sync(&mut self) {
-        let plan = choice::sync(self.n(), self.me(), self.job.oversubscribed_somewhere);
+        let plan = choice::sync(self.n(), self.me(), self.facts());
         self.run(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0), plan);
     }
 }

@@ -1,18 +1,25 @@
-//! Plans, carried out.
+//! Executes plans.
 //!
-//! A plan speaks of places and parts; an [`Execution`] knows where they are and how large. Data goes
-//! straight to its place at the peer, then the pair's counter is raised: one ordered put-with-signal.
+//! A plan refers to places and parts; an [`Execution`] knows their locations and sizes. Data are put directly at
+//! their destination on the peer, and then the counter of the pair is raised: one ordered put-with-signal.
 
 use crate::base::call::Call;
 use crate::base::job::Job;
+use crate::base::members::Members;
 use crate::coll::combine::Combine;
-use crate::memory::areas::LANDING;
+use crate::coll::direct;
+use crate::memory::areas::{LANDING, SHORT};
 use crate::memory::range::SymmetricRange;
 use crate::sync::channel::Channels;
 use crate::sync::flags;
 use crate::teams::team::Team;
+use rushmem_collectives::landing::ALL_REDUCE;
 use rushmem_collectives::{Place, Span, Step};
 use rushmem_transport::Pe;
+
+/// Bytes of a part of a vector that is reduced directly: whole cache lines, so that no two PEs write to one, and whole
+/// elements of every type.
+pub(crate) const DIRECT_PART: usize = 512;
 
 /// How large the parts are and where they begin.
 #[derive(Clone, Copy)]
@@ -23,6 +30,8 @@ pub(crate) enum Parts<'a> {
     Equal(usize),
     /// Part k from byte `table[k]` to `table[k + 1]` of the destination; the source is one part.
     Table(&'a [usize]),
+    /// Parts of [`DIRECT_PART`] bytes of a vector; the last part may be shorter.
+    Vector,
     /// Parts of `nelems` elements, `stride * elem_bytes` apart within and between parts.
     Strided { dst: usize, sst: usize, nelems: usize, elem_bytes: usize },
 }
@@ -32,6 +41,8 @@ pub(crate) struct Execution<'a> {
     pub(crate) call: Call,
     pub(crate) job: &'a Job,
     pub(crate) team: &'a Team,
+    /// Who takes part.
+    pub(crate) members: &'a Members,
     pub(crate) channels: &'a mut Channels,
     /// The own source array; read here alone.
     pub(crate) source: SymmetricRange,
@@ -67,6 +78,16 @@ impl Execution<'_> {
                     self.channels.wait(self.call, self.job, peer);
                     heard = peer;
                 }
+                Step::Arrive { at } => self.channels.arrive(at),
+                Step::AwaitRelease { at } => self.channels.await_release(self.call, self.job, at),
+                Step::ReduceDirect { first, count } => {
+                    let nbytes = self.source.nbytes();
+                    let end = |part: u32| (part as usize * DIRECT_PART).min(nbytes);
+                    let (at, nbytes) = (end(first), end(first + count) - end(first));
+                    let (source, dest) = (self.source.part(at, nbytes), self.dest.part(at, nbytes));
+                    let op = self.combine.expect("a reduction has an operation");
+                    direct::reduce(self.members, source, dest, op);
+                }
                 Step::Copy { from, to, count } => {
                     let source = match from.place {
                         Place::Landing(landing) => self.landing_of(heard, landing),
@@ -98,6 +119,7 @@ impl Execution<'_> {
         let nbytes = match self.parts {
             Parts::Whole(nbytes) => nbytes,
             Parts::Equal(nbytes) => nbytes * count,
+            Parts::Vector => unreachable!("a vector is reduced directly"),
             Parts::Table(table) => table[to.first as usize + count] - table[to.first as usize],
             Parts::Strided { dst, sst, nelems, elem_bytes } => {
                 let nelems = nelems * count;
@@ -124,6 +146,10 @@ impl Execution<'_> {
     /// Where `peer` takes the next message of this member from.
     fn landing_at(&mut self, peer: u32, landing: u8) -> SymmetricRange {
         let internal = flags::area();
+        if self.is_short(landing) {
+            let at = self.channels.short_there(internal.areas(), peer, self.parity);
+            return internal.range(at, SHORT);
+        }
         let at = self.channels.landing_there(internal.areas(), peer, landing, self.parity);
         internal.range(at, LANDING)
     }
@@ -131,8 +157,18 @@ impl Execution<'_> {
     /// Where the message of `peer` is that was waited for.
     fn landing_of(&mut self, peer: u32, landing: u8) -> SymmetricRange {
         let internal = flags::area();
+        if self.is_short(landing) {
+            let at = self.channels.short_here(internal.areas(), peer, self.parity);
+            return internal.range(at, SHORT);
+        }
         let at = self.channels.landing_here(internal.areas(), peer, landing, self.parity);
         internal.range(at, LANDING)
+    }
+
+    /// Whether what is put to a landing goes in the line of a flag instead: each two members put to each other once in an
+    /// all-reduce.
+    fn is_short(&self, landing: u8) -> bool {
+        self.accumulator.nbytes() <= SHORT && ALL_REDUCE.contains(&landing)
     }
 
     /// Where a span begins in its place.
@@ -141,6 +177,7 @@ impl Execution<'_> {
         match (span.place, self.parts) {
             (Place::Accumulator | Place::Landing(_), _) | (_, Parts::Whole(_)) => 0,
             (_, Parts::Equal(nbytes)) => first * nbytes,
+            (_, Parts::Vector) => first * DIRECT_PART,
             (Place::Dest, Parts::Table(table)) => table[first],
             (Place::Source, Parts::Table(_)) => 0,
             (Place::Dest, Parts::Strided { dst, nelems, elem_bytes, .. }) => {

@@ -16,6 +16,8 @@ const LINE: usize = 64;
 pub(crate) const TEAM_SLOTS: usize = 1024;
 /// Bytes of one landing buffer: what a reduction combines at a time.
 pub(crate) const LANDING: usize = 8 << 10;
+/// Bytes of a vector that is sent in the line of a flag.
+pub(crate) const SHORT: usize = 24;
 /// Words of a mailbox message.
 pub(crate) const MESSAGE: usize = 6;
 
@@ -72,6 +74,18 @@ impl Areas {
     /// the flag, whose writer and reader are the same.
     pub(crate) fn entered(&self, slot: u16, source: u32) -> usize {
         self.flag(slot, source) + 8
+    }
+
+    /// Where member `source` puts what it combines in a reduction of at most [`SHORT`] bytes, in the line of its flag: the
+    /// writer and the reader are the same, and both arrive together. There are two, by parity.
+    pub(crate) fn short(&self, slot: u16, source: u32, parity: usize) -> usize {
+        self.flag(slot, source) + 16 + parity * SHORT
+    }
+
+    /// The counter of member `owner` at which members of the team are counted in, and the flag that releases them. They are
+    /// in the line of its flag for itself, which nobody uses.
+    pub(crate) fn counter(&self, slot: u16, owner: u32) -> usize {
+        self.flag(slot, owner) + 16
     }
 
     /// A landing buffer into which the PE `source` alone writes. There are two, by parity.

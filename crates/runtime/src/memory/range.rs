@@ -1,15 +1,18 @@
-//! Runs of symmetric bytes that were checked once, so that collectives need no unsafe code.
+//! Runs of symmetric bytes that are checked once, so that collectives need no unsafe code.
 //!
-//! A [`SymmetricRange`] lies in this PE's heap, static data or internal area, and so does its image on every PE of the team
-//! that a collective works for: segments are laid out alike everywhere and stay mapped for the life
-//! of the process. What peers do to the bytes meanwhile is theirs; copies and combinations take them
-//! as they come.
+//! A [`SymmetricRange`] lies in this PE's heap, static data or internal area, and so does its image on every PE of
+//! the team for which a collective works: segments have the same layout everywhere and stay mapped for the life of
+//! the process. Peers may change the bytes at any time; copies and combinations use the values that they find.
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;
 use crate::memory::address;
 use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
 use std::fmt;
+use std::mem::MaybeUninit;
+
+/// The largest scratch memory: it stays in a first-level cache beside what is read into it.
+pub(crate) const SCRATCH: usize = 8 << 10;
 
 /// Bytes of this PE's symmetric memory.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +55,24 @@ impl SymmetricRange {
         // SAFETY: symmetric memory of this PE, and a private array that is at least as long.
         unsafe { mem::copy_bytes(start, self.start, self.nbytes) };
         f(SymmetricRange { segment: None, offset: 0, start, nbytes: self.nbytes })
+    }
+
+    /// Call `f` with private memory of the same size, which is not set, to use until `f` returns. At most [`SCRATCH`] bytes.
+    pub(crate) fn with_scratch<R>(nbytes: usize, f: impl FnOnce(SymmetricRange) -> R) -> R {
+        let mut scratch = [MaybeUninit::<u128>::uninit(); SCRATCH / size_of::<u128>()];
+        assert!(nbytes <= SCRATCH, "{nbytes} bytes of scratch");
+        f(SymmetricRange { segment: None, offset: 0, start: scratch.as_mut_ptr().cast(), nbytes })
+    }
+
+    /// Private memory, to read from or write to as long as it is there.
+    pub(crate) fn private(memory: &mut [MaybeUninit<u8>]) -> SymmetricRange {
+        let nbytes = memory.len();
+        SymmetricRange { segment: None, offset: 0, start: memory.as_mut_ptr().cast(), nbytes }
+    }
+
+    /// The image on `pe`, to read from, where that is mapped here.
+    pub(crate) fn image(self, pe: Pe) -> Option<SymmetricRange> {
+        self.on(pe).map(|start| SymmetricRange { segment: None, offset: 0, start, ..self })
     }
 
     /// Where the bytes are in this process.

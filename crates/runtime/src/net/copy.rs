@@ -5,7 +5,8 @@ use crate::base::handle::ContextHandle;
 use crate::memory::range::SymmetricRange;
 use crate::net::{cma, network};
 use core::ffi::c_int;
-use rushmem_transport::{Completion, LocalBuf, Pe, Put, RemoteAddr, mem};
+use rushmem_transport::{Completion, Get, LocalBuf, Pe, Put, RemoteAddr, mem};
+use std::mem::MaybeUninit;
 
 impl SymmetricRange {
     /// Copy the bytes to the same place of `dest` on `pe`, which may be this PE.
@@ -17,6 +18,42 @@ impl SymmetricRange {
             // SAFETY: symmetric memory of this PE.
             None => unsafe { put(pe, dest.remote(0), self.start(), self.nbytes()) },
         }
+    }
+
+    /// As [`copy_to`](SymmetricRange::copy_to) of symmetric memory that does not change before
+    /// [`complete_copies`], which the copy may take until.
+    pub(crate) fn start_copy_to(self, pe: Pe, dest: SymmetricRange) {
+        if dest.on(pe).is_some()
+            || cma::path(network::LIBRARY, pe.0 as c_int, dest.remote(0)).is_some()
+        {
+            return self.copy_to(pe, dest);
+        }
+        assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
+        // It stays mapped, so it is there until the copy is complete.
+        let source = LocalBuf::source(self.start(), self.nbytes());
+        let put = Put { dest: dest.remote(0), source, completion: Completion::AtQuiet };
+        // SAFETY: symmetric memory of this PE.
+        network::on_library(|endpoint| unsafe { endpoint.put(pe, put) });
+    }
+
+    /// Copy the image on each of `pes`, which are not mapped here, to private memory, one after the other.
+    pub(crate) fn fetch(self, pes: &[Pe], into: &mut [MaybeUninit<u8>]) {
+        let nbytes = self.nbytes();
+        assert!(pes.len() * nbytes <= into.len(), "too little room for {} blocks", pes.len());
+        for (i, &pe) in pes.iter().enumerate() {
+            let to = into[i * nbytes..].as_mut_ptr().cast();
+            match cma::path(network::LIBRARY, pe.0 as c_int, self.remote(0)) {
+                // SAFETY: there is room for that many bytes, as was just found.
+                Some(path) => unsafe { path.get(ContextHandle::DEFAULT, to, nbytes) },
+                None => network::on_library(|endpoint| {
+                    let dest = LocalBuf { base: to, nbytes };
+                    let get = Get { dest, source: self.remote(0), completion: Completion::AtQuiet };
+                    // SAFETY: as above; the memory is there until the copies are complete below, or the job ends.
+                    unsafe { endpoint.get(pe, get) }
+                }),
+            }
+        }
+        complete_copies();
     }
 
     /// Copy `nelems` elements of `elem_bytes` bytes, `sst` elements apart here and `dst` at `dest` on
@@ -62,6 +99,13 @@ impl SymmetricRange {
             16 => of!(u128),
             _ => unreachable!("elements of {elem_bytes} bytes"),
         }
+    }
+}
+
+/// Wait until the copies that were started are complete, here and there.
+pub(crate) fn complete_copies() {
+    if network::is_open() {
+        network::on_library(|endpoint| endpoint.quiet());
     }
 }
 

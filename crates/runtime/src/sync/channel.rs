@@ -40,6 +40,8 @@ pub(crate) struct Channels {
     me: TeamPe,
     sent: Vec<u64>,
     taken: Vec<u64>,
+    /// Counts the releases of a counter.
+    releases: u64,
     /// Counts the plans that use the landings of all-reduce.
     reductions: usize,
     /// Counts the plans that use the tables of counts.
@@ -74,6 +76,7 @@ impl Channels {
             me,
             sent: zeros.clone(),
             taken: zeros,
+            releases: 0,
             reductions: 0,
             gathers: 0,
             pairs: None,
@@ -106,8 +109,8 @@ impl Channels {
     /// The generation that this member's counters came to, which is a later one than the team's when a
     /// pair exchanged so many signals that they do not fit the bits below.
     pub(crate) fn reached(&self) -> u64 {
-        let most = self.taken.iter().max().expect("a team has members");
-        self.generation + (most >> COUNT_BITS)
+        let max = self.taken.iter().max().expect("a team has members").max(&self.releases);
+        self.generation + (max >> COUNT_BITS)
     }
 
     /// Which of the two copies of the landings the next all-reduce uses.
@@ -195,6 +198,63 @@ impl Channels {
         if !has_entered {
             elsewhere(call, self.members.world_pe(peer));
         }
+    }
+
+    /// Count this member in at the counter of member `at`; the last one releases all.
+    pub(crate) fn arrive(&mut self, at: u32) {
+        let area = flags::area();
+        let owner = self.members.world_pe(at);
+        let counter = area.areas().counter(self.slot, at);
+        if area.count_in(owner, counter, self.members.n) {
+            area.release(owner, counter + 8, self.generation_mark() + self.releases + 1);
+            (0..self.members.n).for_each(|member| area.ring(self.members.world_pe(member)));
+        }
+    }
+
+    /// Wait until the counter of member `at` releases the members. Ends the job with an error when a member is seen to be in
+    /// a call on another active set.
+    pub(crate) fn await_release(&mut self, call: Call, job: &Job, at: u32) {
+        self.releases += 1;
+        let area = flags::area();
+        let (owner, counter) = (self.members.world_pe(at), area.areas().counter(self.slot, at));
+        let value = self.generation_mark() + self.releases;
+        let mut other = None;
+        backoff::until_rung(job, || {
+            let is_released = area.flag_of(owner, counter + 8) >= value;
+            if !is_released && self.pairs.is_some() {
+                other = self.in_another_set();
+            }
+            is_released || other.is_some()
+        });
+        if let Some(peer) = other {
+            elsewhere(call, self.members.world_pe(peer));
+        }
+    }
+
+    /// What the team's generation adds to the count of its counter. Active sets have one for ever.
+    fn generation_mark(&self) -> u64 {
+        self.generation << COUNT_BITS
+    }
+
+    /// A member that signals to this one in a collective on another active set.
+    fn in_another_set(&self) -> Option<u32> {
+        let areas = flags::area().areas();
+        (0..self.members.n).find(|&peer| {
+            let next = self.mark + self.taken[peer as usize] + 1;
+            self.is_of_another_set(flags::area().flag(areas.flag(self.slot, peer)), next)
+        })
+    }
+
+    /// Where `peer` finds what this member sends in the line of its flag.
+    pub(crate) fn short_there(&mut self, areas: &Areas, peer: u32, parity: usize) -> usize {
+        let parity = self.pairs.as_mut().map_or(parity, |p| alternate(&mut p.put[peer as usize]));
+        areas.short(self.slot, self.me.0, parity)
+    }
+
+    /// Where `peer` put what it sent in the line of its flag, and this member has not taken yet.
+    pub(crate) fn short_here(&mut self, areas: &Areas, peer: u32, parity: usize) -> usize {
+        let parity = self.pairs.as_mut().map_or(parity, |p| alternate(&mut p.taken[peer as usize]));
+        areas.short(self.slot, peer, parity)
     }
 
     /// Whether a peer's counter has come to the count of `value`, but with another mark.

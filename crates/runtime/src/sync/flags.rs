@@ -1,7 +1,8 @@
-//! Access to the flags and words of the internal areas: those of this PE, of its mapped peers, and through the network.
+//! Access to the flags and words of the internal areas: those of this PE, of its mapped peers, and through the
+//! network.
 //!
-//! A release store pairs with an acquire load; the bell of the reader's PE is rung after it. Where in an area something is,
-//! is for `memory::areas` to say.
+//! A release store pairs with an acquire load, and then the bell of the reader's PE is rung. `memory::areas` knows
+//! where in an area something is.
 #![allow(unsafe_code)]
 
 use crate::base::primitive::AtomicU32;
@@ -82,6 +83,32 @@ impl FlagArea {
             // SAFETY: the old value goes nowhere.
             unsafe { endpoint.amo(pe, flag.amo()) }
         });
+    }
+
+    /// Count this PE in at the counter of the mapped `pe`; whether it is the last of `n`, for whom the counter is as before.
+    pub(crate) fn count_in(&self, pe: Pe, at: usize, n: u32) -> bool {
+        let counter = self.word(self.mapped(pe), at);
+        // What each one wrote before is seen by the last one, which the others learn from.
+        let is_last = counter.fetch_add(1, Ordering::AcqRel) + 1 == u64::from(n);
+        if is_last {
+            counter.store(0, Ordering::Relaxed);
+        }
+        is_last
+    }
+
+    /// Write a flag of the mapped `pe`, after everything that was written before; nobody is woken.
+    pub(crate) fn release(&self, pe: Pe, at: usize, value: u64) {
+        self.word(self.mapped(pe), at).store(value, Ordering::Release);
+    }
+
+    /// Read a flag of the mapped `pe`; what its writer wrote before is visible afterwards.
+    #[inline]
+    pub(crate) fn flag_of(&self, pe: Pe, at: usize) -> u64 {
+        self.word(self.mapped(pe), at).load(Ordering::Acquire)
+    }
+
+    fn mapped(&self, pe: Pe) -> isize {
+        self.delta(pe).expect("a counter is used by PEs that share memory")
     }
 
     /// Wake who sleeps on `pe`, after a word was changed that it may wait for. Elsewhere the transport

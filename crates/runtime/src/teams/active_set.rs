@@ -1,15 +1,14 @@
-//! Active sets (OpenSHMEM 1.6, Annex: deprecated collectives): who is in one, and whose channels a call
+//! Active sets (OpenSHMEM 1.6, Annex: deprecated collectives): the members of a set, and the channels that a call
 //! on it uses.
 //!
-//! The channels are those that all active sets share, so that a set needs nothing of its own: no memory,
-//! no agreement on its first use, and there is no limit to how many there are. That relies on each two
-//! PEs making the calls that both take part in in the same order. Where several threads of a PE may be in
-//! the library at once they need not, and pSync alone tells their calls apart: there the members agree on
-//! a team at the first use. They keep it for later calls while each of them has room; where one has none,
-//! the team ends with the call.
+//! All active sets share the same channels, so a set needs nothing of its own: no memory and no agreement on its
+//! first use, and the number of sets is not limited. This relies on each two PEs making the calls in which both
+//! take part in the same order. If several threads of a PE may be in the library at once, there is no such order,
+//! and only pSync tells their calls apart: then the members agree on a team at the first use. They keep it for
+//! later calls while each of them has room; if one has none, the team ends with the call.
 //!
-//! pSync itself is neither read nor written, here or remotely: it is as the user left it when the call
-//! returns, which is what the standard asks, and it may be static.
+//! pSync itself is neither read nor written, here or remotely: it is unchanged when the call returns, as the
+//! standard requires, and it may be static.
 
 use crate::base::call::{Call, fail};
 use crate::base::digest::digest;
@@ -63,6 +62,8 @@ pub(crate) struct ActiveSet {
     triplet: [c_int; 3],
     members: Members,
     me: TeamPe,
+    /// All members share one node's memory.
+    one_node: bool,
     /// Whose channels a call uses: its members are those of the set, or the world if the channels are shared.
     team: Arc<Team>,
     owner: Owner,
@@ -82,7 +83,8 @@ impl ActiveSet {
             // It says why it is none.
             place(call, psync);
         }
-        ActiveSet { triplet, members, me, team, owner }
+        let one_node = team.is_on_one_node() || members.share_a_node(&job.nodes);
+        ActiveSet { triplet, members, me, one_node, team, owner }
     }
 
     pub(crate) fn triplet(&self) -> [c_int; 3] {
@@ -106,6 +108,11 @@ impl ActiveSet {
         self.owner == Owner::AllSets
     }
 
+    /// Whether all members share one node's memory.
+    pub(crate) fn is_on_one_node(&self) -> bool {
+        self.one_node
+    }
+
     /// A number that other active sets hardly have.
     pub(crate) fn mark(&self) -> u64 {
         let [start, log_stride, size] = self.triplet.map(|number| u64::from(number as u32));
@@ -123,7 +130,7 @@ impl Drop for ActiveSet {
 }
 
 fn shared(job: &Job) -> Arc<Team> {
-    SHARED.get_or_init(|| Arc::new(Team::of_active_sets(job.n_pes, job.me))).clone()
+    SHARED.get_or_init(|| Arc::new(Team::of_active_sets(job.me, &job.nodes))).clone()
 }
 
 /// Forget the teams of single active sets, and give their slots back.
@@ -152,7 +159,8 @@ fn own_team(
     match agree(job, members, Request { tag, arguments: 0, able: true, keeps, count: 1 }) {
         Agreed::Slots(slots, generation, all_keep) => {
             let (members, config) = (members.clone(), Config::default());
-            let team = Arc::new(Team::new(slots[0], generation, members, job.me(), config));
+            let team =
+                Arc::new(Team::new(slots[0], generation, members, job.me(), &job.nodes, config));
             if !all_keep {
                 return (team, Owner::Call);
             }

@@ -1,6 +1,6 @@
-//! The teams that this PE is a member of: who is in them, and what they own.
+//! The teams of which this PE is a member: their members, and what they own.
 //!
-//! How teams come and go is for `api::team`, `api::split` and `api::cray`.
+//! `api::team`, `api::split` and `api::cray` create and destroy them.
 
 use crate::base::call::{Call, fail};
 use crate::base::handle::TeamHandle;
@@ -9,6 +9,7 @@ use crate::base::{job, process};
 use crate::sync::channel::Channels;
 use crate::teams::agreement::{self, ACTIVE_SETS, PREDEFINED};
 use core::ffi::c_int;
+use rushmem_bootstrap::NodeMap;
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -27,6 +28,8 @@ pub(crate) struct Team {
     slot: u16,
     members: Members,
     me: TeamPe,
+    /// All members share one node's memory.
+    one_node: bool,
     config: Config,
     /// Held during a collective; the standard allows one at a time on a team.
     pub(crate) channels: Mutex<Channels>,
@@ -38,17 +41,27 @@ impl Team {
         generation: u64,
         members: Members,
         me: Pe,
+        nodes: &NodeMap,
         config: Config,
     ) -> Team {
+        let one_node = members.share_a_node(nodes);
         let me = members.team_pe(me).expect("only members hold a team");
         let channels = Mutex::new(Channels::new(slot, generation, members.clone(), me));
-        Team { handle: TeamHandle::new(slot, generation), slot, members, me, config, channels }
+        Team {
+            handle: TeamHandle::new(slot, generation),
+            slot,
+            members,
+            me,
+            one_node,
+            config,
+            channels,
+        }
     }
 
     /// The one whose channels all active sets share: its members are the world.
-    pub(crate) fn of_active_sets(n_pes: u32, me: Pe) -> Team {
-        let world = Members::world(n_pes);
-        let mut team = Team::new(ACTIVE_SETS, 0, world.clone(), me, Config::default());
+    pub(crate) fn of_active_sets(me: Pe, nodes: &NodeMap) -> Team {
+        let world = Members::world(nodes.n_pes());
+        let mut team = Team::new(ACTIVE_SETS, 0, world.clone(), me, nodes, Config::default());
         team.channels = Mutex::new(Channels::of_active_sets(ACTIVE_SETS, world, team.me));
         team
     }
@@ -63,6 +76,11 @@ impl Team {
 
     pub(crate) fn me(&self) -> TeamPe {
         self.me
+    }
+
+    /// Whether all members share one node's memory.
+    pub(crate) fn is_on_one_node(&self) -> bool {
+        self.one_node
     }
 
     pub(crate) fn config(&self) -> Config {
@@ -97,11 +115,15 @@ pub(crate) fn set(teams: Teams) {
 
 impl Teams {
     /// The predefined teams: the world, the PEs that share memory with this one, those of its machine.
-    pub(crate) fn new(me: Pe, predefined: [Members; PREDEFINED as usize]) -> Teams {
+    pub(crate) fn new(
+        me: Pe,
+        nodes: &NodeMap,
+        predefined: [Members; PREDEFINED as usize],
+    ) -> Teams {
         let predefined = predefined.into_iter().enumerate();
         let teams: Vec<Option<Arc<Team>>> = predefined
             .map(|(slot, members)| {
-                Some(Arc::new(Team::new(slot as u16, 0, members, me, Config::default())))
+                Some(Arc::new(Team::new(slot as u16, 0, members, me, nodes, Config::default())))
             })
             .collect();
         let world = teams[0].clone().expect("the world was just made");

@@ -1,0 +1,73 @@
+//! Curves over the number of PEs, as SVG with logarithmic axes.
+
+use anyhow::{Result, anyhow};
+use plotters::prelude::*;
+
+/// One line of a chart.
+pub struct Curve {
+    /// In the legend.
+    pub name: String,
+    /// PEs and microseconds.
+    pub points: Vec<(f64, f64)>,
+}
+
+const COLOURS: [RGBColor; 4] =
+    [RGBColor(31, 119, 180), RGBColor(120, 120, 120), RGBColor(214, 39, 40), RGBColor(44, 160, 44)];
+
+/// The chart of some curves.
+///
+/// # Errors
+/// When it cannot be drawn.
+pub fn svg(title: &str, curves: &[Curve]) -> Result<String> {
+    let mut text = String::new();
+    draw(title, curves, &mut text).map_err(|error| anyhow!("the chart of {title}: {error}"))?;
+    Ok(text)
+}
+
+fn draw(
+    title: &str,
+    curves: &[Curve],
+    text: &mut String,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let all = || curves.iter().flat_map(|curve| curve.points.iter().copied());
+    let (mut most_pes, mut least, mut longest) = (2.0f64, f64::MAX, 0.0f64);
+    for (pes, time) in all() {
+        most_pes = most_pes.max(pes);
+        least = least.min(time);
+        longest = longest.max(time);
+    }
+    let area = SVGBackend::with_string(text, (720, 420)).into_drawing_area();
+    area.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&area)
+        .caption(title, ("sans-serif", 20))
+        .margin(12)
+        .x_label_area_size(44)
+        .y_label_area_size(64)
+        .build_cartesian_2d(
+            (2.0..most_pes).log_scale().base(2.0),
+            (least / 1.5..longest * 1.5).log_scale(),
+        )?;
+    chart
+        .configure_mesh()
+        .x_desc("PEs (64 to a node, 32 nodes to a group)")
+        .y_desc("microseconds")
+        .x_label_formatter(&|pes| format!("{pes}"))
+        .light_line_style(WHITE)
+        .label_style(("sans-serif", 14))
+        .draw()?;
+    for (curve, colour) in curves.iter().zip(COLOURS.iter().cycle()) {
+        chart
+            .draw_series(LineSeries::new(curve.points.iter().copied(), colour.stroke_width(2)))?
+            .label(&curve.name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], colour.stroke_width(2)));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK)
+        .label_font(("sans-serif", 14))
+        .draw()?;
+    area.present()?;
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! The collectives that are looked at: their plans, what their parts are, and what no algorithm can go below.
+
+use crate::machine::{Link, Machine};
+use rushmem_collectives::Step;
+use rushmem_collectives::{binomial, bruck, dissemination, pairwise, recursive_doubling, ring};
+use std::collections::VecDeque;
+
+/// A plan of one member.
+pub type Plan = Box<dyn Iterator<Item = Step>>;
+
+/// A collective by one algorithm.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    /// The collective.
+    pub collective: Collective,
+    /// The algorithm, as the literature calls it.
+    pub algorithm: &'static str,
+    plan: fn(u32, u32) -> Plan,
+    /// Whether each member sends to each other one, so that only teams of a few thousand can be run.
+    pub all_pairs: bool,
+}
+
+/// What is done, of how many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collective {
+    /// Nobody leaves before everybody has entered.
+    Sync,
+    /// So many bytes of one member to all.
+    Broadcast(usize),
+    /// Vectors of so many bytes are combined, to all.
+    Reduce(usize),
+    /// A scan over vectors of so many bytes.
+    Scan(usize),
+    /// So many bytes of each member to all.
+    Collect(usize),
+    /// So many bytes of each member to each.
+    AllToAll(usize),
+}
+
+/// All of them, at a short and at a long size where that makes a difference.
+pub fn all() -> Vec<Operation> {
+    use Collective::*;
+    let of = |collective, algorithm, plan: fn(u32, u32) -> Plan| Operation {
+        collective,
+        algorithm,
+        plan,
+        all_pairs: false,
+    };
+    let pairs = |operation: Operation| Operation { all_pairs: true, ..operation };
+    vec![
+        of(Sync, "dissemination", |n, me| Box::new(dissemination::sync(n, me))),
+        of(Sync, "binomial gather", |n, me| Box::new(binomial::gather_sync(n, me))),
+        of(Broadcast(8), "binomial", |n, me| Box::new(binomial::broadcast(n, me, 0))),
+        of(Broadcast(1 << 20), "binomial", |n, me| Box::new(binomial::broadcast(n, me, 0))),
+        of(Reduce(8), "recursive doubling", |n, me| {
+            Box::new(recursive_doubling::all_reduce(n, me))
+        }),
+        of(Reduce(8 << 10), "recursive doubling", |n, me| {
+            Box::new(recursive_doubling::all_reduce(n, me))
+        }),
+        of(Scan(8), "recursive doubling", |n, me| {
+            Box::new(recursive_doubling::inclusive_scan(n, me))
+        }),
+        of(Collect(8), "Bruck", |n, me| Box::new(bruck::all_gather(n, me))),
+        pairs(of(Collect(8 << 10), "ring", |n, me| Box::new(ring::all_gather(n, me)))),
+        pairs(of(AllToAll(8), "pairwise", |n, me| Box::new(pairwise::all_to_all(n, me)))),
+    ]
+}
+
+impl Operation {
+    /// The plan of a member.
+    pub fn plan(&self, n: u32, me: u32) -> Plan {
+        (self.plan)(n, me)
+    }
+
+    /// Bytes of so many parts.
+    pub fn nbytes(&self, parts: u32) -> usize {
+        self.collective.part() * parts as usize
+    }
+
+    /// What it takes over a machine of one PE to a node, where every member sends to every other one.
+    pub fn closed_form(&self, machine: &Machine, n: u32) -> Option<f64> {
+        let others = f64::from(n - 1);
+        let nbytes = self.collective.part() as f64;
+        let Link { latency, overhead, gap, per_byte } = machine.slowest(n);
+        let copy = nbytes * machine.link(0, 0).per_byte;
+        let long = nbytes * per_byte;
+        let sends = others * overhead + (others - 1.0) * gap.max(long);
+        let last = sends + long + latency;
+        match self.collective {
+            Collective::Collect(_) if self.all_pairs => {
+                Some(copy + others * (long + latency + 2.0 * overhead))
+            }
+            Collective::AllToAll(_) if self.all_pairs => {
+                Some(copy + (sends + others * overhead).max(last + overhead))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Collective {
+    /// Bytes of one part.
+    pub fn part(self) -> usize {
+        match self {
+            Self::Sync => 0,
+            Self::Broadcast(nbytes)
+            | Self::Reduce(nbytes)
+            | Self::Scan(nbytes)
+            | Self::Collect(nbytes)
+            | Self::AllToAll(nbytes) => nbytes,
+        }
+    }
+
+    /// In the tables.
+    pub fn name(self) -> String {
+        let (name, nbytes) = match self {
+            Self::Sync => return "sync".to_owned(),
+            Self::Broadcast(nbytes) => ("broadcast", nbytes),
+            Self::Reduce(nbytes) => ("max-reduction", nbytes),
+            Self::Scan(nbytes) => ("scan", nbytes),
+            Self::Collect(nbytes) => ("fcollect", nbytes),
+            Self::AllToAll(nbytes) => ("alltoall", nbytes),
+        };
+        match nbytes {
+            0..1024 => format!("{name}, {nbytes} B"),
+            1024..0x10_0000 => format!("{name}, {} KiB", nbytes >> 10),
+            _ => format!("{name}, {} MiB", nbytes >> 20),
+        }
+    }
+
+    /// What no algorithm can go below on a team of `n`: a word of one member must reach all, and a member must receive what it
+    /// does not have.
+    pub fn lower_bound(self, machine: &Machine, n: u32) -> f64 {
+        let local = machine.link(0, 0);
+        let slowest = machine.slowest(n);
+        let nodes = n.div_ceil(machine.pes_per_node);
+        let nearest = machine.link(0, machine.pes_per_node);
+        let word = broadcast_bound(nearest, nodes)
+            .max(broadcast_bound(local, n.min(machine.pes_per_node)))
+            .max(slowest.latency + 2.0 * slowest.overhead);
+        let others = f64::from(n - 1);
+        let bytes = match self {
+            Self::Sync => 0.0,
+            Self::Broadcast(nbytes) | Self::Scan(nbytes) => nbytes as f64,
+            // What it combines leaves each member once and comes back combined.
+            Self::Reduce(nbytes) => 2.0 * nbytes as f64 * others / f64::from(n),
+            Self::Collect(nbytes) | Self::AllToAll(nbytes) => nbytes as f64 * others,
+        };
+        word.max(bytes * local.per_byte.min(slowest.per_byte))
+    }
+}
+
+/// The shortest time in which a word of one member reaches `n`, when whoever has it sends it on as fast as it can.
+///
+/// R. M. Karp, A. Sahay, E. E. Santos, K. E. Schauser: Optimal broadcast and summation in the LogP model. Symposium on Parallel
+/// Algorithms and Architectures (SPAA), 1993.
+fn broadcast_bound(link: Link, n: u32) -> f64 {
+    let hop = link.latency + 2.0 * link.overhead;
+    let interval = link.gap.max(link.overhead);
+    // Arrivals in the order of time: of those that were sent first by a member, and of those that follow each of them.
+    let (mut first, mut next) = (VecDeque::from([hop]), VecDeque::new());
+    let mut last = 0.0;
+    for _ in 1..n {
+        let earlier = |a: &VecDeque<f64>, b: &VecDeque<f64>| match (a.front(), b.front()) {
+            (Some(a), Some(b)) => a <= b,
+            (a, _) => a.is_some(),
+        };
+        let from = if earlier(&first, &next) { &mut first } else { &mut next };
+        last = from.pop_front().expect("each arrival has successors");
+        first.push_back(last + hop);
+        next.push_back(last + interval);
+    }
+    last
+}

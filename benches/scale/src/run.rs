@@ -1,0 +1,212 @@
+//! Runs the plans of all members of a team, and says what they took.
+//!
+//! A member carries out its steps one after the other at its own time; a message arrives when the model says. Members wait for
+//! given messages alone, so the order in which they are run here changes nothing.
+
+use crate::machine::Machine;
+use crate::operation::{Operation, Plan};
+use anyhow::{Result, bail};
+use rushmem_collectives::Step;
+
+/// What a collective took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Microseconds from the entry of all to the end of the last.
+    pub time: f64,
+    /// Messages that one member sent, at most.
+    pub messages: u64,
+    /// Bytes that one member sent, at most.
+    pub bytes: u64,
+    /// Peers that one member hears from, at most: each needs a flag.
+    pub peers: usize,
+}
+
+struct Member {
+    plan: Plan,
+    /// Until when it has run.
+    time: f64,
+    /// When its next message can leave.
+    free: f64,
+    messages: u64,
+    bytes: u64,
+    /// From whom it waits for a message that has not been sent yet.
+    waits_for: Option<u32>,
+    /// Messages that were sent and not taken: from whom, and when they are there.
+    inbox: Vec<(u32, f64)>,
+    /// From whom it took messages, if the team is small enough for that to be kept.
+    heard: Vec<u32>,
+    done: bool,
+}
+
+/// Teams up to this size are looked at closely.
+const SMALL: u32 = 4096;
+
+/// Runs a collective over a team of `n` that is a machine.
+///
+/// # Errors
+/// When the plans do not fit together, or need shared memory.
+pub fn run(operation: &Operation, machine: &Machine, n: u32) -> Result<Outcome> {
+    let mut members: Vec<Member> = (0..n).map(|me| Member::new(operation.plan(n, me))).collect();
+    let mut ready: Vec<u32> = (0..n).rev().collect();
+    while let Some(me) = ready.pop() {
+        advance(operation, machine, &mut members, me, &mut ready)?;
+    }
+    if let Some(stuck) = members.iter().position(|member| !member.done) {
+        bail!("{} over {n}: {stuck} waits for ever", operation.algorithm);
+    }
+    Ok(members.iter_mut().fold(Outcome::default(), |outcome, member| {
+        member.heard.sort_unstable();
+        member.heard.dedup();
+        Outcome {
+            time: outcome.time.max(member.time),
+            messages: outcome.messages.max(member.messages),
+            bytes: outcome.bytes.max(member.bytes),
+            peers: outcome.peers.max(member.heard.len()),
+        }
+    }))
+}
+
+impl Member {
+    fn new(plan: Plan) -> Member {
+        Member {
+            plan,
+            time: 0.0,
+            free: 0.0,
+            messages: 0,
+            bytes: 0,
+            waits_for: None,
+            inbox: Vec::new(),
+            heard: Vec::new(),
+            done: false,
+        }
+    }
+
+    /// Takes the next message of a peer, if it was sent.
+    fn take(&mut self, from: u32) -> Option<f64> {
+        let at = self.inbox.iter().position(|&(peer, _)| peer == from)?;
+        Some(self.inbox.remove(at).1)
+    }
+}
+
+/// Carries out a member's steps until it waits for a message that was not sent.
+fn advance(
+    operation: &Operation,
+    machine: &Machine,
+    members: &mut [Member],
+    me: u32,
+    ready: &mut Vec<u32>,
+) -> Result<()> {
+    let n = members.len() as u32;
+    loop {
+        let member = &mut members[me as usize];
+        let step = match member.waits_for.take() {
+            Some(peer) => Some(Step::Wait { peer }),
+            None => member.plan.next(),
+        };
+        let Some(step) = step else {
+            member.done = true;
+            return Ok(());
+        };
+        match step {
+            Step::Put { peer, count, .. } => {
+                send(machine, members, me, peer, operation.nbytes(count), ready);
+            }
+            Step::Signal { peer } => send(machine, members, me, peer, 0, ready),
+            Step::Wait { peer } => {
+                let Some(arrival) = member.take(peer) else {
+                    member.waits_for = Some(peer);
+                    return Ok(());
+                };
+                member.time = member.time.max(arrival) + machine.link(peer, me).overhead;
+                if n <= SMALL {
+                    member.heard.push(peer);
+                }
+            }
+            Step::Copy { count, .. } => {
+                let nbytes = operation.nbytes(count) as f64;
+                member.time += nbytes * machine.link(me, me).per_byte;
+            }
+            Step::Reduce { .. } => {
+                member.time += operation.collective.part() as f64 * machine.combine_per_byte;
+            }
+            Step::Arrive { .. } | Step::AwaitRelease { .. } | Step::ReduceDirect { .. } => {
+                bail!("{} needs memory that all members share", operation.algorithm)
+            }
+        }
+    }
+}
+
+fn send(
+    machine: &Machine,
+    members: &mut [Member],
+    me: u32,
+    peer: u32,
+    nbytes: usize,
+    ready: &mut Vec<u32>,
+) {
+    let link = machine.link(me, peer);
+    let sender = &mut members[me as usize];
+    let long = nbytes as f64 * link.per_byte;
+    sender.time = sender.time.max(sender.free) + link.overhead;
+    sender.free = sender.time + link.gap.max(long);
+    sender.messages += 1;
+    sender.bytes += nbytes as u64;
+    let arrival = sender.time + long + link.latency;
+    let receiver = &mut members[peer as usize];
+    receiver.inbox.push((me, arrival));
+    if receiver.waits_for == Some(me) {
+        ready.push(peer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::FLAT;
+    use crate::operation::{Collective, all};
+
+    fn outcome(collective: Collective, algorithm: &str, n: u32) -> Outcome {
+        let operations = all();
+        let operation = operations
+            .iter()
+            .find(|o| o.collective == collective && o.algorithm == algorithm)
+            .expect("an operation");
+        run(operation, &FLAT, n).expect("plans that fit together")
+    }
+
+    #[test]
+    fn a_round_costs_a_latency_and_two_overheads() {
+        let round = FLAT.link(0, 1).latency + 2.0 * FLAT.link(0, 1).overhead;
+        for rounds in 1..=10 {
+            let Outcome { time, messages, .. } =
+                outcome(Collective::Sync, "dissemination", 1 << rounds);
+            assert!((time - f64::from(rounds) * round).abs() < 1e-6, "{rounds} rounds: {time}");
+            assert_eq!(messages, rounds as u64);
+        }
+    }
+
+    #[test]
+    fn nothing_is_faster_than_the_bound() {
+        for operation in all() {
+            for n in [2, 3, 64, 100, 256] {
+                let bound = operation.collective.lower_bound(&FLAT, n);
+                let time = run(&operation, &FLAT, n).expect("plans that fit together").time;
+                assert!(time >= 0.999 * bound, "{operation:?} over {n}: {time} below {bound}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_closed_form_of_all_pairs_is_what_the_plans_take() {
+        for operation in all().into_iter().filter(|operation| operation.all_pairs) {
+            for n in [2, 5, 64, 200] {
+                let time = run(&operation, &FLAT, n).expect("plans that fit together").time;
+                let formula = operation.closed_form(&FLAT, n).expect("it has one");
+                assert!(
+                    (time / formula - 1.0).abs() < 0.02,
+                    "{operation:?} over {n}: {time}, {formula}"
+                );
+            }
+        }
+    }
+}

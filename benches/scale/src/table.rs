@@ -1,0 +1,112 @@
+//! The rows of the table and the curves: which collective over which machine at which sizes.
+
+use crate::chart::Curve;
+use crate::machine::{DRAGONFLY, FLAT, Machine, TWO_LEVEL};
+use crate::operation::{Collective, Operation, all};
+use crate::run::run;
+use anyhow::Result;
+use std::fmt::Write as _;
+
+/// The largest team whose members all send to each other.
+const MAX_ALL_PAIRS: u32 = 4096;
+/// The sizes of the table.
+const SIZES: [u32; 5] = [64, 1024, 4096, 65_536, 1 << 20];
+
+/// One line of the table.
+pub struct Row {
+    operation: Operation,
+    n: u32,
+    /// Messages and bytes of the busiest member, and the peers that one hears from, as far as they were counted.
+    counted: Option<(u64, u64, usize)>,
+    /// Microseconds and the lower bound, for each machine.
+    times: Vec<Option<(f64, f64)>>,
+}
+
+const MACHINES: [Machine; 3] = [FLAT, TWO_LEVEL, DRAGONFLY];
+
+/// The table up to a size of team.
+///
+/// # Errors
+/// When plans do not fit together.
+pub fn rows(max_pes: u32) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for operation in all() {
+        for n in SIZES.into_iter().filter(|&n| n <= max_pes) {
+            let mut row = Row { operation, n, counted: None, times: Vec::new() };
+            for machine in MACHINES {
+                let bound = operation.collective.lower_bound(&machine, n);
+                let time = match operation.all_pairs && n > MAX_ALL_PAIRS {
+                    true if machine.pes_per_node == 1 => operation.closed_form(&machine, n),
+                    true => None,
+                    false => {
+                        let outcome = run(&operation, &machine, n)?;
+                        row.counted = Some((outcome.messages, outcome.bytes, outcome.peers));
+                        Some(outcome.time)
+                    }
+                };
+                row.times.push(time.map(|time| (time, bound)));
+            }
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+/// The table as Markdown.
+pub fn markdown(rows: &[Row]) -> String {
+    let mut text = String::from("| collective | algorithm | PEs | messages | KiB sent |");
+    MACHINES.iter().for_each(|machine| _ = write!(text, " {} |", machine.name));
+    text.push_str("\n|---|---|---:|---:|---:|");
+    MACHINES.iter().for_each(|_| text.push_str("---:|"));
+    text.push('\n');
+    for row in rows {
+        let Operation { collective, algorithm, .. } = row.operation;
+        let _ = write!(text, "| {} | {algorithm} | {} |", collective.name(), row.n);
+        let _ = match row.counted {
+            Some((messages, bytes, _)) => {
+                write!(text, " {messages} | {:.1} |", bytes as f64 / 1024.0)
+            }
+            None => write!(text, " {} | |", row.n - 1),
+        };
+        for time in &row.times {
+            let _ = match time {
+                Some((time, bound)) => write!(text, " {time:.1} us ({:.1}) |", time / bound),
+                None => write!(text, " |"),
+            };
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// For each collective a file name, a title, and the time of each algorithm over the machine of nodes in groups.
+///
+/// # Errors
+/// When plans do not fit together.
+pub fn charts(max_pes: u32) -> Result<Vec<(String, String, Vec<Curve>)>> {
+    let mut charts: Vec<(Collective, Vec<Curve>)> = Vec::new();
+    for operation in all() {
+        let limit = if operation.all_pairs { MAX_ALL_PAIRS } else { u32::MAX };
+        let sizes = || (1..=20).map(|log| 1 << log).filter(|&n| n <= max_pes.min(limit));
+        let times: Result<Vec<(f64, f64)>> =
+            sizes().map(|n| Ok((f64::from(n), run(&operation, &DRAGONFLY, n)?.time))).collect();
+        let curve = Curve { name: operation.algorithm.to_owned(), points: times? };
+        match charts.iter_mut().find(|(collective, _)| *collective == operation.collective) {
+            Some((_, curves)) => curves.push(curve),
+            None => {
+                let bound = sizes()
+                    .map(|n| (f64::from(n), operation.collective.lower_bound(&DRAGONFLY, n)));
+                let bound = Curve { name: "lower bound".to_owned(), points: bound.collect() };
+                charts.push((operation.collective, vec![curve, bound]));
+            }
+        }
+    }
+    Ok(charts
+        .into_iter()
+        .map(|(collective, curves)| {
+            let title = collective.name();
+            let name = title.replace(", ", "-").replace(' ', "");
+            (name, title, curves)
+        })
+        .collect())
+}

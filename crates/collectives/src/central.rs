@@ -1,0 +1,14 @@
+//! The central counter: a sync in which each member runs once, for PEs that share CPUs.
+//!
+//! J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors. ACM
+//! Transactions on Computer Systems 9 (1), 1991.
+//!
+//! Members arrive in any order, so no member needs the CPU before another one has had it: one pass of the scheduler over all
+//! members ends a sync and begins the next. The counter needs memory that all members share.
+
+use crate::Step;
+
+/// The plan of a sync over the counter of member 0: nobody ends it before everybody has entered it.
+pub fn sync(n: u32) -> impl Iterator<Item = Step> + Clone {
+    (n > 1).then_some([Step::Arrive { at: 0 }, Step::AwaitRelease { at: 0 }]).into_iter().flatten()
+}

@@ -1,0 +1,91 @@
+//! Direct reduction: this PE's share of a vector, out of everybody's source into everybody's destination.
+//!
+//! Sources that are mapped here are read where they are, in blocks so small that a block's result stays in the cache until it
+//! is stored everywhere. Others are fetched first, many at once, in blocks so large that a network is kept busy. This file
+//! knows nothing of who waits for whom: that is the plan's.
+
+use crate::base::members::Members;
+use crate::coll::combine::Combine;
+use crate::memory::range::{SCRATCH, SymmetricRange};
+use crate::net::copy::complete_copies;
+use rushmem_transport::Pe;
+use std::mem::MaybeUninit;
+
+/// Bytes that are fetched from a member at a time: many times what a network moves in the time of a round trip...
+const FETCHED_BLOCK: usize = 256 << 10;
+/// ...unless those of all members were more than this.
+const FETCHED: usize = 4 << 20;
+
+/// Combine `source` of all members, in their order, and store the result in `dest` of all.
+pub(crate) fn reduce(
+    members: &Members,
+    source: SymmetricRange,
+    dest: SymmetricRange,
+    op: &Combine,
+) {
+    let mut pes = members.world_pes();
+    if pes.all(|pe| source.image(pe).is_some() && dest.image(pe).is_some()) {
+        let operand =
+            |member| source.image(members.world_pe(member)).expect("it was just found mapped");
+        let store = |at: usize, result: SymmetricRange| {
+            let dest = dest.part(at, result.nbytes());
+            members.world_pes().for_each(|pe| result.copy_to(pe, dest));
+        };
+        combine(members.n, source.nbytes(), op, operand, store);
+    } else {
+        reduce_apart(members, source, dest, op);
+    }
+}
+
+/// The same where the memory of some members is not mapped here.
+#[cold]
+fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange, op: &Combine) {
+    let apart = |range: SymmetricRange| -> Vec<Pe> {
+        members.world_pes().filter(|&pe| range.image(pe).is_none()).collect()
+    };
+    let (sources, dests) = (apart(source), apart(dest));
+    let max_bytes =
+        (FETCHED / sources.len().max(1)).clamp(SCRATCH, FETCHED_BLOCK) / SCRATCH * SCRATCH;
+    let mut room = vec![MaybeUninit::uninit(); sources.len() * max_bytes.min(source.nbytes())];
+    for at in (0..source.nbytes()).step_by(max_bytes) {
+        let nbytes = max_bytes.min(source.nbytes() - at);
+        let (source, dest) = (source.part(at, nbytes), dest.part(at, nbytes));
+        source.fetch(&sources, &mut room);
+        let room = SymmetricRange::private(&mut room);
+        let mut fetched = (0..).map(|i| room.part(i * nbytes, nbytes));
+        let operands: Vec<SymmetricRange> = members
+            .world_pes()
+            .map(|pe| source.image(pe).or_else(|| fetched.next()).expect("one for each PE"))
+            .collect();
+        let store = |at: usize, result: SymmetricRange| {
+            let dest = dest.part(at, result.nbytes());
+            let mapped = members.world_pes().filter(|&pe| dest.image(pe).is_some());
+            mapped.for_each(|pe| result.copy_to(pe, dest));
+        };
+        combine(members.n, nbytes, op, |member| operands[member as usize], store);
+        dests.iter().for_each(|&pe| dest.start_copy_to(pe, dest));
+    }
+    complete_copies();
+}
+
+/// Combine `nbytes` bytes of the operand of each of `n` members block by block, and store each block's result at its place.
+fn combine(
+    n: u32,
+    nbytes: usize,
+    op: &Combine,
+    operand: impl Fn(u32) -> SymmetricRange,
+    store: impl Fn(usize, SymmetricRange),
+) {
+    for at in (0..nbytes).step_by(SCRATCH) {
+        let block = SCRATCH.min(nbytes - at);
+        let operand = |member| operand(member).part(at, block);
+        SymmetricRange::with_scratch(block, |result| {
+            let mut left = operand(0);
+            for member in 1..n {
+                op.apply(result, left, operand(member));
+                left = result;
+            }
+            store(at, left);
+        });
+    }
+}

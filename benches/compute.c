@@ -1,14 +1,14 @@
-/* Times a loop that only computes, in PE 0, while the other PE sleeps in the kernel.
+/* Times a loop in PE 0 that only computes, while the other PE sleeps in the kernel.
  *
- * The same loop in a job of one PE, which has nobody to listen to, tells what the other one costs. Prints
- * one line `compute nanoseconds`.
+ * The same loop in a job of one PE, which serves no peer, shows what the other PE costs. The program prints one line,
+ * `compute nanoseconds`.
  */
 #define _GNU_SOURCE
 #include "plain.h"
 
 enum { STEPS = 300 * 1000 * 1000 };
 
-static volatile unsigned long sink; /* what is computed ends here */
+static volatile unsigned long sink; /* receives the result */
 
 /* Each step needs the one before it. */
 static void compute(void)

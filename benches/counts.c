@@ -2,7 +2,7 @@
  *
  *     counts ROUTINE COUNT      as a job of one PE, without a launcher
  *
- * PE 0 of a job of one is reached by the same way as any PE of the same node.
+ * The path to PE 0 of a job of one is the same as to any PE of the same node.
  */
 #include <shmem.h>
 #include <stdio.h>

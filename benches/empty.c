@@ -1,4 +1,4 @@
-/* A job that does nothing: how long a start and an end take. */
+/* A job that does nothing, to time its start and its end. */
 #include <shmem.h>
 
 int main(void)

@@ -1,4 +1,4 @@
-/* A job that does nothing, with 4 GiB of static variables on each PE: what they add to a start. */
+/* A job that does nothing, with 4 GiB of static variables on each PE, to time what they add to the start. */
 #include <shmem.h>
 
 __attribute__((common)) char large[4l << 30];

@@ -1,11 +1,10 @@
-/* Times an OpenSHMEM over libfabric, and beside it libfabric itself, with the same provider.
+/* Times an OpenSHMEM library over libfabric and, for comparison (the floor), libfabric itself with the same provider.
  *
- * Two PEs that share no memory: the caller sets the variables that make it so, and SHMEM_OFI_PROVIDER,
- * which the floor rows take too. PE i runs on the i-th processor that the job may use. PE 0 works; PE 1
- * waits inside the library, or polls the floor's queue. Ours and the floor alternate; each line is
- * `name nanoseconds`, the median of RUNS runs and in brackets its quartiles. A floor's write is complete
- * when it is delivered (FI_DELIVERY_COMPLETE), as after shmem_quiet.
- * Compile with -lfabric.
+ * It runs on two PEs that share no memory: the caller sets the variables for that, and SHMEM_OFI_PROVIDER, which the
+ * floor uses too. PE i runs on the i-th processor that the job may use. PE 0 works; PE 1 waits in the library, or polls the
+ * queue of the floor. Runs of the library and of the floor alternate. Each line is `name nanoseconds`, the median of RUNS runs,
+ * with the quartiles in brackets. A write of the floor is complete when it is delivered (FI_DELIVERY_COMPLETE), as after
+ * shmem_quiet. Compile with -lfabric.
  */
 #define _GNU_SOURCE
 #include "timing.h"
@@ -209,10 +208,7 @@ static void report_runs(const char *name, double *runs)
 int main(void)
 {
     shmem_init();
-    const int me = shmem_my_pe();
-    if (shmem_n_pes() != 2)
-        give_up("it measures between 2 PEs, neither fewer nor more");
-    run_on_processor(me);
+    const int me = one_of_two();
     block = symmetric(LARGE);
     contacts = symmetric(2 * sizeof *contacts);
     local = aligned_alloc(4096, LARGE);

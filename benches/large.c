@@ -1,6 +1,6 @@
-/* What a fork takes in a job whose PEs have 4 GiB of static variables each: with next to none of them in use, and with some.
+/* Times a fork in a job whose PEs have 4 GiB of static variables each: with almost none of them in use, and with some.
  *
- * Common variables lie behind all others, so that the usual code model reaches their beginning.
+ * The linker places common variables behind all others, so that the usual code model reaches their start.
  */
 #define _GNU_SOURCE
 #include "timing.h"

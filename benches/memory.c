@@ -1,9 +1,10 @@
-/* What the library takes of each PE's memory after a barrier and a split of the world into rows and columns: the most
- * that any PE has.
+/* Measures the memory that the library uses on each PE after a barrier and a split of the world into rows and columns,
+ * and prints the maximum over the PEs.
  *
- * `private` is what the kernel calls Private_Dirty, `slice` what is in memory of the PE's part of the node's memory: the program
- * has put nothing there by then. `tables` are page tables; `tables_touched` the same when every PE has touched all heaps. With
- * the argument `without` the library is there but not initialised: what the program takes anyway.
+ * `private` is Private_Dirty of the kernel. `slice` is the resident part of the PE's slice of the node's memory, in which the
+ * program has stored nothing by then. `tables` is the size of the page tables, and `tables_touched` their size after every PE has
+ * touched all heaps. With the argument `without`, the library is loaded but not initialised, which shows what the program
+ * uses anyway.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,14 +1,13 @@
-/* Times the operations of an OpenSHMEM between PEs that share no memory, and beside them a plain socket.
+/* Times the operations of an OpenSHMEM library between PEs that share no memory and, for comparison, a plain socket.
  *
- * Two PEs on one machine, whose only way to each other is TCP over the loopback interface: the caller
- * sets the variables that make it so, and the program checks it. PE i runs on the i-th processor that the
- * job may use. PE 0 works while PE 1 waits inside the library, which some implementations need. Prints
- * one line `name nanoseconds` for each row, but for those whose names end in a unit: rate_million_per_s
- * and bulk_gb_per_s. Only routines of OpenSHMEM 1.4 are called.
+ * It runs on two PEs of one machine that communicate only by TCP over the loopback interface: the caller sets the
+ * variables for that, and the program checks it. PE i runs on the i-th processor that the job may use. PE 0 works while PE 1
+ * waits in the library, which some implementations need. The program prints one line `name nanoseconds` for each row, except
+ * rows whose names end in another unit: rate_million_per_s and bulk_gb_per_s. It calls only routines of OpenSHMEM 1.4.
  *
- * The floor rows are what the kernel itself takes: a TCP connection between the same two processes, with
- * TCP_NODELAY. Both its ends poll for a small message. The large ones are a stream with one answer at its
- * end, read and written by calls that sleep.
+ * The floor rows show the time that the kernel itself takes, with a TCP connection between the same two processes and
+ * TCP_NODELAY. Both ends poll for small messages. Large messages form a stream with one answer at its end, which is read and
+ * written by calls that sleep.
  */
 #define _GNU_SOURCE
 #include "plain.h"
@@ -105,10 +104,7 @@ static void floor_large(int me, long count)
 int main(void)
 {
     shmem_init();
-    const int me = shmem_my_pe();
-    if (shmem_n_pes() != 2)
-        give_up("it measures between 2 PEs, neither fewer nor more");
-    run_on_processor(me);
+    const int me = one_of_two();
 
     block = symmetric(LARGE);
     char *words = symmetric(2 * LINE);

@@ -1,10 +1,9 @@
-/* Times the on-node operations of an OpenSHMEM, and beside them what the memory itself can do.
+/* Times the on-node operations of an OpenSHMEM library and, for comparison, plain memory accesses.
  *
- * Two PEs. Prints one line `name nanoseconds` for each row. Only routines of OpenSHMEM 1.4 are called,
- * so that it is built as it stands by any implementation. PE i runs on the i-th processor that the job
- * may use. PE 0 works while PE 1 sleeps, but for the ping-pongs, and for the static variable, for which
- * Open MPI needs the help of a PE that waits in the library. The bare rows go through the pointer that shmem_ptr
- * gives.
+ * It runs on two PEs and prints one line `name nanoseconds` for each row. It calls only routines of OpenSHMEM 1.4, so any
+ * implementation can build it unchanged. PE i runs on the i-th processor that the job may use. PE 0 works while PE 1 sleeps,
+ * except in the ping-pongs and in the row of the static variable, for which Open MPI needs a PE that waits in the library.
+ * The bare rows use the pointer that shmem_ptr returns.
  */
 #define _GNU_SOURCE
 #include "timing.h"
@@ -197,7 +196,7 @@ static void time_together(const char *name, void (*rounds)(int, long))
         report(name, nanoseconds);
 }
 
-/* Sleeps until PE 0 has put a word, so that it takes nothing from what PE 0 measures. */
+/* Sleeps until PE 0 has put a word, so that it does not disturb what PE 0 measures. */
 static void sleep_until(volatile long *done)
 {
     const struct timespec pause = { .tv_nsec = 500 * 1000 };
@@ -208,10 +207,7 @@ static void sleep_until(volatile long *done)
 int main(void)
 {
     shmem_init();
-    const int me = shmem_my_pe();
-    if (shmem_n_pes() != 2)
-        give_up("it measures between 2 PEs, neither fewer nor more");
-    run_on_processor(me);
+    const int me = one_of_two();
 
     block = symmetric(LARGE);
     char *words = symmetric(4 * LINE);

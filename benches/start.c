@@ -1,4 +1,4 @@
-/* A job that meets once: what a start and an end take. */
+/* A job with one barrier, to time its start and its end. */
 #include <shmem.h>
 
 int main(void)

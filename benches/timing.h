@@ -1,4 +1,4 @@
-/* What the timed programs of this folder share: the clock, the processor of a PE, symmetric memory.
+/* Common code of the timed programs of this folder: the clock, the processor of a PE, symmetric memory.
  *
  * It calls only routines of OpenSHMEM 1.4. A source defines _GNU_SOURCE before it includes anything.
  */
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* No two words that are timed share a cache line, nor a pair of them. */
+/* Words that are timed are so far apart that they share neither a cache line nor a pair of lines. */
 enum { LINE = 128 };
 
 static inline double now(void)
@@ -24,7 +24,7 @@ static inline double now(void)
     return time.tv_sec * 1e9 + time.tv_nsec;
 }
 
-/* Ends the whole job with a sentence. */
+/* Ends the whole job with a message. */
 static inline void give_up(const char *why)
 {
     fprintf(stderr, "%s: PE %d: %s\n", program_invocation_short_name, shmem_my_pe(), why);
@@ -46,6 +46,15 @@ static inline void run_on_processor(int index)
     give_up("there are fewer processors than PEs");
 }
 
+/* The number of this PE in a job of two, each on a processor of its own. */
+static inline int one_of_two(void)
+{
+    if (shmem_n_pes() != 2)
+        give_up("it measures between 2 PEs, neither fewer nor more");
+    run_on_processor(shmem_my_pe());
+    return shmem_my_pe();
+}
+
 /* Zeroed symmetric memory that starts a page. */
 static inline void *symmetric(size_t bytes)
 {
@@ -63,7 +72,7 @@ static inline void report(const char *name, double value)
     fflush(stdout);
 }
 
-/* What one operation takes. Doubles their number until they last `enough`; the last loop counts. */
+/* The time of one operation. Doubles the number of operations until they take `enough`; the last loop counts. */
 static inline double each(void (*loop)(long count), double enough)
 {
     for (long count = 64;; count *= 2) {
@@ -75,7 +84,7 @@ static inline double each(void (*loop)(long count), double enough)
     }
 }
 
-/* What one of `count` rounds takes in which both PEs take part. */
+/* The time of one of `count` rounds, in which both PEs take part. */
 static inline double each_round(void (*rounds)(int me, long count), long count)
 {
     shmem_barrier_all();

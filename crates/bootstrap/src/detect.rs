@@ -1,7 +1,8 @@
-//! Finds out which launcher started this process, so that no PE ever takes itself for a job of one by mistake.
+//! Detects which launcher started this process, so that no PE ever mistakes itself for a job of one.
 //!
-//! Pure: it decides what a lookup returns and reads no environment itself. Variables of an outer launcher may still be
-//! there where another one was started inside its job, so what can be used counts more than what is merely set.
+//! It is pure: it decides from a lookup function and reads no environment itself. If one launcher was started
+//! inside a job of another one, variables of the outer one may still be set, so a connection that works has
+//! precedence over one that is only named.
 
 use crate::env;
 use crate::error::Error;
@@ -151,19 +152,19 @@ fn lost_socket(protocol: Protocol, lookup: Lookup<'_>) -> String {
     let missing = match unset {
         Some(name) => format!("{name}, which belongs to it, is not set"),
         None => format!(
-            "{}={} is no connected socket",
+            "{}={} is not a connected socket",
             env::PMI_FD,
             lookup(env::PMI_FD).unwrap_or_default()
         ),
     };
     format!(
-        "but {missing}: a program between has closed its descriptors or changed its environment, MPI_Finalize came \
+        "but {missing}: a program in between has closed its descriptors or changed its environment, MPI_Finalize came \
          before shmem_init, or the variables are left from another job; start the program with that launcher directly \
          or with oshrun, or unset PMI_FD, PMI_RANK and PMI_SIZE to run it alone"
     )
 }
 
-const LOST_PMIX: &str = "but PMIx does not show the others, since PMIX_NAMESPACE or PMIX_RANK is not set or \
+const LOST_PMIX: &str = "but PMIx cannot reach the others, since PMIX_NAMESPACE or PMIX_RANK is not set or \
                          SHMEM_BOOTSTRAP names another protocol: start the program with that launcher directly, with \
                          SHMEM_BOOTSTRAP unset, or with oshrun";
 const NO_PMI: &str = "but without a PMI: use srun --mpi=pmix or srun --mpi=pmi2";

@@ -1,6 +1,6 @@
-//! Every environment variable by which a launcher and a PE find each other, named once.
+//! The environment variables by which a launcher and a PE find each other, each named once.
 //!
-//! This file only names; `inherited` reads our own variables, `detect` those of other launchers.
+//! This file only names them; `inherited` reads our own variables, `detect` those of other launchers.
 
 /// Number of an inherited, connected unix stream socket that leads to `oshrun`.
 pub const SOCKET: &str = "RUSHMEM_SOCKET";

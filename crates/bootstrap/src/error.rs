@@ -1,4 +1,4 @@
-//! What can go wrong between a PE and its launcher, each as one sentence with its cure.
+//! The errors between a PE and its launcher, each as one sentence with its cure.
 
 use std::fmt;
 use std::io;

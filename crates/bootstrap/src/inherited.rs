@@ -1,7 +1,7 @@
-//! What the launcher left to this process: the descriptors that our own variables name, taken once and kept from
-//! children.
+//! The descriptors that the launcher passed to this process, as our own variables name them. They are taken once
+//! and not passed on to children.
 //!
-//! The only file of the crate that changes the environment or turns numbers into descriptors.
+//! This is the only file of the crate that changes the environment or turns numbers into descriptors.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};

@@ -1,7 +1,7 @@
-//! A PE's end of its connection to `oshrun`, or to another PE of its node: whole frames out from any thread, messages in
-//! for one.
+//! A PE's end of its connection to `oshrun`, or to another PE of its node: any thread can send whole frames, and
+//! one thread receives messages.
 //!
-//! It knows frames and the socket, never the messages or their order: those are its users'.
+//! It knows frames and the socket, but never the messages or their order.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;

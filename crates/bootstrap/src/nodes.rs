@@ -1,7 +1,7 @@
-//! Who shares a node with whom.
+//! The nodes of a job and their PEs.
 //!
-//! Stored and sent as runs of consecutive PEs on one node, so that the usual placements of a million PEs stay small.
-//! Pure data: it never asks the machine anything.
+//! They are stored and sent as runs of consecutive PEs on one node, so that the usual placements of a million PEs
+//! stay small. This is pure data: it never queries the machine.
 
 use std::collections::HashMap;
 use std::fmt;

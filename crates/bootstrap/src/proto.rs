@@ -110,7 +110,7 @@ impl fmt::Display for FrameError {
                  one installation"
             ),
             FrameError::TooLarge(nbytes) => write!(f, "a body of {nbytes} bytes exceeds the limit"),
-            FrameError::Garbage => f.write_str("its body is no known message"),
+            FrameError::Garbage => f.write_str("its body is not a known message"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A PE's membership in its job, however the job was started.
 //!
-//! It carries records without looking into them and never ends the process itself: a caller that has aborted sleeps
-//! until the launcher kills it, and exits when nobody does.
+//! It transfers records without interpreting them and never ends the process itself: a caller that has aborted
+//! sleeps until the launcher kills it, and exits if nobody does.
 
 use std::io::Write;
 use std::os::fd::OwnedFd;

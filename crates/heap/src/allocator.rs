@@ -1,9 +1,9 @@
-//! Who hands out the symmetric heap.
+//! The allocator of the symmetric heap.
 //!
-//! Every PE makes the same calls in the same order on a heap of the same size and alignment, so every
-//! PE gets the same offsets without a word to the others. dlmalloc does the work; this file hands it
-//! the heap once and keeps, in private memory, what is handed out, so that a pointer that is no
-//! block's start is an error and not a broken heap.
+//! Every PE makes the same calls in the same order on a heap of the same size and alignment, so every PE gets the
+//! same offsets without communication. dlmalloc does the work. This file gives it the heap once, and records the
+//! blocks in private memory, so that a pointer that is not the start of a block is an error and does not corrupt
+//! the heap.
 #![allow(unsafe_code)]
 
 use dlmalloc::Dlmalloc;

@@ -1,4 +1,4 @@
-//! Why symmetric memory could not be had.
+//! The reasons why symmetric memory cannot be provided.
 
 use rustix::io::Errno;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Where the parts of a PE's slice are. The same on every PE, so that offsets are symmetric.
+//! The locations of the parts of a PE's slice, which are the same on every PE, so that offsets are symmetric.
 
 /// Pages of the largest size that the supported platforms use.
 const PAGE: usize = 64 << 10;

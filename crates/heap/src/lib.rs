@@ -1,12 +1,11 @@
-//! Symmetric memory: where it is, how it is mapped, who hands it out.
+//! Symmetric memory: its layout, its mapping and its allocation.
 //!
-//! One memfd per node holds a slice for each of the node's PEs at a fixed stride; every PE maps the
-//! whole of it once. So a peer's copy of an address is the own address plus a multiple of the
-//! stride, one descriptor serves any number of PEs, and since the file has no name nothing can be
-//! left behind.
+//! One memfd per node contains a slice for each PE of the node at a fixed stride, and every PE maps all of it once.
+//! So a peer's copy of an address is the own address plus a multiple of the stride, one descriptor serves any
+//! number of PEs, and nothing can be left behind, since the file has no name.
 //!
-//! [`layout`] says where things are (pure), [`node`] maps them, [`statics`] moves the program's variables
-//! there, [`allocator`] hands out the heap. This is the only crate that maps memory. It must never know teams,
+//! [`layout`] computes the locations (pure), [`node`] maps the memory, [`statics`] moves the program's variables
+//! there, [`allocator`] allocates from the heap. This is the only crate that maps memory. It must never know teams,
 //! transports or launchers, and it dereferences symmetric memory only in the allocator and where a child process
 //! gets its copy of the static data.
 

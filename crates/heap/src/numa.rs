@@ -1,4 +1,4 @@
-//! On which NUMA node the pages of a range shall lie.
+//! Selects the NUMA node for the pages of a range.
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;

@@ -472,7 +472,7 @@ fn a_launcher_that_cannot_be_joined_is_named() {
         (&[("PMI_SIZE", "4")][..], &["PMI_SIZE=4", "PMI_FD, which", "is not set"][..]),
         (
             &[("PMI_SIZE", "4"), ("PMI_RANK", "1"), ("PMI_FD", "77")],
-            &["PE 1", "PMI_SIZE=4", "PMI_FD=77 is no connected socket", "unset PMI_FD"],
+            &["PE 1", "PMI_SIZE=4", "PMI_FD=77 is not a connected socket", "unset PMI_FD"],
         ),
         (&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "2")], &["SLURM_NTASKS=2", "srun --mpi=pmix"]),
         (

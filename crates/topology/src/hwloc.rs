@@ -1,6 +1,6 @@
-//! A machine as libhwloc sees it, turned into plain data: the only file with unsafe code of this crate.
+//! A machine as libhwloc describes it, as plain data. This is the only file of the crate with unsafe code.
 //!
-//! Objects are read by reference while their topology lives; nothing of hwloc's leaves this file.
+//! Objects are read by reference while their topology lives; nothing of hwloc leaves this file.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ const INFINIBAND: u16 = 0x0207;
 /// Without a libhwloc of version 2, or when the environment gives it another machine's description.
 pub(crate) fn this_machine() -> Result<Topology, String> {
     let mut loaded = Loaded::new()?;
-    loaded.load().map_err(|error| format!("hwloc cannot look at this machine: {error}"))?;
+    loaded.load().map_err(|error| format!("hwloc cannot describe this machine: {error}"))?;
     if !loaded.is_this_machine() {
         return Err("hwloc's environment variables describe another machine".to_owned());
     }
@@ -47,7 +47,9 @@ pub(crate) fn xml(file: &Path) -> Result<Topology, String> {
     // SAFETY: a topology that is not loaded yet, and a path that ends with a zero.
     let status = unsafe { loaded.hwloc.hwloc_topology_set_xml(loaded.handle, path.as_ptr()) };
     if status != 0 || loaded.load().is_err() {
-        return Err(format!("{shown} is no description of a machine that this hwloc reads"));
+        return Err(format!(
+            "{shown} is not a machine description that this version of hwloc can read"
+        ));
     }
     Ok(loaded.topology(shown.to_string()))
 }
@@ -59,7 +61,9 @@ pub(crate) fn synthetic(words: &str) -> Result<Topology, String> {
     // SAFETY: a topology that is not loaded yet, and a string that ends with a zero.
     let status = unsafe { loaded.hwloc.hwloc_topology_set_synthetic(loaded.handle, text.as_ptr()) };
     if status != 0 || loaded.load().is_err() {
-        return Err(format!("\"{words}\" describes no machine; an example: package:2 core:4 pu:2"));
+        return Err(format!(
+            "\"{words}\" is not a description of a machine; an example is package:2 core:4 pu:2"
+        ));
     }
     Ok(loaded.topology(words.to_owned()))
 }

@@ -1,5 +1,5 @@
-//! This machine: through hwloc, or without it from what the kernel shows, and the questions that are answered
-//! without looking at all of it.
+//! This machine, through hwloc or, without it, from what the kernel shows; and the questions that can be answered
+//! without reading the whole topology.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ impl Topology {
             Ok(topology) => topology.within_affinity(),
             Err(why) => {
                 let mut topology = Topology::of_kernel();
-                topology.notes.push(format!("{why}; this is what the kernel shows without it"));
+                topology.notes.push(format!("{why}; the topology comes from /sys instead"));
                 topology
             }
         }

@@ -1,4 +1,4 @@
-//! A machine as placement sees it: plain data, whoever found it out.
+//! A machine as placement needs it: plain data, whatever the source.
 
 use crate::cpus::CpuSet;
 

@@ -1,4 +1,4 @@
-//! Which NIC each PE of a machine uses: the nearest, each by as many PEs as the others.
+//! Chooses the NIC of each PE of a machine: the nearest one, so that all NICs get the same number of PEs.
 
 use crate::cpus::CpuSet;
 use crate::model::Nic;

@@ -1,4 +1,4 @@
-//! Which PE of a machine belongs where: mapping, binding and NICs, as pure functions of the machine.
+//! Placement of the PEs of a machine: mapping, binding and NICs, as pure functions of the machine.
 
 use std::str::FromStr;
 
@@ -141,7 +141,7 @@ pub fn plan(topology: &Topology, n_pes: u32, map_by: MapBy, bind_to: BindTo) -> 
     let mut notes = Vec::new();
     if !choice.is_empty() && choice.iter().all(|nic| nic.near.is_empty()) {
         notes.push(format!(
-            "it is not known where the NICs are; the PEs take the {} in turn",
+            "the location of the NICs is unknown; PEs are assigned to the {} NICs in turn",
             choice.len()
         ));
     }

@@ -1,6 +1,6 @@
-//! A machine from what the kernel shows under /sys, for when there is no hwloc.
+//! A machine from what the kernel shows under /sys, for systems without hwloc.
 //!
-//! It never fails: what cannot be read is not known.
+//! It never fails: whatever cannot be read is unknown.
 
 use std::fs;
 use std::path::Path;

@@ -117,7 +117,7 @@ fn machines_made_of_words() {
 fn what_describes_no_machine_is_named() {
     loaded(Topology::of_synthetic("core:1 pu:1"));
     let refused = Topology::of_synthetic("many cores").expect_err("no description");
-    assert!(refused.starts_with("\"many cores\" describes no machine"), "{refused}");
+    assert!(refused.starts_with("\"many cores\" is not a description of a machine"), "{refused}");
     let refused = Topology::of_xml("/no/such.xml".as_ref()).expect_err("no file");
     assert!(refused.starts_with("/no/such.xml cannot be read"), "{refused}");
     let refused = Topology::of_xml("/etc/os-release".as_ref()).expect_err("no description");

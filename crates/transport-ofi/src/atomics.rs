@@ -11,7 +11,7 @@ use rushmem_transport::LocalBuf;
 use rushmem_transport::{AmoOp, Error, Pe, RemoteAddr, mem};
 
 impl OfiEndpoint {
-    /// Start an atomic operation of the fabric's.
+    /// Starts an atomic operation of the fabric's.
     ///
     /// # Safety
     /// `fetched` is empty, or valid for writes until what is in flight towards the PE has completed.
@@ -25,8 +25,8 @@ impl OfiEndpoint {
         amo: Amo,
         fetched: LocalBuf,
     ) -> Result<(), Error> {
-        let remote = self.shared.remote(pe, dest, amo.width.nbytes())?;
-        if self.shared.native.has(amo.op, amo.width) {
+        let remote = self.shared().remote(pe, dest, amo.width.nbytes())?;
+        if self.shared().native.has(amo.op, amo.width) {
             // SAFETY: by contract.
             return self.start(pe.0, |ep| unsafe { ep.atomic(remote, &amo, fetched) });
         }
@@ -36,7 +36,7 @@ impl OfiEndpoint {
         Ok(())
     }
 
-    /// Carry an operation out by compare-and-swap; returns the old value.
+    /// Carries an operation out by compare-and-swap; returns the old value.
     fn swap_until_applied(&mut self, remote: Remote, amo: Amo) -> Result<u64, Error> {
         // Nobody knows what is there: a wrong guess tells.
         let mut guess = 0;

@@ -3,6 +3,7 @@
 
 use crate::facts::{FabricNic, Facts, ORDERS};
 use crate::quirks;
+use crate::settings::{DOMAIN, PROVIDER};
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 use rushmem_transport::kit::amos::Amos;
@@ -30,8 +31,8 @@ impl Wish {
         let interfaces = variable("SHMEM_TCP_INTERFACE").unwrap_or_default();
         let interfaces = interfaces.split(',').map(str::trim).filter(|name| !name.is_empty());
         Wish {
-            provider: variable("SHMEM_OFI_PROVIDER"),
-            domain: variable("SHMEM_OFI_DOMAIN"),
+            provider: variable(PROVIDER),
+            domain: variable(DOMAIN),
             amos,
             one_machine,
             interfaces: interfaces.map(str::to_owned).collect(),

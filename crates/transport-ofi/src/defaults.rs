@@ -25,7 +25,7 @@ const OURS: [&CStr; 3] =
 /// As above, where there is no NIC.
 const WITHOUT_CARDS: &CStr = c"FI_UNIVERSE_SIZE=4";
 
-/// Let libfabric read its variables: `ask` makes it do so.
+/// Lets libfabric read its variables: `ask` makes it do so.
 pub(crate) fn told<R>(ask: impl FnOnce() -> R) -> R {
     let environ = &raw mut libc::environ;
     // SAFETY: libc's variable is aligned, and lives as long as the process.

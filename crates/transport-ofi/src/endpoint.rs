@@ -6,10 +6,10 @@
 #![allow(unsafe_code)]
 
 use crate::origin::OfiEndpoint;
-use crate::shared::lock;
 use rushmem_transport::{
     AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, OldValue, Pe, Put, Signal,
 };
+use std::ptr::null_mut;
 use std::sync::Arc;
 
 impl Endpoint for OfiEndpoint {
@@ -30,33 +30,31 @@ impl Endpoint for OfiEndpoint {
     }
 
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
-        let AmoRequest { dest, width, op, operand, condition, old } = request;
-        match old {
+        match request.old {
             OldValue::Returned => {
                 let mut old = 0u64;
-                let (at, whole) = ((&raw mut old).cast(), AmoWidth::Eight);
+                let at = (&raw mut old).cast();
                 // SAFETY: a local that lives until the reply is collected, or forgotten after a loss.
-                unsafe { self.start_amo(at, whole, pe, dest, width, op, operand, condition) }?;
+                unsafe { self.start_amo(pe, &request, at, AmoWidth::Eight) }?;
                 self.answered(pe, at)?;
                 // SAFETY: a live local, written through a pointer to it.
                 Ok(unsafe { (&raw const old).read() })
             }
-            OldValue::AtQuiet(_) | OldValue::Ignored => {
-                let fetched = match old {
-                    OldValue::AtQuiet(to) => to,
-                    _ => std::ptr::null_mut(),
-                };
-                // SAFETY: null, or valid until the next quiet by contract, which collects the reply.
-                unsafe { self.start_amo(fetched, width, pe, dest, width, op, operand, condition) }?;
-                Ok(0)
+            OldValue::AtQuiet(to) => {
+                // SAFETY: valid until the next quiet by contract, which collects the reply.
+                unsafe { self.start_amo(pe, &request, to, request.width) }.map(|()| 0)
+            }
+            OldValue::Ignored => {
+                // SAFETY: null.
+                unsafe { self.start_amo(pe, &request, null_mut(), request.width) }.map(|()| 0)
             }
         }
     }
 
     unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: Signal) -> Result<(), Error> {
         let Put { dest, source, completion } = put;
-        let copied = source.nbytes <= self.shared.tuning.copy_up_to;
-        let in_order = self.shared.keeps_order();
+        let copied = source.nbytes <= self.shared().tuning.copy_up_to;
+        let in_order = self.shared().keeps_order();
         let update = signal.amo();
         self.check_word(pe, update.dest, update.width)?;
         // SAFETY: valid during this call, which waits for what is not copied, or until the next quiet.
@@ -71,7 +69,7 @@ impl Endpoint for OfiEndpoint {
     }
 
     fn fence(&mut self) -> Result<(), Error> {
-        if !self.shared.keeps_order() {
+        if !self.shared().keeps_order() {
             self.all_completed()?;
             self.flush(None)?;
         }
@@ -87,17 +85,19 @@ impl Endpoint for OfiEndpoint {
     }
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
-        let polled = self.shared.poll();
-        self.or_close(polled)?;
+        self.poll()?;
         self.collect();
-        let in_flight = self.on_lane(|ep| Ok(ep.in_flight()))?;
+        let in_flight = self.with_ep(|ep| Ok(ep.in_flight()))?;
         // Reading back is short once all has left.
         if in_flight > 0 || self.any_due() { Ok(false) } else { self.quiet().map(|()| true) }
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
         // Nothing is in flight towards one that was never connected, such as one whose memory is mapped.
-        if !self.shared.is_connected(pe)? {
+        if pe.index() >= self.shared().peers.n_pes() {
+            return Err(Error::Unreachable(pe));
+        }
+        if self.shared().peers.get(pe).is_err() {
             return self.check();
         }
         self.delivered(pe)?;
@@ -110,7 +110,7 @@ impl Drop for OfiEndpoint {
     fn drop(&mut self) {
         // After a loss there is nothing left to complete; the ep is closed.
         if self.quiet().is_ok() {
-            lock(&self.shared.spare).push(Arc::clone(&self.cell));
+            self.shared().give_back(Arc::clone(&self.ep));
         }
     }
 }

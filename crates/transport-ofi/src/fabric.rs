@@ -8,12 +8,10 @@ use crate::fid::Fid;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 use rushmem_transport::kit::lock::lock;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
-use std::time::Duration;
 
 /// Operations that an endpoint makes room for at most: more than are ever in flight.
 const QUEUE: usize = 512;
@@ -56,6 +54,16 @@ pub(crate) struct Cq {
     wait: Option<i32>,
 }
 
+/// How a thread that sleeps learns of a queue's news.
+pub(crate) enum News<'a> {
+    /// There may be some already.
+    MayBeHere,
+    /// By this descriptor.
+    ToldBy(BorrowedFd<'a>),
+    /// Not at all: it polls.
+    Untold,
+}
+
 /// A domain. Whatever is opened in it is dropped before.
 pub(crate) struct Fabric {
     av: Fid<fi::fid_av>,
@@ -70,7 +78,7 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    /// Open the domain of an entry, for so many peers.
+    /// Opens the domain of an entry, for so many peers.
     ///
     /// # Errors
     /// Which step was refused, and why.
@@ -195,7 +203,7 @@ impl Fabric {
         Ok(name)
     }
 
-    /// Insert a peer's name.
+    /// Inserts a peer's name.
     ///
     /// # Errors
     /// libfabric's number.
@@ -218,7 +226,7 @@ impl Fabric {
         }
     }
 
-    /// Register memory, for this endpoint where registrations belong to one.
+    /// Registers memory, for this endpoint where registrations belong to one.
     ///
     /// # Safety
     /// `base` is valid for reads and writes of `nbytes` bytes until the registration is dropped.
@@ -253,19 +261,15 @@ impl Fabric {
         Ok(mr)
     }
 
-    /// Sleep until the queue may have news, but not longer than `at_most`; whether it may.
-    pub(crate) fn sleep(&self, cq: &Cq, at_most: Duration, also: Option<BorrowedFd<'_>>) -> bool {
-        let Some(fd) = cq.wait else {
-            nap([None, also], at_most);
-            return true;
-        };
+    /// How a thread that sleeps learns of a queue's news.
+    pub(crate) fn news<'a>(&self, cq: &'a Cq) -> News<'a> {
+        let Some(fd) = cq.wait else { return News::Untold };
         // SAFETY: an open fabric and an open queue with a descriptor.
         if unsafe { fi::fi_trywait(self.fabric.raw(), cq.cq.fid()) } != 0 {
-            return true;
+            return News::MayBeHere;
         }
         // SAFETY: the queue's descriptor, which is open as long as it.
-        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-        nap([Some(fd), also], at_most)
+        News::ToldBy(unsafe { BorrowedFd::borrow_raw(fd) })
     }
 }
 
@@ -276,35 +280,7 @@ impl Cq {
     }
 }
 
-/// Sleep until one of the descriptors has news, but not longer than `at_most`; whether the first has.
-fn nap(fds: [Option<BorrowedFd<'_>>; 2], at_most: Duration) -> bool {
-    let time =
-        Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: i64::from(at_most.subsec_nanos()) };
-    // Interrupted by a signal: as good as woken.
-    match fds.map(|fd| fd.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))) {
-        [Some(first), Some(second)] => {
-            let mut both = [first, second];
-            let _ = poll(&mut both, Some(&time));
-            !both[0].revents().is_empty()
-        }
-        [Some(only), None] => poll(&mut [only], Some(&time)).is_ok_and(|n| n > 0),
-        [None, Some(only)] => {
-            let _ = poll(&mut [only], Some(&time));
-            false
-        }
-        [None, None] => {
-            std::thread::sleep(at_most);
-            false
-        }
-    }
-}
-
 /// A code of libfabric's as a result.
 pub(crate) fn succeeded(code: i32) -> Result<(), i32> {
     if code == 0 { Ok(()) } else { Err(code) }
-}
-
-/// Sleep until a descriptor has news, but not longer than `at_most`.
-pub(crate) fn sleep_on(fd: &OwnedFd, at_most: Duration) {
-    nap([None, Some(fd.as_fd())], at_most);
 }

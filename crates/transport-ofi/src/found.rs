@@ -3,6 +3,7 @@
 use crate::choice::{self, Wish};
 use crate::fabric;
 use crate::facts::Facts;
+use crate::settings::AMOS;
 use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::{Found, Host, device};
 
@@ -13,7 +14,7 @@ use rushmem_transport::{Found, Host, device};
 /// What is missing.
 pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let library = fabric::library()?;
-    let amos = Amos::asked_for(host, "SHMEM_OFI_AMOS")?;
+    let amos = Amos::asked_for(host, AMOS)?;
     let number = library.version();
     let version = format!("libfabric {}.{}", number >> 16, number & 0xFFFF);
     let devices = device::active();

@@ -18,7 +18,7 @@ pub(crate) struct Token {
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// Carry out an operation and tell `pe` the old value.
+    /// Asks to carry out an operation and tell `pe` the old value.
     Amo {
         pe: u32,
         token: Token,
@@ -36,8 +36,7 @@ impl Message {
     pub(crate) fn encode(&self, tag: u64) -> [u8; NBYTES] {
         let (head, token, words) = match *self {
             Message::Amo { pe, token, dest, op, width, operand, condition } => {
-                let op = AmoOp::ALL.iter().position(|&known| known == op).unwrap_or_default() as u8;
-                let head = [REQUEST, op, width.nbytes() as u8, dest.segment as u8];
+                let head = [REQUEST, op as u8, width.nbytes() as u8, dest.segment as u8];
                 ((head, pe), token, [dest.offset, operand, condition])
             }
             Message::Old { token, value } => (([REPLY, 0, 0, 0], 0), token, [value, 0, 0]),
@@ -64,23 +63,13 @@ impl Message {
         let token = Token { ep: half(16)?, slot: half(20)? };
         match bytes[8] {
             REQUEST => {
-                let segment = match bytes[11] {
-                    0 => Segment::Heap,
-                    1 => Segment::Internal,
-                    2 => Segment::Static,
-                    _ => return None,
-                };
-                let width = match bytes[10] {
-                    4 => AmoWidth::Four,
-                    8 => AmoWidth::Eight,
-                    _ => return None,
-                };
+                let segment = Segment::from_number(bytes[11])?;
                 Some(Message::Amo {
                     pe: half(12)?,
                     token,
                     dest: RemoteAddr { segment, offset: word(24)? },
-                    op: *AmoOp::ALL.get(usize::from(bytes[9]))?,
-                    width,
+                    op: AmoOp::from_number(bytes[9])?,
+                    width: AmoWidth::from_nbytes(bytes[10])?,
                     operand: word(32)?,
                     condition: word(40)?,
                 })
@@ -96,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_survive_the_way_and_strangers_do_not() {
+    fn what_is_encoded_is_decoded_and_strangers_are_refused() {
         let token = Token { ep: 3, slot: u32::MAX };
         let mut all = vec![Message::Old { token, value: u64::MAX - 1 }];
         for op in AmoOp::ALL {

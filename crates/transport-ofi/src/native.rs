@@ -55,7 +55,7 @@ const _: () = assert!(cfg!(target_endian = "little"), "written for little-endian
 pub(crate) struct Native(u32);
 
 impl Native {
-    /// Ask an endpoint that was opened for atomic operations.
+    /// Asks an endpoint that was opened for atomic operations.
     ///
     /// # Errors
     /// When it has no compare-and-swap.

@@ -2,21 +2,24 @@
 //! replies. Whoever waits lets everything work.
 #![allow(unsafe_code)]
 
-use crate::backoff::Backoff;
 use crate::ep::{Failure, FiEndpoint, Post, Remote};
 use crate::message::{Message, Token};
 use crate::native::Amo;
-use crate::service::Served;
-use crate::shared::{Cell, Shared, lock};
-use rushmem_transport::LocalBuf;
+use crate::progress::Progress;
+use crate::shared::{Shared, SharedEp};
 use rushmem_transport::kit::amos::Amos;
+use rushmem_transport::kit::backoff::Backoff;
+use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::peers::check_aligned;
-use rushmem_transport::{AmoOp, AmoWidth, Error, Pe, RemoteAddr, mem};
+use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr};
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-/// Looks at the ep between two looks at the service, while no reply is due.
-const LOOKS_PER_SERVICE: u32 = 16;
+/// Polls of the ep between two polls of the service, while no reply is due.
+const POLLS_PER_SERVICE: u32 = 16;
+/// A wait that has slept for so long without news is unconfirmed: the peer is asked, and again after as long.
+const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
 
 /// An atomic operation whose old value is due.
 pub(crate) struct Due {
@@ -29,8 +32,8 @@ pub(crate) struct Due {
 
 /// One context's endpoint.
 pub(crate) struct OfiEndpoint {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) cell: Arc<Cell>,
+    progress: Arc<Progress>,
+    pub(crate) ep: Arc<SharedEp>,
     due: Vec<Due>,
     /// Slots that no operation has.
     slots: Vec<u32>,
@@ -38,47 +41,57 @@ pub(crate) struct OfiEndpoint {
     seen: u32,
     /// PEs that were written to since the last quiet, where completion does not tell of their memory.
     unflushed: Vec<u32>,
-    /// Looks at the ep over all waits: those that are short serve peers, too.
-    looks: u32,
+    /// Polls of the ep over all waits: those that are short serve peers, too.
+    polls: u32,
 }
 
 impl OfiEndpoint {
-    pub(crate) fn new(shared: Arc<Shared>, cell: Arc<Cell>) -> OfiEndpoint {
-        let slots = (0..shared.tuning.amos as u32).collect();
-        let seen = cell.replies.came();
-        OfiEndpoint { shared, cell, due: Vec::new(), slots, seen, unflushed: Vec::new(), looks: 0 }
+    pub(crate) fn new(progress: Arc<Progress>, ep: Arc<SharedEp>) -> OfiEndpoint {
+        let slots = (0..progress.shared.tuning.amos as u32).collect();
+        let (due, unflushed) = (Vec::new(), Vec::new());
+        let seen = ep.replies.came();
+        OfiEndpoint { progress, ep, due, slots, seen, unflushed, polls: 0 }
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.progress.shared
+    }
+
+    /// Lets everything work.
+    pub(crate) fn poll(&mut self) -> Result<bool, Error> {
+        let polled = self.progress.poll();
+        self.or_close(polled)
     }
 
     /// Something failed: returns the first loss.
     fn give_up(&mut self, failure: &Failure) -> Error {
         self.close();
-        self.shared.lose(failure)
+        self.shared().lose(failure)
     }
 
     /// The ep is closed, so that nothing touches memory of the caller's any more.
     fn close(&mut self) {
-        *lock(&self.cell.ep) = None;
-        self.cell.busy.store(false, Ordering::Relaxed);
+        *lock(&self.ep.ep) = None;
         self.due.clear();
     }
 
     /// A call that ends with an error leaves nothing in flight, whatever the error is about.
-    pub(crate) fn or_close<T>(&mut self, done: Result<T, Error>) -> Result<T, Error> {
+    fn or_close<T>(&mut self, done: Result<T, Error>) -> Result<T, Error> {
         done.inspect_err(|_| self.close())
     }
 
     /// The error that ended everything, if one did.
     pub(crate) fn check(&mut self) -> Result<(), Error> {
-        let checked = self.shared.check();
+        let checked = self.shared().loss.check();
         self.or_close(checked)
     }
 
-    /// Work on the ep.
-    pub(crate) fn on_lane<T>(
+    /// Works on the ep.
+    pub(crate) fn with_ep<T>(
         &mut self,
         work: impl FnOnce(&mut FiEndpoint) -> Result<T, Failure>,
     ) -> Result<T, Error> {
-        let done = lock(&self.cell.ep).as_mut().map(work);
+        let done = lock(&self.ep.ep).as_mut().map(work);
         let given_up = || {
             let why = "it was given up after another loss".to_owned();
             Err(Failure { pe: None, why })
@@ -86,34 +99,34 @@ impl OfiEndpoint {
         done.unwrap_or_else(given_up).map_err(|failure| self.give_up(&failure))
     }
 
-    /// Start something towards a PE as soon as there is room.
+    /// Starts something towards a PE as soon as there is room.
     pub(crate) fn start(
         &mut self,
         pe: u32,
         mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
     ) -> Result<(), Error> {
-        let (shared, cell) = (Arc::clone(&self.shared), Arc::clone(&self.cell));
+        let (progress, noted) = (Arc::clone(&self.progress), Arc::clone(&self.ep));
         self.until(Some(pe), |ep| {
             let posted = post(ep);
             let said = |code| Failure { pe: Some(pe), why: ep.strerror(code) };
             let started = posted.map_err(said)? == Post::Started;
             if started {
-                shared.note(&cell);
+                progress.shared.note(&noted);
             }
             Ok(started.then_some(()))
         })
     }
 
-    /// Do `step` until it yields something; everything works meanwhile. `towards` is who is waited for.
+    /// Does `step` until it yields something; everything works meanwhile. `towards` is who is waited for.
     fn until<T>(
         &mut self,
         towards: Option<u32>,
         mut step: impl FnMut(&mut FiEndpoint) -> Result<Option<T>, Failure>,
     ) -> Result<T, Error> {
-        let mut backoff = Backoff::default();
+        let mut backoff = self.progress.backoff();
         loop {
             let mut taken = 0;
-            let done = self.on_lane(|ep| {
+            let done = self.with_ep(|ep| {
                 // The first time there is most often room, and nothing to take.
                 if let Some(done) = step(ep)? {
                     return Ok(Some(done));
@@ -124,28 +137,33 @@ impl OfiEndpoint {
             if let Some(done) = done {
                 return Ok(done);
             }
-            self.look(&mut backoff, towards, taken > 0)?;
+            self.pause(&mut backoff, towards, taken > 0)?;
         }
     }
 
-    /// Between two looks at the ep.
-    fn look(
+    /// Between two polls of the ep; `worked` when the last found something.
+    fn pause(
         &mut self,
         backoff: &mut Backoff,
         towards: Option<u32>,
         mut worked: bool,
     ) -> Result<(), Error> {
-        self.shared.looked();
-        self.looks = self.looks.wrapping_add(1);
-        let in_turn = self.looks.is_multiple_of(LOOKS_PER_SERVICE);
-        if !self.due.is_empty() || in_turn || self.shared.oversubscribed {
-            let served = self.shared.poll_service();
+        self.shared().attendance.polled();
+        self.polls = self.polls.wrapping_add(1);
+        let in_turn = self.polls.is_multiple_of(POLLS_PER_SERVICE);
+        if !self.due.is_empty() || in_turn || self.shared().oversubscribed {
+            let served = self.progress.poll_service();
             worked |= self.or_close(served)?;
         }
         worked |= self.collect();
         if worked {
             backoff.renew();
-        } else if backoff.pause(&self.shared) {
+            backoff.forget_sleep();
+            return Ok(());
+        }
+        self.progress.pause(backoff);
+        if backoff.since_asleep() > UNCONFIRMED_AFTER {
+            backoff.forget_sleep();
             self.confirm(towards)?;
         }
         Ok(())
@@ -154,14 +172,14 @@ impl OfiEndpoint {
     /// After a long wait: whether the PEs that owe something are there at all. Not every provider says so
     /// when a message is lost; a read that fails does.
     fn confirm(&mut self, towards: Option<u32>) -> Result<(), Error> {
-        let shared = Arc::clone(&self.shared);
         let mut owing: Vec<u32> = self.due.iter().map(|due| due.pe).chain(towards).collect();
         owing.sort_unstable();
         owing.dedup();
         for pe in owing {
-            let from = shared.some_byte(pe);
-            shared.confirm(pe).map_err(|failure| self.give_up(&failure))?;
-            self.on_lane(|ep| {
+            let from = self.shared().some_byte(pe);
+            let confirmed = self.shared().confirm(pe);
+            confirmed.map_err(|failure| self.give_up(&failure))?;
+            self.with_ep(|ep| {
                 if let Some(from) = from
                     && ep.pending(pe) == 0
                 {
@@ -174,18 +192,18 @@ impl OfiEndpoint {
         Ok(())
     }
 
-    /// Take the replies that have come; whether there were any.
+    /// Takes the replies that have come; whether there were any.
     pub(crate) fn collect(&mut self) -> bool {
-        let came = self.cell.replies.came();
+        let came = self.ep.replies.came();
         if came == self.seen {
             return false;
         }
         self.seen = came;
-        let (replies, slots) = (&self.cell.replies, &mut self.slots);
+        let (replies, slots) = (&self.ep.replies, &mut self.slots);
         self.due.retain(|due| {
             let Some(old) = replies.take(due.slot) else { return true };
             if !due.fetched.base.is_null() {
-                // SAFETY: valid for a word of this width until now, by the contract of `amo_nbi`.
+                // SAFETY: valid for a word of this width until now, by the contract of `start_amo`.
                 unsafe { due.width.write(due.fetched.base, old) };
             }
             slots.push(due.slot);
@@ -199,26 +217,26 @@ impl OfiEndpoint {
         !self.due.is_empty()
     }
 
-    /// Wait until no more than so many replies that `which` chooses are due.
+    /// Waits until no more than so many replies that `which` chooses are due.
     pub(crate) fn due_at_most(
         &mut self,
         most: usize,
         which: impl Fn(&Due) -> bool,
     ) -> Result<(), Error> {
-        let mut backoff = Backoff::default();
+        let mut backoff = self.progress.backoff();
         loop {
             self.collect();
             if self.due.iter().filter(|due| which(due)).count() <= most {
                 return Ok(());
             }
-            let taken = self.on_lane(|ep| ep.poll(|_| ()))?;
-            self.look(&mut backoff, None, taken > 0)?;
+            let taken = self.with_ep(|ep| ep.poll(|_| ()))?;
+            self.pause(&mut backoff, None, taken > 0)?;
         }
     }
 
-    /// Wait for the old value that goes to `at`.
+    /// Waits for the old value that goes to `at`.
     pub(crate) fn answered(&mut self, pe: Pe, at: *mut u8) -> Result<(), Error> {
-        match self.shared.amos {
+        match self.shared().address.amos {
             Amos::Software => self.due_at_most(0, |due| due.fetched.base == at),
             Amos::Network => self.completed(pe),
         }
@@ -227,66 +245,59 @@ impl OfiEndpoint {
     /// Refuses a word that no atomic operation can be about, before anything is started for it.
     pub(crate) fn check_word(&self, pe: Pe, at: RemoteAddr, width: AmoWidth) -> Result<(), Error> {
         check_aligned(pe, at, width)?;
-        if pe.0 == self.shared.me && self.shared.word(at, width).is_some() {
+        if pe == self.shared().me && self.shared().segments.word(at, width).is_some() {
             return Ok(());
         }
-        self.shared.remote(pe, at, width.nbytes()).map(|_| ())
+        self.shared().remote(pe, at, width.nbytes()).map(|_| ())
     }
 
-    /// Start an atomic operation.
+    /// Starts an atomic operation, whose old value goes to `fetched` as a word of the width `write`.
     ///
     /// # Safety
     /// `fetched` is null, or valid for writes of a word of this width until its reply is collected.
-    #[expect(clippy::too_many_arguments, reason = "the arguments of an AMO")]
     pub(crate) unsafe fn start_amo(
         &mut self,
+        pe: Pe,
+        request: &AmoRequest,
         fetched: *mut u8,
         write: AmoWidth,
-        pe: Pe,
-        dest: RemoteAddr,
-        width: AmoWidth,
-        op: AmoOp,
-        operand: u64,
-        condition: u64,
     ) -> Result<(), Error> {
-        self.check_word(pe, dest, width)?;
-        if self.shared.amos == Amos::Network {
+        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
+        check_aligned(pe, dest, width)?;
+        if self.shared().address.amos == Amos::Network {
             let nbytes = if fetched.is_null() { 0 } else { write.nbytes() };
             let fetched = LocalBuf { base: fetched, nbytes };
             let amo = Amo { op, width, operand, condition };
             // SAFETY: by contract.
             return unsafe { self.start_native(pe, dest, amo, fetched) };
         }
-        if pe.0 == self.shared.me
-            && let Some(at) = self.shared.word(dest, width)
+        if pe == self.shared().me
+            && let Some(old) = self.shared().segments.apply(request)
         {
-            fence(Ordering::Release);
-            // SAFETY: within a registered segment and aligned.
-            let old = unsafe { mem::apply(op, width, at, operand, condition) };
             if !fetched.is_null() {
                 // SAFETY: valid by contract.
                 unsafe { write.write(fetched, old) };
             }
-            self.shared.host.arrived();
+            self.shared().host.arrived();
             return Ok(());
         }
-        let remote = self.shared.remote(pe, dest, width.nbytes())?;
-        self.due_at_most(self.shared.tuning.amos - 1, |_| true)?;
+        let remote = self.shared().remote(pe, dest, width.nbytes())?;
+        self.due_at_most(self.shared().tuning.amos - 1, |_| true)?;
         let Some(slot) = self.slots.pop() else {
             return Err(Error::Invalid("more replies are due than there are slots".to_owned()));
         };
-        let token = Token { ep: self.cell.number, slot };
-        let me = self.shared.me;
+        let token = Token { ep: self.ep.number(), slot };
+        let me = self.shared().me.0;
         let message = Message::Amo { pe: me, token, dest, op, width, operand, condition };
-        let message = message.encode(self.shared.tag);
+        let message = message.encode(self.shared().tag);
         let fetched = LocalBuf { base: fetched, nbytes: write.nbytes() };
         // It may be here before the sending returns.
-        self.cell.asked.fetch_add(1, Ordering::Relaxed);
+        self.ep.asked.fetch_add(1, Ordering::Relaxed);
         self.due.push(Due { slot, pe: pe.0, fetched, width: write });
         self.start(pe.0, |ep| ep.send(pe.0, remote.at, &message))
     }
 
-    /// Start a put; where `wait` the source of what is not copied is free on return.
+    /// Starts a put; where `wait` the source of what is not copied is free on return.
     ///
     /// # Safety
     /// The source is valid for reads: when `wait` during the call, else until the next quiet.
@@ -300,27 +311,26 @@ impl OfiEndpoint {
         if source.nbytes == 0 {
             return Ok(());
         }
-        if pe.0 == self.shared.me
-            && let Some(to) = self.shared.local(dest, source.nbytes)
-        {
-            fence(Ordering::Release);
-            // SAFETY: both are valid, one by contract, the other within a segment.
-            unsafe { mem::copy_bytes(to.base, source.base, source.nbytes) };
-            self.shared.host.arrived();
-            return Ok(());
+        if pe == self.shared().me {
+            // SAFETY: the source is valid by contract.
+            let is_done = unsafe { self.shared().segments.write_from(dest, source) };
+            if is_done {
+                self.shared().host.arrived();
+                return Ok(());
+            }
         }
-        let remote = self.shared.remote(pe, dest, source.nbytes)?;
-        if !self.shared.fabric.facts.delivery && !self.unflushed.contains(&pe.0) {
+        let remote = self.shared().remote(pe, dest, source.nbytes)?;
+        if !self.shared().fabric.facts.delivery && !self.unflushed.contains(&pe.0) {
             self.unflushed.push(pe.0);
         }
-        if source.nbytes <= self.shared.tuning.copy_up_to {
+        if source.nbytes <= self.shared().tuning.copy_up_to {
             // SAFETY: valid during this call.
             return self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) });
         }
-        let known = self.shared.known(source);
+        let known = self.shared().segments.holding(source).copied();
         let mut done = 0;
         while done < source.nbytes {
-            let part = source.skip(done).first(self.shared.tuning.max_bytes);
+            let part = source.skip(done).first(self.shared().tuning.max_bytes);
             let to = Remote { address: remote.address.wrapping_add(done as u64), ..remote };
             // SAFETY: valid until it completes: this call waits for that, or the caller's promise is such.
             self.start(pe.0, |ep| unsafe { ep.write(to, part, known) })?;
@@ -329,7 +339,7 @@ impl OfiEndpoint {
         if wait { self.completed(pe) } else { Ok(()) }
     }
 
-    /// Start a get.
+    /// Starts a get.
     ///
     /// # Safety
     /// `dest` is valid for writes until [`completed`](Self::completed) returns.
@@ -342,18 +352,18 @@ impl OfiEndpoint {
         if dest.nbytes == 0 {
             return Ok(());
         }
-        if pe.0 == self.shared.me
-            && let Some(from) = self.shared.local(source, dest.nbytes)
-        {
-            // SAFETY: both are valid, one by contract, the other within a segment.
-            unsafe { mem::copy_bytes(dest.base, from.base, dest.nbytes) };
-            return Ok(());
+        if pe == self.shared().me {
+            // SAFETY: the destination is valid by contract.
+            let is_done = unsafe { self.shared().segments.read_into(source, dest) };
+            if is_done {
+                return Ok(());
+            }
         }
-        let remote = self.shared.remote(pe, source, dest.nbytes)?;
-        let known = self.shared.known(dest);
+        let remote = self.shared().remote(pe, source, dest.nbytes)?;
+        let known = self.shared().segments.holding(dest).copied();
         let mut done = 0;
         while done < dest.nbytes {
-            let part = dest.skip(done).first(self.shared.tuning.max_bytes);
+            let part = dest.skip(done).first(self.shared().tuning.max_bytes);
             let from = Remote { address: remote.address.wrapping_add(done as u64), ..remote };
             // SAFETY: a part of what is valid by contract.
             self.start(pe.0, |ep| unsafe { ep.read(from, part, known) })?;
@@ -362,17 +372,17 @@ impl OfiEndpoint {
         Ok(())
     }
 
-    /// Wait until nothing of the fabric's is in flight towards a PE.
+    /// Waits until nothing of the fabric's is in flight towards a PE.
     pub(crate) fn completed(&mut self, pe: Pe) -> Result<(), Error> {
         self.until(Some(pe.0), |ep| Ok((ep.pending(pe.0) == 0).then_some(())))
     }
 
-    /// Wait until nothing of the fabric's is in flight.
+    /// Waits until nothing of the fabric's is in flight.
     pub(crate) fn all_completed(&mut self) -> Result<(), Error> {
         self.until(None, |ep| Ok((ep.in_flight() == 0).then_some(())))
     }
 
-    /// Wait until what was written to a PE is in its memory.
+    /// Waits until what was written to a PE is in its memory.
     pub(crate) fn delivered(&mut self, pe: Pe) -> Result<(), Error> {
         self.completed(pe)?;
         self.flush(Some(pe))
@@ -384,7 +394,7 @@ impl OfiEndpoint {
         let chosen = |pe: &u32| only.is_none_or(|only| only.0 == *pe);
         let touched: Vec<u32> = self.unflushed.iter().copied().filter(chosen).collect();
         for pe in touched {
-            if let Some(from) = self.shared.some_byte(pe) {
+            if let Some(from) = self.shared().some_byte(pe) {
                 self.start(pe, |ep| ep.read_and_forget(from))?;
             }
         }

@@ -1,30 +1,13 @@
 //! The endpoint that peers address: it receives their atomic operations, carries them out by this CPU, and
 //! takes the replies to this PE's own. Polling it lets the provider serve peers' reads and writes.
 //!
-//! One thread at a time, under a lock that is only ever tried: a PE that waits in the library, or else the
-//! service thread.
-#![allow(unsafe_code)]
+//! One thread at a time does so. This file must never know who polls.
 
 use crate::ep::{Failure, FiEndpoint, Post};
 use crate::message::{Message, NBYTES};
-use libfabric_sys as fi;
-use rushmem_transport::{AmoWidth, Pe, RemoteAddr, mem};
+use crate::shared::Shared;
+use rushmem_transport::{AmoRequest, OldValue, Pe};
 use std::collections::VecDeque;
-use std::sync::atomic::{Ordering, fence};
-
-/// The PE that a service serves.
-pub(crate) trait Served {
-    /// What every message of this job holds.
-    fn tag(&self) -> u64;
-    /// A word of this PE's memory, if peers may reach it.
-    fn word(&self, at: RemoteAddr, width: AmoWidth) -> Option<*mut u8>;
-    /// Takes the old value that a peer sent for an operation of the endpoint `ep`.
-    fn answered(&self, ep: u32, slot: u32, value: u64);
-    /// How many PEs the job has.
-    fn n_pes(&self) -> usize;
-    /// Where a PE is, once it is connected.
-    fn address(&self, pe: Pe) -> Option<fi::fi_addr_t>;
-}
 
 /// Sends in flight at once, where they cannot be injected.
 pub(crate) const SENDS: usize = 64;
@@ -50,7 +33,7 @@ impl Service {
         &self.ep
     }
 
-    /// Offer the buffers to the fabric.
+    /// Offers the buffers to the fabric.
     ///
     /// # Errors
     /// libfabric's number.
@@ -59,16 +42,16 @@ impl Service {
         Ok(())
     }
 
-    /// Serve what has come; returns whether there was work.
+    /// Serves what has come; returns whether there was work.
     ///
     /// # Errors
     /// When the fabric says that something failed.
-    pub(crate) fn poll(&mut self, served: &impl Served) -> Result<bool, Failure> {
+    pub(crate) fn poll(&mut self, shared: &Shared) -> Result<bool, Failure> {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         let taken = self.ep.poll(|message| arrivals.push(message));
         for message in arrivals.drain(..) {
-            if let Some(message) = Message::decode(&message, served.tag()) {
-                self.take(served, message);
+            if let Some(message) = Message::decode(&message, shared.tag) {
+                self.take(shared, message);
             }
         }
         self.arrivals = arrivals;
@@ -78,39 +61,37 @@ impl Service {
             Failure { pe: None, why }
         })?;
         if !self.backlog.is_empty() {
-            self.flush(served)?;
+            self.flush(shared)?;
         }
         Ok(worked)
     }
 
-    fn take(&mut self, served: &impl Served, message: Message) {
+    /// Carries out what a peer asks for, or takes in what it answers.
+    fn take(&mut self, shared: &Shared, message: Message) {
         match message {
             Message::Amo { pe, token, dest, op, width, operand, condition } => {
+                let old = OldValue::Returned;
+                let request = AmoRequest { dest, width, op, operand, condition, old };
                 // What asks for memory that there is not is no peer's.
-                let Some(at) = served.word(dest, width) else { return };
-                // What peers wrote before is seen before what this one writes.
-                fence(Ordering::Release);
-                // SAFETY: within a registered segment and aligned.
-                let value = unsafe { mem::apply(op, width, at, operand, condition) };
-                self.backlog.push_back((pe, Message::Old { token, value }));
+                if let Some(value) = shared.segments.apply(&request) {
+                    self.backlog.push_back((pe, Message::Old { token, value }));
+                }
             }
-            Message::Old { token, value } => {
-                served.answered(token.ep, token.slot, value);
-            }
+            Message::Old { token, value } => shared.replied(token.ep, token.slot, value),
         }
     }
 
-    /// Send what waits to be sent: one turn around, so that a peer that takes nothing holds up nobody.
-    fn flush(&mut self, served: &impl Served) -> Result<(), Failure> {
+    /// Sends what waits to be sent: one turn around, so that a peer that takes nothing holds up nobody.
+    fn flush(&mut self, shared: &Shared) -> Result<(), Failure> {
         for _ in 0..self.backlog.len() {
             let Some((pe, message)) = self.backlog.pop_front() else { break };
-            if pe as usize >= served.n_pes() {
+            if pe as usize >= shared.peers.n_pes() {
                 continue;
             }
             // A peer that is faster may ask before this PE has learnt of it.
-            let posted = match served.address(Pe(pe)) {
-                Some(at) => self.ep.send(pe, at, &message.encode(served.tag())),
-                None => Ok(Post::Later),
+            let posted = match shared.peers.get(Pe(pe)) {
+                Ok(peer) => self.ep.send(pe, peer.at, &message.encode(shared.tag)),
+                Err(_) => Ok(Post::Later),
             };
             match posted {
                 Ok(Post::Started) => {}

@@ -1,7 +1,40 @@
-//! Sizes, limits and what is relied on. Tests make them tiny; nothing else changes them.
+//! What can be set: the environment variables that this provider reads; and sizes, limits and what is relied on, which tests
+//! make tiny.
+//!
+//! It must never know what they are for.
 
+use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
 use rushmem_transport::kit::amos::Amos;
+
+/// The variable that names libfabric's provider.
+pub(crate) const PROVIDER: &str = "SHMEM_OFI_PROVIDER";
+/// The variable that names its domain.
+pub(crate) const DOMAIN: &str = "SHMEM_OFI_DOMAIN";
+/// The variable that says who carries out atomic operations.
+pub(crate) const AMOS: &str = "SHMEM_OFI_AMOS";
+
+/// What a user can set.
+pub(crate) const ALL: &[Setting] = &[
+    Setting {
+        name: PROVIDER,
+        old_name: None,
+        default: None,
+        meaning: "the provider of libfabric to use, as `fi_info` names it; by default its first that fits",
+    },
+    Setting {
+        name: DOMAIN,
+        old_name: None,
+        default: None,
+        meaning: "the domain (network device) of libfabric to use; by default its first",
+    },
+    Setting {
+        name: AMOS,
+        old_name: None,
+        default: Some("software"),
+        meaning: "who carries out atomic operations over libfabric: software (the target's CPU) or network",
+    },
+];
 
 /// Connections of two endpoints to a peer's service and of a peer's two to this one's, and one back for each of these.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);

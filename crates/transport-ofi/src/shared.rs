@@ -1,188 +1,165 @@
-//! What all endpoints and the service thread of a PE share: peers, eps, and who polls.
+//! What all endpoints of a PE and its service thread share: the peers, the eps, and who is told of what.
 //!
-//! Locks: the service is tried by whoever polls, and waited for only to register memory and to open an endpoint; a
-//! ep is waited for by its endpoint and tried by the service thread. Nobody waits for a lock while holding another.
-#![allow(unsafe_code)]
+//! Locks: an ep is waited for by its endpoint and tried by everyone else; nobody waits for a lock while holding another, except
+//! for the list of what is unfinished, which is held for a few instructions. This file must never know what peers ask of
+//! this PE, nor who polls.
 
-use crate::contact::Area;
+use crate::connect::{Address, Peer};
 use crate::ep::{Failure, FiEndpoint, Remote};
-use crate::fabric::{Cq, Fabric};
+use crate::fabric::{Cq, Fabric, News};
 use crate::fid::Fid;
 use crate::native::Native;
 use crate::replies::Replies;
-use crate::service::{Served, Service};
 use crate::settings::Tuning;
 use crate::unconfirmed;
 use libfabric_sys as fi;
-use rushmem_transport::LocalBuf;
 use rushmem_transport::kit::amos::Amos;
-use rushmem_transport::{AmoWidth, Error, Host, Pe, RemoteAddr, Segment};
-use rustix::event::Timespec;
-use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
+use rushmem_transport::kit::attendance::Attendance;
+use rushmem_transport::kit::lock::{lock, try_lock};
+use rushmem_transport::kit::loss::Loss;
+use rushmem_transport::kit::peers::{Peers, check_range};
+use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::kit::timer::sleep_on;
+use rushmem_transport::kit::unfinished::Unfinished;
+use rushmem_transport::{Error, Host, Open, Pe, RemoteAddr};
+use rustix::event::{PollFd, PollFlags};
+use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread;
 use std::time::Duration;
 
-/// What an endpoint has in flight is looked after within about this time, if nobody polls.
+/// What an endpoint has in flight is polled within about this time, if nobody waits for it.
 pub(crate) const UNATTENDED: Duration = Duration::from_micros(50);
 
-/// How to reach a PE and what it lets others use.
-pub(crate) struct Contact {
-    pub(crate) at: fi::fi_addr_t,
-    pub(crate) host: String,
-    pub(crate) areas: [Area; Segment::COUNT],
-    /// Where its service listens, if that is a socket.
-    pub(crate) socket: Option<SocketAddr>,
-}
-
-/// A segment of this PE.
-#[derive(Clone, Copy)]
-pub(crate) struct Own {
-    pub(crate) range: LocalBuf,
-    /// Its descriptor, as a number.
-    pub(crate) desc: usize,
-}
-
-// SAFETY: addresses; the memory is valid as long as the transport lives.
-unsafe impl Sync for Own {}
-
-/// An ep, and what others than its user see of it.
-pub(crate) struct Cell {
-    pub(crate) number: u32,
+/// An ep, and what others than its endpoint see of it.
+pub(crate) struct SharedEp {
+    number: u32,
     /// `None` once it was given up.
     pub(crate) ep: Mutex<Option<FiEndpoint>>,
     pub(crate) replies: Replies,
     /// Atomic operations that were asked for, all in all.
     pub(crate) asked: AtomicU32,
-    /// Something is in flight that needs polling.
-    pub(crate) busy: AtomicBool,
+    /// It is among what is unfinished. It changes under the lock of the ep.
+    noted: AtomicBool,
 }
 
-/// One PE's share in the fabric. Fields are dropped in this order: registrations and eps, then the
-/// service, and the fabric last.
+impl SharedEp {
+    /// Comes back with replies.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Lets it work, if nobody else does; whether something is in flight on it.
+    fn poll(&self, shared: &Shared) -> bool {
+        let Some(mut ep) = try_lock(&self.ep) else { return true };
+        let polled = ep.as_mut().map(|ep| ep.poll(|_| ()).map(|_| ep.in_flight()));
+        let in_flight = match &polled {
+            Some(Ok(in_flight)) => {
+                *in_flight > 0 || self.replies.came() != self.asked.load(Ordering::Relaxed)
+            }
+            Some(Err(_)) | None => false,
+        };
+        self.noted.store(in_flight, Ordering::Relaxed);
+        if let Some(Err(failure)) = polled {
+            // Its endpoint learns of it at its next call.
+            *ep = None;
+            drop(ep);
+            shared.lose(&failure);
+        }
+        in_flight
+    }
+}
+
+/// One PE's share in the fabric. Registrations and eps are dropped before the fabric.
 pub(crate) struct Shared {
-    pub(crate) segments: Mutex<Vec<Fid<fi::fid_mr>>>,
-    /// Endpoints of libfabric that no context has.
-    pub(crate) spare: Mutex<Vec<Arc<Cell>>>,
+    /// Of the segments. The service's ep outlives them.
+    pub(crate) registrations: Mutex<Vec<Fid<fi::fid_mr>>>,
+    /// Eps that no context has.
+    spare: Mutex<Vec<Arc<SharedEp>>>,
     /// All eps, by their number.
-    pub(crate) cells: RwLock<Vec<Arc<Cell>>>,
-    pub(crate) service: Mutex<Service>,
+    eps: RwLock<Vec<Arc<SharedEp>>>,
+    /// Eps on which something is in flight.
+    unfinished: Unfinished<Arc<SharedEp>>,
     /// The service's queue, to sleep on.
     pub(crate) cq: Arc<Cq>,
     pub(crate) fabric: Arc<Fabric>,
-    pub(crate) me: u32,
-    pub(crate) own_host: String,
+    pub(crate) me: Pe,
+    /// This PE's address; its host's name goes into messages.
+    pub(crate) address: Address,
     /// Where the own service listens, if that is a socket.
-    pub(crate) own_socket: Option<SocketAddr>,
+    socket: Option<SocketAddr>,
     /// In every message of this job.
     pub(crate) tag: u64,
-    pub(crate) amos: Amos,
-    /// Which of its own the fabric has, where it carries them out.
+    /// Which atomic operations of its own the fabric has, where it carries them out.
     pub(crate) native: Native,
     pub(crate) oversubscribed: bool,
     pub(crate) tuning: Tuning,
     pub(crate) host: Arc<dyn Host>,
-    pub(crate) own: [OnceLock<Own>; Segment::COUNT],
-    pub(crate) peers: Box<[OnceLock<Contact>]>,
-    /// Wakes the service thread.
-    pub(crate) timer: OwnedFd,
-    /// Counts the looks of threads that wait, at their eps as at the service: as long as it moves, the service
-    /// thread need not look.
-    pub(crate) looks: AtomicU64,
-    /// Whoever polled so far sleeps elsewhere.
+    /// With their descriptors, as numbers.
+    pub(crate) segments: Segments<usize>,
+    pub(crate) peers: Peers<Peer>,
+    pub(crate) attendance: Attendance,
+    /// Whoever polled so far sleeps elsewhere until somebody polls again: perhaps on a word of which nobody tells.
     pub(crate) handed_over: AtomicBool,
-    /// The service thread will look soon by itself.
-    pub(crate) attended: AtomicBool,
-    pub(crate) closing: AtomicBool,
-    pub(crate) loss: OnceLock<Error>,
-}
-
-/// A lock whose holder panicked is as good as any: the job is ending.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The lock, if it is free.
-pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    }
+    pub(crate) loss: Loss,
 }
 
 impl Shared {
-    /// The error that ended everything, if one did.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        match self.loss.get() {
-            None => Ok(()),
-            Some(error) => Err(error.clone()),
-        }
+    /// Of a PE whose service has this ep and this address.
+    pub(crate) fn new(
+        open: &Open,
+        tuning: Tuning,
+        tag: u64,
+        native: Native,
+        service: &FiEndpoint,
+        address: Address,
+    ) -> io::Result<Shared> {
+        Ok(Shared {
+            registrations: Mutex::default(),
+            spare: Mutex::default(),
+            eps: RwLock::default(),
+            unfinished: Unfinished::default(),
+            cq: Arc::clone(service.cq()),
+            fabric: Arc::clone(service.fabric()),
+            me: open.pe,
+            socket: unconfirmed::socket(&address.name),
+            tag,
+            native,
+            oversubscribed: open.oversubscribed,
+            tuning,
+            host: Arc::clone(&open.host),
+            segments: Segments::default(),
+            peers: Peers::new(open.n_pes),
+            attendance: Attendance::new()?,
+            handed_over: AtomicBool::new(false),
+            loss: Loss::new(open.pe, address.host.clone(), Arc::clone(&open.host)),
+            address,
+        })
     }
 
     /// Something failed: from now on everything does. Returns the first loss.
     pub(crate) fn lose(&self, failure: &Failure) -> Error {
-        let (me, own, why) = (self.me, &self.own_host, &failure.why);
-        let provider = &self.fabric.facts.provider;
-        let text = match failure.pe {
+        let why = format!("libfabric ({}) says {}", self.address.provider, failure.why);
+        match failure.pe {
             Some(pe) => {
-                let contact = self.peers.get(pe as usize).and_then(OnceLock::get);
-                let host = contact.map_or("an unknown host", |contact| contact.host.as_str());
-                format!(
-                    "the way from PE {me} on {own} to PE {pe} on {host} broke: \
-                     libfabric ({provider}) says {why}"
-                )
+                let host = self.peers.get(Pe(pe)).ok().map(|peer| peer.host.as_str());
+                self.loss.of_peer(Pe(pe), host, &why)
             }
-            None => {
-                format!("PE {me} on {own} cannot be reached: libfabric ({provider}) says {why}")
-            }
-        };
-        self.end(Error::Lost(Pe(failure.pe.unwrap_or(me)), text))
-    }
-
-    /// This PE cannot go on: from now on everything fails.
-    pub(crate) fn give_up(&self, why: &str) {
-        let (me, own) = (self.me, &self.own_host);
-        let text = format!("PE {me} on {own} cannot use its network: {why}");
-        self.end(Error::Lost(Pe(me), text));
-    }
-
-    fn end(&self, error: Error) -> Error {
-        let mut first = false;
-        let error = self.loss.get_or_init(|| {
-            first = true;
-            error
-        });
-        if first && !self.closing.load(Ordering::Acquire) {
-            self.host.lost(error);
+            None => self.loss.of_self(&why),
         }
-        error.clone()
-    }
-
-    pub(crate) fn contact(&self, pe: Pe) -> Result<&Contact, Error> {
-        let contact = self.peers.get(pe.index()).and_then(OnceLock::get);
-        contact.ok_or(Error::Unreachable(pe))
-    }
-
-    /// Whether a PE of this job was connected.
-    pub(crate) fn is_connected(&self, pe: Pe) -> Result<bool, Error> {
-        let contact = self.peers.get(pe.index()).ok_or(Error::Unreachable(pe))?;
-        Ok(contact.get().is_some())
     }
 
     /// Puts to one PE, and atomic operations after them, arrive in order.
     pub(crate) fn keeps_order(&self) -> bool {
-        self.fabric.facts.ordered && self.amos == Amos::Software
+        self.fabric.facts.ordered && self.address.amos == Amos::Software
     }
 
     /// A PE has been silent for long: an error when its process has ended.
     pub(crate) fn confirm(&self, pe: u32) -> Result<(), Failure> {
-        let contact = self.peers.get(pe as usize).and_then(OnceLock::get);
-        let (Some(own), Some(there)) = (self.own_socket, contact.and_then(|c| c.socket)) else {
-            return Ok(());
-        };
+        let there = self.peers.get(Pe(pe)).ok().and_then(|peer| peer.socket);
+        let (Some(own), Some(there)) = (self.socket, there) else { return Ok(()) };
         // The own one shows whether the provider's names are such addresses.
         if unconfirmed::listens(there) == Some(false) && unconfirmed::listens(own) == Some(true) {
             let why = format!("nothing, but nobody listens at {there} any more");
@@ -196,181 +173,88 @@ impl Shared {
     /// # Errors
     /// When they are not in the peer's segment.
     pub(crate) fn remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<Remote, Error> {
-        let contact = self.contact(pe)?;
-        let area = contact.areas[at.segment as usize];
-        match at.offset.checked_add(nbytes as u64) {
-            Some(end) if end <= area.nbytes => Ok(Remote {
-                pe: pe.0,
-                at: contact.at,
-                address: area.base.wrapping_add(at.offset),
-                key: area.key,
-            }),
-            _ => Err(Error::Invalid(format!(
-                "{nbytes} bytes at offset {} reach beyond the {} bytes of segment {:?} of PE {pe}",
-                at.offset, area.nbytes, at.segment
-            ))),
-        }
+        let peer = self.peers.get(pe)?;
+        let key = peer.keys[at.segment as usize];
+        check_range(pe, at, nbytes, key.nbytes)?;
+        let address = key.base.wrapping_add(at.offset);
+        Ok(Remote { pe: pe.0, at: peer.at, address, key: key.key })
     }
 
     /// Some byte of a peer's, to be read for the sake of reading.
     pub(crate) fn some_byte(&self, pe: u32) -> Option<Remote> {
-        let contact = self.contact(Pe(pe)).ok()?;
-        let area = contact.areas.iter().find(|area| area.nbytes > 0)?;
-        Some(Remote { pe, at: contact.at, address: area.base, key: area.key })
+        let peer = self.peers.get(Pe(pe)).ok()?;
+        let key = peer.keys.iter().find(|key| key.nbytes > 0)?;
+        Some(Remote { pe, at: peer.at, address: key.base, key: key.key })
     }
 
-    /// So many bytes of this PE's own segment, if it has them.
-    pub(crate) fn local(&self, at: RemoteAddr, nbytes: usize) -> Option<LocalBuf> {
-        let own = self.own[at.segment as usize].get()?;
-        let end = at.offset.checked_add(nbytes as u64)?;
-        (end <= own.range.nbytes as u64).then(|| own.range.skip(at.offset as usize).first(nbytes))
+    /// An ep that no context has, if there is one.
+    pub(crate) fn take_spare(&self) -> Option<Arc<SharedEp>> {
+        lock(&self.spare).pop()
     }
 
-    /// The descriptor of the own segment that memory lies in.
-    pub(crate) fn known(&self, range: LocalBuf) -> Option<usize> {
-        let within = |own: &&Own| {
-            let offset = range.base.addr().checked_sub(own.range.base.addr());
-            offset
-                .and_then(|offset| offset.checked_add(range.nbytes))
-                .is_some_and(|end| end <= own.range.nbytes)
-        };
-        self.own.iter().filter_map(OnceLock::get).find(within).map(|own| own.desc)
+    /// A context has this ep no more; nothing is in flight on it.
+    pub(crate) fn give_back(&self, ep: Arc<SharedEp>) {
+        lock(&self.spare).push(ep);
     }
 
-    pub(crate) fn cell(&self, number: u32) -> Option<Arc<Cell>> {
-        let cells = self.cells.read().unwrap_or_else(PoisonError::into_inner);
-        cells.get(number as usize).cloned()
+    /// How many eps there are.
+    pub(crate) fn n_eps(&self) -> usize {
+        self.eps.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Let everything work, as far as nobody else does; returns whether there was work for peers.
-    ///
-    /// # Errors
-    /// When a PE was lost.
-    pub(crate) fn poll(&self) -> Result<bool, Error> {
-        self.looked();
-        self.poll_eps();
-        self.poll_service()
+    /// One more ep.
+    pub(crate) fn share(&self, ep: FiEndpoint) -> Arc<SharedEp> {
+        let mut eps = self.eps.write().unwrap_or_else(PoisonError::into_inner);
+        let shared = Arc::new(SharedEp {
+            number: eps.len() as u32,
+            ep: Mutex::new(Some(ep)),
+            replies: Replies::new(self.tuning.amos),
+            asked: AtomicU32::new(0),
+            noted: AtomicBool::new(false),
+        });
+        eps.push(Arc::clone(&shared));
+        shared
     }
 
-    /// A thread that waits looks at what it waits for, and now and then at the service.
-    pub(crate) fn looked(&self) {
-        self.looks.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Serve peers, if nobody else does; returns whether there was work.
-    ///
-    /// # Errors
-    /// When a PE was lost, now or before.
-    pub(crate) fn poll_service(&self) -> Result<bool, Error> {
-        if self.handed_over.load(Ordering::Relaxed) {
-            self.handed_over.store(false, Ordering::Relaxed);
+    /// The old value of an atomic operation of an ep came. One of an ep that there is not is nobody's.
+    pub(crate) fn replied(&self, ep: u32, slot: u32, value: u64) {
+        let eps = self.eps.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ep) = eps.get(ep as usize) {
+            ep.replies.put(slot, value);
         }
-        let worked = self.serve()?;
-        self.check().map(|()| worked)
     }
 
-    /// As [`poll_service`](Shared::poll_service), by the service thread.
-    pub(crate) fn serve(&self) -> Result<bool, Error> {
-        let Some(mut service) = try_lock(&self.service) else { return Ok(false) };
-        let worked = service.poll(self);
-        drop(service);
-        // What the provider itself wrote meanwhile nobody tells of.
-        self.host.arrived();
-        worked.map_err(|failure| self.lose(&failure))
+    /// Something is in flight on an ep, whose lock the caller has: the service thread polls it if nobody else does.
+    pub(crate) fn note(&self, ep: &Arc<SharedEp>) {
+        if !ep.noted.load(Ordering::Relaxed) {
+            ep.noted.store(true, Ordering::Relaxed);
+            self.unfinished.add(Arc::clone(ep));
+            self.attendance.call_soon(UNATTENDED);
+        }
     }
 
-    /// Let the eps work on which something is in flight; returns whether there are any.
+    /// Lets the eps work on which something is in flight; returns whether there are any.
     pub(crate) fn poll_eps(&self) -> bool {
-        let cells = self.cells.read().unwrap_or_else(PoisonError::into_inner);
-        let mut busy = false;
-        for cell in cells.iter().filter(|cell| cell.busy.load(Ordering::Relaxed)) {
-            busy = true;
-            let Some(mut ep) = try_lock(&cell.ep) else { continue };
-            match ep.as_mut().map(|ep| ep.poll(|_| ()).map(|_| ep.in_flight())) {
-                Some(Ok(in_flight)) => {
-                    // Whoever begins something has the ep, and notes it then.
-                    let all_here = cell.replies.came() == cell.asked.load(Ordering::Relaxed);
-                    if in_flight == 0 && all_here {
-                        cell.busy.store(false, Ordering::Relaxed);
-                    }
-                }
-                Some(Err(failure)) => {
-                    // Its endpoint learns of it at its next call.
-                    *ep = None;
-                    cell.busy.store(false, Ordering::Relaxed);
-                    drop(ep);
-                    self.lose(&failure);
-                }
-                None => cell.busy.store(false, Ordering::Relaxed),
+        let is_left = self.unfinished.finish(|ep| ep.poll(self));
+        if is_left {
+            self.attendance.call_soon(UNATTENDED);
+        }
+        is_left
+    }
+
+    /// Sleeps until something may have arrived, but not longer than `at_most`; whether the kernel tells that it may.
+    pub(crate) fn sleep(&self, at_most: Duration) -> bool {
+        match self.fabric.news(&self.cq) {
+            News::MayBeHere => true,
+            News::Untold => {
+                thread::sleep(at_most);
+                false
+            }
+            News::ToldBy(queue) => {
+                let mut fds = [PollFd::from_borrowed_fd(queue, PollFlags::IN)];
+                sleep_on(&mut fds, at_most);
+                !fds[0].revents().is_empty()
             }
         }
-        busy
-    }
-
-    /// Sleep until something may have arrived, but not longer than `at_most`; whether it may.
-    pub(crate) fn sleep(&self, at_most: Duration) -> bool {
-        self.fabric.sleep(&self.cq, at_most, None)
-    }
-
-    /// As [`sleep`](Shared::sleep), or until the timer rings.
-    pub(crate) fn sleep_or_be_woken(&self, at_most: Duration) -> bool {
-        self.fabric.sleep(&self.cq, at_most, Some(self.timer.as_fd()))
-    }
-
-    /// Something is in flight: the service thread looks after it if nobody else does.
-    pub(crate) fn note(&self, cell: &Cell) {
-        if cell.busy.load(Ordering::Relaxed) {
-            return;
-        }
-        cell.busy.store(true, Ordering::Relaxed);
-        // Either this thread sees that nobody attends, or the service thread sees the note.
-        fence(Ordering::SeqCst);
-        if !self.attended.load(Ordering::Relaxed) {
-            self.attended.store(true, Ordering::Relaxed);
-            self.ring_after(UNATTENDED);
-        }
-    }
-
-    /// Wake the service thread after so long.
-    pub(crate) fn ring_after(&self, time: Duration) {
-        let at = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(time) };
-        // It fails for times that are no times.
-        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &at);
-    }
-
-    /// The timer may have rung.
-    pub(crate) fn rang(&self) {
-        // It is empty when it has not.
-        let _ = rustix::io::read(&self.timer, &mut [0; 8]);
-    }
-}
-
-/// A duration for the kernel.
-pub(crate) fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
-}
-
-impl Served for Shared {
-    fn tag(&self) -> u64 {
-        self.tag
-    }
-
-    fn word(&self, at: RemoteAddr, width: AmoWidth) -> Option<*mut u8> {
-        let word = self.local(at, width.nbytes())?.base;
-        word.addr().is_multiple_of(width.nbytes()).then_some(word)
-    }
-
-    fn answered(&self, ep: u32, slot: u32, value: u64) {
-        if let Some(cell) = self.cell(ep) {
-            cell.replies.put(slot, value);
-        }
-    }
-
-    fn n_pes(&self) -> usize {
-        self.peers.len()
-    }
-
-    fn address(&self, pe: Pe) -> Option<fi::fi_addr_t> {
-        self.contact(pe).ok().map(|contact| contact.at)
     }
 }

@@ -1,37 +1,33 @@
 //! The transport of one PE: opening, registering, connecting, leaving.
 #![allow(unsafe_code)]
 
-use crate::backoff::SLEEP;
 use crate::choice::{self, Wish};
-use crate::contact::{Address, Area};
+use crate::connect::{Address, Peer, SegmentKey};
 use crate::ep::FiEndpoint;
 use crate::fabric::{self, Fabric};
 use crate::facts::Facts;
 use crate::native::Native;
 use crate::origin::OfiEndpoint;
+use crate::progress::{Progress, run};
 use crate::quirks;
-use crate::replies::Replies;
 use crate::service::{SENDS, Service};
-use crate::settings::{DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
-use crate::shared::{Cell, Contact, Own, Shared, lock};
-use crate::thread;
-use crate::unconfirmed;
+use crate::settings::{AMOS, DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
+use crate::shared::Shared;
 use libfabric_sys as fi;
-use rushmem_transport::LocalBuf;
 use rushmem_transport::kit::amos::Amos;
-use rushmem_transport::{Caps, Endpoint, Error, Key, Open, Pe, Segment, Transport};
+use rushmem_transport::kit::host_name;
+use rushmem_transport::kit::lock::lock;
+use rushmem_transport::kit::service::ServiceThread;
+use rushmem_transport::{Caps, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport};
 use rustix::process::{Resource, getrlimit};
-use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::thread::JoinHandle;
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// This PE's share in a fabric.
 struct Ofi {
-    shared: Arc<Shared>,
-    address: Vec<u8>,
-    thread: Option<JoinHandle<()>>,
+    progress: Arc<Progress>,
+    thread: ServiceThread<Progress>,
 }
 
 /// The words of the job's secret: one is the tag of messages, one where keys begin.
@@ -42,10 +38,9 @@ fn words(secret: &[u8; 32]) -> [u64; 2] {
 
 /// A provider that was opened: its domain and the service's ep in it.
 struct Opened {
-    fabric: Arc<Fabric>,
     ep: FiEndpoint,
     native: Native,
-    name: Vec<u8>,
+    address: Address,
 }
 
 fn opened(
@@ -76,10 +71,12 @@ fn opened(
     };
     let native = if tuning.trust { native } else { native.least() };
     let name = fabric.name(ep.endpoint()).map_err(said)?;
-    Ok(Opened { fabric, ep, native, name })
+    let provider = fabric.facts.provider.clone();
+    let address = Address { provider, amos, host: host_name(), name };
+    Ok(Opened { ep, native, address })
 }
 
-/// Open the transport with limits other than the usual ones.
+/// Opens the transport with limits other than the usual ones.
 ///
 /// # Errors
 /// [`Error::Unavailable`] when libfabric or all that it offers is refused; the text says why.
@@ -91,7 +88,7 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     let library = fabric::library().map_err(Error::Unavailable)?;
     let amos = match tuning.carried_out_by {
         Some(amos) => amos,
-        None => Amos::asked_for(&*with.host, "SHMEM_OFI_AMOS").map_err(Error::Unavailable)?,
+        None => Amos::asked_for(&*with.host, AMOS).map_err(Error::Unavailable)?,
     };
     DESCRIPTORS.require(with.n_pes, LEAST_DESCRIPTORS).map_err(Error::Unavailable)?;
     let wish = Wish::of(&*with.host, amos, with.one_machine);
@@ -107,58 +104,25 @@ fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
             Err(why) => refusals.push(format!("{provider} ({domain}): {why}")),
         }
     }
-    let Some(Opened { fabric, ep, native, name }) = found else {
+    let Some(Opened { ep, native, address }) = found else {
         return Err(Error::Unavailable(format!(
             "libfabric offers nothing that can be opened: {}",
             refusals.join("; ")
         )));
     };
-    let refused = |what: &str, why: &dyn std::fmt::Display| {
-        Error::Unavailable(format!("the kernel refused {what}: {why}"))
-    };
-    let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-    let timer = timerfd_create(TimerfdClockId::Monotonic, flags)
-        .map_err(|error| refused("a timer", &error))?;
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
-    let host = host.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned());
-    let provider = fabric.facts.provider.clone();
-    let own_socket = unconfirmed::socket(&name);
-    let address = Address { provider, amos, host: host.clone(), name }.encode();
-    let max_bytes = tuning.max_bytes.min(fabric.facts.max_message);
-    let cq = Arc::clone(ep.cq());
+    let refused = |e: io::Error| Error::Unavailable(format!("the kernel refused a timer: {e}"));
+    let max_bytes = tuning.max_bytes.min(ep.fabric().facts.max_message);
+    let tuning = Tuning { max_bytes, ..tuning };
+    let [tag, _] = words(&with.secret);
+    let shared = Shared::new(with, tuning, tag, native, &ep, address).map_err(refused)?;
     let mut service = Service::new(ep, tuning.receives);
     service.receive().map_err(|code| {
         let why = library.strerror(code);
         Error::Unavailable(format!("libfabric refused a buffer for messages: {why}"))
     })?;
-    let shared = Arc::new(Shared {
-        segments: Mutex::default(),
-        spare: Mutex::default(),
-        cells: RwLock::default(),
-        service: Mutex::new(service),
-        cq,
-        fabric,
-        me: with.pe.0,
-        own_host: host,
-        own_socket,
-        tag: words(&with.secret)[0],
-        amos,
-        native,
-        oversubscribed: with.oversubscribed,
-        tuning: Tuning { max_bytes, ..tuning },
-        host: Arc::clone(&with.host),
-        own: Default::default(),
-        peers: (0..with.n_pes).map(|_| OnceLock::new()).collect(),
-        timer,
-        looks: AtomicU64::new(0),
-        handed_over: AtomicBool::new(false),
-        attended: AtomicBool::new(true),
-        closing: AtomicBool::new(false),
-        loss: OnceLock::new(),
-    });
-    let thread = thread::start(Arc::clone(&shared))
-        .map_err(|error| refused("the service thread", &error))?;
-    Ok(Ofi { shared, address, thread: Some(thread) })
+    let progress = Arc::new(Progress::new(shared, service));
+    let thread = ServiceThread::start("rushmem-ofi", &progress, run)?;
+    Ok(Ofi { progress, thread })
 }
 
 /// Why memory could not be registered, and what helps.
@@ -171,8 +135,8 @@ fn refusal(facts: &Facts, segment: Segment, nbytes: usize, why: &str) -> Error {
 impl Transport for Ofi {
     fn caps(&self) -> Caps {
         Caps {
-            amos_compose_with_cpu: self.shared.amos == Amos::Software,
-            needs_first_thread: quirks::needs_first_thread(&self.shared.fabric.facts.provider),
+            amos_compose_with_cpu: self.shared().address.amos == Amos::Software,
+            needs_first_thread: quirks::needs_first_thread(&self.shared().address.provider),
         }
     }
 
@@ -183,14 +147,15 @@ impl Transport for Ofi {
         nbytes: usize,
     ) -> Result<Key, Error> {
         if nbytes == 0 {
-            return Ok(Area::default().encode());
+            return Ok(SegmentKey::default().encode());
         }
-        let fabric = &self.shared.fabric;
+        let shared = self.shared();
+        let fabric = &shared.fabric;
         let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE | fi::FI_READ | fi::FI_WRITE;
-        let service = lock(&self.shared.service);
-        // SAFETY: valid until this transport is dropped by contract, and with it the registration.
-        let mr = unsafe { fabric.register(base, nbytes, access, service.ep().endpoint()) };
-        drop(service);
+        let mr = self.progress.while_nobody_serves(|ep| {
+            // SAFETY: valid until this transport is dropped by contract, and with it the registration.
+            unsafe { fabric.register(base, nbytes, access, ep.endpoint()) }
+        });
         let said = |code| refusal(&fabric.facts, segment, nbytes, &fabric.library.strerror(code));
         let mr = mr.map_err(said)?;
         // SAFETY: an open registration.
@@ -201,55 +166,22 @@ impl Transport for Ofi {
                 "libfabric ({name}) has keys of no fixed size"
             )));
         }
-        let own = Own { range: LocalBuf { base, nbytes }, desc: mem_desc.addr() };
-        if self.shared.own[segment as usize].set(own).is_err() {
-            return Err(Error::Invalid(format!("segment {segment:?} is registered already")));
-        }
-        lock(&self.shared.segments).push(mr);
+        let memory = LocalBuf { base, nbytes };
+        // SAFETY: valid until this transport is dropped by contract, and it then serves nobody.
+        unsafe { shared.segments.register(segment, memory, mem_desc.addr()) }?;
+        lock(&shared.registrations).push(mr);
         let base = if fabric.facts.asks(fi::FI_MR_VIRT_ADDR) { base.addr() as u64 } else { 0 };
-        Ok(Area { base, nbytes: nbytes as u64, key }.encode())
+        Ok(SegmentKey { base, nbytes: nbytes as u64, key }.encode())
     }
 
     fn address(&self) -> Vec<u8> {
-        self.address.clone()
+        self.shared().address.encode()
     }
 
     fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error> {
-        let shared = &self.shared;
-        let peer = shared.peers.get(pe.index()).ok_or(Error::Unreachable(pe))?;
-        let invalid = |error: rushmem_wire::Error| {
-            Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
-        };
-        let address = Address::decode(address).map_err(invalid)?;
-        let own = &shared.fabric.facts.provider;
-        if address.provider != *own {
-            let (me, other) = (shared.me, &address.provider);
-            return Err(Error::Invalid(format!(
-                "PE {pe} uses libfabric's provider {other}, PE {me} {own}: set SHMEM_OFI_PROVIDER to one \
-                 that both have"
-            )));
-        }
-        if address.amos != shared.amos {
-            return Err(Error::Invalid(format!(
-                "atomic operations are carried out by {} at PE {pe}, but by {} at PE {}: set \
-                 SHMEM_OFI_AMOS to the same on all PEs",
-                address.amos, shared.amos, shared.me
-            )));
-        }
-        let mut areas = [Area::default(); Segment::COUNT];
-        for (segment, key) in keys {
-            areas[*segment as usize] = Area::decode(key).map_err(invalid)?;
-        }
-        let said = |code| {
-            let why = shared.fabric.library.strerror(code);
-            Error::Unavailable(format!("libfabric ({own}) refused the address of PE {pe}: {why}"))
-        };
-        let at = shared.fabric.insert(&address.name).map_err(said)?;
-        let socket = unconfirmed::socket(&address.name);
-        match peer.set(Contact { at, host: address.host, areas, socket }) {
-            Ok(()) => Ok(()),
-            Err(_) => Err(Error::Invalid(format!("PE {pe} is connected already"))),
-        }
+        let shared = self.shared();
+        let own = (shared.me, &shared.address);
+        shared.peers.connect(pe, Peer::new(&shared.fabric, own, pe, address, keys)?)
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
@@ -257,74 +189,60 @@ impl Transport for Ofi {
     }
 
     fn progress(&self) -> Result<bool, Error> {
-        self.shared.poll()
+        self.progress.poll()
     }
 
     fn wait(&self, at_most: Duration) -> Result<bool, Error> {
-        if self.shared.poll()? {
-            return Ok(true);
-        }
-        // What is in flight must be looked at while this thread sleeps: the service thread does. Where the
-        // kernel tells of no news, this thread looks itself; nor does it tell of what a NIC writes.
-        let at_most = match (self.shared.cq.can_sleep(), self.shared.amos) {
-            (true, Amos::Software) => at_most,
-            (true, Amos::Network) => at_most.min(thread::UNTOLD),
-            (false, _) => at_most.min(SLEEP),
-        };
-        let told = self.shared.sleep(at_most) && self.shared.cq.can_sleep();
-        self.shared.poll().map(|worked| worked || told)
+        self.progress.wait(at_most)
     }
 
     fn hand_over(&self) {
-        self.shared.handed_over.store(true, Ordering::Relaxed);
-        self.shared.ring_after(Duration::from_nanos(1));
+        self.progress.hand_over();
     }
 }
 
 impl Ofi {
+    fn shared(&self) -> &Shared {
+        &self.progress.shared
+    }
+
     fn new_endpoint(&self) -> Result<OfiEndpoint, Error> {
-        let shared = &self.shared;
-        shared.check()?;
-        if let Some(cell) = lock(&shared.spare).pop() {
-            return Ok(OfiEndpoint::new(Arc::clone(shared), cell));
-        }
+        let shared = self.shared();
+        shared.loss.check()?;
+        let ep = match shared.take_spare() {
+            Some(ep) => ep,
+            None => shared.share(self.new_ep()?),
+        };
+        Ok(OfiEndpoint::new(Arc::clone(&self.progress), ep))
+    }
+
+    fn new_ep(&self) -> Result<FiEndpoint, Error> {
+        let shared = self.shared();
         let most = shared.tuning.endpoints;
-        if shared.cells.read().unwrap_or_else(PoisonError::into_inner).len() >= most {
+        if shared.n_eps() >= most {
             return Err(Error::Unavailable(format!("all {most} endpoints are taken")));
         }
         let depth = shared.tuning.depth.min(shared.fabric.facts.depth.max(1));
-        let (n_pes, copy_up_to) = (shared.peers.len(), shared.tuning.copy_up_to);
-        // Nobody serves meanwhile: shm of libfabric 2.5 cannot open an endpoint while another works.
-        let service = lock(&shared.service);
-        let ep = FiEndpoint::open(Arc::clone(&shared.fabric), n_pes, depth, copy_up_to, false);
-        drop(service);
-        let said = |code| {
+        let (n_pes, copy_up_to) = (shared.peers.n_pes(), shared.tuning.copy_up_to);
+        // Shm of libfabric 2.5 cannot open an endpoint while another works.
+        let ep = self.progress.while_nobody_serves(|_| {
+            FiEndpoint::open(Arc::clone(&shared.fabric), n_pes, depth, copy_up_to, false)
+        });
+        ep.map_err(|code| {
             let why = shared.fabric.library.strerror(code);
             Error::Unavailable(format!("libfabric refused one more endpoint: {why}"))
-        };
-        let ep = Mutex::new(Some(ep.map_err(said)?));
-        let mut cells = shared.cells.write().unwrap_or_else(PoisonError::into_inner);
-        let replies = Replies::new(shared.tuning.amos);
-        let number = cells.len() as u32;
-        let (asked, busy) = (AtomicU32::new(0), AtomicBool::new(false));
-        let cell = Arc::new(Cell { number, ep, replies, asked, busy });
-        cells.push(Arc::clone(&cell));
-        Ok(OfiEndpoint::new(Arc::clone(shared), cell))
+        })
     }
 }
 
 impl Drop for Ofi {
     fn drop(&mut self) {
-        self.shared.closing.store(true, Ordering::Release);
-        self.shared.ring_after(Duration::from_nanos(1));
-        if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so.
-            let _ = thread.join();
-        }
-        let shared = &self.shared;
-        if quirks::fails_at_close(&shared.fabric.facts.provider) {
-            lock(&shared.segments).clear();
-            std::mem::forget(Arc::clone(shared));
+        // Peers that leave first are no losses.
+        self.shared().loss.leave();
+        self.thread.end();
+        if quirks::fails_at_close(&self.shared().address.provider) {
+            lock(&self.shared().registrations).clear();
+            std::mem::forget(Arc::clone(&self.progress));
         }
     }
 }

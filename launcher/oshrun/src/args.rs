@@ -24,90 +24,90 @@ use crate::placement::Wish;
     version,
     override_usage = "oshrun [OPTIONS] PROGRAM [ARGUMENT]...",
     after_help = "Exit status:\n  \
-                  0         Every PE ended with 0\n  \
-                  N         The first PE that failed exited with N, or was killed by the signal N - 128\n  \
+                  0         All PEs exited with status 0\n  \
+                  N         The first PE that failed exited with N, or was killed by signal N - 128\n  \
                   124       --timeout ended the job\n  \
                   126, 127  The program cannot be run, or was not found\n\n\
                   Examples:\n  \
                   oshrun -n 4 ./program                    4 PEs on this machine\n  \
                   oshrun -H a:4,b:4 ./program              4 PEs on each of two hosts\n  \
-                  oshrun -n 2 --tag-output ./program -v    With an argument of the program"
+                  oshrun -n 2 --tag-output ./program -v    The program gets the argument -v"
 )]
 struct Flags {
-    /// Number of PEs (also -np N); without it as many as the hosts have slots, on this machine 1
+    /// Number of PEs (also -np N); by default the number of slots of the hosts, or 1 on this machine
     #[arg(short = 'n', long = "np", value_name = "N", value_parser = n_pes, allow_hyphen_values = true)]
     n_pes: Option<u32>,
 
-    /// Hosts, with the number of PEs that each shall have at most
+    /// Hosts, each with the maximum number of its PEs (slots)
     #[arg(short = 'H', long = "host", value_name = "HOST[:N],...", visible_alias = "hosts")]
     hosts: Option<String>,
 
-    /// A file of hosts, one on each line: HOST, HOST:N or HOST slots=N
+    /// A file with one host per line: HOST, HOST:N or HOST slots=N
     #[arg(long, value_name = "FILE", visible_alias = "machinefile")]
     hostfile: Option<PathBuf>,
 
-    /// PEs on each host (also -ppn N)
+    /// Maximum number of PEs on each host (also -ppn N)
     #[arg(long, value_name = "N", value_parser = n_pes, allow_hyphen_values = true)]
     ppn: Option<u32>,
 
-    /// What leads to another host, called as this, the host and a command line; by default ssh, in a Slurm allocation
-    /// srun
+    /// Command that starts daemons on other hosts, called with the host and a command line; by default ssh, or srun in a
+    /// Slurm allocation
     #[arg(long, value_name = "COMMAND", value_parser = words, allow_hyphen_values = true)]
     launch_agent: Option<Words>,
 
-    /// The folder on other hosts in which bin/oshrun is, if not the same as here
+    /// Folder that contains bin/oshrun on other hosts, if it is not the same as here
     #[arg(long, value_name = "FOLDER")]
     prefix: Option<PathBuf>,
 
-    /// How long another host may be silent before the job has ended everywhere; by default SHMEM_HOST_LIMIT, or 10
+    /// Time within which the job ends everywhere when another host stops answering; by default SHMEM_HOST_LIMIT, or 10
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
     host_limit: Option<Duration>,
 
-    /// Most hosts that one process leads to
+    /// Maximum number of hosts on which one process starts daemons
     #[arg(long, value_name = "N", default_value = "32", value_parser = n_pes, hide = true)]
     fan_out: u32,
 
-    /// Most PEs that one process holds
+    /// Maximum number of PEs that one process starts
     #[arg(long, value_name = "N", default_value = "256", value_parser = n_pes, hide = true)]
     pes_per_process: u32,
 
-    /// Set a variable for the PEs; NAME alone must be set already (repeatable)
+    /// Set an environment variable for the PEs, or pass on one that is set here (repeatable)
     #[arg(short = 'x', value_name = "NAME[=VALUE]", allow_hyphen_values = true)]
     export: Vec<OsString>,
 
-    /// Put the PE in brackets in front of every line of output, and its host where there are several
+    /// Prefix every line of output with the number of its PE in brackets, and with its host if there are several
     #[arg(long)]
     tag_output: bool,
 
-    /// Let each PE print into files of its own, in this folder on its host: PE.out and PE.err. They get every byte as
-    /// it is; without this option a newline separates the unfinished line of one PE from what another one prints
+    /// Write the output of each PE unchanged to the files PE.out and PE.err in this folder on its host; without this
+    /// option, a newline separates the unfinished line of one PE from the output of another one
     #[arg(long, value_name = "FOLDER")]
     output_files: Option<PathBuf>,
 
-    /// End the job after this time, with status 124
+    /// End the job with status 124 after this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
     timeout: Option<Duration>,
 
-    /// Deal PEs in blocks over the whole machine (spread, the default), to one hardware thread after the other (slot), to
-    /// one core after the other (core), or in turn to each l3, numa or socket
+    /// Distribute PEs in blocks over the whole machine (spread, the default), to one hardware thread after the other
+    /// (slot), to one core after the other (core), or in turn to each l3, numa or socket
     #[arg(long, value_name = "PLACE")]
     map_by: Option<MapBy>,
 
-    /// Bind each PE to its core, l3, numa or socket, or to none; by default to numa on machines with several such
-    /// nodes while PEs do not outnumber the CPUs, else to none
+    /// Bind each PE to its core, l3, numa or socket, or to none; the default is numa on machines with several NUMA nodes
+    /// while PEs do not outnumber the CPUs, and none otherwise
     #[arg(long, value_name = "PLACE")]
     bind_to: Option<BindTo>,
 
-    /// Say where each PE is: its CPUs, NUMA node and NIC
+    /// Print the CPUs, the NUMA node and the NIC of each PE
     #[arg(long)]
     report_bindings: bool,
 
-    /// Print at the end when each phase of the job was over
+    /// Print at the end of the job when each of its phases was complete
     #[arg(long)]
     timings: bool,
 
-    /// Run PEs under gdb: in a window of its own where there are xterm and a display, else without anybody at it,
-    /// printing where a signal stopped them
+    /// Run all PEs, or these, under gdb: each in an xterm if there is a display, otherwise without a terminal, so that gdb
+    /// prints a backtrace if a signal stops the PE
     #[arg(long, value_name = "PE,...", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     gdb: Option<Debugged>,
 }
@@ -115,31 +115,31 @@ struct Flags {
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Number of PEs, at least 1; none where the hosts decide.
+    /// Number of PEs, at least 1; none if the hosts determine it.
     pub n_pes: Option<u32>,
     /// The hosts.
     pub hosts: Asked,
-    /// oshrun on other hosts, if not where it is here.
+    /// The prefix of oshrun on other hosts, if it differs from that here.
     pub prefix: Option<PathBuf>,
     /// How long a host may be silent.
     pub host_limit: Duration,
-    /// Most hosts that one process leads to.
+    /// Maximum number of hosts on which one process starts daemons.
     pub fan_out: u32,
-    /// Most PEs that one process holds.
+    /// Maximum number of PEs that one process starts.
     pub pes_per_process: u32,
     /// Variables to set for the PEs.
     pub export: Vec<(OsString, OsString)>,
     /// Whether lines of output start with the number of their PE.
     pub tag_output: bool,
-    /// The folder for files of what each PE prints.
+    /// The folder for the output files of PEs.
     pub output_files: Option<PathBuf>,
-    /// Whether to say when each phase was over.
+    /// Whether to print when each phase was complete.
     pub timings: bool,
     /// PEs that run under a debugger.
     pub gdb: Option<Debugged>,
     /// When to end the job.
     pub timeout: Option<Duration>,
-    /// Where PEs shall be.
+    /// The requested placement.
     pub wish: Wish,
     /// The program as the user named it.
     pub program: OsString,
@@ -150,7 +150,7 @@ pub struct Options {
 /// Reads a command line whose first word is oshrun's own name. `None` when help or version was asked for and printed.
 ///
 /// # Errors
-/// One sentence about the first thing that is wrong.
+/// When an option is wrong, with one sentence about the first one.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options>, Failure> {
     let command = Flags::command();
     let (own, rest) = split(&command, words.into_iter().collect());
@@ -175,7 +175,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
             "no program is given; for example: oshrun -n 2 ./program".to_string(),
         ));
     };
-    // PEs have the same limit.
+    // PEs get the same limit.
     let limit = flags.host_limit.map(|limit| limit.as_secs_f64().to_string());
     let limit = limit.map(|limit| Ok((host_limit::VARIABLE.into(), limit.into())));
     let exported = flags.export.into_iter().map(assignment);
@@ -245,7 +245,7 @@ fn split(command: &clap::Command, words: Vec<OsString>) -> (Vec<OsString>, Vec<O
     (own, words.collect())
 }
 
-/// The first line of clap's words, as a sentence of ours.
+/// The first line of a message of clap, as a sentence in our form.
 fn usage(text: &str) -> Failure {
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);
@@ -263,14 +263,14 @@ fn words(text: &str) -> Result<Words, String> {
 
 fn n_pes(text: &str) -> Result<u32, String> {
     match text.parse() {
-        Ok(0) => Err("a job has at least one PE".to_string()),
+        Ok(0) => Err("it must be at least 1".to_string()),
         Ok(n_pes) => Ok(n_pes),
-        Err(_) => Err("a number of PEs is a whole number from 1 on".to_string()),
+        Err(_) => Err("it must be a whole number above 0".to_string()),
     }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    host_limit::parse(text).ok_or_else(|| format!("a time is {}", host_limit::EXPECTED))
+    host_limit::parse(text).ok_or_else(|| format!("it must be {}", host_limit::EXPECTED))
 }
 
 /// The limit that the environment asks for, or the default.
@@ -292,7 +292,9 @@ fn assignment(word: OsString) -> Result<(OsString, OsString), Failure> {
     };
     let shown = word.to_string_lossy();
     match value {
-        _ if name.is_empty() => Err(Failure::usage(format!("-x {shown}: a variable has a name"))),
+        _ if name.is_empty() => {
+            Err(Failure::usage(format!("-x {shown}: the name of the variable is missing")))
+        }
         Some(value) => Ok((OsStr::from_bytes(name).to_os_string(), value)),
         None => Err(Failure::usage(format!(
             "-x {shown}: {shown} is not set; set it or give -x {shown}=VALUE"
@@ -363,7 +365,7 @@ mod tests {
     #[test]
     fn errors_are_one_sentence() {
         for (line, words) in [
-            ("-n 0 p", "a job has at least one PE"),
+            ("-n 0 p", "it must be at least 1"),
             ("-n two p", "whole number"),
             ("-n -1 p", "whole number"),
             ("-n", "-n"),
@@ -372,11 +374,11 @@ mod tests {
             ("--bogus p", "--bogus"),
             ("--timeout 0 p", "above 0"),
             ("--host-limit 0 p", "above 0"),
-            ("--ppn 0 p", "at least one PE"),
+            ("--ppn 0 p", "at least 1"),
             ("--timeout soon p", "above 0"),
             ("--timeout -1 p", "above 0"),
             ("-x OSHRUN_TEST_UNSET p", "OSHRUN_TEST_UNSET is not set"),
-            ("-x =1 p", "has a name"),
+            ("-x =1 p", "name of the variable is missing"),
             ("--bind-to board p", "one of none, core, l3, numa, socket"),
             ("--map-by node p", "one of spread, slot, core, l3, numa, socket"),
         ] {

@@ -1,5 +1,5 @@
-//! A debugger for each PE, or for some: in a window of its own where there is a terminal emulator and a display, else
-//! without anybody at it: gdb runs the PE and prints where it was when a signal stopped it.
+//! A debugger for all PEs or for some: gdb in a window if there is a terminal emulator and a display, otherwise gdb without
+//! a terminal, which runs the PE and prints a backtrace if a signal stops it.
 //!
 //! It makes command lines and starts nothing.
 
@@ -25,12 +25,13 @@ impl std::str::FromStr for Debugged {
             return Ok(Debugged::All);
         }
         let pes = text.split(',').map(str::parse).collect::<Result<_, _>>();
-        pes.map(Debugged::Some).map_err(|_| "PEs are numbers with commas between them".to_string())
+        pes.map(Debugged::Some)
+            .map_err(|_| "it must be a list of PE numbers separated by commas".to_string())
     }
 }
 
 impl Debugged {
-    /// What to run instead of the program `file` as this PE; `None` when it has no debugger. `shows`: there is a display.
+    /// The command to run instead of the program `file` as this PE; `None` if it has no debugger. `shows`: there is a display.
     pub fn command(
         &self,
         pe: u32,
@@ -45,8 +46,8 @@ impl Debugged {
         }
         let title = format!("PE {pe}");
         let window = ["xterm", "-T", &title, "-e", "gdb", "-q", "--args"];
-        // A program that ends well must not be reported as one that cannot be looked at, and its exit status is
-        // gdb's; a signal that stopped it ends the job.
+        // For a program that exits, gdb prints no backtrace and returns its exit status; a signal that stops the
+        // program ends the job.
         let batch = [
             "gdb",
             "-q",
@@ -67,7 +68,7 @@ impl Debugged {
     }
 }
 
-/// Whether windows can be shown: a display, and xterm on the path.
+/// Whether windows can be opened: there is a display, and xterm is on the path.
 pub fn shows(display: Option<&OsStr>, path: Option<&OsStr>) -> bool {
     let mut folders = path.map(std::env::split_paths).into_iter().flatten();
     display.is_some_and(|display| !display.is_empty())

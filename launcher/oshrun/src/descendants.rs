@@ -22,13 +22,13 @@ const ATTEMPTS: u32 = 100;
 pub struct Descendant {
     /// Its number.
     pub pid: Pid,
-    /// Its parent's, if that is to be seen.
+    /// Its parent's number, if it is visible.
     pub parent: Option<Pid>,
-    /// Its process group's, if that is to be seen.
+    /// The number of its process group, if it is visible.
     pub group: Option<Pid>,
 }
 
-/// Kills the processes that `is_root` names and all that descends from them. Returns whether there were any. A process
+/// Kills the processes that `is_root` selects and all their descendants. Returns whether there were any. A process
 /// that lives for less time than one scan takes is found by one of the scans, as are its successors.
 pub fn end(is_root: impl Fn(&Descendant) -> bool) -> bool {
     let mut stopped = HashSet::new();
@@ -38,7 +38,7 @@ pub fn end(is_root: impl Fn(&Descendant) -> bool) -> bool {
         let mut processes = Vec::new();
         let mut roots = HashSet::new();
         for process in running() {
-            // What was stopped once is killed, though the signal may have found it about to become another program.
+            // A process that was stopped is killed later, even if it was executing another program when the signal arrived.
             if stopped.contains(&process.pid) || is_root(&process) {
                 stop(&mut stopped, process.pid);
                 roots.insert(process.pid);
@@ -63,7 +63,7 @@ fn stop(stopped: &mut HashSet<Pid>, pid: Pid) {
 }
 
 fn send(pid: Pid, signal: Signal) {
-    // It may have ended, or belong to another user, by sudo; there is nothing better to do then.
+    // It may have ended, or belong to another user, through sudo; then nothing can be done.
     let _ = kill_process(pid, signal);
 }
 
@@ -98,19 +98,19 @@ fn look(pid: Pid) -> Option<Descendant> {
     parsed(pid, &fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?)
 }
 
-/// A process from its line in /proc, if it has not ended and is none of the kernel's. The name in parentheses may hold
-/// anything.
+/// A process from its line in /proc, if it has not ended and is not a kernel thread. The name in parentheses may contain
+/// any characters.
 fn parsed(pid: Pid, stat: &str) -> Option<Descendant> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<i32>().ok();
-    // Without memory it is the kernel's or has ended, unless it is the first thread alone that has.
+    // Without memory it is a kernel thread or has ended, unless only its first thread has ended.
     let has_memory = fields.get(20).is_some_and(|size| *size != "0");
     let has_threads = number(17).is_some_and(|n_threads| n_threads > 1);
     let of = |index| number(index).and_then(Pid::from_raw);
     (has_memory || has_threads).then_some(Descendant { pid, parent: of(1), group: of(2) })
 }
 
-/// The variables that a process was started with; none where this user must not see them.
+/// The variables with which a process was started; none if this user may not read them.
 pub fn environment(pid: Pid) -> Vec<u8> {
     let read =
         |file| fs::read(format!("/proc/{}/{file}", pid.as_raw_nonzero())).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! What of oshrun's surroundings goes to other hosts: its working directory, and its variables but those that belong to a
-//! host or to a session there.
+//! The environment that PEs on other hosts get from oshrun: its working directory and its variables, except those that
+//! belong to one host or to one session.
 //!
-//! A PE finds the variables over what its host's login has set.
+//! The variables override those that the login on the host sets.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// Names that stay, or beginnings of names where a star ends them.
+/// Variables that are not passed on; a star at the end stands for any rest of a name.
 const STAY: &[&str] = &[
     // The host.
     "HOST",
@@ -36,7 +36,7 @@ const STAY: &[&str] = &[
     "XDG_SEAT",
     "XDG_SESSION_*",
     "XDG_VTNR",
-    // Another launcher's way to this very process.
+    // The connection of another launcher, or of another job, to this process.
     "PMI_*",
     "PMIX_*",
     "OSHRUN_JOB",
@@ -45,7 +45,7 @@ const STAY: &[&str] = &[
     "RUSHMEM_MEMORY",
     "RUSHMEM_SOCKET",
     "SHMEM_LOCAL_ID",
-    // A task of Slurm: its node, its number.
+    // The task of Slurm: its node and its number.
     "SLURMD_NODENAME",
     "SLURM_GTIDS",
     "SLURM_LOCALID",
@@ -60,10 +60,10 @@ pub fn carried() -> Vec<(OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| goes(name)).collect()
 }
 
-/// The working directory, as the user's shell calls it: what lies behind its links may be elsewhere on another host.
+/// The working directory under the name that the user's shell has for it: its links may point elsewhere on another host.
 ///
 /// # Errors
-/// When it is gone.
+/// When it does not exist any more.
 pub fn folder() -> io::Result<PathBuf> {
     let folder = std::env::current_dir()?;
     let called = std::env::var_os("PWD").map(PathBuf::from).filter(|called| called.is_absolute());

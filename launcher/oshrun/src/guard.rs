@@ -1,13 +1,13 @@
-//! The guard: a process that ends the job's process groups when oshrun is killed and can do nothing itself any more.
+//! The guard: a process that ends the process groups of the job if oshrun is killed and cannot do so itself.
 //!
-//! The guard reads numbers of process groups from a pipe whose write end only oshrun holds, and for a moment every new
-//! PE: a PE writes its number itself before it becomes the user's program, so no program ever runs unknown to the guard.
-//! oshrun writes the negative number of a group that is gone, and 0 when it needs no guard any more. End of file without that
-//! means that oshrun is gone; groups that are left then are killed: those of PEs at once, those of agents that lead to other hosts when they have had time to end
-//! there what they started. Processes of PEs that have left their groups are found by the job's mark.
+//! The guard reads numbers of process groups from a pipe. Only oshrun, and for a moment every new PE, holds the write end:
+//! a PE writes its number before it executes the user's program, so the guard knows every program that runs. oshrun writes
+//! the negative number of a group that has ended, and 0 when it no longer needs a guard. End of file without a 0 means that
+//! oshrun is gone. Then the guard kills the remaining groups: those of PEs at once, those of launch agents after a time in
+//! which they can end what they started on other hosts. It finds processes that have left their groups by the mark of the job.
 //!
-//! It never looks at anything but these numbers and the mark, ignores every signal that can be ignored, and is a session of its own,
-//! so that no terminal reaches it.
+//! It knows only these numbers and the mark, ignores every signal that can be ignored, and has its own session, so that
+//! no terminal can reach it.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -24,13 +24,13 @@ use crate::{descendants, program};
 /// The name by which a process knows that it is a guard.
 const NAME: &str = "oshrun-guard";
 
-/// Added to the number of an agent's group; no process has a number as large.
+/// Added to the number of a launch agent's group; no process has so large a number.
 const LATE: i32 = 1 << 30;
 
-/// oshrun's last number: the job has ended.
+/// The last number that oshrun writes: the job has ended.
 const DISMISSED: i32 = 0;
 
-/// How long agents may take to end by themselves: their daemons end when nothing leads to them any more.
+/// How long launch agents may take to end by themselves: their daemons end when their connection does.
 const AGENT_LIMIT: Duration = Duration::from_secs(3);
 
 /// How long the guard searches for processes that have left their groups, if new ones keep appearing.
@@ -53,7 +53,7 @@ impl Guard {
     /// Starts the guard of the processes with this mark.
     ///
     /// # Errors
-    /// When there can be no pipe or process, or /proc is missing.
+    /// When a pipe or a process cannot be created, or /proc is missing.
     pub fn start(mark: &Mark) -> io::Result<Guard> {
         let (read, write) = io::pipe()?;
         let mut command = Command::new(program::own());
@@ -83,10 +83,10 @@ impl Guard {
         &self.pipe
     }
 
-    /// A group is gone, and its number may be somebody else's soon.
+    /// A group has ended, and its number may be reused.
     pub fn forget(&self, group: Pid) {
         let gone = -group.as_raw_nonzero().get();
-        // Where somebody has killed the guard, nobody needs to know.
+        // If the guard was killed, it does not need to know.
         let _ = (&self.pipe).write_all(&gone.to_ne_bytes());
     }
 
@@ -94,17 +94,17 @@ impl Guard {
     pub fn dismiss(self) {
         let _ = (&self.pipe).write_all(&DISMISSED.to_ne_bytes());
         drop(self.pipe);
-        // Somebody may have killed it before, which is as well.
+        // It does not matter if it was killed before.
         let _ = rustix::process::waitpid(Some(self.pid), WaitOptions::empty());
     }
 }
 
-/// What a process of this number writes to the guard: it leads to another host.
+/// The number by which a launch agent announces its group.
 pub fn late(pid: i32) -> i32 {
     pid | LATE
 }
 
-/// A child's number as the system calls want it.
+/// A child's number in the type of the system calls.
 pub fn pid_of(id: u32) -> Pid {
     i32::try_from(id)
         .ok()
@@ -117,12 +117,12 @@ pub fn is_guard() -> bool {
     std::env::args_os().eq([NAME])
 }
 
-/// The guard's life.
+/// The role of the guard.
 pub fn stand() -> ExitCode {
     let mut groups = BTreeMap::new();
     let mut stdin = io::stdin().lock();
     let mut bytes = [0; 4];
-    // An error is an end, too.
+    // An error counts as the end.
     while stdin.read_exact(&mut bytes).is_ok() {
         match i32::from_ne_bytes(bytes) {
             DISMISSED => return ExitCode::SUCCESS,
@@ -146,15 +146,15 @@ pub fn stand() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Once is enough: the kernel lets no process of a group slip through by forking meanwhile.
+/// One signal is enough: no process of the group can escape it by forking at the same time.
 fn kill(groups: &[Pid]) {
     for group in groups {
-        // It may have gone by itself.
+        // It may have ended by itself.
         let _ = rustix::process::kill_process_group(*group, Signal::KILL);
     }
 }
 
-/// Ends the processes of the job that are in none of these groups any more, and what they have started.
+/// Ends the processes of the job that have left these groups, and the processes that they have started.
 fn end_marked(groups: &[Pid]) {
     let Some(mark) = Mark::given() else { return };
     let own = rustix::process::getpid();
@@ -171,9 +171,9 @@ fn end_marked(groups: &[Pid]) {
     }
 }
 
-/// Notes a group, and whether it is an agent's.
+/// Records a group, and whether it is that of a launch agent.
 fn note(groups: &mut BTreeMap<i32, bool>, number: i32) {
-    // 1 as a group would mean every process there is.
+    // As a group, 1 would mean all processes.
     if number > 1 {
         groups.insert(number & !LATE, number & LATE != 0);
     } else {

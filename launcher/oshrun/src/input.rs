@@ -16,15 +16,15 @@ use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::mpsc;
 
-/// Largest piece of input that is sent at once.
+/// Maximum size of a piece of input.
 const PIECE: usize = 32 * 1024;
 
-/// The stdin of PE 0 where this process starts it. What oshrun has to pass on itself is passed on in the background.
+/// The stdin of PE 0 if this process starts it. Input that oshrun must forward itself is forwarded in the background.
 pub fn of_first_pe() -> io::Result<Stdio> {
     Ok(typed()?.map_or_else(Stdio::inherit, Stdio::from))
 }
 
-/// What is typed at the terminal, if stdin is one.
+/// The input from the terminal, if stdin is one.
 fn typed() -> io::Result<Option<PipeReader>> {
     let stdin = io::stdin();
     if !rustix::termios::isatty(&stdin) {
@@ -37,7 +37,7 @@ fn typed() -> io::Result<Option<PipeReader>> {
     Ok(Some(read))
 }
 
-/// The pieces of oshrun's stdin, the last of them empty. A thread reads, no more than one piece ahead: it may never end.
+/// The pieces of oshrun's stdin, the last of them empty. A thread reads at most one piece ahead; it may never end.
 pub fn pieces() -> io::Result<mpsc::Receiver<Vec<u8>>> {
     let source: OwnedFd = match typed()? {
         Some(pipe) => pipe.into(),
@@ -49,7 +49,7 @@ pub fn pieces() -> io::Result<mpsc::Receiver<Vec<u8>>> {
         loop {
             let nbytes = match rustix::io::read(&source, &mut bytes) {
                 Err(rustix::io::Errno::INTR) => continue,
-                // Somebody else has made the shared stream non-blocking.
+                // Another process has made the shared stream non-blocking.
                 Err(rustix::io::Errno::AGAIN) => {
                     let mut fds = [PollFd::new(&source, PollFlags::IN)];
                     let _ = rustix::event::poll(&mut fds, None);
@@ -70,7 +70,7 @@ pub fn pieces() -> io::Result<mpsc::Receiver<Vec<u8>>> {
 pub struct Fed(mpsc::UnboundedSender<Vec<u8>>);
 
 impl Fed {
-    /// Its way in, and the stdin of the PE. Each piece that was taken is told.
+    /// Where pieces are queued, and the stdin of the PE. Each piece that was taken is reported.
     pub fn new(taken: mpsc::UnboundedSender<()>) -> io::Result<(Fed, Stdio)> {
         let (read, write) = io::pipe()?;
         let mut pipe = Sender::from_owned_fd(write.into())?;
@@ -78,7 +78,7 @@ impl Fed {
         tokio::spawn(async move {
             let mut is_read = true;
             while let Some(piece) = pieces.recv().await {
-                // What nobody reads is taken all the same, so that its sender may end.
+                // Input that nobody reads is taken too, so that its sender can finish.
                 is_read = is_read && pipe.write_all(&piece).await.is_ok();
                 if taken.send(()).is_err() {
                     return;
@@ -88,7 +88,7 @@ impl Fed {
         Ok((Fed(fed), Stdio::from(read)))
     }
 
-    /// Passes on a piece; the parent sends only so many ahead.
+    /// Passes on a piece; the parent sends only a limited number ahead.
     pub fn pass(&self, bytes: Vec<u8>) {
         let _ = self.0.send(bytes);
     }

@@ -28,14 +28,14 @@ use crate::{environment, input, limits};
 /// Time between SIGTERM and SIGKILL when a job is ended.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Time that killed processes get to disappear: more than they need where many others want their processor, and less
-/// than a host may be silent.
+/// Time in which killed processes must disappear: more than they need on a busy machine, but less than the time for
+/// which a host may be silent.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Time for what is left after that, and for whoever reads the output.
+/// Time for the remaining processes after that, and for the reader of the output.
 const REST: Duration = Duration::from_secs(1);
 
-/// Most PEs with files of their own that one process holds, so that 1,024 descriptors are enough.
+/// Maximum number of PEs with output files that one process starts, so that 1,024 descriptors are enough.
 const MOST_WITH_FILES: u32 = 128;
 
 /// Exit status when `--timeout` ended the job.
@@ -110,7 +110,7 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
     Ok(status)
 }
 
-/// What all PEs have in common. Where some are on other hosts, they get what those here inherit.
+/// What all PEs have in common. PEs on other hosts get the environment that PEs here inherit.
 fn task(options: &Options, is_far: bool) -> Result<Task, Failure> {
     let folder = is_far.then(environment::folder).transpose();
     let folder = folder.map_err(|error| cannot("find the working directory", &error))?;
@@ -144,8 +144,8 @@ fn growth(options: &Options, hosts: &Hosts) -> Result<Growth, Failure> {
     })
 }
 
-/// Divides the job between this process and others; everything that can be wrong on this host before a process is started
-/// is found here.
+/// Divides the job between this process and others, and finds everything that can be wrong on this host before a process
+/// is started.
 fn plan(hosts: Hosts, task: &Task, growth: &Growth) -> Result<Plan, Failure> {
     let mut others = hosts.parts;
     let Some(own) = hosts.own.map(|own| others.remove(own)) else {
@@ -181,7 +181,7 @@ async fn piece(
     (piece, is_last)
 }
 
-/// How far the end of the job has come.
+/// The progress of the end of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// It runs.
@@ -190,7 +190,7 @@ enum End {
     Asked(Instant),
     /// The PEs were killed and have until this time to disappear.
     Killed(Instant),
-    /// Some of them do not disappear.
+    /// Some PEs do not disappear.
     GivenUp,
 }
 
@@ -217,7 +217,7 @@ struct Job {
 }
 
 impl Job {
-    /// Gives what has happened to the rules.
+    /// Passes an event to the rules.
     fn hear(&mut self, news: Up) {
         match news {
             Up::Started { pe, pid } => {
@@ -266,7 +266,7 @@ impl Job {
                         self.output.message(&message);
                     }
                     self.subtree.signal(Signal::TERM);
-                    // A stopped process ends only when it goes on.
+                    // A stopped process ends only when it continues.
                     self.subtree.signal(Signal::CONT);
                     self.end = End::Asked(Instant::now() + GRACE);
                 }
@@ -306,7 +306,7 @@ impl Job {
         self.carry_out(decision);
     }
 
-    /// The PEs had their time to end.
+    /// The time in which PEs should end is over.
     fn escalate(&mut self) {
         match self.end {
             End::Asked(_) => self.kill(),
@@ -317,7 +317,7 @@ impl Job {
                 let hosts = hosts.into_iter().map(|host| format!("what runs on host {host}"));
                 for what in pes.chain(hosts) {
                     self.output
-                        .message(&format!("oshrun: {what} does not end though it was killed"));
+                        .message(&format!("oshrun: {what} has been killed, but does not end"));
                 }
             }
             End::Open | End::GivenUp => {}
@@ -329,16 +329,16 @@ impl Job {
         self.end = End::Killed(Instant::now() + KILL_LIMIT);
     }
 
-    /// Clears away what is left of the job, passes on the last output, and returns the exit status.
+    /// Removes what is left of the job, forwards the last output, and returns the exit status.
     async fn finish(&mut self, mut signals: Signals, limit: Option<Instant>) -> i32 {
         self.subtree.clear(if self.end == End::GivenUp { REST } else { KILL_LIMIT }).await;
         let limit = limit.map(|at| at.max(Instant::now() + REST));
         let lost = {
             let mut written = std::pin::pin!(self.output.finish());
             loop {
-                // Only a reader that has stopped reading makes this long.
+                // This takes long only if the reader of the output has stopped.
                 tokio::select! {
-                    // A daemon says what it has lost before its output ends.
+                    // A daemon reports lost output before its own output ends.
                     biased;
                     news = self.subtree.next() => if let Up::Failed { status, sentence } = news {
                         fail_late(&mut self.server, status, &sentence);
@@ -365,7 +365,7 @@ impl Job {
     }
 }
 
-/// Something went wrong after the end of all PEs. A PE that has failed before keeps the job's status.
+/// An error after the end of all PEs. If a PE has failed before, its status remains that of the job.
 fn fail_late(server: &mut Server, status: i32, sentence: &str) {
     let status = match server.status() {
         0 => status,

@@ -1,4 +1,4 @@
-//! How many descriptors a job needs, and getting them.
+//! Computes how many descriptors a job needs, and raises the limit accordingly.
 
 use std::sync::OnceLock;
 
@@ -6,26 +6,26 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::failure::Failure;
 
-/// Inherited descriptors get numbers from here on, away from those that scripts open by number.
+/// Inherited descriptors get numbers from here on, above those that scripts use explicitly.
 pub const INHERITED_FROM: i32 = 100;
 
 /// oshrun holds a socket, an output and an error stream for each PE.
 const PER_PE: u64 = 3;
 
-/// And two files, where it has files of its own.
+/// With output files, it also holds two files for each PE.
 const FILES: u64 = 2;
 
-/// As many as for a PE for each daemon.
+/// For each daemon it holds as many descriptors as for a PE.
 const PER_DAEMON: u64 = 3;
 
-/// Its own streams, the event loop, the guard, the node's memory and what is open for a moment while a PE starts.
+/// Its own streams, the event loop, the guard, the node's memory, and what is open temporarily while a PE starts.
 const OWN: u64 = 32;
 
 /// The limit that this process was started with.
 static INHERITED: OnceLock<Rlimit> = OnceLock::new();
 
-/// Makes room for the descriptors of `n_pes` PEs, with or without files of their own, and `n_daemons` children. Returns
-/// the limit that PEs have to be given back, if it was changed.
+/// Makes room for the descriptors of `n_pes` PEs, with or without output files, and `n_daemons` children. Returns the
+/// limit that PEs must get back, if it was changed.
 ///
 /// # Errors
 /// When even the hard limit is too low.

@@ -1,7 +1,7 @@
-//! oshrun's end of the socket to one PE: bytes in whenever the job asks, frames out in the background.
+//! oshrun's end of the socket to one PE: it reads bytes when the job asks for them, and writes frames in the background.
 //!
-//! It knows nothing of messages. Reading is left to the job, so that it can empty the socket at the very moment it learns
-//! that a PE has exited.
+//! It knows nothing of messages. The job does the reading, so that it can empty the socket as soon as it learns that a PE
+//! has exited.
 
 use std::io;
 use std::sync::Arc;
@@ -38,12 +38,12 @@ impl Link {
         Ok(Link { socket, frames, tasks })
     }
 
-    /// Queues a frame. A PE that is gone gets nothing.
+    /// Queues a frame. A frame for a PE that has ended is dropped.
     pub fn send(&self, frame: Arc<[u8]>) {
         let _ = self.frames.send(frame);
     }
 
-    /// Some of the bytes that have arrived, as many as fit; 0 when there are none at this moment, or none any more.
+    /// Reads as many of the arrived bytes as fit; 0 if there are none now, or none any more.
     pub fn read(&self, bytes: &mut [u8]) -> usize {
         loop {
             match rustix::net::recv(&self.socket, &mut *bytes, RecvFlags::DONTWAIT) {
@@ -61,8 +61,8 @@ impl Drop for Link {
     }
 }
 
-/// Announces the PE at every arrival, and once more at the end, which stays ready for ever. The job then reads until
-/// nothing is left, so readiness is cleared unread.
+/// Announces the PE whenever bytes arrive, and once more at the end, which stays ready for ever. The job then reads
+/// everything, so readiness is cleared without reading.
 async fn announce(socket: Arc<UnixStream>, pe: u32, readable: mpsc::UnboundedSender<u32>) {
     while let Ok(ready) = socket.ready(Interest::READABLE).await {
         let _ =
@@ -73,7 +73,7 @@ async fn announce(socket: Arc<UnixStream>, pe: u32, readable: mpsc::UnboundedSen
     }
 }
 
-/// Sends the queued frames for as long as somebody reads them.
+/// Sends the queued frames as long as the PE reads them.
 async fn send(socket: Arc<UnixStream>, mut queue: mpsc::UnboundedReceiver<Arc<[u8]>>) {
     while let Some(frame) = queue.recv().await {
         let mut rest = &frame[..];

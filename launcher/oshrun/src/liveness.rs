@@ -1,5 +1,5 @@
-//! The pipe whose end kills PEs: the kernel does it for each PE that has joined its job, as soon as this process is
-//! gone, whatever else was killed with it and whatever the PE does at that moment.
+//! A pipe whose end makes the kernel kill PEs: each PE that has joined its job is killed when this process is gone, whatever
+//! else was killed with it and whatever the PE is doing.
 //!
 //! Only this process holds the end for writing, and nothing is ever written. A PE asks the kernel for the signal
 //! (`rushmem_bootstrap`), which goes to one process for each time that the pipe was opened: so each PE has its own.

@@ -1,6 +1,6 @@
-//! The PEs that this process holds itself: their start, their frames, their input.
+//! The PEs that this process has started itself: their start, their frames and their input.
 //!
-//! It knows nothing of messages. What a PE has sent can be read until its exit is told, and is told before it.
+//! It knows nothing of messages. It reports what a PE has sent before it reports the exit of the PE.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,32 +19,32 @@ use crate::processes::{Member, Processes};
 use crate::spawn::Launch;
 use crate::tree::wire::Up;
 
-/// Most pieces of what a PE has sent that are read at its exit: its last words fit its socket, and a child of it that
-/// goes on writing is not waited for.
+/// Maximum number of pieces that are read when a PE exits: what it sent last fits its socket, and a child of it that
+/// continues to write is not waited for.
 const LAST_PIECES: usize = 16;
 
-/// The PEs that this process holds.
+/// The PEs of this process.
 #[derive(Debug)]
 pub struct LocalPes {
     first: u32,
     /// The connection to each PE, until it exits.
     links: Vec<Option<Link>>,
     readable: mpsc::UnboundedSender<u32>,
-    /// Where PE 0's input comes from, if it is here.
+    /// The source of PE 0's input, if PE 0 is here.
     input: Option<Fed>,
 }
 
 impl LocalPes {
-    /// No PE yet. Those that have sent something are announced on `readable`.
+    /// Without any PE. PEs that have sent something are announced on `readable`.
     pub fn new(readable: mpsc::UnboundedSender<u32>) -> LocalPes {
         LocalPes { first: 0, links: Vec::new(), readable, input: None }
     }
 
     /// Starts PEs, up to the first that cannot be started. `fed`: the input of PE 0 comes from [`LocalPes::feed`], and each
-    /// piece that it has taken is told to this sender.
+    /// piece that it has taken is reported to this sender.
     ///
     /// # Errors
-    /// Why one cannot be started.
+    /// When one cannot be started.
     pub fn start(
         &mut self,
         launch: &Launch,
@@ -120,10 +120,10 @@ impl LocalPes {
         }
     }
 
-    /// Some of what a PE has sent; it is announced anew, since there may be more.
+    /// A part of what a PE has sent; the PE is announced again, since there may be more.
     pub fn read(&self, pe: u32) -> Option<Up> {
         let bytes = self.piece(pe)?;
-        // The receiver is this process's.
+        // This process has the receiver.
         let _ = self.readable.send(pe);
         Some(Up::Frames { pe, bytes })
     }
@@ -134,7 +134,7 @@ impl LocalPes {
         (nbytes > 0).then(|| bytes[..nbytes].to_vec())
     }
 
-    /// The process of a PE has ended: its last words, then its exit.
+    /// The process of a PE has ended: what it sent last, then its exit.
     pub fn exited(&mut self, pe: u32, exit: Exit, news: &mut VecDeque<Up>) {
         for bytes in (0..LAST_PIECES).map_while(|_| self.piece(pe)) {
             news.push_back(Up::Frames { pe, bytes });
@@ -146,7 +146,7 @@ impl LocalPes {
     }
 }
 
-/// Why a PE could not be started, with the status of a shell.
+/// The reason why a PE cannot be started, with the status that a shell would return.
 fn failure(launch: &Launch, pe: u32, error: &io::Error) -> Failure {
     let status = match error.kind() {
         io::ErrorKind::NotFound => 127,
@@ -158,7 +158,7 @@ fn failure(launch: &Launch, pe: u32, error: &io::Error) -> Failure {
     let cure = match error.kind() {
         io::ErrorKind::NotFound => " (of its interpreter or loader)",
         io::ErrorKind::WouldBlock => {
-            " (no more processes: see ulimit -u, and pids.max of the control group)"
+            " (the limit of processes is reached: see ulimit -u, and pids.max of the control group)"
         }
         _ => "",
     };

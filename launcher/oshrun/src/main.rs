@@ -1,13 +1,17 @@
 //! `oshrun`: starts a program as the PEs of one OpenSHMEM job and owns that job until nothing of it is left.
 //!
-//! One file or folder per subject: `args` and `program` say what to start, `hosts` and `placement` where,
-//! `environment` with what; `prepare`, `capacity`, `limits`, `spawn` and `guard` start it,
-//! `mark`, `descendants` and `liveness` let nothing of it remain, `local_pes` has the PEs of this process and
-//! `tree` those of other processes and hosts; `output` and `input` forward their streams, `link` their frames, `signals`
-//! what the user sends, `debugger`, `progress` and `timings` are for whoever watches, and `job` decides, by the rules of `rushmem_bootstrap::server`. The launcher never looks into
-//! the records that PEs exchange.
+//! One file or folder per subject:
 //!
-//! One program has three roles: oshrun itself, a daemon (`tree::daemon`) and a guard.
+//! - what to start: `args`, `program`; where: `hosts`, `placement`; with which variables: `environment`;
+//! - starting: `prepare` and `capacity` check first, `limits` and `spawn` start PEs, `guard` ends them if oshrun is killed;
+//! - `mark`, `descendants` and `liveness` ensure that no process remains;
+//! - `local_pes` holds the PEs of this process, `tree` those of other processes and hosts;
+//! - `output` and `input` forward streams, `link` frames, `signals` the signals of the user;
+//! - `debugger`, `progress` and `timings` help to watch a job;
+//! - `job` decides, by the rules of `rushmem_bootstrap::server`.
+//!
+//! The same program has three roles: oshrun itself, a daemon (`tree::daemon`) and a guard. It never interprets the
+//! records that PEs exchange.
 
 mod args;
 mod capacity;

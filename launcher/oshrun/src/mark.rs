@@ -12,11 +12,11 @@ use rustix::time::ClockId;
 /// The variable that holds the marks.
 pub const VARIABLE: &str = "OSHRUN_JOB";
 
-/// The last mark of what leads to another host. Such an agent may leave a process behind on purpose, as ssh does with
-/// `ControlPersist`; the user's other connections may depend on it.
+/// The last mark of a launch agent, which may leave a process behind on purpose, as ssh does with `ControlPersist`; other
+/// connections of the user may depend on it.
 const AGENT: &str = "agent";
 
-/// What the variable holds for the PEs of this process.
+/// The value of the variable for the PEs of this process.
 #[derive(Debug)]
 pub struct Mark(OsString);
 
@@ -37,19 +37,19 @@ impl Mark {
         &self.0
     }
 
-    /// Whether these variables are of a process that belongs to the job.
+    /// Whether these are the variables of a process of the job.
     pub fn is_in(&self, environment: &[u8]) -> bool {
         let own = self.0.as_bytes().rsplit(|&byte| byte == b':').next();
         marks(environment).is_some_and(|mut marks| marks.any(|mark| Some(mark) == own))
     }
 }
 
-/// What the variable holds for an agent that leads to another host.
+/// The value of the variable for a launch agent.
 pub fn of_agent() -> OsString {
     inner(AGENT)
 }
 
-/// Whether these variables are of an agent, or of what it has started on this host.
+/// Whether these are the variables of a launch agent, or of a process that it has started on this host.
 pub fn is_of_agent(environment: &[u8]) -> bool {
     marks(environment).and_then(Iterator::last) == Some(AGENT.as_bytes())
 }

@@ -1,7 +1,7 @@
-//! Where each PE goes: the CPUs that it is bound to, and the NIC that it is told of.
+//! Where each PE goes: the CPUs to which it is bound, and the NIC that it should prefer.
 //!
-//! The rules are those of `rushmem_topology`, here they are only asked, reported and made ready for the
-//! start. A machine where there is nothing to choose is not looked at unless somebody asks.
+//! `rushmem_topology` has the rules; this file applies them, reports the result and prepares it for the start of PEs. The
+//! topology of a machine that leaves nothing to choose is read only if an option asks for it.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -17,54 +17,54 @@ use crate::failure::Failure;
 /// The variable by which UCX learns which NICs it may use.
 const UCX_VARIABLE: &str = "UCX_NET_DEVICES";
 
-/// What the command line asks for.
+/// The placement that the command line requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
     /// How PEs are dealt to cores.
     pub map_by: Option<MapBy>,
     /// What they are bound to.
     pub bind_to: Option<BindTo>,
-    /// Whether to say it.
+    /// Whether to print the result.
     pub report: bool,
 }
 
 impl Wish {
-    /// Whether it can be granted only by looking at the machine.
+    /// Whether it depends on the topology of the machine.
     fn needs_a_look(self) -> bool {
         self.report || self.bind_to.is_some_and(|bind_to| bind_to != BindTo::None)
     }
 }
 
-/// What a PE is started with.
+/// The placement of one PE.
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
     /// The CPUs that it is bound to.
     pub cpus: Option<rustix::thread::CpuSet>,
-    /// Whether somebody asked for that, so that a refusal is an error.
+    /// Whether the user requested that, so that a refusal is an error.
     pub is_asked: bool,
-    /// Variables that tell of its NIC.
+    /// Variables that name its NIC.
     pub variables: Vec<(OsString, OsString)>,
 }
 
-/// The placements of a machine's PEs, and what to say about them.
+/// The placements of a machine's PEs, and messages about them.
 #[derive(Debug, Default)]
 pub struct Placements {
     by_pe: Vec<Placement>,
-    /// Sentences for people.
+    /// Messages for the user.
     pub words: Vec<String>,
 }
 
 impl Placements {
-    /// That of a PE, by its number on its node.
+    /// The placement of a PE, by its number on its node.
     pub fn of(&self, pe: u32) -> Placement {
         self.by_pe.get(pe as usize).cloned().unwrap_or_default()
     }
 }
 
-/// Places the PEs `node` of this machine. What `is_set` in their environment already stays.
+/// Places the PEs `node` of this machine. Variables that are already set in their environment (`is_set`) stay.
 ///
 /// # Errors
-/// When PEs shall be bound to CPUs that cannot be named.
+/// When PEs cannot be bound to their CPUs.
 pub fn place(
     node: Range<u32>,
     wish: Wish,
@@ -120,8 +120,8 @@ fn reported(machine: &Topology, pe: u32, place: &Place, nic: Option<&Nic>) -> St
     format!("PE {pe}: {binding}{numa}{told_nic}")
 }
 
-/// What tells a PE of its NIC; nothing when the user chose one. A machine's only PE need not share: its
-/// network's library may use several NICs at once.
+/// The variables that name the NIC of a PE; none if the user chose one. A single PE on a machine gets none, so that the
+/// library of its network may use several NICs at once.
 fn variables(nic: &Nic, n_pes: u32, is_set: &impl Fn(&str) -> bool) -> Vec<(OsString, OsString)> {
     if is_set(NIC_VARIABLE) || n_pes == 1 {
         return Vec::new();
@@ -134,13 +134,13 @@ fn variables(nic: &Nic, n_pes: u32, is_set: &impl Fn(&str) -> bool) -> Vec<(OsSt
         .collect()
 }
 
-/// The set in the kernel's form.
+/// The set in the form of the kernel.
 fn kernels(cpus: &CpuSet) -> Result<rustix::thread::CpuSet, Failure> {
     let mut set = rustix::thread::CpuSet::new();
     for cpu in cpus.iter() {
         if cpu as usize >= rustix::thread::CpuSet::MAX_CPU {
             return Err(Failure::general(format!(
-                "CPU {cpu} is beyond those that a process can be bound to here; use --bind-to none"
+                "processes cannot be bound to CPU {cpu} on this system; use --bind-to none"
             )));
         }
         set.set(cpu as usize);

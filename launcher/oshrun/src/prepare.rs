@@ -1,4 +1,4 @@
-//! Everything about the PEs of this host that can be wrong before one of them is started.
+//! Checks everything that can be wrong on this host before the first of its PEs is started.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -11,11 +11,11 @@ use crate::{capacity, debugger, limits, placement, program, spawn};
 
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
-/// Makes ready to start `part`, with so many daemons beside it. The node's memory is new unless it was inherited: then
-/// another process of this host has seen that there is room for all PEs.
+/// Prepares the start of `part` and of `n_daemons` daemons. The node's memory is new unless it was inherited: then another
+/// process of this host has checked that there is room for all PEs.
 ///
 /// # Errors
-/// What keeps the PEs from being started.
+/// When the PEs cannot be started.
 pub fn prepare(
     task: &Task,
     growth: &Growth,
@@ -49,7 +49,7 @@ pub fn prepare(
     let mut placements =
         placement::place(part.node.clone(), task.wish, |name| variable(name).is_some())?;
     if part.pes.start != part.node.start {
-        // Another process of this host says it.
+        // Another process of this host prints it.
         placements.words.clear();
     }
     let limit = limits::make_room(part.pes.len() as u32, n_daemons, task.output_files.is_some())?;

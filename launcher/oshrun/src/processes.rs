@@ -1,9 +1,8 @@
-//! The processes that this one has started: one group per PE, and one per daemon's agent, seen until the last of it is
-//! gone.
+//! The process groups that this process has started, one per PE and one per launch agent, until their last process ends.
 //!
-//! The number of a group stays its own as long as a process is in it, so a group is signalled only until it is known to
-//! be empty. oshrun adopts the orphans of its PEs: whenever a process of the job ends, oshrun hears of it, waits for it,
-//! and looks whether that was the last of a group. What has left its group is a descendant of oshrun all the same.
+//! The number of a group is not reused while a process is in it, so a group is signalled only until it is known to be
+//! empty. oshrun adopts the orphans of its PEs: it is notified when a process of the job ends, waits for it, and checks
+//! whether it was the last one of a group. Processes that have left their group are still descendants of oshrun.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -21,12 +20,12 @@ use crate::liveness::Liveness;
 use crate::mark::{self, Mark};
 use crate::spawn::Ties;
 
-/// Whose process it is.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Member {
-    /// That of a PE.
+    /// The process of a PE.
     Pe(u32),
-    /// That which leads to a daemon, by the daemon's number in this process.
+    /// The launch agent of a daemon, by the daemon's number in this process.
     Daemon(usize),
 }
 
@@ -45,28 +44,28 @@ impl Process {
     }
 }
 
-/// The processes, and the guard that knows their groups, too.
+/// The processes, and the guard, which also knows their groups.
 #[derive(Debug)]
 pub struct Processes {
     list: Vec<Process>,
-    /// Until nothing is left.
+    /// Present until nothing is left.
     guard: Option<Guard>,
     liveness: Liveness,
     mark: Mark,
-    /// Children that this process has had from its start, such as the background jobs of a shell that has called oshrun
-    /// by exec. They do not belong to the job.
+    /// Children that this process already had when it started, such as the background jobs of a shell that replaced itself
+    /// with oshrun. They do not belong to the job.
     foreign: HashSet<Pid>,
     /// Whether nothing more will be started.
     is_ending: bool,
 }
 
 impl Processes {
-    /// No process yet but the guard.
+    /// Starts the guard, without any other process.
     ///
     /// # Errors
     /// When the guard cannot be started.
     pub fn new() -> io::Result<Processes> {
-        // Where it is refused, init has the orphans as everywhere.
+        // If the kernel refuses this, init adopts the orphans as usual.
         let own = rustix::process::getpid();
         let _ = rustix::process::set_child_subreaper(Some(own));
         let foreign = if has_children() { descendants::children(own) } else { HashSet::new() };
@@ -75,15 +74,15 @@ impl Processes {
         Ok(Processes { list: Vec::new(), guard, liveness, mark, foreign, is_ending: false })
     }
 
-    /// The guard, to whom a new process announces itself.
+    /// The guard, to which a new process announces itself.
     ///
     /// # Panics
-    /// When it was dismissed: after the end of a job nothing is started.
+    /// When the guard was dismissed: after the end of a job nothing is started.
     pub fn guard(&self) -> &Guard {
         self.guard.as_ref().expect("the job has not ended")
     }
 
-    /// What a new PE is tied to.
+    /// The mechanisms that end a new PE with this process.
     ///
     /// # Panics
     /// As [`Processes::guard`].
@@ -147,7 +146,7 @@ impl Processes {
     /// Sends a signal to every PE's group.
     pub fn signal(&self, signal: Signal) {
         for process in self.list.iter().filter(|process| process.is_pe() && !process.gone) {
-            // It may belong to another user, by sudo; there is nothing better to do then.
+            // It may belong to another user, through sudo; then nothing can be done.
             let _ = rustix::process::kill_process_group(process.pid, signal);
         }
     }
@@ -161,7 +160,7 @@ impl Processes {
     }
 
     /// After the end of all PEs: kills whatever is left of their groups and waits until it is gone, but no longer than
-    /// `limit`. Returns what has ended meanwhile. The guard goes with the last group, and stays for what does not go.
+    /// `limit`. Returns what has ended meanwhile. The guard ends with the last group, and stays for groups that do not end.
     pub async fn clear(&mut self, limit: Duration) -> Vec<(Member, Exit)> {
         let deadline = Instant::now() + limit;
         self.is_ending = true;
@@ -181,10 +180,10 @@ impl Processes {
         exits
     }
 
-    /// Kills what has left its group, and waits for it until the deadline.
+    /// Kills processes that have left their group, and waits for them until the deadline.
     async fn end_descendants(&self, deadline: Instant) {
         let me = rustix::process::getpid();
-        // Whether there are children that have to stay: then there is no telling whether they are all.
+        // Whether there are children that must stay: then it is impossible to know whether others are left.
         let stays = Cell::new(false);
         let is_left = |process: &descendants::Descendant| {
             let pid = process.pid;
@@ -210,8 +209,8 @@ impl Processes {
         self.list.iter().filter(|process| process.exit.is_none()).map(|process| process.pid)
     }
 
-    /// Waits until all groups are gone, those of agents too, which end by themselves when their daemons have; what is
-    /// left after `limit` is killed, and so is whatever has left its group.
+    /// Waits until all groups have ended, including those of launch agents, which end with their daemons. Kills what is left
+    /// after `limit`, and all processes that have left their group.
     pub async fn dismiss(&mut self, limit: Duration) {
         self.is_ending = true;
         for _ in 0..2 {

@@ -1,6 +1,6 @@
-//! Which file the user's program is, and the environment it needs.
+//! Finds the file of the user's program and the environment that it needs.
 //!
-//! It looks at files and never starts one.
+//! It inspects files and never starts one.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +13,7 @@ use crate::failure::{Failure, reason};
 /// The name under which programs ask for the library.
 const LIBRARY: &str = "librushmem.so.1";
 
-/// Finds the file to run, as a shell would: a name without a slash is looked for in the folders of `path`.
+/// Finds the file to run, as a shell would: a name without a slash is searched in the folders of `path`.
 ///
 /// # Errors
 /// Status 127 when there is no such file, 126 when it cannot be run.
@@ -26,9 +26,10 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
                 let status = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
                 Err(Failure { status, sentence: format!("cannot run {shown}: {}", reason(&error)) })
             }
-            Ok(meta) if meta.is_dir() => {
-                Err(Failure { status: 126, sentence: format!("{shown} is a folder, no program") })
-            }
+            Ok(meta) if meta.is_dir() => Err(Failure {
+                status: 126,
+                sentence: format!("{shown} is a folder, not a program"),
+            }),
             Ok(_) if !is_executable(&file) => Err(not_executable(&file)),
             Ok(_) => Ok(file),
         };
@@ -47,14 +48,14 @@ pub fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
             };
             Err(Failure {
                 status: 127,
-                sentence: format!("the program {shown} is in no folder of PATH{here}"),
+                sentence: format!("the program {shown} was not found in PATH{here}"),
             })
         }
     }
 }
 
-/// The file of this program, to start it in another role. The link in /proc is read, since what executes this program, as
-/// valgrind does, is what the kernel follows it to; where the file is gone, the link is all there is.
+/// The file of this program, to start it in another role. The link in /proc is read instead of being executed, since under
+/// an interpreter such as valgrind the kernel would execute that; if the file is gone, only the link is left.
 pub fn own() -> PathBuf {
     let link = PathBuf::from("/proc/self/exe");
     std::fs::read_link(&link).ok().filter(|file| file.exists()).unwrap_or(link)
@@ -72,11 +73,10 @@ fn not_executable(file: &Path) -> Failure {
     }
 }
 
-/// The LD_LIBRARY_PATH that lets PEs find the library beside this oshrun, or `None` when there is no library there.
+/// The LD_LIBRARY_PATH with which PEs find the library of this oshrun's prefix, or `None` if there is none.
 ///
-/// Our folder comes last, so whatever the user put there is found first. The loader looks into an rpath of the kind
-/// DT_RUNPATH only afterwards, so a program built for another installation gets this oshrun's library, which speaks this
-/// oshrun's protocol.
+/// Our folder comes last, so the folders of the user have precedence. The loader searches a DT_RUNPATH only afterwards, so
+/// a program that was built for another installation gets the library of this oshrun, which speaks its protocol.
 pub fn library_path(oshrun: &Path, current: Option<&OsStr>) -> Option<OsString> {
     let folder = oshrun.parent()?.parent()?.join("lib");
     if !folder.join(LIBRARY).exists() {

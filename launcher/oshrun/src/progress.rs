@@ -1,11 +1,11 @@
 //! A line at the terminal while a large job starts: how many of its PEs have been started.
 //!
-//! It is shown only where stderr is a terminal, only when the start takes a while, and is gone when all PEs are there.
+//! It appears only if stderr is a terminal and the start takes some time, and disappears when all PEs have started.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// A start that is over within this time shows nothing; afterwards the line changes as often.
+/// A start that takes less time than this shows nothing; a longer one updates the line at this interval.
 const DELAY: Duration = Duration::from_millis(250);
 
 /// The line.
@@ -14,13 +14,13 @@ pub struct Progress {
     n_pes: u32,
     started: u32,
     shown: Instant,
-    /// Whether it stands on the terminal.
+    /// Whether it is visible on the terminal.
     stands: bool,
     is_wanted: bool,
 }
 
 impl Progress {
-    /// Of a job of so many PEs.
+    /// For a job of so many PEs.
     pub fn new(n_pes: u32) -> Progress {
         let is_wanted = rustix::termios::isatty(rustix::stdio::stderr());
         Progress { n_pes, started: 0, shown: Instant::now(), stands: false, is_wanted }
@@ -38,7 +38,7 @@ impl Progress {
         }
     }
 
-    /// Something else is to be printed.
+    /// Something else will be printed.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.stands) {
             self.show("\r\x1b[K");
@@ -47,7 +47,7 @@ impl Progress {
 
     fn show(&mut self, text: &str) {
         self.shown = Instant::now();
-        // A terminal that is gone shows nothing.
+        // Errors of a closed terminal do not matter.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }

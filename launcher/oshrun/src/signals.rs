@@ -1,6 +1,6 @@
 //! The signals that users and systems send to oshrun on behalf of the job.
 //!
-//! It only tells them apart; what to do is the job's.
+//! It only distinguishes them; `job` decides what to do.
 #![allow(unsafe_code)]
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -13,7 +13,7 @@ pub enum Request {
     Forward(i32),
     /// Stop the PEs, then oshrun (Ctrl-Z).
     Stop,
-    /// Let the PEs go on (fg).
+    /// Let the PEs continue (fg).
     Continue,
 }
 
@@ -37,7 +37,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Listens. What oshrun was started to ignore, as by nohup, stays ignored, by the PEs too.
+    /// Starts to listen. Signals that were ignored when oshrun started, for example by nohup, stay ignored, also by PEs.
     ///
     /// # Errors
     /// When the event loop has no room for signals.
@@ -64,13 +64,13 @@ impl Signals {
     pub async fn request(&mut self) -> Request {
         match self.requests.recv().await {
             Some(request) => request,
-            // Everything is ignored.
+            // All signals are ignored.
             None => std::future::pending().await,
         }
     }
 }
 
-/// Whoever started oshrun may have blocked signals, on which all of this depends.
+/// Unblocks the signals, since the process that started oshrun may have blocked them.
 fn unblock() {
     let mut none = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: the call writes a whole set to the place it is given.

@@ -1,5 +1,5 @@
-//! Starts the process of one PE, or of one daemon's agent, with exactly the descriptors, limits and process group it
-//! should have.
+//! Starts the process of one PE, or of one daemon's agent, with exactly the descriptors, limits and process group that
+//! it should have.
 #![allow(unsafe_code)]
 
 use std::ffi::{OsStr, OsString};
@@ -33,15 +33,15 @@ pub struct Launch {
     pub arguments: Vec<OsString>,
     /// Variables to set.
     pub variables: Vec<(OsString, OsString)>,
-    /// What each PE of this process prints into, if that is not oshrun's own streams.
+    /// The output files of each PE, if it does not use the streams of oshrun.
     pub files: Option<Files>,
-    /// PEs that run under a debugger, and whether it can show itself.
+    /// PEs that run under a debugger, and whether it can open windows.
     pub debugged: Option<(Debugged, bool)>,
     /// The first PE of this node.
     pub first_of_node: u32,
     /// The node's memory.
     pub memory: OwnedFd,
-    /// The descriptor limit to give back, if oshrun raised its own.
+    /// The original descriptor limit, if oshrun raised its own.
     pub limit: Option<Rlimit>,
     /// Where each PE of the node goes.
     pub placements: Placements,
@@ -52,24 +52,24 @@ pub struct Launch {
 pub struct Started {
     /// Its process, and its process group.
     pub pid: Pid,
-    /// Leads to the PE.
+    /// The connection to the PE.
     pub socket: UnixStream,
-    /// What it prints and what it complains about.
+    /// Its standard output and standard error.
     pub streams: [OwnedFd; 2],
 }
 
-/// What ties a PE to the process that starts it, so that it does not outlive the job.
+/// The mechanisms that end a PE with the process that starts it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ties<'a> {
-    /// Ends it when this process is gone.
+    /// Ends the PE when this process is gone.
     pub guard: &'a Guard,
-    /// The same, by the kernel.
+    /// Lets the kernel do the same.
     pub liveness: &'a Liveness,
-    /// By this it is found wherever it has gone.
+    /// Identifies the PE's processes wherever they are.
     pub mark: &'a Mark,
 }
 
-/// The node's memory, empty: PEs give it its size. It has no name, so nothing of it can be left.
+/// The node's memory, empty: PEs set its size. It has no name, so it cannot be left behind.
 pub fn node_memory() -> io::Result<OwnedFd> {
     use rustix::fs::MemfdFlags;
     let memory =
@@ -81,7 +81,7 @@ impl Launch {
     /// Starts PE `pe` and returns when it has become the user's program.
     ///
     /// # Errors
-    /// Why the program could not be run, or the process not be made.
+    /// When the program cannot be run, or the process cannot be created.
     pub fn start(&self, pe: u32, stdin: Stdio, ties: Ties<'_>) -> io::Result<Started> {
         let (socket, theirs) = UnixStream::pair()?;
         let theirs = rustix::io::fcntl_dupfd_cloexec(&theirs, INHERITED_FROM)?;
@@ -133,11 +133,11 @@ impl Launch {
     }
 }
 
-/// Starts the command that leads to a daemon, with these as its standard streams, and the node's memory where the daemon
-/// is on this one.
+/// Starts the launch agent of a daemon with these standard streams, and with the node's memory if the daemon is on this
+/// node.
 ///
 /// # Errors
-/// Why the command cannot be run.
+/// When the command cannot be run.
 pub fn daemon(
     mut command: Command,
     (stdin, stdout, stderr): (OwnedFd, OwnedFd, OwnedFd),
@@ -166,12 +166,12 @@ pub fn daemon(
 /// The node's memory that this daemon inherited from its parent, which names its number.
 ///
 /// # Errors
-/// When it is not there.
+/// When there is none.
 pub fn inherited_memory(number: i32) -> io::Result<OwnedFd> {
     if number < INHERITED_FROM {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // The daemon has opened nothing above that number itself: an error says that nothing is there.
+    // The daemon has opened no descriptor above that number itself: an error shows that there is none.
     rustix::fs::fcntl_get_seals(borrow(number))?;
     rustix::io::fcntl_setfd(borrow(number), FdFlags::CLOEXEC)?;
     // SAFETY: it is open, and the parent left it to this process alone, which asks once.
@@ -182,18 +182,18 @@ fn raw(fd: &impl AsFd) -> i32 {
     fd.as_fd().as_raw_fd()
 }
 
-/// The child's last steps before it becomes the user's program: system calls alone.
+/// The child's last steps before it executes the user's program. They are only system calls.
 fn before_exec(
     guard: i32,
     inherited: [i32; 3],
     limit: Option<Rlimit>,
     place: &Placement,
 ) -> io::Result<()> {
-    // The guard comes first: from here on nothing can be left.
+    // The guard comes first: from here on no process can be left behind.
     let pid = rustix::process::getpid().as_raw_nonzero().get().to_ne_bytes();
     rustix::io::write(borrow(guard), &pid)?;
-    // Beside the guard, for the case that somebody kills it. It follows the thread that forked, which is oshrun's main
-    // thread: it lives as long as oshrun.
+    // In addition to the guard, in case that one is killed. The kernel watches the thread that forked, which is oshrun's
+    // main thread and lives as long as oshrun.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     for fd in inherited {
         rustix::io::fcntl_setfd(borrow(fd), FdFlags::empty())?;
@@ -203,7 +203,7 @@ fn before_exec(
     }
     if let Some(cpus) = &place.cpus {
         let bound = rustix::thread::sched_setaffinity(None, cpus);
-        // Where nobody asked for it, a sandbox may refuse.
+        // A sandbox may refuse a binding that nobody asked for.
         if place.is_asked {
             bound?;
         }

@@ -1,4 +1,4 @@
-//! When the phases of a job were over, counted from the start of oshrun: a table on request.
+//! The table of `--timings`: when each phase of a job was complete, in seconds since the start of oshrun.
 
 use std::time::{Duration, Instant};
 
@@ -15,19 +15,19 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// Of a job that starts now.
+    /// For a job that starts now.
     pub fn new() -> Timings {
         let (since, marks) = (Instant::now(), Vec::new());
         Timings { since, marks, n_pes: 0, started: 0, inits: 0, exchanges: 0, exited: 0 }
     }
 
-    /// It is known of how many PEs.
+    /// The number of PEs is known.
     pub fn planned(&mut self, n_pes: u32) {
         self.n_pes = n_pes;
         self.mark("hosts and program found");
     }
 
-    /// A phase is over.
+    /// A phase is complete.
     pub fn mark(&mut self, phase: &str) {
         self.marks.push((phase.to_string(), self.since.elapsed()));
     }
@@ -38,7 +38,7 @@ impl Timings {
         self.ends_of(self.started, "PE started");
     }
 
-    /// So many PEs have entered initialisation.
+    /// This number of PEs has entered initialisation.
     pub fn initialised(&mut self, inits: u32) {
         if inits > self.inits {
             self.inits = inits;

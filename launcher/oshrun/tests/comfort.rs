@@ -44,7 +44,7 @@ fn each_pe_prints_into_files_of_its_own() {
     );
     let outcome = Job::new(&["--output-files", "/proc/no", &pe()]).run().expect_nothing_left();
     assert!(
-        outcome.stderr.starts_with("oshrun: cannot make the folder /proc/no for output: "),
+        outcome.stderr.starts_with("oshrun: cannot create the folder /proc/no for output: "),
         "{outcome:?}"
     );
 }
@@ -57,8 +57,8 @@ fn files_that_cannot_be_made_are_named_before_a_pe_starts() {
     let options = format!("--output-files {name}");
     for (hosts, whose) in [("localhost:2", ""), ("localhost,b", "host b: ")] {
         let message = format!(
-            "oshrun: {whose}cannot make the file {name}/1.out for output: No such file or directory; name a folder in \
-             which you may make files by --output-files\n"
+            "oshrun: {whose}cannot create the file {name}/1.out for output: No such file or directory; give \
+             --output-files a folder in which you may create files\n"
         );
         agent.steps(hosts, &options, &["1?complain:started"]).run().expect(1, &message);
     }

@@ -201,7 +201,7 @@ fn hosts_are_taken_from_a_file_and_dealt() {
     ] {
         assert_eq!(run(options).expect(0, "").sorted().join(","), expected, "{options}");
     }
-    let few = "oshrun: 6 PEs are more than the 5 that the hosts shall have; give them more slots, or start fewer PEs\n";
+    let few = "oshrun: 6 PEs do not fit the 5 slots of the hosts; give the hosts more slots, or start fewer PEs\n";
     run("-n 6").expect(2, few);
     std::fs::remove_file(&file).expect("own file");
     let gone = format!("oshrun: cannot read the list of hosts {name}: No such file or directory\n");
@@ -211,7 +211,7 @@ fn hosts_are_taken_from_a_file_and_dealt() {
 #[test]
 fn what_cannot_be_started_is_named_once_with_its_host() {
     let agent = agent();
-    let missing = "oshrun: host a: the program no-such-program is in no folder of PATH\n";
+    let missing = "oshrun: host a: the program no-such-program was not found in PATH\n";
     agent.job("a", "", &["no-such-program"]).run().expect(127, missing);
     let outcome = agent.job("a,b,c", "", &["no-such-program"]).run().expect_nothing_left();
     assert_eq!((outcome.status, outcome.stderr.lines().count()), (127, 1), "{outcome:?}");
@@ -232,7 +232,7 @@ fn what_cannot_be_started_is_named_once_with_its_host() {
     let message = &outcome.stderr;
     assert!(message.starts_with("oshrun: cannot start the PEs of host a: "), "{outcome:?}");
     assert!(message.ends_with(
-        "/no/such/bin/oshrun has to be there: install it, or name its folder by --prefix\n"
+        "/no/such/bin/oshrun must exist there: install it, or name its folder with --prefix\n"
     ));
 
     let other = Agent::new("printf '\\noshrun-daemon 0.0.1/0\\n'; cat > /dev/null; exit");
@@ -242,7 +242,7 @@ fn what_cannot_be_started_is_named_once_with_its_host() {
     assert!(outcome.stderr.starts_with(message), "{outcome:?}");
 
     let words = ["--launch-agent", "/no/such/agent", "-H", "a", "true"];
-    let message = "oshrun: cannot start agent for host a: No such file or directory; name another by --launch-agent\n";
+    let message = "oshrun: cannot start agent for host a: No such file or directory; name another command with --launch-agent\n";
     Job::new(&words).run().expect(1, message);
 }
 

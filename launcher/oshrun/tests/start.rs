@@ -130,12 +130,12 @@ fn oshrun_can_be_run_by_valgrind() {
 }
 
 fn what_cannot_be_started_is_named_once() {
-    let missing = "oshrun: the program no-such-program is in no folder of PATH\n";
+    let missing = "oshrun: the program no-such-program was not found in PATH\n";
     Job::new(&["-n", "3", "no-such-program"]).run().expect(127, missing);
     Job::new(&["/no/such"])
         .run()
         .expect(127, "oshrun: cannot run /no/such: No such file or directory\n");
-    Job::new(&["/etc"]).run().expect(126, "oshrun: /etc is a folder, no program\n");
+    Job::new(&["/etc"]).run().expect(126, "oshrun: /etc is a folder, not a program\n");
     let plain =
         "oshrun: /etc/os-release is not executable; chmod +x /etc/os-release if it is a program\n";
     Job::new(&["-n", "3", "/etc/os-release"]).run().expect(126, plain);
@@ -152,7 +152,7 @@ fn what_cannot_be_started_is_named_once() {
 
 fn bad_arguments_are_one_sentence() {
     let help = "; oshrun --help lists the options\n";
-    let zero = format!("oshrun: invalid value '0' for '--np <N>': a job has at least one PE{help}");
+    let zero = format!("oshrun: invalid value '0' for '--np <N>': it must be at least 1{help}");
     Job::new(&["-n", "0", "true"]).run().expect(2, &zero);
     Job::new(&["-n", "2"])
         .run()

@@ -151,7 +151,7 @@ fn a_silent_oshrun_ends_the_job_on_other_hosts() {
     job.signal(Signal::CONT);
     let outcome = job.wait();
     assert_eq!((outcome.status, outcome.stderr.lines().count()), (1, 1), "{outcome:?}");
-    let end = ": the host that started this daemon is silent\n";
+    let end = ": the host that started this daemon does not answer\n";
     assert!(outcome.stderr.starts_with("oshrun: host b "), "{outcome:?}");
     assert!(outcome.stderr.ends_with(end), "{outcome:?}");
     eventually_nothing_left(&mark);

@@ -1,6 +1,6 @@
-//! `shmem-info`: what this installation is, what it can use here, and where the PEs of a job would be.
+//! `shmem-info`: prints the version, the settings, the transports that work here, and the placement of the PEs of a job.
 //!
-//! It prints and draws; it starts nothing and decides nothing: places come from `rushmem_topology`, as oshrun's do.
+//! It starts and decides nothing: placements come from `rushmem_topology`, like those of oshrun.
 #![forbid(unsafe_code)]
 
 mod args;

@@ -1,4 +1,4 @@
-//! A machine with its PEs as boxes in boxes, for whoever draws it.
+//! A machine with its PEs as nested boxes, independent of how they are drawn.
 
 use rushmem_topology::{BindTo, CpuSet, Level, MapBy, Nic, NicKind, Numa, Plan, Topology};
 

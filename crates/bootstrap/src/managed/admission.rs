@@ -1,7 +1,7 @@
-//! Which of the connections at a PE's socket come from PEs of its job.
+//! Decides which connections to a PE's socket come from PEs of its job.
 //!
-//! Anybody may connect. Processes of other users are sent away at once; those of this user have a short time to prove
-//! that they know the job's key, many at once, and none keeps another one waiting.
+//! Every process may connect. Connections of other users are closed at once. Processes of this user have a short
+//! time to prove that they know the job's key; many may do so at once, and none makes another one wait.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};

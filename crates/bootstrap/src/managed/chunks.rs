@@ -1,6 +1,6 @@
-//! Bytes as texts of limited length, since a process manager stores short texts.
+//! Splits bytes into texts of limited length, since a process manager stores only short texts.
 //!
-//! Pure. The alphabet has no character that PMI-1 or PMI-2 gives a meaning.
+//! It is pure. The alphabet contains no character with a meaning in PMI-1 or PMI-2.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 

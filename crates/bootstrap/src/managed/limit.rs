@@ -1,7 +1,7 @@
-//! How long this process waits for another one.
+//! Limits how long this process waits for another one.
 //!
-//! Only the time in which this process could run counts: a job that was suspended, or that shares its processors with
-//! many others, does not fail for that.
+//! Only time in which this process could run counts, so a job that was suspended, or that shares its processors
+//! with many others, does not fail for that reason.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;

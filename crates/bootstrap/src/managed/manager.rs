@@ -1,4 +1,4 @@
-//! What any process manager offers its processes, whichever protocol it speaks.
+//! The interface of a process manager to its processes, whichever protocol it speaks.
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
-//! The PEs of one node find each other, where no launcher of ours has told them who they are.
+//! How the PEs of one node find each other if `oshrun` has not told them who they are.
 //!
-//! Each PE listens on its node socket. Once all PEs of the job do, a PE connects to those before it, in order: the
-//! lowest that listens on this node is the first PE of the node, and gets a hello from every other. When all have come,
-//! it sends each of them a welcome: the node's memory, and a stream for the exchanges to come. The connection itself
-//! stays open as long as both live, which is how they watch each other.
+//! Each PE listens on its node socket. Once all PEs of the job do so, a PE connects to those with lower numbers, in
+//! order: the lowest one that listens on this node is the first PE of the node, and gets a hello from every other.
+//! When all have come, it sends each of them a welcome with the node's memory and a stream for later exchanges. The
+//! connection itself stays open as long as both live, which is how they watch each other.
 //!
-//! Only the first PE accepts connections, and while it waits it does nothing else; the queues of the others may be full.
-//! Every step has a time limit.
+//! Only the first PE accepts connections, and it does nothing else while it waits; the queues of the others may be
+//! full. Every step has a time limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};

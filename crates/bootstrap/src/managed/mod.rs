@@ -1,7 +1,7 @@
 //! A PE's membership in a job that a process manager started: Hydra, Slurm, PRRTE, Open MPI's mpirun.
 //!
-//! Managers are slow and their values short, so the PEs of a node gather at their first PE, which alone exchanges with
-//! the other nodes, and one node needs the manager for nothing but its first fences.
+//! Managers are slow and store only short values. Therefore the PEs of a node gather at their first PE, which alone
+//! exchanges with the other nodes, and a job on one node uses the manager only for its first fences.
 
 mod abort_message;
 mod admission;

@@ -1,7 +1,7 @@
-//! Whether the program's own MPI has opened the connection to the process manager that both use.
+//! Determines whether the program's own MPI has opened the connection to the process manager that both use.
 //!
-//! Nothing of MPI is linked: the program brings it or does not. The functions that are called have one form in every
-//! MPI.
+//! Nothing of MPI is linked: the program may contain it or not. The functions that are called have the same
+//! signature in every MPI.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};

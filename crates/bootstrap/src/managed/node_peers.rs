@@ -1,6 +1,6 @@
-//! The PEs of one node that have met: what they exchange with the first of them.
+//! The PEs of one node that have found each other, and what they exchange with the first of them.
 //!
-//! It must never know how they have met, nor what the parts of an exchange mean.
+//! It must never know how they found each other, nor what the parts of an exchange mean.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,9 +1,9 @@
-//! The listening socket of a PE, by which the others of its node find it.
+//! The listening socket of a PE, by which the other PEs of its node find it.
 //!
-//! Its name is in the kernel's abstract namespace, which belongs to the machine and the network namespace: nothing is
-//! left behind, and whoever can connect can be handed a descriptor. Everybody on the machine can list the names and
-//! connect, so no call here waits for a queue that others may have filled, except for a bounded time, and a process of
-//! another user is sent away before anything is read from it.
+//! Its name is in the kernel's abstract namespace, which belongs to the machine and the network namespace: nothing
+//! is left behind, and a descriptor can be passed to every process that can connect. Every process on the machine
+//! can list the names and connect. Therefore no call here waits for a queue that others may have filled for more
+//! than a bounded time, and a connection of another user is closed before anything is read from it.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

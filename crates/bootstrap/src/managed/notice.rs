@@ -1,7 +1,7 @@
-//! One line for whoever watches a job that does not start.
+//! A line for the user if a job does not start.
 //!
-//! A process manager's fence may take as long as its slowest process, and not every manager ends a job in which one has
-//! ended before it came to the fence. So nothing gives up, but somebody says what is waited for.
+//! The fence of a process manager may take as long as its slowest process, and not every manager ends a job in
+//! which a process has ended before the fence. Therefore nothing times out, but a PE prints what it waits for.
 
 use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};

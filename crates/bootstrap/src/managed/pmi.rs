@@ -1,7 +1,7 @@
 //! A process manager that speaks PMI-1 or PMI-2 over a socket: Hydra, Slurm.
 //!
-//! The socket belongs to MPI too where the program has it. Only one request is ever in flight, and only between the
-//! calls of the program's own MPI, so both can use it in turn.
+//! If the program has MPI, MPI uses the same socket. Only one request is ever in flight, and only between the calls
+//! of the program's own MPI, so both can use it in turn.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -204,7 +204,7 @@ impl Pmi {
             match self.decoder.take() {
                 Ok(Some(message)) => return Ok(message),
                 Ok(None) => {}
-                Err(wire::Garbage) => return Err(Error::Unexpected("what is no PMI")),
+                Err(wire::Garbage) => return Err(Error::Unexpected("bytes that are not PMI")),
             }
             wait(&self.sender.socket).map_err(Error::ManagerLost)?;
             match rustix::io::read(&self.sender.socket, &mut bytes) {

@@ -1,6 +1,7 @@
 //! A process manager that speaks PMIx, through the library that it came with: PRRTE, Open MPI's mpirun, Slurm.
 //!
-//! The library is opened at run time and stays open. MPI may have initialised it before or may do so later: it counts.
+//! The library is opened at run time and stays open. MPI may initialise it before or after, since it counts
+//! initialisations.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char};
@@ -78,7 +79,7 @@ impl Pmix {
         let mut pmix = Pmix { library, me, n_pes: 0, ender };
         let size = pmix.value(RANK_WILDCARD, PMIX_JOB_SIZE)?;
         if u32::from(size.0.type_) != PMIX_UINT32 {
-            return Err(Error::Unexpected("a job size that is no number"));
+            return Err(Error::Unexpected("a job size that is not a number"));
         }
         // SAFETY: the type says which part of the union was written.
         pmix.n_pes = unsafe { size.0.data.uint32 };

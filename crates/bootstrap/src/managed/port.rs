@@ -1,4 +1,4 @@
-//! The opening of a PMI connection that the process makes itself: `PMI_PORT` and `PMI_ID`.
+//! Opens the PMI connection that a process makes itself: `PMI_PORT` and `PMI_ID`.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -65,7 +65,7 @@ fn line(lines: &mut impl BufRead) -> Result<Message, Error> {
     })?;
     let mut decoder = PmiDecoder::new(Dialect::One);
     decoder.push(&text);
-    decoder.take().map_err(|_| Error::Unexpected("what is no PMI"))?.ok_or_else(end)
+    decoder.take().map_err(|_| Error::Unexpected("bytes that are not PMI"))?.ok_or_else(end)
 }
 
 #[cfg(test)]

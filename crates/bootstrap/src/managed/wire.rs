@@ -1,7 +1,8 @@
 //! The wire format of PMI: requests to a process manager and its replies, as bytes.
 //!
-//! Sans-IO, and free of what the commands mean. PMI-1 sends lines of words, PMI-2 bodies after a length of six digits.
-//! Both are read as pairs of key and value: managers differ in the order of pairs and in which they leave out.
+//! It does no I/O and does not know what the commands mean. PMI-1 sends lines of words, PMI-2 bodies after a length
+//! of six digits. Both are read as pairs of key and value, since managers differ in the order of pairs and in which
+//! ones they omit.
 
 use std::fmt;
 

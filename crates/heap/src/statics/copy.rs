@@ -1,10 +1,10 @@
 //! A copy of the static data for a child process.
 //!
-//! It is made in full before the fork, of the pages that hold something. The kernel would copy a page at its first
-//! write only for memory that is private to one process: to a private mapping of shared memory it shows what others
-//! write to the shared one, until the process itself has written to that page. And nobody could hold up the writes
-//! of peers, and of NICs, until the child has its copy. So what remains is to copy fast: most of the time
-//! would go into the faults for new pages, which huge pages make few.
+//! The copy contains all pages that are in use, and is complete before the fork. The kernel copies a page at its
+//! first write only for memory that is private to one process: a private mapping of shared memory shows what others
+//! write to that memory, until the process itself has written to the page. Writes of peers and of NICs cannot be
+//! suspended until the child has its copy. So the copy must be fast: most of the time would be spent in page
+//! faults, which huge pages reduce.
 #![allow(unsafe_code)]
 
 use super::program::{Part, Statics};

@@ -1,9 +1,9 @@
-//! A child process has static data of its own.
+//! Gives a child process static data of its own.
 //!
-//! Memory that is shared with peers is shared with children, too, so what a child of `fork` writes to
-//! its variables would be written to this PE's. So whoever forks makes a copy first (`copy`), and the child puts it
-//! in the place of the shared ones before it runs the program's code. Programs that are executed, and children of
-//! `vfork` and `posix_spawn`, need nothing of it.
+//! Memory that is shared with peers is shared with children too, so a child of `fork` would write to the variables
+//! of this PE. Therefore the process makes a copy (`copy`) when it forks, and the child maps the copy in place of
+//! the shared pages before it runs code of the program. Programs that are executed, and children of `vfork` and
+//! `posix_spawn`, do not need this.
 #![allow(unsafe_code)]
 
 use super::copy::{Copy, Source};

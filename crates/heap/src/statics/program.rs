@@ -1,8 +1,8 @@
-//! The program's static data, found in its program headers.
+//! Finds the program's static data in its program headers.
 //!
-//! What is a static variable here is what may be written after start-up: the writable segments without
-//! the pages that the dynamic linker makes read-only (RELRO). Executables have one or, from some
-//! linkers, several; they are one symmetric segment with holes.
+//! A static variable in this sense is whatever may be written after start-up: the writable segments without the
+//! pages that the dynamic linker makes read-only (RELRO). Executables have one such segment or, from some linkers,
+//! several; together they are one symmetric segment with holes.
 #![allow(unsafe_code)]
 
 use std::ops::Range;

@@ -1,9 +1,9 @@
-//! Shared memory in the place of the program's static data, with the values that they have.
+//! Maps shared memory in place of the program's static data and keeps their values.
 //!
-//! Each PE has a slot of its own in the node's memfd, far behind the heaps, whose size nobody knows
-//! yet when the program is loaded. What is written between the copy and the mapping would be lost, so
-//! this runs while the process has one thread, with signals blocked, on a stack that is elsewhere, and
-//! makes system calls alone: in a static program the C library's own variables are among those moved.
+//! Each PE has a slot of its own in the node's memfd, far behind the heaps, whose size is not yet known when the
+//! program is loaded. Whatever is written between the copy and the mapping would be lost. Therefore this code runs
+//! while the process has one thread, with signals blocked and on a stack that is not remapped, and makes only
+//! system calls: in a static program, the C library's own variables are among those that are moved.
 #![allow(unsafe_code)]
 
 use super::copy::HUGE;

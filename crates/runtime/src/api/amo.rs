@@ -1,5 +1,4 @@
-//! Atomic memory operations (OpenSHMEM 1.6, §9.7): by this CPU where the word is mapped, by the
-//! transport where it is not.
+//! Atomic memory operations (OpenSHMEM 1.6, §9.7): by this CPU if the word is mapped, otherwise by the transport.
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;

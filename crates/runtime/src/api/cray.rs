@@ -1,8 +1,8 @@
-//! Splits as Cray's shmemx.h has them: they return nothing, and every error ends the job.
+//! Splits as in Cray's shmemx.h: they return nothing, and every error ends the job.
 //!
-//! What the standard's split reports by its return value is a message here, made before anything was
-//! agreed on. The strided split is called by its members alone, so that nothing but them takes part
-//! in it; the caller is one PE of the parent that may not even know of the others.
+//! Errors that the standard's split returns as a status are messages here, issued before the members agree on
+//! anything. Only its members call the strided split, so nobody else takes part in it; the caller is a PE of the
+//! parent that may not know the others.
 
 use crate::base::call::{Call, fail};
 use crate::base::digest::digest;

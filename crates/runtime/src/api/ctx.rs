@@ -1,4 +1,4 @@
-//! Contexts (OpenSHMEM 1.6, §9.5): how they come and go, and what may be asked of them.
+//! Contexts (OpenSHMEM 1.6, §9.5): creating and destroying them, and queries about them.
 
 use crate::base::call::{Call, fail};
 use crate::base::constants::{SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};

@@ -1,7 +1,7 @@
 //! The symmetric heap (OpenSHMEM 1.6, §9.3).
 //!
-//! Every PE makes the same calls, so its own allocator gives it the same offsets; the calls end, or
-//! begin, with the barriers that the standard names.
+//! Every PE makes the same calls, so its own allocator returns the same offsets. The calls begin or end with the
+//! barriers that the standard requires.
 #![allow(unsafe_code)]
 
 use crate::api::lock;
@@ -41,7 +41,7 @@ pub fn align(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
 fn allocate(call: Call, alignment: usize, nbytes: usize, barrier: bool) -> *mut c_void {
     let job = job::require(call);
     if !alignment.is_power_of_two() && job.settings.check {
-        fail!(call, "argument alignment is {alignment}, which is no power of two");
+        fail!(call, "argument alignment is {alignment}, which is not a power of two");
     }
     if nbytes == 0 || !alignment.is_power_of_two() {
         return null_mut();
@@ -170,6 +170,6 @@ fn with_allocator<R>(job: &Job, f: impl FnOnce(&mut Allocator) -> R) -> R {
 fn not_a_block(call: Call, ptr: *mut c_void) -> ! {
     fail!(
         call,
-        "argument ptr: {ptr:p} is not what shmem_malloc and its kin returned, or was freed already"
+        "argument ptr: {ptr:p} was not returned by shmem_malloc or a similar routine, or was freed already"
     )
 }

@@ -1,7 +1,7 @@
 //! Remote memory access (OpenSHMEM 1.6, §9.6).
 //!
-//! Find the PE's copy of the address, copy. On-node the non-blocking forms are the blocking ones: nothing
-//! is faster than having copied. What is not mapped goes to `remote`.
+//! A call finds the PE's copy of the address and copies. On-node, the non-blocking forms are the blocking ones,
+//! since a copy that is done is the fastest one. `remote` handles memory that is not mapped.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -13,38 +13,49 @@ use rushmem_transport::mem;
 pub use rushmem_transport::mem::Element;
 use std::mem::MaybeUninit;
 
-/// `shmem_put`: copy `nelems` elements from the local `source` to `dest` on `pe` (§9.6.1.1).
-///
-/// # Safety
-/// `source` is valid for reads of `nelems` elements; nobody writes them during the call.
-#[inline(always)]
-pub unsafe fn put<T: Element, C: Context>(
-    call: Call,
-    ctx: C,
-    dest: *mut T,
-    source: *const T,
-    nelems: usize,
-    pe: c_int,
-) {
-    // SAFETY: the same contract.
-    unsafe { put_until(call, ctx, dest, source, nelems, pe, Completion::Now) }
+/// The blocking and the non-blocking form of a transfer.
+macro_rules! forms {
+    ($($(#[$doc:meta])* $name:ident = $transfer:ident, $completion:ident;)*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        pub unsafe fn $name<T: Element, C: Context>(
+            call: Call,
+            ctx: C,
+            dest: *mut T,
+            source: *const T,
+            nelems: usize,
+            pe: c_int,
+        ) {
+            // SAFETY: the same contract.
+            unsafe { $transfer(call, ctx, dest, source, nelems, pe, Completion::$completion) }
+        }
+    )*};
 }
 
-/// `shmem_put_nbi`: a put that is complete at the next quiet (§9.6.2.1).
-///
-/// # Safety
-/// As [`put`], but until the next quiet.
-#[inline(always)]
-pub unsafe fn put_nbi<T: Element, C: Context>(
-    call: Call,
-    ctx: C,
-    dest: *mut T,
-    source: *const T,
-    nelems: usize,
-    pe: c_int,
-) {
-    // SAFETY: the same contract.
-    unsafe { put_until(call, ctx, dest, source, nelems, pe, Completion::AtQuiet) }
+forms! {
+    /// `shmem_put`: copy `nelems` elements from the local `source` to `dest` on `pe` (§9.6.1.1).
+    ///
+    /// # Safety
+    /// `source` is valid for reads of `nelems` elements; nobody writes them during the call.
+    put = put_until, Now;
+
+    /// `shmem_put_nbi`: a put that is complete at the next quiet (§9.6.2.1).
+    ///
+    /// # Safety
+    /// As [`put`], but until the next quiet.
+    put_nbi = put_until, AtQuiet;
+
+    /// `shmem_get`: copy `nelems` elements from `source` on `pe` to the local `dest` (§9.6.1.5).
+    ///
+    /// # Safety
+    /// `dest` is valid for writes of `nelems` elements; nobody else accesses them during the call.
+    get = get_until, Now;
+
+    /// `shmem_get_nbi`: a get that is complete at the next quiet (§9.6.2.2).
+    ///
+    /// # Safety
+    /// As [`get`], but until the next quiet.
+    get_nbi = get_until, AtQuiet;
 }
 
 /// # Safety
@@ -73,40 +84,6 @@ unsafe fn put_until<T: Element, C: Context>(
             unsafe { access.put(dest.addr(), source.cast(), nbytes, completion) }
         }
     }
-}
-
-/// `shmem_get`: copy `nelems` elements from `source` on `pe` to the local `dest` (§9.6.1.5).
-///
-/// # Safety
-/// `dest` is valid for writes of `nelems` elements; nobody else accesses them during the call.
-#[inline(always)]
-pub unsafe fn get<T: Element, C: Context>(
-    call: Call,
-    ctx: C,
-    dest: *mut T,
-    source: *const T,
-    nelems: usize,
-    pe: c_int,
-) {
-    // SAFETY: the same contract.
-    unsafe { get_until(call, ctx, dest, source, nelems, pe, Completion::Now) }
-}
-
-/// `shmem_get_nbi`: a get that is complete at the next quiet (§9.6.2.2).
-///
-/// # Safety
-/// As [`get`], but until the next quiet.
-#[inline(always)]
-pub unsafe fn get_nbi<T: Element, C: Context>(
-    call: Call,
-    ctx: C,
-    dest: *mut T,
-    source: *const T,
-    nelems: usize,
-    pe: c_int,
-) {
-    // SAFETY: the same contract.
-    unsafe { get_until(call, ctx, dest, source, nelems, pe, Completion::AtQuiet) }
 }
 
 /// # Safety

@@ -1,4 +1,4 @@
-//! Signaling operations (OpenSHMEM 1.6, §9.8): data, then a word that says so.
+//! Signaling operations (OpenSHMEM 1.6, §9.8): data, followed by an update of a word that announces them.
 #![allow(unsafe_code)]
 
 use crate::api::rma::{bytes_of, copy};
@@ -13,73 +13,43 @@ use core::ffi::c_int;
 use rushmem_transport::mem::{Amo, Element};
 use rushmem_transport::{AmoOp, AmoWidth};
 
-/// `shmem_put_signal` (§9.8.1): a put, then `sig_op` (`SHMEM_SIGNAL_SET` or `SHMEM_SIGNAL_ADD`) with
-/// `signal` on the word `sig_addr` of the same PE, never seen before the data.
-///
-/// # Safety
-/// `source` is valid for reads of `nelems` elements.
-#[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
-#[inline(always)]
-pub unsafe fn put_signal<T: Element, C: Context>(
-    call: Call,
-    ctx: C,
-    dest: *mut T,
-    source: *const T,
-    nelems: usize,
-    sig_addr: *mut u64,
-    signal: u64,
-    sig_op: c_int,
-    pe: c_int,
-) {
-    // SAFETY: the same contract.
-    unsafe {
-        put_signal_until(
-            call,
-            ctx,
-            dest,
-            source,
-            nelems,
-            sig_addr,
-            signal,
-            sig_op,
-            pe,
-            Completion::Now,
-        )
-    }
+/// The blocking and the non-blocking form of a put with a signal.
+macro_rules! forms {
+    ($($(#[$doc:meta])* $name:ident = $completion:ident;)*) => {$(
+        $(#[$doc])*
+        #[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal")]
+        #[inline(always)]
+        pub unsafe fn $name<T: Element, C: Context>(
+            call: Call,
+            ctx: C,
+            dest: *mut T,
+            source: *const T,
+            nelems: usize,
+            sig_addr: *mut u64,
+            signal: u64,
+            sig_op: c_int,
+            pe: c_int,
+        ) {
+            let (update, end) = ((sig_addr, signal, sig_op), Completion::$completion);
+            // SAFETY: the same contract.
+            unsafe { put_signal_until(call, ctx, dest, source, nelems, update, pe, end) }
+        }
+    )*};
 }
 
-/// `shmem_put_signal_nbi` (§9.8.2).
-///
-/// # Safety
-/// As [`put_signal`], but `source` until the next quiet.
-#[expect(clippy::too_many_arguments, reason = "the arguments of shmem_put_signal_nbi")]
-#[inline(always)]
-pub unsafe fn put_signal_nbi<T: Element, C: Context>(
-    call: Call,
-    ctx: C,
-    dest: *mut T,
-    source: *const T,
-    nelems: usize,
-    sig_addr: *mut u64,
-    signal: u64,
-    sig_op: c_int,
-    pe: c_int,
-) {
-    // SAFETY: the same contract.
-    unsafe {
-        put_signal_until(
-            call,
-            ctx,
-            dest,
-            source,
-            nelems,
-            sig_addr,
-            signal,
-            sig_op,
-            pe,
-            Completion::AtQuiet,
-        )
-    }
+forms! {
+    /// `shmem_put_signal` (§9.8.1): a put, then `sig_op` (`SHMEM_SIGNAL_SET` or `SHMEM_SIGNAL_ADD`) with
+    /// `signal` on the word `sig_addr` of the same PE, never seen before the data.
+    ///
+    /// # Safety
+    /// `source` is valid for reads of `nelems` elements.
+    put_signal = Now;
+
+    /// `shmem_put_signal_nbi` (§9.8.2).
+    ///
+    /// # Safety
+    /// As [`put_signal`], but `source` until the next quiet.
+    put_signal_nbi = AtQuiet;
 }
 
 /// # Safety
@@ -92,9 +62,7 @@ unsafe fn put_signal_until<T: Element, C: Context>(
     dest: *mut T,
     source: *const T,
     nelems: usize,
-    sig_addr: *mut u64,
-    signal: u64,
-    sig_op: c_int,
+    (sig_addr, signal, sig_op): (*mut u64, u64, c_int),
     pe: c_int,
     completion: Completion,
 ) {

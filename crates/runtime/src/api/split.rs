@@ -1,7 +1,7 @@
 //! Splits of a parent team (OpenSHMEM 1.6, §9.4.6 and §9.4.7).
 //!
-//! All members of the parent agree on slots and on success before any of them makes a team, so that
-//! a split fails on all of them or on none.
+//! All members of the parent agree on slots and on success before any of them creates a team, so a split fails on
+//! all of them or on none.
 
 use crate::base::call::{Call, fail};
 use crate::base::digest::digest;

@@ -1,4 +1,4 @@
-//! Teams (OpenSHMEM 1.6, §9.4): what may be asked of them, and their end. Splits are in files of their own.
+//! Teams (OpenSHMEM 1.6, §9.4): queries about them, and destroying them. Splits are in files of their own.
 
 use crate::api::ctx;
 use crate::base::call::{Call, fail};

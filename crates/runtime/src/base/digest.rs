@@ -1,6 +1,6 @@
-//! Short numbers for long facts: tags of messages, and digests of what must be the same on all PEs.
+//! Short numbers for long data: tags of messages, and digests of what must be the same on all PEs.
 //!
-//! It is no defence against anybody who wants two facts to have the same digest.
+//! It offers no protection against an attacker who constructs two inputs with the same digest.
 
 /// A tag or digest of some numbers (FNV-1a over their bytes).
 pub(crate) fn digest(numbers: &[u64]) -> u64 {

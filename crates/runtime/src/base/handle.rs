@@ -1,5 +1,5 @@
-//! The handles of teams and contexts as they cross the C boundary: numbers, which say nothing without the tables of
-//! `teams::team` and `net::contexts`.
+//! The handles of teams and contexts as they cross the C boundary: numbers that have a meaning only with the tables
+//! of `teams::team` and `net::contexts`.
 
 /// `shmem_team_t` as it crosses the C boundary: slot and generation, so that a handle that outlived
 /// its team is known for what it is.

@@ -1,8 +1,8 @@
-//! What this process knows of its job once the library was initialised.
+//! What this process knows of its job once the library is initialised.
 //!
-//! Made by the first init and kept for the life of the process, since a job can be finalized and
-//! initialised again. Nothing here is on the path of an access: that is `memory::address`. It must not know what the layers
-//! above keep for a job: their state is theirs.
+//! The first init creates it, and it lives as long as the process, since a job can be finalized and initialised
+//! again. It is not on the path of an access; `memory::address` is. It must not know what the layers above keep for
+//! a job: they own their state.
 
 use crate::base::call::{Call, fail};
 use crate::base::process::{depth, is_child, lock};

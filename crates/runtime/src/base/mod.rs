@@ -1,6 +1,6 @@
-//! What every other part needs: who this PE is, how a call ends in an error, handles, constants, settings.
+//! What all other layers need: the identity of this PE, how a call ends in an error, handles, constants, settings.
 //!
-//! It knows no symmetric memory, no network and no other PE but by its number.
+//! It knows no symmetric memory and no network, and knows other PEs only by their numbers.
 
 pub(crate) mod call;
 pub mod constants;

@@ -1,7 +1,7 @@
 //! This process: which PE it is, whether it is a child of the PE, and how often the library was initialised.
 //!
-//! Messages and the end of a job need this before the job is known, and in processes that have left it. It must know
-//! nothing else of the job.
+//! Messages and the end of a job need this before the job is known, and in processes that have left it. It must
+//! know nothing else of the job.
 
 use rushmem_bootstrap::Aborter;
 use rushmem_transport::Pe;

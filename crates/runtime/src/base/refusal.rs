@@ -1,9 +1,9 @@
 //! Symmetric memory that this PE was refused.
 //!
-//! A call that finds no room returns null, and a program that does not look at it fails soon, by a signal or by an
-//! argument that is no address, which says nothing of the cause. So the first refusal is kept for such messages.
-//! `oshrun` is told of it, and says it if the PE fails; where there is no `oshrun`, nobody could say it after a signal,
-//! and PE 0 warns at once.
+//! A call that finds no room returns null. A program that does not check for null soon fails by a signal or by an
+//! invalid argument, which does not show the cause. Therefore the first refusal is kept for messages. `oshrun` is
+//! told of it and reports it if the PE fails. Without `oshrun` nobody could report it after a signal, so PE 0
+//! prints a warning at once.
 
 use crate::base::call::Call;
 use crate::base::job::Job;

@@ -69,11 +69,11 @@ settings! {
     /// Print what is found and chosen.
     debug: bool = "SHMEM_DEBUG", Some("SMA_DEBUG"), None;
         "any value: print what the library finds and chooses to standard error"; is_set, "anything";
-    /// Check what costs time to check.
+    /// Make checks that cost time.
     check: bool = "SHMEM_CHECK", None, Some("0");
-        "1: check also what costs time: that all PEs of a team or an active set are in the same collective with the same \
-         arguments, that arrays of a collective do not overlap, and that private contexts and thread levels are kept to; \
-         0: do not";
+        "1: also make checks that cost time: that all PEs of a team or an active set are in the same collective with the same \
+         arguments, that arrays of a collective do not overlap, and that the rules of private contexts and thread levels \
+         are followed; 0: do not";
         |value| match value? {
             "1" => Some(true),
             "0" => Some(false),
@@ -94,18 +94,18 @@ settings! {
         }, "on or off";
     /// How one machine is split.
     virtual_nodes: VirtualNodes = "SHMEM_VIRTUAL_NODES", None, None;
-        "splits one machine into nodes that share no memory with each other: how many, or the PEs of each, such as 1+2+3; by \
-         default it is one node";
+        "split one machine into nodes that share no memory with each other: the number of nodes, or the PEs of each, such as \
+         1+2+3; by default it is one node";
         |value| value.map_or(Some(VirtualNodes::No), VirtualNodes::parse),
         "a number of nodes, or the PEs of each node such as 1+2+3";
     /// Name of the transport; `None` for the best that there is.
     transport: Option<String> = "SHMEM_TRANSPORT", None, Some("auto");
-        "how PEs reach those whose memory they do not share: auto, tcp, ucx or ofi";
+        "the transport between PEs that share no memory: auto, tcp, ucx or ofi";
         |value| Some(value.filter(|value| *value != "auto").map(str::to_owned)), "auto, tcp, ucx or ofi";
     /// The NIC that this PE should prefer.
     nic: Preference = rushmem_topology::NIC_VARIABLE, None, None;
-        "the NIC that a PE should prefer, such as mlx5_0:1 or cxi0,hsn0; any: none; by default the nearest, each used by as \
-         many PEs of a machine as the others";
+        "the NIC that a PE should prefer, such as mlx5_0:1 or cxi0,hsn0; any leaves the choice to the library of the network; by \
+         default the nearest NIC, such that all NICs of a machine serve the same number of PEs";
         |value| match value {
             None => Some(Preference::Nearest),
             Some("any") => Some(Preference::Any),

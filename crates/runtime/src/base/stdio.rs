@@ -1,7 +1,7 @@
-//! What the program's languages hold back of what it prints. The library sees to it that little is held back under a
-//! launcher, and that all of it is written before the library ends the process, by a misuse or a global exit.
+//! Output that the libraries of the program's languages buffer. Under a launcher, little is buffered; before the
+//! library ends the process, because of a misuse or a global exit, all of it is written.
 //!
-//! It knows C's streams; what else there is to be written, the face of another language says.
+//! This file knows the streams of C; the interfaces of other languages register what else must be written.
 #![allow(unsafe_code)]
 
 use crate::base::process;

@@ -1,4 +1,4 @@
-//! The clock that programs measure with.
+//! The clock for measurements of programs.
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -1,5 +1,5 @@
-//! What fence and quiet ask of this CPU towards mapped peers. The models in `ci/loom` try every
-//! execution that the memory model allows.
+//! The memory barriers that fence and quiet need towards mapped peers. The models in `ci/loom` try every execution
+//! that the memory model allows.
 
 use crate::base::primitive::{Ordering, fence};
 

@@ -1,8 +1,8 @@
 //! Cray's all-to-all of blocks whose sizes differ from pair to pair.
 //!
-//! A block goes straight to its place, as in `collectives::alltoall`; before that each pair tells each other,
-//! in a word of the team's tables, what the other cannot know. The arrays of offsets and sizes are
-//! read and written by their owner alone.
+//! As in `collectives::alltoall`, a block is put directly at its destination. Before that, the two PEs of each pair
+//! tell each other, in a word of the team's tables, what the other one cannot know. Only their owner reads and
+//! writes the arrays of offsets and sizes.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};

@@ -1,8 +1,8 @@
 //! Collectives (OpenSHMEM 1.6, §9.10), on teams and on active sets.
 //!
-//! Each checks its arguments, takes the team's channels for the time of the call and carries out a
-//! plan. `dest` is written by peers as soon as they call, which the standard allows: it is ready on
-//! all PEs before any of them calls. Reductions and scans go through the team's landings in pieces.
+//! Each call checks its arguments, takes the channels of the team and executes a plan. Peers write to `dest` as
+//! soon as they call, which the standard allows: `dest` is ready on all PEs before any of them calls. Reductions
+//! and scans pass through the landing buffers of the team in pieces.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -119,11 +119,8 @@ pub unsafe fn collect(
     let table = offsets(words.iter().map(|word| word & !IN_PLACE));
     let total = table[table.len() - 1];
     let dest = symmetric(call, "dest", dest, total);
-    entered.check_apart(source, dest);
     let plan = choice::all_gather(entered.n(), entered.me(), total);
-    entered.with_source(source, in_place, |entered, source| {
-        entered.run(source, dest, Parts::Table(&table), plan);
-    });
+    entered.exchange(source, dest, in_place, Parts::Table(&table), plan);
     0
 }
 
@@ -170,11 +167,8 @@ pub unsafe fn fcollect(
     let source = symmetric(call, "source", source, nbytes);
     let dest = symmetric(call, "dest", dest, total);
     entered.agree_on(dest, source, nbytes, &[]);
-    entered.check_apart(source, dest);
     let plan = choice::all_gather(entered.n(), entered.me(), total);
-    entered.with_source(source, in_place, |entered, source| {
-        entered.run(source, dest, Parts::Equal(nbytes), plan);
-    });
+    entered.exchange(source, dest, in_place, Parts::Equal(nbytes), plan);
     0
 }
 
@@ -196,11 +190,8 @@ pub unsafe fn alltoall(
     let source = symmetric(call, "source", source, total);
     let dest = symmetric(call, "dest", dest, total);
     entered.agree_on(dest, source, nbytes, &[]);
-    entered.check_apart(source, dest);
     let plan = pairwise::all_to_all(entered.n(), entered.me());
-    entered.with_source(source, in_place, |entered, source| {
-        entered.run(source, dest, Parts::Equal(nbytes), plan);
-    });
+    entered.exchange(source, dest, in_place, Parts::Equal(nbytes), plan);
     0
 }
 
@@ -235,12 +226,9 @@ pub unsafe fn alltoalls(
     let source = symmetric(call, "source", source, span("sst", sst));
     let nbytes = nelems.saturating_mul(elem_bytes);
     entered.agree_on(dest, source, nbytes, &[("dst", dst as u64), ("sst", sst as u64)]);
-    entered.check_apart(source, dest);
     let parts = Parts::Strided { dst: dst as usize, sst: sst as usize, nelems, elem_bytes };
     let plan = pairwise::all_to_all(entered.n(), entered.me());
-    entered.with_source(source, in_place, |entered, source| {
-        entered.run(source, dest, parts, plan);
-    });
+    entered.exchange(source, dest, in_place, parts, plan);
     0
 }
 

@@ -1,7 +1,8 @@
-//! A collective from the moment that a PE has entered it: who takes part, whose channels it uses, and how
-//! its plans are carried out there.
+//! A collective that a PE has entered: who takes part, which channels it uses, and how its plans are executed
+//! there.
 //!
-//! It knows no routine of the standard: which plans make one up, and of what arguments, is for `coll`.
+//! It does not know the routines of the standard: `collectives` decides which plans and arguments make up a
+//! routine.
 
 use crate::base::call::{Call, fail};
 use crate::base::handle::TeamHandle;
@@ -257,20 +258,24 @@ impl<'a> Entered<'a> {
         self.run_pieces(source, dest, nelems, op, parity, recursive_doubling::all_reduce);
     }
 
-    /// Call `f` with `source`. Where that is the destination, too, with a copy, once all members have theirs:
-    /// from then on peers may write to it.
-    pub(crate) fn with_source(
+    /// Carry out a plan that moves parts of every member's `source` to `dest`. If they are the same array on some
+    /// member, which is `in_place` there, the plan uses a copy, once all members have theirs: from then on peers may
+    /// write to `dest`.
+    pub(crate) fn exchange(
         &mut self,
         source: SymmetricRange,
+        dest: SymmetricRange,
         in_place: bool,
-        f: impl FnOnce(&mut Entered<'a>, SymmetricRange),
+        parts: Parts<'_>,
+        plan: impl Iterator<Item = Step>,
     ) {
+        self.check_apart(source, dest);
         if !in_place {
-            return f(self, source);
+            return self.run(source, dest, parts, plan);
         }
         source.with_copy(|copy| {
             self.sync();
-            f(self, copy);
+            self.run(copy, dest, parts, plan);
         });
     }
 

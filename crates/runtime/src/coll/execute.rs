@@ -1,7 +1,7 @@
-//! Plans, carried out.
+//! Executes plans.
 //!
-//! A plan speaks of places and parts; an [`Execution`] knows where they are and how large. Data goes
-//! straight to its place at the peer, then the pair's counter is raised: one ordered put-with-signal.
+//! A plan refers to places and parts; an [`Execution`] knows their locations and sizes. Data are put directly at
+//! their destination on the peer, and then the counter of the pair is raised: one ordered put-with-signal.
 
 use crate::base::call::Call;
 use crate::base::job::Job;

@@ -1,6 +1,6 @@
-//! Collectives: plans of `rushmem-collectives`, carried out over channels and symmetric ranges.
+//! Collectives: executes the plans of `rushmem-collectives` over channels and symmetric ranges.
 //!
-//! It chooses no algorithm; that is for the plans' crate.
+//! It chooses no algorithm; the crate of the plans does.
 
 pub mod alltoallv;
 pub mod collectives;

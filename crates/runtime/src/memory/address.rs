@@ -1,8 +1,8 @@
 //! From a symmetric address and a PE to a pointer.
 //!
-//! This is the whole of what an on-node access does before it touches memory: a compare for each
-//! segment it may be in, one for the PE, a load from the segment's table of deltas, an addition. Whatever
-//! does not pass goes to cold code, which finds another way or says why there is none.
+//! This is everything that an on-node access does before it touches memory: a compare for each segment in which the
+//! address may lie, one for the PE, a load from the segment's table of deltas, and an addition. Whatever fails
+//! these compares goes to cold code, which finds another path or reports why there is none.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};

@@ -1,7 +1,7 @@
-//! Symmetric memory of this node: from an address and a PE to a pointer, checked ranges, static data, and where the library's
-//! own flags are.
+//! The symmetric memory of this node: from an address and a PE to a pointer, checked ranges, static data, and the
+//! locations of the library's own flags.
 //!
-//! It reaches nothing that is not mapped here, and knows no network.
+//! It accesses only memory that is mapped here, and knows no network.
 
 pub(crate) mod address;
 pub(crate) mod areas;

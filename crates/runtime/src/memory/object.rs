@@ -1,6 +1,7 @@
-//! Which loaded object holds an address: the program or one of its libraries.
+//! Finds the loaded object that contains an address: the program or one of its libraries.
 //!
-//! Objects are loaded at other addresses in every process; the offset within one is the same in all.
+//! Objects are loaded at different addresses in every process, but offsets within an object are the same in all of
+//! them.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_void};

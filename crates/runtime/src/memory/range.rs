@@ -1,9 +1,8 @@
-//! Runs of symmetric bytes that were checked once, so that collectives need no unsafe code.
+//! Runs of symmetric bytes that are checked once, so that collectives need no unsafe code.
 //!
-//! A [`SymmetricRange`] lies in this PE's heap, static data or internal area, and so does its image on every PE of the team
-//! that a collective works for: segments are laid out alike everywhere and stay mapped for the life
-//! of the process. What peers do to the bytes meanwhile is theirs; copies and combinations take them
-//! as they come.
+//! A [`SymmetricRange`] lies in this PE's heap, static data or internal area, and so does its image on every PE of
+//! the team for which a collective works: segments have the same layout everywhere and stay mapped for the life of
+//! the process. Peers may change the bytes at any time; copies and combinations use the values that they find.
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;

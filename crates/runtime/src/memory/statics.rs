@@ -1,8 +1,7 @@
-//! The program's static data, which are symmetric like the heap: moved to shared memory when the
-//! library is loaded, before the program's own code runs, if a launcher is there by then.
+//! The program's static data, which are symmetric like the heap. They are moved to shared memory when the library
+//! is loaded, before the program's own code runs, if the launcher has provided the memory by then.
 //!
-//! What the process does before `shmem_init` does not matter then: values are kept, and the addresses
-//! of variables never change.
+//! What the process does before `shmem_init` has no influence: the move keeps all values and addresses.
 #![allow(unsafe_code)]
 
 use rushmem_heap::Statics;

@@ -1,10 +1,10 @@
-//! Cross-memory attach (CMA): PEs of this node whose static data are not shared memory, because they were loaded beside other
-//! threads, for example.
+//! Cross-memory attach (CMA), for PEs of this node whose static data are not in shared memory, for example because
+//! the library was loaded when threads were running.
 //!
-//! Their heaps are mapped here all the same, so stores and this file's accesses mix freely towards one
-//! PE. To keep their order every access here is complete when it returns. The kernel copies large transfers from process to
-//! process where it allows that; the target carries out words, which must arrive at once, and what the kernel refuses, through
-//! the transport.
+//! Their heaps are mapped all the same, so a program may mix stores and accesses of this file towards one PE. To
+//! keep their order, every access here is complete when it returns. The kernel copies large transfers from process
+//! to process if it allows that. The target carries out words, which must arrive at once, and everything that the
+//! kernel refuses, through the transport.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};

@@ -1,12 +1,11 @@
-//! The contexts that exist, and how each numbers PEs.
+//! The contexts that exist, and how each of them numbers PEs.
 //!
-//! On-node every access completes by itself, so a context holds nothing but its team's numbering. The
-//! lower half of a handle says whether PEs are numbered as in the world, in which case no table is
-//! read; otherwise it names a slot of `SLOTS`, and the upper half the slot's generation, so that what
-//! is no context, or not any more, is known for it. With `SHMEM_CHECK` every context has a slot, and
-//! every use goes through the registry.
+//! On-node, every access completes by itself, so a context contains only the numbering of its team. The lower half
+//! of a handle says whether PEs are numbered as in the world, in which case no table is read. Otherwise it names a
+//! slot of `SLOTS`, and the upper half is the generation of the slot, so that an invalid or destroyed context is
+//! recognised. With `SHMEM_CHECK`, every context has a slot, and every use goes through the registry.
 //!
-//! It must not know how a context is made and destroyed, which is `api::ctx`.
+//! It must not know how a context is created and destroyed; `api::ctx` does that.
 
 use crate::base::call::{Call, fail};
 use crate::base::constants::SHMEM_CTX_PRIVATE;

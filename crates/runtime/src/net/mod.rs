@@ -1,7 +1,7 @@
-//! The way to memory that is not mapped here: the open transport, contexts and their endpoints, cross-memory attach, ordering
-//! and completion.
+//! Access to memory that is not mapped here: the open transport, contexts and their endpoints, cross-memory attach,
+//! ordering and completion.
 //!
-//! It names no transport, and nobody waits here but for the transport itself.
+//! It names no transport, and waits for nothing but the transport.
 
 pub(crate) mod cma;
 pub mod contexts;

@@ -1,9 +1,9 @@
-//! The way to PEs whose memory is not mapped here: a transport, an endpoint per context, one for the
+//! The connection to PEs whose memory is not mapped here: a transport, an endpoint per context, and one for the
 //! library's own flags.
 //!
-//! It is open between init and finalize where the job has such PEs, and costs the others one load.
-//! Whoever waits in the library lets it progress. What peers change here by software rings this PE's
-//! bell. A PE that is lost ends the job.
+//! It is open between init and finalize if the job has such PEs; all other jobs pay one load for it. Every wait in
+//! the library makes it progress. If peers change memory here by software, it rings this PE's bell. The loss of a
+//! PE ends the job.
 
 use crate::base::call::{Call, fail};
 use crate::base::handle::ContextHandle;

@@ -1,10 +1,9 @@
 //! Order and completion (OpenSHMEM 1.6, memory ordering routines).
 //!
-//! On-node an access is performed when its call returns, in program order of this CPU; what remains
-//! is to keep the processor and the compiler from showing it otherwise. A fence is a release, paired
-//! with the acquire of waits and tests. A quiet is sequentially consistent, since `put; quiet; get`
-//! needs the store ordered before the load, even on x86-64. Where there is a network, the context's
-//! endpoint does the same for its path.
+//! On-node, an access is performed when its call returns, in program order of this CPU; all that is left is to keep
+//! the processor and the compiler from reordering it. A fence is a release, which pairs with the acquire of waits
+//! and tests. A quiet is sequentially consistent, since `put; quiet; get` needs the store ordered before the load,
+//! even on x86-64. With a network, the endpoint of the context does the same for its path.
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;

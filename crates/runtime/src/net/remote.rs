@@ -1,5 +1,5 @@
-//! Accesses to memory that is not mapped here: what the calls of `rma`, `amo` and `signal` do when
-//! `address` has no pointer for them. Cold code: a network costs microseconds.
+//! Accesses to memory that is not mapped here: what the calls of `rma`, `amo` and `signal` do if `address` has no
+//! pointer for them. This is cold code, since a network costs microseconds.
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;

@@ -1,4 +1,4 @@
-//! How much memory the node can still give, to warn before the kernel has to refuse.
+//! How much memory is available on the node, to warn before the kernel has to kill a process.
 
 use std::fs::read_to_string;
 

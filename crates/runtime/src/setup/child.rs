@@ -1,8 +1,8 @@
-//! Children of `fork`. They have a PE's memory and its descriptors, but they are not the PE: what they sent to the
-//! launcher or to a peer would be taken for the PE's, and no thread of a transport runs in them.
+//! Children of `fork`. They have the memory and the descriptors of a PE, but are not the PE: whatever they sent to
+//! the launcher or to a peer would look like a message of the PE, and no thread of a transport runs in them.
 //!
-//! So the library is not initialised in a child, whatever it is in its parent. That is a matter of the state that
-//! every call looks at anyway, so no call is slower for it.
+//! Therefore the library is not initialised in a child, whatever its state in the parent. The check uses the state
+//! that every call reads anyway, so it makes no call slower.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};

@@ -1,7 +1,7 @@
-//! Which transports are tried, and in which order: a pure function of what every PE saw, so that all PEs
-//! come to the same answer.
+//! Decides which transports are tried, and in which order: a pure function of what all PEs found, so that all PEs
+//! come to the same result.
 //!
-//! It must never look at this machine: whoever calls it tells what every PE said.
+//! It must never query this machine: the caller passes what every PE has reported.
 
 use rushmem_transport::Provider;
 use serde::{Deserialize, Serialize};

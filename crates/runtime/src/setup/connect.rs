@@ -1,8 +1,8 @@
 //! The choice of a transport, and the connections to the PEs that it reaches.
 //!
-//! All PEs tell all what they see and try the same candidates in the same order. A candidate is taken when
-//! every PE could open it and move data over it; every step ends with an exchange of what came of it, so
-//! no PE goes on alone.
+//! All PEs exchange what they found and try the same candidates in the same order. A candidate is chosen if every
+//! PE could open it and transfer data over it. Every step ends with an exchange of its result, so that no PE
+//! continues alone.
 #![allow(unsafe_code)]
 
 use super::choice::{Offer, Seen, Selection, agree, complaint};
@@ -69,7 +69,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
             }
             Err(why) if asked.is_some() => fail!(
                 call,
-                "SHMEM_TRANSPORT is {}, which cannot be used here ({why}): mend that, or set \
+                "SHMEM_TRANSPORT is {}, which cannot be used here ({why}): fix that, or set \
                  SHMEM_TRANSPORT to another transport or to auto",
                 provider.name
             ),
@@ -119,7 +119,7 @@ fn exchange<T: Serialize + DeserializeOwned>(
     };
     let decoded = (0..).zip(&records).map(|(pe, bytes)| match decode(format, bytes) {
         Ok(record) => record,
-        Err(error) => fail!(call, "what PE {pe} tells cannot be read: {error}"),
+        Err(error) => fail!(call, "the data of PE {pe} cannot be read: {error}"),
     });
     decoded.collect()
 }

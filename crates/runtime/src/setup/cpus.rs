@@ -1,4 +1,4 @@
-//! How many CPUs the PEs of a node may use together: what decides whether a waiting PE may spin.
+//! How many CPUs the PEs of a node may use together, which decides whether a waiting PE may spin.
 
 /// What one PE may use.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

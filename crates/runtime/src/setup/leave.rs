@@ -1,9 +1,9 @@
 //! The exit of a PE that a launcher started, by `exit` or a return from main.
 //!
-//! A process manager has to hear of a good one, and a PE that has not finalized has to be told from one that the others
-//! still need. Only the others know: where every PE of the job comes to its exit with status 0, none needs another, and
-//! the job has produced its whole result. So a PE that exits with status 0 waits for the others to do the same, for
-//! [`LIMIT`] at most, since others may wait for it in the library for ever.
+//! A process manager must be told of a regular exit, and a PE that has not finalized must be distinguished from one
+//! that the others still need. Only the others know: if every PE of the job exits with status 0, none needs another
+//! one, and the job has produced its whole result. Therefore a PE that exits with status 0 waits for the others to
+//! do the same, for [`LIMIT`] at most, since others may wait for it in the library for ever.
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;

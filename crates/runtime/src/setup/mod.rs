@@ -1,4 +1,4 @@
-//! Start and end (OpenSHMEM 1.6, §9.1), and what a PE may ask about itself and the others.
+//! Initialisation and finalization (OpenSHMEM 1.6, §9.1), and queries about this PE and the others.
 #![allow(unsafe_code)]
 
 mod available;
@@ -168,7 +168,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     };
     let records = (0..).zip(&records).map(|(pe, bytes)| match Record::decode(bytes) {
         Ok(record) => record,
-        Err(error) => fail!(call, "what PE {pe} tells of itself cannot be read: {error}"),
+        Err(error) => fail!(call, "the record of PE {pe} cannot be read: {error}"),
     });
     let records: Vec<Record> = records.collect();
     if let Some(pe) = records.iter().position(|r| r.symmetric_size != own.symmetric_size) {
@@ -216,7 +216,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         locality::choose_nic(me, &settings.nic, beside, local);
     }
     if let Some(why) = statics::refusal() {
-        tracing::debug!(pe = me.0, "the static data of this PE are no shared memory: {why}");
+        tracing::debug!(pe = me.0, "the static data of this PE are not in shared memory: {why}");
     }
     tracing::debug!(
         pe = me.0,
@@ -305,8 +305,8 @@ fn map(
         Ok(memory) => Box::leak(Box::new(memory)),
         Err(error) => fail!(
             call,
-            "no symmetric heap of {symmetric_size} bytes for each of {n_local} PEs can be had: \
-             {error}; make SHMEM_SYMMETRIC_SIZE smaller"
+            "a symmetric heap of {symmetric_size} bytes for each of {n_local} PEs cannot be mapped: \
+             {error}; reduce SHMEM_SYMMETRIC_SIZE"
         ),
     }
 }

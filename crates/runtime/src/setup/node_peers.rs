@@ -1,4 +1,4 @@
-//! Which PEs of this node have static data that are not mapped here, and how they are reached.
+//! The PEs of this node whose static data are not mapped here, and how to reach them.
 
 use super::record::Record;
 use crate::net::cma::NodePeer;

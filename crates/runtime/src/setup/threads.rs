@@ -1,10 +1,10 @@
-//! The end of a process whose own threads have all ended while threads of the library are left.
+//! Ends a process whose own threads have all ended while threads of the library are left.
 //!
-//! A process ends when its last thread does. A program may end its first thread by `pthread_exit` and go on in
-//! others; the threads that the library, or a library beneath it, has started are not to keep the process alive
-//! when the last of those has ended too. So those that start during an init are noted, and when the thread that
-//! called it ends, one more thread waits until no others are left; it then exits as the C library does
-//! after the last thread.
+//! A process ends when its last thread does. A program may end its first thread with `pthread_exit` and continue in
+//! others; threads that the library, or a library below it, has started must not keep the process alive when the
+//! last of those has ended too. Therefore threads that start during an init are noted. When the thread that called
+//! init ends, a further thread waits until only noted threads are left, and then exits as the C library does after
+//! the last thread.
 #![allow(unsafe_code)]
 
 use crate::base::process;

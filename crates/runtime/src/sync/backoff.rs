@@ -1,10 +1,9 @@
 //! How long to poll, when to yield, when to sleep.
 //!
-//! A PE with a CPU of its own polls without a pause first: a peer's store is then seen as fast as the
-//! caches move it. When PEs outnumber the usable CPUs, polling keeps the peer from running, so nobody
-//! spins there. What is waited for decides how to sleep: the library's own words have a bell; a
-//! user's word may be written by a plain store, so its waiter looks again every 50 us, unless nobody could
-//! write it but the network, which ends a sleep.
+//! A PE with a CPU of its own first polls without a pause, so that it sees a peer's store as fast as the caches
+//! move it. When PEs outnumber the usable CPUs, polling keeps the peer from running, so nobody spins. How to sleep
+//! depends on what the PE waits for: the library's own words have a bell. A user's word may be written by a plain
+//! store, so its waiter polls it every 50 us, unless only the network can write it, which ends a sleep.
 
 use crate::base::constants::SHMEM_THREAD_SINGLE;
 use crate::base::job::Job;

@@ -1,10 +1,10 @@
-//! How a PE sleeps until another one changed something, without a system call while nobody sleeps.
+//! How a PE sleeps until another one changes something, without a system call while nobody sleeps.
 //!
-//! Every PE has one bell: a counter that the kernel can wait on, and the number of its sleepers. Who
-//! changes a word of the library's own on a PE stores it first and then rings; who waits for such a
-//! word announces itself, looks once more, and sleeps. Either the ringer sees the sleeper or the
-//! sleeper sees the change: the two sequentially consistent fences exclude that both miss
-//! (Dekker's protocol; the models in `ci/loom` try every order).
+//! Every PE has one bell: a counter on which the kernel can wait, and the number of its sleepers. A PE that changes
+//! a word of the library on another PE stores the word first and then rings. A PE that waits for such a word
+//! announces itself, checks the word once more, and sleeps. Either the ringer sees the sleeper or the sleeper sees
+//! the change: the two sequentially consistent fences exclude that both miss (Dekker's protocol; the models in
+//! `ci/loom` try every order).
 
 use crate::base::primitive::{AtomicU32, Ordering, fence};
 

@@ -1,12 +1,12 @@
-//! What is looked at with `SHMEM_CHECK` alone, because it costs time: that all members of a team are in
-//! the same collective with the same arguments, that arrays do not overlap, that threads keep to their
-//! level where they make contexts, take locks or are in a collective. Errors that cost nothing to find are
-//! found always, elsewhere.
+//! The checks that are made only with `SHMEM_CHECK`, because they cost time: that all members of a team are in the
+//! same collective with the same arguments, that arrays do not overlap, and that threads keep to their level when
+//! they create contexts, take locks or enter a collective. Errors whose detection costs nothing are always found,
+//! elsewhere.
 //!
-//! That all members are in the same collective is told by messages between each two of them, not over the
-//! channels of their team: PEs that are in collectives of different teams, or on different active sets,
-//! notice each other, too, since each two PEs make the calls that both take part in in the same order. Where
-//! threads of a PE need not, it is told of each team alone.
+//! For the first check, each two PEs exchange messages that do not use the channels of their team. So PEs that are
+//! in collectives of different teams, or on different active sets, notice each other too, since each two PEs make
+//! the calls in which both take part in the same order. If threads of a PE need not keep an order, the check is
+//! made for each team separately.
 
 use crate::base::call::{Call, fail};
 use crate::base::constants::SHMEM_THREAD_FUNNELED;

@@ -1,7 +1,8 @@
-//! Access to the flags and words of the internal areas: those of this PE, of its mapped peers, and through the network.
+//! Access to the flags and words of the internal areas: those of this PE, of its mapped peers, and through the
+//! network.
 //!
-//! A release store pairs with an acquire load; the bell of the reader's PE is rung after it. Where in an area something is,
-//! is for `memory::areas` to say.
+//! A release store pairs with an acquire load, and then the bell of the reader's PE is rung. `memory::areas` knows
+//! where in an area something is.
 #![allow(unsafe_code)]
 
 use crate::base::primitive::AtomicU32;

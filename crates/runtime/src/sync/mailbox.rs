@@ -1,8 +1,8 @@
-//! Messages between PEs that share no team: a mailbox per source, of one message.
+//! Messages between PEs that share no team: a mailbox per source, for one message.
 //!
-//! A message carries a tag, so that a PE can take part in several agreements at once: what was taken
-//! from a mailbox for somebody else is kept until asked for, and the mailbox is free again. A sender
-//! waits until its last message to the same PE was taken.
+//! A message carries a tag, so that a PE can take part in several agreements at once: a message that was taken from
+//! a mailbox for another agreement is kept until it is asked for, and the mailbox is free again. A sender waits
+//! until its last message to the same PE has been taken.
 
 use crate::base::job::Job;
 use crate::memory::areas::MESSAGE;

@@ -1,15 +1,14 @@
-//! Active sets (OpenSHMEM 1.6, Annex: deprecated collectives): who is in one, and whose channels a call
+//! Active sets (OpenSHMEM 1.6, Annex: deprecated collectives): the members of a set, and the channels that a call
 //! on it uses.
 //!
-//! The channels are those that all active sets share, so that a set needs nothing of its own: no memory,
-//! no agreement on its first use, and there is no limit to how many there are. That relies on each two
-//! PEs making the calls that both take part in in the same order. Where several threads of a PE may be in
-//! the library at once they need not, and pSync alone tells their calls apart: there the members agree on
-//! a team at the first use. They keep it for later calls while each of them has room; where one has none,
-//! the team ends with the call.
+//! All active sets share the same channels, so a set needs nothing of its own: no memory and no agreement on its
+//! first use, and the number of sets is not limited. This relies on each two PEs making the calls in which both
+//! take part in the same order. If several threads of a PE may be in the library at once, there is no such order,
+//! and only pSync tells their calls apart: then the members agree on a team at the first use. They keep it for
+//! later calls while each of them has room; if one has none, the team ends with the call.
 //!
-//! pSync itself is neither read nor written, here or remotely: it is as the user left it when the call
-//! returns, which is what the standard asks, and it may be static.
+//! pSync itself is neither read nor written, here or remotely: it is unchanged when the call returns, as the
+//! standard requires, and it may be static.
 
 use crate::base::call::{Call, fail};
 use crate::base::digest::digest;

@@ -1,14 +1,13 @@
 //! How PEs agree on a team that does not exist yet.
 //!
-//! An explicit set of PEs carries out an all-reduce (recursive doubling, as a plan) over mailboxes;
-//! what is reduced is a [`Proposal`]. So splits whose members alone call, splits of a whole parent and
-//! the first use of an active set need no state that the members share already.
+//! An explicit set of PEs carries out an all-reduce (recursive doubling, as a plan) over mailboxes; the value that
+//! is reduced is a [`Proposal`]. So splits that only their members call, splits of a whole parent, and the first
+//! use of an active set need no state that the members already share.
 //!
-//! What they agree on is a slot of the internal area that is free on all of them and a generation
-//! that none of them has used. Slots are offered a window of 64 at a time, the same on all members,
-//! chosen by the agreement's tag; a window that another agreement of the same PE has on offer is left
-//! out. When nothing is free there, all members see it and try the next window, and again those that some
-//! member had left out.
+//! The members agree on a slot of the internal area that is free on all of them, and on a generation that none of
+//! them has used. Slots are offered in windows of 64, the same on all members, chosen by the tag of the agreement;
+//! a window that another agreement of the same PE currently offers is left out. If no slot in the window is free,
+//! all members see that and try the next window, and again those that some member had left out.
 
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;

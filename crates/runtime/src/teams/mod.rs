@@ -1,4 +1,4 @@
-//! The teams that a PE is in, those of active sets, and how PEs agree on a team that does not exist yet.
+//! The teams of this PE, those of active sets, and how PEs agree on a team that does not exist yet.
 //!
 //! It carries out no collective.
 

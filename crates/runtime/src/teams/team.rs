@@ -1,6 +1,6 @@
-//! The teams that this PE is a member of: who is in them, and what they own.
+//! The teams of which this PE is a member: their members, and what they own.
 //!
-//! How teams come and go is for `api::team`, `api::split` and `api::cray`.
+//! `api::team`, `api::split` and `api::cray` create and destroy them.
 
 use crate::base::call::{Call, fail};
 use crate::base::handle::TeamHandle;

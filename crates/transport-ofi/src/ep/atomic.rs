@@ -8,7 +8,7 @@ use rushmem_transport::LocalBuf;
 use rushmem_transport::{AmoOp, mem};
 
 impl FiEndpoint {
-    /// Start an atomic operation of the fabric's own. Its cell has the old value, which is asked for even where nobody
+    /// Starts an atomic operation of the fabric's own. Its cell has the old value, which is asked for even where nobody
     /// wants it, since it tells that the operation is done; the operand; and the condition.
     ///
     /// # Safety

@@ -73,9 +73,9 @@ fn after_a_loss_no_call_leaves_anything_in_flight() {
         let mut endpoint = ofi.new_endpoint().expect("the first");
         // SAFETY: its source is never freed.
         unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
-        ofi.shared.give_up("this is a test");
+        ofi.shared().loss.of_self("this is a test");
         assert!(matches!(call(&mut endpoint), Err(Error::Lost(..))), "{name}");
-        assert!(lock(&endpoint.cell.ep).is_none(), "{name} left its ep open");
+        assert!(lock(&endpoint.ep.ep).is_none(), "{name} left its ep open");
     }
 }
 
@@ -89,7 +89,7 @@ fn a_signal_that_is_refused_leaves_no_put_in_flight() {
         // SAFETY: the source is never freed.
         let refused = unsafe { endpoint.put_signal(Pe(1), long_put(), signal) };
         assert!(matches!(refused, Err(Error::Invalid(_))));
-        let in_flight = lock(&endpoint.cell.ep).as_ref().map(FiEndpoint::in_flight);
+        let in_flight = lock(&endpoint.ep.ep).as_ref().map(FiEndpoint::in_flight);
         assert_eq!(in_flight, Some(0), "at {offset}");
     }
 }
@@ -101,7 +101,7 @@ fn what_strangers_send_uses_up_no_buffers() {
         let few = Tuning { receives: 2, carried_out_by: Some(Amos::Software), ..Tuning::default() };
         if let Some(ofi) = job(MESSAGES, few) {
             let mut endpoint = ofi.new_endpoint().expect("the first");
-            let to = ofi.shared.contact(Pe(1)).expect("it is connected").at;
+            let to = ofi.shared().peers.get(Pe(1)).expect("it is connected").at;
             let long = [0u8; NBYTES + 16];
             for _ in 0..3 * few.receives {
                 let sent = endpoint.start(1, |ep| {

@@ -35,11 +35,12 @@ impl Loss {
         }
     }
 
-    /// The path to a PE broke: from now on everything fails. Returns the first loss. `host` is where the PE runs, if that is
+    /// The connection to a PE broke: from now on everything fails. Returns the first loss. `host` is where the PE runs, if that is
     /// known.
     pub fn of_peer(&self, pe: Pe, host: Option<&str>, why: &str) -> Error {
         let (me, own, host) = (self.me, &self.own_host, host.unwrap_or("an unknown host"));
-        let text = format!("the path from PE {me} on {own} to PE {pe} on {host} broke: {why}");
+        let text =
+            format!("the connection from PE {me} on {own} to PE {pe} on {host} broke: {why}");
         self.end(Error::Lost(pe, text))
     }
 

@@ -1,6 +1,6 @@
-//! What a host allows of a resource.
+//! The limit of a resource on a host.
 
-/// What there is only so much of.
+/// A limited resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// Processes and threads.
@@ -9,18 +9,18 @@ pub enum Resource {
     Memory,
 }
 
-/// What this host allows of a resource.
+/// The limit of a resource on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// Of what.
+    /// The resource.
     pub resource: Resource,
-    /// Who sets it, in a sentence that goes on with "leaves room for".
+    /// Who sets it, as the subject of "leaves room for".
     pub source: String,
-    /// How much.
+    /// The limit.
     pub limit: u64,
     /// How much of that is in use.
     pub used: u64,
-    /// What raises it.
+    /// How to raise it.
     pub cure: &'static str,
 }
 

@@ -1,6 +1,6 @@
-//! What this host allows of processes and memory: the kernel's limits, the user's and those of control groups.
+//! The limits of processes and memory on this host: those of the kernel, of the user and of control groups.
 //!
-//! A figure that is not there is no bound.
+//! A value that cannot be read is not a limit.
 
 use std::fs;
 
@@ -9,13 +9,13 @@ use rustix::process::getrlimit;
 use super::bound::{Bound, Resource};
 use super::groups;
 
-/// The kernel leaves so many of the lowest process numbers out when it starts again from the front.
+/// The kernel skips this many of the lowest process numbers when it wraps around.
 const RESERVED_NUMBERS: u64 = 300;
 
 /// Capabilities that lift the limit of a user's processes: CAP_SYS_ADMIN and CAP_SYS_RESOURCE.
 const LIFTING: u64 = 1 << 21 | 1 << 24;
 
-/// All bounds that could be too tight for so many further processes and threads.
+/// All bounds that could be too tight for this number of further processes and threads.
 pub fn find(tasks: u64) -> Vec<Bound> {
     let read = |path: &str| fs::read_to_string(path).ok();
     let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
@@ -39,12 +39,12 @@ pub fn find(tasks: u64) -> Vec<Bound> {
     bounds
 }
 
-/// Processes and threads that there are, from /proc/loadavg.
+/// The number of processes and threads, from /proc/loadavg.
 fn running(loadavg: &str) -> Option<u64> {
     loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// The limit of this user's processes, if it can be reached when all of the host has `most`, and holds for this process.
+/// The limit of this user's processes, if it is below `most`, the limit of the whole host, and applies to this process.
 fn of_user(most: u64) -> Option<Bound> {
     let limit = getrlimit(rustix::process::Resource::Nproc).current?;
     if limit >= most || is_lifted(&fs::read_to_string("/proc/self/status").ok()?) {
@@ -70,19 +70,19 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)?.split_ascii_whitespace().next())
 }
 
-/// Whether the kernel lets the process with this status have more than its limit.
+/// Whether the kernel exempts the process with this status from its limit.
 fn is_lifted(status: &str) -> bool {
     let capabilities = field(status, "CapEff:").and_then(|text| u64::from_str_radix(text, 16).ok());
     field(status, "Uid:") == Some("0") || capabilities.is_some_and(|have| have & LIFTING != 0)
 }
 
-/// The threads of the process with this status, if it is this user's.
+/// The number of threads of the process with this status, if it belongs to this user.
 fn threads(status: &str, user: u32) -> Option<u64> {
     let is_own = field(status, "Uid:")?.parse() == Ok(user);
     is_own.then(|| field(status, "Threads:")?.parse().ok())?
 }
 
-/// The memory that can be had, from /proc/meminfo.
+/// The available memory, from /proc/meminfo.
 fn of_memory(meminfo: &str) -> Option<Bound> {
     let bytes = |name| Some(field(meminfo, name)?.parse::<u64>().ok()? << 10);
     let swap = |name| bytes(name).unwrap_or(0);

@@ -1,16 +1,16 @@
-//! What the control groups of this process allow, its own and all above it: of version 2, or the controllers pids and memory
-//! of version 1.
+//! The limits of the control group of this process and of all groups above it: version 2, or the controllers pids and
+//! memory of version 1.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::bound::{Bound, Resource};
 
-/// The names that a version has for the figures of memory.
+/// The names of the memory values in a version.
 struct Memory {
     limit: &'static str,
     used: &'static str,
-    /// What can be had back of the used, in memory.stat.
+    /// The reclaimable part of the used memory, in memory.stat.
     cached: [&'static str; 2],
 }
 
@@ -44,15 +44,15 @@ fn folders(groups: &str, mounts: &str) -> Vec<PathBuf> {
         else {
             continue;
         };
-        // What lies above the root of the mount cannot be seen from here.
+        // Groups above the root of the mount are not visible from here.
         let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
         folders.extend(below.ancestors().map(|below| at.join(below)));
     }
     folders
 }
 
-/// Root and place of a mount of /proc/self/mountinfo, if it shows the hierarchy with these controllers, none of which is
-/// version 2; only those with bounds count.
+/// Root and location of a mount in /proc/self/mountinfo, if it shows the hierarchy with these controllers; no controllers
+/// mean version 2. Only those with bounds count.
 fn hierarchy<'a>(mount: &'a str, controllers: &str) -> Option<(&'a Path, &'a Path)> {
     let (front, back) = mount.split_once(" - ")?;
     let mut front = front.split(' ').skip(3);
@@ -73,27 +73,27 @@ fn hierarchy<'a>(mount: &'a str, controllers: &str) -> Option<(&'a Path, &'a Pat
     is_it.then_some((Path::new(root), Path::new(at)))
 }
 
-/// What the group of this folder allows.
+/// The bounds of the group of this folder.
 fn bounds(folder: &Path) -> impl Iterator<Item = Bound> {
     let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
     let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
     let source = |name: &str| folder.join(name).display().to_string();
     let tasks = || {
         let (limit, used) = (number("pids.max")?, number("pids.current")?);
-        let cure = "start fewer PEs, or ask whoever runs this host for more";
+        let cure = "start fewer PEs, or ask the administrator of this host for a higher limit";
         Some(Bound { resource: Resource::Tasks, source: source("pids.max"), limit, used, cure })
     };
     let memory = |names: &Memory| {
         let limit = number(names.limit)?;
         let cached = cached(&read("memory.stat").unwrap_or_default(), names.cached);
         let used = number(names.used)?.saturating_sub(cached);
-        let cure = "start fewer PEs, or ask for more memory where this job was started";
+        let cure = "start fewer PEs, or request more memory for this job";
         Some(Bound { resource: Resource::Memory, source: source(names.limit), limit, used, cure })
     };
     tasks().into_iter().chain(MEMORY.iter().filter_map(memory)).collect::<Vec<_>>().into_iter()
 }
 
-/// The sum of these figures of memory.stat.
+/// The sum of these values of memory.stat.
 fn cached(stat: &str, names: [&str; 2]) -> u64 {
     let figure = |line: &str| {
         let (name, figure) = line.split_once(' ')?;

@@ -1,8 +1,8 @@
-//! Whether this host has room for the processes of its PEs, asked before the first of them is started: a host that runs out
-//! of processes or memory is of no use to anybody.
+//! Checks before the first PE is started whether this host has room for the processes of its PEs: a host that runs out of
+//! processes or memory is unusable for everybody.
 //!
-//! Only what a job cannot do without counts, so nothing that could run is refused; a job that passes may need more, and
-//! fails then where it does. `bounds` finds what this host allows; here is what a job needs, and the judgement.
+//! Only what a job needs at least counts, so no job that could run is refused. A job that passes may need more later and
+//! fail at that point. `bounds` and `groups` find what this host allows; this file computes what a job needs and compares.
 
 mod bound;
 mod bounds;
@@ -12,16 +12,16 @@ use crate::failure::Failure;
 
 use bound::{Bound, Resource};
 
-/// Memory that the smallest PE takes: its own, the kernel's for it, and that of who starts it for its streams.
+/// Memory of the smallest PE: its own, that of the kernel, and that of the process that starts it, for its streams.
 const MEMORY_OF_PE: u64 = 256 * 1024;
 
-/// Processes and threads of a process that holds PEs: itself, those that read and write its streams, and its guard.
+/// Processes and threads of a process that starts PEs: itself, the threads for its streams, and its guard.
 const TASKS_OF_HOLDER: u64 = 4;
 
-/// Checks that `n_pes` PEs can run on this host, of which each process holds `pes_per_process`.
+/// Checks that `n_pes` PEs can run on this host; each process starts `pes_per_process` of them.
 ///
 /// # Errors
-/// What there is too little of.
+/// When something is too small for them.
 pub fn check(n_pes: u32, pes_per_process: u32) -> Result<(), Failure> {
     let needed = needed(n_pes, pes_per_process);
     match refusal(n_pes, needed, &bounds::find(needed.0)) {
@@ -30,21 +30,21 @@ pub fn check(n_pes: u32, pes_per_process: u32) -> Result<(), Failure> {
     }
 }
 
-/// Processes and threads beside those that run already, and bytes of memory.
+/// Further processes and threads, and bytes of memory.
 fn needed(n_pes: u32, pes_per_process: u32) -> (u64, u64) {
     let n_holders = u64::from(n_pes.div_ceil(pes_per_process.max(1)));
     let n_pes = u64::from(n_pes);
     (n_pes + n_holders * TASKS_OF_HOLDER - 1, n_pes * MEMORY_OF_PE)
 }
 
-/// The sentence about the tightest bound, if it is too tight.
+/// The message about the tightest bound, if it is too tight.
 fn refusal(n_pes: u32, (tasks, memory): (u64, u64), bounds: &[Bound]) -> Option<String> {
     let needed = |bound: &Bound| match bound.resource {
         Resource::Tasks => tasks,
         Resource::Memory => memory,
     };
     let is_short = |bound: &&Bound| bound.room() < needed(bound);
-    // The smallest part of what is needed.
+    // The bound that covers the smallest part of what is needed.
     let part = |bound: &&Bound| u128::from(bound.room()) * (1 << 32) / u128::from(needed(bound));
     let bound = bounds.iter().filter(is_short).min_by_key(part)?;
     let amount = |number| match bound.resource {

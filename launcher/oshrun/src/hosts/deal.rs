@@ -1,13 +1,13 @@
 //! Deals PEs to hosts, in blocks and in order.
 //!
-//! What a user said about a host's slots is a limit. Where nothing was said, PEs are dealt as evenly as can be, the first
-//! hosts getting one more. A host that is named twice is one node, with the slots of both.
+//! Slots that the user gives are a limit. Without slots, PEs are dealt as evenly as possible, and the first hosts get one
+//! more. A host that is named twice is one node with the slots of both entries.
 
 use super::host::Host;
 use crate::tree::orders::Part;
 
-/// The PEs of each host that gets any. Without `n_pes` there are as many as slots, one on each host that has no number.
-/// `is_strict`: slots are what the user said, not what was found.
+/// The PEs of each host that gets any. Without `n_pes`, there is one PE for each slot; a host without a number has one
+/// slot. `is_strict`: the slots come from the user, not from Slurm.
 ///
 /// # Errors
 /// When there are more PEs than slots.
@@ -38,7 +38,7 @@ pub fn deal(
         Some(n_pes) if is_said && u64::from(n_pes) <= total => filled(n_pes, &slots),
         Some(n_pes) if is_said && (is_strict || per_host.is_some()) => {
             return Err(format!(
-                "{n_pes} PEs are more than the {total} that the hosts shall have; give them more slots, or start fewer PEs"
+                "{n_pes} PEs do not fit the {total} slots of the hosts; give the hosts more slots, or start fewer PEs"
             ));
         }
         Some(n_pes) => even(n_pes, nodes.len() as u32),
@@ -53,7 +53,7 @@ pub fn deal(
     Ok(parts)
 }
 
-/// One host full after the other.
+/// Fills one host after the other.
 fn filled(n_pes: u32, slots: &[u32]) -> Vec<u32> {
     let mut left = n_pes;
     let mut take = |slots: &u32| {
@@ -64,7 +64,7 @@ fn filled(n_pes: u32, slots: &[u32]) -> Vec<u32> {
     slots.iter().map(&mut take).collect()
 }
 
-/// The same for all, and one more for the first.
+/// The same number for every host, and one more for the first hosts.
 fn even(n_pes: u32, n_hosts: u32) -> Vec<u32> {
     (0..n_hosts).map(|host| n_pes / n_hosts + u32::from(host < n_pes % n_hosts)).collect()
 }

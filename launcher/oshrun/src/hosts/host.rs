@@ -3,8 +3,8 @@
 /// A host that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Its name, as the user has it.
+    /// Its name, as the user wrote it.
     pub name: String,
-    /// How many PEs it shall have at most.
+    /// The maximum number of its PEs.
     pub slots: Option<u32>,
 }

@@ -6,16 +6,16 @@ use super::host::Host;
 /// The hosts of the option -H.
 ///
 /// # Errors
-/// One sentence about the first that is wrong.
+/// When a host is wrong, with one sentence about the first one.
 pub fn of_option(text: &str) -> Result<Vec<Host>, String> {
     let hosts = text.split(',').map(|word| host(word.trim())).collect::<Result<_, _>>();
     hosts.map_err(|why| format!("-H {text}: {why}"))
 }
 
-/// The hosts of a file, whose name is for errors.
+/// The hosts of a file, whose name appears in errors.
 ///
 /// # Errors
-/// One sentence about the first line that is wrong.
+/// When a line is wrong, with one sentence about the first one.
 pub fn of_file(file: &str, text: &str) -> Result<Vec<Host>, String> {
     let mut hosts = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -45,15 +45,15 @@ fn line_of(line: &str) -> Result<Host, String> {
 
 fn host(word: &str) -> Result<Host, String> {
     let (name, number) = match word.rsplit_once(':') {
-        // An address of IPv6 has colons of its own, and slots only after brackets.
+        // An IPv6 address contains colons, so slots follow only after brackets.
         Some((name, _)) if name.contains(':') && !name.ends_with(']') => (word, None),
         Some((name, number)) if !number.ends_with(']') => (name, Some(number)),
         _ => (word, None),
     };
     let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    // What begins with a hyphen would be an option of whatever leads there.
+    // A leading hyphen would make it an option of the launch agent.
     if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
-        return Err(format!("{word:?} is no name of a host"));
+        return Err(format!("{word:?} is not a host name"));
     }
     Ok(Host { name: name.to_string(), slots: number.map(slots).transpose()? })
 }
@@ -61,7 +61,7 @@ fn host(word: &str) -> Result<Host, String> {
 fn slots(number: &str) -> Result<u32, String> {
     match number.parse() {
         Ok(slots @ 1..) => Ok(slots),
-        _ => Err(format!("{number:?} is no number of PEs")),
+        _ => Err(format!("{number:?} is not a number of PEs")),
     }
 }
 

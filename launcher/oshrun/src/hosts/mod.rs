@@ -59,7 +59,7 @@ impl Hosts {
     }
 }
 
-/// This machine has several names; however often and by whatever of them it is listed, it is one host.
+/// This machine has several names; it is one host however often it is listed, and by whichever of them.
 fn one_name(mut hosts: Vec<Host>) -> Vec<Host> {
     let mut own = hosts.iter_mut().filter(|host| own::is_own(&host.name));
     if let Some(first) = own.next() {
@@ -71,14 +71,12 @@ fn one_name(mut hosts: Vec<Host>) -> Vec<Host> {
 /// The hosts for `n_pes` PEs, or for as many as fit.
 ///
 /// # Errors
-/// When what was asked for means nothing, or cannot be had.
+/// When the options are invalid, or the hosts have too few slots.
 pub fn find(asked: &Asked, n_pes: Option<u32>) -> Result<Hosts, Failure> {
     let mut agent = asked.agent.clone().map(Agent::Remote);
     let listed = match (&asked.list, &asked.file) {
         (Some(_), Some(_)) => {
-            return Err(Failure::usage(
-                "give hosts by -H or by --hostfile, not by both".to_string(),
-            ));
+            return Err(Failure::usage("use either -H or --hostfile, not both".to_string()));
         }
         (Some(text), None) => Some(list::of_option(text).map_err(Failure::usage)?),
         (None, Some(file)) => {

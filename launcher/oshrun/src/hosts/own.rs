@@ -1,4 +1,4 @@
-//! Which name means this machine, where no agent is needed.
+//! Which names mean this machine, on which no launch agent is needed.
 
 use std::net::{IpAddr, UdpSocket};
 
@@ -13,11 +13,11 @@ pub fn is_own(host: &str) -> bool {
     if host == "localhost" || slurms.as_deref() == Some(host) || is_same(host, &name()) {
         return true;
     }
-    // An address can be taken only where it belongs; nothing is sent.
+    // Only the host of an address can bind it; nothing is sent.
     host.parse::<IpAddr>().is_ok_and(|address| UdpSocket::bind((address, 0)).is_ok())
 }
 
-/// Whether two names are one host's; a name without its domain is enough.
+/// Whether two names mean the same host; the domain may be missing.
 fn is_same(one: &str, other: &str) -> bool {
     let short = |name: &str| name.split('.').next().unwrap_or_default().to_string();
     let is_whole = one.contains('.') && other.contains('.');

@@ -1,4 +1,4 @@
-//! The nodes of the Slurm allocation that oshrun runs in, and srun as the agent that leads to them.
+//! The nodes of the Slurm allocation in which oshrun runs, and srun as the launch agent for them.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -8,10 +8,10 @@ use crate::failure::{Failure, reason};
 
 use crate::tree::agent::Agent;
 
-/// The nodes of the allocation, if oshrun runs in one, with the tasks that Slurm counts on each.
+/// The nodes of the allocation, if oshrun runs in one, with the number of tasks that Slurm assigns to each.
 ///
 /// # Errors
-/// When Slurm does not tell them.
+/// When Slurm does not list them.
 pub fn allocation() -> Result<Option<Vec<Host>>, Failure> {
     let variable = |name| std::env::var(name).ok();
     let nodes = variable("SLURM_JOB_NODELIST").or_else(|| variable("SLURM_NODELIST"));
@@ -24,10 +24,10 @@ pub fn allocation() -> Result<Option<Vec<Host>>, Failure> {
     Ok(Some(names.into_iter().zip(tasks).map(|(name, slots)| Host { name, slots }).collect()))
 }
 
-/// The names behind Slurm's short form.
+/// Expands the short form of host names in Slurm.
 fn names(nodes: &str) -> Result<Vec<String>, Failure> {
     let asked = Command::new("scontrol").args(["show", "hostnames", nodes]).output();
-    let cure = "give the hosts by -H or --hostfile";
+    let cure = "name the hosts with -H or --hostfile";
     let why = match asked {
         Ok(output) if output.status.success() => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -37,11 +37,11 @@ fn names(nodes: &str) -> Result<Vec<String>, Failure> {
         Err(error) => reason(&error),
     };
     Err(Failure::general(format!(
-        "scontrol does not tell the nodes of this Slurm allocation ({why}); {cure}"
+        "scontrol does not list the nodes of this Slurm allocation ({why}); {cure}"
     )))
 }
 
-/// Numbers in Slurm's short form: `2(x3),1` is 2, 2, 2, 1.
+/// Expands the short form of numbers in Slurm: `2(x3),1` is 2, 2, 2, 1.
 fn per_node(text: &str) -> Vec<u32> {
     let one = |part: &str| {
         let (number, times) = match part.strip_suffix(')').and_then(|part| part.split_once("(x")) {
@@ -53,7 +53,7 @@ fn per_node(text: &str) -> Vec<u32> {
     text.split(',').filter_map(one).flatten().collect()
 }
 
-/// srun, as often as there are nodes, beside itself and beside whatever else runs in the allocation.
+/// The srun command for one node, which shares the allocation with other steps.
 pub fn agent() -> Agent {
     let help = Command::new("srun").arg("--help").output();
     let help = help.map(|output| output.stdout).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The files that PEs print into on request, two for each.
+//! The files of `--output-files`, two for each PE.
 
 use std::fs::File;
 use std::io;
@@ -18,10 +18,10 @@ pub struct Files {
 }
 
 impl Files {
-    /// Makes the folder, if it is not there, and the files of `pes` in it.
+    /// Creates the folder, if it does not exist, and the files of `pes` in it.
     ///
     /// # Errors
-    /// Which of them cannot be made, and why.
+    /// When one of them cannot be created.
     pub fn create(folder: &Path, pes: Range<u32>) -> Result<Files, Failure> {
         std::fs::create_dir_all(folder).map_err(|error| cannot("folder", folder, &error))?;
         let file = |pe, stream| {
@@ -44,6 +44,6 @@ impl Files {
 fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
     let (path, reason) = (path.display(), reason(error));
     Failure::general(format!(
-        "cannot make the {what} {path} for output: {reason}; name a folder in which you may make files by --output-files"
+        "cannot create the {what} {path} for output: {reason}; give --output-files a folder in which you may create files"
     ))
 }

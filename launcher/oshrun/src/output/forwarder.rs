@@ -1,4 +1,4 @@
-//! One pipe of a PE on its way to a destination.
+//! Forwards one pipe of a PE to a destination.
 
 use std::io;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use tokio::time::timeout;
 use super::lines::{HOLD, Incoming, Owner};
 use super::sink::Sink;
 
-/// After this time an unfinished line of PE 0 is shown at a terminal: it may be a question.
+/// After this time an unfinished line of PE 0 is printed to a terminal: it may be a prompt.
 const PROMPT: Duration = Duration::from_millis(100);
 
-/// Most bytes a pipe can hold that are read after the end of all PEs (the kernel's default limit for users).
+/// Maximum number of bytes that are read from a pipe after the end of all PEs: the kernel's default limit for users.
 const LARGEST_PIPE: usize = 1024 * 1024;
 
-/// One pipe of a PE on its way to a destination.
+/// One pipe of a PE and its destination.
 pub struct Forwarder {
     pub pipe: Receiver,
     pub incoming: Incoming,
     pub sink: Arc<Mutex<Sink>>,
-    /// Held while a line leaves in pieces.
+    /// Held while a line is written in pieces.
     pub turn: Option<OwnedMutexGuard<Sink>>,
     pub owner: Owner,
     pub tag: Vec<u8>,
@@ -30,8 +30,8 @@ pub struct Forwarder {
     pub ending: watch::Receiver<bool>,
 }
 
-/// Carries a pipe to its end. When the destination has no reader any more, the pipe closes, and the PE learns of it as it
-/// would without oshrun, by SIGPIPE.
+/// Forwards a pipe until its end. When the destination has no reader any more, the pipe is closed, and the PE gets
+/// SIGPIPE, as it would without oshrun.
 pub async fn forward(mut forwarder: Forwarder) {
     let mut bytes = vec![0; 16 * 1024];
     while let Some(nbytes) = forwarder.read(&mut bytes).await {
@@ -39,7 +39,7 @@ pub async fn forward(mut forwarder: Forwarder) {
             return;
         }
     }
-    // What the event loop has not seen yet, but no more of what a stray process may go on writing.
+    // Reads what the event loop has not seen yet, but not what a leftover process continues to write.
     let mut left = LARGEST_PIPE;
     while left > 0
         && let Ok(nbytes @ 1..) = rustix::io::read(&forwarder.pipe, &mut bytes)
@@ -89,7 +89,7 @@ impl Forwarder {
         None
     }
 
-    /// Takes what was read and writes what may leave. Returns whether anybody can still read it.
+    /// Takes the bytes that were read and writes whole lines. Returns whether the destination still has a reader.
     async fn pass(&mut self, bytes: &[u8]) -> bool {
         self.incoming.push(bytes);
         while let Some(text) = self.incoming.take() {
@@ -101,7 +101,7 @@ impl Forwarder {
         true
     }
 
-    /// Writes text, and keeps the turn if it ends within a line that goes on.
+    /// Writes text, and keeps the sink if it ends within a line that continues.
     async fn write(&mut self, text: Vec<u8>, holds: bool) -> bool {
         let mut sink = match self.turn.take() {
             Some(sink) => sink,

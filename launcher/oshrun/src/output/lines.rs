@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use crate::tree::wire::Which;
 
-/// How long the owner of a long line keeps others waiting without adding to it.
+/// How long the owner of a long line may keep others waiting without adding to it.
 pub const HOLD: Duration = Duration::from_secs(1);
 
-/// A line longer than this leaves in pieces, so that no PE can make oshrun hold any amount of memory.
+/// A line longer than this is written in pieces, so that no PE can make oshrun use unlimited memory.
 pub const LONGEST: usize = 64 * 1024;
 
-/// What one pipe of a PE has brought and what is not yet passed on.
+/// The bytes of one pipe of a PE that are not yet forwarded.
 #[derive(Debug, Default)]
 pub struct Incoming {
     bytes: Vec<u8>,
@@ -24,7 +24,7 @@ impl Incoming {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Everything that may leave now: all whole lines, or else a piece of a line that has grown too long.
+    /// Everything that may be written now: all whole lines, or a piece of a line that is too long.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         if let Some(at) = self.bytes.iter().rposition(|&byte| byte == b'\n') {
             let rest = self.bytes.split_off(at + 1);
@@ -33,7 +33,7 @@ impl Incoming {
         if self.bytes.len() >= LONGEST { self.rest() } else { None }
     }
 
-    /// Whatever is left, though its line has not ended.
+    /// The rest, although its line has not ended.
     pub fn rest(&mut self) -> Option<Vec<u8>> {
         if self.bytes.is_empty() { None } else { Some(std::mem::take(&mut self.bytes)) }
     }
@@ -74,10 +74,10 @@ impl Owner {
     }
 }
 
-/// The text of one stream of oshrun, as far as lines go.
+/// The state of the lines of one stream of oshrun.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// Whose line is not ended yet.
+    /// The owner of the unfinished line.
     unfinished: Option<Owner>,
 }
 

@@ -1,12 +1,12 @@
 //! Carries what PEs print to oshrun's own stdout and stderr, to files, or from a daemon to its parent, line by line.
 //!
-//! A task per pipe collects whole lines (`forwarder`), and one per child daemon and stream passes on what that one has
-//! collected (`relay`). Who holds the [`Sink`] of a destination may write. A line beyond
-//! [`LONGEST`](lines::LONGEST) leaves in pieces while its PE holds the sink, until the line ends or the PE is silent for
-//! [`lines::HOLD`]: others wait for at most that long, so no line without end can stop a job.
+//! A task per pipe collects whole lines (`forwarder`), and a task per child daemon and stream passes on the lines that the
+//! daemon has collected (`relay`). The holder of the [`Sink`] of a destination may write. A line longer than
+//! [`LONGEST`](lines::LONGEST) is written in pieces while its PE holds the sink, until the line ends or the PE prints nothing
+//! for [`lines::HOLD`]. Others wait for at most that long, so a line that never ends cannot stop a job.
 //!
-//! Where the reader of a destination has left, its PEs learn of it by SIGPIPE, as they would without oshrun. Output
-//! that is lost in any other way, as on a full file system, is told to the job.
+//! If the reader of a destination closes it, PEs get SIGPIPE, as they would without oshrun. If output is lost in any other
+//! way, for example because a file system is full, the job is informed.
 
 mod files;
 mod forwarder;
@@ -39,7 +39,7 @@ use crate::tree::wire::{Printed, Which};
 pub struct Output {
     stdout: Arc<Mutex<Sink>>,
     stderr: Arc<Mutex<Sink>>,
-    /// Writes files of PEs; started with the first of them.
+    /// Writes the files of PEs; started with the first file.
     files: Option<Writer>,
     tags: Arc<Tags>,
     prompts: bool,
@@ -51,14 +51,14 @@ pub struct Output {
     losses: mpsc::UnboundedReceiver<String>,
 }
 
-/// Where a child's output is put in.
+/// Where the output of a child enters.
 pub type Inlet = [mpsc::UnboundedSender<Printed>; 2];
 
 impl Output {
     /// Output to oshrun's own streams. If both are one file, terminal or pipe, their lines stay whole towards each other.
     ///
     /// # Errors
-    /// When there can be no thread that writes.
+    /// When the writing thread cannot be started.
     pub fn to_streams(tags: Tags) -> io::Result<Output> {
         let (out, err) = (rustix::stdio::stdout(), rustix::stdio::stderr());
         let (lose, losses) = mpsc::unbounded_channel();
@@ -106,10 +106,10 @@ impl Output {
         }
     }
 
-    /// Carries the output of PE `pe` from now on, to its files if it has some.
+    /// Forwards the output of PE `pe` from now on, to its files if it has some.
     ///
     /// # Errors
-    /// When the event loop has no room for a pipe, or there can be no thread that writes files.
+    /// When the event loop has no room for a pipe, or the thread that writes files cannot be started.
     pub fn forward(
         &mut self,
         pe: u32,
@@ -151,7 +151,7 @@ impl Output {
         Ok(writer)
     }
 
-    /// Waits until output is lost otherwise than by a reader that has left; what could not be written, and why.
+    /// Waits until output is lost for another reason than a closed reader; returns what could not be written, and why.
     pub async fn lost(&mut self) -> String {
         match self.losses.recv().await {
             Some(sentence) => sentence,
@@ -159,7 +159,7 @@ impl Output {
         }
     }
 
-    /// Passes on the output of a child daemon, who hears what was read, until the inlet is dropped.
+    /// Forwards the output of a child daemon until the inlet is dropped, and tells the daemon what was read.
     pub fn relay(&mut self, child: &DownSender) -> Inlet {
         [(Which::Out, self.stdout.clone()), (Which::Err, self.stderr.clone())].map(
             |(stream, sink)| {
@@ -179,8 +179,8 @@ impl Output {
         });
     }
 
-    /// After the end of all PEs: passes on what is left in the pipes, also of those that a stray process keeps open, and
-    /// returns when all of it is written: what could not be, and why, if anything.
+    /// After the end of all PEs: forwards what is left in the pipes, even in those that a leftover process keeps open.
+    /// Returns when all of it is written, with what could not be written, and why, if anything.
     pub async fn finish(&mut self) -> Option<String> {
         self.ending.send_replace(true);
         while self.tasks.join_next().await.is_some() {}
@@ -189,7 +189,7 @@ impl Output {
         }
         self.files = None;
         for written in self.written.drain(..) {
-            // Nothing is ever sent: the end of the writer is the end of the channel.
+            // Nothing is ever sent: the channel ends with the writer.
             let _ = written.await;
         }
         self.losses.try_recv().ok()

@@ -1,6 +1,6 @@
-//! What a child daemon sends of one stream, on its way to a destination.
+//! Forwards what a child daemon sends of one stream to a destination.
 //!
-//! Lines are whole already, or come in pieces one after the other: the daemon has seen to that.
+//! The daemon sends whole lines, or the pieces of a long line one after the other.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ pub struct Relay {
     pub sink: Arc<Mutex<Sink>>,
     pub stream: Which,
     pub tags: Arc<Tags>,
-    /// Where to say that something was read.
+    /// Where to report that something was read.
     pub child: DownSender,
 }
 
-/// Passes on what arrives until the child has ended.
+/// Forwards what arrives until the child has ended.
 pub async fn relay(mut relay: Relay) {
     let mut turn: Option<OwnedMutexGuard<Sink>> = None;
     loop {

@@ -1,7 +1,7 @@
-//! The right to write to one destination of a job's output: a stream of oshrun, or the way up to it.
+//! The right to write to one destination of a job's output: a stream of oshrun, or the connection to the parent daemon.
 //!
-//! One at a time holds it, and keeps it while a long line leaves in pieces, so lines stay whole at every place where
-//! the output of several becomes one.
+//! Only one holder at a time has it, and keeps it while it writes a long line in pieces, so lines stay whole wherever
+//! several streams are merged.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ pub enum Sink {
 }
 
 impl Sink {
-    /// Adds text. `holds` says that a line goes on in the next text of the same owner. Returns whether anybody can still
-    /// read it.
+    /// Adds text. `holds` means that the line continues in the next text of the same owner. Returns whether the
+    /// destination still has a reader.
     pub async fn write(&mut self, owner: Owner, tag: &[u8], text: Vec<u8>, holds: bool) -> bool {
         match self {
             Sink::Stream(stream) => stream.write(owner, tag, text).await,
@@ -39,7 +39,7 @@ impl Sink {
     }
 }
 
-/// The way to a destination that this process writes to itself.
+/// The connection to a destination to which this process writes itself.
 #[derive(Debug)]
 pub struct Stream {
     page: Page,
@@ -48,7 +48,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Nothing is written yet.
+    /// Without any text.
     pub fn new(destination: Arc<Destination>, writer: Writer) -> Stream {
         Stream { page: Page::default(), destination, writer: Some(writer) }
     }
@@ -62,8 +62,8 @@ impl Stream {
     }
 }
 
-/// The way up from a daemon: no more than [`WINDOW`] bytes of a stream are on it unread, so a reader of oshrun who
-/// stops makes the PEs stop, while everything else goes on passing.
+/// The connection from a daemon to its parent: at most [`WINDOW`] bytes of a stream are in flight, so if the reader of
+/// oshrun stops, the PEs stop, while all other messages continue to pass.
 #[derive(Debug)]
 pub struct Parent {
     window: Arc<Semaphore>,
@@ -71,7 +71,7 @@ pub struct Parent {
 }
 
 impl Parent {
-    /// Whoever hears that the parent has read adds to `window`; closing it says that nobody reads any more.
+    /// `window` grows when the parent reports that it has read; closing it means that nobody reads any more.
     pub fn new(window: Arc<Semaphore>, up: UpSender) -> Parent {
         Parent { window, up }
     }

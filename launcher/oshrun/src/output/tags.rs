@@ -1,11 +1,11 @@
-//! What stands in front of a PE's lines on request: its number, and its host where there are several.
+//! The prefix of a PE's lines with `--tag-output`: its number, and its host if there are several.
 
 use rushmem_bootstrap::NodeMap;
 
 /// The tags of a job's PEs.
 #[derive(Debug, Default)]
 pub struct Tags {
-    /// Where each PE is, if lines are tagged at all.
+    /// The host of each PE, if lines are tagged.
     places: Option<(NodeMap, Vec<String>)>,
 }
 

@@ -1,6 +1,6 @@
 //! The threads that write what a job prints to its destinations: oshrun's own streams, or files of the PEs.
 //!
-//! A thread of its own, so that a reader that has stopped, or a slow file system, holds up nothing else. It knows
+//! They are threads, so that a reader that has stopped or a slow file system blocks nothing else. This file knows
 //! bytes and destinations, never lines or PEs.
 
 use std::fmt;
@@ -16,22 +16,22 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::failure::reason;
 
-/// Chunks that wait for a writer before its PEs have to.
+/// Maximum number of chunks that wait for a writer; then PEs must wait.
 const QUEUE: usize = 8;
 
-/// What output is written to.
+/// A destination of output.
 pub struct Destination {
-    /// What it is for the user, such as "standard output" or "the file out/3.err".
+    /// Its name for messages, such as "standard output" or "the file out/3.err".
     name: String,
     fd: Box<dyn AsFd + Send + Sync>,
-    /// Whether something that it should hold was lost: nothing follows then.
+    /// Whether output to it was lost: then nothing more is written.
     is_lost: AtomicBool,
-    /// Whether its reader has left.
+    /// Whether its reader has closed it.
     is_unread: AtomicBool,
 }
 
 impl Destination {
-    /// An open file or stream, by the name that messages have for it.
+    /// An open file or stream, with its name for messages.
     pub fn new(name: String, fd: impl AsFd + Send + Sync + 'static) -> Destination {
         let (is_lost, is_unread) = (AtomicBool::new(false), AtomicBool::new(false));
         Destination { name, fd: Box::new(fd), is_lost, is_unread }
@@ -46,20 +46,20 @@ impl fmt::Debug for Destination {
 
 type Chunk = (Arc<Destination>, Vec<u8>);
 
-/// Leads to a thread that writes; the thread ends when all that lead to it are gone.
+/// A handle of a thread that writes; the thread ends when all of its handles are dropped.
 #[derive(Clone, Debug)]
 pub struct Writer(mpsc::Sender<Chunk>);
 
 impl Writer {
-    /// Starts a thread. What it cannot write is told to `losses`, once for each destination. The receiver resolves
+    /// Starts a thread. It reports what it cannot write to `losses`, once for each destination. The receiver resolves
     /// when the thread has ended.
     ///
     /// # Errors
-    /// When there can be no thread, or the event loop has no room for signals.
+    /// When the thread cannot be started, or the event loop has no room for signals.
     pub fn start(
         losses: mpsc::UnboundedSender<String>,
     ) -> io::Result<(Writer, oneshot::Receiver<()>)> {
-        // A file that grows beyond ulimit -f is an error then, and not the end of this process.
+        // Then a file that grows beyond ulimit -f is an error, and does not end this process.
         drop(signal(SignalKind::from_raw(libc::SIGXFSZ))?);
         let (chunks, queue) = mpsc::channel(QUEUE);
         let (done, written) = oneshot::channel::<()>();
@@ -70,15 +70,15 @@ impl Writer {
         Ok((Writer(chunks), written))
     }
 
-    /// Passes on a chunk. Returns whether anybody can still read it.
+    /// Passes on a chunk. Returns whether the destination still has a reader.
     pub async fn write(&self, destination: &Arc<Destination>, chunk: Vec<u8>) -> bool {
         let is_read = || !destination.is_unread.load(Ordering::Relaxed);
         is_read() && self.0.send((destination.clone(), chunk)).await.is_ok() && is_read()
     }
 }
 
-/// Of a reader that has left its PEs learn, and other destinations of the thread go on. What is lost in any other way ends
-/// the job, and until then PEs go on undisturbed.
+/// If a reader closes its stream, the PEs are informed, and the thread continues with other destinations. Output that is
+/// lost in any other way ends the job; until then PEs continue undisturbed.
 fn write_chunks(mut queue: mpsc::Receiver<Chunk>, losses: &mpsc::UnboundedSender<String>) {
     while let Some((destination, chunk)) = queue.blocking_recv() {
         let is_over = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
@@ -91,7 +91,7 @@ fn write_chunks(mut queue: mpsc::Receiver<Chunk>, losses: &mpsc::UnboundedSender
             Err(error) => {
                 destination.is_lost.store(true, Ordering::Relaxed);
                 let reason = reason(&error.into());
-                // Nobody may be left to tell.
+                // The receiver may be gone.
                 let _ = losses.send(format!("cannot write to {}: {reason}", destination.name));
             }
         }
@@ -103,7 +103,7 @@ fn write_all(fd: BorrowedFd<'_>, mut rest: &[u8]) -> Result<(), Errno> {
         match rustix::io::write(fd, rest) {
             Ok(nbytes) => rest = &rest[nbytes..],
             Err(Errno::INTR) => {}
-            // Somebody else has made the shared stream non-blocking.
+            // Another process has made the shared stream non-blocking.
             Err(Errno::AGAIN) => {
                 let _ = rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::OUT)], None);
             }

@@ -18,7 +18,7 @@ pub const ROLE: &str = "--daemon";
 /// The name of a daemon on the same host.
 const NAME: &str = "oshrun-daemon";
 
-/// What starts a daemon on another host.
+/// The command that starts daemons on other hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Agent {
     /// Called as these words, the host, and a command line for its shell.
@@ -28,7 +28,7 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// ssh, which never asks anything.
+    /// ssh, with options by which it never asks a question.
     pub fn ssh() -> Agent {
         let words = ["ssh", "-T", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"];
         Agent::Remote(words.map(OsString::from).to_vec())
@@ -59,7 +59,7 @@ impl Agent {
                 let mut command = Command::new("srun");
                 command.args(options).arg(format!("--nodelist={host}"));
                 command.arg(oshrun).arg(ROLE).env(mark::VARIABLE, mark::of_agent());
-                // They are what the user asked of Slurm for the program, and would be asked for the daemon.
+                // They are options of the user for the program, and would apply to the daemon.
                 for (name, _) in std::env::vars_os() {
                     if is_request(&name) {
                         command.env_remove(name);
@@ -78,7 +78,7 @@ pub fn local() -> Command {
     command
 }
 
-/// The command line for the host's shell, of whatever kind it is.
+/// The command line for the shell of the host, whichever shell it is.
 fn line(oshrun: &Path) -> OsString {
     let mut line = OsString::from("exec ");
     line.push(quoted(oshrun.as_os_str()));
@@ -87,7 +87,7 @@ fn line(oshrun: &Path) -> OsString {
     line
 }
 
-/// A word as a shell reads it back.
+/// A word, quoted for a shell.
 fn quoted(word: &OsStr) -> OsString {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(byte);
     if !word.is_empty() && word.as_bytes().iter().all(is_plain) {

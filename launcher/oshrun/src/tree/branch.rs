@@ -1,6 +1,6 @@
-//! One child daemon, seen from its parent: the agent that leads to it, what goes there and what comes back.
+//! One child daemon, as its parent sees it: the launch agent, and the messages to and from the daemon.
 //!
-//! Tasks move bytes and report what has happened as [`Arrival`]s; what to think of it is `branches`'.
+//! Tasks move bytes and report events as [`Arrival`]s; `branches` decides what they mean.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
@@ -21,22 +21,22 @@ use super::senders::{self, DownSender};
 use super::wire::{self, MOST_UP, Up, UpFrame};
 use crate::output::Inlet;
 
-/// Most bytes that a login may print before the daemon greets.
+/// Maximum number of bytes that a login may print before the greeting of the daemon.
 const MOST_CHATTER: usize = 64 * 1024;
 
-/// Most bytes of an agent's complaints that are looked at.
+/// Maximum number of bytes of an agent's standard error that are read.
 const MOST_COMPLAINT: u64 = 4 * 1024;
 
-/// What a child's daemon and its agent have done.
+/// An event of a child's daemon or of its agent.
 #[derive(Debug)]
 pub enum Arrival {
-    /// The daemon is there, and speaks our language.
+    /// The daemon has started and speaks the same protocol.
     Greeted,
-    /// It says something.
+    /// It has sent a message.
     Message(Up),
-    /// It says what cannot be understood.
+    /// It has sent something that cannot be read.
     Broken(String),
-    /// Nothing more comes from it.
+    /// Its output has ended.
     Closed,
     /// Its agent and its output should have ended together by now.
     Overdue,
@@ -45,18 +45,18 @@ pub enum Arrival {
 /// Arrivals of all children, each with the child's number.
 pub type Arrivals = mpsc::UnboundedSender<(usize, Arrival)>;
 
-/// How far a child has come.
+/// The stage of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Its agent was started.
     Called,
-    /// Its daemon is there.
+    /// Its daemon has started.
     Running,
     /// Its PEs have ended.
     Idle,
-    /// It has said its last word.
+    /// It has sent its last message.
     Done,
-    /// It is gone without having said it.
+    /// It has ended without its last message.
     Lost,
 }
 
@@ -65,23 +65,23 @@ pub enum Stage {
 pub struct Branch {
     /// Its host.
     pub host: String,
-    /// Other hosts that it leads to.
+    /// The number of other hosts below it.
     pub n_behind: usize,
     /// Its PEs, from the first to the last.
     pub pes: Range<u32>,
     /// Whether it is on another host.
     pub is_remote: bool,
-    /// How far it has come.
+    /// Its stage.
     pub stage: Stage,
-    /// Signs of life.
+    /// Its heartbeat.
     pub heartbeat: Heartbeat,
-    /// What leads to it.
+    /// The connection to it.
     pub down: DownSender,
     /// Whether its output has ended.
     pub closed: bool,
     /// How its agent has ended.
     pub exit: Option<Exit>,
-    /// What its agent complains about.
+    /// The standard error of its agent.
     complaints: File,
     tasks: [AbortHandle; 2],
 }
@@ -118,18 +118,18 @@ impl Branch {
         })
     }
 
-    /// Gives the child up: nothing leads to it any more, and nothing of it is waited for.
+    /// Gives the child up: closes the connection to it and waits for nothing of it.
     pub fn give_up(&mut self) {
         self.stage = Stage::Lost;
         self.tasks.iter().for_each(AbortHandle::abort);
     }
 
-    /// Whether nothing more is to be waited for from its PEs.
+    /// Whether all of its PEs have ended or are given up.
     pub fn is_idle(&self) -> bool {
         matches!(self.stage, Stage::Idle | Stage::Done | Stage::Lost)
     }
 
-    /// The last line of what the agent has complained about.
+    /// The last line of the agent's standard error.
     pub fn complaint(&self) -> Option<String> {
         let nbytes = self.complaints.metadata().ok()?.len();
         let mut bytes = vec![0; nbytes.min(MOST_COMPLAINT) as usize];
@@ -145,24 +145,24 @@ impl Branch {
         let arrivals = arrivals.clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            // Nobody may be interested any more.
+            // The receiver may be gone.
             let _ = arrivals.send((number, Arrival::Overdue));
         });
     }
 }
 
-/// An agent's streams, our side.
+/// Our ends of an agent's streams.
 #[derive(Debug)]
 pub struct Streams {
-    /// Leads to the daemon.
+    /// To the daemon.
     pub stdin: PipeWriter,
-    /// Leads back.
+    /// From the daemon.
     pub stdout: PipeReader,
-    /// Collects complaints: a file without a name, so nobody has to read it all the time.
+    /// Collects the standard error in a file without a name, which need not be read continuously.
     pub stderr: File,
 }
 
-/// Reads what the daemon says: output goes to the inlet, everything else to the parent.
+/// Reads the messages of the daemon: output goes to the inlet, everything else to the parent.
 async fn read(number: usize, mut stdout: Receiver, inlet: Inlet, arrivals: Arrivals) {
     let tell = |arrival| arrivals.send((number, arrival)).is_ok();
     let broken = match greeting(&mut stdout).await {
@@ -179,7 +179,7 @@ async fn read(number: usize, mut stdout: Receiver, inlet: Inlet, arrivals: Arriv
     tell(Arrival::Closed);
 }
 
-/// Waits for the greeting; returns what has come after it, or `None` when there is none.
+/// Waits for the greeting; returns the bytes after it, or `None` if there is no greeting.
 async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
     let mut bytes = Vec::new();
     while stdout.read_buf(&mut bytes).await.is_ok_and(|nbytes| nbytes > 0) {
@@ -203,7 +203,7 @@ async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
     Ok(None)
 }
 
-/// Takes messages until the last one or the end. Returns what is wrong with them.
+/// Takes messages until the last one or the end. Returns an error in them.
 async fn messages(
     stdout: &mut Receiver,
     first: Vec<u8>,
@@ -217,7 +217,7 @@ async fn messages(
         loop {
             match decoder.take::<UpFrame>() {
                 Ok(Some((Up::Printed(printed), _))) => {
-                    // Its reader may have gone: the child was told.
+                    // Its reader may have gone: the child has been informed.
                     let _ = inlet[printed.stream as usize].send(printed);
                 }
                 Ok(Some((Up::Done, _))) => {

@@ -20,10 +20,10 @@ use crate::output::Output;
 use crate::processes::{Member, Processes};
 use crate::spawn;
 
-/// How long a message may take to leave before oshrun stops itself.
+/// How long a message may take to be sent before oshrun stops itself.
 const FLUSH: Duration = Duration::from_millis(200);
 
-/// Within this time after the first call every daemon has to be there.
+/// Within this time after the first call every daemon must have started.
 const START: Duration = Duration::from_secs(60);
 
 /// The child daemons of a process.
@@ -36,20 +36,20 @@ pub struct Branches {
     since: Instant,
 }
 
-/// What a process leaves to its children.
+/// The part of the job that a process passes on to its children.
 #[derive(Debug)]
 pub struct Below<'a> {
-    /// PEs of this host that other processes hold.
+    /// PEs of this host that other processes start.
     pub pieces: Vec<Part>,
     /// The memory of this host's PEs.
     pub memory: Option<&'a OwnedFd>,
     /// Other hosts.
     pub others: Vec<Part>,
-    /// The descriptor limit to give back, if oshrun raised its own.
+    /// The original descriptor limit, if oshrun raised its own.
     pub limit: Option<Rlimit>,
 }
 
-/// Whom to start a daemon for, and how.
+/// The part for which a daemon is started, and how.
 struct Call<'a> {
     orders: Orders,
     memory: Option<&'a OwnedFd>,
@@ -57,7 +57,7 @@ struct Call<'a> {
 }
 
 impl Branches {
-    /// No children yet; what they do is told to `arrivals`.
+    /// Without children; their events go to `arrivals`.
     pub fn new(arrivals: Arrivals) -> Branches {
         Branches { list: Vec::new(), growth: None, arrivals, since: Instant::now() }
     }
@@ -65,7 +65,7 @@ impl Branches {
     /// Starts daemons.
     ///
     /// # Errors
-    /// Why the first that cannot be started cannot.
+    /// When one cannot be started.
     pub fn start(
         &mut self,
         task: &Task,
@@ -111,7 +111,7 @@ impl Branches {
         let cannot = |error: &io::Error| {
             let reason = reason(error);
             let cure = match error.kind() {
-                io::ErrorKind::NotFound => "; name another by --launch-agent",
+                io::ErrorKind::NotFound => "; name another command with --launch-agent",
                 _ => "",
             };
             let sentence = format!("cannot start {name} for host {host}: {reason}{cure}");
@@ -156,7 +156,7 @@ impl Branches {
 
     /// Tells the child that `pe` is below.
     pub fn tell_of(&self, pe: u32, message: &Down) {
-        // Where PEs of this host stand amid those of another child, theirs come first in the list.
+        // The range of another child may enclose PEs of this host; the children of this host come first in the list.
         if let Some(branch) = self.list.iter().find(|branch| branch.pes.contains(&pe)) {
             branch.down.send(message);
         }
@@ -170,14 +170,14 @@ impl Branches {
         }
     }
 
-    /// Waits until all that was told has left, for as long as it makes sense to wait.
+    /// Waits until all messages have been sent, for a limited time.
     pub async fn flush(&self) {
         for branch in &self.list {
             let _ = timeout(FLUSH, branch.down.flush()).await;
         }
     }
 
-    /// A child has done something. Returns what matters to the job.
+    /// An event of a child. Returns news for the job.
     pub fn arrived(
         &mut self,
         number: usize,
@@ -211,7 +211,7 @@ impl Branches {
         self.decide(number, processes)
     }
 
-    /// A tick has passed: are all still there?
+    /// A tick has passed: checks whether all children are alive.
     pub fn tick(&mut self, processes: &Processes) -> Vec<Up> {
         let mut news = Vec::new();
         for number in 0..self.list.len() {
@@ -237,7 +237,7 @@ impl Branches {
         news
     }
 
-    /// Gives up those whose daemon is not there yet.
+    /// Gives up children whose daemon has not started yet.
     pub fn abandon(&mut self, processes: &Processes) {
         for (number, branch) in self.list.iter_mut().enumerate() {
             if branch.stage == Stage::Called {
@@ -257,7 +257,7 @@ impl Branches {
         None
     }
 
-    /// A child is gone, unless it has said its last word.
+    /// A child is lost, unless it has sent its last message.
     fn lose(&mut self, number: usize, words: Option<String>, processes: &Processes) -> Option<Up> {
         let branch = &mut self.list[number];
         if matches!(branch.stage, Stage::Done | Stage::Lost) {
@@ -287,11 +287,11 @@ impl Branches {
     }
 }
 
-/// How a child has ended, as far as its agent tells.
+/// How a child has ended, as its agent shows.
 fn how(agent: &str, branch: &Branch, was_there: bool) -> String {
     let exit = match branch.exit {
         Some(exit) => format!("{agent} {exit}"),
-        None => format!("{agent} does not lead there any more"),
+        None => format!("the connection through {agent} has ended"),
     };
     let start = if was_there { "its daemon has ended; " } else { "" };
     match branch.complaint() {
@@ -300,15 +300,15 @@ fn how(agent: &str, branch: &Branch, was_there: bool) -> String {
     }
 }
 
-/// What helps when no daemon came.
+/// The cure if a daemon has not started.
 fn cure(branch: &Branch, growth: &Growth) -> String {
     let oshrun = growth.oshrun.display();
     match branch.exit {
         Some(Exit::Status(126 | 127)) => {
-            format!("; {oshrun} has to be there: install it, or name its folder by --prefix")
+            format!("; {oshrun} must exist there: install it, or name its folder with --prefix")
         }
         Some(Exit::Status(255)) if growth.agent.name() == "ssh" => {
-            format!("; does ssh {} true work without a question?", branch.host)
+            format!("; check that ssh {} true works without asking a question", branch.host)
         }
         _ => String::new(),
     }

@@ -1,7 +1,7 @@
 //! The role of a daemon: oshrun on another host, or for more PEs of the same one.
 //!
-//! It does what its parent says over standard input and tells what happens over standard output. When its input ends,
-//! or its parent's host falls silent, nobody is left to tell: it exits, and its guard ends all that it has started.
+//! It takes orders from its parent over standard input and reports events over standard output. When its input ends, or
+//! its parent no longer sends heartbeats, it exits, and its guard ends everything that it has started.
 
 use std::io::{self, Read};
 use std::process::ExitCode;
@@ -25,7 +25,7 @@ use crate::output::Output;
 use crate::prepare::prepare;
 use crate::spawn;
 
-/// Time that killed processes get to disappear: less than whoever waits for this daemon gives it.
+/// Time in which killed processes must disappear: less than the parent waits for this daemon.
 const KILL_LIMIT: Duration = Duration::from_secs(4);
 
 /// Whether this process was started as a daemon.
@@ -33,17 +33,17 @@ pub fn is_daemon() -> bool {
     std::env::args_os().nth(1).is_some_and(|word| word == agent::ROLE)
 }
 
-/// The daemon's life.
+/// The role of a daemon.
 pub fn serve() -> ExitCode {
     match start_and_run() {
         Ok(writer) => {
-            // The last words leave before the process does.
+            // The last messages are sent before the process ends.
             let _ = writer.join();
             ExitCode::SUCCESS
         }
         Err(why) => {
             complain(&format!("oshrun: {why}"));
-            // At once: the guard does the rest.
+            // It exits at once: the guard does the rest.
             std::process::exit(1)
         }
     }
@@ -54,17 +54,17 @@ fn start_and_run() -> Result<JoinHandle<()>, String> {
     let no_thread = |error| cannot("start a thread", &error).sentence;
     let (up, writer) = UpSender::to_stdout().map_err(no_thread)?;
     let parent = orders_from_stdin().map_err(no_thread)?;
-    // The event loop needs descriptors, too.
+    // The event loop needs descriptors too.
     limits::make_room(0, 0, false).map_err(|failure| failure.sentence)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| cannot("wait for events", &error).sentence)?;
     let served = runtime.block_on(run(parent, up));
-    // Its destructors would wait for nothing useful.
+    // Waiting for its destructors has no use.
     std::mem::forget(runtime);
     served.map(|()| writer)
 }
 
-/// What the parent says; a thread reads. The channel ends with the input.
+/// The messages of the parent, which a thread reads. The channel ends with the input.
 fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<Down, FrameError>>> {
     let (sender, parent) = mpsc::unbounded_channel();
     std::thread::Builder::new().spawn(move || {
@@ -93,7 +93,7 @@ fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<Down, FrameE
     Ok(parent)
 }
 
-/// Why a daemon ends before its time, for whoever sees what the agent complains about.
+/// The reason why a daemon ends early, on standard error, which the agent passes on.
 fn gone() -> String {
     "the process that started this daemon is gone".to_string()
 }
@@ -135,7 +135,7 @@ async fn run(
             subtree.dismiss(KILL_LIMIT).await;
             daemon.up.send(&Up::Done);
         }
-        // The guard does it, too, but finds processes that have left their groups only while they show their mark.
+        // The guard does this too, but finds processes that have left their groups only while they show their mark.
         Err(_) => subtree.clear(KILL_LIMIT).await,
     }
     served
@@ -156,7 +156,7 @@ fn heard(order: Option<Result<Down, FrameError>>) -> Result<Down, String> {
     }
 }
 
-/// Starts what the orders say; what cannot be started is told.
+/// Starts the processes of the orders, and reports what cannot be started.
 fn start(orders: Orders, subtree: &mut Subtree, output: &mut Output, up: &UpSender) {
     let Orders { task, growth, own, others, memory } = orders;
     let host = own.host.clone();
@@ -194,12 +194,12 @@ fn start(orders: Orders, subtree: &mut Subtree, output: &mut Output, up: &UpSend
     }
 }
 
-/// What a started daemon listens to, and what it has been told.
+/// The inputs of a started daemon, and its state.
 struct Daemon {
     /// The name of this host.
     host: String,
     parent: mpsc::UnboundedReceiver<Result<Down, FrameError>>,
-    /// Ticks where the parent is another host, which may fall silent.
+    /// Ticks, if the parent is on another host, which may stop answering.
     clock: Option<Interval>,
     heartbeat: Heartbeat,
     windows: [Arc<Semaphore>; 2],
@@ -210,10 +210,10 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// Serves until its PEs have ended and what they have printed has left.
+    /// Serves until its PEs have ended and their output has been sent.
     ///
     /// # Errors
-    /// When nobody is left to serve.
+    /// When the parent is lost.
     async fn work(&mut self, subtree: &mut Subtree, output: &mut Output) -> Result<(), String> {
         let mut was_idle = false;
         while !self.is_finishing {
@@ -230,7 +230,7 @@ impl Daemon {
         let mut finished = std::pin::pin!(output.finish());
         loop {
             tokio::select! {
-                // A child daemon says what it has lost before its output ends.
+                // A child daemon reports lost output before its own output ends.
                 biased;
                 served = self.serve(subtree) => served?,
                 lost = &mut finished => {
@@ -241,10 +241,10 @@ impl Daemon {
         }
     }
 
-    /// Waits for one thing to happen and does what it asks for; given up meanwhile, it has done nothing.
+    /// Waits for one event and handles it; if it is cancelled while it waits, it has done nothing.
     ///
     /// # Errors
-    /// When nobody is left to serve.
+    /// When the parent is lost.
     async fn serve(&mut self, subtree: &mut Subtree) -> Result<(), String> {
         let is_suspended = self.is_suspended;
         tokio::select! {
@@ -254,7 +254,7 @@ impl Daemon {
                 self.obey(heard(order)?, subtree);
             }
             () = tick(&mut self.clock), if !is_suspended => if self.heartbeat.tick() {
-                return Err("the host that started this daemon is silent".to_string());
+                return Err("the host that started this daemon does not answer".to_string());
             },
         }
         Ok(())
@@ -295,7 +295,7 @@ impl Daemon {
             Down::Unread { stream } => self.window(stream).close(),
             Down::Ping => self.up.send(&Up::Pong),
             Down::Finish => self.is_finishing = true,
-            // There is one job for a daemon.
+            // A daemon has one job.
             Down::Orders(_) => {}
         }
     }

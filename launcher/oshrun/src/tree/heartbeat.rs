@@ -1,13 +1,13 @@
-//! Whether the other side is still there, told by a clock and what was heard.
+//! Decides from a clock and from the messages received whether the other side is alive.
 //!
-//! Ticks count, not time: a process that was stopped itself, or a machine that slept, has missed one tick and no more.
+//! It counts ticks, not time: if this process was stopped, or the machine slept, only one tick was missed.
 
 use std::time::Duration;
 
-/// Ticks in the limit within which a job has to have ended.
+/// Ticks in the limit within which a job must have ended.
 const TICKS: u32 = 20;
 
-/// Ticks without a word after which the other side is lost; the rest of the limit is for ending.
+/// Ticks without a message after which the other side is lost; the rest of the limit is for ending the job.
 const MAX_MISSED: u32 = 12;
 
 /// The time between ticks.
@@ -15,19 +15,19 @@ pub fn period(limit: Duration) -> Duration {
     (limit / TICKS).max(Duration::from_millis(1))
 }
 
-/// For how long the other side was silent when it is lost.
+/// How long the other side has been silent when it counts as lost.
 pub fn silence(limit: Duration) -> Duration {
     period(limit) * MAX_MISSED
 }
 
-/// What was heard lately.
+/// The recent messages of the other side.
 #[derive(Debug, Default)]
 pub struct Heartbeat {
     missed: u32,
 }
 
 impl Heartbeat {
-    /// Something was heard.
+    /// A message has arrived.
     pub fn heard(&mut self) {
         self.missed = 0;
     }

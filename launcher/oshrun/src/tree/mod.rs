@@ -1,9 +1,9 @@
 //! A job's PEs as a tree of processes. oshrun is its root; a daemon on every other host, and for every further 256 PEs
 //! of one host, holds PEs and has daemons below it in turn.
 //!
-//! A daemon talks with its parent over its own standard input and output: it listens nowhere, and needs no port and no
-//! secret. [`Subtree`] is what root and daemon have in common: it starts what is below, tells it what to do, and brings
-//! up what happens there.
+//! A daemon communicates with its parent over its own standard input and output, so it needs no port and no secret.
+//! [`Subtree`] is what the root and a daemon have in common: it starts the processes below, gives them orders, and
+//! reports their events.
 
 pub mod agent;
 mod branch;
@@ -34,17 +34,17 @@ use crate::output::Output;
 use crate::processes::{Member, Processes};
 use crate::spawn::Launch;
 
-/// Pieces of input that may be on their way to PE 0.
+/// Maximum number of pieces of input in flight to PE 0.
 pub const PIECES: usize = 16;
 
-/// What a process starts: its own PEs, if it has any, and the pieces of its host and the hosts that it leaves to others.
+/// What a process starts: its own PEs, if it has any, and daemons for other parts of its host and for other hosts.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// The name of this host, for what goes wrong here; `None` where oshrun itself runs.
+    /// The name of this host for error messages; `None` in oshrun itself.
     pub host: Option<String>,
     /// Its own PEs.
     pub own: Option<(Part, Launch)>,
-    /// PEs of this host that other processes hold.
+    /// PEs of this host that other processes start.
     pub pieces: Vec<Part>,
     /// Other hosts.
     pub others: Vec<Part>,
@@ -60,17 +60,17 @@ pub struct Subtree {
     children: unix::Signal,
     readable: mpsc::UnboundedReceiver<u32>,
     arrivals: mpsc::UnboundedReceiver<(usize, Arrival)>,
-    /// Set where PE 0's input comes from the parent.
+    /// Set if PE 0's input comes from the parent.
     taken: Option<mpsc::UnboundedSender<()>>,
     inputs_taken: mpsc::UnboundedReceiver<()>,
     clock: Interval,
 }
 
 impl Subtree {
-    /// Nothing yet. `fed`: PE 0, if it will be here, gets its input from the parent.
+    /// Without any process. `fed`: PE 0, if it will be here, gets its input from the parent.
     ///
     /// # Errors
-    /// When the guard cannot be started, or signals not be heard.
+    /// When the guard cannot be started, or signals cannot be received.
     pub fn new(fed: bool, limit: Duration) -> io::Result<Subtree> {
         let (announce, readable) = mpsc::unbounded_channel();
         let (arrive, arrivals) = mpsc::unbounded_channel();
@@ -91,7 +91,7 @@ impl Subtree {
         })
     }
 
-    /// Starts everything: daemons first, since they take longer. What cannot be started is news.
+    /// Starts everything: daemons first, since they take longer. A failure is reported as an event.
     pub fn start(&mut self, task: &Task, growth: &Growth, plan: Plan, output: &mut Output) {
         let launch = plan.own.as_ref().map(|(_, launch)| launch);
         let memory = launch.map(|launch| &launch.memory);
@@ -115,12 +115,12 @@ impl Subtree {
         }
     }
 
-    /// Whether every PE has ended, and everything has been told of them.
+    /// Whether every PE has ended, and all of their events have been reported.
     pub fn is_idle(&self) -> bool {
         self.processes.all_pes_exited() && self.branches.are_idle() && self.news.is_empty()
     }
 
-    /// The next that happens. Nothing is lost when it is not awaited to its end.
+    /// The next event. Nothing is lost if the future is dropped.
     pub async fn next(&mut self) -> Up {
         loop {
             if let Some(news) = self.news.pop_front() {
@@ -133,7 +133,7 @@ impl Subtree {
                     let news = self.branches.arrived(number, arrival, &self.processes);
                     self.news.extend(news);
                     if self.news.is_empty() {
-                        // It may have made this process idle.
+                        // This process may have become idle.
                         return Up::Pong;
                     }
                 }
@@ -178,7 +178,7 @@ impl Subtree {
         }
     }
 
-    /// Gives a piece of input to PE 0.
+    /// Passes a piece of input to PE 0.
     pub fn feed(&mut self, bytes: Vec<u8>) {
         if self.local_pes.has(0) {
             self.local_pes.feed(bytes);
@@ -187,7 +187,7 @@ impl Subtree {
         }
     }
 
-    /// Sends a signal to all PEs. SIGKILL also ends the start of daemons that are not there yet.
+    /// Sends a signal to all PEs. SIGKILL also gives up daemons that have not started yet.
     pub fn signal(&mut self, signal: Signal) {
         self.processes.signal(signal);
         self.branches.tell_all(&Down::Signal(signal.as_raw()));
@@ -196,36 +196,36 @@ impl Subtree {
         }
     }
 
-    /// Stops all PEs, and lets daemons know that this process may be silent.
+    /// Stops all PEs, and tells daemons that this process may be silent.
     pub fn suspend(&self) {
         self.processes.signal(Signal::STOP);
         self.branches.tell_all(&Down::Suspend);
     }
 
-    /// Waits until daemons can hear what they were told.
+    /// Waits until messages to daemons have been sent.
     pub async fn flush(&self) {
         self.branches.flush().await;
     }
 
-    /// Lets all PEs go on.
+    /// Lets all PEs continue.
     pub fn resume(&self) {
         self.processes.signal(Signal::CONT);
         self.branches.tell_all(&Down::Resume);
     }
 
-    /// What has not ended though it was killed: PEs of this process, and hosts below.
+    /// What has been killed but has not ended: PEs of this process, and hosts below.
     pub fn remains(&self) -> (Vec<u32>, Vec<String>) {
         (self.processes.alive(), self.branches.busy().map(str::to_string).collect())
     }
 
-    /// After the end of all PEs: kills what they have left, everywhere. The output may end then.
+    /// After the end of all PEs: kills what they have left on all hosts. Then the output may end.
     pub async fn clear(&mut self, limit: Duration) {
         self.branches.tell_all(&Down::Finish);
         let exits = self.processes.clear(limit).await;
         self.note(exits);
     }
 
-    /// Waits for the last processes to go.
+    /// Waits for the last processes to end.
     pub async fn dismiss(&mut self, limit: Duration) {
         self.processes.dismiss(limit).await;
     }

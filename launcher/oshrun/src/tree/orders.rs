@@ -1,6 +1,6 @@
-//! What a daemon has to do: the program and its setting, which PEs are its own, and the hosts below it.
+//! The orders for a daemon: the program and its environment, the PEs of the daemon, and the hosts below it.
 //!
-//! Plain data, made by oshrun and handed down the tree; each daemon keeps its own part and cuts up the rest.
+//! This is plain data that oshrun passes down the tree; each daemon keeps its own part and divides the rest.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -22,30 +22,30 @@ pub struct Task {
     pub arguments: Vec<OsString>,
     /// Variables that the user set for the PEs.
     pub exported: Vec<(OsString, OsString)>,
-    /// oshrun's own variables, for other hosts; none where they are inherited.
+    /// oshrun's own variables, for other hosts; none if they are inherited.
     pub carried: Vec<(OsString, OsString)>,
-    /// The working directory; `None` where it is inherited.
+    /// The working directory; `None` if it is inherited.
     pub folder: Option<PathBuf>,
-    /// Where PEs shall be.
+    /// The requested placement.
     pub wish: Wish,
-    /// The folder for files of what each PE prints; `None` where oshrun prints it.
+    /// The folder for the output files of PEs; `None` if oshrun prints the output.
     pub output_files: Option<PathBuf>,
     /// PEs that run under a debugger.
     pub debugged: Option<Debugged>,
-    /// Whether oshrun has a terminal, at which PE 0 may ask.
+    /// Whether oshrun has a terminal, at which PE 0 may prompt.
     pub prompts: bool,
 }
 
 /// How the tree grows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Growth {
-    /// Starts a daemon on another host.
+    /// The launch agent for other hosts.
     pub agent: Agent,
-    /// oshrun on other hosts.
+    /// The file of oshrun on other hosts.
     pub oshrun: PathBuf,
-    /// Most hosts that a process starts daemons on.
+    /// Maximum number of hosts on which a process starts daemons.
     pub fan_out: u32,
-    /// Most PEs that a process holds.
+    /// Maximum number of PEs that a process starts.
     pub pes_per_process: u32,
     /// How long a host may be silent before the job has ended everywhere.
     pub limit: Duration,
@@ -58,14 +58,14 @@ pub struct Part {
     pub host: String,
     /// All PEs of that host.
     pub node: Range<u32>,
-    /// Those of them that are meant.
+    /// The selected PEs among them.
     pub pes: Range<u32>,
 }
 
-/// What one daemon has to do.
+/// The orders for one daemon.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Orders {
-    /// What to run.
+    /// The program and its environment.
     pub task: Task,
     /// How the tree grows.
     pub growth: Growth,
@@ -73,12 +73,12 @@ pub struct Orders {
     pub own: Part,
     /// Other hosts below it.
     pub others: Vec<Part>,
-    /// The inherited descriptor of the node's memory, where the parent is on the same host.
+    /// The inherited descriptor of the node's memory, if the parent is on the same host.
     pub memory: Option<i32>,
 }
 
 impl Part {
-    /// Cuts off what does not fit one process, in pieces that do.
+    /// Cuts off the PEs that exceed one process, in pieces that fit one each.
     pub fn split(self, most: u32) -> (Part, Vec<Part>) {
         let starts = self.pes.clone().step_by(most as usize);
         let piece = |start| Part { pes: start..self.pes.end.min(start + most), ..self.clone() };
@@ -88,12 +88,12 @@ impl Part {
     }
 }
 
-/// Number of children of a process that leaves these pieces of its host and these other hosts to them.
+/// Number of children of a process that passes on these pieces of its host and these other hosts.
 pub fn n_children(pieces: &[Part], others: &[Part], fan_out: u32) -> u32 {
     pieces.len() as u32 + (others.len() as u32).min(fan_out)
 }
 
-/// Deals hosts to at most `fan_out` children in blocks as equal as can be; the first of each block is the child's own.
+/// Deals hosts to at most `fan_out` children in blocks as equal as possible; a child runs on the first host of its block.
 pub fn deal(hosts: Vec<Part>, fan_out: u32) -> Vec<(Part, Vec<Part>)> {
     let n_children = hosts.len().min(fan_out.max(1) as usize);
     let n_hosts = hosts.len();

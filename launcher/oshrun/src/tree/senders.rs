@@ -1,4 +1,4 @@
-//! Queues of messages up and down the tree. Whoever has a sender need not know what reads the other end.
+//! Queues of messages up and down the tree. A sender does not know who reads at the other end.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::wire::{self, Down, Up};
 
-/// Bytes of a stream that may be on their way up from a daemon.
+/// Maximum number of bytes of a stream in flight from a daemon to its parent.
 pub const WINDOW: u32 = 256 * 1024;
 
 /// Where messages to the parent are queued.
@@ -19,7 +19,7 @@ pub const WINDOW: u32 = 256 * 1024;
 pub struct UpSender(mpsc::UnboundedSender<Vec<u8>>);
 
 impl UpSender {
-    /// Greets, then writes what is queued, in a thread that ends when all senders are gone.
+    /// Sends the greeting and then the queued messages, in a thread that ends when all senders are dropped.
     pub fn to_stdout() -> io::Result<(UpSender, JoinHandle<()>)> {
         let (sender, mut queue) = mpsc::unbounded_channel::<Vec<u8>>();
         let writer = std::thread::Builder::new().spawn(move || {
@@ -35,7 +35,7 @@ impl UpSender {
 
     /// Queues a message.
     pub fn send(&self, message: &Up) {
-        // A parent that is gone shows itself by the end of the input.
+        // The end of the input shows that the parent is gone.
         let _ = self.0.send(wire::encode_up(message));
     }
 }
@@ -44,43 +44,43 @@ impl UpSender {
 #[derive(Clone, Debug)]
 pub struct DownSender(mpsc::UnboundedSender<Queued>);
 
-/// What a queue of messages to a child holds.
+/// An entry of the queue of messages to a child.
 #[derive(Debug)]
 pub enum Queued {
     /// A message.
     Frame(Arc<[u8]>),
-    /// Tells that all before it has left.
+    /// Reports that everything before it has been sent.
     Flushed(oneshot::Sender<()>),
 }
 
 impl DownSender {
-    /// A queue, and its end that is written to the child.
+    /// A queue, and the end from which messages are written to the child.
     pub fn new() -> (DownSender, mpsc::UnboundedReceiver<Queued>) {
         let (sender, queue) = mpsc::unbounded_channel();
         (DownSender(sender), queue)
     }
 
-    /// Queues a message. A child that is gone gets nothing.
+    /// Queues a message. Messages to a child that is gone are dropped.
     pub fn send(&self, message: &Down) {
         self.send_frame(proto::encode(message).into());
     }
 
-    /// Queues a message that several children get.
+    /// Queues a message for several children.
     pub fn send_frame(&self, frame: Arc<[u8]>) {
         let _ = self.0.send(Queued::Frame(frame));
     }
 
-    /// Waits until all that was queued has left.
+    /// Waits until everything that was queued has been sent.
     pub async fn flush(&self) {
         let (flushed, wait) = oneshot::channel();
         if self.0.send(Queued::Flushed(flushed)).is_ok() {
-            // An error is the end of the writer, who has nothing left then.
+            // An error means that the writer has ended, with nothing left to send.
             let _ = wait.await;
         }
     }
 }
 
-/// Writes what is queued for as long as somebody reads it.
+/// Writes the queued messages as long as the child reads them.
 pub async fn write(mut stdin: Sender, mut queue: mpsc::UnboundedReceiver<Queued>) {
     while let Some(item) = queue.recv().await {
         match item {

@@ -1,7 +1,7 @@
 //! The messages between a daemon and its parent, and the greeting before them.
 //!
-//! They are frames of `rushmem_bootstrap::proto`, over the daemon's own standard input and output. It never looks into
-//! the frames of PEs that it carries.
+//! They are frames of `rushmem_bootstrap::proto`, over the daemon's own standard input and output. It never
+//! interprets the frames of PEs that it carries.
 
 use rushmem_bootstrap::Exit;
 use rushmem_bootstrap::proto;
@@ -9,26 +9,26 @@ use serde::{Deserialize, Serialize};
 
 use super::orders::Orders;
 
-/// Largest body that a parent takes from a daemon: a piece of a PE's output or frames, and the fields around it.
+/// Maximum size of a body from a daemon to its parent: a piece of a PE's output or frames, and the fields around it.
 pub const MOST_UP: usize = 512 * 1024;
 
-/// Largest body that a daemon takes from its parent: the records of all PEs, and the fields around them.
+/// Maximum size of a body from a parent to a daemon: the records of all PEs, and the fields around them.
 pub const MOST_DOWN: usize = proto::MAX_FROM_LAUNCHER + 64;
 
-/// How the line begins by which a daemon greets; the version of oshrun follows.
+/// The start of the greeting of a daemon; the version of oshrun follows.
 const GREETING: &str = "oshrun-daemon ";
 
-/// The greeting of this oshrun. A line of its own, whatever a login script has printed before.
+/// The greeting of this oshrun: a line of its own, whatever a login script has printed before.
 pub fn greeting() -> String {
     format!("\n{GREETING}{}\n", version())
 }
 
-/// What both sides must have in common.
+/// The version, which must be the same on both sides.
 pub fn version() -> String {
     format!("{}/{}", env!("CARGO_PKG_VERSION"), proto::VERSION)
 }
 
-/// Looks for the greeting. Returns the version and how many bytes come before the first message.
+/// Searches for the greeting. Returns the version and how many bytes come before the first message.
 pub fn find_greeting(bytes: &[u8]) -> Option<(String, usize)> {
     let mut start = 0;
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
@@ -60,11 +60,11 @@ pub struct Printed {
     pub stream: Which,
     /// The text.
     pub text: Vec<u8>,
-    /// Whether its line goes on in the next text of the same stream.
+    /// Whether its line continues in the next text of the same stream.
     pub holds: bool,
 }
 
-/// What a daemon tells its parent.
+/// A message of a daemon to its parent.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Up {
     /// The process of a PE has been started.
@@ -92,16 +92,16 @@ pub enum Up {
     Printed(Printed),
     /// PE 0 has taken one piece of its input.
     InputTaken,
-    /// The job cannot go on: something could not be started, or was lost.
+    /// The job cannot continue: something could not be started, or was lost.
     Failed {
         /// The exit status of oshrun.
         status: i32,
         /// Why, without oshrun's name.
         sentence: String,
     },
-    /// Something to show, without oshrun's name.
+    /// A message to print, without oshrun's name.
     Words(String),
-    /// Nothing runs any more below this daemon, and all that it had to start was started.
+    /// Everything that this daemon had to start was started, and has ended.
     Idle,
     /// The answer to [`Down::Finish`]: all output has been sent, and nothing is left. The last message.
     Done,
@@ -109,10 +109,10 @@ pub enum Up {
     Pong,
 }
 
-/// What a parent tells a daemon.
+/// A message of a parent to a daemon.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Down {
-    /// What to do: the first message, and the only one of its kind.
+    /// The orders: the first message, and the only one of its kind.
     Orders(Box<Orders>),
     /// A frame for a PE.
     Frame {
@@ -130,11 +130,11 @@ pub enum Down {
     Signal(i32),
     /// Stop all PEs; the parent may be silent until [`Down::Resume`].
     Suspend,
-    /// Let all PEs go on.
+    /// Let all PEs continue.
     Resume,
-    /// Input of PE 0; none is its end.
+    /// Input of PE 0; an empty piece is its end.
     Input(Vec<u8>),
-    /// So much of the window of a stream is free again.
+    /// A part of the window of a stream is free again.
     Read {
         /// The stream.
         stream: Which,
@@ -146,19 +146,19 @@ pub enum Down {
         /// The stream.
         stream: Which,
     },
-    /// Be there.
+    /// A heartbeat.
     Ping,
-    /// All PEs of the job have ended: clear away what they left, send the last output, and end.
+    /// All PEs of the job have ended: remove what they left, send the last output, and end.
     Finish,
 }
 
-/// The frame of a message to a parent. It ends with a newline, since what carries it may hold back an unfinished line
+/// The frame of a message to a parent. It ends with a newline, since a launch agent may hold back an unfinished line
 /// (srun does).
 pub fn encode_up(message: &Up) -> Vec<u8> {
     proto::encode(&(message, b'\n'))
 }
 
-/// What [`encode_up`] makes.
+/// The message of a frame that [`encode_up`] made.
 pub type UpFrame = (Up, u8);
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 //!
 //! J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory
 //! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word on every PE. One
-//! field of it, on the lock's home PE, names the last PE of the queue; the other one is the own node of
+//! field of it, on the lock's home PE, names the last PE of the queue; the other one is this PE's node of
 //! the queue: whether this PE waits, and which PE is next. So PEs get the lock in the order of their
-//! calls, each looks at its own word alone, and zero is a free lock. How the fields lie in C's `long` and
-//! in Fortran's INTEGER is for `word` to know.
+//! calls, each polls only its own word, and a lock of zero is free. `word` knows where the fields are in
+//! C's `long` and in Fortran's INTEGER.
 //!
-//! Threads of one PE share its node: `turns` settles whose it is. Who holds a lock twice, or clears one
-//! that it does not hold, is told so instead of waiting for ever.
+//! Threads of one PE share its node: `turns` decides which of them has it. A PE that sets a lock twice, or
+//! clears one that it does not hold, gets a message instead of waiting for ever.
 #![allow(unsafe_code)]
 
 mod turns;

@@ -1,8 +1,8 @@
-//! Which locks this PE has or waits for, and whose turn it is among its threads.
+//! The locks that this PE holds or waits for, and the order of its threads.
 //!
-//! A lock knows PEs, not threads: a PE has one node in its queue. So threads of one PE settle first who
-//! of them uses it, in the order of their calls; each of them queues up with the other PEs anew. It must
-//! not know what a lock looks like in symmetric memory.
+//! A lock knows PEs, not threads: a PE has one node in its queue. So the threads of one PE first decide which of
+//! them uses the node, in the order of their calls; each of them then joins the queue of PEs again. This file
+//! must not know the form of a lock in symmetric memory.
 
 use crate::base::process;
 use std::ops::Range;

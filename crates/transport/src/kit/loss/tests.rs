@@ -18,7 +18,7 @@ fn the_first_loss_stays_and_is_told_once() {
     let loss = Loss::new(Pe(0), "here".to_owned(), told.clone());
     assert_eq!(loss.check(), Ok(()));
     let first = loss.of_peer(Pe(3), Some("there"), "it hung up");
-    let text = "PE 3 was lost: the path from PE 0 on here to PE 3 on there broke: it hung up";
+    let text = "PE 3 was lost: the connection from PE 0 on here to PE 3 on there broke: it hung up";
     assert_eq!(first.to_string(), text);
     assert_eq!(loss.of_self("no descriptors"), first);
     assert_eq!(loss.check(), Err(first.clone()));

@@ -36,7 +36,7 @@ fn pes_go_to_hosts_in_blocks() {
 #[test]
 fn slots_that_were_said_are_a_limit_and_others_are_not() {
     let error = dealt("a:2,b:1", Some(4), None, true).expect_err("too many");
-    assert!(error.starts_with("4 PEs are more than the 3 "), "{error}");
+    assert!(error.starts_with("4 PEs do not fit the 3 slots"), "{error}");
     assert!(dealt("a,b", Some(5), Some(2), true).is_err());
     assert!(dealt("a:1,b:1", Some(5), Some(2), false).is_err());
     assert_eq!(dealt("a:1,b:1", Some(5), None, false).as_deref(), Ok("a:0-3 b:3-5"));

@@ -18,12 +18,12 @@ fn hosts_of_the_option() {
     ];
     assert_eq!(list, hosts(&expected));
     for (text, words) in [
-        ("", "\"\" is no name"),
-        ("a,,b", "\"\" is no name"),
-        ("a:0", "\"0\" is no number of PEs"),
-        ("a:x", "\"x\" is no number of PEs"),
-        ("-oProxyCommand=x", "is no name"),
-        (":4", "is no name"),
+        ("", "\"\" is not a host name"),
+        ("a,,b", "\"\" is not a host name"),
+        ("a:0", "\"0\" is not a number of PEs"),
+        ("a:x", "\"x\" is not a number of PEs"),
+        ("-oProxyCommand=x", "is not a host name"),
+        (":4", "is not a host name"),
     ] {
         let error = of_option(text).expect_err(text);
         assert!(error.contains(words), "{text}: {error}");
@@ -39,7 +39,7 @@ fn hosts_of_a_file() {
         ("# none\n", "f lists no host"),
         ("a\nb max_slots=3", "f, line 2: max_slots=3 is not understood"),
         ("b:3 slots=3", "f, line 1: slots=3 is not understood"),
-        ("b slots=0", "f, line 1: \"0\" is no number of PEs"),
+        ("b slots=0", "f, line 1: \"0\" is not a number of PEs"),
     ] {
         assert!(of_file("f", text).expect_err(text).starts_with(error), "{text}");
     }

@@ -1,0 +1,55 @@
+//! Starting to send messages on an ep, and to receive them.
+#![allow(unsafe_code)]
+
+use super::{FiEndpoint, Post, Use};
+use crate::message::NBYTES;
+use libfabric_sys as fi;
+use rushmem_transport::mem;
+
+impl FiEndpoint {
+    /// Starts a message.
+    pub(crate) fn send(
+        &mut self,
+        pe: u32,
+        to: fi::fi_addr_t,
+        message: &[u8; NBYTES],
+    ) -> Result<Post, i32> {
+        let endpoint = self.endpoint.raw();
+        if NBYTES <= self.fabric.facts.inject {
+            let from = message.as_ptr().cast();
+            // SAFETY: an open endpoint and a message that lives during the call.
+            return match unsafe { fi::fi_inject(endpoint, from, NBYTES, to) } {
+                0 => Ok(Post::Started),
+                code if code == -(fi::FI_EAGAIN as isize) => Ok(Post::Later),
+                code => Err(i32::try_from(code).unwrap_or(-fi::FI_EIO)),
+            };
+        }
+        let Some(&op) = self.free.last() else { return Ok(Post::Later) };
+        let cell = self.staging.cell(op);
+        // SAFETY: a cell has at least as many bytes.
+        unsafe { mem::copy_bytes(cell.base, message.as_ptr(), NBYTES) };
+        let (desc, context) = (self.staging_desc(), self.context(op));
+        // SAFETY: an open endpoint, a context that is free, and a cell that is this operation's.
+        let code = unsafe { fi::fi_send(endpoint, cell.base.cast(), NBYTES, desc, to, context) };
+        self.decide(code, op, pe, Use::Plain)
+    }
+
+    /// Waits for one more message.
+    pub(crate) fn receive(&mut self) -> Result<Post, i32> {
+        let Some(&op) = self.free.last() else { return Ok(Post::Later) };
+        let (endpoint, desc, context) =
+            (self.endpoint.raw(), self.staging_desc(), self.context(op));
+        let to = self.staging.cell(op).base.cast();
+        // SAFETY: an open endpoint, a context that is free, and a cell that is this operation's.
+        match unsafe { fi::fi_recv(endpoint, to, NBYTES, desc, context) } {
+            0 => {
+                self.free.pop();
+                self.ops[op as usize].use_ = Use::Receive;
+                self.receiving += 1;
+                Ok(Post::Started)
+            }
+            code if code == -(fi::FI_EAGAIN as isize) => Ok(Post::Later),
+            code => Err(i32::try_from(code).unwrap_or(-fi::FI_EIO)),
+        }
+    }
+}

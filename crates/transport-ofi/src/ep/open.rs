@@ -1,0 +1,106 @@
+//! Opening an ep and closing it, and registering memory for its operations.
+//!
+//! After an error whoever has the ep drops it: libfabric then uses no memory of its operations any more.
+#![allow(unsafe_code)]
+
+use super::poll::ENTRIES;
+use super::{FiEndpoint, Op, Use};
+use crate::block::Block;
+use crate::fabric::Fabric;
+use crate::fid::Fid;
+use crate::message::NBYTES;
+use libfabric_sys as fi;
+use rushmem_transport::LocalBuf;
+use std::mem::ManuallyDrop;
+use std::ptr::{null_mut, without_provenance_mut};
+use std::sync::Arc;
+
+impl FiEndpoint {
+    /// An ep for so many operations, with cells for so many bytes.
+    ///
+    /// # Errors
+    /// libfabric's number.
+    pub(crate) fn open(
+        fabric: Arc<Fabric>,
+        n_pes: usize,
+        depth: usize,
+        copy_up_to: usize,
+        sleep: bool,
+    ) -> Result<FiEndpoint, i32> {
+        let cq = Arc::new(fabric.cq(depth + ENTRIES, sleep)?);
+        let endpoint = fabric.endpoint(&cq)?;
+        let staging = Block::new(depth, copy_up_to.max(NBYTES));
+        let staging_mr = match fabric.facts.asks(fi::FI_MR_LOCAL) {
+            false => None,
+            true => {
+                let access = fi::FI_READ | fi::FI_WRITE | fi::FI_SEND | fi::FI_RECV;
+                let LocalBuf { base, nbytes } = staging.whole();
+                // SAFETY: the block is dropped after the registration.
+                Some(unsafe { fabric.register(base, nbytes, access, &endpoint) }?)
+            }
+        };
+        Ok(FiEndpoint {
+            ops: (0..depth).map(|_| Op { pe: 0, use_: Use::Plain }).collect(),
+            staging_mr,
+            endpoint: ManuallyDrop::new(endpoint),
+            cq,
+            contexts: ManuallyDrop::new(Block::new(depth, size_of::<fi::fi_context2>())),
+            staging: ManuallyDrop::new(staging),
+            free: (0..depth as u32).rev().collect(),
+            pending: vec![0; n_pes],
+            in_flight: 0,
+            receiving: 0,
+            copy_up_to,
+            injects: true,
+            fabric,
+        })
+    }
+
+    /// The descriptor of the cells.
+    pub(super) fn staging_desc(&self) -> *mut core::ffi::c_void {
+        desc(self.staging_mr.as_ref())
+    }
+
+    /// A descriptor for memory of the caller's, and its registration where there must be one.
+    ///
+    /// # Safety
+    /// The range is valid for reads and writes until the registration is dropped.
+    pub(super) unsafe fn describe(
+        &self,
+        range: LocalBuf,
+        known: Option<usize>,
+        access: u64,
+    ) -> Result<(*mut core::ffi::c_void, Use), i32> {
+        if !self.fabric.facts.asks(fi::FI_MR_LOCAL) {
+            return Ok((null_mut(), Use::Plain));
+        }
+        if let Some(known) = known.filter(|_| !self.fabric.facts.asks(fi::FI_MR_ENDPOINT)) {
+            return Ok((without_provenance_mut(known), Use::Plain));
+        }
+        // SAFETY: by contract.
+        let mr = unsafe { self.fabric.register(range.base, range.nbytes, access, &self.endpoint) }?;
+        Ok((desc(Some(&mr)), Use::Registered { _mr: mr }))
+    }
+}
+
+impl Drop for FiEndpoint {
+    fn drop(&mut self) {
+        self.ops.clear();
+        self.staging_mr = None;
+        // SAFETY: it is not used afterwards.
+        let endpoint = unsafe { ManuallyDrop::take(&mut self.endpoint) };
+        // Where it cannot be closed libfabric may go on using the memory of its operations, which is kept.
+        if endpoint.close() {
+            // SAFETY: it is not used afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.contexts) };
+            // SAFETY: as above.
+            unsafe { ManuallyDrop::drop(&mut self.staging) };
+        }
+    }
+}
+
+/// A registration's descriptor, null for none.
+fn desc(mr: Option<&Fid<fi::fid_mr>>) -> *mut core::ffi::c_void {
+    // SAFETY: an open registration.
+    mr.map_or(null_mut(), |mr| unsafe { (*mr.raw()).mem_desc })
+}

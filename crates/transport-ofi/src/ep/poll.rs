@@ -1,0 +1,102 @@
+//! Taking completions from the queue of an ep.
+#![allow(unsafe_code)]
+
+use super::{Failure, FiEndpoint, Use};
+use crate::message::NBYTES;
+use libfabric_sys as fi;
+use rushmem_transport::mem;
+use std::ptr::null_mut;
+
+/// Completions taken at once.
+pub(super) const ENTRIES: usize = 32;
+
+impl FiEndpoint {
+    /// Lets the provider work and takes completions; `arrived` gets each message. Returns how many
+    /// completions there were.
+    ///
+    /// # Errors
+    /// What the provider says of an operation that failed.
+    pub(crate) fn poll(&mut self, mut arrived: impl FnMut([u8; NBYTES])) -> Result<usize, Failure> {
+        let mut taken = 0;
+        loop {
+            let mut entries = [fi::fi_cq_entry { op_context: null_mut() }; ENTRIES];
+            let (cq, to) = (self.cq.cq.raw(), entries.as_mut_ptr().cast());
+            // SAFETY: an open queue whose entries are of this kind, and room for as many as are told.
+            let n = unsafe { fi::fi_cq_read(cq, to, ENTRIES) };
+            match n {
+                1.. => {
+                    let n = (n as usize).min(ENTRIES);
+                    for entry in &entries[..n] {
+                        self.complete(entry.op_context.cast(), &mut arrived);
+                    }
+                    taken += n;
+                    if n < ENTRIES {
+                        return Ok(taken);
+                    }
+                }
+                n if n == -(fi::FI_EAVAIL as isize) => self.failed()?,
+                0 => return Ok(taken),
+                n if n == -(fi::FI_EAGAIN as isize) => return Ok(taken),
+                n => return Err(Failure { pe: None, why: self.strerror(n as i32) }),
+            }
+        }
+    }
+
+    fn complete(&mut self, context: *const u8, arrived: &mut impl FnMut([u8; NBYTES])) {
+        let Some(op) = self.contexts.index(context) else { return };
+        let done = &mut self.ops[op as usize];
+        match std::mem::replace(&mut done.use_, Use::Plain) {
+            Use::Receive => {
+                let mut message = [0; NBYTES];
+                let from = self.staging.cell(op).base;
+                // SAFETY: a cell has at least as many bytes, and its operation is over.
+                unsafe { mem::copy_bytes(message.as_mut_ptr(), from, NBYTES) };
+                self.free.push(op);
+                self.receiving -= 1;
+                return arrived(message);
+            }
+            Use::Landing(to) => {
+                let from = self.staging.cell(op).base;
+                // SAFETY: valid until now by the contract of `read_copy`; a cell has as many bytes.
+                unsafe { mem::copy_bytes(to.base, from, to.nbytes) };
+            }
+            Use::Plain | Use::Registered { .. } => {}
+        }
+        self.pending[done.pe as usize] -= 1;
+        self.in_flight -= 1;
+        self.free.push(op);
+    }
+
+    /// An operation failed: say which and why. A message that does not fit is a stranger's.
+    fn failed(&mut self) -> Result<(), Failure> {
+        // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
+        let mut entry: fi::fi_cq_err_entry = unsafe { std::mem::zeroed() };
+        // SAFETY: an open queue.
+        let n = unsafe { fi::fi_cq_readerr(self.cq.cq.raw(), &mut entry) };
+        if n <= 0 {
+            return Ok(());
+        }
+        let op = self.contexts.index(entry.op_context.cast());
+        if let Some(op) = op
+            && matches!(self.ops[op as usize].use_, Use::Receive)
+        {
+            self.ops[op as usize].use_ = Use::Plain;
+            self.free.push(op);
+            self.receiving -= 1;
+            return Ok(());
+        }
+        let mut text = [0; 256];
+        // SAFETY: an open queue, its entry, and room for as many bytes as are told.
+        let said =
+            unsafe { fi::fi_cq_strerror(self.cq.cq.raw(), &entry, text.as_mut_ptr(), text.len()) };
+        let mut why = self.strerror(entry.err);
+        if !said.is_null() {
+            // SAFETY: a string that ends with a zero, libfabric's own or the one above.
+            let said = unsafe { std::ffi::CStr::from_ptr(said) }.to_string_lossy();
+            if !said.is_empty() && *said != *why {
+                why += &format!(" ({said})");
+            }
+        }
+        Err(Failure { pe: op.map(|op| self.ops[op as usize].pe), why })
+    }
+}

@@ -28,10 +28,15 @@ fn job(hosts: &Hosts, source: &str, n: usize) -> Job {
 
 fn programs_run_across_two_hosts() {
     let hosts = Hosts::new("p");
-    for source in ["rma.c", "amo.c", "signal.c", "split_2d.c", "collectives_team.c", "lock.c"] {
-        for n in [2, 4] {
-            job(&hosts, source, n).run().assert_ok(n);
-        }
+    for (n, source) in [
+        (2, "rma.c"),
+        (2, "amo.c"),
+        (2, "signal.c"),
+        (4, "split_2d.c"),
+        (4, "collectives_team.c"),
+        (4, "lock.c"),
+    ] {
+        job(&hosts, source, n).run().assert_ok(n);
     }
 }
 

@@ -107,18 +107,38 @@ fn a_killed_guard_does_not_end_the_job() {
     job.wait().expect(0, "");
 }
 
-#[test]
-fn a_hundred_jobs_leave_nothing() {
-    for round in 0..100 {
+fn jobs_leave_nothing(rounds: usize) {
+    for round in 0..rounds {
         let n_pes = [1, 2, 3, 4, 8][round % 5];
         Job::steps(n_pes, &["init", "exchange:2", "finalize"]).run().expect(0, "");
     }
 }
 
 #[test]
-fn a_hundred_jobs_with_a_killed_pe_leave_nothing() {
+fn ten_jobs_leave_nothing() {
+    jobs_leave_nothing(10);
+}
+
+#[test]
+#[ignore = "part of `cargo xtask test --full`"]
+fn a_hundred_jobs_leave_nothing() {
+    jobs_leave_nothing(100);
+}
+
+#[test]
+fn twenty_jobs_with_a_killed_pe_leave_nothing() {
+    jobs_with_a_killed_pe_leave_nothing(20);
+}
+
+#[test]
+#[ignore = "part of `cargo xtask test --full`"]
+fn two_hundred_jobs_with_a_killed_pe_leave_nothing() {
+    jobs_with_a_killed_pe_leave_nothing(200);
+}
+
+fn jobs_with_a_killed_pe_leave_nothing(rounds: usize) {
     let mut random = Random::seeded();
-    for round in 0..100 {
+    for round in 0..rounds {
         let n_pes = 1 + random.below(6) as usize;
         let script = format!("{} pid init exchange:50 pid barrier sleep:60000; exit $?", pe());
         let wrapped = random.below(2) == 0;

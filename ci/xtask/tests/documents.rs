@@ -6,7 +6,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use support::{is_here, runs, succeed};
+use support::{is_here, needs, runs, succeed};
 use testkit::prefix;
 
 const COMMANDS: [&str; 7] =
@@ -19,19 +19,18 @@ fn pages() -> Vec<PathBuf> {
 }
 
 /// The page as a reader sees it, in lines that are never broken.
-fn rendered(page: &Path) -> Option<String> {
-    is_here("mandoc").then(|| {
-        let text = succeed(runs("mandoc").args(["-Tutf8", "-Owidth=500"]).arg(page));
-        // Each letter in bold or italics comes with what a printer would overstrike it with.
-        let mut plain = String::new();
-        for c in text.chars() {
-            match c {
-                '\u{8}' => _ = plain.pop(),
-                _ => plain.push(c),
-            }
+fn rendered(page: &Path) -> String {
+    needs("mandoc");
+    let text = succeed(runs("mandoc").args(["-Tutf8", "-Owidth=500"]).arg(page));
+    // Each letter in bold or italics comes with what a printer would overstrike it with.
+    let mut plain = String::new();
+    for c in text.chars() {
+        match c {
+            '\u{8}' => _ = plain.pop(),
+            _ => plain.push(c),
         }
-        plain
-    })
+    }
+    plain
 }
 
 /// What a command prints about itself, with nothing in the environment that it would mention.
@@ -59,21 +58,20 @@ fn words<'a>(text: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
         .filter(move |word| word.len() > start.len() && word.starts_with(start))
 }
 
-#[test]
 fn man_pages_have_no_mistakes() {
     for page in pages() {
         assert!(page.exists(), "{}", page.display());
-        if is_here("mandoc") {
-            succeed(runs("mandoc").args(["-Tlint", "-Wwarning"]).arg(&page));
-        }
+    }
+    needs("mandoc");
+    for page in pages() {
+        succeed(runs("mandoc").args(["-Tlint", "-Wwarning"]).arg(&page));
     }
 }
 
-#[test]
 fn man_pages_name_every_option() {
     for command in COMMANDS {
         let page = prefix().join(format!("share/man/man1/{command}.1"));
-        let Some(page) = rendered(&page) else { return };
+        let page = rendered(&page);
         assert!(page.contains("NAME") && page.contains("SYNOPSIS"), "{page}");
         for option in options(command) {
             assert!(page.contains(&option), "{command}: {option}\n{page}");
@@ -81,9 +79,8 @@ fn man_pages_name_every_option() {
     }
 }
 
-#[test]
 fn a_man_page_names_every_setting() {
-    let Some(page) = rendered(&prefix().join("share/man/man7/rushmem.7")) else { return };
+    let page = rendered(&prefix().join("share/man/man7/rushmem.7"));
     let settings = printed("shmem-info", &[]);
     assert!(words(&settings, "SHMEM_").count() > 10, "{settings}");
     let rows = settings.lines().skip_while(|line| !line.starts_with("Environment")).skip(1);
@@ -102,11 +99,8 @@ fn proposed(command: &str, words: &[&str]) -> Vec<String> {
     succeed(&mut bash).split_whitespace().map(str::to_owned).collect()
 }
 
-#[test]
 fn bash_completes_options() {
-    if !is_here("bash") {
-        return;
-    }
+    needs("bash");
     assert_eq!(proposed("oshrun", &["--output-f"]), ["--output-files"]);
     assert_eq!(proposed("oshrun", &["-n", "4", "--output-f"]), ["--output-files"]);
     assert_eq!(proposed("oshrun", &["--np", "=", "4", "--output-f"]), ["--output-files"]);
@@ -118,7 +112,6 @@ fn bash_completes_options() {
     assert!(root.contains(&"/usr".to_owned()), "{root:?}");
 }
 
-#[test]
 fn completions_name_every_option() {
     for command in ["oshrun", "shmem-info"] {
         let zsh = format!("share/zsh/site-functions/_{command}");
@@ -134,7 +127,6 @@ fn completions_name_every_option() {
     }
 }
 
-#[test]
 fn shells_can_read_their_completions() {
     let share = prefix().join("share");
     for command in ["oshrun", "shmem-info"] {
@@ -150,4 +142,13 @@ fn shells_can_read_their_completions() {
             }
         }
     }
+}
+
+testkit::tests! {
+    man_pages_have_no_mistakes,
+    man_pages_name_every_option,
+    a_man_page_names_every_setting,
+    bash_completes_options,
+    completions_name_every_option,
+    shells_can_read_their_completions,
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use support::{is_here, moved, runs, shell, succeed, temporary};
+use support::{is_here, moved, needs, runs, shell, succeed, temporary};
 use testkit::Job;
 
 /// Small projects of ours, in the way that users have them.
@@ -37,11 +37,8 @@ fn configure(folder: &Path) {
     succeed(shell("autoreconf -i").current_dir(&source));
 }
 
-#[test]
 fn pkg_config_finds_the_moved_library() {
-    if !is_here("pkg-config") {
-        return;
-    }
+    needs("pkg-config");
     let folder = temporary("pkg-config");
     let ask = |question: &str| {
         let mut command = shell(&format!("pkg-config {question} rushmem"));
@@ -59,11 +56,8 @@ fn pkg_config_finds_the_moved_library() {
     }
 }
 
-#[test]
 fn cmake_finds_the_moved_library() {
-    if !is_here("cmake") {
-        return;
-    }
+    needs("cmake");
     let folder = temporary("cmake");
     let fortran = is_here("gfortran");
     let with_fortran = format!("-DWITH_FORTRAN={}", if fortran { "ON" } else { "OFF" });
@@ -85,11 +79,8 @@ fn cmake_finds_the_moved_library() {
 }
 
 /// As where `/lib` is a link to `/usr/lib`, and Rushmem is installed in `/usr`.
-#[test]
 fn cmake_finds_the_library_by_way_of_a_link() {
-    if !is_here("cmake") {
-        return;
-    }
+    needs("cmake");
     let root = temporary("merged");
     symlink(moved(), root.join("usr")).unwrap();
     symlink("usr/lib", root.join("lib")).unwrap();
@@ -98,11 +89,8 @@ fn cmake_finds_the_library_by_way_of_a_link() {
     succeed(cmake.arg("-DWITH_FORTRAN=OFF").env("CMAKE_PREFIX_PATH", &root));
 }
 
-#[test]
 fn cmake_is_told_which_versions_will_do() {
-    if !is_here("cmake") {
-        return;
-    }
+    needs("cmake");
     let folder = temporary("versions");
     let script = folder.join("ask.cmake");
     let version = moved().join("lib/cmake/Rushmem/RushmemConfigVersion.cmake");
@@ -127,11 +115,9 @@ fn cmake_is_told_which_versions_will_do() {
     }
 }
 
-#[test]
 fn a_configure_script_takes_the_wrapper_as_the_compiler() {
-    if !is_here("automake") || !is_here("pkg-config") {
-        return;
-    }
+    needs("automake");
+    needs("pkg-config");
     let folder = temporary("autoconf-wrapper");
     configure(&folder);
     let prefix = without_blank(&folder);
@@ -143,11 +129,9 @@ fn a_configure_script_takes_the_wrapper_as_the_compiler() {
     run(&folder.join("pes"));
 }
 
-#[test]
 fn a_configure_script_finds_the_library_by_pkg_config() {
-    if !is_here("automake") || !is_here("pkg-config") {
-        return;
-    }
+    needs("automake");
+    needs("pkg-config");
     let folder = temporary("autoconf-pkg-config");
     configure(&folder);
     let prefix = without_blank(&folder);
@@ -160,7 +144,6 @@ fn a_configure_script_finds_the_library_by_pkg_config() {
 }
 
 /// What a user who has the wrapper by each of its names gets.
-#[test]
 fn every_name_of_the_wrappers_compiles() {
     let folder = temporary("names");
     let mut sources = vec![("oshcc", "pes.c"), ("oshcxx", "pes.cpp"), ("oshc++", "pes.cpp")];
@@ -176,7 +159,6 @@ fn every_name_of_the_wrappers_compiles() {
     }
 }
 
-#[test]
 fn the_manifest_lists_every_file() {
     let prefix = testkit::prefix();
     let text = fs::read_to_string(prefix.join("share/rushmem/manifest")).unwrap();
@@ -194,4 +176,15 @@ fn the_manifest_lists_every_file() {
     }
     assert!(missing.is_empty(), "{missing:?}");
     assert!(text.lines().all(|line| prefix.join(line).exists()), "{text}");
+}
+
+testkit::tests! {
+    pkg_config_finds_the_moved_library,
+    cmake_finds_the_moved_library,
+    cmake_finds_the_library_by_way_of_a_link,
+    cmake_is_told_which_versions_will_do,
+    a_configure_script_takes_the_wrapper_as_the_compiler,
+    a_configure_script_finds_the_library_by_pkg_config,
+    every_name_of_the_wrappers_compiles,
+    the_manifest_lists_every_file,
 }

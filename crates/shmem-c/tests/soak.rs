@@ -1,10 +1,10 @@
-//! A hundred jobs in a row, and a hundred that lose a PE, leave nothing behind.
+//! Jobs in a row, and jobs that lose a PE, leave nothing behind.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use testkit::{Job, Traces, kill, program};
 
-const JOBS: usize = 100;
 const PES: usize = 3;
 
 /// Small steps of a well mixed sequence (splitmix64): which PE, and when. RUSHMEM_SEED repeats a run.
@@ -49,18 +49,19 @@ fn assert_nothing_left(temporary: &tempfile::TempDir, before: &Traces) {
     assert!(traces.is_empty(), "something was left behind: {traces:?}");
 }
 
-// One test: the two halves look at the same shared places.
-#[test]
-fn a_hundred_jobs_and_a_hundred_deaths_leave_nothing_behind() {
+/// So many of each kind. Tests of this file look at the same shared places, so that one of them runs at a time.
+fn leave_nothing_behind(jobs: usize) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let temporary = tempfile::tempdir().expect("a temporary folder");
     let before = Traces::now();
-    for _ in 0..JOBS {
+    for _ in 0..jobs {
         job(&temporary).run().assert_ok(PES);
     }
     assert_nothing_left(&temporary, &before);
 
     let mut dice = Dice::new();
-    for _ in 0..JOBS {
+    for _ in 0..jobs {
         let mut running = job(&temporary).arg("forever").start();
         let victim = dice.below(PES as u64);
         let prefix = format!("pe {victim} pid ");
@@ -74,4 +75,15 @@ fn a_hundred_jobs_and_a_hundred_deaths_leave_nothing_behind() {
         assert_eq!(outcome.code(), 137, "{outcome}");
     }
     assert_nothing_left(&temporary, &before);
+}
+
+#[test]
+fn ten_jobs_and_ten_deaths_leave_nothing_behind() {
+    leave_nothing_behind(10);
+}
+
+#[test]
+#[ignore = "half a minute; part of `cargo xtask test --full`"]
+fn a_hundred_jobs_and_a_hundred_deaths_leave_nothing_behind() {
+    leave_nothing_behind(100);
 }

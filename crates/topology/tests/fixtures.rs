@@ -1,36 +1,33 @@
 //! Machines that we described, machines made of words, and the one that runs this: what is found, and who gets what.
 //!
-//! Without libhwloc only the last is looked at, and a word says so.
+//! Without libhwloc only the last is looked at; the other tests are ignored.
 
 use std::path::PathBuf;
 
 use rushmem_topology::{BindTo, Level, MapBy, Plan, Topology, plan};
 
-/// The machine, or nothing and a word when hwloc is not here.
-fn loaded(topology: Result<Topology, String>) -> Option<Topology> {
+/// The machine; without hwloc the test is ignored.
+fn loaded(topology: Result<Topology, String>) -> Topology {
     match topology {
-        Ok(topology) => Some(topology),
-        Err(why) if why.starts_with("hwloc cannot be opened") => {
-            eprintln!("skipped: {why}");
-            None
-        }
+        Ok(topology) => topology,
+        Err(why) if why.starts_with("hwloc cannot be opened") => testkit::absent(why),
         Err(why) => panic!("{why}"),
     }
 }
 
-fn fixture(name: &str) -> Option<Topology> {
+fn fixture(name: &str) -> Topology {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ci/fixtures/topology");
     loaded(Topology::of_xml(&PathBuf::from(folder).join(name)))
 }
 
 /// Two sockets with 24 cores and 4 InfiniBand NICs each; besides a NIC for storage, one that is down, and
 /// one that speaks Ethernet alone.
-fn eight_cards() -> Option<Topology> {
+fn eight_cards() -> Topology {
     fixture("two-sockets-eight-nics.xml")
 }
 
 /// Four NUMA nodes with two groups of 8 cores and one Slingshot NIC each, in no order.
-fn four_cards() -> Option<Topology> {
+fn four_cards() -> Topology {
     fixture("four-numa-four-nics.xml")
 }
 
@@ -45,9 +42,8 @@ fn bindings(plan: &Plan) -> Vec<String> {
     plan.places.iter().filter_map(binding).collect()
 }
 
-#[test]
 fn two_sockets_are_found_with_what_belongs_to_them() {
-    let Some(machine) = eight_cards() else { return };
+    let machine = eight_cards();
     assert_eq!((machine.packages.len(), machine.numa.len(), machine.l3.len()), (2, 2, 2));
     assert_eq!((machine.cores.len(), machine.usable.len()), (48, 96));
     assert_eq!(machine.numa[1].nbytes, 768 << 30);
@@ -60,9 +56,8 @@ fn two_sockets_are_found_with_what_belongs_to_them() {
     assert_eq!(first.near, machine.packages[0]);
 }
 
-#[test]
 fn pes_of_a_socket_share_its_cards() {
-    let Some(machine) = eight_cards() else { return };
+    let machine = eight_cards();
     let nics_by =
         |n_pes, map_by| nics_of_pes(&machine, &plan(&machine, n_pes, map_by, BindTo::None));
     let named = |numbers: &[u32]| -> Vec<String> {
@@ -75,9 +70,8 @@ fn pes_of_a_socket_share_its_cards() {
     assert!(machine.choice().iter().all(|nic| all.iter().filter(|n| **n == nic.name).count() == 6));
 }
 
-#[test]
 fn pes_are_bound_where_they_were_dealt_to() {
-    let Some(machine) = eight_cards() else { return };
+    let machine = eight_cards();
     let bound = |map_by, bind_to| bindings(&plan(&machine, 4, map_by, bind_to));
     assert_eq!(bound(MapBy::Spread, BindTo::Core), ["0,48", "12,60", "24,72", "36,84"]);
     assert_eq!(bound(MapBy::Core, BindTo::Core), ["0,48", "1,49", "2,50", "3,51"]);
@@ -87,9 +81,8 @@ fn pes_are_bound_where_they_were_dealt_to() {
     assert_eq!(BindTo::usual(&machine, 96, 96), BindTo::Numa);
 }
 
-#[test]
 fn each_of_four_nodes_uses_its_slingshot_card() {
-    let Some(machine) = four_cards() else { return };
+    let machine = four_cards();
     assert_eq!((machine.numa.len(), machine.l3.len(), machine.cores.len()), (4, 8, 64));
     // hwloc 2.9 shows the sockets alone; the fabric's names follow from theirs.
     let choice: Vec<_> = machine.choice().iter().map(|nic| nic.name.as_str()).collect();
@@ -109,10 +102,9 @@ fn each_of_four_nodes_uses_its_slingshot_card() {
     assert_eq!(machine.numa_of(&plan.places[7].home).map(|numa| numa.index), Some(3));
 }
 
-#[test]
 fn machines_made_of_words() {
     let words = "package:2 numa:2 l3:2 core:2 pu:2";
-    let Some(machine) = loaded(Topology::of_synthetic(words)) else { return };
+    let machine = loaded(Topology::of_synthetic(words));
     let counts =
         [Level::Package, Level::Numa, Level::L3, Level::Core].map(|l| machine.places(l).len());
     assert_eq!(counts, [2, 4, 8, 16]);
@@ -122,11 +114,8 @@ fn machines_made_of_words() {
     assert!(plan.places.iter().all(|place| place.nic.is_none()));
 }
 
-#[test]
 fn what_describes_no_machine_is_named() {
-    if loaded(Topology::of_synthetic("core:1 pu:1")).is_none() {
-        return;
-    }
+    loaded(Topology::of_synthetic("core:1 pu:1"));
     let refused = Topology::of_synthetic("many cores").expect_err("no description");
     assert!(refused.starts_with("\"many cores\" is not a description of a machine"), "{refused}");
     let refused = Topology::of_xml("/no/such.xml".as_ref()).expect_err("no file");
@@ -135,7 +124,6 @@ fn what_describes_no_machine_is_named() {
     assert!(refused.contains("/etc/os-release"), "{refused}");
 }
 
-#[test]
 fn this_machine_has_what_this_process_may_use() {
     let machine = Topology::of_this_machine();
     let at_once = rushmem_topology::cpus_at_once();
@@ -144,4 +132,14 @@ fn this_machine_has_what_this_process_may_use() {
     assert_eq!(cores.iter().map(|core| core.len()).sum::<usize>(), machine.usable.len());
     let plan = plan(&machine, 2, MapBy::default(), BindTo::Core);
     assert!(plan.places.iter().all(|place| place.home.is_within(&machine.usable)));
+}
+
+testkit::tests! {
+    two_sockets_are_found_with_what_belongs_to_them,
+    pes_of_a_socket_share_its_cards,
+    pes_are_bound_where_they_were_dealt_to,
+    each_of_four_nodes_uses_its_slingshot_card,
+    machines_made_of_words,
+    what_describes_no_machine_is_named,
+    this_machine_has_what_this_process_may_use,
 }

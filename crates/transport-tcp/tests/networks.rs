@@ -30,7 +30,6 @@ fn some_traffic(member: &Member) {
     soak(member, Duration::from_millis(300), |_| {});
 }
 
-#[test]
 fn an_interface_chosen_by_name() {
     let case = Case { sizes: &[1, 3], heap_bytes: 8 << 20, limit: LIMIT, body: some_traffic };
     conformance::run("an_interface_chosen_by_name", by_name, case);
@@ -64,7 +63,6 @@ fn cut_off(member: &Member) {
 
 const INSIDE: &str = "RUSHMEM_IN_NAMESPACE";
 
-#[test]
 fn a_network_that_goes_away_is_noticed() {
     let name = "a_network_that_goes_away_is_noticed";
     if std::env::var_os(INSIDE).is_some() {
@@ -79,8 +77,7 @@ fn a_network_that_goes_away_is_noticed() {
     };
     let up = "ip link set lo up && ";
     if !inside(&format!("{up} true")).output().is_ok_and(|output| output.status.success()) {
-        println!("skipped: no network namespaces here");
-        return;
+        testkit::absent("there are no network namespaces");
     }
     let this = std::env::current_exe().expect("the test binary");
     let run = inside(&format!("{up} exec \"$0\" \"$@\""))
@@ -90,4 +87,9 @@ fn a_network_that_goes_away_is_noticed() {
         .output()
         .expect("it ran before");
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+}
+
+testkit::tests! {
+    an_interface_chosen_by_name,
+    a_network_that_goes_away_is_noticed,
 }

@@ -1,5 +1,6 @@
 //! What this machine has of UCX: whether a device is behind it that reads and writes memory by itself.
 
+use crate::settings::TLS;
 use crate::ucp::Context;
 use rushmem_transport::{Found, Host, Nic, device};
 
@@ -34,7 +35,7 @@ const LOOPBACK_UNREACHED: (u32, u32) = (1, 20);
 pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Vec<(&'static str, String)> {
     let (major, minor, _) = ucx_sys::open().map_or((0, 0, 0), ucx_sys::version);
     let unless_set = |name, value: Option<String>| value.filter(|_| host.variable(name).is_none());
-    let transports = unless_set("UCX_TLS", host.variable("SHMEM_UCX_TLS"));
+    let transports = unless_set("UCX_TLS", host.variable(TLS));
     let loopback = one_machine && (major, minor) != LOOPBACK_UNREACHED;
     // UCX takes a blank for a part of a name.
     let chosen = host

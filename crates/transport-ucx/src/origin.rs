@@ -1,16 +1,17 @@
-//! One worker's way to every peer: puts, gets, requests.
+//! What the contexts of one worker issue, to every peer: puts, gets, requests.
+//!
+//! It must never know who else lets its worker work.
 #![allow(unsafe_code)]
 
 mod held;
 mod order;
 
-use crate::backoff::Backoff;
-use crate::peers::Peers;
-use crate::pending::{Line, Pending, Slot, broken, noted, operated, replied};
+use crate::pending::{Connection, Pending, Slot, broken, noted, operated, replied};
 use crate::proto::Request;
+use crate::shared::Shared;
 use crate::target::{REPLY_KIND, REQUEST_KIND};
 use crate::ucp::{Atomic, Context, Endpoint, UcpRequest, Worker, callback, plain, said, started};
-use rushmem_transport::{AmoOp, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
+use rushmem_transport::{AmoRequest, Error, LocalBuf, Pe, RemoteAddr, Segment};
 use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use ucx_sys::{
     ucp_rkey_h, ucs_status_ptr_t, ucs_status_t,
 };
 
-/// Which way a transfer goes, and when its call returns.
+/// What a transfer does, and when its call returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transfer {
     Put,
@@ -30,20 +31,10 @@ pub(crate) enum Transfer {
     GetNbi,
 }
 
-/// An atomic operation.
-#[derive(Clone, Copy)]
-pub(crate) struct Operation {
-    pub(crate) word: RemoteAddr,
-    pub(crate) width: AmoWidth,
-    pub(crate) op: AmoOp,
-    pub(crate) operand: u64,
-    pub(crate) condition: u64,
-}
-
 /// A worker that issues. Fields are dropped in this order: the worker before what its callbacks use.
 pub(crate) struct Origin {
     worker: Worker,
-    ways: Vec<Route>,
+    routes: Vec<Route>,
     pending: Rc<Pending>,
     /// The PEs towards which something is not known to be complete.
     touched: Vec<u32>,
@@ -56,7 +47,7 @@ pub(crate) struct Origin {
 // SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
 unsafe impl Send for Origin {}
 
-/// The way to one PE.
+/// What was issued to one PE, and by what endpoint.
 #[derive(Default)]
 struct Route {
     open: Option<Open>,
@@ -76,7 +67,7 @@ struct Route {
 
 struct Open {
     endpoint: Endpoint,
-    line: Rc<Line>,
+    connection: Rc<Connection>,
 }
 
 impl Origin {
@@ -86,9 +77,9 @@ impl Origin {
         let arg = Rc::as_ptr(&pending).cast_mut().cast();
         // SAFETY: the callback takes a `Pending`, which is dropped after the worker.
         unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
-        let ways = (0..n_pes).map(|_| Route::default()).collect();
+        let routes = (0..n_pes).map(|_| Route::default()).collect();
         let (touched, closed, given_up) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Origin { worker, ways, pending, touched, closed, given_up })
+        Ok(Origin { worker, routes, pending, touched, closed, given_up })
     }
 
     pub(crate) fn worker(&self) -> &Worker {
@@ -109,37 +100,37 @@ impl Origin {
         self.pending.transfers() > 0 || self.holds()
     }
 
-    /// The endpoint and the line to a PE, which is connected when it was not.
-    fn way(&mut self, shared: &impl Peers, pe: Pe) -> Result<(ucp_ep_h, Rc<Line>), Error> {
-        shared.check()?;
-        let contact = shared.contact(pe)?;
-        let way = &mut self.ways[pe.index()];
-        if way.open.is_none() {
-            let line = Rc::new(Line::new(self.worker.ucp(), &self.pending));
-            let arg = Rc::as_ptr(&line).cast_mut().cast();
-            // SAFETY: the handler takes a `Line`, which is dropped after the worker.
-            let made = unsafe { self.worker.connect(&contact.worker, Some(broken), arg) };
+    /// Connects to a PE, unless that was done before; returns the endpoint and the connection.
+    fn connection(&mut self, shared: &Shared, pe: Pe) -> Result<(ucp_ep_h, Rc<Connection>), Error> {
+        shared.loss.check()?;
+        let peer = shared.peers.get(pe)?;
+        let route = &mut self.routes[pe.index()];
+        if route.open.is_none() {
+            let connection = Rc::new(Connection::new(self.worker.ucp(), &self.pending));
+            let arg = Rc::as_ptr(&connection).cast_mut().cast();
+            // SAFETY: the handler takes a `Connection`, which is dropped after the worker.
+            let made = unsafe { self.worker.connect(&peer.worker, Some(broken), arg) };
             let endpoint = made.map_err(|why| shared.lose(pe, &why))?;
-            way.open = Some(Open { endpoint, line });
+            route.open = Some(Open { endpoint, connection });
         }
-        let open = way.open.as_ref().expect("opened above");
-        if let Some(status) = open.line.broken() {
+        let open = route.open.as_ref().expect("opened above");
+        if let Some(status) = open.connection.broken() {
             return Err(shared.lose(pe, &said(self.worker.ucp(), status)));
         }
-        if !way.touched {
-            way.touched = true;
+        if !route.touched {
+            route.touched = true;
             self.touched.push(pe.0);
         }
-        Ok((open.endpoint.handle, Rc::clone(&open.line)))
+        Ok((open.endpoint.handle, Rc::clone(&open.connection)))
     }
 
-    /// The key to a segment of a PE to which there is a way.
-    fn key(&mut self, shared: &impl Peers, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
+    /// The key to a segment of a PE that is connected.
+    fn key(&mut self, shared: &Shared, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
         let ucp = self.ucp();
-        let open = self.ways[pe.index()].open.as_mut().ok_or(Error::Unreachable(pe))?;
+        let open = self.routes[pe.index()].open.as_mut().ok_or(Error::Unreachable(pe))?;
         let key = &mut open.endpoint.keys[segment as usize];
         if key.is_null() {
-            let packed = &shared.contact(pe)?.key(pe, segment)?.packed;
+            let packed = &shared.peers.get(pe)?.key(pe, segment)?.packed;
             let unpacked = open.endpoint.unpack(ucp, packed);
             open.endpoint.keys[segment as usize] =
                 unpacked.map_err(|why| shared.lose(pe, &format!("its memory: {why}")))?;
@@ -147,45 +138,40 @@ impl Origin {
         Ok(open.endpoint.keys[segment as usize])
     }
 
-    /// Let the worker work; whether there was anything.
-    pub(crate) fn progress(&mut self, shared: &impl Peers) -> Result<bool, Error> {
+    /// Lets the worker work; returns whether there was anything to do.
+    pub(crate) fn progress(&mut self, shared: &Shared) -> Result<bool, Error> {
         let worked = self.worker.progress();
         if self.pending.take_broke() {
-            for (pe, way) in self.ways.iter().enumerate() {
+            for (pe, route) in self.routes.iter().enumerate() {
                 // Who breaks with us when nothing is in flight may have left in order.
-                let status = way.open.as_ref().and_then(|open| open.line.broken());
-                if let Some(status) = status.filter(|_| way.touched) {
+                let status = route.open.as_ref().and_then(|open| open.connection.broken());
+                if let Some(status) = status.filter(|_| route.touched) {
                     return Err(shared.lose(Pe(pe as u32), &said(self.ucp(), status)));
                 }
             }
         }
-        shared.check().map(|()| worked)
+        shared.loss.check().map(|()| worked)
     }
 
-    /// Wait until `ready`, and serve peers meanwhile.
+    /// Waits until `ready`, and serves peers meanwhile.
     fn until(
         &mut self,
-        shared: &impl Peers,
+        shared: &Shared,
         mut ready: impl FnMut(&mut Origin) -> bool,
     ) -> Result<(), Error> {
-        let mut backoff = Backoff::default();
+        let mut backoff = shared.backoff();
         while !ready(self) {
             match self.progress(shared)? {
                 true => backoff.renew(),
-                false => backoff.pause(shared, &self.worker),
+                false => shared.pause(&mut backoff, &self.worker),
             }
         }
-        backoff.end(shared);
+        shared.end(&backoff);
         Ok(())
     }
 
-    /// Wait until an operation has ended.
-    fn end(
-        &mut self,
-        shared: &impl Peers,
-        pe: Pe,
-        request: Option<UcpRequest>,
-    ) -> Result<(), Error> {
+    /// Waits until an operation has ended.
+    fn end(&mut self, shared: &Shared, pe: Pe, request: Option<UcpRequest>) -> Result<(), Error> {
         let Some(request) = request else { return Ok(()) };
         let ucp = self.ucp();
         let mut status = None;
@@ -204,38 +190,38 @@ impl Origin {
         }
     }
 
-    fn fails(&self, shared: &impl Peers, pe: Pe) -> impl Fn(ucs_status_t) -> Error {
+    fn fails(&self, shared: &Shared, pe: Pe) -> impl Fn(ucs_status_t) -> Error {
         let ucp = self.ucp();
         move |status| shared.lose(pe, &said(ucp, status))
     }
 
-    /// Wait until there is room for one more.
-    fn room(&mut self, shared: &impl Peers) -> Result<(), Error> {
-        let most = shared.max_in_flight();
-        if self.pending.in_flight() < most {
+    /// Waits until there is room for one more.
+    fn room(&mut self, shared: &Shared) -> Result<(), Error> {
+        let max = shared.tuning.max_in_flight;
+        if self.pending.in_flight() < max {
             return Ok(());
         }
-        self.until(shared, |origin| origin.pending.in_flight() < most)
+        self.until(shared, |origin| origin.pending.in_flight() < max)
     }
 
-    /// Copy between local memory and a PE's.
+    /// Copies between local memory and a PE's.
     ///
     /// # Safety
     /// The local memory is valid for reads, or for writes, until the call returns or, for the
     /// non-blocking ones, until the transfer is complete.
     pub(crate) unsafe fn transfer(
         &mut self,
-        shared: &impl Peers,
+        shared: &Shared,
         pe: Pe,
         kind: Transfer,
         at: RemoteAddr,
         local: LocalBuf,
     ) -> Result<(), Error> {
-        let remote = shared.contact(pe)?.address(pe, at, local.nbytes)?;
+        let remote = shared.peers.get(pe)?.address(pe, at, local.nbytes)?;
         if local.nbytes == 0 {
             return Ok(());
         }
-        let (endpoint, line) = self.way(shared, pe)?;
+        let (endpoint, connection) = self.connection(shared, pe)?;
         let is_held = kind == Transfer::PutNbi && self.may_hold(local.nbytes);
         if !is_held {
             self.send_held(shared, pe)?;
@@ -245,15 +231,15 @@ impl Origin {
         let is_put = matches!(kind, Transfer::Put | Transfer::PutNbi);
         if is_put {
             // What is held back travels in a message, of which UCX's fence knows nothing.
-            self.follow(shared, pe, &line, self.worker.orders() && !is_held)?;
+            self.follow(shared, pe, &connection, self.worker.orders() && !is_held)?;
             if is_held {
                 // SAFETY: valid by contract.
                 return unsafe { self.hold(shared, pe, at, local) };
             }
-            self.ways[pe.index()].dirty = true;
+            self.routes[pe.index()].dirty = true;
         }
         let blocks = matches!(kind, Transfer::Put | Transfer::Get);
-        let params = if blocks { plain() } else { noted(&line) };
+        let params = if blocks { plain() } else { noted(&connection) };
         let (ucp, base, nbytes) = (self.ucp(), local.base.cast::<c_void>(), local.nbytes);
         let params = &raw const params;
         let begun = match is_put {
@@ -262,14 +248,14 @@ impl Origin {
             // SAFETY: as above.
             false => unsafe { ucp.ucp_get_nbx(endpoint, base, nbytes, remote, key, params) },
         };
-        self.finish_or_note(shared, pe, &line, blocks, begun)
+        self.finish_or_note(shared, pe, &connection, blocks, begun)
     }
 
     fn finish_or_note(
         &mut self,
-        shared: &impl Peers,
+        shared: &Shared,
         pe: Pe,
-        line: &Line,
+        connection: &Connection,
         blocks: bool,
         begun: ucs_status_ptr_t,
     ) -> Result<(), Error> {
@@ -277,36 +263,36 @@ impl Origin {
             let request = started(begun).map_err(self.fails(shared, pe))?;
             return self.end(shared, pe, request);
         }
-        line.began(begun).map_err(self.fails(shared, pe))
+        connection.began(begun).map_err(self.fails(shared, pe))
     }
 
-    /// Have the target's CPU do an operation, after a put of `data` to `place` if there is any. The
-    /// old value goes to `fetched`, unless that is null. When `blocks`, wait until the data may change.
+    /// Has the target's CPU carry out an atomic operation, after a put of `data` to `place` if there is any. The old value
+    /// goes to `fetched`, unless that is null. When it `blocks`, it waits until the data may change.
     ///
     /// # Safety
     /// `fetched` is valid for writes of a word until the operation is complete; the data is valid for
     /// reads until the call returns or, when it does not block, until then.
     pub(crate) unsafe fn ask(
         &mut self,
-        shared: &impl Peers,
+        shared: &Shared,
         pe: Pe,
-        operation: Operation,
+        request: &AmoRequest,
         fetched: *mut u8,
         (data, place): (LocalBuf, RemoteAddr),
         blocks: bool,
     ) -> Result<(Rc<Slot>, u32), Error> {
-        let Operation { word, width, op, operand, condition } = operation;
-        let (endpoint, line) = self.way(shared, pe)?;
+        let AmoRequest { dest: word, width, op, operand, condition, .. } = *request;
+        let (endpoint, connection) = self.connection(shared, pe)?;
         self.send_held(shared, pe)?;
         self.room(shared)?;
-        self.follow(shared, pe, &line, false)?;
-        let slot = self.pending.slot(&line, fetched, width);
+        self.follow(shared, pe, &connection, false)?;
+        let slot = self.pending.slot(&connection, fetched, width);
         let (number, turn) = (slot.number(), slot.turn());
         let message =
             Request { slot: number, turn, op, width, operand, condition, word, data: place };
         let header = message.encode();
         let kept = slot.keep(header);
-        let mut params = if blocks { plain() } else { noted(&line) };
+        let mut params = if blocks { plain() } else { noted(&connection) };
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_AM_SEND_FLAG_REPLY;
         if data.nbytes == 0 {
@@ -321,32 +307,32 @@ impl Origin {
         if started(begun).is_err() {
             slot.give_back(&self.pending);
         } else {
-            line.asked(&slot);
+            connection.asked(&slot);
         }
-        self.finish_or_note(shared, pe, &line, blocks, begun)?;
+        self.finish_or_note(shared, pe, &connection, blocks, begun)?;
         Ok((slot, turn))
     }
 
-    /// Have UCX do an operation. The old value goes to `fetched`, unless that is null.
+    /// Has UCX carry out an atomic operation. The old value goes to `fetched`, unless that is null.
     ///
     /// # Safety
     /// `fetched` is valid for writes of a word until the operation is complete.
     pub(crate) unsafe fn operate(
         &mut self,
-        shared: &impl Peers,
+        shared: &Shared,
         pe: Pe,
-        operation: Operation,
+        request: &AmoRequest,
         fetched: *mut u8,
     ) -> Result<(Rc<Slot>, u32), Error> {
-        let Operation { word, width, op, operand, condition } = operation;
-        let remote = shared.contact(pe)?.address(pe, word, width.nbytes())?;
-        let (endpoint, line) = self.way(shared, pe)?;
+        let AmoRequest { dest: word, width, op, operand, condition, .. } = *request;
+        let remote = shared.peers.get(pe)?.address(pe, word, width.nbytes())?;
+        let (endpoint, connection) = self.connection(shared, pe)?;
         self.send_held(shared, pe)?;
         let key = self.key(shared, pe, word.segment)?;
         self.room(shared)?;
-        self.follow(shared, pe, &line, self.worker.orders())?;
-        self.ways[pe.index()].dirty = true;
-        let slot = self.pending.slot(&line, fetched, width);
+        self.follow(shared, pe, &connection, self.worker.orders())?;
+        self.routes[pe.index()].dirty = true;
+        let slot = self.pending.slot(&connection, fetched, width);
         let turn = slot.turn();
         let atomic = Atomic::new(op, operand, condition);
         let arguments = slot.keep_words(atomic.first, atomic.second);
@@ -359,14 +345,14 @@ impl Origin {
             Ok(Some(_)) => {}
             Err(_) => slot.give_back(&self.pending),
         }
-        line.began(begun).map_err(self.fails(shared, pe))?;
+        connection.began(begun).map_err(self.fails(shared, pe))?;
         Ok((slot, turn))
     }
 
-    /// Wait until the operation that had a slot in this turn has ended.
+    /// Waits until the operation that had a slot in this turn has ended.
     pub(crate) fn answered(
         &mut self,
-        shared: &impl Peers,
+        shared: &Shared,
         (slot, turn): (Rc<Slot>, u32),
     ) -> Result<(), Error> {
         self.until(shared, |_| slot.is_past(turn))
@@ -379,11 +365,11 @@ impl Origin {
     /// How many operations have not ended within the limit.
     pub(crate) fn abandon(&mut self, limit: Duration) -> Result<(), usize> {
         self.pending.forget_fetched();
-        for way in &mut self.ways {
-            way.held.clear();
-            self.given_up.extend(way.flush.take());
+        for route in &mut self.routes {
+            route.held.clear();
+            self.given_up.extend(route.flush.take());
             if self.worker.closes_by_force()
-                && let Some(open) = way.open.take()
+                && let Some(open) = route.open.take()
             {
                 self.given_up.extend(self.worker.close_by_force(&open.endpoint));
                 self.closed.push(open);
@@ -406,7 +392,7 @@ impl Origin {
     }
 
     /// How many operations UCX is not done with.
-    fn unended(&mut self) -> usize {
+    pub(crate) fn unended(&mut self) -> usize {
         let ucp = self.ucp();
         self.given_up.retain(|request| {
             let is_in_flight = request.status(ucp).is_none();
@@ -418,17 +404,14 @@ impl Origin {
         self.given_up.len() + self.pending.transfers()
     }
 
-    /// Make ready for the worker's end, which ends all ways: everything was completed or given up.
+    /// Makes ready for the worker's end, which ends all connections: everything was completed or given up.
     pub(crate) fn leave(&mut self) {
         let ucp = self.ucp();
-        for way in &mut self.ways {
-            way.flush.take().inspect(|flush| flush.free(ucp));
-            if let Some(open) = &mut way.open {
+        for route in &mut self.routes {
+            route.flush.take().inspect(|flush| flush.free(ucp));
+            if let Some(open) = &mut route.open {
                 open.endpoint.forget_keys(ucp);
             }
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

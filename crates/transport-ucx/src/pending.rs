@@ -16,21 +16,21 @@ use ucx_sys::{
     UCS_OK, Ucp, ucp_am_recv_param_t, ucp_ep_h, ucp_request_param_t, ucs_status_ptr_t, ucs_status_t,
 };
 
-/// What all lines of an origin have in flight.
+/// What all connections of an origin have in flight.
 #[derive(Default)]
 pub(crate) struct Pending {
     /// Operations of UCX that will call back.
     transfers: Cell<usize>,
     /// Requests without a reply so far.
     unanswered: Cell<usize>,
-    /// Some line broke since this was last taken.
+    /// Some connection broke since this was last taken.
     broke: Cell<bool>,
     slots: RefCell<Vec<Rc<Slot>>>,
     free: RefCell<Vec<u32>>,
 }
 
 /// The same for one PE.
-pub(crate) struct Line {
+pub(crate) struct Connection {
     ucp: &'static Ucp,
     pending: Rc<Pending>,
     transfers: Cell<usize>,
@@ -43,7 +43,7 @@ pub(crate) struct Slot {
     number: u32,
     turn: Cell<u32>,
     /// Null when the slot is free; then the rest means nothing.
-    line: Cell<*const Line>,
+    connection: Cell<*const Connection>,
     /// Its end is a reply.
     asked: Cell<bool>,
     fetched: Cell<*mut u8>,
@@ -69,13 +69,18 @@ impl Pending {
         self.transfers.get() + self.unanswered.get()
     }
 
-    /// Whether a line broke since the last call.
+    /// Whether a connection broke since the last call.
     pub(crate) fn take_broke(&self) -> bool {
         self.broke.take()
     }
 
-    /// A free slot for an operation on `line`, whose old value goes to `fetched` unless that is null.
-    pub(crate) fn slot(&self, line: &Rc<Line>, fetched: *mut u8, width: AmoWidth) -> Rc<Slot> {
+    /// A free slot for an operation on `connection`, whose old value goes to `fetched` unless that is null.
+    pub(crate) fn slot(
+        &self,
+        connection: &Rc<Connection>,
+        fetched: *mut u8,
+        width: AmoWidth,
+    ) -> Rc<Slot> {
         let free = self.free.borrow_mut().pop();
         let mut slots = self.slots.borrow_mut();
         let number = free.unwrap_or(slots.len() as u32);
@@ -83,7 +88,7 @@ impl Pending {
             slots.push(Rc::new(Slot::new(number)));
         }
         let slot = &slots[number as usize];
-        slot.line.set(Rc::as_ptr(line));
+        slot.connection.set(Rc::as_ptr(connection));
         slot.fetched.set(fetched);
         slot.width.set(width);
         Rc::clone(slot)
@@ -91,7 +96,7 @@ impl Pending {
 
     /// A slot's operation ended, or never began.
     fn release(&self, slot: &Slot) {
-        slot.line.set(null());
+        slot.connection.set(null());
         slot.asked.set(false);
         slot.fetched.set(null_mut());
         slot.turn.set(slot.turn.get().wrapping_add(1));
@@ -103,11 +108,11 @@ impl Pending {
         let slot = self.slots.borrow().get(reply.slot as usize).cloned();
         let awaited = |slot: &Rc<Slot>| slot.asked.get() && slot.turn.get() == reply.turn;
         let Some(slot) = slot.filter(awaited) else { return };
-        // SAFETY: null or a line, of which an origin keeps every one as long as itself.
-        let Some(line) = (unsafe { slot.line.get().as_ref() }) else { return };
+        // SAFETY: null or a connection, of which an origin keeps every one as long as itself.
+        let Some(connection) = (unsafe { slot.connection.get().as_ref() }) else { return };
         slot.write(reply.old);
         change(&self.unanswered, -1);
-        change(&line.unanswered, -1);
+        change(&connection.unanswered, -1);
         self.release(&slot);
     }
 
@@ -119,11 +124,11 @@ impl Pending {
     }
 }
 
-impl Line {
-    pub(crate) fn new(ucp: &'static Ucp, pending: &Rc<Pending>) -> Line {
+impl Connection {
+    pub(crate) fn new(ucp: &'static Ucp, pending: &Rc<Pending>) -> Connection {
         let pending = Rc::clone(pending);
         let (transfers, unanswered, broken) = (Cell::new(0), Cell::new(0), Cell::new(None));
-        Line { ucp, pending, transfers, unanswered, broken }
+        Connection { ucp, pending, transfers, unanswered, broken }
     }
 
     pub(crate) fn transfers(&self) -> usize {
@@ -145,7 +150,7 @@ impl Line {
         self.pending.broke.set(true);
     }
 
-    /// Take note of what a call began whose end calls [`transferred`].
+    /// Takes note of what a call began whose end calls [`transferred`].
     pub(crate) fn began(&self, result: ucs_status_ptr_t) -> Result<(), ucs_status_t> {
         if started(result)?.is_some() {
             self.count(1);
@@ -171,7 +176,7 @@ impl Slot {
         Slot {
             number,
             turn: Cell::new(0),
-            line: Cell::new(null()),
+            connection: Cell::new(null()),
             asked: Cell::new(false),
             fetched: Cell::new(null_mut()),
             width: Cell::new(AmoWidth::Eight),
@@ -194,7 +199,7 @@ impl Slot {
         self.turn.get() != turn
     }
 
-    /// Keep a request's header where UCX can read it until the reply is here.
+    /// Keeps a request's header where UCX can read it until the reply is here.
     pub(crate) fn keep(&self, header: [u8; REQUEST]) -> *const c_void {
         let kept = self.header.get();
         // SAFETY: UCX reads it from now on; what it read before has been answered.
@@ -227,7 +232,7 @@ impl Slot {
         (words.cast_const().cast(), reply.cast())
     }
 
-    /// Give the slot back: its operation did not begin.
+    /// Gives the slot back: its operation did not begin.
     pub(crate) fn give_back(&self, pending: &Pending) {
         pending.release(self);
     }
@@ -254,18 +259,18 @@ impl Slot {
     }
 }
 
-/// An operation ended that [`Line::began`] took note of.
+/// An operation ended that [`Connection::began`] took note of.
 ///
 /// # Safety
-/// `user_data` is a [`Line`].
+/// `user_data` is a [`Connection`].
 pub(crate) unsafe extern "C" fn transferred(
     request: *mut c_void,
     status: ucs_status_t,
     user_data: *mut c_void,
 ) {
-    // SAFETY: a line, of which an origin keeps every one as long as its worker.
-    let line = unsafe { &*user_data.cast_const().cast::<Line>() };
-    ended(line, request, status);
+    // SAFETY: a connection, of which an origin keeps every one as long as its worker.
+    let connection = unsafe { &*user_data.cast_const().cast::<Connection>() };
+    ended(connection, request, status);
 }
 
 /// An atomic operation ended that UCX carried out.
@@ -279,33 +284,33 @@ pub(crate) unsafe extern "C" fn operated(
 ) {
     // SAFETY: a slot, which lives as long as what is pending.
     let slot = unsafe { &*user_data.cast_const().cast::<Slot>() };
-    // SAFETY: a busy slot has a line.
-    let line = unsafe { &*slot.line.get() };
+    // SAFETY: a busy slot has a connection.
+    let connection = unsafe { &*slot.connection.get() };
     if status != UCS_OK {
         slot.fetched.set(null_mut());
     }
-    slot.fetched(&line.pending);
-    ended(line, request, status);
+    slot.fetched(&connection.pending);
+    ended(connection, request, status);
 }
 
-fn ended(line: &Line, request: *mut c_void, status: ucs_status_t) {
-    line.count(-1);
+fn ended(connection: &Connection, request: *mut c_void, status: ucs_status_t) {
+    connection.count(-1);
     if status != UCS_OK {
-        line.breaks(status);
+        connection.breaks(status);
     }
     if let Ok(Some(request)) = started(request) {
-        UcpRequest::free(request, line.ucp);
+        UcpRequest::free(request, connection.ucp);
     }
 }
 
-/// The way to a PE broke.
+/// The connection to a PE broke.
 ///
 /// # Safety
-/// `arg` is a [`Line`].
+/// `arg` is a [`Connection`].
 pub(crate) unsafe extern "C" fn broken(arg: *mut c_void, _: ucp_ep_h, status: ucs_status_t) {
-    // SAFETY: a line, of which an origin keeps every one as long as its worker.
-    let line = unsafe { &*arg.cast_const().cast::<Line>() };
-    line.breaks(status);
+    // SAFETY: a connection, of which an origin keeps every one as long as its worker.
+    let connection = unsafe { &*arg.cast_const().cast::<Connection>() };
+    connection.breaks(status);
 }
 
 /// A reply came.
@@ -332,7 +337,7 @@ pub(crate) unsafe extern "C" fn replied(
     UCS_OK
 }
 
-/// Parameters of an operation of which a [`Line`] takes note.
-pub(crate) fn noted(line: &Rc<Line>) -> ucp_request_param_t {
-    crate::ucp::callback(Some(transferred), Rc::as_ptr(line).cast())
+/// Parameters of an operation of which a [`Connection`] takes note.
+pub(crate) fn noted(connection: &Rc<Connection>) -> ucp_request_param_t {
+    crate::ucp::callback(Some(transferred), Rc::as_ptr(connection).cast())
 }

@@ -1,5 +1,5 @@
-//! Whether UCX's atomic operations are right: it does all of them between two workers of this process,
-//! and the memory is looked at.
+//! Whether UCX's atomic operations are right: this tries all of them between two workers of this process,
+//! and checks the memory.
 //!
 //! UCX 1.13.1, for one, fetches for AND, OR and XOR but leaves the word as it was.
 #![allow(unsafe_code)]
@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const OLD: u64 = 0x8765_4321_0FED_CBA9;
 const OPERAND: u64 = 0x1357_9BDF_0246_8ACE;
 
-/// Try every operation.
+/// Tries every operation.
 ///
 /// # Errors
 /// A sentence that names the first that is wrong.

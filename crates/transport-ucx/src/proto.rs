@@ -2,10 +2,10 @@
 //!
 //! Bytes in, values out; nothing here knows UCX or does I/O. All numbers are little-endian.
 
+mod address;
 pub(crate) mod batch;
 mod bytes;
-mod connect;
 mod message;
 
-pub(crate) use connect::{Address, MemoryKey};
+pub(crate) use address::{Address, MemoryKey};
 pub(crate) use message::{REPLY, REQUEST, Reply, Request};

@@ -1,13 +1,37 @@
-//! Limits, and who carries out atomic operations. Tests change them; users only the latter.
+//! What can be set: the environment variables that this provider reads, and its limits, which tests make tiny.
+//!
+//! It must never know what they are for.
 
+use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
 use rushmem_transport::kit::amos::Amos;
 use std::time::Duration;
 
+/// The variable that says who carries out atomic operations.
+pub(crate) const AMOS: &str = "SHMEM_UCX_AMOS";
+/// The variable that names the transports of UCX's.
+pub(crate) const TLS: &str = "SHMEM_UCX_TLS";
+
+/// What a user can set.
+pub(crate) const ALL: &[Setting] = &[
+    Setting {
+        name: TLS,
+        old_name: None,
+        default: None,
+        meaning: "the transports that UCX may use, unless UCX_TLS says so; by default all",
+    },
+    Setting {
+        name: AMOS,
+        old_name: None,
+        default: Some("software"),
+        meaning: "who carries out atomic operations over UCX: software (the target's CPU) or network",
+    },
+];
+
 /// Connections of two workers to a peer and of a peer's two to this PE, and one back for each of these.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
 /// Fewer are not enough for a small job; UCX crashes then.
-pub(crate) const LEAST_DESCRIPTORS: u64 = 128;
+pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 
 /// Limits of a transport.
 #[derive(Clone, Copy, Debug)]

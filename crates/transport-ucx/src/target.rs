@@ -1,16 +1,16 @@
-//! The end of a PE to which its peers talk: UCX serves their puts and gets, this file their requests.
+//! What peers ask for by messages: atomic operations, with the data of puts ahead of them, and small puts. UCX calls what is
+//! here while the service worker is polled.
 //!
-//! A peer that sends what no PE would send gets no reply and does no harm.
+//! A peer that sends what no PE would send gets no reply and does no harm. This file must never know who polls.
 #![allow(unsafe_code)]
 
-use crate::area::Areas;
 use crate::proto::{REPLY, Reply, Request, batch};
-use crate::ucp::{Context, Worker, callback, started};
-use rushmem_transport::mem;
+use crate::ucp::{callback, plain, started};
+use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::{AmoRequest, LocalBuf, OldValue};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::ptr::null;
-use std::rc::Rc;
 use std::sync::Arc;
 use ucx_sys::{
     UCP_AM_RECV_ATTR_FIELD_REPLY_EP, UCP_AM_RECV_ATTR_FLAG_RNDV, UCP_AM_SEND_FLAG_EAGER,
@@ -26,21 +26,11 @@ pub(crate) const PUTS_KIND: u32 = 3;
 /// The kind of message that is a reply.
 pub(crate) const REPLY_KIND: u32 = 2;
 
-/// The service worker.
-pub(crate) struct Target {
-    worker: Worker,
-    /// Dropped after the worker, whose callbacks use it.
-    serving: Rc<Serving>,
-}
-
-// SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
-unsafe impl Send for Target {}
-
 /// What the callbacks use.
-struct Serving {
+pub(crate) struct Target {
     ucp: &'static Ucp,
     worker: ucp_worker_h,
-    areas: Arc<Areas>,
+    segments: Arc<Segments>,
     /// Replies that were sent, to be used again.
     #[expect(clippy::vec_box, reason = "UCX is given their addresses")]
     spare: RefCell<Vec<Box<Answer>>>,
@@ -51,65 +41,47 @@ struct Serving {
 /// A reply that UCX may still have to read.
 struct Answer {
     bytes: [u8; REPLY],
-    serving: *const Serving,
+    target: *const Target,
 }
 
 /// A request whose data is on its way.
 struct Deferred {
     request: Request,
     reply_to: ucp_ep_h,
-    serving: *const Serving,
+    target: *const Target,
 }
 
 impl Target {
-    pub(crate) fn new(context: &Arc<Context>, areas: Arc<Areas>) -> Result<Target, String> {
-        let worker = Worker::new(context)?;
-        let serving = Rc::new(Serving {
-            ucp: context.ucp,
-            worker: worker.handle(),
-            areas,
-            spare: RefCell::default(),
-            worked: Cell::new(false),
-        });
-        let arg = Rc::as_ptr(&serving).cast_mut().cast();
-        // SAFETY: the callback takes a `Serving`, which is dropped after the worker.
-        unsafe { worker.on_message(REQUEST_KIND, Some(requested), arg) }?;
-        // SAFETY: as above.
-        unsafe { worker.on_message(PUTS_KIND, Some(put), arg) }?;
-        Ok(Target { worker, serving })
+    pub(crate) fn new(ucp: &'static Ucp, worker: ucp_worker_h, segments: Arc<Segments>) -> Target {
+        let (spare, worked) = (RefCell::default(), Cell::new(false));
+        Target { ucp, worker, segments, spare, worked }
     }
 
-    pub(crate) fn worker(&self) -> &Worker {
-        &self.worker
+    /// Whether requests were carried out since the last call.
+    pub(crate) fn take_worked(&self) -> bool {
+        self.worked.take()
     }
 
-    /// Serve peers; whether there was anything to do.
-    pub(crate) fn serve(&self) -> bool {
-        let progressed = self.worker.progress();
-        self.serving.worked.take() || progressed
-    }
-}
-
-impl Serving {
-    /// Carry out a request whose data is in place.
-    fn operate(&self, request: &Request, word: *mut u8, reply_to: ucp_ep_h) {
-        let Request { op, width, operand, condition, .. } = *request;
-        // SAFETY: an aligned word of a segment that stays valid as long as peers are served.
-        let old = unsafe { mem::apply(op, width, word, operand, condition) };
-        self.worked.set(true);
-        self.reply(reply_to, Reply { slot: request.slot, turn: request.turn, old });
+    /// Carries out a request whose data is in place.
+    fn carry_out(&self, request: &Request, reply_to: ucp_ep_h) {
+        let Request { slot, turn, op, width, operand, condition, word: dest, .. } = *request;
+        let amo = AmoRequest { dest, width, op, operand, condition, old: OldValue::Ignored };
+        if let Some(old) = self.segments.apply(&amo) {
+            self.worked.set(true);
+            self.reply(reply_to, Reply { slot, turn, old });
+        }
     }
 
     fn reply(&self, to: ucp_ep_h, reply: Reply) {
         let spare = self.spare.borrow_mut().pop();
         let mut answer =
-            spare.unwrap_or_else(|| Box::new(Answer { bytes: [0; REPLY], serving: self }));
+            spare.unwrap_or_else(|| Box::new(Answer { bytes: [0; REPLY], target: self }));
         answer.bytes = reply.encode();
         let answer = Box::into_raw(answer);
         let mut params = callback(Some(answered), answer.cast_const().cast());
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_AM_SEND_FLAG_EAGER;
-        // SAFETY: the way back that came with the request, and an answer that lives until it is sent.
+        // SAFETY: the endpoint that came with the request, and an answer that lives until it is sent.
         let sent = unsafe {
             let header = answer.cast_const().cast();
             self.ucp.ucp_am_send_nbx(to, REPLY_KIND, header, REPLY, null(), 0, &raw const params)
@@ -121,21 +93,20 @@ impl Serving {
         }
     }
 
-    /// Have UCX fetch the data of a request to where it belongs.
+    /// Has UCX fetch the data of a request to where it belongs.
     fn fetch(
         &self,
         request: Request,
         descriptor: *mut c_void,
-        place: *mut u8,
-        nbytes: usize,
+        place: LocalBuf,
         reply_to: ucp_ep_h,
     ) {
-        let deferred = Box::into_raw(Box::new(Deferred { request, reply_to, serving: self }));
-        let mut params = crate::ucp::plain();
+        let deferred = Box::into_raw(Box::new(Deferred { request, reply_to, target: self }));
+        let mut params = plain();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
         params.cb.recv_am = Some(fetched);
         params.user_data = deferred.cast();
-        let to = place.cast();
+        let (to, nbytes) = (place.base.cast(), place.nbytes);
         // SAFETY: the descriptor of the message that came, and as many bytes of a segment.
         let begun = unsafe {
             self.ucp.ucp_am_recv_data_nbx(self.worker, descriptor, to, nbytes, &raw const params)
@@ -157,10 +128,9 @@ impl Deferred {
         // SAFETY: by contract.
         let this = unsafe { Box::from_raw(this) };
         // SAFETY: it lives as long as the worker that calls.
-        let serving = unsafe { &*this.serving };
-        let word = serving.areas.word(this.request.word, this.request.width.nbytes());
-        if let (UCS_OK, Some(word)) = (status, word) {
-            serving.operate(&this.request, word, this.reply_to);
+        let target = unsafe { &*this.target };
+        if status == UCS_OK {
+            target.carry_out(&this.request, this.reply_to);
         }
     }
 }
@@ -168,8 +138,8 @@ impl Deferred {
 /// A request came.
 ///
 /// # Safety
-/// UCX calls it with what it promises, and with the `Serving` that it was given.
-unsafe extern "C" fn requested(
+/// UCX calls it with what it promises, and with the [`Target`] that it was given.
+pub(crate) unsafe extern "C" fn requested(
     arg: *mut c_void,
     header: *const c_void,
     header_length: usize,
@@ -178,7 +148,7 @@ unsafe extern "C" fn requested(
     param: *const ucp_am_recv_param_t,
 ) -> ucs_status_t {
     // SAFETY: it lives as long as the worker that calls.
-    let serving = unsafe { &*arg.cast_const().cast::<Serving>() };
+    let target = unsafe { &*arg.cast_const().cast::<Target>() };
     // SAFETY: UCX's, for the length of this call.
     let param = unsafe { &*param };
     let is_fetched_later = param.recv_attr & u64::from(UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
@@ -189,27 +159,25 @@ unsafe extern "C" fn requested(
     // SAFETY: UCX's, for the length of this call.
     let header = unsafe { std::slice::from_raw_parts(header.cast::<u8>(), header_length) };
     let Some(request) = Request::decode(header) else { return refused };
-    let Some(word) = serving.areas.word(request.word, request.width.nbytes()) else {
-        return refused;
-    };
-    if length > 0 {
-        let Some(place) = serving.areas.bytes(request.data, length) else { return refused };
-        if is_fetched_later {
-            serving.fetch(request, data, place, length, param.reply_ep);
-            return UCS_INPROGRESS;
-        }
-        // SAFETY: the data that came, and as many bytes of a segment.
-        unsafe { mem::copy_bytes(place, data.cast_const().cast(), length) };
+    if is_fetched_later {
+        let Some(place) = target.segments.bytes(request.data, length) else { return refused };
+        target.fetch(request, data, place, param.reply_ep);
+        return UCS_INPROGRESS;
     }
-    serving.operate(&request, word, param.reply_ep);
+    let data = LocalBuf::source(data.cast_const().cast(), length);
+    // SAFETY: the data that came, of so many bytes, which UCX keeps for the length of this call.
+    if length > 0 && !unsafe { target.segments.write_from(request.data, data) } {
+        return refused;
+    }
+    target.carry_out(&request, param.reply_ep);
     UCS_OK
 }
 
 /// Small puts came.
 ///
 /// # Safety
-/// UCX calls it with what it promises, and with the `Serving` that it was given.
-unsafe extern "C" fn put(
+/// UCX calls it with what it promises, and with the [`Target`] that it was given.
+pub(crate) unsafe extern "C" fn put(
     arg: *mut c_void,
     header: *const c_void,
     header_length: usize,
@@ -218,14 +186,14 @@ unsafe extern "C" fn put(
     param: *const ucp_am_recv_param_t,
 ) -> ucs_status_t {
     // SAFETY: it lives as long as the worker that calls.
-    let serving = unsafe { &*arg.cast_const().cast::<Serving>() };
+    let target = unsafe { &*arg.cast_const().cast::<Target>() };
     // SAFETY: UCX's, for the length of this call.
     let param = unsafe { &*param };
     if param.recv_attr & u64::from(UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 {
         return UCS_ERR_INVALID_PARAM;
     }
-    let has_way_back = param.recv_attr & u64::from(UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
-    if header_length == 0 || length == 0 || !has_way_back {
+    let has_reply_endpoint = param.recv_attr & u64::from(UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
+    if header_length == 0 || length == 0 || !has_reply_endpoint {
         return UCS_OK;
     }
     // SAFETY: UCX's, for the length of this call.
@@ -234,13 +202,13 @@ unsafe extern "C" fn put(
     // SAFETY: as above.
     let mut puts = unsafe { std::slice::from_raw_parts(data.cast_const().cast::<u8>(), length) };
     while let Some((at, data)) = batch::next(&mut puts) {
-        let Some(place) = serving.areas.bytes(at, data.len()) else { return UCS_OK };
-        // SAFETY: as many bytes of a segment.
-        unsafe { mem::copy_bytes(place, data.as_ptr(), data.len()) };
+        if !target.segments.write(at, data) {
+            return UCS_OK;
+        }
     }
     if puts.is_empty() {
-        serving.worked.set(true);
-        serving.reply(param.reply_ep, wanted);
+        target.worked.set(true);
+        target.reply(param.reply_ep, wanted);
     }
     UCS_OK
 }
@@ -257,9 +225,9 @@ unsafe extern "C" fn fetched(
 ) {
     let deferred = user_data.cast::<Deferred>();
     // SAFETY: not ended so far, since this is what ends it.
-    let serving = unsafe { &*deferred }.serving;
+    let target = unsafe { &*deferred }.target;
     // SAFETY: it lives as long as the worker that calls.
-    let ucp = unsafe { &*serving }.ucp;
+    let ucp = unsafe { &*target }.ucp;
     // SAFETY: UCX calls once per request.
     unsafe { Deferred::end(deferred, status) };
     if let Ok(Some(request)) = started(request) {
@@ -275,9 +243,9 @@ unsafe extern "C" fn answered(request: *mut c_void, _: ucs_status_t, user_data: 
     // SAFETY: made by `into_raw`, and UCX is done with it.
     let answer = unsafe { Box::from_raw(user_data.cast::<Answer>()) };
     // SAFETY: it lives as long as the worker that calls.
-    let serving = unsafe { &*answer.serving };
-    serving.spare.borrow_mut().push(answer);
+    let target = unsafe { &*answer.target };
+    target.spare.borrow_mut().push(answer);
     if let Ok(Some(request)) = started(request) {
-        request.free(serving.ucp);
+        request.free(target.ucp);
     }
 }

@@ -11,7 +11,7 @@ pub enum Error {
     Unavailable(String),
     /// The provider has no path to this PE.
     Unreachable(Pe),
-    /// The path to this PE broke; the text names both hosts and says how.
+    /// The connection to this PE broke; the text names both hosts and says how.
     Lost(Pe, String),
     /// An argument that the provider cannot pass on; the text says which and why.
     Invalid(String),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use support::{Agent, Job, Outcome, oshrun, pe};
+use testkit::absent;
 
 /// A user who runs nothing else: another one for every job, since the kernel refuses to start a program for a user with
 /// too many processes, and those of another test, or of the job before, count until they are reaped.
@@ -39,7 +40,6 @@ fn expect_refused(outcome: Outcome, words: &[&str]) {
     outcome.expect_nothing_left();
 }
 
-#[test]
 fn more_pes_than_the_user_may_have_processes_are_refused() {
     let pes = "oshrun: 200 PEs on this host need at least 203 processes and threads, but the limit of this user's \
                processes (RLIMIT_NPROC) leaves room for ";
@@ -51,7 +51,6 @@ fn more_pes_than_the_user_may_have_processes_are_refused() {
 }
 
 /// Whatever it is that cannot be started any more: a PE, the guard, an agent, a daemon or a thread of one.
-#[test]
 fn at_the_limit_of_processes_a_job_ends_with_one_message() {
     let (agent, pe) = (Agent::new(""), pe());
     let steps = [pe.as_str(), "init", "barrier", "finalize"];
@@ -103,11 +102,9 @@ impl Drop for Group {
     }
 }
 
-#[test]
 fn more_pes_than_a_control_group_holds_are_refused() {
     let Some(group) = Group::with_processes(60) else {
-        println!("skipped: no control group for processes can be made here");
-        return;
+        absent("no control group for processes can be made here");
     };
     let outcome = group.job("-n 200 echo started").run();
     let bound = format!("{}/pids.max leaves room for ", group.0.display());
@@ -127,8 +124,14 @@ fn more_pes_than_a_control_group_holds_are_refused() {
     outcome.expect_nothing_left();
 }
 
-#[test]
 fn more_pes_than_the_memory_holds_are_refused() {
     let outcome = Job::new(&["-n", "4000000000", "echo", "started"]).run();
     expect_refused(outcome, &["oshrun: 4000000000 PEs on this host need at least "]);
+}
+
+testkit::tests! {
+    more_pes_than_the_user_may_have_processes_are_refused,
+    at_the_limit_of_processes_a_job_ends_with_one_message,
+    more_pes_than_a_control_group_holds_are_refused,
+    more_pes_than_the_memory_holds_are_refused,
 }

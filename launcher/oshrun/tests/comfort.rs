@@ -5,6 +5,7 @@ mod support;
 use std::path::PathBuf;
 
 use support::{Agent, Job, pe};
+use testkit::absent;
 
 /// A folder of this test's own, gone with the value.
 struct Folder(PathBuf);
@@ -25,7 +26,6 @@ impl Drop for Folder {
     }
 }
 
-#[test]
 fn each_pe_prints_into_files_of_its_own() {
     let (agent, folder) = (Agent::new(""), Folder::new("files"));
     let name = folder.0.join("below").display().to_string();
@@ -49,7 +49,6 @@ fn each_pe_prints_into_files_of_its_own() {
     );
 }
 
-#[test]
 fn files_that_cannot_be_made_are_named_before_a_pe_starts() {
     let (agent, folder) = (Agent::new(""), Folder::new("no-files"));
     std::fs::create_dir_all(&folder.0).expect("a folder");
@@ -66,7 +65,6 @@ fn files_that_cannot_be_made_are_named_before_a_pe_starts() {
     assert_eq!(folder.text("0.err"), "");
 }
 
-#[test]
 fn phases_are_timed_on_request() {
     for hosts in ["localhost:3", "a:1,b:2"] {
         let agent = Agent::new("");
@@ -89,12 +87,10 @@ fn phases_are_timed_on_request() {
     }
 }
 
-#[test]
 fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
     let is_here = std::process::Command::new("gdb").arg("--version").output().is_ok();
     if !is_here {
-        println!("skipped: gdb is not here");
-        return;
+        absent("gdb is not here");
     }
     let run = |options: &[&str], script: &str| {
         let words = [options, &["sh", "-c", script]].concat();
@@ -112,4 +108,11 @@ fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
     // It has its connection to oshrun there, too.
     let steps = [pe().as_str(), "init", "exchange:1", "finalize"].join(" ");
     assert_eq!(run(&["--gdb"], &format!("exec {steps}")).status, 0);
+}
+
+testkit::tests! {
+    each_pe_prints_into_files_of_its_own,
+    files_that_cannot_be_made_are_named_before_a_pe_starts,
+    phases_are_timed_on_request,
+    a_debugger_without_anybody_at_it_prints_where_a_signal_came,
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Agent, Job, Running, eventually_nothing_left, executable, oshrun, pe, pids, state};
-use testkit::eventually;
+use testkit::{absent, eventually};
 
 fn send(pid: u32, signal: Signal) {
     // Whoever has ended meanwhile needs no signal.
@@ -28,7 +28,6 @@ fn behind_setsid(options: &[&str], steps: &[&str]) -> (Running, Vec<u32>) {
 const JOINED: &[&str] = &["init", "barrier", "pid", "sleep:600000"];
 const UNJOINED: &[&str] = &["pid", "sleep:600000"];
 
-#[test]
 fn programs_behind_setsid_end_with_a_killed_oshrun() {
     for steps in [JOINED, UNJOINED] {
         let (job, _) = behind_setsid(&[], steps);
@@ -39,7 +38,6 @@ fn programs_behind_setsid_end_with_a_killed_oshrun() {
     }
 }
 
-#[test]
 fn programs_behind_setsid_end_with_a_killed_pe() {
     for steps in [JOINED, UNJOINED] {
         let (job, pids) = behind_setsid(&[], steps);
@@ -53,7 +51,6 @@ fn programs_behind_setsid_end_with_a_killed_pe() {
     }
 }
 
-#[test]
 fn programs_behind_setsid_end_with_an_interrupted_oshrun() {
     for steps in [JOINED, UNJOINED] {
         let (job, _) = behind_setsid(&[], steps);
@@ -62,14 +59,12 @@ fn programs_behind_setsid_end_with_an_interrupted_oshrun() {
     }
 }
 
-#[test]
 fn programs_behind_setsid_end_at_the_time_limit() {
     let (job, _) = behind_setsid(&["--timeout", "5"], UNJOINED);
     let sentence = "oshrun: the job did not end within 5 seconds (--timeout)\n";
     job.wait().expect(124, sentence);
 }
 
-#[test]
 fn programs_behind_setsid_end_on_all_hosts() {
     let agent = Agent::new("");
     let start = |options| {
@@ -97,7 +92,6 @@ fn programs_behind_setsid_end_on_all_hosts() {
     }
 }
 
-#[test]
 fn what_runs_in_the_background_ends_with_the_job() {
     for script in [
         "setsid sleep 600 & exit 0",
@@ -112,7 +106,6 @@ fn what_runs_in_the_background_ends_with_the_job() {
 }
 
 /// Without its environment a process has no mark, and only what has started it shows where it belongs.
-#[test]
 fn a_daemon_without_variables_ends_with_the_job() {
     let daemon = "(setsid env -i sh -c 'echo pid $$; exec sleep 600' &); read line";
     let mut job = Job::new(&["-n", "1", "sh", "-c", daemon]).input_later().start();
@@ -123,7 +116,6 @@ fn a_daemon_without_variables_ends_with_the_job() {
 }
 
 /// What a shell has started before it became oshrun is its own, and may read what oshrun prints.
-#[test]
 fn processes_from_before_the_job_outlive_it() {
     let in_background = "sleep 600 >/dev/null 2>&1 & echo pid $!";
     let script =
@@ -158,7 +150,6 @@ impl Drop for Script {
 }
 
 /// Each has one child and ends, in a session of its own every time.
-#[test]
 fn processes_that_start_others_all_the_time_end_with_the_job() {
     let text = "echo on; trap '' TERM HUP; setsid \"$0\" >&- 2>&- <&- & exit 0";
     let script = Script::new("successors", text);
@@ -177,7 +168,6 @@ fn processes_that_start_others_all_the_time_end_with_the_job() {
     }
 }
 
-#[test]
 fn a_pe_that_starts_many_ends_with_all_of_them() {
     let script = "n=0; while [ $n -lt 200 ]; do setsid sleep 600 & n=$((n+1)); echo $n; done; wait";
     for signal in [Signal::TERM, Signal::KILL] {
@@ -191,7 +181,6 @@ fn a_pe_that_starts_many_ends_with_all_of_them() {
     }
 }
 
-#[test]
 fn a_job_that_a_pe_has_started_ends_with_the_outer_one() {
     let pe = pe();
     let inner =
@@ -208,7 +197,6 @@ fn a_job_that_a_pe_has_started_ends_with_the_outer_one() {
 }
 
 /// As ssh does with a connection that it shares among later calls.
-#[test]
 fn what_an_agent_leaves_on_purpose_stays() {
     let agent = Agent::new("setsid sleep 600 </dev/null >/dev/null 2>&1 3<&- &");
     let outcome = agent.job("a,b", "", &["sh", "-c", "setsid sleep 600 & exit 0"]).run();
@@ -219,14 +207,12 @@ fn what_an_agent_leaves_on_purpose_stays() {
 }
 
 /// Whoever could end PEs is stopped before it is killed, so that nobody but the kernel and the PEs is left.
-#[test]
 fn pes_end_when_all_of_the_launcher_is_killed_at_once() {
     let kernel = rustix::system::uname();
     let release = kernel.release().to_string_lossy();
     if release.starts_with("4.") || (0..6).any(|minor| release.starts_with(&format!("5.{minor}.")))
     {
-        println!("skipped: this kernel cannot end PEs, from 5.6 on it can");
-        return;
+        absent("this kernel cannot end PEs, from 5.6 on it can");
     }
     let launcher = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -257,4 +243,20 @@ fn pes_end_when_all_of_the_launcher_is_killed_at_once() {
         job.wait();
         eventually_nothing_left(&mark);
     }
+}
+
+testkit::tests! {
+    programs_behind_setsid_end_with_a_killed_oshrun,
+    programs_behind_setsid_end_with_a_killed_pe,
+    programs_behind_setsid_end_with_an_interrupted_oshrun,
+    programs_behind_setsid_end_at_the_time_limit,
+    programs_behind_setsid_end_on_all_hosts,
+    what_runs_in_the_background_ends_with_the_job,
+    a_daemon_without_variables_ends_with_the_job,
+    processes_from_before_the_job_outlive_it,
+    processes_that_start_others_all_the_time_end_with_the_job,
+    a_pe_that_starts_many_ends_with_all_of_them,
+    a_job_that_a_pe_has_started_ends_with_the_outer_one,
+    what_an_agent_leaves_on_purpose_stays,
+    pes_end_when_all_of_the_launcher_is_killed_at_once,
 }

@@ -4,6 +4,7 @@ mod support;
 
 use rushmem_topology::{BindTo, CpuSet, Level, MapBy, Plan, Topology, plan};
 use support::{Job, Outcome};
+use testkit::absent;
 
 /// What each PE prints of itself.
 const SHOW: &str = "echo $SHMEM_LOCAL_ID $(grep Cpus_allowed_list /proc/self/status)";
@@ -27,7 +28,6 @@ fn bindings(plan: &Plan) -> Vec<CpuSet> {
     plan.places.iter().filter_map(|place| place.binding.clone()).collect()
 }
 
-#[test]
 fn pes_run_where_the_plan_says() {
     let machine = Topology::of_this_machine();
     for (map_by, bind_to) in [("core", "core"), ("slot", "core"), ("numa", "socket"), ("l3", "l3")]
@@ -41,7 +41,6 @@ fn pes_run_where_the_plan_says() {
     }
 }
 
-#[test]
 fn pes_that_are_not_bound_run_where_oshrun_may() {
     let machine = Topology::of_this_machine();
     let unbound = ["-n", "2", "--bind-to", "none", "sh", "-c", SHOW];
@@ -53,11 +52,10 @@ fn pes_that_are_not_bound_run_where_oshrun_may() {
             everywhere
         );
     } else {
-        eprintln!("skipped: this machine has several NUMA nodes, so that PEs are bound to them");
+        absent("this machine has several NUMA nodes, so that PEs are bound to them");
     }
 }
 
-#[test]
 fn no_pe_leaves_what_oshrun_may_use() {
     // A thread's affinity is that of the programs that it starts.
     let confined = std::thread::spawn(|| {
@@ -79,7 +77,6 @@ fn no_pe_leaves_what_oshrun_may_use() {
     assert_eq!(allowed(&outcome), [only.clone(), only]);
 }
 
-#[test]
 fn places_are_reported() {
     let outcome = Job::new(&["-n", "2", "--bind-to", "core", "--report-bindings", "true"]).run();
     assert_eq!(outcome.status, 0, "{outcome:?}");
@@ -90,4 +87,11 @@ fn places_are_reported() {
         assert!(outcome.stderr.lines().any(|line| line.starts_with(&start)), "{outcome:?}");
     }
     assert!(outcome.stderr.contains("oshrun: places of this machine ("), "{outcome:?}");
+}
+
+testkit::tests! {
+    pes_run_where_the_plan_says,
+    pes_that_are_not_bound_run_where_oshrun_may,
+    no_pe_leaves_what_oshrun_may_use,
+    places_are_reported,
 }

@@ -3,10 +3,10 @@
 mod support;
 
 use support::{Job, executable, oshrun, pe};
+use testkit::absent;
 
 const SIZES: [u32; 6] = [1, 2, 3, 4, 8, 12];
 
-#[test]
 fn pes_know_who_they_are_and_exchange() {
     for n_pes in SIZES {
         let steps =
@@ -19,14 +19,12 @@ fn pes_know_who_they_are_and_exchange() {
     }
 }
 
-#[test]
 fn the_node_memory_is_one_for_all() {
     for n_pes in SIZES {
         Job::steps(n_pes, &["init", "memory", "finalize"]).run().expect(0, "");
     }
 }
 
-#[test]
 fn np_has_its_customary_spelling() {
     for words in [["-n", "2"], ["-np", "2"], ["--np", "2"]] {
         let outcome = Job::new(&[&words[..], &[&pe(), "init", "who", "finalize"]].concat())
@@ -38,7 +36,6 @@ fn np_has_its_customary_spelling() {
     assert_eq!(outcome.stdout, "PE 0 of 1, 0 of its node\n");
 }
 
-#[test]
 fn variables_are_set_for_the_pes() {
     let script = "echo $SHMEM_LOCAL_ID $A $B";
     let job =
@@ -46,7 +43,6 @@ fn variables_are_set_for_the_pes() {
     assert_eq!(job.run().expect(0, "").sorted(), ["0 x=y outside", "1 x=y outside"]);
 }
 
-#[test]
 fn a_program_started_by_a_pe_is_a_job_of_its_own() {
     let program =
         format!("run:env | grep RUSHMEM; echo $SHMEM_LOCAL_ID; {} init who finalize", pe());
@@ -62,7 +58,6 @@ fn a_program_started_by_a_pe_is_a_job_of_its_own() {
     assert_eq!(outcome.sorted(), [one[0], one[0], one[1], one[1]]);
 }
 
-#[test]
 fn pes_hold_no_descriptors_but_their_own() {
     // What this test itself was started with is not oshrun's doing.
     let outer = Job::by(&pe(), &["descriptors"]).run().stdout;
@@ -91,20 +86,17 @@ fn pes_hold_no_descriptors_but_their_own() {
     assert_eq!(own, expected);
 }
 
-#[test]
 fn many_pes_fit_the_usual_descriptor_limit() {
     let run = format!("ulimit -n 1024; exec {} -n 128 {} init exchange:2 finalize", oshrun(), pe());
     Job::by("sh", &["-c", &run]).run().expect(0, "");
 }
 
-#[test]
 fn a_low_soft_limit_is_raised_and_given_back() {
     let run = format!("ulimit -Sn 64; exec {} -n 30 sh -c 'ulimit -Sn'", oshrun());
     let outcome = Job::by("sh", &["-c", &run]).run().expect(0, "");
     assert_eq!(outcome.stdout, "64\n".repeat(30));
 }
 
-#[test]
 fn too_few_descriptors_are_named() {
     let run = format!("ulimit -n 256; exec {} -n 128 true", oshrun());
     let sentence = "oshrun: a job of 128 PEs needs 416 descriptors and the limit is 256; raise it with ulimit -n 416, or \
@@ -112,7 +104,6 @@ fn too_few_descriptors_are_named() {
     Job::by("sh", &["-c", &run]).run().expect(1, sentence);
 }
 
-#[test]
 fn a_limit_below_what_the_event_loop_needs_is_named_too() {
     let sentence = "oshrun: any job needs 132 descriptors and the limit is LIMIT; raise it with ulimit -n 132\n";
     for limit in ["6", "8", "20"] {
@@ -129,18 +120,15 @@ fn a_limit_below_what_the_event_loop_needs_is_named_too() {
     assert_eq!(Job::by("sh", &["-c", &run]).run().expect(0, "").stdout, "8\n8\n");
 }
 
-#[test]
 fn oshrun_can_be_run_by_valgrind() {
     if std::process::Command::new("valgrind").arg("--version").output().is_err() {
-        println!("skipped: valgrind is not here");
-        return;
+        absent("valgrind is not here");
     }
     let words = ["-q", oshrun(), "-n", "2", &pe(), "init", "barrier", "print:there", "finalize"];
     let outcome = Job::by("valgrind", &words).run().expect_nothing_left();
     assert_eq!((outcome.status, outcome.stdout.as_str()), (0, "there\nthere\n"), "{outcome:?}");
 }
 
-#[test]
 fn what_cannot_be_started_is_named_once() {
     let missing = "oshrun: the program no-such-program was not found in PATH\n";
     Job::new(&["-n", "3", "no-such-program"]).run().expect(127, missing);
@@ -162,7 +150,6 @@ fn what_cannot_be_started_is_named_once() {
     std::fs::remove_file(script).expect("own file");
 }
 
-#[test]
 fn bad_arguments_are_one_sentence() {
     let help = "; oshrun --help lists the options\n";
     let zero = format!("oshrun: invalid value '0' for '--np <N>': it must be at least 1{help}");
@@ -175,7 +162,6 @@ fn bad_arguments_are_one_sentence() {
     Job::new(&["-x", "OSHRUN_UNSET", "true"]).run().expect(2, unset);
 }
 
-#[test]
 fn help_and_version_are_printed() {
     let help = Job::new(&["--help"]).run().expect(0, "");
     assert!(
@@ -188,7 +174,6 @@ fn help_and_version_are_printed() {
     assert_eq!(version.stdout, format!("oshrun {}\n", env!("CARGO_PKG_VERSION")));
 }
 
-#[test]
 fn a_program_without_a_launcher_is_a_job_of_one_pe() {
     let outcome = Job::by(&pe(), &["init", "who", "exchange:2", "finalize"]).run().expect(0, "");
     assert_eq!(outcome.stdout, "PE 0 of 1, 0 of its node\n");
@@ -198,7 +183,6 @@ fn a_program_without_a_launcher_is_a_job_of_one_pe() {
     Job::by(&pe(), &["init", "global_exit:4"]).run().expect(4, "");
 }
 
-#[test]
 fn other_launchers_are_refused_and_ours_comes_first() {
     let outcome = Job::by(&pe(), &["init"]).env("PMI_SIZE", "4").run();
     assert_eq!(outcome.status, 9);
@@ -209,7 +193,6 @@ fn other_launchers_are_refused_and_ours_comes_first() {
     Job::steps(2, &["init", "finalize"]).env("PMI_SIZE", "4").run().expect(0, "");
 }
 
-#[test]
 fn variables_that_name_nothing_are_refused() {
     for (socket, memory) in [("77", "78"), ("0", "0"), ("-1", ""), ("no number", "")] {
         let outcome = Job::by(&pe(), &["init"])
@@ -220,4 +203,24 @@ fn variables_that_name_nothing_are_refused() {
         let start = format!("RUSHMEM_SOCKET={socket} does not name a connected unix socket");
         assert!(outcome.stderr.starts_with(&start), "{outcome:?}");
     }
+}
+
+testkit::tests! {
+    pes_know_who_they_are_and_exchange,
+    the_node_memory_is_one_for_all,
+    np_has_its_customary_spelling,
+    variables_are_set_for_the_pes,
+    a_program_started_by_a_pe_is_a_job_of_its_own,
+    pes_hold_no_descriptors_but_their_own,
+    many_pes_fit_the_usual_descriptor_limit,
+    a_low_soft_limit_is_raised_and_given_back,
+    too_few_descriptors_are_named,
+    a_limit_below_what_the_event_loop_needs_is_named_too,
+    oshrun_can_be_run_by_valgrind,
+    what_cannot_be_started_is_named_once,
+    bad_arguments_are_one_sentence,
+    help_and_version_are_printed,
+    a_program_without_a_launcher_is_a_job_of_one_pe,
+    other_launchers_are_refused_and_ours_comes_first,
+    variables_that_name_nothing_are_refused,
 }

@@ -16,17 +16,16 @@ fn printed(words: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("plain text")
 }
 
-/// The map of a machine that we described; nothing and a word when hwloc is not here.
-fn map(fixture: &str, words: &[&str]) -> Option<String> {
+/// The map of a machine that we described; without hwloc the test is ignored.
+fn map(fixture: &str, words: &[&str]) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/fixtures/topology");
     let file = folder.join(fixture);
     let all = [&["--topology", "--xml", file.to_str().expect("a plain path")], words].concat();
     let refused = String::from_utf8(info(&all).stderr).expect("plain text");
     if refused.contains("hwloc cannot be opened") {
-        eprintln!("skipped: {refused}");
-        return None;
+        testkit::absent(refused);
     }
-    Some(printed(&all))
+    printed(&all)
 }
 
 /// Whether each line is there, in this order.
@@ -40,9 +39,8 @@ fn in_order(text: &str, lines: &[&str]) {
     }
 }
 
-#[test]
 fn the_map_of_two_sockets() {
-    let Some(text) = map("two-sockets-eight-nics.xml", &["-n", "16"]) else { return };
+    let text = map("two-sockets-eight-nics.xml", &["-n", "16"]);
     in_order(
         &text,
         &[
@@ -62,10 +60,9 @@ fn the_map_of_two_sockets() {
     );
 }
 
-#[test]
 fn the_map_of_four_nodes() {
     let words = ["-n", "8", "--map-by", "numa", "--bind-to", "core"];
-    let Some(text) = map("four-numa-four-nics.xml", &words) else { return };
+    let text = map("four-numa-four-nics.xml", &words);
     in_order(
         &text,
         &[
@@ -83,10 +80,9 @@ fn the_map_of_four_nodes() {
     );
 }
 
-#[test]
 fn the_drawing_has_every_core_pe_and_card() {
     let words = ["-n", "64", "--svg", "-"];
-    let Some(drawn) = map("four-numa-four-nics.xml", &words) else { return };
+    let drawn = map("four-numa-four-nics.xml", &words);
     let count = |what: &str| drawn.matches(what).count();
     assert!(drawn.starts_with("<svg ") && drawn.ends_with("</svg>\n"));
     assert_eq!((count("<g "), count("<text ")), (count("</g>"), count("</text>")));
@@ -98,9 +94,8 @@ fn the_drawing_has_every_core_pe_and_card() {
     assert_eq!(count("#eef4ff"), 8);
 }
 
-#[test]
 fn words_in_a_drawing_are_no_markup() {
-    let Some(_) = map("four-numa-four-nics.xml", &[]) else { return };
+    let _ = map("four-numa-four-nics.xml", &[]);
     let folder = std::env::temp_dir();
     let named = |end| folder.join(format!("shmem-info-{}-<&>.{end}", std::process::id()));
     let (xml, svg) = (named("xml"), named("svg"));
@@ -117,7 +112,6 @@ fn words_in_a_drawing_are_no_markup() {
     assert!(drawn.contains("-&lt;&amp;&gt;.xml: 1 socket") && !drawn.contains("<&"), "{drawn}");
 }
 
-#[test]
 fn what_is_no_machine_is_said_in_one_sentence() {
     let refused = info(&["--topology", "--xml", "/no/such/machine.xml"]);
     let sentence = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -125,14 +119,12 @@ fn what_is_no_machine_is_said_in_one_sentence() {
     assert!(sentence.starts_with("shmem-info: ") && sentence.lines().count() == 1, "{sentence}");
 }
 
-#[test]
 fn this_machine_has_a_map() {
     let text = printed(&["--topology", "-n", "3"]);
     assert!(text.starts_with("this machine ("), "{text}");
     assert!(text.contains("\n3 PEs, --map-by spread"), "{text}");
 }
 
-#[test]
 fn transports_say_whether_they_can_work() {
     let text = printed(&["--transports"]);
     assert!(text.lines().any(|line| line.starts_with("tcp: available: ")), "{text}");
@@ -142,7 +134,6 @@ fn transports_say_whether_they_can_work() {
     );
 }
 
-#[test]
 fn without_options_the_version_and_the_environment() {
     let text = printed(&[]);
     assert!(text.starts_with("Rushmem "), "{text}");
@@ -152,7 +143,6 @@ fn without_options_the_version_and_the_environment() {
     }
 }
 
-#[test]
 fn the_page_of_settings_is_the_table() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
     let written = std::fs::read_to_string(page).expect("docs/settings.md");
@@ -163,7 +153,6 @@ fn the_page_of_settings_is_the_table() {
     );
 }
 
-#[test]
 fn a_setting_is_shown_with_where_it_comes_from() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_shmem-info"));
     command
@@ -185,4 +174,17 @@ fn a_setting_is_shown_with_where_it_comes_from() {
     ] {
         assert!(text.contains(line), "{line}{text}");
     }
+}
+
+testkit::tests! {
+    the_map_of_two_sockets,
+    the_map_of_four_nodes,
+    the_drawing_has_every_core_pe_and_card,
+    words_in_a_drawing_are_no_markup,
+    what_is_no_machine_is_said_in_one_sentence,
+    this_machine_has_a_map,
+    transports_say_whether_they_can_work,
+    without_options_the_version_and_the_environment,
+    the_page_of_settings_is_the_table,
+    a_setting_is_shown_with_where_it_comes_from,
 }

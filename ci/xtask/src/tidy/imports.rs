@@ -1,7 +1,8 @@
 //! Files of a crate: no two import each other in a circle, and where folders are layers, imports go downwards only.
 //!
-//! A file imports another when a `use` declaration or a path names something in it, directly or by a re-export. `mod`
-//! declarations are no imports, tests do not count, and what macros expand to is not seen, but their arguments are.
+//! A file imports another when a `use` declaration or a path names something in it, directly or by a re-export, also one
+//! of all names (`pub use x::*`). `mod` declarations are no imports, tests do not count, and what macros expand to is
+//! not seen, but their arguments are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,8 +90,12 @@ struct Module {
     names: BTreeMap<String, Names>,
     /// Every path that the file uses, imports among them, as written.
     paths: BTreeSet<Names>,
+    /// Modules all of whose names it has by `use x::*`, as written.
+    globs: Vec<Names>,
     /// Types that it defines.
     types: Vec<String>,
+    /// Every name that it defines.
+    defined: BTreeSet<String>,
     /// How many modules without a file are around what is visited.
     inner: usize,
 }
@@ -148,6 +153,10 @@ impl<'a> Modules<'a> {
             } else {
                 let child = [at.as_slice(), std::slice::from_ref(name)].concat();
                 if !self.files.keys().any(|module| module.starts_with(&child)) {
+                    if let Some(behind_glob) = self.by_glob(&at, name, depth) {
+                        let there = [&["self".to_owned()], rest].concat();
+                        return self.find(&behind_glob, &there, depth + 1);
+                    }
                     // A name of another crate, or of something that this file defines.
                     return (!is_relative || rest.len() < path.len()).then_some(at);
                 }
@@ -156,6 +165,23 @@ impl<'a> Modules<'a> {
             rest = behind;
         }
         self.files.contains_key(&at).then_some(at)
+    }
+}
+
+impl Modules<'_> {
+    /// The module from which `at` has a name by `use x::*`.
+    fn by_glob(&self, at: &Names, name: &String, depth: usize) -> Option<Names> {
+        let (_, module) = self.files.get(at)?;
+        if depth >= 8 || module.defined.contains(name) {
+            return None;
+        }
+        let sources = module.globs.iter().filter_map(|glob| self.find(at, glob, depth + 1));
+        sources.into_iter().find(|source| {
+            source != at
+                && self.files.get(source).is_some_and(|(_, module)| {
+                    module.defined.contains(name) || module.names.contains_key(name)
+                } || self.by_glob(source, name, depth + 1).is_some())
+        })
     }
 }
 
@@ -190,7 +216,10 @@ impl Module {
             }
             UseTree::Name(name) => import(name.ident.to_string(), with(&name.ident)),
             UseTree::Rename(rename) => import(rename.rename.to_string(), with(&rename.ident)),
-            UseTree::Glob(_) => self.add(before.clone()),
+            UseTree::Glob(_) => {
+                self.add(before.clone());
+                self.globs.push(before.clone());
+            }
             UseTree::Group(group) => group.items.iter().for_each(|tree| self.tree(before, tree)),
         }
     }
@@ -198,6 +227,7 @@ impl Module {
 
 impl<'ast> Visit<'ast> for Module {
     fn visit_item(&mut self, item: &'ast Item) {
+        self.defined.extend(defined(item).map(ToString::to_string));
         let (attributes, name) = match item {
             Item::Struct(item) => (&item.attrs, Some(&item.ident)),
             Item::Enum(item) => (&item.attrs, Some(&item.ident)),
@@ -248,6 +278,21 @@ impl<'ast> Visit<'ast> for Module {
         }
         visit::visit_path(self, path);
     }
+}
+
+/// The name that an item has in its module.
+fn defined(item: &Item) -> Option<&syn::Ident> {
+    Some(match item {
+        Item::Const(item) => &item.ident,
+        Item::Enum(item) => &item.ident,
+        Item::Fn(item) => &item.sig.ident,
+        Item::Static(item) => &item.ident,
+        Item::Struct(item) => &item.ident,
+        Item::Trait(item) => &item.ident,
+        Item::Type(item) => &item.ident,
+        Item::Union(item) => &item.ident,
+        _ => return None,
+    })
 }
 
 /// Files that reach each other, each such set once.

@@ -27,13 +27,17 @@ pub fn temporary(name: &str) -> PathBuf {
     folder.canonicalize().unwrap()
 }
 
-/// Whether the program is on PATH; where it is not, this says so.
+/// Whether the program is on PATH.
 pub fn is_here(program: &str) -> bool {
     let found = Command::new("sh").args(["-c", "command -v -- \"$0\"", program]).output().unwrap();
-    if !found.status.success() {
-        println!("skipped: {program} is not here");
-    }
     found.status.success()
+}
+
+/// Where the program is not on PATH the test is ignored.
+pub fn needs(program: &str) {
+    if !is_here(program) {
+        testkit::absent(format!("{program} is not here"));
+    }
 }
 
 /// The program under a time limit, with nothing to read.

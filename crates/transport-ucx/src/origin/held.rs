@@ -6,9 +6,9 @@
 #![allow(unsafe_code)]
 
 use super::Origin;
-use crate::peers::Peers;
 use crate::pending::noted;
 use crate::proto::{REPLY, batch};
+use crate::shared::Shared;
 use crate::target::PUTS_KIND;
 use crate::ucp::started;
 use rushmem_transport::{AmoWidth, Error, LocalBuf, Pe, RemoteAddr, mem};
@@ -21,26 +21,26 @@ const FULL: usize = 4096;
 impl Origin {
     /// Whether a put that nobody waits for is held back.
     pub(super) fn may_hold(&self, nbytes: usize) -> bool {
-        nbytes <= batch::MOST && self.worker.copies()
+        nbytes <= batch::MAX_NBYTES && self.worker.copies()
     }
 
     /// Something is held back.
     pub(crate) fn holds(&self) -> bool {
-        self.touched.iter().any(|&pe| !self.ways[pe as usize].held.is_empty())
+        self.touched.iter().any(|&pe| !self.routes[pe as usize].held.is_empty())
     }
 
-    /// Hold a put back.
+    /// Holds a put back.
     ///
     /// # Safety
     /// The local memory is valid for reads.
     pub(super) unsafe fn hold(
         &mut self,
-        shared: &impl Peers,
+        shared: &Shared,
         pe: Pe,
         at: RemoteAddr,
         local: LocalBuf,
     ) -> Result<(), Error> {
-        let held = &mut self.ways[pe.index()].held;
+        let held = &mut self.routes[pe.index()].held;
         let copy = batch::append(held, at, local.nbytes).as_mut_ptr();
         // SAFETY: as many bytes, valid by contract and just made.
         unsafe { mem::copy_bytes(copy, local.base.cast_const(), local.nbytes) };
@@ -50,17 +50,17 @@ impl Origin {
         }
     }
 
-    /// Send what is held back for a PE.
-    pub(super) fn send_held(&mut self, shared: &impl Peers, pe: Pe) -> Result<(), Error> {
-        if self.ways[pe.index()].held.is_empty() {
+    /// Sends what is held back for a PE.
+    pub(super) fn send_held(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+        if self.routes[pe.index()].held.is_empty() {
             return Ok(());
         }
-        let (endpoint, line) = self.way(shared, pe)?;
+        let (endpoint, connection) = self.connection(shared, pe)?;
         self.room(shared)?;
-        let slot = self.pending.slot(&line, null_mut(), AmoWidth::Eight);
-        let held = &mut self.ways[pe.index()].held;
+        let slot = self.pending.slot(&connection, null_mut(), AmoWidth::Eight);
+        let held = &mut self.routes[pe.index()].held;
         let (header, data, nbytes) = slot.keep_data(held);
-        let mut params = noted(&line);
+        let mut params = noted(&connection);
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER;
         // SAFETY: a live endpoint, and a header and data that are kept until the reply.
@@ -69,9 +69,9 @@ impl Origin {
             ucp.ucp_am_send_nbx(endpoint, PUTS_KIND, header, REPLY, data, nbytes, params)
         };
         match started(begun) {
-            Ok(_) => line.asked(&slot),
+            Ok(_) => connection.asked(&slot),
             Err(_) => slot.give_back(&self.pending),
         }
-        line.began(begun).map_err(self.fails(shared, pe))
+        connection.began(begun).map_err(self.fails(shared, pe))
     }
 }

@@ -4,62 +4,61 @@
 //! messages. So a request, or a put that is held back for a message, waits after a fence until the puts before it
 //! are complete, and a put that follows a fence waits until the requests before it have been answered. Where UCX's
 //! fence itself waits, and serves no peer meanwhile, it is not called, and what follows a fence waits for all.
-#![allow(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use super::Origin;
-use crate::peers::Peers;
-use crate::pending::Line;
-use crate::ucp::{plain, said, started};
+use crate::pending::Connection;
+use crate::shared::Shared;
+use crate::ucp::said;
 use rushmem_transport::{Error, Pe};
 
 impl Origin {
-    /// Wait until what follows the last fence may begin towards a PE; where it is `ordered` behind puts, UCX's
+    /// Waits until what follows the last fence may begin towards a PE; where it is `ordered` behind puts, UCX's
     /// fence sees to these.
     pub(super) fn follow(
         &mut self,
-        shared: &impl Peers,
+        shared: &Shared,
         pe: Pe,
-        line: &Line,
+        connection: &Connection,
         ordered: bool,
     ) -> Result<(), Error> {
-        if self.ways[pe.index()].put_before && !ordered {
+        if self.routes[pe.index()].put_before && !ordered {
             self.start_flush(shared, pe)?;
-            self.until(shared, |origin| !origin.is_flushing(shared, pe) && line.transfers() == 0)?;
-            self.ways[pe.index()].put_before = false;
+            self.until(shared, |origin| {
+                !origin.is_flushing(shared, pe) && connection.transfers() == 0
+            })?;
+            self.routes[pe.index()].put_before = false;
         }
-        if self.ways[pe.index()].asked_before {
-            self.until(shared, |_| line.unanswered() == 0)?;
-            self.ways[pe.index()].asked_before = false;
+        if self.routes[pe.index()].asked_before {
+            self.until(shared, |_| connection.unanswered() == 0)?;
+            self.routes[pe.index()].asked_before = false;
         }
         Ok(())
     }
 
-    /// Send what is held back for a PE and begin a flush, unless there is nothing new to flush.
-    fn start_flush(&mut self, shared: &impl Peers, pe: Pe) -> Result<(), Error> {
+    /// Sends what is held back for a PE and begins a flush, unless there is nothing new to flush.
+    fn start_flush(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
         self.send_held(shared, pe)?;
         let ucp = self.ucp();
-        let way = &mut self.ways[pe.index()];
-        let Some(open) = way.open.as_ref().filter(|_| way.dirty) else { return Ok(()) };
-        way.dirty = false;
-        if let Some(older) = way.flush.take() {
+        let route = &mut self.routes[pe.index()];
+        let Some(open) = route.open.as_ref().filter(|_| route.dirty) else { return Ok(()) };
+        route.dirty = false;
+        if let Some(older) = route.flush.take() {
             older.free(ucp);
         }
-        let params = plain();
-        // SAFETY: a live endpoint.
-        let begun = unsafe { ucp.ucp_ep_flush_nbx(open.endpoint.handle, &raw const params) };
-        let flush = started(begun).map_err(|status| shared.lose(pe, &said(ucp, status)))?;
-        way.flush = flush;
+        let flush = open.endpoint.flush(ucp);
+        route.flush = flush.map_err(|status| shared.lose(pe, &said(ucp, status)))?;
         Ok(())
     }
 
-    /// Whether a flush towards a PE goes on. One that failed has ended: its way is broken.
-    fn is_flushing(&mut self, shared: &impl Peers, pe: Pe) -> bool {
+    /// Whether a flush towards a PE goes on. One that failed has ended: its connection is broken.
+    fn is_flushing(&mut self, shared: &Shared, pe: Pe) -> bool {
         let ucp = self.ucp();
-        let way = &mut self.ways[pe.index()];
-        let Some(flush) = way.flush else { return false };
+        let route = &mut self.routes[pe.index()];
+        let Some(flush) = route.flush else { return false };
         let Some(status) = flush.status(ucp) else { return true };
         flush.free(ucp);
-        way.flush = None;
+        route.flush = None;
         if let Err(status) = status {
             shared.lose(pe, &said(ucp, status));
         }
@@ -67,36 +66,35 @@ impl Origin {
     }
 
     /// Whether everything towards a PE is complete, provided that its flush has begun.
-    fn is_complete(&mut self, shared: &impl Peers, pe: Pe) -> bool {
-        let done = self.ways[pe.index()]
-            .open
-            .as_ref()
-            .is_none_or(|open| open.line.transfers() == 0 && open.line.unanswered() == 0);
+    fn is_complete(&mut self, shared: &Shared, pe: Pe) -> bool {
+        let done = self.routes[pe.index()].open.as_ref().is_none_or(|open| {
+            open.connection.transfers() == 0 && open.connection.unanswered() == 0
+        });
         done && !self.is_flushing(shared, pe)
     }
 
     fn forget_touched(&mut self, pe: Pe) {
-        let way = &mut self.ways[pe.index()];
-        way.touched = false;
-        way.put_before = false;
-        way.asked_before = false;
+        let route = &mut self.routes[pe.index()];
+        route.touched = false;
+        route.put_before = false;
+        route.asked_before = false;
     }
 
-    /// Complete everything towards one PE.
-    pub(crate) fn pe_quiet(&mut self, shared: &impl Peers, pe: Pe) -> Result<(), Error> {
-        shared.check()?;
-        if self.ways.get(pe.index()).ok_or(Error::Unreachable(pe))?.touched {
+    /// Completes everything towards one PE.
+    pub(crate) fn pe_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+        shared.loss.check()?;
+        if self.routes.get(pe.index()).ok_or(Error::Unreachable(pe))?.touched {
             self.start_flush(shared, pe)?;
             self.until(shared, |origin| origin.is_complete(shared, pe))?;
             self.forget_touched(pe);
             self.touched.retain(|&other| other != pe.0);
         }
-        shared.check()
+        shared.loss.check()
     }
 
-    /// Complete everything.
-    pub(crate) fn quiet(&mut self, shared: &impl Peers) -> Result<(), Error> {
-        shared.check()?;
+    /// Completes everything.
+    pub(crate) fn quiet(&mut self, shared: &Shared) -> Result<(), Error> {
+        shared.loss.check()?;
         // Ask all before waiting for one.
         for i in 0..self.touched.len() {
             self.start_flush(shared, Pe(self.touched[i]))?;
@@ -106,12 +104,12 @@ impl Origin {
             self.forget_touched(Pe(pe));
             self.touched.pop();
         }
-        shared.check()
+        shared.loss.check()
     }
 
-    /// Order what was issued ahead of what follows, towards each PE.
-    pub(crate) fn fence(&mut self, shared: &impl Peers) -> Result<(), Error> {
-        shared.check()?;
+    /// Orders what was issued ahead of what follows, towards each PE.
+    pub(crate) fn fence(&mut self, shared: &Shared) -> Result<(), Error> {
+        shared.loss.check()?;
         for i in 0..self.touched.len() {
             self.send_held(shared, Pe(self.touched[i]))?;
         }
@@ -121,24 +119,24 @@ impl Origin {
         }
         let mut any = false;
         for &pe in &self.touched {
-            let way = &mut self.ways[pe as usize];
-            let asked = way.open.as_ref().is_some_and(|open| open.line.unanswered() > 0);
-            way.asked_before |= asked;
-            way.put_before |= way.dirty || way.flush.is_some();
-            any |= way.put_before;
+            let route = &mut self.routes[pe as usize];
+            let asked = route.open.as_ref().is_some_and(|open| open.connection.unanswered() > 0);
+            route.asked_before |= asked;
+            route.put_before |= route.dirty || route.flush.is_some();
+            any |= route.put_before;
         }
         if any && self.worker.orders() {
-            self.worker.fence().map_err(Error::Invalid)?;
+            self.worker.fence().map_err(|why| shared.loss.of_self(&why))?;
         }
         Ok(())
     }
 
-    /// While its owner is elsewhere: let it work and complete what is in flight. Whether there was
+    /// While its owner is elsewhere: lets it work and completes what is in flight. Returns whether there was
     /// anything to do.
-    pub(crate) fn advance(&mut self, shared: &impl Peers) -> Result<bool, Error> {
+    pub(crate) fn advance(&mut self, shared: &Shared) -> Result<bool, Error> {
         let worked = self.progress(shared)?;
         for i in (0..self.touched.len()).rev() {
-            if self.pending.in_flight() >= shared.max_in_flight() {
+            if self.pending.in_flight() >= shared.tuning.max_in_flight {
                 break;
             }
             let pe = Pe(self.touched[i]);

@@ -9,7 +9,7 @@ pub(crate) const REQUEST: usize = 48;
 /// Bytes of a reply.
 pub(crate) const REPLY: usize = 16;
 
-/// Put the message's data to `data`, then do `op` to the word at `word`, and reply with its old value.
+/// A message whose data goes to `data` before `op` is carried out on the word at `word`; the reply is its old value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     /// Which of the origin's slots waits for the reply.

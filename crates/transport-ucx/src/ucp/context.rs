@@ -84,7 +84,7 @@ impl Drop for Config {
 }
 
 impl Context {
-    /// Initialise UCX for a job of so many PEs, with these changes to its configuration.
+    /// Initialises UCX for a job of so many PEs, with these changes to its configuration.
     pub(crate) fn open(n_pes: u32, changes: &[(&str, String)]) -> Result<Context, String> {
         let ucp = ucx_sys::open()?;
         let config = Config::read(ucp)?;
@@ -164,7 +164,7 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Let UCX know memory.
+    /// Lets UCX know memory.
     ///
     /// # Safety
     /// It is valid for reads and writes until the result is dropped.

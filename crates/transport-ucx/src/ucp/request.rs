@@ -26,7 +26,7 @@ impl UcpRequest {
         }
     }
 
-    /// Forget it, done or not.
+    /// Forgets it, done or not.
     pub(crate) fn free(self, ucp: &Ucp) {
         // SAFETY: a request that has not been freed.
         unsafe { ucp.ucp_request_free(self.0.as_ptr()) };

@@ -17,7 +17,7 @@ use ucx_sys::{
     UCP_OP_ATTR_FIELD_FLAGS, UCP_WORKER_PARAM_FIELD_THREAD_MODE, UCS_OK,
     UCS_THREAD_MODE_SERIALIZED, ucp_am_handler_param_t, ucp_am_recv_callback_t, ucp_ep_h,
     ucp_ep_params_t, ucp_err_handler_cb_t, ucp_err_handler_t, ucp_rkey_h, ucp_worker_h,
-    ucp_worker_params_t,
+    ucp_worker_params_t, ucs_status_t,
 };
 
 /// A worker, used by one thread at a time.
@@ -90,25 +90,25 @@ impl Worker {
         Ok(bytes)
     }
 
-    /// Let it work; whether there was anything.
+    /// Lets it work; returns whether there was anything to do.
     pub(crate) fn progress(&self) -> bool {
         // SAFETY: a live worker, and no callback calls this.
         unsafe { self.ucp().ucp_worker_progress(self.handle) != 0 }
     }
 
-    /// Have the descriptor tell of what comes; false when something is there already.
+    /// Has the descriptor tell of what comes; false when something is there already.
     pub(crate) fn arm(&self) -> bool {
         // SAFETY: a live worker.
         unsafe { self.ucp().ucp_worker_arm(self.handle) == UCS_OK }
     }
 
-    /// Order puts and UCX's atomic operations before it ahead of those after it, for each endpoint.
+    /// Orders puts and UCX's atomic operations before it ahead of those after it, for each endpoint.
     pub(crate) fn fence(&self) -> Result<(), String> {
         // SAFETY: a live worker.
         fine(self.ucp(), unsafe { self.ucp().ucp_worker_fence(self.handle) })
     }
 
-    /// Have `callback` called, with `arg`, for each message of a kind.
+    /// Has `callback` called, with `arg`, for each message of a kind.
     ///
     /// # Safety
     /// Both fit each other, and `arg` is valid until the worker is dropped.
@@ -134,7 +134,7 @@ impl Worker {
         fine(self.ucp(), status)
     }
 
-    /// The way to the worker with this address. Where UCX can, a peer that dies is noticed.
+    /// Connects to the worker with this address. Where UCX can, a peer that dies is noticed.
     ///
     /// # Safety
     /// `handler` fits `arg`, which is valid until the worker is dropped.
@@ -191,7 +191,7 @@ impl Drop for Worker {
     }
 }
 
-/// The way from a worker to another, with the keys to the memory there. It ends with its worker, or by
+/// The connection from a worker to another, with the keys to the memory there. It ends with its worker, or by
 /// [`Worker::close_by_force`]; its keys must be forgotten before the worker ends.
 pub(crate) struct Endpoint {
     pub(crate) handle: ucp_ep_h,
@@ -203,7 +203,14 @@ pub(crate) struct Endpoint {
 unsafe impl Send for Endpoint {}
 
 impl Endpoint {
-    /// Destroy the keys that were unpacked.
+    /// Begins to complete what was issued; `None` when it is complete already.
+    pub(crate) fn flush(&self, ucp: &ucx_sys::Ucp) -> Result<Option<UcpRequest>, ucs_status_t> {
+        let params = plain();
+        // SAFETY: a live endpoint.
+        started(unsafe { ucp.ucp_ep_flush_nbx(self.handle, &raw const params) })
+    }
+
+    /// Destroys the keys that were unpacked.
     pub(crate) fn forget_keys(&mut self, ucp: &ucx_sys::Ucp) {
         for key in &mut self.keys {
             let key = std::mem::replace(key, null_mut());
@@ -214,7 +221,7 @@ impl Endpoint {
         }
     }
 
-    /// Make a key usable here.
+    /// Makes a key usable here.
     pub(crate) fn unpack(&self, ucp: &ucx_sys::Ucp, packed: &[u8]) -> Result<ucp_rkey_h, String> {
         let mut key = null_mut();
         // SAFETY: a live endpoint and a key that UCX packed; it writes a handle when it succeeds.

@@ -26,6 +26,20 @@ fn a_circle_is_found_however_it_is_closed() {
 }
 
 #[test]
+fn a_circle_by_way_of_all_names_of_a_module_is_found() {
+    let all = "mod a; mod b; mod c; pub use c::*;";
+    let lib = ("crates/x/src/lib.rs", all);
+    let c = ("crates/x/src/c.rs", "pub use crate::a::*; pub fn other() {}");
+    let a = ("crates/x/src/a.rs", "use crate::b::B; pub const A: u32 = 1;");
+    for b in ["use crate::A; pub struct B;", "pub struct B; fn f() { crate::c::A }"] {
+        let found = complaints(&[lib, a, ("crates/x/src/b.rs", b), c]);
+        assert_eq!(found, ["crates/x/src: these files import each other: a.rs, b.rs"], "{b}");
+    }
+    let b = ("crates/x/src/b.rs", "use crate::other; pub struct B;");
+    assert_eq!(complaints(&[lib, ("crates/x/src/a.rs", "pub struct A;"), b, c]), [""; 0]);
+}
+
+#[test]
 fn a_parent_and_its_child_are_files_too() {
     let parent = ("crates/x/src/a/mod.rs", "mod b; use b::B; pub struct A;");
     let child = ("crates/x/src/a/b.rs", "use super::A; pub struct B;");

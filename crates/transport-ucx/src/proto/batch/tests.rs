@@ -4,8 +4,9 @@ use super::*;
 use rushmem_transport::Segment;
 
 #[test]
-fn puts_survive_the_way() {
-    let puts = [(Segment::Heap, 40, 8), (Segment::Static, u64::MAX, 0), (Segment::Heap, 0, MOST)];
+fn puts_come_as_they_were_sent() {
+    let puts =
+        [(Segment::Heap, 40, 8), (Segment::Static, u64::MAX, 0), (Segment::Heap, 0, MAX_NBYTES)];
     let mut batch = Vec::new();
     for (number, (segment, offset, nbytes)) in puts.into_iter().enumerate() {
         append(&mut batch, RemoteAddr { segment, offset }, nbytes).fill(number as u8 + 1);

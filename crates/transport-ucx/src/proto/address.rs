@@ -52,12 +52,6 @@ impl MemoryKey {
         base.checked_add(nbytes).ok_or(Error::Damaged(UCX_KEY))?;
         Ok(MemoryKey { base, nbytes, packed: packed.into() })
     }
-
-    /// The address of so many bytes at an offset, when they are within.
-    pub(crate) fn address(&self, offset: u64, nbytes: usize) -> Option<u64> {
-        let end = offset.checked_add(nbytes as u64)?;
-        (end <= self.nbytes).then(|| self.base + offset)
-    }
 }
 
 #[cfg(test)]
@@ -65,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_survives_the_way() {
+    fn an_address_comes_as_it_was_sent() {
         let address = Address { host: "a-host".into(), amos: Amos::Network, worker: vec![7; 99] };
         let bytes = address.encode();
         assert_eq!(Address::decode(&bytes), Ok(address));
@@ -78,13 +72,10 @@ mod tests {
     }
 
     #[test]
-    fn a_key_survives_the_way_and_knows_its_bounds() {
+    fn a_key_comes_as_it_was_sent() {
         let key = MemoryKey { base: 4096, nbytes: 100, packed: [1, 2, 3].into() };
         assert_eq!(MemoryKey::decode(&key.encode()), Ok(key.clone()));
         assert!(MemoryKey::decode(&[0; 15]).is_err());
-        assert_eq!(key.address(92, 8), Some(4188));
-        assert_eq!(key.address(93, 8), None);
-        assert_eq!(key.address(u64::MAX, 8), None);
         let beyond = MemoryKey { base: u64::MAX, nbytes: 2, packed: [].into() };
         assert_eq!(MemoryKey::decode(&beyond.encode()), Err(Error::Damaged(UCX_KEY)));
     }

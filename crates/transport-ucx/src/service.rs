@@ -1,0 +1,44 @@
+//! The worker to which this PE's peers talk: whoever polls it serves them. UCX carries out their puts and gets, and the target
+//! what they ask for by messages.
+//!
+//! One thread at a time does so. This file must never know who polls.
+#![allow(unsafe_code)]
+
+use crate::target::{PUTS_KIND, REQUEST_KIND, Target, put, requested};
+use crate::ucp::{Context, Worker};
+use rushmem_transport::kit::segments::Segments;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The service worker.
+pub(crate) struct Service {
+    worker: Worker,
+    /// Dropped after the worker, whose callbacks use it.
+    target: Rc<Target>,
+}
+
+// SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
+unsafe impl Send for Service {}
+
+impl Service {
+    pub(crate) fn new(context: &Arc<Context>, segments: Arc<Segments>) -> Result<Service, String> {
+        let worker = Worker::new(context)?;
+        let target = Rc::new(Target::new(context.ucp, worker.handle(), segments));
+        let arg = Rc::as_ptr(&target).cast_mut().cast();
+        // SAFETY: the callback takes a `Target`, which is dropped after the worker.
+        unsafe { worker.on_message(REQUEST_KIND, Some(requested), arg) }?;
+        // SAFETY: as above.
+        unsafe { worker.on_message(PUTS_KIND, Some(put), arg) }?;
+        Ok(Service { worker, target })
+    }
+
+    pub(crate) fn worker(&self) -> &Worker {
+        &self.worker
+    }
+
+    /// Serves peers; returns whether there was anything to do.
+    pub(crate) fn poll(&self) -> bool {
+        let progressed = self.worker.progress();
+        self.target.take_worked() || progressed
+    }
+}

@@ -37,8 +37,8 @@ impl fmt::Display for Call {
     }
 }
 
-/// Leave, without running anything of the program in the middle of a failed call. Where a launcher was
-/// asked to end the job it ends this process; the bound is for a launcher that is gone.
+/// Exit without running code of the program in the middle of a failed call. A launcher that was asked to end the job
+/// ends this process; the time limit covers a launcher that is gone.
 pub(crate) fn leave(launcher_ends_us: bool, status: i32) -> ! {
     if launcher_ends_us {
         std::thread::sleep(Duration::from_secs(5));
@@ -47,7 +47,7 @@ pub(crate) fn leave(launcher_ends_us: bool, status: i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// End the job from any function that has a `Call` at hand: `fail!(call, "argument pe is {pe}")`.
+/// End the job from any function that has a `Call`: `fail!(call, "argument pe is {pe}")`.
 macro_rules! fail {
     ($call:expr, $($why:tt)*) => {
         $call.fail(format_args!($($why)*))

@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 pub(crate) struct Job {
     pub(crate) me: Pe,
     pub(crate) n_pes: u32,
-    /// Who shares memory with whom.
+    /// The PEs that share memory.
     pub(crate) nodes: NodeMap,
     /// No other PE shares this one's memory.
     pub(crate) alone: bool,
@@ -26,13 +26,13 @@ pub(crate) struct Job {
     pub(crate) allocator: Mutex<Option<Allocator>>,
     /// PEs of this machine outnumber the CPUs that they may use.
     pub(crate) oversubscribed: bool,
-    /// They do on some machine of the job: the same on all PEs, so that algorithms can depend on it.
+    /// The same for some machine of the job. It is equal on all PEs, so algorithms can depend on it.
     pub(crate) oversubscribed_somewhere: bool,
     pub(crate) thread_level: c_int,
-    /// On some PE several threads may be in the library at once: the same on all PEs.
+    /// Whether several threads may be in the library at once on some PE: the same on all PEs.
     pub(crate) threads_somewhere: bool,
     pub(crate) settings: Settings,
-    /// Known to the PEs of this job alone.
+    /// A secret of the PEs of this job.
     pub(crate) secret: [u8; 32],
     /// All PEs reach each other over loopback.
     pub(crate) one_stack: bool,
@@ -74,7 +74,7 @@ fn not_initialised(call: Call) -> ! {
     }
 }
 
-/// The job for a call that asks who this PE is, which child processes may do, too.
+/// The job for a call that queries the identity of this PE, which child processes may do too.
 #[inline]
 pub(crate) fn require_or_inherited(call: Call) -> &'static Job {
     match JOB.get() {
@@ -91,7 +91,7 @@ fn inherited(call: Call) -> &'static Job {
     }
 }
 
-/// End a child process that called the library; the job goes on.
+/// End a child process that called the library; the job continues.
 #[cold]
 pub(crate) fn refuse_child(call: Call) -> ! {
     fail!(

@@ -8,14 +8,14 @@ use rushmem_transport::Pe;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-/// Who this PE is, how it ends the job, and its process: known before the job is.
+/// The number of this PE, how it ends the job, and its process; set before the job is known.
 static IDENTITY: OnceLock<(Pe, Aborter, u32)> = OnceLock::new();
-/// How many inits have no finalize yet; none in a child process.
+/// The number of inits without a finalize yet; 0 in a child process.
 static DEPTH: AtomicU32 = AtomicU32::new(0);
 /// This process is a child of the one that is the PE.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
-/// This process is a child of the PE from now on, in which the library is not initialised.
+/// Record that this process is a child of the PE, in which the library is not initialised.
 pub(crate) fn become_child() {
     IS_CHILD.store(true, Ordering::Release);
     DEPTH.store(0, Ordering::Release);
@@ -26,7 +26,7 @@ pub(crate) fn is_child() -> bool {
     IS_CHILD.load(Ordering::Acquire)
 }
 
-/// How many inits have no finalize yet.
+/// The number of inits without a finalize yet.
 pub(crate) fn depth() -> u32 {
     DEPTH.load(Ordering::Acquire)
 }
@@ -41,24 +41,24 @@ pub(crate) fn rise() {
     DEPTH.fetch_sub(1, Ordering::AcqRel);
 }
 
-/// Who this PE is and how to end the job, known before the job is.
+/// Set the number of this PE and how it ends the job.
 pub(crate) fn set_identity(me: Pe, aborter: Aborter) {
     // A second init of the process has the same one.
     let _ = IDENTITY.set((me, aborter, std::process::id()));
 }
 
-/// Whether this process is the PE, not a child of it, whose exit is nobody's business.
+/// Whether this process is the PE, and not a child of it, whose exit does not matter to the job.
 pub(crate) fn is_this_process() -> bool {
     IDENTITY.get().is_some_and(|&(_, _, process)| process == std::process::id())
 }
 
-/// Whom to tell that the job ends; nobody before the session is open, nor in a child process, whose errors
-/// end itself alone.
+/// The handle that ends the job; none before the session is open, and none in a child process, whose errors end
+/// only the child.
 pub(crate) fn aborter() -> Option<&'static Aborter> {
     IDENTITY.get().filter(|_| !is_child()).map(|(_, aborter, _)| aborter)
 }
 
-/// This PE for messages, as far as it is known.
+/// The name of this PE for messages, if it is known.
 pub(crate) fn pe_for_messages() -> String {
     match IDENTITY.get() {
         Some((me, ..)) if is_child() => format!("PE {me}'s child process {}: ", std::process::id()),
@@ -67,7 +67,7 @@ pub(crate) fn pe_for_messages() -> String {
     }
 }
 
-/// Lock what no panic can leave half done.
+/// Lock data that no panic can leave inconsistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -13,8 +13,7 @@ use std::sync::OnceLock;
 
 static FIRST: OnceLock<String> = OnceLock::new();
 
-/// `call` finds no room for `nbytes` bytes aligned to `alignment`; `in_use` counts the bytes of the heap that are handed
-/// out.
+/// `call` finds no room for `nbytes` bytes aligned to `alignment`; `in_use` counts the allocated bytes of the heap.
 #[cold]
 pub(crate) fn note(
     call: Call,
@@ -40,17 +39,17 @@ pub(crate) fn note(
         )
     };
     if !job.session().refused(&what) && job.me() == Pe(0) {
-        // A PE without a stderr has nobody to tell.
+        // Without a stderr nobody can be told.
         let _ = writeln!(std::io::stderr(), "warning: PE 0 was refused {what}");
     }
-    // Threads that come second have nothing to add.
+    // Only the first refusal counts.
     let _ = FIRST.set(what);
 }
 
 /// Nothing is below this address, unless the administrator allows it (vm.mmap_min_addr).
 const LOWEST: usize = 1 << 16;
 
-/// What to add to a message about an address that is null, or an element of an array there: where it may come from.
+/// An addition to the message about an address that is null, or about an element of an array there: its possible cause.
 pub(crate) fn of_null(address: usize) -> String {
     match FIRST.get() {
         Some(what) if address < LOWEST => format!("; before that the PE was refused {what}"),

@@ -23,7 +23,7 @@ use rushmem_collectives::choice::{AllReduceAlgorithm, Facts, SyncAlgorithm};
 use rushmem_collectives::{Step, binomial, choice, direct, recursive_doubling};
 use std::sync::{Arc, TryLockError};
 
-/// Who takes part.
+/// The participants of a collective.
 #[derive(Clone, Copy, Debug)]
 pub enum TeamOrActiveSet {
     /// The members of a team.
@@ -59,7 +59,7 @@ impl TeamOrActiveSet {
     }
 }
 
-/// Who takes part, looked up.
+/// The participants, resolved.
 pub(crate) enum Group {
     Team(Arc<Team>),
     ActiveSet(ActiveSet),
@@ -69,7 +69,7 @@ pub(crate) enum Group {
 pub(crate) struct Entered<'a> {
     pub(crate) call: Call,
     pub(crate) job: &'static Job,
-    /// Whose channels it uses.
+    /// The team whose channels it uses.
     team: &'a Team,
     set: Option<&'a ActiveSet>,
     channels: std::sync::MutexGuard<'a, Channels>,
@@ -125,7 +125,7 @@ impl<'a> Entered<'a> {
         self.set.filter(|set| set.shares_channels())
     }
 
-    /// What algorithms are chosen by.
+    /// The facts by which algorithms are chosen.
     fn facts(&self) -> Facts {
         let one_node = self.set.map_or(self.team.is_on_one_node(), ActiveSet::is_on_one_node);
         // The counter of the active sets is the world's.
@@ -186,7 +186,7 @@ impl<'a> Entered<'a> {
         flags::area().areas().counts(self.channels.slot(), parity)
     }
 
-    /// A table that peers leave alone.
+    /// A table that peers do not access.
     fn own_table(&self) -> usize {
         flags::area().areas().counts(self.channels.slot(), 0)
     }
@@ -367,7 +367,7 @@ impl<'a> Entered<'a> {
         (dest, source)
     }
 
-    /// With `SHMEM_CHECK`, look whether two arrays overlap that must not.
+    /// With `SHMEM_CHECK`, check that two arrays do not overlap.
     pub(crate) fn check_apart(&self, source: SymmetricRange, dest: SymmetricRange) {
         check::apart_or_in_place(self.call, self.job, self.me() == 0, source, dest);
     }

@@ -24,7 +24,7 @@ pub(crate) const DIRECT_PART: usize = 512;
 /// How large the parts are and where they begin.
 #[derive(Clone, Copy)]
 pub(crate) enum Parts<'a> {
-    /// One part of so many bytes.
+    /// One part of this number of bytes.
     Whole(usize),
     /// Parts of the same size in bytes, one after the other.
     Equal(usize),
@@ -41,17 +41,17 @@ pub(crate) struct Execution<'a> {
     pub(crate) call: Call,
     pub(crate) job: &'a Job,
     pub(crate) team: &'a Team,
-    /// Who takes part.
+    /// The participants.
     pub(crate) members: &'a Members,
     pub(crate) channels: &'a mut Channels,
-    /// The own source array; read here alone.
+    /// This PE's source array, which only this PE reads.
     pub(crate) source: SymmetricRange,
-    /// The own destination array, and with it every member's.
+    /// This PE's destination array, and so that of every member.
     pub(crate) dest: SymmetricRange,
     pub(crate) parts: Parts<'a>,
     /// Partial results, of one part.
     pub(crate) accumulator: SymmetricRange,
-    /// How they combine.
+    /// The operator that combines them.
     pub(crate) combine: Option<&'static Combine>,
     /// Which copy of the landings is in use.
     pub(crate) parity: usize,
@@ -143,7 +143,7 @@ impl Execution<'_> {
         }
     }
 
-    /// Where `peer` takes the next message of this member from.
+    /// The place from which `peer` takes the next message of this member.
     fn landing_at(&mut self, peer: u32, landing: u8) -> SymmetricRange {
         let internal = flags::area();
         if self.is_short(landing) {
@@ -154,7 +154,7 @@ impl Execution<'_> {
         internal.range(at, LANDING)
     }
 
-    /// Where the message of `peer` is that was waited for.
+    /// The place of the message of `peer` that has arrived.
     fn landing_of(&mut self, peer: u32, landing: u8) -> SymmetricRange {
         let internal = flags::area();
         if self.is_short(landing) {

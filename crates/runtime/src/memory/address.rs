@@ -14,15 +14,15 @@ use rushmem_transport::{RemoteAddr, Segment};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicIsize, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// What the path of every access reads: one cache line (and the next for atomics on static data), written by
-/// init and finalize alone.
-/// Relaxed loads compile to plain ones; the standard asks that no call overlaps init or finalize.
+/// The data that every access reads: one cache line (and the next one for atomics on static data). Only init and
+/// finalize write it. Relaxed loads compile to plain ones; the standard requires that no call overlaps init or
+/// finalize.
 #[repr(C, align(64))]
 struct Map {
     /// PEs in each table of deltas.
     n_pes: AtomicUsize,
     heap: Own,
-    /// The static data. They may have holes, which nobody has mapped.
+    /// The static data. They may have holes, which are not mapped.
     statics: Own,
 }
 
@@ -32,17 +32,17 @@ struct Own {
     start: AtomicUsize,
     /// At least [`LEAST`].
     nbytes: AtomicUsize,
-    /// For each PE what to add to an own address, or `UNMAPPED`.
+    /// For each PE the number to add to an own address, or `UNMAPPED`.
     deltas: AtomicPtr<isize>,
-    /// The same for words of atomic operations and signals: the table of `deltas`, or of `UNMAPPED` where
-    /// the network carries them out on every PE.
+    /// The same for words of atomic operations and signals: the table of `deltas`, or one of `UNMAPPED` if
+    /// the network carries these out on every PE.
     word_deltas: AtomicPtr<isize>,
 }
 
 /// The delta of a PE whose memory is not mapped here. Real ones are multiples of the page size.
 const UNMAPPED: isize = 1;
-/// Bytes of a segment that is not there, at addresses that no process has: more than any word, so that a
-/// word's size need not be compared with the segment's.
+/// Bytes of a segment that does not exist, at addresses that no process has: more than any word, so that the size
+/// of a word need not be compared with that of the segment.
 const LEAST: usize = 64;
 const NOWHERE: usize = 1 << 63;
 
@@ -72,7 +72,7 @@ impl Own {
         self.nbytes.store(LEAST, Relaxed);
     }
 
-    /// How far into the segment `addr` is, if `nbytes` bytes from there are in it.
+    /// The offset of `addr` in the segment, if `nbytes` bytes from there are in it.
     #[inline(always)]
     fn offset(&self, addr: usize, nbytes: usize) -> Option<usize> {
         let segment_bytes = self.nbytes.load(Relaxed);
@@ -91,7 +91,7 @@ impl Own {
         offset.rotate_right(bits) < self.nbytes.load(Relaxed) >> bits
     }
 
-    /// What to add to an address in the segment for that of a PE that is mapped here.
+    /// The number to add to an address in the segment to get that of a PE that is mapped here.
     #[inline(always)]
     fn delta(&self, pe: c_int) -> Option<isize> {
         look_up(&self.deltas, pe)
@@ -114,9 +114,9 @@ fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<isize> {
     (delta != UNMAPPED).then_some(delta)
 }
 
-/// Which PEs are mapped here. The tables have one entry per PE, `None` where a PE's memory is not.
+/// Publish which PEs are mapped here. The tables have one entry per PE, `None` if its memory is not mapped.
 pub(crate) fn publish(heap_deltas: &[Option<isize>], static_deltas: &[Option<isize>]) {
-    // Kept for the life of the process: a thread that overlaps finalize reads memory, not nothing.
+    // Kept for the life of the process, so that a thread that overlaps finalize still reads valid memory.
     let table = |deltas: &[Option<isize>]| {
         let table: Vec<isize> = deltas.iter().map(|d| d.unwrap_or(UNMAPPED)).collect();
         Box::leak(table.into_boxed_slice()).as_mut_ptr()
@@ -158,7 +158,7 @@ pub(crate) fn close() {
 }
 
 /// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`, as a pointer into memory mapped here;
-/// `None` leaves it to [`remote`] to find another way or to say why there is none.
+/// with `None`, [`remote`] finds another path or reports why there is none.
 #[inline(always)]
 pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
     let delta = if MAP.heap.offset(address.addr(), nbytes).is_some() {
@@ -220,7 +220,7 @@ fn word<T>(
     Some(there)
 }
 
-/// Whether a word is aligned to its size, which may be more than its type asks for.
+/// Whether a word is aligned to its size, which may be more than its type requires.
 #[inline(always)]
 pub(crate) fn is_aligned<T>(address: *const T) -> bool {
     address.addr().is_multiple_of(size_of::<T>())

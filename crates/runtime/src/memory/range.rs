@@ -11,13 +11,13 @@ use rushmem_transport::{Pe, RemoteAddr, Segment, mem};
 use std::fmt;
 use std::mem::MaybeUninit;
 
-/// The largest scratch memory: it stays in a first-level cache beside what is read into it.
+/// The largest scratch memory: it fits a first-level cache together with the data that are read into it.
 pub(crate) const SCRATCH: usize = 8 << 10;
 
 /// Bytes of this PE's symmetric memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SymmetricRange {
-    /// `None` for private memory, which has no image anywhere and is read alone.
+    /// `None` for private memory, which has no image on other PEs.
     segment: Option<Segment>,
     /// Bytes from the segment's start.
     offset: usize,
@@ -37,7 +37,7 @@ impl SymmetricRange {
     /// The `nbytes` bytes at `start`, which are `offset` bytes into their segment.
     ///
     /// # Safety
-    /// They are that part of this PE's symmetric memory.
+    /// They are this part of this PE's symmetric memory.
     pub(crate) unsafe fn new(
         segment: Segment,
         offset: usize,
@@ -49,7 +49,7 @@ impl SymmetricRange {
 
     /// Call `f` with a private copy of the bytes, to read them from until `f` returns.
     pub(crate) fn with_copy<R>(self, f: impl FnOnce(SymmetricRange) -> R) -> R {
-        // As far aligned as the largest elements of a strided copy.
+        // Aligned like the largest elements of a strided copy.
         let mut copy = vec![0u128; self.nbytes.div_ceil(size_of::<u128>())];
         let start: *mut u8 = copy.as_mut_ptr().cast();
         // SAFETY: symmetric memory of this PE, and a private array that is at least as long.
@@ -57,35 +57,35 @@ impl SymmetricRange {
         f(SymmetricRange { segment: None, offset: 0, start, nbytes: self.nbytes })
     }
 
-    /// Call `f` with private memory of the same size, which is not set, to use until `f` returns. At most [`SCRATCH`] bytes.
+    /// Call `f` with uninitialised private memory of the same size, which it may use until it returns. At most [`SCRATCH`] bytes.
     pub(crate) fn with_scratch<R>(nbytes: usize, f: impl FnOnce(SymmetricRange) -> R) -> R {
         let mut scratch = [MaybeUninit::<u128>::uninit(); SCRATCH / size_of::<u128>()];
         assert!(nbytes <= SCRATCH, "{nbytes} bytes of scratch");
         f(SymmetricRange { segment: None, offset: 0, start: scratch.as_mut_ptr().cast(), nbytes })
     }
 
-    /// Private memory, to read from or write to as long as it is there.
+    /// Private memory, to read from or write to as long as it exists.
     pub(crate) fn private(memory: &mut [MaybeUninit<u8>]) -> SymmetricRange {
         let nbytes = memory.len();
         SymmetricRange { segment: None, offset: 0, start: memory.as_mut_ptr().cast(), nbytes }
     }
 
-    /// The image on `pe`, to read from, where that is mapped here.
+    /// The image on `pe`, to read from, if it is mapped here.
     pub(crate) fn image(self, pe: Pe) -> Option<SymmetricRange> {
         self.on(pe).map(|start| SymmetricRange { segment: None, offset: 0, start, ..self })
     }
 
-    /// Where the bytes are in this process.
+    /// The address of the bytes in this process.
     pub(crate) fn start(self) -> *mut u8 {
         self.start
     }
 
-    /// How many bytes they are.
+    /// The number of bytes.
     pub(crate) fn nbytes(self) -> usize {
         self.nbytes
     }
 
-    /// Whether both have a byte in common.
+    /// Whether the two have a byte in common.
     pub(crate) fn overlaps(self, other: SymmetricRange) -> bool {
         let (a, b) = (self.start.addr(), other.start.addr());
         a < b + other.nbytes && b < a + self.nbytes
@@ -129,12 +129,12 @@ impl SymmetricRange {
         }
     }
 
-    /// The image on `pe`, where that is mapped here.
+    /// The image on `pe`, if it is mapped here.
     pub(crate) fn on(self, pe: Pe) -> Option<*mut u8> {
         address::delta(self.segment(), pe.0 as i32).map(|delta| self.start.wrapping_offset(delta))
     }
 
-    /// Where byte `at` is on every PE, for a transport.
+    /// The location of byte `at` on every PE, for a transport.
     pub(crate) fn remote(self, at: usize) -> RemoteAddr {
         RemoteAddr { segment: self.segment(), offset: (self.offset + at) as u64 }
     }
@@ -144,7 +144,7 @@ impl SymmetricRange {
     }
 }
 
-/// The own copy of the symmetric bytes that a collective works on.
+/// This PE's copy of the symmetric bytes on which a collective works.
 pub(crate) fn symmetric(
     call: Call,
     argument: &'static str,

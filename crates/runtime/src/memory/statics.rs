@@ -9,7 +9,7 @@ pub(crate) use rushmem_heap::statics::are_shared;
 use rushmem_heap::statics::{Refusal, Remapped};
 use std::sync::OnceLock;
 
-/// What became of the static data; nothing in a process that no launcher started.
+/// The result of the move; empty in a process that no launcher started.
 static OUTCOME: OnceLock<Result<Remapped, Refusal>> = OnceLock::new();
 
 /// Run by the dynamic linker, or by the C library in a static program.
@@ -24,19 +24,19 @@ extern "C" fn at_load() {
     }
 }
 
-/// Those of this program.
+/// The static data of this program.
 pub(crate) fn own() -> &'static Statics {
     static OWN: OnceLock<Statics> = OnceLock::new();
     OWN.get_or_init(Statics::of_program)
 }
 
-/// Where in the node's memory they are; `None` where they are not there, as in a child of the process that
-/// was started.
+/// Their location in the node's memory; `None` if they are not there, as in a child of the process that was
+/// started.
 pub(crate) fn at() -> Option<u64> {
     OUTCOME.get()?.as_ref().ok().filter(|_| are_shared()).map(|remapped| remapped.at)
 }
 
-/// Why they are not there, although a launcher is.
+/// Why they are not in the node's memory, although a launcher started the process.
 pub(crate) fn refusal() -> Option<&'static Refusal> {
     OUTCOME.get()?.as_ref().err()
 }

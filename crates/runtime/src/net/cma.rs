@@ -25,16 +25,16 @@ const WORD: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodePeer {
     pub(crate) pid: i32,
-    /// Where its static data begin in its process.
+    /// The start of its static data in its process.
     pub(crate) statics: usize,
-    /// The kernel copies between its process and this one.
+    /// Whether the kernel copies between its process and this one.
     pub(crate) by_kernel: bool,
 }
 
 /// The node peers whose static data are not mapped.
 struct NodePeers {
     by_pe: Vec<Option<NodePeer>>,
-    /// Some PE of the job has one: the same on all.
+    /// Whether some PE of the job has one: the same on all PEs.
     exist: bool,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct CmaPath {
 }
 
 impl CmaPath {
-    /// The address so many bytes further on.
+    /// The address this number of bytes further on.
     pub(crate) fn further(self, nbytes: usize) -> CmaPath {
         CmaPath { at: RemoteAddr { offset: self.at.offset + nbytes as u64, ..self.at }, ..self }
     }
@@ -117,7 +117,7 @@ impl CmaPath {
         self.complete(ctx, |endpoint| unsafe { endpoint.get(self.pe, get) });
     }
 
-    /// An atomic operation whose old value nobody wants.
+    /// An atomic operation without the old value.
     pub(crate) fn update(self, ctx: ContextHandle, width: AmoWidth, op: AmoOp, operand: u64) {
         let (dest, old) = (self.at, OldValue::Ignored);
         let request = AmoRequest { dest, width, op, operand, condition: 0, old };
@@ -147,7 +147,7 @@ impl CmaPath {
     }
 }
 
-/// Which way a copy goes.
+/// The direction of a copy.
 #[derive(Clone, Copy)]
 enum Direction {
     To,
@@ -188,7 +188,7 @@ unsafe fn copy(
     Ok(())
 }
 
-/// What a process holds ready for others to try a copy on: a number twice, to be read and to be written.
+/// The memory on which others test a copy: a number twice, to be read and to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Probe {
     pub(crate) pid: i32,
@@ -196,7 +196,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// One that holds `number`, for the life of the process; with leave to try it, if others will.
+    /// A probe with `number`, for the life of the process. If others will use it, they get the permission to.
     pub(crate) fn new(number: [u8; 32], leave: bool) -> Probe {
         static BOTH: OnceLock<[[AtomicU8; 32]; 2]> = OnceLock::new();
         let both = BOTH.get_or_init(|| [number.map(AtomicU8::new), number.map(AtomicU8::new)]);

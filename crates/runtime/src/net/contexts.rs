@@ -18,14 +18,14 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 use std::thread::{self, ThreadId};
 
-/// What an operation is issued on: the default context, known at compile time, or a handle.
+/// The context of an operation: the default context, known at compile time, or a handle.
 pub trait Context: Copy {
     /// The world PE that `pe` means on this context.
     fn world_pe(self, call: Call, pe: c_int) -> c_int;
     /// Its handle.
     fn handle(self) -> ContextHandle;
-    /// Whether ordering routines have anything to do: not on `SHMEM_CTX_INVALID`. Ends the job with an error when there
-    /// is no such context.
+    /// Whether ordering routines have an effect: not on `SHMEM_CTX_INVALID`. Ends the job with an error if there is no
+    /// such context.
     fn is_valid(self, call: Call) -> bool;
 }
 
@@ -67,18 +67,18 @@ impl Context for ContextHandle {
 
 /// How a context numbers PEs, for the path of an access. All zero while it is not in use.
 struct Slot {
-    /// Counts the contexts that it was given to.
+    /// Counts the contexts to which it was given.
     generation: AtomicU32,
-    /// PEs whose numbers may be had from here; others are looked for in the registry.
+    /// PEs whose numbers are available here; others are searched in the registry.
     n: AtomicU32,
     start: AtomicU32,
-    /// 0 where the members are no triplet, but listed.
+    /// 0 if the members are not a triplet, but listed.
     stride: AtomicI32,
-    /// As long as the job has PEs, and made when first needed: it serves any later team as well.
+    /// It has an entry for each PE of the job and is made at first use, so it also serves any later team.
     list: OnceLock<Box<[AtomicU32]>>,
 }
 
-/// Contexts with a slot that can exist at once. Pages that none uses are never touched.
+/// Maximum number of contexts with a slot. Unused pages are never touched.
 const MOST: usize = 1 << 16;
 
 static SLOTS: [Slot; MOST] = [const {
@@ -129,7 +129,7 @@ fn numbered(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
     }
 }
 
-/// That there is such a context; the registry is asked where the slot does not know.
+/// Check that there is such a context; the registry is asked if the slot does not know.
 #[inline(never)]
 fn is_known(call: Call, handle: ContextHandle) -> bool {
     let in_use = slot_of(handle).is_some_and(|slot| slot.n.load(Relaxed) > 0);
@@ -151,9 +151,9 @@ struct Registry {
     alive: HashMap<ContextHandle, Entry>,
     /// Slots that were given back.
     spare: Vec<u32>,
-    /// How many slots were ever used.
+    /// The number of slots that were ever used.
     used: u32,
-    /// How many contexts without a slot were made.
+    /// The number of contexts that were made without a slot.
     made: u32,
 }
 
@@ -178,8 +178,8 @@ fn with_registry<R>(f: impl FnOnce(&mut Registry) -> R) -> R {
     f(process::lock(&REGISTRY).get_or_insert_default())
 }
 
-/// The members of a context's team; ends the job with an error when there is no such context, and with `SHMEM_CHECK`
-/// when it is another thread's.
+/// The members of a context's team; ends the job with an error if there is no such context, and with `SHMEM_CHECK`
+/// if it belongs to another thread.
 pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
     if handle == ContextHandle::INVALID {
         fail!(call, "argument ctx is SHMEM_CTX_INVALID");
@@ -198,7 +198,7 @@ pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
     entry.members
 }
 
-/// That a handle which comes to a network for the first time is that of a context.
+/// Check that a handle that reaches a network for the first time is that of a context.
 pub(crate) fn require_for_network(call: Call, handle: ContextHandle) {
     if handle != ContextHandle::DEFAULT {
         require(call, handle);
@@ -208,7 +208,7 @@ pub(crate) fn require_for_network(call: Call, handle: ContextHandle) {
 impl Registry {
     fn without_slot(&mut self) -> ContextHandle {
         loop {
-            // Not that of the default context, nor one in use, also after as many as there are numbers.
+            // It must be neither that of the default context nor in use, even after the numbers have wrapped around.
             self.made = self.made % (u32::MAX - 1) + 1;
             let handle = ContextHandle::new(self.made, ContextHandle::WORLD);
             if !self.alive.contains_key(&handle) {
@@ -231,7 +231,7 @@ impl Registry {
         Some(ContextHandle::new(slot.generation.load(Relaxed), index + ContextHandle::FIRST))
     }
 
-    /// Take a context out; whether there was one.
+    /// Remove a context; whether there was one.
     fn remove(&mut self, handle: ContextHandle) -> bool {
         let known = self.alive.remove(&handle).is_some();
         if known && let Some(slot) = slot_of(handle) {
@@ -244,7 +244,7 @@ impl Registry {
 }
 
 /// Whether it is a context of `SHMEM_TEAM_SHARED`: atomic operations on it are an atomicity domain of
-/// their own, whatever carries out those of the world.
+/// their own, whoever carries out those of the world.
 pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
     with_registry(|registry| {
         registry.alive.get(&ctx).is_some_and(|entry| entry.team == TeamHandle::SHARED)
@@ -270,7 +270,7 @@ pub(crate) fn add(
     })
 }
 
-/// Remove a context: its handle means nothing from now on.
+/// Remove a context: its handle is invalid from now on.
 pub(crate) fn remove(ctx: ContextHandle) {
     with_registry(|registry| registry.remove(ctx));
 }

@@ -9,7 +9,7 @@ use rushmem_transport::{Completion, Get, LocalBuf, Pe, Put, RemoteAddr, mem};
 use std::mem::MaybeUninit;
 
 impl SymmetricRange {
-    /// Copy the bytes to the same place of `dest` on `pe`, which may be this PE.
+    /// Copy the bytes to `dest` on `pe`, which may be this PE.
     pub(crate) fn copy_to(self, pe: Pe, dest: SymmetricRange) {
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
         match dest.on(pe) {
@@ -29,7 +29,7 @@ impl SymmetricRange {
             return self.copy_to(pe, dest);
         }
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
-        // It stays mapped, so it is there until the copy is complete.
+        // It stays mapped, so it exists until the copy is complete.
         let source = LocalBuf::source(self.start(), self.nbytes());
         let put = Put { dest: dest.remote(0), source, completion: Completion::AtQuiet };
         // SAFETY: symmetric memory of this PE.
@@ -102,7 +102,7 @@ impl SymmetricRange {
     }
 }
 
-/// Wait until the copies that were started are complete, here and there.
+/// Wait until the copies that were started are complete, locally and remotely.
 pub(crate) fn complete_copies() {
     if network::is_open() {
         network::on_library(|endpoint| endpoint.quiet());

@@ -27,18 +27,18 @@ fn share(endpoint: Box<dyn Endpoint>) -> Shared {
 pub(crate) struct Network {
     /// The contexts' endpoints, made at first use. Dropped before the transport.
     contexts: Mutex<HashMap<ContextHandle, Shared>>,
-    /// For the library's own flags and what they announce.
+    /// For the library's own flags and the data that they announce.
     library: Shared,
     transport: Box<dyn Transport>,
 }
 
-/// How long a launcher gets to say why a PE is gone before this PE says that it was lost: a fourth of what a host may be
-/// silent. It ends the job within a moment where a process died; this is for one on a busy machine.
+/// How long a launcher has to report why a PE is gone before this PE reports its loss: a fourth of the time for which a
+/// host may be silent. Usually it ends the job at once when a process has died; this time is for a busy machine.
 fn first_word() -> Duration {
     job::known().map_or(Duration::ZERO, |job| job.settings.host_limit / 4)
 }
 
-/// Whether there is a network: what an on-node job reads of this file.
+/// Whether there is a network. An on-node job reads nothing else of this file.
 static OPEN: AtomicBool = AtomicBool::new(false);
 static NETWORK: RwLock<Option<Network>> = RwLock::new(None);
 
@@ -55,8 +55,8 @@ pub(crate) fn open(transport: Box<dyn Transport>, library: Box<dyn Endpoint>) {
     OPEN.store(true, Ordering::Release);
 }
 
-/// Complete what was issued on any endpoint, the library's own flags included: afterwards no peer owes
-/// this PE a word, and it may leave.
+/// Complete what was issued on any endpoint, the library's own flags included: afterwards no peer
+/// still has to answer this PE, and it may leave.
 pub(crate) fn complete(call: Call) {
     with(call, |network| {
         let contexts: Vec<Shared> = process::lock(&network.contexts).values().cloned().collect();
@@ -73,7 +73,7 @@ pub(crate) fn close() {
     *NETWORK.write().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
-/// Leave the network to the parent process: it has the connections and the threads.
+/// Leave the network to the parent process, which has the connections and the threads.
 pub(crate) fn leave_to_parent() {
     OPEN.store(false, Ordering::Release);
 }
@@ -82,7 +82,7 @@ pub(crate) fn leave_to_parent() {
 pub(crate) fn forget(ctx: ContextHandle) {
     if let Some(network) = &*NETWORK.read().unwrap_or_else(PoisonError::into_inner) {
         let forgotten = process::lock(&network.contexts).remove(&ctx);
-        // It completes what it issued: not under the lock that other contexts need.
+        // It completes its operations, which must not happen under the lock that other contexts need.
         drop(forgotten);
     }
 }
@@ -123,17 +123,17 @@ pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Er
     with(LIBRARY, |network| verb(&mut **process::lock(&network.library)))
 }
 
-/// Let the network work; never blocks. Whether there was work for peers.
+/// Make the network progress, without blocking. Whether there was work for peers.
 pub(crate) fn progress() -> bool {
     with(LIBRARY, |network| network.transport.progress())
 }
 
-/// As [`progress`], and sleep when there was nothing to do, for at most that long.
+/// As [`progress`], but sleep for at most this time if there was nothing to do.
 pub(crate) fn wait(at_most: Duration) -> bool {
     with(LIBRARY, |network| network.transport.wait(at_most))
 }
 
-/// This thread lets the network work no more, but sleeps until it is rung for.
+/// Report that this thread no longer makes the network progress, but sleeps until the bell rings.
 pub(crate) fn hand_over() {
     with(LIBRARY, |network| {
         network.transport.hand_over();
@@ -141,7 +141,7 @@ pub(crate) fn hand_over() {
     });
 }
 
-/// Who asks where the library does for itself.
+/// The call for operations of the library itself.
 pub(crate) const LIBRARY: Call = Call("transport");
 
 fn with<R>(call: Call, act: impl FnOnce(&Network) -> Result<R, Error>) -> R {
@@ -150,7 +150,7 @@ fn with<R>(call: Call, act: impl FnOnce(&Network) -> Result<R, Error>) -> R {
     act(network).unwrap_or_else(|error| lose(call, &error))
 }
 
-/// End the job over a failed network. Where a PE died its launcher knows better why, so it goes first.
+/// End the job because the network has failed. If a PE died, its launcher knows the reason better, so it goes first.
 fn lose(call: Call, error: &Error) -> ! {
     if matches!(error, Error::Lost(..)) {
         std::thread::sleep(first_word());
@@ -159,8 +159,8 @@ fn lose(call: Call, error: &Error) -> ! {
 }
 
 impl Network {
-    /// The endpoint of a context: its own, or where the network has no more the default context's, and
-    /// at worst the library's. Whoever shares one completes more than it must.
+    /// The endpoint of a context: its own or, if the network has no more, that of the default context, and at
+    /// worst that of the library. A context that shares one completes more than it must.
     fn endpoint(&self, call: Call, ctx: ContextHandle) -> Shared {
         if let Some(endpoint) = process::lock(&self.contexts).get(&ctx) {
             return endpoint.clone();
@@ -183,16 +183,16 @@ static NIC: OnceLock<Nic> = OnceLock::new();
 
 /// Prefer a NIC from now on; before a transport is opened.
 pub(crate) fn prefer(nic: Nic) {
-    // Joining again would come to the same.
+    // A later init would choose the same one.
     let _ = NIC.set(nic);
 }
 
-/// What a transport asks and tells.
+/// The interface of this process to a transport.
 pub(crate) struct Process {
-    /// The transport is the one that was chosen: when it loses a PE, the job ends. One that is tried out
-    /// says so to whoever tries it.
+    /// Whether the transport has been chosen: then the job ends when it loses a PE. During a test, the caller of the
+    /// test gets the error.
     settled: AtomicBool,
-    /// What the settings say; nobody asks one that opens nothing.
+    /// The value of the setting; unused if nothing is opened.
     host_limit: Duration,
     /// Wakes those who wait for this PE's memory to change.
     arrived: fn(),
@@ -238,8 +238,8 @@ impl Host for Process {
             return;
         }
         let error = error.clone();
-        // Not in the transport's own thread, which serves the other peers meanwhile. Where there is no
-        // thread to be had, the next call that needs the network says it.
+        // This must not block the transport's own thread, which serves the other peers. If no thread can be
+        // started, the next call that needs the network reports the error.
         let _ = std::thread::Builder::new().spawn(move || lose(LIBRARY, &error));
     }
 
@@ -248,7 +248,7 @@ impl Host for Process {
     }
 }
 
-/// A world PE's number as the transport has it.
+/// The number of a world PE in the form of the transport.
 pub(crate) fn pe(pe: core::ffi::c_int) -> Pe {
     Pe(pe as u32)
 }

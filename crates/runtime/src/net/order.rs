@@ -25,7 +25,7 @@ pub fn fence<C: Context>(call: Call, ctx: C) {
     }
 }
 
-/// Where the network changes words that this CPU changes too, its share must be done before the CPU's next.
+/// If the network changes words that this CPU changes too, its operations must be complete before the CPU's next one.
 #[cold]
 fn order_both_ways(endpoint: &mut dyn Endpoint) -> Result<(), Error> {
     if address::are_atomics_by_network() { endpoint.quiet() } else { endpoint.fence() }
@@ -41,7 +41,7 @@ pub fn quiet<C: Context>(call: Call, ctx: C) {
 }
 
 /// `shmemx_fence_test`, `shmemx_ctx_fence_test`: whether what was issued on the context is ordered before
-/// what follows. A fence waits for nobody, so it is.
+/// what follows. A fence does not wait, so it always is.
 #[inline]
 pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
     fence(call, ctx);
@@ -49,7 +49,7 @@ pub fn fence_test<C: Context>(call: Call, ctx: C) -> c_int {
 }
 
 /// `shmemx_quiet_test`, `shmemx_ctx_quiet_test`: whether what was issued on the context is complete
-/// everywhere, as after a quiet; 0 when it is not yet.
+/// everywhere, as after a quiet; 0 if it is not yet.
 #[inline]
 pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
     let mut is_quiet = true;
@@ -64,7 +64,7 @@ pub fn quiet_test<C: Context>(call: Call, ctx: C) -> c_int {
 }
 
 /// `shmemx_local_complete`: the sources of all nonblocking puts that this PE issued, on whichever
-/// context, may be reused. Where there is a network they are completed remotely, too, which is more.
+/// context, may be reused. With a network they are also completed remotely, which is more than required.
 pub fn local_complete(call: Call) {
     job::require(call);
     if network::is_open() {
@@ -73,7 +73,7 @@ pub fn local_complete(call: Call) {
 }
 
 /// `shmem_pe_quiet`, `shmem_ctx_pe_quiet` (§9.12.3): a quiet towards the listed PEs; nothing on the
-/// invalid context, of which the standard says so for the other two only.
+/// invalid context, although the standard says so only for the other two.
 ///
 /// # Safety
 /// `target_pes` is valid for reads of `npes` numbers, or anything when `npes` is 0.

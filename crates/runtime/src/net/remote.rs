@@ -16,7 +16,7 @@ use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Get, LocalBuf, OldValue, Put, RemoteAddr, Signal, mem,
 };
 
-/// One access: who calls, on which context, what the symmetric address is called.
+/// One access: the call, the context, and the name of the symmetric address.
 #[derive(Clone, Copy)]
 pub(crate) struct Access {
     pub(crate) call: Call,
@@ -202,7 +202,7 @@ impl Access {
         }
     }
 
-    /// An atomic operation whose old value nobody wants.
+    /// An atomic operation without the old value.
     #[cold]
     #[inline(never)]
     pub(crate) fn update(self, dest: usize, width: AmoWidth, op: AmoOp, operand: u64) {
@@ -255,7 +255,7 @@ impl Access {
             return unsafe { update_mapped(at.cast(), op, signal) };
         }
         if cma::is_one(self.pe) {
-            // One of them is mapped, perhaps. The other is complete when its call returns.
+            // One of them may be mapped. The other one is complete when its call returns.
             match self.mapped(dest, nbytes) {
                 // SAFETY: mapped, and valid by contract; `copy_bytes` allows overlap.
                 Some(to) => unsafe { mem::copy_bytes(to, source, nbytes) },

@@ -2,8 +2,8 @@
 
 use std::fs::read_to_string;
 
-/// Bytes that can be had on this node without swapping, by the kernel's estimate and the limit of this
-/// process's cgroup; `None` where neither is known.
+/// Bytes available on this node without swapping, by the kernel's estimate and the limit of this process's
+/// cgroup; `None` if neither is known.
 pub(super) fn bytes() -> Option<u64> {
     let whole = read_to_string("/proc/meminfo").ok().and_then(|text| of_meminfo(&text));
     let confined = read_to_string("/proc/self/cgroup").ok().and_then(|text| {

@@ -12,7 +12,7 @@ use crate::memory::statics;
 use crate::net::network;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Notice children that are forked from now on.
+/// Recognise children that are forked from now on.
 pub(super) fn watch(call: Call) {
     static WATCHING: AtomicBool = AtomicBool::new(false);
     if WATCHING.swap(true, Ordering::AcqRel) {
@@ -24,10 +24,10 @@ pub(super) fn watch(call: Call) {
     }
 }
 
-/// Only stores: other threads of the parent may have held any lock.
+/// Makes only stores: other threads of the parent may have held any lock.
 extern "C" fn in_child() {
-    // Where this file's variables are static data of the program, the child has a copy of them by now: the handler
-    // that gives it one was registered first. Without one they would be the parent's.
+    // If this file's variables are static data of the program, the child has a copy of them by now, since the handler
+    // that makes the copy was registered first. Without a copy they would be those of the parent.
     if statics::are_shared() {
         return;
     }

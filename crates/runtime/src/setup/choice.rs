@@ -6,39 +6,39 @@
 use rushmem_transport::Provider;
 use serde::{Deserialize, Serialize};
 
-/// What one PE saw of one provider.
+/// What one PE found of one provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Seen {
-    /// Nothing: it cannot be had, for this reason.
+    /// It is not available, for this reason.
     Absent(String),
-    /// It is here, without RDMA devices.
+    /// It is available, without RDMA devices.
     Plain,
-    /// It is here, over RDMA devices.
+    /// It is available, over RDMA devices.
     Rdma,
 }
 
-/// What one PE says before the choice.
+/// The information of one PE for the choice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Offer {
     /// The transport that its environment asks for, by its name; empty for `auto`.
     pub(super) asked: String,
-    /// What it saw of each provider; nothing where it was told which one to take.
+    /// What it found of each provider; nothing if its environment asks for one.
     pub(super) seen: Vec<Seen>,
 }
 
-/// What all PEs agree on.
+/// The result, which is the same on all PEs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Selection {
     /// The providers to try, best first, by their places in the list.
     pub(super) candidates: Vec<usize>,
-    /// Those that are not tried, and why.
+    /// The providers that are not tried, and why.
     pub(super) passed_over: Vec<(usize, String)>,
 }
 
 /// The choice. `providers` are in the order of preference.
 ///
 /// # Errors
-/// A sentence, when PEs were asked for different transports, or nothing is left to try.
+/// When PEs are asked for different transports, or nothing is left to try; a sentence.
 pub(super) fn agree(providers: &[&Provider], offers: &[Offer]) -> Result<Selection, String> {
     let shown = |asked: &str| if asked.is_empty() { "auto" } else { asked }.to_owned();
     let asked = &offers[0].asked;
@@ -78,7 +78,7 @@ pub(super) fn agree(providers: &[&Provider], offers: &[Offer]) -> Result<Selecti
     }
 }
 
-/// Why `auto` does not take a provider of which the PEs saw this.
+/// Why `auto` does not choose a provider of which the PEs found this.
 fn why_not(provider: &Provider, seen: &[&Seen]) -> Option<String> {
     let absent: Vec<Result<(), String>> = seen
         .iter()
@@ -97,7 +97,7 @@ fn why_not(provider: &Provider, seen: &[&Seen]) -> Option<String> {
     })
 }
 
-/// Who met which obstacle, in words; `None` when nobody did. PEs with the same one are named together.
+/// Which PEs met which obstacle, as text; `None` if none did. PEs with the same obstacle are named together.
 pub(super) fn complaint(outcomes: &[Result<(), String>]) -> Option<String> {
     let mut whys: Vec<&String> = Vec::new();
     for why in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {

@@ -26,13 +26,13 @@ use std::sync::Arc;
 /// The segments that peers reach, in the order in which their keys are exchanged.
 const SEGMENTS: [Segment; Segment::COUNT] = [Segment::Heap, Segment::Internal, Segment::Static];
 
-/// What this machine has of each transport, for people: its name, and what was found or why there is none.
+/// What this machine has of each transport, for messages: its name, and what was found or why it is unavailable.
 pub fn transports(providers: &[Provider]) -> Vec<(&'static str, Result<Found, Error>)> {
     let host = Process::default();
     providers.iter().map(|provider| (provider.name, (provider.available)(&host))).collect()
 }
 
-/// Connect this PE with all whose memory it does not share; nothing where there are none.
+/// Connect this PE with all PEs whose memory it does not share, if there are any.
 pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     let providers: Vec<&Provider> = possible(providers).collect();
     let asked = job.settings.transport.as_deref();
@@ -81,13 +81,13 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     fail!(call, "PEs that share no memory need a transport, and none works: {}", whys.join("; "))
 }
 
-/// Those that this program can have.
+/// The providers that this program can use.
 fn possible(providers: &[Provider]) -> impl Iterator<Item = &Provider> {
     let is_static = statics::own().of_static_program();
     providers.iter().filter(move |provider| !(is_static && provider.opens_libraries))
 }
 
-/// What this PE sees, if that matters for the choice.
+/// What this PE finds, if that matters for the choice.
 fn offer(asked: Option<&str>, providers: &[&Provider]) -> Offer {
     if let Some(asked) = asked {
         return Offer { asked: asked.to_owned(), seen: Vec::new() };
@@ -95,7 +95,7 @@ fn offer(asked: Option<&str>, providers: &[&Provider]) -> Offer {
     let host = Process::default();
     let any_device = !device::active().is_empty();
     let see = |provider: &&Provider| match any_device || !provider.opens_libraries {
-        // A library that would not be chosen is not opened: that has effects of its own.
+        // A library that would not be chosen is not opened, since opening it has side effects.
         false => Seen::Plain,
         true => match (provider.available)(&host) {
             Ok(Found { rdma: true, .. }) => Seen::Rdma,
@@ -106,7 +106,7 @@ fn offer(asked: Option<&str>, providers: &[&Provider]) -> Offer {
     Offer { asked: String::new(), seen: providers.iter().map(see).collect() }
 }
 
-/// Tell all PEs, and hear what they tell.
+/// Send data to all PEs, and receive theirs.
 fn exchange<T: Serialize + DeserializeOwned>(
     call: Call,
     job: &Job,
@@ -124,13 +124,13 @@ fn exchange<T: Serialize + DeserializeOwned>(
     decoded.collect()
 }
 
-/// What came of a step: byte strings, or why it failed.
+/// The result of a step: byte strings, or why it failed.
 type Step = Result<Vec<Vec<u8>>, String>;
 
-/// What came of a step on all PEs.
+/// The result of a step on all PEs.
 ///
 /// # Errors
-/// Who failed, and why.
+/// When some PEs failed; which ones, and why.
 fn together(call: Call, job: &Job, own: &Step) -> Result<Vec<Vec<Vec<u8>>>, String> {
     let steps = exchange(call, job, STEP, own);
     let outcomes: Vec<_> = steps.iter().map(|step| step.clone().map(drop)).collect();
@@ -146,10 +146,10 @@ struct Tried {
     transport: Box<dyn Transport>,
 }
 
-/// Open a provider's transport, connect, and try it out.
+/// Open a provider's transport, connect, and test it.
 ///
 /// # Errors
-/// Who could not, and why: the same on all PEs.
+/// When some PEs could not; which ones, and why. It is the same on all PEs.
 fn attempt(call: Call, job: &Job, provider: &Provider) -> Result<Tried, String> {
     let host = Arc::new(Process::with(job.settings.host_limit, flags::ring_own));
     let (transport, own) = match prepare(job, provider, &host) {
@@ -212,7 +212,7 @@ fn try_out(
 ) -> Result<Box<dyn Endpoint>, String> {
     let node = job.nodes.node_of(job.me.0);
     let unmapped = |pe: u32| pe != job.me.0 && (cma::exist() || job.nodes.node_of(pe) != node);
-    // Where atomic operations are the network's, those on this PE's own words are, too.
+    // If the network carries out atomic operations, it also carries out those on this PE's own words.
     let all = !transport.caps().amos_compose_with_cpu;
     for (pe, parts) in (0..job.n_pes).zip(parts).filter(|(pe, _)| all || unmapped(*pe)) {
         let [address, keys @ ..] = &parts[..] else {
@@ -229,7 +229,7 @@ fn try_out(
     Ok(endpoint)
 }
 
-/// What was chosen and why the rest was not, where somebody asked to see it.
+/// Print with `SHMEM_DEBUG` what was chosen, and why the rest was not.
 fn report(
     job: &Job,
     providers: &[&Provider],

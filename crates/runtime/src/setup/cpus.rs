@@ -1,15 +1,15 @@
 //! How many CPUs the PEs of a node may use together, which decides whether a waiting PE may spin.
 
-/// What one PE may use.
+/// The CPUs that one PE may use.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Cpus {
-    /// How many at once: affinity and cgroup quota together.
+    /// How many of them at once, by affinity and cgroup quota.
     pub(super) at_once: usize,
-    /// Which, by affinity: bit `i % 64` of word `i / 64`.
+    /// Which ones, by affinity: bit `i % 64` of word `i / 64`.
     pub(super) mask: Vec<u64>,
 }
 
-/// What this process may use.
+/// The CPUs that this process may use.
 pub(super) fn usable() -> Cpus {
     let at_once = std::thread::available_parallelism().map_or(1, usize::from);
     let mut mask = Vec::new();
@@ -22,8 +22,8 @@ pub(super) fn usable() -> Cpus {
     Cpus { at_once, mask }
 }
 
-/// What the PEs of a node may use together. A PE that a launcher bound to one CPU does not confine
-/// the others, but a quota below its affinity is the whole node's.
+/// How many CPUs the PEs of a node may use together. A PE that a launcher bound to one CPU does not restrict
+/// the others, but a quota below its affinity applies to the whole node.
 pub(super) fn of_node<'a>(pes: impl Iterator<Item = &'a Cpus>) -> usize {
     let mut all: Vec<u64> = Vec::new();
     let mut quota = usize::MAX;

@@ -22,14 +22,14 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(10);
 
 unsafe extern "C" {
-    /// glibc's `atexit` that passes on the status.
+    /// glibc's form of `atexit` that passes the status to the handler.
     fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
 }
 
 /// Set by a global exit: nothing is synchronised any more.
 static EXITING: AtomicBool = AtomicBool::new(false);
 
-/// A global exit begins.
+/// Record that a global exit begins.
 pub(super) fn begin_exit() {
     EXITING.store(true, Ordering::Release);
 }
@@ -39,7 +39,7 @@ pub(super) fn is_exiting() -> bool {
     EXITING.load(Ordering::Acquire)
 }
 
-/// See to it when the program exits.
+/// Register the handler that runs when the program exits.
 pub(super) fn at_exit() {
     // SAFETY: a function that outlives the process's main. It fails only without memory, and the launcher then takes
     // the exit for a failure.
@@ -52,7 +52,7 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
         return;
     }
     if process::depth() == 0 {
-        // Another thread that still holds the session has not left the library.
+        // If another thread still holds the session, it has not left the library.
         if let Ok(mut session) = job.session.try_lock() {
             session.leave();
         }
@@ -66,15 +66,15 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
     }
 }
 
-/// Whether every PE comes to its exit, with status 0 and without finalize, within [`LIMIT`]. What this one has issued is
-/// complete then.
+/// Whether every PE comes to its exit, with status 0 and without finalize, within [`LIMIT`]. Then the operations of this
+/// PE are complete.
 fn all_exit(job: &'static Job) -> bool {
     let (done, all) = mpsc::channel();
     let meet = move || {
         if network::is_open() {
             network::complete(Call("exit"));
         }
-        // Nobody waits any more when it took too long.
+        // Nobody waits any more if it took too long.
         let _ = done.send(job.session().barrier().is_ok());
     };
     thread::Builder::new().spawn(meet).is_ok() && all.recv_timeout(LIMIT) == Ok(true)
@@ -83,22 +83,22 @@ fn all_exit(job: &'static Job) -> bool {
 /// Whether all PEs came to their exit without finalize.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// Whether this PE and all others are at their exit. An exit handler of the program may still call finalize, which must
-/// not wait for the other PEs then: they may have ended.
+/// Whether this PE and all others are at their exit. An exit handler of the program may still call finalize. Then it must
+/// not wait for the other PEs, which may have ended.
 pub(super) fn job_has_ended() -> bool {
     HAS_ENDED.load(Ordering::Relaxed)
 }
 
-/// Let the launcher know that this exit is no failure. The library stays initialised: an exit handler of the program
+/// Tell the launcher that this exit is not a failure. The library stays initialised: an exit handler of the program
 /// that runs later may still finalize it.
 fn end_unfinalized(job: &Job) {
     HAS_ENDED.store(true, Ordering::Relaxed);
     network::close();
     if job.me.0 == 0 && process::aborter().is_some_and(|aborter| !aborter.is_oshrun()) {
         let warning = "warning: no PE called shmem_finalize; call it before the program ends";
-        // A PE without a stderr has nobody to tell.
+        // Without a stderr nobody can be told.
         let _ = writeln!(std::io::stderr(), "{warning}");
     }
-    // A launcher that is gone needs no word.
+    // A launcher that is gone need not be told.
     let _ = job.session().unfinalized();
 }

@@ -11,7 +11,7 @@ use rushmem_heap::NodeMemory;
 use rushmem_topology::{self as topology, CpuSet, Topology};
 use rushmem_transport::{Nic, Pe};
 
-/// Have the pages of this PE's slice come from its NUMA node, if it is bound to one.
+/// Allocate the pages of this PE's slice on its NUMA node, if it is bound to one.
 pub(super) fn place_memory(me: Pe, memory: &NodeMemory, cpus: &Cpus) {
     let Some(node) = topology::numa_node_of(&CpuSet::from_words(&cpus.mask)) else { return };
     match memory.prefer_numa_node(node) {
@@ -25,7 +25,7 @@ pub(super) fn place_memory(me: Pe, memory: &NodeMemory, cpus: &Cpus) {
 }
 
 /// Decide which NIC this PE prefers, number `local` of a machine whose PEs may use the CPUs `beside`. All
-/// of them come to the same division without a word, as they look at the same machine.
+/// of them come to the same result without communication, since they read the topology of the same machine.
 pub(super) fn choose_nic<'a>(
     me: Pe,
     preference: &Preference,
@@ -47,7 +47,7 @@ pub(super) fn choose_nic<'a>(
 fn nearest<'a>(me: Pe, beside: impl Iterator<Item = &'a Cpus>, local: u32) -> Option<Nic> {
     let homes: Vec<CpuSet> = beside.map(|cpus| CpuSet::from_words(&cpus.mask)).collect();
     if homes.len() == 1 {
-        // It shares with nobody: its network's library may use several NICs at once.
+        // It is the only PE: the library of its network may use several NICs at once.
         return None;
     }
     let machine = match statics::own().of_static_program() {

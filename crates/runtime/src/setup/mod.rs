@@ -54,8 +54,8 @@ pub fn init(call: Call, providers: &[Provider]) {
     enter(call, providers, SHMEM_THREAD_SINGLE);
 }
 
-/// `shmem_init_thread` (§9.2.1): as init; the level that is provided, which is the one asked for by
-/// the first init. `None` when `requested` is no level.
+/// `shmem_init_thread` (§9.2.1): as init. Returns the level that is provided, which is the one that the
+/// first init requested; `None` if `requested` is not a level.
 pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Option<c_int> {
     let levels = SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE;
     levels.contains(&requested).then(|| enter(call, providers, requested).thread_level)
@@ -99,7 +99,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     job
 }
 
-/// Join the job, or return to it, and reach its PEs.
+/// Join the job, or return to it, and connect to its PEs.
 fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job {
     let job = match job::known() {
         Some(job) => {
@@ -134,7 +134,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         leave::at_exit();
     }
     if settings.debug {
-        // Somebody else's subscriber, set before, keeps printing.
+        // A subscriber that the program has set before keeps printing.
         let _ = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::DEBUG)
             .with_writer(std::io::stderr)
@@ -311,7 +311,7 @@ fn map(
     }
 }
 
-/// Pages come on first touch, so more than there is can be asked for; who asked is told.
+/// Warn if more memory is asked for than is available: pages are allocated on first touch, so the mapping succeeds.
 fn warn_of_shortage(symmetric_size: u64, n_local: u32) {
     let asked = symmetric_size.saturating_mul(n_local.into());
     if let Some(available) = available::bytes().filter(|&available| asked > available) {
@@ -322,7 +322,7 @@ fn warn_of_shortage(symmetric_size: u64, n_local: u32) {
     }
 }
 
-/// The PEs on this one's node, itself among them.
+/// The PEs on this PE's node, including itself.
 fn beside(nodes: &NodeMap, me: Pe) -> Members {
     Members::listed(nodes.members(nodes.node_of(me.0)).collect())
 }
@@ -342,7 +342,7 @@ pub fn finalize(call: Call) {
         close(call);
         return;
     }
-    // Nothing is left to be synchronised.
+    // Nothing remains to be synchronised.
     process::rise();
     if let Err(error) = job.session().finalized() {
         fail!(call, "{error}");
@@ -363,7 +363,7 @@ fn close(call: Call) {
     }
     ctx::destroy_of(call, None);
     if network::is_open() {
-        // Nobody leaves while others still complete what they issued to it: the barrier's own flags too.
+        // No PE leaves while others still complete operations on its memory, including the flags of the barrier.
         network::complete(call);
         if let Err(error) = job.session().barrier() {
             fail!(call, "{error}");

@@ -12,20 +12,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) symmetric_size: u64,
-    /// Which network stack: the same on PEs that reach each other over loopback.
+    /// The network stack: the same on PEs that reach each other over loopback.
     pub(super) stack: u64,
-    /// Random; that of PE 0 is the job's secret.
+    /// Random bytes; those of PE 0 are the job's secret.
     pub(super) secret: [u8; 32],
     pub(super) cpus: Cpus,
     /// The thread level that it asked for.
     pub(super) thread_level: c_int,
     /// A digest of the program's layout.
     pub(super) statics: u64,
-    /// Where its static data begin in its node's memory, if they are there.
+    /// The start of its static data in its node's memory, if they are there.
     pub(super) statics_at: Option<u64>,
-    /// Where they begin in its process.
+    /// The start of its static data in its process.
     pub(super) statics_start: usize,
-    /// For others to try whether the kernel copies between processes; it holds the secret.
+    /// Lets others test whether the kernel copies between processes; it contains the secret.
     pub(super) probe: Probe,
 }
 
@@ -35,13 +35,13 @@ impl Record {
     }
 
     /// # Errors
-    /// When another version wrote it.
+    /// When another version has written it.
     pub(super) fn decode(bytes: &[u8]) -> Result<Record, Error> {
         rushmem_wire::decode(RECORD, bytes)
     }
 }
 
-/// This process's network stack, told apart from those of other machines and network namespaces.
+/// Identifies this process's network stack among those of other machines and network namespaces.
 pub(super) fn stack() -> u64 {
     let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();

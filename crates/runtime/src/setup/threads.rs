@@ -18,20 +18,20 @@ use std::time::Duration;
 
 /// Threads of the library, some of which may have ended.
 static NOTED: Mutex<Vec<Thread>> = Mutex::new(Vec::new());
-/// How often it is looked whether threads of the program are left.
-const LOOK: Duration = Duration::from_millis(100);
+/// The interval at which remaining threads of the program are counted.
+const INTERVAL: Duration = Duration::from_millis(100);
 /// The signals that no thread can block: SIGKILL, SIGSTOP and two of the C library's own.
 const NEVER_BLOCKED: u64 = 1 << 8 | 1 << 18 | 1 << 31 | 1 << 32;
 
-/// A thread of this process; its start tells it apart from a later one with the same number.
+/// A thread of this process; its start time distinguishes it from a later one with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Thread {
     number: u32,
     started: u64,
 }
 
-/// Do what may start threads of the library. Those that block all signals count as such: a thread that
-/// the program starts meanwhile takes some.
+/// Call a function that may start threads of the library. New threads that block all signals count as such: a
+/// thread that the program starts at the same time does not block all of them.
 pub(super) fn noting<T>(act: impl FnOnce() -> T) -> T {
     let before = numbers();
     let done = act();
@@ -42,7 +42,7 @@ pub(super) fn noting<T>(act: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Have [`initialiser_ends`] called when this thread ends, but not when the process exits.
+/// Arrange that [`initialiser_ends`] is called when this thread ends, but not when the process exits.
 fn tell_of_the_end() {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     let key = KEY.get_or_init(|| {
@@ -68,29 +68,29 @@ unsafe extern "C" fn initialiser_ends(_: *mut c_void) {
         return;
     }
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-    // A transport that needs the first thread keeps it here until the last finalize.
+    // If a transport needs the first thread, it stays here until the last finalize.
     if own == std::process::id() {
         exit_after_the_last(network::needs_first_thread);
     }
     let waiter = std::thread::Builder::new().name("rushmem-end".to_owned());
-    // Without memory for a thread the process stays until it is ended from outside.
+    // Without memory for a thread, the process stays until it is ended from outside.
     let _ = without_signals(|| waiter.spawn(|| exit_after_the_last(|| true)));
 }
 
-/// As long as `waits`, exit when the threads of the program have ended, but for this one.
+/// While `waits` is true, exit when all threads of the program except this one have ended.
 fn exit_after_the_last(waits: impl Fn() -> bool) {
     let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
     while waits() {
-        // Twice, since a listing may miss a thread that starts while another ends.
+        // It counts twice, since a listing may miss a thread that starts while another one ends.
         if only_librarys_are_left(own) && only_librarys_are_left(own) {
             std::process::exit(0);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(INTERVAL);
     }
 }
 
-/// Whether the process's first thread is this one or has ended, after which it stays in the list, and all others are
-/// the library's.
+/// Whether the process's first thread is this one or has ended (it stays in the list), and all other threads belong to
+/// the library.
 fn only_librarys_are_left(own: u32) -> bool {
     let first = std::process::id();
     if first != own && look_at(first).is_none_or(|(state, _)| state != 'Z') {
@@ -114,7 +114,7 @@ fn look_at(number: u32) -> Option<(char, Thread)> {
     Some((state, Thread { number, started }))
 }
 
-/// What stands in a file `stat` behind the name, which may hold anything.
+/// The fields of a file `stat` behind the name, which may contain any characters.
 fn state_and_start(stat: &str) -> Option<(char, u64)> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();

@@ -16,26 +16,25 @@ const POLLS: u32 = 2_000;
 const PAUSED_POLLS: u32 = 2_000;
 /// Polls while a network is open: some milliseconds.
 const NETWORK_POLLS: u32 = 5_000;
-/// After so many idle ones in a row others may run: it costs nothing where nobody else wants the CPU, and PEs that
-/// do not know of each other, such as those of two containers, may share one.
+/// After this number of idle polls in a row the PE yields: it costs nothing if nobody else wants the CPU, and PEs
+/// that do not know of each other, such as those of two containers, may share one.
 const POLLS_PER_YIELD: u32 = 128;
-/// Longest sleep in the network where nothing but a message can change what is waited for, which ends the
-/// sleep.
+/// Longest sleep in the network if only a message, which ends the sleep, can change the words that are waited for.
 const NETWORK_SLEEP: Duration = Duration::from_millis(10);
-/// The same where other threads of this PE may change it.
+/// The same if other threads of this PE may change them.
 const SLEEP_AMONG_THREADS: Duration = Duration::from_millis(1);
-/// A sleep of this length is worth the system call that tells the network of its end.
+/// A sleep of this length is worth the system call that informs the network of its end.
 const LONG: Duration = Duration::from_millis(2);
 /// Yields before sleeping.
 const YIELDS: u32 = 20;
-/// Longest sleep before a user's word is looked at again.
+/// Longest sleep before a user's word is polled again.
 const SLEEP: Duration = Duration::from_micros(50);
 
-/// Wait until `ready`, which looks at words that the library writes and rings for.
+/// Wait until `ready`, which reads words that the library writes and rings for.
 #[inline]
 pub(crate) fn until_rung(job: &Job, mut ready: impl FnMut() -> bool) {
     if network::is_open() && job.alone {
-        // Nothing but a message, or a thread of this PE, can change what is waited for.
+        // Only a message, or a thread of this PE, can change the words that are waited for.
         wait_in_network(job, sleep_limit(job), ready);
     } else if !poll(job.oversubscribed, &mut ready) {
         if network::is_open() {
@@ -45,7 +44,7 @@ pub(crate) fn until_rung(job: &Job, mut ready: impl FnMut() -> bool) {
     }
 }
 
-/// Wait until `ready`, which looks at words that anybody may write.
+/// Wait until `ready`, which reads words that any store may change.
 #[inline]
 pub(crate) fn until_seen(job: &Job, mut ready: impl FnMut() -> bool) {
     if network::is_open() {
@@ -57,8 +56,8 @@ pub(crate) fn until_seen(job: &Job, mut ready: impl FnMut() -> bool) {
     }
 }
 
-/// Whether `ready`, which looks at words that anybody may write. Whoever asks in vain asks again, so the
-/// network works meanwhile, as it does for those who wait.
+/// Whether `ready`, which reads words that any store may change. A caller that gets `false` usually asks again, so
+/// the network progresses in the meantime, as it does during a wait.
 #[inline]
 pub(crate) fn is_seen(mut ready: impl FnMut() -> bool) -> bool {
     ready() || network::is_open() && is_seen_after_work(&mut ready)
@@ -70,7 +69,7 @@ fn is_seen_after_work(ready: &mut impl FnMut() -> bool) -> bool {
     ready()
 }
 
-/// For how long to sleep in the network at a time.
+/// The longest single sleep in the network.
 fn sleep_limit(job: &Job) -> Duration {
     match (job.alone, job.thread_level) {
         (true, SHMEM_THREAD_SINGLE) => NETWORK_SLEEP,
@@ -79,8 +78,8 @@ fn sleep_limit(job: &Job) -> Duration {
     }
 }
 
-/// Wait until `ready` and serve peers meanwhile: look as long as there is work for them, then sleep
-/// for `at_most` at a time until there is again.
+/// Wait until `ready` and serve peers in the meantime: poll as long as there is work for them, then sleep for
+/// `at_most` at a time until there is more.
 #[cold]
 fn wait_in_network(job: &Job, at_most: Duration, mut ready: impl FnMut() -> bool) {
     let mut asleep = None;
@@ -93,7 +92,7 @@ fn wait_in_network(job: &Job, at_most: Duration, mut ready: impl FnMut() -> bool
         }
     }
     if asleep.is_some_and(|since| since.elapsed() > LONG) {
-        // Whoever serves peers while nobody waits sleeps as well, the longer the wait the longer.
+        // The thread that serves peers while nobody waits sleeps too, the longer the longer the wait is.
         network::hand_over();
     }
 }
@@ -125,7 +124,7 @@ fn poll(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     false
 }
 
-/// A poll that lets the network work takes a system call, so there are fewer; work renews them.
+/// A poll of the network takes a system call, so there are fewer of them; work for peers renews the number.
 #[cold]
 fn poll_network(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     let max_polls = if oversubscribed { YIELDS } else { NETWORK_POLLS };

@@ -10,15 +10,15 @@ use crate::base::primitive::{AtomicU32, Ordering, fence};
 
 /// One PE's bell; lives in its internal area.
 pub(crate) struct Bell<'a> {
-    /// Counts the rings; what sleepers wait on.
+    /// Counts the rings; sleepers wait on this word.
     pub(crate) rings: &'a AtomicU32,
-    /// How many sleep or are about to.
+    /// The number of threads that sleep or are about to.
     pub(crate) sleepers: &'a AtomicU32,
 }
 
 impl Bell<'_> {
-    /// Wake who sleeps, after the change that it may wait for was stored. `wake` wakes everyone that
-    /// sleeps on the word.
+    /// Wake sleepers, after the change for which they may wait was stored. `wake` wakes all that sleep on
+    /// the word.
     #[inline]
     pub(crate) fn ring(&self, wake: impl FnOnce(&AtomicU32)) {
         fence(Ordering::SeqCst);
@@ -28,8 +28,8 @@ impl Bell<'_> {
         }
     }
 
-    /// Sleep until `ready`, which is asked again after every ring. `sleep` returns when the word is
-    /// not the given value any more, or at any time before.
+    /// Sleep until `ready`, which is called again after every ring. `sleep` returns when the word no longer
+    /// has the given value, or at any time before.
     pub(crate) fn sleep_until(
         &self,
         mut ready: impl FnMut() -> bool,

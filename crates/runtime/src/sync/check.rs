@@ -30,12 +30,12 @@ pub(crate) type Argument = (&'static str, u64);
 /// Words that carry the name of a call, and the most arguments.
 const NAME_WORDS: usize = 6;
 const MOST_ARGUMENTS: usize = 8;
-/// PEs that a message names of those that do the same.
+/// Maximum number of PEs that a message names among those in the same call.
 const NAMED: usize = 8;
 
-/// What messages between PEs are about, in their tag.
+/// The subject of these messages, in their tag.
 const WHO_IS_WHERE: u64 = 7;
-/// How long a PE that knows of a mistake waits for others, to tell where they are, too.
+/// How long a PE that knows of a mistake waits for others, to report where they are too.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Ends the job with an error unless all `members` are in `call` with the same `arguments`. `team` is a number of theirs
@@ -76,7 +76,7 @@ pub(crate) fn same(call: Call, job: &Job, members: &Members, team: u64, argument
     )
 }
 
-/// Another member, and the digest of what it says of its call.
+/// Another member, and the digest of its call.
 struct Other {
     pe: Pe,
     said: Option<u64>,
@@ -86,15 +86,15 @@ fn send(job: &Job, pe: Pe, tag: u64, word: u64) {
     mailboxes().send(job, pe, tag, &[word, 0, 0, 0, 0, 0]);
 }
 
-/// Hear those who have not said anything yet.
+/// Receive from members that have not sent anything yet.
 fn listen(job: &Job, others: &mut [Other], tag: u64) {
     for other in others.iter_mut().filter(|other| other.said.is_none()) {
         other.said = mailboxes().take(job, other.pe, tag).map(|message| message[0]);
     }
 }
 
-/// What each member says, in the order of the team. Those who are where this PE is say what it says; the
-/// others know that it is elsewhere, so that both tell each other their words.
+/// The call of each member, in the order of the team. Members in the same call have the same words as this PE; the
+/// others know that it is in another call, so both send each other their words.
 fn lines(
     job: &Job,
     members: &Members,
@@ -119,7 +119,7 @@ fn lines(
     lines.into_iter().map(|(pe, line)| (pe.0, line)).collect()
 }
 
-/// What a member tells of its call: the name's bytes, the arguments' values.
+/// The words that describe a call: the bytes of its name and the values of its arguments.
 fn words(call: Call, arguments: &[Argument]) -> Vec<u64> {
     let mut words = vec![0; NAME_WORDS + MOST_ARGUMENTS];
     for (word, bytes) in words.iter_mut().take(NAME_WORDS).zip(call.0.as_bytes().chunks(8)) {
@@ -133,7 +133,7 @@ fn words(call: Call, arguments: &[Argument]) -> Vec<u64> {
     words
 }
 
-/// Who is where: PEs with the same words together, in the order of the team.
+/// Which PE is in which call: PEs with the same words together, in the order of the team.
 fn report(lines: Vec<(u32, Vec<u64>)>, arguments: &[Argument]) -> String {
     let differs = |word: usize| lines.iter().any(|(_, words)| words[word] != lines[0].1[word]);
     let one_call = !(0..NAME_WORDS).any(differs);
@@ -195,7 +195,7 @@ pub(crate) fn apart_or_in_place(
     }
 }
 
-/// A warning of what is undefined but harmless here, once for each call.
+/// Warn of something undefined but harmless here, once for each call.
 fn warn_once(call: Call, job: &Job, why: &'static str) {
     static TOLD: Mutex<BTreeSet<(&str, &str)>> = Mutex::new(BTreeSet::new());
     if process::lock(&TOLD).insert((call.0, why)) {
@@ -206,12 +206,12 @@ fn warn_once(call: Call, job: &Job, why: &'static str) {
 /// The thread that initialised the library.
 static MAIN: Mutex<Option<ThreadId>> = Mutex::new(None);
 
-/// The library was initialised by the calling thread.
+/// Record that the calling thread has initialised the library.
 pub(crate) fn initialized_here() {
     *process::lock(&MAIN) = Some(thread::current().id());
 }
 
-/// A warning when the thread level does not let the calling thread call.
+/// Warn if the thread level does not allow the calling thread to call.
 pub(crate) fn caller(call: Call, job: &Job) {
     if job.settings.check && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
         let why = match job.thread_level {
@@ -230,7 +230,7 @@ pub(crate) fn caller(call: Call, job: &Job) {
     }
 }
 
-/// Ends the job with an error when another thread finalizes than initialised.
+/// Ends the job with an error if another thread finalizes than the one that initialised.
 pub(crate) fn finalizer(call: Call, job: &Job) {
     if job.settings.check && !is_main() {
         fail!(

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static AREA: OnceLock<FlagArea> = OnceLock::new();
 
-/// The areas of the job; they are there from the first init on.
+/// The areas of the job; they exist from the first init on.
 #[inline]
 pub(crate) fn area() -> &'static FlagArea {
     AREA.get().expect("the first init sets it before it communicates")
@@ -30,7 +30,7 @@ pub(crate) fn set(area: FlagArea) {
     let _ = AREA.set(area);
 }
 
-/// Wake who sleeps on this PE: a transport changed its memory.
+/// Wake sleepers of this PE: a transport has changed its memory.
 pub(crate) fn ring_own() {
     if let Some(area) = AREA.get() {
         area.own_bell().ring(wake);
@@ -63,7 +63,7 @@ impl FlagArea {
         &self.areas
     }
 
-    /// Write a flag of `pe`, after everything that was written before, and wake who waits for it.
+    /// Write a flag of `pe`, after everything that was written before, and wake PEs that wait for it.
     #[inline]
     pub(crate) fn raise(&self, pe: Pe, at: usize, value: u64) {
         match self.delta(pe) {
@@ -85,10 +85,10 @@ impl FlagArea {
         });
     }
 
-    /// Count this PE in at the counter of the mapped `pe`; whether it is the last of `n`, for whom the counter is as before.
+    /// Count this PE in at the counter of the mapped `pe`; whether it is the last of `n`, after which the counter has its former value.
     pub(crate) fn count_in(&self, pe: Pe, at: usize, n: u32) -> bool {
         let counter = self.word(self.mapped(pe), at);
-        // What each one wrote before is seen by the last one, which the others learn from.
+        // The last PE sees what all others wrote before, and the others learn from it.
         let is_last = counter.fetch_add(1, Ordering::AcqRel) + 1 == u64::from(n);
         if is_last {
             counter.store(0, Ordering::Relaxed);
@@ -96,7 +96,7 @@ impl FlagArea {
         is_last
     }
 
-    /// Write a flag of the mapped `pe`, after everything that was written before; nobody is woken.
+    /// Write a flag of the mapped `pe`, after everything that was written before; without waking anybody.
     pub(crate) fn release(&self, pe: Pe, at: usize, value: u64) {
         self.word(self.mapped(pe), at).store(value, Ordering::Release);
     }
@@ -111,7 +111,7 @@ impl FlagArea {
         self.delta(pe).expect("a counter is used by PEs that share memory")
     }
 
-    /// Wake who sleeps on `pe`, after a word was changed that it may wait for. Elsewhere the transport
+    /// Wake sleepers of `pe`, after a word was changed for which they may wait. If `pe` is not mapped, the transport
     /// does so itself.
     #[inline]
     pub(crate) fn ring(&self, pe: Pe) {
@@ -150,10 +150,10 @@ impl FlagArea {
         }
     }
 
-    /// Sleep until `ready`, which looks at own flags.
+    /// Sleep until `ready`, which reads own flags.
     pub(crate) fn sleep_until(&self, ready: impl FnMut() -> bool) {
         self.own_bell().sleep_until(ready, |word, heard| {
-            // Interrupted, changed meanwhile: either way the caller looks again.
+            // Whether it was interrupted or the word has changed, the caller checks again.
             let _ = futex::wait(word, futex::Flags::empty(), heard, None);
         });
     }

@@ -20,7 +20,7 @@ pub(crate) fn mailboxes() -> &'static Mailboxes {
     &MAILBOXES
 }
 
-/// What one message carries.
+/// The contents of one message.
 pub(crate) type Message = [u64; MESSAGE];
 
 /// This PE's side of all its mailboxes.
@@ -29,7 +29,7 @@ pub(crate) struct Mailboxes(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// How many messages were sent to a PE, and taken from one.
+    /// The number of messages sent to each PE, and taken from each.
     sent: HashMap<Pe, u64>,
     taken: HashMap<Pe, u64>,
     kept: HashMap<(Pe, u64), VecDeque<Message>>,
@@ -53,8 +53,8 @@ impl Mailboxes {
             }
             let waited_for = *sent;
             drop(state);
-            // Whoever waits here takes what others sent meanwhile: threads of several PEs that each wait to send to the
-            // next would wait for ever.
+            // A sender that waits takes messages that others have sent: otherwise threads of several PEs that each wait to
+            // send to the next would wait for ever.
             backoff::until_rung(job, || {
                 let is_free = internal.flag(acknowledged) >= waited_for;
                 if !is_free {
@@ -80,7 +80,7 @@ impl Mailboxes {
         found
     }
 
-    /// The next message of `source` with this tag, if it is there.
+    /// The next message of `source` with this tag, if it has arrived.
     pub(crate) fn take(&self, job: &Job, source: Pe, tag: u64) -> Option<Message> {
         let mut state = self.state();
         state.empty(flags::area(), job.me(), source);
@@ -111,7 +111,7 @@ impl State {
         self.kept.keys().any(|(from, _)| *from == source)
     }
 
-    /// Take what lies in the mailbox of `source`, if anything does.
+    /// Take the message in the mailbox of `source`, if there is one.
     fn empty(&mut self, internal: &FlagArea, me: Pe, source: Pe) {
         let at = internal.areas().mailbox(source);
         let taken = self.taken.entry(source).or_default();

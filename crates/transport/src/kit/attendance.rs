@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_hands_over_ends_a_nap_or_prevents_one() {
+    fn whoever_hands_over_ends_a_sleep_or_prevents_one() {
         let attendance = Attendance::new().expect("a timer");
         attendance.hand_over();
         assert!(!rings(&attendance, Duration::ZERO), "it has not backed off");

@@ -200,14 +200,15 @@ impl Channels {
         }
     }
 
-    /// Count this member in at the counter of member `at`; the last one releases all.
-    pub(crate) fn arrive(&mut self, at: u32) {
+    /// Count this member in at the counter of member `at`; the last one does what is to be done then, and releases all.
+    pub(crate) fn arrive(&mut self, at: u32, when_last: impl FnOnce()) {
         let area = flags::area();
         let owner = self.members.world_pe(at);
         let counter = area.areas().counter(self.slot, at);
         if area.count_in(owner, counter, self.members.n) {
+            when_last();
             area.release(owner, counter + 8, self.generation_mark() + self.releases + 1);
-            (0..self.members.n).for_each(|member| area.ring(self.members.world_pe(member)));
+            self.members.world_pes().for_each(|pe| area.ring(pe));
         }
     }
 

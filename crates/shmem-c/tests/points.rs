@@ -45,7 +45,12 @@ const POINTS: [(u32, Where); 86] = [
     (29, In("programs/strided.c")),
     (30, In("programs/strided.c")),
     (31, In("programs/rma.c")),
-    (32, Not("undefined behaviour of the caller; the one allowed overlap is point 58")),
+    (
+        32,
+        Not(
+            "Overlapping arrays are undefined behaviour of the caller; the only allowed overlap is point 58",
+        ),
+    ),
     (33, In("programs/info.c")),
     (34, In("programs/info.c")),
     (35, In("programs/amo.c")),
@@ -97,7 +102,7 @@ const POINTS: [(u32, Where); 86] = [
     (81, In("programs/info.c")),
     (82, In("programs/c11_generics.c")),
     (83, In("programs/mpi.c")),
-    (84, In("seeds.rs")),
+    (84, In("scale.rs")),
     (85, In("programs/shmemx_split_strided.c")),
     (86, In("programs/max_to_all.c")),
 ];

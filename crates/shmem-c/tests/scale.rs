@@ -32,6 +32,7 @@ fn assert_prints_box(outcome: &Outcome, dimensions: [usize; 3]) {
     assert_eq!(outcome.lines().map(str::to_owned).collect::<BTreeSet<_>>(), due, "{outcome}");
 }
 
+/// Point 84: 12 PEs print 13 lines.
 #[test]
 fn the_3d_example_on_few_pes() {
     for (n, dimensions) in [(1, [1, 1, 1]), (2, [2, 1, 1]), (8, [2, 2, 2]), (12, [3, 2, 2])] {

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use testkit::{Job, Outcome, absent, compile_text, prefix, program};
 
@@ -182,9 +183,12 @@ fn rust() {
     }
 }
 
-/// A shared library of C, compiled from `text`.
+/// A shared library of C, compiled from `text`: another file for each call, since a test may load it while the next one
+/// calls.
 fn library(name: &str, text: &str, flags: &[&str]) -> String {
-    let file = tmpdir().join(format!("statics_{name}.c"));
+    static N_LIBRARIES: AtomicU32 = AtomicU32::new(0);
+    let number = N_LIBRARIES.fetch_add(1, Ordering::Relaxed);
+    let file = tmpdir().join(format!("statics_{name}{number}.c"));
     std::fs::write(&file, text).expect("a file");
     let library = file.with_extension("so");
     let mut gcc = Command::new("gcc");

@@ -44,7 +44,7 @@ pub(crate) struct Execution<'a> {
     /// The participants.
     pub(crate) members: &'a Members,
     pub(crate) channels: &'a mut Channels,
-    /// This PE's source array, which only this PE reads.
+    /// This PE's source array, which only this PE reads, except in direct reductions.
     pub(crate) source: SymmetricRange,
     /// This PE's destination array, and so that of every member.
     pub(crate) dest: SymmetricRange,

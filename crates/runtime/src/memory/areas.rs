@@ -5,8 +5,9 @@
 //! two landings per source PE, for active sets
 //! ```
 //!
-//! Flags are words of 8 bytes in a cache line of their own that one PE writes and one reads. Pages that no team uses are never
-//! touched, so the area costs address space, not memory. This file computes offsets; it never touches the memory.
+//! Flags are words of 8 bytes in a cache line of their own that one PE writes and one reads; only the counter of a sync and
+//! its flag are written by all members of a team. Pages that no team uses are never touched, so the area costs address space,
+//! not memory. This file computes offsets; it never touches the memory.
 
 use rushmem_transport::Pe;
 

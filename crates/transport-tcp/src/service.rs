@@ -21,8 +21,10 @@ use std::time::{Duration, Instant};
 
 /// Bytes received at once where they do not go straight to their place.
 const BUFFER: usize = 64 << 10;
-/// Turns in which only the last busy connection is looked at.
+/// Of so many turns, all but one look at the last busy connection alone...
 const HOT_TURNS: u32 = 32;
+/// ...and where PEs share CPUs: each turn there is a pass of the scheduler, and a collective hears from another PE each time.
+const HOT_TURNS_OVERSUBSCRIBED: u32 = 1;
 /// Connections accepted in one turn.
 const ACCEPTS: usize = 16;
 /// Events taken in one turn.
@@ -70,8 +72,10 @@ impl Service {
     /// A quick look; returns whether there was work.
     pub(crate) fn poll(&mut self, shared: &Shared) -> bool {
         self.turns = self.turns.wrapping_add(1);
+        let hot_turns =
+            if shared.oversubscribed { HOT_TURNS_OVERSUBSCRIBED } else { HOT_TURNS };
         match self.hot {
-            Some(hot) if !self.turns.is_multiple_of(HOT_TURNS) => self.serve(shared, hot),
+            Some(hot) if !self.turns.is_multiple_of(hot_turns) => self.serve(shared, hot),
             _ => self.poll_all(shared),
         }
     }

@@ -70,8 +70,13 @@ impl Execution<'_> {
                         Place::Landing(landing) => self.landing_at(peer, landing),
                         place => self.own_place(place),
                     };
-                    self.transfer(pe, (source, from), (dest, to), count);
-                    self.channels.signal(peer);
+                    match self.contiguous((source, from), (dest, to), count) {
+                        Some((source, dest)) => self.channels.put_signal(peer, source, dest),
+                        None => {
+                            self.copy_strided(pe, (source, from), (dest, to), count);
+                            self.channels.signal(peer);
+                        }
+                    }
                 }
                 Step::Signal { peer } => self.channels.signal(peer),
                 Step::Wait { peer } => {
@@ -100,7 +105,11 @@ impl Execution<'_> {
                         place => self.own_place(place),
                     };
                     let dest = self.own_place(to.place);
-                    self.transfer(self.job.me(), (source, from), (dest, to), count);
+                    let me = self.job.me();
+                    match self.contiguous((source, from), (dest, to), count) {
+                        Some((source, dest)) => source.copy_to(me, dest),
+                        None => self.copy_strided(me, (source, from), (dest, to), count),
+                    }
                 }
                 Step::Reduce { landing, landing_is_left } => {
                     let op = self.combine.expect("a reduction has an operation");
@@ -137,32 +146,41 @@ impl Execution<'_> {
         range.image(owner).expect("a counter is used by PEs that share memory")
     }
 
-    /// Copy `count` parts from an own place to a place on `pe`.
-    fn transfer(
+    /// The bytes of `count` parts here and there, where they follow each other.
+    fn contiguous(
+        &self,
+        (source, from): (SymmetricRange, Span),
+        (dest, to): (SymmetricRange, Span),
+        count: u32,
+    ) -> Option<(SymmetricRange, SymmetricRange)> {
+        let count = count as usize;
+        let nbytes = match self.parts {
+            Parts::Whole(nbytes) => nbytes,
+            Parts::Equal(nbytes) => nbytes * count,
+            Parts::Vector => unreachable!("a vector is reduced directly"),
+            Parts::Table(table) => table[to.first as usize + count] - table[to.first as usize],
+            Parts::Strided { .. } => return None,
+        };
+        let (source_at, dest_at) = (self.offset(from), self.offset(to));
+        Some((source.part(source_at, nbytes), dest.part(dest_at, nbytes)))
+    }
+
+    /// Copy `count` strided parts from an own place to a place on `pe`.
+    fn copy_strided(
         &self,
         pe: Pe,
         (source, from): (SymmetricRange, Span),
         (dest, to): (SymmetricRange, Span),
         count: u32,
     ) {
-        let count = count as usize;
-        let (source_at, dest_at) = (self.offset(from), self.offset(to));
-        let nbytes = match self.parts {
-            Parts::Whole(nbytes) => nbytes,
-            Parts::Equal(nbytes) => nbytes * count,
-            Parts::Vector => unreachable!("a vector is reduced directly"),
-            Parts::Table(table) => table[to.first as usize + count] - table[to.first as usize],
-            Parts::Strided { dst, sst, nelems, elem_bytes } => {
-                let nelems = nelems * count;
-                if nelems > 0 {
-                    let source = source.from(source_at);
-                    let dest = dest.from(dest_at);
-                    source.copy_strided_to(pe, dest, (dst, sst), nelems, elem_bytes);
-                }
-                return;
-            }
+        let Parts::Strided { dst, sst, nelems, elem_bytes } = self.parts else {
+            unreachable!("other parts follow each other")
         };
-        source.part(source_at, nbytes).copy_to(pe, dest.part(dest_at, nbytes));
+        let nelems = nelems * count as usize;
+        if nelems > 0 {
+            let (source, dest) = (source.from(self.offset(from)), dest.from(self.offset(to)));
+            source.copy_strided_to(pe, dest, (dst, sst), nelems, elem_bytes);
+        }
     }
 
     fn own_place(&self, place: Place) -> SymmetricRange {

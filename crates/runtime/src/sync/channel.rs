@@ -15,6 +15,7 @@ use crate::base::call::{Call, fail};
 use crate::base::job::Job;
 use crate::base::members::Members;
 use crate::memory::areas::Areas;
+use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::flags;
 use core::ffi::c_int;
@@ -270,11 +271,23 @@ impl Channels {
     /// Signal a member, after everything that was written to it before.
     #[inline]
     pub(crate) fn signal(&mut self, peer: u32) {
-        let sent = &mut self.sent[peer as usize];
-        *sent += 1;
-        let value = self.mark + *sent;
+        let value = self.next_signal(peer);
         let at = flags::area().areas().flag(self.slot, self.me.0);
         flags::area().raise(self.members.world_pe(peer), at, value);
+    }
+
+    #[inline]
+    fn next_signal(&mut self, peer: u32) -> u64 {
+        let sent = &mut self.sent[peer as usize];
+        *sent += 1;
+        self.mark + *sent
+    }
+
+    /// Copy `source` to the same place of `dest` at a member, then signal it.
+    pub(crate) fn put_signal(&mut self, peer: u32, source: SymmetricRange, dest: SymmetricRange) {
+        let value = self.next_signal(peer);
+        let at = flags::area().areas().flag(self.slot, self.me.0);
+        flags::area().put_and_raise(self.members.world_pe(peer), (source, dest), at, value);
     }
 
     /// Wait for the next signal of a member. Ends the job with an error when it is seen to be for another active set.

@@ -75,6 +75,44 @@ impl FlagArea {
         }
     }
 
+    /// Copy `source` to `dest` on `pe`, then [`raise`](FlagArea::raise) a flag there.
+    #[inline]
+    pub(crate) fn put_and_raise(
+        &self,
+        pe: Pe,
+        (source, dest): (SymmetricRange, SymmetricRange),
+        at: usize,
+        value: u64,
+    ) {
+        if self.delta(pe).is_some() || source.nbytes() == 0 {
+            source.copy_to(pe, dest);
+            self.raise(pe, at, value);
+        } else {
+            self.put_signal_remote(pe, (source, dest), at, value);
+        }
+    }
+
+    #[cold]
+    fn put_signal_remote(
+        &self,
+        pe: Pe,
+        (source, dest): (SymmetricRange, SymmetricRange),
+        at: usize,
+        value: u64,
+    ) {
+        let nbytes = source.nbytes();
+        assert!(nbytes <= dest.nbytes(), "{nbytes} bytes into {}", dest.nbytes());
+        let signal = Signal { dest: remote(at), op: AmoOp::Set, value };
+        let source = LocalBuf::source(source.start(), nbytes);
+        let put = Put { dest: dest.remote(0), source, completion: Completion::Now };
+        network::on_library(|endpoint| {
+            // A flag only grows, so an earlier one must not come later.
+            endpoint.fence()?;
+            // SAFETY: memory of this PE that stays as it is during the call.
+            unsafe { endpoint.put_signal(pe, put, signal) }
+        });
+    }
+
     #[cold]
     fn raise_remote(&self, pe: Pe, at: usize, value: u64) {
         let flag = Signal { dest: remote(at), op: AmoOp::Set, value };

@@ -129,7 +129,11 @@ fn advance(
             Step::Reduce { .. } => {
                 member.time += operation.collective.part() as f64 * machine.combine_per_byte;
             }
-            Step::Arrive { .. } | Step::AwaitRelease { .. } | Step::ReduceDirect { .. } => {
+            Step::Arrive { .. }
+            | Step::Contribute { .. }
+            | Step::TakeCombined { .. }
+            | Step::AwaitRelease { .. }
+            | Step::ReduceDirect { .. } => {
                 bail!("{} needs memory that all members share", operation.algorithm)
             }
         }

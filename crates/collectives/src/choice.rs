@@ -16,6 +16,9 @@ pub struct Facts {
     pub counter: bool,
 }
 
+/// The largest vector that is given to a counter or sent in the line of a flag.
+pub const SHORT_MAX_BYTES: usize = 16;
+
 /// From this size on a direct reduction wins over recursive doubling on one node.
 pub const DIRECT_MIN_BYTES: usize = 256;
 
@@ -64,15 +67,23 @@ pub enum AllReduceAlgorithm {
     RecursiveDoubling,
     /// [`direct::all_reduce`](crate::direct::all_reduce).
     Direct,
+    /// [`central::all_reduce`].
+    Central,
 }
 
 impl AllReduceAlgorithm {
-    /// The better one. `nbytes`: size of a member's vector.
+    /// The best one. `nbytes`: size of a member's vector.
     pub const fn choose(nbytes: usize, n: u32, facts: Facts) -> Self {
         let share = nbytes / n as usize;
-        match facts.one_node {
-            true if nbytes >= DIRECT_MIN_BYTES => Self::Direct,
-            false if share >= DIRECT_MIN_SHARE => Self::Direct,
+        match facts {
+            Facts { one_node: false, .. } if share >= DIRECT_MIN_SHARE => Self::Direct,
+            Facts { one_node: false, .. } => Self::RecursiveDoubling,
+            Facts { oversubscribed: true, counter: true, .. } if nbytes <= SHORT_MAX_BYTES => {
+                Self::Central
+            }
+            // Two passes of the scheduler instead of one for each round.
+            Facts { oversubscribed: true, .. } => Self::Direct,
+            _ if nbytes >= DIRECT_MIN_BYTES => Self::Direct,
             _ => Self::RecursiveDoubling,
         }
     }
@@ -153,11 +164,15 @@ mod tests {
 
     #[test]
     fn long_vectors_are_reduced_directly_where_memory_is_shared() {
-        use AllReduceAlgorithm::{Direct, RecursiveDoubling};
+        use AllReduceAlgorithm::{Central, Direct, RecursiveDoubling};
         let apart = Facts { one_node: false, ..FACTS };
         let choose = AllReduceAlgorithm::choose;
         assert_eq!(choose(DIRECT_MIN_BYTES, 7, FACTS), Direct);
         assert_eq!(choose(DIRECT_MIN_BYTES - 1, 7, FACTS), RecursiveDoubling);
+        let shared = Facts { oversubscribed: true, ..FACTS };
+        assert_eq!(choose(SHORT_MAX_BYTES, 7, shared), Central);
+        assert_eq!(choose(SHORT_MAX_BYTES + 1, 7, shared), Direct);
+        assert_eq!(choose(8, 7, Facts { counter: false, ..shared }), Direct);
         assert_eq!(choose(7 * DIRECT_MIN_SHARE, 7, apart), Direct);
         assert_eq!(choose(7 * DIRECT_MIN_SHARE - 1, 7, apart), RecursiveDoubling);
     }

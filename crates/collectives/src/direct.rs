@@ -1,4 +1,4 @@
-//! Direct reduction in shared memory: each member combines its share of the vector out of everybody's source and stores it
+//! Direct reduction: each member combines its share of the vector out of everybody's source and stores it
 //! in everybody's destination, so that every byte is loaded once and stored once for each member.
 //!
 //! R. L. Graham, G. Shipman: MPI support for multi-core architectures: Optimized shared memory collectives. Recent Advances

@@ -79,6 +79,17 @@ pub enum Step {
         /// Whose counter.
         at: u32,
     },
+    /// Give the accumulator to the counter of member `at`, and count this member in there like [`Step::Arrive`]. The last of
+    /// all members combines what they gave in the order of the indices, before it releases them.
+    Contribute {
+        /// Whose counter.
+        at: u32,
+    },
+    /// Copy what was combined at the counter of member `at`, which has released the members, to the accumulator.
+    TakeCombined {
+        /// Whose counter.
+        at: u32,
+    },
     /// Wait until the counter of member `at` releases the members.
     AwaitRelease {
         /// Whose counter.
@@ -113,6 +124,8 @@ impl Step {
             Step::Wait { peer } => Step::Wait { peer: number(peer) },
             Step::Arrive { at } => Step::Arrive { at: number(at) },
             Step::AwaitRelease { at } => Step::AwaitRelease { at: number(at) },
+            Step::Contribute { at } => Step::Contribute { at: number(at) },
+            Step::TakeCombined { at } => Step::TakeCombined { at: number(at) },
             Step::Copy { .. } | Step::Reduce { .. } | Step::ReduceDirect { .. } => self,
         }
     }

@@ -1,6 +1,6 @@
-//! How many files a PE may have open: sockets to many peers soon need more than the usual limit.
+//! The limit of open files (RLIMIT_NOFILE) of a PE: sockets to many peers soon exceed the usual one.
 //!
-//! It must never know what the descriptors are for: a provider says how many it needs for each peer.
+//! A provider says how many descriptors it needs for each peer. This file must never know what they are for.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 /// Descriptors of the program, the library and the connections that are being made.
 const OTHERS: u64 = 256;
-/// How often it is looked whether there is a descriptor left, and how long there may be none.
+/// How often [`Watch`] checks whether a descriptor is left, and how long there may be none.
 const LOOK: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The lowest descriptor that a look may take for a moment: a program that replaces a standard stream closes it and expects
-/// that the next file it opens gets its number.
+/// The lowest descriptor that a check may use for a moment. Lower ones are taken by programs that replace a standard stream: they
+/// close it and expect that the next file they open gets its number.
 const FIRST: i32 = 3;
 
-/// What a provider needs for each peer that connects with it, as it may be with every other.
+/// How many descriptors a provider needs for each peer; a PE may be connected with all others.
 #[derive(Clone, Copy, Debug)]
 pub struct PerPeer(pub u64);
 
@@ -34,13 +34,13 @@ fn soft_limit() -> u64 {
 }
 
 impl PerPeer {
-    /// How many a PE of a job of `n_pes` may need.
+    /// How many descriptors a PE of a job of `n_pes` may need.
     fn needed(self, n_pes: u32) -> u64 {
         self.0 * u64::from(n_pes.saturating_sub(1)) + OTHERS
     }
 
-    /// Raises the soft limit as far as the hard one allows and the job may need. A limit that is still too
-    /// low is reported if it is ever met, since few jobs connect every PE to every other.
+    /// Raises the soft limit to what the job may need, as far as the hard limit allows. If it is still too low, that is
+    /// reported only when descriptors run out, since few jobs connect all PEs with each other.
     pub fn make_room(self, n_pes: u32) {
         let limit = getrlimit(Resource::Nofile);
         if let Some(new) = raised(limit, self.needed(n_pes)) {
@@ -49,10 +49,10 @@ impl PerPeer {
         }
     }
 
-    /// As [`make_room`](PerPeer::make_room), for a library that fails in ways of its own with fewer than `least`.
+    /// As [`make_room`](PerPeer::make_room), for a library that cannot handle a limit below `least`.
     ///
     /// # Errors
-    /// When there are fewer, with the cure.
+    /// When the limit is below `least`, with the remedy.
     pub fn require(self, n_pes: u32, least: u64) -> Result<(), String> {
         self.make_room(n_pes);
         let limit = soft_limit();
@@ -65,7 +65,7 @@ impl PerPeer {
         }
     }
 
-    /// That there are none left, with the cure.
+    /// The message that no descriptors are left, with the remedy.
     pub fn exhausted(self) -> String {
         let limit = soft_limit();
         format!("this PE has {limit} files open and may have no more; {}", self.cure())
@@ -78,7 +78,7 @@ impl PerPeer {
         )
     }
 
-    /// An error of the kernel, with the cure where descriptors have run out.
+    /// The message for an error of the kernel, with the remedy if descriptors have run out.
     pub fn explain(self, error: &io::Error) -> String {
         match error.raw_os_error() {
             Some(libc::EMFILE) => self.exhausted(),
@@ -90,22 +90,22 @@ impl PerPeer {
     }
 }
 
-/// Whether it says that there are no descriptors left.
+/// Whether this error says that no descriptors are left.
 pub fn ran_out(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// Looks now and then whether a descriptor is left, where a library lets peers wait in silence for the lack of one.
+/// Checks from time to time whether a descriptor is left, for a library that does not report the lack of one while peers wait.
 #[derive(Debug, Default)]
 pub struct Watch {
     next: Option<Instant>,
-    /// Since when every look found none.
+    /// Since when every check found none.
     none_since: Option<Instant>,
 }
 
 impl Watch {
-    /// Look, when it is time; `any` is some open descriptor. Whether there has been none for so long that peers are not
-    /// to wait any more.
+    /// Checks if it is time to; `any` is any open descriptor. Returns whether there has been none for so long that peers should
+    /// not wait any longer.
     pub fn is_over(&mut self, any: impl AsFd) -> bool {
         let now = Instant::now();
         if self.next.is_some_and(|next| now < next) {

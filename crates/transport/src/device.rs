@@ -1,27 +1,27 @@
 //! The RDMA devices of this machine, as the kernel shows them, without opening one.
 //!
-//! It looks before any library is opened, which has effects of its own: what opens libraries is worth
-//! opening by itself only where there is such a device. It must never know what a device can do.
+//! Opening a network library has side effects. So with `SHMEM_TRANSPORT=auto` a job opens one only on a machine that has such a
+//! device. This file must never know what a device can do.
 
 use std::fs::{read_dir, read_to_string};
 use std::path::Path;
 
-/// The kernel's classes of such devices: InfiniBand, RoCE, iWARP, EFA and Omni-Path are in the first,
+/// The kernel's classes of RDMA devices: InfiniBand, RoCE, iWARP, EFA and Omni-Path are in the first,
 /// Slingshot in the second.
 const CLASSES: [&str; 2] = ["infiniband", "cxi"];
 
-/// The names of those that are hardware and have a port that is active, in order. Devices that are made of
-/// software, such as Soft-RoCE, belong to no bus and do not count.
+/// The names of the devices that are hardware and have an active port, sorted. Devices in software, such as Soft-RoCE, belong
+/// to no bus and do not count.
 pub fn active() -> Vec<String> {
     active_in(Path::new("/sys/class"))
 }
 
-/// The active ports of those of the first class, hardware or software, as `mlx5_0:1`, in order.
+/// The active ports of the InfiniBand class, of hardware or software devices, such as `mlx5_0:1`, sorted.
 pub fn active_ports() -> Vec<String> {
     active_ports_in(Path::new("/sys/class"))
 }
 
-/// Whether there is any at all, in use or not, hardware or software.
+/// Whether there is any device, active or not, in hardware or software.
 pub fn any() -> bool {
     any_in(Path::new("/sys/class"))
 }
@@ -45,7 +45,7 @@ fn active_in(classes: &Path) -> Vec<String> {
     names
 }
 
-/// Whether a port of the device is active; a class that does not show ports has only devices that are.
+/// Whether a port of the device is active; devices of a class that shows no ports count as active.
 fn has_active_port(device: &Path) -> bool {
     !device.join("ports").exists() || !active_ports_of(device).is_empty()
 }

@@ -1,7 +1,7 @@
-//! The verbs that a provider fills for each context.
+//! The verbs that a provider implements, once for each context.
 //!
-//! They are few and take an operation as data; strided forms are loops of the runtime. Verbs with a default body are those
-//! that a network may do better than by the others.
+//! They are few and take an operation as data; strided routines are loops of the runtime. A verb with a default body can be
+//! composed of the others; a provider overrides it if its network can do better.
 #![allow(unsafe_code)]
 
 use crate::{AmoRequest, Error, Get, Pe, Put, Signal};
@@ -11,8 +11,8 @@ use crate::{AmoRequest, Error, Get, Pe, Put, Signal};
 /// Local memory that an operation names is valid until the operation is complete, which its
 /// [`Completion`](crate::Completion) or [`OldValue`](crate::OldValue) tells: when the call returns, or at the next
 /// [`quiet`](Endpoint::quiet). Addresses lie within the peer's segment and words are aligned to their width; others are
-/// refused with [`Error::Invalid`]. After an error, local memory is not used any more. Dropping an endpoint completes what
-/// it issued.
+/// refused with [`Error::Invalid`]. When a verb returns an error, the network no longer uses local memory. Dropping an
+/// endpoint completes what it issued.
 pub trait Endpoint: Send {
     /// Copies local memory to a PE.
     ///
@@ -32,17 +32,18 @@ pub trait Endpoint: Send {
     /// When the PE cannot be reached.
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error>;
 
-    /// Carries out an atomic operation on a word of a PE. Returns the word's old value, zero-extended, where that is asked
-    /// for, and a number without meaning elsewhere.
+    /// Carries out an atomic operation on a word of a PE. Returns the word's old value, zero-extended, if the request
+    /// asks for it ([`OldValue`](crate::OldValue)), and otherwise any number.
     ///
     /// # Safety
-    /// A destination of the old value is valid for writes of a word of this width until the next quiet returns.
+    /// If the request names a destination of the old value, it is valid for writes of a word of this width until the next
+    /// quiet returns.
     ///
     /// # Errors
     /// When the PE cannot be reached.
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error>;
 
-    /// Puts, then updates the word of the signal, which never shows the update before the data.
+    /// Puts, then updates the word of the signal. Nobody sees the update before the data.
     ///
     /// # Safety
     /// As [`put`](Endpoint::put).
@@ -57,7 +58,7 @@ pub trait Endpoint: Send {
         unsafe { self.amo(pe, signal.amo()) }.map(|_| ())
     }
 
-    /// Orders the puts, atomic operations and signals that were issued before ahead of those that follow, towards each PE.
+    /// Orders puts, atomic operations and signals to each PE: those issued before take effect before those that follow.
     ///
     /// # Errors
     /// When a PE was lost.

@@ -1,9 +1,9 @@
-//! What can go wrong in a provider.
+//! The errors of a provider.
 
 use crate::{Pe, Segment};
 use std::fmt;
 
-/// A provider's failure. Back-pressure is not among them: a provider makes progress and tries again.
+/// A failure of a provider. A full queue is none: the provider makes progress and tries again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -18,7 +18,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A library or its network refused to register memory: why, what may be the cause, and the cure.
+    /// The message for memory that a library or its network refused to register: the reason, the likely cause and the remedy.
     /// `limit` is the process's RLIMIT_MEMLOCK in bytes, `None` where there is no limit.
     pub fn refused_memory(
         library: &str,

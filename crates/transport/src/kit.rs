@@ -1,21 +1,25 @@
-//! What every provider needs besides its network: how its threads wait and wake each other, what peers may touch, and
-//! how a loss is told.
+//! What every provider needs besides its network: how its threads wait and wake each other, what memory peers may access, and
+//! how it reports a loss.
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`amos`] | who carries out atomic operations, where the user chooses |
-//! | [`attendance`] | who lets the network progress: threads that wait in the library, or the service thread |
+//! | [`amos`] | who carries out atomic operations, if the user may choose |
+//! | [`attendance`] | who polls the network: threads that wait in the library, or the service thread |
 //! | [`backoff`] | how a waiter spins, yields and sleeps, and for how long the service thread backs off |
-//! | [`lock`] | mutexes whose holder may have panicked |
-//! | [`loss`] | the first loss of a PE, which ends everything |
-//! | [`peers`] | what is known of each PE once it is connected |
-//! | [`segments`] | the memory of this PE that peers may use, with its bounds and the CPU's accesses to it |
-//! | [`service`] | the service thread: started without signals, woken, joined |
+//! | [`lock`] | mutexes that ignore poisoning |
+//! | [`loss`] | the first loss of a PE, after which every verb fails |
+//! | [`peers`] | the table of connected PEs; checks of addresses |
+//! | [`segments`] | the memory of this PE that peers may use; checked accesses to it by this CPU |
+//! | [`service`] | starts, wakes and joins the service thread |
 //! | [`timer`] | the descriptor that wakes the service thread |
-//! | [`unfinished`] | what calls leave unfinished, for whoever polls next |
+//! | [`unfinished`] | operations that calls leave incomplete, for the thread that polls next |
 //!
-//! Nothing here may know a network library, a wire format or the runtime. What differs between providers (how many polls,
-//! how long a sleep) is a constant of theirs that they pass in.
+//! A provider shares one struct among its endpoints and its service thread, with an [`Attendance`](attendance::Attendance), a
+//! [`Loss`](loss::Loss), [`Peers`](peers::Peers) and [`Segments`](segments::Segments). `transport-tcp` is an example:
+//! `shared.rs` has that struct, and `progress.rs` the waits and the loop of the service thread.
+//!
+//! The kit must never know a network library, a wire format or the runtime. What differs between providers (how often to poll,
+//! how long to sleep) is a constant that the provider passes in.
 
 pub mod amos;
 pub mod attendance;

@@ -1,14 +1,16 @@
-//! The boundary between Rushmem and whatever moves bytes between PEs.
+//! The boundary between the runtime and the networks that move bytes between PEs.
 //!
 //! Three things live here: the [`Transport`] and [`Endpoint`] traits with the plain data that crosses them;
 //! [`mem`], the only code that loads, stores or updates symmetric memory that is mapped into the calling
-//! process; and what all providers build on ([`kit`]) and ask of the machine ([`descriptors`], [`device`]). A
-//! provider (a crate `transport-*`) imports this crate and its own bindings; the runtime imports this crate and names
+//! process; and what all providers are built from ([`kit`]) and ask of the machine ([`descriptors`], [`device`]). A
+//! provider (a crate `transport-*`) imports this crate, `wire` and its own bindings. The runtime imports this crate and
 //! no provider. The tests that every provider must pass are in `ci/conformance`.
 //!
+//! To write a provider, start with [`Provider`], the trait [`Transport`] and the template [`null`].
+//!
 //! This crate must never know teams, collectives, heaps, launchers or any network library. On-node
-//! accesses do not pass through a `Transport`: the runtime calls [`mem`] inline, since a type erased
-//! or a table walked costs more there than the access itself.
+//! accesses do not pass through a `Transport`: the runtime calls [`mem`] inline, since a
+//! virtual call would cost more than the access itself.
 
 pub mod descriptors;
 pub mod device;

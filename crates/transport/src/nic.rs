@@ -1,6 +1,6 @@
 //! The network interface controller (NIC) that a PE should prefer, by the names under which libraries know it.
 //!
-//! It must never know how it is chosen.
+//! This file must never know how it is chosen.
 
 use std::fmt;
 

@@ -1,7 +1,6 @@
 //! The smallest provider: it compiles, it can be opened, and it reaches nobody.
 //!
-//! It is the template for a new provider: copy this file into a crate of its own, split it as the
-//! others are, and fill the verbs. It is never listed in `providers::ALL`.
+//! It is the template for a new provider; CONTRIBUTING.md describes the steps. `providers::ALL` never contains it.
 #![allow(unsafe_code)]
 
 use crate::{
@@ -20,7 +19,7 @@ pub const PROVIDER: Provider = Provider {
     open: |_| Ok(with_endpoints(usize::MAX)),
 };
 
-/// The template's transport as a network that has so many endpoints and no more.
+/// A transport of the template that has `most` endpoints at the most, for tests.
 pub fn with_endpoints(most: usize) -> Box<dyn Transport> {
     Box::new(Null { endpoints: AtomicUsize::new(most) })
 }

@@ -1,6 +1,6 @@
-//! How a provider is found, what it is told when it is opened, and what it gives to a process.
+//! How the runtime finds and opens a provider, and the transport that it then has.
 //!
-//! What a provider can do it says in [`Caps`], and it never claims what it did not probe.
+//! A provider states its capabilities in [`Caps`]. It never claims one that it did not test.
 #![allow(unsafe_code)]
 
 use crate::{Endpoint, Error, Key, Nic, Pe, Segment, Setting};
@@ -8,35 +8,35 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How the runtime learns of a provider: one entry in `providers::ALL`.
+/// A provider, as the runtime sees it: an entry of `providers::ALL`.
 pub struct Provider {
-    /// Name as in `SHMEM_TRANSPORT`.
+    /// Its name, which is a value of `SHMEM_TRANSPORT`.
     pub name: &'static str,
-    /// What it asks its [`Host`] for.
+    /// Its own settings, whose values it asks of its [`Host`]. Their names begin with `SHMEM_` and the provider's name.
     pub settings: &'static [Setting],
     /// Whether it opens shared libraries, which a statically linked program cannot.
     pub opens_libraries: bool,
     /// Whether `SHMEM_TRANSPORT=auto` may choose it where no RDMA device is behind it.
     pub without_rdma: bool,
-    /// What this machine has of it, as the environment that the host tells of leaves it. Cheap and silent;
-    /// it opens libraries, but no devices where [`device::active`](crate::device::active) finds none.
+    /// What it finds on this machine, given the variables of the host. It is fast and prints nothing. It may open libraries, but
+    /// opens devices only if [`device::active`](crate::device::active) finds some.
     ///
     /// # Errors
     /// [`Error::Unavailable`], saying what is missing.
     pub available: fn(&dyn Host) -> Result<Found, Error>,
-    /// Makes the provider's transport for this process.
+    /// Opens the provider's transport for this process. All signals are blocked meanwhile, so its threads take none.
     ///
     /// # Errors
     /// [`Error::Unavailable`], saying what is missing.
     pub open: fn(&Open) -> Result<Box<dyn Transport>, Error>,
 }
 
-/// What a machine has of a provider. Its text is one line for people.
+/// What a provider finds on a machine. As text it is one line for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Hardware is behind it that reads and writes a target's memory without the target's CPU.
+    /// It uses hardware that reads and writes a target's memory without the target's CPU.
     pub rdma: bool,
-    /// What it is, in one line, such as `UCX 1.13.1: rc_mlx5 on mlx5_0:1`.
+    /// A description in one line, such as `UCX 1.13.1: rc_mlx5 on mlx5_0:1`.
     pub description: String,
 }
 
@@ -59,32 +59,32 @@ pub struct Open {
     pub one_machine: bool,
     /// PEs outnumber the usable CPUs: waiting must not spin.
     pub oversubscribed: bool,
-    /// Whom to ask and to tell.
+    /// The interface to the runtime.
     pub host: Arc<dyn Host>,
 }
 
-/// What a provider asks of, and tells to, whoever opened it. Any thread may call, at any time while
-/// the transport lives; an implementation must not call back into the transport and must not block.
+/// The interface of a provider to its user, which is the runtime or a test. Any thread may call it at any time while the
+/// transport exists. An implementation must not call the transport and must not block.
 pub trait Host: Send + Sync {
-    /// The value of an environment variable of the provider's own.
+    /// The value of an environment variable, most often one of the provider's own settings.
     fn variable(&self, name: &str) -> Option<String> {
         let _ = name;
         None
     }
 
-    /// The NIC of this machine that the PE should prefer where there are several: near it, and shared with no
-    /// more PEs than need be. `None` where there is no choice, or where the user leaves it to the provider (`SHMEM_NIC=any`).
+    /// The NIC of this machine that the PE should prefer where there are several: near it, and shared with as
+    /// few PEs as possible. `None` if there is no choice, or if the user leaves it to the provider (`SHMEM_NIC=any`).
     fn nic(&self) -> Option<Nic> {
         None
     }
 
-    /// How long another host may be silent before the job has ended (`SHMEM_HOST_LIMIT`): a transport that notices
-    /// silence says so within three fifths of it, and leaves the rest to whoever ends the job.
+    /// How long another host may be silent before the job has ended (`SHMEM_HOST_LIMIT`). A transport that detects
+    /// silence reports a loss within three fifths of this time; the rest is for ending the job.
     fn host_limit(&self) -> Duration {
         Duration::from_secs(10)
     }
 
-    /// Operations of peers changed this PE's memory by software in this process.
+    /// The CPU of this PE has changed its memory for a peer: wakes threads that wait for such a change.
     fn arrived(&self) {}
 
     /// A PE was lost; every verb fails from now on. Called once.
@@ -92,8 +92,7 @@ pub trait Host: Send + Sync {
         let _ = error;
     }
 
-    /// This process cannot go on, not even after an error: the network uses memory that it was to let go of. Ends the process
-    /// at once with this message.
+    /// Ends the process at once with this message, because the network still uses memory that is no longer valid.
     fn cannot_go_on(&self, why: &str) -> ! {
         eprintln!("{why}");
         std::process::abort()
@@ -103,16 +102,23 @@ pub trait Host: Send + Sync {
 /// What a transport can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caps {
-    /// Its atomic operations are carried out by the target's CPU, or coherently with it, so that they
-    /// compose with the on-node ones on one word.
+    /// Its atomic operations are carried out by the target's CPU, or coherently with it, so that they and the CPU's own
+    /// are atomic with respect to each other. Otherwise the runtime uses the transport for all atomic operations, also for those
+    /// on the own node and on the PE itself.
     pub amos_compose_with_cpu: bool,
-    /// It looks at what the kernel shows of the process's first thread, which must not end as long as it is open.
+    /// It relies on what the kernel shows of the process's first thread, which must not end while the transport is open.
     pub needs_first_thread: bool,
 }
 
-/// A network as one process sees it. Dropping it ends what it does; endpoints are dropped before.
+/// A network as one process sees it.
+///
+/// The runtime calls [`address`](Transport::address) and then [`register`](Transport::register) for every segment, exchanges the
+/// results among all PEs, [`connect`](Transport::connect)s to every PE that it reaches by this transport, makes an
+/// [`endpoint`](Transport::endpoint) for itself and tests it. It makes the endpoint of a context at its first use.
+/// Threads that wait call [`progress`](Transport::progress) and [`wait`](Transport::wait); a provider that must serve peers at
+/// other times has a service thread. Endpoints are dropped before the transport; dropping the transport ends its threads.
 pub trait Transport: Send + Sync {
-    /// What it can do.
+    /// Its capabilities.
     fn caps(&self) -> Caps;
 
     /// Makes a segment of this PE reachable; the key goes to every peer that connects.
@@ -129,10 +135,10 @@ pub trait Transport: Send + Sync {
         nbytes: usize,
     ) -> Result<Key, Error>;
 
-    /// This PE's address, to be given to the peers.
+    /// This PE's address, for its peers. It must not depend on the segments, which are registered later.
     fn address(&self) -> Vec<u8>;
 
-    /// Learns how to reach `pe`. Does not wait for it.
+    /// Stores how to reach `pe`, from its address and the keys of its segments. Does not wait for it.
     ///
     /// # Errors
     /// When there is no path to it.
@@ -141,18 +147,18 @@ pub trait Transport: Send + Sync {
     /// A new endpoint, one per context. One thread at a time uses it.
     ///
     /// # Errors
-    /// When the network has no more; the caller then shares one.
+    /// When the network has no more; then contexts share endpoints.
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error>;
 
-    /// Lets the network work, for this process and for peers that use its memory; sends what any
-    /// endpoint held back. Never blocks. Returns whether there was work for peers.
+    /// Makes the network progress, for this process and for peers that access its memory, and sends what any endpoint has
+    /// held back. Never blocks. Returns whether there was work for peers.
     ///
     /// # Errors
     /// When a PE was lost.
     fn progress(&self) -> Result<bool, Error>;
 
-    /// As [`progress`](Transport::progress), and when there was nothing to do sleep until there may
-    /// be, but not longer than `at_most`.
+    /// As [`progress`](Transport::progress), but if there was nothing to do, sleeps until there may be, for `at_most` at the
+    /// longest.
     ///
     /// # Errors
     /// When a PE was lost.
@@ -164,7 +170,6 @@ pub trait Transport: Send + Sync {
         Ok(worked)
     }
 
-    /// The caller, who let this transport progress so far, sleeps elsewhere from now on: whatever
-    /// progresses by itself takes over at once.
+    /// The calling thread, which polled so far, will sleep elsewhere: the service thread takes over at once.
     fn hand_over(&self) {}
 }

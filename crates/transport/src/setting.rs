@@ -1,6 +1,6 @@
-//! Environment variables as rows of a table, from which come what is printed, what is documented and what is parsed.
+//! Settings as rows of a table. What `SHMEM_INFO` and `shmem-info` print, docs/settings.md and the parsers come from these rows.
 //!
-//! It reads no environment itself and knows no setting: each layer has the rows of its own.
+//! This file must never know a setting: the runtime and each provider have a table of their own.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ pub struct Setting {
     pub name: &'static str,
     /// A deprecated name that counts where the first is not set (OpenSHMEM 1.6, §8).
     pub old_name: Option<&'static str>,
-    /// The value that counts where neither is set; `None` where that is something else than a value, which the meaning tells.
+    /// The value that counts if neither is set. `None` if the default is no value; then the meaning describes it.
     pub default: Option<&'static str>,
     /// What it does and which values it may have, without a full stop.
     pub meaning: &'static str,
 }
 
 impl Setting {
-    /// The name under which it is set and its value, through `lookup`, which knows the environment.
+    /// The name under which it is set, and its value. `lookup` reads a variable.
     pub fn set(&self, lookup: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
         let named = |name: &'static str| lookup(name).map(|value| (name, value));
         named(self.name).or_else(|| self.old_name.and_then(named))
@@ -32,7 +32,7 @@ impl Setting {
         }
     }
 
-    /// Its value in an environment, and where that comes from. `by_oshrun` holds the names of variables that `oshrun` has
+    /// Its value and the source of the value, as text. `by_oshrun` holds the names of variables that `oshrun` has
     /// set, separated by spaces.
     pub fn state(&self, lookup: impl Fn(&str) -> Option<String>, by_oshrun: &str) -> String {
         match (self.set(lookup), self.default) {

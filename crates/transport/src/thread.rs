@@ -1,6 +1,6 @@
-//! Threads of the library: they take no signal, for signals are the program's.
+//! Threads of the library. They block all signals, because signals belong to the program.
 //!
-//! What such a thread does is a provider's or the runtime's to say.
+//! This file must never know what such a thread does.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::thread::{Builder, JoinHandle};
 
-/// Does something with all signals blocked in this thread; threads that start meanwhile take none.
+/// Calls `act` with all signals blocked in this thread. Threads that it starts inherit this.
 pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: it writes a set.
@@ -22,7 +22,7 @@ pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Starts a service thread: no signal is delivered to it, and its sleeps end on time.
+/// Starts a service thread: it takes no signals, and its sleeps end without the usual timer slack.
 ///
 /// # Errors
 /// When there can be no thread.

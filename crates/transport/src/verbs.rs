@@ -121,7 +121,7 @@ pub struct AmoRequest {
 /// What becomes of the old value of an atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OldValue {
-    /// Nobody asks for it: the operation is complete at the next quiet.
+    /// It is not needed: the operation is complete at the next quiet.
     Ignored,
     /// The call waits for it and returns it, zero-extended.
     Returned,

@@ -15,6 +15,7 @@ pub enum Call {
     DirectReduce { parts: u32 },
     Broadcast { root: u32 },
     AllReduce,
+    CentralReduce,
     InclusiveScan,
     ExclusiveScan,
     Bruck,
@@ -23,7 +24,7 @@ pub enum Call {
 }
 
 impl Call {
-    pub const ALL: [Call; 12] = [
+    pub const ALL: [Call; 13] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
@@ -31,6 +32,7 @@ impl Call {
         Call::DirectReduce { parts: 10 },
         Call::Broadcast { root: 0 },
         Call::AllReduce,
+        Call::CentralReduce,
         Call::InclusiveScan,
         Call::ExclusiveScan,
         Call::Bruck,
@@ -49,6 +51,7 @@ impl Call {
                 _ => Box::new(direct::all_reduce(n, me, parts, SyncAlgorithm::Central)),
             },
             Call::Broadcast { root } => Box::new(binomial::broadcast(n, me, root)),
+            Call::CentralReduce => Box::new(central::all_reduce(n)),
             Call::AllReduce => Box::new(recursive_doubling::all_reduce(n, me)),
             Call::InclusiveScan => Box::new(recursive_doubling::inclusive_scan(n, me)),
             Call::ExclusiveScan => Box::new(recursive_doubling::exclusive_scan(n, me)),
@@ -91,7 +94,7 @@ impl Call {
     /// The accumulator must hold the contributions of the indices below this at the end, if of any.
     pub fn expected_prefix(self, n: u32, me: u32) -> Option<u32> {
         match self {
-            Call::AllReduce => Some(n),
+            Call::AllReduce | Call::CentralReduce => Some(n),
             Call::InclusiveScan => Some(me + 1),
             Call::ExclusiveScan => (me > 0).then_some(me),
             _ => None,
@@ -100,7 +103,10 @@ impl Call {
 
     /// Whether the accumulator holds the own contribution at the start.
     pub fn accumulates(self) -> bool {
-        matches!(self, Call::AllReduce | Call::InclusiveScan | Call::ExclusiveScan)
+        matches!(
+            self,
+            Call::AllReduce | Call::CentralReduce | Call::InclusiveScan | Call::ExclusiveScan
+        )
     }
 
     /// The landings that a team of `n` may use.

@@ -26,7 +26,10 @@ fn signals(call: Call, n: u32, me: u32) -> (HashMap<u32, u32>, HashMap<u32, u32>
         match step {
             Step::Put { peer, .. } | Step::Signal { peer } => *sent.entry(peer).or_default() += 1,
             Step::Wait { peer } => *taken.entry(peer).or_default() += 1,
-            Step::Arrive { at } | Step::AwaitRelease { at } => assert_eq!(at, 0),
+            Step::Arrive { at }
+            | Step::Contribute { at }
+            | Step::TakeCombined { at }
+            | Step::AwaitRelease { at } => assert_eq!(at, 0),
             Step::Copy { .. } | Step::Reduce { .. } | Step::ReduceDirect { .. } => {}
         }
     }

@@ -73,6 +73,9 @@ struct Counter {
     depth: u32,
     clock: Clock,
     releases: u32,
+    /// What was given to it since the last release, and by whom; then what it came to.
+    given: Vec<(u32, Value)>,
+    combined: Option<Value>,
     /// What those who are released learn.
     released: (u32, Clock),
 }
@@ -97,7 +100,15 @@ struct Member {
 impl Counter {
     fn new(team: &Team<'_>) -> Self {
         let clock = Clock::new(team.n, team.clocks);
-        Self { arrived: 0, depth: 0, clock: clock.clone(), releases: 0, released: (0, clock) }
+        Self {
+            arrived: 0,
+            depth: 0,
+            clock: clock.clone(),
+            releases: 0,
+            given: Vec::new(),
+            combined: None,
+            released: (0, clock),
+        }
     }
 }
 
@@ -186,7 +197,20 @@ impl<'a> Simulation<'a> {
                 member.depth = member.depth.max(signal.depth);
                 member.clock.join(&signal.clock);
             }
-            Step::Arrive { at } => self.arrive(me, at),
+            Step::Arrive { at } => self.arrive(me, at)?,
+            Step::Contribute { at } => {
+                let own = self.read(me, Place::Accumulator.at(0), 1)?[0];
+                self.counters[at as usize].given.push((me, own));
+                self.arrive(me, at)?;
+            }
+            Step::TakeCombined { at } => {
+                let counter = &self.counters[at as usize];
+                if counter.releases != self.members[me as usize].awaited {
+                    return Err("what was combined is taken before its release, or too late".into());
+                }
+                let combined = counter.combined.ok_or("nothing was combined")?;
+                self.members[me as usize].accumulator = Some(combined);
+            }
             Step::AwaitRelease { at } => {
                 let member = &mut self.members[me as usize];
                 let counter = &self.counters[at as usize];
@@ -223,7 +247,7 @@ impl<'a> Simulation<'a> {
         Ok(true)
     }
 
-    fn arrive(&mut self, me: u32, at: u32) {
+    fn arrive(&mut self, me: u32, at: u32) -> Result<(), String> {
         let member = &self.members[me as usize];
         let counter = &mut self.counters[at as usize];
         counter.arrived += 1;
@@ -231,6 +255,13 @@ impl<'a> Simulation<'a> {
         counter.clock.join(&member.clock);
         if counter.arrived == self.team.n {
             counter.arrived = 0;
+            counter.given.sort_unstable_by_key(|&(member, _)| member);
+            let mut given = counter.given.drain(..).map(|(_, value)| value);
+            let first = given.next();
+            counter.combined = match first {
+                Some(first) => Some(given.try_fold(first, Value::combine)?),
+                None => None,
+            };
             counter.releases += 1;
             counter.released = (counter.depth, counter.clock.clone());
             for member in &self.members {
@@ -239,6 +270,7 @@ impl<'a> Simulation<'a> {
                 }
             }
         }
+        Ok(())
     }
 
     /// Combine a part of everybody's source, which everybody must be known to have entered with, and store it in everybody's

@@ -69,7 +69,7 @@ fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange,
 }
 
 /// Combine `nbytes` bytes of the operand of each of `n` members block by block, and store each block's result at its place.
-fn combine(
+pub(crate) fn combine(
     n: u32,
     nbytes: usize,
     op: &Combine,

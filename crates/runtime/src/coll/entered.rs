@@ -20,7 +20,7 @@ use crate::teams::active_set::ActiveSet;
 use crate::teams::team::{self, Team};
 use core::ffi::{c_int, c_long};
 use rushmem_collectives::choice::{AllReduceAlgorithm, Facts, SyncAlgorithm};
-use rushmem_collectives::{Step, binomial, choice, direct, recursive_doubling};
+use rushmem_collectives::{Step, binomial, central, choice, direct, recursive_doubling};
 use std::sync::{Arc, TryLockError};
 
 /// The participants of a collective.
@@ -246,16 +246,25 @@ impl<'a> Entered<'a> {
     ) {
         let nbytes = nelems * op.elem_bytes();
         let algorithm = AllReduceAlgorithm::choose(nbytes, self.n(), self.facts());
-        if let AllReduceAlgorithm::Direct = algorithm {
-            let sync = SyncAlgorithm::choose(self.facts());
-            let parts = nbytes.div_ceil(DIRECT_PART) as u32;
-            let plan = direct::all_reduce(self.n(), self.me(), parts, sync);
-            let (source, dest) = (source.part(0, nbytes), dest.part(0, nbytes));
-            let (vector, none) = (Parts::Vector, SymmetricRange::EMPTY);
-            return self.execute(source, dest, vector, none, Some(op), 0, plan);
+        match algorithm {
+            AllReduceAlgorithm::Direct => {
+                let sync = SyncAlgorithm::choose(self.facts());
+                let parts = nbytes.div_ceil(DIRECT_PART) as u32;
+                let plan = direct::all_reduce(self.n(), self.me(), parts, sync);
+                let (source, dest) = (source.part(0, nbytes), dest.part(0, nbytes));
+                let (vector, none) = (Parts::Vector, SymmetricRange::EMPTY);
+                self.execute(source, dest, vector, none, Some(op), 0, plan);
+            }
+            AllReduceAlgorithm::Central => {
+                let no_landings = |_: &mut Channels| 0;
+                let plan = |n, _| central::all_reduce(n);
+                self.run_pieces(source, dest, nelems, op, no_landings, plan);
+            }
+            AllReduceAlgorithm::RecursiveDoubling => {
+                let parity = Channels::next_reduction;
+                self.run_pieces(source, dest, nelems, op, parity, recursive_doubling::all_reduce);
+            }
         }
-        let parity = Channels::next_reduction;
-        self.run_pieces(source, dest, nelems, op, parity, recursive_doubling::all_reduce);
     }
 
     /// Carry out a plan that moves parts of every member's `source` to `dest`. If they are the same array on some

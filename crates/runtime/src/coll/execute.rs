@@ -44,7 +44,7 @@ pub(crate) struct Execution<'a> {
     /// The participants.
     pub(crate) members: &'a Members,
     pub(crate) channels: &'a mut Channels,
-    /// This PE's source array, which only this PE reads.
+    /// This PE's source array, which only this PE reads, except in direct reductions.
     pub(crate) source: SymmetricRange,
     /// This PE's destination array, and so that of every member.
     pub(crate) dest: SymmetricRange,
@@ -78,7 +78,13 @@ impl Execution<'_> {
                     self.channels.wait(self.call, self.job, peer);
                     heard = peer;
                 }
-                Step::Arrive { at } => self.channels.arrive(at),
+                Step::Arrive { at } => self.channels.arrive(at, || {}),
+                Step::Contribute { at } => self.contribute(at),
+                Step::TakeCombined { at } => {
+                    let slot = self.channels.slot();
+                    let combined = flags::area().areas().combined(slot, at);
+                    self.at_counter(at, combined).copy_to(self.job.me(), self.accumulator);
+                }
                 Step::AwaitRelease { at } => self.channels.await_release(self.call, self.job, at),
                 Step::ReduceDirect { first, count } => {
                     let nbytes = self.source.nbytes();
@@ -104,6 +110,31 @@ impl Execution<'_> {
                 }
             }
         }
+    }
+
+    /// Give the accumulator to the counter of member `at`; whoever is last combines what all gave.
+    fn contribute(&mut self, at: u32) {
+        let (slot, areas) = (self.channels.slot(), flags::area().areas());
+        let nbytes = self.accumulator.nbytes();
+        let (me, owner) = (self.team.me().0, self.team.members().world_pe(at));
+        let place = |at: usize| flags::area().range(at, nbytes);
+        let op = self.combine.expect("a reduction has an operation");
+        self.accumulator.copy_to(owner, place(areas.contribution(slot, at, me)));
+        let given = |member| {
+            let given = place(areas.contribution(slot, at, member));
+            given.image(owner).expect("a counter is used by PEs that share memory")
+        };
+        let n = self.team.members().n;
+        let store =
+            |_, result: SymmetricRange| result.copy_to(owner, place(areas.combined(slot, at)));
+        self.channels.arrive(at, || direct::combine(n, nbytes, op, given, store));
+    }
+
+    /// So many bytes as the accumulator has at an offset of the internal area of member `owner`, to read from.
+    fn at_counter(&self, owner: u32, at: usize) -> SymmetricRange {
+        let owner = self.team.members().world_pe(owner);
+        let range = flags::area().range(at, self.accumulator.nbytes());
+        range.image(owner).expect("a counter is used by PEs that share memory")
     }
 
     /// Copy `count` parts from an own place to a place on `pe`.

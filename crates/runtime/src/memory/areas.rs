@@ -5,8 +5,9 @@
 //! two landings per source PE, for active sets
 //! ```
 //!
-//! Flags are words of 8 bytes in a cache line of their own that one PE writes and one reads. Pages that no team uses are never
-//! touched, so the area costs address space, not memory. This file computes offsets; it never touches the memory.
+//! Flags are words of 8 bytes in a cache line of their own that one PE writes and one reads; only the counter of a sync and
+//! its flag are written by all members of a team. Pages that no team uses are never touched, so the area costs address space,
+//! not memory. This file computes offsets; it never touches the memory.
 
 use rushmem_transport::Pe;
 
@@ -17,7 +18,7 @@ pub(crate) const TEAM_SLOTS: usize = 1024;
 /// Bytes of one landing buffer: what a reduction combines at a time.
 pub(crate) const LANDING: usize = 8 << 10;
 /// Bytes of a vector that is sent in the line of a flag.
-pub(crate) const SHORT: usize = 24;
+pub(crate) const SHORT: usize = rushmem_collectives::choice::SHORT_MAX_BYTES;
 /// Words of a mailbox message.
 pub(crate) const MESSAGE: usize = 6;
 
@@ -82,10 +83,26 @@ impl Areas {
         self.flag(slot, source) + 16 + parity * SHORT
     }
 
-    /// The counter of member `owner` at which members of the team are counted in, and the flag that releases them. They are
-    /// in the line of its flag for itself, which nobody uses.
+    /// The counter of member `owner` at which members of the team are counted in, and after it the flag that releases them.
+    /// They are in the line of its flag for itself, which nobody else uses.
     pub(crate) fn counter(&self, slot: u16, owner: u32) -> usize {
         self.flag(slot, owner) + 16
+    }
+
+    /// Where member `source` puts what it gives to the counter of `owner`: behind what [`short`](Areas::short) has.
+    pub(crate) fn contribution(&self, slot: u16, owner: u32, source: u32) -> usize {
+        let behind = if source == owner {
+            self.counter(slot, owner) + 16
+        } else {
+            self.short(slot, source, 2)
+        };
+        debug_assert!(behind + SHORT <= self.flag(slot, source) + LINE);
+        behind
+    }
+
+    /// What was combined at the counter of member `owner`.
+    pub(crate) fn combined(&self, slot: u16, owner: u32) -> usize {
+        self.contribution(slot, owner, owner) + SHORT
     }
 
     /// A landing buffer into which the PE `source` alone writes. There are two, by parity.

@@ -27,6 +27,9 @@ pub(crate) const GENERATIONS: u64 = 1 << (64 - COUNT_BITS);
 /// Bits of a counter of active sets below the mark.
 const SHARED_COUNT_BITS: u32 = 48;
 
+/// Polls of a counter before the flags of all members are looked at, too, to see whether one of them is elsewhere.
+const POLLS_OF_ONE_FLAG: u32 = 16;
+
 /// One member's side of its team's signals. Used by one collective at a time.
 #[derive(Debug)]
 pub(crate) struct Channels {
@@ -200,14 +203,15 @@ impl Channels {
         }
     }
 
-    /// Count this member in at the counter of member `at`; the last one releases all.
-    pub(crate) fn arrive(&mut self, at: u32) {
+    /// Count this member in at the counter of member `at`; the last one does what is to be done then, and releases all.
+    pub(crate) fn arrive(&mut self, at: u32, when_last: impl FnOnce()) {
         let area = flags::area();
         let owner = self.members.world_pe(at);
         let counter = area.areas().counter(self.slot, at);
         if area.count_in(owner, counter, self.members.n) {
+            when_last();
             area.release(owner, counter + 8, self.generation_mark() + self.releases + 1);
-            (0..self.members.n).for_each(|member| area.ring(self.members.world_pe(member)));
+            self.members.world_pes().for_each(|pe| area.ring(pe));
         }
     }
 
@@ -218,10 +222,11 @@ impl Channels {
         let area = flags::area();
         let (owner, counter) = (self.members.world_pe(at), area.areas().counter(self.slot, at));
         let value = self.generation_mark() + self.releases;
-        let mut other = None;
+        let (mut other, mut polls) = (None, 0);
         backoff::until_rung(job, || {
             let is_released = area.flag_of(owner, counter + 8) >= value;
-            if !is_released && self.pairs.is_some() {
+            polls += 1;
+            if !is_released && polls > POLLS_OF_ONE_FLAG && self.pairs.is_some() {
                 other = self.in_another_set();
             }
             is_released || other.is_some()

@@ -1,6 +1,6 @@
-//! Who carries out atomic operations on the symmetric heap, where a provider leaves the choice to the user.
+//! Who carries out atomic operations, for providers that leave the choice to the user.
 //!
-//! It must never know how a network carries them out.
+//! This file must never know how a network carries them out.
 
 use crate::Host;
 use std::fmt;
@@ -9,14 +9,14 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Amos {
-    /// The target's CPU, asked by messages: they compose with those of PEs that share its memory.
+    /// The target's CPU, asked by messages: they are atomic with respect to those of PEs that share its memory.
     Software,
-    /// The network, where it can.
+    /// The network, if it can.
     Network,
 }
 
 impl Amos {
-    /// What the user asks for by an environment variable: software, which is the default, or network.
+    /// The value of an environment variable: `software`, which is the default, or `network`.
     ///
     /// # Errors
     /// When it is neither.

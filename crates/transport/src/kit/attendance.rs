@@ -1,11 +1,19 @@
-//! Who lets the network progress: the threads of a PE that wait in the library, or else the service thread.
+//! Decides who polls the network: the threads of a PE that wait in the library, or else the service thread.
 //!
-//! Threads that wait poll by themselves, which is fastest, and waking the service thread for every message would only
-//! disturb them. While they poll it backs off: it sleeps on its timer alone, for longer and longer. When they sleep elsewhere
-//! they hand over to it. What is left unfinished when a call returns is attended to by whoever polls next, or by the service
-//! thread soon; nobody sets the timer while the service thread will poll by itself.
+//! Waiting threads poll by themselves, which is fastest; a service thread that woke for every message would only slow them down.
+//! While they poll, the service thread backs off: it sleeps on its timer alone, for longer and longer. A waiting thread that
+//! is going to sleep elsewhere hands over to it. What a call leaves unfinished is completed by the thread that polls next, or
+//! soon by the service thread. For this a call sets the timer, unless the service thread will poll soon anyway.
 //!
-//! This file must never know what progress is, nor what else ends a sleep of the service thread.
+//! The loop of a service thread is, until [`is_closing`](Attendance::is_closing):
+//!
+//! 1. If [`polls`](Attendance::polls) has grown or [`any_asleep`](Attendance::any_asleep), and it
+//!    [`may_back_off`](Attendance::may_back_off): [`attend`](Attendance::attend), or
+//!    [`stop_attending`](Attendance::stop_attending) before a long sleep; then [`back_off`](Attendance::back_off).
+//! 2. Otherwise: [`stop_attending`](Attendance::stop_attending), complete what is unfinished, [`sleep`](Attendance::sleep) on the
+//!    timer and the descriptors of the network, then serve.
+//!
+//! This file must never know what a poll does, nor what else ends a sleep of the service thread.
 
 use super::timer::{Timer, sleep_on};
 use rustix::event::{PollFd, PollFlags};
@@ -21,19 +29,19 @@ pub struct Attendance {
     polls: AtomicU64,
     /// How many threads sleep until something arrives for them.
     sleepers: AtomicU32,
-    /// Whoever polled so far sleeps elsewhere.
+    /// A thread that polled so far has handed over to the service thread.
     handed_over: AtomicBool,
     /// The service thread sleeps on its timer alone.
     backed_off: AtomicBool,
-    /// The service thread will attend to what was left unfinished by itself, or the timer will wake it.
+    /// Nobody needs to set the timer for unfinished work: the service thread will look at it soon, or the timer is set.
     attended: AtomicBool,
-    /// The service thread is to end.
+    /// The service thread should end.
     closing: AtomicBool,
 }
 
 /// For threads that wait, and for calls that leave something unfinished.
 impl Attendance {
-    /// Of a service thread that has not started.
+    /// A new attendance; the service thread has not started.
     ///
     /// # Errors
     /// When the kernel refuses a timer.
@@ -49,18 +57,18 @@ impl Attendance {
         })
     }
 
-    /// This thread, which waits, polls.
+    /// The calling thread waits and polls now.
     #[inline]
     pub fn polled(&self) {
         self.polls.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// This thread sleeps until something arrives for it.
+    /// The calling thread will sleep until something arrives for it.
     pub fn fall_asleep(&self) {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// This thread, which slept, woke up; whether it was the last that slept.
+    /// The calling thread has slept and woke up. Returns whether it was the last that slept.
     pub fn wake_up(&self) -> bool {
         self.sleepers.fetch_sub(1, Ordering::SeqCst) == 1
     }
@@ -70,7 +78,7 @@ impl Attendance {
         self.sleepers.load(Ordering::SeqCst) > 0
     }
 
-    /// This thread polls no more for now: the service thread need not wait for its absence to show.
+    /// The calling thread stops polling. Without this the service thread would notice only after its current sleep.
     pub fn hand_over(&self) {
         self.handed_over.store(true, Ordering::Relaxed);
         // Either this thread sees that the service thread backs off, or that thread sees that it should not.
@@ -80,8 +88,8 @@ impl Attendance {
         }
     }
 
-    /// Something was left unfinished, and added where the service thread finds it: it attends to that after so long at the
-    /// latest.
+    /// The calling thread left something unfinished and has added it where the service thread finds it. The service thread
+    /// will look at it within this time.
     pub fn call_soon(&self, within: Duration) {
         // Either this thread sees that nobody attends, or the service thread sees what was added.
         fence(Ordering::SeqCst);
@@ -94,22 +102,22 @@ impl Attendance {
 
 /// For the service thread.
 impl Attendance {
-    /// What ends its sleeps early.
+    /// The timer that ends its sleeps early.
     pub fn timer(&self) -> &Timer {
         &self.timer
     }
 
-    /// Whether it is to end.
+    /// Whether it should end.
     pub fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// How many polls of others there were so far.
+    /// The number of polls by other threads so far.
     pub fn polls(&self) -> u64 {
         self.polls.load(Ordering::Relaxed)
     }
 
-    /// Whether it may [`back_off`](Attendance::back_off) for a while: not when it was handed over to.
+    /// Whether it may [`back_off`](Attendance::back_off) for a while: not if a thread has handed over to it.
     pub fn may_back_off(&self) -> bool {
         self.backed_off.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -120,13 +128,13 @@ impl Attendance {
         may
     }
 
-    /// Sleeps until the timer rings, but not longer than `at_most`; afterwards it serves again.
+    /// Sleeps until the timer rings, for `at_most` at the longest. Comes after [`may_back_off`](Attendance::may_back_off).
     pub fn back_off(&self, at_most: Duration) {
         self.sleep(&mut [PollFd::new(&self.timer, PollFlags::IN)], at_most);
         self.backed_off.store(false, Ordering::Relaxed);
     }
 
-    /// Sleeps until one of the descriptors is ready, of which the first is the timer's, but not longer than `at_most`.
+    /// Sleeps until one of the descriptors is ready, for `at_most` at the longest. The first one is that of the timer.
     pub fn sleep(&self, fds: &mut [PollFd<'_>], at_most: Duration) {
         sleep_on(fds, at_most);
         if fds.first().is_some_and(|timer| !timer.revents().is_empty()) {
@@ -134,19 +142,19 @@ impl Attendance {
         }
     }
 
-    /// It will attend to what is left unfinished soon, whatever happens.
+    /// Promises that it will look at unfinished work soon. Calls that leave work unfinished do not set the timer.
     pub fn attend(&self) {
         self.attended.store(true, Ordering::Relaxed);
     }
 
-    /// It will sleep until something happens, and attends to what was left unfinished once more after this call. Whoever
-    /// leaves more unfinished sets the timer.
+    /// Ends the promise of [`attend`](Attendance::attend). After this call it must look at unfinished work once more before it
+    /// sleeps; calls that leave more work set the timer.
     pub fn stop_attending(&self) {
         self.attended.store(false, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// Ends it.
+    /// Tells it to end.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.timer.ring();

@@ -1,8 +1,8 @@
-//! How a waiter spins, yields and sleeps, and for how long the service thread backs off beside others who poll.
+//! How a waiter spins, yields and sleeps, and for how long the service thread backs off while other threads poll.
 //!
-//! A waiter polls without a pause first, since what it waits for is most often a few microseconds away; then it lets others
-//! run between its polls; then it sleeps. Where PEs outnumber the CPUs nobody spins, because whoever shall answer may need
-//! this CPU. How many polls that are differs with what a poll costs, so each provider passes its own numbers.
+//! A waiter first polls without a pause, since most waits end within a few microseconds; then it yields after each poll; then
+//! it sleeps. When PEs outnumber the CPUs it does not spin, because the peer may need this CPU to answer. Polls of different
+//! networks differ in cost, so each provider passes its own numbers.
 //!
 //! This file must never know what a poll is, nor what ends a sleep.
 
@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 pub struct BackoffLimits {
     /// Polls without a pause.
     pub spins: u32,
-    /// Polls after which others may run.
+    /// Polls followed by a yield.
     pub yields: u32,
-    /// The same where PEs outnumber the CPUs and nobody spins.
+    /// The same when PEs outnumber the CPUs; then there are no polls without a pause.
     pub yields_oversubscribed: u32,
 }
 
@@ -25,7 +25,7 @@ pub struct Backoff {
     spins: u32,
     yields: u32,
     polls: u32,
-    /// When it slept first.
+    /// The time of its first sleep.
     asleep: Option<Instant>,
 }
 
@@ -34,7 +34,7 @@ pub struct Backoff {
 pub enum Pause {
     /// It polls again at once.
     Spin,
-    /// It lets others run.
+    /// It yields the CPU.
     Yield,
     /// It sleeps until something arrives.
     Sleep,
@@ -51,7 +51,7 @@ impl Backoff {
         Backoff { spins, yields, polls: 0, asleep: None }
     }
 
-    /// A poll found nothing: what to do before the next.
+    /// What to do after a poll that found nothing.
     pub fn pause(&mut self) -> Pause {
         self.polls += 1;
         if self.polls <= self.spins {
@@ -69,24 +69,24 @@ impl Backoff {
         self.polls
     }
 
-    /// There was work: it polls on without a pause.
+    /// A poll found work: the next polls have no pause again.
     pub fn renew(&mut self) {
         self.polls = 0;
     }
 
-    /// How long ago the wait slept first, zero when it never did.
+    /// The time since the first sleep of the wait; zero if it never slept.
     pub fn since_asleep(&self) -> Duration {
         self.asleep.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// It never slept, as far as [`since_asleep`](Backoff::since_asleep) knows.
+    /// Makes [`since_asleep`](Backoff::since_asleep) count from the next sleep.
     pub fn forget_sleep(&mut self) {
         self.asleep = None;
     }
 }
 
 impl Pause {
-    /// Does so; `sleep` sleeps.
+    /// Takes this pause; `sleep` is how to sleep.
     #[inline]
     pub fn take(self, sleep: impl FnOnce()) {
         match self {
@@ -97,29 +97,29 @@ impl Pause {
     }
 }
 
-/// For how long the service thread sleeps while others poll: each end of a sleep takes a CPU from them.
+/// How long the service thread sleeps while other threads poll: each end of a sleep takes a CPU from them.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceBackoffLimits {
-    /// The first sleep, and every sleep beside threads that just pass by.
+    /// The first sleep, and every sleep beside threads that poll rarely.
     pub shortest: Duration,
-    /// Others who poll as often as this on average count as waiting, not just as passing by...
+    /// Other threads count as waiting if they poll once in this time on average...
     pub often: Duration,
-    /// ...if they poll at least so many times within a sleep.
+    /// ...and at least this many times within a sleep.
     pub min_polls: u64,
-    /// The longest sleep beside threads that wait and poll: how late the service thread may be after many short waits.
+    /// The longest sleep beside threads that wait and poll. After many short waits, peers may have to wait this long.
     pub longest: Duration,
     /// The longest sleep beside threads that only sleep until something arrives.
     pub longest_asleep: Duration,
 }
 
-/// The length of the service thread's sleeps: it grows while others poll.
+/// The length of the service thread's sleeps, which grows while other threads poll.
 pub struct ServiceBackoff {
     limits: ServiceBackoffLimits,
     time: Duration,
 }
 
 impl ServiceBackoff {
-    /// The first.
+    /// At the shortest sleep.
     pub fn new(limits: ServiceBackoffLimits) -> ServiceBackoff {
         ServiceBackoff { limits, time: limits.shortest }
     }
@@ -129,7 +129,7 @@ impl ServiceBackoff {
         self.time = self.limits.shortest;
     }
 
-    /// The next sleep beside others, who polled so many times during the last one, or of whom some are `asleep`.
+    /// The length of the next sleep while others wait: they polled this many times during the last sleep, or some are `asleep`.
     pub fn while_others_poll(&mut self, polls: u64, asleep: bool) -> Duration {
         let ServiceBackoffLimits { shortest, often, min_polls, longest, longest_asleep } =
             self.limits;
@@ -144,13 +144,13 @@ impl ServiceBackoff {
         self.time
     }
 
-    /// The next sleep, twice as long as the last one, but not longer than `at_most`.
+    /// The length of the next sleep: twice that of the last one, but not longer than `at_most`.
     pub fn longer(&mut self, at_most: Duration) -> Duration {
         self.time = at_most.min(self.time * 2);
         self.time
     }
 
-    /// The next sleep is not longer than `at_most`.
+    /// The length of the next sleep: that of the last one, but not longer than `at_most`.
     pub fn limit(&mut self, at_most: Duration) -> Duration {
         self.time = at_most.min(self.time);
         self.time

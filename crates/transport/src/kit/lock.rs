@@ -1,6 +1,6 @@
-//! Mutexes whose holder may have panicked: the lock is as good as any then, since the job is ending.
+//! Mutexes without poisoning: if a holder has panicked, the job is ending anyway.
 //!
-//! It must never know what is locked.
+//! This file must never know what is locked.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 

@@ -1,7 +1,7 @@
-//! The first loss of a PE: it ends everything that a transport does, and the host learns of it once.
+//! The first loss of a PE. From then on every operation of the transport fails, and the host is told once.
 //!
-//! Every verb and every poll asks here first, so that all of them fail with the same error. This file must never know how a
-//! loss shows, which is a provider's to say.
+//! Every verb and every poll checks this first, so that all of them fail with the same error. This file must never know how a
+//! provider detects a loss.
 
 use crate::{Error, Host, Pe};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,17 +13,17 @@ pub struct Loss {
     own_host: String,
     host: Arc<dyn Host>,
     first: OnceLock<Error>,
-    /// This PE leaves: what breaks from now on is no loss to tell of.
+    /// This PE is leaving: connections that break now are not reported.
     leaving: AtomicBool,
 }
 
 impl Loss {
-    /// No loss so far, at PE `me` on the host of this name.
+    /// No loss yet. `me` and `own_host`, the name of this machine, are for messages.
     pub fn new(me: Pe, own_host: String, host: Arc<dyn Host>) -> Loss {
         Loss { me, own_host, host, first: OnceLock::new(), leaving: AtomicBool::new(false) }
     }
 
-    /// The error that ended everything, if one did.
+    /// Checks that there was no loss.
     ///
     /// # Errors
     /// The first loss.
@@ -35,8 +35,8 @@ impl Loss {
         }
     }
 
-    /// The connection to a PE broke: from now on everything fails. Returns the first loss. `host` is where the PE runs, if that is
-    /// known.
+    /// Reports that the connection to a PE broke. Returns the first loss, which may be another one. `host` is the machine of the
+    /// PE, if it is known.
     pub fn of_peer(&self, pe: Pe, host: Option<&str>, why: &str) -> Error {
         let (me, own, host) = (self.me, &self.own_host, host.unwrap_or("an unknown host"));
         let text =
@@ -44,13 +44,13 @@ impl Loss {
         self.end(Error::Lost(pe, text))
     }
 
-    /// This PE cannot go on: from now on everything fails. Returns the first loss.
+    /// Reports that this PE cannot use its network any more. Returns the first loss, which may be another one.
     pub fn of_self(&self, why: &str) -> Error {
         let (me, own) = (self.me, &self.own_host);
         self.end(Error::Lost(me, format!("PE {me} on {own} cannot use its network: {why}")))
     }
 
-    /// This PE leaves the job: the host is told of no loss any more.
+    /// This PE leaves the job: from now on the host is told of no loss. A transport calls this first when it is dropped.
     pub fn leave(&self) {
         self.leaving.store(true, Ordering::Release);
     }

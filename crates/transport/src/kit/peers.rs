@@ -1,6 +1,6 @@
-//! What is known of each PE once it is connected. A PE is connected once, and from then on read without a lock.
+//! The table of connected PEs, with what a provider knows of each. An entry is set once and then read without a lock.
 //!
-//! It must never know how a PE is reached.
+//! This file must never know how a PE is reached.
 
 use crate::{AmoWidth, Error, Pe, RemoteAddr};
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 pub struct Peers<T>(Box<[OnceLock<T>]>);
 
 impl<T> Peers<T> {
-    /// Of a job of so many PEs, none of which is connected.
+    /// The table of a job of `n_pes` PEs, none of which is connected.
     pub fn new(n_pes: u32) -> Peers<T> {
         Peers((0..n_pes).map(|_| OnceLock::new()).collect())
     }
@@ -19,7 +19,7 @@ impl<T> Peers<T> {
         self.0.len()
     }
 
-    /// What is known of a PE.
+    /// The entry of a PE.
     ///
     /// # Errors
     /// [`Error::Unreachable`] for one that is not connected.
@@ -38,7 +38,7 @@ impl<T> Peers<T> {
         entry.set(peer).map_err(again)
     }
 
-    /// Those that are connected.
+    /// The connected PEs.
     pub fn iter(&self) -> impl Iterator<Item = (Pe, &T)> {
         let peers = self.0.iter().enumerate();
         peers.filter_map(|(pe, entry)| Some((Pe(pe as u32), entry.get()?)))
@@ -76,7 +76,7 @@ pub fn check_aligned(pe: Pe, at: RemoteAddr, width: AmoWidth) -> Result<(), Erro
     }
 }
 
-/// The error for what a PE sent when it was connected (its address, a key) and no PE of this build would send.
+/// The error for an address or a key of PE `pe` that no PE of this build would send.
 pub fn damaged(pe: Pe, what: &str) -> Error {
     Error::Invalid(format!("the {what} of PE {pe} is damaged"))
 }

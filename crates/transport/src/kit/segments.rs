@@ -1,7 +1,7 @@
 //! The memory of this PE that peers may use, and how this CPU accesses it for them.
 //!
-//! Peers name an offset in a segment; here it becomes an address, if the bytes lie within what was registered. That check
-//! is the proof on which the safe functions of this file rely, so whatever a peer sends does no harm outside the segments.
+//! Peers send an offset in a segment. Here it becomes an address, if the bytes lie within the registered segment. The safe
+//! functions of this file rely on this check, so nothing that a peer sends can access memory outside the segments.
 //! This file must never know who asks, or what travels on a wire.
 #![allow(unsafe_code)]
 
@@ -29,7 +29,7 @@ impl<T> Default for Segments<T> {
 }
 
 impl<T> Segments<T> {
-    /// Enters a segment.
+    /// Adds a segment.
     ///
     /// # Safety
     /// The memory is valid for reads and writes as long as this table is used.
@@ -46,7 +46,7 @@ impl<T> Segments<T> {
         self.0[segment as usize].set(Registered { memory, extra }).map_err(again)
     }
 
-    /// So many bytes at an address, if they lie within the segment: they are valid for reads and writes.
+    /// The `nbytes` bytes at an address if they lie within the segment: they are valid for reads and writes.
     #[inline]
     pub fn bytes(&self, at: RemoteAddr, nbytes: usize) -> Option<LocalBuf> {
         let memory = self.0[at.segment as usize].get()?.memory;
@@ -61,7 +61,7 @@ impl<T> Segments<T> {
         word.addr().is_multiple_of(width.nbytes()).then_some(word)
     }
 
-    /// What is known of the segment in which all of some memory lies.
+    /// What the provider knows of the segment that contains all of `memory`.
     pub fn holding(&self, memory: LocalBuf) -> Option<&T> {
         let registered = self.0.iter().filter_map(OnceLock::get);
         let holds = |of: &&Registered<T>| {
@@ -72,7 +72,7 @@ impl<T> Segments<T> {
         registered.into_iter().find(holds).map(|of| &of.extra)
     }
 
-    /// Writes bytes for a peer, after everything that was written before. False when they do not lie within the segment.
+    /// Writes bytes for a peer, after all earlier writes (a release). Returns false if they do not lie within the segment.
     #[inline]
     pub fn write(&self, dest: RemoteAddr, bytes: &[u8]) -> bool {
         // SAFETY: a slice is valid for reads.
@@ -92,7 +92,7 @@ impl<T> Segments<T> {
         true
     }
 
-    /// Reads bytes. False when they do not lie within the segment.
+    /// Reads bytes. Returns false if they do not lie within the segment.
     ///
     /// # Safety
     /// The destination is valid for writes.

@@ -1,7 +1,7 @@
-//! The service thread: it lets the network progress while nobody waits in the library.
+//! The service thread: it polls the network while no thread waits in the library.
 //!
-//! It takes no signal, is woken by its [`Attendance`], and is joined before what it uses goes. This file must never know
-//! what the thread does.
+//! It takes no signals, is woken by its [`Attendance`], and is joined before the data that it uses are dropped. This file must
+//! never know what the thread does.
 
 use super::attendance::Attendance;
 use crate::Error;
@@ -9,18 +9,18 @@ use crate::thread::spawn_service;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// A service thread that runs. It ends, and is waited for, when this is dropped.
+/// A running service thread. Dropping this ends the thread and joins it.
 pub struct ServiceThread<S: AsRef<Attendance>> {
     shared: Arc<S>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl<S: AsRef<Attendance> + Send + Sync + 'static> ServiceThread<S> {
-    /// Starts it under a name; `run` returns soon after the attendance of what it shares
+    /// Starts a thread of this name that calls `run`, which must return soon after the attendance of `shared`
     /// [is closing](Attendance::is_closing).
     ///
     /// # Errors
-    /// When there can be no thread.
+    /// When the thread cannot be started.
     pub fn start(name: &str, shared: &Arc<S>, run: fn(&S)) -> Result<ServiceThread<S>, Error> {
         let shared = Arc::clone(shared);
         let its = Arc::clone(&shared);

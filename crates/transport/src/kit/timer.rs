@@ -1,6 +1,6 @@
-//! The descriptor that wakes the service thread: a timer of the kernel, which rings after a while or at once.
+//! The timer that wakes the service thread: a descriptor that becomes readable after a time or at once. Then the timer rings.
 //!
-//! It must never know why it rings.
+//! This file must never know why it rings.
 
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::time::{
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub struct Timer(OwnedFd);
 
 impl Timer {
-    /// One that does not ring so far.
+    /// A timer that is not set.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -23,7 +23,7 @@ impl Timer {
         Ok(Timer(timerfd_create(TimerfdClockId::Monotonic, flags)?))
     }
 
-    /// Rings after so long, and no more when it was to ring before.
+    /// Sets the timer to ring after this time; an earlier setting is dropped.
     pub fn ring_after(&self, time: Duration) {
         let at = Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(time) };
         // It fails for times that are no times.
@@ -48,8 +48,8 @@ impl AsFd for Timer {
     }
 }
 
-/// Sleeps until one of the descriptors is ready, but not longer than `at_most`. A signal ends it early, too: whatever there
-/// is to do is looked up afterwards.
+/// Sleeps until one of the descriptors is ready, for `at_most` at the longest. A signal also ends the sleep; the
+/// caller checks afterwards what there is to do.
 pub fn sleep_on(fds: &mut [PollFd<'_>], at_most: Duration) {
     let _ = poll(fds, Some(&timespec(at_most)));
 }

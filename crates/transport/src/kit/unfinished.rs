@@ -1,8 +1,8 @@
-//! What calls leave unfinished when they return: requests that are held back to travel together, or operations that nobody
-//! waits for. Whoever polls next finishes it; at the latest the service thread does, see [`Attendance::call_soon`].
+//! What calls leave unfinished when they return: requests that are held back to be sent together, and operations for which no
+//! thread waits. The thread that polls next finishes it, at the latest the service thread: see [`Attendance::call_soon`].
 //!
-//! It must never know what is unfinished. Adding an entry takes a lock for a few instructions and allocates nothing in the
-//! long run, since requests are only held back where that is cheaper than to send them.
+//! Adding an entry takes a lock for a few instructions and, once the list has grown, allocates nothing: holding a request back
+//! must be cheaper than sending it. This file must never know what is unfinished.
 //!
 //! [`Attendance::call_soon`]: super::attendance::Attendance::call_soon
 
@@ -10,9 +10,9 @@ use super::lock::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A list of what is unfinished (connections, workers). That there is one entry for each is up to whoever adds it.
+/// A list of connections or workers with unfinished operations. The caller ensures that each is in it only once.
 pub struct Unfinished<T> {
-    /// Whether there may be any: all that most polls read.
+    /// Whether there may be entries. Most polls read only this.
     any: AtomicBool,
     list: Mutex<Vec<T>>,
 }
@@ -30,8 +30,8 @@ impl<T> Unfinished<T> {
         self.any.store(true, Ordering::Relaxed);
     }
 
-    /// Calls `keep` for each entry that there is by now, outside the lock, to finish it; entries for which it returns true
-    /// stay. Returns whether any of them stays.
+    /// Calls `keep` outside the lock for each entry that is in the list now, to finish it. An entry stays if `keep` returns
+    /// true. Returns whether any entry stays.
     pub fn finish(&self, keep: impl FnMut(&mut T) -> bool) -> bool {
         if !self.any.load(Ordering::Relaxed) {
             return false;
@@ -52,12 +52,12 @@ impl<T> Unfinished<T> {
         is_left
     }
 
-    /// Whether this is so of an entry. It is asked under the lock.
+    /// Whether `is_one` holds for any entry. It is called under the lock.
     pub fn any(&self, is_one: impl FnMut(&T) -> bool) -> bool {
         lock(&self.list).iter().any(is_one)
     }
 
-    /// Something of each entry. It is asked for under the lock.
+    /// The results of `what` for all entries. It is called under the lock.
     pub fn map<U>(&self, what: impl FnMut(&T) -> U) -> Vec<U> {
         lock(&self.list).iter().map(what).collect()
     }

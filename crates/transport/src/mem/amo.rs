@@ -1,8 +1,8 @@
 //! Atomic updates by this CPU, and loads for waits.
 //!
 //! The standard asks for atomicity alone. Updates are acquire-release, fetches acquire and sets
-//! release all the same: it costs nothing on x86-64 and one bit of the instruction on AArch64, and
-//! programs that poll with `shmem_atomic_fetch` then mean what they say.
+//! release nevertheless: it costs nothing on x86-64 and one bit of the instruction on AArch64, and
+//! programs that poll with `shmem_atomic_fetch` then see the data behind a flag.
 #![allow(unsafe_code)]
 
 use super::copy::Element;
@@ -54,7 +54,7 @@ pub trait Amo: Sealed + Element + 'static {
 
 /// A type of the standard AMO types: additions and compare-and-swap.
 pub trait ArithmeticAmo: Amo {
-    /// The value by which increments add.
+    /// One, the value that increments add.
     const ONE: Self;
     /// Adds, wrapping, and returns the old value.
     ///
@@ -70,17 +70,17 @@ pub trait ArithmeticAmo: Amo {
 
 /// A type of the bitwise AMO types.
 pub trait BitwiseAmo: Amo {
-    /// Ands in `value` and returns the old value.
+    /// Bitwise and with `value`; returns the old value.
     ///
     /// # Safety
     /// As [`Amo::set`].
     unsafe fn fetch_and(dest: *mut Self, value: Self) -> Self;
-    /// Ors in `value` and returns the old value.
+    /// Bitwise or with `value`; returns the old value.
     ///
     /// # Safety
     /// As [`Amo::set`].
     unsafe fn fetch_or(dest: *mut Self, value: Self) -> Self;
-    /// Exclusive-ors in `value` and returns the old value.
+    /// Bitwise exclusive or with `value`; returns the old value.
     ///
     /// # Safety
     /// As [`Amo::set`].

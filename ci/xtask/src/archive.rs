@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use workbench::process::run;
 
 use crate::codegen::exports::Exports;
-use crate::process::run;
 
 /// What the linker puts before the C library's `_Fork` in static programs (`--wrap`).
 pub const WRAPPED: &str = "__wrap__Fork";

@@ -7,9 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-
-use crate::process;
-use crate::workspace::Workspace;
+use workbench::process;
+use workbench::workspace::Workspace;
 
 /// One crate's bindings.
 struct Bindings {

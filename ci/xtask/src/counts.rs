@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use lexopt::Arg;
+use workbench::needs::{self, VALGRIND};
+use workbench::process;
+use workbench::workspace::Workspace;
 
-use crate::needs::{self, VALGRIND};
-use crate::workspace::Workspace;
-use crate::{install, process};
+use crate::install;
 
 /// The routines that are counted; benches/counts.c knows how to call each.
 const ROUTINES: &[&str] = &["shmem_long_p", "shmem_long_g", "shmem_long_atomic_fetch_add"];

@@ -5,9 +5,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use workbench::workspace::Workspace;
+use workbench::{needs, process};
 
-use crate::workspace::Workspace;
-use crate::{install, needs, process};
+use crate::install;
 
 /// An example of crates/shmem-c/examples, and how many PEs run it.
 pub struct Example {

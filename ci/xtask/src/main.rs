@@ -1,26 +1,19 @@
 //! `cargo xtask`: everything that is done with this repository beyond compiling it.
 //!
-//! One file per task. A task drives programs (cargo, compilers, oshrun) and reports; it must never
-//! know how the library works inside, so that it is no second place to change when the library does.
+//! One file per task, but for virtual machines (ci/verbs) and benchmarks (benches/driver), which are crates of their own. A
+//! task drives programs (cargo, compilers, oshrun) and reports; it must never know how the library works inside, so that
+//! it is no second place to change when the library does.
 #![forbid(unsafe_code)]
 
 mod archive;
-mod bench_fabric;
-mod bench_peer;
-mod bench_size;
 mod bindings;
 mod codegen;
 mod counts;
 mod demo;
 mod install;
-mod needs;
-mod process;
-mod stats;
 mod symbols;
 mod test;
 mod tidy;
-mod verbs;
-mod workspace;
 
 use std::process::ExitCode;
 
@@ -46,7 +39,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "verbs",
         about: "the networks over verbs, in virtual machines: [--only START]... [--list]",
-        run: verbs::run,
+        run: |args| verbs::run(args, install::into),
     },
     Task {
         name: "install",
@@ -77,17 +70,17 @@ const TASKS: &[Task] = &[
     Task {
         name: "bench-fabric",
         about: "compare with libfabric itself: [--provider NAME] [--ours DIR]",
-        run: bench_fabric::run,
+        run: |args| bench_driver::fabric::run(args, install::into),
     },
     Task {
         name: "bench-peer",
         about: "compare with another OpenSHMEM: [--suite on-node|tcp|ucx|start] [--runs N] [--peer DIR] [--ours DIR]",
-        run: bench_peer::run,
+        run: |args| bench_driver::peer::run(args, install::into),
     },
     Task {
         name: "bench-size",
         about: "time and memory of jobs of many PEs: [--pes N]... [--runs N] [--ours DIR]",
-        run: bench_size::run,
+        run: |args| bench_driver::size::run(args, install::into),
     },
 ];
 

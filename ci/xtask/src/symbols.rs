@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
+use workbench::process::capture;
 
 use crate::archive::WRAPPED;
 use crate::codegen::exports::Exports;
-use crate::process::capture;
 
 /// Letters of nm(1).
 const GLOBAL: &str = "T";

@@ -7,8 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
-
-use crate::process;
+use workbench::process;
 
 /// A text in parts.
 #[derive(Debug, Default, PartialEq, Eq)]

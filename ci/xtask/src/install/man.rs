@@ -5,9 +5,9 @@
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use workbench::process;
 
 use super::help::{Entry, Help, Section};
-use crate::process;
 
 /// All pages, for the last section of each.
 const PAGES: [&str; 6] =

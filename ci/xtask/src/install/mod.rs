@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use lexopt::Arg;
+use workbench::workspace::Workspace;
 
 use crate::archive;
-use crate::workspace::Workspace;
 use files::{MANIFEST, Prefix};
 use help::Help;
 

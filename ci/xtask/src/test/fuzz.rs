@@ -9,12 +9,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use workbench::needs::CXX_COMPILER;
+use workbench::process;
 
 use super::outcome::Outcome;
 use super::session::Session;
 use super::tools;
-use crate::needs::CXX_COMPILER;
-use crate::process;
 
 /// Where the fuzz target is, from the root.
 const FOLDER: &str = "crates/transport-tcp/fuzz";

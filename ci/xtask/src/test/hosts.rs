@@ -8,13 +8,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use workbench::needs::SSH;
+use workbench::workspace::TestProgram;
+use workbench::{needs, process};
 
 use super::outcome::Outcome;
 use super::session::Session;
 use super::steps::SHMEM_C;
-use crate::needs::SSH;
-use crate::workspace::TestProgram;
-use crate::{needs, process};
 
 /// Packages of Debian and its kin that bring sshd.
 const PACKAGES: [&str; 2] = ["openssh-server", "libwrap0"];

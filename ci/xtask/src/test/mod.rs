@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use lexopt::{Arg, ValueExt};
+use workbench::workspace::Workspace;
 
-use crate::workspace::Workspace;
 use outcome::Outcome;
 use session::Session;
 use suites::Suites;

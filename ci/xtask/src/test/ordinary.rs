@@ -11,11 +11,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use workbench::{needs, process};
 
 use super::outcome::Outcome;
 use super::session::Session;
 use crate::demo::{EXAMPLES, Example, SOURCES};
-use crate::{install, needs, process};
+use crate::install;
 
 /// The user that root becomes: nobody, on every Linux.
 const NOBODY: &str = "65534";

@@ -10,12 +10,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use workbench::process;
 
 use super::outcome::Outcome;
 use super::session::Session;
 use super::tools;
 use crate::install;
-use crate::process;
 
 const PROGRAMS: &str = "crates/shmem-c/tests/programs";
 /// What must be free of races, and on how many PEs.

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use workbench::workspace::Workspace;
+
 use super::suites::Suites;
-use crate::workspace::Workspace;
 
 /// What every step may use.
 pub struct Session {

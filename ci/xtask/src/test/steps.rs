@@ -6,17 +6,18 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use workbench::needs::{
+    AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
+    HYDRA, LIBFABRIC, MANDOC, MPIRUN, Need, PKG_CONFIG, SLURM, UCX, VALGRIND,
+};
+use workbench::workspace::TestProgram;
+use workbench::{needs, process};
 
 use super::outcome::Outcome;
 use super::session::Session;
 use super::suites::Run;
 use super::tools;
-use crate::needs::{
-    AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
-    HYDRA, LIBFABRIC, MANDOC, MPIRUN, Need, PKG_CONFIG, SLURM, UCX, VALGRIND,
-};
-use crate::workspace::TestProgram;
-use crate::{bindings, codegen, counts, install, needs, process, symbols, tidy, verbs};
+use crate::{bindings, codegen, counts, install, symbols, tidy};
 
 /// Tests that need no process, as arguments of `cargo miri test`.
 const MIRI: &[&[&str]] = &[
@@ -228,7 +229,7 @@ fn over(session: &Session, library: &Need, setting: &str) -> Result<Outcome> {
 
 /// The networks over verbs, in virtual machines.
 pub fn verbs(session: &Session) -> Result<Outcome> {
-    Ok(match verbs::step(&session.workspace)? {
+    Ok(match verbs::step(&session.workspace, install::into)? {
         Ok(()) => Outcome::Passed,
         Err(why) => Outcome::Skipped(why),
     })

@@ -11,11 +11,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use workbench::process;
+use workbench::workspace::{TestProgram, Workspace};
 
 use super::outcome::Outcome;
 use super::tools::{self, Tally};
-use crate::process;
-use crate::workspace::{TestProgram, Workspace};
 
 /// No program of tests takes longer, soaks included. Each ends its own jobs long before.
 const LIMIT: Duration = Duration::from_secs(3 * 3600);

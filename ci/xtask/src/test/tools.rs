@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use workbench::process;
 
 use super::outcome::Outcome;
-use crate::process;
 
 /// How long something may take to be downloaded before it counts as out of reach.
 const DOWNLOAD: Duration = Duration::from_secs(300);

@@ -1,6 +1,6 @@
 //! Who may import whom.
 
-use crate::workspace::{Dependency, Package};
+use workbench::workspace::{Dependency, Package};
 
 use super::tree::Tree;
 
@@ -36,8 +36,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "launcher/shmem-info",
         &["crates/runtime", "crates/providers", "crates/topology", "crates/transport"],
     ),
+    ("benches/driver", &["ci/workbench"]),
     ("benches/scale", &["crates/collectives"]),
-    ("ci/xtask", &[]),
+    ("ci/workbench", &[]),
+    ("ci/verbs", &["ci/workbench"]),
+    ("ci/xtask", &["ci/workbench", "ci/verbs", "benches/driver"]),
     ("ci/testkit", &[]),
     ("ci/conformance", &["crates/transport", "ci/testkit"]),
     ("ci/loom", &[]),

@@ -11,8 +11,8 @@ mod manifests;
 mod tree;
 
 use anyhow::{Result, bail};
+use workbench::workspace::Workspace;
 
-use crate::workspace::Workspace;
 use tree::{Tree, read};
 
 /// What one rule finds, each as `file: sentence`.

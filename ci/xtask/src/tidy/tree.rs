@@ -4,8 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-
-use crate::workspace::Package;
+use workbench::workspace::Package;
 
 /// Every text file of the repository, and its packages.
 pub struct Tree {

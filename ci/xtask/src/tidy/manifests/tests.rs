@@ -1,8 +1,9 @@
 //! Unit tests of `manifests`.
 
+use workbench::workspace::Package;
+
 use super::*;
 use crate::tidy::tree::tree;
-use crate::workspace::Package;
 
 const TOP: (&str, &str) = ("Cargo.toml", "[workspace.package]\nrust-version = \"1.2\"\n");
 const README: (&str, &str) = ("README.md", "It needs Rust 1.2.");

@@ -6,12 +6,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use workbench::process;
+use workbench::workspace::Workspace;
 
 use super::jobs::Job;
 use super::kernel;
 use super::table::GuestReport;
-use crate::process;
-use crate::workspace::Workspace;
 
 /// The scripts of the guests.
 pub const SCRIPTS: &str = "ci/scripts/verbs";

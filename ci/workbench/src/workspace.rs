@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::process;
 
-/// The repository that xtask was called in.
+/// The repository that a task was called in.
 pub struct Workspace {
     /// The top of the repository.
     pub root: PathBuf,
@@ -17,6 +17,9 @@ pub struct Workspace {
     /// The packages of the workspace.
     pub packages: Vec<Package>,
 }
+
+/// What builds the release and installs it under a prefix. A task that needs an installed prefix is handed it.
+pub type Install = fn(&Workspace, &Path) -> Result<()>;
 
 /// One crate of the workspace.
 #[derive(Debug, Clone)]

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-
-use crate::workspace::Workspace;
+use workbench::workspace::Workspace;
 
 /// One job of a guest.
 pub struct Job {

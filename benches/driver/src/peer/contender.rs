@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use workbench::process;
 
 use super::suite::Suite;
-use crate::process;
 use crate::stats::Spread;
 
 /// What Open MPI needs to run at all: its memory hooks crash in finalize, root is refused, as are more

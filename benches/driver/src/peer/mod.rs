@@ -18,16 +18,21 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use lexopt::{Arg, ValueExt};
+use workbench::workspace::{Install, Workspace};
+use workbench::{needs, process};
 
-use crate::workspace::Workspace;
-use crate::{install, needs, process};
+use crate::ours;
 use contender::Contender;
 
 const RUNS: usize = 15;
 /// The load below which nothing else is at work.
 const QUIET: f64 = 0.5;
 
-pub fn run(args: &[String]) -> Result<()> {
+/// As a task, with its arguments.
+///
+/// # Errors
+/// What failed, or an argument that there is not.
+pub fn run(args: &[String], install: Install) -> Result<()> {
     let mut runs = RUNS;
     let mut ours = None;
     let mut theirs = None;
@@ -57,13 +62,7 @@ pub fn run(args: &[String]) -> Result<()> {
         Some(bin) => bin,
         None => open_mpi()?,
     };
-    let ours = match ours {
-        Some(bin) => bin,
-        None => {
-            install::into(&workspace, &folder.join("prefix"))?;
-            folder.join("prefix/bin")
-        }
-    };
+    let ours = ours::bin(ours, &workspace, &folder, install)?;
     let benches = workspace.root.join("benches");
     let mut ours = Contender::build(suite, &ours, &benches, &folder.join("ours"))?;
     let mut theirs = Contender::build(suite, &theirs, &benches, &folder.join("theirs"))?;

@@ -25,6 +25,7 @@ pub struct Need {
     pub zypper: &'static [&'static str],
 }
 
+/// The C compiler by its customary name; `OSHCC_CC` may name another.
 pub const C_COMPILER: Need = Need {
     program: "cc",
     purpose: "compiles C programs",
@@ -33,6 +34,7 @@ pub const C_COMPILER: Need = Need {
     zypper: &["gcc"],
 };
 
+/// The C++ compiler by its customary name.
 pub const CXX_COMPILER: Need = Need {
     program: "c++",
     purpose: "compiles C++ programs",
@@ -41,6 +43,7 @@ pub const CXX_COMPILER: Need = Need {
     zypper: &["gcc-c++"],
 };
 
+/// GCC's Fortran compiler.
 pub const FORTRAN_COMPILER: Need = Need {
     program: "gfortran",
     purpose: "compiles Fortran programs",
@@ -49,6 +52,7 @@ pub const FORTRAN_COMPILER: Need = Need {
     zypper: &["gcc-fortran"],
 };
 
+/// GNU binutils, with `ld`, `ar` and `objcopy`.
 pub const BINUTILS: Need = Need {
     program: "objcopy",
     purpose: "makes the static library",
@@ -57,6 +61,7 @@ pub const BINUTILS: Need = Need {
     zypper: &["binutils"],
 };
 
+/// valgrind, with its tool callgrind.
 pub const VALGRIND: Need = Need {
     program: "valgrind",
     purpose: "counts instructions",
@@ -65,6 +70,7 @@ pub const VALGRIND: Need = Need {
     zypper: &["valgrind"],
 };
 
+/// The C compiler of LLVM.
 pub const CLANG: Need = Need {
     program: "clang",
     purpose: "compiles C programs as gcc does not",
@@ -73,6 +79,7 @@ pub const CLANG: Need = Need {
     zypper: &["clang"],
 };
 
+/// The GNU debugger.
 pub const GDB: Need = Need {
     program: "gdb",
     purpose: "runs a test program under a debugger",
@@ -81,6 +88,7 @@ pub const GDB: Need = Need {
     zypper: &["gdb"],
 };
 
+/// Open MPI's OpenSHMEM.
 pub const OPEN_MPI: Need = Need {
     program: "oshcc",
     purpose: "is the OpenSHMEM that benches compare with (Open MPI)",
@@ -107,6 +115,7 @@ pub const UCX: Need = Need {
     zypper: &["ucx-tools"],
 };
 
+/// MPICH's launcher.
 pub const HYDRA: Need = Need {
     program: "mpiexec.hydra",
     purpose: "starts test programs over PMI (MPICH)",
@@ -115,6 +124,7 @@ pub const HYDRA: Need = Need {
     zypper: &["mpich", "mpich-devel"],
 };
 
+/// Open MPI's launcher.
 pub const MPIRUN: Need = Need {
     program: "mpirun.openmpi",
     purpose: "starts test programs over PMIx (Open MPI)",
@@ -123,6 +133,7 @@ pub const MPIRUN: Need = Need {
     zypper: &["openmpi-devel"],
 };
 
+/// pkg-config, or what stands for it.
 pub const PKG_CONFIG: Need = Need {
     program: "pkg-config",
     purpose: "says how to compile for a library",
@@ -131,6 +142,7 @@ pub const PKG_CONFIG: Need = Need {
     zypper: &["pkg-config"],
 };
 
+/// CMake, with a `make` to build by.
 pub const CMAKE: Need = Need {
     program: "cmake",
     purpose: "builds a project that finds the library as CMake does",
@@ -139,6 +151,7 @@ pub const CMAKE: Need = Need {
     zypper: &["cmake", "make"],
 };
 
+/// automake and autoconf, with a `make` to build by.
 pub const AUTOMAKE: Need = Need {
     program: "automake",
     purpose: "comes with autoconf, by which a project finds the library",
@@ -147,6 +160,7 @@ pub const AUTOMAKE: Need = Need {
     zypper: &["autoconf", "automake", "make"],
 };
 
+/// A formatter of man pages.
 pub const MANDOC: Need = Need {
     program: "mandoc",
     purpose: "reads man pages",
@@ -155,6 +169,7 @@ pub const MANDOC: Need = Need {
     zypper: &["mandoc"],
 };
 
+/// Slurm: its daemons, its launcher, and munge, by which they know each other.
 pub const SLURM: Need = Need {
     program: "slurmctld",
     purpose: "is the Slurm that tests run privately",
@@ -163,6 +178,7 @@ pub const SLURM: Need = Need {
     zypper: &["slurm", "slurm-node", "munge"],
 };
 
+/// OpenSSH's client.
 pub const SSH: Need = Need {
     program: "ssh",
     purpose: "starts PEs on other hosts",
@@ -171,6 +187,7 @@ pub const SSH: Need = Need {
     zypper: &["openssh-clients"],
 };
 
+/// libfabric is opened at run time; its program shows that it is here.
 pub const LIBFABRIC: Need = Need {
     program: "fi_info",
     purpose: "comes with libfabric, over which programs are tested",
@@ -179,6 +196,7 @@ pub const LIBFABRIC: Need = Need {
     zypper: &["libfabric"],
 };
 
+/// An emulator of whole machines.
 pub const QEMU: Need = Need {
     program: "qemu-system-x86_64",
     purpose: "runs the guests that have verbs",
@@ -187,6 +205,7 @@ pub const QEMU: Need = Need {
     zypper: &["qemu-x86"],
 };
 
+/// A shell and its tools in one program that needs no libraries.
 pub const BUSYBOX: Need = Need {
     program: "busybox",
     purpose: "starts the guests, linked statically,",
@@ -195,6 +214,7 @@ pub const BUSYBOX: Need = Need {
     zypper: &["busybox-static"],
 };
 
+/// The programs for modules of the kernel.
 pub const KMOD: Need = Need {
     program: "depmod",
     purpose: "finds the modules of the guests' kernel",
@@ -203,6 +223,7 @@ pub const KMOD: Need = Need {
     zypper: &["kmod"],
 };
 
+/// The archiver whose format a kernel starts from.
 pub const CPIO: Need = Need {
     program: "cpio",
     purpose: "packs what the guests start from",
@@ -220,6 +241,7 @@ pub const IBVERBS: Need = Need {
     zypper: &["libibverbs-utils", "libibverbs1", "librdmacm1"],
 };
 
+/// iproute2, with its program `rdma`.
 pub const IPROUTE: Need = Need {
     program: "rdma",
     purpose: "makes a NIC that speaks verbs",

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use lexopt::{Arg, ValueExt};
+use workbench::process;
+use workbench::workspace::{Install, Workspace};
 
+use crate::ours;
 use crate::stats::Spread;
-use crate::workspace::Workspace;
-use crate::{install, process};
 
 const PES: &[usize] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
 const RUNS: usize = 5;
@@ -25,7 +26,11 @@ const HEAP: (&str, &str) = ("SHMEM_SYMMETRIC_SIZE", "2m");
 /// What a PE may take: this, and so much more per PE of the job.
 const AIM: (f64, f64) = (1048576.0, 200.0);
 
-pub fn run(args: &[String]) -> Result<()> {
+/// As a task, with its arguments.
+///
+/// # Errors
+/// What failed, or an argument that there is not.
+pub fn run(args: &[String], install: Install) -> Result<()> {
     let (mut pes, mut runs, mut ours) = (Vec::new(), RUNS, None);
     let mut parser = lexopt::Parser::from_args(args);
     while let Some(arg) = parser.next()? {
@@ -41,13 +46,7 @@ pub fn run(args: &[String]) -> Result<()> {
     }
     let workspace = Workspace::open()?;
     let folder = workspace.target.join("bench-size");
-    let bin = match ours {
-        Some(bin) => bin,
-        None => {
-            install::into(&workspace, &folder.join("prefix"))?;
-            folder.join("prefix/bin")
-        }
-    };
+    let bin = ours::bin(ours, &workspace, &folder, install)?;
     let benches = workspace.root.join("benches");
     let [start, memory] = ["start", "memory"].map(|name| build(&bin, &benches, &folder, name));
     let (start, memory) = (start?, memory?);

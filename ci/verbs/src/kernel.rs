@@ -6,8 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-
-use crate::process;
+use workbench::process;
 
 /// A folder with `boot/vmlinuz*` and `lib/modules`, to be used instead.
 const KERNEL: &str = "RUSHMEM_VERBS_KERNEL";

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use lexopt::{Arg, ValueExt};
+use workbench::workspace::{Install, Workspace};
+use workbench::{needs, process};
 
-use crate::workspace::Workspace;
-use crate::{install, needs, process};
+use crate::ours;
 
 /// Of the one launch, with all of its runs.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -27,7 +28,11 @@ const ROWS: &[(&str, &str, &str, Option<f64>)] = &[
     ("fetch-add beside a read", "fetch_add", "floor_read8_again", None),
 ];
 
-pub fn run(args: &[String]) -> Result<()> {
+/// As a task, with its arguments.
+///
+/// # Errors
+/// What failed, or an argument that there is not.
+pub fn run(args: &[String], install: Install) -> Result<()> {
     let mut provider = PROVIDER.to_owned();
     let mut ours = None;
     let mut parser = lexopt::Parser::from_args(args);
@@ -41,13 +46,7 @@ pub fn run(args: &[String]) -> Result<()> {
     needs::ensure(&[&needs::LIBFABRIC])?;
     let workspace = Workspace::open()?;
     let folder = workspace.target.join("bench-fabric");
-    let bin = match ours {
-        Some(bin) => bin,
-        None => {
-            install::into(&workspace, &folder.join("prefix"))?;
-            folder.join("prefix/bin")
-        }
-    };
+    let bin = ours::bin(ours, &workspace, &folder, install)?;
     std::fs::create_dir_all(&folder)?;
     let program = folder.join("fabric");
     process::run(

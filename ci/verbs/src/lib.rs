@@ -4,6 +4,7 @@
 //! suite of the networks runs over UCX's `rc_verbs` and libfabric's `verbs;ofi_rxm`, and some programs do; in one
 //! guest, and across two with a wire between them. Every job has a limit, and every guest; what they print stays
 //! under `target/verbs`. Where there is no QEMU or no kernel, the task says so.
+#![forbid(unsafe_code)]
 
 mod guest;
 mod jobs;
@@ -18,18 +19,23 @@ use std::{fs, thread};
 use anyhow::{Context, Result, bail};
 use lexopt::{Arg, ValueExt};
 
-use crate::needs::{
+use workbench::needs::{
     BUSYBOX, C_COMPILER, CPIO, HYDRA, IBVERBS, IPROUTE, KMOD, LIBFABRIC, QEMU, UCX,
 };
-use crate::workspace::Workspace;
-use crate::{install, needs, process};
+use workbench::workspace::{Install, Workspace};
+use workbench::{needs, process};
+
 use guest::Bed;
 use jobs::{Job, Libraries};
 
 /// No guest takes longer: its jobs seldom take all of their time.
 const LONGEST: Duration = Duration::from_secs(5400);
 
-pub fn run(args: &[String]) -> Result<()> {
+/// As a task, with its arguments.
+///
+/// # Errors
+/// What failed, or an argument that there is not.
+pub fn run(args: &[String], install: Install) -> Result<()> {
     let mut only = Vec::new();
     let mut list = false;
     let mut parser = lexopt::Parser::from_args(args);
@@ -47,7 +53,7 @@ pub fn run(args: &[String]) -> Result<()> {
         return Ok(());
     }
     match bed(&workspace)? {
-        Ok(bed) => check(&workspace, &bed, &only),
+        Ok(bed) => check(&workspace, &bed, &only, install),
         Err(why) => {
             println!("skipped: {why}");
             Ok(())
@@ -59,9 +65,9 @@ pub fn run(args: &[String]) -> Result<()> {
 ///
 /// # Errors
 /// What failed.
-pub fn step(workspace: &Workspace) -> Result<Result<(), String>> {
+pub fn step(workspace: &Workspace, install: Install) -> Result<Result<(), String>> {
     match bed(workspace)? {
-        Ok(bed) => check(workspace, &bed, &[]).map(Ok),
+        Ok(bed) => check(workspace, &bed, &[], install).map(Ok),
         Err(why) => Ok(Err(why)),
     }
 }
@@ -87,8 +93,8 @@ fn bed(workspace: &Workspace) -> Result<Result<Bed, String>> {
     }
 }
 
-fn check(workspace: &Workspace, bed: &Bed, only: &[String]) -> Result<()> {
-    let places = build(workspace)?;
+fn check(workspace: &Workspace, bed: &Bed, only: &[String], install: Install) -> Result<()> {
+    let places = build(workspace, install)?;
     let mut jobs = jobs::all(&places, &Libraries::all()?);
     if let Some(unknown) =
         only.iter().find(|start| !jobs.iter().any(|job| job.name.starts_with(*start)))
@@ -113,7 +119,7 @@ fn check(workspace: &Workspace, bed: &Bed, only: &[String]) -> Result<()> {
 }
 
 /// Builds what the guests run: the suite of both networks, an installed prefix, and the programs.
-fn build(workspace: &Workspace) -> Result<jobs::Places> {
+fn build(workspace: &Workspace, install: Install) -> Result<jobs::Places> {
     let suite = |package: &str| -> Result<PathBuf> {
         let made = workspace.build(&[
             "test",
@@ -134,7 +140,7 @@ fn build(workspace: &Workspace) -> Result<jobs::Places> {
         suite("rushmem-transport-ucx")?,
         suite("rushmem-transport-ofi")?,
     );
-    install::into(workspace, &places.prefix)?;
+    install(workspace, &places.prefix)?;
     fs::create_dir_all(&places.programs)?;
     let builders = jobs::PROGRAMS.map(|(name, source)| {
         let mut oshcc = Command::new(places.prefix.join("bin/oshcc"));

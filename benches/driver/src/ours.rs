@@ -1,0 +1,21 @@
+//! The folder of our own programs that take part: the one that the caller names, or that of a fresh installation.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use workbench::workspace::{Install, Workspace};
+
+/// `named`, or the release built and installed below `folder`.
+pub fn bin(
+    named: Option<PathBuf>,
+    workspace: &Workspace,
+    folder: &Path,
+    install: Install,
+) -> Result<PathBuf> {
+    if let Some(bin) = named {
+        return Ok(bin);
+    }
+    let prefix = folder.join("prefix");
+    install(workspace, &prefix)?;
+    Ok(prefix.join("bin"))
+}

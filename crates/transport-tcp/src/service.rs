@@ -72,8 +72,7 @@ impl Service {
     /// A quick look; returns whether there was work.
     pub(crate) fn poll(&mut self, shared: &Shared) -> bool {
         self.turns = self.turns.wrapping_add(1);
-        let hot_turns =
-            if shared.oversubscribed { HOT_TURNS_OVERSUBSCRIBED } else { HOT_TURNS };
+        let hot_turns = if shared.oversubscribed { HOT_TURNS_OVERSUBSCRIBED } else { HOT_TURNS };
         match self.hot {
             Some(hot) if !self.turns.is_multiple_of(hot_turns) => self.serve(shared, hot),
             _ => self.poll_all(shared),

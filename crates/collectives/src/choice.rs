@@ -14,7 +14,38 @@ pub struct Facts {
     pub oversubscribed: bool,
     /// The members have a counter that no other team uses.
     pub counter: bool,
+    /// What a user wants instead of the best.
+    pub forced: Forced,
 }
+
+/// Algorithms that a user forces, where they can be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forced {
+    /// Of a sync.
+    pub sync: Option<SyncAlgorithm>,
+    /// Of an all-reduce.
+    pub all_reduce: Option<AllReduceAlgorithm>,
+    /// Of an all-gather.
+    pub all_gather: Option<AllGatherAlgorithm>,
+}
+
+/// Gives an enumeration of algorithms the names by which a user forces them.
+macro_rules! named {
+    ($algorithms:ident: $($name:literal => $algorithm:ident),+) => {
+        impl $algorithms {
+            /// The algorithm of a name.
+            pub fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$algorithm),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+named!(SyncAlgorithm: "dissemination" => Dissemination, "binomial" => Gather, "central" => Central);
+named!(AllReduceAlgorithm: "recursive_doubling" => RecursiveDoubling, "direct" => Direct, "central" => Central);
+named!(AllGatherAlgorithm: "bruck" => Bruck, "ring" => Ring);
 
 /// The largest vector that is given to a counter or sent in the line of a flag.
 pub const SHORT_MAX_BYTES: usize = 16;
@@ -43,9 +74,12 @@ pub enum SyncAlgorithm {
 impl SyncAlgorithm {
     /// The best one.
     pub const fn choose(facts: Facts) -> Self {
-        match facts {
-            Facts { oversubscribed: false, .. } => Self::Dissemination,
-            Facts { one_node: true, counter: true, .. } => Self::Central,
+        let has_counter = facts.one_node && facts.counter;
+        match facts.forced.sync {
+            Some(Self::Central) if has_counter => Self::Central,
+            Some(forced @ (Self::Dissemination | Self::Gather)) => forced,
+            _ if !facts.oversubscribed => Self::Dissemination,
+            _ if has_counter => Self::Central,
             _ => Self::Gather,
         }
     }
@@ -75,15 +109,15 @@ impl AllReduceAlgorithm {
     /// The best one. `nbytes`: size of a member's vector.
     pub const fn choose(nbytes: usize, n: u32, facts: Facts) -> Self {
         let share = nbytes / n as usize;
-        match facts {
-            Facts { one_node: false, .. } if share >= DIRECT_MIN_SHARE => Self::Direct,
-            Facts { one_node: false, .. } => Self::RecursiveDoubling,
-            Facts { oversubscribed: true, counter: true, .. } if nbytes <= SHORT_MAX_BYTES => {
-                Self::Central
-            }
+        let fits_counter = facts.one_node && facts.counter && nbytes <= SHORT_MAX_BYTES;
+        match facts.forced.all_reduce {
+            Some(Self::Central) if fits_counter => Self::Central,
+            Some(forced @ (Self::Direct | Self::RecursiveDoubling)) => forced,
+            _ if !facts.one_node && share >= DIRECT_MIN_SHARE => Self::Direct,
+            _ if !facts.one_node => Self::RecursiveDoubling,
+            _ if facts.oversubscribed && fits_counter => Self::Central,
             // Two passes of the scheduler instead of one for each round.
-            Facts { oversubscribed: true, .. } => Self::Direct,
-            _ if nbytes >= DIRECT_MIN_BYTES => Self::Direct,
+            _ if facts.oversubscribed || nbytes >= DIRECT_MIN_BYTES => Self::Direct,
             _ => Self::RecursiveDoubling,
         }
     }
@@ -100,8 +134,12 @@ pub enum AllGatherAlgorithm {
 
 impl AllGatherAlgorithm {
     /// The better one. `nbytes`: size of the whole result, the blocks of all members together.
-    pub const fn choose(nbytes: usize) -> Self {
-        if nbytes < RING_MIN_BYTES { Self::Bruck } else { Self::Ring }
+    pub const fn choose(nbytes: usize, facts: Facts) -> Self {
+        match facts.forced.all_gather {
+            Some(forced) => forced,
+            None if nbytes < RING_MIN_BYTES => Self::Bruck,
+            None => Self::Ring,
+        }
     }
 
     /// The plan of an all-gather by this algorithm.
@@ -120,8 +158,13 @@ pub fn sync(n: u32, me: u32, facts: Facts) -> impl Iterator<Item = Step> + Clone
 
 /// The plan of an all-gather by the algorithm that [`AllGatherAlgorithm::choose`] names. `nbytes`
 /// is the size of the whole result, the blocks of all members together.
-pub fn all_gather(n: u32, me: u32, nbytes: usize) -> impl Iterator<Item = Step> + Clone {
-    AllGatherAlgorithm::choose(nbytes).plan(n, me)
+pub fn all_gather(
+    n: u32,
+    me: u32,
+    nbytes: usize,
+    facts: Facts,
+) -> impl Iterator<Item = Step> + Clone {
+    AllGatherAlgorithm::choose(nbytes, facts).plan(n, me)
 }
 
 /// One of two iterators, in place.
@@ -150,7 +193,9 @@ where
 mod tests {
     use super::*;
 
-    const FACTS: Facts = Facts { one_node: true, oversubscribed: false, counter: true };
+    const FORCED: Forced = Forced { sync: None, all_reduce: None, all_gather: None };
+    const FACTS: Facts =
+        Facts { one_node: true, oversubscribed: false, counter: true, forced: FORCED };
 
     #[test]
     fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
@@ -179,7 +224,30 @@ mod tests {
 
     #[test]
     fn long_results_go_around_the_ring() {
-        assert!(all_gather(7, 2, RING_MIN_BYTES - 1).eq(bruck::all_gather(7, 2)));
-        assert!(all_gather(7, 2, RING_MIN_BYTES).eq(ring::all_gather(7, 2)));
+        assert!(all_gather(7, 2, RING_MIN_BYTES - 1, FACTS).eq(bruck::all_gather(7, 2)));
+        assert!(all_gather(7, 2, RING_MIN_BYTES, FACTS).eq(ring::all_gather(7, 2)));
+    }
+
+    #[test]
+    fn what_is_forced_is_used_where_it_can_be() {
+        let forced = |forced: Forced| Facts { forced, ..FACTS };
+        let sync = |name| SyncAlgorithm::named(name).expect("a name");
+        for name in ["dissemination", "binomial", "central"] {
+            let facts = forced(Forced { sync: Some(sync(name)), ..FORCED });
+            assert_eq!(SyncAlgorithm::choose(facts), sync(name));
+        }
+        let central = forced(Forced { sync: Some(sync("central")), ..FORCED });
+        let apart = Facts { one_node: false, ..central };
+        assert_eq!(SyncAlgorithm::choose(apart), SyncAlgorithm::Dissemination);
+        for (name, nbytes) in [("recursive_doubling", 1 << 20), ("direct", 8), ("central", 16)] {
+            let all_reduce = AllReduceAlgorithm::named(name);
+            assert!(all_reduce.is_some());
+            let facts = forced(Forced { all_reduce, ..FORCED });
+            assert_eq!(Some(AllReduceAlgorithm::choose(nbytes, 7, facts)), all_reduce);
+        }
+        let all_gather = AllGatherAlgorithm::named("ring");
+        let facts = forced(Forced { all_gather, ..FORCED });
+        assert_eq!(Some(AllGatherAlgorithm::choose(8, facts)), all_gather);
+        assert_eq!(AllGatherAlgorithm::named("auto"), None);
     }
 }

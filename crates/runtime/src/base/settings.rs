@@ -4,6 +4,7 @@
 //! A new setting is a row here. It reads the environment only through the function that it is given.
 
 use rushmem_bootstrap::{Protocol, env, host_limit};
+use rushmem_collectives::choice::{AllGatherAlgorithm, AllReduceAlgorithm, Forced, SyncAlgorithm};
 use rushmem_transport::setting::{Invalid, environment};
 use rushmem_transport::{Nic, Setting};
 use std::time::Duration;
@@ -119,6 +120,35 @@ settings! {
     host_limit: Duration = host_limit::VARIABLE, None, Some(host_limit::DEFAULT);
         "how many seconds another host may be silent before the job has ended everywhere";
         |value| host_limit::parse(value?), host_limit::EXPECTED;
+    /// How members sync; `None` for the best algorithm.
+    sync_algorithm: Option<SyncAlgorithm> = "SHMEM_SYNC_ALGORITHM", None, Some("auto");
+        "the algorithm of barriers and syncs where it can be used, the same on all PEs: auto, dissemination, binomial or \
+         central";
+        |value| forced(value?, SyncAlgorithm::named), "auto, dissemination, binomial or central";
+    /// How vectors are reduced; `None` for the best algorithm.
+    reduce_algorithm: Option<AllReduceAlgorithm> = "SHMEM_REDUCE_ALGORITHM", None, Some("auto");
+        "the algorithm of reductions where it can be used, the same on all PEs: auto, recursive_doubling, direct or central";
+        |value| forced(value?, AllReduceAlgorithm::named), "auto, recursive_doubling, direct or central";
+    /// How blocks are collected; `None` for the best algorithm.
+    collect_algorithm: Option<AllGatherAlgorithm> = "SHMEM_COLLECT_ALGORITHM", None, Some("auto");
+        "the algorithm of collect and fcollect, the same on all PEs: auto, bruck or ring";
+        |value| forced(value?, AllGatherAlgorithm::named), "auto, bruck or ring";
+}
+
+impl Settings {
+    /// The algorithms that the user forces.
+    pub fn forced_algorithms(&self) -> Forced {
+        Forced {
+            sync: self.sync_algorithm,
+            all_reduce: self.reduce_algorithm,
+            all_gather: self.collect_algorithm,
+        }
+    }
+}
+
+/// An algorithm, or the best one.
+fn forced<A>(value: &str, named: fn(&str) -> Option<A>) -> Option<Option<A>> {
+    if value == "auto" { Some(None) } else { named(value).map(Some) }
 }
 
 /// The value of a setting of the runtime or of a provider in this process, and where it comes from.

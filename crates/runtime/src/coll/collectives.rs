@@ -119,7 +119,7 @@ pub unsafe fn collect(
     let table = offsets(words.iter().map(|word| word & !IN_PLACE));
     let total = table[table.len() - 1];
     let dest = symmetric(call, "dest", dest, total);
-    let plan = choice::all_gather(entered.n(), entered.me(), total);
+    let plan = choice::all_gather(entered.n(), entered.me(), total, entered.facts());
     entered.exchange(source, dest, in_place, Parts::Table(&table), plan);
     0
 }
@@ -167,7 +167,7 @@ pub unsafe fn fcollect(
     let source = symmetric(call, "source", source, nbytes);
     let dest = symmetric(call, "dest", dest, total);
     entered.agree_on(dest, source, nbytes, &[]);
-    let plan = choice::all_gather(entered.n(), entered.me(), total);
+    let plan = choice::all_gather(entered.n(), entered.me(), total, entered.facts());
     entered.exchange(source, dest, in_place, Parts::Equal(nbytes), plan);
     0
 }

@@ -126,11 +126,16 @@ impl<'a> Entered<'a> {
     }
 
     /// The facts by which algorithms are chosen.
-    fn facts(&self) -> Facts {
+    pub(crate) fn facts(&self) -> Facts {
         let one_node = self.set.map_or(self.team.is_on_one_node(), ActiveSet::is_on_one_node);
         // The counter of the active sets is the world's.
         let counter = self.shared().is_none() || self.n() == self.job.n_pes;
-        Facts { one_node, oversubscribed: self.job.oversubscribed_somewhere, counter }
+        Facts {
+            one_node,
+            oversubscribed: self.job.oversubscribed_somewhere,
+            counter,
+            forced: self.job.settings.forced_algorithms(),
+        }
     }
 
     /// Signal a member.
@@ -210,7 +215,7 @@ impl<'a> Entered<'a> {
         let table = internal.range(at, n * 8);
         let own = me * 8;
         internal.write_own(at + own, &[word]);
-        let plan = choice::all_gather(n as u32, me as u32, n * 8);
+        let plan = choice::all_gather(n as u32, me as u32, n * 8, self.facts());
         self.run(table.part(own, 8), table, Parts::Equal(8), plan);
         internal.read(at, &mut words);
         words

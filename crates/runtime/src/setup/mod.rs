@@ -153,6 +153,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     let statics_at = statics::at();
     let own = Record {
         symmetric_size: settings.symmetric_size,
+        algorithms: record::algorithms(settings.forced_algorithms()),
         stack: record::stack(),
         secret,
         cpus: cpus::usable(),
@@ -177,6 +178,13 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
             "SHMEM_SYMMETRIC_SIZE is {} bytes here and {} on PE {pe}; it must be the same on all",
             own.symmetric_size,
             records[pe].symmetric_size
+        );
+    }
+    if let Some(pe) = records.iter().position(|r| r.algorithms != own.algorithms) {
+        fail!(
+            call,
+            "SHMEM_SYNC_ALGORITHM, SHMEM_REDUCE_ALGORITHM or SHMEM_COLLECT_ALGORITHM differs from that of PE {pe}; they \
+             must be the same on all PEs"
         );
     }
     if let Some(pe) = records.iter().position(|r| r.statics != own.statics) {

@@ -74,7 +74,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "bench-peer",
-        about: "compare with another OpenSHMEM: [--suite on-node|tcp|ucx|start] [--runs N] [--peer DIR] [--ours DIR]",
+        about: "compare with another OpenSHMEM: [--suite NAME] [--runs N] [--peer DIR] [--ours DIR]",
         run: |args| bench_driver::peer::run(args, install::into),
     },
     Task {

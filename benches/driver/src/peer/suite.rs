@@ -21,7 +21,7 @@ pub struct Suite {
 }
 
 /// All there are; the first is the usual one.
-pub const ALL: [&Suite; 4] = [&ON_NODE, &TCP, &UCX, &START];
+pub const ALL: [&Suite; 6] = [&ON_NODE, &TCP, &UCX, &START, &COLLECTIVES, &COLLECTIVES_TCP];
 
 /// The suite of a name.
 pub fn named(name: &str) -> Option<&'static Suite> {
@@ -165,6 +165,96 @@ pub const START: Suite = Suite {
         alone("start_256", "256 PEs", Unit::Time, &[Aim::OfTheirs(0.05)]),
     ],
     bare: "bare",
+};
+
+/// Collectives of PEs that share their memory, on as many processors and on fewer.
+pub const COLLECTIVES: Suite = Suite {
+    name: "collectives",
+    sources: &["collectives"],
+    programs: &[("collectives", 2), ("collectives", 8), ("collectives", 16)],
+    launches: &[],
+    costs: &[],
+    environment: &[],
+    rows: &[
+        alone("barrier_2", "barrier_all, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.4)]),
+        alone("max_2", "max_to_all of a long, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.6)]),
+        alone("max_medium_2", "max_to_all of 8 KiB, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.3)]),
+        row(
+            "max_large_2",
+            "max_to_all of 1 MiB, 2 PEs",
+            "bare_max_large_2",
+            &[Aim::OfTheirs(0.4), Aim::OfBare(1.3)],
+        ),
+        alone(
+            "broadcast_2",
+            "broadcast of 8 bytes and a barrier, 2 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.5)],
+        ),
+        alone(
+            "fcollect_2",
+            "fcollect of 8 bytes and a barrier, 2 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.6)],
+        ),
+        alone("barrier_8", "barrier_all, 8 PEs", Unit::Time, &[Aim::OfTheirs(0.6)]),
+        alone("max_8", "max_to_all of a long, 8 PEs", Unit::Time, &[Aim::OfTheirs(0.6)]),
+        alone("max_medium_8", "max_to_all of 8 KiB, 8 PEs", Unit::Time, &[Aim::OfTheirs(0.3)]),
+        row(
+            "max_large_8",
+            "max_to_all of 1 MiB, 8 PEs",
+            "bare_max_large_8",
+            &[Aim::OfTheirs(0.3), Aim::OfBare(1.3)],
+        ),
+        alone("barrier_16", "barrier_all, 16 PEs", Unit::Time, &[Aim::OfTheirs(0.5)]),
+        alone("max_16", "max_to_all of a long, 16 PEs", Unit::Time, &[Aim::OfTheirs(0.5)]),
+        alone("max_medium_16", "max_to_all of 8 KiB, 16 PEs", Unit::Time, &[Aim::OfTheirs(0.3)]),
+        row(
+            "max_large_16",
+            "max_to_all of 1 MiB, 16 PEs",
+            "bare_max_large_16",
+            &[Aim::OfTheirs(0.3), Aim::OfBare(1.3)],
+        ),
+    ],
+    bare: "bare copies",
+};
+
+/// The same where the PEs have nothing but TCP over the loopback interface. Open MPI's go through MPI.
+pub const COLLECTIVES_TCP: Suite = Suite {
+    name: "collectives-tcp",
+    programs: &[("collectives", 2), ("collectives", 4)],
+    environment: &[
+        ("SHMEM_ONNODE", "off"),
+        ("SHMEM_TRANSPORT", "tcp"),
+        ("UCX_TLS", "tcp,self"),
+        ("UCX_NET_DEVICES", "lo"),
+        ("OMPI_MCA_pml", "ob1"),
+        ("OMPI_MCA_btl", "tcp,self"),
+        ("OMPI_MCA_btl_tcp_if_include", "lo"),
+    ],
+    rows: &[
+        alone("barrier_2", "barrier_all, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
+        alone("max_2", "max_to_all of a long, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.8)]),
+        alone("max_medium_2", "max_to_all of 8 KiB, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.8)]),
+        alone("max_large_2", "max_to_all of 1 MiB, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
+        alone(
+            "broadcast_2",
+            "broadcast of 8 bytes and a barrier, 2 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.8)],
+        ),
+        alone(
+            "fcollect_2",
+            "fcollect of 8 bytes and a barrier, 2 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.8)],
+        ),
+        alone("barrier_4", "barrier_all, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
+        alone("max_4", "max_to_all of a long, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
+        alone("max_medium_4", "max_to_all of 8 KiB, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
+        alone("max_large_4", "max_to_all of 1 MiB, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
+    ],
+    ..COLLECTIVES
 };
 
 const fn launch(row: &'static str, program: &'static str, pes: usize) -> Launch {

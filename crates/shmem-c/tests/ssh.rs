@@ -192,7 +192,10 @@ fn over_ssh_hosts_that_cannot_be_reached_are_named() {
     let fails = |options: &[&str], words: &[&str]| {
         hosts.job(&program, options).run().assert_fails(words);
     };
-    fails(&["-H", "h1,h9"], &["host h9", "ssh exited with status 255", "does ssh h9 true work"]);
+    fails(
+        &["-H", "h1,h9"],
+        &["host h9", "ssh exited with status 255", "check that ssh h9 true works"],
+    );
     fails(
         &["-H", "h1,h2", "--prefix", "/no/where"],
         &["host h2", "/no/where/bin/oshrun", "--prefix"],

@@ -209,15 +209,33 @@ fn word<T>(
 ) -> Option<*mut T> {
     let delta = if MAP.heap.has_word::<T>(address.addr()) {
         delta(&MAP.heap, pe)?
-    } else if is_aligned(address) && MAP.statics.offset(address.addr(), size_of::<T>()).is_some() {
-        delta(&MAP.statics, pe)?
     } else {
-        return None;
+        less_often();
+        if !is_aligned(address) || MAP.statics.offset(address.addr(), size_of::<T>()).is_none() {
+            return None;
+        }
+        not_merged(delta(&MAP.statics, pe)?)
     };
     let there = address.wrapping_byte_offset(delta).cast_mut();
     // SAFETY: aligned here, and deltas are multiples of the page size.
     unsafe { std::hint::assert_unchecked(is_aligned(there)) };
     Some(there)
+}
+
+/// Marks a path, so that the other one runs without a jump.
+#[cold]
+#[inline]
+fn less_often() {}
+
+/// The same number, of which the compiler does not know where it comes from. Else it may load it by the same instruction as the
+/// number of another path, whose address then has to be computed first.
+#[inline(always)]
+fn not_merged(mut number: isize) -> isize {
+    // SAFETY: no instruction at all.
+    unsafe {
+        std::arch::asm!("/* {0} */", inout(reg) number, options(pure, nomem, nostack, preserves_flags));
+    }
+    number
 }
 
 /// Whether a word is aligned to its size, which may be more than its type requires.

@@ -7,7 +7,7 @@
 //! The original gathers blocks in the order of arrival and rotates them at the end. Here a block is
 //! put at its final place at once, at the price of a second put when the run of blocks wraps.
 
-use crate::index::{ahead, behind, powers_below};
+use crate::index::{from_ahead, from_behind, rounds, to_ahead, to_behind};
 use crate::{Place, Step};
 
 /// The plan of an all-gather in ⌈log2 n⌉ rounds: part 0 of `Source` of member `i` becomes part `i`
@@ -15,20 +15,28 @@ use crate::{Place, Step};
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let own = Step::Copy { from: Place::Source.at(0), to: Place::Dest.at(me), count: 1 };
     // Before a round a member holds `distance` blocks, its own and those that follow.
-    let rounds = powers_below(n).flat_map(move |distance| {
+    let rounds = rounds(n).flat_map(move |k| {
+        let distance = 1 << k;
         let count = distance.min(n - distance);
-        let receiver = behind(n, me, distance);
-        let sender = ahead(n, me, distance);
+        let receiver = to_behind(n, me, k);
+        let sender = from_ahead(n, me, k);
         let puts = runs(n, me, count).map(move |(first, count)| Step::Put {
             peer: receiver,
             from: Place::Dest.at(first),
             to: Place::Dest.at(first),
             count,
         });
-        let waits = runs(n, sender, count).map(move |_| Step::Wait { peer: sender });
+        let waits = runs(n, sender.index, count).map(move |_| Step::Wait { peer: sender });
         puts.chain(waits)
     });
     std::iter::once(own).chain(rounds)
+}
+
+/// The plan by which members learn that those to whom they will put in [`all_gather`] have entered it: where its destination
+/// is not ready before.
+pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+    let signals = rounds(n).map(move |k| Step::Signal { peer: to_ahead(n, me, k) });
+    signals.chain(rounds(n).map(move |k| Step::Wait { peer: from_behind(n, me, k) }))
 }
 
 /// The blocks of `count <= n` members from `first` on around the circle, as one or two runs

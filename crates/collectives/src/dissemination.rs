@@ -4,34 +4,26 @@
 //! Journal of Parallel Programming 17 (1), 1988.
 
 use crate::Step;
-use crate::index::{ahead, behind, powers_below};
+use crate::index::{from_behind, rounds, to_ahead};
 
 /// The plan of a sync in ⌈log2 n⌉ rounds: nobody ends it before everybody has entered it.
 pub fn sync(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    powers_below(n).flat_map(move |distance| {
-        [
-            Step::Signal { peer: ahead(n, me, distance) },
-            Step::Wait { peer: behind(n, me, distance) },
-        ]
+    rounds(n).flat_map(move |k| {
+        [Step::Signal { peer: to_ahead(n, me, k) }, Step::Wait { peer: from_behind(n, me, k) }]
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Edge, Peer};
 
     #[test]
     fn three_members_meet_in_two_rounds() {
         let steps: Vec<_> = sync(3, 2).collect();
-        assert_eq!(
-            steps,
-            [
-                Step::Signal { peer: 0 },
-                Step::Wait { peer: 1 },
-                Step::Signal { peer: 1 },
-                Step::Wait { peer: 0 },
-            ]
-        );
+        let signal = |index, k| Step::Signal { peer: Peer { index, edge: Edge::Ahead(k) } };
+        let wait = |index, k| Step::Wait { peer: Peer { index, edge: Edge::Ahead(k) } };
+        assert_eq!(steps, [signal(0, 0), wait(1, 0), signal(1, 1), wait(0, 1)]);
     }
 
     #[test]

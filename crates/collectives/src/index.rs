@@ -1,6 +1,8 @@
 //! Arithmetic on the indices of a team: around the circle of members, and in powers of two.
 //!
-//! Exact for every size that fits `u32`. Knows nothing of steps.
+//! Exact for every size that fits `u32`. Knows nothing of steps, but of the edges between members.
+
+use crate::step::{Edge, Peer};
 
 /// The index `distance <= n` places after `me`, around the circle.
 pub(crate) const fn ahead(n: u32, me: u32, distance: u32) -> u32 {
@@ -14,14 +16,34 @@ pub(crate) const fn behind(n: u32, me: u32, distance: u32) -> u32 {
     ahead(n, me, n - distance)
 }
 
+/// The receiver of a message that goes 2^`k` places ahead.
+pub(crate) const fn to_ahead(n: u32, me: u32, k: u8) -> Peer {
+    Peer { index: ahead(n, me, 1 << k), edge: Edge::Ahead(k) }
+}
+
+/// The sender of a message that comes from 2^`k` places behind.
+pub(crate) const fn from_behind(n: u32, me: u32, k: u8) -> Peer {
+    Peer { index: behind(n, me, 1 << k), edge: Edge::Ahead(k) }
+}
+
+/// The receiver of a message that goes 2^`k` places back.
+pub(crate) const fn to_behind(n: u32, me: u32, k: u8) -> Peer {
+    Peer { index: behind(n, me, 1 << k), edge: Edge::Behind(k) }
+}
+
+/// The sender of a message that comes from 2^`k` places ahead.
+pub(crate) const fn from_ahead(n: u32, me: u32, k: u8) -> Peer {
+    Peer { index: ahead(n, me, 1 << k), edge: Edge::Behind(k) }
+}
+
 /// How many powers of two are below `n`: the logarithm of `n`, rounded up.
 pub(crate) const fn log2_ceil(n: u32) -> u32 {
     u32::BITS - (n - 1).leading_zeros()
 }
 
-/// 1, 2, 4 .. below `n`.
-pub(crate) fn powers_below(n: u32) -> impl DoubleEndedIterator<Item = u32> + Clone {
-    (0..log2_ceil(n)).map(|k| 1 << k)
+/// The logarithms of the powers of two below `n`: 0, 1, 2 ..
+pub(crate) fn rounds(n: u32) -> std::ops::Range<u8> {
+    0..log2_ceil(n) as u8
 }
 
 #[cfg(test)]
@@ -42,11 +64,16 @@ mod tests {
 
     #[test]
     fn powers_stop_below_the_size() {
-        let powers = |n| powers_below(n).collect::<Vec<_>>();
-        assert_eq!(powers(1), []);
-        assert_eq!(powers(2), [1]);
-        assert_eq!(powers(4), [1, 2]);
-        assert_eq!(powers(5), [1, 2, 4]);
-        assert_eq!(powers(u32::MAX).len(), 32);
+        assert_eq!([1, 2, 4, 5, u32::MAX].map(rounds), [0..0, 0..1, 0..2, 0..3, 0..32]);
+    }
+
+    #[test]
+    fn who_sends_on_an_edge_is_who_is_waited_for() {
+        for (n, me, k) in [(2, 1, 0), (5, 4, 2), (7, 0, 2), (u32::MAX, 3, 31)] {
+            let receiver = to_ahead(n, me, k);
+            assert_eq!(from_behind(n, receiver.index, k), Peer { index: me, ..receiver });
+            let receiver = to_behind(n, me, k);
+            assert_eq!(from_ahead(n, receiver.index, k), Peer { index: me, ..receiver });
+        }
     }
 }

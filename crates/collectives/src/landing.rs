@@ -1,35 +1,20 @@
-//! Numbers of the landing buffers, and the rule that keeps them from being overwritten unread.
+//! Numbers of the landing buffers, and the rules that keep them from being overwritten unread.
 //!
-//! A peer writes a landing buffer without asking, so it has to know that what it wrote there
-//! before has been read. Two rules give that, each with its own range of numbers:
+//! A landing buffer takes what a peer sends in one round. All teams of a PE share its landings, so a member puts to a landing
+//! of a peer only when it knows that the peer has entered the same collective: from the plan that the algorithm calls `entry`,
+//! or, in a scan, from credits in the plan itself. Several plans of one collective follow one `entry`: the executor holds two
+//! copies of each landing and uses them in turn. No member ends such a plan before every member has entered it; so whoever
+//! runs the next but one knows that all have ended this one.
 //!
-//! - [`ALL_REDUCE`]: the executor holds two copies of each and uses them in turn, by the parity of
-//!   a count of the team's all-reduce plans. No member ends such a plan before every member has
-//!   entered it; so whoever runs the next but one knows that all have ended this one.
-//! - [`SCAN`]: a low index may be many scans ahead of a high one, so the receiver sends credits.
-//!   They make one copy enough, and a second one harmless.
-//!
-//! What a landing buffer is made of is the executor's business.
+//! What an all-reduce sends may be so short that the executor has room for it beside the flag of each edge of each team. It
+//! needs no `entry`, and two copies by the parity of a count of the team's short all-reduces.
 
 use crate::index::log2_ceil;
-use std::ops::Range;
 
-/// The landings of all-reduce, for any size of team: two copies each.
-pub const ALL_REDUCE: Range<u8> = 0..32;
-
-/// The landings of scans, for any size of team.
-pub const SCAN: Range<u8> = 32..65;
-
-/// The part of [`ALL_REDUCE`] that a team of `n` uses: one for each round.
-pub const fn all_reduce(n: u32) -> Range<u8> {
-    ALL_REDUCE.start..ALL_REDUCE.start + log2_ceil(n) as u8
-}
-
-/// The part of [`SCAN`] that a team of `n` uses: one for each round, the shift of an exclusive scan
-/// included.
-pub const fn scan(n: u32) -> Range<u8> {
-    let shift = (n > 1) as u8;
-    SCAN.start..SCAN.start + log2_ceil(n) as u8 + shift
+/// How many landings a team of `n` uses at most: one for each round, and one for the shift of an exclusive scan.
+pub const fn count(n: u32) -> usize {
+    let shift = (n > 1) as usize;
+    log2_ceil(n) as usize + shift
 }
 
 #[cfg(test)]
@@ -37,15 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_team_uses_all_and_the_ranges_do_not_meet() {
-        assert_eq!(all_reduce(u32::MAX), ALL_REDUCE);
-        assert_eq!(scan(u32::MAX), SCAN);
-        const { assert!(ALL_REDUCE.end <= SCAN.start) };
-    }
-
-    #[test]
-    fn a_team_of_one_uses_none() {
-        assert!(all_reduce(1).is_empty());
-        assert!(scan(1).is_empty());
+    fn there_is_one_for_each_round_and_the_shift() {
+        assert_eq!([1, 2, 3, 4, u32::MAX].map(count), [0, 2, 3, 3, 33]);
     }
 }

@@ -26,4 +26,4 @@ pub mod recursive_doubling;
 pub mod ring;
 mod step;
 
-pub use step::{Place, Span, Step};
+pub use step::{Edge, Peer, Place, Span, Step};

@@ -8,34 +8,30 @@
 //! A partial result always stands for a run of neighbouring indices, and the lower run is the left
 //! operand. So the operation needs to be associative only, not commutative.
 
-use crate::index::{log2_ceil, powers_below};
-use crate::{Place, Span, Step, landing};
+use crate::index::{from_ahead, from_behind, log2_ceil, rounds, to_ahead, to_behind};
+use crate::{Peer, Place, Span, Step};
 
 const ACCUMULATOR: Span = Place::Accumulator.at(0);
 
 /// The plan of an all-reduce in ⌊log2 n⌋ rounds, and two more unless `n` is a power of two.
 ///
 /// The accumulator holds the own contribution at the start and the result at the end. Every member
-/// combines in the same tree, so results are equal to the last bit, also in floating point. Uses
-/// [`landing::all_reduce`]; nobody ends it before everybody has entered it.
+/// combines in the same tree, so results are equal to the last bit, also in floating point. Nobody ends it before everybody has entered it.
 pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let core = Core::of(n);
-    let fold_landing = landing::ALL_REDUCE.start + core.rounds() as u8;
+    let fold_landing = core.rounds();
     let active = core.position(me);
-    let folded = core.folded_onto(me);
+    let folded = core.folded_onto(me).map(|index| Peer::exchange(index, core.rounds()));
 
     let fold_in = folded.map(|peer| {
         [Step::Wait { peer }, Step::Reduce { landing: fold_landing, landing_is_left: false }]
     });
     let rounds = active.into_iter().flat_map(move |position| {
-        (0..core.rounds()).flat_map(move |round| {
-            let peer = core.member(position ^ (1 << round));
-            exchange(me, peer, landing::ALL_REDUCE.start + round as u8)
-        })
+        (0..core.rounds()).flat_map(move |k| exchange(me, core.partner(position, k), k))
     });
     let fold_out = folded.map(|peer| put(peer, fold_landing));
     let passive = active.is_none().then(|| {
-        let peer = me - 1;
+        let peer = Peer::exchange(me - 1, core.rounds());
         [
             put(peer, fold_landing),
             Step::Wait { peer },
@@ -49,28 +45,38 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         .chain(passive.into_iter().flatten())
 }
 
+/// The plan by which members learn that those to whom they will put in [`all_reduce`] have entered it: before the first of
+/// several with landings that other teams use, too.
+pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+    let core = Core::of(n);
+    let partners = core.position(me).into_iter().flat_map(move |position| {
+        (0..core.rounds()).map(move |k| core.partner(position, k))
+    });
+    let other_of_fold = core.folded_onto(me).or((core.position(me).is_none()).then(|| me - 1));
+    let peers = partners
+        .chain(other_of_fold.map(|index| Peer::exchange(index, core.rounds())));
+    let signals = peers.clone().map(|peer| Step::Signal { peer });
+    signals.chain(peers.map(|peer| Step::Wait { peer }))
+}
+
 /// The plan of an inclusive scan in ⌈log2 n⌉ rounds: the accumulator holds the own contribution at
 /// the start, those of the indices `0..=me` combined at the end.
 ///
-/// Uses [`landing::scan`]. A member may end it before a higher one has entered it, hence the
+/// A member may end it before a higher one has entered it, hence the
 /// credits: each member first tells those that will put to it that it has entered, so that all its
 /// scan landings are free.
 pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let credits = powers_below(me + 1).map(move |distance| Step::Signal { peer: me - distance });
-    let rounds =
-        (landing::SCAN.start..).zip(powers_below(n)).flat_map(move |(landing, distance)| {
-            let send = (distance < n - me).then(|| {
-                let peer = me + distance;
-                [Step::Wait { peer }, put(peer, landing)]
-            });
-            let receive = (distance <= me).then(|| {
-                [
-                    Step::Wait { peer: me - distance },
-                    Step::Reduce { landing, landing_is_left: true },
-                ]
-            });
-            send.into_iter().chain(receive).flatten()
+    let credits = rounds(me + 1).map(move |k| Step::Signal { peer: to_behind(n, me, k) });
+    let rounds = rounds(n).flat_map(move |k| {
+        let distance = 1 << k;
+        let send = (distance < n - me)
+            .then(|| [Step::Wait { peer: from_ahead(n, me, k) }, put(to_ahead(n, me, k), k)]);
+        let receive = (distance <= me).then(|| {
+            let peer = from_behind(n, me, k);
+            [Step::Wait { peer }, Step::Reduce { landing: k, landing_is_left: true }]
         });
+        send.into_iter().chain(receive).flatten()
+    });
     credits.chain(rounds)
 }
 
@@ -81,11 +87,11 @@ pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// executor writes zero instead.
 pub fn exclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     // The neighbour's credit was taken in the first round, and holds for this landing as well.
-    let landing = landing::SCAN.start + log2_ceil(n) as u8;
-    let send = (1 < n - me).then(|| put(me + 1, landing));
+    let landing = log2_ceil(n) as u8;
+    let send = (1 < n - me).then(|| put(to_ahead(n, me, 0), landing));
     let receive = (me > 0).then(|| {
         [
-            Step::Wait { peer: me - 1 },
+            Step::Wait { peer: from_behind(n, me, 0) },
             Step::Copy { from: Place::Landing(landing).at(0), to: ACCUMULATOR, count: 1 },
         ]
     });
@@ -106,8 +112,13 @@ impl Core {
         Self { size, extra: n - size }
     }
 
-    const fn rounds(self) -> u32 {
-        self.size.ilog2()
+    const fn rounds(self) -> u8 {
+        self.size.ilog2() as u8
+    }
+
+    /// With whom the member at a position exchanges in round `k`.
+    const fn partner(self, position: u32, k: u8) -> Peer {
+        Peer::exchange(self.member(position ^ (1 << k)), k)
     }
 
     /// Where in the core `me` is, if it is.
@@ -133,13 +144,14 @@ impl Core {
 }
 
 /// Send the accumulator to a landing of `peer`.
-const fn put(peer: u32, landing: u8) -> Step {
+const fn put(peer: Peer, landing: u8) -> Step {
     Step::Put { peer, from: ACCUMULATOR, to: Place::Landing(landing).at(0), count: 1 }
 }
 
 /// One round between two members that end up with the same partial result.
-const fn exchange(me: u32, peer: u32, landing: u8) -> [Step; 3] {
-    [put(peer, landing), Step::Wait { peer }, Step::Reduce { landing, landing_is_left: peer < me }]
+const fn exchange(me: u32, peer: Peer, landing: u8) -> [Step; 3] {
+    let landing_is_left = peer.index < me;
+    [put(peer, landing), Step::Wait { peer }, Step::Reduce { landing, landing_is_left }]
 }
 
 #[cfg(test)]

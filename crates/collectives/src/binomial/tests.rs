@@ -1,21 +1,33 @@
 //! Unit tests of `binomial`.
 
 use super::*;
+use crate::{Edge, Peer};
 
-fn put(from: Place, peer: u32) -> Step {
+/// The receiver of what goes down the tree, or its sender.
+fn down(index: u32, k: u8) -> Peer {
+    Peer { index, edge: Edge::Ahead(k) }
+}
+
+/// The receiver of what goes up the tree, or its sender.
+fn up(index: u32, k: u8) -> Peer {
+    Peer { index, edge: Edge::Behind(k) }
+}
+
+fn put(from: Place, peer: Peer) -> Step {
     Step::Put { peer, from: from.at(0), to: Place::Dest.at(0), count: 1 }
 }
 
 #[test]
 fn the_root_serves_the_largest_subtree_first() {
     let steps: Vec<_> = broadcast(6, 1, 1).collect();
-    assert_eq!(steps, [put(Place::Source, 5), put(Place::Source, 3), put(Place::Source, 2)]);
+    let put = |index, k| put(Place::Source, down(index, k));
+    assert_eq!(steps, [put(5, 2), put(3, 1), put(2, 0)]);
 }
 
 #[test]
 fn an_inner_member_passes_on_what_it_received() {
     let steps: Vec<_> = broadcast(6, 5, 1).collect();
-    assert_eq!(steps, [Step::Wait { peer: 1 }, put(Place::Dest, 0)]);
+    assert_eq!(steps, [Step::Wait { peer: down(1, 2) }, put(Place::Dest, down(0, 0))]);
 }
 
 #[test]
@@ -24,22 +36,22 @@ fn those_that_put_have_heard_from_those_they_put_to() {
     for n in 1..if cfg!(miri) { 8 } else { 40 } {
         for root in 0..n {
             for me in 0..n {
-                let heard: Vec<u32> = arrivals(n, me, root).filter_map(waited_for).collect();
+                let heard: Vec<Peer> = arrivals(n, me, root).filter_map(waited_for).collect();
                 let puts = broadcast(n, me, root).filter_map(|step| match step {
                     Step::Put { peer, .. } => Some(peer),
                     _ => None,
                 });
-                assert!(puts.into_iter().all(|peer| heard.contains(&peer)));
+                assert!(puts.into_iter().all(|peer| heard.iter().any(|h| h.index == peer.index)));
                 for peer in heard {
-                    let signal = Step::Signal { peer: me };
-                    assert_eq!(arrivals(n, peer, root).filter(|s| *s == signal).count(), 1);
+                    let signal = Step::Signal { peer: Peer { index: me, ..peer } };
+                    assert_eq!(arrivals(n, peer.index, root).filter(|s| *s == signal).count(), 1);
                 }
             }
         }
     }
 }
 
-fn waited_for(step: Step) -> Option<u32> {
+fn waited_for(step: Step) -> Option<Peer> {
     match step {
         Step::Wait { peer } => Some(peer),
         _ => None,
@@ -52,12 +64,12 @@ fn a_sync_gathers_then_releases() {
     assert_eq!(
         steps,
         [
-            Step::Wait { peer: 5 },
-            Step::Wait { peer: 6 },
-            Step::Signal { peer: 0 },
-            Step::Wait { peer: 0 },
-            Step::Signal { peer: 6 },
-            Step::Signal { peer: 5 },
+            Step::Wait { peer: up(5, 0) },
+            Step::Wait { peer: up(6, 1) },
+            Step::Signal { peer: up(0, 2) },
+            Step::Wait { peer: down(0, 2) },
+            Step::Signal { peer: down(6, 1) },
+            Step::Signal { peer: down(5, 0) },
         ]
     );
 }

@@ -1,8 +1,13 @@
 //! Unit tests of `bruck`.
 
 use super::*;
+use crate::{Edge, Peer};
 
-fn put(peer: u32, first: u32, count: u32) -> Step {
+fn peer(index: u32, k: u8) -> Peer {
+    Peer { index, edge: Edge::Behind(k) }
+}
+
+fn put(peer: Peer, first: u32, count: u32) -> Step {
     Step::Put { peer, from: Place::Dest.at(first), to: Place::Dest.at(first), count }
 }
 
@@ -14,11 +19,11 @@ fn a_run_that_wraps_takes_two_puts_and_two_waits() {
         last,
         [
             own(3),
-            put(2, 3, 1),
-            Step::Wait { peer: 0 },
-            put(1, 3, 1),
-            put(1, 0, 1),
-            Step::Wait { peer: 1 },
+            put(peer(2, 0), 3, 1),
+            Step::Wait { peer: peer(0, 0) },
+            put(peer(1, 1), 3, 1),
+            put(peer(1, 1), 0, 1),
+            Step::Wait { peer: peer(1, 1) },
         ]
     );
     let second: Vec<_> = all_gather(4, 1).collect();
@@ -26,11 +31,11 @@ fn a_run_that_wraps_takes_two_puts_and_two_waits() {
         second,
         [
             own(1),
-            put(0, 1, 1),
-            Step::Wait { peer: 2 },
-            put(3, 1, 2),
-            Step::Wait { peer: 3 },
-            Step::Wait { peer: 3 },
+            put(peer(0, 0), 1, 1),
+            Step::Wait { peer: peer(2, 0) },
+            put(peer(3, 1), 1, 2),
+            Step::Wait { peer: peer(3, 1) },
+            Step::Wait { peer: peer(3, 1) },
         ]
     );
 }

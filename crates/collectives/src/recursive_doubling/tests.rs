@@ -7,16 +7,18 @@ const COPY_BACK: Step = Step::Copy { from: Place::Landing(1).at(0), to: ACCUMULA
 #[test]
 fn the_third_of_three_is_alone_in_the_core_and_the_second_is_carried() {
     let first: Vec<_> = all_reduce(3, 0).collect();
-    let fold_in = [Step::Wait { peer: 1 }, Step::Reduce { landing: 1, landing_is_left: false }];
+    let pair = |index| Peer::exchange(index, 0);
+    let fold = |index| Peer::exchange(index, 1);
+    let fold_in = [Step::Wait { peer: fold(1) }, Step::Reduce { landing: 1, landing_is_left: false }];
     assert_eq!(first[..2], fold_in);
-    assert_eq!(first[2..5], exchange(0, 2, 0));
-    assert_eq!(first[5..], [put(1, 1)]);
+    assert_eq!(first[2..5], exchange(0, pair(2), 0));
+    assert_eq!(first[5..], [put(fold(1), 1)]);
 
     let second: Vec<_> = all_reduce(3, 1).collect();
-    assert_eq!(second, [put(0, 1), Step::Wait { peer: 0 }, COPY_BACK]);
+    assert_eq!(second, [put(fold(0), 1), Step::Wait { peer: fold(0) }, COPY_BACK]);
 
     let third: Vec<_> = all_reduce(3, 2).collect();
-    assert_eq!(third, exchange(2, 0, 0));
+    assert_eq!(third, exchange(2, pair(0), 0));
 }
 
 #[test]
@@ -25,11 +27,11 @@ fn a_scan_asks_for_what_is_below_and_serves_what_is_above() {
     assert_eq!(
         inclusive,
         [
-            Step::Signal { peer: 0 },
-            Step::Wait { peer: 2 },
-            put(2, 32),
-            Step::Wait { peer: 0 },
-            Step::Reduce { landing: 32, landing_is_left: true },
+            Step::Signal { peer: to_behind(3, 1, 0) },
+            Step::Wait { peer: from_ahead(3, 1, 0) },
+            put(to_ahead(3, 1, 0), 0),
+            Step::Wait { peer: from_behind(3, 1, 0) },
+            Step::Reduce { landing: 0, landing_is_left: true },
         ]
     );
     let exclusive: Vec<_> = exclusive_scan(3, 1).collect();
@@ -37,11 +39,26 @@ fn a_scan_asks_for_what_is_below_and_serves_what_is_above() {
     assert_eq!(
         exclusive[inclusive.len()..],
         [
-            put(2, 34),
-            Step::Wait { peer: 0 },
-            Step::Copy { from: Place::Landing(34).at(0), to: ACCUMULATOR, count: 1 },
+            put(to_ahead(3, 1, 0), 2),
+            Step::Wait { peer: from_behind(3, 1, 0) },
+            Step::Copy { from: Place::Landing(2).at(0), to: ACCUMULATOR, count: 1 },
         ]
     );
+}
+
+#[test]
+fn members_hear_from_all_to_whom_they_put() {
+    for n in [1, 2, 3, 7, 8, 9] {
+        for me in 0..n {
+            let heard = |step: &Step| matches!(step, Step::Wait { .. });
+            let heard: Vec<Step> = entry(n, me).filter(heard).collect();
+            for step in all_reduce(n, me) {
+                if let Step::Put { peer, .. } = step {
+                    assert!(heard.contains(&Step::Wait { peer }), "{me} to {peer:?} of {n}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -15,16 +15,22 @@ pub enum Call {
     DirectReduce { parts: u32 },
     Broadcast { root: u32 },
     AllReduce,
+    /// With landings that all teams use.
+    LongAllReduce,
+    /// One more piece of the vector of the long all-reduce before it.
+    NextPiece,
     CentralReduce,
     InclusiveScan,
     ExclusiveScan,
     Bruck,
     Ring,
+    /// An all-gather to memory that all teams use.
+    Words,
     AllToAll,
 }
 
 impl Call {
-    pub const ALL: [Call; 13] = [
+    pub const ALL: [Call; 15] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
@@ -32,11 +38,13 @@ impl Call {
         Call::DirectReduce { parts: 10 },
         Call::Broadcast { root: 0 },
         Call::AllReduce,
+        Call::LongAllReduce,
         Call::CentralReduce,
         Call::InclusiveScan,
         Call::ExclusiveScan,
         Call::Bruck,
         Call::Ring,
+        Call::Words,
         Call::AllToAll,
     ];
 
@@ -52,7 +60,11 @@ impl Call {
             },
             Call::Broadcast { root } => Box::new(binomial::broadcast(n, me, root)),
             Call::CentralReduce => Box::new(central::all_reduce(n)),
-            Call::AllReduce => Box::new(recursive_doubling::all_reduce(n, me)),
+            Call::AllReduce | Call::NextPiece => Box::new(recursive_doubling::all_reduce(n, me)),
+            Call::LongAllReduce => Box::new(
+                recursive_doubling::entry(n, me).chain(recursive_doubling::all_reduce(n, me)),
+            ),
+            Call::Words => Box::new(bruck::entry(n, me).chain(bruck::all_gather(n, me))),
             Call::InclusiveScan => Box::new(recursive_doubling::inclusive_scan(n, me)),
             Call::ExclusiveScan => Box::new(recursive_doubling::exclusive_scan(n, me)),
             Call::Bruck => Box::new(bruck::all_gather(n, me)),
@@ -64,7 +76,7 @@ impl Call {
     /// How many parts the source has.
     pub fn source_parts(self, n: u32) -> u32 {
         match self {
-            Call::Broadcast { .. } | Call::Bruck | Call::Ring => 1,
+            Call::Broadcast { .. } | Call::Bruck | Call::Ring | Call::Words => 1,
             Call::AllToAll => n,
             Call::DirectReduce { parts } => parts,
             _ => 0,
@@ -75,7 +87,7 @@ impl Call {
     pub fn dest_parts(self, n: u32) -> u32 {
         match self {
             Call::Broadcast { .. } => 1,
-            Call::Bruck | Call::Ring | Call::AllToAll => n,
+            Call::Bruck | Call::Ring | Call::Words | Call::AllToAll => n,
             Call::DirectReduce { parts } => parts,
             _ => 0,
         }
@@ -94,7 +106,7 @@ impl Call {
     /// The accumulator must hold the contributions of the indices below this at the end, if of any.
     pub fn expected_prefix(self, n: u32, me: u32) -> Option<u32> {
         match self {
-            Call::AllReduce | Call::CentralReduce => Some(n),
+            call if call.is_all_reduce() => Some(n),
             Call::InclusiveScan => Some(me + 1),
             Call::ExclusiveScan => (me > 0).then_some(me),
             _ => None,
@@ -103,19 +115,20 @@ impl Call {
 
     /// Whether the accumulator holds the own contribution at the start.
     pub fn accumulates(self) -> bool {
+        self.is_all_reduce() || matches!(self, Call::InclusiveScan | Call::ExclusiveScan)
+    }
+
+    /// Whether every accumulator holds the contributions of all at the end.
+    pub fn is_all_reduce(self) -> bool {
         matches!(
             self,
-            Call::AllReduce | Call::CentralReduce | Call::InclusiveScan | Call::ExclusiveScan
+            Call::AllReduce | Call::LongAllReduce | Call::NextPiece | Call::CentralReduce
         )
     }
 
     /// The landings that a team of `n` may use.
     pub fn landings(self, n: u32) -> Range<u8> {
-        match self {
-            Call::AllReduce => landing::all_reduce(n),
-            Call::InclusiveScan | Call::ExclusiveScan => landing::scan(n),
-            _ => 0..0,
-        }
+        0..if self.accumulates() { landing::count(n) as u8 } else { 0 }
     }
 
     /// Whether nobody may end it before everybody has entered it.

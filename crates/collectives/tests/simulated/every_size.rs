@@ -8,13 +8,17 @@ const LARGE: [u32; 16] =
     [150, 200, 255, 256, 257, 300, 333, 511, 512, 513, 777, 1000, 1023, 1024, 1025, 1100];
 
 /// Calls of logarithmic plans, so that kinds follow one another in many ways.
-fn mixed(n: u32) -> [Call; 14] {
+fn mixed(n: u32) -> [Call; 18] {
     [
         AllReduce,
         AllReduce,
         ExclusiveScan,
         InclusiveScan,
+        LongAllReduce,
+        NextPiece,
+        NextPiece,
         InclusiveScan,
+        Words,
         Dissemination,
         AllReduce,
         Broadcast { root: n / 2 },
@@ -66,7 +70,7 @@ fn mixed_programs_are_free_of_races_around_a_large_power_of_two() {
 #[test]
 fn gathers_between_reductions_work_at_small_sizes() {
     for n in SMALL {
-        let program = [AllReduce, Bruck, AllReduce, Ring, ExclusiveScan, AllToAll, AllReduce];
+        let program = [AllReduce, Bruck, AllToAll, LongAllReduce, Ring, ExclusiveScan, AllToAll, Words, AllToAll];
         check(n, &program, n <= 48, n.into());
     }
 }

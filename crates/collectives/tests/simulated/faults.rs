@@ -53,7 +53,7 @@ fn every_step_is_needed() {
 fn without_credits(me: u32, plan: Plan) -> Plan {
     Box::new(plan.filter(move |step| match step {
         Step::Signal { .. } => false,
-        Step::Wait { peer } => *peer < me,
+        Step::Wait { peer } => peer.index < me,
         _ => true,
     }))
 }
@@ -71,9 +71,9 @@ fn scans_need_their_credits() {
 
 #[test]
 fn reductions_need_a_second_copy_of_the_landings() {
-    let program = [AllReduce, AllReduce];
+    let programs = [[AllReduce, AllReduce], [LongAllReduce, NextPiece]];
     for n in 2..=20 {
-        for clocks in [true, false] {
+        for (clocks, program) in [true, false].into_iter().flat_map(|c| programs.map(|p| (c, p))) {
             let team = Team {
                 n,
                 program: &program,
@@ -102,7 +102,7 @@ fn late_waits(_: u32, plan: Plan) -> Plan {
 
 #[test]
 fn data_must_be_waited_for() {
-    for call in [AllReduce, InclusiveScan, ExclusiveScan, Bruck, Ring] {
+    for call in [AllReduce, LongAllReduce, InclusiveScan, ExclusiveScan, Bruck, Words, Ring] {
         for n in 4..=20 {
             assert!(is_found(n, &[call], true, &late_waits), "{call:?} among {n}");
             assert!(is_found(n, &[call], false, &late_waits), "{call:?} among {n}");

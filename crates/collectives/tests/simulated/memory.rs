@@ -10,8 +10,8 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     pub call: usize,
-    /// Which copy of the landings.
-    pub copy: usize,
+    /// Whether landings of short all-reduces are meant, and which copy.
+    pub copy: (bool, usize),
     pub span: Span,
     pub count: u32,
 }
@@ -29,7 +29,7 @@ pub struct Memory {
     program: Vec<Call>,
     /// Destination of each call, until the member has left it.
     dest: Vec<Vec<Cell>>,
-    landings: HashMap<(usize, u8), Cell>,
+    landings: HashMap<((bool, usize), u8), Cell>,
 }
 
 /// One part.

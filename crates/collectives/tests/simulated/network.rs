@@ -1,9 +1,10 @@
-//! The channels between members: first in, first out for each ordered pair, of any delay.
+//! The channels between members: first in, first out for each edge, of any delay.
 
 use crate::clock::{Clock, Event};
 use crate::memory::Area;
 use crate::schedule::Actor;
 use crate::value::Value;
+use rushmem_collectives::{Edge, Peer};
 use std::collections::{HashMap, VecDeque};
 
 /// What a `Put` carries.
@@ -22,8 +23,9 @@ pub struct Signal {
 
 /// A message that becomes visible.
 pub struct Delivery {
-    pub from: u32,
     pub to: u32,
+    /// How the receiver names the sender.
+    pub peer: Peer,
     pub data: Option<Data>,
     /// Whether more messages are in flight.
     pub more: bool,
@@ -32,57 +34,138 @@ pub struct Delivery {
 pub struct Channel {
     pub from: u32,
     pub to: u32,
-    in_flight: VecDeque<(Option<Data>, Signal)>,
+    edge: Edge,
+    in_flight: VecDeque<Message>,
     delivered: VecDeque<Signal>,
 }
 
-#[derive(Default)]
+/// A message in flight.
+struct Message {
+    data: Option<Data>,
+    signal: Signal,
+    /// Which of the receiver's counters it is counted by, if it is counted.
+    counter: Option<usize>,
+}
+
 pub struct Network {
     channels: Vec<Channel>,
-    index: HashMap<(u32, u32), usize>,
+    /// By sender, receiver and edge.
+    index: HashMap<(u32, u32, Edge), usize>,
+    /// The sender on each edge to a member, which is one.
+    senders: HashMap<(u32, Edge), u32>,
+    /// How many messages each member has sent on [`Edge::Any`].
+    sent: HashMap<u32, u32>,
+    counted: HashMap<u32, Counted>,
+    /// How many messages each member sends and gets in a plan that uses [`Edge::Any`].
+    n_peers: u32,
+}
+
+/// What came to a member on [`Edge::Any`].
+#[derive(Default)]
+struct Counted {
+    /// What each counter has counted and nobody has waited for.
+    counters: [VecDeque<Signal>; 2],
+    /// How many were waited for.
+    taken: u32,
+    /// Those that were waited for since the last time that each peer was.
+    heard: Vec<Signal>,
 }
 
 impl Network {
+    pub fn new(n: u32) -> Self {
+        Self {
+            channels: Vec::new(),
+            index: HashMap::new(),
+            senders: HashMap::new(),
+            sent: HashMap::new(),
+            counted: HashMap::new(),
+            n_peers: n - 1,
+        }
+    }
+
     /// Send a message. Returns the channel if it can act now and could not before.
     pub fn send(
         &mut self,
         from: u32,
-        to: u32,
+        Peer { index: to, edge }: Peer,
         data: Option<Data>,
         signal: Signal,
     ) -> Option<Actor> {
+        if edge != Edge::Any {
+            let sender = *self.senders.entry((to, edge)).or_insert(from);
+            assert_eq!(sender, from, "{edge:?} leads to {to} from two members");
+        }
         let next = self.channels.len();
-        let index = *self.index.entry((from, to)).or_insert(next);
+        let index = *self.index.entry((from, to, edge)).or_insert(next);
         if index == next {
             self.channels.push(Channel {
                 from,
                 to,
+                edge,
                 in_flight: VecDeque::new(),
                 delivered: VecDeque::new(),
             });
         }
+        let counter = (edge == Edge::Any).then(|| {
+            let sent = self.sent.entry(from).or_default();
+            *sent += 1;
+            ((*sent - 1) / self.n_peers) as usize % 2
+        });
         let channel = &mut self.channels[index];
-        channel.in_flight.push_back((data, signal));
+        channel.in_flight.push_back(Message { data, signal, counter });
         (channel.in_flight.len() == 1).then_some(Actor::Channel(index))
     }
 
     /// The oldest message of a channel arrives. Its data are the caller's to place.
     pub fn deliver(&mut self, index: usize) -> Delivery {
         let channel = &mut self.channels[index];
-        let oldest = channel.in_flight.pop_front();
-        let (data, signal) = oldest.expect("only channels with a message act");
-        channel.delivered.push_back(signal);
-        Delivery { from: channel.from, to: channel.to, data, more: !channel.in_flight.is_empty() }
+        let Message { data, signal, counter } =
+            channel.in_flight.pop_front().expect("only channels with a message act");
+        let Channel { from, to, edge, .. } = *channel;
+        match counter {
+            None => channel.delivered.push_back(signal),
+            Some(counter) => {
+                self.counted.entry(to).or_default().counters[counter].push_back(signal);
+            }
+        }
+        let more = !channel.in_flight.is_empty();
+        Delivery { to, peer: Peer { index: from, edge }, data, more }
     }
 
     /// What the next `Wait` of `to` for `from` takes, if it is there.
-    pub fn wait(&mut self, from: u32, to: u32) -> Option<Signal> {
-        let index = *self.index.get(&(from, to))?;
+    pub fn wait(&mut self, Peer { index: from, edge }: Peer, to: u32) -> Option<Signal> {
+        if edge == Edge::Any {
+            return self.wait_for_any(to);
+        }
+        let index = *self.index.get(&(from, to, edge))?;
         self.channels[index].delivered.pop_front()
+    }
+
+    /// The same of one more message of whichever member. Only the last one tells something: that all are there.
+    fn wait_for_any(&mut self, to: u32) -> Option<Signal> {
+        let counted = self.counted.entry(to).or_default();
+        let counter = (counted.taken / self.n_peers) as usize % 2;
+        let mut signal = counted.counters[counter].pop_front()?;
+        counted.taken += 1;
+        if !counted.taken.is_multiple_of(self.n_peers) {
+            let nothing = Signal { depth: 0, clock: Clock::new(0, false) };
+            counted.heard.push(std::mem::replace(&mut signal, nothing));
+        } else {
+            for heard in counted.heard.drain(..) {
+                signal.depth = signal.depth.max(heard.depth);
+                signal.clock.join(&heard.clock);
+            }
+        }
+        Some(signal)
     }
 
     /// A channel with signals that nobody waited for.
     pub fn undrained(&self) -> Option<&Channel> {
-        (self.channels.iter()).find(|c| !c.in_flight.is_empty() || !c.delivered.is_empty())
+        let is_counted = |channel: &Channel| {
+            let counted = self.counted.get(&channel.to);
+            counted.is_some_and(|c| c.counters.iter().any(|signals| !signals.is_empty()))
+        };
+        (self.channels.iter())
+            .find(|c| !c.in_flight.is_empty() || !c.delivered.is_empty() || is_counted(c))
     }
 }

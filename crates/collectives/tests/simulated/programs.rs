@@ -10,6 +10,8 @@ fn logarithmic(n: u32) -> impl Strategy<Value = Call> {
         Just(GatherSync),
         (0..n).prop_map(|root| Broadcast { root }),
         Just(AllReduce),
+        Just(LongAllReduce),
+        Just(Words),
         Just(InclusiveScan),
         Just(ExclusiveScan),
         Just(Bruck),

@@ -12,7 +12,7 @@ use crate::memory::{Access, Area, Memory};
 use crate::network::{Data, Network, Signal};
 use crate::schedule::{Actor, Schedule};
 use crate::value::Value;
-use rushmem_collectives::{Place, Span, Step};
+use rushmem_collectives::{Edge, Peer, Place, Span, Step};
 use std::collections::HashMap;
 
 /// A team, its program, and what the executor provides.
@@ -131,7 +131,7 @@ impl<'a> Simulation<'a> {
         Self {
             team,
             schedule,
-            network: Network::default(),
+            network: Network::new(team.n),
             members: (0..team.n).map(member).collect(),
             memories: (0..team.n).map(|_| Memory::new(team.n, team.program)).collect(),
             entered: vec![Vec::new(); team.n as usize],
@@ -162,7 +162,11 @@ impl<'a> Simulation<'a> {
             self.memories[to].place(data.area, &data.values, data.issued)?;
         }
         let Member { me, blocked, .. } = self.members[to];
-        if blocked == Some(Step::Wait { peer: delivery.from }) {
+        let is_for = |peer: Peer| match peer.edge {
+            Edge::Any => delivery.peer.edge == Edge::Any,
+            _ => delivery.peer == peer,
+        };
+        if matches!(blocked, Some(Step::Wait { peer }) if is_for(peer)) {
             self.schedule.add(Actor::Member(me));
         }
         Ok(delivery.more)
@@ -184,7 +188,7 @@ impl<'a> Simulation<'a> {
         match step {
             Step::Put { peer, from, to, count } => {
                 let values = self.read(me, from, count)?;
-                let data = self.write(me, self.peer(me, peer)?, to, values)?;
+                let data = self.write(me, self.peer(me, peer)?.index, to, values)?;
                 self.send(me, peer, Some(data));
             }
             Step::Signal { peer } => self.send(me, self.peer(me, peer)?, None),
@@ -315,7 +319,7 @@ impl<'a> Simulation<'a> {
             if !result.is_prefix(index, end) {
                 return Err(format!("result: {result:?}, not that of 0..{end}"));
             }
-            if call == Call::AllReduce && *self.agreed.entry(index).or_insert(result) != result {
+            if call.is_all_reduce() && *self.agreed.entry(index).or_insert(result) != result {
                 return Err("result: combined in another order than a peer's".into());
             }
         }
@@ -392,12 +396,29 @@ impl<'a> Simulation<'a> {
     ) -> Result<Data, String> {
         let area = self.area(me, span, values.len() as u32);
         let member = &self.members[me as usize];
+        if let Some(entry) = self.must_have_entered(member.call, span.place) {
+            let entered = self.entered[owner as usize].get(entry);
+            if !entered.is_some_and(|&event| member.clock.knows(event)) {
+                return Err(format!("{area:?} is written before {owner} entered, or may be"));
+            }
+        }
         let access = Access { event: member.now, clock: &member.clock };
         self.memories[owner as usize].announce(area, access)?;
         Ok(Data { area, values, issued: member.now })
     }
 
-    fn send(&mut self, me: u32, peer: u32, data: Option<Data>) {
+    /// The call that the owner of a place must be known to have entered before a peer writes to it, if any.
+    fn must_have_entered(&self, call: usize, place: Place) -> Option<usize> {
+        let program = self.team.program;
+        let first = || program[..=call].iter().rposition(|call| *call != Call::NextPiece);
+        match place {
+            Place::Landing(_) if program[call] != Call::AllReduce => first(),
+            Place::Dest if program[call] == Call::Words => Some(call),
+            _ => None,
+        }
+    }
+
+    fn send(&mut self, me: u32, peer: Peer, data: Option<Data>) {
         let member = &self.members[me as usize];
         let signal = Signal { depth: member.depth + 1, clock: member.clock.clone() };
         if let Some(channel) = self.network.send(me, peer, data, signal) {
@@ -408,13 +429,24 @@ impl<'a> Simulation<'a> {
     /// Parts as `me` means them now, in its own memory or a peer's.
     fn area(&self, me: u32, span: Span, count: u32) -> Area {
         let member = &self.members[me as usize];
-        Area { call: member.call, copy: member.epoch % self.team.landing_copies, span, count }
+        let program = self.team.program;
+        // Short all-reduces have landings of their own; in turn over all of them. The plans of another one use those of all
+        // teams in turn.
+        let (is_short, turn) = match program.get(member.call) {
+            Some(Call::AllReduce) => (true, member.epoch),
+            _ => {
+                let pieces = program[..=member.call].iter().rev();
+                (false, pieces.take_while(|call| **call == Call::NextPiece).count())
+            }
+        };
+        let copy = (is_short, turn % self.team.landing_copies);
+        Area { call: member.call, copy, span, count }
     }
 
-    fn peer(&self, me: u32, peer: u32) -> Result<u32, String> {
-        (peer < self.team.n && peer != me)
+    fn peer(&self, me: u32, peer: Peer) -> Result<Peer, String> {
+        (peer.index < self.team.n && peer.index != me)
             .then_some(peer)
-            .ok_or_else(|| format!("{peer} is no peer"))
+            .ok_or_else(|| format!("{peer:?} is no peer"))
     }
 
     fn describe(&self, me: u32, fault: &str) -> String {

@@ -42,8 +42,7 @@ pub fn gather_sync(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         let k = to_parent(me);
         [Step::Signal { peer: to_behind(n, me, k) }, Step::Wait { peer: from_behind(n, me, k) }]
     });
-    let release =
-        to_children(n, me).rev().map(move |k| Step::Signal { peer: to_ahead(n, me, k) });
+    let release = to_children(n, me).rev().map(move |k| Step::Signal { peer: to_ahead(n, me, k) });
     gather.chain(at_parent.into_iter().flatten()).chain(release)
 }
 

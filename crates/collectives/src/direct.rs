@@ -1,4 +1,4 @@
-//! Direct reduction: each member combines its share of the vector out of everybody's source and stores it
+//! Direct reductions and scans: each member combines its share of the vector out of everybody's source and stores it
 //! in everybody's destination, so that every byte is loaded once and stored once for each member.
 //!
 //! R. L. Graham, G. Shipman: MPI support for multi-core architectures: Optimized shared memory collectives. Recent Advances
@@ -20,6 +20,19 @@ pub fn all_reduce(
 ) -> impl Iterator<Item = Step> + Clone {
     let (first, end) = share(n, me, parts);
     let own = (first < end).then_some(Step::ReduceDirect { first, count: end - first });
+    sync.plan(n, me).chain(own).chain(sync.plan(n, me))
+}
+
+/// The plan of a scan of a vector of `parts` parts between two syncs, as [`all_reduce`].
+pub fn scan(
+    n: u32,
+    me: u32,
+    parts: u32,
+    sync: SyncAlgorithm,
+    exclusive: bool,
+) -> impl Iterator<Item = Step> + Clone {
+    let (first, end) = share(n, me, parts);
+    let own = (first < end).then_some(Step::ScanDirect { first, count: end - first, exclusive });
     sync.plan(n, me).chain(own).chain(sync.plan(n, me))
 }
 

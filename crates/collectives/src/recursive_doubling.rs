@@ -49,12 +49,12 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// several with landings that other teams use, too.
 pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let core = Core::of(n);
-    let partners = core.position(me).into_iter().flat_map(move |position| {
-        (0..core.rounds()).map(move |k| core.partner(position, k))
-    });
+    let partners = core
+        .position(me)
+        .into_iter()
+        .flat_map(move |position| (0..core.rounds()).map(move |k| core.partner(position, k)));
     let other_of_fold = core.folded_onto(me).or((core.position(me).is_none()).then(|| me - 1));
-    let peers = partners
-        .chain(other_of_fold.map(|index| Peer::exchange(index, core.rounds())));
+    let peers = partners.chain(other_of_fold.map(|index| Peer::exchange(index, core.rounds())));
     let signals = peers.clone().map(|peer| Step::Signal { peer });
     signals.chain(peers.map(|peer| Step::Wait { peer }))
 }

@@ -5,7 +5,7 @@ use crate::index::log2_ceil;
 /// A buffer that a step reads or writes. Every member has one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// The caller's source array. Read by its owner alone, but for [`Step::ReduceDirect`].
+    /// The caller's source array. Read by its owner alone, but for [`Step::ReduceDirect`] and [`Step::ScanDirect`].
     Source,
     /// The caller's destination array; every member's is ready before any member calls
     /// (OpenSHMEM 1.6, collective routines), so a peer may write it at once. A plan writes each
@@ -131,6 +131,16 @@ pub enum Step {
         /// How many parts, at least 1.
         count: u32,
     },
+    /// Combine `count` parts of `Source` of the members in the order of the indices, and store in the same parts of `Dest` of
+    /// each member what the members up to it combine to. Nobody is signalled.
+    ScanDirect {
+        /// The first part.
+        first: u32,
+        /// How many parts, at least 1.
+        count: u32,
+        /// Whether a member's own contribution is left out; then nothing is stored at member 0.
+        exclusive: bool,
+    },
     /// Combine the whole accumulator with a landing buffer, into the accumulator.
     Reduce {
         /// Number of the landing buffer.
@@ -190,7 +200,10 @@ impl Step {
             Step::AwaitRelease { at } => Step::AwaitRelease { at: number(at) },
             Step::Contribute { at } => Step::Contribute { at: number(at) },
             Step::TakeCombined { at } => Step::TakeCombined { at: number(at) },
-            Step::Copy { .. } | Step::Reduce { .. } | Step::ReduceDirect { .. } => self,
+            Step::Copy { .. }
+            | Step::Reduce { .. }
+            | Step::ReduceDirect { .. }
+            | Step::ScanDirect { .. } => self,
         }
     }
 }

@@ -12,8 +12,12 @@ pub enum Call {
     Dissemination,
     GatherSync,
     CentralSync,
-    DirectReduce { parts: u32 },
-    Broadcast { root: u32 },
+    DirectReduce {
+        parts: u32,
+    },
+    Broadcast {
+        root: u32,
+    },
     AllReduce,
     /// With landings that all teams use.
     LongAllReduce,

@@ -70,7 +70,17 @@ fn mixed_programs_are_free_of_races_around_a_large_power_of_two() {
 #[test]
 fn gathers_between_reductions_work_at_small_sizes() {
     for n in SMALL {
-        let program = [AllReduce, Bruck, AllToAll, LongAllReduce, Ring, ExclusiveScan, AllToAll, Words, AllToAll];
+        let program = [
+            AllReduce,
+            Bruck,
+            AllToAll,
+            LongAllReduce,
+            Ring,
+            ExclusiveScan,
+            AllToAll,
+            Words,
+            AllToAll,
+        ];
         check(n, &program, n <= 48, n.into());
     }
 }

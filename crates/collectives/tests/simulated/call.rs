@@ -15,6 +15,10 @@ pub enum Call {
     DirectReduce {
         parts: u32,
     },
+    DirectScan {
+        parts: u32,
+        exclusive: bool,
+    },
     Broadcast {
         root: u32,
     },
@@ -34,12 +38,14 @@ pub enum Call {
 }
 
 impl Call {
-    pub const ALL: [Call; 15] = [
+    pub const ALL: [Call; 17] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
         Call::DirectReduce { parts: 1 },
         Call::DirectReduce { parts: 10 },
+        Call::DirectScan { parts: 3, exclusive: false },
+        Call::DirectScan { parts: 10, exclusive: true },
         Call::Broadcast { root: 0 },
         Call::AllReduce,
         Call::LongAllReduce,
@@ -62,6 +68,9 @@ impl Call {
                 0 => Box::new(direct::all_reduce(n, me, parts, SyncAlgorithm::Dissemination)),
                 _ => Box::new(direct::all_reduce(n, me, parts, SyncAlgorithm::Central)),
             },
+            Call::DirectScan { parts, exclusive } => {
+                Box::new(direct::scan(n, me, parts, SyncAlgorithm::Gather, exclusive))
+            }
             Call::Broadcast { root } => Box::new(binomial::broadcast(n, me, root)),
             Call::CentralReduce => Box::new(central::all_reduce(n)),
             Call::AllReduce | Call::NextPiece => Box::new(recursive_doubling::all_reduce(n, me)),
@@ -82,7 +91,7 @@ impl Call {
         match self {
             Call::Broadcast { .. } | Call::Bruck | Call::Ring | Call::Words => 1,
             Call::AllToAll => n,
-            Call::DirectReduce { parts } => parts,
+            Call::DirectReduce { parts } | Call::DirectScan { parts, .. } => parts,
             _ => 0,
         }
     }
@@ -92,7 +101,7 @@ impl Call {
         match self {
             Call::Broadcast { .. } => 1,
             Call::Bruck | Call::Ring | Call::Words | Call::AllToAll => n,
-            Call::DirectReduce { parts } => parts,
+            Call::DirectReduce { parts } | Call::DirectScan { parts, .. } => parts,
             _ => 0,
         }
     }
@@ -103,6 +112,8 @@ impl Call {
             Call::Broadcast { root } => (me != root).then(|| Value::source(call, root, 0)),
             Call::AllToAll => Some(Value::source(call, part, me)),
             Call::DirectReduce { .. } => Some(Value::of_all(call, n, part)),
+            Call::DirectScan { exclusive: false, .. } => Some(Value::of_all(call, me + 1, part)),
+            Call::DirectScan { .. } => (me > 0).then(|| Value::of_all(call, me, part)),
             _ => Some(Value::source(call, part, 0)),
         }
     }

@@ -30,7 +30,10 @@ fn signals(call: Call, n: u32, me: u32) -> (HashMap<Peer, u32>, HashMap<Peer, u3
             | Step::Contribute { at }
             | Step::TakeCombined { at }
             | Step::AwaitRelease { at } => assert_eq!(at, 0),
-            Step::Copy { .. } | Step::Reduce { .. } | Step::ReduceDirect { .. } => {}
+            Step::Copy { .. }
+            | Step::Reduce { .. }
+            | Step::ReduceDirect { .. }
+            | Step::ScanDirect { .. } => {}
         }
     }
     (sent, taken)

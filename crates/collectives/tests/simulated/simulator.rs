@@ -227,7 +227,14 @@ impl<'a> Simulation<'a> {
                 member.clock.join(&counter.released.1);
             }
             Step::ReduceDirect { first, count } => {
-                (first..first + count).try_for_each(|part| self.reduce_direct(me, part))?;
+                let n = self.team.n;
+                (first..first + count).try_for_each(|part| self.direct(me, part, |_| Some(n)))?;
+            }
+            Step::ScanDirect { first, count, exclusive } => {
+                let end = |peer| {
+                    if exclusive { Some(peer).filter(|&end| end > 0) } else { Some(peer + 1) }
+                };
+                (first..first + count).try_for_each(|part| self.direct(me, part, end))?;
             }
             Step::Copy { from, to, count } => {
                 let values = self.read(me, from, count)?;
@@ -277,9 +284,14 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Combine a part of everybody's source, which everybody must be known to have entered with, and store it in everybody's
-    /// destination.
-    fn reduce_direct(&mut self, me: u32, part: u32) -> Result<(), String> {
+    /// Combine a part of everybody's source, which everybody must be known to have entered with, up to an end for each member,
+    /// and store it in the destinations.
+    fn direct(
+        &mut self,
+        me: u32,
+        part: u32,
+        end: impl Fn(u32) -> Option<u32>,
+    ) -> Result<(), String> {
         let Member { call, now, clock, .. } = &self.members[me as usize];
         let (call, now) = (*call, *now);
         let knows_of = |events: &Vec<Event>| events.get(call).is_some_and(|&e| clock.knows(e));
@@ -288,9 +300,10 @@ impl<'a> Simulation<'a> {
                 "part {part} of a peer's source is read before it entered, or may be"
             ));
         }
-        let value = Value::of_all(call, self.team.n, part);
         for peer in 0..self.team.n {
             self.source_reads[peer as usize].push(now);
+            let Some(end) = end(peer) else { continue };
+            let value = Value::of_all(call, end, part);
             let data = self.write(me, peer, Place::Dest.at(part), vec![value])?;
             self.memories[peer as usize].place(data.area, &data.values, data.issued)?;
         }

@@ -44,7 +44,7 @@ static void rows_and_columns(long turn, shmem_team_t *team) {
     shmem_team_t row, column;
     int range = 1 + (int)(turn % check_n);
     CHECK(shmem_team_split_2d(*team, range, NULL, 0, &row, NULL, 0, &column) == 0, 5, "turn %ld: no rows", turn);
-    if (turn % 8 == 0)
+    if (turn % 16 == 0)
         shmem_team_destroy(*team), *team = SHMEM_TEAM_INVALID;
     use(row, turn);
     shmem_team_destroy(row);
@@ -73,10 +73,11 @@ static void come_and_go(long turn) {
     shmem_ctx_long_atomic_inc(ctx, word, right);
     shmem_ctx_long_atomic_inc(of_team, word, check_n - 1 - right);
     splits_that_fail(turn, team);
-    use(team, turn);
     if (turn % 2)
         shmem_ctx_destroy(of_team);
-    if (turn % 4 == 0)
+    else
+        use(team, turn);
+    if (turn % 8 == 0)
         rows_and_columns(turn, &team);
     shmem_team_destroy(team); /* Point 13: with the contexts that it still has. */
     shmem_ctx_destroy(ctx);

@@ -222,7 +222,8 @@ impl Service {
                     return;
                 };
                 let prepared = prepare(&socket, &shared.tuning);
-                let number = place(&mut self.targets, Target::new(socket, Pe(pe)));
+                let target = Target::new(socket, Pe(pe), shared.oversubscribed);
+                let number = place(&mut self.targets, target);
                 let Some(target) = &self.targets[number as usize] else {
                     return;
                 };

@@ -32,7 +32,8 @@ pub fn scan(
     exclusive: bool,
 ) -> impl Iterator<Item = Step> + Clone {
     let (first, end) = share(n, me, parts);
-    let own = (first < end).then_some(Step::ScanDirect { first, count: end - first, exclusive });
+    let is_empty = first == end || exclusive && n == 1;
+    let own = (!is_empty).then_some(Step::ScanDirect { first, count: end - first, exclusive });
     sync.plan(n, me).chain(own).chain(sync.plan(n, me))
 }
 

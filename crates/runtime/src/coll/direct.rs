@@ -108,6 +108,10 @@ pub(crate) fn scan(
             });
         });
     }
+    if !is_mapped {
+        // Whoever leaves the plan does not hear from this PE, but from one that has heard from it.
+        complete_copies();
+    }
 }
 
 /// Combine `nbytes` bytes of the operand of each of `n` members block by block, and store each block's result at its place.

@@ -19,6 +19,7 @@ pub mod central;
 pub mod choice;
 pub mod direct;
 pub mod dissemination;
+mod edge;
 mod index;
 pub mod landing;
 pub mod pairwise;
@@ -26,4 +27,5 @@ pub mod recursive_doubling;
 pub mod ring;
 mod step;
 
-pub use step::{Edge, Peer, Place, Span, Step};
+pub use edge::{Edge, Peer};
+pub use step::{Place, Span, Step};

@@ -66,6 +66,13 @@ fn forced_algorithms_overlap() {
 }
 
 #[test]
+fn a_slot_is_reused_while_a_slow_member_is_in_it() {
+    for n in [3, 7] {
+        Job::new(program!("slots_reused.c")).n(n).run().assert_ok(n);
+    }
+}
+
+#[test]
 fn a_thousand_teams_at_once() {
     Job::new(program!("teams_thousand.c")).n(3).run().assert_ok(3);
 }

@@ -143,7 +143,10 @@ impl Execution<'_> {
             let given = place(areas.contribution(members.world_pe(member)));
             given.image(owner).expect("a counter is used by PEs that share memory")
         };
-        let store = |_, result: SymmetricRange| result.copy_to(owner, place(areas.combined(slot)));
+        let store = |_, result: SymmetricRange| {
+            // In each member's own area: whoever is released first may destroy the team, and use its slot again.
+            members.world_pes().for_each(|pe| result.copy_to(pe, place(areas.combined(slot))));
+        };
         self.channels.arrive(at, || direct::combine(members.n, nbytes, op, given, store));
     }
 

@@ -17,7 +17,10 @@ use crate::sync::channel::Channels;
 use crate::sync::check::Argument;
 use crate::teams::team::{Team, teams};
 use core::ffi::c_int;
-use rushmem_collectives::{binomial, choice, pairwise, recursive_doubling};
+use rushmem_collectives::choice::{
+    AllGatherAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm, ScanAlgorithm,
+};
+use rushmem_collectives::recursive_doubling;
 
 pub use crate::coll::entered::TeamOrActiveSet;
 
@@ -89,7 +92,8 @@ pub unsafe fn broadcast(
     entered.agree_on(dest, source, nbytes, &[("PE_root", root as u64)]);
     entered.check_apart(source, dest);
     entered.keep_up(root as u32);
-    entered.run(source, dest, Parts::Whole(nbytes), binomial::broadcast(n, me, root as u32));
+    let plan = entered.choose::<BroadcastAlgorithm>(nbytes).plan(n, me, root as u32);
+    entered.run(source, dest, Parts::Whole(nbytes), plan);
     if me == root as u32 && matches!(members, TeamOrActiveSet::Team(_)) {
         source.copy_to(entered.job.me(), dest);
     }
@@ -119,7 +123,7 @@ pub unsafe fn collect(
     let table = offsets(words.iter().map(|word| word & !IN_PLACE));
     let total = table[table.len() - 1];
     let dest = symmetric(call, "dest", dest, total);
-    let plan = choice::all_gather(entered.n(), entered.me(), total, entered.facts());
+    let plan = entered.choose::<AllGatherAlgorithm>(total).plan(entered.n(), entered.me());
     entered.exchange(source, dest, in_place, Parts::Table(&table), plan);
     0
 }
@@ -167,7 +171,7 @@ pub unsafe fn fcollect(
     let source = symmetric(call, "source", source, nbytes);
     let dest = symmetric(call, "dest", dest, total);
     entered.agree_on(dest, source, nbytes, &[]);
-    let plan = choice::all_gather(entered.n(), entered.me(), total, entered.facts());
+    let plan = entered.choose::<AllGatherAlgorithm>(total).plan(entered.n(), entered.me());
     entered.exchange(source, dest, in_place, Parts::Equal(nbytes), plan);
     0
 }
@@ -190,7 +194,7 @@ pub unsafe fn alltoall(
     let source = symmetric(call, "source", source, total);
     let dest = symmetric(call, "dest", dest, total);
     entered.agree_on(dest, source, nbytes, &[]);
-    let plan = pairwise::all_to_all(entered.n(), entered.me());
+    let plan = entered.choose::<AllToAllAlgorithm>(nbytes).plan(entered.n(), entered.me());
     entered.exchange(source, dest, in_place, Parts::Equal(nbytes), plan);
     0
 }
@@ -227,7 +231,7 @@ pub unsafe fn alltoalls(
     let nbytes = nelems.saturating_mul(elem_bytes);
     entered.agree_on(dest, source, nbytes, &[("dst", dst as u64), ("sst", sst as u64)]);
     let parts = Parts::Strided { dst: dst as usize, sst: sst as usize, nelems, elem_bytes };
-    let plan = pairwise::all_to_all(entered.n(), entered.me());
+    let plan = entered.choose::<AllToAllAlgorithm>(nbytes).plan(entered.n(), entered.me());
     entered.exchange(source, dest, in_place, parts, plan);
     0
 }
@@ -271,7 +275,10 @@ pub unsafe fn inscan(
     let group = members.find(call);
     let mut entered = Entered::on(call, &group);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
-    entered.run_pieces(source, dest, nelems, op, one_copy, recursive_doubling::inclusive_scan);
+    let plan = match entered.choose(source.nbytes()) {
+        ScanAlgorithm::RecursiveDoubling => recursive_doubling::inclusive_scan,
+    };
+    entered.run_pieces(source, dest, nelems, op, one_copy, plan);
     0
 }
 
@@ -291,7 +298,10 @@ pub unsafe fn exscan(
     let group = members.find(call);
     let mut entered = Entered::on(call, &group);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
-    entered.run_pieces(source, dest, nelems, op, one_copy, recursive_doubling::exclusive_scan);
+    let plan = match entered.choose(source.nbytes()) {
+        ScanAlgorithm::RecursiveDoubling => recursive_doubling::exclusive_scan,
+    };
+    entered.run_pieces(source, dest, nelems, op, one_copy, plan);
     if entered.me() == 0 {
         dest.clear();
     }

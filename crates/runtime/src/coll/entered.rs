@@ -19,8 +19,10 @@ use crate::sync::flags;
 use crate::teams::active_set::ActiveSet;
 use crate::teams::team::{self, Team};
 use core::ffi::{c_int, c_long};
-use rushmem_collectives::choice::{AllReduceAlgorithm, Facts, SyncAlgorithm};
-use rushmem_collectives::{Step, binomial, central, choice, direct, recursive_doubling};
+use rushmem_collectives::choice::{
+    AllGatherAlgorithm, AllReduceAlgorithm, Facts, SyncAlgorithm, Tabled,
+};
+use rushmem_collectives::{Step, binomial, central, direct, recursive_doubling};
 use std::sync::{Arc, TryLockError};
 
 /// The participants of a collective.
@@ -125,17 +127,17 @@ impl<'a> Entered<'a> {
         self.set.filter(|set| set.shares_channels())
     }
 
-    /// The facts by which algorithms are chosen.
-    pub(crate) fn facts(&self) -> Facts {
-        let one_node = self.set.map_or(self.team.is_on_one_node(), ActiveSet::is_on_one_node);
-        // The counter of the active sets is the world's.
-        let counter = self.shared().is_none() || self.n() == self.job.n_pes;
-        Facts {
-            one_node,
+    /// The algorithm for `nbytes` bytes.
+    #[inline]
+    pub(crate) fn choose<A: Tabled>(&self, nbytes: usize) -> A {
+        let facts = Facts {
+            members: self.n(),
+            per_node: self.set.map_or(self.team.per_node(), ActiveSet::per_node),
             oversubscribed: self.job.oversubscribed_somewhere,
-            counter,
-            forced: self.job.settings.forced_algorithms(),
-        }
+            // The counter of the active sets is the world's.
+            counter: self.shared().is_none() || self.n() == self.job.n_pes,
+        };
+        self.job.algorithms.choose(nbytes, &facts)
     }
 
     /// Signal a member.
@@ -215,7 +217,7 @@ impl<'a> Entered<'a> {
         let table = internal.range(at, n * 8);
         let own = me * 8;
         internal.write_own(at + own, &[word]);
-        let plan = choice::all_gather(n as u32, me as u32, n * 8, self.facts());
+        let plan = self.choose::<AllGatherAlgorithm>(n * 8).plan(n as u32, me as u32);
         self.run(table.part(own, 8), table, Parts::Equal(8), plan);
         internal.read(at, &mut words);
         words
@@ -250,12 +252,10 @@ impl<'a> Entered<'a> {
         op: &'static Combine,
     ) {
         let nbytes = nelems * op.elem_bytes();
-        let algorithm = AllReduceAlgorithm::choose(nbytes, self.n(), self.facts());
-        match algorithm {
+        match self.choose(nbytes) {
             AllReduceAlgorithm::Direct => {
-                let sync = SyncAlgorithm::choose(self.facts());
                 let parts = nbytes.div_ceil(DIRECT_PART) as u32;
-                let plan = direct::all_reduce(self.n(), self.me(), parts, sync);
+                let plan = direct::all_reduce(self.n(), self.me(), parts, self.choose(0));
                 let (source, dest) = (source.part(0, nbytes), dest.part(0, nbytes));
                 let (vector, none) = (Parts::Vector, SymmetricRange::EMPTY);
                 self.execute(source, dest, vector, none, Some(op), 0, plan);
@@ -387,7 +387,7 @@ impl<'a> Entered<'a> {
     }
 
     pub(crate) fn sync(&mut self) {
-        let plan = choice::sync(self.n(), self.me(), self.facts());
+        let plan = self.choose::<SyncAlgorithm>(0).plan(self.n(), self.me());
         self.run(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0), plan);
     }
 }

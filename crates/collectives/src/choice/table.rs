@@ -75,6 +75,26 @@ macro_rules! table {
                     $(.chain(self.$operation.iter().map(|row| (row.to_string(), row.origin))))+
             }
 
+            /// The names of an operation's algorithms; none if it is no operation.
+            pub fn algorithms(operation: &str) -> Vec<&'static str> {
+                match operation {
+                    $(stringify!($operation) => {
+                        $algorithm::ALL.iter().map(|&(name, _)| name).collect()
+                    })+
+                    _ => Vec::new(),
+                }
+            }
+
+            /// The name of what is chosen for `nbytes` bytes; `None` if it is no operation.
+            pub fn chosen(&self, operation: &str, nbytes: usize, facts: &Facts) -> Option<&'static str> {
+                match operation {
+                    $(stringify!($operation) => {
+                        Some(self.choose::<$algorithm>(nbytes, facts).name())
+                    })+
+                    _ => None,
+                }
+            }
+
             /// What is chosen with such facts for each operation, by ascending numbers of bytes.
             pub fn listed(&self, facts: &Facts) -> Vec<Listed> {
                 let mut listed = Vec::new();

@@ -139,6 +139,19 @@ fn rows_are_written_as_they_are_read() {
 }
 
 #[test]
+fn the_page_has_the_table_and_every_algorithm() {
+    let page = include_str!("../../../../../docs/collectives.md");
+    for row in BUILT_IN.lines().skip_while(|line| !line.starts_with("# operation")) {
+        assert!(page.lines().any(|line| line == row), "docs/collectives.md lacks the row {row}");
+    }
+    for operation in Table::OPERATIONS {
+        for algorithm in Table::algorithms(operation) {
+            assert!(page.contains(&format!("| `{algorithm}` |")), "{operation}: {algorithm}");
+        }
+    }
+}
+
+#[test]
 fn a_mistake_is_told_with_its_line_and_what_to_write() {
     for (text, told) in [
         ("# note\n\nsync any", "line 3: 2 columns; write operation, bytes"),

@@ -64,9 +64,10 @@ macro_rules! table {
                 Ok(())
             }
 
-            /// Drops the rows that hold on no team of the job whose world is like this, so that the others are found sooner.
+            /// Drops the rows that hold on no team of the job whose world is like this, so that the others are found
+            /// sooner.
             pub fn retain_for(&mut self, world: &Facts) {
-                $(self.$operation.retain(|row| row.may_hold(world));)+
+                $(self.$operation.retain_mut(|row| row.may_hold(world));)+
             }
 
             /// The rows as they are written, with the origin of each.
@@ -89,7 +90,7 @@ macro_rules! table {
             pub fn chosen(&self, operation: &str, nbytes: usize, facts: &Facts) -> Option<&'static str> {
                 match operation {
                     $(stringify!($operation) => {
-                        Some(self.choose::<$algorithm>(nbytes, facts).name())
+                        Some(self.choose::<$algorithm>(nbytes, || *facts).name())
                     })+
                     _ => None,
                 }
@@ -172,17 +173,17 @@ impl Table {
         Ok(())
     }
 
-    /// The algorithm of the first row that holds for `nbytes` bytes.
+    /// The algorithm of the first row that holds for `nbytes` bytes. Facts are asked for only where a row depends on them.
     ///
     /// # Panics
     /// When the table is not complete.
     #[inline]
-    pub fn choose<A: Tabled>(&self, nbytes: usize, facts: &Facts) -> A {
-        self.row(nbytes, facts).algorithm
+    pub fn choose<A: Tabled>(&self, nbytes: usize, facts: impl Fn() -> Facts) -> A {
+        self.row(nbytes, &facts).algorithm
     }
 
     #[inline]
-    fn row<A: Tabled>(&self, nbytes: usize, facts: &Facts) -> &Row<A> {
+    fn row<A: Tabled>(&self, nbytes: usize, facts: &impl Fn() -> Facts) -> &Row<A> {
         let row = A::rows(self).iter().find(|row| row.holds(nbytes, facts));
         row.expect("the last row that is built in holds always")
     }
@@ -197,7 +198,7 @@ fn ladder<A: Tabled>(table: &Table, facts: &Facts) -> Vec<Listed> {
     sizes.dedup();
     let mut listed: Vec<Listed> = Vec::new();
     for from in sizes {
-        let row = table.row::<A>(from, facts);
+        let row = table.row::<A>(from, &|| *facts);
         let (algorithm, origin) = (row.algorithm.name(), row.origin);
         if listed.last().is_none_or(|last| (last.algorithm, last.origin) != (algorithm, origin)) {
             listed.push(Listed { operation: A::OPERATION, from, algorithm, origin });

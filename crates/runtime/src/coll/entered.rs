@@ -142,7 +142,7 @@ impl<'a> Entered<'a> {
     /// The algorithm for `nbytes` bytes.
     #[inline]
     pub(crate) fn choose<A: Tabled>(&self, nbytes: usize) -> A {
-        self.job.algorithms.table().choose(nbytes, &self.facts())
+        self.job.algorithms.table().choose(nbytes, || self.facts())
     }
 
     /// Signal a member.

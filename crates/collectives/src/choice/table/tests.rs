@@ -41,7 +41,7 @@ fn what_is_built_in_leaves_no_case_open() {
 #[test]
 fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
     use SyncAlgorithm::{Central, Dissemination, Gather};
-    let choose = |facts| built_in().choose::<SyncAlgorithm>(0, &facts);
+    let choose = |facts| built_in().choose::<SyncAlgorithm>(0, || facts);
     assert_eq!(choose(FACTS), Dissemination);
     assert_eq!(choose(SHARED), Central);
     assert_eq!(choose(Facts { per_node: 6, ..SHARED }), Gather);
@@ -51,7 +51,7 @@ fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
 #[test]
 fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     use AllReduceAlgorithm::{Central, Direct, RecursiveDoubling};
-    let choose = |nbytes, facts| built_in().choose::<AllReduceAlgorithm>(nbytes, &facts);
+    let choose = |nbytes, facts| built_in().choose::<AllReduceAlgorithm>(nbytes, || facts);
     assert_eq!(choose(256, FACTS), Direct);
     assert_eq!(choose(255, FACTS), RecursiveDoubling);
     assert_eq!(choose(SHORT_MAX_BYTES, SHARED), Central);
@@ -63,7 +63,7 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
 
 #[test]
 fn long_results_go_around_the_ring() {
-    let choose = |nbytes| built_in().choose::<AllGatherAlgorithm>(nbytes, &FACTS);
+    let choose = |nbytes| built_in().choose::<AllGatherAlgorithm>(nbytes, || FACTS);
     assert_eq!(choose((512 << 10) - 1), AllGatherAlgorithm::Bruck);
     assert_eq!(choose(512 << 10), AllGatherAlgorithm::Ring);
 }
@@ -76,10 +76,10 @@ fn what_is_forced_is_used_where_it_can_be_before_what_a_file_says() {
     table.read("reduce any any any any any direct\nsync any any any any any binomial").unwrap();
     table.force(None::<ScanAlgorithm>);
     table.complete();
-    assert_eq!(table.choose::<SyncAlgorithm>(0, &FACTS), SyncAlgorithm::Central);
-    assert_eq!(table.choose::<SyncAlgorithm>(0, &APART), SyncAlgorithm::Gather);
-    assert_eq!(table.choose::<AllReduceAlgorithm>(8, &FACTS), AllReduceAlgorithm::Central);
-    assert_eq!(table.choose::<AllReduceAlgorithm>(17, &FACTS), AllReduceAlgorithm::Direct);
+    assert_eq!(table.choose::<SyncAlgorithm>(0, || FACTS), SyncAlgorithm::Central);
+    assert_eq!(table.choose::<SyncAlgorithm>(0, || APART), SyncAlgorithm::Gather);
+    assert_eq!(table.choose::<AllReduceAlgorithm>(8, || FACTS), AllReduceAlgorithm::Central);
+    assert_eq!(table.choose::<AllReduceAlgorithm>(17, || FACTS), AllReduceAlgorithm::Direct);
     let listed = table.listed(&FACTS).into_iter().filter(|row| row.operation == "reduce");
     let origins: Vec<Origin> = listed.map(|row| row.origin).collect();
     assert_eq!(origins, [Origin::Forced, Origin::File(1)]);
@@ -90,7 +90,7 @@ fn every_condition_counts() {
     use AllGatherAlgorithm::{Bruck, Ring};
     let facts = Facts { members: 8, per_node: 4, oversubscribed: true, counter: true };
     let chosen = |row: &str, nbytes, facts| {
-        of(&format!("collect {row} ring")).choose::<AllGatherAlgorithm>(nbytes, &facts)
+        of(&format!("collect {row} ring")).choose::<AllGatherAlgorithm>(nbytes, || facts)
     };
     let holds = "1k-2k 8-15 several 2-4 yes";
     assert_eq!(chosen(holds, 1024, facts), Ring);

@@ -98,10 +98,13 @@ fn times(
     team: TeamHandle,
     facts: &Facts,
 ) -> Vec<(usize, Vec<(&'static str, f64)>)> {
-    let powers = (0..).map(|step| 8_usize << (2 * step));
-    let most = if operation == "sync" { 8 } else { flags.max_bytes as usize };
-    let sizes =
-        powers.take_while(|&nbytes| nbytes <= most && arrays.fit(operation, facts.members, nbytes));
+    let most = flags.max_bytes as usize;
+    let sizes: Vec<usize> = match operation {
+        "sync" => vec![0],
+        _ => std::iter::successors(Some(8), |nbytes| Some(nbytes * 4))
+            .take_while(|&nbytes| nbytes <= most && arrays.fit(operation, facts.members, nbytes))
+            .collect(),
+    };
     let mut times = Vec::new();
     for nbytes in sizes {
         let mut usable = Vec::new();

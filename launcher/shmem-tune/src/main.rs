@@ -102,7 +102,8 @@ fn times(
     let sizes: Vec<usize> = match operation {
         "sync" => vec![0],
         _ => std::iter::successors(Some(8), |nbytes| Some(nbytes * 4))
-            .take_while(|&nbytes| nbytes <= most && arrays.fit(operation, facts.members, nbytes))
+            .take_while(|&nbytes| nbytes <= most)
+            .filter(|&nbytes| arrays.fit(operation, facts.members, nbytes))
             .collect(),
     };
     let mut times = Vec::new();

@@ -35,10 +35,14 @@ impl Arrays {
         })
     }
 
-    /// Whether a collective of a table's operation on so many bytes fits on a team of `n`.
+    /// Whether there is a collective of a table's operation on so many bytes for a team of `n`, and room for it.
     pub fn fit(&self, operation: &str, n: u32, nbytes: usize) -> bool {
-        let factor = if operation == "alltoall" { n as usize } else { 1 };
-        nbytes.saturating_mul(factor) <= self.nbytes
+        let n = n as usize;
+        match operation {
+            "alltoall" => nbytes.saturating_mul(n) <= self.nbytes,
+            "collect" => (n..=self.nbytes).contains(&nbytes),
+            _ => nbytes <= self.nbytes,
+        }
     }
 
     /// Seconds of the slowest member for `count` collectives. All members call it.

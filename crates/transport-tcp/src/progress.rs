@@ -31,6 +31,10 @@ const SERVICE_BACKOFF: ServiceBackoffLimits = ServiceBackoffLimits {
     longest_asleep: Duration::from_millis(20),
 };
 
+/// To take a message and to send the next one takes as long as so many polls that find nothing. Where PEs share CPUs, what takes
+/// long is to have one.
+const POLLS_PER_MESSAGE: u64 = 8;
+
 /// Where PEs share CPUs, a thread that waits polls only when it has one; a service thread that wakes takes it from all of them.
 const SERVICE_BACKOFF_OVERSUBSCRIBED: ServiceBackoffLimits =
     ServiceBackoffLimits { often: Duration::from_micros(100), min_polls: 1, ..SERVICE_BACKOFF };
@@ -59,6 +63,9 @@ impl Progress {
         shared.send_held_back();
         let worked = try_lock(&self.service).is_some_and(|mut service| service.poll(shared));
         if worked {
+            if !shared.oversubscribed {
+                shared.attendance.worked_for(POLLS_PER_MESSAGE);
+            }
             shared.tell_sleepers();
         }
         shared.loss.check().map(|()| worked)

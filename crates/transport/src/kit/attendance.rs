@@ -66,6 +66,12 @@ impl Attendance {
         self.polls.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The poll of the calling thread found work, which took it as long as so many polls that find nothing.
+    #[inline]
+    pub fn worked_for(&self, polls: u64) {
+        self.polls.fetch_add(polls, Ordering::Relaxed);
+    }
+
     /// The calling thread polls until it calls [`end_wait`](Attendance::end_wait), however long a poll takes.
     pub fn begin_wait(&self) {
         self.waiters.fetch_add(1, Ordering::Relaxed);

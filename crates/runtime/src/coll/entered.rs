@@ -23,7 +23,9 @@ use core::ffi::{c_int, c_long};
 use rushmem_collectives::choice::{
     AllReduceAlgorithm, Facts, ScanAlgorithm, SyncAlgorithm, Tabled,
 };
-use rushmem_collectives::{Peer, Step, binomial, bruck, central, direct, recursive_doubling};
+use rushmem_collectives::{
+    Peer, Step, binomial, bruck, central, direct, dissemination, recursive_doubling,
+};
 use std::sync::{Arc, TryLockError};
 
 /// The participants of a collective.
@@ -435,7 +437,28 @@ impl<'a> Entered<'a> {
     }
 
     pub(crate) fn sync(&mut self) {
-        let plan = self.choose::<SyncAlgorithm>(0).plan(self.n(), self.me());
+        let algorithm = self.choose::<SyncAlgorithm>(0);
+        if algorithm == SyncAlgorithm::Dissemination {
+            return self.disseminate();
+        }
+        let plan = algorithm.plan(self.n(), self.me());
         self.run(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0), plan);
+    }
+
+    /// A sync whose plan has signals and waits alone, so that it needs no execution.
+    fn disseminate(&mut self) {
+        for step in dissemination::sync(self.n(), self.me()) {
+            match step {
+                Step::Signal { peer } => self.signal(peer),
+                Step::Wait { peer } => self.wait(peer),
+                _ => unreachable!("a sync moves nothing"),
+            }
+        }
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.channels.ring();
     }
 }

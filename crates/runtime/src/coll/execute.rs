@@ -61,6 +61,10 @@ impl Execution<'_> {
     pub(crate) fn run(&mut self, plan: impl Iterator<Item = Step>) {
         let mut heard = None;
         for step in plan {
+            if !matches!(step, Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. }) {
+                // What follows may take long.
+                self.channels.ring();
+            }
             match step {
                 Step::Put { peer, from, to, count } => {
                     let pe = self.team.members().world_pe(peer.index);

@@ -14,16 +14,23 @@
 #![forbid(unsafe_code)]
 
 pub mod binomial;
+pub mod blelloch;
 pub mod bruck;
 pub mod central;
+pub mod chain;
 pub mod choice;
 pub mod direct;
 pub mod dissemination;
+mod fold;
 mod index;
 pub mod landing;
+pub mod neighbor_exchange;
 pub mod pairwise;
+pub mod rabenseifner;
 pub mod recursive_doubling;
 pub mod ring;
+pub mod scatter_all_gather;
 mod step;
+pub mod two_level;
 
-pub use step::{Edge, Peer, Place, Span, Step};
+pub use step::{Edge, Operand, Peer, Place, Span, Step};

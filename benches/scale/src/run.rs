@@ -6,7 +6,7 @@
 use crate::machine::Machine;
 use crate::operation::{Operation, Plan};
 use anyhow::{Result, bail};
-use rushmem_collectives::Step;
+use rushmem_collectives::{Edge, Peer, Step};
 
 /// What a collective took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -17,8 +17,8 @@ pub struct Outcome {
     pub messages: u64,
     /// Bytes that one member sent, at most.
     pub bytes: u64,
-    /// Peers that one member hears from, at most: each needs a flag.
-    pub peers: usize,
+    /// Edges on which one member hears from others, at most: each needs a flag.
+    pub flags: usize,
 }
 
 struct Member {
@@ -30,16 +30,13 @@ struct Member {
     messages: u64,
     bytes: u64,
     /// From whom it waits for a message that has not been sent yet.
-    waits_for: Option<u32>,
+    waits_for: Option<Peer>,
     /// Messages that were sent and not taken: from whom, and when they are there.
-    inbox: Vec<(u32, f64)>,
-    /// From whom it took messages, if the team is small enough for that to be kept.
-    heard: Vec<u32>,
+    inbox: Vec<(Peer, f64)>,
+    /// On which edges it took messages.
+    heard: Vec<Edge>,
     done: bool,
 }
-
-/// Teams up to this size are looked at closely.
-const SMALL: u32 = 4096;
 
 /// Runs a collective over a team of `n` that is a machine.
 ///
@@ -54,15 +51,11 @@ pub fn run(operation: &Operation, machine: &Machine, n: u32) -> Result<Outcome> 
     if let Some(stuck) = members.iter().position(|member| !member.done) {
         bail!("{} over {n}: {stuck} waits for ever", operation.algorithm);
     }
-    Ok(members.iter_mut().fold(Outcome::default(), |outcome, member| {
-        member.heard.sort_unstable();
-        member.heard.dedup();
-        Outcome {
-            time: outcome.time.max(member.time),
-            messages: outcome.messages.max(member.messages),
-            bytes: outcome.bytes.max(member.bytes),
-            peers: outcome.peers.max(member.heard.len()),
-        }
+    Ok(members.iter().fold(Outcome::default(), |outcome, member| Outcome {
+        time: outcome.time.max(member.time),
+        messages: outcome.messages.max(member.messages),
+        bytes: outcome.bytes.max(member.bytes),
+        flags: outcome.flags.max(member.heard.len()),
     }))
 }
 
@@ -82,7 +75,7 @@ impl Member {
     }
 
     /// Takes the next message of a peer, if it was sent.
-    fn take(&mut self, from: u32) -> Option<f64> {
+    fn take(&mut self, from: Peer) -> Option<f64> {
         let at = self.inbox.iter().position(|&(peer, _)| peer == from)?;
         Some(self.inbox.remove(at).1)
     }
@@ -96,7 +89,6 @@ fn advance(
     me: u32,
     ready: &mut Vec<u32>,
 ) -> Result<()> {
-    let n = members.len() as u32;
     loop {
         let member = &mut members[me as usize];
         let step = match member.waits_for.take() {
@@ -117,9 +109,9 @@ fn advance(
                     member.waits_for = Some(peer);
                     return Ok(());
                 };
-                member.time = member.time.max(arrival) + machine.link(peer, me).overhead;
-                if n <= SMALL {
-                    member.heard.push(peer);
+                member.time = member.time.max(arrival) + machine.link(peer.index, me).overhead;
+                if !member.heard.contains(&peer.edge) {
+                    member.heard.push(peer.edge);
                 }
             }
             Step::Copy { count, .. } => {
@@ -133,7 +125,8 @@ fn advance(
             | Step::Contribute { .. }
             | Step::TakeCombined { .. }
             | Step::AwaitRelease { .. }
-            | Step::ReduceDirect { .. } => {
+            | Step::ReduceDirect { .. }
+            | Step::ScanDirect { .. } => {
                 bail!("{} needs memory that all members share", operation.algorithm)
             }
         }
@@ -144,11 +137,11 @@ fn send(
     machine: &Machine,
     members: &mut [Member],
     me: u32,
-    peer: u32,
+    peer: Peer,
     nbytes: usize,
     ready: &mut Vec<u32>,
 ) {
-    let link = machine.link(me, peer);
+    let link = machine.link(me, peer.index);
     let sender = &mut members[me as usize];
     let long = nbytes as f64 * link.per_byte;
     sender.time = sender.time.max(sender.free) + link.overhead;
@@ -156,10 +149,11 @@ fn send(
     sender.messages += 1;
     sender.bytes += nbytes as u64;
     let arrival = sender.time + long + link.latency;
-    let receiver = &mut members[peer as usize];
-    receiver.inbox.push((me, arrival));
-    if receiver.waits_for == Some(me) {
-        ready.push(peer);
+    let receiver = &mut members[peer.index as usize];
+    let sender = Peer { index: me, ..peer };
+    receiver.inbox.push((sender, arrival));
+    if receiver.waits_for == Some(sender) {
+        ready.push(peer.index);
     }
 }
 

@@ -16,7 +16,7 @@ const SIZES: [u32; 5] = [64, 1024, 4096, 65_536, 1 << 20];
 pub struct Row {
     operation: Operation,
     n: u32,
-    /// Messages and bytes of the busiest member, and the peers that one hears from, as far as they were counted.
+    /// Messages and bytes of the busiest member, and the flags that one needs, as far as they were counted.
     counted: Option<(u64, u64, usize)>,
     /// Microseconds and the lower bound, for each machine.
     times: Vec<Option<(f64, f64)>>,
@@ -40,7 +40,7 @@ pub fn rows(max_pes: u32) -> Result<Vec<Row>> {
                     true => None,
                     false => {
                         let outcome = run(&operation, &machine, n)?;
-                        row.counted = Some((outcome.messages, outcome.bytes, outcome.peers));
+                        row.counted = Some((outcome.messages, outcome.bytes, outcome.flags));
                         Some(outcome.time)
                     }
                 };

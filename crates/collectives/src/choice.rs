@@ -14,6 +14,9 @@ pub struct Facts {
     pub oversubscribed: bool,
     /// The members have a counter that no other team uses.
     pub counter: bool,
+    /// The members use the buffers that all teams share, landings and contributions to counters: none of them is in several
+    /// collectives at once.
+    pub shared_buffers: bool,
     /// What a user wants instead of the best.
     pub forced: Forced,
 }
@@ -47,11 +50,8 @@ named!(SyncAlgorithm: "dissemination" => Dissemination, "binomial" => Gather, "c
 named!(AllReduceAlgorithm: "recursive_doubling" => RecursiveDoubling, "direct" => Direct, "central" => Central);
 named!(AllGatherAlgorithm: "bruck" => Bruck, "ring" => Ring);
 
-/// The largest vector that is given to a counter or sent in the line of a flag.
-pub const SHORT_MAX_BYTES: usize = 16;
-
-/// From this size on a direct reduction wins over recursive doubling on one node.
-pub const DIRECT_MIN_BYTES: usize = 256;
+/// The largest vector that is given to a counter or sent beside a flag.
+pub const SHORT_MAX_BYTES: usize = 8;
 
 /// From this size of a member's share on it does so across nodes: every member exchanges its share with every other one.
 pub const DIRECT_MIN_SHARE: usize = 8 * 1024;
@@ -109,15 +109,20 @@ impl AllReduceAlgorithm {
     /// The best one. `nbytes`: size of a member's vector.
     pub const fn choose(nbytes: usize, n: u32, facts: Facts) -> Self {
         let share = nbytes / n as usize;
-        let fits_counter = facts.one_node && facts.counter && nbytes <= SHORT_MAX_BYTES;
+        let is_short = nbytes <= SHORT_MAX_BYTES;
+        let fits_counter = facts.one_node && facts.counter && facts.shared_buffers && is_short;
         match facts.forced.all_reduce {
             Some(Self::Central) if fits_counter => Self::Central,
-            Some(forced @ (Self::Direct | Self::RecursiveDoubling)) => forced,
+            Some(Self::RecursiveDoubling) if is_short || facts.shared_buffers => {
+                Self::RecursiveDoubling
+            }
+            Some(Self::Direct) => Self::Direct,
+            _ if !is_short && !facts.shared_buffers => Self::Direct,
             _ if !facts.one_node && share >= DIRECT_MIN_SHARE => Self::Direct,
             _ if !facts.one_node => Self::RecursiveDoubling,
             _ if facts.oversubscribed && fits_counter => Self::Central,
             // Two passes of the scheduler instead of one for each round.
-            _ if facts.oversubscribed || nbytes >= DIRECT_MIN_BYTES => Self::Direct,
+            _ if facts.oversubscribed || !is_short => Self::Direct,
             _ => Self::RecursiveDoubling,
         }
     }
@@ -194,8 +199,13 @@ mod tests {
     use super::*;
 
     const FORCED: Forced = Forced { sync: None, all_reduce: None, all_gather: None };
-    const FACTS: Facts =
-        Facts { one_node: true, oversubscribed: false, counter: true, forced: FORCED };
+    const FACTS: Facts = Facts {
+        one_node: true,
+        oversubscribed: false,
+        counter: true,
+        shared_buffers: true,
+        forced: FORCED,
+    };
 
     #[test]
     fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
@@ -212,14 +222,17 @@ mod tests {
         use AllReduceAlgorithm::{Central, Direct, RecursiveDoubling};
         let apart = Facts { one_node: false, ..FACTS };
         let choose = AllReduceAlgorithm::choose;
-        assert_eq!(choose(DIRECT_MIN_BYTES, 7, FACTS), Direct);
-        assert_eq!(choose(DIRECT_MIN_BYTES - 1, 7, FACTS), RecursiveDoubling);
+        assert_eq!(choose(SHORT_MAX_BYTES + 1, 7, FACTS), Direct);
+        assert_eq!(choose(SHORT_MAX_BYTES, 7, FACTS), RecursiveDoubling);
         let shared = Facts { oversubscribed: true, ..FACTS };
         assert_eq!(choose(SHORT_MAX_BYTES, 7, shared), Central);
         assert_eq!(choose(SHORT_MAX_BYTES + 1, 7, shared), Direct);
         assert_eq!(choose(8, 7, Facts { counter: false, ..shared }), Direct);
         assert_eq!(choose(7 * DIRECT_MIN_SHARE, 7, apart), Direct);
         assert_eq!(choose(7 * DIRECT_MIN_SHARE - 1, 7, apart), RecursiveDoubling);
+        let several_at_once = Facts { shared_buffers: false, ..apart };
+        assert_eq!(choose(SHORT_MAX_BYTES + 1, 7, several_at_once), Direct);
+        assert_eq!(choose(SHORT_MAX_BYTES, 7, several_at_once), RecursiveDoubling);
     }
 
     #[test]
@@ -239,7 +252,7 @@ mod tests {
         let central = forced(Forced { sync: Some(sync("central")), ..FORCED });
         let apart = Facts { one_node: false, ..central };
         assert_eq!(SyncAlgorithm::choose(apart), SyncAlgorithm::Dissemination);
-        for (name, nbytes) in [("recursive_doubling", 1 << 20), ("direct", 8), ("central", 16)] {
+        for (name, nbytes) in [("recursive_doubling", 1 << 20), ("direct", 8), ("central", 8)] {
             let all_reduce = AllReduceAlgorithm::named(name);
             assert!(all_reduce.is_some());
             let facts = forced(Forced { all_reduce, ..FORCED });

@@ -21,30 +21,22 @@ pub fn all_reduce(
     parts: u32,
     sync: SyncAlgorithm,
 ) -> impl Iterator<Item = Step> + Clone {
-    of_share(n, me, parts, sync, |first, count| Step::ReduceDirect { first, count })
+    let (first, end) = share(n, me, parts);
+    let own = (first < end).then_some(Step::ReduceDirect { first, count: end - first });
+    sync.plan(n, me).chain(own).chain(sync.plan(n, me))
 }
 
-/// The plan of a scan of a vector of `parts` parts between two syncs: like [`all_reduce`], but what is stored in a member's
-/// destination is the result for that member. If it is `exclusive`, the executor stores zero in that of member 0.
+/// The plan of a scan of a vector of `parts` parts between two syncs, as [`all_reduce`].
 pub fn scan(
     n: u32,
     me: u32,
     parts: u32,
+    sync: SyncAlgorithm,
     exclusive: bool,
-    sync: SyncAlgorithm,
-) -> impl Iterator<Item = Step> + Clone {
-    of_share(n, me, parts, sync, move |first, count| Step::ScanDirect { first, count, exclusive })
-}
-
-fn of_share(
-    n: u32,
-    me: u32,
-    parts: u32,
-    sync: SyncAlgorithm,
-    step: impl FnOnce(u32, u32) -> Step,
 ) -> impl Iterator<Item = Step> + Clone {
     let (first, end) = share(n, me, parts);
-    let own = (first < end).then(|| step(first, end - first));
+    let is_empty = first == end || exclusive && n == 1;
+    let own = (!is_empty).then_some(Step::ScanDirect { first, count: end - first, exclusive });
     sync.plan(n, me).chain(own).chain(sync.plan(n, me))
 }
 

@@ -156,14 +156,14 @@ pub enum Step {
         /// How many parts, at least 1.
         count: u32,
     },
-    /// The same with the results of a scan: what is stored in `Dest` of each member is combined of the sources of those up to
-    /// it alone, or of those before it. The executor writes zero where there is none.
+    /// Combine `count` parts of `Source` of the members in the order of the indices, and store in the same parts of `Dest` of
+    /// each member what the members up to it combine to. Nobody is signalled.
     ScanDirect {
         /// The first part.
         first: u32,
         /// How many parts, at least 1.
         count: u32,
-        /// Whether a member's own source is left out of its result.
+        /// Whether a member's own contribution is left out; then nothing is stored at member 0.
         exclusive: bool,
     },
     /// Combine the whole accumulator with a landing buffer, into the accumulator.

@@ -10,7 +10,7 @@ use testkit::{Job, Test, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 32] = [
+const ELSEWHERE: [&str; 35] = [
     "check.h",
     "child_exits.c",
     "core.c",
@@ -27,6 +27,7 @@ const ELSEWHERE: [&str; 32] = [
     "fortran_rma_of.inc",
     "fortran_wait_of.inc",
     "grid.c",
+    "groups.h",
     "growth.c",
     "hammer.c",
     "heap_size.c",
@@ -42,6 +43,8 @@ const ELSEWHERE: [&str; 32] = [
     "order_spin.c",
     "race.c",
     "soak.c",
+    "splits.h",
+    "teams_thousand.c",
     "types.h",
 ];
 
@@ -139,12 +142,13 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
 
 /// The programs. For each there is a test named like it, on one node, and over each transport on none and on virtual
 /// nodes.
-const HERE: [&str; 52] = [
+const HERE: [&str; 56] = [
     "active_sets.c",
     "active_sets_many.c",
     "amo.c",
     "barriers.c",
     "broadcasts_ahead.c",
+    "broadcasts_crossed.c",
     "c11_generics.c",
     "collectives_team.c",
     "constants.c",
@@ -182,6 +186,7 @@ const HERE: [&str; 52] = [
     "shmemx_split_strided.c",
     "signal.c",
     "split_2d.c",
+    "splits_deep.c",
     "start_pes.c",
     "stress.c",
     "statics.c",
@@ -189,7 +194,9 @@ const HERE: [&str; 52] = [
     "strided.c",
     "teams.c",
     "teams_many.c",
+    "teams_overlap.c",
     "threads.c",
+    "threads_overlap.c",
     "wait.c",
     "wait_sets.c",
 ];

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// A waiter spins for a hundred microseconds or so, since each poll is a system call or two.
-const BACKOFF: BackoffLimits = BackoffLimits { spins: 200, yields: 100, yields_oversubscribed: 5 };
+const BACKOFF: BackoffLimits = BackoffLimits { spins: 200, yields: 100, yields_oversubscribed: 20 };
 /// Longest sleep of a waiter: whatever may end the wait wakes it.
 const SLEEP: Duration = Duration::from_millis(10);
 
@@ -30,6 +30,10 @@ const SERVICE_BACKOFF: ServiceBackoffLimits = ServiceBackoffLimits {
     longest: Duration::from_millis(2),
     longest_asleep: Duration::from_millis(20),
 };
+
+/// Where PEs share CPUs, a thread that waits polls only when it has one; a service thread that wakes takes it from all of them.
+const SERVICE_BACKOFF_OVERSUBSCRIBED: ServiceBackoffLimits =
+    ServiceBackoffLimits { often: Duration::from_micros(100), min_polls: 1, ..SERVICE_BACKOFF };
 
 /// One PE's share in the network, with what serves its peers.
 pub(crate) struct Progress {
@@ -89,7 +93,9 @@ pub(crate) fn run(progress: &Progress) {
     let Progress { shared, service } = progress;
     let attendance = &shared.attendance;
     let mut seen = 0;
-    let mut backoff = ServiceBackoff::new(SERVICE_BACKOFF);
+    let limits =
+        if shared.oversubscribed { SERVICE_BACKOFF_OVERSUBSCRIBED } else { SERVICE_BACKOFF };
+    let mut backoff = ServiceBackoff::new(limits);
     let mut round = Instant::now();
     // Somebody was serving when this thread wanted to, and may have lost its CPU over it.
     let mut taken = false;

@@ -85,25 +85,28 @@ impl Service {
         let mut events = [none; EVENTS];
         let now = timespec(Duration::ZERO);
         let n = epoll::wait(&shared.epoll, &mut events, Some(&now)).unwrap_or(0);
+        let mut worked = false;
         for event in &events[..n] {
-            match Token::from(event.data.u64()) {
-                Token::Listener(listener) => self.accept(shared, listener),
-                Token::Unauthenticated(number) => self.listen(shared, number),
-                Token::Target(number) => {
-                    self.serve(shared, number);
+            worked |= match Token::from(event.data.u64()) {
+                Token::Listener(listener) => {
+                    self.accept(shared, listener);
+                    true
                 }
+                Token::Unauthenticated(number) => {
+                    self.listen(shared, number);
+                    true
+                }
+                Token::Target(number) => self.serve(shared, number),
                 // Who has the link looks at it.
-                Token::Link(pe) => {
-                    shared.try_link(Pe(pe), |origin| {
-                        if origin.is_blocked() {
-                            origin.flush()?;
-                        }
-                        origin.receive()
-                    });
-                }
+                Token::Link(pe) => shared.try_link(Pe(pe), |origin| {
+                    if origin.is_blocked() {
+                        origin.flush()?;
+                    }
+                    origin.receive()
+                }),
             }
         }
-        n > 0
+        worked
     }
 
     fn serve(&mut self, shared: &Shared, number: u32) -> bool {
@@ -219,7 +222,8 @@ impl Service {
                     return;
                 };
                 let prepared = prepare(&socket, &shared.tuning);
-                let number = place(&mut self.targets, Target::new(socket, Pe(pe)));
+                let target = Target::new(socket, Pe(pe), shared.oversubscribed);
+                let number = place(&mut self.targets, target);
                 let Some(target) = &self.targets[number as usize] else {
                     return;
                 };

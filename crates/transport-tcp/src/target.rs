@@ -45,6 +45,8 @@ pub(crate) struct Target {
     /// empty acknowledgement at once, which costs as much as a message: so they are only looked at, and
     /// taken when the next ones are awaited, while what they caused happens already.
     one_way: bool,
+    /// PEs share CPUs: what they caused happens no sooner, and to look first is a system call more.
+    oversubscribed: bool,
     /// Bytes that were looked at and served, and have to be taken.
     looked_at: usize,
     /// The kernel tells when there is room to send.
@@ -62,13 +64,14 @@ pub(crate) struct Served {
 }
 
 impl Target {
-    pub(crate) fn new(socket: TcpStream, pe: Pe) -> Target {
+    pub(crate) fn new(socket: TcpStream, pe: Pe, oversubscribed: bool) -> Target {
         Target {
             socket,
             pe,
             reader: Reader::new(),
             served: Served::new(),
             one_way: false,
+            oversubscribed,
             looked_at: 0,
             told_of_room: false,
             heartbeat: Heartbeat::default(),
@@ -97,7 +100,7 @@ impl Target {
                 }
                 _ => LocalBuf::EMPTY,
             };
-            let look = self.one_way && direct.nbytes == 0;
+            let look = self.one_way && !self.oversubscribed && direct.nbytes == 0;
             let received = if look {
                 sys::look(&self.socket, &mut buffer[..FEW])
             } else if direct.nbytes == 0 {

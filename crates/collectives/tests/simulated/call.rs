@@ -196,7 +196,7 @@ impl Call {
             Call::Blelloch { exclusive: false } => Box::new(blelloch::inclusive_scan(n, me)),
             Call::Blelloch { exclusive: true } => Box::new(blelloch::exclusive_scan(n, me)),
             Call::DirectScan { exclusive, parts, .. } => {
-                Box::new(direct::scan(n, me, parts, exclusive, DISSEMINATION))
+                Box::new(direct::scan(n, me, parts, SyncAlgorithm::Gather, exclusive))
             }
             Call::Broadcast { root } => Box::new(binomial::broadcast(n, me, root)),
             Call::CentralReduce => Box::new(central::all_reduce(n)),
@@ -221,7 +221,6 @@ impl Call {
             }
             Call::Gather(Gathering::RecursiveDoubling) => n.is_power_of_two(),
             Call::Gather(Gathering::NeighborExchange) => n.is_multiple_of(2),
-            Call::DirectScan { exclusive: true, .. } => n > 1,
             call => n > 1 || !call.is_in_place(),
         }
     }

@@ -1,15 +1,20 @@
 //! Cray's all-to-all of blocks whose sizes differ from pair to pair.
 //!
 //! As in `collectives::alltoall`, a block is put directly at its destination. Before that, the two PEs of each pair
-//! tell each other, in a word of the team's tables, what the other one cannot know. Only their owner reads and
+//! tell each other, by messages, what the other one cannot know. Only their owner reads and
 //! writes the arrays of offsets and sizes.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
+use crate::base::digest::digest;
 use crate::coll::entered::{Entered, TeamOrActiveSet};
 use crate::memory::range::symmetric;
-use crate::sync::flags;
+use crate::sync::backoff;
+use crate::sync::mailbox::mailboxes;
 use rushmem_collectives::{Step, pairwise};
+
+/// What messages are about, in their tag.
+const PLACES: u64 = 11;
 
 /// Blocks of an array of the caller, one for each member, told by bytes.
 ///
@@ -46,8 +51,7 @@ pub unsafe fn alltoallv(
     let offsets = unsafe { read(t_offsets, n) };
     // SAFETY: as above.
     let sizes = unsafe { read(blocks.sizes, n) };
-    let places = exchange(&mut entered, &offsets);
-    let received = exchange(&mut entered, &sizes);
+    let (places, received) = exchange(&mut entered, &offsets, &sizes);
     // SAFETY: as above.
     let from = unsafe { read(blocks.offsets, n) };
     deliver(&mut entered, (target, &places), (blocks.source, &from), &sizes);
@@ -76,7 +80,8 @@ pub unsafe fn alltoallv_packed(
     // SAFETY: an entry for each member, by contract.
     let sizes = unsafe { read(blocks.sizes, n) };
     let mut total = 0u64;
-    let starts = exchange(&mut entered, &sizes).into_iter().map(|size| {
+    let (received, _) = exchange(&mut entered, &sizes, &sizes);
+    let starts = received.into_iter().map(|size| {
         total = total.saturating_add(size);
         total.saturating_sub(size)
     });
@@ -88,7 +93,7 @@ pub unsafe fn alltoallv_packed(
              larger, or s_sizes smaller"
         );
     }
-    let places = exchange(&mut entered, &starts);
+    let (places, _) = exchange(&mut entered, &starts, &starts);
     // SAFETY: as above.
     let from = unsafe { read(blocks.offsets, n) };
     deliver(&mut entered, (target, &places), (blocks.source, &from), &sizes);
@@ -102,26 +107,28 @@ unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
     (0..n as usize).map(|i| unsafe { array.wrapping_add(i).read() } as u64).collect()
 }
 
-/// A word for each member; what each of them has for this one. The table that peers write the words to is one
-/// that nobody reads any more, as [`Entered::next_table`] says.
-fn exchange(entered: &mut Entered<'_>, words: &[u64]) -> Vec<u64> {
-    let (n, me) = (entered.n(), entered.me());
-    let internal = flags::area();
-    let table = entered.next_table();
-    for step in pairwise::all_to_all(n, me) {
-        match step {
-            Step::Put { peer, .. } => {
-                let pe = entered.members().world_pe(peer);
-                internal.write(pe, table + me as usize * 8, &[words[peer as usize]]);
-                entered.signal(peer);
-            }
-            Step::Wait { peer } => entered.wait(peer),
-            _ => internal.write_own(table + me as usize * 8, &[words[me as usize]]),
+/// Two words for each member; what each of them has for this one.
+fn exchange(entered: &mut Entered<'_>, first: &[u64], second: &[u64]) -> (Vec<u64>, Vec<u64>) {
+    let (job, members, me) = (entered.job, entered.members(), entered.me());
+    let tag = digest(&[PLACES, entered.number()]);
+    for (member, words) in first.iter().zip(second).enumerate() {
+        if member != me as usize {
+            let pe = members.world_pe(member as u32);
+            mailboxes().send(job, pe, tag, &[*words.0, *words.1, 0, 0, 0, 0]);
         }
     }
-    let mut received = vec![0; n as usize];
-    internal.read(table, &mut received);
-    received
+    let received = members.world_pes().enumerate().map(|(member, pe)| {
+        if member == me as usize {
+            return (first[member], second[member]);
+        }
+        let mut message = None;
+        backoff::until_rung(job, || {
+            message = mailboxes().take(job, pe, tag);
+            message.is_some()
+        });
+        message.map_or((0, 0), |words| (words[0], words[1]))
+    });
+    received.unzip()
 }
 
 /// Each member's block, `sizes` bytes at an offset of `source`, to an offset of `target` there.
@@ -142,7 +149,7 @@ fn deliver(
     for step in pairwise::all_to_all(entered.n(), entered.me()) {
         match step {
             Step::Put { peer, .. } => {
-                copy(peer as usize, members.world_pe(peer));
+                copy(peer.index as usize, members.world_pe(peer.index));
                 entered.signal(peer);
             }
             Step::Wait { peer } => entered.wait(peer),

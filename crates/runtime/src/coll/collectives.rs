@@ -13,11 +13,10 @@ use crate::coll::execute::Parts;
 use crate::memory::range::symmetric;
 use crate::net::contexts::World;
 use crate::net::order;
-use crate::sync::channel::Channels;
 use crate::sync::check::Argument;
 use crate::teams::team::{Team, teams};
 use core::ffi::c_int;
-use rushmem_collectives::{binomial, choice, pairwise, recursive_doubling};
+use rushmem_collectives::{binomial, choice, pairwise};
 
 pub use crate::coll::entered::TeamOrActiveSet;
 
@@ -251,11 +250,6 @@ pub unsafe fn reduce(
     0
 }
 
-/// Landings of scans exist once; a scan between two all-reduces must not make these use the same copy.
-fn one_copy(_: &mut Channels) -> usize {
-    0
-}
-
 /// `shmem_*_sum_inscan` (§9.10.10): element by element over the members up to this one.
 ///
 /// # Safety
@@ -271,7 +265,7 @@ pub unsafe fn inscan(
     let group = members.find(call);
     let mut entered = Entered::on(call, &group);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
-    entered.run_pieces(source, dest, nelems, op, one_copy, recursive_doubling::inclusive_scan);
+    entered.scan(source, dest, nelems, op, false);
     0
 }
 
@@ -291,7 +285,7 @@ pub unsafe fn exscan(
     let group = members.find(call);
     let mut entered = Entered::on(call, &group);
     let (dest, source) = entered.vectors(dest, source, nelems, op);
-    entered.run_pieces(source, dest, nelems, op, one_copy, recursive_doubling::exclusive_scan);
+    entered.scan(source, dest, nelems, op, true);
     if entered.me() == 0 {
         dest.clear();
     }

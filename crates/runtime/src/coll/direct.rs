@@ -1,4 +1,4 @@
-//! Direct reduction: this PE's share of a vector, out of everybody's source into everybody's destination.
+//! Direct reductions and scans: this PE's share of a vector, out of everybody's source into everybody's destination.
 //!
 //! Sources that are mapped here are read where they are, in blocks so small that a block's result stays in the cache until it
 //! is stored everywhere. Others are fetched first, many at once, in blocks so large that a network is kept busy. This file
@@ -66,6 +66,48 @@ fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange,
         dests.iter().for_each(|&pe| dest.start_copy_to(pe, dest));
     }
     complete_copies();
+}
+
+/// Combine `source` of the members from the first to each one, or to the one before it if that is left out, and store the
+/// result in `dest` of that one. Nothing is stored at the first member if it is left out.
+pub(crate) fn scan(
+    members: &Members,
+    source: SymmetricRange,
+    dest: SymmetricRange,
+    op: &Combine,
+    exclusive: bool,
+) {
+    let is_mapped = members.world_pes().all(|pe| source.image(pe).is_some());
+    for at in (0..source.nbytes()).step_by(SCRATCH) {
+        let nbytes = SCRATCH.min(source.nbytes() - at);
+        let (source, dest) = (source.part(at, nbytes), dest.part(at, nbytes));
+        SymmetricRange::with_scratch(nbytes, |prefix| {
+            SymmetricRange::with_scratch(nbytes, |operand| {
+                let mut fetched = vec![MaybeUninit::uninit(); if is_mapped { 0 } else { nbytes }];
+                for (member, pe) in members.world_pes().enumerate() {
+                    let own = match source.image(pe) {
+                        Some(image) => image,
+                        None => {
+                            source.fetch(&[pe], &mut fetched);
+                            SymmetricRange::private(&mut fetched)
+                        }
+                    };
+                    // The source may be where the result goes.
+                    own.copy_within(operand);
+                    if exclusive && member > 0 {
+                        prefix.copy_to(pe, dest);
+                    }
+                    match member {
+                        0 => operand.copy_within(prefix),
+                        _ => op.apply(prefix, prefix, operand),
+                    }
+                    if !exclusive {
+                        prefix.copy_to(pe, dest);
+                    }
+                }
+            });
+        });
+    }
 }
 
 /// Combine `nbytes` bytes of the operand of each of `n` members block by block, and store each block's result at its place.

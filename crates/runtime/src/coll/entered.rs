@@ -5,12 +5,13 @@
 //! routine.
 
 use crate::base::call::{Call, fail};
+use crate::base::digest::digest;
 use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
 use crate::coll::combine::Combine;
 use crate::coll::execute::{DIRECT_PART, Execution, Parts};
-use crate::memory::areas::LANDING;
+use crate::memory::areas::{LANDING, SHORT};
 use crate::memory::range::SymmetricRange;
 use crate::memory::range::symmetric;
 use crate::sync::channel::Channels;
@@ -20,7 +21,9 @@ use crate::teams::active_set::ActiveSet;
 use crate::teams::team::{self, Team};
 use core::ffi::{c_int, c_long};
 use rushmem_collectives::choice::{AllReduceAlgorithm, Facts, SyncAlgorithm};
-use rushmem_collectives::{Step, binomial, central, choice, direct, recursive_doubling};
+use rushmem_collectives::{
+    Peer, Step, binomial, bruck, central, choice, direct, recursive_doubling,
+};
 use std::sync::{Arc, TryLockError};
 
 /// The participants of a collective.
@@ -134,20 +137,27 @@ impl<'a> Entered<'a> {
             one_node,
             oversubscribed: self.job.oversubscribed_somewhere,
             counter,
+            shared_buffers: !self.job.threads_somewhere,
             forced: self.job.settings.forced_algorithms(),
         }
     }
 
     /// Signal a member.
-    pub(crate) fn signal(&mut self, peer: u32) {
-        let peer = self.shared().map_or(peer, |set| set.members().world_pe(peer).0);
+    pub(crate) fn signal(&mut self, peer: Peer) {
+        let peer = self.numbered(peer);
         self.channels.signal(peer);
     }
 
     /// Wait for the next signal of a member.
-    pub(crate) fn wait(&mut self, peer: u32) {
-        let peer = self.shared().map_or(peer, |set| set.members().world_pe(peer).0);
+    pub(crate) fn wait(&mut self, peer: Peer) {
+        let peer = self.numbered(peer);
         self.channels.wait(self.call, self.job, peer);
+    }
+
+    /// A member as the channels number it.
+    fn numbered(&self, peer: Peer) -> Peer {
+        let index = self.shared().map_or(peer.index, |set| set.members().world_pe(peer.index).0);
+        Peer { index, ..peer }
     }
 
     /// With `SHMEM_CHECK`, ends the job with an error unless all members are here with the same arguments.
@@ -180,44 +190,43 @@ impl<'a> Entered<'a> {
         }
     }
 
-    /// A table of a word per member into which the members may write. Of the two tables that a team has,
-    /// nobody writes one that is in use, since nobody ends a plan with a table before all have entered it.
-    pub(crate) fn next_table(&mut self) -> usize {
-        if self.shared().is_some() {
-            self.sync();
-            return self.own_table();
-        }
-        let parity = self.channels.next_gather();
-        flags::area().areas().counts(self.channels.slot(), parity)
-    }
-
-    /// A table that peers do not access.
-    fn own_table(&self) -> usize {
-        flags::area().areas().counts(self.channels.slot(), 0)
+    /// A number of the team or active set that others among the same PEs do not have.
+    pub(crate) fn number(&self) -> u64 {
+        let triplet = self.set.map_or([0; 3], ActiveSet::triplet).map(|number| number as u64);
+        digest(&[&triplet[..], &[self.team.handle().0 as u64]].concat())
     }
 
     /// Every member's word.
     pub(crate) fn gather(&mut self, word: u64) -> Vec<u64> {
-        let (n, me) = (self.n() as usize, self.me() as usize);
-        let internal = flags::area();
-        let mut words = vec![0; n];
-        if self.shared().is_some() {
-            // Over landings: other sets may write to them meanwhile.
-            words[me] = word;
-            let at = self.own_table();
-            internal.write_own(at, &words);
-            let table = internal.range(at, n * 8);
-            self.all_reduce(table, table, n, &const { Combine::or::<u64>() });
-            internal.read(at, &mut words);
-            return words;
+        let facts = self.facts();
+        if facts.one_node || !facts.shared_buffers {
+            return self.gather_shown(word);
         }
-        let at = self.next_table();
-        let table = internal.range(at, n * 8);
-        let own = me * 8;
-        internal.write_own(at + own, &[word]);
-        let plan = choice::all_gather(n as u32, me as u32, n * 8, self.facts());
-        self.run(table.part(own, 8), table, Parts::Equal(8), plan);
+        let (n, me) = (self.n(), self.me());
+        let internal = flags::area();
+        let at = internal.areas().table();
+        let (none, whole) = (SymmetricRange::EMPTY, Parts::Whole(0));
+        self.run(none, none, whole, bruck::entry(n, me));
+        internal.write_own(at + me as usize * 8, &[word]);
+        let table = internal.range(at, n as usize * 8);
+        let own = table.part(me as usize * 8, 8);
+        self.run(own, table, Parts::Equal(8), bruck::all_gather(n, me));
+        let mut words = vec![0; n as usize];
         internal.read(at, &mut words);
+        words
+    }
+
+    /// The same by reading what the others show.
+    fn gather_shown(&mut self, word: u64) -> Vec<u64> {
+        let internal = flags::area();
+        let at = self.channels.next_shown();
+        internal.write_own(at, &[word]);
+        self.sync();
+        let words = internal.shown(self.members().world_pes(), at);
+        if self.shared().is_some() {
+            // The next call may be on another set, whose members do not wait for those of this one.
+            self.sync();
+        }
         words
     }
 
@@ -228,7 +237,7 @@ impl<'a> Entered<'a> {
         let ahead =
             set.shares_channels().then(|| self.channels.next_broadcast(set.triplet(), root));
         for step in binomial::arrivals(self.n(), self.me(), root) {
-            let number = |peer: u32| set.members().world_pe(peer).0;
+            let number = |peer: Peer| set.members().world_pe(peer.index).0;
             match (step, ahead) {
                 (Step::Signal { peer }, None) => self.signal(peer),
                 (Step::Wait { peer }, None) => self.wait(peer),
@@ -261,13 +270,15 @@ impl<'a> Entered<'a> {
                 self.execute(source, dest, vector, none, Some(op), 0, plan);
             }
             AllReduceAlgorithm::Central => {
-                let no_landings = |_: &mut Channels| 0;
                 let plan = |n, _| central::all_reduce(n);
-                self.run_pieces(source, dest, nelems, op, no_landings, plan);
+                self.run_pieces(source, dest, nelems, op, plan);
             }
             AllReduceAlgorithm::RecursiveDoubling => {
-                let parity = Channels::next_reduction;
-                self.run_pieces(source, dest, nelems, op, parity, recursive_doubling::all_reduce);
+                if nbytes > SHORT {
+                    let entry = recursive_doubling::entry(self.n(), self.me());
+                    self.run(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0), entry);
+                }
+                self.run_pieces(source, dest, nelems, op, recursive_doubling::all_reduce);
             }
         }
     }
@@ -305,27 +316,54 @@ impl<'a> Entered<'a> {
         self.execute(source, dest, parts, accumulator, combine, parity, plan);
     }
 
+    /// Combine vectors element by element over the members up to each one, to that one; without its own contribution if that
+    /// is left out, and then the first one gets nothing.
+    pub(crate) fn scan(
+        &mut self,
+        source: SymmetricRange,
+        dest: SymmetricRange,
+        nelems: usize,
+        op: &'static Combine,
+        exclusive: bool,
+    ) {
+        let nbytes = nelems * op.elem_bytes();
+        if !self.facts().shared_buffers {
+            let sync = SyncAlgorithm::choose(self.facts());
+            let parts = nbytes.div_ceil(DIRECT_PART) as u32;
+            let plan = direct::scan(self.n(), self.me(), parts, sync, exclusive);
+            let (source, dest) = (source.part(0, nbytes), dest.part(0, nbytes));
+            let (vector, none) = (Parts::Vector, SymmetricRange::EMPTY);
+            self.execute(source, dest, vector, none, Some(op), 0, plan);
+        } else if exclusive {
+            self.run_pieces(source, dest, nelems, op, recursive_doubling::exclusive_scan);
+        } else {
+            self.run_pieces(source, dest, nelems, op, recursive_doubling::inclusive_scan);
+        }
+    }
+
     /// Carry out a plan for each piece of two vectors that fits a landing; the accumulator of a piece
-    /// is its place in `dest`. `parity` says which copy of its landings a plan uses.
+    /// is its place in `dest`. The pieces use the two copies of the landings in turn.
     pub(crate) fn run_pieces<P: Iterator<Item = Step>>(
         &mut self,
         source: SymmetricRange,
         dest: SymmetricRange,
         nelems: usize,
         op: &'static Combine,
-        parity: impl Fn(&mut Channels) -> usize,
         plan: impl Fn(u32, u32) -> P,
     ) {
         let (n, me) = (self.n(), self.me());
         let most = LANDING / op.elem_bytes();
-        for first in (0..nelems).step_by(most) {
+        for (turn, first) in (0..nelems).step_by(most).enumerate() {
             let (at, nbytes) =
                 (first * op.elem_bytes(), most.min(nelems - first) * op.elem_bytes());
             let piece = dest.part(at, nbytes);
             if !dest.starts_with(source) {
                 source.part(at, nbytes).copy_to(self.job.me(), piece);
             }
-            let parity = parity(&mut self.channels);
+            let parity = match nbytes <= SHORT {
+                true => self.channels.next_short_reduction(),
+                false => turn % 2,
+            };
             let (none, parts) = (SymmetricRange::EMPTY, Parts::Whole(nbytes));
             self.execute(none, none, parts, piece, Some(op), parity, plan(n, me));
         }

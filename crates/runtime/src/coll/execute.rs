@@ -13,8 +13,7 @@ use crate::memory::range::SymmetricRange;
 use crate::sync::channel::Channels;
 use crate::sync::flags;
 use crate::teams::team::Team;
-use rushmem_collectives::landing::ALL_REDUCE;
-use rushmem_collectives::{Place, Span, Step};
+use rushmem_collectives::{Edge, Peer, Place, Span, Step};
 use rushmem_transport::Pe;
 
 /// Bytes of a part of a vector that is reduced directly: whole cache lines, so that no two PEs write to one, and whole
@@ -53,18 +52,18 @@ pub(crate) struct Execution<'a> {
     pub(crate) accumulator: SymmetricRange,
     /// The operator that combines them.
     pub(crate) combine: Option<&'static Combine>,
-    /// Which copy of the landings is in use.
+    /// Which copy of the landings is in use, or of the places beside flags.
     pub(crate) parity: usize,
 }
 
 impl Execution<'_> {
     /// Carry out a plan.
     pub(crate) fn run(&mut self, plan: impl Iterator<Item = Step>) {
-        let mut heard = 0;
+        let mut heard = None;
         for step in plan {
             match step {
                 Step::Put { peer, from, to, count } => {
-                    let pe = self.team.members().world_pe(peer);
+                    let pe = self.team.members().world_pe(peer.index);
                     let source = self.own_place(from.place);
                     let dest = match to.place {
                         Place::Landing(landing) => self.landing_at(peer, landing),
@@ -81,23 +80,24 @@ impl Execution<'_> {
                 Step::Signal { peer } => self.channels.signal(peer),
                 Step::Wait { peer } => {
                     self.channels.wait(self.call, self.job, peer);
-                    heard = peer;
+                    heard = Some(peer);
                 }
                 Step::Arrive { at } => self.channels.arrive(at, || {}),
                 Step::Contribute { at } => self.contribute(at),
                 Step::TakeCombined { at } => {
-                    let slot = self.channels.slot();
-                    let combined = flags::area().areas().combined(slot, at);
+                    let combined = flags::area().areas().combined(self.channels.slot());
                     self.at_counter(at, combined).copy_to(self.job.me(), self.accumulator);
                 }
                 Step::AwaitRelease { at } => self.channels.await_release(self.call, self.job, at),
                 Step::ReduceDirect { first, count } => {
-                    let nbytes = self.source.nbytes();
-                    let end = |part: u32| (part as usize * DIRECT_PART).min(nbytes);
-                    let (at, nbytes) = (end(first), end(first + count) - end(first));
-                    let (source, dest) = (self.source.part(at, nbytes), self.dest.part(at, nbytes));
+                    let (source, dest) = self.share(first, count);
                     let op = self.combine.expect("a reduction has an operation");
                     direct::reduce(self.members, source, dest, op);
+                }
+                Step::ScanDirect { first, count, exclusive } => {
+                    let (source, dest) = self.share(first, count);
+                    let op = self.combine.expect("a scan has an operation");
+                    direct::scan(self.members, source, dest, op, exclusive);
                 }
                 Step::Copy { from, to, count } => {
                     let source = match from.place {
@@ -121,22 +121,29 @@ impl Execution<'_> {
         }
     }
 
+    /// `count` parts of both vectors.
+    fn share(&self, first: u32, count: u32) -> (SymmetricRange, SymmetricRange) {
+        let nbytes = self.source.nbytes();
+        let end = |part: u32| (part as usize * DIRECT_PART).min(nbytes);
+        let (at, nbytes) = (end(first), end(first + count) - end(first));
+        (self.source.part(at, nbytes), self.dest.part(at, nbytes))
+    }
+
     /// Give the accumulator to the counter of member `at`; whoever is last combines what all gave.
     fn contribute(&mut self, at: u32) {
         let (slot, areas) = (self.channels.slot(), flags::area().areas());
         let nbytes = self.accumulator.nbytes();
-        let (me, owner) = (self.team.me().0, self.team.members().world_pe(at));
+        let owner = self.team.members().world_pe(at);
         let place = |at: usize| flags::area().range(at, nbytes);
         let op = self.combine.expect("a reduction has an operation");
-        self.accumulator.copy_to(owner, place(areas.contribution(slot, at, me)));
+        self.accumulator.copy_to(owner, place(areas.contribution(self.job.me())));
+        let members = self.team.members();
         let given = |member| {
-            let given = place(areas.contribution(slot, at, member));
+            let given = place(areas.contribution(members.world_pe(member)));
             given.image(owner).expect("a counter is used by PEs that share memory")
         };
-        let n = self.team.members().n;
-        let store =
-            |_, result: SymmetricRange| result.copy_to(owner, place(areas.combined(slot, at)));
-        self.channels.arrive(at, || direct::combine(n, nbytes, op, given, store));
+        let store = |_, result: SymmetricRange| result.copy_to(owner, place(areas.combined(slot)));
+        self.channels.arrive(at, || direct::combine(members.n, nbytes, op, given, store));
     }
 
     /// So many bytes as the accumulator has at an offset of the internal area of member `owner`, to read from.
@@ -193,31 +200,29 @@ impl Execution<'_> {
     }
 
     /// The place from which `peer` takes the next message of this member.
-    fn landing_at(&mut self, peer: u32, landing: u8) -> SymmetricRange {
+    fn landing_at(&mut self, peer: Peer, landing: u8) -> SymmetricRange {
         let internal = flags::area();
-        if self.is_short(landing) {
-            let at = self.channels.short_there(internal.areas(), peer, self.parity);
-            return internal.range(at, SHORT);
+        if self.is_short(peer) {
+            return internal
+                .range(self.channels.short_there(internal.areas(), peer, self.parity), SHORT);
         }
-        let at = self.channels.landing_there(internal.areas(), peer, landing, self.parity);
-        internal.range(at, LANDING)
+        internal.range(internal.areas().landing(landing, self.parity), LANDING)
     }
 
-    /// The place of the message of `peer` that has arrived.
-    fn landing_of(&mut self, peer: u32, landing: u8) -> SymmetricRange {
+    /// The place of the message that has arrived from the peer that was waited for last.
+    fn landing_of(&mut self, heard: Option<Peer>, landing: u8) -> SymmetricRange {
         let internal = flags::area();
-        if self.is_short(landing) {
-            let at = self.channels.short_here(internal.areas(), peer, self.parity);
-            return internal.range(at, SHORT);
+        let peer = heard.expect("a plan waits before it reads");
+        if self.is_short(peer) {
+            return internal
+                .range(self.channels.short_here(internal.areas(), peer, self.parity), SHORT);
         }
-        let at = self.channels.landing_here(internal.areas(), peer, landing, self.parity);
-        internal.range(at, LANDING)
+        internal.range(internal.areas().landing(landing, self.parity), LANDING)
     }
 
-    /// Whether what is put to a landing goes in the line of a flag instead: each two members put to each other once in an
-    /// all-reduce.
-    fn is_short(&self, landing: u8) -> bool {
-        self.accumulator.nbytes() <= SHORT && ALL_REDUCE.contains(&landing)
+    /// Whether what is put to a landing of a peer goes beside its flag instead.
+    fn is_short(&self, peer: Peer) -> bool {
+        self.accumulator.nbytes() <= SHORT && matches!(peer.edge, Edge::Exchange(_))
     }
 
     /// Where a span begins in its place.

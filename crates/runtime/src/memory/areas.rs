@@ -1,23 +1,27 @@
 //! Where the library's own flags and buffers are in a PE's internal area: the same on every PE.
 //!
 //! ```text
-//! bell | mailbox, acknowledgement, probe per source PE | slot per team: flags, counts, landings |
-//! two landings per source PE, for active sets
+//! bell | per source PE: mailbox, pair line, acknowledgement | slot per team | table | landings
 //! ```
 //!
-//! Flags are words of 8 bytes in a cache line of their own that one PE writes and one reads; only the counter of a sync and
-//! its flag are written by all members of a team. Pages that no team uses are never touched, so the area costs address space,
-//! not memory. This file computes offsets; it never touches the memory.
+//! A fabric pins this memory, so it must not grow with the number of teams times PEs: a team's slot has a flag for each edge
+//! of its plans, O(log n) of them, and all teams share the landings. Together that is at most 1 MiB and 200 bytes for each PE
+//! of the job. This file computes offsets; it never touches the memory.
 
+use rushmem_collectives::{Edge, landing};
 use rushmem_transport::Pe;
 
-/// A cache line; flags of different writers never share one.
+/// A cache line.
 const LINE: usize = 64;
+const WORD: usize = 8;
 /// Teams that can exist at once on a PE.
 pub(crate) const TEAM_SLOTS: usize = 1024;
+/// Slots whose flags have a cache line each, so that no writers of two flags share one: those of the predefined teams and of
+/// the active sets. Others take less memory instead.
+const WIDE_SLOTS: usize = 4;
 /// Bytes of one landing buffer: what a reduction combines at a time.
 pub(crate) const LANDING: usize = 8 << 10;
-/// Bytes of a vector that is sent in the line of a flag.
+/// Bytes of a vector that is sent beside a flag.
 pub(crate) const SHORT: usize = rushmem_collectives::choice::SHORT_MAX_BYTES;
 /// Words of a mailbox message.
 pub(crate) const MESSAGE: usize = 6;
@@ -26,29 +30,65 @@ pub(crate) const MESSAGE: usize = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Areas {
     n_pes: usize,
-    all_reduce_landings: usize,
-    slot_bytes: usize,
+    /// Rounds of plans of the largest team.
+    rounds: usize,
     slots: usize,
+    narrow_slots: usize,
+    table: usize,
+    landings: usize,
+}
+
+/// How the flags of a slot are laid out.
+#[derive(Clone, Copy)]
+struct Stride {
+    /// From one flag to the next.
+    flag: usize,
+    /// The same of exchanges, which have two short vectors beside the flag.
+    exchange: usize,
+    /// From the counters of messages to the others.
+    counters: usize,
+}
+
+const WIDE: Stride = Stride { flag: LINE, exchange: LINE, counters: LINE };
+const NARROW: Stride = Stride { flag: WORD, exchange: 4 * WORD, counters: 4 * WORD };
+
+impl Stride {
+    const fn of(slot: u16) -> Self {
+        if (slot as usize) < WIDE_SLOTS { WIDE } else { NARROW }
+    }
+
+    const fn exchanges(self, rounds: usize) -> usize {
+        (2 * rounds * self.flag).next_multiple_of(self.exchange)
+    }
+
+    const fn counted(self, rounds: usize) -> usize {
+        self.exchanges(rounds) + rounds * self.exchange
+    }
+
+    const fn counter(self, rounds: usize) -> usize {
+        self.counted(rounds) + self.counters
+    }
+
+    /// Bytes of a slot. No two slots share a line.
+    const fn slot_bytes(self, rounds: usize) -> usize {
+        (self.counter(rounds) + 5 * WORD).next_multiple_of(LINE)
+    }
 }
 
 impl Areas {
     pub(crate) fn new(n_pes: u32) -> Areas {
-        let all_reduce_landings = rushmem_collectives::landing::all_reduce(n_pes).len();
-        let scan_landings = rushmem_collectives::landing::scan(n_pes).len();
+        let rounds = Edge::count(n_pes) / 3;
         let n_pes = n_pes as usize;
-        let counts = (2 * n_pes * 8).next_multiple_of(LINE);
-        let landings = (2 * all_reduce_landings + scan_landings) * LANDING;
-        Areas {
-            n_pes,
-            all_reduce_landings,
-            slot_bytes: (n_pes * LINE + counts + landings).next_multiple_of(4096),
-            slots: (LINE + n_pes * 3 * LINE).next_multiple_of(4096),
-        }
+        let slots = (LINE + n_pes * (2 * LINE + WORD)).next_multiple_of(LINE);
+        let narrow_slots = slots + WIDE_SLOTS * WIDE.slot_bytes(rounds);
+        let table = narrow_slots + (TEAM_SLOTS - WIDE_SLOTS) * NARROW.slot_bytes(rounds);
+        let landings = (table + n_pes * WORD).next_multiple_of(LINE);
+        Areas { n_pes, rounds, slots, narrow_slots, table, landings }
     }
 
     /// Bytes of the whole area.
     pub(crate) fn nbytes(&self) -> usize {
-        self.pair_landing(Pe(self.n_pes as u32), 0)
+        self.landings + 2 * landing::count(self.n_pes as u32) * LANDING
     }
 
     /// The mailbox into which `source` writes: a sequence number, a tag, the message.
@@ -56,79 +96,103 @@ impl Areas {
         LINE + source.index() * LINE
     }
 
+    /// The line of the flag that `source` writes in collectives on any active set.
+    fn pair(&self, source: Pe) -> usize {
+        LINE + (self.n_pes + source.index()) * LINE
+    }
+
     /// Where `dest` says how many of this PE's messages it took.
     pub(crate) fn acknowledged(&self, dest: Pe) -> usize {
-        LINE + (self.n_pes + dest.index()) * LINE
+        LINE + 2 * self.n_pes * LINE + dest.index() * WORD
     }
 
-    /// Where `source` tries out a transport.
+    /// Seven words with which `source` tries out a transport: those of its mailbox that mean nothing before a sequence number
+    /// announces them.
     pub(crate) fn probe(&self, source: Pe) -> usize {
-        LINE + (2 * self.n_pes + source.index()) * LINE
+        self.mailbox(source) + WORD
     }
 
-    /// The flag that member `source` of the team in `slot` writes.
-    pub(crate) fn flag(&self, slot: u16, source: u32) -> usize {
-        self.slot(slot) + source as usize * LINE
+    /// The flag that `source` writes in collectives on active sets.
+    pub(crate) fn pair_flag(&self, source: Pe) -> usize {
+        self.pair(source)
     }
 
-    /// How many broadcasts member `source` has entered in which this PE writes to it. It shares the line of
-    /// the flag, whose writer and reader are the same.
-    pub(crate) fn entered(&self, slot: u16, source: u32) -> usize {
-        self.flag(slot, source) + 8
+    /// How many broadcasts on active sets `source` has entered in which this PE writes to it.
+    pub(crate) fn entered(&self, source: Pe) -> usize {
+        self.pair(source) + WORD
     }
 
-    /// Where member `source` puts what it combines in a reduction of at most [`SHORT`] bytes, in the line of its flag: the
-    /// writer and the reader are the same, and both arrive together. There are two, by parity.
-    pub(crate) fn short(&self, slot: u16, source: u32, parity: usize) -> usize {
-        self.flag(slot, source) + 16 + parity * SHORT
+    /// Where `source` puts what it combines in a reduction of at most [`SHORT`] bytes on an active set, in the line of its
+    /// flag: the writer and the reader are the same, and both arrive together. There are two, by parity.
+    pub(crate) fn pair_short(&self, source: Pe, parity: usize) -> usize {
+        self.pair(source) + 2 * WORD + parity * SHORT
     }
 
-    /// The counter of member `owner` at which members of the team are counted in, and after it the flag that releases them.
-    /// They are in the line of its flag for itself, which nobody else uses.
-    pub(crate) fn counter(&self, slot: u16, owner: u32) -> usize {
-        self.flag(slot, owner) + 16
+    /// Where `source` puts what it gives to a counter of this PE, on whatever team: a PE is in one collective at a time that
+    /// uses it.
+    pub(crate) fn contribution(&self, source: Pe) -> usize {
+        self.pair_short(source, 2)
     }
 
-    /// Where member `source` puts what it gives to the counter of `owner`: behind what [`short`](Areas::short) has.
-    pub(crate) fn contribution(&self, slot: u16, owner: u32, source: u32) -> usize {
-        let behind = if source == owner {
-            self.counter(slot, owner) + 16
-        } else {
-            self.short(slot, source, 2)
+    /// The flag of the team in `slot` that the sender on an edge writes.
+    #[inline]
+    pub(crate) fn flag(&self, slot: u16, edge: Edge) -> usize {
+        let stride = Stride::of(slot);
+        let at = match edge {
+            Edge::Ahead(k) => k as usize * stride.flag,
+            Edge::Behind(k) => (self.rounds + k as usize) * stride.flag,
+            Edge::Exchange(k) => stride.exchanges(self.rounds) + k as usize * stride.exchange,
+            Edge::Any => unreachable!("messages from any member are counted"),
         };
-        debug_assert!(behind + SHORT <= self.flag(slot, source) + LINE);
-        behind
+        self.slot(slot) + at
     }
 
-    /// What was combined at the counter of member `owner`.
-    pub(crate) fn combined(&self, slot: u16, owner: u32) -> usize {
-        self.contribution(slot, owner, owner) + SHORT
+    /// Where the other member of a pair puts what it combines in round `k` of a reduction of at most [`SHORT`] bytes, beside its
+    /// flag. There are two, by parity.
+    #[inline]
+    pub(crate) fn short(&self, slot: u16, edge: Edge, parity: usize) -> usize {
+        debug_assert!(matches!(edge, Edge::Exchange(_)), "other edges have no room");
+        self.flag(slot, edge) + WORD + parity * SHORT
     }
 
-    /// A landing buffer into which the PE `source` alone writes. There are two, by parity.
-    pub(crate) fn pair_landing(&self, source: Pe, parity: usize) -> usize {
-        self.slots + TEAM_SLOTS * self.slot_bytes + (2 * source.index() + parity) * LANDING
+    /// The counter of messages that any member sends, by parity: what CPUs count, or what a network does. The two must not
+    /// update the same word.
+    pub(crate) fn counted(&self, slot: u16, parity: usize, by_network: bool) -> usize {
+        let at = Stride::of(slot).counted(self.rounds);
+        self.slot(slot) + at + (2 * usize::from(by_network) + parity) * WORD
     }
 
-    /// A table of one 8-byte count per member; there are two, by parity.
-    pub(crate) fn counts(&self, slot: u16, parity: usize) -> usize {
-        self.slot(slot) + self.n_pes * LINE + parity * self.n_pes * 8
+    /// The counter at which members of the team are counted in, and after it the flag that releases them.
+    pub(crate) fn counter(&self, slot: u16) -> usize {
+        self.slot(slot) + Stride::of(slot).counter(self.rounds)
     }
 
-    /// A landing buffer. Those of all-reduce exist twice, by parity.
-    pub(crate) fn landing(&self, slot: u16, landing: u8, parity: usize) -> usize {
-        use rushmem_collectives::landing::{ALL_REDUCE, SCAN};
-        let index = if ALL_REDUCE.contains(&landing) {
-            parity * self.all_reduce_landings + landing as usize
-        } else {
-            2 * self.all_reduce_landings + (landing - SCAN.start) as usize
-        };
-        let counts = (2 * self.n_pes * 8).next_multiple_of(LINE);
-        self.slot(slot) + self.n_pes * LINE + counts + index * LANDING
+    /// What was combined at the counter.
+    pub(crate) fn combined(&self, slot: u16) -> usize {
+        self.counter(slot) + 2 * WORD
     }
 
+    /// A word that this PE shows the other members. There are two, by parity.
+    pub(crate) fn shown(&self, slot: u16, parity: usize) -> usize {
+        self.counter(slot) + (3 + parity) * WORD
+    }
+
+    /// A table of one word per member, for the team whose collective this PE is in.
+    pub(crate) fn table(&self) -> usize {
+        self.table
+    }
+
+    /// A landing buffer for the team whose collective this PE is in. There are two copies.
+    pub(crate) fn landing(&self, landing: u8, copy: usize) -> usize {
+        self.landings + (2 * landing as usize + copy) * LANDING
+    }
+
+    #[inline]
     fn slot(&self, slot: u16) -> usize {
-        self.slots + slot as usize * self.slot_bytes
+        match (slot as usize).checked_sub(WIDE_SLOTS) {
+            None => self.slots + slot as usize * WIDE.slot_bytes(self.rounds),
+            Some(narrow) => self.narrow_slots + narrow * NARROW.slot_bytes(self.rounds),
+        }
     }
 }
 

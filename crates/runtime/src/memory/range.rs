@@ -70,6 +70,13 @@ impl SymmetricRange {
         SymmetricRange { segment: None, offset: 0, start: memory.as_mut_ptr().cast(), nbytes }
     }
 
+    /// Copy the bytes to private memory of the same size.
+    pub(crate) fn copy_within(self, private: SymmetricRange) {
+        assert!(private.segment.is_none() && self.nbytes == private.nbytes, "a copy elsewhere");
+        // SAFETY: mapped symmetric memory or private memory, and private memory, of the same size.
+        unsafe { mem::copy_bytes(private.start, self.start, self.nbytes) };
+    }
+
     /// The image on `pe`, to read from, if it is mapped here.
     pub(crate) fn image(self, pe: Pe) -> Option<SymmetricRange> {
         self.on(pe).map(|start| SymmetricRange { segment: None, offset: 0, start, ..self })

@@ -133,7 +133,12 @@ fn poll_network(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool 
         if ready() {
             return true;
         }
-        idle = if network::progress() { 0 } else { idle + 1 };
+        if network::progress() {
+            // What came may be what is waited for.
+            idle = 0;
+            continue;
+        }
+        idle += 1;
         if oversubscribed || idle % POLLS_PER_YIELD == POLLS_PER_YIELD - 1 {
             std::thread::yield_now();
         }

@@ -1,15 +1,15 @@
-//! Signals between the members of a team: for each ordered pair a counter.
+//! Signals between the members of a team: for each edge between two of them a counter.
 //!
 //! A member's counter towards a peer lives in the peer's internal area and only grows; the high bits
 //! are the team's generation, so what an earlier team left in the same slot is below every value of
-//! this one. Since every plan takes each signal that its peers' plans send, the k-th signal of a to b
-//! is taken by b's k-th wait for a, whatever collectives follow each other.
+//! this one. Since every plan takes each signal that its peers' plans send, the k-th signal on an edge
+//! is taken by the receiver's k-th wait for it, whatever collectives follow each other. Messages that come
+//! from any member are counted instead, by two counters in turn: see [`Edge::Any`].
 //!
 //! All active sets share one pair of counters between each two PEs: these PEs make the calls that both
 //! take part in in the same order, so the rule holds for all sets together, and sets need nothing of
-//! their own. The high bits of such a counter are a mark of the active set in place of a generation.
-//! What else a team has of its own, each pair of PEs has for all sets: landings, and the count of
-//! broadcasts that tells a PE how far those behind it are.
+//! their own. The high bits of such a counter are a mark of the active set in place of a generation. Each pair of PEs also
+//! has the count of broadcasts that tells a PE how far those behind it are.
 
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
@@ -19,6 +19,7 @@ use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::flags;
 use core::ffi::c_int;
+use rushmem_collectives::{Edge, Peer};
 use rushmem_transport::{Pe, TeamPe};
 
 /// Bits of a counter below the generation.
@@ -42,14 +43,18 @@ pub(crate) struct Channels {
     growing: u64,
     members: Members,
     me: TeamPe,
+    /// Signals that were sent and taken, by edge; of active sets by PE.
     sent: Vec<u64>,
     taken: Vec<u64>,
+    /// The same on [`Edge::Any`].
+    sent_to_any: u64,
+    taken_of_any: u64,
     /// Counts the releases of a counter.
     releases: u64,
-    /// Counts the plans that use the landings of all-reduce.
-    reductions: usize,
-    /// Counts the plans that use the tables of counts.
-    gathers: usize,
+    /// Counts the plans that send short vectors beside flags.
+    short_reductions: usize,
+    /// Counts the words that were shown.
+    shown: usize,
     /// Where these are the channels of all active sets.
     pairs: Option<Pairs>,
 }
@@ -57,7 +62,7 @@ pub(crate) struct Channels {
 /// What a PE knows of each other one, whatever active set both are in.
 #[derive(Debug)]
 struct Pairs {
-    /// Which of two landings is next, at the other PE and here.
+    /// Which of two short vectors is next, at the other PE and here.
     put: Vec<usize>,
     taken: Vec<usize>,
     /// How many broadcasts the other writes here that this PE has entered, and the reverse.
@@ -70,7 +75,7 @@ struct Pairs {
 impl Channels {
     pub(crate) fn new(slot: u16, generation: u64, members: Members, me: TeamPe) -> Channels {
         assert!(generation < GENERATIONS, "an agreement offers no others");
-        let zeros = vec![0; members.n as usize];
+        let zeros = vec![0; Edge::count(members.n)];
         Channels {
             slot,
             generation,
@@ -80,9 +85,11 @@ impl Channels {
             me,
             sent: zeros.clone(),
             taken: zeros,
+            sent_to_any: 0,
+            taken_of_any: 0,
             releases: 0,
-            reductions: 0,
-            gathers: 0,
+            short_reductions: 0,
+            shown: 0,
             pairs: None,
         }
     }
@@ -90,15 +97,16 @@ impl Channels {
     /// Those that all active sets of the world share, in `slot`.
     pub(crate) fn of_active_sets(slot: u16, world: Members, me: TeamPe) -> Channels {
         let growing = (1 << SHARED_COUNT_BITS) - 1;
-        let n = world.n as usize;
+        let zeros = vec![0; world.n as usize];
         let pairs = Some(Pairs {
-            put: vec![0; n],
-            taken: vec![0; n],
-            entered: vec![0; n],
-            written: vec![0; n],
+            put: vec![0; world.n as usize],
+            taken: vec![0; world.n as usize],
+            entered: zeros.clone(),
+            written: zeros.clone(),
             last_broadcast: None,
         });
-        Channels { growing, pairs, ..Channels::new(slot, 0, world, me) }
+        let (sent, taken) = (zeros.clone(), zeros);
+        Channels { growing, pairs, sent, taken, ..Channels::new(slot, 0, world, me) }
     }
 
     /// The active set that the next signals are for, by a number that other sets hardly have.
@@ -113,55 +121,31 @@ impl Channels {
     /// The generation that this member's counters came to, which is a later one than the team's when a
     /// pair exchanged so many signals that they do not fit the bits below.
     pub(crate) fn reached(&self) -> u64 {
-        let max = self.taken.iter().max().expect("a team has members").max(&self.releases);
+        let max = self.taken.iter().max().unwrap_or(&0).max(&self.releases);
         self.generation + (max >> COUNT_BITS)
     }
 
-    /// Which of the two copies of the landings the next all-reduce uses.
-    pub(crate) fn next_reduction(&mut self) -> usize {
-        self.reductions += 1;
-        self.reductions % 2
-    }
-
-    /// Which of the two tables of counts the next gathering uses.
-    pub(crate) fn next_gather(&mut self) -> usize {
-        self.gathers += 1;
-        self.gathers % 2
-    }
-
-    /// The landing at `peer` for what this member puts there next; `landing` is its number in a team's plan
-    /// and `parity` which copy of it the plan uses. Two of a pair's own are enough: in every plan that uses
-    /// them each of both puts once to the other, so whoever puts has had the other's last message, which
-    /// that one sent when it had taken the message before.
-    pub(crate) fn landing_there(
-        &mut self,
-        areas: &Areas,
-        peer: u32,
-        landing: u8,
-        parity: usize,
-    ) -> usize {
-        let own = self.members.world_pe(self.me.0);
-        match &mut self.pairs {
-            None => areas.landing(self.slot, landing, parity),
-            Some(pairs) => areas.pair_landing(own, alternate(&mut pairs.put[peer as usize])),
+    /// Leave nothing to a later team in the same slot but counters below those of its generation.
+    pub(crate) fn retire(&self) {
+        let (area, slot) = (flags::area(), self.slot);
+        for (parity, by_network) in [(0, false), (1, false), (0, true), (1, true)] {
+            area.write_own(area.areas().counted(slot, parity, by_network), &[0]);
         }
     }
 
-    /// The own landing of what `peer` put last and this member has not taken yet.
-    pub(crate) fn landing_here(
-        &mut self,
-        areas: &Areas,
-        peer: u32,
-        landing: u8,
-        parity: usize,
-    ) -> usize {
-        match &mut self.pairs {
-            None => areas.landing(self.slot, landing, parity),
-            Some(pairs) => areas.pair_landing(
-                self.members.world_pe(peer),
-                alternate(&mut pairs.taken[peer as usize]),
-            ),
+    /// Which of the two copies the next all-reduce of short vectors uses.
+    pub(crate) fn next_short_reduction(&mut self) -> usize {
+        self.short_reductions += 1;
+        self.short_reductions % 2
+    }
+
+    /// Where each member shows the next word. Of the two places nobody changes one that is read, if nobody ends a collective
+    /// with such words before all have entered it. The members of different active sets do not count alike.
+    pub(crate) fn next_shown(&mut self) -> usize {
+        if self.pairs.is_none() {
+            self.shown += 1;
         }
+        flags::area().areas().shown(self.slot, self.shown % 2)
     }
 
     /// A broadcast over the active set `set` from `root`: how many broadcasts its writers may be ahead of
@@ -176,10 +160,10 @@ impl Channels {
 
     /// Tell `peer` that this PE has entered a broadcast in which `peer` writes to it.
     pub(crate) fn announce(&mut self, peer: u32) {
+        let at = flags::area().areas().entered(self.own_pe());
         let pairs = self.pairs.as_mut().expect("the channels of active sets");
         let entered = &mut pairs.entered[peer as usize];
         *entered += 1;
-        let at = flags::area().areas().entered(self.slot, self.me.0);
         flags::area().raise(self.members.world_pe(peer), at, *entered);
     }
 
@@ -193,14 +177,15 @@ impl Channels {
         let needed = *written - ahead;
         let next_signal = self.mark + self.taken[peer as usize] + 1;
         let areas = flags::area().areas();
-        let (entered, signal) = (areas.entered(self.slot, peer), areas.flag(self.slot, peer));
+        let source = self.members.world_pe(peer);
+        let (entered, signal) = (areas.entered(source), areas.pair_flag(source));
         let mut has_entered = false;
         backoff::until_rung(job, || {
             has_entered = flags::area().flag(entered) >= needed;
             has_entered || self.is_of_another_set(flags::area().flag(signal), next_signal)
         });
         if !has_entered {
-            elsewhere(call, self.members.world_pe(peer));
+            elsewhere(call, source);
         }
     }
 
@@ -208,7 +193,7 @@ impl Channels {
     pub(crate) fn arrive(&mut self, at: u32, when_last: impl FnOnce()) {
         let area = flags::area();
         let owner = self.members.world_pe(at);
-        let counter = area.areas().counter(self.slot, at);
+        let counter = area.areas().counter(self.slot);
         if area.count_in(owner, counter, self.members.n) {
             when_last();
             area.release(owner, counter + 8, self.generation_mark() + self.releases + 1);
@@ -221,7 +206,7 @@ impl Channels {
     pub(crate) fn await_release(&mut self, call: Call, job: &Job, at: u32) {
         self.releases += 1;
         let area = flags::area();
-        let (owner, counter) = (self.members.world_pe(at), area.areas().counter(self.slot, at));
+        let (owner, counter) = (self.members.world_pe(at), area.areas().counter(self.slot));
         let value = self.generation_mark() + self.releases;
         let (mut other, mut polls) = (None, 0);
         backoff::until_rung(job, || {
@@ -247,20 +232,33 @@ impl Channels {
         let areas = flags::area().areas();
         (0..self.members.n).find(|&peer| {
             let next = self.mark + self.taken[peer as usize] + 1;
-            self.is_of_another_set(flags::area().flag(areas.flag(self.slot, peer)), next)
+            self.is_of_another_set(
+                flags::area().flag(areas.pair_flag(self.members.world_pe(peer))),
+                next,
+            )
         })
     }
 
-    /// Where `peer` finds what this member sends in the line of its flag.
-    pub(crate) fn short_there(&mut self, areas: &Areas, peer: u32, parity: usize) -> usize {
-        let parity = self.pairs.as_mut().map_or(parity, |p| alternate(&mut p.put[peer as usize]));
-        areas.short(self.slot, self.me.0, parity)
+    /// Where `peer` finds what this member sends beside its flag. Each two members that do send so once to each other in a
+    /// plan, so of two places nobody overwrites one that was not read: who sends has had the other's last message, which that
+    /// one sent when it had read the message before.
+    pub(crate) fn short_there(&mut self, areas: &Areas, peer: Peer, parity: usize) -> usize {
+        let own = self.own_pe();
+        match &mut self.pairs {
+            None => areas.short(self.slot, peer.edge, parity),
+            Some(pairs) => areas.pair_short(own, alternate(&mut pairs.put[peer.index as usize])),
+        }
     }
 
-    /// Where `peer` put what it sent in the line of its flag, and this member has not taken yet.
-    pub(crate) fn short_here(&mut self, areas: &Areas, peer: u32, parity: usize) -> usize {
-        let parity = self.pairs.as_mut().map_or(parity, |p| alternate(&mut p.taken[peer as usize]));
-        areas.short(self.slot, peer, parity)
+    /// Where `peer` put what it sent beside its flag, and this member has not taken yet.
+    pub(crate) fn short_here(&mut self, areas: &Areas, peer: Peer, parity: usize) -> usize {
+        match &mut self.pairs {
+            None => areas.short(self.slot, peer.edge, parity),
+            Some(pairs) => areas.pair_short(
+                self.members.world_pe(peer.index),
+                alternate(&mut pairs.taken[peer.index as usize]),
+            ),
+        }
     }
 
     /// Whether a peer's counter has come to the count of `value`, but with another mark.
@@ -270,42 +268,102 @@ impl Channels {
 
     /// Signal a member, after everything that was written to it before.
     #[inline]
-    pub(crate) fn signal(&mut self, peer: u32) {
-        let value = self.next_signal(peer);
-        let at = flags::area().areas().flag(self.slot, self.me.0);
-        flags::area().raise(self.members.world_pe(peer), at, value);
-    }
-
-    #[inline]
-    fn next_signal(&mut self, peer: u32) -> u64 {
-        let sent = &mut self.sent[peer as usize];
-        *sent += 1;
-        self.mark + *sent
+    pub(crate) fn signal(&mut self, peer: Peer) {
+        let pe = self.members.world_pe(peer.index);
+        match self.next_signal(peer) {
+            Some((at, value)) => flags::area().raise(pe, at, value),
+            None => {
+                let [at, by_network] = self.next_counted();
+                flags::area().count(pe, at, by_network);
+            }
+        }
     }
 
     /// Copy `source` to the same place of `dest` at a member, then signal it.
-    pub(crate) fn put_signal(&mut self, peer: u32, source: SymmetricRange, dest: SymmetricRange) {
-        let value = self.next_signal(peer);
-        let at = flags::area().areas().flag(self.slot, self.me.0);
-        flags::area().put_and_raise(self.members.world_pe(peer), (source, dest), at, value);
+    pub(crate) fn put_signal(&mut self, peer: Peer, source: SymmetricRange, dest: SymmetricRange) {
+        let pe = self.members.world_pe(peer.index);
+        match self.next_signal(peer) {
+            Some((at, value)) => flags::area().put_and_raise(pe, (source, dest), at, value),
+            None => {
+                let [at, by_network] = self.next_counted();
+                flags::area().put_and_count(pe, (source, dest), at, by_network);
+            }
+        }
     }
 
     /// Wait for the next signal of a member. Ends the job with an error when it is seen to be for another active set.
     #[inline]
-    pub(crate) fn wait(&mut self, call: Call, job: &Job, peer: u32) {
-        let taken = &mut self.taken[peer as usize];
+    pub(crate) fn wait(&mut self, call: Call, job: &Job, peer: Peer) {
+        let Some(index) = self.index(peer) else { return self.wait_for_any(job) };
+        let areas = flags::area().areas();
+        let at = match self.pairs {
+            None => areas.flag(self.slot, peer.edge),
+            Some(_) => areas.pair_flag(self.members.world_pe(peer.index)),
+        };
+        let taken = &mut self.taken[index];
         *taken += 1;
         let value = self.mark + *taken;
         let growing = self.growing;
-        let at = flags::area().areas().flag(self.slot, peer);
         let mut flag = 0;
         backoff::until_rung(job, || {
             flag = flags::area().flag(at);
             flag & growing >= value & growing
         });
         if self.is_of_another_set(flag, value) {
-            elsewhere(call, self.members.world_pe(peer));
+            elsewhere(call, self.members.world_pe(peer.index));
         }
+    }
+
+    /// Wait until one more message of whichever member has come.
+    fn wait_for_any(&mut self, job: &Job) {
+        let peers = u64::from(self.members.n - 1);
+        let (turn, before) = (self.taken_of_any / peers, self.taken_of_any % peers);
+        self.taken_of_any += 1;
+        let [at, by_network] = self.counted(turn);
+        let expected = turn / 2 * peers + before + 1;
+        let area = flags::area();
+        backoff::until_rung(job, || area.flag(at) + area.flag(by_network) >= expected);
+    }
+
+    /// The next signal to a peer: where its flag is there, and what it becomes; `None` if the signal is counted only.
+    #[inline]
+    fn next_signal(&mut self, peer: Peer) -> Option<(usize, u64)> {
+        let index = self.index(peer)?;
+        let sent = &mut self.sent[index];
+        *sent += 1;
+        let value = self.mark + *sent;
+        let areas = flags::area().areas();
+        let at = match self.pairs {
+            None => areas.flag(self.slot, peer.edge),
+            Some(_) => areas.pair_flag(self.own_pe()),
+        };
+        Some((at, value))
+    }
+
+    /// Where the next message is counted that does not say who sends it.
+    fn next_counted(&mut self) -> [usize; 2] {
+        let turn = self.sent_to_any / u64::from(self.members.n - 1);
+        self.sent_to_any += 1;
+        self.counted(turn)
+    }
+
+    /// The counters of messages from any member, of CPUs and of a network.
+    fn counted(&self, turn: u64) -> [usize; 2] {
+        let parity = (turn % 2) as usize;
+        [false, true].map(|by_network| flags::area().areas().counted(self.slot, parity, by_network))
+    }
+
+    /// Where the signals to and of a peer are counted here, unless they are counted with those of others.
+    #[inline]
+    fn index(&self, peer: Peer) -> Option<usize> {
+        match self.pairs {
+            None => peer.edge.number(self.members.n),
+            Some(_) => Some(peer.index as usize),
+        }
+    }
+
+    fn own_pe(&self) -> Pe {
+        self.members.world_pe(self.me.0)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::sync::bell::Bell;
 use rushmem_heap::NodeMemory;
 use rushmem_transport::{AmoOp, Completion, LocalBuf, Pe, Put, RemoteAddr, Segment, Signal};
 use rustix::thread::futex;
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -71,7 +72,36 @@ impl FlagArea {
                 self.word(delta, at).store(value, Ordering::Release);
                 self.bell(delta).ring(wake);
             }
-            None => self.raise_remote(pe, at, value),
+            None => self.update_remote(pe, Signal { dest: remote(at), op: AmoOp::Set, value }),
+        }
+    }
+
+    /// Add one to the word `at` of `pe`, or, if the network does it, to the word `by_network`, after everything that was
+    /// written before, and wake PEs that wait for it.
+    pub(crate) fn count(&self, pe: Pe, at: usize, by_network: usize) {
+        match self.delta(pe) {
+            Some(delta) => {
+                self.word(delta, at).fetch_add(1, Ordering::Release);
+                self.bell(delta).ring(wake);
+            }
+            None => self.update_remote(pe, Signal { dest: remote(by_network), ..ONE_MORE }),
+        }
+    }
+
+    /// Copy `source` to `dest` on `pe`, then [`count`](FlagArea::count) there.
+    pub(crate) fn put_and_count(
+        &self,
+        pe: Pe,
+        (source, dest): (SymmetricRange, SymmetricRange),
+        at: usize,
+        by_network: usize,
+    ) {
+        if self.delta(pe).is_some() || source.nbytes() == 0 {
+            source.copy_to(pe, dest);
+            self.count(pe, at, by_network);
+        } else {
+            let signal = Signal { dest: remote(by_network), ..ONE_MORE };
+            self.put_signal_remote(pe, (source, dest), signal);
         }
     }
 
@@ -88,7 +118,8 @@ impl FlagArea {
             source.copy_to(pe, dest);
             self.raise(pe, at, value);
         } else {
-            self.put_signal_remote(pe, (source, dest), at, value);
+            let signal = Signal { dest: remote(at), op: AmoOp::Set, value };
+            self.put_signal_remote(pe, (source, dest), signal);
         }
     }
 
@@ -97,12 +128,10 @@ impl FlagArea {
         &self,
         pe: Pe,
         (source, dest): (SymmetricRange, SymmetricRange),
-        at: usize,
-        value: u64,
+        signal: Signal,
     ) {
         let nbytes = source.nbytes();
         assert!(nbytes <= dest.nbytes(), "{nbytes} bytes into {}", dest.nbytes());
-        let signal = Signal { dest: remote(at), op: AmoOp::Set, value };
         let source = LocalBuf::source(source.start(), nbytes);
         let put = Put { dest: dest.remote(0), source, completion: Completion::Now };
         network::on_library(|endpoint| {
@@ -114,8 +143,7 @@ impl FlagArea {
     }
 
     #[cold]
-    fn raise_remote(&self, pe: Pe, at: usize, value: u64) {
-        let flag = Signal { dest: remote(at), op: AmoOp::Set, value };
+    fn update_remote(&self, pe: Pe, flag: Signal) {
         network::on_library(|endpoint| {
             endpoint.fence()?;
             // SAFETY: the old value goes nowhere.
@@ -188,6 +216,23 @@ impl FlagArea {
         }
     }
 
+    /// The word `at` of each of `pes`, which they have shown.
+    pub(crate) fn shown(&self, pes: impl Iterator<Item = Pe>, at: usize) -> Vec<u64> {
+        let pes: Vec<Pe> = pes.collect();
+        let apart: Vec<Pe> = pes.iter().copied().filter(|pe| self.delta(*pe).is_none()).collect();
+        let mut fetched = vec![MaybeUninit::uninit(); apart.len() * 8];
+        self.range(at, 8).fetch(&apart, &mut fetched);
+        let mut fetched = fetched.chunks_exact(8).map(|bytes| {
+            // SAFETY: the bytes were just fetched.
+            u64::from_ne_bytes(std::array::from_fn(|i| unsafe { bytes[i].assume_init() }))
+        });
+        let word = |pe: &Pe| match self.delta(*pe) {
+            Some(delta) => self.word(delta, at).load(Ordering::Relaxed),
+            None => fetched.next().expect("one for each PE"),
+        };
+        pes.iter().map(word).collect()
+    }
+
     /// Sleep until `ready`, which reads own flags.
     pub(crate) fn sleep_until(&self, ready: impl FnMut() -> bool) {
         self.own_bell().sleep_until(ready, |word, heard| {
@@ -251,6 +296,10 @@ fn wake(word: &AtomicU32) {
     // A failed wake-up means that the address is not mapped, which `word` proves it is.
     let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);
 }
+
+/// What a network does to a counter.
+const ONE_MORE: Signal =
+    Signal { dest: RemoteAddr { segment: Segment::Internal, offset: 0 }, op: AmoOp::Add, value: 1 };
 
 fn remote(at: usize) -> RemoteAddr {
     RemoteAddr { segment: Segment::Internal, offset: at as u64 }

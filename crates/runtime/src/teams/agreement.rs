@@ -233,10 +233,10 @@ fn all_reduce(job: &Job, members: &Members, tag: u64, own: Proposal) -> Result<P
         match step {
             Step::Put { peer, to, .. } => {
                 let message = accumulator.message(u64::from(landing_of(to)));
-                mailboxes().send(job, members.world_pe(peer), tag, &message);
+                mailboxes().send(job, members.world_pe(peer.index), tag, &message);
             }
             Step::Wait { peer } => {
-                let peer = members.world_pe(peer);
+                let peer = members.world_pe(peer.index);
                 let message = mailboxes().receive(job, peer, tag).ok_or(peer)?;
                 landed.push((message[0], Proposal::from_message(&message)));
             }

@@ -89,7 +89,9 @@ impl Team {
 
     /// Give its slot back. A later team there takes no counter that this one left for its own.
     pub(crate) fn retire(&self) {
-        agreement::slots().reached(process::lock(&self.channels).reached());
+        let channels = process::lock(&self.channels);
+        channels.retire();
+        agreement::slots().reached(channels.reached());
         agreement::slots().release(self.slot);
     }
 }

@@ -28,7 +28,29 @@ static struct held held(void) {
     return now;
 }
 
-static long *word;
+static long *word, *sums;
+
+/* A team in whatever slot another one had before is a team. */
+static void use(shmem_team_t team, long turn) {
+    int n = shmem_team_n_pes(team);
+    sums[0] = turn + shmem_team_my_pe(team), sums[1] = -1;
+    shmem_team_sync(team);
+    CHECK(shmem_long_sum_reduce(team, &sums[1], &sums[0], 1) == 0, 53, "turn %ld: no reduction", turn);
+    CHECK(sums[1] == turn * n + (long)n * (n - 1) / 2, 13, "turn %ld: the sum of a team of %d is %ld", turn, n, sums[1]);
+}
+
+/* Parts of the team, destroyed before it and after it. */
+static void rows_and_columns(long turn, shmem_team_t *team) {
+    shmem_team_t row, column;
+    int range = 1 + (int)(turn % check_n);
+    CHECK(shmem_team_split_2d(*team, range, NULL, 0, &row, NULL, 0, &column) == 0, 5, "turn %ld: no rows", turn);
+    if (turn % 16 == 0)
+        shmem_team_destroy(*team), *team = SHMEM_TEAM_INVALID;
+    use(row, turn);
+    shmem_team_destroy(row);
+    use(column, turn);
+    shmem_team_destroy(column);
+}
 
 /* Takes none of the teams that a PE can have at once. */
 static void splits_that_fail(long turn, shmem_team_t parent) {
@@ -53,6 +75,10 @@ static void come_and_go(long turn) {
     splits_that_fail(turn, team);
     if (turn % 2)
         shmem_ctx_destroy(of_team);
+    else
+        use(team, turn);
+    if (turn % 8 == 0)
+        rows_and_columns(turn, &team);
     shmem_team_destroy(team); /* Point 13: with the contexts that it still has. */
     shmem_ctx_destroy(ctx);
 }
@@ -65,6 +91,8 @@ static void many_at_once(void) {
     while (made < TEAMS && !shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, check_n, NULL, 0, &teams[made]))
         made++;
     CHECK(made == TEAMS, 13, "%d teams at once, and no more", made);
+    for (int i = 0; i < made; i++)
+        use(teams[i], i);
     while (made > 0)
         shmem_team_destroy(teams[--made]);
 }
@@ -73,6 +101,7 @@ int main(int argc, char **argv) {
     long count = argc > 1 ? atol(argv[1]) : 1000;
     check_begin();
     word = shmem_calloc(1, sizeof *word);
+    sums = shmem_calloc(2, sizeof *sums);
     struct held before = {0, 0};
     for (long turn = 0; turn < count; turn++) {
         if (turn == count / 10) {
@@ -87,6 +116,7 @@ int main(int argc, char **argv) {
     CHECK(after.kilobytes - before.kilobytes < 256, 13, "%ld KiB became %ld", before.kilobytes, after.kilobytes);
     CHECK(after.descriptors <= before.descriptors, 13, "%ld descriptors became %ld", before.descriptors, after.descriptors);
     many_at_once();
+    shmem_free(sums);
     shmem_free(word);
     return check_end();
 }

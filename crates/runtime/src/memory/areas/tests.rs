@@ -2,34 +2,65 @@
 
 use super::*;
 
+/// All edges of a team of `n`, with the bytes that belong to the flag.
+fn edges(n: u32) -> impl Iterator<Item = (Edge, usize)> {
+    (0..(Edge::count(n) / 3) as u8).flat_map(|k| {
+        let exchange = WORD + 2 * SHORT;
+        [(Edge::Ahead(k), WORD), (Edge::Behind(k), WORD), (Edge::Exchange(k), exchange)]
+    })
+}
+
 #[test]
 fn nothing_overlaps() {
-    for n in [1u32, 2, 3, 64, 512] {
+    for n in [1u32, 2, 3, 64, 65, 512] {
         let a = Areas::new(n);
-        let mut ends = vec![(0, LINE)];
+        let mut ends = vec![(0, LINE), (a.table(), n as usize * WORD)];
         ends.extend((0..n).map(|p| (a.mailbox(Pe(p)), LINE)));
-        ends.extend((0..n).map(|p| (a.acknowledged(Pe(p)), LINE)));
-        ends.extend((0..n).map(|p| (a.probe(Pe(p)), LINE)));
-        for slot in [0, 1, TEAM_SLOTS as u16 - 1] {
-            ends.extend((0..n).map(|p| (a.flag(slot, p), LINE)));
-            ends.extend((0..2).map(|parity| (a.counts(slot, parity), n as usize * 8)));
+        ends.extend((0..n).map(|p| (a.acknowledged(Pe(p)), WORD)));
+        for p in (0..n).map(Pe) {
+            ends.extend([(a.pair_flag(p), WORD), (a.entered(p), WORD), (a.contribution(p), SHORT)]);
+            ends.extend([0, 1].map(|parity| (a.pair_short(p, parity), SHORT)));
+        }
+        for slot in (0..TEAM_SLOTS as u16).filter(|slot| *slot < 9 || *slot > 1010) {
+            ends.extend(edges(n).map(|(edge, nbytes)| (a.flag(slot, edge), nbytes)));
+            ends.extend([(a.counter(slot), 2 * WORD), (a.combined(slot), SHORT)]);
             for parity in 0..2 {
-                for k in rushmem_collectives::landing::all_reduce(n) {
-                    ends.push((a.landing(slot, k, parity), LANDING));
-                }
-            }
-            for k in rushmem_collectives::landing::scan(n) {
-                ends.push((a.landing(slot, k, 0), LANDING));
+                ends.push((a.shown(slot, parity), WORD));
+                ends.extend([false, true].map(|net| (a.counted(slot, parity, net), WORD)));
             }
         }
-        for parity in 0..2 {
-            ends.extend((0..n).map(|p| (a.pair_landing(Pe(p), parity), LANDING)));
+        for k in 0..landing::count(n) as u8 {
+            ends.extend([0, 1].map(|copy| (a.landing(k, copy), LANDING)));
         }
         ends.sort();
         for pair in ends.windows(2) {
             assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?} for {n} PEs");
         }
+        assert!(ends.iter().all(|(at, _)| at.is_multiple_of(WORD)));
         let (last, length) = ends[ends.len() - 1];
         assert!(last + length <= a.nbytes());
+    }
+}
+
+#[test]
+fn short_vectors_lie_beside_their_flags() {
+    for n in [2, 100] {
+        let a = Areas::new(n);
+        for slot in [0, 3, 4, 1000] {
+            for (edge, nbytes) in edges(n) {
+                let at = a.flag(slot, edge);
+                assert_eq!(at / LINE, (at + nbytes - 1) / LINE, "{edge:?} of slot {slot}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_job_of_any_size_registers_no_more_than_is_allowed() {
+    let around = (0..=22).flat_map(|k| [(1 << k) - 1, 1 << k, (1 << k) + 1]);
+    for n in around.filter(|n| *n > 0) {
+        let nbytes = Areas::new(n).nbytes();
+        let allowed = (1 << 20) + 200 * n as usize;
+        assert!(nbytes <= allowed, "{nbytes} bytes for {n} PEs, of {allowed}");
     }
 }

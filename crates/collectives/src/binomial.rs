@@ -6,7 +6,8 @@
 //! A member's rank in the tree is its distance from the root around the circle. A rank's parent is
 //! the rank with its lowest set bit cleared; its children are at distances below that bit.
 
-use crate::index::{behind, from_ahead, from_behind, rounds, to_ahead, to_behind};
+use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
+use crate::index::{behind, rounds};
 use crate::{Place, Step};
 
 /// The plan of a broadcast of `Source` of `root`, one part, in ⌈log2 n⌉ rounds. It arrives in

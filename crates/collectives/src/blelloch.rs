@@ -8,7 +8,7 @@
 //! gets what is to be put before that from 2^k places before it, and sends its own result to the members 2^j places ahead.
 
 use crate::Step;
-use crate::index::{from_ahead, from_behind, to_ahead, to_behind};
+use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::recursive_doubling::{put, shifted};
 
 /// The plan of an inclusive scan in 2 ⌊log2 n⌋ rounds at most: the accumulator holds the own contribution at the start, those of the

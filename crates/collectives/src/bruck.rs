@@ -7,7 +7,8 @@
 //! The original all-gather gathers blocks in the order of arrival and rotates them at the end. Here a block is
 //! put at its final place at once, at the price of a second put when the run of blocks wraps.
 
-use crate::index::{ahead, behind, from_ahead, from_behind, rounds, to_ahead, to_behind};
+use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
+use crate::index::{ahead, behind, rounds};
 use crate::{Place, Span, Step};
 
 /// The plan of an all-gather in ⌈log2 n⌉ rounds: part 0 of `Source` of member `i` becomes part `i`

@@ -4,7 +4,8 @@
 //! Journal of Parallel Programming 17 (1), 1988.
 
 use crate::Step;
-use crate::index::{from_behind, rounds, to_ahead};
+use crate::edge::{from_behind, to_ahead};
+use crate::index::rounds;
 
 /// The plan of a sync in ⌈log2 n⌉ rounds: nobody ends it before everybody has entered it.
 pub fn sync(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {

@@ -1,8 +1,6 @@
 //! Arithmetic on the indices of a team: around the circle of members, and in powers of two.
 //!
-//! Exact for every size that fits `u32`. Knows nothing of steps, but of the edges between members.
-
-use crate::step::{Edge, Peer};
+//! Exact for every size that fits `u32`. Knows nothing of steps.
 
 /// The index `distance <= n` places after `me`, around the circle.
 pub(crate) const fn ahead(n: u32, me: u32, distance: u32) -> u32 {
@@ -14,26 +12,6 @@ pub(crate) const fn ahead(n: u32, me: u32, distance: u32) -> u32 {
 /// The index `distance <= n` places before `me`, around the circle.
 pub(crate) const fn behind(n: u32, me: u32, distance: u32) -> u32 {
     ahead(n, me, n - distance)
-}
-
-/// The receiver of a message that goes 2^`k` places ahead.
-pub(crate) const fn to_ahead(n: u32, me: u32, k: u8) -> Peer {
-    Peer { index: ahead(n, me, 1 << k), edge: Edge::Ahead(k) }
-}
-
-/// The sender of a message that comes from 2^`k` places behind.
-pub(crate) const fn from_behind(n: u32, me: u32, k: u8) -> Peer {
-    Peer { index: behind(n, me, 1 << k), edge: Edge::Ahead(k) }
-}
-
-/// The receiver of a message that goes 2^`k` places back.
-pub(crate) const fn to_behind(n: u32, me: u32, k: u8) -> Peer {
-    Peer { index: behind(n, me, 1 << k), edge: Edge::Behind(k) }
-}
-
-/// The sender of a message that comes from 2^`k` places ahead.
-pub(crate) const fn from_ahead(n: u32, me: u32, k: u8) -> Peer {
-    Peer { index: ahead(n, me, 1 << k), edge: Edge::Behind(k) }
 }
 
 /// How many powers of two are below `n`: the logarithm of `n`, rounded up.
@@ -65,15 +43,5 @@ mod tests {
     #[test]
     fn powers_stop_below_the_size() {
         assert_eq!([1, 2, 4, 5, u32::MAX].map(rounds), [0..0, 0..1, 0..2, 0..3, 0..32]);
-    }
-
-    #[test]
-    fn who_sends_on_an_edge_is_who_is_waited_for() {
-        for (n, me, k) in [(2, 1, 0), (5, 4, 2), (7, 0, 2), (u32::MAX, 3, 31)] {
-            let receiver = to_ahead(n, me, k);
-            assert_eq!(from_behind(n, receiver.index, k), Peer { index: me, ..receiver });
-            let receiver = to_behind(n, me, k);
-            assert_eq!(from_ahead(n, receiver.index, k), Peer { index: me, ..receiver });
-        }
     }
 }

@@ -21,6 +21,7 @@ pub mod chain;
 pub mod choice;
 pub mod direct;
 pub mod dissemination;
+mod edge;
 mod fold;
 mod index;
 pub mod landing;
@@ -33,4 +34,5 @@ pub mod scatter_all_gather;
 mod step;
 pub mod two_level;
 
-pub use step::{Edge, Operand, Peer, Place, Span, Step};
+pub use edge::{Edge, Peer};
+pub use step::{Operand, Place, Span, Step};

@@ -3,7 +3,8 @@
 //! J. Chen, L. Zhang, Y. Zhang, W. Yuan: Performance evaluation of allgather algorithms on terascale Linux cluster with fast
 //! Ethernet. High-Performance Computing in Asia-Pacific Region (HPC Asia), 2005.
 
-use crate::index::{ahead, behind, from_ahead, from_behind, to_ahead, to_behind};
+use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
+use crate::index::{ahead, behind};
 use crate::{Place, Step};
 
 /// The plan of an all-gather among an even number of members in n / 2 rounds: part 0 of `Source` of member `i` becomes part `i`

@@ -18,8 +18,8 @@
 //!   the halving; so all that peers read of it was read.
 
 use crate::direct::share;
+use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::fold::Core;
-use crate::index::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::{Operand, Place, Step};
 
 /// The plan of an all-reduce of a vector of `parts` parts in 2 ⌊log2 n⌋ rounds, and two more unless `n` is a power of two. A

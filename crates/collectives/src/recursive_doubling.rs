@@ -8,8 +8,9 @@
 //! A partial result always stands for a run of neighbouring indices, and the lower run is the left
 //! operand. So the operation needs to be associative only, not commutative.
 
+use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::fold::Core;
-use crate::index::{from_ahead, from_behind, log2_ceil, rounds, to_ahead, to_behind};
+use crate::index::{log2_ceil, rounds};
 use crate::{Peer, Place, Span, Step};
 
 const ACCUMULATOR: Span = Place::Accumulator.at(0);

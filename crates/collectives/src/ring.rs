@@ -5,7 +5,8 @@
 //! practice, and experience. Concurrency and Computation: Practice and Experience 19 (13), 2007.
 
 use crate::direct::share;
-use crate::index::{behind, from_behind, to_ahead};
+use crate::edge::{from_behind, to_ahead};
+use crate::index::behind;
 use crate::{Operand, Place, Step};
 
 /// The plan of an all-gather in n - 1 rounds: part 0 of `Source` of member `i` becomes part `i` of

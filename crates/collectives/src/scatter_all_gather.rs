@@ -6,7 +6,8 @@
 
 use crate::binomial::{subtree, to_children, to_parent};
 use crate::direct::share;
-use crate::index::{ahead, behind, from_behind, to_ahead};
+use crate::edge::{from_behind, to_ahead};
+use crate::index::{ahead, behind};
 use crate::{Place, Step};
 
 /// The plan of a broadcast of `parts` parts of `Source` of `root` in ⌈log2 n⌉ + n - 1 rounds at most; a member

@@ -1,6 +1,6 @@
 //! The vocabulary of plans.
 
-use crate::index::log2_ceil;
+use crate::edge::Peer;
 
 /// A buffer that a step reads or writes. Every member has one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,31 +36,6 @@ pub struct Span {
     pub first: u32,
 }
 
-/// What leads from the sender of a message to its receiver. Of each edge but [`Edge::Any`] one leads to each member and one
-/// from each, so an executor needs one flag for each edge instead of one for each peer: O(log n) of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Edge {
-    /// To the member 2^k places ahead, around the circle.
-    Ahead(u8),
-    /// To the member 2^k places behind, around the circle.
-    Behind(u8),
-    /// Between the two members of a pair, which exchange messages in round k.
-    Exchange(u8),
-    /// From any member to any other one. In a plan that uses it each member gets one such message of each other
-    /// one, and nobody ends the plan before everybody has entered it: so messages can be counted instead of told apart, by two
-    /// counters in turn.
-    Any,
-}
-
-/// The other member of a message: its receiver in [`Step::Put`] and [`Step::Signal`], its sender in [`Step::Wait`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Peer {
-    /// Its index in the team, never the member's own.
-    pub index: u32,
-    /// The edge from the sender to the receiver.
-    pub edge: Edge,
-}
-
 /// The own operand of a combination, beside one of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operand {
@@ -73,7 +48,7 @@ pub struct Operand {
 /// One step of a plan.
 ///
 /// On each edge from one member to another messages are matched in order: the k-th `Put` or `Signal` of `a` on an edge to `b`
-/// is taken by the k-th `Wait` of `b` for it. On [`Edge::Any`] a `Wait` takes a message of whichever member, so only after
+/// is taken by the k-th `Wait` of `b` for it. On [`Edge::Any`](crate::Edge::Any) a `Wait` takes a message of whichever member, so only after
 /// the last one the data of a given member are there. A `Put` is never seen before the data it carries.
 /// Every plan takes as many signals as its peers' plans send, so that plans can follow one another
 /// on the same counters without an agreement between them.
@@ -174,54 +149,6 @@ pub enum Step {
         /// left operand. All members then combine in the same order and agree to the last bit.
         landing_is_left: bool,
     },
-}
-
-impl Edge {
-    /// How many edges but [`Edge::Any`] lead to a member of a team of `n`.
-    pub const fn count(n: u32) -> usize {
-        3 * log2_ceil(n) as usize
-    }
-
-    /// The number of this edge among those, unless it is [`Edge::Any`]. Those of an exchange come last.
-    #[inline]
-    pub const fn number(self, n: u32) -> Option<usize> {
-        let rounds = log2_ceil(n) as usize;
-        match self {
-            Edge::Ahead(k) => Some(k as usize),
-            Edge::Behind(k) => Some(rounds + k as usize),
-            Edge::Exchange(k) => Some(2 * rounds + k as usize),
-            Edge::Any => None,
-        }
-    }
-}
-
-impl Edge {
-    /// The edge between members that are 2^`distance` times as far apart.
-    const fn farther(self, distance: u8) -> Self {
-        match self {
-            Edge::Ahead(k) => Edge::Ahead(k + distance),
-            Edge::Behind(k) => Edge::Behind(k + distance),
-            Edge::Exchange(k) => Edge::Exchange(k + distance),
-            Edge::Any => Edge::Any,
-        }
-    }
-}
-
-impl Peer {
-    /// Somebody with whom the member exchanges messages in round `k`.
-    pub(crate) const fn exchange(index: u32, k: u8) -> Self {
-        Self { index, edge: Edge::Exchange(k) }
-    }
-
-    /// Somebody whose messages are counted only.
-    pub(crate) const fn any(index: u32) -> Self {
-        Self { index, edge: Edge::Any }
-    }
-
-    /// The same under other numbers.
-    fn numbered(self, number: impl FnOnce(u32) -> u32, distance: u8) -> Self {
-        Self { index: number(self.index), edge: self.edge.farther(distance) }
-    }
 }
 
 impl Step {

@@ -7,7 +7,7 @@
 //! the size of the team: then edges of less than `p` lead to members of the node, and the others from leader to leader.
 
 use crate::binomial::{gather, release, signal_parent, to_children};
-use crate::index::from_ahead;
+use crate::edge::from_ahead;
 use crate::{Operand, Place, Step, direct, dissemination, rabenseifner};
 
 /// The plan of a sync in 2 log2 p + ⌈log2 (n / p)⌉ rounds: nobody ends it before everybody has entered it.

@@ -1,8 +1,11 @@
-//! Algorithms of collectives that the user forces.
+//! Algorithms of collectives that the user forces, and files that say which is used where.
 
-use testkit::{Job, program};
+use std::path::PathBuf;
+use testkit::{Job, Outcome, program};
 
 const REDUCE: &str = "SHMEM_REDUCE_ALGORITHM";
+const COLLECT: &str = "SHMEM_COLLECT_ALGORITHM";
+const TUNING: &str = "SHMEM_COLL_TUNING";
 
 /// Every algorithm gives the results of the others, at sizes where it is never chosen, too.
 #[test]
@@ -10,7 +13,10 @@ fn forced_algorithms_are_right() {
     for (variable, algorithms, program) in [
         (REDUCE, &["recursive_doubling", "direct", "central"][..], program!("reductions.c")),
         ("SHMEM_SYNC_ALGORITHM", &["dissemination", "binomial", "central"], program!("barriers.c")),
-        ("SHMEM_COLLECT_ALGORITHM", &["bruck", "ring"], program!("collectives_team.c")),
+        (COLLECT, &["bruck", "ring"], program!("collectives_team.c")),
+        ("SHMEM_BROADCAST_ALGORITHM", &["binomial"], program!("collectives_team.c")),
+        ("SHMEM_ALLTOALL_ALGORITHM", &["pairwise"], program!("collectives_team.c")),
+        ("SHMEM_SCAN_ALGORITHM", &["recursive_doubling"], program!("scan.c")),
     ] {
         for algorithm in algorithms {
             for (onnode, n) in [("on", 2), ("on", 5), ("off", 3)] {
@@ -25,4 +31,67 @@ fn forced_algorithms_are_right() {
 fn an_algorithm_that_is_none_is_an_error() {
     let outcome = Job::new(program!("reductions.c")).n(2).env(REDUCE, "fastest").run();
     outcome.assert_fails(&[REDUCE, "fastest", "recursive_doubling"]);
+}
+
+/// A job in which PE 0 has another value of a variable than the others.
+fn unlike(variable: &str, [own, others]: [&str; 2]) -> Outcome {
+    let script = format!(
+        "if [ $SHMEM_LOCAL_ID = 0 ]; then export {variable}={own}; else export {variable}={others}; fi; exec \"$0\""
+    );
+    let program = program!("barriers.c");
+    Job::new("/bin/sh").arg("-c").arg(script).arg(program.display()).n(2).run()
+}
+
+#[test]
+fn algorithms_that_differ_between_pes_are_an_error() {
+    let outcome = unlike(COLLECT, ["ring", "auto"]);
+    outcome.assert_fails(&["PE 0", "PE 1", "different algorithms", "SHMEM_..._ALGORITHM"]);
+}
+
+/// A file with these rows.
+fn tuning(name: &str, rows: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("tuning_{name}"));
+    std::fs::write(&path, rows).expect("the folder for tests can be written to");
+    path.display().to_string()
+}
+
+#[test]
+fn a_file_says_which_algorithm_is_used_where() {
+    let rows = "# mine\n\nreduce  0-64  any  any  any  any  recursive_doubling  # measured\n\
+                collect 1k+/pe 2-3 one any any ring\n";
+    let file = tuning("rows", rows);
+    for program in [program!("reductions.c"), program!("collectives_team.c")] {
+        let outcome = Job::new(program).n(3).env(TUNING, &file).env("SHMEM_DEBUG", 1).run();
+        outcome.assert_ok(3);
+        for told in [
+            "reduce of all PEs: recursive_doubling from 0 B (line 3 of SHMEM_COLL_TUNING), ",
+            "ring from 3072 B (line 4 of SHMEM_COLL_TUNING)",
+            "collect of all PEs: bruck from 0 B (built in), ",
+        ] {
+            let lines = outcome.stderr.lines().filter(|line| line.contains(told));
+            assert_eq!(lines.count(), 1, "{told}: {}", outcome.stderr);
+        }
+    }
+}
+
+#[test]
+fn what_is_forced_goes_before_what_a_file_says() {
+    let file = tuning("before", "collect any any any any any ring");
+    let job = Job::new(program!("barriers.c")).n(2).env(TUNING, file).env(COLLECT, "bruck");
+    let outcome = job.env("SHMEM_DEBUG", 1).run();
+    assert!(outcome.stderr.contains("collect of all PEs: bruck from 0 B (forced)"));
+}
+
+#[test]
+fn a_file_with_a_mistake_or_without_the_same_rows_everywhere_is_an_error() {
+    let run = |file: &str| Job::new(program!("barriers.c")).n(2).env(TUNING, file).run();
+    run("/nowhere/tuning").assert_fails(&[TUNING, "/nowhere/tuning", "cannot be read"]);
+    let file = tuning("mistake", "\nreduce any any any any any ring\n");
+    run(&file).assert_fails(&[TUNING, &file, "line 2", "no algorithm of reduce", "direct"]);
+
+    let one = tuning("one", "collect any any any any any ring # a\n");
+    let like = tuning("like", "# b\ncollect  any any any any any  ring");
+    let other = tuning("other", "collect any any any any any bruck\n");
+    unlike(TUNING, [&one, &like]).assert_ok(2);
+    unlike(TUNING, [&one, &other]).assert_fails(&["PE 0", "PE 1", "different rows", TUNING]);
 }

@@ -5,8 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use testkit::{Job, program};
 
-/// Where PEs share memory, and where none do.
-const SETTINGS: [(&str, &str); 2] = [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off")];
+/// Where PEs share memory, where none do, and where some do.
+const SETTINGS: [(&str, &str); 3] =
+    [("SHMEM_ONNODE", "on"), ("SHMEM_ONNODE", "off"), ("SHMEM_VIRTUAL_NODES", "2")];
 
 /// What every run draws anew, unless RUSHMEM_SEED repeats one.
 fn seed() -> u64 {
@@ -37,6 +38,40 @@ fn teams_and_active_sets_at_the_highest_thread_level() {
     }
 }
 
+/// Teams of one node and of several, one after the other in the same slots, use other algorithms there.
+#[test]
+fn slots_are_used_by_teams_of_one_node_and_of_several() {
+    for (nodes, n) in [("2+2", 4), ("1+2+3", 6)] {
+        let job = Job::new(program!("teams_overlap.c")).n(n).arg(21).arg(1000);
+        job.env("SHMEM_VIRTUAL_NODES", nodes).run().assert_ok(n);
+    }
+}
+
+/// Where PEs do not outnumber CPUs other algorithms are used than where they do.
+#[test]
+fn forced_algorithms_overlap() {
+    for (variable, algorithm) in [
+        ("SHMEM_REDUCE_ALGORITHM", "recursive_doubling"),
+        ("SHMEM_REDUCE_ALGORITHM", "central"),
+        ("SHMEM_SYNC_ALGORITHM", "dissemination"),
+        ("SHMEM_SYNC_ALGORITHM", "central"),
+        ("SHMEM_COLLECT_ALGORITHM", "ring"),
+    ] {
+        for n in [2, 4] {
+            let job = |program| Job::new(program).n(n).env(variable, algorithm);
+            job(program!("teams_overlap.c")).arg(3).arg(1000).run().assert_ok(n);
+            job(program!("threads_overlap.c")).arg(3).run().assert_ok(n);
+        }
+    }
+}
+
+#[test]
+fn a_slot_is_reused_while_a_slow_member_is_in_it() {
+    for n in [3, 7] {
+        Job::new(program!("slots_reused.c")).n(n).run().assert_ok(n);
+    }
+}
+
 #[test]
 fn a_thousand_teams_at_once() {
     Job::new(program!("teams_thousand.c")).n(3).run().assert_ok(3);
@@ -48,7 +83,7 @@ fn long_programs_drawn_anew() {
     let seed = seed();
     let long = Duration::from_secs(300);
     for n in [1, 2, 3, 5, 7, 12] {
-        for (name, value) in SETTINGS {
+        for (name, value) in SETTINGS.into_iter().filter(|setting| n > 1 || setting.1 != "2") {
             let job = |program| Job::new(program).n(n).timeout(long).arg(seed).env(name, value);
             job(program!("teams_thousand.c")).run().assert_ok(n);
             job(program!("threads_overlap.c")).arg(400).run().assert_ok(n);

@@ -11,8 +11,7 @@ use crate::proto::MAX_BODY;
 use crate::shared::Shared;
 use rushmem_transport::kit::peers::{check_aligned, check_range};
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
-    RemoteAddr, Signal,
+    AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, OldValue, Pe, Put, RemoteAddr, Signal,
 };
 use std::sync::Arc;
 
@@ -80,10 +79,10 @@ impl TcpEndpoint {
         pe: Pe,
         mut step: impl FnMut(&mut Origin) -> Result<Option<T>, End>,
     ) -> Result<T, Error> {
-        let mut backoff = self.progress.backoff();
         // Where PEs outnumber the CPUs, whoever shall answer may need this one.
         let polls = if self.shared().oversubscribed { 1 } else { POLLS };
-        loop {
+        let mut wait = None;
+        let result = loop {
             let news = self.shared().news();
             let mut stepped = Ok(None);
             for _ in 0..polls {
@@ -92,23 +91,21 @@ impl TcpEndpoint {
                     break;
                 }
             }
-            let done = match stepped {
-                Ok(Some(done)) => {
-                    self.progress.end(&backoff);
-                    return Ok(done);
-                }
-                Ok(None) => self.progress.poll(),
-                Err(error) => Err(error),
+            let backoff = match stepped {
+                Ok(Some(done)) => break Ok(done),
+                Ok(None) => wait.get_or_insert_with(|| self.progress.begin()),
+                Err(error) => break Err(error),
             };
-            match done {
+            match self.progress.poll() {
                 Ok(true) => backoff.renew(),
-                Ok(false) => self.progress.pause(&mut backoff, news),
-                Err(error) => {
-                    self.abandon();
-                    return Err(error);
-                }
+                Ok(false) => self.progress.pause(backoff, news),
+                Err(error) => break Err(error),
             }
+        };
+        if let Some(backoff) = wait {
+            self.progress.end(&backoff);
         }
+        result.inspect_err(|_| self.abandon())
     }
 
     /// Appends a request as soon as there is room; returns its number.
@@ -163,30 +160,37 @@ impl TcpEndpoint {
         })
     }
 
-    /// Starts a put in pieces that a frame may carry; returns the stream's position after it.
+    /// Starts a put in pieces that a frame may carry, and with the last one the update that signals it; returns the stream's
+    /// position after it, or 0 if everything was copied.
     ///
     /// # Safety
     /// The source is valid for reads until everything up to the position is sent.
     unsafe fn start_put(
         &mut self,
         pe: Pe,
-        dest: RemoteAddr,
-        source: LocalBuf,
+        put: &Put,
+        signal: Option<&AmoRequest>,
     ) -> Result<u64, Error> {
+        let Put { dest, source, completion } = *put;
         self.check(pe, dest, source.nbytes)?;
         let copy = source.nbytes <= self.shared().tuning.copy_up_to;
-        let leave = if copy { Leave::Later } else { Leave::Now };
+        let leave = match signal {
+            _ if !copy => Leave::Now,
+            Some(_) => Leave::of(completion),
+            None => Leave::Later,
+        };
         let (mut position, mut done) = (0, 0);
         while done < source.nbytes {
             let part = source.skip(done).first(MAX_BODY);
             let at = RemoteAddr { offset: dest.offset + done as u64, ..dest };
+            done += part.nbytes;
+            let signal = signal.filter(|_| done == source.nbytes);
             self.issue(pe, leave, |origin| {
                 // SAFETY: a part of the source, valid by contract.
                 let seq = unsafe { origin.put(at, part, copy) };
                 position = origin.positions().0;
-                seq
+                signal.map_or(seq, |signal| origin.update(signal))
             })?;
-            done += part.nbytes;
         }
         Ok(if copy { 0 } else { position })
     }
@@ -237,7 +241,7 @@ impl TcpEndpoint {
 impl Endpoint for TcpEndpoint {
     unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
         // SAFETY: valid until the put is complete here by contract: the call waits for that, or the next quiet does.
-        let position = unsafe { self.start_put(pe, put.dest, put.source) }?;
+        let position = unsafe { self.start_put(pe, &put, None) }?;
         match put.completion {
             Completion::Now => self.sent(pe, position),
             Completion::AtQuiet => Ok(()),
@@ -290,9 +294,12 @@ impl Endpoint for TcpEndpoint {
     unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: Signal) -> Result<(), Error> {
         let update = signal.amo();
         self.check_word(pe, update.dest, update.width)?;
+        if put.source.nbytes == 0 {
+            let leave = Leave::of(put.completion);
+            return self.issue(pe, leave, |origin| origin.update(&update)).map(|_| ());
+        }
         // SAFETY: as for `put`.
-        let position = unsafe { self.start_put(pe, put.dest, put.source) }?;
-        self.issue(pe, Leave::of(put.completion), |origin| origin.update(&update))?;
+        let position = unsafe { self.start_put(pe, &put, Some(&update)) }?;
         match put.completion {
             Completion::Now => self.sent(pe, position),
             Completion::AtQuiet => Ok(()),

@@ -31,6 +31,10 @@ const SERVICE_BACKOFF: ServiceBackoffLimits = ServiceBackoffLimits {
     longest_asleep: Duration::from_millis(20),
 };
 
+/// To take a message and to send the next one takes as long as so many polls that find nothing. Where PEs share CPUs, what takes
+/// long is to have one.
+const POLLS_PER_MESSAGE: u64 = 8;
+
 /// Where PEs share CPUs, a thread that waits polls only when it has one; a service thread that wakes takes it from all of them.
 const SERVICE_BACKOFF_OVERSUBSCRIBED: ServiceBackoffLimits =
     ServiceBackoffLimits { often: Duration::from_micros(100), min_polls: 1, ..SERVICE_BACKOFF };
@@ -59,13 +63,17 @@ impl Progress {
         shared.send_held_back();
         let worked = try_lock(&self.service).is_some_and(|mut service| service.poll(shared));
         if worked {
+            if !shared.oversubscribed {
+                shared.attendance.worked_for(POLLS_PER_MESSAGE);
+            }
             shared.tell_sleepers();
         }
         shared.loss.check().map(|()| worked)
     }
 
-    /// A wait that begins.
-    pub(crate) fn backoff(&self) -> Backoff {
+    /// A wait that begins: until its [`end`](Progress::end) this thread polls.
+    pub(crate) fn begin(&self) -> Backoff {
+        self.shared.attendance.begin_wait();
         Backoff::new(BACKOFF, self.shared.oversubscribed)
     }
 
@@ -74,9 +82,9 @@ impl Progress {
         backoff.pause().take(|| self.shared.sleep(news, SLEEP));
     }
 
-    /// What was waited for is here: after a long wait the service thread, which backed off meanwhile, is told that nobody
-    /// polls.
+    /// The wait has ended: after a long one the service thread, which backed off meanwhile, is told that nobody polls.
     pub(crate) fn end(&self, backoff: &Backoff) {
+        self.shared.attendance.end_wait();
         if backoff.since_asleep() > SERVICE_BACKOFF.longest {
             self.shared.attendance.hand_over();
         }
@@ -97,17 +105,18 @@ pub(crate) fn run(progress: &Progress) {
         if shared.oversubscribed { SERVICE_BACKOFF_OVERSUBSCRIBED } else { SERVICE_BACKOFF };
     let mut backoff = ServiceBackoff::new(limits);
     let mut round = Instant::now();
-    // Somebody was serving when this thread wanted to, and may have lost its CPU over it.
+    // Somebody was serving, or had the link that has news, when this thread wanted to, and may have lost its CPU over it.
     let mut taken = false;
     while !attendance.is_closing() {
         let all = attendance.polls();
         let polls = all.wrapping_sub(seen);
         seen = all;
-        let asleep = attendance.any_asleep();
-        if (polls > 0 || asleep || taken) && attendance.may_back_off() {
+        let (asleep, waiting) = (attendance.any_asleep(), attendance.any_waiting());
+        if (polls > 0 || asleep || waiting || taken) && attendance.may_back_off() {
             taken = false;
             // Others serve, and whoever waits sends what it held back by itself: this thread leaves its CPU
-            // alone for longer and longer.
+            // alone for longer and longer. Who sends or receives much data polls rarely, but will soon.
+            let polls = if waiting && !asleep { u64::MAX } else { polls };
             let time = backoff.while_others_poll(polls, asleep);
             if asleep {
                 attendance.stop_attending();
@@ -123,17 +132,16 @@ pub(crate) fn run(progress: &Progress) {
             shared.send_held_back();
             let timer = PollFd::new(attendance.timer(), PollFlags::IN);
             let sockets = PollFd::new(&shared.epoll, PollFlags::IN);
-            attendance.sleep(&mut [timer, sockets], shared.tuning.round);
+            let mut fds = [timer, sockets];
+            attendance.sleep(&mut fds, shared.tuning.round);
+            let has_news = !fds[1].revents().is_empty();
             shared.send_held_back();
-            if attendance.polls() == seen {
-                match try_lock(service) {
-                    Some(mut service) => {
-                        if service.poll_all(shared) {
-                            shared.tell_sleepers();
-                        }
-                    }
-                    None => taken = true,
+            if has_news && attendance.polls() == seen {
+                let worked = try_lock(service).is_some_and(|mut service| service.poll_all(shared));
+                if worked {
+                    shared.tell_sleepers();
                 }
+                taken = !worked;
             }
         }
         if round.elapsed() >= shared.tuning.round {

@@ -79,7 +79,7 @@ impl Service {
         }
     }
 
-    /// Looks at everything; returns whether there was work.
+    /// Looks at everything; returns whether there was work. News of a link that another thread works on is that thread's.
     pub(crate) fn poll_all(&mut self, shared: &Shared) -> bool {
         let none = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
         let mut events = [none; EVENTS];
@@ -96,8 +96,10 @@ impl Service {
                     self.listen(shared, number);
                     true
                 }
-                Token::Target(number) => self.serve(shared, number),
-                // Who has the link looks at it.
+                Token::Target(number) => {
+                    self.serve(shared, number);
+                    true
+                }
                 Token::Link(pe) => shared.try_link(Pe(pe), |origin| {
                     if origin.is_blocked() {
                         origin.flush()?;

@@ -16,7 +16,7 @@ const fn format(name: &'static str, version: u8) -> Format {
 /// Frames between PEs, daemons and `oshrun`.
 pub const JOB: Format = format("job protocol", 2);
 /// What each PE tells all others when it joins the job.
-pub const RECORD: Format = format("record of a PE", 5);
+pub const RECORD: Format = format("record of a PE", 6);
 /// What a PE offers before a transport is selected.
 pub const OFFER: Format = format("offer of transports", 2);
 /// What came of a step of opening a transport.

@@ -9,6 +9,7 @@ use crate::base::process::{depth, is_child, lock};
 use crate::base::settings::Settings;
 use core::ffi::c_int;
 use rushmem_bootstrap::{NodeMap, Session};
+use rushmem_collectives::choice::Table;
 use rushmem_heap::{Allocator, NodeMemory};
 use rushmem_transport::Pe;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -32,6 +33,8 @@ pub(crate) struct Job {
     /// Whether several threads may be in the library at once on some PE: the same on all PEs.
     pub(crate) threads_somewhere: bool,
     pub(crate) settings: Settings,
+    /// Which algorithm a collective uses where.
+    pub(crate) algorithms: Table,
     /// A secret of the PEs of this job.
     pub(crate) secret: [u8; 32],
     /// All PEs reach each other over loopback.

@@ -81,10 +81,14 @@ impl Members {
         (0..self.n).map(|member| self.world_pe(member))
     }
 
-    /// Whether all members are on one node.
-    pub(crate) fn share_a_node(&self, nodes: &NodeMap) -> bool {
-        let node = |member| nodes.node_of(self.world_pe(member).0);
-        nodes.n_nodes() == 1 || (1..self.n).all(|member| node(member) == node(0))
+    /// How many members are on the node that has most of them.
+    pub(crate) fn per_node(&self, nodes: &NodeMap) -> u32 {
+        if nodes.n_nodes() == 1 {
+            return self.n;
+        }
+        let mut on = vec![0; nodes.n_nodes() as usize];
+        self.world_pes().for_each(|pe| on[nodes.node_of(pe.0) as usize] += 1);
+        on.into_iter().max().expect("a job has a node")
     }
 
     /// The member that a world PE is, if it is one.

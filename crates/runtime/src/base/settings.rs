@@ -4,7 +4,10 @@
 //! A new setting is a row here. It reads the environment only through the function that it is given.
 
 use rushmem_bootstrap::{Protocol, env, host_limit};
-use rushmem_collectives::choice::{AllGatherAlgorithm, AllReduceAlgorithm, Forced, SyncAlgorithm};
+use rushmem_collectives::choice::{
+    Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
+    ScanAlgorithm, SyncAlgorithm, Table,
+};
 use rushmem_transport::setting::{Invalid, environment};
 use rushmem_transport::{Nic, Setting};
 use std::time::Duration;
@@ -124,31 +127,49 @@ settings! {
     sync_algorithm: Option<SyncAlgorithm> = "SHMEM_SYNC_ALGORITHM", None, Some("auto");
         "the algorithm of barriers and syncs where it can be used, the same on all PEs: auto, dissemination, binomial or \
          central";
-        |value| forced(value?, SyncAlgorithm::named), "auto, dissemination, binomial or central";
+        |value| forced(value?), "auto, dissemination, binomial or central";
+    /// How a broadcast is done; `None` for the best algorithm.
+    broadcast_algorithm: Option<BroadcastAlgorithm> = "SHMEM_BROADCAST_ALGORITHM", None, Some("auto");
+        "the algorithm of broadcasts where it can be used, the same on all PEs: auto or binomial";
+        |value| forced(value?), "auto or binomial";
     /// How vectors are reduced; `None` for the best algorithm.
     reduce_algorithm: Option<AllReduceAlgorithm> = "SHMEM_REDUCE_ALGORITHM", None, Some("auto");
         "the algorithm of reductions where it can be used, the same on all PEs: auto, recursive_doubling, direct or central";
-        |value| forced(value?, AllReduceAlgorithm::named), "auto, recursive_doubling, direct or central";
+        |value| forced(value?), "auto, recursive_doubling, direct or central";
     /// How blocks are collected; `None` for the best algorithm.
     collect_algorithm: Option<AllGatherAlgorithm> = "SHMEM_COLLECT_ALGORITHM", None, Some("auto");
         "the algorithm of collect and fcollect, the same on all PEs: auto, bruck or ring";
-        |value| forced(value?, AllGatherAlgorithm::named), "auto, bruck or ring";
+        |value| forced(value?), "auto, bruck or ring";
+    /// How blocks are exchanged; `None` for the best algorithm.
+    alltoall_algorithm: Option<AllToAllAlgorithm> = "SHMEM_ALLTOALL_ALGORITHM", None, Some("auto");
+        "the algorithm of alltoall and alltoalls where it can be used, the same on all PEs: auto or pairwise";
+        |value| forced(value?), "auto or pairwise";
+    /// How scans are done; `None` for the best algorithm.
+    scan_algorithm: Option<ScanAlgorithm> = "SHMEM_SCAN_ALGORITHM", None, Some("auto");
+        "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling or direct";
+        |value| forced(value?), "auto, recursive_doubling or direct";
+    /// A file that says which algorithm is used where.
+    coll_tuning: Option<String> = "SHMEM_COLL_TUNING", None, None;
+        "a file that says which algorithm collectives use where, with the same rows on all PEs; what it leaves open is as \
+         built in";
+        |value| Some(value.map(str::to_owned)), "the name of a file";
 }
 
 impl Settings {
-    /// The algorithms that the user forces.
-    pub fn forced_algorithms(&self) -> Forced {
-        Forced {
-            sync: self.sync_algorithm,
-            all_reduce: self.reduce_algorithm,
-            all_gather: self.collect_algorithm,
-        }
+    /// Append rows for the algorithms that the user forces.
+    pub(crate) fn force(&self, table: &mut Table) {
+        table.force(self.sync_algorithm);
+        table.force(self.broadcast_algorithm);
+        table.force(self.reduce_algorithm);
+        table.force(self.collect_algorithm);
+        table.force(self.alltoall_algorithm);
+        table.force(self.scan_algorithm);
     }
 }
 
 /// An algorithm, or the best one.
-fn forced<A>(value: &str, named: fn(&str) -> Option<A>) -> Option<Option<A>> {
-    if value == "auto" { Some(None) } else { named(value).map(Some) }
+fn forced<A: Algorithm>(value: &str) -> Option<Option<A>> {
+    if value == "auto" { Some(None) } else { A::named(value).map(Some) }
 }
 
 /// The value of a setting of the runtime or of a provider in this process, and where it comes from.

@@ -16,7 +16,7 @@ use crate::net::order;
 use crate::sync::check::Argument;
 use crate::teams::team::{Team, teams};
 use core::ffi::c_int;
-use rushmem_collectives::{binomial, choice, pairwise};
+use rushmem_collectives::choice::{AllGatherAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm};
 
 pub use crate::coll::entered::TeamOrActiveSet;
 
@@ -88,7 +88,8 @@ pub unsafe fn broadcast(
     entered.agree_on(dest, source, nbytes, &[("PE_root", root as u64)]);
     entered.check_apart(source, dest);
     entered.keep_up(root as u32);
-    entered.run(source, dest, Parts::Whole(nbytes), binomial::broadcast(n, me, root as u32));
+    let plan = entered.choose::<BroadcastAlgorithm>(nbytes).plan(n, me, root as u32);
+    entered.run(source, dest, Parts::Whole(nbytes), plan);
     if me == root as u32 && matches!(members, TeamOrActiveSet::Team(_)) {
         source.copy_to(entered.job.me(), dest);
     }
@@ -118,7 +119,7 @@ pub unsafe fn collect(
     let table = offsets(words.iter().map(|word| word & !IN_PLACE));
     let total = table[table.len() - 1];
     let dest = symmetric(call, "dest", dest, total);
-    let plan = choice::all_gather(entered.n(), entered.me(), total, entered.facts());
+    let plan = entered.choose::<AllGatherAlgorithm>(total).plan(entered.n(), entered.me());
     entered.exchange(source, dest, in_place, Parts::Table(&table), plan);
     0
 }
@@ -166,7 +167,7 @@ pub unsafe fn fcollect(
     let source = symmetric(call, "source", source, nbytes);
     let dest = symmetric(call, "dest", dest, total);
     entered.agree_on(dest, source, nbytes, &[]);
-    let plan = choice::all_gather(entered.n(), entered.me(), total, entered.facts());
+    let plan = entered.choose::<AllGatherAlgorithm>(total).plan(entered.n(), entered.me());
     entered.exchange(source, dest, in_place, Parts::Equal(nbytes), plan);
     0
 }
@@ -189,7 +190,7 @@ pub unsafe fn alltoall(
     let source = symmetric(call, "source", source, total);
     let dest = symmetric(call, "dest", dest, total);
     entered.agree_on(dest, source, nbytes, &[]);
-    let plan = pairwise::all_to_all(entered.n(), entered.me());
+    let plan = entered.choose::<AllToAllAlgorithm>(nbytes).plan(entered.n(), entered.me());
     entered.exchange(source, dest, in_place, Parts::Equal(nbytes), plan);
     0
 }
@@ -226,7 +227,7 @@ pub unsafe fn alltoalls(
     let nbytes = nelems.saturating_mul(elem_bytes);
     entered.agree_on(dest, source, nbytes, &[("dst", dst as u64), ("sst", sst as u64)]);
     let parts = Parts::Strided { dst: dst as usize, sst: sst as usize, nelems, elem_bytes };
-    let plan = pairwise::all_to_all(entered.n(), entered.me());
+    let plan = entered.choose::<AllToAllAlgorithm>(nbytes).plan(entered.n(), entered.me());
     entered.exchange(source, dest, in_place, parts, plan);
     0
 }

@@ -11,8 +11,9 @@ use crate::net::copy::complete_copies;
 use rushmem_transport::Pe;
 use std::mem::MaybeUninit;
 
-/// Bytes that are fetched from a member at a time: many times what a network moves in the time of a round trip...
-const FETCHED_BLOCK: usize = 256 << 10;
+/// Bytes that are fetched from a member at a time: many times what a network moves in the time of a round trip, in which this PE
+/// may have nothing to do...
+const FETCHED_BLOCK: usize = 512 << 10;
 /// ...unless those of all members were more than this.
 const FETCHED: usize = 4 << 20;
 
@@ -40,10 +41,19 @@ pub(crate) fn reduce(
 /// The same where the memory of some members is not mapped here.
 #[cold]
 fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange, op: &Combine) {
+    // Each begins with the members after the first one that is mapped here, so that no PE is everybody's first.
+    let n_before = |range: SymmetricRange| {
+        let first_mapped = members.world_pes().position(|pe| range.image(pe).is_some());
+        first_mapped.unwrap_or(0)
+    };
     let apart = |range: SymmetricRange| -> Vec<Pe> {
-        members.world_pes().filter(|&pe| range.image(pe).is_none()).collect()
+        let is_apart = |pe: &Pe| range.image(*pe).is_none();
+        let mut pes: Vec<Pe> = members.world_pes().filter(is_apart).collect();
+        pes.rotate_left(n_before(range));
+        pes
     };
     let (sources, dests) = (apart(source), apart(dest));
+    let n_after = sources.len() - n_before(source);
     let max_bytes =
         (FETCHED / sources.len().max(1)).clamp(SCRATCH, FETCHED_BLOCK) / SCRATCH * SCRATCH;
     let mut room = vec![MaybeUninit::uninit(); sources.len() * max_bytes.min(source.nbytes())];
@@ -52,7 +62,8 @@ fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange,
         let (source, dest) = (source.part(at, nbytes), dest.part(at, nbytes));
         source.fetch(&sources, &mut room);
         let room = SymmetricRange::private(&mut room);
-        let mut fetched = (0..).map(|i| room.part(i * nbytes, nbytes));
+        let in_order = (n_after..sources.len()).chain(0..n_after);
+        let mut fetched = in_order.map(|i| room.part(i * nbytes, nbytes));
         let operands: Vec<SymmetricRange> = members
             .world_pes()
             .map(|pe| source.image(pe).or_else(|| fetched.next()).expect("one for each PE"))
@@ -107,6 +118,10 @@ pub(crate) fn scan(
                 }
             });
         });
+    }
+    if !is_mapped {
+        // Whoever leaves the plan does not hear from this PE, but from one that has heard from it.
+        complete_copies();
     }
 }
 

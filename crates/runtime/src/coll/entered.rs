@@ -20,10 +20,10 @@ use crate::sync::flags;
 use crate::teams::active_set::ActiveSet;
 use crate::teams::team::{self, Team};
 use core::ffi::{c_int, c_long};
-use rushmem_collectives::choice::{AllReduceAlgorithm, Facts, SyncAlgorithm};
-use rushmem_collectives::{
-    Peer, Step, binomial, bruck, central, choice, direct, recursive_doubling,
+use rushmem_collectives::choice::{
+    AllReduceAlgorithm, Facts, ScanAlgorithm, SyncAlgorithm, Tabled,
 };
+use rushmem_collectives::{Peer, Step, binomial, bruck, central, direct, recursive_doubling};
 use std::sync::{Arc, TryLockError};
 
 /// The participants of a collective.
@@ -128,18 +128,23 @@ impl<'a> Entered<'a> {
         self.set.filter(|set| set.shares_channels())
     }
 
-    /// The facts by which algorithms are chosen.
-    pub(crate) fn facts(&self) -> Facts {
-        let one_node = self.set.map_or(self.team.is_on_one_node(), ActiveSet::is_on_one_node);
-        // The counter of the active sets is the world's.
-        let counter = self.shared().is_none() || self.n() == self.job.n_pes;
-        Facts {
-            one_node,
+    /// How many members are on the node that has most of them.
+    fn per_node(&self) -> u32 {
+        self.set.map_or(self.team.per_node(), ActiveSet::per_node)
+    }
+
+    /// The algorithm for `nbytes` bytes.
+    #[inline]
+    pub(crate) fn choose<A: Tabled>(&self, nbytes: usize) -> A {
+        let facts = Facts {
+            members: self.n(),
+            per_node: self.per_node(),
             oversubscribed: self.job.oversubscribed_somewhere,
-            counter,
+            // The counter of the active sets is the world's.
+            counter: self.shared().is_none() || self.n() == self.job.n_pes,
             shared_buffers: !self.job.threads_somewhere,
-            forced: self.job.settings.forced_algorithms(),
-        }
+        };
+        self.job.algorithms.choose(nbytes, &facts)
     }
 
     /// Signal a member.
@@ -198,8 +203,7 @@ impl<'a> Entered<'a> {
 
     /// Every member's word.
     pub(crate) fn gather(&mut self, word: u64) -> Vec<u64> {
-        let facts = self.facts();
-        if facts.one_node || !facts.shared_buffers {
+        if self.per_node() == self.n() || self.job.threads_somewhere {
             return self.gather_shown(word);
         }
         let (n, me) = (self.n(), self.me());
@@ -259,12 +263,10 @@ impl<'a> Entered<'a> {
         op: &'static Combine,
     ) {
         let nbytes = nelems * op.elem_bytes();
-        let algorithm = AllReduceAlgorithm::choose(nbytes, self.n(), self.facts());
-        match algorithm {
+        match self.choose(nbytes) {
             AllReduceAlgorithm::Direct => {
-                let sync = SyncAlgorithm::choose(self.facts());
                 let parts = nbytes.div_ceil(DIRECT_PART) as u32;
-                let plan = direct::all_reduce(self.n(), self.me(), parts, sync);
+                let plan = direct::all_reduce(self.n(), self.me(), parts, self.choose(0));
                 let (source, dest) = (source.part(0, nbytes), dest.part(0, nbytes));
                 let (vector, none) = (Parts::Vector, SymmetricRange::EMPTY);
                 self.execute(source, dest, vector, none, Some(op), 0, plan);
@@ -327,17 +329,20 @@ impl<'a> Entered<'a> {
         exclusive: bool,
     ) {
         let nbytes = nelems * op.elem_bytes();
-        if !self.facts().shared_buffers {
-            let sync = SyncAlgorithm::choose(self.facts());
-            let parts = nbytes.div_ceil(DIRECT_PART) as u32;
-            let plan = direct::scan(self.n(), self.me(), parts, sync, exclusive);
-            let (source, dest) = (source.part(0, nbytes), dest.part(0, nbytes));
-            let (vector, none) = (Parts::Vector, SymmetricRange::EMPTY);
-            self.execute(source, dest, vector, none, Some(op), 0, plan);
-        } else if exclusive {
-            self.run_pieces(source, dest, nelems, op, recursive_doubling::exclusive_scan);
-        } else {
-            self.run_pieces(source, dest, nelems, op, recursive_doubling::inclusive_scan);
+        match self.choose(nbytes) {
+            ScanAlgorithm::Direct => {
+                let parts = nbytes.div_ceil(DIRECT_PART) as u32;
+                let plan = direct::scan(self.n(), self.me(), parts, self.choose(0), exclusive);
+                let (source, dest) = (source.part(0, nbytes), dest.part(0, nbytes));
+                let (vector, none) = (Parts::Vector, SymmetricRange::EMPTY);
+                self.execute(source, dest, vector, none, Some(op), 0, plan);
+            }
+            ScanAlgorithm::RecursiveDoubling if exclusive => {
+                self.run_pieces(source, dest, nelems, op, recursive_doubling::exclusive_scan);
+            }
+            ScanAlgorithm::RecursiveDoubling => {
+                self.run_pieces(source, dest, nelems, op, recursive_doubling::inclusive_scan);
+            }
         }
     }
 
@@ -425,7 +430,7 @@ impl<'a> Entered<'a> {
     }
 
     pub(crate) fn sync(&mut self) {
-        let plan = choice::sync(self.n(), self.me(), self.facts());
+        let plan = self.choose::<SyncAlgorithm>(0).plan(self.n(), self.me());
         self.run(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0), plan);
     }
 }

@@ -84,9 +84,10 @@ impl Execution<'_> {
                 }
                 Step::Arrive { at } => self.channels.arrive(at, || {}),
                 Step::Contribute { at } => self.contribute(at),
-                Step::TakeCombined { at } => {
+                Step::TakeCombined { .. } => {
                     let combined = flags::area().areas().combined(self.channels.slot());
-                    self.at_counter(at, combined).copy_to(self.job.me(), self.accumulator);
+                    let combined = flags::area().range(combined, self.accumulator.nbytes());
+                    combined.copy_to(self.job.me(), self.accumulator);
                 }
                 Step::AwaitRelease { at } => self.channels.await_release(self.call, self.job, at),
                 Step::ReduceDirect { first, count } => {
@@ -159,15 +160,11 @@ impl Execution<'_> {
             let given = place(areas.contribution(members.world_pe(member)));
             given.image(owner).expect("a counter is used by PEs that share memory")
         };
-        let store = |_, result: SymmetricRange| result.copy_to(owner, place(areas.combined(slot)));
+        let store = |_, result: SymmetricRange| {
+            // In each member's own area: whoever is released first may destroy the team, and use its slot again.
+            members.world_pes().for_each(|pe| result.copy_to(pe, place(areas.combined(slot))));
+        };
         self.channels.arrive(at, || direct::combine(members.n, nbytes, op, given, store));
-    }
-
-    /// So many bytes as the accumulator has at an offset of the internal area of member `owner`, to read from.
-    fn at_counter(&self, owner: u32, at: usize) -> SymmetricRange {
-        let owner = self.team.members().world_pe(owner);
-        let range = flags::area().range(at, self.accumulator.nbytes());
-        range.image(owner).expect("a counter is used by PEs that share memory")
     }
 
     /// The bytes of `count` parts here and there, where they follow each other.

@@ -167,7 +167,7 @@ impl Areas {
         self.slot(slot) + Stride::of(slot).counter(self.rounds)
     }
 
-    /// What was combined at the counter.
+    /// What was combined at a counter: in the area of each member.
     pub(crate) fn combined(&self, slot: u16) -> usize {
         self.counter(slot) + 2 * WORD
     }

@@ -1,6 +1,7 @@
 //! Initialisation and finalization (OpenSHMEM 1.6, §9.1), and queries about this PE and the others.
 #![allow(unsafe_code)]
 
+mod algorithms;
 mod available;
 mod child;
 mod choice;
@@ -44,6 +45,7 @@ use crate::teams::team::{self, Teams};
 use core::ffi::{c_int, c_void};
 use record::Record;
 use rushmem_bootstrap::{NodeMap, Protocol, Session};
+use rushmem_collectives::choice::Facts;
 use rushmem_heap::{Allocator, Layout, NodeMemory};
 use rushmem_transport::setting::environment;
 use rushmem_transport::{Pe, Provider};
@@ -143,6 +145,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     if me == Pe(0) {
         announce(&settings, providers);
     }
+    let mut table = algorithms::table(&settings).unwrap_or_else(|error| fail!(call, "{error}"));
 
     let machines = session.nodes().clone();
     let nodes = who_shares_memory(call, &settings, &machines);
@@ -153,7 +156,8 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     let statics_at = statics::at();
     let own = Record {
         symmetric_size: settings.symmetric_size,
-        algorithms: record::algorithms(settings.forced_algorithms()),
+        forced: algorithms::forced(&table),
+        tuned: algorithms::tuned(&table),
         stack: record::stack(),
         secret,
         cpus: cpus::usable(),
@@ -180,11 +184,16 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
             records[pe].symmetric_size
         );
     }
-    if let Some(pe) = records.iter().position(|r| r.algorithms != own.algorithms) {
+    if let Some(pe) = records.iter().position(|r| r.forced != own.forced) {
         fail!(
             call,
-            "SHMEM_SYNC_ALGORITHM, SHMEM_REDUCE_ALGORITHM or SHMEM_COLLECT_ALGORITHM differs from that of PE {pe}; they \
-             must be the same on all PEs"
+            "PE {pe} and PE {me} have different algorithms in the variables SHMEM_..._ALGORITHM; they must be the same on all"
+        );
+    }
+    if let Some(pe) = records.iter().position(|r| r.tuned != own.tuned) {
+        fail!(
+            call,
+            "PE {pe} and PE {me} read different rows from the file of SHMEM_COLL_TUNING; give each host the same file"
         );
     }
     if let Some(pe) = records.iter().position(|r| r.statics != own.statics) {
@@ -239,7 +248,22 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     );
     flags::set(FlagArea::new(memory, areas, &heap_deltas));
     cma::set(node_peers, have_node_peers);
-    let predefined = [Members::world(n_pes), beside(&nodes, me), beside(&machines, me)];
+    let world = Members::world(n_pes);
+    let oversubscribed_somewhere = (0..machines.n_nodes()).any(oversubscribed);
+    let threads_somewhere =
+        records.iter().any(|record| record.thread_level >= SHMEM_THREAD_MULTIPLE);
+    let facts = Facts {
+        members: n_pes,
+        per_node: world.per_node(&nodes),
+        oversubscribed: oversubscribed_somewhere,
+        counter: true,
+        shared_buffers: !threads_somewhere,
+    };
+    table.retain_for(&facts);
+    if me == Pe(0) {
+        algorithms::show(&table, &facts);
+    }
+    let predefined = [world, beside(&nodes, me), beside(&machines, me)];
     team::set(Teams::new(me, &nodes, predefined));
     Job {
         me,
@@ -249,12 +273,13 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         memory,
         allocator: Mutex::new(None),
         oversubscribed: oversubscribed(machine),
-        oversubscribed_somewhere: (0..machines.n_nodes()).any(oversubscribed),
+        oversubscribed_somewhere,
         thread_level,
-        threads_somewhere: records.iter().any(|r| r.thread_level >= SHMEM_THREAD_MULTIPLE),
+        threads_somewhere,
         secret: records[0].secret,
         one_stack: records.iter().all(|record| record.stack == own.stack),
         settings,
+        algorithms: table,
         session: Mutex::new(session),
     }
 }

@@ -5,7 +5,6 @@ use super::cpus::Cpus;
 use crate::base::digest::digest;
 use crate::net::cma::Probe;
 use core::ffi::c_int;
-use rushmem_collectives::choice::Forced;
 use rushmem_wire::{Error, RECORD};
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +12,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) symmetric_size: u64,
-    /// A digest of the algorithms that the user forces.
-    pub(super) algorithms: u64,
+    /// A digest of the algorithms of collectives that the user forces.
+    pub(super) forced: u64,
+    /// A digest of the rows for collectives that the user's file has.
+    pub(super) tuned: u64,
     /// The network stack: the same on PEs that reach each other over loopback.
     pub(super) stack: u64,
     /// Random bytes; those of PE 0 are the job's secret.
@@ -42,11 +43,6 @@ impl Record {
     pub(super) fn decode(bytes: &[u8]) -> Result<Record, Error> {
         rushmem_wire::decode(RECORD, bytes)
     }
-}
-
-/// A digest of the algorithms that the user forces.
-pub(super) fn algorithms(forced: Forced) -> u64 {
-    digest(&format!("{forced:?}").bytes().map(u64::from).collect::<Vec<u64>>())
 }
 
 /// Identifies this process's network stack among those of other machines and network namespaces.

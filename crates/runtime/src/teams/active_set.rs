@@ -62,8 +62,8 @@ pub(crate) struct ActiveSet {
     triplet: [c_int; 3],
     members: Members,
     me: TeamPe,
-    /// All members share one node's memory.
-    one_node: bool,
+    /// The most members on one node.
+    per_node: u32,
     /// Whose channels a call uses: its members are those of the set, or the world if the channels are shared.
     team: Arc<Team>,
     owner: Owner,
@@ -83,8 +83,8 @@ impl ActiveSet {
             // It says why it is none.
             place(call, psync);
         }
-        let one_node = team.is_on_one_node() || members.share_a_node(&job.nodes);
-        ActiveSet { triplet, members, me, one_node, team, owner }
+        let per_node = members.per_node(&job.nodes);
+        ActiveSet { triplet, members, me, per_node, team, owner }
     }
 
     pub(crate) fn triplet(&self) -> [c_int; 3] {
@@ -108,9 +108,9 @@ impl ActiveSet {
         self.owner == Owner::AllSets
     }
 
-    /// Whether all members share one node's memory.
-    pub(crate) fn is_on_one_node(&self) -> bool {
-        self.one_node
+    /// How many members are on the node that has most of them.
+    pub(crate) fn per_node(&self) -> u32 {
+        self.per_node
     }
 
     /// A number that other active sets hardly have.

@@ -28,8 +28,8 @@ pub(crate) struct Team {
     slot: u16,
     members: Members,
     me: TeamPe,
-    /// All members share one node's memory.
-    one_node: bool,
+    /// The most members on one node.
+    per_node: u32,
     config: Config,
     /// Held during a collective; the standard allows one at a time on a team.
     pub(crate) channels: Mutex<Channels>,
@@ -44,7 +44,7 @@ impl Team {
         nodes: &NodeMap,
         config: Config,
     ) -> Team {
-        let one_node = members.share_a_node(nodes);
+        let per_node = members.per_node(nodes);
         let me = members.team_pe(me).expect("only members hold a team");
         let channels = Mutex::new(Channels::new(slot, generation, members.clone(), me));
         Team {
@@ -52,7 +52,7 @@ impl Team {
             slot,
             members,
             me,
-            one_node,
+            per_node,
             config,
             channels,
         }
@@ -78,9 +78,9 @@ impl Team {
         self.me
     }
 
-    /// Whether all members share one node's memory.
-    pub(crate) fn is_on_one_node(&self) -> bool {
-        self.one_node
+    /// How many members are on the node that has most of them.
+    pub(crate) fn per_node(&self) -> u32 {
+        self.per_node
     }
 
     pub(crate) fn config(&self) -> Config {

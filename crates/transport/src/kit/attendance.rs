@@ -27,6 +27,8 @@ pub struct Attendance {
     timer: Timer,
     /// Counts the polls of threads that wait: as long as it moves, the service thread need not poll.
     polls: AtomicU64,
+    /// How many threads are in waits of which the network knows the end, whose polls may take long.
+    waiters: AtomicU32,
     /// How many threads sleep until something arrives for them.
     sleepers: AtomicU32,
     /// A thread that polled so far has handed over to the service thread.
@@ -49,6 +51,7 @@ impl Attendance {
         Ok(Attendance {
             timer: Timer::new()?,
             polls: AtomicU64::new(0),
+            waiters: AtomicU32::new(0),
             sleepers: AtomicU32::new(0),
             handed_over: AtomicBool::new(false),
             backed_off: AtomicBool::new(false),
@@ -61,6 +64,22 @@ impl Attendance {
     #[inline]
     pub fn polled(&self) {
         self.polls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The poll of the calling thread found work, which took it as long as so many polls that find nothing.
+    #[inline]
+    pub fn worked_for(&self, polls: u64) {
+        self.polls.fetch_add(polls, Ordering::Relaxed);
+    }
+
+    /// The calling thread polls until it calls [`end_wait`](Attendance::end_wait), however long a poll takes.
+    pub fn begin_wait(&self) {
+        self.waiters.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ends a wait.
+    pub fn end_wait(&self) {
+        self.waiters.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// The calling thread will sleep until something arrives for it.
@@ -115,6 +134,12 @@ impl Attendance {
     /// The number of polls by other threads so far.
     pub fn polls(&self) -> u64 {
         self.polls.load(Ordering::Relaxed)
+    }
+
+    /// Whether another thread is in a wait between [`begin_wait`](Attendance::begin_wait) and
+    /// [`end_wait`](Attendance::end_wait).
+    pub fn any_waiting(&self) -> bool {
+        self.waiters.load(Ordering::Relaxed) > 0
     }
 
     /// Whether it may [`back_off`](Attendance::back_off) for a while: not if a thread has handed over to it.

@@ -84,3 +84,23 @@ fn messages_name_the_variable_that_was_set() {
     assert_eq!(bootstrap, Protocol::Pmix);
     assert!(read(&[("SHMEM_CHECK", "1")]).expect("valid").check);
 }
+
+#[test]
+fn every_algorithm_can_be_forced_and_is_named_where_that_is_explained() {
+    fn check<A: Algorithm>(forced: fn(&Settings) -> Option<A>) {
+        let name = format!("SHMEM_{}_ALGORITHM", A::OPERATION.to_uppercase());
+        let row = ALL.iter().find(|row| row.name == name).expect("each operation has its setting");
+        for &(algorithm, value) in A::ALL {
+            assert_eq!(forced(&read(&[(&name, algorithm)]).expect("valid")), Some(value));
+            let expected = read(&[(&name, "none")]).expect_err("no algorithm").expected;
+            assert!(expected.contains(algorithm) && row.meaning.contains(algorithm), "{name}");
+        }
+        assert_eq!(forced(&read(&[]).expect("valid")), None);
+    }
+    check(|settings| settings.sync_algorithm);
+    check(|settings| settings.broadcast_algorithm);
+    check(|settings| settings.reduce_algorithm);
+    check(|settings| settings.collect_algorithm);
+    check(|settings| settings.alltoall_algorithm);
+    check(|settings| settings.scan_algorithm);
+}

@@ -1,0 +1,175 @@
+//! The algorithms of each operation: their names, where they can be used, and their plans.
+//!
+//! Another algorithm is a variant here and rows in `built_in.txt`.
+
+use super::facts::{Facts, SHORT_MAX_BYTES};
+use crate::{Step, binomial, bruck, central, dissemination, pairwise, ring};
+use std::fmt::Debug;
+
+/// One of the algorithms of an operation.
+pub trait Algorithm: Copy + Debug + Eq + 'static {
+    /// The operation, as tables call it.
+    const OPERATION: &'static str;
+    /// All of them, by the names that users type.
+    const ALL: &'static [(&'static str, Self)];
+
+    /// Whether it can be used for `nbytes` bytes; a table says what that counts.
+    fn fits(self, nbytes: usize, facts: &Facts) -> bool;
+
+    /// The algorithm of a name.
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|&(_, algorithm)| algorithm)
+    }
+
+    /// Its name.
+    fn name(self) -> &'static str {
+        let named = Self::ALL.iter().find(|(_, algorithm)| *algorithm == self);
+        named.expect("every algorithm has a name").0
+    }
+}
+
+/// Makes an enumeration of algorithms with their names.
+macro_rules! algorithms {
+    ($(#[doc = $doc:literal])+ $algorithms:ident of $operation:ident, $fits:expr;
+        $($(#[doc = $about:literal])+ $name:literal => $algorithm:ident,)+) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $algorithms {
+            $($(#[doc = $about])+ $algorithm,)+
+        }
+
+        impl Algorithm for $algorithms {
+            const OPERATION: &'static str = stringify!($operation);
+            const ALL: &'static [(&'static str, Self)] = &[$(($name, Self::$algorithm)),+];
+
+            #[inline]
+            fn fits(self, nbytes: usize, facts: &Facts) -> bool {
+                let fits: fn(Self, usize, &Facts) -> bool = $fits;
+                fits(self, nbytes, facts)
+            }
+        }
+    };
+}
+
+algorithms! {
+    /// The algorithms of a sync.
+    SyncAlgorithm of sync, |algorithm, _, facts| algorithm != Self::Central || facts.has_counter();
+    /// [`dissemination::sync`].
+    "dissemination" => Dissemination,
+    /// [`binomial::gather_sync`].
+    "binomial" => Gather,
+    /// [`central::sync`].
+    "central" => Central,
+}
+
+algorithms! {
+    /// The algorithms of a broadcast.
+    BroadcastAlgorithm of broadcast, |_, _, _| true;
+    /// [`binomial::broadcast`].
+    "binomial" => Binomial,
+}
+
+algorithms! {
+    /// The algorithms of an all-reduce.
+    AllReduceAlgorithm of reduce,
+        |algorithm, nbytes, facts| match algorithm {
+            Self::RecursiveDoubling => facts.shared_buffers || nbytes <= SHORT_MAX_BYTES,
+            Self::Direct => true,
+            Self::Central => {
+                facts.has_counter() && facts.shared_buffers && nbytes <= SHORT_MAX_BYTES
+            }
+        };
+    /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce).
+    "recursive_doubling" => RecursiveDoubling,
+    /// The plan `direct::all_reduce`.
+    "direct" => Direct,
+    /// [`central::all_reduce`].
+    "central" => Central,
+}
+
+algorithms! {
+    /// The algorithms of an all-gather.
+    AllGatherAlgorithm of collect, |_, _, _| true;
+    /// [`bruck::all_gather`].
+    "bruck" => Bruck,
+    /// [`ring::all_gather`].
+    "ring" => Ring,
+}
+
+algorithms! {
+    /// The algorithms of an all-to-all.
+    AllToAllAlgorithm of alltoall, |_, _, _| true;
+    /// [`pairwise::all_to_all`].
+    "pairwise" => Pairwise,
+}
+
+algorithms! {
+    /// The algorithms of a scan.
+    ScanAlgorithm of scan, |algorithm, _, facts| algorithm == Self::Direct || facts.shared_buffers;
+    /// [`recursive_doubling::inclusive_scan`](crate::recursive_doubling::inclusive_scan) and
+    /// [`exclusive_scan`](crate::recursive_doubling::exclusive_scan).
+    "recursive_doubling" => RecursiveDoubling,
+    /// The plan `direct::scan`.
+    "direct" => Direct,
+}
+
+impl SyncAlgorithm {
+    /// The plan of a sync by this algorithm.
+    pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+        match self {
+            Self::Dissemination => Either::Left(dissemination::sync(n, me)),
+            Self::Gather => Either::Right(Either::Left(binomial::gather_sync(n, me))),
+            Self::Central => Either::Right(Either::Right(central::sync(n))),
+        }
+    }
+}
+
+impl BroadcastAlgorithm {
+    /// The plan of a broadcast by this algorithm.
+    pub fn plan(self, n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
+        match self {
+            Self::Binomial => binomial::broadcast(n, me, root),
+        }
+    }
+}
+
+impl AllGatherAlgorithm {
+    /// The plan of an all-gather by this algorithm.
+    pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+        match self {
+            Self::Bruck => Either::Left(bruck::all_gather(n, me)),
+            Self::Ring => Either::Right(ring::all_gather(n, me)),
+        }
+    }
+}
+
+impl AllToAllAlgorithm {
+    /// The plan of an all-to-all by this algorithm.
+    pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+        match self {
+            Self::Pairwise => pairwise::all_to_all(n, me),
+        }
+    }
+}
+
+/// One of two iterators, in place.
+#[derive(Clone)]
+enum Either<L, R> {
+    Left(L),
+    Right(R),
+}
+
+impl<L, R> Iterator for Either<L, R>
+where
+    L: Iterator,
+    R: Iterator<Item = L::Item>,
+{
+    type Item = L::Item;
+
+    fn next(&mut self) -> Option<L::Item> {
+        match self {
+            Self::Left(iterator) => iterator.next(),
+            Self::Right(iterator) => iterator.next(),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What a choice follows from.
+
+/// The largest vector that is given to a counter or sent beside a flag.
+pub const SHORT_MAX_BYTES: usize = 8;
+
+/// What a choice follows from besides sizes: the same on all members of a team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// How many members there are.
+    pub members: u32,
+    /// How many of them are on the node that has most of them.
+    pub per_node: u32,
+    /// PEs of the job share CPUs on some node.
+    pub oversubscribed: bool,
+    /// The members have a counter that no other team uses.
+    pub counter: bool,
+    /// The members use the buffers that all teams share, landings and contributions to counters: none of them is in several
+    /// collectives at once.
+    pub shared_buffers: bool,
+}
+
+impl Facts {
+    /// Whether all members share one node's memory.
+    #[inline]
+    pub const fn one_node(&self) -> bool {
+        self.per_node == self.members
+    }
+
+    /// Whether the members can use a counter.
+    #[inline]
+    pub(super) const fn has_counter(&self) -> bool {
+        self.counter && self.one_node()
+    }
+}

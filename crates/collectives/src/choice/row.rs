@@ -1,0 +1,222 @@
+//! A row of a table: conditions, and the algorithm where they hold; how it is written and read.
+
+use super::algorithms::Algorithm;
+use super::facts::Facts;
+use std::fmt;
+
+/// Who wants a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A user, everywhere.
+    Forced,
+    /// A user's file, in this line.
+    File(u32),
+    /// The library.
+    BuiltIn,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Forced => f.write_str("forced"),
+            Origin::File(line) => write!(f, "line {line} of SHMEM_COLL_TUNING"),
+            Origin::BuiltIn => f.write_str("built in"),
+        }
+    }
+}
+
+/// Where which algorithm is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<A> {
+    /// For so many bytes: of the message or vector, of a block of an all-to-all, of the whole result of an all-gather.
+    bytes: Bounds,
+    /// These are bytes for each member.
+    bytes_per_member: bool,
+    /// On teams of so many members.
+    members: Bounds,
+    /// Whether all of them share one node's memory.
+    one_node: Option<bool>,
+    /// The most members on a node.
+    per_node: Bounds,
+    /// Whether PEs of the job share CPUs.
+    oversubscribed: Option<bool>,
+    /// What is wanted.
+    pub algorithm: A,
+    /// Who wants it.
+    pub origin: Origin,
+}
+
+/// What is wrong with a row, and what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// The line, from 1 on.
+    pub line: u32,
+    /// A sentence.
+    pub what: String,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+/// The columns between the operation and the algorithm.
+pub(super) type Conditions<'a> = [&'a str; 5];
+
+impl<A: Algorithm> Row<A> {
+    /// The row that always holds.
+    pub(super) const fn always(algorithm: A, origin: Origin) -> Row<A> {
+        Row {
+            bytes: Bounds::ANY,
+            bytes_per_member: false,
+            members: Bounds::ANY,
+            one_node: None,
+            per_node: Bounds::ANY,
+            oversubscribed: None,
+            algorithm,
+            origin,
+        }
+    }
+
+    /// Reads the columns of a row.
+    pub(super) fn parse(
+        [bytes, members, nodes, per_node, oversubscribed]: Conditions<'_>,
+        algorithm: &str,
+        origin: Origin,
+    ) -> Result<Row<A>, String> {
+        let per_member = bytes.strip_suffix(PER_MEMBER);
+        let Some(algorithm) = A::named(algorithm) else {
+            let names: Vec<&str> = A::ALL.iter().map(|&(name, _)| name).collect();
+            let (operation, names) = (A::OPERATION, names.join(", "));
+            return Err(format!("{algorithm:?} is no algorithm of {operation}, which has {names}"));
+        };
+        Ok(Row {
+            bytes: Bounds::parse("bytes", per_member.unwrap_or(bytes))?,
+            bytes_per_member: per_member.is_some(),
+            members: Bounds::parse("members", members)?,
+            one_node: either("nodes", nodes, ("one", "several"))?,
+            per_node: Bounds::parse("per-node", per_node)?,
+            oversubscribed: either("oversubscribed", oversubscribed, ("yes", "no"))?,
+            algorithm,
+            origin,
+        })
+    }
+
+    /// Whether its algorithm is to be used for `nbytes` bytes.
+    #[inline]
+    pub(super) fn holds(&self, nbytes: usize, facts: &Facts) -> bool {
+        self.bytes.contain(match self.bytes_per_member {
+            true => nbytes / facts.members as usize,
+            false => nbytes,
+        }) && self.members.contain(facts.members as usize)
+            && self.per_node.contain(facts.per_node as usize)
+            && self.one_node.is_none_or(|one| one == facts.one_node())
+            && self.oversubscribed.is_none_or(|yes| yes == facts.oversubscribed)
+            && self.algorithm.fits(nbytes, facts)
+    }
+
+    /// Whether it may hold on a team of the job whose world is like this.
+    pub(super) fn may_hold(&self, world: &Facts) -> bool {
+        self.members.least <= world.members as usize
+            && self.per_node.least <= world.per_node as usize
+            && (self.one_node != Some(false) || !world.one_node())
+            && self.oversubscribed.is_none_or(|yes| yes == world.oversubscribed)
+    }
+
+    /// The sizes at which it may begin or cease to hold for so many members.
+    pub(super) fn changes(&self, members: u32) -> [usize; 2] {
+        let factor = if self.bytes_per_member { members as usize } else { 1 };
+        [self.bytes.least, self.bytes.most.saturating_add(1)].map(|at| at.saturating_mul(factor))
+    }
+}
+
+/// A row as it is written, without its origin.
+impl<A: Algorithm> fmt::Display for Row<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let per_member = if self.bytes_per_member { PER_MEMBER } else { "" };
+        let bytes = format!("{}{per_member}", self.bytes);
+        let (members, per_node) = (self.members.to_string(), self.per_node.to_string());
+        let one = self.one_node.map_or(ANY, |one| if one { "one" } else { "several" });
+        let shared = self.oversubscribed.map_or(ANY, |yes| if yes { "yes" } else { "no" });
+        let (operation, algorithm) = (A::OPERATION, self.algorithm.name());
+        write!(
+            f,
+            "{operation:13} {bytes:10} {members:8} {one:8} {per_node:9} {shared:15} {algorithm}"
+        )
+    }
+}
+
+/// What a condition says that always holds.
+const ANY: &str = "any";
+/// Follows bytes that are for each member.
+const PER_MEMBER: &str = "/pe";
+
+/// The numbers from the one to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bounds {
+    least: usize,
+    most: usize,
+}
+
+impl Bounds {
+    const ANY: Bounds = Bounds { least: 0, most: usize::MAX };
+
+    #[inline]
+    fn contain(self, number: usize) -> bool {
+        self.least <= number && number <= self.most
+    }
+
+    fn parse(column: &str, text: &str) -> Result<Bounds, String> {
+        let bounds = if text == ANY {
+            Some(Bounds::ANY)
+        } else if let Some(least) = text.strip_suffix('+') {
+            number(least).map(|least| Bounds { least, most: usize::MAX })
+        } else {
+            let (least, most) = text.split_once('-').unwrap_or((text, text));
+            number(least).zip(number(most)).map(|(least, most)| Bounds { least, most })
+        };
+        bounds.filter(|bounds| bounds.least <= bounds.most).ok_or_else(|| {
+            format!(
+                "{column} is {text:?}; write a number, a range such as 17-255, the least followed by a plus such as 8k+, or any"
+            )
+        })
+    }
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let short = |number: usize| match number {
+            0 => "0".to_owned(),
+            _ if number.is_multiple_of(1 << 20) => format!("{}m", number >> 20),
+            _ if number.is_multiple_of(1 << 10) => format!("{}k", number >> 10),
+            _ => number.to_string(),
+        };
+        match *self {
+            Bounds::ANY => f.write_str(ANY),
+            Bounds { least, most: usize::MAX } => write!(f, "{}+", short(least)),
+            Bounds { least, most } if least == most => f.write_str(&short(least)),
+            Bounds { least, most } => write!(f, "{}-{}", short(least), short(most)),
+        }
+    }
+}
+
+/// A number that may be in units of 1024 or of its square.
+fn number(text: &str) -> Option<usize> {
+    let (digits, unit) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 1 << 10),
+        b'm' | b'M' => (&text[..text.len() - 1], 1 << 20),
+        _ => (text, 1),
+    };
+    let digits = digits.bytes().all(|byte| byte.is_ascii_digit()).then_some(digits)?;
+    digits.parse::<usize>().ok()?.checked_mul(unit)
+}
+
+fn either(column: &str, text: &str, (yes, no): (&str, &str)) -> Result<Option<bool>, String> {
+    match text {
+        ANY => Ok(None),
+        _ if text == yes => Ok(Some(true)),
+        _ if text == no => Ok(Some(false)),
+        _ => Err(format!("{column} is {text:?}; write {yes}, {no} or any")),
+    }
+}

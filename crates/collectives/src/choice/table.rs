@@ -1,0 +1,190 @@
+//! The table in force: what a user forces, what a file says, what is built in, in this order.
+
+use super::algorithms::{
+    Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
+    ScanAlgorithm, SyncAlgorithm,
+};
+use super::facts::{Facts, SHORT_MAX_BYTES};
+use super::row::{Conditions, Mistake, Origin, Row};
+
+/// The rows that are built in, which leave no case open.
+const BUILT_IN: &str = include_str!("built_in.txt");
+
+/// One row in the form of [`Table::listed`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The operation.
+    pub operation: &'static str,
+    /// From so many bytes on.
+    pub from: usize,
+    /// The algorithm.
+    pub algorithm: &'static str,
+    /// Who wants it.
+    pub origin: Origin,
+}
+
+/// An algorithm of an operation that tables have rows for.
+pub trait Tabled: Algorithm {
+    /// The rows of its operation.
+    fn rows(table: &Table) -> &Vec<Row<Self>>;
+
+    /// The same, for changes.
+    fn rows_mut(table: &mut Table) -> &mut Vec<Row<Self>>;
+}
+
+macro_rules! table {
+    ($($(#[doc = $doc:literal])+ $operation:ident: $algorithm:ident,)+) => {
+        /// Which algorithm is used where. An empty one answers nothing.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Table {
+            $($(#[doc = $doc])+ $operation: Vec<Row<$algorithm>>,)+
+        }
+
+        impl Table {
+            /// The operations, in the order of this table.
+            pub const OPERATIONS: &'static [&'static str] = &[$(stringify!($operation)),+];
+
+            /// Appends a row, given its columns.
+            fn push(
+                &mut self,
+                operation: &str,
+                conditions: Conditions<'_>,
+                algorithm: &str,
+                origin: Origin,
+            ) -> Result<(), String> {
+                match operation {
+                    $(stringify!($operation) => {
+                        self.$operation.push(Row::parse(conditions, algorithm, origin)?);
+                    })+
+                    _ => {
+                        let known = Self::OPERATIONS.join(", ");
+                        return Err(format!("there is no operation {operation:?}; write one of {known}"));
+                    }
+                }
+                Ok(())
+            }
+
+            /// Drops the rows that hold on no team of the job whose world is like this, so that the others are found sooner.
+            pub fn retain_for(&mut self, world: &Facts) {
+                $(self.$operation.retain(|row| row.may_hold(world));)+
+            }
+
+            /// The rows as they are written, with the origin of each.
+            pub fn rows(&self) -> impl Iterator<Item = (String, Origin)> + '_ {
+                std::iter::empty()
+                    $(.chain(self.$operation.iter().map(|row| (row.to_string(), row.origin))))+
+            }
+
+            /// What is chosen with such facts for each operation, by ascending numbers of bytes.
+            pub fn listed(&self, facts: &Facts) -> Vec<Listed> {
+                let mut listed = Vec::new();
+                $(listed.extend(ladder::<$algorithm>(self, facts));)+
+                listed
+            }
+        }
+
+        $(impl Tabled for $algorithm {
+            #[inline]
+            fn rows(table: &Table) -> &Vec<Row<Self>> {
+                &table.$operation
+            }
+
+            fn rows_mut(table: &mut Table) -> &mut Vec<Row<Self>> {
+                &mut table.$operation
+            }
+        })+
+    };
+}
+
+table! {
+    /// Rows of syncs.
+    sync: SyncAlgorithm,
+    /// Rows of broadcasts.
+    broadcast: BroadcastAlgorithm,
+    /// Rows of all-reduces.
+    reduce: AllReduceAlgorithm,
+    /// Rows of all-gathers.
+    collect: AllGatherAlgorithm,
+    /// Rows of all-to-alls.
+    alltoall: AllToAllAlgorithm,
+    /// Rows of scans.
+    scan: ScanAlgorithm,
+}
+
+impl Table {
+    /// Appends a row that holds wherever the algorithm can be used, if there is one.
+    pub fn force<A: Tabled>(&mut self, algorithm: Option<A>) {
+        let row = algorithm.map(|algorithm| Row::always(algorithm, Origin::Forced));
+        A::rows_mut(self).extend(row);
+    }
+
+    /// Appends the rows of a file: a row in a line, in the columns of `built_in.txt`.
+    ///
+    /// # Errors
+    /// At the first line that is no row.
+    pub fn read(&mut self, text: &str) -> Result<(), Mistake> {
+        self.append(text, Origin::File)
+    }
+
+    /// Appends what is built in.
+    pub fn complete(&mut self) {
+        self.append(BUILT_IN, |_| Origin::BuiltIn).expect("what is built in has no mistake");
+    }
+
+    fn append(&mut self, text: &str, origin: impl Fn(u32) -> Origin) -> Result<(), Mistake> {
+        for (line, text) in (1..).zip(text.lines()) {
+            let row = text.split('#').next().unwrap_or_default();
+            let columns: Vec<&str> = row.split_whitespace().collect();
+            let pushed = match columns[..] {
+                [] => Ok(()),
+                [operation, bytes, members, nodes, per_node, oversubscribed, algorithm] => {
+                    let conditions = [bytes, members, nodes, per_node, oversubscribed];
+                    self.push(operation, conditions, algorithm, origin(line))
+                }
+                _ => Err(format!(
+                    "{} columns; write operation, bytes, members, nodes, per-node, oversubscribed and algorithm, such as: reduce \
+                     256+ any one any no direct",
+                    columns.len()
+                )),
+            };
+            pushed.map_err(|what| Mistake { line, what })?;
+        }
+        Ok(())
+    }
+
+    /// The algorithm of the first row that holds for `nbytes` bytes.
+    ///
+    /// # Panics
+    /// When the table is not complete.
+    #[inline]
+    pub fn choose<A: Tabled>(&self, nbytes: usize, facts: &Facts) -> A {
+        self.row(nbytes, facts).algorithm
+    }
+
+    #[inline]
+    fn row<A: Tabled>(&self, nbytes: usize, facts: &Facts) -> &Row<A> {
+        let row = A::rows(self).iter().find(|row| row.holds(nbytes, facts));
+        row.expect("the last row that is built in holds always")
+    }
+}
+
+/// The rows that a table chooses for an operation, each with the size from which on it is chosen.
+fn ladder<A: Tabled>(table: &Table, facts: &Facts) -> Vec<Listed> {
+    let mut sizes: Vec<usize> =
+        A::rows(table).iter().flat_map(|row| row.changes(facts.members)).collect();
+    sizes.extend([0, SHORT_MAX_BYTES + 1]);
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut listed: Vec<Listed> = Vec::new();
+    for from in sizes {
+        let row = table.row::<A>(from, facts);
+        let (algorithm, origin) = (row.algorithm.name(), row.origin);
+        if listed.last().is_none_or(|last| (last.algorithm, last.origin) != (algorithm, origin)) {
+            listed.push(Listed { operation: A::OPERATION, from, algorithm, origin });
+        }
+    }
+    listed
+}
+
+#[cfg(test)]
+mod tests;

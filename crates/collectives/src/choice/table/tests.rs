@@ -1,0 +1,184 @@
+//! Unit tests of the table.
+
+use super::*;
+
+const FACTS: Facts =
+    Facts { members: 7, per_node: 7, oversubscribed: false, counter: true, shared_buffers: true };
+const SHARED: Facts = Facts { oversubscribed: true, ..FACTS };
+const APART: Facts = Facts { per_node: 6, ..FACTS };
+
+fn built_in() -> Table {
+    of("")
+}
+
+fn of(text: &str) -> Table {
+    let mut table = Table::default();
+    table.read(text).expect("it is a table");
+    table.complete();
+    table
+}
+
+fn mistake(text: &str) -> String {
+    Table::default().read(text).expect_err("it has a mistake").to_string()
+}
+
+#[test]
+fn what_is_built_in_leaves_no_case_open() {
+    let table = built_in();
+    for members in [1, 2, 3, 1_u32 << 20] {
+        for per_node in [1, members.div_ceil(2), members] {
+            for (oversubscribed, counter) in
+                [(false, false), (false, true), (true, false), (true, true)]
+            {
+                let listed = table.listed(&Facts {
+                    members,
+                    per_node,
+                    oversubscribed,
+                    counter,
+                    shared_buffers: counter,
+                });
+                for operation in Table::OPERATIONS {
+                    assert!(listed.iter().any(|row| row.operation == *operation && row.from == 0));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
+    use SyncAlgorithm::{Central, Dissemination, Gather};
+    let choose = |facts| built_in().choose::<SyncAlgorithm>(0, &facts);
+    assert_eq!(choose(FACTS), Dissemination);
+    assert_eq!(choose(SHARED), Central);
+    assert_eq!(choose(Facts { per_node: 6, ..SHARED }), Gather);
+    assert_eq!(choose(Facts { counter: false, ..SHARED }), Gather);
+}
+
+#[test]
+fn long_vectors_are_reduced_directly_where_memory_is_shared() {
+    use AllReduceAlgorithm::{Central, Direct, RecursiveDoubling};
+    let choose = |nbytes, facts| built_in().choose::<AllReduceAlgorithm>(nbytes, &facts);
+    assert_eq!(choose(SHORT_MAX_BYTES + 1, FACTS), Direct);
+    assert_eq!(choose(SHORT_MAX_BYTES, FACTS), RecursiveDoubling);
+    assert_eq!(choose(SHORT_MAX_BYTES, SHARED), Central);
+    assert_eq!(choose(SHORT_MAX_BYTES + 1, SHARED), Direct);
+    assert_eq!(choose(8, Facts { counter: false, ..SHARED }), Direct);
+    assert_eq!(choose(7 * 8192, APART), Direct);
+    assert_eq!(choose(7 * 8192 - 1, APART), RecursiveDoubling);
+    let several_at_once = Facts { shared_buffers: false, ..APART };
+    assert_eq!(choose(SHORT_MAX_BYTES + 1, several_at_once), Direct);
+    assert_eq!(choose(SHORT_MAX_BYTES, several_at_once), RecursiveDoubling);
+    let scan = |facts| built_in().choose::<ScanAlgorithm>(8, &facts);
+    assert_eq!(scan(APART), ScanAlgorithm::RecursiveDoubling);
+    assert_eq!(scan(several_at_once), ScanAlgorithm::Direct);
+}
+
+#[test]
+fn long_results_go_around_the_ring() {
+    let choose = |nbytes| built_in().choose::<AllGatherAlgorithm>(nbytes, &FACTS);
+    assert_eq!(choose((512 << 10) - 1), AllGatherAlgorithm::Bruck);
+    assert_eq!(choose(512 << 10), AllGatherAlgorithm::Ring);
+}
+
+#[test]
+fn what_is_forced_is_used_where_it_can_be_before_what_a_file_says() {
+    let mut table = Table::default();
+    table.force(Some(SyncAlgorithm::Central));
+    table.force(Some(AllReduceAlgorithm::Central));
+    table.read("reduce any any any any any direct\nsync any any any any any binomial").unwrap();
+    table.force(None::<ScanAlgorithm>);
+    table.complete();
+    assert_eq!(table.choose::<SyncAlgorithm>(0, &FACTS), SyncAlgorithm::Central);
+    assert_eq!(table.choose::<SyncAlgorithm>(0, &APART), SyncAlgorithm::Gather);
+    assert_eq!(table.choose::<AllReduceAlgorithm>(8, &FACTS), AllReduceAlgorithm::Central);
+    assert_eq!(table.choose::<AllReduceAlgorithm>(17, &FACTS), AllReduceAlgorithm::Direct);
+    let listed = table.listed(&FACTS).into_iter().filter(|row| row.operation == "reduce");
+    let origins: Vec<Origin> = listed.map(|row| row.origin).collect();
+    assert_eq!(origins, [Origin::Forced, Origin::File(1)]);
+}
+
+#[test]
+fn every_condition_counts() {
+    use AllGatherAlgorithm::{Bruck, Ring};
+    let facts = Facts { members: 8, per_node: 4, oversubscribed: true, ..FACTS };
+    let chosen = |row: &str, nbytes, facts| {
+        of(&format!("collect {row} ring")).choose::<AllGatherAlgorithm>(nbytes, &facts)
+    };
+    let holds = "1k-2k 8-15 several 2-4 yes";
+    assert_eq!(chosen(holds, 1024, facts), Ring);
+    assert_eq!(chosen(holds, 2048, facts), Ring);
+    assert_eq!(chosen(holds, 1023, facts), Bruck);
+    assert_eq!(chosen(holds, 2049, facts), Bruck);
+    assert_eq!(chosen(holds, 1024, Facts { members: 7, ..facts }), Bruck);
+    assert_eq!(chosen(holds, 1024, Facts { per_node: 5, ..facts }), Bruck);
+    assert_eq!(chosen(holds, 1024, Facts { oversubscribed: false, ..facts }), Bruck);
+    assert_eq!(chosen("any any one any any", 8, facts), Bruck);
+    assert_eq!(chosen("100+/pe any any any any", 800, facts), Ring);
+    assert_eq!(chosen("100+/pe any any any any", 799, facts), Bruck);
+    assert_eq!(chosen("5 any any any any", 5, facts), Ring);
+}
+
+#[test]
+fn a_job_keeps_the_rows_that_may_hold_in_it() {
+    let text = "collect any 9+ any any any ring\ncollect any any any 8+ any ring\ncollect 8k+ 2-3 one 2 no ring";
+    for world in [FACTS, SHARED, APART] {
+        let (all, mut kept) = (of(text), of(text));
+        kept.retain_for(&world);
+        assert!(kept.rows().count() < all.rows().count());
+        for members in 1..=world.members {
+            let least = if world.one_node() { members } else { 1 };
+            for per_node in least..=members.min(world.per_node) {
+                let facts = Facts { members, per_node, ..world };
+                assert_eq!(kept.listed(&facts), all.listed(&facts));
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_are_written_as_they_are_read() {
+    let table = built_in();
+    let text: String = table.rows().map(|(row, _)| row + "\n").collect();
+    let mut again = Table::default();
+    again.read(&text).expect("it wrote it");
+    let rows = |table: &Table| table.rows().map(|(row, _)| row).collect::<Vec<_>>();
+    assert_eq!(rows(&again), rows(&table));
+    let given: Vec<&str> =
+        BUILT_IN.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    let mut written: Vec<&str> = text.lines().collect();
+    written.sort_by_key(|row| given.iter().position(|given| given == row));
+    assert_eq!(written, given, "the columns of built_in.txt are as wide as those that are written");
+}
+
+#[test]
+fn a_mistake_is_told_with_its_line_and_what_to_write() {
+    for (text, told) in [
+        ("# note\n\nsync any", "line 3: 2 columns; write operation, bytes"),
+        (
+            "sing any any any any any ring",
+            "line 1: there is no operation \"sing\"; write one of sync, ",
+        ),
+        (
+            "sync any any any any any ring",
+            "\"ring\" is no algorithm of sync, which has dissemination, ",
+        ),
+        ("sync x any any any any central", "bytes is \"x\"; write a number, a range"),
+        ("sync 4-3 any any any any central", "bytes is \"4-3\""),
+        ("sync any +3 any any any central", "members is \"+3\""),
+        ("sync any any two any any central", "nodes is \"two\"; write one, several or any"),
+        ("sync any any any 99999999999999999999 any central", "per-node is"),
+        ("sync any any any any maybe central", "oversubscribed is \"maybe\"; write yes, no or any"),
+    ] {
+        assert!(mistake(text).contains(told), "{}", mistake(text));
+    }
+}
+
+#[test]
+fn a_list_tells_where_the_choice_changes() {
+    let table = of("collect 8k+/pe 7 any any any ring # measured");
+    let listed = table.listed(&FACTS);
+    let collect: Vec<_> = listed.iter().filter(|row| row.operation == "collect").collect();
+    let told: Vec<_> = collect.iter().map(|row| (row.from, row.algorithm, row.origin)).collect();
+    assert_eq!(told, [(0, "bruck", Origin::BuiltIn), (7 * 8192, "ring", Origin::File(1))]);
+}

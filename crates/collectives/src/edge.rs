@@ -1,0 +1,112 @@
+//! The edges between members along which the messages of plans go.
+//!
+//! Plans use few of them, so that a team needs few flags. Knows nothing of what messages carry.
+
+use crate::index::{ahead, behind, log2_ceil};
+
+/// What leads from the sender of a message to its receiver. Of each edge but [`Edge::Any`] one leads to each member and one
+/// from each, so an executor needs one flag for each edge instead of one for each peer: O(log n) of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Edge {
+    /// To the member 2^k places ahead, around the circle.
+    Ahead(u8),
+    /// To the member 2^k places behind, around the circle.
+    Behind(u8),
+    /// Between the two members of a pair, which exchange messages in round k.
+    Exchange(u8),
+    /// From any member to any other one. In a plan that uses it each member gets one such message of each other
+    /// one, and nobody ends the plan before everybody has entered it: so messages can be counted instead of told apart, by two
+    /// counters in turn.
+    Any,
+}
+
+/// The other member of a message: its receiver in [`Step::Put`](crate::Step::Put) and
+/// [`Step::Signal`](crate::Step::Signal), its sender in [`Step::Wait`](crate::Step::Wait).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Peer {
+    /// Its index in the team, never the member's own.
+    pub index: u32,
+    /// The edge from the sender to the receiver.
+    pub edge: Edge,
+}
+
+impl Edge {
+    /// How many edges but [`Edge::Any`] lead to a member of a team of `n`.
+    pub const fn count(n: u32) -> usize {
+        3 * log2_ceil(n) as usize
+    }
+
+    /// The number of this edge among those, unless it is [`Edge::Any`]. Those of an exchange come last.
+    #[inline]
+    pub const fn number(self, n: u32) -> Option<usize> {
+        let rounds = log2_ceil(n) as usize;
+        match self {
+            Edge::Ahead(k) => Some(k as usize),
+            Edge::Behind(k) => Some(rounds + k as usize),
+            Edge::Exchange(k) => Some(2 * rounds + k as usize),
+            Edge::Any => None,
+        }
+    }
+
+    /// The edge between members that are 2^`distance` times as far apart.
+    const fn farther(self, distance: u8) -> Self {
+        match self {
+            Edge::Ahead(k) => Edge::Ahead(k + distance),
+            Edge::Behind(k) => Edge::Behind(k + distance),
+            Edge::Exchange(k) => Edge::Exchange(k + distance),
+            Edge::Any => Edge::Any,
+        }
+    }
+}
+
+impl Peer {
+    /// Somebody with whom the member exchanges messages in round `k`.
+    pub(crate) const fn exchange(index: u32, k: u8) -> Self {
+        Self { index, edge: Edge::Exchange(k) }
+    }
+
+    /// Somebody whose messages are counted only.
+    pub(crate) const fn any(index: u32) -> Self {
+        Self { index, edge: Edge::Any }
+    }
+
+    /// The same under another number, on the edge between members that are 2^`distance` times as far apart.
+    pub(crate) fn numbered(self, number: impl FnOnce(u32) -> u32, distance: u8) -> Self {
+        Self { index: number(self.index), edge: self.edge.farther(distance) }
+    }
+}
+
+/// The receiver of a message that goes 2^`k` places ahead.
+pub(crate) const fn to_ahead(n: u32, me: u32, k: u8) -> Peer {
+    Peer { index: ahead(n, me, 1 << k), edge: Edge::Ahead(k) }
+}
+
+/// The sender of a message that comes from 2^`k` places behind.
+pub(crate) const fn from_behind(n: u32, me: u32, k: u8) -> Peer {
+    Peer { index: behind(n, me, 1 << k), edge: Edge::Ahead(k) }
+}
+
+/// The receiver of a message that goes 2^`k` places back.
+pub(crate) const fn to_behind(n: u32, me: u32, k: u8) -> Peer {
+    Peer { index: behind(n, me, 1 << k), edge: Edge::Behind(k) }
+}
+
+/// The sender of a message that comes from 2^`k` places ahead.
+pub(crate) const fn from_ahead(n: u32, me: u32, k: u8) -> Peer {
+    Peer { index: ahead(n, me, 1 << k), edge: Edge::Behind(k) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_sends_on_an_edge_is_who_is_waited_for() {
+        for (n, me, k) in [(2, 1, 0), (5, 4, 2), (7, 0, 2), (u32::MAX, 3, 31)] {
+            let receiver = to_ahead(n, me, k);
+            assert_eq!(from_behind(n, receiver.index, k), Peer { index: me, ..receiver });
+            let receiver = to_behind(n, me, k);
+            assert_eq!(from_ahead(n, receiver.index, k), Peer { index: me, ..receiver });
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The table of algorithms of a job: what the environment forces, then the rows of the file that it names, then what is built
+//! in. Digests of the first two tell whether all PEs have the same.
+
+use crate::base::digest::digest;
+use crate::base::settings::Settings;
+use rushmem_collectives::choice::{Facts, Origin, Table};
+
+/// What settings ask for.
+///
+/// # Errors
+/// When the file cannot be read or is no table.
+pub(super) fn table(settings: &Settings) -> Result<Table, String> {
+    let mut table = Table::default();
+    settings.force(&mut table);
+    if let Some(file) = &settings.coll_tuning {
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            format!(
+                "SHMEM_COLL_TUNING: {file} cannot be read: {error}; every PE reads it, so each host needs a copy at that place"
+            )
+        })?;
+        table.read(&text).map_err(|mistake| format!("SHMEM_COLL_TUNING: {file}, {mistake}"))?;
+    }
+    table.complete();
+    Ok(table)
+}
+
+/// A digest of what is forced.
+pub(super) fn forced(table: &Table) -> u64 {
+    rows(table, |origin| origin == Origin::Forced)
+}
+
+/// A digest of the rows of the file.
+pub(super) fn tuned(table: &Table) -> u64 {
+    rows(table, |origin| matches!(origin, Origin::File(_)))
+}
+
+fn rows(table: &Table, of: impl Fn(Origin) -> bool) -> u64 {
+    let rows = table.rows().filter(|&(_, origin)| of(origin));
+    let bytes = rows.flat_map(|(row, _)| (row + "\n").into_bytes());
+    digest(&bytes.map(u64::from).collect::<Vec<u64>>())
+}
+
+/// Tell what is chosen with such facts.
+pub(super) fn show(table: &Table, facts: &Facts) {
+    for &operation in Table::OPERATIONS {
+        let listed = table.listed(facts).into_iter().filter(|row| row.operation == operation);
+        let rows =
+            listed.map(|row| format!("{} from {} B ({})", row.algorithm, row.from, row.origin));
+        tracing::debug!("{operation} of all PEs: {}", rows.collect::<Vec<_>>().join(", "));
+    }
+}

@@ -55,7 +55,7 @@ pub(crate) fn get_from(
     parts: u32,
 ) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);
-    let get = (rank != 0).then_some(Step::Get {
+    let get = (rank != 0 && parts > 0).then_some(Step::Get {
         peer: root,
         from: place.at(0),
         to: Place::Dest.at(0),

@@ -44,7 +44,7 @@ pub(crate) fn of_contributions_in(
     // Whoever has folded in a contribution goes on with its destination.
     let held = move |member| if core.folded_onto(member).is_some() { Place::Dest } else { place };
 
-    let alone = (n == 1 && place == Place::Source).then_some(Step::Copy {
+    let alone = (n == 1 && place == Place::Source && parts > 0).then_some(Step::Copy {
         from: Place::Source.at(0),
         to: Place::Dest.at(0),
         count: parts,

@@ -36,7 +36,7 @@ pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + C
     let right = to_ahead(n, me, 0);
     let left = from_behind(n, me, 0);
     let share = move |owner| share(n, owner, parts);
-    let alone = (n == 1).then_some(Step::Copy {
+    let alone = (n == 1 && parts > 0).then_some(Step::Copy {
         from: Place::Source.at(0),
         to: Place::Dest.at(0),
         count: parts,

@@ -3,8 +3,14 @@
 //! Another algorithm is a variant here and rows in `built_in.txt`.
 
 use super::facts::{Facts, SHORT_MAX_BYTES};
-use crate::{Step, binomial, bruck, central, dissemination, pairwise, ring};
+use crate::{
+    Step, binomial, bruck, central, chain, direct, dissemination, neighbor_exchange, pairwise,
+    recursive_doubling, ring, scatter_all_gather,
+};
 use std::fmt::Debug;
+
+/// Parts of a segment of a chain: long enough that its transfer hides what a message costs besides.
+const SEGMENT_PARTS: u32 = 128;
 
 /// One of the algorithms of an operation.
 pub trait Algorithm: Copy + Debug + Eq + 'static {
@@ -64,9 +70,16 @@ algorithms! {
 
 algorithms! {
     /// The algorithms of a broadcast.
-    BroadcastAlgorithm of broadcast, |_, _, _| true;
+    BroadcastAlgorithm of broadcast,
+        |algorithm, _, facts| algorithm != Self::Direct || facts.one_node();
     /// [`binomial::broadcast`].
     "binomial" => Binomial,
+    /// [`scatter_all_gather::broadcast`].
+    "scatter_all_gather" => ScatterAllGather,
+    /// [`chain::broadcast`].
+    "chain" => Chain,
+    /// [`direct::broadcast`].
+    "direct" => Direct,
 }
 
 algorithms! {
@@ -74,13 +87,17 @@ algorithms! {
     AllReduceAlgorithm of reduce,
         |algorithm, nbytes, facts| match algorithm {
             Self::RecursiveDoubling => facts.shared_buffers || nbytes <= SHORT_MAX_BYTES,
-            Self::Direct => true,
+            Self::Rabenseifner | Self::Ring | Self::Direct => true,
             Self::Central => {
                 facts.has_counter() && facts.shared_buffers && nbytes <= SHORT_MAX_BYTES
             }
         };
     /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce).
     "recursive_doubling" => RecursiveDoubling,
+    /// The plan `rabenseifner::all_reduce`.
+    "rabenseifner" => Rabenseifner,
+    /// The plan `ring::all_reduce`.
+    "ring" => Ring,
     /// The plan `direct::all_reduce`.
     "direct" => Direct,
     /// [`central::all_reduce`].
@@ -89,11 +106,20 @@ algorithms! {
 
 algorithms! {
     /// The algorithms of an all-gather.
-    AllGatherAlgorithm of collect, |_, _, _| true;
+    AllGatherAlgorithm of collect,
+        |algorithm, _, facts| match algorithm {
+            Self::Bruck | Self::Ring => true,
+            Self::RecursiveDoubling => facts.members.is_power_of_two(),
+            Self::NeighborExchange => facts.members.is_multiple_of(2),
+        };
     /// [`bruck::all_gather`].
     "bruck" => Bruck,
+    /// [`recursive_doubling::all_gather`].
+    "recursive_doubling" => RecursiveDoubling,
     /// [`ring::all_gather`].
     "ring" => Ring,
+    /// [`neighbor_exchange::all_gather`].
+    "neighbor_exchange" => NeighborExchange,
 }
 
 algorithms! {
@@ -109,6 +135,9 @@ algorithms! {
     /// [`recursive_doubling::inclusive_scan`](crate::recursive_doubling::inclusive_scan) and
     /// [`exclusive_scan`](crate::recursive_doubling::exclusive_scan).
     "recursive_doubling" => RecursiveDoubling,
+    /// [`blelloch::inclusive_scan`](crate::blelloch::inclusive_scan) and
+    /// [`exclusive_scan`](crate::blelloch::exclusive_scan).
+    "blelloch" => Blelloch,
     /// The plan `direct::scan`.
     "direct" => Direct,
 }
@@ -125,10 +154,24 @@ impl SyncAlgorithm {
 }
 
 impl BroadcastAlgorithm {
-    /// The plan of a broadcast by this algorithm.
-    pub fn plan(self, n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
+    /// The plan of a broadcast by this algorithm. The binomial tree takes the vector as one part, others in `parts` parts.
+    pub fn plan(
+        self,
+        n: u32,
+        me: u32,
+        root: u32,
+        parts: u32,
+    ) -> impl Iterator<Item = Step> + Clone {
         match self {
-            Self::Binomial => binomial::broadcast(n, me, root),
+            Self::Binomial => Either::Left(Either::Left(binomial::broadcast(n, me, root))),
+            Self::Direct => Either::Left(Either::Right(direct::broadcast(n, me, root, parts))),
+            Self::ScatterAllGather => {
+                Either::Right(Either::Left(scatter_all_gather::broadcast(n, me, root, parts)))
+            }
+            Self::Chain => {
+                let segments = parts.div_ceil(SEGMENT_PARTS);
+                Either::Right(Either::Right(chain::broadcast(n, me, root, parts, segments)))
+            }
         }
     }
 }
@@ -137,8 +180,14 @@ impl AllGatherAlgorithm {
     /// The plan of an all-gather by this algorithm.
     pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         match self {
-            Self::Bruck => Either::Left(bruck::all_gather(n, me)),
-            Self::Ring => Either::Right(ring::all_gather(n, me)),
+            Self::Bruck => Either::Left(Either::Left(bruck::all_gather(n, me))),
+            Self::RecursiveDoubling => {
+                Either::Left(Either::Right(recursive_doubling::all_gather(n, me)))
+            }
+            Self::Ring => Either::Right(Either::Left(ring::all_gather(n, me))),
+            Self::NeighborExchange => {
+                Either::Right(Either::Right(neighbor_exchange::all_gather(n, me)))
+            }
         }
     }
 }

@@ -16,9 +16,14 @@ use crate::teams::team::Team;
 use rushmem_collectives::{Edge, Operand, Peer, Place, Span, Step};
 use rushmem_transport::Pe;
 
-/// Bytes of a part of a vector that is reduced directly: whole cache lines, so that no two PEs write to one, and whole
+/// Bytes of a part of a vector that members share: whole cache lines, so that no two PEs write to one, and whole
 /// elements of every type.
-pub(crate) const DIRECT_PART: usize = 512;
+const DIRECT_PART: usize = 512;
+
+/// How many parts a vector of so many bytes has.
+pub(crate) fn vector_parts(nbytes: usize) -> u32 {
+    nbytes.div_ceil(DIRECT_PART) as u32
+}
 
 /// How large the parts are and where they begin.
 #[derive(Clone, Copy)]

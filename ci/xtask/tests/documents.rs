@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use support::{is_here, needs, runs, succeed};
 use testkit::prefix;
 
-const COMMANDS: [&str; 7] =
-    ["oshcc", "oshcxx", "oshc++", "oshCC", "oshfort", "oshrun", "shmem-info"];
+const COMMANDS: [&str; 8] =
+    ["oshcc", "oshcxx", "oshc++", "oshCC", "oshfort", "oshrun", "shmem-info", "shmem-tune"];
 
 fn pages() -> Vec<PathBuf> {
     let man = prefix().join("share/man");
@@ -113,7 +113,7 @@ fn bash_completes_options() {
 }
 
 fn completions_name_every_option() {
-    for command in ["oshrun", "shmem-info"] {
+    for command in ["oshrun", "shmem-info", "shmem-tune"] {
         let zsh = format!("share/zsh/site-functions/_{command}");
         let fish = format!("share/fish/vendor_completions.d/{command}.fish");
         let bash = format!("share/bash-completion/completions/{command}");
@@ -129,7 +129,7 @@ fn completions_name_every_option() {
 
 fn shells_can_read_their_completions() {
     let share = prefix().join("share");
-    for command in ["oshrun", "shmem-info"] {
+    for command in ["oshrun", "shmem-info", "shmem-tune"] {
         for (shell, file) in [
             ("bash", format!("bash-completion/completions/{command}")),
             ("zsh", format!("zsh/site-functions/_{command}")),

@@ -1,7 +1,7 @@
 //! Algorithms of collectives that the user forces, and files that say which is used where.
 
 use std::path::PathBuf;
-use testkit::{Job, Outcome, program};
+use testkit::{Job, Outcome, prefix, program};
 
 const REDUCE: &str = "SHMEM_REDUCE_ALGORITHM";
 const COLLECT: &str = "SHMEM_COLLECT_ALGORITHM";
@@ -106,4 +106,35 @@ fn a_file_with_a_mistake_or_without_the_same_rows_everywhere_is_an_error() {
     let other = tuning("other", "collect any any any any any bruck\n");
     unlike(TUNING, [&one, &like]).assert_ok(2);
     unlike(TUNING, [&one, &other]).assert_fails(&["PE 0", "PE 1", "different rows", TUNING]);
+}
+
+/// What `shmem-tune` writes is read again, and has rows for every team and the operations that have a choice.
+#[test]
+fn a_measured_file_is_used() {
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("measured").display().to_string();
+    let program = prefix().join("bin/shmem-tune");
+    for onnode in ["on", "off"] {
+        let words = ["-o", &file, "--max-bytes", "512", "--time", "0"];
+        let job = words.iter().fold(Job::new(&program).n(3), |job, word| job.arg(word));
+        let outcome = job.env("SHMEM_ONNODE", onnode).run();
+        assert!(outcome.status.success() && outcome.stderr.is_empty(), "{outcome}");
+        let text = std::fs::read_to_string(&file).expect("it was written");
+        for (operation, members) in [("sync", "2-2"), ("reduce", "2-2"), ("collect", "3+")] {
+            let is_row = |line: &&str| {
+                let columns: Vec<&str> = line.split_whitespace().collect();
+                columns.len() == 7 && columns[0] == operation && columns[2] == members
+            };
+            assert!(text.lines().any(|line| is_row(&line)), "{operation}: {text}");
+        }
+        let job = Job::new(program!("collectives_team.c")).n(3).env(TUNING, &file);
+        let outcome = job.env("SHMEM_ONNODE", onnode).env("SHMEM_DEBUG", 1).run();
+        outcome.assert_ok(3);
+        assert!(outcome.stderr.contains(" of SHMEM_COLL_TUNING)"), "{outcome}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_an_error() {
+    let job = Job::new(prefix().join("bin/shmem-tune")).n(2).arg("-o").arg("/nowhere/tuning");
+    job.run().assert_fails(&["shmem-tune", "/nowhere/tuning", "cannot be written"]);
 }

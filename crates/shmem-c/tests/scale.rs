@@ -1,4 +1,5 @@
-//! More PEs than processors by far, and an ordinary user's limits: the 3-D example, a thousand barriers, 512 PEs.
+//! More PEs than processors by far, and an ordinary user's limits: the 3-D example, a thousand barriers, 512
+//! PEs, and what a network has to pin.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -92,6 +93,27 @@ fn an_ordinary_user_runs_the_3d_example() {
 #[test]
 fn an_ordinary_user_starts_512_pes() {
     as_an_ordinary_user(&program!("grid.c"), 512).assert_ok(512);
+}
+
+/// A fabric pins what is registered. Besides the user's own that is at most 1 MiB and 200 bytes for each PE, with 1,000 teams, too.
+#[test]
+fn the_library_registers_little_memory_of_its_own() {
+    for (program, n) in [(program!("teams_thousand.c"), 3), (program!("grid.c"), 48)] {
+        let job = Job::new(program).n(n).env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
+        let outcome = job.env("SHMEM_DEBUG", 1).run();
+        outcome.assert_ok(n);
+        let registered = outcome.stderr.lines().filter(|line| line.contains("registers memory"));
+        let field = |line: &str, name: &str| {
+            let found = line.split([' ', ',']).find_map(|word| word.strip_prefix(name));
+            found.unwrap_or_else(|| panic!("no {name} in {line}")).to_owned()
+        };
+        let own = registered.filter(|line| field(line, "segment=") == "Internal");
+        let nbytes: Vec<usize> =
+            own.map(|line| field(line, "nbytes=").parse().expect("a number")).collect();
+        assert_eq!(nbytes.len(), n, "one for each PE: {outcome}");
+        let allowed = (1 << 20) + 200 * n;
+        assert!(nbytes.iter().all(|&nbytes| 0 < nbytes && nbytes <= allowed), "{nbytes:?}");
+    }
 }
 
 fn open_to_all(folder: &Path) {

@@ -10,8 +10,15 @@ use workbench::process;
 use super::help::{Entry, Help, Section};
 
 /// All pages, for the last section of each.
-const PAGES: [&str; 6] =
-    ["oshcc(1)", "oshcxx(1)", "oshfort(1)", "oshrun(1)", "shmem-info(1)", "rushmem(7)"];
+const PAGES: [&str; 7] = [
+    "oshcc(1)",
+    "oshcxx(1)",
+    "oshfort(1)",
+    "oshrun(1)",
+    "shmem-info(1)",
+    "shmem-tune(1)",
+    "rushmem(7)",
+];
 
 /// The page of a command.
 pub fn command(name: &str, help: &Help, version: &str) -> Result<String> {

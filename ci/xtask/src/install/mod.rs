@@ -23,7 +23,7 @@ pub use files::{place, place_tree};
 /// The package that makes librushmem.so and librushmem.a.
 const LIBRARY: &str = "rushmem-c";
 /// The programs that come with it; each is its package's.
-const PROGRAMS: [&str; 2] = ["oshrun", "shmem-info"];
+const PROGRAMS: [&str; 3] = ["oshrun", "shmem-info", "shmem-tune"];
 /// One script by the names of three wrappers.
 const WRAPPERS: [&str; 3] = ["oshcc", "oshcxx", "oshfort"];
 /// Other names of the wrapper for C++: the one in the standard's annex, and a customary one.
@@ -57,7 +57,8 @@ pub fn run(args: &[String]) -> Result<()> {
 
 /// Builds the release and installs it under `prefix`, over whatever an earlier install left there.
 pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
-    let packages = ["-p", LIBRARY, "-p", PROGRAMS[0], "-p", PROGRAMS[1]];
+    let packages = [LIBRARY].into_iter().chain(PROGRAMS).flat_map(|package| ["-p", package]);
+    let packages: Vec<&str> = packages.collect();
     let made = workspace.build(&[&["build", "--release"][..], &packages].concat())?;
     let built = |name: &str| {
         made.iter()
@@ -131,7 +132,7 @@ fn summary(prefix: &str) -> String {
     format!(
         r#"Rushmem {VERSION} is installed in {prefix}, which may be moved:
 
-  bin       oshcc, oshcxx (also oshc++ and oshCC), oshfort, oshrun, shmem-info
+  bin       oshcc, oshcxx (also oshc++ and oshCC), oshfort, oshrun, shmem-info, shmem-tune
   include   headers for C, C++ and Fortran
   lib       the library, shared and static, and what pkg-config and CMake read
   share     man pages and completions for shells

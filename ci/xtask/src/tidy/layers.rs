@@ -36,6 +36,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "launcher/shmem-info",
         &["crates/runtime", "crates/providers", "crates/topology", "crates/transport"],
     ),
+    ("launcher/shmem-tune", &["crates/runtime", "crates/providers", "crates/collectives"]),
     ("benches/driver", &["ci/workbench"]),
     ("benches/scale", &["crates/collectives"]),
     ("ci/workbench", &[]),

@@ -12,6 +12,9 @@ use std::fmt::Debug;
 /// Parts of a segment of a chain: long enough that its transfer hides what a message costs besides.
 const SEGMENT_PARTS: u32 = 128;
 
+/// Whether an algorithm can be used for so many bytes; a table says what that counts.
+pub type Limit = fn(usize, &Facts) -> bool;
+
 /// One of the algorithms of an operation.
 pub trait Algorithm: Copy + Debug + Eq + 'static {
     /// The operation, as tables call it.
@@ -19,8 +22,8 @@ pub trait Algorithm: Copy + Debug + Eq + 'static {
     /// All of them, by the names that users type.
     const ALL: &'static [(&'static str, Self)];
 
-    /// Whether it can be used for `nbytes` bytes; a table says what that counts.
-    fn fits(self, nbytes: usize, facts: &Facts) -> bool;
+    /// Where it can be used; `None` if that is everywhere.
+    fn limit(self) -> Option<Limit>;
 
     /// The algorithm of a name.
     fn named(name: &str) -> Option<Self> {
@@ -34,10 +37,10 @@ pub trait Algorithm: Copy + Debug + Eq + 'static {
     }
 }
 
-/// Makes an enumeration of algorithms with their names.
+/// Makes an enumeration of algorithms with their names, and where those can be used that cannot be used everywhere.
 macro_rules! algorithms {
-    ($(#[doc = $doc:literal])+ $algorithms:ident of $operation:ident, $fits:expr;
-        $($(#[doc = $about:literal])+ $name:literal => $algorithm:ident,)+) => {
+    ($(#[doc = $doc:literal])+ $algorithms:ident of $operation:ident;
+        $($(#[doc = $about:literal])+ $name:literal => $algorithm:ident $(if $fits:expr)?,)+) => {
         $(#[doc = $doc])+
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $algorithms {
@@ -49,9 +52,10 @@ macro_rules! algorithms {
             const ALL: &'static [(&'static str, Self)] = &[$(($name, Self::$algorithm)),+];
 
             #[inline]
-            fn fits(self, nbytes: usize, facts: &Facts) -> bool {
-                let fits: fn(Self, usize, &Facts) -> bool = $fits;
-                fits(self, nbytes, facts)
+            fn limit(self) -> Option<Limit> {
+                match self {
+                    $(Self::$algorithm => None $(.or(Some($fits as Limit)))?,)+
+                }
             }
         }
     };
@@ -59,19 +63,18 @@ macro_rules! algorithms {
 
 algorithms! {
     /// The algorithms of a sync.
-    SyncAlgorithm of sync, |algorithm, _, facts| algorithm != Self::Central || facts.has_counter();
+    SyncAlgorithm of sync;
     /// [`dissemination::sync`].
     "dissemination" => Dissemination,
     /// [`binomial::gather_sync`].
     "binomial" => Gather,
     /// [`central::sync`].
-    "central" => Central,
+    "central" => Central if |_, facts| facts.has_counter(),
 }
 
 algorithms! {
     /// The algorithms of a broadcast.
-    BroadcastAlgorithm of broadcast,
-        |algorithm, _, facts| algorithm != Self::Direct || facts.one_node();
+    BroadcastAlgorithm of broadcast;
     /// [`binomial::broadcast`].
     "binomial" => Binomial,
     /// [`scatter_all_gather::broadcast`].
@@ -79,21 +82,15 @@ algorithms! {
     /// [`chain::broadcast`].
     "chain" => Chain,
     /// [`direct::broadcast`].
-    "direct" => Direct,
+    "direct" => Direct if |_, facts| facts.one_node(),
 }
 
 algorithms! {
     /// The algorithms of an all-reduce.
-    AllReduceAlgorithm of reduce,
-        |algorithm, nbytes, facts| match algorithm {
-            Self::RecursiveDoubling => facts.shared_buffers || nbytes <= SHORT_MAX_BYTES,
-            Self::Rabenseifner | Self::Ring | Self::Direct => true,
-            Self::Central => {
-                facts.has_counter() && facts.shared_buffers && nbytes <= SHORT_MAX_BYTES
-            }
-        };
+    AllReduceAlgorithm of reduce;
     /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce).
-    "recursive_doubling" => RecursiveDoubling,
+    "recursive_doubling" => RecursiveDoubling
+        if |nbytes, facts| facts.shared_buffers || nbytes <= SHORT_MAX_BYTES,
     /// The plan `rabenseifner::all_reduce`.
     "rabenseifner" => Rabenseifner,
     /// The plan `ring::all_reduce`.
@@ -101,43 +98,40 @@ algorithms! {
     /// The plan `direct::all_reduce`.
     "direct" => Direct,
     /// [`central::all_reduce`].
-    "central" => Central,
+    "central" => Central if |nbytes, facts| {
+        facts.has_counter() && facts.shared_buffers && nbytes <= SHORT_MAX_BYTES
+    },
 }
 
 algorithms! {
     /// The algorithms of an all-gather.
-    AllGatherAlgorithm of collect,
-        |algorithm, _, facts| match algorithm {
-            Self::Bruck | Self::Ring => true,
-            Self::RecursiveDoubling => facts.members.is_power_of_two(),
-            Self::NeighborExchange => facts.members.is_multiple_of(2),
-        };
+    AllGatherAlgorithm of collect;
     /// [`bruck::all_gather`].
     "bruck" => Bruck,
     /// [`recursive_doubling::all_gather`].
-    "recursive_doubling" => RecursiveDoubling,
+    "recursive_doubling" => RecursiveDoubling if |_, facts| facts.members.is_power_of_two(),
     /// [`ring::all_gather`].
     "ring" => Ring,
     /// [`neighbor_exchange::all_gather`].
-    "neighbor_exchange" => NeighborExchange,
+    "neighbor_exchange" => NeighborExchange if |_, facts| facts.members.is_multiple_of(2),
 }
 
 algorithms! {
     /// The algorithms of an all-to-all.
-    AllToAllAlgorithm of alltoall, |_, _, _| true;
+    AllToAllAlgorithm of alltoall;
     /// [`pairwise::all_to_all`].
     "pairwise" => Pairwise,
 }
 
 algorithms! {
     /// The algorithms of a scan.
-    ScanAlgorithm of scan, |algorithm, _, facts| algorithm == Self::Direct || facts.shared_buffers;
+    ScanAlgorithm of scan;
     /// [`recursive_doubling::inclusive_scan`](crate::recursive_doubling::inclusive_scan) and
     /// [`exclusive_scan`](crate::recursive_doubling::exclusive_scan).
-    "recursive_doubling" => RecursiveDoubling,
+    "recursive_doubling" => RecursiveDoubling if |_, facts| facts.shared_buffers,
     /// [`blelloch::inclusive_scan`](crate::blelloch::inclusive_scan) and
     /// [`exclusive_scan`](crate::blelloch::exclusive_scan).
-    "blelloch" => Blelloch,
+    "blelloch" => Blelloch if |_, facts| facts.shared_buffers,
     /// The plan `direct::scan`.
     "direct" => Direct,
 }

@@ -40,6 +40,8 @@ pub struct Row<A> {
     per_node: Bounds,
     /// Whether PEs of the job share CPUs.
     oversubscribed: Option<bool>,
+    /// In this job it holds on every team, for so many bytes.
+    everywhere: bool,
     /// What is wanted.
     pub algorithm: A,
     /// Who wants it.
@@ -74,6 +76,7 @@ impl<A: Algorithm> Row<A> {
             one_node: None,
             per_node: Bounds::ANY,
             oversubscribed: None,
+            everywhere: false,
             algorithm,
             origin,
         }
@@ -98,6 +101,7 @@ impl<A: Algorithm> Row<A> {
             one_node: either("nodes", nodes, ("one", "several"))?,
             per_node: Bounds::parse("per-node", per_node)?,
             oversubscribed: either("oversubscribed", oversubscribed, ("yes", "no"))?,
+            everywhere: false,
             algorithm,
             origin,
         })
@@ -105,7 +109,14 @@ impl<A: Algorithm> Row<A> {
 
     /// Whether its algorithm is to be used for `nbytes` bytes.
     #[inline]
-    pub(super) fn holds(&self, nbytes: usize, facts: &Facts) -> bool {
+    pub(super) fn holds(&self, nbytes: usize, facts: &impl Fn() -> Facts) -> bool {
+        match self.everywhere {
+            true => self.bytes.contain(nbytes),
+            false => self.holds_on(nbytes, &facts()),
+        }
+    }
+
+    fn holds_on(&self, nbytes: usize, facts: &Facts) -> bool {
         self.bytes.contain(match self.bytes_per_member {
             true => nbytes / facts.members as usize,
             false => nbytes,
@@ -113,13 +124,22 @@ impl<A: Algorithm> Row<A> {
             && self.per_node.contain(facts.per_node as usize)
             && self.one_node.is_none_or(|one| one == facts.one_node())
             && self.oversubscribed.is_none_or(|yes| yes == facts.oversubscribed)
-            && self.algorithm.fits(nbytes, facts)
+            && self.algorithm.limit().is_none_or(|fits| fits(nbytes, facts))
     }
 
-    /// Whether it may hold on a team of the job whose world is like this.
-    pub(super) fn may_hold(&self, world: &Facts) -> bool {
-        self.members.least <= world.members as usize
-            && self.per_node.least <= world.per_node as usize
+    /// Whether it may hold on a team of the job whose world is like this. If so, it is noted whether its bytes alone
+    /// decide that.
+    pub(super) fn may_hold(&mut self, world: &Facts) -> bool {
+        let (members, per_node) = (world.members as usize, world.per_node as usize);
+        self.everywhere = !self.bytes_per_member
+            && self.members.contain(1)
+            && self.members.contain(members)
+            && self.per_node.contain(1)
+            && self.per_node.contain(per_node)
+            && self.one_node.is_none_or(|one| one && world.one_node())
+            && self.algorithm.limit().is_none();
+        self.members.least <= members
+            && self.per_node.least <= per_node
             && (self.one_node != Some(false) || !world.one_node())
             && self.oversubscribed.is_none_or(|yes| yes == world.oversubscribed)
     }

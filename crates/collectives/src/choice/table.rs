@@ -64,15 +64,36 @@ macro_rules! table {
                 Ok(())
             }
 
-            /// Drops the rows that hold on no team of the job whose world is like this, so that the others are found sooner.
+            /// Drops the rows that hold on no team of the job whose world is like this, so that the others are found
+            /// sooner.
             pub fn retain_for(&mut self, world: &Facts) {
-                $(self.$operation.retain(|row| row.may_hold(world));)+
+                $(self.$operation.retain_mut(|row| row.may_hold(world));)+
             }
 
             /// The rows as they are written, with the origin of each.
             pub fn rows(&self) -> impl Iterator<Item = (String, Origin)> + '_ {
                 std::iter::empty()
                     $(.chain(self.$operation.iter().map(|row| (row.to_string(), row.origin))))+
+            }
+
+            /// The names of an operation's algorithms; none if it is no operation.
+            pub fn algorithms(operation: &str) -> Vec<&'static str> {
+                match operation {
+                    $(stringify!($operation) => {
+                        $algorithm::ALL.iter().map(|&(name, _)| name).collect()
+                    })+
+                    _ => Vec::new(),
+                }
+            }
+
+            /// The name of what is chosen for `nbytes` bytes; `None` if it is no operation.
+            pub fn chosen(&self, operation: &str, nbytes: usize, facts: &Facts) -> Option<&'static str> {
+                match operation {
+                    $(stringify!($operation) => {
+                        Some(self.choose::<$algorithm>(nbytes, || *facts).name())
+                    })+
+                    _ => None,
+                }
             }
 
             /// What is chosen with such facts for each operation, by ascending numbers of bytes.
@@ -152,17 +173,17 @@ impl Table {
         Ok(())
     }
 
-    /// The algorithm of the first row that holds for `nbytes` bytes.
+    /// The algorithm of the first row that holds for `nbytes` bytes. Facts are asked for only where a row depends on them.
     ///
     /// # Panics
     /// When the table is not complete.
     #[inline]
-    pub fn choose<A: Tabled>(&self, nbytes: usize, facts: &Facts) -> A {
-        self.row(nbytes, facts).algorithm
+    pub fn choose<A: Tabled>(&self, nbytes: usize, facts: impl Fn() -> Facts) -> A {
+        self.row(nbytes, &facts).algorithm
     }
 
     #[inline]
-    fn row<A: Tabled>(&self, nbytes: usize, facts: &Facts) -> &Row<A> {
+    fn row<A: Tabled>(&self, nbytes: usize, facts: &impl Fn() -> Facts) -> &Row<A> {
         let row = A::rows(self).iter().find(|row| row.holds(nbytes, facts));
         row.expect("the last row that is built in holds always")
     }
@@ -177,7 +198,7 @@ fn ladder<A: Tabled>(table: &Table, facts: &Facts) -> Vec<Listed> {
     sizes.dedup();
     let mut listed: Vec<Listed> = Vec::new();
     for from in sizes {
-        let row = table.row::<A>(from, facts);
+        let row = table.row::<A>(from, &|| *facts);
         let (algorithm, origin) = (row.algorithm.name(), row.origin);
         if listed.last().is_none_or(|last| (last.algorithm, last.origin) != (algorithm, origin)) {
             listed.push(Listed { operation: A::OPERATION, from, algorithm, origin });

@@ -5,11 +5,11 @@
 //! a job: they own their state.
 
 use crate::base::call::{Call, fail};
+use crate::base::in_force::InForce;
 use crate::base::process::{depth, is_child, lock};
 use crate::base::settings::Settings;
 use core::ffi::c_int;
 use rushmem_bootstrap::{NodeMap, Session};
-use rushmem_collectives::choice::Table;
 use rushmem_heap::{Allocator, NodeMemory};
 use rushmem_transport::Pe;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -34,7 +34,7 @@ pub(crate) struct Job {
     pub(crate) threads_somewhere: bool,
     pub(crate) settings: Settings,
     /// Which algorithm a collective uses where.
-    pub(crate) algorithms: Table,
+    pub(crate) algorithms: InForce,
     /// A secret of the PEs of this job.
     pub(crate) secret: [u8; 32],
     /// All PEs reach each other over loopback.

@@ -7,6 +7,7 @@ pub mod constants;
 pub(crate) mod digest;
 pub mod extension_constants;
 pub mod handle;
+pub(crate) mod in_force;
 pub(crate) mod job;
 pub(crate) mod members;
 pub(crate) mod primitive;

@@ -135,18 +135,23 @@ impl<'a> Entered<'a> {
         self.set.map_or(self.team.per_node(), ActiveSet::per_node)
     }
 
-    /// The algorithm for `nbytes` bytes.
+    /// The facts by which algorithms are chosen.
     #[inline]
-    pub(crate) fn choose<A: Tabled>(&self, nbytes: usize) -> A {
-        let facts = Facts {
+    pub(crate) fn facts(&self) -> Facts {
+        Facts {
             members: self.n(),
             per_node: self.per_node(),
             oversubscribed: self.job.oversubscribed_somewhere,
             // The counter of the active sets is the world's.
             counter: self.shared().is_none() || self.n() == self.job.n_pes,
             shared_buffers: !self.job.threads_somewhere,
-        };
-        self.job.algorithms.choose(nbytes, &facts)
+        }
+    }
+
+    /// The algorithm for `nbytes` bytes.
+    #[inline]
+    pub(crate) fn choose<A: Tabled>(&self, nbytes: usize) -> A {
+        self.job.algorithms.table().choose(nbytes, || self.facts())
     }
 
     /// Signal a member.

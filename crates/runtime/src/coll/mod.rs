@@ -8,3 +8,4 @@ pub mod combine;
 mod direct;
 pub(crate) mod entered;
 pub(crate) mod execute;
+pub mod tuning;

@@ -197,6 +197,8 @@ fn prepare(job: &Job, provider: &Provider, host: &Arc<Process>) -> Result<Prepar
     ];
     let mut parts = vec![transport.address()];
     for (segment, (base, nbytes)) in SEGMENTS.into_iter().zip(ranges) {
+        let pe = job.me.0;
+        tracing::debug!(pe, transport = provider.name, ?segment, nbytes, "registers memory");
         // SAFETY: mapped for the life of the process. Where the static data have holes no peer asks
         // for them, as it has the same ones.
         parts.push(unsafe { transport.register(segment, base, nbytes) }?.0);

@@ -26,6 +26,7 @@ use crate::base::constants::{
 };
 use crate::base::digest::digest;
 use crate::base::handle::TeamHandle;
+use crate::base::in_force::InForce;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
 use crate::base::process;
@@ -279,7 +280,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         secret: records[0].secret,
         one_stack: records.iter().all(|record| record.stack == own.stack),
         settings,
-        algorithms: table,
+        algorithms: InForce::new(table),
         session: Mutex::new(session),
     }
 }

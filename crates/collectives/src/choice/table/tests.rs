@@ -48,7 +48,7 @@ fn what_is_built_in_leaves_no_case_open() {
 #[test]
 fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
     use SyncAlgorithm::{Central, Dissemination, Gather};
-    let choose = |facts| built_in().choose::<SyncAlgorithm>(0, &facts);
+    let choose = |facts| built_in().choose::<SyncAlgorithm>(0, || facts);
     assert_eq!(choose(FACTS), Dissemination);
     assert_eq!(choose(SHARED), Central);
     assert_eq!(choose(Facts { per_node: 6, ..SHARED }), Gather);
@@ -57,26 +57,27 @@ fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
 
 #[test]
 fn long_vectors_are_reduced_directly_where_memory_is_shared() {
-    use AllReduceAlgorithm::{Central, Direct, RecursiveDoubling};
-    let choose = |nbytes, facts| built_in().choose::<AllReduceAlgorithm>(nbytes, &facts);
-    assert_eq!(choose(SHORT_MAX_BYTES + 1, FACTS), Direct);
-    assert_eq!(choose(SHORT_MAX_BYTES, FACTS), RecursiveDoubling);
+    use AllReduceAlgorithm::{Central, Direct, Rabenseifner, RecursiveDoubling};
+    let choose = |nbytes, facts| built_in().choose::<AllReduceAlgorithm>(nbytes, || facts);
+    assert_eq!(choose(256, FACTS), Direct);
+    assert_eq!(choose(255, FACTS), RecursiveDoubling);
     assert_eq!(choose(SHORT_MAX_BYTES, SHARED), Central);
     assert_eq!(choose(SHORT_MAX_BYTES + 1, SHARED), Direct);
     assert_eq!(choose(8, Facts { counter: false, ..SHARED }), Direct);
     assert_eq!(choose(7 * 8192, APART), Direct);
-    assert_eq!(choose(7 * 8192 - 1, APART), RecursiveDoubling);
+    assert_eq!(choose(7 * 8192 - 1, APART), Rabenseifner);
+    assert_eq!(choose((32 << 10) - 1, APART), RecursiveDoubling);
     let several_at_once = Facts { shared_buffers: false, ..APART };
     assert_eq!(choose(SHORT_MAX_BYTES + 1, several_at_once), Direct);
     assert_eq!(choose(SHORT_MAX_BYTES, several_at_once), RecursiveDoubling);
-    let scan = |facts| built_in().choose::<ScanAlgorithm>(8, &facts);
+    let scan = |facts| built_in().choose::<ScanAlgorithm>(8, || facts);
     assert_eq!(scan(APART), ScanAlgorithm::RecursiveDoubling);
     assert_eq!(scan(several_at_once), ScanAlgorithm::Direct);
 }
 
 #[test]
 fn long_results_go_around_the_ring() {
-    let choose = |nbytes| built_in().choose::<AllGatherAlgorithm>(nbytes, &FACTS);
+    let choose = |nbytes| built_in().choose::<AllGatherAlgorithm>(nbytes, || FACTS);
     assert_eq!(choose((512 << 10) - 1), AllGatherAlgorithm::Bruck);
     assert_eq!(choose(512 << 10), AllGatherAlgorithm::Ring);
 }
@@ -89,10 +90,10 @@ fn what_is_forced_is_used_where_it_can_be_before_what_a_file_says() {
     table.read("reduce any any any any any direct\nsync any any any any any binomial").unwrap();
     table.force(None::<ScanAlgorithm>);
     table.complete();
-    assert_eq!(table.choose::<SyncAlgorithm>(0, &FACTS), SyncAlgorithm::Central);
-    assert_eq!(table.choose::<SyncAlgorithm>(0, &APART), SyncAlgorithm::Gather);
-    assert_eq!(table.choose::<AllReduceAlgorithm>(8, &FACTS), AllReduceAlgorithm::Central);
-    assert_eq!(table.choose::<AllReduceAlgorithm>(17, &FACTS), AllReduceAlgorithm::Direct);
+    assert_eq!(table.choose::<SyncAlgorithm>(0, || FACTS), SyncAlgorithm::Central);
+    assert_eq!(table.choose::<SyncAlgorithm>(0, || APART), SyncAlgorithm::Gather);
+    assert_eq!(table.choose::<AllReduceAlgorithm>(8, || FACTS), AllReduceAlgorithm::Central);
+    assert_eq!(table.choose::<AllReduceAlgorithm>(17, || FACTS), AllReduceAlgorithm::Direct);
     let listed = table.listed(&FACTS).into_iter().filter(|row| row.operation == "reduce");
     let origins: Vec<Origin> = listed.map(|row| row.origin).collect();
     assert_eq!(origins, [Origin::Forced, Origin::File(1)]);
@@ -103,7 +104,7 @@ fn every_condition_counts() {
     use AllGatherAlgorithm::{Bruck, Ring};
     let facts = Facts { members: 8, per_node: 4, oversubscribed: true, ..FACTS };
     let chosen = |row: &str, nbytes, facts| {
-        of(&format!("collect {row} ring")).choose::<AllGatherAlgorithm>(nbytes, &facts)
+        of(&format!("collect {row} ring")).choose::<AllGatherAlgorithm>(nbytes, || facts)
     };
     let holds = "1k-2k 8-15 several 2-4 yes";
     assert_eq!(chosen(holds, 1024, facts), Ring);
@@ -149,6 +150,19 @@ fn rows_are_written_as_they_are_read() {
     let mut written: Vec<&str> = text.lines().collect();
     written.sort_by_key(|row| given.iter().position(|given| given == row));
     assert_eq!(written, given, "the columns of built_in.txt are as wide as those that are written");
+}
+
+#[test]
+fn the_page_has_the_table_and_every_algorithm() {
+    let page = include_str!("../../../../../docs/collectives.md");
+    for row in BUILT_IN.lines().skip_while(|line| !line.starts_with("# operation")) {
+        assert!(page.lines().any(|line| line == row), "docs/collectives.md lacks the row {row}");
+    }
+    for operation in Table::OPERATIONS {
+        for algorithm in Table::algorithms(operation) {
+            assert!(page.contains(&format!("| `{algorithm}` |")), "{operation}: {algorithm}");
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,157 @@
+//! `shmem-tune`: measures which algorithms of collectives are the fastest in the job that it runs in, and writes a file for
+//! `SHMEM_COLL_TUNING`.
+//!
+//! It measures in turn on the teams of the first 2, 4, 8, ... PEs and of all, so that a burst of other work meets all
+//! algorithms; the other PEs wait meanwhile.
+
+mod args;
+mod measure;
+mod rows;
+
+use std::fs::File;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use rushmem_collectives::choice::{Facts, Table};
+use rushmem_runtime::{TeamHandle, collectives, setup, team, tuning};
+
+use crate::args::Flags;
+use crate::measure::{Arrays, CALL};
+use crate::rows::Measured;
+
+/// How often each algorithm is measured at a size; the best time counts.
+const PASSES: usize = 5;
+
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    setup::init(CALL, rushmem_providers::ALL);
+    let (me, n) = (setup::my_pe(CALL), setup::n_pes(CALL) as u32);
+    let outcome = match me {
+        0 => output(&flags).and_then(|mut file| {
+            let text = tuned(&flags, n)?;
+            file.write_all(text.as_bytes()).map_err(|error| format!("it cannot write: {error}"))
+        }),
+        _ => tuned(&flags, n).map(drop),
+    };
+    if let Err(sentence) = outcome {
+        CALL.fail(format_args!("{sentence}"));
+    }
+    setup::finalize(CALL);
+    ExitCode::SUCCESS
+}
+
+/// Where the rows go.
+fn output(flags: &Flags) -> Result<Box<dyn Write>, String> {
+    let Some(path) = &flags.output else { return Ok(Box::new(std::io::stdout())) };
+    match File::create(path) {
+        Ok(file) => Ok(Box::new(file)),
+        Err(error) => Err(format!("{} cannot be written: {error}", path.display())),
+    }
+}
+
+/// The rows for all teams. All PEs call it.
+fn tuned(flags: &Flags, n: u32) -> Result<String, String> {
+    let nbytes = flags.max_bytes as usize;
+    let arrays = Arrays::new(nbytes).ok_or_else(|| {
+        format!("the symmetric heap has no room for two arrays of {nbytes} bytes; enlarge SHMEM_SYMMETRIC_SIZE")
+    })?;
+    let mut text = format!(
+        "# Measured by shmem-tune {} on {n} PEs; SHMEM_COLL_TUNING=FILE uses it.\n\
+         # operation   bytes         members  nodes    per-node  oversubscribed  algorithm\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    let mut least = 2;
+    for size in sizes(n) {
+        let config = team::Config::default();
+        let team = team::split_strided(CALL, TeamHandle::WORLD, 0, 1, size as i32, config);
+        let team = team.ok_or("no team is left")?;
+        if team != TeamHandle::INVALID {
+            let facts = tuning::facts(CALL, team);
+            for &operation in Table::OPERATIONS {
+                let times = times(flags, &arrays, operation, team, &facts);
+                if !times.is_empty() {
+                    let measured = Measured { operation, facts, times };
+                    text += "\n";
+                    text += &measured.rows(least, size == n);
+                }
+            }
+            team::destroy(CALL, team);
+        }
+        collectives::barrier_all(CALL);
+        least = size + 1;
+    }
+    Ok(text)
+}
+
+/// The powers of two below `n`, and `n`: a team of one has no choice.
+fn sizes(n: u32) -> impl Iterator<Item = u32> {
+    let powers = (1..).map(|log| 1 << log).take_while(move |&power| power < n);
+    powers.chain((n > 1).then_some(n))
+}
+
+/// For each number of bytes the seconds by each algorithm, where there is a choice. All members call it.
+fn times(
+    flags: &Flags,
+    arrays: &Arrays,
+    operation: &str,
+    team: TeamHandle,
+    facts: &Facts,
+) -> Vec<(usize, Vec<(&'static str, f64)>)> {
+    let most = flags.max_bytes as usize;
+    let sizes: Vec<usize> = match operation {
+        "sync" => vec![0],
+        _ => std::iter::successors(Some(8), |nbytes| Some(nbytes * 4))
+            .take_while(|&nbytes| nbytes <= most)
+            .filter(|&nbytes| arrays.fit(operation, facts.members, nbytes))
+            .collect(),
+    };
+    let mut times = Vec::new();
+    for nbytes in sizes {
+        let mut usable = Vec::new();
+        for algorithm in Table::algorithms(operation) {
+            let mut table = Table::default();
+            let row = format!("{operation} any any any any any {algorithm}");
+            table.read(&row).expect("a row of its own");
+            table.complete();
+            if table.chosen(operation, nbytes, facts) == Some(algorithm) {
+                // Some kilobytes for each size.
+                usable.push((algorithm, &*Box::leak(Box::new(table))));
+            }
+        }
+        if usable.len() > 1 {
+            times.push((nbytes, compared(flags, arrays, operation, team, nbytes, usable)));
+        }
+    }
+    times
+}
+
+/// The seconds by each algorithm.
+fn compared(
+    flags: &Flags,
+    arrays: &Arrays,
+    operation: &str,
+    team: TeamHandle,
+    nbytes: usize,
+    usable: Vec<(&'static str, &'static Table)>,
+) -> Vec<(&'static str, f64)> {
+    let enough = flags.time as f64 * 1e-3;
+    let mut count = 1;
+    let mut best: Vec<(&'static str, f64)> =
+        usable.iter().map(|&(name, _)| (name, f64::INFINITY)).collect();
+    for pass in 0..PASSES {
+        for (&(_, table), (_, best)) in usable.iter().zip(&mut best) {
+            // Nobody is in a collective of the team, and all members use the same table in the next one.
+            let former = tuning::replace(CALL, table);
+            // All members see the same times, and so count alike.
+            let mut seconds = arrays.time(operation, team, nbytes, count);
+            while pass == 0 && seconds < enough {
+                count *= 2;
+                seconds = arrays.time(operation, team, nbytes, count);
+            }
+            *best = best.min(seconds / count as f64);
+            tuning::replace(CALL, former);
+        }
+    }
+    best
+}

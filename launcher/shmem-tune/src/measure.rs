@@ -1,0 +1,104 @@
+//! Times a collective on a team.
+//!
+//! It knows the calls of the collectives, and nothing of algorithms.
+#![allow(unsafe_code)]
+
+use std::time::{Duration, Instant};
+
+use rushmem_runtime::{Call, Combine, TeamHandle, collectives, heap, team};
+
+/// The name in messages.
+pub const CALL: Call = Call("shmem-tune");
+
+static MAX: Combine = Combine::max::<u64>();
+static SUM: Combine = Combine::sum::<u64>();
+
+/// The symmetric arrays of the collectives.
+pub struct Arrays {
+    source: *mut u8,
+    dest: *mut u8,
+    time: *mut u64,
+    longest: *mut u64,
+    nbytes: usize,
+}
+
+impl Arrays {
+    /// Two of so many bytes; `None` if the symmetric heap has no room for them.
+    pub fn new(nbytes: usize) -> Option<Arrays> {
+        let array = |nbytes| Some(heap::calloc(CALL, nbytes, 1)).filter(|array| !array.is_null());
+        Some(Arrays {
+            source: array(nbytes)?.cast(),
+            dest: array(nbytes)?.cast(),
+            time: array(8)?.cast(),
+            longest: array(8)?.cast(),
+            nbytes,
+        })
+    }
+
+    /// Whether there is a collective of a table's operation on so many bytes for a team of `n`, and room for it.
+    pub fn fit(&self, operation: &str, n: u32, nbytes: usize) -> bool {
+        let n = n as usize;
+        match operation {
+            "alltoall" => nbytes.saturating_mul(n) <= self.nbytes,
+            "collect" => (n..=self.nbytes).contains(&nbytes),
+            _ => nbytes <= self.nbytes,
+        }
+    }
+
+    /// Seconds of the slowest member for `count` collectives. All members call it.
+    pub fn time(&self, operation: &str, team: TeamHandle, nbytes: usize, count: u64) -> f64 {
+        collectives::sync(CALL, team.into());
+        let start = Instant::now();
+        for _ in 0..count {
+            self.call(operation, team, nbytes);
+        }
+        let nanoseconds = start.elapsed().as_nanos() as u64;
+        Duration::from_nanos(self.longest(team, nanoseconds)).as_secs_f64()
+    }
+
+    /// The greatest of all members' numbers.
+    fn longest(&self, team: TeamHandle, number: u64) -> u64 {
+        let (time, longest) = (self.time, self.longest);
+        // SAFETY: a word of the heap that no other PE uses outside of the collective below.
+        unsafe { time.write_volatile(number) };
+        let (dest, source) = (longest.cast(), time.cast_const().cast());
+        // SAFETY: no reference points to the heap's words.
+        unsafe { collectives::reduce(CALL, team.into(), dest, source, 1, &MAX) };
+        // SAFETY: as above.
+        unsafe { longest.read_volatile() }
+    }
+
+    /// One collective that nobody ends before all have entered it: followed by a sync where it is none by itself.
+    fn call(&self, operation: &str, team: TeamHandle, nbytes: usize) {
+        let (dest, source, members) = (self.dest, self.source.cast_const(), team.into());
+        let n = team::n_pes(CALL, team) as usize;
+        match operation {
+            "sync" => {
+                collectives::sync(CALL, members);
+                return;
+            }
+            // SAFETY: no reference points to the arrays, here and below.
+            "broadcast" => unsafe {
+                collectives::broadcast(CALL, members, dest, source, nbytes, 0);
+            },
+            // SAFETY: as above.
+            "reduce" => unsafe {
+                collectives::reduce(CALL, members, dest, source, nbytes / 8, &SUM);
+            },
+            // SAFETY: as above.
+            "collect" => unsafe {
+                collectives::fcollect(CALL, members, dest, source, nbytes / n);
+            },
+            // SAFETY: as above.
+            "alltoall" => unsafe {
+                collectives::alltoall(CALL, members, dest, source, nbytes);
+            },
+            // SAFETY: as above.
+            "scan" => unsafe {
+                collectives::inscan(CALL, members, dest, source, nbytes / 8, &SUM);
+            },
+            _ => unreachable!("a test measures every operation of a table"),
+        }
+        collectives::sync(CALL, members);
+    }
+}

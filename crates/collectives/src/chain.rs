@@ -2,9 +2,9 @@
 //!
 //! J. Watts, R. van de Geijn: A pipelined broadcast for multidimensional meshes. Parallel Processing Letters 5 (2), 1995.
 
-use crate::direct::share;
 use crate::edge::{from_behind, to_ahead};
 use crate::index::behind;
+use crate::share::share;
 use crate::{Place, Step};
 
 /// The plan of a broadcast of `parts` parts of `Source` of `root` in n - 2 + `segments` rounds; a member puts one vector. They

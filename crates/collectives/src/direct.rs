@@ -7,11 +7,11 @@
 //! Nobody reads a source before its owner has entered, or after it has left: there is a sync before and one after.
 
 use crate::choice::SyncAlgorithm;
-use crate::index::{ahead, behind};
-use crate::{Place, Step, binomial};
+use crate::index::ahead;
+use crate::share::share;
+use crate::{Place, Step};
 
-/// The plan of an all-reduce of a vector of `parts` parts between two syncs: member `me` combines the parts that are
-/// [`share`] of it, and stores them in everybody's destination. The contributions are combined in the order of the indices,
+/// The plan of an all-reduce of a vector of `parts` parts between two syncs: member `me` combines its share of the parts, and stores them in everybody's destination. The contributions are combined in the order of the indices,
 /// so the operation needs to be associative only. Nobody ends it before everybody has entered it.
 ///
 /// A source may be the destination: each part is read and written by one member alone.
@@ -40,31 +40,6 @@ pub fn scan(
     sync.plan(n, me).chain(own).chain(sync.plan(n, me))
 }
 
-/// The plan of a broadcast of `parts` parts of `Source` of `root` in 2 ⌈log2 n⌉ rounds: all other members get them at once. They
-/// arrive in `Dest` of every other member; `Dest` of the root itself is not touched. The root ends it when all have them.
-pub fn broadcast(n: u32, me: u32, root: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
-    get_from(Place::Source, n, me, root, parts)
-}
-
-/// The same of what the root has at any place.
-pub(crate) fn get_from(
-    place: Place,
-    n: u32,
-    me: u32,
-    root: u32,
-    parts: u32,
-) -> impl Iterator<Item = Step> + Clone {
-    let rank = behind(n, me, root);
-    let get = (rank != 0 && parts > 0).then_some(Step::Get {
-        peer: root,
-        from: place.at(0),
-        to: Place::Dest.at(0),
-        count: parts,
-        with: None,
-    });
-    binomial::release(n, me, rank).chain(get).chain(binomial::gather(n, me, rank))
-}
-
 /// The plan of an all-gather between two syncs: part 0 of `Source` of member `i` becomes part `i` of `Dest` everywhere. Nobody
 /// ends it before everybody has entered it.
 pub fn all_gather(n: u32, me: u32, sync: SyncAlgorithm) -> impl Iterator<Item = Step> + Clone {
@@ -88,26 +63,9 @@ fn blocks(n: u32, me: u32, part: u32, sync: SyncAlgorithm) -> impl Iterator<Item
     sync.plan(n, me).chain([own]).chain(gets).chain(sync.plan(n, me))
 }
 
-/// The parts that member `me` of `n` works on, as the first of them and the one after the last: shares differ by one part at
-/// most.
-pub fn share(n: u32, me: u32, parts: u32) -> (u32, u32) {
-    let at = |member: u64| (member * u64::from(parts) / u64::from(n)) as u32;
-    (at(u64::from(me)), at(u64::from(me) + 1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shares_cover_all_parts_once() {
-        for (n, parts) in [(1, 1), (3, 2), (4, 4), (7, 100)] {
-            let ends: Vec<_> = (0..n).map(|me| share(n, me, parts)).collect();
-            assert_eq!((ends[0].0, ends[ends.len() - 1].1), (0, parts));
-            assert!(ends.windows(2).all(|pair| pair[0].1 == pair[1].0));
-        }
-        assert_eq!(share(u32::MAX, u32::MAX - 1, u32::MAX), (u32::MAX - 1, u32::MAX));
-    }
 
     #[test]
     fn whoever_has_no_share_still_syncs() {

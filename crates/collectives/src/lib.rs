@@ -27,10 +27,12 @@ mod index;
 pub mod landing;
 pub mod neighbor_exchange;
 pub mod pairwise;
+pub mod pull;
 pub mod rabenseifner;
 pub mod recursive_doubling;
 pub mod ring;
 pub mod scatter_all_gather;
+mod share;
 mod step;
 pub mod two_level;
 

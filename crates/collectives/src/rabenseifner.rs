@@ -17,9 +17,9 @@
 //! - Nobody ends the plan before it has got the other half of the last round of the all-gather, which is that of the first round of
 //!   the halving; so all that peers read of it was read.
 
-use crate::direct::share;
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::fold::Core;
+use crate::share::share;
 use crate::{Operand, Place, Step};
 
 /// The plan of an all-reduce of a vector of `parts` parts in 2 ⌊log2 n⌋ rounds, and two more unless `n` is a power of two. A

@@ -4,9 +4,9 @@
 //! Distributed Computing 69 (2), 2009. All-gather: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory,
 //! practice, and experience. Concurrency and Computation: Practice and Experience 19 (13), 2007.
 
-use crate::direct::share;
 use crate::edge::{from_behind, to_ahead};
 use crate::index::behind;
+use crate::share::share;
 use crate::{Operand, Place, Step};
 
 /// The plan of an all-gather in n - 1 rounds: part 0 of `Source` of member `i` becomes part `i` of

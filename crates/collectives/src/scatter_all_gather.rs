@@ -5,9 +5,9 @@
 //! (InterCom). Scalable High Performance Computing Conference, 1994.
 
 use crate::binomial::{subtree, to_children, to_parent};
-use crate::direct::share;
 use crate::edge::{from_behind, to_ahead};
 use crate::index::{ahead, behind};
+use crate::share::share;
 use crate::{Place, Step};
 
 /// The plan of a broadcast of `parts` parts of `Source` of `root` in ⌈log2 n⌉ + n - 1 rounds at most; a member

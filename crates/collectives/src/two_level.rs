@@ -8,7 +8,7 @@
 
 use crate::binomial::{gather, release, signal_parent, to_children};
 use crate::edge::from_ahead;
-use crate::{Operand, Place, Step, direct, dissemination, rabenseifner};
+use crate::{Operand, Place, Step, dissemination, pull, rabenseifner};
 
 /// The plan of a sync in 2 log2 p + ⌈log2 (n / p)⌉ rounds: nobody ends it before everybody has entered it.
 pub fn sync(n: u32, me: u32, p: u32) -> impl Iterator<Item = Step> + Clone {
@@ -40,7 +40,7 @@ pub fn all_reduce(n: u32, me: u32, p: u32, parts: u32) -> impl Iterator<Item = S
         let place = if p == 1 { Place::Source } else { Place::Dest };
         rabenseifner::of_contributions_in(place, nodes, node, parts)
     });
-    let down = direct::get_from(Place::Dest, p, local, 0, parts);
+    let down = pull::get_from(Place::Dest, p, local, 0, parts);
     (up.chain(signal_parent(p, local, local)).map(in_node))
         .chain(leaders.into_iter().flatten().map(move |step| step.spread(distance)))
         .chain(down.map(in_node))

@@ -4,7 +4,7 @@
 
 use super::facts::{Facts, SHORT_MAX_BYTES};
 use crate::{
-    Step, binomial, bruck, central, chain, direct, dissemination, neighbor_exchange, pairwise,
+    Step, binomial, bruck, central, chain, dissemination, neighbor_exchange, pairwise, pull,
     recursive_doubling, ring, scatter_all_gather,
 };
 use std::fmt::Debug;
@@ -81,7 +81,7 @@ algorithms! {
     "scatter_all_gather" => ScatterAllGather,
     /// [`chain::broadcast`].
     "chain" => Chain,
-    /// [`direct::broadcast`].
+    /// [`pull::broadcast`].
     "direct" => Direct if |_, facts| facts.one_node(),
 }
 
@@ -158,7 +158,7 @@ impl BroadcastAlgorithm {
     ) -> impl Iterator<Item = Step> + Clone {
         match self {
             Self::Binomial => Either::Left(Either::Left(binomial::broadcast(n, me, root))),
-            Self::Direct => Either::Left(Either::Right(direct::broadcast(n, me, root, parts))),
+            Self::Direct => Either::Left(Either::Right(pull::broadcast(n, me, root, parts))),
             Self::ScatterAllGather => {
                 Either::Right(Either::Left(scatter_all_gather::broadcast(n, me, root, parts)))
             }

@@ -176,7 +176,7 @@ impl Call {
             },
             Call::TwoLevelSync { p } => Box::new(two_level::sync(n, me, p)),
             Call::LongBroadcast { by, root, parts } => match by {
-                Broadcasting::Direct => Box::new(direct::broadcast(n, me, root, parts)),
+                Broadcasting::Direct => Box::new(pull::broadcast(n, me, root, parts)),
                 Broadcasting::ScatterAllGather => {
                     Box::new(scatter_all_gather::broadcast(n, me, root, parts))
                 }

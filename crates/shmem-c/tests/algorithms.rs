@@ -98,7 +98,7 @@ fn what_is_forced_goes_before_what_a_file_says() {
 fn a_file_with_a_mistake_or_without_the_same_rows_everywhere_is_an_error() {
     let run = |file: &str| Job::new(program!("barriers.c")).n(2).env(TUNING, file).run();
     run("/nowhere/tuning").assert_fails(&[TUNING, "/nowhere/tuning", "cannot be read"]);
-    let file = tuning("mistake", "\nreduce any any any any any ring\n");
+    let file = tuning("mistake", "\nreduce any any any any any bruck\n");
     run(&file).assert_fails(&[TUNING, &file, "line 2", "no algorithm of reduce", "direct"]);
 
     let one = tuning("one", "collect any any any any any ring # a\n");

@@ -28,6 +28,8 @@ pub(crate) struct Due {
     /// Null when nobody asks.
     pub(crate) fetched: LocalBuf,
     width: AmoWidth,
+    /// What follows towards its PE waits for it.
+    is_fenced: bool,
 }
 
 /// One context's endpoint.
@@ -123,10 +125,9 @@ impl OfiEndpoint {
         towards: Option<u32>,
         mut step: impl FnMut(&mut FiEndpoint) -> Result<Option<T>, Failure>,
     ) -> Result<T, Error> {
-        let mut backoff = self.progress.backoff();
-        loop {
+        self.wait(towards, |this| {
             let mut taken = 0;
-            let done = self.with_ep(|ep| {
+            let done = this.with_ep(|ep| {
                 // The first time there is most often room, and nothing to take.
                 if let Some(done) = step(ep)? {
                     return Ok(Some(done));
@@ -134,11 +135,32 @@ impl OfiEndpoint {
                 taken = ep.poll(|_| ())?;
                 if taken > 0 { step(ep) } else { Ok(None) }
             })?;
-            if let Some(done) = done {
-                return Ok(done);
+            Ok((done, taken > 0))
+        })
+    }
+
+    /// Attempts something until it yields something; everything works meanwhile. An attempt also tells whether it found work.
+    fn wait<T>(
+        &mut self,
+        towards: Option<u32>,
+        mut attempt: impl FnMut(&mut OfiEndpoint) -> Result<(Option<T>, bool), Error>,
+    ) -> Result<T, Error> {
+        let mut wait = None;
+        let result = loop {
+            let worked = match attempt(self) {
+                Ok((Some(done), _)) => break Ok(done),
+                Ok((None, worked)) => worked,
+                Err(error) => break Err(error),
+            };
+            let backoff = wait.get_or_insert_with(|| self.progress.begin());
+            if let Err(error) = self.pause(backoff, towards, worked) {
+                break Err(error);
             }
-            self.pause(&mut backoff, towards, taken > 0)?;
+        };
+        if wait.is_some() {
+            self.progress.end();
         }
+        result
     }
 
     /// Between two polls of the ep; `worked` when the last found something.
@@ -223,15 +245,26 @@ impl OfiEndpoint {
         most: usize,
         which: impl Fn(&Due) -> bool,
     ) -> Result<(), Error> {
-        let mut backoff = self.progress.backoff();
-        loop {
-            self.collect();
-            if self.due.iter().filter(|due| which(due)).count() <= most {
-                return Ok(());
+        self.wait(None, |this| {
+            this.collect();
+            if this.due.iter().filter(|due| which(due)).count() <= most {
+                return Ok((Some(()), false));
             }
-            let taken = self.with_ep(|ep| ep.poll(|_| ()))?;
-            self.pause(&mut backoff, None, taken > 0)?;
-        }
+            let taken = this.with_ep(|ep| ep.poll(|_| ()))?;
+            Ok((None, taken > 0))
+        })
+    }
+
+    /// What is written or asked for from now on comes after what the replies that are due are about: messages are carried out
+    /// some time after they have come.
+    pub(crate) fn fence_due(&mut self) {
+        self.collect();
+        self.due.iter_mut().for_each(|due| due.is_fenced = true);
+    }
+
+    /// Waits until what follows may begin towards a PE.
+    fn follow(&mut self, pe: Pe) -> Result<(), Error> {
+        self.due_at_most(0, |due| due.is_fenced && due.pe == pe.0)
     }
 
     /// Waits for the old value that goes to `at`.
@@ -264,6 +297,7 @@ impl OfiEndpoint {
     ) -> Result<(), Error> {
         let &AmoRequest { dest, width, op, operand, condition, .. } = request;
         check_aligned(pe, dest, width)?;
+        self.follow(pe)?;
         if self.shared().address.amos == Amos::Network {
             let nbytes = if fetched.is_null() { 0 } else { write.nbytes() };
             let fetched = LocalBuf { base: fetched, nbytes };
@@ -293,7 +327,7 @@ impl OfiEndpoint {
         let fetched = LocalBuf { base: fetched, nbytes: write.nbytes() };
         // It may be here before the sending returns.
         self.ep.asked.fetch_add(1, Ordering::Relaxed);
-        self.due.push(Due { slot, pe: pe.0, fetched, width: write });
+        self.due.push(Due { slot, pe: pe.0, fetched, width: write, is_fenced: false });
         self.start(pe.0, |ep| ep.send(pe.0, remote.at, &message))
     }
 
@@ -311,6 +345,7 @@ impl OfiEndpoint {
         if source.nbytes == 0 {
             return Ok(());
         }
+        self.follow(pe)?;
         if pe == self.shared().me {
             // SAFETY: the source is valid by contract.
             let is_done = unsafe { self.shared().segments.write_from(dest, source) };

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 /// A waiter spins for some milliseconds: what a long transfer moves meanwhile is no news.
 const BACKOFF: BackoffLimits =
-    BackoffLimits { spins: 5_000, yields: 100, yields_oversubscribed: 5 };
+    BackoffLimits { spins: 5_000, yields: 100, yields_oversubscribed: 20 };
 /// Sleep of a waiter, which polls again afterwards: what is waited for may come without waking anybody.
 const SLEEP: Duration = Duration::from_micros(50);
 
@@ -40,6 +40,11 @@ const SERVICE_BACKOFF: ServiceBackoffLimits = ServiceBackoffLimits {
     longest: Duration::from_millis(2),
     longest_asleep: Duration::from_millis(2),
 };
+
+/// Where PEs share CPUs, a thread that waits polls only when it has one; a service thread that wakes takes it from all of them.
+const SERVICE_BACKOFF_OVERSUBSCRIBED: ServiceBackoffLimits =
+    ServiceBackoffLimits { often: Duration::from_micros(100), ..SERVICE_BACKOFF };
+
 /// Longest sleep of the service thread while something is in flight.
 const IN_FLIGHT: Duration = Duration::from_micros(200);
 /// Longest sleep of any thread where the fabric may have news that the kernel does not tell of.
@@ -130,9 +135,15 @@ impl Progress {
         attendance.timer().ring();
     }
 
-    /// A wait that begins.
-    pub(crate) fn backoff(&self) -> Backoff {
+    /// A wait that begins: until its [`end`](Progress::end) this thread polls.
+    pub(crate) fn begin(&self) -> Backoff {
+        self.shared.attendance.begin_wait();
         Backoff::new(BACKOFF, self.shared.oversubscribed)
+    }
+
+    /// The wait has ended.
+    pub(crate) fn end(&self) {
+        self.shared.attendance.end_wait();
     }
 
     /// Between two polls of a wait, of which the last found nothing.
@@ -149,7 +160,9 @@ pub(crate) fn run(progress: &Progress) {
     let shared = &progress.shared;
     let attendance = &shared.attendance;
     let mut seen = 0;
-    let mut backoff = ServiceBackoff::new(SERVICE_BACKOFF);
+    let limits =
+        if shared.oversubscribed { SERVICE_BACKOFF_OVERSUBSCRIBED } else { SERVICE_BACKOFF };
+    let mut backoff = ServiceBackoff::new(limits);
     let mut descriptors = Watch::default();
     attendance.attend();
     while !attendance.is_closing() {
@@ -160,8 +173,11 @@ pub(crate) fn run(progress: &Progress) {
         let all = attendance.polls();
         let polls = all.wrapping_sub(seen);
         seen = all;
-        if polls > 0 && attendance.may_back_off() {
-            // Others serve: this thread leaves their CPU alone for longer and longer.
+        let waiting = attendance.any_waiting();
+        if (polls > 0 || waiting) && attendance.may_back_off() {
+            // Others serve: this thread leaves their CPU alone for longer and longer. Who moves much data polls rarely, but will
+            // soon.
+            let polls = if waiting { u64::MAX } else { polls };
             let time = backoff.while_others_poll(polls, false);
             shared.poll_eps();
             attendance.back_off(time);

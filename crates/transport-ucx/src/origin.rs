@@ -159,15 +159,22 @@ impl Origin {
         shared: &Shared,
         mut ready: impl FnMut(&mut Origin) -> bool,
     ) -> Result<(), Error> {
-        let mut backoff = shared.backoff();
-        while !ready(self) {
-            match self.progress(shared)? {
-                true => backoff.renew(),
-                false => shared.pause(&mut backoff, &self.worker),
-            }
+        if ready(self) {
+            return Ok(());
         }
+        let mut backoff = shared.begin();
+        let result = loop {
+            match self.progress(shared) {
+                Ok(true) => backoff.renew(),
+                Ok(false) => shared.pause(&mut backoff, &self.worker),
+                Err(error) => break Err(error),
+            }
+            if ready(self) {
+                break Ok(());
+            }
+        };
         shared.end(&backoff);
-        Ok(())
+        result
     }
 
     /// Waits until an operation has ended.

@@ -9,7 +9,6 @@ use crate::origin::Origin;
 use crate::shared::{SERVICE_BACKOFF, SOON, Shared};
 use rushmem_transport::Error;
 use rushmem_transport::kit::attendance::Attendance;
-use rushmem_transport::kit::backoff::ServiceBackoff;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::unfinished::Unfinished;
 use rustix::event::{PollFd, PollFlags};
@@ -185,16 +184,17 @@ pub(crate) fn run(progress: &Progress) {
     let attendance = &shared.attendance;
     let mut seen = 0;
     // Beside others who poll, and beside owners who are at their workers.
-    let mut backoff = ServiceBackoff::new(SERVICE_BACKOFF);
-    let mut busy = ServiceBackoff::new(SERVICE_BACKOFF);
+    let mut backoff = shared.service_backoff();
+    let mut busy = shared.service_backoff();
     while !attendance.is_closing() {
         let all = attendance.polls();
         let polls = all.wrapping_sub(seen);
         seen = all;
-        let asleep = attendance.any_asleep();
+        let (asleep, waiting) = (attendance.any_asleep(), attendance.any_waiting());
         let longest = if progress.moves_data() { LONGEST_OF_DATA } else { Duration::MAX };
-        if (polls > 0 || asleep) && attendance.may_back_off() {
-            // Others serve.
+        if (polls > 0 || asleep || waiting) && attendance.may_back_off() {
+            // Others serve. Who moves much data polls rarely, but will soon.
+            let polls = if waiting && !asleep { u64::MAX } else { polls };
             backoff.while_others_poll(polls, asleep);
             attendance.attend();
             attendance.back_off(backoff.limit(longest));

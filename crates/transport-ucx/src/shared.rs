@@ -9,7 +9,9 @@ use crate::settings::Tuning;
 use crate::ucp::{Context, Worker};
 use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::kit::attendance::Attendance;
-use rushmem_transport::kit::backoff::{Backoff, BackoffLimits, Pause, ServiceBackoffLimits};
+use rushmem_transport::kit::backoff::{
+    Backoff, BackoffLimits, Pause, ServiceBackoff, ServiceBackoffLimits,
+};
 use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::peers::Peers;
@@ -26,7 +28,7 @@ use std::time::Duration;
 pub(crate) const SOON: Duration = Duration::from_micros(50);
 
 /// A waiter spins for some tens of microseconds, since a poll is a function call into UCX.
-const BACKOFF: BackoffLimits = BackoffLimits { spins: 200, yields: 100, yields_oversubscribed: 5 };
+const BACKOFF: BackoffLimits = BackoffLimits { spins: 200, yields: 100, yields_oversubscribed: 20 };
 /// A waiter that spins serves peers every so many polls: what it waits for is likely to come to its own worker.
 const POLLS_PER_SERVICE: u32 = 4;
 /// Longest sleep of a waiter: whatever may end the wait wakes it.
@@ -41,6 +43,10 @@ pub(crate) const SERVICE_BACKOFF: ServiceBackoffLimits = ServiceBackoffLimits {
     longest: Duration::from_millis(2),
     longest_asleep: Duration::from_millis(20),
 };
+
+/// Where PEs share CPUs, a thread that waits polls only when it has one; a service thread that wakes takes it from all of them.
+const SERVICE_BACKOFF_OVERSUBSCRIBED: ServiceBackoffLimits =
+    ServiceBackoffLimits { often: Duration::from_micros(100), min_polls: 1, ..SERVICE_BACKOFF };
 
 /// One PE's share in the network. Fields are dropped in this order: the worker before the memory that it serves.
 pub(crate) struct Shared {
@@ -122,8 +128,17 @@ impl Shared {
         self.service_efd.as_fd()
     }
 
-    /// A wait that begins.
-    pub(crate) fn backoff(&self) -> Backoff {
+    /// How the service thread backs off.
+    pub(crate) fn service_backoff(&self) -> ServiceBackoff {
+        ServiceBackoff::new(match self.oversubscribed {
+            true => SERVICE_BACKOFF_OVERSUBSCRIBED,
+            false => SERVICE_BACKOFF,
+        })
+    }
+
+    /// A wait that begins: until its [`end`](Shared::end) this thread polls.
+    pub(crate) fn begin(&self) -> Backoff {
+        self.attendance.begin_wait();
         Backoff::new(BACKOFF, self.oversubscribed)
     }
 
@@ -138,9 +153,9 @@ impl Shared {
         }
     }
 
-    /// What was waited for is here: after a long wait the service thread, which backed off meanwhile, is told that nobody
-    /// polls.
+    /// The wait has ended: after a long one the service thread, which backed off meanwhile, is told that nobody polls.
     pub(crate) fn end(&self, backoff: &Backoff) {
+        self.attendance.end_wait();
         if backoff.since_asleep() > SERVICE_BACKOFF.longest {
             self.attendance.hand_over();
         }

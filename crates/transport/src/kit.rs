@@ -13,6 +13,7 @@
 //! | [`service`] | starts, wakes and joins the service thread |
 //! | [`timer`] | the descriptor that wakes the service thread |
 //! | [`unfinished`] | operations that calls leave incomplete, for the thread that polls next |
+//! | [`variables`] | what a library of C is told by variables of the environment |
 //!
 //! A provider shares one struct among its endpoints and its service thread, with an [`Attendance`](attendance::Attendance), a
 //! [`Loss`](loss::Loss), [`Peers`](peers::Peers) and [`Segments`](segments::Segments). `transport-tcp` is an example:
@@ -31,6 +32,7 @@ pub mod segments;
 pub mod service;
 pub mod timer;
 pub mod unfinished;
+pub mod variables;
 
 /// The name of this host, for messages.
 pub fn host_name() -> String {

@@ -3,6 +3,7 @@
 
 use super::status::fine;
 use crate::sys;
+use rushmem_transport::setting::environment;
 use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub(crate) struct Context {
     /// A peer's failure can be noticed: not so where shared memory is all there is, for which old
     /// versions of UCX refuse an endpoint that should notice.
     pub(super) notices_failures: bool,
+    /// It may use sockets, and the user says nothing of how much they take in at a time.
+    pub(super) usual_sockets: bool,
     /// Processors move the data, at the target too: there is no NIC that does.
     pub(super) copies: bool,
     /// Its fence orders without waiting: not so since [`FENCE_WAITS`], nor where [`SHOWS_ORDER`] matters.
@@ -114,11 +117,19 @@ impl Context {
             ucp.ucp_init_version(major, minor, &raw const params, config.handle, &raw mut handle)
         };
         fine(ucp, status).map_err(|why| format!("UCX cannot be initialised: {why}"))?;
-        let mut context =
-            Context { ucp, handle, notices_failures: false, copies: false, orders: false };
+        let mut context = Context {
+            ucp,
+            handle,
+            notices_failures: false,
+            usual_sockets: false,
+            copies: false,
+            orders: false,
+        };
         let resources = context.resources();
         let inside = |name: &str| INSIDE_A_NODE.contains(&name);
         context.notices_failures = resources.iter().any(|(name, _)| !inside(name));
+        context.usual_sockets = resources.iter().any(|(name, _)| name == "tcp")
+            && environment("UCX_TCP_RX_SEG_SIZE").is_none();
         context.copies = resources.iter().all(|(name, _)| inside(name) || name == "tcp");
         context.orders = ucx_sys::version(ucp) < FENCE_WAITS && (SHOWS_ORDER || !context.copies);
         context.guards_against_threads().then_some(context).ok_or_else(|| {

@@ -5,8 +5,9 @@ use super::context::Context;
 use super::request::{UcpRequest, plain, started};
 use super::status::{fine, said};
 use rushmem_transport::Segment;
+use rushmem_transport::kit::variables;
 use rushmem_transport::thread::without_signals;
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::os::fd::{BorrowedFd, RawFd};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
@@ -19,6 +20,10 @@ use ucx_sys::{
     ucp_ep_params_t, ucp_err_handler_cb_t, ucp_err_handler_t, ucp_rkey_h, ucp_worker_h,
     ucp_worker_params_t, ucs_status_t,
 };
+
+/// UCX reads the variables of its transports for each worker. Over sockets it sends what it copies in pieces, and the target
+/// answers each one that belongs to a put: pieces as long as what it takes in at a time are an eighth as many.
+const SOCKETS: [&CStr; 1] = [c"UCX_TCP_TX_SEG_SIZE=64k"];
 
 /// A worker, used by one thread at a time.
 pub(crate) struct Worker {
@@ -38,11 +43,14 @@ impl Worker {
             ..ucp_worker_params_t::default()
         };
         let (ucp, mut handle) = (context.ucp, null_mut());
-        // The first worker starts a thread of UCX's own, which is to take no signals either.
-        let status = without_signals(|| {
+        let create = || {
             // SAFETY: a live context; it writes a handle when it succeeds.
             unsafe { ucp.ucp_worker_create(context.handle, &raw const params, &raw mut handle) }
-        });
+        };
+        // UCX warns of variables of sockets where it may use none.
+        let ours: &[&CStr] = if context.usual_sockets { &SOCKETS } else { &[] };
+        // The first worker starts a thread of UCX's own, which is to take no signals either.
+        let status = without_signals(|| variables::told(ours, create));
         fine(ucp, status).map_err(|why| format!("UCX has no worker: {why}"))?;
         let mut worker = Worker { context: Arc::clone(context), handle, efd: -1 };
         // SAFETY: a live worker; it writes a descriptor when it succeeds.

@@ -1,0 +1,80 @@
+//! What a library of C is told by variables of the environment that nothing else sets, where the user says nothing.
+//!
+//! A program may have threads that read the environment meanwhile: nothing of it is changed or freed, a
+//! longer one takes its place as long as the library reads it.
+//!
+//! This file must never know what the variables mean.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_char};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Lets a library read its variables: `ask` makes it do so. Each of `ours` is `NAME=value`; of those that the user sets, the
+/// library reads the user's.
+pub fn told<R>(ours: &[&'static CStr], ask: impl FnOnce() -> R) -> R {
+    let environ = &raw mut libc::environ;
+    // SAFETY: libc's variable is aligned, and lives as long as the process.
+    let environ = unsafe { AtomicPtr::from_ptr(environ) };
+    let before = environ.load(Ordering::Acquire);
+    // SAFETY: the process's environment.
+    let longer = unsafe { with_ours(before, ours) };
+    // It is never freed: somebody may go on reading it.
+    let longer = Box::leak(longer.into_boxed_slice()).as_mut_ptr();
+    environ.store(longer, Ordering::Release);
+    let answer = ask();
+    // Unless somebody has set a variable meanwhile, which made yet another one.
+    let _ = environ.compare_exchange(longer, before, Ordering::AcqRel, Ordering::Relaxed);
+    answer
+}
+
+/// The entries of an environment and those of ours whose names are not in it, with a null at the end.
+///
+/// # Safety
+/// `environ` is null or such a list of strings.
+unsafe fn with_ours(environ: *mut *mut c_char, ours: &[&'static CStr]) -> Vec<*mut c_char> {
+    let mut entries = Vec::new();
+    let mut at = environ;
+    // SAFETY: not beyond the null at the end.
+    while let Some(&entry) = unsafe { at.as_ref() }
+        && !entry.is_null()
+    {
+        entries.push(entry);
+        at = at.wrapping_add(1);
+    }
+    let name =
+        |entry: &CStr| entry.to_bytes().split(|&byte| byte == b'=').next().map(<[u8]>::to_vec);
+    // SAFETY: entries are strings that nobody frees.
+    let names: Vec<_> =
+        entries.iter().map(|&entry| name(unsafe { CStr::from_ptr(entry) })).collect();
+    let missing = ours.iter().filter(|&ours| !names.contains(&name(ours)));
+    entries.extend(missing.map(|ours| ours.as_ptr().cast_mut()));
+    entries.push(null_mut());
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_says_stays() {
+        let ours = [c"ONE=1", c"TWO=2"];
+        let mut said = [c"A=b".as_ptr().cast_mut(), c"TWO=7".as_ptr().cast_mut(), null_mut()];
+        // SAFETY: a list of strings with a null at the end.
+        let entries = unsafe { with_ours(said.as_mut_ptr(), &ours) };
+        assert_eq!(entries, [said[0], said[1], ours[0].as_ptr().cast_mut(), null_mut()]);
+        // SAFETY: null.
+        let entries = unsafe { with_ours(null_mut(), &ours) };
+        assert_eq!(entries, [ours[0].as_ptr().cast_mut(), ours[1].as_ptr().cast_mut(), null_mut()]);
+    }
+
+    #[test]
+    fn it_is_told_and_forgotten() {
+        const NAME: &str = "RUSHMEM_TEST_OF_VARIABLES";
+        assert_eq!(std::env::var(NAME).ok(), None, "a variable that this test needs unset");
+        let told = told(&[c"RUSHMEM_TEST_OF_VARIABLES=7"], || std::env::var(NAME).ok());
+        assert_eq!(told.as_deref(), Some("7"));
+        assert_eq!(std::env::var(NAME).ok(), None);
+    }
+}

@@ -11,8 +11,13 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-const COLOURS: [RGBColor; 4] =
-    [RGBColor(31, 119, 180), RGBColor(120, 120, 120), RGBColor(214, 39, 40), RGBColor(44, 160, 44)];
+const COLOURS: [RGBColor; 5] = [
+    RGBColor(31, 119, 180),
+    RGBColor(120, 120, 120),
+    RGBColor(214, 39, 40),
+    RGBColor(44, 160, 44),
+    RGBColor(148, 103, 189),
+];
 
 /// The chart of some curves.
 ///

@@ -67,6 +67,11 @@ impl Machine {
         }
     }
 
+    /// Whether two members have the same memory.
+    pub fn shares_node(&self, one: u32, other: u32) -> bool {
+        one / self.pes_per_node == other / self.pes_per_node
+    }
+
     /// The slowest link that a team of `n` uses.
     pub fn slowest(&self, n: u32) -> Link {
         self.link(0, n - 1)

@@ -1,8 +1,11 @@
 //! The collectives that are looked at: their plans, what their parts are, and what no algorithm can go below.
 
-use crate::machine::{Link, Machine};
+use crate::machine::{Link, Machine, TWO_LEVEL};
 use rushmem_collectives::Step;
-use rushmem_collectives::{binomial, bruck, dissemination, pairwise, recursive_doubling, ring};
+use rushmem_collectives::{
+    binomial, blelloch, bruck, chain, dissemination, neighbor_exchange, pairwise, rabenseifner,
+    recursive_doubling, ring, scatter_all_gather, two_level,
+};
 use std::collections::VecDeque;
 
 /// A plan of one member.
@@ -16,8 +19,10 @@ pub struct Operation {
     /// The algorithm, as the literature calls it.
     pub algorithm: &'static str,
     plan: fn(u32, u32) -> Plan,
-    /// Whether each member sends to each other one, so that only teams of a few thousand can be run.
-    pub all_pairs: bool,
+    /// In how many parts of the plan its bytes are.
+    parts: u32,
+    /// Whether a plan has as many steps as there are members, so that only teams of a few thousand can be run.
+    pub is_linear: bool,
 }
 
 /// What is done, of how many bytes.
@@ -44,27 +49,64 @@ pub fn all() -> Vec<Operation> {
         collective,
         algorithm,
         plan,
-        all_pairs: false,
+        parts: 1,
+        is_linear: false,
     };
-    let pairs = |operation: Operation| Operation { all_pairs: true, ..operation };
+    let linear = |operation: Operation| Operation { is_linear: true, ..operation };
+    // A vector of a mebibyte, of which each byte is a part.
+    let long = |operation: Operation| Operation { parts: LONG as u32, ..operation };
     vec![
         of(Sync, "dissemination", |n, me| Box::new(dissemination::sync(n, me))),
         of(Sync, "binomial gather", |n, me| Box::new(binomial::gather_sync(n, me))),
+        of(Sync, "two-level", |n, me| Box::new(two_level::sync(n, me, per_node(n)))),
         of(Broadcast(8), "binomial", |n, me| Box::new(binomial::broadcast(n, me, 0))),
-        of(Broadcast(1 << 20), "binomial", |n, me| Box::new(binomial::broadcast(n, me, 0))),
+        of(Broadcast(LONG), "binomial", |n, me| Box::new(binomial::broadcast(n, me, 0))),
+        long(linear(of(Broadcast(LONG), "scatter and all-gather", |n, me| {
+            Box::new(scatter_all_gather::broadcast(n, me, 0, LONG as u32))
+        }))),
+        long(linear(of(Broadcast(LONG), "chain of 64 segments", |n, me| {
+            Box::new(chain::broadcast(n, me, 0, LONG as u32, 64))
+        }))),
         of(Reduce(8), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::all_reduce(n, me))
         }),
         of(Reduce(8 << 10), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::all_reduce(n, me))
         }),
+        of(Reduce(LONG), "recursive doubling", |n, me| {
+            Box::new(recursive_doubling::all_reduce(n, me))
+        }),
+        long(of(Reduce(LONG), "Rabenseifner", |n, me| {
+            Box::new(rabenseifner::all_reduce(n, me, LONG as u32))
+        })),
+        long(of(Reduce(LONG), "two-level", |n, me| {
+            Box::new(two_level::all_reduce(n, me, per_node(n), LONG as u32))
+        })),
+        long(linear(of(Reduce(LONG), "ring", |n, me| {
+            Box::new(ring::all_reduce(n, me, LONG as u32))
+        }))),
         of(Scan(8), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::inclusive_scan(n, me))
         }),
+        of(Scan(8), "Blelloch", |n, me| Box::new(blelloch::inclusive_scan(n, me))),
         of(Collect(8), "Bruck", |n, me| Box::new(bruck::all_gather(n, me))),
-        pairs(of(Collect(8 << 10), "ring", |n, me| Box::new(ring::all_gather(n, me)))),
-        pairs(of(AllToAll(8), "pairwise", |n, me| Box::new(pairwise::all_to_all(n, me)))),
+        linear(of(Collect(8 << 10), "ring", |n, me| Box::new(ring::all_gather(n, me)))),
+        linear(of(Collect(8 << 10), "neighbor exchange", |n, me| match n % 2 {
+            0 => Box::new(neighbor_exchange::all_gather(n, me)),
+            _ => Box::new(ring::all_gather(n, me)),
+        })),
+        linear(of(AllToAll(8), "pairwise", |n, me| Box::new(pairwise::all_to_all(n, me)))),
+        linear(of(AllToAll(8), "Bruck", |n, me| Box::new(bruck::all_to_all(n, me)))),
     ]
+}
+
+/// A long vector.
+const LONG: usize = 1 << 20;
+
+/// For how many members of a node plans of two levels are made: those of the machines with nodes, where the team fits.
+const fn per_node(n: u32) -> u32 {
+    let p = TWO_LEVEL.pes_per_node;
+    if n.is_multiple_of(p) { p } else { 1 }
 }
 
 impl Operation {
@@ -75,10 +117,10 @@ impl Operation {
 
     /// Bytes of so many parts.
     pub fn nbytes(&self, parts: u32) -> usize {
-        self.collective.part() * parts as usize
+        self.collective.part() * parts as usize / self.parts as usize
     }
 
-    /// What it takes over a machine of one PE to a node, where every member sends to every other one.
+    /// What it takes over a machine of one PE to a node, where that is known of a linear plan.
     pub fn closed_form(&self, machine: &Machine, n: u32) -> Option<f64> {
         let others = f64::from(n - 1);
         let nbytes = self.collective.part() as f64;
@@ -87,11 +129,11 @@ impl Operation {
         let long = nbytes * per_byte;
         let sends = others * overhead + (others - 1.0) * gap.max(long);
         let last = sends + long + latency;
-        match self.collective {
-            Collective::Collect(_) if self.all_pairs => {
+        match (self.collective, self.algorithm) {
+            (Collective::Collect(_), "ring") => {
                 Some(copy + others * (long + latency + 2.0 * overhead))
             }
-            Collective::AllToAll(_) if self.all_pairs => {
+            (Collective::AllToAll(_), "pairwise") => {
                 Some(copy + (sends + others * overhead).max(last + overhead))
             }
             _ => None,

@@ -15,7 +15,7 @@ pub struct Outcome {
     pub time: f64,
     /// Messages that one member sent, at most.
     pub messages: u64,
-    /// Bytes that one member sent, at most.
+    /// Bytes that one member sent and got, at most.
     pub bytes: u64,
     /// Edges on which one member hears from others, at most: each needs a flag.
     pub flags: usize,
@@ -114,6 +114,17 @@ fn advance(
                     member.heard.push(peer.edge);
                 }
             }
+            Step::Get { peer, count, with, .. } => {
+                let nbytes = operation.nbytes(count);
+                let link = machine.link(me, peer);
+                // There and back, but for memory of the own node, which is loaded.
+                let latency = if machine.shares_node(me, peer) { 1.0 } else { 2.0 } * link.latency;
+                member.time += 2.0 * link.overhead + latency + nbytes as f64 * link.per_byte;
+                member.bytes += nbytes as u64;
+                if with.is_some() {
+                    member.time += nbytes as f64 * machine.combine_per_byte;
+                }
+            }
             Step::Copy { count, .. } => {
                 let nbytes = operation.nbytes(count) as f64;
                 member.time += nbytes * machine.link(me, me).per_byte;
@@ -195,8 +206,9 @@ mod tests {
     }
 
     #[test]
-    fn the_closed_form_of_all_pairs_is_what_the_plans_take() {
-        for operation in all().into_iter().filter(|operation| operation.all_pairs) {
+    fn the_closed_form_is_what_the_plans_take() {
+        let is_known = |operation: &Operation| operation.closed_form(&FLAT, 2).is_some();
+        for operation in all().into_iter().filter(is_known) {
             for n in [2, 5, 64, 200] {
                 let time = run(&operation, &FLAT, n).expect("plans that fit together").time;
                 let formula = operation.closed_form(&FLAT, n).expect("it has one");

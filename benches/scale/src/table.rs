@@ -7,8 +7,8 @@ use crate::run::run;
 use anyhow::Result;
 use std::fmt::Write as _;
 
-/// The largest team whose members all send to each other.
-const MAX_ALL_PAIRS: u32 = 4096;
+/// The largest team whose plans of as many steps as it has members are run.
+const MAX_LINEAR: u32 = 4096;
 /// The sizes of the table.
 const SIZES: [u32; 5] = [64, 1024, 4096, 65_536, 1 << 20];
 
@@ -35,7 +35,7 @@ pub fn rows(max_pes: u32) -> Result<Vec<Row>> {
             let mut row = Row { operation, n, counted: None, times: Vec::new() };
             for machine in MACHINES {
                 let bound = operation.collective.lower_bound(&machine, n);
-                let time = match operation.all_pairs && n > MAX_ALL_PAIRS {
+                let time = match operation.is_linear && n > MAX_LINEAR {
                     true if machine.pes_per_node == 1 => operation.closed_form(&machine, n),
                     true => None,
                     false => {
@@ -86,7 +86,7 @@ pub fn markdown(rows: &[Row]) -> String {
 pub fn charts(max_pes: u32) -> Result<Vec<(String, String, Vec<Curve>)>> {
     let mut charts: Vec<(Collective, Vec<Curve>)> = Vec::new();
     for operation in all() {
-        let limit = if operation.all_pairs { MAX_ALL_PAIRS } else { u32::MAX };
+        let limit = if operation.is_linear { MAX_LINEAR } else { u32::MAX };
         let sizes = || (1..=20).map(|log| 1 << log).filter(|&n| n <= max_pes.min(limit));
         let times: Result<Vec<(f64, f64)>> =
             sizes().map(|n| Ok((f64::from(n), run(&operation, &DRAGONFLY, n)?.time))).collect();

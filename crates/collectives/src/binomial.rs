@@ -29,34 +29,50 @@ pub fn broadcast(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clo
 /// member signals its parent, and waits for its children.
 pub fn arrivals(n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);
-    let signal = (rank != 0).then(|| Step::Signal { peer: to_behind(n, me, to_parent(rank)) });
     let waits = to_children(n, rank).map(move |k| Step::Wait { peer: from_ahead(n, me, k) });
-    signal.into_iter().chain(waits)
+    signal_parent(n, me, rank).into_iter().chain(waits)
 }
 
 /// The plan of a sync that gathers at index 0 and is released from there. Each member but one
 /// sleeps until its subtree is there, and once more until it is released: where PEs share cores
 /// that takes fewer turns of the scheduler than the rounds of a dissemination.
 pub fn gather_sync(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    let gather = to_children(n, me).map(move |k| Step::Wait { peer: from_ahead(n, me, k) });
-    let at_parent = (me != 0).then(|| {
-        let k = to_parent(me);
-        [Step::Signal { peer: to_behind(n, me, k) }, Step::Wait { peer: from_behind(n, me, k) }]
-    });
-    let release = to_children(n, me).rev().map(move |k| Step::Signal { peer: to_ahead(n, me, k) });
-    gather.chain(at_parent.into_iter().flatten()).chain(release)
+    gather(n, me, me).chain(release(n, me, me))
+}
+
+/// The plan by which the root learns that all are there: each member waits for its children, then signals its parent.
+pub(crate) fn gather(n: u32, me: u32, rank: u32) -> impl Iterator<Item = Step> + Clone {
+    let waits = to_children(n, rank).map(move |k| Step::Wait { peer: from_ahead(n, me, k) });
+    waits.chain(signal_parent(n, me, rank))
+}
+
+/// The plan by which a message of the root reaches all: each member waits for its parent, then signals its children.
+pub(crate) fn release(n: u32, me: u32, rank: u32) -> impl Iterator<Item = Step> + Clone {
+    let wait = (rank != 0).then(|| Step::Wait { peer: from_behind(n, me, to_parent(rank)) });
+    let signals =
+        to_children(n, rank).rev().map(move |k| Step::Signal { peer: to_ahead(n, me, k) });
+    wait.into_iter().chain(signals)
+}
+
+/// The signal of a member to its parent, if it has one.
+pub(crate) fn signal_parent(n: u32, me: u32, rank: u32) -> Option<Step> {
+    (rank != 0).then(|| Step::Signal { peer: to_behind(n, me, to_parent(rank)) })
 }
 
 /// The logarithm of the distance from a rank other than 0 to its parent.
-const fn to_parent(rank: u32) -> u8 {
+pub(crate) const fn to_parent(rank: u32) -> u8 {
     rank.trailing_zeros() as u8
 }
 
 /// The logarithms of the distances from a rank to its children, the smallest subtree first.
-fn to_children(n: u32, rank: u32) -> impl DoubleEndedIterator<Item = u8> + Clone {
+pub(crate) fn to_children(n: u32, rank: u32) -> impl DoubleEndedIterator<Item = u8> + Clone {
+    rounds(subtree(n, rank))
+}
+
+/// How many ranks a rank's subtree has: itself and those that follow.
+pub(crate) fn subtree(n: u32, rank: u32) -> u32 {
     let after = n - rank;
-    let subtree = if rank == 0 { n } else { 1 << rank.trailing_zeros() };
-    rounds(after.min(subtree))
+    if rank == 0 { n } else { after.min(1 << rank.trailing_zeros()) }
 }
 
 #[cfg(test)]

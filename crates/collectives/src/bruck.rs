@@ -1,15 +1,15 @@
-//! Bruck's all-gather: the fewest rounds for any size of team, good for short blocks.
+//! Bruck's all-gather and all-to-all: the fewest rounds for any size of team, good for short blocks.
 //!
 //! J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby: Efficient algorithms for all-to-all
 //! communications in multiport message-passing systems. IEEE Transactions on Parallel and
 //! Distributed Systems 8 (11), 1997.
 //!
-//! The original gathers blocks in the order of arrival and rotates them at the end. Here a block is
+//! The original all-gather gathers blocks in the order of arrival and rotates them at the end. Here a block is
 //! put at its final place at once, at the price of a second put when the run of blocks wraps.
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
-use crate::index::rounds;
-use crate::{Place, Step};
+use crate::index::{ahead, behind, rounds};
+use crate::{Place, Span, Step};
 
 /// The plan of an all-gather in ⌈log2 n⌉ rounds: part 0 of `Source` of member `i` becomes part `i`
 /// of `Dest` everywhere. Nobody ends it before everybody has entered it.
@@ -38,6 +38,65 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let signals = rounds(n).map(move |k| Step::Signal { peer: to_ahead(n, me, k) });
     signals.chain(rounds(n).map(move |k| Step::Wait { peer: from_behind(n, me, k) }))
+}
+
+/// The plan of an all-to-all in ⌈log2 n⌉ rounds: part `j` of `Source` of member `i` becomes part `i` of `Dest` of member `j`. In
+/// each round a member puts a landing of up to [`landing_parts`] parts. Nobody ends it before everybody has entered it.
+///
+/// The block that must go `distance` places ahead goes 2^k places in round k, if bit k of the distance is set. A member packs the
+/// blocks that go on, in the order of distances, out of its source and the landings in which they came.
+pub fn all_to_all(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+    let own = Step::Copy { from: Place::Source.at(me), to: Place::Dest.at(me), count: 1 };
+    let rounds = rounds(n).flat_map(move |k| {
+        let pack = (1..n).filter(move |distance| (distance >> k) & 1 == 1).map(move |distance| {
+            Step::Copy {
+                from: after(n, me, distance, distance & ((1 << k) - 1)),
+                to: Place::Accumulator.at(below(distance, k)),
+                count: 1,
+            }
+        });
+        let put = Step::Put {
+            peer: to_ahead(n, me, k),
+            from: Place::Accumulator.at(0),
+            to: Place::Landing(k).at(0),
+            count: below(n, k),
+        };
+        pack.chain([put, Step::Wait { peer: from_behind(n, me, k) }])
+    });
+    let unpack = (1..n).map(move |distance| Step::Copy {
+        from: after(n, me, distance, distance),
+        to: Place::Dest.at(behind(n, me, distance)),
+        count: 1,
+    });
+    std::iter::once(own).chain(rounds).chain(unpack)
+}
+
+/// The plan by which members learn that those to whom they will put in [`all_to_all`] have entered it, so that their landings
+/// are free.
+pub fn all_to_all_entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+    let signals = rounds(n).map(move |k| Step::Signal { peer: to_behind(n, me, k) });
+    signals.chain(rounds(n).map(move |k| Step::Wait { peer: from_ahead(n, me, k) }))
+}
+
+/// How many parts the fullest landing of an [`all_to_all`] holds.
+pub fn landing_parts(n: u32) -> u32 {
+    rounds(n).map(|k| below(n, k)).max().unwrap_or(0)
+}
+
+/// Where a member has the block that must go `distance` places when it has gone `gone` of them: it came there in the round of the
+/// highest bit of that.
+fn after(n: u32, me: u32, distance: u32, gone: u32) -> Span {
+    match gone.checked_ilog2() {
+        None => Place::Source.at(ahead(n, me, distance)),
+        Some(k) => Place::Landing(k as u8).at(below(distance, k as u8)),
+    }
+}
+
+/// How many numbers below `n` have bit `k` set.
+const fn below(n: u32, k: u8) -> u32 {
+    let (run, n) = (1 << k, n as u64);
+    let rest = (n & (2 * run - 1)).saturating_sub(run);
+    ((n >> (k + 1) << k) + rest) as u32
 }
 
 /// The blocks of `count <= n` members from `first` on around the circle, as one or two runs

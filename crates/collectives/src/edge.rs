@@ -47,6 +47,16 @@ impl Edge {
             Edge::Any => None,
         }
     }
+
+    /// The edge between members that are 2^`distance` times as far apart.
+    const fn farther(self, distance: u8) -> Self {
+        match self {
+            Edge::Ahead(k) => Edge::Ahead(k + distance),
+            Edge::Behind(k) => Edge::Behind(k + distance),
+            Edge::Exchange(k) => Edge::Exchange(k + distance),
+            Edge::Any => Edge::Any,
+        }
+    }
 }
 
 impl Peer {
@@ -60,9 +70,9 @@ impl Peer {
         Self { index, edge: Edge::Any }
     }
 
-    /// The same under another number.
-    pub(crate) fn numbered(self, number: impl FnOnce(u32) -> u32) -> Self {
-        Self { index: number(self.index), ..self }
+    /// The same under another number, on the edge between members that are 2^`distance` times as far apart.
+    pub(crate) fn numbered(self, number: impl FnOnce(u32) -> u32, distance: u8) -> Self {
+        Self { index: number(self.index), edge: self.edge.farther(distance) }
     }
 }
 

@@ -14,18 +14,27 @@
 #![forbid(unsafe_code)]
 
 pub mod binomial;
+pub mod blelloch;
 pub mod bruck;
 pub mod central;
+pub mod chain;
 pub mod choice;
 pub mod direct;
 pub mod dissemination;
 mod edge;
+mod fold;
 mod index;
 pub mod landing;
+pub mod neighbor_exchange;
 pub mod pairwise;
+pub mod pull;
+pub mod rabenseifner;
 pub mod recursive_doubling;
 pub mod ring;
+pub mod scatter_all_gather;
+mod share;
 mod step;
+pub mod two_level;
 
 pub use edge::{Edge, Peer};
-pub use step::{Place, Span, Step};
+pub use step::{Operand, Place, Span, Step};

@@ -1,6 +1,6 @@
-//! Recursive doubling: reductions and scans of short vectors in the fewest rounds.
+//! Recursive doubling: reductions and scans of short vectors, and all-gathers, in the fewest rounds.
 //!
-//! All-reduce: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication
+//! All-reduce and all-gather: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication
 //! operations in MPICH. International Journal of High Performance Computing Applications 19 (1),
 //! 2005. Scan: W. D. Hillis, G. L. Steele: Data parallel algorithms. Communications of the ACM
 //! 29 (12), 1986.
@@ -9,6 +9,7 @@
 //! operand. So the operation needs to be associative only, not commutative.
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
+use crate::fold::Core;
 use crate::index::{log2_ceil, rounds};
 use crate::{Peer, Place, Span, Step};
 
@@ -87,7 +88,12 @@ pub fn inclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
 /// That of index 0 is not what the caller wants: there is no contribution before it, and the
 /// executor writes zero instead.
 pub fn exclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-    // The neighbour's credit was taken in the first round, and holds for this landing as well.
+    inclusive_scan(n, me).chain(shifted(n, me))
+}
+
+/// The plan by which the results of an inclusive scan move up by one index. In the scan the neighbour's credit was taken, which
+/// holds for this landing as well.
+pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let landing = log2_ceil(n) as u8;
     let send = (1 < n - me).then(|| put(to_ahead(n, me, 0), landing));
     let receive = (me > 0).then(|| {
@@ -96,56 +102,24 @@ pub fn exclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
             Step::Copy { from: Place::Landing(landing).at(0), to: ACCUMULATOR, count: 1 },
         ]
     });
-    inclusive_scan(n, me).chain(send).chain(receive.into_iter().flatten())
+    send.into_iter().chain(receive.into_iter().flatten())
 }
 
-/// The members that take part in the rounds of an all-reduce: a power of two of them. Each of the
-/// first `extra` carries the contribution of the next index along with its own.
-#[derive(Clone, Copy)]
-struct Core {
-    size: u32,
-    extra: u32,
-}
-
-impl Core {
-    const fn of(n: u32) -> Self {
-        let size = 1 << n.ilog2();
-        Self { size, extra: n - size }
-    }
-
-    const fn rounds(self) -> u8 {
-        self.size.ilog2() as u8
-    }
-
-    /// With whom the member at a position exchanges in round `k`.
-    const fn partner(self, position: u32, k: u8) -> Peer {
-        Peer::exchange(self.member(position ^ (1 << k)), k)
-    }
-
-    /// Where in the core `me` is, if it is.
-    const fn position(self, me: u32) -> Option<u32> {
-        if me >= 2 * self.extra {
-            Some(me - self.extra)
-        } else if me.is_multiple_of(2) {
-            Some(me / 2)
-        } else {
-            None
-        }
-    }
-
-    /// The member at a position of the core.
-    const fn member(self, position: u32) -> u32 {
-        if position < self.extra { 2 * position } else { position + self.extra }
-    }
-
-    /// Whose contribution `me` carries along, if anyone's.
-    const fn folded_onto(self, me: u32) -> Option<u32> {
-        if me < 2 * self.extra && me.is_multiple_of(2) { Some(me + 1) } else { None }
-    }
+/// The plan of an all-gather among a power of two of members in log2 n rounds: part 0 of `Source` of member `i` becomes part
+/// `i` of `Dest` everywhere. A member puts n - 1 parts. Nobody ends it before everybody has entered it.
+pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
+    debug_assert!(n.is_power_of_two());
+    let own = Step::Copy { from: Place::Source.at(0), to: Place::Dest.at(me), count: 1 };
+    let rounds = rounds(n).flat_map(move |k| {
+        let peer = Peer::exchange(me ^ (1 << k), k);
+        let first = me >> k << k;
+        [Step::put_to_dest(peer, Place::Dest, (first, first + (1 << k))), Step::Wait { peer }]
+    });
+    std::iter::once(own).chain(rounds)
 }
 
 /// Send the accumulator to a landing of `peer`.
-const fn put(peer: Peer, landing: u8) -> Step {
+pub(crate) const fn put(peer: Peer, landing: u8) -> Step {
     Step::Put { peer, from: ACCUMULATOR, to: Place::Landing(landing).at(0), count: 1 }
 }
 

@@ -5,16 +5,17 @@ use crate::edge::Peer;
 /// A buffer that a step reads or writes. Every member has one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// The caller's source array. Read by its owner alone, but for [`Step::ReduceDirect`] and [`Step::ScanDirect`].
+    /// The caller's source array. Peers read it in [`Step::Get`], [`Step::ReduceDirect`] and [`Step::ScanDirect`] alone.
     Source,
     /// The caller's destination array; every member's is ready before any member calls
-    /// (OpenSHMEM 1.6, collective routines), so a peer may write it at once. A plan writes each
-    /// part of it at most once.
+    /// (OpenSHMEM 1.6, collective routines), so a peer may write it at once. A plan that writes a part of it again knows that
+    /// the first write, and all reads of what it wrote, are over.
     Dest,
-    /// Private memory of the member that holds its partial result: one part, the whole vector.
+    /// Private memory of the member that holds its partial result: one part, the whole vector. In an all-to-all it holds the
+    /// blocks that are sent together.
     Accumulator,
-    /// A buffer of the team's internal area into which one peer writes one part, by number: see
-    /// [`landing`](crate::landing).
+    /// A buffer of the internal area into which one peer writes once, by number: see [`landing`](crate::landing). What it
+    /// holds is read once.
     Landing(u8),
 }
 
@@ -33,6 +34,15 @@ pub struct Span {
     pub place: Place,
     /// The first part.
     pub first: u32,
+}
+
+/// The own operand of a combination, beside one of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Operand {
+    /// The own buffer that holds it, in the parts where the result goes in the destination.
+    pub place: Place,
+    /// Whether it holds the contribution of the lower indices, and so is the left operand.
+    pub is_left: bool,
 }
 
 /// One step of a plan.
@@ -66,6 +76,21 @@ pub enum Step {
     Wait {
         /// Sender.
         peer: Peer,
+    },
+    /// Copy `count` parts of `Source` or `Dest` of another member to the own ones; or combine them with an own operand, and
+    /// store the result there. Nobody is signalled: the plan has heard that the parts are there, and tells their owner that
+    /// they were read before it ends or writes to them.
+    Get {
+        /// Whose parts.
+        peer: u32,
+        /// Where the parts are there.
+        from: Span,
+        /// Where they go here.
+        to: Span,
+        /// How many parts, at least 1.
+        count: u32,
+        /// With what they are combined, if with anything.
+        with: Option<Operand>,
     },
     /// Copy `count` parts within this member.
     Copy {
@@ -127,14 +152,46 @@ pub enum Step {
 }
 
 impl Step {
+    /// Put parts, given as the first and the one after the last, to the same of `Dest` of `peer`. If there are none, what is left
+    /// of it is a signal.
+    pub(crate) const fn put_to_dest(peer: Peer, from: Place, (first, end): (u32, u32)) -> Step {
+        match end - first {
+            0 => Step::Signal { peer },
+            count => Step::Put { peer, from: from.at(first), to: Place::Dest.at(first), count },
+        }
+    }
+
+    /// Combine parts of `from` of `peer` with those of an own operand, into the same of the own `Dest`, if there are any.
+    pub(crate) fn get_combined(
+        peer: u32,
+        from: Place,
+        (first, end): (u32, u32),
+        with: Operand,
+    ) -> Option<Step> {
+        let (from, to) = (from.at(first), Place::Dest.at(first));
+        (first < end).then(|| Step::Get { peer, from, to, count: end - first, with: Some(with) })
+    }
+
     /// The same step with its peer, where it has one, under another number.
     pub fn with_peer(self, number: impl FnOnce(u32) -> u32) -> Step {
+        self.renumbered(number, 0)
+    }
+
+    /// The same step in a team in which every 2^`distance`-th member takes part.
+    pub(crate) fn spread(self, distance: u8) -> Step {
+        self.renumbered(|index| index << distance, distance)
+    }
+
+    fn renumbered(self, number: impl FnOnce(u32) -> u32, distance: u8) -> Step {
         match self {
             Step::Put { peer, from, to, count } => {
-                Step::Put { peer: peer.numbered(number), from, to, count }
+                Step::Put { peer: peer.numbered(number, distance), from, to, count }
             }
-            Step::Signal { peer } => Step::Signal { peer: peer.numbered(number) },
-            Step::Wait { peer } => Step::Wait { peer: peer.numbered(number) },
+            Step::Signal { peer } => Step::Signal { peer: peer.numbered(number, distance) },
+            Step::Wait { peer } => Step::Wait { peer: peer.numbered(number, distance) },
+            Step::Get { peer, from, to, count, with } => {
+                Step::Get { peer: number(peer), from, to, count, with }
+            }
             Step::Arrive { at } => Step::Arrive { at: number(at) },
             Step::AwaitRelease { at } => Step::AwaitRelease { at: number(at) },
             Step::Contribute { at } => Step::Contribute { at: number(at) },

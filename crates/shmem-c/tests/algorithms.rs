@@ -11,15 +11,27 @@ const TUNING: &str = "SHMEM_COLL_TUNING";
 #[test]
 fn forced_algorithms_are_right() {
     for (variable, algorithms, program) in [
-        (REDUCE, &["recursive_doubling", "direct", "central"][..], program!("reductions.c")),
+        (
+            REDUCE,
+            &["recursive_doubling", "rabenseifner", "ring", "direct", "central"][..],
+            program!("reductions.c"),
+        ),
         ("SHMEM_SYNC_ALGORITHM", &["dissemination", "binomial", "central"], program!("barriers.c")),
-        (COLLECT, &["bruck", "ring"], program!("collectives_team.c")),
-        ("SHMEM_BROADCAST_ALGORITHM", &["binomial"], program!("collectives_team.c")),
+        (
+            COLLECT,
+            &["bruck", "recursive_doubling", "ring", "neighbor_exchange"],
+            program!("collectives_team.c"),
+        ),
+        (
+            "SHMEM_BROADCAST_ALGORITHM",
+            &["binomial", "scatter_all_gather", "chain", "direct"],
+            program!("collectives_team.c"),
+        ),
         ("SHMEM_ALLTOALL_ALGORITHM", &["pairwise"], program!("collectives_team.c")),
-        ("SHMEM_SCAN_ALGORITHM", &["recursive_doubling"], program!("scan.c")),
+        ("SHMEM_SCAN_ALGORITHM", &["recursive_doubling", "blelloch", "direct"], program!("scan.c")),
     ] {
         for algorithm in algorithms {
-            for (onnode, n) in [("on", 2), ("on", 5), ("off", 3)] {
+            for (onnode, n) in [("on", 2), ("on", 5), ("off", 3), ("off", 4)] {
                 let job = Job::new(&program).n(n).env("SHMEM_ONNODE", onnode);
                 job.env(variable, algorithm).run().assert_ok(n);
             }
@@ -86,7 +98,7 @@ fn what_is_forced_goes_before_what_a_file_says() {
 fn a_file_with_a_mistake_or_without_the_same_rows_everywhere_is_an_error() {
     let run = |file: &str| Job::new(program!("barriers.c")).n(2).env(TUNING, file).run();
     run("/nowhere/tuning").assert_fails(&[TUNING, "/nowhere/tuning", "cannot be read"]);
-    let file = tuning("mistake", "\nreduce any any any any any ring\n");
+    let file = tuning("mistake", "\nreduce any any any any any bruck\n");
     run(&file).assert_fails(&[TUNING, &file, "line 2", "no algorithm of reduce", "direct"]);
 
     let one = tuning("one", "collect any any any any any ring # a\n");

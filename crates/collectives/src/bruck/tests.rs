@@ -44,3 +44,36 @@ fn a_run_that_wraps_takes_two_puts_and_two_waits() {
 fn one_member_copies_its_block() {
     assert_eq!(all_gather(1, 0).count(), 1);
 }
+
+#[test]
+fn a_block_takes_the_bits_of_its_distance_in_turn() {
+    // Among 4, what goes 3 places goes 1, from the source, then 2, from the landing of the first round.
+    let copies: Vec<_> = all_to_all(4, 1).filter(|s| matches!(s, Step::Copy { .. })).collect();
+    let copy = |from, to| Step::Copy { from, to, count: 1 };
+    let (source, dest, packed) = (Place::Source, Place::Dest, Place::Accumulator);
+    let landing = Place::Landing;
+    assert_eq!(
+        copies,
+        [
+            copy(source.at(1), dest.at(1)),
+            copy(source.at(2), packed.at(0)),
+            copy(source.at(0), packed.at(1)),
+            copy(source.at(3), packed.at(0)),
+            copy(landing(0).at(1), packed.at(1)),
+            copy(landing(0).at(0), dest.at(0)),
+            copy(landing(1).at(0), dest.at(3)),
+            copy(landing(1).at(1), dest.at(2)),
+        ]
+    );
+}
+
+#[test]
+fn numbers_with_a_bit_are_counted() {
+    for n in 0..70 {
+        for k in 0..8 {
+            assert_eq!(below(n, k), (0..n).filter(|i| i >> k & 1 == 1).count() as u32);
+        }
+    }
+    assert_eq!(below(u32::MAX, 31), (1 << 31) - 1);
+    assert_eq!([1, 2, 3, 6, 8].map(landing_parts), [0, 1, 1, 3, 4]);
+}

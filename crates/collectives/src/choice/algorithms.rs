@@ -3,8 +3,14 @@
 //! Another algorithm is a variant here and rows in `built_in.txt`.
 
 use super::facts::{Facts, SHORT_MAX_BYTES};
-use crate::{Step, binomial, bruck, central, dissemination, pairwise, ring};
+use crate::{
+    Step, binomial, bruck, central, chain, dissemination, neighbor_exchange, pairwise, pull,
+    recursive_doubling, ring, scatter_all_gather,
+};
 use std::fmt::Debug;
+
+/// Parts of a segment of a chain: long enough that its transfer hides what a message costs besides.
+const SEGMENT_PARTS: u32 = 128;
 
 /// Whether an algorithm can be used for so many bytes; a table says what that counts.
 pub type Limit = fn(usize, &Facts) -> bool;
@@ -71,6 +77,12 @@ algorithms! {
     BroadcastAlgorithm of broadcast;
     /// [`binomial::broadcast`].
     "binomial" => Binomial,
+    /// [`scatter_all_gather::broadcast`].
+    "scatter_all_gather" => ScatterAllGather,
+    /// [`chain::broadcast`].
+    "chain" => Chain,
+    /// [`pull::broadcast`].
+    "direct" => Direct if |_, facts| facts.one_node(),
 }
 
 algorithms! {
@@ -79,6 +91,10 @@ algorithms! {
     /// [`recursive_doubling::all_reduce`](crate::recursive_doubling::all_reduce).
     "recursive_doubling" => RecursiveDoubling
         if |nbytes, facts| facts.shared_buffers || nbytes <= SHORT_MAX_BYTES,
+    /// The plan `rabenseifner::all_reduce`.
+    "rabenseifner" => Rabenseifner,
+    /// The plan `ring::all_reduce`.
+    "ring" => Ring,
     /// The plan `direct::all_reduce`.
     "direct" => Direct,
     /// [`central::all_reduce`].
@@ -92,8 +108,12 @@ algorithms! {
     AllGatherAlgorithm of collect;
     /// [`bruck::all_gather`].
     "bruck" => Bruck,
+    /// [`recursive_doubling::all_gather`].
+    "recursive_doubling" => RecursiveDoubling if |_, facts| facts.members.is_power_of_two(),
     /// [`ring::all_gather`].
     "ring" => Ring,
+    /// [`neighbor_exchange::all_gather`].
+    "neighbor_exchange" => NeighborExchange if |_, facts| facts.members.is_multiple_of(2),
 }
 
 algorithms! {
@@ -109,6 +129,9 @@ algorithms! {
     /// [`recursive_doubling::inclusive_scan`](crate::recursive_doubling::inclusive_scan) and
     /// [`exclusive_scan`](crate::recursive_doubling::exclusive_scan).
     "recursive_doubling" => RecursiveDoubling if |_, facts| facts.shared_buffers,
+    /// [`blelloch::inclusive_scan`](crate::blelloch::inclusive_scan) and
+    /// [`exclusive_scan`](crate::blelloch::exclusive_scan).
+    "blelloch" => Blelloch if |_, facts| facts.shared_buffers,
     /// The plan `direct::scan`.
     "direct" => Direct,
 }
@@ -125,10 +148,24 @@ impl SyncAlgorithm {
 }
 
 impl BroadcastAlgorithm {
-    /// The plan of a broadcast by this algorithm.
-    pub fn plan(self, n: u32, me: u32, root: u32) -> impl Iterator<Item = Step> + Clone {
+    /// The plan of a broadcast by this algorithm. The binomial tree takes the vector as one part, others in `parts` parts.
+    pub fn plan(
+        self,
+        n: u32,
+        me: u32,
+        root: u32,
+        parts: u32,
+    ) -> impl Iterator<Item = Step> + Clone {
         match self {
-            Self::Binomial => binomial::broadcast(n, me, root),
+            Self::Binomial => Either::Left(Either::Left(binomial::broadcast(n, me, root))),
+            Self::Direct => Either::Left(Either::Right(pull::broadcast(n, me, root, parts))),
+            Self::ScatterAllGather => {
+                Either::Right(Either::Left(scatter_all_gather::broadcast(n, me, root, parts)))
+            }
+            Self::Chain => {
+                let segments = parts.div_ceil(SEGMENT_PARTS);
+                Either::Right(Either::Right(chain::broadcast(n, me, root, parts, segments)))
+            }
         }
     }
 }
@@ -137,8 +174,14 @@ impl AllGatherAlgorithm {
     /// The plan of an all-gather by this algorithm.
     pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         match self {
-            Self::Bruck => Either::Left(bruck::all_gather(n, me)),
-            Self::Ring => Either::Right(ring::all_gather(n, me)),
+            Self::Bruck => Either::Left(Either::Left(bruck::all_gather(n, me))),
+            Self::RecursiveDoubling => {
+                Either::Left(Either::Right(recursive_doubling::all_gather(n, me)))
+            }
+            Self::Ring => Either::Right(Either::Left(ring::all_gather(n, me))),
+            Self::NeighborExchange => {
+                Either::Right(Either::Right(neighbor_exchange::all_gather(n, me)))
+            }
         }
     }
 }

@@ -3,7 +3,6 @@
 use crate::value::Value;
 use rushmem_collectives::choice::SyncAlgorithm;
 use rushmem_collectives::*;
-use std::ops::Range;
 
 pub type Plan = Box<dyn Iterator<Item = Step>>;
 
@@ -12,15 +11,23 @@ pub enum Call {
     Dissemination,
     GatherSync,
     CentralSync,
-    DirectReduce {
+    /// An all-reduce of vectors of so many parts, from sources to destinations, which may be the same.
+    Reduce {
+        by: Reduction,
         parts: u32,
+        in_place: bool,
     },
-    DirectScan {
-        parts: u32,
-        exclusive: bool,
+    TwoLevelSync {
+        p: u32,
     },
     Broadcast {
         root: u32,
+    },
+    /// A broadcast of so many parts.
+    LongBroadcast {
+        by: Broadcasting,
+        root: u32,
+        parts: u32,
     },
     AllReduce,
     /// With landings that all teams use.
@@ -34,41 +41,161 @@ pub enum Call {
     Ring,
     /// An all-gather to memory that all teams use.
     Words,
+    /// All-gathers by other algorithms.
+    Gather(Gathering),
     AllToAll,
+    /// With landings, which all teams use.
+    BruckAllToAll,
+    DirectAllToAll,
+    Blelloch {
+        exclusive: bool,
+    },
+    DirectScan {
+        exclusive: bool,
+        parts: u32,
+        in_place: bool,
+    },
 }
 
+/// All-reduces without an accumulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    Direct(SyncAlgorithm),
+    Rabenseifner,
+    Ring,
+    TwoLevel { p: u32 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broadcasting {
+    Direct,
+    ScatterAllGather,
+    Chain { segments: u32 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gathering {
+    Direct,
+    RecursiveDoubling,
+    NeighborExchange,
+}
+
+/// What a part of a destination must be at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Never written.
+    Untouched,
+    /// What this member had as this part of its source.
+    Source { call: usize, owner: u32, part: u32 },
+    /// The contributions of the members below this combined in order: of a scan.
+    Prefix { call: usize, end: u32, part: u32 },
+    /// The contributions of all members combined, in the same way everywhere; in order, or around the circle.
+    Combined { call: usize, n: u32, part: u32, in_order: bool },
+}
+
+impl Expected {
+    pub fn is_met_by(self, held: Option<Value>) -> bool {
+        let Some(value) = held else { return self == Expected::Untouched };
+        match self {
+            Expected::Untouched => false,
+            Expected::Source { call, owner, part } => value == Value::source(call, owner, part),
+            Expected::Prefix { call, end, part } => value.is_prefix(call, end, part),
+            Expected::Combined { call, n, part, in_order: true } => value.is_prefix(call, n, part),
+            Expected::Combined { call, n, part, .. } => value.is_circle(call, n, part),
+        }
+    }
+}
+
+const DISSEMINATION: SyncAlgorithm = SyncAlgorithm::Dissemination;
+
 impl Call {
-    pub const ALL: [Call; 17] = [
+    pub const ALL: [Call; 43] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
-        Call::DirectReduce { parts: 1 },
-        Call::DirectReduce { parts: 10 },
-        Call::DirectScan { parts: 3, exclusive: false },
-        Call::DirectScan { parts: 10, exclusive: true },
+        Call::TwoLevelSync { p: 1 },
+        Call::TwoLevelSync { p: 2 },
+        Call::TwoLevelSync { p: 4 },
+        Call::reduce(Reduction::Direct(SyncAlgorithm::Central), 1),
+        Call::reduce(Reduction::Direct(DISSEMINATION), 10),
+        Call::reduce_in_place(Reduction::Direct(DISSEMINATION), 10),
+        Call::reduce(Reduction::Rabenseifner, 10),
+        Call::reduce(Reduction::Rabenseifner, 64),
+        Call::reduce_in_place(Reduction::Rabenseifner, 10),
+        Call::reduce(Reduction::Ring, 10),
+        Call::reduce_in_place(Reduction::Ring, 10),
+        Call::reduce(Reduction::TwoLevel { p: 1 }, 10),
+        Call::reduce(Reduction::TwoLevel { p: 2 }, 10),
+        Call::reduce_in_place(Reduction::TwoLevel { p: 2 }, 10),
+        Call::reduce(Reduction::TwoLevel { p: 4 }, 10),
+        Call::reduce(Reduction::TwoLevel { p: 8 }, 10),
         Call::Broadcast { root: 0 },
+        Call::LongBroadcast { by: Broadcasting::Direct, root: 0, parts: 3 },
+        Call::LongBroadcast { by: Broadcasting::ScatterAllGather, root: 0, parts: 10 },
+        Call::LongBroadcast { by: Broadcasting::Chain { segments: 3 }, root: 0, parts: 10 },
         Call::AllReduce,
         Call::LongAllReduce,
         Call::CentralReduce,
         Call::InclusiveScan,
         Call::ExclusiveScan,
+        Call::Blelloch { exclusive: false },
+        Call::Blelloch { exclusive: true },
+        Call::DirectScan { exclusive: false, parts: 10, in_place: false },
+        Call::DirectScan { exclusive: false, parts: 10, in_place: true },
+        Call::DirectScan { exclusive: true, parts: 10, in_place: false },
+        Call::DirectScan { exclusive: true, parts: 10, in_place: true },
         Call::Bruck,
         Call::Ring,
         Call::Words,
+        Call::Gather(Gathering::Direct),
+        Call::Gather(Gathering::RecursiveDoubling),
+        Call::Gather(Gathering::NeighborExchange),
         Call::AllToAll,
+        Call::BruckAllToAll,
+        Call::DirectAllToAll,
     ];
+
+    pub const fn reduce(by: Reduction, parts: u32) -> Self {
+        Call::Reduce { by, parts, in_place: false }
+    }
+
+    pub const fn reduce_in_place(by: Reduction, parts: u32) -> Self {
+        Call::Reduce { by, parts, in_place: true }
+    }
 
     pub fn plan(self, n: u32, me: u32) -> Plan {
         match self {
             Call::Dissemination => Box::new(dissemination::sync(n, me)),
             Call::GatherSync => Box::new(binomial::gather_sync(n, me)),
             Call::CentralSync => Box::new(central::sync(n)),
-            // The syncs alternate, so that both are tried.
-            Call::DirectReduce { parts } => match parts % 2 {
-                0 => Box::new(direct::all_reduce(n, me, parts, SyncAlgorithm::Dissemination)),
-                _ => Box::new(direct::all_reduce(n, me, parts, SyncAlgorithm::Central)),
+            Call::Reduce { by, parts, .. } => match by {
+                Reduction::Direct(sync) => Box::new(direct::all_reduce(n, me, parts, sync)),
+                Reduction::Rabenseifner => Box::new(rabenseifner::all_reduce(n, me, parts)),
+                Reduction::Ring => Box::new(ring::all_reduce(n, me, parts)),
+                Reduction::TwoLevel { p } => Box::new(two_level::all_reduce(n, me, p, parts)),
             },
-            Call::DirectScan { parts, exclusive } => {
+            Call::TwoLevelSync { p } => Box::new(two_level::sync(n, me, p)),
+            Call::LongBroadcast { by, root, parts } => match by {
+                Broadcasting::Direct => Box::new(pull::broadcast(n, me, root, parts)),
+                Broadcasting::ScatterAllGather => {
+                    Box::new(scatter_all_gather::broadcast(n, me, root, parts))
+                }
+                Broadcasting::Chain { segments } => {
+                    Box::new(chain::broadcast(n, me, root, parts, segments))
+                }
+            },
+            Call::Gather(by) => match by {
+                Gathering::Direct => Box::new(direct::all_gather(n, me, DISSEMINATION)),
+                Gathering::RecursiveDoubling => Box::new(recursive_doubling::all_gather(n, me)),
+                Gathering::NeighborExchange => Box::new(neighbor_exchange::all_gather(n, me)),
+            },
+            Call::BruckAllToAll => {
+                Box::new(bruck::all_to_all_entry(n, me).chain(bruck::all_to_all(n, me)))
+            }
+            Call::DirectAllToAll => Box::new(direct::all_to_all(n, me, DISSEMINATION)),
+            Call::Blelloch { exclusive: false } => Box::new(blelloch::inclusive_scan(n, me)),
+            Call::Blelloch { exclusive: true } => Box::new(blelloch::exclusive_scan(n, me)),
+            Call::DirectScan { exclusive, parts, .. } => {
                 Box::new(direct::scan(n, me, parts, SyncAlgorithm::Gather, exclusive))
             }
             Call::Broadcast { root } => Box::new(binomial::broadcast(n, me, root)),
@@ -86,12 +213,26 @@ impl Call {
         }
     }
 
+    /// Whether the plan is one for `n` members, and no step of it is without effect.
+    pub fn fits(self, n: u32) -> bool {
+        match self {
+            Call::TwoLevelSync { p } | Call::Reduce { by: Reduction::TwoLevel { p }, .. } => {
+                n.is_multiple_of(p)
+            }
+            Call::Gather(Gathering::RecursiveDoubling) => n.is_power_of_two(),
+            Call::Gather(Gathering::NeighborExchange) => n.is_multiple_of(2),
+            call => n > 1 || !call.is_in_place(),
+        }
+    }
+
     /// How many parts the source has.
     pub fn source_parts(self, n: u32) -> u32 {
         match self {
-            Call::Broadcast { .. } | Call::Bruck | Call::Ring | Call::Words => 1,
-            Call::AllToAll => n,
-            Call::DirectReduce { parts } | Call::DirectScan { parts, .. } => parts,
+            Call::Broadcast { .. } | Call::Bruck | Call::Ring | Call::Words | Call::Gather(_) => 1,
+            Call::AllToAll | Call::BruckAllToAll | Call::DirectAllToAll => n,
+            Call::Reduce { parts, .. }
+            | Call::LongBroadcast { parts, .. }
+            | Call::DirectScan { parts, .. } => parts,
             _ => 0,
         }
     }
@@ -99,38 +240,61 @@ impl Call {
     /// How many parts the destination has.
     pub fn dest_parts(self, n: u32) -> u32 {
         match self {
-            Call::Broadcast { .. } => 1,
-            Call::Bruck | Call::Ring | Call::Words | Call::AllToAll => n,
-            Call::DirectReduce { parts } | Call::DirectScan { parts, .. } => parts,
-            _ => 0,
+            Call::Bruck | Call::Ring | Call::Words | Call::Gather(_) => n,
+            _ => self.source_parts(n),
         }
     }
 
-    /// What a part of the destination must hold at the end; nothing if it must not be touched.
-    pub fn expected_dest(self, call: usize, n: u32, me: u32, part: u32) -> Option<Value> {
+    /// What a part of the destination must hold at the end.
+    pub fn expected_dest(self, call: usize, n: u32, me: u32, part: u32) -> Expected {
         match self {
-            Call::Broadcast { root } => (me != root).then(|| Value::source(call, root, 0)),
-            Call::AllToAll => Some(Value::source(call, part, me)),
-            Call::DirectReduce { .. } => Some(Value::of_all(call, n, part)),
-            Call::DirectScan { exclusive: false, .. } => Some(Value::of_all(call, me + 1, part)),
-            Call::DirectScan { .. } => (me > 0).then(|| Value::of_all(call, me, part)),
-            _ => Some(Value::source(call, part, 0)),
+            Call::Broadcast { root } | Call::LongBroadcast { root, .. } => match me == root {
+                true => Expected::Untouched,
+                false => Expected::Source { call, owner: root, part },
+            },
+            Call::AllToAll | Call::BruckAllToAll | Call::DirectAllToAll => {
+                Expected::Source { call, owner: part, part: me }
+            }
+            Call::Reduce { by, .. } => {
+                Expected::Combined { call, n, part, in_order: by != Reduction::Ring }
+            }
+            Call::DirectScan { exclusive: true, in_place: false, .. } if me == 0 => {
+                Expected::Untouched
+            }
+            Call::DirectScan { exclusive, .. } => {
+                let end = if exclusive { me.max(1) } else { me + 1 };
+                Expected::Prefix { call, end, part }
+            }
+            _ => Expected::Source { call, owner: part, part: 0 },
         }
+    }
+
+    /// Whether the source is the destination.
+    pub fn is_in_place(self) -> bool {
+        matches!(
+            self,
+            Call::Reduce { in_place: true, .. } | Call::DirectScan { in_place: true, .. }
+        )
     }
 
     /// The accumulator must hold the contributions of the indices below this at the end, if of any.
     pub fn expected_prefix(self, n: u32, me: u32) -> Option<u32> {
         match self {
             call if call.is_all_reduce() => Some(n),
-            Call::InclusiveScan => Some(me + 1),
-            Call::ExclusiveScan => (me > 0).then_some(me),
+            Call::InclusiveScan | Call::Blelloch { exclusive: false } => Some(me + 1),
+            Call::ExclusiveScan | Call::Blelloch { exclusive: true } => (me > 0).then_some(me),
             _ => None,
         }
     }
 
     /// Whether the accumulator holds the own contribution at the start.
     pub fn accumulates(self) -> bool {
-        self.is_all_reduce() || matches!(self, Call::InclusiveScan | Call::ExclusiveScan)
+        self.is_all_reduce() || self.is_scan()
+    }
+
+    /// Whether accumulators hold the results of a scan at the end.
+    fn is_scan(self) -> bool {
+        matches!(self, Call::InclusiveScan | Call::ExclusiveScan | Call::Blelloch { .. })
     }
 
     /// Whether every accumulator holds the contributions of all at the end.
@@ -141,13 +305,29 @@ impl Call {
         )
     }
 
-    /// The landings that a team of `n` may use.
-    pub fn landings(self, n: u32) -> Range<u8> {
-        0..if self.accumulates() { landing::count(n) as u8 } else { 0 }
+    /// Whether the plan has so few steps that those of huge teams can be looked at.
+    pub fn is_logarithmic(self) -> bool {
+        let is_linear = match self {
+            Call::Ring | Call::Reduce { by: Reduction::Ring, .. } => true,
+            Call::AllToAll | Call::BruckAllToAll | Call::DirectAllToAll => true,
+            Call::Gather(by) => by != Gathering::RecursiveDoubling,
+            Call::LongBroadcast { by, .. } => by == Broadcasting::ScatterAllGather,
+            _ => false,
+        };
+        !is_linear
+    }
+
+    /// How many parts each landing of a team of `n` holds.
+    pub fn landing_parts(self, n: u32, landing: u8) -> u32 {
+        let exists = (landing as usize) < landing::count(n);
+        match self {
+            Call::BruckAllToAll if exists => bruck::landing_parts(n),
+            call => (exists && call.accumulates()).into(),
+        }
     }
 
     /// Whether nobody may end it before everybody has entered it.
     pub fn depends_on_all(self) -> bool {
-        !matches!(self, Call::Broadcast { .. } | Call::InclusiveScan | Call::ExclusiveScan)
+        !matches!(self, Call::Broadcast { .. } | Call::LongBroadcast { .. }) && !self.is_scan()
     }
 }

@@ -1,6 +1,11 @@
 //! How many messages must follow one another until a plan is done.
 
-use crate::call::Call::{self, *};
+use crate::call::Broadcasting;
+use crate::call::Call::{
+    self, AllReduce, AllToAll, Blelloch, Broadcast, Bruck, BruckAllToAll, Dissemination,
+    ExclusiveScan, Gather, GatherSync, InclusiveScan, LongBroadcast, TwoLevelSync,
+};
+use crate::call::{Gathering, Reduction::*};
 use crate::simulator::run;
 
 fn depth(n: u32, call: Call) -> u32 {
@@ -24,13 +29,41 @@ fn rounds_are_as_documented() {
         assert!(depth(n, InclusiveScan) <= log2(n) + credit, "n = {n}");
         assert!(depth(n, ExclusiveScan) <= log2(n) + 2 * credit, "n = {n}");
         assert!(depth(n, GatherSync) <= 2 * log2(n), "n = {n}");
+        let reduce = |by| depth(n, Call::reduce(by, n));
+        assert!(reduce(Rabenseifner) <= 2 * n.ilog2() + fold, "n = {n}");
+        let broadcast = |by| depth(n, LongBroadcast { by, root: n / 3, parts: 9 });
+        assert!(broadcast(Broadcasting::Direct) <= 2 * log2(n), "n = {n}");
+        for exclusive in [false, true] {
+            let shift = u32::from(exclusive);
+            let scan = depth(n, Blelloch { exclusive });
+            assert!(scan <= 2 * n.ilog2() + credit + shift, "n = {n}: {scan}");
+        }
+        for p in [1, 2, 4, 64].into_iter().filter(|&p| n.is_multiple_of(p)) {
+            assert_eq!(depth(n, TwoLevelSync { p }), 2 * p.ilog2() + log2(n / p), "n = {n}");
+            let fold = if (n / p).is_power_of_two() { 0 } else { 2 };
+            let rounds = 3 * p.ilog2() + 2 * (n / p).ilog2() + fold;
+            assert!(reduce(TwoLevel { p }) <= rounds, "n = {n}");
+        }
+        if n.is_power_of_two() {
+            assert_eq!(depth(n, Gather(Gathering::RecursiveDoubling)), log2(n));
+        }
     }
 }
 
 #[test]
 fn linear_plans_are_no_worse_than_linear() {
     for n in 1..=40 {
-        assert_eq!(depth(n, Ring), n - 1);
+        assert_eq!(depth(n, Call::Ring), n - 1);
         assert_eq!(depth(n, AllToAll), u32::from(n > 1));
+        assert_eq!(depth(n, BruckAllToAll), log2(n) + u32::from(n > 1));
+        assert_eq!(depth(n, Call::reduce(Ring, n)), 2 * (n - 1));
+        let broadcast = |by| depth(n, LongBroadcast { by, root: n / 3, parts: 50 });
+        assert!(broadcast(Broadcasting::ScatterAllGather) < log2(n) + n);
+        let segments = 7;
+        let rounds = if n > 1 { n - 2 + segments } else { 0 };
+        assert!(broadcast(Broadcasting::Chain { segments }) <= rounds);
+        if n.is_multiple_of(2) {
+            assert_eq!(depth(n, Gather(Gathering::NeighborExchange)), n / 2);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Every plan at every size up to 130, around the powers of two, and at samples up to 1,100.
 
 use crate::call::Call::{self, *};
+use crate::call::{Broadcasting, Gathering, Reduction};
 use crate::simulator::{Team, run};
 
 const SMALL: std::ops::RangeInclusive<u32> = 1..=130;
@@ -85,6 +86,72 @@ fn gathers_between_reductions_work_at_small_sizes() {
     }
 }
 
+/// Plans that need few messages, each twice: with other calls between them.
+fn vectors(n: u32) -> Vec<Call> {
+    let reductions = [
+        Reduction::Rabenseifner,
+        Reduction::TwoLevel { p: 1 },
+        Reduction::TwoLevel { p: 2 },
+        Reduction::TwoLevel { p: 8 },
+    ];
+    let reductions = reductions
+        .into_iter()
+        .flat_map(|by| [Call::reduce(by, 3), Call::reduce_in_place(by, n + 5)]);
+    let root = n / 2;
+    let broadcasts = [Broadcasting::Direct, Broadcasting::Chain { segments: 4 }]
+        .map(|by| LongBroadcast { by, root, parts: 6 });
+    let scans = [false, true].map(|exclusive| Blelloch { exclusive });
+    let direct = DirectScan { exclusive: true, parts: n + 5, in_place: true };
+    let once = reductions.chain(broadcasts).chain(scans).chain([
+        TwoLevelSync { p: 2 },
+        TwoLevelSync { p: 16 },
+        AllReduce,
+        InclusiveScan,
+        Gather(Gathering::RecursiveDoubling),
+        LongAllReduce,
+    ]);
+    let direct = (n <= 48).then_some(direct);
+    let once: Vec<Call> = once.chain(direct).filter(|call| call.fits(n)).collect();
+    let again = once.iter().rev().copied();
+    once.iter().copied().chain(again).collect()
+}
+
+#[test]
+fn vectors_are_free_of_races_at_small_sizes() {
+    for n in SMALL {
+        check(n, &vectors(n), true, n.into());
+    }
+}
+
+#[test]
+fn vectors_survive_adversaries() {
+    for n in SMALL.chain([255, 256, 257, 512]) {
+        check(n, &vectors(n), false, n.into());
+    }
+}
+
+#[test]
+fn what_takes_linear_plans_works_at_small_sizes() {
+    for n in SMALL {
+        let by = Broadcasting::ScatterAllGather;
+        let program = [
+            Call::reduce(Reduction::Ring, 3),
+            LongBroadcast { by, root: n / 3, parts: 5 },
+            Call::reduce_in_place(Reduction::Ring, n + 5),
+            BruckAllToAll,
+            LongBroadcast { by, root: n - 1, parts: n + 5 },
+            Gather(Gathering::NeighborExchange),
+            BruckAllToAll,
+            ExclusiveScan,
+            BruckAllToAll,
+            Gather(Gathering::Direct),
+            DirectAllToAll,
+        ];
+        let program: Vec<Call> = program.into_iter().filter(|call| call.fits(n)).collect();
+        check(n, &program, n <= 48, n.into());
+    }
+}
+
 fn gathers(n: u32) {
     check(n, &[Bruck], false, 1);
     check(n, &[Ring], false, 2);
@@ -112,13 +179,24 @@ fn a_broadcast_works_from_every_root() {
     for n in 1..=40 {
         for root in 0..n {
             check(n, &[Broadcast { root }], true, root.into());
+            let chain = Broadcasting::Chain { segments: 3 };
+            for by in [Broadcasting::Direct, Broadcasting::ScatterAllGather, chain] {
+                check(n, &[LongBroadcast { by, root, parts: n }], true, root.into());
+            }
         }
     }
 }
 
 #[test]
 fn one_copy_of_the_landings_is_enough_for_scans() {
-    let program = [InclusiveScan, ExclusiveScan, ExclusiveScan, InclusiveScan];
+    let program = [
+        InclusiveScan,
+        ExclusiveScan,
+        Blelloch { exclusive: true },
+        ExclusiveScan,
+        Blelloch { exclusive: false },
+        InclusiveScan,
+    ];
     for n in SMALL {
         let team = Team {
             n,

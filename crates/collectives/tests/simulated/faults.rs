@@ -26,7 +26,7 @@ fn fails(team: &Team) -> bool {
 #[test]
 fn every_step_is_needed() {
     for n in 1..=9 {
-        for call in Call::ALL {
+        for call in Call::ALL.into_iter().filter(|call| call.fits(n)) {
             for victim in 0..n {
                 for index in 0..call.plan(n, victim).count() {
                     let without = |me, plan: Plan| -> Plan {

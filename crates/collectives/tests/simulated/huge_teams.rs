@@ -1,7 +1,7 @@
 //! Teams too large to simulate: plans of single members still fit those of their peers, up to the
 //! largest size that an index can number.
 
-use crate::call::{Call, Call::*};
+use crate::call::Call::{self, Broadcast};
 use crate::schedule::Random;
 use rushmem_collectives::{Peer, Step};
 use std::collections::HashMap;
@@ -31,6 +31,7 @@ fn signals(call: Call, n: u32, me: u32) -> (HashMap<Peer, u32>, HashMap<Peer, u3
             | Step::TakeCombined { at }
             | Step::AwaitRelease { at } => assert_eq!(at, 0),
             Step::Copy { .. }
+            | Step::Get { .. }
             | Step::Reduce { .. }
             | Step::ReduceDirect { .. }
             | Step::ScanDirect { .. } => {}
@@ -46,7 +47,7 @@ fn what_a_member_sends_its_peers_take() {
         let middle = random.next() as u32 % n;
         for me in [0, 1, 2, n / 2, middle, n - 2, n - 1] {
             let root = random.next() as u32 % n;
-            let calls = Call::ALL.into_iter().filter(|c| !matches!(c, Ring | AllToAll));
+            let calls = Call::ALL.into_iter().filter(|call| call.fits(n) && call.is_logarithmic());
             for call in calls.chain([Broadcast { root }, Broadcast { root: me }]) {
                 let (sent, taken) = signals(call, n, me);
                 for (&peer, count) in &sent {

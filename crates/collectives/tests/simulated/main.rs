@@ -12,3 +12,4 @@ mod programs;
 mod schedule;
 mod simulator;
 mod value;
+mod volume;

@@ -23,21 +23,23 @@ pub struct Access<'a> {
     pub clock: &'a Clock,
 }
 
-/// What peers may write of a member's memory. `Source` and the accumulator are the member's own.
+/// What peers may write of a member's memory. `Source` and the accumulator are not; but where a call is in place, `Source` is
+/// the destination.
 pub struct Memory {
     n: u32,
     program: Vec<Call>,
     /// Destination of each call, until the member has left it.
     dest: Vec<Vec<Cell>>,
-    landings: HashMap<((bool, usize), u8), Cell>,
+    /// By copy, number and part.
+    landings: HashMap<((bool, usize), u8, usize), Cell>,
 }
 
 /// One part.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Cell {
     content: Content,
-    /// The owner's last access.
-    read: Event,
+    /// The reads of what it holds; and of what it held, if it is empty.
+    reads: Vec<Event>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -63,11 +65,25 @@ impl Memory {
         }
     }
 
-    /// A write is issued: the area must be empty, and known to be so.
+    /// The owner enters a call whose source is its destination.
+    pub fn fill(&mut self, call: usize, owner: u32, written: Event) {
+        for (part, cell) in (0..).zip(&mut self.dest[call]) {
+            cell.content = Content::Holds { value: Value::source(call, owner, part), written };
+        }
+    }
+
+    /// A write is issued: the area must be empty, or what it holds no longer needed; and that must be known.
     pub fn announce(&mut self, area: Area, writer: Access) -> Result<(), String> {
         for part in 0..area.count {
             let cell = self.cell(area, part)?;
-            if !matches!(cell.content, Content::Empty) || !writer.clock.knows(cell.read) {
+            let is_free = match cell.content {
+                Content::Empty => true,
+                Content::UnderWay => false,
+                Content::Holds { written, .. } => {
+                    area.span.place == Place::Dest && writer.clock.knows(written)
+                }
+            };
+            if !is_free || !cell.reads.drain(..).all(|read| writer.clock.knows(read)) {
                 return Err(format!("{area:?} is overwritten, or may be"));
             }
             cell.content = Content::UnderWay;
@@ -83,7 +99,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The owner reads: the area must be written, and known to be so. That empties a landing.
+    /// Somebody reads: the area must be written, and known to be so. That empties a landing.
     pub fn read(&mut self, area: Area, reader: Access) -> Result<Vec<Value>, String> {
         let mut values = Vec::with_capacity(area.count as usize);
         for part in 0..area.count {
@@ -94,7 +110,7 @@ impl Memory {
                 }
                 _ => return Err(format!("{area:?} is read before it is there, or may be")),
             }
-            cell.read = reader.event;
+            cell.reads.push(reader.event);
             if matches!(area.span.place, Place::Landing(_)) {
                 cell.content = Content::Empty;
             }
@@ -107,16 +123,21 @@ impl Memory {
         Ok(matches!(self.cell(area, 0)?.content, Content::Empty))
     }
 
-    /// The owner ends a call: nobody may write its destination from now on.
-    pub fn close(&mut self, call: usize) {
-        self.dest[call] = Vec::new();
+    /// The owner ends a call: nobody may access its destination from now on.
+    pub fn close(&mut self, call: usize, owner: &Clock) -> Result<(), String> {
+        let cells = std::mem::take(&mut self.dest[call]);
+        let mut reads = cells.iter().flat_map(|cell| &cell.reads);
+        match reads.all(|&read| owner.knows(read)) {
+            true => Ok(()),
+            false => Err("left while a peer reads its destination, or may".into()),
+        }
     }
 
     /// A landing that somebody wrote and the owner did not read.
     pub fn unread(&self) -> Option<u8> {
         (self.landings.iter())
             .find(|(_, cell)| !matches!(cell.content, Content::Empty))
-            .map(|(&(_, landing), _)| landing)
+            .map(|(&(_, landing, _), _)| landing)
     }
 
     fn cell(&mut self, area: Area, part: u32) -> Result<&mut Cell, String> {
@@ -124,8 +145,9 @@ impl Memory {
         let cell = match area.span.place {
             Place::Dest => self.dest[area.call].get_mut(part),
             Place::Landing(k) => {
-                let exists = part == 0 && self.program[area.call].landings(self.n).contains(&k);
-                exists.then(|| self.landings.entry((area.copy, k)).or_default())
+                let parts = self.program[area.call].landing_parts(self.n, k);
+                let exists = part < parts as usize;
+                exists.then(|| self.landings.entry((area.copy, k, part)).or_default())
             }
             Place::Source | Place::Accumulator => None,
         };

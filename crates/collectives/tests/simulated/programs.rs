@@ -1,6 +1,7 @@
 //! Programs, sizes and schedules by chance.
 
 use crate::call::Call::{self, *};
+use crate::call::{Broadcasting, Reduction};
 use crate::simulator::run;
 use proptest::prelude::*;
 
@@ -15,11 +16,16 @@ fn logarithmic(n: u32) -> impl Strategy<Value = Call> {
         Just(InclusiveScan),
         Just(ExclusiveScan),
         Just(Bruck),
+        any::<bool>().prop_map(|exclusive| Blelloch { exclusive }),
+        (1..40_u32).prop_map(|parts| Call::reduce(Reduction::Rabenseifner, parts)),
+        (1..40_u32).prop_map(|parts| Call::reduce_in_place(Reduction::Rabenseifner, parts)),
+        (0..n, 1..9_u32)
+            .prop_map(|(root, parts)| { LongBroadcast { by: Broadcasting::Direct, root, parts } }),
     ]
 }
 
 fn any_call(n: u32) -> impl Strategy<Value = Call> {
-    prop_oneof![7 => logarithmic(n), 1 => Just(Ring), 1 => Just(AllToAll)]
+    prop_oneof![7 => logarithmic(n), 1 => Just(Ring), 1 => Just(AllToAll), 1 => Just(BruckAllToAll)]
 }
 
 fn program<S: Strategy<Value = Call>>(

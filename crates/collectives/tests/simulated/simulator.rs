@@ -6,13 +6,13 @@
 //! at hand happened to be kind: members only ever wait for a given message, so what comes before
 //! what is the same in every schedule, and one run speaks for all.
 
-use crate::call::{Call, Plan};
+use crate::call::{Call, Expected, Plan};
 use crate::clock::{Clock, Event};
 use crate::memory::{Access, Area, Memory};
 use crate::network::{Data, Network, Signal};
 use crate::schedule::{Actor, Schedule};
 use crate::value::Value;
-use rushmem_collectives::{Edge, Peer, Place, Span, Step};
+use rushmem_collectives::{Edge, Operand, Peer, Place, Span, Step};
 use std::collections::HashMap;
 
 /// A team, its program, and what the executor provides.
@@ -64,8 +64,8 @@ struct Simulation<'a> {
     counters: Vec<Counter>,
     /// When each member's source was last read by a peer, in the call that both are in.
     source_reads: Vec<Vec<Event>>,
-    /// Result of each all-reduce at the first member that has it.
-    agreed: HashMap<usize, Value>,
+    /// Each part of the result of each all-reduce, at the first member that has it.
+    agreed: HashMap<(usize, u32), Value>,
 }
 
 struct Counter {
@@ -87,7 +87,8 @@ struct Member {
     plan: Option<Plan>,
     /// A step it could not take yet.
     blocked: Option<Step>,
-    accumulator: Option<Value>,
+    /// Its parts; more than one where blocks are packed.
+    accumulator: Vec<Value>,
     /// How many releases of the counter it has waited for.
     awaited: u32,
     /// How many all-reduces it has left.
@@ -121,7 +122,7 @@ impl<'a> Simulation<'a> {
             call: 0,
             plan: None,
             blocked: None,
-            accumulator: None,
+            accumulator: Vec::new(),
             awaited: 0,
             epoch: 0,
             depth: 0,
@@ -178,8 +179,12 @@ impl<'a> Simulation<'a> {
             return false;
         };
         self.entered[me as usize].push(member.now);
+        if call.is_in_place() {
+            self.memories[me as usize].fill(member.call, me, member.now);
+        }
         member.plan = Some((self.team.plan)(member.call, me));
-        member.accumulator = (call.accumulates()).then(|| Value::source(member.call, me, 0));
+        let own = (call.accumulates()).then(|| Value::source(member.call, me, 0));
+        member.accumulator = own.into_iter().collect();
         true
     }
 
@@ -213,7 +218,7 @@ impl<'a> Simulation<'a> {
                     return Err("what was combined is taken before its release, or too late".into());
                 }
                 let combined = counter.combined.ok_or("nothing was combined")?;
-                self.members[me as usize].accumulator = Some(combined);
+                self.members[me as usize].accumulator = vec![combined];
             }
             Step::AwaitRelease { at } => {
                 let member = &mut self.members[me as usize];
@@ -227,22 +232,31 @@ impl<'a> Simulation<'a> {
                 member.clock.join(&counter.released.1);
             }
             Step::ReduceDirect { first, count } => {
-                let n = self.team.n;
-                (first..first + count).try_for_each(|part| self.direct(me, part, |_| Some(n)))?;
+                (first..first + count).try_for_each(|part| self.reduce_direct(me, part))?;
             }
             Step::ScanDirect { first, count, exclusive } => {
-                let end = |peer| {
-                    if exclusive { Some(peer).filter(|&end| end > 0) } else { Some(peer + 1) }
-                };
-                (first..first + count).try_for_each(|part| self.direct(me, part, end))?;
+                (first..first + count)
+                    .try_for_each(|part| self.scan_direct(me, part, exclusive))?;
+            }
+            Step::Get { peer, from, to, count, with } => {
+                let mut values = self.read_of(me, peer, from, count)?;
+                if let Some(Operand { place, is_left }) = with {
+                    let own = self.read(me, place.at(to.first), count)?;
+                    for (value, own) in values.iter_mut().zip(own) {
+                        let (left, right) = if is_left { (own, *value) } else { (*value, own) };
+                        *value = left.combine(right, self.team.n)?;
+                    }
+                }
+                self.store(me, me, to, values)?;
             }
             Step::Copy { from, to, count } => {
                 let values = self.read(me, from, count)?;
-                if to == Place::Accumulator.at(0) {
-                    self.members[me as usize].accumulator = values.first().copied();
+                if to.place == Place::Accumulator {
+                    let accumulator = &mut self.members[me as usize].accumulator;
+                    accumulator.truncate(to.first as usize);
+                    accumulator.extend(values);
                 } else {
-                    let data = self.write(me, me, to, values)?;
-                    self.memories[me as usize].place(data.area, &data.values, data.issued)?;
+                    self.store(me, me, to, values)?;
                 }
             }
             Step::Reduce { landing, landing_is_left } => {
@@ -252,7 +266,7 @@ impl<'a> Simulation<'a> {
                     true => (landed, own),
                     false => (own, landed),
                 };
-                self.members[me as usize].accumulator = Some(left.combine(right)?);
+                self.members[me as usize].accumulator = vec![left.combine(right, self.team.n)?];
             }
         }
         Ok(true)
@@ -270,7 +284,9 @@ impl<'a> Simulation<'a> {
             let mut given = counter.given.drain(..).map(|(_, value)| value);
             let first = given.next();
             counter.combined = match first {
-                Some(first) => Some(given.try_fold(first, Value::combine)?),
+                Some(first) => {
+                    Some(given.try_fold(first, |left, right| left.combine(right, self.team.n))?)
+                }
                 None => None,
             };
             counter.releases += 1;
@@ -284,28 +300,29 @@ impl<'a> Simulation<'a> {
         Ok(())
     }
 
-    /// Combine a part of everybody's source, which everybody must be known to have entered with, up to an end for each member,
-    /// and store it in the destinations.
-    fn direct(
-        &mut self,
-        me: u32,
-        part: u32,
-        end: impl Fn(u32) -> Option<u32>,
-    ) -> Result<(), String> {
-        let Member { call, now, clock, .. } = &self.members[me as usize];
-        let (call, now) = (*call, *now);
-        let knows_of = |events: &Vec<Event>| events.get(call).is_some_and(|&e| clock.knows(e));
-        if !self.entered.iter().all(knows_of) {
-            return Err(format!(
-                "part {part} of a peer's source is read before it entered, or may be"
-            ));
-        }
+    /// Combine a part of everybody's source, and store it in everybody's destination.
+    fn reduce_direct(&mut self, me: u32, part: u32) -> Result<(), String> {
+        let n = self.team.n;
+        let values = (0..n).map(|peer| Ok(self.read_of(me, peer, Place::Source.at(part), 1)?[0]));
+        let values: Vec<Value> = values.collect::<Result<_, String>>()?;
+        let value = values.into_iter().map(Ok).reduce(|left, right| left?.combine(right?, n));
+        let value = value.expect("a team has a member")?;
+        (0..n).try_for_each(|peer| self.store(me, peer, Place::Dest.at(part), vec![value]))
+    }
+
+    /// The same in a scan.
+    fn scan_direct(&mut self, me: u32, part: u32, exclusive: bool) -> Result<(), String> {
+        let mut before: Option<Value> = None;
         for peer in 0..self.team.n {
-            self.source_reads[peer as usize].push(now);
-            let Some(end) = end(peer) else { continue };
-            let value = Value::of_all(call, end, part);
-            let data = self.write(me, peer, Place::Dest.at(part), vec![value])?;
-            self.memories[peer as usize].place(data.area, &data.values, data.issued)?;
+            let own = self.read_of(me, peer, Place::Source.at(part), 1)?[0];
+            let up_to = match before {
+                Some(before) => before.combine(own, self.team.n)?,
+                None => own,
+            };
+            if let Some(result) = if exclusive { before } else { Some(up_to) } {
+                self.store(me, peer, Place::Dest.at(part), vec![result])?;
+            }
+            before = Some(up_to);
         }
         Ok(())
     }
@@ -323,16 +340,23 @@ impl<'a> Simulation<'a> {
                 false => Some(self.read(me, span, 1)?[0]),
             };
             let expected = call.expected_dest(index, n, me, part);
-            if holds != expected {
+            if !expected.is_met_by(holds) {
                 return Err(format!("part {part} of Dest: {holds:?}, not {expected:?}"));
+            }
+            if let (Expected::Combined { .. }, Some(holds)) = (expected, holds)
+                && *self.agreed.entry((index, part)).or_insert(holds) != holds
+            {
+                return Err(format!(
+                    "part {part} of Dest: combined in another order than a peer's"
+                ));
             }
         }
         if let Some(end) = call.expected_prefix(n, me) {
             let result = self.read(me, Place::Accumulator.at(0), 1)?[0];
-            if !result.is_prefix(index, end) {
+            if !result.is_prefix(index, end, 0) {
                 return Err(format!("result: {result:?}, not that of 0..{end}"));
             }
-            if call.is_all_reduce() && *self.agreed.entry(index).or_insert(result) != result {
+            if call.is_all_reduce() && *self.agreed.entry((index, 0)).or_insert(result) != result {
                 return Err("result: combined in another order than a peer's".into());
             }
         }
@@ -347,7 +371,7 @@ impl<'a> Simulation<'a> {
         if !self.source_reads[me as usize].drain(..).all(|read| clock.knows(read)) {
             return Err("left while a peer reads its source, or may".into());
         }
-        self.memories[me as usize].close(index);
+        self.memories[me as usize].close(index, clock)?;
         let member = &mut self.members[me as usize];
         member.epoch += usize::from(call == Call::AllReduce);
         member.call += 1;
@@ -377,26 +401,68 @@ impl<'a> Simulation<'a> {
     }
 
     fn read(&mut self, me: u32, span: Span, count: u32) -> Result<Vec<Value>, String> {
-        let area = self.area(me, span, count);
+        self.read_of(me, me, span, count)
+    }
+
+    /// `me` reads memory of `owner`.
+    fn read_of(
+        &mut self,
+        me: u32,
+        owner: u32,
+        span: Span,
+        count: u32,
+    ) -> Result<Vec<Value>, String> {
         let member = &self.members[me as usize];
+        let call = member.call;
+        let is_in_place = self.team.program[call].is_in_place();
+        let area = match span.place {
+            Place::Source if is_in_place => self.area(me, Place::Dest.at(span.first), count),
+            _ => self.area(me, span, count),
+        };
         match span.place {
-            Place::Source => {
-                let parts = self.team.program[member.call].source_parts(self.team.n);
+            Place::Source if owner != me => {
+                let entered = self.entered[owner as usize].get(call);
+                if !entered.is_some_and(|&event| member.clock.knows(event)) {
+                    return Err(format!(
+                        "{area:?} of {owner} is read before it entered, or may be"
+                    ));
+                }
+                self.source_reads[owner as usize].push(member.now);
+            }
+            Place::Accumulator | Place::Landing(_) if owner != me => {
+                return Err(format!("{area:?} is not for {me} to read"));
+            }
+            _ => {}
+        }
+        match span.place {
+            Place::Source if !is_in_place => {
+                let parts = self.team.program[call].source_parts(self.team.n);
                 let end = span.first + count;
                 (end <= parts)
                     .then(|| {
-                        (span.first..end).map(|part| Value::source(member.call, me, part)).collect()
+                        (span.first..end).map(|part| Value::source(call, owner, part)).collect()
                     })
                     .ok_or_else(|| format!("{area:?} is beyond the source"))
             }
             Place::Accumulator => {
-                (member.accumulator).map(|value| vec![value]).ok_or_else(|| "no accumulator".into())
+                let parts = span.first as usize..(span.first + count) as usize;
+                member
+                    .accumulator
+                    .get(parts)
+                    .map(<[_]>::to_vec)
+                    .ok_or_else(|| "no accumulator".into())
             }
-            Place::Dest | Place::Landing(_) => {
+            Place::Source | Place::Dest | Place::Landing(_) => {
                 let access = Access { event: member.now, clock: &member.clock };
-                self.memories[me as usize].read(area, access)
+                self.memories[owner as usize].read(area, access)
             }
         }
+    }
+
+    /// `me` writes to `owner` at once.
+    fn store(&mut self, me: u32, owner: u32, span: Span, values: Vec<Value>) -> Result<(), String> {
+        let data = self.write(me, owner, span, values)?;
+        self.memories[owner as usize].place(data.area, &data.values, data.issued)
     }
 
     /// Announce that `me` writes to `owner`; the data can be placed from now on.

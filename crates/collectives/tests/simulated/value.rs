@@ -1,7 +1,8 @@
 //! Symbolic contents of buffers. They know which call and which members they come from, so that a
 //! mix-up can never look right by chance.
 
-/// One part: the contributions of a run of members to a call, and how they were combined.
+/// One part: the contributions of a run of members to a call, and how they were combined. A run may go on around the circle of
+/// members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value {
     call: usize,
@@ -18,27 +19,26 @@ impl Value {
         Self { call, first: owner, end: owner + 1, part, tree: 1 }
     }
 
-    /// What all `n` members hold as part `part` of their sources, combined one after the other.
-    pub fn of_all(call: usize, n: u32, part: u32) -> Self {
-        let combine = |left: Self, right: Self| left.combine(right).expect("neighbours");
-        (1..n)
-            .map(|member| Self::source(call, member, part))
-            .fold(Self::source(call, 0, part), combine)
-    }
-
     /// The value that stands for both, if these are neighbouring runs in this order.
-    pub fn combine(self, right: Self) -> Result<Self, String> {
-        if self.call != right.call || self.end != right.first {
+    pub fn combine(self, right: Self, n: u32) -> Result<Self, String> {
+        let end = self.end + (right.end - right.first);
+        let follows = self.end % n == right.first && end - self.first <= n;
+        if (self.call, self.part) != (right.call, right.part) || !follows {
             return Err(format!("combined {self:?} with {right:?}"));
         }
         let tree = (self.tree.rotate_left(29))
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .wrapping_add(right.tree.wrapping_mul(0xd6e8_feb8_6659_fd93));
-        Ok(Self { end: right.end, tree, ..self })
+        Ok(Self { end, tree, ..self })
     }
 
     /// Whether this is the contribution of members `0..end`, each once and in order.
-    pub fn is_prefix(self, call: usize, end: u32) -> bool {
-        (self.call, self.first, self.end, self.part) == (call, 0, end, 0)
+    pub fn is_prefix(self, call: usize, end: u32, part: u32) -> bool {
+        (self.call, self.first, self.end, self.part) == (call, 0, end, part)
+    }
+
+    /// Whether this is the contribution of all members, each once and in order around the circle.
+    pub fn is_circle(self, call: usize, n: u32, part: u32) -> bool {
+        (self.call, self.end - self.first, self.part) == (call, n, part)
     }
 }

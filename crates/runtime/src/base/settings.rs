@@ -130,24 +130,24 @@ settings! {
         |value| forced(value?), "auto, dissemination, binomial or central";
     /// How a broadcast is done; `None` for the best algorithm.
     broadcast_algorithm: Option<BroadcastAlgorithm> = "SHMEM_BROADCAST_ALGORITHM", None, Some("auto");
-        "the algorithm of broadcasts where it can be used, the same on all PEs: auto or binomial";
-        |value| forced(value?), "auto or binomial";
+        "the algorithm of broadcasts where it can be used, the same on all PEs: auto, binomial, scatter_all_gather, chain or direct";
+        |value| forced(value?), "auto, binomial, scatter_all_gather, chain or direct";
     /// How vectors are reduced; `None` for the best algorithm.
     reduce_algorithm: Option<AllReduceAlgorithm> = "SHMEM_REDUCE_ALGORITHM", None, Some("auto");
-        "the algorithm of reductions where it can be used, the same on all PEs: auto, recursive_doubling, direct or central";
-        |value| forced(value?), "auto, recursive_doubling, direct or central";
+        "the algorithm of reductions where it can be used, the same on all PEs: auto, recursive_doubling, rabenseifner, ring, direct or central";
+        |value| forced(value?), "auto, recursive_doubling, rabenseifner, ring, direct or central";
     /// How blocks are collected; `None` for the best algorithm.
     collect_algorithm: Option<AllGatherAlgorithm> = "SHMEM_COLLECT_ALGORITHM", None, Some("auto");
-        "the algorithm of collect and fcollect, the same on all PEs: auto, bruck or ring";
-        |value| forced(value?), "auto, bruck or ring";
+        "the algorithm of collect and fcollect, the same on all PEs: auto, bruck, recursive_doubling, ring or neighbor_exchange";
+        |value| forced(value?), "auto, bruck, recursive_doubling, ring or neighbor_exchange";
     /// How blocks are exchanged; `None` for the best algorithm.
     alltoall_algorithm: Option<AllToAllAlgorithm> = "SHMEM_ALLTOALL_ALGORITHM", None, Some("auto");
         "the algorithm of alltoall and alltoalls where it can be used, the same on all PEs: auto or pairwise";
         |value| forced(value?), "auto or pairwise";
     /// How scans are done; `None` for the best algorithm.
     scan_algorithm: Option<ScanAlgorithm> = "SHMEM_SCAN_ALGORITHM", None, Some("auto");
-        "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling or direct";
-        |value| forced(value?), "auto, recursive_doubling or direct";
+        "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling, blelloch or direct";
+        |value| forced(value?), "auto, recursive_doubling, blelloch or direct";
     /// A file that says which algorithm is used where.
     coll_tuning: Option<String> = "SHMEM_COLL_TUNING", None, None;
         "a file that says which algorithm collectives use where, with the same rows on all PEs; what it leaves open is as \

@@ -9,7 +9,7 @@ use crate::base::call::{Call, fail};
 use crate::base::job;
 use crate::coll::combine::Combine;
 use crate::coll::entered::Entered;
-use crate::coll::execute::Parts;
+use crate::coll::execute::{Parts, vector_parts};
 use crate::memory::range::symmetric;
 use crate::net::contexts::World;
 use crate::net::order;
@@ -88,8 +88,16 @@ pub unsafe fn broadcast(
     entered.agree_on(dest, source, nbytes, &[("PE_root", root as u64)]);
     entered.check_apart(source, dest);
     entered.keep_up(root as u32);
-    let plan = entered.choose::<BroadcastAlgorithm>(nbytes).plan(n, me, root as u32);
-    entered.run(source, dest, Parts::Whole(nbytes), plan);
+    let algorithm = match members {
+        TeamOrActiveSet::Team(_) => entered.choose(nbytes),
+        // Members wait for those that write to them in this tree alone.
+        TeamOrActiveSet::ActiveSet { .. } => BroadcastAlgorithm::Binomial,
+    };
+    let (parts, number) = match algorithm {
+        BroadcastAlgorithm::Binomial => (Parts::Whole(nbytes), 1),
+        _ => (Parts::Vector, vector_parts(nbytes)),
+    };
+    entered.run(source, dest, parts, algorithm.plan(n, me, root as u32, number));
     if me == root as u32 && matches!(members, TeamOrActiveSet::Team(_)) {
         source.copy_to(entered.job.me(), dest);
     }

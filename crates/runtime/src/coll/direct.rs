@@ -125,6 +125,30 @@ pub(crate) fn scan(
     }
 }
 
+/// Combine `source` of `pe` with an operand of this PE, which is on the left or not, into `dest`.
+pub(crate) fn combine_with(
+    pe: Pe,
+    source: SymmetricRange,
+    (own, own_is_left): (SymmetricRange, bool),
+    dest: SymmetricRange,
+    op: &Combine,
+) {
+    let apply = |own, theirs, dest| {
+        let (left, right) = if own_is_left { (own, theirs) } else { (theirs, own) };
+        op.apply(dest, left, right);
+    };
+    if let Some(image) = source.image(pe) {
+        return apply(own, image, dest);
+    }
+    let mut room = vec![MaybeUninit::uninit(); FETCHED_BLOCK.min(source.nbytes())];
+    for at in (0..source.nbytes()).step_by(FETCHED_BLOCK) {
+        let nbytes = FETCHED_BLOCK.min(source.nbytes() - at);
+        source.part(at, nbytes).fetch(&[pe], &mut room);
+        let theirs = SymmetricRange::private(&mut room[..nbytes]);
+        apply(own.part(at, nbytes), theirs, dest.part(at, nbytes));
+    }
+}
+
 /// Combine `nbytes` bytes of the operand of each of `n` members block by block, and store each block's result at its place.
 pub(crate) fn combine(
     n: u32,

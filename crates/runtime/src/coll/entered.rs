@@ -10,7 +10,7 @@ use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
 use crate::coll::combine::Combine;
-use crate::coll::execute::{DIRECT_PART, Execution, Parts};
+use crate::coll::execute::{Execution, Parts, vector_parts};
 use crate::memory::areas::{LANDING, SHORT};
 use crate::memory::range::SymmetricRange;
 use crate::memory::range::symmetric;
@@ -23,7 +23,10 @@ use core::ffi::{c_int, c_long};
 use rushmem_collectives::choice::{
     AllReduceAlgorithm, Facts, ScanAlgorithm, SyncAlgorithm, Tabled,
 };
-use rushmem_collectives::{Peer, Step, binomial, bruck, central, direct, recursive_doubling};
+use rushmem_collectives::{
+    Peer, Step, binomial, blelloch, bruck, central, direct, dissemination, rabenseifner,
+    recursive_doubling, ring,
+};
 use std::sync::{Arc, TryLockError};
 
 /// The participants of a collective.
@@ -268,13 +271,19 @@ impl<'a> Entered<'a> {
         op: &'static Combine,
     ) {
         let nbytes = nelems * op.elem_bytes();
+        let (n, me, parts) = (self.n(), self.me(), vector_parts(nbytes));
         match self.choose(nbytes) {
             AllReduceAlgorithm::Direct => {
-                let parts = nbytes.div_ceil(DIRECT_PART) as u32;
-                let plan = direct::all_reduce(self.n(), self.me(), parts, self.choose(0));
-                let (source, dest) = (source.part(0, nbytes), dest.part(0, nbytes));
-                let (vector, none) = (Parts::Vector, SymmetricRange::EMPTY);
-                self.execute(source, dest, vector, none, Some(op), 0, plan);
+                let plan = direct::all_reduce(n, me, parts, self.choose(0));
+                self.run_vector(source, dest, nbytes, op, plan);
+            }
+            AllReduceAlgorithm::Rabenseifner => {
+                let plan = rabenseifner::all_reduce(n, me, parts);
+                self.run_vector(source, dest, nbytes, op, plan);
+            }
+            AllReduceAlgorithm::Ring => {
+                let plan = ring::all_reduce(n, me, parts);
+                self.run_vector(source, dest, nbytes, op, plan);
             }
             AllReduceAlgorithm::Central => {
                 let plan = |n, _| central::all_reduce(n);
@@ -282,7 +291,7 @@ impl<'a> Entered<'a> {
             }
             AllReduceAlgorithm::RecursiveDoubling => {
                 if nbytes > SHORT {
-                    let entry = recursive_doubling::entry(self.n(), self.me());
+                    let entry = recursive_doubling::entry(n, me);
                     self.run(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0), entry);
                 }
                 self.run_pieces(source, dest, nelems, op, recursive_doubling::all_reduce);
@@ -336,11 +345,15 @@ impl<'a> Entered<'a> {
         let nbytes = nelems * op.elem_bytes();
         match self.choose(nbytes) {
             ScanAlgorithm::Direct => {
-                let parts = nbytes.div_ceil(DIRECT_PART) as u32;
-                let plan = direct::scan(self.n(), self.me(), parts, self.choose(0), exclusive);
-                let (source, dest) = (source.part(0, nbytes), dest.part(0, nbytes));
-                let (vector, none) = (Parts::Vector, SymmetricRange::EMPTY);
-                self.execute(source, dest, vector, none, Some(op), 0, plan);
+                let (n, me, parts) = (self.n(), self.me(), vector_parts(nbytes));
+                let plan = direct::scan(n, me, parts, self.choose(0), exclusive);
+                self.run_vector(source, dest, nbytes, op, plan);
+            }
+            ScanAlgorithm::Blelloch if exclusive => {
+                self.run_pieces(source, dest, nelems, op, blelloch::exclusive_scan);
+            }
+            ScanAlgorithm::Blelloch => {
+                self.run_pieces(source, dest, nelems, op, blelloch::inclusive_scan);
             }
             ScanAlgorithm::RecursiveDoubling if exclusive => {
                 self.run_pieces(source, dest, nelems, op, recursive_doubling::exclusive_scan);
@@ -349,6 +362,19 @@ impl<'a> Entered<'a> {
                 self.run_pieces(source, dest, nelems, op, recursive_doubling::inclusive_scan);
             }
         }
+    }
+
+    /// Carry out a plan that combines the parts of vectors where they are.
+    fn run_vector(
+        &mut self,
+        source: SymmetricRange,
+        dest: SymmetricRange,
+        nbytes: usize,
+        op: &'static Combine,
+        plan: impl Iterator<Item = Step>,
+    ) {
+        let (source, dest) = (source.part(0, nbytes), dest.part(0, nbytes));
+        self.execute(source, dest, Parts::Vector, SymmetricRange::EMPTY, Some(op), 0, plan);
     }
 
     /// Carry out a plan for each piece of two vectors that fits a landing; the accumulator of a piece
@@ -435,7 +461,28 @@ impl<'a> Entered<'a> {
     }
 
     pub(crate) fn sync(&mut self) {
-        let plan = self.choose::<SyncAlgorithm>(0).plan(self.n(), self.me());
+        let algorithm = self.choose::<SyncAlgorithm>(0);
+        if algorithm == SyncAlgorithm::Dissemination {
+            return self.disseminate();
+        }
+        let plan = algorithm.plan(self.n(), self.me());
         self.run(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0), plan);
+    }
+
+    /// A sync whose plan has signals and waits alone, so that it needs no execution.
+    fn disseminate(&mut self) {
+        for step in dissemination::sync(self.n(), self.me()) {
+            match step {
+                Step::Signal { peer } => self.signal(peer),
+                Step::Wait { peer } => self.wait(peer),
+                _ => unreachable!("a sync moves nothing"),
+            }
+        }
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.channels.ring();
     }
 }

@@ -13,12 +13,17 @@ use crate::memory::range::SymmetricRange;
 use crate::sync::channel::Channels;
 use crate::sync::flags;
 use crate::teams::team::Team;
-use rushmem_collectives::{Edge, Peer, Place, Span, Step};
+use rushmem_collectives::{Edge, Operand, Peer, Place, Span, Step};
 use rushmem_transport::Pe;
 
-/// Bytes of a part of a vector that is reduced directly: whole cache lines, so that no two PEs write to one, and whole
+/// Bytes of a part of a vector that members share: whole cache lines, so that no two PEs write to one, and whole
 /// elements of every type.
-pub(crate) const DIRECT_PART: usize = 512;
+const DIRECT_PART: usize = 512;
+
+/// How many parts a vector of so many bytes has.
+pub(crate) fn vector_parts(nbytes: usize) -> u32 {
+    nbytes.div_ceil(DIRECT_PART) as u32
+}
 
 /// How large the parts are and where they begin.
 #[derive(Clone, Copy)]
@@ -43,7 +48,7 @@ pub(crate) struct Execution<'a> {
     /// The participants.
     pub(crate) members: &'a Members,
     pub(crate) channels: &'a mut Channels,
-    /// This PE's source array, which only this PE reads, except in direct reductions.
+    /// This PE's source array, and so that of every member where peers read it.
     pub(crate) source: SymmetricRange,
     /// This PE's destination array, and so that of every member.
     pub(crate) dest: SymmetricRange,
@@ -61,6 +66,10 @@ impl Execution<'_> {
     pub(crate) fn run(&mut self, plan: impl Iterator<Item = Step>) {
         let mut heard = None;
         for step in plan {
+            if !matches!(step, Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. }) {
+                // What follows may take long.
+                self.channels.ring();
+            }
             match step {
                 Step::Put { peer, from, to, count } => {
                     let pe = self.team.members().world_pe(peer.index);
@@ -100,6 +109,9 @@ impl Execution<'_> {
                     let op = self.combine.expect("a scan has an operation");
                     direct::scan(self.members, source, dest, op, exclusive);
                 }
+                Step::Get { peer, from, to, count, with } => {
+                    self.get(peer, (from, to, count), with);
+                }
                 Step::Copy { from, to, count } => {
                     let source = match from.place {
                         Place::Landing(landing) => self.landing_of(heard, landing),
@@ -122,12 +134,26 @@ impl Execution<'_> {
         }
     }
 
+    /// Copy parts of a member to the own ones, or combine them with an operand into these.
+    fn get(&self, peer: u32, (from, to, count): (Span, Span, u32), with: Option<Operand>) {
+        let pe = self.team.members().world_pe(peer);
+        let (source, dest) = (self.own_place(from.place), self.own_place(to.place));
+        let (source, dest) = self
+            .contiguous((source, from), (dest, to), count)
+            .expect("strided parts are put, never got");
+        let Some(Operand { place, is_left }) = with else {
+            return dest.copy_from(pe, source);
+        };
+        let own = self.own_place(place).part(self.offset(place.at(to.first)), dest.nbytes());
+        let op = self.combine.expect("a reduction has an operation");
+        direct::combine_with(pe, source, (own, is_left), dest, op);
+    }
+
     /// `count` parts of both vectors.
     fn share(&self, first: u32, count: u32) -> (SymmetricRange, SymmetricRange) {
-        let nbytes = self.source.nbytes();
-        let end = |part: u32| (part as usize * DIRECT_PART).min(nbytes);
-        let (at, nbytes) = (end(first), end(first + count) - end(first));
-        (self.source.part(at, nbytes), self.dest.part(at, nbytes))
+        let (from, to) = (Place::Source.at(first), Place::Dest.at(first));
+        self.contiguous((self.source, from), (self.dest, to), count)
+            .expect("parts of a vector follow each other")
     }
 
     /// Give the accumulator to the counter of member `at`; whoever is last combines what all gave.
@@ -161,7 +187,10 @@ impl Execution<'_> {
         let nbytes = match self.parts {
             Parts::Whole(nbytes) => nbytes,
             Parts::Equal(nbytes) => nbytes * count,
-            Parts::Vector => unreachable!("a vector is reduced directly"),
+            Parts::Vector => {
+                let end = self.dest.nbytes().min((to.first as usize + count) * DIRECT_PART);
+                end - self.offset(to)
+            }
             Parts::Table(table) => table[to.first as usize + count] - table[to.first as usize],
             Parts::Strided { .. } => return None,
         };

@@ -20,6 +20,26 @@ impl SymmetricRange {
         }
     }
 
+    /// Copy the image of `source` on `pe` to these bytes.
+    pub(crate) fn copy_from(self, pe: Pe, source: SymmetricRange) {
+        let nbytes = source.nbytes();
+        assert!(nbytes <= self.nbytes(), "{nbytes} bytes into {}", self.nbytes());
+        if let Some(from) = source.on(pe) {
+            // SAFETY: symmetric memory of a mapped PE and of this one; `copy_bytes` allows overlap.
+            return unsafe { mem::copy_bytes(self.start(), from, nbytes) };
+        }
+        match cma::path(network::LIBRARY, pe.0 as c_int, source.remote(0)) {
+            // SAFETY: symmetric memory of this PE.
+            Some(path) => unsafe { path.get(ContextHandle::DEFAULT, self.start(), nbytes) },
+            None => {
+                let dest = LocalBuf { base: self.start(), nbytes };
+                let get = Get { dest, source: source.remote(0), completion: Completion::Now };
+                // SAFETY: symmetric memory of this PE.
+                network::on_library(|endpoint| unsafe { endpoint.get(pe, get) })
+            }
+        }
+    }
+
     /// As [`copy_to`](SymmetricRange::copy_to) of symmetric memory that does not change before
     /// [`complete_copies`], which the copy may take until.
     pub(crate) fn start_copy_to(self, pe: Pe, dest: SymmetricRange) {

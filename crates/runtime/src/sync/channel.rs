@@ -17,7 +17,7 @@ use crate::base::members::Members;
 use crate::memory::areas::Areas;
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
-use crate::sync::flags;
+use crate::sync::flags::{self, FlagArea};
 use core::ffi::c_int;
 use rushmem_collectives::{Edge, Peer};
 use rushmem_transport::{Pe, TeamPe};
@@ -28,6 +28,9 @@ const COUNT_BITS: u32 = 36;
 pub(crate) const GENERATIONS: u64 = 1 << (64 - COUNT_BITS);
 /// Bits of a counter of active sets below the mark.
 const SHARED_COUNT_BITS: u32 = 48;
+
+/// Polls of a flag before a peer is woken that was signalled last: some hundreds of nanoseconds.
+const POLLS_UNRUNG: u32 = 256;
 
 /// Polls of a counter before the flags of all members are looked at, too, to see whether one of them is elsewhere.
 const POLLS_OF_ONE_FLAG: u32 = 16;
@@ -55,6 +58,8 @@ pub(crate) struct Channels {
     short_reductions: usize,
     /// Counts the words that were shown.
     shown: usize,
+    /// Whom this member has signalled, and not woken in case it sleeps.
+    unrung: Option<Pe>,
     /// Where these are the channels of all active sets.
     pairs: Option<Pairs>,
 }
@@ -90,6 +95,7 @@ impl Channels {
             releases: 0,
             short_reductions: 0,
             shown: 0,
+            unrung: None,
             pairs: None,
         }
     }
@@ -164,7 +170,8 @@ impl Channels {
         let pairs = self.pairs.as_mut().expect("the channels of active sets");
         let entered = &mut pairs.entered[peer as usize];
         *entered += 1;
-        flags::area().raise(self.members.world_pe(peer), at, *entered);
+        let (pe, value) = (self.members.world_pe(peer), *entered);
+        self.raise(pe, |area| area.raise_unrung(pe, at, value));
     }
 
     /// Wait until `peer` has entered the broadcast in which this PE writes to it next, or is at most `ahead`
@@ -180,7 +187,8 @@ impl Channels {
         let source = self.members.world_pe(peer);
         let (entered, signal) = (areas.entered(source), areas.pair_flag(source));
         let mut has_entered = false;
-        backoff::until_rung(job, || {
+        let unrung = self.unrung.take();
+        self.unrung = until(unrung, job, || {
             has_entered = flags::area().flag(entered) >= needed;
             has_entered || self.is_of_another_set(flags::area().flag(signal), next_signal)
         });
@@ -205,6 +213,7 @@ impl Channels {
     /// a call on another active set.
     pub(crate) fn await_release(&mut self, call: Call, job: &Job, at: u32) {
         self.releases += 1;
+        self.ring();
         let area = flags::area();
         let (owner, counter) = (self.members.world_pe(at), area.areas().counter(self.slot));
         let value = self.generation_mark() + self.releases;
@@ -271,7 +280,7 @@ impl Channels {
     pub(crate) fn signal(&mut self, peer: Peer) {
         let pe = self.members.world_pe(peer.index);
         match self.next_signal(peer) {
-            Some((at, value)) => flags::area().raise(pe, at, value),
+            Some((at, value)) => self.raise(pe, |area| area.raise_unrung(pe, at, value)),
             None => {
                 let [at, by_network] = self.next_counted();
                 flags::area().count(pe, at, by_network);
@@ -283,11 +292,31 @@ impl Channels {
     pub(crate) fn put_signal(&mut self, peer: Peer, source: SymmetricRange, dest: SymmetricRange) {
         let pe = self.members.world_pe(peer.index);
         match self.next_signal(peer) {
-            Some((at, value)) => flags::area().put_and_raise(pe, (source, dest), at, value),
+            Some((at, value)) => {
+                self.raise(pe, |area| area.put_and_raise_unrung(pe, (source, dest), at, value))
+            }
             None => {
                 let [at, by_network] = self.next_counted();
                 flags::area().put_and_count(pe, (source, dest), at, by_network);
             }
+        }
+    }
+
+    /// Change a flag of `pe`. If that is a store, its effect need not be awaited before this member looks at its own flags, as
+    /// it must be before one can tell whether the PE sleeps.
+    #[inline]
+    fn raise(&mut self, pe: Pe, change: impl FnOnce(&FlagArea) -> bool) {
+        self.ring();
+        if change(flags::area()) {
+            self.unrung = Some(pe);
+        }
+    }
+
+    /// Wake the PE that was signalled last, if it sleeps.
+    #[inline]
+    pub(crate) fn ring(&mut self) {
+        if let Some(pe) = self.unrung.take() {
+            flags::area().ring(pe);
         }
     }
 
@@ -305,7 +334,7 @@ impl Channels {
         let value = self.mark + *taken;
         let growing = self.growing;
         let mut flag = 0;
-        backoff::until_rung(job, || {
+        self.unrung = until(self.unrung.take(), job, || {
             flag = flags::area().flag(at);
             flag & growing >= value & growing
         });
@@ -321,6 +350,7 @@ impl Channels {
         self.taken_of_any += 1;
         let [at, by_network] = self.counted(turn);
         let expected = turn / 2 * peers + before + 1;
+        self.ring();
         let area = flags::area();
         backoff::until_rung(job, || area.flag(at) + area.flag(by_network) >= expected);
     }
@@ -365,6 +395,20 @@ impl Channels {
     fn own_pe(&self) -> Pe {
         self.members.world_pe(self.me.0)
     }
+}
+
+/// Wait until `ready`, and wake a PE that was signalled if that takes a while; otherwise it is returned.
+#[inline]
+fn until(unrung: Option<Pe>, job: &Job, mut ready: impl FnMut() -> bool) -> Option<Pe> {
+    if let Some(pe) = unrung {
+        let polls = if job.oversubscribed { 0 } else { POLLS_UNRUNG };
+        if (0..polls).any(|_| ready()) {
+            return unrung;
+        }
+        flags::area().ring(pe);
+    }
+    backoff::until_rung(job, ready);
+    None
 }
 
 /// 0 and 1 in turn.

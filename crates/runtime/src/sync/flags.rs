@@ -67,12 +67,24 @@ impl FlagArea {
     /// Write a flag of `pe`, after everything that was written before, and wake PEs that wait for it.
     #[inline]
     pub(crate) fn raise(&self, pe: Pe, at: usize, value: u64) {
+        if self.raise_unrung(pe, at, value) {
+            self.ring(pe);
+        }
+    }
+
+    /// Write a flag of `pe`, after everything that was written before. Whether the caller still has to [ring](FlagArea::ring)
+    /// before it waits for long.
+    #[inline]
+    pub(crate) fn raise_unrung(&self, pe: Pe, at: usize, value: u64) -> bool {
         match self.delta(pe) {
             Some(delta) => {
                 self.word(delta, at).store(value, Ordering::Release);
-                self.bell(delta).ring(wake);
+                true
             }
-            None => self.update_remote(pe, Signal { dest: remote(at), op: AmoOp::Set, value }),
+            None => {
+                self.update_remote(pe, Signal { dest: remote(at), op: AmoOp::Set, value });
+                false
+            }
         }
     }
 
@@ -105,21 +117,22 @@ impl FlagArea {
         }
     }
 
-    /// Copy `source` to `dest` on `pe`, then [`raise`](FlagArea::raise) a flag there.
+    /// Copy `source` to `dest` on `pe`, then do as [`raise_unrung`](FlagArea::raise_unrung) with a flag there.
     #[inline]
-    pub(crate) fn put_and_raise(
+    pub(crate) fn put_and_raise_unrung(
         &self,
         pe: Pe,
         (source, dest): (SymmetricRange, SymmetricRange),
         at: usize,
         value: u64,
-    ) {
+    ) -> bool {
         if self.delta(pe).is_some() || source.nbytes() == 0 {
             source.copy_to(pe, dest);
-            self.raise(pe, at, value);
+            self.raise_unrung(pe, at, value)
         } else {
             let signal = Signal { dest: remote(at), op: AmoOp::Set, value };
             self.put_signal_remote(pe, (source, dest), signal);
+            false
         }
     }
 

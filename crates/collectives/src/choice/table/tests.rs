@@ -57,7 +57,7 @@ fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
 
 #[test]
 fn long_vectors_are_reduced_directly_where_memory_is_shared() {
-    use AllReduceAlgorithm::{Central, Direct, RecursiveDoubling};
+    use AllReduceAlgorithm::{Central, Direct, Rabenseifner, RecursiveDoubling};
     let choose = |nbytes, facts| built_in().choose::<AllReduceAlgorithm>(nbytes, || facts);
     assert_eq!(choose(256, FACTS), Direct);
     assert_eq!(choose(255, FACTS), RecursiveDoubling);
@@ -65,7 +65,8 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     assert_eq!(choose(SHORT_MAX_BYTES + 1, SHARED), Direct);
     assert_eq!(choose(8, Facts { counter: false, ..SHARED }), Direct);
     assert_eq!(choose(7 * 8192, APART), Direct);
-    assert_eq!(choose(7 * 8192 - 1, APART), RecursiveDoubling);
+    assert_eq!(choose(7 * 8192 - 1, APART), Rabenseifner);
+    assert_eq!(choose((32 << 10) - 1, APART), RecursiveDoubling);
     let several_at_once = Facts { shared_buffers: false, ..APART };
     assert_eq!(choose(SHORT_MAX_BYTES + 1, several_at_once), Direct);
     assert_eq!(choose(SHORT_MAX_BYTES, several_at_once), RecursiveDoubling);

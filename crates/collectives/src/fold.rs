@@ -1,0 +1,51 @@
+//! How a team of any size runs an algorithm for a power of two: some members are folded onto others.
+//!
+//! Neighbouring members are folded, so what a run of positions holds is that of a run of neighbouring indices. Knows nothing
+//! of what is exchanged.
+
+use crate::Peer;
+
+/// The members that take part in the rounds: a power of two of them. Each of the
+/// first `extra` carries the contribution of the next index along with its own.
+#[derive(Clone, Copy)]
+pub(crate) struct Core {
+    size: u32,
+    extra: u32,
+}
+
+impl Core {
+    pub(crate) const fn of(n: u32) -> Self {
+        let size = 1 << n.ilog2();
+        Self { size, extra: n - size }
+    }
+
+    pub(crate) const fn rounds(self) -> u8 {
+        self.size.ilog2() as u8
+    }
+
+    /// With whom the member at a position exchanges in round `k`.
+    pub(crate) const fn partner(self, position: u32, k: u8) -> Peer {
+        Peer::exchange(self.member(position ^ (1 << k)), k)
+    }
+
+    /// Where in the core `me` is, if it is.
+    pub(crate) const fn position(self, me: u32) -> Option<u32> {
+        if me >= 2 * self.extra {
+            Some(me - self.extra)
+        } else if me.is_multiple_of(2) {
+            Some(me / 2)
+        } else {
+            None
+        }
+    }
+
+    /// The member at a position of the core.
+    pub(crate) const fn member(self, position: u32) -> u32 {
+        if position < self.extra { 2 * position } else { position + self.extra }
+    }
+
+    /// Whose contribution `me` carries along, if anyone's.
+    pub(crate) const fn folded_onto(self, me: u32) -> Option<u32> {
+        if me < 2 * self.extra && me.is_multiple_of(2) { Some(me + 1) } else { None }
+    }
+}

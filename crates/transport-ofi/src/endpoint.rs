@@ -14,9 +14,10 @@ use std::sync::Arc;
 
 impl Endpoint for OfiEndpoint {
     unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
-        let wait = put.completion == Completion::Now;
-        // SAFETY: the same contract.
-        unsafe { self.start_put(pe, put.dest, put.source, wait) }
+        let waits = put.completion == Completion::Now;
+        // SAFETY: valid during this call, which waits until it is free, or until the next quiet.
+        let is_free = unsafe { self.start_put(pe, put.dest, put.source, waits) }?;
+        if waits && !is_free { self.completed(pe) } else { Ok(()) }
     }
 
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
@@ -53,19 +54,18 @@ impl Endpoint for OfiEndpoint {
 
     unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: Signal) -> Result<(), Error> {
         let Put { dest, source, completion } = put;
-        let copied = source.nbytes <= self.shared().tuning.copy_up_to;
+        let waits = completion == Completion::Now;
         let in_order = self.shared().keeps_order();
         let update = signal.amo();
         self.check_word(pe, update.dest, update.width)?;
-        // SAFETY: valid during this call, which waits for what is not copied, or until the next quiet.
-        unsafe { self.start_put(pe, dest, source, false) }?;
+        // SAFETY: valid during this call, which waits until it is free, or until the next quiet.
+        let is_free = unsafe { self.start_put(pe, dest, source, waits) }?;
         if !in_order {
             self.delivered(pe)?;
         }
         // SAFETY: nothing is fetched.
         unsafe { self.amo(pe, update) }?;
-        let waits = completion == Completion::Now && !copied && in_order;
-        if waits { self.completed(pe) } else { Ok(()) }
+        if waits && !is_free && in_order { self.completed(pe) } else { Ok(()) }
     }
 
     fn fence(&mut self) -> Result<(), Error> {

@@ -331,19 +331,19 @@ impl OfiEndpoint {
         self.start(pe.0, |ep| ep.send(pe.0, remote.at, &message))
     }
 
-    /// Starts a put; where `wait` the source of what is not copied is free on return.
+    /// Starts a put; returns whether its source is free already. A caller that `waits` for that would wait for the target.
     ///
     /// # Safety
-    /// The source is valid for reads: when `wait` during the call, else until the next quiet.
+    /// The source is valid for reads until it is free: then, or when [`completed`](Self::completed) or the next quiet returns.
     pub(crate) unsafe fn start_put(
         &mut self,
         pe: Pe,
         dest: RemoteAddr,
         source: LocalBuf,
-        wait: bool,
-    ) -> Result<(), Error> {
+        waits: bool,
+    ) -> Result<bool, Error> {
         if source.nbytes == 0 {
-            return Ok(());
+            return Ok(true);
         }
         self.follow(pe)?;
         if pe == self.shared().me {
@@ -351,27 +351,27 @@ impl OfiEndpoint {
             let is_done = unsafe { self.shared().segments.write_from(dest, source) };
             if is_done {
                 self.shared().host.arrived();
-                return Ok(());
+                return Ok(true);
             }
         }
         let remote = self.shared().remote(pe, dest, source.nbytes)?;
         if !self.shared().fabric.facts.delivery && !self.unflushed.contains(&pe.0) {
             self.unflushed.push(pe.0);
         }
-        if source.nbytes <= self.shared().tuning.copy_up_to {
+        if source.nbytes <= self.shared().copy_up_to(waits) {
             // SAFETY: valid during this call.
-            return self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) });
+            return self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) }).map(|()| true);
         }
         let known = self.shared().segments.holding(source).copied();
         let mut done = 0;
         while done < source.nbytes {
             let part = source.skip(done).first(self.shared().tuning.max_bytes);
             let to = Remote { address: remote.address.wrapping_add(done as u64), ..remote };
-            // SAFETY: valid until it completes: this call waits for that, or the caller's promise is such.
+            // SAFETY: valid until it completes, by contract.
             self.start(pe.0, |ep| unsafe { ep.write(to, part, known) })?;
             done += part.nbytes;
         }
-        if wait { self.completed(pe) } else { Ok(()) }
+        Ok(false)
     }
 
     /// Starts a get.

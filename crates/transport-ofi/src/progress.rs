@@ -43,7 +43,7 @@ const SERVICE_BACKOFF: ServiceBackoffLimits = ServiceBackoffLimits {
 
 /// Where PEs share CPUs, a thread that waits polls only when it has one; a service thread that wakes takes it from all of them.
 const SERVICE_BACKOFF_OVERSUBSCRIBED: ServiceBackoffLimits =
-    ServiceBackoffLimits { often: Duration::from_micros(100), ..SERVICE_BACKOFF };
+    ServiceBackoffLimits { often: Duration::from_millis(1), ..SERVICE_BACKOFF };
 
 /// Longest sleep of the service thread while something is in flight.
 const IN_FLIGHT: Duration = Duration::from_micros(200);

@@ -48,6 +48,8 @@ pub struct Tuning {
     pub depth: usize,
     /// Transfers up to this many bytes are copied, so that their source is free at once.
     pub copy_up_to: usize,
+    /// The same of puts whose caller would otherwise wait for the target's answer, unless all that is copied from is registered.
+    pub copy_before_waiting_up_to: usize,
     /// Atomic operations that a context has in flight.
     pub amos: usize,
     /// Endpoints at the same time; contexts beyond share one. Software providers take megabytes and several
@@ -69,6 +71,7 @@ impl Default for Tuning {
         Tuning {
             depth: 256,
             copy_up_to: 4 << 10,
+            copy_before_waiting_up_to: 16 << 10,
             amos: 64,
             endpoints: 16,
             receives: 256,
@@ -85,6 +88,7 @@ impl Tuning {
         Tuning {
             depth: 4,
             copy_up_to: 100,
+            copy_before_waiting_up_to: 200,
             amos: 3,
             endpoints: 16,
             receives: 2,

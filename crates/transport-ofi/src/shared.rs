@@ -156,6 +156,13 @@ impl Shared {
         self.fabric.facts.ordered && self.address.amos == Amos::Software
     }
 
+    /// The longest put that is copied when it starts, so that its source is free at once.
+    pub(crate) fn copy_up_to(&self, waits: bool) -> usize {
+        let Tuning { copy_up_to, copy_before_waiting_up_to, max_bytes, .. } = self.tuning;
+        let pins_copies = self.fabric.facts.asks(fi::FI_MR_LOCAL);
+        max_bytes.min(if waits && !pins_copies { copy_before_waiting_up_to } else { copy_up_to })
+    }
+
     /// A PE has been silent for long: an error when its process has ended.
     pub(crate) fn confirm(&self, pe: u32) -> Result<(), Failure> {
         let there = self.peers.get(Pe(pe)).ok().and_then(|peer| peer.socket);

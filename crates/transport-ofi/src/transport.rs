@@ -223,7 +223,7 @@ impl Ofi {
             return Err(Error::Unavailable(format!("all {most} endpoints are taken")));
         }
         let depth = shared.tuning.depth.min(shared.fabric.facts.depth.max(1));
-        let (n_pes, copy_up_to) = (shared.peers.n_pes(), shared.tuning.copy_up_to);
+        let (n_pes, copy_up_to) = (shared.peers.n_pes(), shared.copy_up_to(true));
         // Shm of libfabric 2.5 cannot open an endpoint while another works.
         let ep = self.progress.while_nobody_serves(|_| {
             FiEndpoint::open(Arc::clone(&shared.fabric), n_pes, depth, copy_up_to, false)

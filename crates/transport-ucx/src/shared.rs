@@ -46,7 +46,7 @@ pub(crate) const SERVICE_BACKOFF: ServiceBackoffLimits = ServiceBackoffLimits {
 
 /// Where PEs share CPUs, a thread that waits polls only when it has one; a service thread that wakes takes it from all of them.
 const SERVICE_BACKOFF_OVERSUBSCRIBED: ServiceBackoffLimits =
-    ServiceBackoffLimits { often: Duration::from_micros(100), min_polls: 1, ..SERVICE_BACKOFF };
+    ServiceBackoffLimits { often: Duration::from_millis(1), min_polls: 1, ..SERVICE_BACKOFF };
 
 /// One PE's share in the network. Fields are dropped in this order: the worker before the memory that it serves.
 pub(crate) struct Shared {

@@ -1,7 +1,7 @@
 //! How a waiter spins, yields and sleeps, and for how long the service thread backs off while other threads poll.
 //!
-//! A waiter first polls without a pause, since most waits end within a few microseconds; then it yields after each poll; then
-//! it sleeps. When PEs outnumber the CPUs it does not spin, because the peer may need this CPU to answer. Polls of different
+//! A waiter first polls almost without a pause, since most waits end within a few microseconds; then it yields after each poll;
+//! then it sleeps. When PEs outnumber the CPUs it does not spin, because the peer may need this CPU to answer. Polls of different
 //! networks differ in cost, so each provider passes its own numbers.
 //!
 //! This file must never know what a poll is, nor what ends a sleep.
@@ -9,10 +9,14 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// After so many polls without a pause a waiter yields once: it costs nothing if nobody else wants the CPU, and whoever shall
+/// answer may share it with processes of which this PE does not know.
+const SPINS_PER_YIELD: u32 = 128;
+
 /// How often a waiter polls before it sleeps.
 #[derive(Clone, Copy, Debug)]
 pub struct BackoffLimits {
-    /// Polls without a pause.
+    /// Polls without a pause, but for a yield now and then.
     pub spins: u32,
     /// Polls followed by a yield.
     pub yields: u32,
@@ -54,7 +58,7 @@ impl Backoff {
     /// What to do after a poll that found nothing.
     pub fn pause(&mut self) -> Pause {
         self.polls += 1;
-        if self.polls <= self.spins {
+        if self.polls <= self.spins && !self.polls.is_multiple_of(SPINS_PER_YIELD) {
             Pause::Spin
         } else if self.polls <= self.spins + self.yields {
             Pause::Yield

@@ -24,6 +24,14 @@ fn a_waiter_spins_then_yields_then_sleeps() {
 }
 
 #[test]
+fn a_waiter_that_spins_for_long_lets_others_run() {
+    let limits = BackoffLimits { spins: 1000, ..LIMITS };
+    let mut backoff = Backoff::new(limits, false);
+    let yields = (0..1000).filter(|_| backoff.pause() == Pause::Yield).count();
+    assert_eq!(yields, 1000 / 128);
+}
+
+#[test]
 fn sleeps_grow_beside_threads_that_wait() {
     let us = Duration::from_micros;
     let limits = ServiceBackoffLimits {

@@ -35,9 +35,9 @@ fn draw(
     text: &mut String,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let all = || curves.iter().flat_map(|curve| curve.points.iter().copied());
-    let (mut most_pes, mut least, mut longest) = (2.0f64, f64::MAX, 0.0f64);
+    let (mut max_pes, mut least, mut longest) = (2.0f64, f64::MAX, 0.0f64);
     for (pes, time) in all() {
-        most_pes = most_pes.max(pes);
+        max_pes = max_pes.max(pes);
         least = least.min(time);
         longest = longest.max(time);
     }
@@ -49,7 +49,7 @@ fn draw(
         .x_label_area_size(44)
         .y_label_area_size(64)
         .build_cartesian_2d(
-            (2.0..most_pes).log_scale().base(2.0),
+            (2.0..max_pes).log_scale().base(2.0),
             (least / 1.5..longest * 1.5).log_scale(),
         )?;
     chart

@@ -77,7 +77,7 @@ static void touch(char *heap)
     shmem_barrier_all();
 }
 
-static double most_of(double value)
+static double max_of(double value)
 {
     static double own, most;
     own = value;
@@ -111,7 +111,7 @@ int main(int count, char **words)
     const char *const names[] = {"private", "slice", "tables", "tables_touched"};
     const double values[] = {private_bytes, slice_bytes, tables, touched};
     for (int i = 0; i < 4; i++) {
-        const double most = most_of(values[i]);
+        const double most = max_of(values[i]);
         if (shmem_my_pe() == 0)
             report(names[i], most);
     }

@@ -35,9 +35,9 @@ fn draw(
     text: &mut String,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let all = || curves.iter().flat_map(|curve| curve.points.iter().copied());
-    let (mut most_pes, mut least, mut longest) = (2.0f64, f64::MAX, 0.0f64);
+    let (mut max_pes, mut least, mut longest) = (2.0f64, f64::MAX, 0.0f64);
     for (pes, time) in all() {
-        most_pes = most_pes.max(pes);
+        max_pes = max_pes.max(pes);
         least = least.min(time);
         longest = longest.max(time);
     }
@@ -49,7 +49,7 @@ fn draw(
         .x_label_area_size(44)
         .y_label_area_size(64)
         .build_cartesian_2d(
-            (2.0..most_pes).log_scale().base(2.0),
+            (2.0..max_pes).log_scale().base(2.0),
             (least / 1.5..longest * 1.5).log_scale(),
         )?;
     chart
@@ -57,6 +57,7 @@ fn draw(
         .x_desc("PEs (64 to a node, 32 nodes to a group)")
         .y_desc("microseconds")
         .x_label_formatter(&|pes| format!("{pes}"))
+        .y_label_formatter(&|time| label(*time))
         .light_line_style(WHITE)
         .label_style(("sans-serif", 14))
         .draw()?;
@@ -75,4 +76,23 @@ fn draw(
         .draw()?;
     area.present()?;
     Ok(())
+}
+
+/// The label of a time: none between 1, 2 and 5 times a power of ten, where labels would lie on each other.
+fn label(time: f64) -> String {
+    let leading = format!("{time:e}");
+    match leading.split('e').next() {
+        Some("1" | "2" | "5") => format!("{time}"),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_times_have_a_label() {
+        assert_eq!([0.5, 1.0, 3.0, 20.0, 900.0].map(label), ["0.5", "1", "", "20", ""]);
+    }
 }

@@ -34,7 +34,7 @@ pub(crate) fn position() -> Option<Position> {
 }
 
 /// The most PEs that a job may have here.
-pub(crate) fn most_pes() -> u32 {
+pub(crate) fn max_pes() -> u32 {
     number(PES).unwrap_or(u32::MAX)
 }
 

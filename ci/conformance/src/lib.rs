@@ -144,7 +144,7 @@ pub fn run(test: &str, open: Opener, case: Case) {
     match job::position() {
         Some(position) => run_pe(position, open, &case),
         None => {
-            let most = job::most_pes();
+            let most = job::max_pes();
             for &n_pes in case.sizes.iter().filter(|&&n_pes| n_pes <= most) {
                 job::run(test, n_pes, case.limit);
             }

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_decoded_and_strangers_are_refused() {
+    fn what_is_encoded_is_decoded_and_other_bytes_are_refused() {
         let token = Token { ep: 3, slot: u32::MAX };
         let mut all = vec![Message::Old { token, value: u64::MAX - 1 }];
         for op in AmoOp::ALL {

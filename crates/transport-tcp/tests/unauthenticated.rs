@@ -1,4 +1,4 @@
-//! Strangers at the listening ports of a running job: random bytes, half-open connections that stay, a
+//! Unauthenticated processes at the listening ports of a running job: random bytes, half-open connections that stay, a
 //! program with another secret. The job's results stay right.
 
 use conformance::{Case, LIMIT, Member, Random, verbs};

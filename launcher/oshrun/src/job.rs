@@ -36,7 +36,7 @@ const KILL_LIMIT: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_secs(1);
 
 /// Maximum number of PEs with output files that one process starts, so that 1,024 descriptors are enough.
-const MOST_WITH_FILES: u32 = 128;
+const MAX_WITH_FILES: u32 = 128;
 
 /// Exit status when `--timeout` ended the job.
 const TIMED_OUT: i32 = 124;
@@ -137,7 +137,7 @@ fn growth(options: &Options, hosts: &Hosts) -> Result<Growth, Failure> {
         oshrun,
         fan_out: options.fan_out,
         pes_per_process: match options.output_files {
-            Some(_) => options.pes_per_process.min(MOST_WITH_FILES),
+            Some(_) => options.pes_per_process.min(MAX_WITH_FILES),
             None => options.pes_per_process,
         },
         limit: options.host_limit,

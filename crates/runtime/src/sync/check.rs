@@ -29,7 +29,7 @@ pub(crate) type Argument = (&'static str, u64);
 
 /// Words that carry the name of a call, and the most arguments.
 const NAME_WORDS: usize = 6;
-const MOST_ARGUMENTS: usize = 8;
+const MAX_ARGUMENTS: usize = 8;
 /// Maximum number of PEs that a message names among those in the same call.
 const NAMED: usize = 8;
 
@@ -121,7 +121,7 @@ fn lines(
 
 /// The words that describe a call: the bytes of its name and the values of its arguments.
 fn words(call: Call, arguments: &[Argument]) -> Vec<u64> {
-    let mut words = vec![0; NAME_WORDS + MOST_ARGUMENTS];
+    let mut words = vec![0; NAME_WORDS + MAX_ARGUMENTS];
     for (word, bytes) in words.iter_mut().take(NAME_WORDS).zip(call.0.as_bytes().chunks(8)) {
         let mut padded = [0; 8];
         padded[..bytes.len()].copy_from_slice(bytes);

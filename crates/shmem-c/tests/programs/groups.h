@@ -12,10 +12,10 @@
 
 #include "members.h"
 
-enum { RING = 3, EMPTY = 0xEE, LARGE = 80 << 10, MOST_BLOCK = 15 * 8, BEHIND = 64 };
+enum { RING = 3, EMPTY = 0xEE, LARGE = 80 << 10, MAX_BLOCK = 15 * 8, BEHIND = 64 };
 
 /* What one thread of a PE uses in one group after the other. */
-struct lane {
+struct buffers {
     unsigned char *source, *large; /* symmetric */
     unsigned char *model, *given;
     uint64_t pace;
@@ -35,21 +35,21 @@ struct group {
 
 enum step_kind { SYNC, BROADCAST, COLLECT, FCOLLECT, ALLTOALL, ALLTOALLS, ALLTOALLV, REDUCE, INSCAN, EXSCAN, STEP_KINDS };
 
-static size_t ring_bytes(void) { return (size_t)check_n * MOST_BLOCK * 2 + BEHIND; }
+static size_t ring_bytes(void) { return (size_t)check_n * MAX_BLOCK * 2 + BEHIND; }
 
-static size_t lane_bytes(void) { return (ring_bytes() > LARGE ? ring_bytes() : LARGE) + BEHIND; }
+static size_t buffers_bytes(void) { return (ring_bytes() > LARGE ? ring_bytes() : LARGE) + BEHIND; }
 
-static inline struct lane lane_new(uint64_t pace) {
-    struct lane lane = {check_malloc(lane_bytes()), check_malloc(lane_bytes()), malloc(lane_bytes()), malloc(lane_bytes()),
+static inline struct buffers buffers_new(uint64_t pace) {
+    struct buffers buffers = {check_malloc(buffers_bytes()), check_malloc(buffers_bytes()), malloc(buffers_bytes()), malloc(buffers_bytes()),
                         pace};
-    return lane;
+    return buffers;
 }
 
-static inline void lane_free(struct lane lane) {
-    free(lane.given);
-    free(lane.model);
-    shmem_free(lane.large);
-    shmem_free(lane.source);
+static inline void buffers_free(struct buffers buffers) {
+    free(buffers.given);
+    free(buffers.model);
+    shmem_free(buffers.large);
+    shmem_free(buffers.source);
 }
 
 /* Memory for a group that consists of no PEs yet. */
@@ -99,8 +99,8 @@ static inline void group_free(struct group g) {
 static inline int group_has_me(const struct group *g) { return members_me(g->m) >= 0; }
 
 /* Takes some time, or gives it to others, now and then. */
-static inline void dawdle(struct lane *lane) {
-    uint64_t bits = lane->pace = check_mix(lane->pace);
+static inline void dawdle(struct buffers *buffers) {
+    uint64_t bits = buffers->pace = check_mix(buffers->pace);
     if (bits % 4 == 0)
         for (volatile int i = (int)(bits >> 8) & 0xfff; i > 0; i--)
             ;
@@ -139,7 +139,7 @@ static inline void group_ready(struct group *g) {
 
 /* The call of a step: where its result goes, and what becomes of it. */
 struct call {
-    struct lane *lane;
+    struct buffers *buffers;
     struct group *g;
     uint64_t key, bits;
     int n, me, place; /* place: which destination, RING for the large one */
@@ -150,7 +150,7 @@ struct call {
 static inline void call_destination(struct call *c, int is_large) {
     struct group *g = c->g;
     if (is_large) {
-        c->room = lane_bytes(), c->place = RING, c->dest = c->lane->large, c->model = c->lane->model;
+        c->room = buffers_bytes(), c->place = RING, c->dest = c->buffers->large, c->model = c->buffers->model;
         memset(c->dest, EMPTY, c->room);
         group_ready(g);
     } else {
@@ -169,8 +169,8 @@ static inline void call_done(struct call *c, int status, const char *name, size_
         at++;
     CHECK(at == c->room, 54, "%s of %zu on %s of %d that begins with PE %d: byte %zu is %#x, not %#x", name, count,
           c->g->is_set ? "a set" : "a team", c->n, c->g->m.world[0], at, c->dest[at % c->room], c->model[at % c->room]);
-    memset(c->lane->source, (int)(c->bits & 0xff), lane_bytes() < 4096 ? lane_bytes() : 4096);
-    if (c->lane->pace % 4 == 3) {
+    memset(c->buffers->source, (int)(c->bits & 0xff), buffers_bytes() < 4096 ? buffers_bytes() : 4096);
+    if (c->buffers->pace % 4 == 3) {
         memset(c->dest, 0x11, c->room);
         memset(c->model, 0x11, c->room);
     }
@@ -195,13 +195,13 @@ static inline void call_move(struct call *c, enum step_kind kind) {
     static const size_t sizes[] = {1, 4, 8, 8};
     const size_t size = c->g->is_set ? sizes[1 + (c->bits >> 8) % 2] : sizes[(c->bits >> 8) % 4];
     int is_large = (c->bits >> 16) % 16 == 0 && kind <= FCOLLECT;
-    size_t most = (is_large ? LARGE / (kind == BROADCAST ? 1 : (size_t)c->n) : MOST_BLOCK) / size;
+    size_t most = (is_large ? LARGE / (kind == BROADCAST ? 1 : (size_t)c->n) : MAX_BLOCK) / size;
     size_t dst = 1 + (c->bits >> 20) % 2, sst = 1 + (c->bits >> 21) % 2;
     if (kind == ALLTOALLS)
         most /= 2;
     size_t count = is_large ? most - (c->bits >> 24) % 8 : (c->bits >> 24) % (most + 1);
     int root = (int)((c->bits >> 40) % (uint64_t)c->n);
-    void *source = c->lane->source;
+    void *source = c->buffers->source;
     call_destination(c, is_large);
     given_by(source, (kind >= ALLTOALL ? (size_t)c->n : 1) * count * size * (kind == ALLTOALLS ? 2 : 1), c->key, check_me, 0);
     void *dest = c->dest;
@@ -209,7 +209,7 @@ static inline void call_move(struct call *c, enum step_kind kind) {
     long *psync = c->g->is_set ? c->g->psyncs[c->place] : NULL;
     int status = 0;
     size_t at = 0;
-    dawdle(c->lane);
+    dawdle(c->buffers);
     switch (kind) {
     case BROADCAST:
         if (!c->g->is_set || c->me != root)
@@ -255,7 +255,7 @@ static inline void call_move(struct call *c, enum step_kind kind) {
 /* Bytes from one member to another one. */
 static inline size_t block(uint64_t key, int from, int to) {
     uint64_t own = check_mix(key + (uint64_t)(from * 4096 + to));
-    return own % 4 == 0 ? 0 : (own >> 8) % MOST_BLOCK;
+    return own % 4 == 0 ? 0 : (own >> 8) % MAX_BLOCK;
 }
 
 /* Active sets only have it. Blocks lie at places that differ from PE to PE. */
@@ -265,20 +265,20 @@ static inline void call_alltoallv(struct call *c) {
     call_destination(c, 0);
     for (int k = 0; k < c->n; k++) {
         int world = c->g->m.world[k];
-        t_offsets[k] = is_packed ? got : (size_t)((k + c->me) % c->n) * MOST_BLOCK * 2 + (size_t)c->me % 8;
-        given_by(c->model + t_offsets[k], block(c->key, k, c->me), c->key, world, (size_t)c->me * MOST_BLOCK);
-        s_offsets[k] = (size_t)k * MOST_BLOCK;
+        t_offsets[k] = is_packed ? got : (size_t)((k + c->me) % c->n) * MAX_BLOCK * 2 + (size_t)c->me % 8;
+        given_by(c->model + t_offsets[k], block(c->key, k, c->me), c->key, world, (size_t)c->me * MAX_BLOCK);
+        s_offsets[k] = (size_t)k * MAX_BLOCK;
         s_sizes[k] = block(c->key, c->me, k);
         got += block(c->key, k, c->me);
     }
-    given_by(c->lane->source, (size_t)c->n * MOST_BLOCK, c->key, check_me, 0);
-    dawdle(c->lane);
+    given_by(c->buffers->source, (size_t)c->n * MAX_BLOCK, c->key, check_me, 0);
+    dawdle(c->buffers);
     if (is_packed) {
         size_t due = got;
-        shmemx_alltoallv_packed(c->dest, c->room, &got, c->lane->source, s_offsets, s_sizes, SET(c->g), c->g->psyncs[c->place]);
+        shmemx_alltoallv_packed(c->dest, c->room, &got, c->buffers->source, s_offsets, s_sizes, SET(c->g), c->g->psyncs[c->place]);
         CHECK(got == due, 0, "alltoallv_packed: %zu bytes, not %zu", got, due);
     } else {
-        shmemx_alltoallv(c->dest, t_offsets, t_sizes, c->lane->source, s_offsets, s_sizes, SET(c->g), c->g->psyncs[c->place]);
+        shmemx_alltoallv(c->dest, t_offsets, t_sizes, c->buffers->source, s_offsets, s_sizes, SET(c->g), c->g->psyncs[c->place]);
         for (int k = 0; k < c->n; k++)
             CHECK(t_sizes[k] == block(c->key, k, c->me), 0, "alltoallv: %zu bytes from member %d", t_sizes[k], k);
     }
@@ -305,7 +305,7 @@ static inline size_t reduced_bytes(uint64_t bits) {
     static inline void call_##NAME(struct call *c, int first, int end) {                                               \
         size_t bytes = reduced_bytes(c->bits >> 16), count = (c->bits >> 56) % 32 ? bytes / sizeof(T) : 0;             \
         call_destination(c, bytes + BEHIND > ring_bytes());                                                            \
-        T *d = (T *)c->dest, *model = (T *)c->model, *s = (c->bits >> 52) % 8 ? (T *)c->lane->source : d;              \
+        T *d = (T *)c->dest, *model = (T *)c->model, *s = (c->bits >> 52) % 8 ? (T *)c->buffers->source : d;              \
         for (int k = first; k < end; k++) {                                                                            \
             uint64_t of = c->key + ((uint64_t)c->g->m.world[k] << 40);                                                 \
             for (size_t i = 0; i < count; i++) {                                                                       \
@@ -317,7 +317,7 @@ static inline size_t reduced_bytes(uint64_t bits) {
             memset(model, 0, count * sizeof(T));                                                                       \
         for (size_t i = 0; i < count; i++)                                                                             \
             s[i] = GIVEN(T, check_mix(c->key + ((uint64_t)check_me << 40) + i));                                       \
-        dawdle(c->lane);                                                                                               \
+        dawdle(c->buffers);                                                                                               \
         int status = 0;                                                                                                \
         if (c->g->is_set)                                                                                              \
             SET_CALL(d, s, (int)count, SET(c->g), (T *)(c->g->work + c->place * LARGE), c->g->psyncs[c->place]);       \
@@ -353,7 +353,7 @@ static inline void call_sync(struct call *c) {
     int previous = g->m.world[(c->me + c->n - 1) % c->n];
     long *word = &g->words[g->turn++ % 2], sent = VALUE(long, c->key + (uint64_t)check_me);
     shmem_long_put_nbi(word, &sent, 1, g->m.world[(c->me + 1) % c->n]);
-    dawdle(c->lane);
+    dawdle(c->buffers);
     if (g->is_set && c->bits >> 16 & 1) {
         shmem_barrier(SET(g), g->psyncs[RING + 1]);
     } else {
@@ -364,8 +364,8 @@ static inline void call_sync(struct call *c) {
 }
 
 /* The step `bits` of a group, whose members alone call. */
-static inline void group_step(struct lane *lane, struct group *g, int id, uint64_t bits) {
-    struct call c = {.lane = lane, .g = g, .bits = bits, .n = g->m.size, .me = members_me(g->m)};
+static inline void group_step(struct buffers *buffers, struct group *g, int id, uint64_t bits) {
+    struct call c = {.buffers = buffers, .g = g, .bits = bits, .n = g->m.size, .me = members_me(g->m)};
     /* Teams of the same split differ, too. */
     c.key = check_mix(check_mix(bits) + (uint64_t)id * 4096 + (uint64_t)g->m.world[0]);
     enum step_kind kind = (enum step_kind)((bits & 0xff) % (STEP_KINDS + 3));

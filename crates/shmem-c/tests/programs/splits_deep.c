@@ -7,7 +7,7 @@
 enum { DEPTH = 10, LEVELS = DEPTH + 1 };
 
 static struct group levels[LEVELS]; /* the first is the world */
-static struct lane lane;
+static struct buffers buffers;
 static uint64_t seed = 1;
 static int turn;
 
@@ -18,8 +18,8 @@ static void use(int level) {
     uint64_t bits = draw() & ~(uint64_t)0xff;
     if (!group_has_me(&levels[level]))
         return;
-    group_step(&lane, &levels[level], level, bits + COLLECT);
-    group_step(&lane, &levels[level], level, check_mix(bits) / 256 * 256 + REDUCE);
+    group_step(&buffers, &levels[level], level, bits + COLLECT);
+    group_step(&buffers, &levels[level], level, check_mix(bits) / 256 * 256 + REDUCE);
 }
 
 /* All of the parent, or all but one, in either direction; by a split in two dimensions one axis of which has all. */
@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
         seed = strtoull(argv[1], NULL, 10);
     check_begin();
     members_begin();
-    lane = lane_new((uint64_t)check_me);
+    buffers = buffers_new((uint64_t)check_me);
     for (int level = 0; level < LEVELS; level++)
         levels[level] = group_new();
     members_free(levels[0].m);
@@ -84,7 +84,7 @@ int main(int argc, char **argv) {
     levels[0].m.team = SHMEM_TEAM_INVALID; /* The world is not to be destroyed. */
     for (int level = 0; level < LEVELS; level++)
         group_free(levels[level]);
-    lane_free(lane);
+    buffers_free(buffers);
     members_end();
     return check_end();
 }

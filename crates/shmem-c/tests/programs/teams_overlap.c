@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
     members_begin();
     tally = shmem_calloc(1, sizeof *tally);
     mail = shmem_calloc((size_t)check_n, sizeof *mail);
-    struct lane lane = lane_new(of_pe(check_me, -1));
+    struct buffers buffers = buffers_new(of_pe(check_me, -1));
     for (int i = 0; i < GROUPS; i++) {
         uint64_t bits = of_all(-1 - i);
         int start = (int)(bits % (uint64_t)check_n), log_stride = (int)(bits >> 16) & 1;
@@ -81,13 +81,13 @@ int main(int argc, char **argv) {
         if (bits % 16 == 0 && id > 0 && id < TEAMS)
             group_split(groups, id, TEAMS, check_mix(bits));
         else if (group_has_me(&groups[id]))
-            group_step(&lane, &groups[id], id, check_mix(bits));
+            group_step(&buffers, &groups[id], id, check_mix(bits));
     }
     judge_traffic(steps);
     groups[0].m.team = SHMEM_TEAM_INVALID; /* The world is not to be destroyed. */
     for (int i = 0; i < GROUPS; i++)
         group_free(groups[i]);
-    lane_free(lane);
+    buffers_free(buffers);
     shmem_free(mail);
     shmem_free(tally);
     members_end();

@@ -11,7 +11,7 @@ enum { THREADS = 5, TEAMS = 6, SETS = 2, GROUPS = TEAMS + SETS, ROUNDS = 24 };
 /* A thread's program and what it is on. The first group is a team of all PEs. */
 struct program {
     int thread, steps;
-    struct lane lane;
+    struct buffers buffers;
     struct group groups[GROUPS];
     pthread_t id;
 };
@@ -23,7 +23,7 @@ static uint64_t seed = 1;
 static uint64_t drawn(int thread, int step) { return check_mix(seed * 999983 + ((uint64_t)thread << 32) + (uint64_t)step); }
 
 static void step_of(struct program *p, int id, uint64_t bits) {
-    group_step(&p->lane, &p->groups[id], p->thread * GROUPS + id, bits);
+    group_step(&p->buffers, &p->groups[id], p->thread * GROUPS + id, bits);
 }
 
 /* Splits are collectives, too: each thread makes its own teams while others make theirs. */
@@ -34,7 +34,7 @@ static void *run(void *argument) {
     for (int step = 0; step < p->steps; step++) {
         uint64_t bits = drawn(p->thread, step);
         int id = (int)((bits >> 8) % GROUPS);
-        dawdle(&p->lane);
+        dawdle(&p->buffers);
         if (bits % 16 == 0 && id > 0 && id < TEAMS)
             group_split(p->groups, id, TEAMS, check_mix(bits));
         else if (group_has_me(&p->groups[id]))
@@ -85,7 +85,7 @@ int main(int argc, char **argv) {
     struct members world = members_world();
     for (int thread = 0; thread < THREADS; thread++) {
         struct program *p = &programs[thread];
-        p->thread = thread, p->steps = steps, p->lane = lane_new(check_mix(seed + (uint64_t)(check_me * THREADS + thread)));
+        p->thread = thread, p->steps = steps, p->buffers = buffers_new(check_mix(seed + (uint64_t)(check_me * THREADS + thread)));
         for (int i = 0; i < TEAMS; i++)
             p->groups[i] = group_new();
         for (int i = TEAMS; i < GROUPS; i++)
@@ -101,7 +101,7 @@ int main(int argc, char **argv) {
     for (int thread = 0; thread < THREADS; thread++) {
         for (int i = 0; i < GROUPS; i++)
             group_free(programs[thread].groups[i]);
-        lane_free(programs[thread].lane);
+        buffers_free(programs[thread].buffers);
     }
     members_free(world);
     return check_end();

@@ -67,7 +67,7 @@ impl FiEndpoint {
         self.free.push(op);
     }
 
-    /// An operation failed: say which and why. A message that does not fit is a stranger's.
+    /// An operation failed: say which and why. A message that does not fit was not sent by a peer.
     fn failed(&mut self) -> Result<(), Failure> {
         // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
         let mut entry: fi::fi_cq_err_entry = unsafe { std::mem::zeroed() };

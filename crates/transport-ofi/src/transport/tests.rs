@@ -95,7 +95,7 @@ fn a_signal_that_is_refused_leaves_no_put_in_flight() {
 }
 
 #[test]
-fn what_strangers_send_uses_up_no_buffers() {
+fn what_unknown_senders_send_uses_up_no_buffers() {
     let (done, is_done) = mpsc::channel();
     std::thread::spawn(move || {
         let few = Tuning { receives: 2, carried_out_by: Some(Amos::Software), ..Tuning::default() };

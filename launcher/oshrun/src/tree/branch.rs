@@ -18,14 +18,14 @@ use tokio::task::AbortHandle;
 
 use super::heartbeat::Heartbeat;
 use super::senders::{self, DownSender};
-use super::wire::{self, MOST_UP, Up, UpFrame};
+use super::wire::{self, MAX_UP, Up, UpFrame};
 use crate::output::Inlet;
 
 /// Maximum number of bytes that a login may print before the greeting of the daemon.
-const MOST_CHATTER: usize = 64 * 1024;
+const MAX_CHATTER: usize = 64 * 1024;
 
 /// Maximum number of bytes of an agent's standard error that are read.
-const MOST_COMPLAINT: u64 = 4 * 1024;
+const MAX_COMPLAINT: u64 = 4 * 1024;
 
 /// An event of a child's daemon or of its agent.
 #[derive(Debug)]
@@ -132,7 +132,7 @@ impl Branch {
     /// The last line of the agent's standard error.
     pub fn complaint(&self) -> Option<String> {
         let nbytes = self.complaints.metadata().ok()?.len();
-        let mut bytes = vec![0; nbytes.min(MOST_COMPLAINT) as usize];
+        let mut bytes = vec![0; nbytes.min(MAX_COMPLAINT) as usize];
         let start = nbytes - bytes.len() as u64;
         self.complaints.read_exact_at(&mut bytes, start).ok()?;
         let text = String::from_utf8_lossy(&bytes);
@@ -194,7 +194,7 @@ async fn greeting(stdout: &mut Receiver) -> Result<Option<Vec<u8>>, String> {
                     wire::version()
                 ));
             }
-            None if bytes.len() > MOST_CHATTER => {
+            None if bytes.len() > MAX_CHATTER => {
                 return Err("what starts oshrun there prints too much before it".to_string());
             }
             None => {}
@@ -210,7 +210,7 @@ async fn messages(
     inlet: &Inlet,
     tell: impl Fn(Arrival) -> bool,
 ) -> Option<String> {
-    let mut decoder = Decoder::new(MOST_UP);
+    let mut decoder = Decoder::new(MAX_UP);
     decoder.push(&first);
     let mut bytes = vec![0; 64 * 1024];
     loop {

@@ -17,7 +17,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::heartbeat::{self, Heartbeat};
 use super::orders::{Orders, n_children};
 use super::senders::{UpSender, WINDOW};
-use super::wire::{Down, MOST_DOWN, Up, Which};
+use super::wire::{Down, MAX_DOWN, Up, Which};
 use super::{Plan, Subtree, agent};
 use crate::failure::{Failure, cannot, complain};
 use crate::limits;
@@ -69,7 +69,7 @@ fn orders_from_stdin() -> io::Result<mpsc::UnboundedReceiver<Result<Down, FrameE
     let (sender, parent) = mpsc::unbounded_channel();
     std::thread::Builder::new().spawn(move || {
         let mut stdin = io::stdin().lock();
-        let mut decoder = Decoder::new(MOST_DOWN);
+        let mut decoder = Decoder::new(MAX_DOWN);
         let mut bytes = vec![0; 64 * 1024];
         loop {
             match stdin.read(&mut bytes) {

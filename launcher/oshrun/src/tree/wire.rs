@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::orders::Orders;
 
 /// Maximum size of a body from a daemon to its parent: a piece of a PE's output or frames, and the fields around it.
-pub const MOST_UP: usize = 512 * 1024;
+pub const MAX_UP: usize = 512 * 1024;
 
 /// Maximum size of a body from a parent to a daemon: the records of all PEs, and the fields around them.
-pub const MOST_DOWN: usize = proto::MAX_FROM_LAUNCHER + 64;
+pub const MAX_DOWN: usize = proto::MAX_FROM_LAUNCHER + 64;
 
 /// The start of the greeting of a daemon; the version of oshrun follows.
 const GREETING: &str = "oshrun-daemon ";
@@ -183,7 +183,7 @@ mod tests {
         for message in [Up::Idle, Up::Exited { pe: 3, exit }, Up::Words("a".to_string())] {
             let frame = encode_up(&message);
             assert_eq!(frame.last(), Some(&b'\n'));
-            let mut decoder = Decoder::new(MOST_UP);
+            let mut decoder = Decoder::new(MAX_UP);
             decoder.push(&frame);
             let (decoded, _) = decoder.take::<UpFrame>().expect("a frame").expect("a whole one");
             assert_eq!(format!("{decoded:?}"), format!("{message:?}"));

@@ -45,13 +45,13 @@ impl<T: LockWord> Lock<T> {
         check::caller(call, job);
         let place = range::symmetric(call, "lock", word.cast(), size_of::<T>());
         address::require_aligned(call, "lock", word.addr(), size_of::<T>());
-        if job.n_pes > T::MOST_PES {
+        if job.n_pes > T::MAX_PES {
             fail!(
                 call,
                 "a lock of {} bytes serves {} PEs at most, and the job has {}; use a lock of 8 bytes \
                  from C",
                 size_of::<T>(),
-                T::MOST_PES,
+                T::MAX_PES,
                 job.n_pes
             );
         }

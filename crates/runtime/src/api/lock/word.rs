@@ -25,7 +25,7 @@ pub struct Place<T> {
 #[expect(clippy::missing_safety_doc, reason = "one contract for all")]
 pub trait LockWord: Sized + 'static {
     /// The most PEs that it can tell apart.
-    const MOST_PES: u32;
+    const MAX_PES: u32;
     /// Set in a node while its PE waits; the other bits are the next PE.
     const WAITING: u32;
 
@@ -54,7 +54,7 @@ impl Place<c_long> {
 }
 
 impl LockWord for c_long {
-    const MOST_PES: u32 = i32::MAX as u32;
+    const MAX_PES: u32 = i32::MAX as u32;
     const WAITING: u32 = 1 << 31;
 
     unsafe fn node(word: *const Self) -> u32 {
@@ -93,7 +93,7 @@ const TAIL: u32 = 16;
 const NODE: u32 = (1 << TAIL) - 1;
 
 impl LockWord for c_int {
-    const MOST_PES: u32 = Self::WAITING - 1;
+    const MAX_PES: u32 = Self::WAITING - 1;
     const WAITING: u32 = 1 << 15;
 
     unsafe fn node(word: *const Self) -> u32 {

@@ -50,7 +50,7 @@ fn a_claim_counts_once_and_for_one_pe() {
 
 #[test]
 fn a_proof_cannot_be_sent_back() {
-    // A stranger that answers a claim with the claim's own proof.
+    // A process that answers a claim with the claim's own proof.
     let mut origin = Connector::new(SECRET, 3, 3, [1; 32]);
     let claim = origin.claim(&acceptor().greeting()).expect("the same version");
     let own = claim[CLAIM - 32..].try_into().expect("32 bytes");

@@ -41,11 +41,12 @@ fn draw(
         least = least.min(time);
         longest = longest.max(time);
     }
-    let area = SVGBackend::with_string(text, (720, 420)).into_drawing_area();
+    let area = SVGBackend::with_string(text, (740, 420)).into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
         .caption(title, ("sans-serif", 20))
         .margin(12)
+        .margin_right(32)
         .x_label_area_size(44)
         .y_label_area_size(64)
         .build_cartesian_2d(

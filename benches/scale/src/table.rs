@@ -59,7 +59,7 @@ pub fn markdown(rows: &[Row]) -> String {
     text.push_str("\n|---|---|---:|---:|---:|");
     MACHINES.iter().for_each(|_| text.push_str("---:|"));
     text.push('\n');
-    for row in rows {
+    for row in rows.iter().filter(|row| row.times.iter().any(Option::is_some)) {
         let Operation { collective, algorithm, .. } = row.operation;
         let _ = write!(text, "| {} | {algorithm} | {} |", collective.name(), row.n);
         let _ = match row.counted {

@@ -104,12 +104,12 @@ pub(crate) fn scan(
                         }
                     };
                     // The source may be where the result goes.
-                    own.copy_within(operand);
+                    own.copy_to_private(operand);
                     if exclusive && member > 0 {
                         prefix.copy_to(pe, dest);
                     }
                     match member {
-                        0 => operand.copy_within(prefix),
+                        0 => operand.copy_to_private(prefix),
                         _ => op.apply(prefix, prefix, operand),
                     }
                     if !exclusive {

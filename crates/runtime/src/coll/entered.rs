@@ -125,8 +125,7 @@ impl<'a> Entered<'a> {
         self.set.map_or_else(|| self.team.me(), ActiveSet::me).0
     }
 
-    /// The active set, if its channels are used by calls on others, too. Then members of these may be ahead:
-    /// what a plan writes to the team's own memory, other than landings, has to wait until all have entered.
+    /// The active set, if its channels are used by calls on others, too.
     pub(crate) fn shared(&self) -> Option<&'a ActiveSet> {
         self.set.filter(|set| set.shares_channels())
     }
@@ -388,10 +387,10 @@ impl<'a> Entered<'a> {
         plan: impl Fn(u32, u32) -> P,
     ) {
         let (n, me) = (self.n(), self.me());
-        let most = LANDING / op.elem_bytes();
-        for (turn, first) in (0..nelems).step_by(most).enumerate() {
+        let max_nelems = LANDING / op.elem_bytes();
+        for (turn, first) in (0..nelems).step_by(max_nelems).enumerate() {
             let (at, nbytes) =
-                (first * op.elem_bytes(), most.min(nelems - first) * op.elem_bytes());
+                (first * op.elem_bytes(), max_nelems.min(nelems - first) * op.elem_bytes());
             let piece = dest.part(at, nbytes);
             if !dest.starts_with(source) {
                 source.part(at, nbytes).copy_to(self.job.me(), piece);

@@ -1,7 +1,7 @@
 //! Executes plans.
 //!
 //! A plan refers to places and parts; an [`Execution`] knows their locations and sizes. Data are put directly at
-//! their destination on the peer, and then the counter of the pair is raised: one ordered put-with-signal.
+//! their destination on the peer, and then the peer's flag is raised: one ordered put-with-signal.
 
 use crate::base::call::Call;
 use crate::base::job::Job;

@@ -71,7 +71,7 @@ impl SymmetricRange {
     }
 
     /// Copy the bytes to private memory of the same size.
-    pub(crate) fn copy_within(self, private: SymmetricRange) {
+    pub(crate) fn copy_to_private(self, private: SymmetricRange) {
         assert!(private.segment.is_none() && self.nbytes == private.nbytes, "a copy elsewhere");
         // SAFETY: mapped symmetric memory or private memory, and private memory, of the same size.
         unsafe { mem::copy_bytes(private.start, self.start, self.nbytes) };

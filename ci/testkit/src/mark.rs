@@ -77,14 +77,22 @@ impl Drop for Mark {
     }
 }
 
+/// How often a running program must show an empty environment until that is believed. An exec can end between the look
+/// at the environment, which it had not yet, and the look at the command line, which it has; not this often in a row.
+const LOOKS: u32 = 5;
+
 /// The environment of a process that runs. In the middle of an exec it has none for a moment.
 fn environment(process: &Path) -> Option<Vec<u8>> {
+    let mut looks = 0;
     loop {
         let environment = fs::read(process.join("environ")).ok()?;
         let status = fs::read_to_string(process.join("status")).ok()?;
         let has_memory = status.contains("VmSize:");
-        if !environment.is_empty() || !has_memory || !is_starting(process) {
+        if !environment.is_empty() || !has_memory || looks == LOOKS {
             return Some(environment);
+        }
+        if !is_starting(process) {
+            looks += 1;
         }
         thread::yield_now();
     }

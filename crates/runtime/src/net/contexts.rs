@@ -14,7 +14,7 @@ use crate::base::members::Members;
 use crate::base::{job, process};
 use core::ffi::{c_int, c_long};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 use std::thread::{self, ThreadId};
 
@@ -74,6 +74,8 @@ struct Slot {
     start: AtomicU32,
     /// 0 if the members are not a triplet, but listed.
     stride: AtomicI32,
+    /// It is a context of `SHMEM_TEAM_SHARED`.
+    of_shared: AtomicBool,
     /// It has an entry for each PE of the job and is made at first use, so it also serves any later team.
     list: OnceLock<Box<[AtomicU32]>>,
 }
@@ -87,6 +89,7 @@ static SLOTS: [Slot; MOST] = [const {
         n: AtomicU32::new(0),
         start: AtomicU32::new(0),
         stride: AtomicI32::new(0),
+        of_shared: AtomicBool::new(false),
         list: OnceLock::new(),
     }
 }; MOST];
@@ -234,9 +237,7 @@ impl Registry {
 /// Whether it is a context of `SHMEM_TEAM_SHARED`: atomic operations on it are an atomicity domain of
 /// their own, whoever carries out those of the world.
 pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
-    with_registry(|registry| {
-        registry.alive.get(&ctx).is_some_and(|entry| entry.team == TeamHandle::SHARED)
-    })
+    slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))
 }
 
 /// Add a context of `team` with these members; its handle, `None` when there are too many.
@@ -249,6 +250,9 @@ pub(crate) fn add(
     let entry = Entry { team, members, options, creator: thread::current().id() };
     with_registry(|registry| {
         let handle = registry.with_slot(&entry.members, n_pes, check)?;
+        if let Some(slot) = slot_of(handle) {
+            slot.of_shared.store(team == TeamHandle::SHARED, Relaxed);
+        }
         registry.alive.insert(handle, entry);
         Some(handle)
     })

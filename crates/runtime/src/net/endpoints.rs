@@ -19,15 +19,16 @@ use crate::base::process;
 use crate::net::contexts::{self, MOST};
 use rushmem_transport::{Endpoint, Error};
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Where the endpoint of a context is.
 struct Place {
     /// The handle of the context, once it has an endpoint; 0 before and afterwards.
     context: AtomicUsize,
-    /// The place whose endpoint it uses, and [`ALONE`].
-    uses: AtomicU32,
+    /// The place whose endpoint it uses; null if it uses its own and no other thread does, so that it needs no lock.
+    uses: AtomicPtr<Place>,
     lock: Mutex<()>,
     /// Changed by whoever has the lock, and used by whoever has it or is alone.
     endpoint: UnsafeCell<Option<Box<dyn Endpoint>>>,
@@ -36,9 +37,6 @@ struct Place {
 // SAFETY: the endpoint can be sent, and the head of this file says who uses it: one thread at a time.
 unsafe impl Sync for Place {}
 
-/// A bit of [`Place::uses`]: no other thread uses the endpoint, which needs no lock.
-const ALONE: u32 = 1 << 31;
-
 /// The place of the library's own endpoint, behind those of contexts.
 const LIBRARY: usize = MOST + 1;
 
@@ -46,7 +44,7 @@ const LIBRARY: usize = MOST + 1;
 static PLACES: [Place; MOST + 2] = [const {
     Place {
         context: AtomicUsize::new(0),
-        uses: AtomicU32::new(0),
+        uses: AtomicPtr::new(null_mut()),
         lock: Mutex::new(()),
         endpoint: UnsafeCell::new(None),
     }
@@ -70,9 +68,9 @@ impl Place {
     /// The use of the endpoint that the context of this place has.
     #[inline(always)]
     fn used(&self) -> Use<'_> {
-        let uses = self.uses.load(Ordering::Relaxed);
-        if uses & ALONE == 0 {
-            return PLACES[uses as usize].locked();
+        // SAFETY: null or one of the places.
+        if let Some(uses) = unsafe { self.uses.load(Ordering::Relaxed).as_ref() } {
+            return uses.locked();
         }
         // SAFETY: a private or serialized context, which no other thread uses.
         Use { _guard: None, endpoint: unsafe { &mut *self.endpoint.get() } }
@@ -84,8 +82,8 @@ impl Place {
 pub(crate) fn on<R>(
     ctx: ContextHandle,
     missing: impl FnOnce(),
-    verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>,
-) -> Option<Result<R, Error>> {
+    verb: impl FnOnce(&mut dyn Endpoint) -> R,
+) -> Option<R> {
     let place = PLACES.get(ctx.place())?;
     // Paired with the store of whoever made the endpoint, which also set `uses`.
     if place.context.load(Ordering::Acquire) != ctx.0 {
@@ -98,9 +96,7 @@ pub(crate) fn on<R>(
 }
 
 /// Do something with the library's own endpoint; `None` if the network is closed.
-pub(crate) fn on_library<R>(
-    verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>,
-) -> Option<Result<R, Error>> {
+pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
     PLACES[LIBRARY].locked().endpoint.as_deref_mut().map(verb)
 }
 
@@ -115,8 +111,7 @@ pub(crate) fn make(
     ctx: ContextHandle,
     endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>, Error>,
 ) {
-    let index = ctx.place();
-    let place = &PLACES[index];
+    let place = &PLACES[ctx.place()];
     let own = place.locked();
     if place.context.load(Ordering::Relaxed) == ctx.0 {
         return;
@@ -124,15 +119,19 @@ pub(crate) fn make(
     let uses = match endpoint() {
         Ok(made) => {
             *own.endpoint = Some(made);
-            index as u32 | if contexts::has_one_user(ctx) { ALONE } else { 0 }
+            if contexts::has_one_user(ctx) { null_mut() } else { address(place) }
         }
         Err(_) if PLACES[0].context.load(Ordering::Acquire) == ContextHandle::DEFAULT.0 => {
             PLACES[0].uses.load(Ordering::Relaxed)
         }
-        Err(_) => LIBRARY as u32,
+        Err(_) => address(&PLACES[LIBRARY]),
     };
     place.uses.store(uses, Ordering::Relaxed);
     place.context.store(ctx.0, Ordering::Release);
+}
+
+fn address(place: &'static Place) -> *mut Place {
+    std::ptr::from_ref(place).cast_mut()
 }
 
 /// Forget the endpoint of a context that was completed.

@@ -69,8 +69,8 @@ pub(crate) fn on<R>(
     ctx: ContextHandle,
     verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>,
 ) -> R {
-    let done = endpoints::on(ctx, || make_endpoint(call, ctx), verb);
-    or_lose(call, done.unwrap_or_else(|| refuse(call)))
+    let done = endpoints::on(ctx, || make_endpoint(call, ctx), |it| or_lose(call, verb(it)));
+    done.unwrap_or_else(|| refuse(call))
 }
 
 /// The first use of a context, or that of one which does not exist.
@@ -90,15 +90,13 @@ pub(crate) fn on_used(
     ctx: ContextHandle,
     verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>,
 ) {
-    if let Some(done) = endpoints::on(ctx, || (), verb) {
-        or_lose(call, done);
-    }
+    endpoints::on(ctx, || (), |endpoint| or_lose(call, verb(endpoint)));
 }
 
 /// Do something with the library's own endpoint; ends the job with an error when it fails.
 pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>) -> R {
-    let done = endpoints::on_library(verb).unwrap_or_else(|| refuse(LIBRARY));
-    or_lose(LIBRARY, done)
+    let done = endpoints::on_library(|endpoint| or_lose(LIBRARY, verb(endpoint)));
+    done.unwrap_or_else(|| refuse(LIBRARY))
 }
 
 /// Make the network progress, without blocking. Whether there was work for peers.
@@ -130,7 +128,10 @@ fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> 
 
 #[inline(always)]
 fn or_lose<R>(call: Call, done: Result<R, Error>) -> R {
-    done.unwrap_or_else(|error| lose(call, &error))
+    match done {
+        Ok(done) => done,
+        Err(error) => lose(call, &error),
+    }
 }
 
 #[cold]

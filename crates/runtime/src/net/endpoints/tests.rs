@@ -4,10 +4,10 @@ use super::*;
 use crate::base::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
 use rushmem_transport::null;
 
-/// The place whose endpoint a context uses, and whether it does so without a lock.
-fn used(ctx: ContextHandle) -> (usize, bool) {
+/// The place whose endpoint a context uses by a lock, if it does.
+fn locked(ctx: ContextHandle) -> Option<usize> {
     let uses = PLACES[ctx.place()].uses.load(Ordering::Relaxed);
-    ((uses & !ALONE) as usize, uses & ALONE != 0)
+    PLACES.iter().position(|place| std::ptr::eq(place, uses))
 }
 
 fn quiet(ctx: ContextHandle) -> Option<Result<(), Error>> {
@@ -28,17 +28,17 @@ fn contexts_have_endpoints_of_their_own_as_long_as_there_are_some() {
         make(ctx, || panic!("it has one"));
         assert_eq!(quiet(ctx), Some(Ok(())));
     }
-    assert_eq!(used(default), (0, false));
-    assert_eq!(used(a), (a.place(), false));
-    assert_eq!(used(private), (private.place(), true));
-    assert_eq!(used(serialized), (serialized.place(), true));
-    assert_eq!(used(late), (0, false), "it shares that of the default context, with its lock");
+    assert_eq!(locked(default), Some(0));
+    assert_eq!(locked(a), Some(a.place()));
+    assert_eq!(locked(private), None);
+    assert_eq!(locked(serialized), None);
+    assert_eq!(locked(late), Some(0), "it shares that of the default context, with its lock");
 
     // Before the default context has one there is the library's.
     forget(default);
     forget(late);
     make(late, || Err(Error::Unavailable("no more".to_owned())));
-    assert_eq!(used(late), (LIBRARY, false));
+    assert_eq!(locked(late), Some(LIBRARY));
     assert_eq!(quiet(late), Some(Ok(())));
 
     let mut n = 0;

@@ -248,7 +248,7 @@ impl Execution<'_> {
 
     /// Whether what is put to a landing of a peer goes beside its flag instead.
     fn is_short(&self, peer: Peer) -> bool {
-        self.accumulator.nbytes() <= SHORT && matches!(peer.edge, Edge::Exchange(_))
+        self.accumulator.nbytes() <= SHORT && matches!(peer.edge, Edge::Exchange(_) | Edge::Pair)
     }
 
     /// Where a span begins in its place.

@@ -129,7 +129,8 @@ impl Drop for ActiveSet {
     }
 }
 
-fn shared(job: &Job) -> Arc<Team> {
+/// The team of the world whose channels have a flag for each two PEs.
+pub(crate) fn shared(job: &Job) -> Arc<Team> {
     SHARED.get_or_init(|| Arc::new(Team::of_active_sets(job.me, &job.nodes))).clone()
 }
 

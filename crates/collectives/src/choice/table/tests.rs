@@ -3,7 +3,7 @@
 use super::*;
 
 const FACTS: Facts =
-    Facts { members: 7, per_node: 7, oversubscribed: false, counter: true, shared_buffers: true };
+    Facts { members: 7, per_node: 7, oversubscribed: false, team: true, shared_buffers: true };
 const SHARED: Facts = Facts { oversubscribed: true, ..FACTS };
 const APART: Facts = Facts { per_node: 6, ..FACTS };
 
@@ -27,15 +27,15 @@ fn what_is_built_in_leaves_no_case_open() {
     let table = built_in();
     for members in [1, 2, 3, 1_u32 << 20] {
         for per_node in [1, members.div_ceil(2), members] {
-            for (oversubscribed, counter) in
+            for (oversubscribed, team) in
                 [(false, false), (false, true), (true, false), (true, true)]
             {
                 let listed = table.listed(&Facts {
                     members,
                     per_node,
                     oversubscribed,
-                    counter,
-                    shared_buffers: counter,
+                    team,
+                    shared_buffers: team,
                 });
                 for operation in Table::OPERATIONS {
                     assert!(listed.iter().any(|row| row.operation == *operation && row.from == 0));
@@ -52,7 +52,7 @@ fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
     assert_eq!(choose(FACTS), Dissemination);
     assert_eq!(choose(SHARED), Central);
     assert_eq!(choose(Facts { per_node: 6, ..SHARED }), Gather);
-    assert_eq!(choose(Facts { counter: false, ..SHARED }), Gather);
+    assert_eq!(choose(Facts { team: false, ..SHARED }), Gather);
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     assert_eq!(choose(255, FACTS), RecursiveDoubling);
     assert_eq!(choose(SHORT_MAX_BYTES, SHARED), Central);
     assert_eq!(choose(SHORT_MAX_BYTES + 1, SHARED), Direct);
-    assert_eq!(choose(8, Facts { counter: false, ..SHARED }), Direct);
+    assert_eq!(choose(8, Facts { team: false, ..SHARED }), Direct);
     assert_eq!(choose(7 * 8192, APART), Direct);
     assert_eq!(choose(7 * 8192 - 1, APART), Rabenseifner);
     assert_eq!(choose((32 << 10) - 1, APART), RecursiveDoubling);

@@ -13,10 +13,14 @@ fn forced_algorithms_are_right() {
     for (variable, algorithms, program) in [
         (
             REDUCE,
-            &["recursive_doubling", "rabenseifner", "ring", "direct", "central"][..],
+            &["recursive_doubling", "rabenseifner", "ring", "direct", "central", "two_level"][..],
             program!("reductions.c"),
         ),
-        ("SHMEM_SYNC_ALGORITHM", &["dissemination", "binomial", "central"], program!("barriers.c")),
+        (
+            "SHMEM_SYNC_ALGORITHM",
+            &["dissemination", "binomial", "central", "two_level"],
+            program!("barriers.c"),
+        ),
         (
             COLLECT,
             &["bruck", "recursive_doubling", "ring", "neighbor_exchange"],
@@ -31,8 +35,14 @@ fn forced_algorithms_are_right() {
         ("SHMEM_SCAN_ALGORITHM", &["recursive_doubling", "blelloch", "direct"], program!("scan.c")),
     ] {
         for algorithm in algorithms {
-            for (onnode, n) in [("on", 2), ("on", 5), ("off", 3), ("off", 4)] {
-                let job = Job::new(&program).n(n).env("SHMEM_ONNODE", onnode);
+            for (setting, value, n) in [
+                ("SHMEM_ONNODE", "on", 2),
+                ("SHMEM_ONNODE", "on", 5),
+                ("SHMEM_ONNODE", "off", 3),
+                ("SHMEM_ONNODE", "off", 4),
+                ("SHMEM_VIRTUAL_NODES", "2", 5),
+            ] {
+                let job = Job::new(&program).n(n).env(setting, value);
                 job.env(variable, algorithm).run().assert_ok(n);
             }
         }

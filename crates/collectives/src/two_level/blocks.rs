@@ -1,6 +1,6 @@
 //! Nodes that can be computed: each has the same number of neighbouring members, but for the last one, which may have fewer.
 
-use super::{Levels, Nodes};
+use super::nodes::{Levels, Nodes};
 
 /// The nodes of a team of `n` whose first `p` members share a node, then the next `p`, and so on.
 #[derive(Clone, Copy, Debug)]

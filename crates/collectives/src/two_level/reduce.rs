@@ -7,7 +7,7 @@
 //! J. L. Träff, S. Hunold: Decomposing MPI collectives for exploiting multi-lane communication. IEEE International Conference on
 //! Cluster Computing (CLUSTER), 2020.
 
-use super::{Levels, Nodes, in_lane, on_node};
+use super::nodes::{Levels, Nodes, in_lane, on_node};
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::log2_ceil;
 use crate::recursive_doubling::put;
@@ -16,8 +16,8 @@ use crate::{Operand, Place, Span, Step, binomial, rabenseifner, recursive_doubli
 
 const ACCUMULATOR: Span = Place::Accumulator.at(0);
 
-/// Parts that a lane has at least, where there is more than one.
-const LANE_PARTS: u32 = 64;
+/// Parts that the member of a lane combines at least, those of each member of its node counted, where there is more than one lane.
+const LANE_PARTS: u64 = 2048;
 /// Parts of what a member combines at a time: few enough to stay in its caches.
 const BLOCK_PARTS: u32 = 64;
 
@@ -75,13 +75,19 @@ pub fn all_reduce_piece(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
         .chain(spread(at, 1, 1))
 }
 
-/// The plan of an all-reduce of a vector of `parts` parts: each lane combines its share of them on each node and then runs
-/// [`rabenseifner::all_reduce`] over the nodes. Nobody ends it before everybody has entered it.
+/// How many lanes pay for a vector of so many parts: each of them costs messages.
+pub fn lanes(at: impl Nodes, parts: u32) -> u32 {
+    let most = at.levels().lanes;
+    let paid = u64::from(parts) * u64::from(most) / LANE_PARTS;
+    paid.clamp(1, u64::from(most)) as u32
+}
+
+/// The plan of an all-reduce of a vector of `parts` parts: each of so many lanes combines its share of them on each node and then
+/// runs [`rabenseifner::all_reduce`] over the nodes. Nobody ends it before everybody has entered it.
 ///
 /// A source may be the destination: before a lane has its result, its share is read and written by the members of the lane alone.
-pub fn all_reduce(at: impl Nodes, parts: u32) -> impl Iterator<Item = Step> + Clone {
-    let Levels { nodes, node, local, lanes, .. } = at.levels();
-    let lanes = (parts / LANE_PARTS).clamp(1, lanes);
+pub fn all_reduce(at: impl Nodes, parts: u32, lanes: u32) -> impl Iterator<Item = Step> + Clone {
+    let Levels { nodes, node, local, .. } = at.levels();
     let over_nodes = (local < lanes).then(|| {
         let (first, end) = share(lanes, local, parts);
         rabenseifner::of_contributions_in(Place::Dest, nodes, node, end - first)

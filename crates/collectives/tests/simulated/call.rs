@@ -2,7 +2,7 @@
 
 use crate::value::Value;
 use rushmem_collectives::choice::SyncAlgorithm;
-use rushmem_collectives::two_level::Blocks;
+use rushmem_collectives::two_level::{Blocks, Nodes};
 use rushmem_collectives::*;
 
 pub type Plan = Box<dyn Iterator<Item = Step>>;
@@ -69,6 +69,7 @@ pub enum Reduction {
     Ring,
     TwoLevel {
         p: u32,
+        lanes: u32,
     },
     /// Of one part, through landings.
     TwoLevelPiece {
@@ -140,11 +141,11 @@ impl Call {
         Call::reduce(Reduction::TwoLevelPiece { p: 2 }, 1),
         Call::reduce(Reduction::TwoLevelPiece { p: 3 }, 1),
         Call::reduce_in_place(Reduction::TwoLevelPiece { p: 4 }, 1),
-        Call::reduce(Reduction::TwoLevel { p: 2 }, 10),
-        Call::reduce(Reduction::TwoLevel { p: 3 }, 10),
-        Call::reduce_in_place(Reduction::TwoLevel { p: 2 }, 130),
-        Call::reduce(Reduction::TwoLevel { p: 4 }, 300),
-        Call::reduce_in_place(Reduction::TwoLevel { p: 8 }, 10),
+        Call::reduce(Reduction::TwoLevel { p: 2, lanes: 1 }, 10),
+        Call::reduce(Reduction::TwoLevel { p: 3, lanes: 1 }, 10),
+        Call::reduce_in_place(Reduction::TwoLevel { p: 2, lanes: 2 }, 10),
+        Call::reduce(Reduction::TwoLevel { p: 4, lanes: 3 }, 70),
+        Call::reduce_in_place(Reduction::TwoLevel { p: 8, lanes: 1 }, 10),
         Call::Broadcast { root: 0 },
         Call::LongBroadcast { by: Broadcasting::Direct, root: 0, parts: 3 },
         Call::LongBroadcast { by: Broadcasting::ScatterAllGather, root: 0, parts: 10 },
@@ -188,8 +189,10 @@ impl Call {
                 Reduction::Direct(sync) => Box::new(direct::all_reduce(n, me, parts, sync)),
                 Reduction::Rabenseifner => Box::new(rabenseifner::all_reduce(n, me, parts)),
                 Reduction::Ring => Box::new(ring::all_reduce(n, me, parts)),
-                Reduction::TwoLevel { p } => {
-                    Box::new(two_level::all_reduce(Blocks { n, me, p }, parts))
+                Reduction::TwoLevel { p, lanes } => {
+                    let at = Blocks { n, me, p };
+                    let lanes = lanes.min(at.levels().lanes);
+                    Box::new(two_level::all_reduce(at, parts, lanes))
                 }
                 Reduction::TwoLevelPiece { p } => {
                     Box::new(two_level::all_reduce_piece(Blocks { n, me, p }))
@@ -242,7 +245,7 @@ impl Call {
             Call::Reduce { by: Reduction::TwoLevelPiece { p }, .. } if n <= p => false,
             // In place a member that is alone on its node has nothing to copy.
             Call::Reduce {
-                by: Reduction::TwoLevel { p } | Reduction::TwoLevelPiece { p },
+                by: Reduction::TwoLevel { p, .. } | Reduction::TwoLevelPiece { p },
                 in_place: true,
                 ..
             } => n % p != 1,

@@ -46,8 +46,9 @@ fn rounds_are_as_documented() {
             assert!(depth(n, TwoLevelShort { p }) <= 2 * on_node + rounds, "n = {n}");
             let piece = depth(n, Call::reduce(TwoLevelPiece { p }, 1));
             assert!(piece <= 3 * on_node + rounds + 1, "n = {n}");
-            let long = depth(n, Call::reduce(TwoLevel { p }, 256));
-            assert!(long <= 6 * on_node + nodes.ilog2() + rounds, "n = {n}");
+            let long = |lanes| depth(n, Call::reduce(TwoLevel { p, lanes }, 9));
+            assert!(long(1) <= 3 * on_node + nodes.ilog2() + rounds, "n = {n}");
+            assert!(long(2) <= 6 * on_node + nodes.ilog2() + rounds, "n = {n}");
         }
         if n.is_power_of_two() {
             assert_eq!(depth(n, Gather(Gathering::RecursiveDoubling)), log2(n));

@@ -90,9 +90,9 @@ fn gathers_between_reductions_work_at_small_sizes() {
 fn vectors(n: u32) -> Vec<Call> {
     let reductions = [
         Reduction::Rabenseifner,
-        Reduction::TwoLevel { p: 2 },
-        Reduction::TwoLevel { p: 3 },
-        Reduction::TwoLevel { p: 8 },
+        Reduction::TwoLevel { p: 2, lanes: 2 },
+        Reduction::TwoLevel { p: 3, lanes: 1 },
+        Reduction::TwoLevel { p: 8, lanes: 5 },
     ];
     let reductions = reductions
         .into_iter()

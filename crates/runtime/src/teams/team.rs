@@ -10,7 +10,7 @@ use crate::sync::channel::Channels;
 use crate::teams::agreement::{self, ACTIVE_SETS, PREDEFINED};
 use core::ffi::c_int;
 use rushmem_bootstrap::NodeMap;
-use rushmem_collectives::two_level::Listed;
+use rushmem_collectives::two_level::NodeLists;
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -32,7 +32,7 @@ pub(crate) struct Team {
     /// The most members on one node.
     per_node: u32,
     /// Who is on which node, where the members are on several and not each on its own.
-    levels: Option<Listed>,
+    levels: Option<NodeLists>,
     config: Config,
     /// Held during a collective; the standard allows one at a time on a team.
     pub(crate) channels: Mutex<Channels>,
@@ -51,7 +51,7 @@ impl Team {
         let me = members.team_pe(me).expect("only members hold a team");
         let channels = Mutex::new(Channels::new(slot, generation, members.clone(), me));
         let levels = (1 < per_node && per_node < members.n).then(|| {
-            Listed::of(members.n, me.0, |member| nodes.node_of(members.world_pe(member).0))
+            NodeLists::of(members.n, me.0, |member| nodes.node_of(members.world_pe(member).0))
         });
         Team {
             handle: TeamHandle::new(slot, generation),
@@ -91,7 +91,7 @@ impl Team {
     }
 
     /// Who is on which node, where the members are on several and not each on its own.
-    pub(crate) fn levels(&self) -> Option<&Listed> {
+    pub(crate) fn levels(&self) -> Option<&NodeLists> {
         self.levels.as_ref()
     }
 

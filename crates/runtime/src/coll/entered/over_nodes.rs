@@ -12,11 +12,11 @@ use crate::memory::areas::{LANDING, SHORT};
 use crate::memory::range::SymmetricRange;
 use crate::teams::active_set;
 use rushmem_collectives::Step;
-use rushmem_collectives::two_level::{self, Listed};
+use rushmem_collectives::two_level::{self, NodeLists};
 
 impl<'a> Entered<'a> {
     /// Who is on which node.
-    fn levels(&self) -> &'a Listed {
+    fn levels(&self) -> &'a NodeLists {
         self.team.levels().expect("two levels are chosen where there are two")
     }
 
@@ -45,7 +45,8 @@ impl<'a> Entered<'a> {
             let plan = two_level::all_reduce_piece(levels);
             self.run_in_pairs(source, dest, Parts::Whole(nbytes), Some(op), plan);
         } else {
-            let plan = two_level::all_reduce(levels, vector_parts(nbytes));
+            let parts = vector_parts(nbytes);
+            let plan = two_level::all_reduce(levels, parts, two_level::lanes(levels, parts));
             self.run_in_pairs(source, dest, Parts::Vector, Some(op), plan);
         }
     }

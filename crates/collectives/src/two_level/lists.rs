@@ -1,20 +1,20 @@
 //! Nodes of any kind, as lists of the members that a member talks to: those of its node, and those of its lane.
 
-use super::{Levels, Nodes};
+use super::nodes::{Levels, Nodes};
 use std::collections::HashMap;
 
 /// What a member of a team keeps of its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct NodeLists {
     levels: Levels,
     on_node: Box<[u32]>,
     /// By node; empty if some node has no member in this lane.
     in_lane: Box<[u32]>,
 }
 
-impl Listed {
+impl NodeLists {
     /// Of member `me` of a team of `n`, where `node_of` marks the node of each member.
-    pub fn of(n: u32, me: u32, node_of: impl Fn(u32) -> u32) -> Listed {
+    pub fn of(n: u32, me: u32, node_of: impl Fn(u32) -> u32) -> NodeLists {
         let own = node_of(me);
         let on_node: Box<[u32]> = (0..n).filter(|&member| node_of(member) == own).collect();
         let local = on_node.iter().position(|&member| member == me).expect("it is on its node");
@@ -42,11 +42,11 @@ impl Listed {
             local: local as u32,
             lanes,
         };
-        Listed { levels, on_node, in_lane: in_lane.into() }
+        NodeLists { levels, on_node, in_lane: in_lane.into() }
     }
 }
 
-impl Nodes for &Listed {
+impl Nodes for &NodeLists {
     fn levels(self) -> Levels {
         self.levels
     }

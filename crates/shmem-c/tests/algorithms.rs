@@ -49,6 +49,27 @@ fn forced_algorithms_are_right() {
     }
 }
 
+/// Nodes with different numbers of members, which are neighbours in their team or not.
+fn over_nodes(transport: &str, jobs: &[(&str, usize)]) {
+    for &(nodes, n) in jobs {
+        let job = Job::new(program!("over_nodes.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);
+        job.env("SHMEM_TRANSPORT", transport).run().assert_ok(n);
+    }
+}
+
+#[test]
+fn two_levels_are_right_however_members_are_placed() {
+    over_nodes("tcp", &[("2", 3), ("1+3", 4), ("3", 7)]);
+}
+
+#[test]
+#[ignore = "part of `cargo xtask test --providers`"]
+fn two_levels_are_right_over_every_transport() {
+    for transport in ["tcp", "ucx", "ofi"] {
+        over_nodes(transport, &[("2", 4), ("3", 5), ("1+2+3", 6), ("2", 8)]);
+    }
+}
+
 #[test]
 fn an_algorithm_that_is_none_is_an_error() {
     let outcome = Job::new(program!("reductions.c")).n(2).env(REDUCE, "fastest").run();

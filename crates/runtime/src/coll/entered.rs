@@ -470,13 +470,11 @@ impl<'a> Entered<'a> {
 
     /// A sync whose plan has signals and waits alone, so that it needs no execution.
     fn disseminate(&mut self) {
-        for step in dissemination::sync(self.n(), self.me()) {
-            match step {
-                Step::Signal { peer } => self.signal(peer),
-                Step::Wait { peer } => self.wait(peer),
-                _ => unreachable!("a sync moves nothing"),
-            }
-        }
+        dissemination::sync(self.n(), self.me()).for_each(|step| match step {
+            Step::Signal { peer } => self.signal(peer),
+            Step::Wait { peer } => self.wait(peer),
+            _ => unreachable!("a sync moves nothing"),
+        });
     }
 }
 

@@ -62,12 +62,11 @@ pub(crate) struct Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// Carry out a plan.
+    /// Carry out a plan. The plan calls for each step, since asking a plan for the next one takes as long as a short step.
     pub(crate) fn run(&mut self, plan: impl Iterator<Item = Step>) {
         let mut heard = None;
-        for step in plan {
-            if !matches!(step, Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. }) {
-                // What follows may take long.
+        plan.for_each(|step| {
+            if !self.is_brief(step) {
                 self.channels.ring();
             }
             match step {
@@ -131,6 +130,15 @@ impl Execution<'_> {
                     op.apply(own, left, right);
                 }
             }
+        });
+    }
+
+    /// Whether a PE that was signalled before the step may be woken after it.
+    fn is_brief(&self, step: Step) -> bool {
+        match step {
+            Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. } => true,
+            Step::Reduce { .. } => self.accumulator.nbytes() <= SHORT,
+            _ => false,
         }
     }
 

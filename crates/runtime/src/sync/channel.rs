@@ -402,8 +402,11 @@ impl Channels {
 fn until(unrung: Option<Pe>, job: &Job, mut ready: impl FnMut() -> bool) -> Option<Pe> {
     if let Some(pe) = unrung {
         let polls = if job.oversubscribed { 0 } else { POLLS_UNRUNG };
-        if (0..polls).any(|_| ready()) {
-            return unrung;
+        for _ in 0..polls {
+            if ready() {
+                return unrung;
+            }
+            std::hint::spin_loop();
         }
         flags::area().ring(pe);
     }

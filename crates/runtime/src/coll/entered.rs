@@ -18,7 +18,7 @@ use crate::sync::channel::Channels;
 use crate::sync::check::{self, Argument};
 use crate::sync::flags;
 use crate::teams::active_set::ActiveSet;
-use crate::teams::team::{self, Team};
+use crate::teams::team::{self, HeldTeam, Team};
 use core::ffi::{c_int, c_long};
 use rushmem_collectives::choice::{
     AllReduceAlgorithm, Facts, ScanAlgorithm, SyncAlgorithm, Tabled,
@@ -27,7 +27,7 @@ use rushmem_collectives::{
     Peer, Step, binomial, blelloch, bruck, central, direct, dissemination, rabenseifner,
     recursive_doubling, ring,
 };
-use std::sync::{Arc, TryLockError};
+use std::sync::TryLockError;
 
 /// The participants of a collective.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +67,7 @@ impl TeamOrActiveSet {
 
 /// The participants, resolved.
 pub(crate) enum Group {
-    Team(Arc<Team>),
+    Team(HeldTeam),
     ActiveSet(ActiveSet),
 }
 

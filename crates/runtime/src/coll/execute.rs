@@ -101,7 +101,7 @@ impl Execution<'_> {
                 Step::ReduceDirect { first, count } => {
                     let (source, dest) = self.share(first, count);
                     let op = self.combine.expect("a reduction has an operation");
-                    direct::reduce(self.members, source, dest, op);
+                    direct::reduce(self.members, self.job.me(), source, dest, op);
                 }
                 Step::ScanDirect { first, count, exclusive } => {
                     let (source, dest) = self.share(first, count);
@@ -181,7 +181,7 @@ impl Execution<'_> {
             // In each member's own area: whoever is released first may destroy the team, and use its slot again.
             members.world_pes().for_each(|pe| result.copy_to(pe, place(areas.combined(slot))));
         };
-        self.channels.arrive(at, || direct::combine(members.n, nbytes, op, given, store));
+        self.channels.arrive(at, || direct::combine(members.n, nbytes, op, None, given, store));
     }
 
     /// The bytes of `count` parts here and there, where they follow each other.

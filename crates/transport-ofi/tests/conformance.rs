@@ -7,8 +7,8 @@
 
 #![allow(unsafe_code)]
 
-use rushmem_transport::{Error, Host, Open, Transport};
-use rushmem_transport_ofi::{Amos, PROVIDER, Tuning, open};
+use rushmem_transport::{Amos, Error, Host, Open, Transport};
+use rushmem_transport_ofi::{PROVIDER, Tuning, open};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ fn asked(name: &'static str) -> Asks {
     }
 }
 
-fn with(provider: &'static str, open: &Open) -> Open {
-    Open { host: Arc::new(asked(provider)), ..open.clone() }
+fn with(provider: &'static str, amos: Amos, open: &Open) -> Open {
+    Open { host: Arc::new(asked(provider)), amos, ..open.clone() }
 }
 
 /// The one that is always tested.
@@ -51,6 +51,7 @@ fn alone(provider: &'static str) -> Open {
         secret: [0; 32],
         one_machine: true,
         oversubscribed: true,
+        amos: Amos::Software,
         host: Arc::new(asked(provider)),
     }
 }
@@ -68,18 +69,16 @@ fn needs(provider: &'static str) {
 }
 
 macro_rules! over {
-    ($($module:ident $provider:literal $amos:expr;)*) => {$(
+    ($($module:ident $provider:literal $amos:ident;)*) => {$(
         mod $module {
             use super::*;
 
             fn usual(open_with: &Open) -> Result<Box<dyn Transport>, Error> {
-                let tuning = Tuning { carried_out_by: $amos, ..Tuning::default() };
-                open(&with($provider, open_with), tuning)
+                open(&with($provider, Amos::$amos, open_with), Tuning::default())
             }
 
             fn tiny(open_with: &Open) -> Result<Box<dyn Transport>, Error> {
-                let tuning = Tuning { carried_out_by: $amos, ..Tuning::tiny() };
-                open(&with($provider, open_with), tuning)
+                open(&with($provider, Amos::$amos, open_with), Tuning::tiny())
             }
 
             pub fn tests() -> Vec<Test> {
@@ -96,16 +95,16 @@ macro_rules! over {
 }
 
 over! {
-    tcp "tcp" None;
-    tcp_rxm "tcp;ofi_rxm" None;
-    sockets "sockets" None;
-    shm "shm" None;
-    verbs_rxm "verbs;ofi_rxm" None;
+    tcp "tcp" Software;
+    tcp_rxm "tcp;ofi_rxm" Software;
+    sockets "sockets" Software;
+    shm "shm" Software;
+    verbs_rxm "verbs;ofi_rxm" Software;
     // As a user asks for it whose NICs do atomic operations; here the library's software does.
-    tcp_rxm_network "tcp;ofi_rxm" Some(Amos::Network);
-    shm_network "shm" Some(Amos::Network);
-    copy "strict copy" None;
-    copy_network "strict copy" Some(Amos::Network);
+    tcp_rxm_network "tcp;ofi_rxm" Network;
+    shm_network "shm" Network;
+    copy "strict copy" Software;
+    copy_network "strict copy" Network;
 }
 
 /// Faulty providers are not opened, and the message says what to use instead.

@@ -21,6 +21,7 @@ use crate::sync::flags::{self, FlagArea};
 use core::ffi::c_int;
 use rushmem_collectives::{Edge, Peer};
 use rushmem_transport::{Pe, TeamPe};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bits of a counter below the generation.
 const COUNT_BITS: u32 = 36;
@@ -395,6 +396,13 @@ impl Channels {
     fn own_pe(&self) -> Pe {
         self.members.world_pe(self.me.0)
     }
+}
+
+/// Which of the two copies of the landings of all PEs the next reduction among them uses: they make these in the same order,
+/// on whatever team or active set.
+pub(crate) fn next_reduction_of_job() -> usize {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    COUNT.fetch_add(1, Ordering::Relaxed) % 2
 }
 
 /// Wait until `ready`, and wake a PE that was signalled if that takes a while; otherwise it is returned.

@@ -64,8 +64,7 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     assert_eq!(choose(SHORT_MAX_BYTES, SHARED), Central);
     assert_eq!(choose(SHORT_MAX_BYTES + 1, SHARED), Direct);
     assert_eq!(choose(8, Facts { counter: false, ..SHARED }), Direct);
-    assert_eq!(choose(7 * 8192, APART), Direct);
-    assert_eq!(choose(7 * 8192 - 1, APART), Rabenseifner);
+    assert_eq!(choose(32 << 10, APART), Rabenseifner);
     assert_eq!(choose((32 << 10) - 1, APART), RecursiveDoubling);
     let several_at_once = Facts { shared_buffers: false, ..APART };
     assert_eq!(choose(SHORT_MAX_BYTES + 1, several_at_once), Direct);

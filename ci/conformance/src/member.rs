@@ -8,7 +8,7 @@ use super::side::Side;
 use super::verbs;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Caps, Completion, Endpoint, Error, Get, Host, Key, LocalBuf,
+    AmoOp, AmoRequest, AmoWidth, Amos, Caps, Completion, Endpoint, Error, Get, Host, Key, LocalBuf,
     OldValue, Open, Pe, Put, RemoteAddr, Segment, Signal, Transport,
 };
 use std::marker::PhantomData;
@@ -50,6 +50,7 @@ impl Member {
             one_machine: job::one_machine(),
             oversubscribed: n_pes as usize
                 > std::thread::available_parallelism().map_or(1, usize::from),
+            amos: Amos::Software,
             host: Arc::new(Silent),
         };
         let mut transport = open(&open_with).expect("the provider opens");

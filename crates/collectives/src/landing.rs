@@ -6,8 +6,10 @@
 //! copies of each landing and uses them in turn. No member ends such a plan before every member has entered it; so whoever
 //! runs the next but one knows that all have ended this one.
 //!
-//! What an all-reduce sends may be so short that the executor has room for it beside the flag of each edge of each team. It
-//! needs no `entry`, and two copies by the parity of a count of the team's short all-reduces.
+//! An all-reduce needs no `entry` if its landings are used by all-reduces among the same members alone, which all make in the
+//! same order: two copies suffice, by the parity of a count of them. Whoever writes has ended the one before, so all have
+//! entered that, and have read what was put in the one before it. The executor has such landings for all-reduces among all PEs, on
+//! whatever team, and, beside the flag of each edge of each team, for so short vectors that there is room.
 
 use crate::index::log2_ceil;
 

@@ -1,5 +1,5 @@
-//! What `SHMEM_TRANSPORT=auto` does when candidates fail: the PEs of a job are this program, with providers that
-//! claim an RDMA device and then fail on some PEs, early and late.
+//! What `SHMEM_TRANSPORT=auto` does when candidates fail, and what `SHMEM_AMOS` does: the PEs of a job are this program, with
+//! providers that claim an RDMA device and then fail on some PEs, early and late.
 #![allow(unsafe_code)]
 
 use std::path::PathBuf;
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use rushmem_runtime::{Call, setup};
 use rushmem_transport::{
-    Caps, Endpoint, Error, Found, Key, Open, Pe, Provider, Segment, Transport, null,
+    Amos, Caps, Endpoint, Error, Found, Host, Key, Open, Pe, Provider, Segment, Transport, null,
 };
 use testkit::{Job, Outcome};
 
-fn claim(_: &dyn rushmem_transport::Host) -> Result<Found, Error> {
-    Ok(Found { rdma: true, description: "a claim".to_owned() })
+fn claim(_: &dyn Host) -> Result<Found, Error> {
+    Ok(Found { rdma: true, hardware_amos: false, description: "a claim".to_owned() })
 }
 
 /// It cannot be opened on PE 1.
@@ -30,9 +30,36 @@ const REFUSING: Provider = Provider {
 const FLAWED: Provider = Provider {
     name: "flawed",
     available: claim,
-    open: |with| Ok(Box::new(Flawed { me: with.pe, sockets: sockets(with)? })),
+    open: |with| {
+        let sockets = sockets(with)?;
+        Ok(Box::new(Altered { caps: sockets.caps(), has_paths: with.pe != Pe(2), sockets }))
+    },
     ..null::PROVIDER
 };
+
+/// Its cards carry out atomic operations, unless the variable `NO_CARD` names the PE; they do it wrong where `BAD_CARD` does.
+/// Sockets play the cards.
+const CARDS: Provider = Provider {
+    name: "cards",
+    network_amos: true,
+    available: |host| Ok(Found { hardware_amos: !is_named(host, "NO_CARD"), ..claim(host)? }),
+    open: |with| {
+        let by_network = with.amos == Amos::Network;
+        if by_network && is_named(&*with.host, "BAD_CARD") {
+            return Err(Error::Unavailable("its card cannot add".to_owned()));
+        }
+        let sockets = sockets(with)?;
+        let caps = Caps { amos_compose_with_cpu: !by_network, ..sockets.caps() };
+        Ok(Box::new(Altered { caps, has_paths: true, sockets }))
+    },
+    ..null::PROVIDER
+};
+
+/// Whether a variable names this PE of a job on one machine.
+fn is_named(host: &dyn Host, variable: &str) -> bool {
+    let named = host.variable(variable);
+    named.is_some() && named == host.variable("SHMEM_LOCAL_ID")
+}
 
 /// The one that works.
 const SOCKETS: Provider =
@@ -43,14 +70,16 @@ fn sockets(with: &Open) -> Result<Box<dyn Transport>, Error> {
     (tcp.expect("it is always there").open)(with)
 }
 
-struct Flawed {
-    me: Pe,
+/// Sockets with other capabilities, or without paths to others.
+struct Altered {
+    caps: Caps,
+    has_paths: bool,
     sockets: Box<dyn Transport>,
 }
 
-impl Transport for Flawed {
+impl Transport for Altered {
     fn caps(&self) -> Caps {
-        self.sockets.caps()
+        self.caps
     }
 
     unsafe fn register(
@@ -68,9 +97,9 @@ impl Transport for Flawed {
     }
 
     fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error> {
-        match self.me {
-            Pe(2) => Err(Error::Unreachable(pe)),
-            _ => self.sockets.connect(pe, address, keys),
+        match self.has_paths {
+            true => self.sockets.connect(pe, address, keys),
+            false => Err(Error::Unreachable(pe)),
         }
     }
 
@@ -90,9 +119,10 @@ impl Transport for Flawed {
 /// What each PE of the jobs below is: it joins, leaves, and both are barriers over the transport.
 #[test]
 fn a_pe() {
-    let providers = match std::env::var_os("NOTHING_WORKS") {
-        None => vec![REFUSING, FLAWED, SOCKETS],
-        Some(_) => vec![REFUSING, FLAWED],
+    let providers = match std::env::var("PROVIDERS").as_deref() {
+        Ok("that fail") => vec![REFUSING, FLAWED],
+        Ok("with cards") => vec![CARDS, SOCKETS],
+        _ => vec![REFUSING, FLAWED, SOCKETS],
     };
     setup::init(Call("shmem_init"), &providers);
     setup::finalize(Call("shmem_finalize"));
@@ -125,5 +155,48 @@ fn one_that_was_asked_for_or_the_last_one_ends_the_job() {
         ["SHMEM_TRANSPORT is flawed", "PE 2: there is no path to PE 0", "SHMEM_TRANSPORT to"];
     job(&[("SHMEM_TRANSPORT", "flawed")]).assert_fails(&words);
     let words = ["none works", "refusing: PE 1: its NIC", "flawed: PE 2: there is no path"];
-    job(&[("NOTHING_WORKS", "1")]).assert_fails(&words);
+    job(&[("PROVIDERS", "that fail")]).assert_fails(&words);
+}
+
+/// The line that says who carries out atomic operations in a job with cards.
+fn carried_out(variables: &[(&str, &str)]) -> String {
+    let outcome = job(&[&[("SHMEM_DEBUG", "1"), ("PROVIDERS", "with cards")], variables].concat());
+    assert!(outcome.status.success(), "{outcome}");
+    let is_one = |line: &&str| line.contains("atomic operations are carried out");
+    let lines: Vec<&str> = outcome.stderr.lines().filter(is_one).collect();
+    assert_eq!(lines.len(), 1, "{outcome}");
+    assert!(outcome.stderr.contains("transport cards: a claim; chosen"), "{outcome}");
+    lines[0].to_owned()
+}
+
+#[test]
+fn the_network_carries_out_atomic_operations_where_all_pes_have_the_hardware() {
+    let says = |variables: &[(&str, &str)], words: &[&str]| {
+        let line = carried_out(variables);
+        assert!(words.iter().all(|word| line.contains(word)), "{words:?}: {line}");
+    };
+    says(&[], &["by the network", "(the hardware of every PE"]);
+    says(&[("SHMEM_AMOS", "auto")], &["by the network", "(the hardware of every PE"]);
+    says(&[("SHMEM_AMOS", "software")], &["by the CPU", "(SHMEM_AMOS is software)"]);
+    says(&[("SHMEM_AMOS", "network"), ("NO_CARD", "1")], &["by the network", "is network)"]);
+    says(&[("NO_CARD", "1")], &["by the CPU", "(not every PE has hardware"]);
+    says(&[("SHMEM_TRANSPORT", "cards")], &["by the network", "(the hardware of every PE"]);
+    let forced = [("SHMEM_TRANSPORT", "cards"), ("NO_CARD", "2")];
+    says(&forced, &["by the CPU", "(not every PE has hardware"]);
+}
+
+#[test]
+fn hardware_that_does_not_work_is_passed_over_unless_it_was_asked_for() {
+    let line = carried_out(&[("BAD_CARD", "1")]);
+    assert!(line.contains("by the CPU") && line.contains("do not work: PE 1: its card"), "{line}");
+    let asked = [
+        ("PROVIDERS", "with cards"),
+        ("BAD_CARD", "1"),
+        ("SHMEM_AMOS", "network"),
+        ("SHMEM_TRANSPORT", "cards"),
+    ];
+    job(&asked).assert_fails(&["SHMEM_TRANSPORT is cards", "PE 1: its card cannot add"]);
+    // Of the others none can.
+    let words = ["none works", "cards: PE 1: its card", "sockets: SHMEM_AMOS is network, but"];
+    job(&asked[..3]).assert_fails(&words);
 }

@@ -82,8 +82,8 @@ fn who_saw_what_is_said_when_pes_differ() {
     let outcome = differing("asks-another", "SHMEM_TRANSPORT=ofi", &forced("tcp"));
     outcome.assert_fails(&["tcp on PE 0", "ofi on PE 1"]);
     if is_here(LIBFABRIC) {
-        let outcome = differing("asks-other-amos", "SHMEM_OFI_AMOS=network", &forced("ofi"));
-        outcome.assert_fails(&["SHMEM_OFI_AMOS", "by network", "by software", "all PEs"]);
+        let outcome = differing("asks-other-amos", "SHMEM_AMOS=network", &forced("ofi"));
+        outcome.assert_fails(&["SHMEM_AMOS is auto on PE 0 and network on PE 1", "all PEs"]);
     }
     // A sight that does not matter for the choice disturbs nobody.
     let path = format!("LD_LIBRARY_PATH={}", spoilt(UCX).display());
@@ -113,8 +113,6 @@ fn variables_of_ucx_and_ours_are_heard() {
         .env("UCX_TLS", "tcp,self")
         .run()
         .assert_ok(2);
-    let refused = with("SHMEM_UCX_AMOS", "pigeon");
-    refused.assert_fails(&["ucx", "SHMEM_UCX_AMOS", "pigeon", "all PEs"]);
 }
 
 fn variables_of_libfabric_and_ours_are_heard() {
@@ -126,8 +124,73 @@ fn variables_of_libfabric_and_ours_are_heard() {
     job(2, &[&forced("ofi")[..], &tcp].concat()).run().assert_ok(2);
     with("SHMEM_OFI_PROVIDER", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
     with("SHMEM_OFI_DOMAIN", "pigeon").assert_fails(&["ofi", "pigeon", "fi_info"]);
-    with("SHMEM_OFI_AMOS", "pigeon").assert_fails(&["ofi", "SHMEM_OFI_AMOS", "pigeon"]);
-    with("SHMEM_OFI_AMOS", "").assert_fails(&["ofi", "SHMEM_OFI_AMOS", "software or network"]);
+}
+
+/// Each value over each transport, by each of its names; and what is no value, on one node too.
+fn who_carries_out_atomic_operations_is_one_setting() {
+    let values = "it must be auto, software or network";
+    for name in ["SHMEM_AMOS", "SHMEM_UCX_AMOS", "SHMEM_OFI_AMOS"] {
+        job(2, &[(name, "pigeon")]).run().assert_fails(&[name, "pigeon", values]);
+        job(2, &[(name, "")]).run().assert_fails(&[name, "empty", values]);
+    }
+    for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
+        if transport != "tcp" && !is_here(library) {
+            continue;
+        }
+        let told = |name: &str, value: &str| {
+            let job = || {
+                let job = job(2, &forced(transport)).env("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm");
+                job.env("UCX_TLS", "tcp,self").env(name, value)
+            };
+            let outcome = job().run();
+            if value == "network" && transport == "tcp" {
+                outcome.assert_fails(&["SHMEM_AMOS is network, but tcp has no"]);
+                return;
+            }
+            // Of UCX's some are wrong.
+            if value == "network" && transport == "ucx" && !outcome.status.success() {
+                outcome.assert_fails(&["SHMEM_AMOS=software", "UCX's atomic operation"]);
+                return;
+            }
+            outcome.assert_ok(2);
+            let said = match value {
+                "network" => "out by the network",
+                "software" => "target, on-node and off-node alike (SHMEM_AMOS is software)",
+                // The machines of the tests have no such hardware.
+                _ => "target, on-node and off-node alike (not every PE has hardware",
+            };
+            let stderr = job().env("SHMEM_DEBUG", 1).run().stderr;
+            let lines =
+                stderr.lines().filter(|line| line.contains("atomic operations are carried"));
+            let lines: Vec<&str> = lines.collect();
+            assert!(lines.len() == 1 && lines[0].contains(said), "{said}: {stderr}");
+        };
+        for value in ["auto", "software", "network"] {
+            told("SHMEM_AMOS", value);
+        }
+        told("SHMEM_UCX_AMOS", "network");
+        told("SHMEM_OFI_AMOS", "software");
+    }
+}
+
+fn what_is_found_here_names_who_carries_out_atomic_operations() {
+    let info = |value: &str| {
+        let mut info = Command::new(prefix().join("bin/shmem-info"));
+        let output = info.arg("--transports").env("SHMEM_AMOS", value).output().expect("it runs");
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            output.stderr,
+        )
+    };
+    let (_, auto, _) = info("auto");
+    assert!(auto.contains("tcp: available"), "{auto}");
+    assert!(auto.contains("atomic operations: by the CPU of the target"), "{auto}");
+    let (_, network, _) = info("network");
+    assert!(network.contains("SHMEM_AMOS is network, but tcp has no"), "{network}");
+    let (succeeded, _, said) = info("pigeon");
+    let said = String::from_utf8_lossy(&said);
+    assert!(!succeeded && said.contains("SHMEM_AMOS is pigeon"), "{said}");
 }
 
 fn what_is_found_and_chosen_is_told_on_request() {
@@ -192,17 +255,17 @@ fn contexts_and_teams_over_libfabric_leave_nothing() {
 /// A network's own atomics either are right and then are the world's, on-node as well, or are refused.
 fn atomics_of_the_network_are_the_nodes_too() {
     let networks = [
-        ("ucx", UCX, "SHMEM_UCX_AMOS", ("UCX_TLS", "tcp,self")),
-        ("ofi", LIBFABRIC, "SHMEM_OFI_AMOS", ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")),
+        ("ucx", UCX, ("UCX_TLS", "tcp,self")),
+        ("ofi", LIBFABRIC, ("SHMEM_OFI_PROVIDER", "tcp;ofi_rxm")),
     ];
-    for (transport, _, amos, (name, value)) in networks.into_iter().filter(|n| is_here(n.1)) {
+    for (transport, _, (name, value)) in networks.into_iter().filter(|n| is_here(n.1)) {
         for (nodes, n) in NODES {
             let job = Job::new(program!("hammer.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);
-            let job = job.env("SHMEM_TRANSPORT", transport).env(amos, "network");
+            let job = job.env("SHMEM_TRANSPORT", transport).env("SHMEM_AMOS", "network");
             let outcome = job.env(name, value).env("SHMEM_DEBUG", 1).run();
             // Of UCX's some are wrong, or not there.
             if transport == "ucx" && !outcome.status.success() {
-                assert!(outcome.stderr.contains("SHMEM_UCX_AMOS=software"), "{outcome}");
+                assert!(outcome.stderr.contains("SHMEM_AMOS=software"), "{outcome}");
             } else {
                 outcome.assert_ok(n);
                 assert!(outcome.stderr.contains("carried out by the network"), "{outcome}");
@@ -363,6 +426,8 @@ testkit::tests! {
     variables_of_ucx_and_ours_are_heard,
     variables_of_libfabric_and_ours_are_heard,
     what_is_found_and_chosen_is_told_on_request,
+    who_carries_out_atomic_operations_is_one_setting,
+    what_is_found_here_names_who_carries_out_atomic_operations,
     atomics_compose_on_one_node_and_over_tcp,
     atomics_compose_over_ucx,
     atomics_compose_over_libfabric,

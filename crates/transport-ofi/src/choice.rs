@@ -6,8 +6,7 @@ use crate::quirks;
 use crate::settings::{DOMAIN, PROVIDER};
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
-use rushmem_transport::kit::amos::Amos;
-use rushmem_transport::{Host, Nic};
+use rushmem_transport::{Amos, Host, Nic};
 use std::ffi::{CStr, CString, c_char};
 
 /// What the job and its user ask for.
@@ -133,7 +132,7 @@ pub(crate) fn candidates(
         let cure = match wish.amos {
             Amos::Software => "",
             Amos::Network => {
-                "; with SHMEM_OFI_AMOS=software the targets' CPUs carry atomic operations out"
+                "; with SHMEM_AMOS=software the targets' CPUs carry atomic operations out"
             }
         };
         let sockets = match wish.interfaces.is_empty() {

@@ -5,7 +5,6 @@
 use crate::fabric::Fabric;
 use crate::unconfirmed;
 use libfabric_sys as fi;
-use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::{Error, Key, Pe, Segment};
 use rushmem_wire::{OFI_ADDRESS, OFI_KEY, decode, encode};
 use std::net::SocketAddr;
@@ -15,8 +14,6 @@ use std::net::SocketAddr;
 pub(crate) struct Address {
     /// The provider: both sides must have the same.
     pub(crate) provider: String,
-    /// Who carries out atomic operations: both sides must agree.
-    pub(crate) amos: Amos,
     pub(crate) host: String,
     /// The service endpoint's name, in the provider's format.
     pub(crate) name: Vec<u8>,
@@ -24,15 +21,14 @@ pub(crate) struct Address {
 
 impl Address {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        encode(OFI_ADDRESS, &(self.amos as u8, &self.provider, &self.host, &self.name))
+        encode(OFI_ADDRESS, &(&self.provider, &self.host, &self.name))
     }
 
     /// # Errors
     /// When the bytes are no address.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Address, rushmem_wire::Error> {
-        let (amos, provider, host, name) = decode(OFI_ADDRESS, bytes)?;
-        let amos = Amos::from_number(amos).ok_or(rushmem_wire::Error::Damaged(OFI_ADDRESS))?;
-        Ok(Address { provider, amos, host, name })
+        let (provider, host, name) = decode(OFI_ADDRESS, bytes)?;
+        Ok(Address { provider, host, name })
     }
 }
 
@@ -90,13 +86,6 @@ impl Peer {
                 address.provider, own.provider
             )));
         }
-        if address.amos != own.amos {
-            return Err(Error::Invalid(format!(
-                "atomic operations are carried out by {} at PE {pe}, but by {} at PE {me}: set \
-                 SHMEM_OFI_AMOS to the same on all PEs",
-                address.amos, own.amos
-            )));
-        }
         let mut of_segments = [SegmentKey::default(); Segment::COUNT];
         for (segment, key) in keys {
             of_segments[*segment as usize] = SegmentKey::decode(key).map_err(invalid)?;
@@ -116,13 +105,10 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded() {
-        for amos in [Amos::Software, Amos::Network] {
-            let (provider, host) = ("tcp".into(), "h".into());
-            let address = Address { provider, amos, host, name: vec![1, 2, 3] };
-            let bytes = address.encode();
-            assert_eq!(Address::decode(&bytes), Ok(address));
-            assert!(Address::decode(&bytes[..bytes.len() - 1]).is_err());
-        }
+        let address = Address { provider: "tcp".into(), host: "h".into(), name: vec![1, 2, 3] };
+        let bytes = address.encode();
+        assert_eq!(Address::decode(&bytes), Ok(address));
+        assert!(Address::decode(&bytes[..bytes.len() - 1]).is_err());
         let key = SegmentKey { base: 1 << 47, nbytes: 5, key: u64::MAX };
         assert_eq!(SegmentKey::decode(&key.encode()), Ok(key));
         assert!(SegmentKey::decode(&Key(vec![0; 23])).is_err());

@@ -3,9 +3,8 @@
 use crate::choice::{self, Wish};
 use crate::fabric;
 use crate::facts::Facts;
-use crate::settings::AMOS;
-use rushmem_transport::kit::amos::Amos;
-use rushmem_transport::{Found, Host, device};
+use crate::native;
+use rushmem_transport::{Amos, Found, Host, device};
 
 /// What libfabric is here and what it would use. It is asked for its devices only where the kernel shows
 /// some.
@@ -14,14 +13,13 @@ use rushmem_transport::{Found, Host, device};
 /// What is missing.
 pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let library = fabric::library()?;
-    let amos = Amos::asked_for(host, AMOS)?;
     let number = library.version();
     let version = format!("libfabric {}.{}", number >> 16, number & 0xFFFF);
     let devices = device::active();
     let facts: Vec<Facts> = match devices.is_empty() {
         true => Vec::new(),
         false => {
-            let candidates = choice::candidates(library, &Wish::of(host, amos, false))?;
+            let candidates = choice::candidates(library, &Wish::of(host, Amos::Software, false))?;
             candidates.into_iter().map(|(_, facts)| facts).collect()
         }
     };
@@ -64,7 +62,9 @@ fn decide(version: &str, entries: &[Entry<'_>], devices: &[String]) -> Found {
             format!("{version}: no RDMA device for it; {}", others.join(", "))
         }
     };
-    Found { rdma, description }
+    let hardware_amos =
+        rdma && entries.first().is_some_and(|entry| native::in_hardware(entry.provider));
+    Found { rdma, hardware_amos, description }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //!
 //! Puts and gets are the fabric's own. Atomic operations are messages to a service endpoint, carried out by
 //! the target's CPU: libfabric's own are made by devices, or by software that reads, computes and compares,
-//! and neither composes with the CPU's on one word, as PEs that share memory need. `SHMEM_OFI_AMOS=network` asks
-//! for libfabric's own, and then all of the world's are.
+//! and neither composes with the CPU's on one word, as PEs that share memory need. Where the job leaves them to the
+//! network (`SHMEM_AMOS`), all of the world's are libfabric's own.
 //!
 //! - `endpoint` and `transport` are what the traits of `rushmem-transport` are made of, `origin` is what the verbs are made of;
 //! - `progress` says who polls and who sleeps, `service` is what whoever polls does for the peers;
@@ -42,7 +42,6 @@ mod shared;
 mod transport;
 mod unconfirmed;
 
-pub use rushmem_transport::kit::amos::Amos;
 pub use settings::Tuning;
 pub use transport::open;
 
@@ -54,6 +53,7 @@ pub const PROVIDER: Provider = Provider {
     settings: settings::ALL,
     opens_libraries: true,
     without_rdma: false,
+    network_amos: true,
     available: |host| found::found(host).map_err(Error::Unavailable),
     open: |with| open(with, Tuning::default()),
 };

@@ -7,7 +7,7 @@ use crate::message::{Message, Token};
 use crate::native::Amo;
 use crate::progress::Progress;
 use crate::shared::{Shared, SharedEp};
-use rushmem_transport::kit::amos::Amos;
+use rushmem_transport::Amos;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::peers::check_aligned;
@@ -269,7 +269,7 @@ impl OfiEndpoint {
 
     /// Waits for the old value that goes to `at`.
     pub(crate) fn answered(&mut self, pe: Pe, at: *mut u8) -> Result<(), Error> {
-        match self.shared().address.amos {
+        match self.shared().amos {
             Amos::Software => self.due_at_most(0, |due| due.fetched.base == at),
             Amos::Network => self.completed(pe),
         }
@@ -298,7 +298,7 @@ impl OfiEndpoint {
         let &AmoRequest { dest, width, op, operand, condition, .. } = request;
         check_aligned(pe, dest, width)?;
         self.follow(pe)?;
-        if self.shared().address.amos == Amos::Network {
+        if self.shared().amos == Amos::Network {
             let nbytes = if fetched.is_null() { 0 } else { write.nbytes() };
             let fetched = LocalBuf { base: fetched, nbytes };
             let amo = Amo { op, width, operand, condition };

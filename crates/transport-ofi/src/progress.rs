@@ -11,9 +11,9 @@ use crate::fabric::News;
 use crate::service::Service;
 use crate::settings::DESCRIPTORS;
 use crate::shared::{Shared, UNATTENDED};
+use rushmem_transport::Amos;
 use rushmem_transport::Error;
 use rushmem_transport::descriptors::Watch;
-use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::kit::attendance::Attendance;
 use rushmem_transport::kit::backoff::{
     Backoff, BackoffLimits, ServiceBackoff, ServiceBackoffLimits,
@@ -117,7 +117,7 @@ impl Progress {
         }
         // What is in flight must be polled while this thread sleeps: the service thread does. Where the
         // kernel tells of no news, this thread polls itself; nor does it tell of what a NIC writes.
-        let at_most = match (self.shared.cq.can_sleep(), self.shared.address.amos) {
+        let at_most = match (self.shared.cq.can_sleep(), self.shared.amos) {
             (true, Amos::Software) => at_most,
             (true, Amos::Network) => at_most.min(UNTOLD),
             (false, _) => at_most.min(SLEEP),
@@ -208,8 +208,7 @@ fn sleep_until_news(shared: &Shared) {
     attendance.stop_attending();
     if !shared.poll_eps() {
         // Whoever sleeps on a word that a device writes is woken by this thread's polls alone.
-        let is_untold =
-            shared.address.amos == Amos::Network || shared.handed_over.load(Ordering::Relaxed);
+        let is_untold = shared.amos == Amos::Network || shared.handed_over.load(Ordering::Relaxed);
         sleep(shared, if is_untold { UNTOLD } else { LONGEST });
     }
     attendance.attend();

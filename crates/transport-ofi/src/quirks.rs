@@ -1,7 +1,7 @@
 //! Providers that cannot be relied on by known faults of theirs, and what to use instead. Whatever is only slow
 //! or lacks something is no matter of names: [`Facts`](crate::facts::Facts) tell.
 
-use rushmem_transport::kit::amos::Amos;
+use rushmem_transport::Amos;
 
 /// Layers of providers, and what is wrong with them.
 const FAULTY: [(&str, &str); 2] = [
@@ -23,7 +23,7 @@ pub(crate) fn of(provider: &str, amos: Amos) -> Option<String> {
     {
         return Some(format!(
             "libfabric's provider {provider} is refused for atomic operations of its own, because it {fault}: \
-             with SHMEM_OFI_AMOS=software the targets' CPUs carry them out"
+             with SHMEM_AMOS=software the targets' CPUs carry them out"
         ));
     }
     let faulty = |&&(layer, _): &&(&str, &str)| provider.split(';').any(|part| part == layer);
@@ -74,6 +74,6 @@ mod tests {
     fn who_fails_at_atomic_operations_alone_may_do_the_rest() {
         assert_eq!(of("verbs;ofi_rxm", Amos::Software), None);
         let refusal = of("verbs;ofi_rxm", Amos::Network);
-        assert!(refusal.is_some_and(|why| why.contains("SHMEM_OFI_AMOS=software")));
+        assert!(refusal.is_some_and(|why| why.contains("SHMEM_AMOS=software")));
     }
 }

@@ -5,34 +5,25 @@
 
 use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
-use rushmem_transport::kit::amos::Amos;
 
 /// The variable that names libfabric's provider.
 pub(crate) const PROVIDER: &str = "SHMEM_OFI_PROVIDER";
 /// The variable that names its domain.
 pub(crate) const DOMAIN: &str = "SHMEM_OFI_DOMAIN";
-/// The variable that says who carries out atomic operations.
-pub(crate) const AMOS: &str = "SHMEM_OFI_AMOS";
 
 /// What a user can set.
 pub(crate) const ALL: &[Setting] = &[
     Setting {
         name: PROVIDER,
-        old_name: None,
+        old_names: &[],
         default: None,
         meaning: "the provider of libfabric to use, as `fi_info` names it; by default its first that fits",
     },
     Setting {
         name: DOMAIN,
-        old_name: None,
+        old_names: &[],
         default: None,
         meaning: "the domain (network device) of libfabric to use; by default its first",
-    },
-    Setting {
-        name: AMOS,
-        old_name: None,
-        default: Some("software"),
-        meaning: "who carries out atomic operations over libfabric: software (the target's CPU) or network",
     },
 ];
 
@@ -62,8 +53,6 @@ pub struct Tuning {
     /// Use completions that tell of the target's memory, the fabric's order, and other atomic operations of its own
     /// than compare-and-swap, where it has them.
     pub trust: bool,
-    /// Who carries out atomic operations; `None` leaves it to `SHMEM_OFI_AMOS`.
-    pub carried_out_by: Option<Amos>,
 }
 
 impl Default for Tuning {
@@ -77,7 +66,6 @@ impl Default for Tuning {
             receives: 256,
             max_bytes: 64 << 20,
             trust: true,
-            carried_out_by: None,
         }
     }
 }
@@ -94,7 +82,6 @@ impl Tuning {
             receives: 2,
             max_bytes: 10_000,
             trust: false,
-            carried_out_by: None,
         }
     }
 }

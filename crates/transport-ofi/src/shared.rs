@@ -13,7 +13,6 @@ use crate::replies::Replies;
 use crate::settings::Tuning;
 use crate::unconfirmed;
 use libfabric_sys as fi;
-use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::kit::attendance::Attendance;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
@@ -21,7 +20,7 @@ use rushmem_transport::kit::peers::{Peers, check_range};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::unfinished::Unfinished;
-use rushmem_transport::{Error, Host, Open, Pe, RemoteAddr};
+use rushmem_transport::{Amos, Error, Host, Open, Pe, RemoteAddr};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::net::SocketAddr;
@@ -92,6 +91,8 @@ pub(crate) struct Shared {
     socket: Option<SocketAddr>,
     /// In every message of this job.
     pub(crate) tag: u64,
+    /// Who carries out atomic operations.
+    pub(crate) amos: Amos,
     /// Which atomic operations of its own the fabric has, where it carries them out.
     pub(crate) native: Native,
     pub(crate) oversubscribed: bool,
@@ -126,6 +127,7 @@ impl Shared {
             me: open.pe,
             socket: unconfirmed::socket(&address.name),
             tag,
+            amos: open.amos,
             native,
             oversubscribed: open.oversubscribed,
             tuning,
@@ -153,7 +155,7 @@ impl Shared {
 
     /// Puts to one PE, and atomic operations after them, arrive in order.
     pub(crate) fn keeps_order(&self) -> bool {
-        self.fabric.facts.ordered && self.address.amos == Amos::Software
+        self.fabric.facts.ordered && self.amos == Amos::Software
     }
 
     /// The longest put that is copied when it starts, so that its source is free at once.

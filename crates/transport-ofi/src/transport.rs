@@ -11,14 +11,13 @@ use crate::origin::OfiEndpoint;
 use crate::progress::{Progress, run};
 use crate::quirks;
 use crate::service::{SENDS, Service};
-use crate::settings::{AMOS, DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
+use crate::settings::{DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
 use crate::shared::Shared;
 use libfabric_sys as fi;
-use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::service::ServiceThread;
-use rushmem_transport::{Caps, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport};
+use rushmem_transport::{Amos, Caps, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport};
 use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::sync::Arc;
@@ -46,7 +45,6 @@ struct Opened {
 fn opened(
     with: &Open,
     tuning: &Tuning,
-    amos: Amos,
     list: choice::List,
     facts: Facts,
 ) -> Result<Opened, String> {
@@ -55,7 +53,7 @@ fn opened(
         true => random.wrapping_add(u64::from(with.pe.0) << 20),
         false => 1,
     };
-    let trust = tuning.trust && !quirks::is_early(&facts.provider, amos);
+    let trust = tuning.trust && !quirks::is_early(&facts.provider, with.amos);
     let facts = match trust {
         true => facts,
         false => Facts { delivery: false, ordered: false, ..facts },
@@ -65,14 +63,14 @@ fn opened(
     let said = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));
     let depth = tuning.receives + SENDS;
     let ep = FiEndpoint::open(Arc::clone(&fabric), n_pes, depth, 1, true).map_err(said)?;
-    let native = match amos {
+    let native = match with.amos {
         Amos::Software => Native::default(),
         Amos::Network => Native::of(ep.endpoint())?,
     };
     let native = if tuning.trust { native } else { native.least() };
     let name = fabric.name(ep.endpoint()).map_err(said)?;
     let provider = fabric.facts.provider.clone();
-    let address = Address { provider, amos, host: host_name(), name };
+    let address = Address { provider, host: host_name(), name };
     Ok(Opened { ep, native, address })
 }
 
@@ -86,17 +84,13 @@ pub fn open(with: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 
 fn started(with: &Open, tuning: Tuning) -> Result<Ofi, Error> {
     let library = fabric::library().map_err(Error::Unavailable)?;
-    let amos = match tuning.carried_out_by {
-        Some(amos) => amos,
-        None => Amos::asked_for(&*with.host, AMOS).map_err(Error::Unavailable)?,
-    };
     DESCRIPTORS.require(with.n_pes, LEAST_DESCRIPTORS).map_err(Error::Unavailable)?;
-    let wish = Wish::of(&*with.host, amos, with.one_machine);
+    let wish = Wish::of(&*with.host, with.amos, with.one_machine);
     let mut refusals = Vec::new();
     let mut found = None;
     for (list, facts) in choice::candidates(library, &wish).map_err(Error::Unavailable)? {
         let (provider, domain) = (facts.provider.clone(), facts.domain.clone());
-        match opened(with, &tuning, amos, list, facts) {
+        match opened(with, &tuning, list, facts) {
             Ok(opened) => {
                 found = Some(opened);
                 break;
@@ -135,7 +129,7 @@ fn refusal(facts: &Facts, segment: Segment, nbytes: usize, why: &str) -> Error {
 impl Transport for Ofi {
     fn caps(&self) -> Caps {
         Caps {
-            amos_compose_with_cpu: self.shared().address.amos == Amos::Software,
+            amos_compose_with_cpu: self.shared().amos == Amos::Software,
             needs_first_thread: quirks::needs_first_thread(&self.shared().address.provider),
         }
     }

@@ -8,8 +8,8 @@
 #![allow(unsafe_code)]
 
 use rushmem_transport::{
-    Completion, Endpoint, Get, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Transport,
-    mem::Amo,
+    Amos, Completion, Endpoint, Get, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr, Segment,
+    Transport, mem::Amo,
 };
 use rushmem_transport_tcp::PROVIDER;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -110,6 +110,7 @@ impl Bench {
             secret: [1; 32],
             one_machine: true,
             oversubscribed: false,
+            amos: Amos::Software,
             host: Arc::new(Quiet),
         };
         let mut transport = (PROVIDER.open)(&open).expect("sockets");

@@ -51,6 +51,10 @@ pub const PROVIDER: Provider = Provider {
     opens_libraries: false,
     settings: settings::ALL,
     without_rdma: true,
-    available: |_| Ok(Found { rdma: false, description: "sockets of the kernel's TCP".to_owned() }),
+    network_amos: false,
+    available: |_| {
+        let description = "sockets of the kernel's TCP".to_owned();
+        Ok(Found { rdma: false, hardware_amos: false, description })
+    },
     open: |with| open(with, Tuning::within(with.host.host_limit())),
 };

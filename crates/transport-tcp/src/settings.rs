@@ -12,7 +12,7 @@ pub(crate) const INTERFACE: &str = "SHMEM_TCP_INTERFACE";
 /// What a user can set.
 pub(crate) const ALL: &[Setting] = &[Setting {
     name: INTERFACE,
-    old_name: None,
+    old_names: &[],
     default: None,
     meaning: "the network interfaces that sockets may use, those of UCX and libfabric too, separated by commas; by \
               default any that has a route",

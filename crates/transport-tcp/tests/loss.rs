@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use conformance::{Case, LIMIT, Member, verbs};
-use rushmem_transport::{Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport};
+use rushmem_transport::{Amos, Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::fd::AsRawFd;
@@ -111,6 +111,7 @@ fn second(member: &Member, tuning: Tuning, heap: &mut [u64]) -> Box<dyn Transpor
         secret: [3; 32],
         one_machine: true,
         oversubscribed: true,
+        amos: Amos::Software,
         host: Arc::new(Recorder),
     };
     let mut transport = open(&with, tuning).expect("sockets");

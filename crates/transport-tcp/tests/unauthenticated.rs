@@ -2,7 +2,7 @@
 //! program with another secret. The job's results stay right.
 
 use conformance::{Case, LIMIT, Member, Random, verbs};
-use rushmem_transport::{Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport};
+use rushmem_transport::{Amos, Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -66,6 +66,7 @@ fn impostor(address: &[u8]) {
         secret: [0x42; 32],
         one_machine: true,
         oversubscribed: false,
+        amos: Amos::Software,
         host: Arc::new(Nobody),
     };
     let impatient = Tuning { connect_limit: Duration::from_secs(2), ..Tuning::default() };

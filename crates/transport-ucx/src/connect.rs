@@ -3,7 +3,6 @@
 //! It must never know when UCX connects a worker to that PE.
 
 use crate::proto::{Address, MemoryKey};
-use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::kit::peers::check_range;
 use rushmem_transport::{Error, Key, Pe, RemoteAddr, Segment};
 use std::collections::HashSet;
@@ -35,27 +34,20 @@ impl Keys {
 }
 
 impl Peer {
-    /// From what `pe` sent to `me`, where atomic operations are carried out by `own`.
+    /// From what `pe` sent.
     ///
     /// # Errors
-    /// When no PE of this build would send that, or when atomic operations are carried out by others there.
+    /// When no PE of this build would send that.
     pub(crate) fn decode(
         pe: Pe,
         address: &[u8],
         keys: &[(Segment, Key)],
         known: &mut Keys,
-        (me, own): (Pe, Amos),
     ) -> Result<Peer, Error> {
         let invalid = |error: rushmem_wire::Error| {
             Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
         };
-        let Address { host, amos, worker } = Address::decode(address).map_err(invalid)?;
-        if amos != own {
-            return Err(Error::Invalid(format!(
-                "atomic operations are carried out by {amos} at PE {pe}, but by {own} at PE {me}: set SHMEM_UCX_AMOS to \
-                 the same on all PEs"
-            )));
-        }
+        let Address { host, worker } = Address::decode(address).map_err(invalid)?;
         let mut peer = Peer { host, worker, keys: [const { None }; Segment::COUNT] };
         for (segment, key) in keys {
             let mut key = MemoryKey::decode(&key.0).map_err(invalid)?;

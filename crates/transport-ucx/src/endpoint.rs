@@ -7,10 +7,9 @@ use crate::issuer::Issuer;
 use crate::origin::{Origin, Transfer};
 use crate::progress::Progress;
 use crate::shared::Shared;
-use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
+    AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
     RemoteAddr, Segment, Signal,
 };
 use std::ptr::null_mut;

@@ -1,8 +1,9 @@
 //! What this machine has of UCX: whether a device is behind it that reads and writes memory by itself.
 
 use crate::settings::TLS;
-use crate::ucp::Context;
+use crate::ucp::{Context, Worker};
 use rushmem_transport::{Found, Host, Nic, device};
+use std::sync::Arc;
 
 /// The families of UCX's transports that read and write a target's memory without its CPU: reliable and
 /// dynamic connections of InfiniBand and RoCE. Its datagrams (`ud`) are unpacked by the target's CPU.
@@ -19,11 +20,12 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
     let (major, minor, release) = ucx_sys::version(ucx_sys::open()?);
     let version = format!("UCX {major}.{minor}.{release}");
     let devices = device::active();
-    let resources = match devices.is_empty() {
-        true => Vec::new(),
-        false => Context::open(1, &changes(host, false))?.resources(),
-    };
-    Ok(decide(&version, &resources, &devices))
+    if devices.is_empty() {
+        return Ok(decide(&version, &[], &[], &devices));
+    }
+    let context = Arc::new(Context::open(1, &changes(host, false))?);
+    let atomics = Worker::new(&context)?.atomics();
+    Ok(decide(&version, &context.resources(), &atomics, &devices))
 }
 
 /// The versions of UCX whose sockets do not reach each other over the loopback interface.
@@ -61,8 +63,14 @@ fn name_of(nic: &Nic) -> Option<String> {
     Some(format!("{}:{}", nic.name, nic.port?))
 }
 
-/// `resources` are pairs of a transport and its device, such as `rc_mlx5` and `mlx5_0:1`.
-fn decide(version: &str, resources: &[(String, String)], devices: &[String]) -> Found {
+/// `resources` are pairs of a transport and its device, such as `rc_mlx5` and `mlx5_0:1`; `atomics` are those by which UCX carries
+/// out atomic operations, which it does only if they have all of them.
+fn decide(
+    version: &str,
+    resources: &[(String, String)],
+    atomics: &[(String, String)],
+    devices: &[String],
+) -> Found {
     let is_active = |name: &str| {
         let device = name.split(':').next().unwrap_or(name);
         devices.iter().any(|active| active == device)
@@ -70,8 +78,10 @@ fn decide(version: &str, resources: &[(String, String)], devices: &[String]) -> 
     };
     let is_one_sided =
         |transport: &str| ONE_SIDED.contains(&transport.split('_').next().unwrap_or(transport));
-    let rdma = resources.iter().filter(|(t, device)| is_one_sided(t) && is_active(device));
+    let is_rdma = |(t, device): &&(String, String)| is_one_sided(t) && is_active(device);
+    let rdma = resources.iter().filter(is_rdma);
     let rdma: Vec<String> = rdma.map(|(t, device)| format!("{t} on {device}")).collect();
+    let hardware_amos = !atomics.is_empty() && atomics.iter().all(|resource| is_rdma(&resource));
     let description = match (rdma.is_empty(), resources.is_empty()) {
         (false, _) => format!("{version}: {}", rdma.join(", ")),
         (true, true) => format!("{version}: no RDMA device"),
@@ -81,7 +91,7 @@ fn decide(version: &str, resources: &[(String, String)], devices: &[String]) -> 
             format!("{version}: no RDMA device for it; {}", others.join(", "))
         }
     };
-    Found { rdma: !rdma.is_empty(), description }
+    Found { rdma: !rdma.is_empty(), hardware_amos, description }
 }
 
 #[cfg(test)]

@@ -9,13 +9,12 @@ use crate::progress::Progress;
 use crate::proto::{Address, MemoryKey};
 use crate::service::Service;
 use crate::settings::Tuning;
-use crate::shared::{Identity, Shared};
+use crate::shared::Shared;
 use crate::ucp::{Context, Memory};
-use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{
-    AmoOp, Completion, Endpoint, Error, Get, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr,
+    AmoOp, Amos, Completion, Endpoint, Error, Get, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr,
     Segment, Signal,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -61,6 +60,7 @@ fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
         secret: [0; 32],
         one_machine: true,
         oversubscribed: false,
+        amos: Amos::Software,
         host: Arc::new(Panics),
     };
     let heap = LocalBuf { base: vec![7u8; NBYTES].leak().as_mut_ptr(), nbytes: NBYTES };
@@ -74,17 +74,16 @@ fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
     let key = MemoryKey { base: heap.base.addr() as u64, nbytes: NBYTES as u64, packed };
     let peer = Service::new(&context, theirs).expect("a worker");
 
-    let (host, amos) = ("here".to_owned(), Amos::Software);
+    let host = "here".to_owned();
     let segments = Arc::new(Segments::default());
     let service = Service::new(&context, Arc::clone(&segments)).expect("a worker");
-    let identity = Identity { own_host: host.clone(), amos };
     let tuning = Tuning { abandon_limit, ..Tuning::default() };
-    let shared = Shared::new(&open, tuning, identity, context, service, segments);
+    let shared = Shared::new(&open, tuning, host.clone(), context, service, segments);
     let shared = shared.expect("descriptors");
     let worker = peer.worker().address().expect("an address");
-    let address = Address { host, amos, worker }.encode();
+    let address = Address { host, worker }.encode();
     let keys = [(Segment::Heap, Key(key.encode()))];
-    let known = Peer::decode(PEER, &address, &keys, &mut Keys::default(), (ME, amos));
+    let known = Peer::decode(PEER, &address, &keys, &mut Keys::default());
     shared.peers.connect(PEER, known.expect("a PE of this build")).expect("a PE of the job");
     let progress = Arc::new(Progress::new(shared));
     let issuer = progress.issuer().expect("a worker");

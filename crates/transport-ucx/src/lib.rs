@@ -4,7 +4,7 @@
 //! worker per context, from which it talks; a service thread lets them work while the PE computes, and
 //! a PE that waits does so by itself. Puts and gets are UCX's; atomic operations are carried out by the
 //! target's CPU, to which they are sent as messages, since UCX's own have been seen to be wrong and do
-//! not compose with the CPU's where a NIC does them (`SHMEM_UCX_AMOS=network` asks for them).
+//! not compose with the CPU's where a NIC does them (`SHMEM_AMOS` says who does).
 //!
 //! - `endpoint` and `transport` are what the traits of `rushmem-transport` are made of;
 //! - `progress` says who lets the workers work and who sleeps, `service` is the worker that whoever polls serves the peers by;
@@ -38,7 +38,6 @@ mod target;
 mod transport;
 mod ucp;
 
-pub use rushmem_transport::kit::amos::Amos;
 pub use settings::Tuning;
 pub use transport::open;
 
@@ -50,6 +49,7 @@ pub const PROVIDER: Provider = Provider {
     settings: settings::ALL,
     opens_libraries: true,
     without_rdma: false,
+    network_amos: true,
     available: |host| found::found(host).map_err(Error::Unavailable),
     open: |with| open(with, Tuning::default()),
 };

@@ -4,29 +4,18 @@
 
 use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
-use rushmem_transport::kit::amos::Amos;
 use std::time::Duration;
 
-/// The variable that says who carries out atomic operations.
-pub(crate) const AMOS: &str = "SHMEM_UCX_AMOS";
 /// The variable that names the transports of UCX's.
 pub(crate) const TLS: &str = "SHMEM_UCX_TLS";
 
 /// What a user can set.
-pub(crate) const ALL: &[Setting] = &[
-    Setting {
-        name: TLS,
-        old_name: None,
-        default: None,
-        meaning: "the transports that UCX may use, unless UCX_TLS says so; by default all",
-    },
-    Setting {
-        name: AMOS,
-        old_name: None,
-        default: Some("software"),
-        meaning: "who carries out atomic operations over UCX: software (the target's CPU) or network",
-    },
-];
+pub(crate) const ALL: &[Setting] = &[Setting {
+    name: TLS,
+    old_names: &[],
+    default: None,
+    meaning: "the transports that UCX may use, unless UCX_TLS says so; by default all",
+}];
 
 /// Connections of two workers to a peer and of a peer's two to this PE, and one back for each of these.
 pub(crate) const DESCRIPTORS: PerPeer = PerPeer(6);
@@ -42,18 +31,11 @@ pub struct Tuning {
     pub max_workers: usize,
     /// How long operations may go on with memory of callers who were told of a loss; then the process ends.
     pub abandon_limit: Duration,
-    /// Instead of what the environment and UCX say.
-    pub amos: Option<Amos>,
 }
 
 impl Default for Tuning {
     fn default() -> Tuning {
-        Tuning {
-            max_in_flight: 1024,
-            max_workers: 32,
-            abandon_limit: Duration::from_secs(10),
-            amos: None,
-        }
+        Tuning { max_in_flight: 1024, max_workers: 32, abandon_limit: Duration::from_secs(10) }
     }
 }
 

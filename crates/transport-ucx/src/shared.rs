@@ -7,7 +7,6 @@ use crate::connect::Peer;
 use crate::service::Service;
 use crate::settings::Tuning;
 use crate::ucp::{Context, Worker};
-use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::kit::attendance::Attendance;
 use rushmem_transport::kit::backoff::{
     Backoff, BackoffLimits, Pause, ServiceBackoff, ServiceBackoffLimits,
@@ -17,7 +16,7 @@ use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::peers::Peers;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
-use rushmem_transport::{Error, Host, Open, Pe};
+use rushmem_transport::{Amos, Error, Host, Open, Pe};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -65,17 +64,11 @@ pub(crate) struct Shared {
     pub(crate) context: Arc<Context>,
 }
 
-/// Who a PE is to UCX.
-pub(crate) struct Identity {
-    pub(crate) own_host: String,
-    pub(crate) amos: Amos,
-}
-
 impl Shared {
     pub(crate) fn new(
         open: &Open,
         tuning: Tuning,
-        Identity { own_host, amos }: Identity,
+        own_host: String,
         context: Arc<Context>,
         service: Service,
         segments: Arc<Segments>,
@@ -84,7 +77,7 @@ impl Shared {
             me: open.pe,
             oversubscribed: open.oversubscribed,
             tuning,
-            amos,
+            amos: open.amos,
             host: Arc::clone(&open.host),
             peers: Peers::new(open.n_pes),
             attendance: Attendance::new()?,

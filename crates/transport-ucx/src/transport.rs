@@ -10,14 +10,13 @@ use crate::probe::probe;
 use crate::progress::{Progress, run};
 use crate::proto::{Address, MemoryKey};
 use crate::service::Service;
-use crate::settings::{AMOS, DESCRIPTORS, MIN_DESCRIPTORS, Tuning};
-use crate::shared::{Identity, Shared};
+use crate::settings::{DESCRIPTORS, MIN_DESCRIPTORS, Tuning};
+use crate::shared::Shared;
 use crate::ucp::{Context, Memory};
-use rushmem_transport::kit::amos::Amos;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::service::ServiceThread;
-use rushmem_transport::{Caps, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport};
+use rushmem_transport::{Amos, Caps, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport};
 use rustix::process::{Resource, getrlimit};
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,23 +43,18 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 
 /// What works once there is a service thread, and this PE's address.
 fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
-    let amos = match tuning.amos {
-        Some(amos) => amos,
-        None => Amos::asked_for(&*open.host, AMOS)?,
-    };
     DESCRIPTORS.require(open.n_pes, MIN_DESCRIPTORS)?;
     let context = Arc::new(Context::open(open.n_pes, &changes(&*open.host, open.one_machine))?);
-    if amos == Amos::Network {
+    if open.amos == Amos::Network {
         probe(&context)
-            .map_err(|why| format!("{why}. With {AMOS}=software the targets' CPUs do them"))?;
+            .map_err(|why| format!("{why}. With SHMEM_AMOS=software the targets' CPUs do them"))?;
     }
     let segments = Arc::new(Segments::default());
     let service = Service::new(&context, Arc::clone(&segments))?;
     let own_host = host_name();
     let worker = service.worker().address()?;
-    let address = Address { host: own_host.clone(), amos, worker }.encode();
-    let identity = Identity { own_host, amos };
-    let shared = Shared::new(open, tuning, identity, context, service, segments)
+    let address = Address { host: own_host.clone(), worker }.encode();
+    let shared = Shared::new(open, tuning, own_host, context, service, segments)
         .map_err(|e| format!("the kernel refused a descriptor: {e}"))?;
     Ok((Progress::new(shared), address))
 }
@@ -107,8 +101,7 @@ impl Transport for Ucx {
 
     fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error> {
         let shared = &self.progress.shared;
-        let own = (shared.me, shared.amos);
-        shared.peers.connect(pe, Peer::decode(pe, address, keys, &mut self.keys, own)?)
+        shared.peers.connect(pe, Peer::decode(pe, address, keys, &mut self.keys)?)
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {

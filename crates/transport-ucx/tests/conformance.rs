@@ -4,8 +4,8 @@
 //! It runs with the UCX that the dynamic linker finds: another version by LD_LIBRARY_PATH and
 //! UCX_MODULE_DIR.
 
-use rushmem_transport::{Error, Host, Open, Transport};
-use rushmem_transport_ucx::{Amos, PROVIDER, Tuning, open};
+use rushmem_transport::{Amos, Error, Host, Open, Transport};
+use rushmem_transport_ucx::{PROVIDER, Tuning, open};
 use std::process::ExitCode;
 use std::sync::Arc;
 use testkit::{Test, absent};
@@ -21,10 +21,11 @@ impl Host for Asks {
 
 fn with(
     transports: &'static str,
+    amos: Amos,
     with: &Open,
     tuning: Tuning,
 ) -> Result<Box<dyn Transport>, Error> {
-    open(&Open { host: Arc::new(Asks(transports)), ..with.clone() }, tuning)
+    open(&Open { host: Arc::new(Asks(transports)), amos, ..with.clone() }, tuning)
 }
 
 /// UCX must be here.
@@ -43,7 +44,7 @@ fn needs_atomics() {
 }
 
 /// A NIC must speak verbs, and UCX use it as these limits ask.
-fn needs_verbs(amos: Option<Amos>) {
+fn needs_verbs(amos: Amos) {
     if std::fs::read_dir("/sys/class/infiniband").map_or(0, Iterator::count) == 0 {
         absent("no NIC speaks verbs");
     }
@@ -53,10 +54,11 @@ fn needs_verbs(amos: Option<Amos>) {
         secret: [0; 32],
         one_machine: true,
         oversubscribed: true,
+        amos: Amos::Software,
         host: Arc::new(Asks(VERBS)),
     };
     let opened = (PROVIDER.available)(&*alone.host)
-        .and_then(|_| with(VERBS, &alone, Tuning { amos, ..Tuning::default() }));
+        .and_then(|_| with(VERBS, amos, &alone, Tuning::default()));
     if let Err(error) = opened {
         absent(error);
     }
@@ -72,11 +74,11 @@ macro_rules! over {
             use super::*;
 
             fn usual(open: &Open) -> Result<Box<dyn Transport>, Error> {
-                with($transports, open, Tuning { amos: $amos, ..Tuning::default() })
+                with($transports, $amos, open, Tuning::default())
             }
 
             fn tiny(open: &Open) -> Result<Box<dyn Transport>, Error> {
-                with($transports, open, Tuning { amos: $amos, ..Tuning::tiny() })
+                with($transports, $amos, open, Tuning::tiny())
             }
 
             pub fn tests() -> Vec<Test> {
@@ -92,14 +94,14 @@ macro_rules! over {
 }
 
 over! {
-    tcp "tcp,self" None, needs_ucx;
-    posix "posix,self" None, needs_ucx;
-    sysv "sysv,self" None, needs_ucx;
+    tcp "tcp,self" Amos::Software, needs_ucx;
+    posix "posix,self" Amos::Software, needs_ucx;
+    sysv "sysv,self" Amos::Software, needs_ucx;
     // Copies between processes need something else for messages.
-    cma "cma,posix,self" None, needs_ucx;
+    cma "cma,posix,self" Amos::Software, needs_ucx;
     // As a user asks for it who has NICs that do atomic operations; here the library's software does.
-    network "tcp,self" Some(Amos::Network), needs_atomics;
+    network "tcp,self" Amos::Network, needs_atomics;
     // `cargo xtask verbs` has a NIC in a virtual machine.
-    verbs VERBS None, || needs_verbs(None);
-    verbs_network VERBS Some(Amos::Network), || needs_verbs(Some(Amos::Network));
+    verbs VERBS Amos::Software, || needs_verbs(Amos::Software);
+    verbs_network VERBS Amos::Network, || needs_verbs(Amos::Network);
 }

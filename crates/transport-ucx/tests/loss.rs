@@ -4,7 +4,7 @@
 
 use conformance::{Case, LIMIT, Member, verbs};
 use rushmem_transport::{
-    Completion, Error, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Transport,
+    Amos, Completion, Error, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Transport,
 };
 use rushmem_transport_ucx::{Tuning, open};
 use std::process::exit;
@@ -131,6 +131,7 @@ fn one_leaves(member: &Member) {
         secret: [3; 32],
         one_machine: true,
         oversubscribed: true,
+        amos: Amos::Software,
         host: Arc::new(Recorder),
     };
     let mut heap = vec![0u64; 512];

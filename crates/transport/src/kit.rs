@@ -3,7 +3,6 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`amos`] | who carries out atomic operations, if the user may choose |
 //! | [`attendance`] | who polls the network: threads that wait in the library, or the service thread |
 //! | [`backoff`] | how a waiter spins, yields and sleeps, and for how long the service thread backs off |
 //! | [`lock`] | mutexes that ignore poisoning |
@@ -22,7 +21,6 @@
 //! The kit must never know a network library, a wire format or the runtime. What differs between providers (how often to poll,
 //! how long to sleep) is a constant that the provider passes in.
 
-pub mod amos;
 pub mod attendance;
 pub mod backoff;
 pub mod lock;

@@ -12,6 +12,7 @@
 //! accesses do not pass through a `Transport`: the runtime calls [`mem`] inline, since a
 //! virtual call would cost more than the access itself.
 
+mod amos;
 pub mod descriptors;
 pub mod device;
 mod endpoint;
@@ -26,6 +27,7 @@ pub mod setting;
 pub mod thread;
 mod verbs;
 
+pub use amos::Amos;
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use nic::Nic;

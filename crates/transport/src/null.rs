@@ -15,7 +15,10 @@ pub const PROVIDER: Provider = Provider {
     settings: &[],
     opens_libraries: false,
     without_rdma: false,
-    available: |_| Ok(Found { rdma: false, description: "nothing".to_owned() }),
+    network_amos: false,
+    available: |_| {
+        Ok(Found { rdma: false, hardware_amos: false, description: "nothing".to_owned() })
+    },
     open: |_| Ok(with_endpoints(usize::MAX)),
 };
 

@@ -3,7 +3,7 @@
 //! A provider states its capabilities in [`Caps`]. It never claims one that it did not test.
 #![allow(unsafe_code)]
 
-use crate::{Endpoint, Error, Key, Nic, Pe, Segment, Setting};
+use crate::{Amos, Endpoint, Error, Key, Nic, Pe, Segment, Setting};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,8 @@ pub struct Provider {
     pub opens_libraries: bool,
     /// Whether `SHMEM_TRANSPORT=auto` may choose it where no RDMA device is behind it.
     pub without_rdma: bool,
+    /// Whether it can leave atomic operations to the network.
+    pub network_amos: bool,
     /// What it finds on this machine, given the variables of the host. It is fast and prints nothing. It may open libraries, but
     /// opens devices only if [`device::active`](crate::device::active) finds some.
     ///
@@ -36,6 +38,9 @@ pub struct Provider {
 pub struct Found {
     /// It uses hardware that reads and writes a target's memory without the target's CPU.
     pub rdma: bool,
+    /// This hardware also carries out the atomic operations of the standard; it may lack some that its compare-and-swap makes up
+    /// for.
+    pub hardware_amos: bool,
     /// A description in one line, such as `UCX 1.13.1: rc_mlx5 on mlx5_0:1`.
     pub description: String,
 }
@@ -59,6 +64,8 @@ pub struct Open {
     pub one_machine: bool,
     /// PEs outnumber the usable CPUs: waiting must not spin.
     pub oversubscribed: bool,
+    /// Who carries out atomic operations, the same on all PEs; the network only where the provider can leave them to it.
+    pub amos: Amos,
     /// The interface to the runtime.
     pub host: Arc<dyn Host>,
 }

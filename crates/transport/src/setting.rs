@@ -9,8 +9,8 @@ use std::fmt;
 pub struct Setting {
     /// Its name.
     pub name: &'static str,
-    /// A deprecated name that counts where the first is not set (OpenSHMEM 1.6, §8).
-    pub old_name: Option<&'static str>,
+    /// Deprecated names, of which the first that is set counts where the name is not (OpenSHMEM 1.6, §8).
+    pub old_names: &'static [&'static str],
     /// The value that counts if neither is set. `None` if the default is no value; then the meaning describes it.
     pub default: Option<&'static str>,
     /// What it does and which values it may have, without a full stop.
@@ -21,7 +21,15 @@ impl Setting {
     /// The name under which it is set, and its value. `lookup` reads a variable.
     pub fn set(&self, lookup: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
         let named = |name: &'static str| lookup(name).map(|value| (name, value));
-        named(self.name).or_else(|| self.old_name.and_then(named))
+        named(self.name).or_else(|| self.old_names.iter().find_map(|name| named(name)))
+    }
+
+    /// Its names, the deprecated ones in parentheses.
+    pub fn names(&self) -> String {
+        match self.old_names {
+            [] => self.name.to_owned(),
+            old => format!("{} (or {})", self.name, old.join(", ")),
+        }
     }
 
     /// What it does, with its default.

@@ -18,7 +18,7 @@ pub const JOB: Format = format("job protocol", 2);
 /// What each PE tells all others when it joins the job.
 pub const RECORD: Format = format("record of a PE", 6);
 /// What a PE offers before a transport is selected.
-pub const OFFER: Format = format("offer of transports", 2);
+pub const OFFER: Format = format("offer of transports", 3);
 /// What came of a step of opening a transport.
 pub const STEP: Format = format("step of opening a transport", 2);
 /// The greeting of a connection over TCP.
@@ -26,10 +26,10 @@ pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 1);
 /// Where a PE listens.
 pub const TCP_ADDRESS: Format = format("address of a PE over TCP", 2);
 /// How a PE is reached over UCX.
-pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 2);
+pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 3);
 /// A segment of a PE over UCX.
 pub const UCX_KEY: Format = format("key of a segment over UCX", 2);
 /// How a PE is reached over libfabric.
-pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 2);
+pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 3);
 /// A segment of a PE over libfabric.
 pub const OFI_KEY: Format = format("key of a segment over libfabric", 2);

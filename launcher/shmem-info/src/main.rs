@@ -13,9 +13,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
-use rushmem_runtime::settings;
+use rushmem_runtime::settings::{self, Settings};
+use rushmem_runtime::setup::OnThisMachine;
 use rushmem_topology::{BindTo, Level, Topology, cpus_at_once, plan};
 use rushmem_transport::Setting;
+use rushmem_transport::setting::environment;
 
 use crate::args::Flags;
 use crate::map::Map;
@@ -25,11 +27,11 @@ fn main() -> ExitCode {
     let shown = if flags.topology {
         topology(&flags)
     } else if flags.transports {
-        Ok(transports())
+        transports()
     } else if flags.markdown {
         Ok(markdown())
     } else {
-        Ok(environment())
+        Ok(everything())
     };
     // A reader that has seen enough is no failure.
     let printed = shown.map(|text| std::io::stdout().write_all(text.as_bytes()));
@@ -47,19 +49,13 @@ fn all_settings() -> impl Iterator<Item = &'static Setting> {
     settings::ALL.iter().chain(rushmem_providers::ALL.iter().flat_map(|provider| provider.settings))
 }
 
-/// A setting's name, and the deprecated one if it has one.
-fn names(row: &Setting) -> String {
-    let old = row.old_name.map(|old| format!(" (or {old})")).unwrap_or_default();
-    format!("{}{old}", row.name)
-}
-
 /// The version, every environment variable with its meaning, and what each is now.
-fn environment() -> String {
+fn everything() -> String {
     let mut text = format!(
         "{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})\n\nEnvironment:\n"
     );
     for row in all_settings() {
-        text += &format!("  {}\n      {}\n", names(row), row.description());
+        text += &format!("  {}\n      {}\n", row.names(), row.description());
     }
     text += "\nValues now:\n";
     for row in all_settings() {
@@ -72,30 +68,35 @@ fn environment() -> String {
 fn markdown() -> String {
     let mut text = "# Settings\n\nThese are the environment variables that the library reads. `SHMEM_INFO=1` prints them at start-up; `shmem-info` prints\n\
         them at any time. Both show the value of each and where it comes from. A variable in parentheses is deprecated and counts\n\
-        only where the other one is not set. A value that a variable may not have ends the job with a message.\n\n\
+        only where the first one is not set. A value that a variable may not have ends the job with a message.\n\n\
         `oshrun` has options instead of variables ([launching.md](launching.md)). It sets `SHMEM_LOCAL_ID` to the number of the PE\n\
         on its node and, on a machine with several NICs, `SHMEM_NIC` unless it is set.\n\n\
         `shmem-info --markdown` writes this page.\n\n| variable | default | meaning |\n|---|---|---|\n"
         .to_owned();
     for row in all_settings() {
         let default = row.default.map(|default| format!("`{default}`")).unwrap_or_default();
-        let old = row.old_name.map(|old| format!(" (or `{old}`)")).unwrap_or_default();
+        let old: Vec<String> = row.old_names.iter().map(|old| format!("`{old}`")).collect();
+        let old = if old.is_empty() { String::new() } else { format!(" (or {})", old.join(", ")) };
         text += &format!("| `{}`{old} | {default} | {} |\n", row.name, row.meaning);
     }
     text
 }
 
-/// The transports of this build, and what each finds here.
-fn transports() -> String {
+/// The transports of this build, what each finds here, and who carries out atomic operations over it.
+fn transports() -> Result<String, String> {
+    let settings = Settings::read(environment).map_err(|invalid| invalid.to_string())?;
     let mut text = String::new();
-    for (name, found) in rushmem_runtime::setup::transports(rushmem_providers::ALL) {
-        let state = match found {
-            Ok(found) => format!("available: {found}"),
-            Err(error) => format!("not available: {error}"),
+    for (name, found) in rushmem_runtime::setup::transports(&settings, rushmem_providers::ALL) {
+        text += &match found {
+            Err(error) => format!("{name}: not available: {error}\n"),
+            Ok(OnThisMachine { found, amos }) => format!(
+                "{name}: available: {found}\n{:indent$}  atomic operations: {amos}\n",
+                "",
+                indent = name.len()
+            ),
         };
-        text += &format!("{name}: {state}\n");
     }
-    text
+    Ok(text)
 }
 
 /// The map of a machine and of the PEs on it.

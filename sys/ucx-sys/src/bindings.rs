@@ -318,6 +318,8 @@ pub struct Ucp {
         ::libloading::Error,
     >,
     pub ucp_worker_destroy: Result<unsafe extern "C" fn(worker: ucp_worker_h), ::libloading::Error>,
+    pub ucp_worker_print_info:
+        Result<unsafe extern "C" fn(worker: ucp_worker_h, stream: *mut FILE), ::libloading::Error>,
     pub ucp_worker_get_address: Result<
         unsafe extern "C" fn(
             worker: ucp_worker_h,
@@ -959,6 +961,7 @@ impl Ucp {
         let ucp_context_print_info = __library.get(b"ucp_context_print_info\0").map(|sym| *sym);
         let ucp_worker_create = __library.get(b"ucp_worker_create\0").map(|sym| *sym);
         let ucp_worker_destroy = __library.get(b"ucp_worker_destroy\0").map(|sym| *sym);
+        let ucp_worker_print_info = __library.get(b"ucp_worker_print_info\0").map(|sym| *sym);
         let ucp_worker_get_address = __library.get(b"ucp_worker_get_address\0").map(|sym| *sym);
         let ucp_worker_release_address =
             __library.get(b"ucp_worker_release_address\0").map(|sym| *sym);
@@ -998,6 +1001,7 @@ impl Ucp {
             ucp_context_print_info,
             ucp_worker_create,
             ucp_worker_destroy,
+            ucp_worker_print_info,
             ucp_worker_get_address,
             ucp_worker_release_address,
             ucp_worker_progress,
@@ -1107,6 +1111,11 @@ impl Ucp {
     }
     pub unsafe fn ucp_worker_destroy(&self, worker: ucp_worker_h) {
         (self.ucp_worker_destroy.as_ref().expect("Expected function, got error."))(worker)
+    }
+    pub unsafe fn ucp_worker_print_info(&self, worker: ucp_worker_h, stream: *mut FILE) {
+        (self.ucp_worker_print_info.as_ref().expect("Expected function, got error."))(
+            worker, stream,
+        )
     }
     pub unsafe fn ucp_worker_get_address(
         &self,

@@ -74,7 +74,7 @@ fn missing(ucp: &Ucp) -> Option<&'static str> {
         ucs_status_string ucp_config_read ucp_config_modify ucp_config_release ucp_get_version
         ucp_get_version_string ucp_init_version ucp_cleanup ucp_context_query ucp_context_print_info ucp_worker_create
         ucp_worker_destroy ucp_worker_get_address ucp_worker_release_address ucp_worker_get_efd
-        ucp_worker_arm ucp_worker_progress ucp_worker_fence
+        ucp_worker_arm ucp_worker_progress ucp_worker_fence ucp_worker_print_info
         ucp_worker_set_am_recv_handler ucp_ep_create ucp_ep_close_nbx ucp_ep_flush_nbx
         ucp_ep_rkey_unpack ucp_mem_map ucp_mem_unmap ucp_rkey_pack ucp_rkey_buffer_release
         ucp_rkey_destroy ucp_put_nbx ucp_get_nbx ucp_atomic_op_nbx ucp_am_send_nbx

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 const FUNCTIONS: &[&str] = &[
     "ucp_(get_version|get_version_string|init_version|cleanup|context_query|context_print_info)",
     "ucp_config_(read|modify|release)",
-    "ucp_worker_(create|destroy|get_address|release_address|get_efd|arm|progress|fence)",
+    "ucp_worker_(create|destroy|get_address|release_address|get_efd|arm|progress|fence|print_info)",
     "ucp_worker_set_am_recv_handler",
     "ucp_ep_(create|close_nbx|flush_nbx|rkey_unpack)",
     "ucp_mem_(map|unmap)",

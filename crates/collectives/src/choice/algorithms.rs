@@ -221,4 +221,11 @@ where
             Self::Right(iterator) => iterator.next(),
         }
     }
+
+    fn fold<B, F: FnMut(B, L::Item) -> B>(self, start: B, f: F) -> B {
+        match self {
+            Self::Left(iterator) => iterator.fold(start, f),
+            Self::Right(iterator) => iterator.fold(start, f),
+        }
+    }
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug)]
 pub struct Area {
     pub call: usize,
-    /// Whether landings of short all-reduces are meant, and which copy.
+    /// Whether landings are meant that no other team uses, and which copy.
     pub copy: (bool, usize),
     pub span: Span,
     pub count: u32,

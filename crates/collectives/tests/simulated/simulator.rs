@@ -509,16 +509,16 @@ impl<'a> Simulation<'a> {
     fn area(&self, me: u32, span: Span, count: u32) -> Area {
         let member = &self.members[me as usize];
         let program = self.team.program;
-        // Short all-reduces have landings of their own; in turn over all of them. The plans of another one use those of all
-        // teams in turn.
-        let (is_short, turn) = match program.get(member.call) {
+        // Short all-reduces, and those among all PEs, have landings of their own; in turn over all of them. The plans of
+        // another one use those of all teams in turn.
+        let (is_own, turn) = match program.get(member.call) {
             Some(call) if call.is_short() => (true, member.epoch),
             _ => {
                 let pieces = program[..=member.call].iter().rev();
                 (false, pieces.take_while(|call| **call == Call::NextPiece).count())
             }
         };
-        let copy = (is_short, turn % self.team.landing_copies);
+        let copy = (is_own, turn % self.team.landing_copies);
         Area { call: member.call, copy, span, count }
     }
 

@@ -9,7 +9,7 @@ use rushmem_collectives::choice::{
     ScanAlgorithm, SyncAlgorithm, Table,
 };
 use rushmem_transport::setting::{Invalid, environment};
-use rushmem_transport::{Nic, Setting};
+use rushmem_transport::{Amos, Nic, Setting};
 use std::time::Duration;
 
 /// Makes the rows, the struct and its parser. The parser of a row gets the value, or the default where none is set.
@@ -30,7 +30,7 @@ macro_rules! settings {
         /// The rows, in the order of `SHMEM_INFO`.
         pub const ALL: &[Setting] = &[$(Setting {
             name: $name,
-            old_name: $old,
+            old_names: $old,
             default: $default,
             meaning: $meaning,
         }),*];
@@ -65,16 +65,16 @@ macro_rules! settings {
 
 settings! {
     /// Print the version.
-    version: bool = "SHMEM_VERSION", Some("SMA_VERSION"), None;
+    version: bool = "SHMEM_VERSION", &["SMA_VERSION"], None;
         "any value: print the version of the library at start-up"; is_set, "anything";
     /// Print the settings.
-    info: bool = "SHMEM_INFO", Some("SMA_INFO"), None;
+    info: bool = "SHMEM_INFO", &["SMA_INFO"], None;
         "any value: print the settings with their values at start-up"; is_set, "anything";
     /// Print what is found and chosen.
-    debug: bool = "SHMEM_DEBUG", Some("SMA_DEBUG"), None;
+    debug: bool = "SHMEM_DEBUG", &["SMA_DEBUG"], None;
         "any value: print what the library finds and chooses to standard error"; is_set, "anything";
     /// Make checks that cost time.
-    check: bool = "SHMEM_CHECK", None, Some("0");
+    check: bool = "SHMEM_CHECK", &[], Some("0");
         "1: also make checks that cost time: that all PEs of a team or an active set are in the same collective with the same \
          arguments, that arrays of a collective do not overlap, and that the rules of private contexts and thread levels \
          are followed; 0: do not";
@@ -84,12 +84,12 @@ settings! {
             _ => None,
         }, "0 or 1";
     /// Bytes of the symmetric heap.
-    symmetric_size: u64 = "SHMEM_SYMMETRIC_SIZE", Some("SMA_SYMMETRIC_SIZE"), Some("512m");
+    symmetric_size: u64 = "SHMEM_SYMMETRIC_SIZE", &["SMA_SYMMETRIC_SIZE"], Some("512m");
         "bytes of the symmetric heap of each PE, a number with an optional fraction and one of the suffixes k, m, g, t; memory \
          is taken when it is first touched";
         |value| size(value?), "a non-negative number of bytes, such as 512m, 1.5G or 65536";
     /// Whether PEs of a node share their memory.
-    onnode: bool = "SHMEM_ONNODE", None, Some("on");
+    onnode: bool = "SHMEM_ONNODE", &[], Some("on");
         "on: PEs of one machine reach each other's memory directly; off: they use a transport";
         |value| match value? {
             "on" => Some(true),
@@ -97,17 +97,25 @@ settings! {
             _ => None,
         }, "on or off";
     /// How one machine is split.
-    virtual_nodes: VirtualNodes = "SHMEM_VIRTUAL_NODES", None, None;
+    virtual_nodes: VirtualNodes = "SHMEM_VIRTUAL_NODES", &[], None;
         "split one machine into nodes that share no memory with each other: the number of nodes, or the PEs of each, such as \
          1+2+3; by default it is one node";
         |value| value.map_or(Some(VirtualNodes::No), VirtualNodes::parse),
         "a number of nodes, or the PEs of each node such as 1+2+3";
     /// Name of the transport; `None` for the best that there is.
-    transport: Option<String> = "SHMEM_TRANSPORT", None, Some("auto");
+    transport: Option<String> = "SHMEM_TRANSPORT", &[], Some("auto");
         "the transport between PEs that share no memory: auto, tcp, ucx or ofi";
         |value| Some(value.filter(|value| *value != "auto").map(str::to_owned)), "auto, tcp, ucx or ofi";
+    /// Who carries out atomic operations between PEs; `None` for the best way that there is.
+    amos: Option<Amos> = "SHMEM_AMOS", &["SHMEM_UCX_AMOS", "SHMEM_OFI_AMOS"], Some("auto");
+        "who carries out atomic operations of jobs on several nodes, the same on all PEs: software (the target's CPU), network, or \
+         auto (the network if its hardware does, otherwise software); the older names have the values software and network";
+        |value| match value? {
+            "auto" => Some(None),
+            name => Amos::named(name).map(Some),
+        }, "auto, software or network";
     /// The NIC that this PE should prefer.
-    nic: Preference = rushmem_topology::NIC_VARIABLE, None, None;
+    nic: Preference = rushmem_topology::NIC_VARIABLE, &[], None;
         "the NIC that a PE should prefer, such as mlx5_0:1 or cxi0,hsn0; any leaves the choice to the library of the network; by \
          default the nearest NIC, such that all NICs of a machine serve the same number of PEs";
         |value| match value {
@@ -116,40 +124,41 @@ settings! {
             Some(value) => Nic::parse(value).map(Preference::Named),
         }, "a NIC such as mlx5_0:1 or cxi0,hsn0 (its name, port and interface), or any";
     /// How to join the job.
-    bootstrap: Protocol = env::BOOTSTRAP, None, Some("auto");
+    bootstrap: Protocol = env::BOOTSTRAP, &[], Some("auto");
         "how to join a job that another launcher started: auto, pmi1, pmi2 or pmix";
         |value| Protocol::parse(value?), Protocol::EXPECTED;
     /// How long another host may be silent before the job has ended everywhere.
-    host_limit: Duration = host_limit::VARIABLE, None, Some(host_limit::DEFAULT);
+    host_limit: Duration = host_limit::VARIABLE, &[], Some(host_limit::DEFAULT);
         "how many seconds another host may be silent before the job has ended everywhere";
         |value| host_limit::parse(value?), host_limit::EXPECTED;
     /// How members sync; `None` for the best algorithm.
-    sync_algorithm: Option<SyncAlgorithm> = "SHMEM_SYNC_ALGORITHM", None, Some("auto");
-        "the algorithm of barriers and syncs where it can be used, the same on all PEs: auto, dissemination, binomial or \
-         central";
-        |value| forced(value?), "auto, dissemination, binomial or central";
+    sync_algorithm: Option<SyncAlgorithm> = "SHMEM_SYNC_ALGORITHM", &[], Some("auto");
+        "the algorithm of barriers and syncs where it can be used, the same on all PEs: auto, dissemination, binomial, \
+         central or two_level";
+        |value| forced(value?), "auto, dissemination, binomial, central or two_level";
     /// How a broadcast is done; `None` for the best algorithm.
-    broadcast_algorithm: Option<BroadcastAlgorithm> = "SHMEM_BROADCAST_ALGORITHM", None, Some("auto");
+    broadcast_algorithm: Option<BroadcastAlgorithm> = "SHMEM_BROADCAST_ALGORITHM", &[], Some("auto");
         "the algorithm of broadcasts where it can be used, the same on all PEs: auto, binomial, scatter_all_gather, chain or direct";
         |value| forced(value?), "auto, binomial, scatter_all_gather, chain or direct";
     /// How vectors are reduced; `None` for the best algorithm.
-    reduce_algorithm: Option<AllReduceAlgorithm> = "SHMEM_REDUCE_ALGORITHM", None, Some("auto");
-        "the algorithm of reductions where it can be used, the same on all PEs: auto, recursive_doubling, rabenseifner, ring, direct or central";
-        |value| forced(value?), "auto, recursive_doubling, rabenseifner, ring, direct or central";
+    reduce_algorithm: Option<AllReduceAlgorithm> = "SHMEM_REDUCE_ALGORITHM", &[], Some("auto");
+        "the algorithm of reductions where it can be used, the same on all PEs: auto, recursive_doubling, rabenseifner, \
+         ring, direct, central or two_level";
+        |value| forced(value?), "auto, recursive_doubling, rabenseifner, ring, direct, central or two_level";
     /// How blocks are collected; `None` for the best algorithm.
-    collect_algorithm: Option<AllGatherAlgorithm> = "SHMEM_COLLECT_ALGORITHM", None, Some("auto");
+    collect_algorithm: Option<AllGatherAlgorithm> = "SHMEM_COLLECT_ALGORITHM", &[], Some("auto");
         "the algorithm of collect and fcollect, the same on all PEs: auto, bruck, recursive_doubling, ring or neighbor_exchange";
         |value| forced(value?), "auto, bruck, recursive_doubling, ring or neighbor_exchange";
     /// How blocks are exchanged; `None` for the best algorithm.
-    alltoall_algorithm: Option<AllToAllAlgorithm> = "SHMEM_ALLTOALL_ALGORITHM", None, Some("auto");
+    alltoall_algorithm: Option<AllToAllAlgorithm> = "SHMEM_ALLTOALL_ALGORITHM", &[], Some("auto");
         "the algorithm of alltoall and alltoalls where it can be used, the same on all PEs: auto or pairwise";
         |value| forced(value?), "auto or pairwise";
     /// How scans are done; `None` for the best algorithm.
-    scan_algorithm: Option<ScanAlgorithm> = "SHMEM_SCAN_ALGORITHM", None, Some("auto");
+    scan_algorithm: Option<ScanAlgorithm> = "SHMEM_SCAN_ALGORITHM", &[], Some("auto");
         "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling, blelloch or direct";
         |value| forced(value?), "auto, recursive_doubling, blelloch or direct";
     /// A file that says which algorithm is used where.
-    coll_tuning: Option<String> = "SHMEM_COLL_TUNING", None, None;
+    coll_tuning: Option<String> = "SHMEM_COLL_TUNING", &[], None;
         "a file that says which algorithm collectives use where, with the same rows on all PEs; what it leaves open is as \
          built in";
         |value| Some(value.map(str::to_owned)), "the name of a file";

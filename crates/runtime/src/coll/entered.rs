@@ -10,15 +10,15 @@ use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
 use crate::base::members::Members;
 use crate::coll::combine::Combine;
-use crate::coll::execute::{Execution, Parts, vector_parts};
+use crate::coll::execute::{Execution, Landings, Parts, vector_parts};
 use crate::memory::areas::{LANDING, SHORT};
 use crate::memory::range::SymmetricRange;
 use crate::memory::range::symmetric;
-use crate::sync::channel::Channels;
+use crate::sync::channel::{self, Channels};
 use crate::sync::check::{self, Argument};
 use crate::sync::flags;
 use crate::teams::active_set::ActiveSet;
-use crate::teams::team::{self, Team};
+use crate::teams::team::{self, HeldTeam, Team};
 use core::ffi::{c_int, c_long};
 use rushmem_collectives::choice::{
     AllReduceAlgorithm, Facts, ScanAlgorithm, SyncAlgorithm, Tabled,
@@ -27,7 +27,7 @@ use rushmem_collectives::{
     Peer, Step, binomial, blelloch, bruck, central, direct, dissemination, rabenseifner,
     recursive_doubling, ring,
 };
-use std::sync::{Arc, TryLockError};
+use std::sync::TryLockError;
 
 mod over_nodes;
 
@@ -69,7 +69,7 @@ impl TeamOrActiveSet {
 
 /// The participants, resolved.
 pub(crate) enum Group {
-    Team(Arc<Team>),
+    Team(HeldTeam),
     ActiveSet(ActiveSet),
 }
 
@@ -288,14 +288,19 @@ impl<'a> Entered<'a> {
             }
             AllReduceAlgorithm::Central => {
                 let plan = |n, _| central::all_reduce(n);
-                self.run_pieces(source, dest, nelems, op, plan);
+                self.run_pieces(source, dest, nelems, op, Landings::Shared, plan);
             }
             AllReduceAlgorithm::RecursiveDoubling => {
-                if nbytes > SHORT {
+                let landings = match nbytes <= SHORT {
+                    true => Landings::BesideFlags,
+                    false if n == self.job.n_pes => Landings::OfJob,
+                    false => Landings::Shared,
+                };
+                if landings == Landings::Shared {
                     let entry = recursive_doubling::entry(n, me);
                     self.run(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0), entry);
                 }
-                self.run_pieces(source, dest, nelems, op, recursive_doubling::all_reduce);
+                self.run_pieces(source, dest, nelems, op, landings, recursive_doubling::all_reduce);
             }
             AllReduceAlgorithm::TwoLevel => self.all_reduce_over_nodes(source, dest, nbytes, op),
         }
@@ -330,8 +335,8 @@ impl<'a> Entered<'a> {
         parts: Parts<'_>,
         plan: impl Iterator<Item = Step>,
     ) {
-        let (accumulator, combine, parity) = (SymmetricRange::EMPTY, None, 0);
-        self.execute(source, dest, parts, accumulator, combine, parity, plan);
+        let (accumulator, landings) = (SymmetricRange::EMPTY, (Landings::Shared, 0));
+        self.execute(source, dest, parts, accumulator, None, landings, plan);
     }
 
     /// Combine vectors element by element over the members up to each one, to that one; without its own contribution if that
@@ -345,6 +350,7 @@ impl<'a> Entered<'a> {
         exclusive: bool,
     ) {
         let nbytes = nelems * op.elem_bytes();
+        let landings = Landings::Shared;
         match self.choose(nbytes) {
             ScanAlgorithm::Direct => {
                 let (n, me, parts) = (self.n(), self.me(), vector_parts(nbytes));
@@ -352,16 +358,30 @@ impl<'a> Entered<'a> {
                 self.run_vector(source, dest, nbytes, op, plan);
             }
             ScanAlgorithm::Blelloch if exclusive => {
-                self.run_pieces(source, dest, nelems, op, blelloch::exclusive_scan);
+                self.run_pieces(source, dest, nelems, op, landings, blelloch::exclusive_scan);
             }
             ScanAlgorithm::Blelloch => {
-                self.run_pieces(source, dest, nelems, op, blelloch::inclusive_scan);
+                self.run_pieces(source, dest, nelems, op, landings, blelloch::inclusive_scan);
             }
             ScanAlgorithm::RecursiveDoubling if exclusive => {
-                self.run_pieces(source, dest, nelems, op, recursive_doubling::exclusive_scan);
+                self.run_pieces(
+                    source,
+                    dest,
+                    nelems,
+                    op,
+                    landings,
+                    recursive_doubling::exclusive_scan,
+                );
             }
             ScanAlgorithm::RecursiveDoubling => {
-                self.run_pieces(source, dest, nelems, op, recursive_doubling::inclusive_scan);
+                self.run_pieces(
+                    source,
+                    dest,
+                    nelems,
+                    op,
+                    landings,
+                    recursive_doubling::inclusive_scan,
+                );
             }
         }
     }
@@ -376,17 +396,19 @@ impl<'a> Entered<'a> {
         plan: impl Iterator<Item = Step>,
     ) {
         let (source, dest) = (source.part(0, nbytes), dest.part(0, nbytes));
-        self.execute(source, dest, Parts::Vector, SymmetricRange::EMPTY, Some(op), 0, plan);
+        let (accumulator, landings) = (SymmetricRange::EMPTY, (Landings::Shared, 0));
+        self.execute(source, dest, Parts::Vector, accumulator, Some(op), landings, plan);
     }
 
     /// Carry out a plan for each piece of two vectors that fits a landing; the accumulator of a piece
-    /// is its place in `dest`. The pieces use the two copies of the landings in turn.
+    /// is its place in `dest`. Of the two copies of landings it uses one after the other.
     pub(crate) fn run_pieces<P: Iterator<Item = Step>>(
         &mut self,
         source: SymmetricRange,
         dest: SymmetricRange,
         nelems: usize,
         op: &'static Combine,
+        landings: Landings,
         plan: impl Fn(u32, u32) -> P,
     ) {
         let (n, me) = (self.n(), self.me());
@@ -398,12 +420,13 @@ impl<'a> Entered<'a> {
             if !dest.starts_with(source) {
                 source.part(at, nbytes).copy_to(self.job.me(), piece);
             }
-            let parity = match nbytes <= SHORT {
-                true => self.channels.next_short_reduction(),
-                false => turn % 2,
+            let parity = match landings {
+                Landings::Shared => turn % 2,
+                Landings::OfJob => channel::next_reduction_of_job(),
+                Landings::BesideFlags => self.channels.next_short_reduction(),
             };
             let (none, parts) = (SymmetricRange::EMPTY, Parts::Whole(nbytes));
-            self.execute(none, none, parts, piece, Some(op), parity, plan(n, me));
+            self.execute(none, none, parts, piece, Some(op), (landings, parity), plan(n, me));
         }
     }
 
@@ -415,7 +438,7 @@ impl<'a> Entered<'a> {
         parts: Parts<'_>,
         accumulator: SymmetricRange,
         combine: Option<&'static Combine>,
-        parity: usize,
+        (landings, parity): (Landings, usize),
         plan: impl Iterator<Item = Step>,
     ) {
         let shared = self.shared();
@@ -430,6 +453,7 @@ impl<'a> Entered<'a> {
             parts,
             accumulator,
             combine,
+            landings,
             parity,
         };
         match shared {
@@ -475,13 +499,11 @@ impl<'a> Entered<'a> {
 
     /// A sync whose plan has signals and waits alone, so that it needs no execution.
     fn disseminate(&mut self) {
-        for step in dissemination::sync(self.n(), self.me()) {
-            match step {
-                Step::Signal { peer } => self.signal(peer),
-                Step::Wait { peer } => self.wait(peer),
-                _ => unreachable!("a sync moves nothing"),
-            }
-        }
+        dissemination::sync(self.n(), self.me()).for_each(|step| match step {
+            Step::Signal { peer } => self.signal(peer),
+            Step::Wait { peer } => self.wait(peer),
+            _ => unreachable!("a sync moves nothing"),
+        });
     }
 }
 

@@ -13,7 +13,7 @@ use crate::memory::range::SymmetricRange;
 use crate::sync::channel::Channels;
 use crate::sync::flags;
 use crate::teams::team::Team;
-use rushmem_collectives::{Edge, Operand, Peer, Place, Span, Step};
+use rushmem_collectives::{Operand, Peer, Place, Span, Step};
 use rushmem_transport::Pe;
 
 /// Bytes of a part of a vector that members share: whole cache lines, so that no two PEs write to one, and whole
@@ -40,6 +40,18 @@ pub(crate) enum Parts<'a> {
     Strided { dst: usize, sst: usize, nelems: usize, elem_bytes: usize },
 }
 
+/// Where that what a plan puts to a landing of a peer comes to lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Landings {
+    /// In the buffers that all teams share: the sender knows that the receiver has entered the collective.
+    Shared,
+    /// In buffers that only reductions among all PEs use. Nobody ends one before all have entered it, and all make them in
+    /// the same order: so of two copies nobody overwrites one that was not read.
+    OfJob,
+    /// Beside the flag that announces it, in a reduction of at most [`SHORT`] bytes.
+    BesideFlags,
+}
+
 /// One collective of one member, in progress.
 pub(crate) struct Execution<'a> {
     pub(crate) call: Call,
@@ -57,17 +69,17 @@ pub(crate) struct Execution<'a> {
     pub(crate) accumulator: SymmetricRange,
     /// The operator that combines them.
     pub(crate) combine: Option<&'static Combine>,
-    /// Which copy of the landings is in use, or of the places beside flags.
+    pub(crate) landings: Landings,
+    /// Which copy of them is in use.
     pub(crate) parity: usize,
 }
 
 impl Execution<'_> {
-    /// Carry out a plan.
+    /// Carry out a plan. The plan calls for each step, since asking a plan for the next one takes as long as a short step.
     pub(crate) fn run(&mut self, plan: impl Iterator<Item = Step>) {
         let mut heard = None;
-        for step in plan {
-            if !matches!(step, Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. }) {
-                // What follows may take long.
+        plan.for_each(|step| {
+            if !self.is_brief(step) {
                 self.channels.ring();
             }
             match step {
@@ -102,7 +114,7 @@ impl Execution<'_> {
                 Step::ReduceDirect { first, count } => {
                     let (source, dest) = self.share(first, count);
                     let op = self.combine.expect("a reduction has an operation");
-                    direct::reduce(self.members, source, dest, op);
+                    direct::reduce(self.members, self.job.me(), source, dest, op);
                 }
                 Step::ScanDirect { first, count, exclusive } => {
                     let (source, dest) = self.share(first, count);
@@ -131,6 +143,15 @@ impl Execution<'_> {
                     op.apply(own, left, right);
                 }
             }
+        });
+    }
+
+    /// Whether a PE that was signalled before the step may be woken after it.
+    fn is_brief(&self, step: Step) -> bool {
+        match step {
+            Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. } => true,
+            Step::Reduce { .. } => self.accumulator.nbytes() <= SHORT,
+            _ => false,
         }
     }
 
@@ -173,7 +194,7 @@ impl Execution<'_> {
             // In each member's own area: whoever is released first may destroy the team, and use its slot again.
             members.world_pes().for_each(|pe| result.copy_to(pe, place(areas.combined(slot))));
         };
-        self.channels.arrive(at, || direct::combine(members.n, nbytes, op, given, store));
+        self.channels.arrive(at, || direct::combine(members.n, nbytes, op, None, given, store));
     }
 
     /// The bytes of `count` parts here and there, where they follow each other.
@@ -227,28 +248,31 @@ impl Execution<'_> {
 
     /// The place from which `peer` takes the next message of this member.
     fn landing_at(&mut self, peer: Peer, landing: u8) -> SymmetricRange {
-        let internal = flags::area();
-        if self.is_short(peer) {
-            return internal
-                .range(self.channels.short_there(internal.areas(), peer, self.parity), SHORT);
-        }
-        internal.range(internal.areas().landing(landing, self.parity), LANDING)
+        let areas = flags::area().areas();
+        let beside = |channels: &mut Channels, parity| channels.short_there(areas, peer, parity);
+        self.landing(landing, beside)
     }
 
     /// The place of the message that has arrived from the peer that was waited for last.
     fn landing_of(&mut self, heard: Option<Peer>, landing: u8) -> SymmetricRange {
-        let internal = flags::area();
+        let areas = flags::area().areas();
         let peer = heard.expect("a plan waits before it reads");
-        if self.is_short(peer) {
-            return internal
-                .range(self.channels.short_here(internal.areas(), peer, self.parity), SHORT);
-        }
-        internal.range(internal.areas().landing(landing, self.parity), LANDING)
+        let beside = |channels: &mut Channels, parity| channels.short_here(areas, peer, parity);
+        self.landing(landing, beside)
     }
 
-    /// Whether what is put to a landing of a peer goes beside its flag instead.
-    fn is_short(&self, peer: Peer) -> bool {
-        self.accumulator.nbytes() <= SHORT && matches!(peer.edge, Edge::Exchange(_) | Edge::Pair)
+    fn landing(
+        &mut self,
+        landing: u8,
+        beside_flag: impl FnOnce(&mut Channels, usize) -> usize,
+    ) -> SymmetricRange {
+        let internal = flags::area();
+        let (at, nbytes) = match self.landings {
+            Landings::Shared => (internal.areas().landing(landing, self.parity), LANDING),
+            Landings::OfJob => (internal.areas().landing_of_job(landing, self.parity), LANDING),
+            Landings::BesideFlags => (beside_flag(self.channels, self.parity), SHORT),
+        };
+        internal.range(at, nbytes)
     }
 
     /// Where a span begins in its place.

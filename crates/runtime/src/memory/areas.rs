@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A fabric pins this memory, so it must not grow with the number of teams times PEs: a team's slot has a flag for each edge
-//! of its plans, O(log n) of them, and all teams share the landings. Together that is at most 1 MiB and 200 bytes for each PE
-//! of the job. This file computes offsets; it never touches the memory.
+//! of its plans, O(log n) of them, and all teams share the landings, but for those of reductions among all PEs. Together that is
+//! at most 1 MiB and 200 bytes for each PE of the job. This file computes offsets; it never touches the memory.
 
 use rushmem_collectives::{Edge, landing};
 use rushmem_transport::Pe;
@@ -88,7 +88,7 @@ impl Areas {
 
     /// Bytes of the whole area.
     pub(crate) fn nbytes(&self) -> usize {
-        self.landings + 2 * landing::count(self.n_pes as u32) * LANDING
+        self.landings + 4 * landing::count(self.n_pes as u32) * LANDING
     }
 
     /// The mailbox into which `source` writes: a sequence number, a tag, the message.
@@ -185,7 +185,12 @@ impl Areas {
 
     /// A landing buffer for the team whose collective this PE is in. There are two copies.
     pub(crate) fn landing(&self, landing: u8, copy: usize) -> usize {
-        self.landings + (2 * landing as usize + copy) * LANDING
+        self.landings + (4 * landing as usize + copy) * LANDING
+    }
+
+    /// The same for reductions among all PEs of the job, whatever team or active set they are on. There are two, by parity.
+    pub(crate) fn landing_of_job(&self, landing: u8, parity: usize) -> usize {
+        self.landing(landing, 2 + parity)
     }
 
     #[inline]

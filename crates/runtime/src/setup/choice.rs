@@ -18,12 +18,16 @@ pub(super) enum Seen {
 }
 
 /// The information of one PE for the choice.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Offer {
     /// The transport that its environment asks for, by its name; empty for `auto`.
     pub(super) asked: String,
+    /// Who its environment wants to carry out atomic operations, as text; empty for `auto`.
+    pub(super) amos: String,
     /// What it found of each provider; nothing if its environment asks for one.
     pub(super) seen: Vec<Seen>,
+    /// The providers, by their names, whose networks carry out atomic operations in hardware here, if that matters.
+    pub(super) hardware_amos: Vec<String>,
 }
 
 /// The result, which is the same on all PEs.
@@ -41,14 +45,21 @@ pub(super) struct Selection {
 /// When PEs are asked for different transports, or nothing is left to try; a sentence.
 pub(super) fn agree(providers: &[&Provider], offers: &[Offer]) -> Result<Selection, String> {
     let shown = |asked: &str| if asked.is_empty() { "auto" } else { asked }.to_owned();
-    let asked = &offers[0].asked;
-    if let Some(pe) = offers.iter().position(|offer| offer.asked != *asked) {
-        return Err(format!(
-            "SHMEM_TRANSPORT is {} on PE 0 and {} on PE {pe}; it must be the same on all PEs",
-            shown(asked),
-            shown(&offers[pe].asked)
-        ));
+    let settings = |offer: &Offer| {
+        [("SHMEM_TRANSPORT", offer.asked.clone()), ("SHMEM_AMOS", offer.amos.clone())]
+    };
+    for (pe, offer) in offers.iter().enumerate() {
+        for ((name, first), (_, other)) in settings(&offers[0]).into_iter().zip(settings(offer)) {
+            if other != first {
+                return Err(format!(
+                    "{name} is {} on PE 0 and {} on PE {pe}; it must be the same on all PEs",
+                    shown(&first),
+                    shown(&other)
+                ));
+            }
+        }
     }
+    let asked = &offers[0].asked;
     let (mut rdma, mut others, mut passed_over) = (Vec::new(), Vec::new(), Vec::new());
     for (place, provider) in providers.iter().enumerate() {
         if provider.name == asked {
@@ -146,11 +157,11 @@ mod tests {
     }
 
     fn auto(ucx: Seen, ofi: Seen) -> Offer {
-        Offer { asked: String::new(), seen: vec![ucx, ofi, Seen::Plain] }
+        Offer { seen: vec![ucx, ofi, Seen::Plain], ..Offer::default() }
     }
 
     fn forced(name: &str) -> Offer {
-        Offer { asked: name.to_owned(), seen: Vec::new() }
+        Offer { asked: name.to_owned(), ..Offer::default() }
     }
 
     #[test]
@@ -185,6 +196,13 @@ mod tests {
         let error = agreed(&[forced("tcp"), forced("tcp"), auto(Seen::Rdma, Seen::Rdma)]);
         let error = error.expect_err("they differ");
         assert!(error.contains("tcp on PE 0") && error.contains("auto on PE 2"), "{error}");
+    }
+
+    #[test]
+    fn pes_agree_on_who_carries_out_atomic_operations() {
+        let network = Offer { amos: "network".to_owned(), ..forced("ofi") };
+        let error = agreed(&[forced("ofi"), forced("ofi"), network]).expect_err("they differ");
+        assert!(error.contains("SHMEM_AMOS is auto on PE 0 and network on PE 2"), "{error}");
     }
 
     #[test]

@@ -5,10 +5,12 @@
 //! continues alone.
 #![allow(unsafe_code)]
 
+use super::amos::{Way, ways};
 use super::choice::{Offer, Seen, Selection, agree, complaint};
 use super::probe;
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
+use crate::base::settings::Settings;
 use crate::memory::address;
 use crate::memory::statics;
 use crate::net::cma;
@@ -16,7 +18,7 @@ use crate::net::network::{self, Process};
 use crate::sync::flags;
 use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
-    Endpoint, Error, Found, Key, Open, Pe, Provider, Segment, Transport, device,
+    Amos, Endpoint, Error, Found, Key, Open, Pe, Provider, Segment, Transport, device,
 };
 use rushmem_wire::{Format, OFFER, STEP, decode, encode};
 use serde::Serialize;
@@ -26,10 +28,29 @@ use std::sync::Arc;
 /// The segments that peers reach, in the order in which their keys are exchanged.
 const SEGMENTS: [Segment; Segment::COUNT] = [Segment::Heap, Segment::Internal, Segment::Static];
 
-/// What this machine has of each transport, for messages: its name, and what was found or why it is unavailable.
-pub fn transports(providers: &[Provider]) -> Vec<(&'static str, Result<Found, Error>)> {
+/// What this machine has of a transport, for messages.
+pub struct OnThisMachine {
+    /// What was found.
+    pub found: Found,
+    /// Who carries out the atomic operations of a job whose machines are all like this one.
+    pub amos: String,
+}
+
+/// What this machine has of each transport: its name, and what was found or why it is unavailable.
+pub fn transports(
+    settings: &Settings,
+    providers: &[Provider],
+) -> Vec<(&'static str, Result<OnThisMachine, Error>)> {
     let host = Process::default();
-    providers.iter().map(|provider| (provider.name, (provider.available)(&host))).collect()
+    let see = |provider: &Provider| {
+        let found = (provider.available)(&host)?;
+        let amos = match ways(settings.amos, provider, found.hardware_amos) {
+            Ok(ways) => ways[0].describe(),
+            Err(why) => why,
+        };
+        Ok(OnThisMachine { found, amos })
+    };
+    providers.iter().map(|provider| (provider.name, see(provider))).collect()
 }
 
 /// Connect this PE with all PEs whose memory it does not share, if there are any.
@@ -50,21 +71,22 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     if job.nodes.n_nodes() == 1 && !cma::exist() {
         return;
     }
-    let offer = offer(asked, &providers);
+    let offer = offer(&job.settings, &providers);
     let offers = exchange(call, job, OFFER, &offer);
     let agreed = agree(&providers, &offers).unwrap_or_else(|why| fail!(call, "{why}"));
     let Selection { candidates, mut passed_over } = agreed;
     let mut candidates = candidates.into_iter();
     for place in candidates.by_ref() {
         let provider = providers[place];
-        match attempt(call, job, provider) {
-            Ok(Tried { endpoint, transport }) => {
-                let composes = transport.caps().amos_compose_with_cpu;
-                address::atomics_by_network(!composes);
+        let has = |offer: &Offer| offer.hardware_amos.iter().any(|name| name == provider.name);
+        let ways = ways(job.settings.amos, provider, offers.iter().all(has));
+        match ways.and_then(|ways| first_that_works(call, job, provider, ways)) {
+            Ok((Tried { endpoint, transport }, way)) => {
+                address::atomics_by_network(!transport.caps().amos_compose_with_cpu);
                 network::open(transport, endpoint);
                 let later = "what comes before it works".to_owned();
                 passed_over.extend(candidates.map(|place| (place, later.clone())));
-                report(job, &providers, provider, &passed_over, composes);
+                report(job, &providers, provider, &passed_over, &way);
                 return;
             }
             Err(why) if asked.is_some() => fail!(
@@ -88,22 +110,30 @@ fn possible(providers: &[Provider]) -> impl Iterator<Item = &Provider> {
 }
 
 /// What this PE finds, if that matters for the choice.
-fn offer(asked: Option<&str>, providers: &[&Provider]) -> Offer {
-    if let Some(asked) = asked {
-        return Offer { asked: asked.to_owned(), seen: Vec::new() };
-    }
+fn offer(settings: &Settings, providers: &[&Provider]) -> Offer {
+    let asked = settings.transport.clone().unwrap_or_default();
+    let amos = settings.amos.map_or("", Amos::name).to_owned();
+    let mut offer = Offer { asked, amos, ..Offer::default() };
     let host = Process::default();
     let any_device = !device::active().is_empty();
-    let see = |provider: &&Provider| match any_device || !provider.opens_libraries {
+    for provider in providers {
+        if !offer.asked.is_empty() && offer.asked != provider.name {
+            continue;
+        }
         // A library that would not be chosen is not opened, since opening it has side effects.
-        false => Seen::Plain,
-        true => match (provider.available)(&host) {
-            Ok(Found { rdma: true, .. }) => Seen::Rdma,
-            Ok(_) => Seen::Plain,
-            Err(why) => Seen::Absent(why.to_string()),
-        },
-    };
-    Offer { asked: String::new(), seen: providers.iter().map(see).collect() }
+        let found = (any_device || !provider.opens_libraries).then(|| (provider.available)(&host));
+        if matches!(found, Some(Ok(Found { hardware_amos: true, .. }))) {
+            offer.hardware_amos.push(provider.name.to_owned());
+        }
+        if offer.asked.is_empty() {
+            offer.seen.push(match found {
+                Some(Ok(Found { rdma: true, .. })) => Seen::Rdma,
+                Some(Ok(_)) | None => Seen::Plain,
+                Some(Err(why)) => Seen::Absent(why.to_string()),
+            });
+        }
+    }
+    offer
 }
 
 /// Send data to all PEs, and receive theirs.
@@ -146,13 +176,40 @@ struct Tried {
     transport: Box<dyn Transport>,
 }
 
+/// The transport of a provider with the first way to carry out atomic operations that works.
+///
+/// # Errors
+/// When none works on all PEs; why, for each.
+fn first_that_works(
+    call: Call,
+    job: &Job,
+    provider: &Provider,
+    ways: Vec<Way>,
+) -> Result<(Tried, Way), String> {
+    let mut whys: Vec<String> = Vec::new();
+    for mut way in ways {
+        match attempt(call, job, provider, way.amos) {
+            Ok(tried) => {
+                if let Some(why) = whys.first() {
+                    way.why = format!("{}: {why}", way.why);
+                }
+                return Ok((tried, way));
+            }
+            Err(why) => whys.push(why),
+        }
+    }
+    // What stops all of them is said once.
+    whys.dedup();
+    Err(whys.join("; with atomic operations by the CPU of the target: "))
+}
+
 /// Open a provider's transport, connect, and test it.
 ///
 /// # Errors
 /// When some PEs could not; which ones, and why. It is the same on all PEs.
-fn attempt(call: Call, job: &Job, provider: &Provider) -> Result<Tried, String> {
+fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tried, String> {
     let host = Arc::new(Process::with(job.settings.host_limit, flags::ring_own));
-    let (transport, own) = match prepare(job, provider, &host) {
+    let (transport, own) = match prepare(job, provider, amos, &host) {
         Ok(Prepared { transport, parts }) => (Some(transport), Ok(parts)),
         Err(why) => (None, Err(why.to_string())),
     };
@@ -178,13 +235,19 @@ struct Prepared {
 }
 
 /// Open a provider's transport and register the segments.
-fn prepare(job: &Job, provider: &Provider, host: &Arc<Process>) -> Result<Prepared, Error> {
+fn prepare(
+    job: &Job,
+    provider: &Provider,
+    amos: Amos,
+    host: &Arc<Process>,
+) -> Result<Prepared, Error> {
     let with = Open {
         pe: job.me,
         n_pes: job.n_pes,
         secret: job.secret,
         one_machine: job.one_stack,
         oversubscribed: job.oversubscribed,
+        amos,
         host: Arc::clone(host) as _,
     };
     let mut transport = without_signals(|| (provider.open)(&with))?;
@@ -237,7 +300,7 @@ fn report(
     providers: &[&Provider],
     chosen: &Provider,
     passed_over: &[(usize, String)],
-    composes: bool,
+    way: &Way,
 ) {
     if job.me != Pe(0) || !job.settings.debug {
         return;
@@ -259,11 +322,5 @@ fn report(
         };
         tracing::debug!("transport {}: {found}; {fate}", provider.name);
     }
-    let atomics = match composes {
-        true => "by the CPU of the target, on-node and off-node alike",
-        false => {
-            "by the network, on-node too; on contexts of SHMEM_TEAM_SHARED by the CPU, in a domain of its own"
-        }
-    };
-    tracing::debug!("atomic operations are carried out {atomics}");
+    tracing::debug!("atomic operations are carried out {}", way.describe());
 }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 mod algorithms;
+mod amos;
 mod available;
 mod child;
 mod choice;
@@ -14,7 +15,7 @@ mod probe;
 mod record;
 mod threads;
 
-pub use connect::transports;
+pub use connect::{OnThisMachine, transports};
 
 use crate::api;
 use crate::api::ctx;
@@ -313,8 +314,7 @@ fn announce(chosen: &Settings, providers: &[Provider]) {
     if chosen.info {
         let of_providers = providers.iter().flat_map(|provider| provider.settings);
         for row in settings::ALL.iter().chain(of_providers) {
-            let old = row.old_name.map(|old| format!(" (or {old})")).unwrap_or_default();
-            println!("{}{old}: {}; now {}", row.name, row.description(), settings::state(row));
+            println!("{}: {}; now {}", row.names(), row.description(), settings::state(row));
         }
     }
 }

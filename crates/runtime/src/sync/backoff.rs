@@ -107,6 +107,7 @@ fn poll(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
             if ready() {
                 return true;
             }
+            std::hint::spin_loop();
         }
         for _ in 0..PAUSED_POLLS {
             if ready() {

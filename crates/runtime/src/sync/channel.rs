@@ -22,6 +22,7 @@ use crate::sync::flags::{self, FlagArea};
 use core::ffi::c_int;
 use rushmem_collectives::{Edge, Peer};
 use rushmem_transport::{Pe, TeamPe};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bits of a counter below the generation.
 const COUNT_BITS: u32 = 36;
@@ -398,13 +399,23 @@ impl Channels {
     }
 }
 
+/// Which of the two copies of the landings of all PEs the next reduction among them uses: they make these in the same order,
+/// on whatever team or active set.
+pub(crate) fn next_reduction_of_job() -> usize {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    COUNT.fetch_add(1, Ordering::Relaxed) % 2
+}
+
 /// Wait until `ready`, and wake a PE that was signalled if that takes a while; otherwise it is returned.
 #[inline]
 fn until(unrung: Option<Pe>, job: &Job, mut ready: impl FnMut() -> bool) -> Option<Pe> {
     if let Some(pe) = unrung {
         let polls = if job.oversubscribed { 0 } else { POLLS_UNRUNG };
-        if (0..polls).any(|_| ready()) {
-            return unrung;
+        for _ in 0..polls {
+            if ready() {
+                return unrung;
+            }
+            std::hint::spin_loop();
         }
         flags::area().ring(pe);
     }

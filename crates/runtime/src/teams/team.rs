@@ -9,6 +9,7 @@ use crate::base::{job, process};
 use crate::sync::channel::Channels;
 use crate::teams::agreement::{self, ACTIVE_SETS, PREDEFINED};
 use core::ffi::c_int;
+use core::ops::Deref;
 use rushmem_bootstrap::NodeMap;
 use rushmem_collectives::two_level::NodeLists;
 use rushmem_transport::{Pe, TeamPe};
@@ -108,6 +109,25 @@ impl Team {
     }
 }
 
+/// A team that a call uses: the world is there as long as the process, others as long as somebody holds them.
+#[derive(Debug)]
+pub(crate) enum HeldTeam {
+    Lasting(&'static Team),
+    Counted(Arc<Team>),
+}
+
+impl Deref for HeldTeam {
+    type Target = Team;
+
+    #[inline]
+    fn deref(&self) -> &Team {
+        match self {
+            HeldTeam::Lasting(team) => team,
+            HeldTeam::Counted(team) => team,
+        }
+    }
+}
+
 /// The teams that this PE is a member of.
 pub(crate) struct Teams {
     world: Arc<Team>,
@@ -144,7 +164,7 @@ impl Teams {
         Teams { world, by_slot: RwLock::new(teams) }
     }
 
-    pub(crate) fn world(&self) -> &Arc<Team> {
+    pub(crate) fn world(&self) -> &Team {
         &self.world
     }
 
@@ -179,16 +199,19 @@ impl Teams {
 }
 
 /// The team of a handle; ends the job with an error when there is none. `argument` is the handle's name in the call.
-pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> Arc<Team> {
+pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
     job::require(call);
     if handle == TeamHandle::WORLD {
-        return teams().world().clone();
+        return HeldTeam::Lasting(teams().world());
     }
-    teams().get(handle).unwrap_or_else(|| match handle {
-        TeamHandle::INVALID => fail!(call, "argument {argument} is SHMEM_TEAM_INVALID"),
-        _ => fail!(
+    match teams().get(handle) {
+        Some(team) => HeldTeam::Counted(team),
+        None if handle == TeamHandle::INVALID => {
+            fail!(call, "argument {argument} is SHMEM_TEAM_INVALID")
+        }
+        None => fail!(
             call,
             "argument {argument} is not a team of this PE: was it destroyed, or never initialised?"
         ),
-    })
+    }
 }

@@ -9,7 +9,7 @@ fn decided(entries: &[Told], devices: &[&str]) -> (bool, String) {
     let entries: Vec<Entry<'_>> =
         entries.iter().map(|&(provider, domain, nic)| Entry { provider, domain, nic }).collect();
     let devices: Vec<String> = devices.iter().map(|&device| device.to_owned()).collect();
-    let Found { rdma, description } = decide("libfabric 1.17", &entries, &devices);
+    let Found { rdma, description, .. } = decide("libfabric 1.17", &entries, &devices);
     (rdma, description)
 }
 
@@ -23,6 +23,17 @@ fn cards_are_rdma() {
     // A provider that names its NIC, but not the bus.
     let verbs = ("verbs;ofi_rxm", "mlx5_0", Some(("mlx5_0", false)));
     assert_eq!(decided(&[verbs, TCP], &["mlx5_0"]), rdma("verbs;ofi_rxm on mlx5_0"));
+}
+
+#[test]
+fn atomic_operations_are_in_hardware_where_the_provider_leaves_them_to_its_card() {
+    let in_hardware = |provider, domain| {
+        let entry = Entry { provider, domain, nic: None };
+        decide("libfabric 1.17", &[entry], &["cxi0".to_owned(), "mlx5_0".to_owned()]).hardware_amos
+    };
+    assert!(in_hardware("cxi", "cxi0"));
+    assert!(!in_hardware("cxi", "cxi1"), "its port is down");
+    assert!(!in_hardware("verbs;ofi_rxm", "mlx5_0"), "libfabric's CPU does");
 }
 
 #[test]

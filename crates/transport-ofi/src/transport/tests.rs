@@ -30,7 +30,15 @@ const START: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
 fn job(provider: &'static str, tuning: Tuning) -> Option<Ofi> {
     let host = Arc::new(Asks(provider));
     let (n_pes, secret) = (4, [7; 32]);
-    let open = Open { pe: Pe(0), n_pes, secret, one_machine: true, oversubscribed: true, host };
+    let open = Open {
+        pe: Pe(0),
+        n_pes,
+        secret,
+        one_machine: true,
+        oversubscribed: true,
+        amos: Amos::Software,
+        host,
+    };
     let mut ofi = match started(&open, tuning) {
         Ok(ofi) => ofi,
         Err(error) => {
@@ -98,7 +106,7 @@ fn a_signal_that_is_refused_leaves_no_put_in_flight() {
 fn what_unknown_senders_send_uses_up_no_buffers() {
     let (done, is_done) = mpsc::channel();
     std::thread::spawn(move || {
-        let few = Tuning { receives: 2, carried_out_by: Some(Amos::Software), ..Tuning::default() };
+        let few = Tuning { receives: 2, ..Tuning::default() };
         if let Some(ofi) = job(MESSAGES, few) {
             let mut endpoint = ofi.new_endpoint().expect("the first");
             let to = ofi.shared().peers.get(Pe(1)).expect("it is connected").at;

@@ -6,8 +6,20 @@ fn decided(resources: &[(&str, &str)], devices: &[&str]) -> (bool, String) {
     let owned = |text: &&str| (*text).to_owned();
     let resources: Vec<_> = resources.iter().map(|(t, d)| (owned(t), owned(d))).collect();
     let devices: Vec<_> = devices.iter().map(owned).collect();
-    let Found { rdma, description } = decide("UCX 1.13.1", &resources, &devices);
+    let Found { rdma, description, .. } = decide("UCX 1.13.1", &resources, &[], &devices);
     (rdma, description)
+}
+
+#[test]
+fn atomic_operations_are_in_hardware_where_all_that_carries_them_out_is() {
+    let in_hardware = |atomics: &[(&str, &str)]| {
+        let atomics: Vec<_> = atomics.iter().map(|&(t, d)| (t.to_owned(), d.to_owned())).collect();
+        decide("UCX 1.13.1", &atomics, &atomics, &["mlx5_0".to_owned()]).hardware_amos
+    };
+    assert!(in_hardware(&[("rc_mlx5", "mlx5_0:1"), ("dc_mlx5", "mlx5_0:1")]));
+    assert!(!in_hardware(&[("rc_mlx5", "mlx5_0:1"), ("sysv", "memory")]), "UCX's CPU mode");
+    assert!(!in_hardware(&[("rc_verbs", "rxe0:1")]), "a NIC in software");
+    assert!(!in_hardware(&[]), "UCX asks the target's CPU by messages");
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! What is exchanged once, before PEs connect: a PE's address and its segments' keys.
 
-use rushmem_transport::kit::amos::Amos;
 use rushmem_wire::{Error, UCX_ADDRESS, UCX_KEY, decode, encode};
 use std::sync::Arc;
 
@@ -9,23 +8,20 @@ use std::sync::Arc;
 pub(crate) struct Address {
     /// Its host, for messages.
     pub(crate) host: String,
-    /// Who carries out atomic operations on its heap.
-    pub(crate) amos: Amos,
     /// Its service worker, in UCX's words.
     pub(crate) worker: Vec<u8>,
 }
 
 impl Address {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        encode(UCX_ADDRESS, &(self.amos as u8, &self.host, &self.worker))
+        encode(UCX_ADDRESS, &(&self.host, &self.worker))
     }
 
     /// # Errors
     /// When the bytes are no address.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Address, Error> {
-        let (amos, host, worker) = decode(UCX_ADDRESS, bytes)?;
-        let amos = Amos::from_number(amos).ok_or(Error::Damaged(UCX_ADDRESS))?;
-        Ok(Address { host, amos, worker })
+        let (host, worker) = decode(UCX_ADDRESS, bytes)?;
+        Ok(Address { host, worker })
     }
 }
 
@@ -60,15 +56,11 @@ mod tests {
 
     #[test]
     fn an_address_comes_as_it_was_sent() {
-        let address = Address { host: "a-host".into(), amos: Amos::Network, worker: vec![7; 99] };
+        let address = Address { host: "a-host".into(), worker: vec![7; 99] };
         let bytes = address.encode();
         assert_eq!(Address::decode(&bytes), Ok(address));
         assert!(Address::decode(&bytes[..7]).is_err());
         assert!(Address::decode(&[]).is_err());
-        assert_eq!(
-            Address::decode(&encode(UCX_ADDRESS, &(2u8, "", [0u8; 0]))),
-            Err(Error::Damaged(UCX_ADDRESS))
-        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use super::context::Context;
 use super::request::{UcpRequest, plain, started};
 use super::status::{fine, said};
+use crate::sys;
 use rushmem_transport::Segment;
 use rushmem_transport::kit::variables;
 use rushmem_transport::thread::without_signals;
@@ -24,6 +25,14 @@ use ucx_sys::{
 /// UCX reads the variables of its transports for each worker. Over sockets it sends what it copies in pieces, and the target
 /// answers each one that belongs to a put: pieces as long as what it takes in at a time are an eighth as many.
 const SOCKETS: [&CStr; 1] = [c"UCX_TCP_TX_SEG_SIZE=64k"];
+
+/// The transports and their devices in what UCX prints of a worker, in a line such as `#  atomics: 2:rc_mlx5/mlx5_0:1, 3:dc_mlx5/mlx5_0:1`.
+fn atomics_of(printed: &str) -> Vec<(String, String)> {
+    let line = printed.lines().find_map(|line| line.split_once(" atomics: "));
+    let listed = line.map_or("", |(_, listed)| listed).split(", ");
+    let pairs = listed.filter_map(|entry| entry.trim().split_once(':')?.1.split_once('/'));
+    pairs.map(|(transport, device)| (transport.to_owned(), device.to_owned())).collect()
+}
 
 /// A worker, used by one thread at a time.
 pub(crate) struct Worker {
@@ -96,6 +105,15 @@ impl Worker {
         // SAFETY: made by this worker and released once.
         unsafe { ucp.ucp_worker_release_address(self.handle, address) };
         Ok(bytes)
+    }
+
+    /// The transports by which UCX carries out atomic operations, each with its device; none where it sends messages to the
+    /// target's CPU.
+    pub(crate) fn atomics(&self) -> Vec<(String, String)> {
+        atomics_of(&sys::printed(|stream| {
+            // SAFETY: a live worker and the stream that it is given.
+            unsafe { self.ucp().ucp_worker_print_info(self.handle, stream.cast()) };
+        }))
     }
 
     /// Lets it work; returns whether there was anything to do.
@@ -239,5 +257,21 @@ impl Endpoint {
             Some(key) if status == UCS_OK => Ok(key.as_ptr()),
             _ => Err(said(ucp, status)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_carries_out_atomic_operations_is_found_in_what_ucx_prints() {
+        let printed = "#\n# UCP worker 'h:1'\n#\n#                 address: 149 bytes\n\
+            #                 atomics: 2:rc_mlx5/mlx5_0:1, 13:dc_mlx5/mlx5_1:1 \n#\n";
+        let found = atomics_of(printed);
+        let found: Vec<_> = found.iter().map(|(t, device)| (t.as_str(), device.as_str())).collect();
+        assert_eq!(found, [("rc_mlx5", "mlx5_0:1"), ("dc_mlx5", "mlx5_1:1")]);
+        assert!(atomics_of("#                 atomics: \n").is_empty());
+        assert!(atomics_of("").is_empty());
     }
 }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::{AmoOp, Completion, Host, LocalBuf, Open, RemoteAddr, Signal};
+use crate::{AmoOp, Amos, Completion, Host, LocalBuf, Open, RemoteAddr, Signal};
 use std::sync::Arc;
 
 struct Nobody;
@@ -18,6 +18,7 @@ fn reaches_nobody() {
         secret: [0; 32],
         one_machine: true,
         oversubscribed: false,
+        amos: Amos::Software,
         host: Arc::new(Nobody),
     };
     let mut transport = (PROVIDER.open)(&open).expect("the template always opens");

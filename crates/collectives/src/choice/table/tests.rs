@@ -67,8 +67,7 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     assert_eq!(choose(SHORT_MAX_BYTES, SHARED), Central);
     assert_eq!(choose(SHORT_MAX_BYTES + 1, SHARED), Direct);
     assert_eq!(choose(8, Facts { team: false, ..SHARED }), Direct);
-    assert_eq!(choose(7 * 8192, APART), Direct);
-    assert_eq!(choose(7 * 8192 - 1, APART), Rabenseifner);
+    assert_eq!(choose(32 << 10, APART), Rabenseifner);
     assert_eq!(choose((32 << 10) - 1, APART), RecursiveDoubling);
     assert_eq!(choose(8, TWO_NODES), AllReduceAlgorithm::TwoLevel);
     let several_at_once = Facts { shared_buffers: false, ..TWO_NODES };

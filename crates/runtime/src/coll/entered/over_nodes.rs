@@ -7,7 +7,7 @@
 use super::Entered;
 use crate::base::process;
 use crate::coll::combine::Combine;
-use crate::coll::execute::{Execution, Parts, vector_parts};
+use crate::coll::execute::{Execution, Landings, Parts, vector_parts};
 use crate::memory::areas::{LANDING, SHORT};
 use crate::memory::range::SymmetricRange;
 use crate::teams::active_set;
@@ -60,8 +60,10 @@ impl<'a> Entered<'a> {
         combine: Option<&'static Combine>,
         plan: impl Iterator<Item = Step>,
     ) {
+        let landings =
+            if dest.nbytes() <= SHORT { Landings::BesideFlags } else { Landings::Shared };
         if self.shared().is_some() {
-            return self.execute(source, dest, parts, dest, combine, 0, plan);
+            return self.execute(source, dest, parts, dest, combine, (landings, 0), plan);
         }
         self.channels.ring();
         let pairs = active_set::shared(self.job);
@@ -71,7 +73,7 @@ impl<'a> Entered<'a> {
         let mut execution = Execution {
             call: self.call,
             job: self.job,
-            team: &pairs,
+            team: pairs,
             members,
             channels: &mut channels,
             source,
@@ -79,6 +81,7 @@ impl<'a> Entered<'a> {
             parts,
             accumulator: dest,
             combine,
+            landings,
             parity: 0,
         };
         execution.run(plan.map(|step| step.with_peer(|member| members.world_pe(member).0)));

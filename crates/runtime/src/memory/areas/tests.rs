@@ -31,6 +31,7 @@ fn nothing_overlaps() {
         }
         for k in 0..landing::count(n) as u8 {
             ends.extend([0, 1].map(|copy| (a.landing(k, copy), LANDING)));
+            ends.extend([0, 1].map(|parity| (a.landing_of_job(k, parity), LANDING)));
         }
         ends.sort();
         for pair in ends.windows(2) {

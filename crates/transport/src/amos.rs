@@ -1,0 +1,35 @@
+//! Who carries out atomic operations: decided once for a job, before its transport is opened.
+//!
+//! This file must never know how a network carries them out.
+
+use std::fmt;
+
+/// Who carries out atomic operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amos {
+    /// The target's CPU, asked by messages: they are atomic with respect to those of PEs that share its memory.
+    Software,
+    /// The network.
+    Network,
+}
+
+impl Amos {
+    /// The way of a name, which is a value of `SHMEM_AMOS`.
+    pub fn named(name: &str) -> Option<Amos> {
+        [Amos::Software, Amos::Network].into_iter().find(|amos| amos.name() == name)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Amos::Software => "software",
+            Amos::Network => "network",
+        }
+    }
+}
+
+impl fmt::Display for Amos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

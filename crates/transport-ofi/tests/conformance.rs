@@ -2,24 +2,42 @@
 //! with the usual and once with tiny queues, and without trust in what the provider says of completion and
 //! order. All but one are part of `cargo xtask test --full`, which sets `RUSHMEM_PROVIDERS=all`.
 //! Another library than the system's is tested by `LD_LIBRARY_PATH` and `FI_PROVIDER_PATH`.
+//!
+//! The provider `strict` is our own for tests: its domains are named after the fabrics whose rules they keep.
+
+#![allow(unsafe_code)]
 
 use rushmem_transport::{Amos, Error, Host, Open, Transport};
 use rushmem_transport_ofi::{PROVIDER, Tuning, open};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use testkit::{Test, absent};
 
-/// Asks for one provider.
-struct Asks(&'static str);
+/// Asks for one provider, and perhaps for a domain of it.
+#[derive(Clone, Copy)]
+struct Asks(&'static str, Option<&'static str>);
 
 impl Host for Asks {
     fn variable(&self, name: &str) -> Option<String> {
-        (name == "SHMEM_OFI_PROVIDER").then(|| self.0.to_owned())
+        match name {
+            "SHMEM_OFI_PROVIDER" => Some(self.0.to_owned()),
+            "SHMEM_OFI_DOMAIN" => self.1.map(str::to_owned),
+            _ => None,
+        }
+    }
+}
+
+/// What is asked for by a name such as `tcp`, or `strict cxi`.
+fn asked(name: &'static str) -> Asks {
+    match name.split_once(' ') {
+        Some((provider, domain)) => Asks(provider, Some(domain)),
+        None => Asks(name, None),
     }
 }
 
 fn with(provider: &'static str, amos: Amos, open: &Open) -> Open {
-    Open { host: Arc::new(Asks(provider)), amos, ..open.clone() }
+    Open { host: Arc::new(asked(provider)), amos, ..open.clone() }
 }
 
 /// The one that is always tested.
@@ -34,7 +52,7 @@ fn alone(provider: &'static str) -> Open {
         one_machine: true,
         oversubscribed: true,
         amos: Amos::Software,
-        host: Arc::new(Asks(provider)),
+        host: Arc::new(asked(provider)),
     }
 }
 
@@ -85,6 +103,8 @@ over! {
     // As a user asks for it whose NICs do atomic operations; here the library's software does.
     tcp_rxm_network "tcp;ofi_rxm" Network;
     shm_network "shm" Network;
+    copy "strict copy" Software;
+    copy_network "strict copy" Network;
 }
 
 /// Faulty providers are not opened, and the message says what to use instead.
@@ -104,7 +124,18 @@ fn faulty_providers_are_refused_by_name() {
     }
 }
 
+/// Lets libfabric find the provider `strict`, unless it looks elsewhere.
+fn offer_strict() {
+    const WHERE: &str = "FI_PROVIDER_PATH";
+    if std::env::var_os(WHERE).is_none() {
+        let folder = strict_fabric::folder(Path::new(env!("CARGO_TARGET_TMPDIR")));
+        // SAFETY: the process has one thread.
+        unsafe { std::env::set_var(WHERE, folder.expect("the provider was built")) };
+    }
+}
+
 fn main() -> ExitCode {
+    offer_strict();
     let mut tests = suites();
     let faulty = faulty_providers_are_refused_by_name;
     tests.push(Test::new("faulty_providers_are_refused_by_name", faulty));

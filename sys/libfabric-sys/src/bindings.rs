@@ -157,6 +157,8 @@ pub const FI_COLLECTIVE_OFFSET: u64 = 256;
 pub const FI_REG_MR: u64 = 576460752303423488;
 pub const FI_FETCH_ATOMIC: u64 = 288230376151711744;
 pub const FI_COMPARE_ATOMIC: u64 = 576460752303423488;
+pub const FI_LIB_EXTENSION: &[u8; 3] = b"fi\0";
+pub const FI_LIB_SUFFIX: &[u8; 6] = b"fi.so\0";
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct iovec {
@@ -886,6 +888,18 @@ pub const FI_EXPORT_FID: _bindgen_ty_7 = 19;
 pub type _bindgen_ty_7 = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct fi_context {
+    pub internal: [*mut ::std::os::raw::c_void; 4usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fi_context"][::std::mem::size_of::<fi_context>() - 32usize];
+    ["Alignment of fi_context"][::std::mem::align_of::<fi_context>() - 8usize];
+    ["Offset of field: fi_context::internal"]
+        [::std::mem::offset_of!(fi_context, internal) - 0usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct fi_context2 {
     pub internal: [*mut ::std::os::raw::c_void; 8usize],
 }
@@ -1156,6 +1170,30 @@ const _: () = {
     ["Alignment of fi_cq_entry"][::std::mem::align_of::<fi_cq_entry>() - 8usize];
     ["Offset of field: fi_cq_entry::op_context"]
         [::std::mem::offset_of!(fi_cq_entry, op_context) - 0usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct fi_cq_data_entry {
+    pub op_context: *mut ::std::os::raw::c_void,
+    pub flags: u64,
+    pub len: usize,
+    pub buf: *mut ::std::os::raw::c_void,
+    pub data: u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fi_cq_data_entry"][::std::mem::size_of::<fi_cq_data_entry>() - 40usize];
+    ["Alignment of fi_cq_data_entry"][::std::mem::align_of::<fi_cq_data_entry>() - 8usize];
+    ["Offset of field: fi_cq_data_entry::op_context"]
+        [::std::mem::offset_of!(fi_cq_data_entry, op_context) - 0usize];
+    ["Offset of field: fi_cq_data_entry::flags"]
+        [::std::mem::offset_of!(fi_cq_data_entry, flags) - 8usize];
+    ["Offset of field: fi_cq_data_entry::len"]
+        [::std::mem::offset_of!(fi_cq_data_entry, len) - 16usize];
+    ["Offset of field: fi_cq_data_entry::buf"]
+        [::std::mem::offset_of!(fi_cq_data_entry, buf) - 24usize];
+    ["Offset of field: fi_cq_data_entry::data"]
+        [::std::mem::offset_of!(fi_cq_data_entry, data) - 32usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -2629,6 +2667,49 @@ const _: () = {
         [::std::mem::offset_of!(fi_ops_atomic, readwritevalid) - 96usize];
     ["Offset of field: fi_ops_atomic::compwritevalid"]
         [::std::mem::offset_of!(fi_ops_atomic, compwritevalid) - 104usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct fi_provider {
+    pub version: u32,
+    pub fi_version: u32,
+    pub context: fi_context,
+    pub name: *const ::std::os::raw::c_char,
+    pub getinfo: ::std::option::Option<
+        unsafe extern "C" fn(
+            version: u32,
+            node: *const ::std::os::raw::c_char,
+            service: *const ::std::os::raw::c_char,
+            flags: u64,
+            hints: *const fi_info,
+            info: *mut *mut fi_info,
+        ) -> ::std::os::raw::c_int,
+    >,
+    pub fabric: ::std::option::Option<
+        unsafe extern "C" fn(
+            attr: *mut fi_fabric_attr,
+            fabric: *mut *mut fid_fabric,
+            context: *mut ::std::os::raw::c_void,
+        ) -> ::std::os::raw::c_int,
+    >,
+    pub cleanup: ::std::option::Option<unsafe extern "C" fn()>,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fi_provider"][::std::mem::size_of::<fi_provider>() - 72usize];
+    ["Alignment of fi_provider"][::std::mem::align_of::<fi_provider>() - 8usize];
+    ["Offset of field: fi_provider::version"]
+        [::std::mem::offset_of!(fi_provider, version) - 0usize];
+    ["Offset of field: fi_provider::fi_version"]
+        [::std::mem::offset_of!(fi_provider, fi_version) - 4usize];
+    ["Offset of field: fi_provider::context"]
+        [::std::mem::offset_of!(fi_provider, context) - 8usize];
+    ["Offset of field: fi_provider::name"][::std::mem::offset_of!(fi_provider, name) - 40usize];
+    ["Offset of field: fi_provider::getinfo"]
+        [::std::mem::offset_of!(fi_provider, getinfo) - 48usize];
+    ["Offset of field: fi_provider::fabric"][::std::mem::offset_of!(fi_provider, fabric) - 56usize];
+    ["Offset of field: fi_provider::cleanup"]
+        [::std::mem::offset_of!(fi_provider, cleanup) - 64usize];
 };
 pub const ADDR_UNSPEC: fi_addr_t = 18446744073709551615;
 pub const ADDR_NOTAVAIL: fi_addr_t = 18446744073709551615;

@@ -16,6 +16,7 @@ const HEADER: &str = "
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_errno.h>
+#include <rdma/providers/fi_prov.h>
 static const fi_addr_t ADDR_UNSPEC = FI_ADDR_UNSPEC;
 static const fi_addr_t ADDR_NOTAVAIL = FI_ADDR_NOTAVAIL;
 static const uint64_t KEY_NOTAVAIL = FI_KEY_NOTAVAIL;
@@ -47,7 +48,7 @@ fn main() -> std::io::Result<()> {
         .rust_target(target)
         .rust_edition(bindgen::RustEdition::Edition2024)
         .allowlist_type(
-            "fi_info|fi_(cq|av)_attr|fi_cq_(err_)?entry|fi_msg_(rma|atomic)|fi_context2",
+            "fi_info|fi_(cq|av)_attr|fi_cq_(err_|data_)?entry|fi_provider|fi_msg_(rma|atomic)|fi_context2",
         )
         .allowlist_type("fi_(ep_type|threading|progress|resource_mgmt|wait_obj|cq_format|av_type)")
         .allowlist_type("fi_status|fid_(fabric|domain|av|cq|ep|mr)")

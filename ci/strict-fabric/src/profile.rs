@@ -1,0 +1,130 @@
+//! What each profile demands and offers: the table that grows.
+//!
+//! The facts are those of libfabric's manual pages (fi_cxi, fi_efa, fi_opx, fi_psm3 of section 7) and of what the
+//! providers of these names tell of themselves; where a provider asks nothing that a test could break, the profile asks
+//! for less than it. Queues are shorter than any of theirs, so that they are full.
+
+use libfabric_sys as fi;
+use std::ffi::CStr;
+
+/// Who moves the data of remote memory access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(dead_code, reason = "the strict profiles have both")]
+pub(crate) enum Carrier {
+    /// A device: the target's processor has no part in it.
+    Device,
+    /// The target's processor, whenever it reads its queue.
+    Target,
+}
+
+/// Which atomic operations there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(dead_code, reason = "the strict profiles have all")]
+pub(crate) enum Atomics {
+    None,
+    /// Of 4 and 8 bytes, all that OpenSHMEM has.
+    All,
+    /// Compare-and-swap and sum, of 8 bytes.
+    FewOfEight,
+}
+
+/// What a domain of the provider is like. It is named like the profile.
+#[expect(dead_code, reason = "the strict profiles use all of it")]
+pub(crate) struct Profile {
+    pub(crate) name: &'static CStr,
+    /// Nothing is checked or delayed, and data moves at once.
+    pub(crate) at_once: bool,
+    pub(crate) carrier: Carrier,
+    pub(crate) mr_mode: u64,
+    pub(crate) key_bytes: usize,
+    /// Of contexts: `FI_CONTEXT` or `FI_CONTEXT2`.
+    pub(crate) mode: u64,
+    /// `FI_ORDER_*`.
+    pub(crate) order: u64,
+    /// Longer transfers are in no order.
+    pub(crate) order_up_to: usize,
+    pub(crate) inject: usize,
+    pub(crate) tx_size: usize,
+    pub(crate) rx_size: usize,
+    pub(crate) max_message: usize,
+    pub(crate) iov_limit: usize,
+    pub(crate) resource_mgmt: fi::fi_resource_mgmt,
+    pub(crate) atomics: Atomics,
+    pub(crate) av_type: fi::fi_av_type,
+    pub(crate) address_format: u32,
+    pub(crate) protocol: u32,
+    /// One post of about so many is refused by `FI_EAGAIN`.
+    pub(crate) refuses_one_of: u32,
+}
+
+const COPY: Profile = Profile {
+    name: c"copy",
+    at_once: true,
+    carrier: Carrier::Device,
+    mr_mode: 0,
+    key_bytes: 8,
+    mode: 0,
+    order: fi::FI_ORDER_STRICT,
+    order_up_to: usize::MAX,
+    inject: 256,
+    tx_size: 512,
+    rx_size: 512,
+    max_message: 1 << 30,
+    iov_limit: 4,
+    resource_mgmt: fi::FI_RM_ENABLED,
+    atomics: Atomics::All,
+    av_type: fi::FI_AV_TABLE,
+    address_format: fi::FI_FORMAT_UNSPEC,
+    protocol: fi::FI_PROTO_UNSPEC,
+    refuses_one_of: 0,
+};
+
+/// All of them; the first is what libfabric offers first.
+pub(crate) const ALL: &[Profile] = &[COPY];
+
+impl Profile {
+    pub(crate) fn asks(&self, mr_mode: u64) -> bool {
+        self.mr_mode & mr_mode != 0
+    }
+
+    /// As text.
+    pub(crate) fn text(&self) -> &'static str {
+        self.name.to_str().unwrap_or("a profile")
+    }
+
+    /// The width of the words of an atomic operation that there is.
+    pub(crate) fn width(&self, datatype: fi::fi_datatype, op: fi::fi_op) -> Option<usize> {
+        let width = match datatype {
+            fi::FI_INT32 | fi::FI_UINT32 => 4,
+            fi::FI_INT64 | fi::FI_UINT64 => 8,
+            _ => return None,
+        };
+        let has = match self.atomics {
+            Atomics::None => false,
+            Atomics::FewOfEight => width == 8 && [fi::FI_SUM, fi::FI_CSWAP].contains(&op),
+            Atomics::All => [
+                fi::FI_SUM,
+                fi::FI_BAND,
+                fi::FI_BOR,
+                fi::FI_BXOR,
+                fi::FI_ATOMIC_READ,
+                fi::FI_ATOMIC_WRITE,
+                fi::FI_CSWAP,
+            ]
+            .contains(&op),
+        };
+        has.then_some(width)
+    }
+
+    /// What all endpoints can do.
+    pub(crate) fn caps(&self) -> u64 {
+        let words = if self.atomics == Atomics::None { 0 } else { fi::FI_ATOMIC };
+        let directions = fi::FI_SEND
+            | fi::FI_RECV
+            | fi::FI_READ
+            | fi::FI_WRITE
+            | fi::FI_REMOTE_READ
+            | fi::FI_REMOTE_WRITE;
+        fi::FI_MSG | fi::FI_RMA | words | directions | fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM
+    }
+}

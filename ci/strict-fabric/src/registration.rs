@@ -1,0 +1,154 @@
+//! libfabric's memory regions.
+#![allow(unsafe_code)]
+
+use crate::domain::Domain;
+use crate::endpoint::Endpoint;
+use crate::memory::is_mapped;
+use crate::object::{fid, hand_over, operations, shared};
+use crate::segment::ANY;
+use libfabric_sys as fi;
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Registered memory.
+#[repr(C)]
+pub(crate) struct Registration {
+    fid: fi::fid_mr,
+    domain: Arc<Domain>,
+    index: u32,
+    pub(crate) base: u64,
+    pub(crate) nbytes: u64,
+    pub(crate) access: u64,
+    /// The endpoint that it was bound to.
+    endpoint: AtomicU32,
+}
+
+// SAFETY: what libfabric reads of it does not change; the rest can be shared.
+unsafe impl Send for Registration {}
+// SAFETY: as above.
+unsafe impl Sync for Registration {}
+
+static REGISTRATION: fi::fi_ops = operations(close, bind, control);
+
+/// What a domain has for registering.
+pub(crate) static OF_DOMAIN: fi::fi_ops_mr = fi::fi_ops_mr {
+    size: size_of::<fi::fi_ops_mr>(),
+    reg: Some(register),
+    regv: None,
+    regattr: None,
+};
+
+unsafe extern "C" fn register(
+    domain: *mut fi::fid,
+    base: *const c_void,
+    nbytes: usize,
+    access: u64,
+    offset: u64,
+    key: u64,
+    flags: u64,
+    mr: *mut *mut fi::fid_mr,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: an open domain of this provider.
+    let domain = unsafe { shared(domain.cast::<Domain>()) };
+    if offset != 0 || flags != 0 {
+        return -fi::FI_EINVAL;
+    }
+    let (profile, base) = (domain.profile, base.expose_provenance() as u64);
+    if profile.asks(fi::FI_MR_ALLOCATED) && !is_mapped(base, nbytes) {
+        domain.broken("FI_MR_ALLOCATED", "memory was registered that is not there");
+    }
+    let fits = profile.key_bytes >= 8 || key >> (8 * profile.key_bytes) == 0;
+    if !profile.asks(fi::FI_MR_PROV_KEY) && !fits {
+        domain.broken("mr_key_size", format!("the key {key:#x} is longer than keys are"));
+    }
+    let Some(index) = domain.regions.enter().pop() else { return -fi::FI_ENOSPC };
+    let region = &domain.segment.regions[index as usize];
+    let key = match profile.asks(fi::FI_MR_PROV_KEY) {
+        // Nobody guesses it, and it is another each time.
+        true => {
+            let mixed = (u64::from(index) + (region.life.load(Ordering::Relaxed) << 16))
+                .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            if profile.key_bytes >= 8 { mixed } else { mixed >> (64 - 8 * profile.key_bytes) }
+        }
+        false => key,
+    };
+    region.endpoint.store(ANY, Ordering::Relaxed);
+    let words = [(&region.key, key), (&region.base, base), (&region.nbytes, nbytes as u64)];
+    words.into_iter().for_each(|(place, word)| place.store(word, Ordering::Relaxed));
+    region.access.store(access, Ordering::Relaxed);
+    domain.segment.regions_used.fetch_max(index + 1, Ordering::Release);
+    let is_used = !profile.asks(fi::FI_MR_ENDPOINT);
+    let fid = fid(fi::FI_CLASS_MR, context, &REGISTRATION);
+    let made = Arc::new(Registration {
+        fid: fi::fid_mr { fid, mem_desc: null_mut(), key },
+        domain,
+        index,
+        base,
+        nbytes: nbytes as u64,
+        access,
+        endpoint: AtomicU32::new(ANY),
+    });
+    if is_used {
+        made.begin();
+    }
+    // SAFETY: room for a pointer, by libfabric's contract.
+    unsafe { hand_over(made, mr) };
+    // SAFETY: stored above.
+    let mr = unsafe { *mr };
+    // SAFETY: an object that nobody else has.
+    unsafe { (*mr).mem_desc = mr.cast() };
+    0
+}
+
+unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
+    // SAFETY: an open registration of this provider, which libfabric gives back.
+    let made = unsafe { Arc::from_raw(fid.cast::<Registration>().cast_const()) };
+    let region = made.region();
+    let life = region.life.load(Ordering::Relaxed);
+    region.life.store(life + 1 + (life + 1) % 2, Ordering::Release);
+    made.domain.regions.enter().push(made.index);
+    0
+}
+
+unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, _flags: u64) -> c_int {
+    // SAFETY: an open registration of this provider.
+    let made = unsafe { &*fid.cast::<Registration>() };
+    // SAFETY: an open object.
+    if unsafe { (*to).fclass } != fi::FI_CLASS_EP as usize {
+        return -fi::FI_EINVAL;
+    }
+    // SAFETY: an open endpoint, by its class.
+    let number = unsafe { (*to.cast::<Endpoint>()).number };
+    made.endpoint.store(number, Ordering::Relaxed);
+    made.region().endpoint.store(number, Ordering::Relaxed);
+    0
+}
+
+unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, _: *mut c_void) -> c_int {
+    // SAFETY: an open registration of this provider.
+    let made = unsafe { &*fid.cast::<Registration>() };
+    if command != fi::ENABLE {
+        return -fi::FI_ENOSYS;
+    }
+    let asks = made.domain.profile.asks(fi::FI_MR_ENDPOINT);
+    if asks && made.endpoint.load(Ordering::Relaxed) == ANY {
+        made.domain.broken("FI_MR_ENDPOINT", "a registration was enabled before it was bound");
+    }
+    made.begin();
+    0
+}
+
+impl Registration {
+    fn region(&self) -> &crate::segment::Region {
+        &self.domain.segment.regions[self.index as usize]
+    }
+
+    /// From now on it is in use.
+    fn begin(&self) {
+        let life = self.region().life.load(Ordering::Relaxed);
+        self.region().life.store(life | 1, Ordering::Release);
+    }
+}

@@ -29,6 +29,8 @@ use rushmem_collectives::{
 };
 use std::sync::TryLockError;
 
+mod over_nodes;
+
 /// The participants of a collective.
 #[derive(Clone, Copy, Debug)]
 pub enum TeamOrActiveSet {
@@ -143,7 +145,7 @@ impl<'a> Entered<'a> {
             per_node: self.per_node(),
             oversubscribed: self.job.oversubscribed_somewhere,
             // The counter of the active sets is the world's.
-            counter: self.shared().is_none() || self.n() == self.job.n_pes,
+            team: self.shared().is_none() || self.n() == self.job.n_pes,
             shared_buffers: !self.job.threads_somewhere,
         }
     }
@@ -300,6 +302,7 @@ impl<'a> Entered<'a> {
                 }
                 self.run_pieces(source, dest, nelems, op, landings, recursive_doubling::all_reduce);
             }
+            AllReduceAlgorithm::TwoLevel => self.all_reduce_over_nodes(source, dest, nbytes, op),
         }
     }
 
@@ -484,12 +487,14 @@ impl<'a> Entered<'a> {
     }
 
     pub(crate) fn sync(&mut self) {
-        let algorithm = self.choose::<SyncAlgorithm>(0);
-        if algorithm == SyncAlgorithm::Dissemination {
-            return self.disseminate();
+        match self.choose::<SyncAlgorithm>(0) {
+            SyncAlgorithm::Dissemination => self.disseminate(),
+            SyncAlgorithm::TwoLevel => self.sync_over_nodes(),
+            algorithm => {
+                let plan = algorithm.plan(self.n(), self.me());
+                self.run(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0), plan);
+            }
         }
-        let plan = algorithm.plan(self.n(), self.me());
-        self.run(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0), plan);
     }
 
     /// A sync whose plan has signals and waits alone, so that it needs no execution.

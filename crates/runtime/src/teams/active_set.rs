@@ -132,7 +132,8 @@ impl Drop for ActiveSet {
     }
 }
 
-fn shared(job: &Job) -> &'static Team {
+/// The team of the world whose channels have a flag for each two PEs.
+pub(crate) fn shared(job: &Job) -> &'static Team {
     SHARED.get_or_init(|| Team::of_active_sets(job.me, &job.nodes))
 }
 

@@ -11,6 +11,7 @@ use crate::teams::agreement::{self, ACTIVE_SETS, PREDEFINED};
 use core::ffi::c_int;
 use core::ops::Deref;
 use rushmem_bootstrap::NodeMap;
+use rushmem_collectives::two_level::NodeLists;
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -31,6 +32,8 @@ pub(crate) struct Team {
     me: TeamPe,
     /// The most members on one node.
     per_node: u32,
+    /// Who is on which node, where the members are on several and not each on its own.
+    levels: Option<NodeLists>,
     config: Config,
     /// Held during a collective; the standard allows one at a time on a team.
     pub(crate) channels: Mutex<Channels>,
@@ -48,12 +51,16 @@ impl Team {
         let per_node = members.per_node(nodes);
         let me = members.team_pe(me).expect("only members hold a team");
         let channels = Mutex::new(Channels::new(slot, generation, members.clone(), me));
+        let levels = (1 < per_node && per_node < members.n).then(|| {
+            NodeLists::of(members.n, me.0, |member| nodes.node_of(members.world_pe(member).0))
+        });
         Team {
             handle: TeamHandle::new(slot, generation),
             slot,
             members,
             me,
             per_node,
+            levels,
             config,
             channels,
         }
@@ -82,6 +89,11 @@ impl Team {
     /// How many members are on the node that has most of them.
     pub(crate) fn per_node(&self) -> u32 {
         self.per_node
+    }
+
+    /// Who is on which node, where the members are on several and not each on its own.
+    pub(crate) fn levels(&self) -> Option<&NodeLists> {
+        self.levels.as_ref()
     }
 
     pub(crate) fn config(&self) -> Config {

@@ -69,11 +69,7 @@ impl Endpoint for OfiEndpoint {
     }
 
     fn fence(&mut self) -> Result<(), Error> {
-        if !self.shared().keeps_order() {
-            self.all_completed()?;
-            self.flush(None)?;
-        }
-        self.fence_due();
+        self.begin_fence();
         self.check()
     }
 

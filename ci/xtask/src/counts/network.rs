@@ -1,4 +1,5 @@
-//! How many instructions the library adds to an operation over a network: all of a call but what happens in libfabric's provider.
+//! How many instructions the library adds to an operation over a network: its own ones of a call, without those of libfabric's
+//! provider.
 //!
 //! The provider is `strict` (ci/strict-fabric), whose domain `copy` completes every operation before its call returns. So nobody
 //! waits, and a call takes the same number of instructions each time but when the service thread comes in between: the median
@@ -27,6 +28,7 @@ pub const ROUTINES: &[&str] = &[
 /// What precedes a routine's name among the pinned numbers.
 const PREFIX: &str = "network:";
 
+const LIBRARY: &str = "/librushmem.so.1";
 const CALLS: usize = 21;
 const LIMIT: Duration = Duration::from_secs(120);
 const BUILD_LIMIT: Duration = Duration::from_secs(600);
@@ -80,7 +82,7 @@ pub fn counted(
     for part in fs::read_dir(&parts)? {
         let part = part?.path();
         if part.file_name().is_some_and(|name| name.to_string_lossy().starts_with("out.0.")) {
-            counts.push(outside_of_provider(&fs::read_to_string(&part)?));
+            counts.push(own(&fs::read_to_string(&part)?));
         }
     }
     // The last part is of what follows the last call.
@@ -92,9 +94,9 @@ pub fn counted(
     Ok((format!("{PREFIX}{routine}"), counts[counts.len() / 2]))
 }
 
-/// The instructions in a part of callgrind's output that are not the provider's. A line of costs that follows `calls=` repeats
-/// what the callee took.
-fn outside_of_provider(part: &str) -> u64 {
+/// The instructions in a part of callgrind's output that are the library's. A line of costs that follows `calls=` repeats what the
+/// callee took.
+fn own(part: &str) -> u64 {
     let (mut object, mut is_callee, mut all) = ("", false, 0);
     for line in part.lines() {
         if let Some(name) = line.strip_prefix("ob=") {
@@ -103,7 +105,7 @@ fn outside_of_provider(part: &str) -> u64 {
             is_callee = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
             let cost = line.split_whitespace().nth(1).and_then(|cost| cost.parse().ok());
-            if !std::mem::take(&mut is_callee) && !object.ends_with("libstrict-fi.so") {
+            if !std::mem::take(&mut is_callee) && object.ends_with(LIBRARY) {
                 all += cost.unwrap_or(0);
             }
         }
@@ -119,7 +121,7 @@ mod tests {
     fn what_the_provider_takes_does_not_count() {
         let part = "summary: 18\n\nob=/lib/librushmem.so.1\nfn=shmem_putmem\n16 7\n+3 2\ncob=/x/libstrict-fi.so\n\
             cfn=strict_fi_writemsg\ncalls=1 0 \n* 5\n-1 4\n\nob=/x/libstrict-fi.so\nfn=strict_fi_writemsg\n0 5\n";
-        assert_eq!(outside_of_provider(part), 13);
-        assert_eq!(outside_of_provider("summary: 0\n"), 0);
+        assert_eq!(own(part), 13);
+        assert_eq!(own("summary: 0\n"), 0);
     }
 }

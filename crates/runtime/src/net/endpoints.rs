@@ -24,25 +24,25 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Where the endpoint of a context is.
-struct Place {
+struct ContextEndpoint {
     /// The handle of the context, once it has an endpoint; 0 before and afterwards.
     context: AtomicUsize,
     /// The place whose endpoint it uses; null if it uses its own and no other thread does, so that it needs no lock.
-    uses: AtomicPtr<Place>,
+    uses: AtomicPtr<ContextEndpoint>,
     lock: Mutex<()>,
     /// Changed by whoever has the lock, and used by whoever has it or is alone.
     endpoint: UnsafeCell<Option<Box<dyn Endpoint>>>,
 }
 
 // SAFETY: the endpoint can be sent, and the head of this file says who uses it: one thread at a time.
-unsafe impl Sync for Place {}
+unsafe impl Sync for ContextEndpoint {}
 
 /// The place of the library's own endpoint, behind those of contexts.
 const LIBRARY: usize = MOST + 1;
 
 /// The first is that of the default context. Unused pages are never touched.
-static PLACES: [Place; MOST + 2] = [const {
-    Place {
+static PLACES: [ContextEndpoint; MOST + 2] = [const {
+    ContextEndpoint {
         context: AtomicUsize::new(0),
         uses: AtomicPtr::new(null_mut()),
         lock: Mutex::new(()),
@@ -56,7 +56,7 @@ struct Use<'a> {
     endpoint: &'a mut Option<Box<dyn Endpoint>>,
 }
 
-impl Place {
+impl ContextEndpoint {
     /// The use of the endpoint of this place, when nobody else has it.
     #[inline(always)]
     fn locked(&self) -> Use<'_> {
@@ -130,7 +130,7 @@ pub(crate) fn make(
     place.context.store(ctx.0, Ordering::Release);
 }
 
-fn address(place: &'static Place) -> *mut Place {
+fn address(place: &'static ContextEndpoint) -> *mut ContextEndpoint {
     std::ptr::from_ref(place).cast_mut()
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn forget(ctx: ContextHandle) {
     }
 }
 
-impl Place {
+impl ContextEndpoint {
     fn clear(&self) {
         self.context.store(0, Ordering::Release);
         let forgotten = self.locked().endpoint.take();
@@ -168,11 +168,11 @@ pub(crate) fn on_all(
 
 /// Forget all endpoints.
 pub(crate) fn clear() {
-    all().for_each(Place::clear);
+    all().for_each(ContextEndpoint::clear);
 }
 
 /// The places that may have an endpoint, the library's last.
-fn all() -> impl Iterator<Item = &'static Place> {
+fn all() -> impl Iterator<Item = &'static ContextEndpoint> {
     PLACES[..=contexts::n_places()].iter().chain([&PLACES[LIBRARY]])
 }
 

@@ -2,6 +2,7 @@
 
 use crate::machine::{Link, Machine, TWO_LEVEL};
 use rushmem_collectives::Step;
+use rushmem_collectives::two_level::Blocks;
 use rushmem_collectives::{
     binomial, blelloch, bruck, chain, dissemination, neighbor_exchange, pairwise, rabenseifner,
     recursive_doubling, ring, scatter_all_gather, two_level,
@@ -58,7 +59,7 @@ pub fn all() -> Vec<Operation> {
     vec![
         of(Sync, "dissemination", |n, me| Box::new(dissemination::sync(n, me))),
         of(Sync, "binomial gather", |n, me| Box::new(binomial::gather_sync(n, me))),
-        of(Sync, "two-level", |n, me| Box::new(two_level::sync(n, me, per_node(n)))),
+        of(Sync, "two-level", |n, me| Box::new(two_level::sync(nodes(n, me)))),
         of(Broadcast(8), "binomial", |n, me| Box::new(binomial::broadcast(n, me, 0))),
         of(Broadcast(LONG), "binomial", |n, me| Box::new(binomial::broadcast(n, me, 0))),
         long(linear(of(Broadcast(LONG), "scatter and all-gather", |n, me| {
@@ -70,6 +71,7 @@ pub fn all() -> Vec<Operation> {
         of(Reduce(8), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::all_reduce(n, me))
         }),
+        of(Reduce(8), "two-level", |n, me| Box::new(two_level::all_reduce_short(nodes(n, me)))),
         of(Reduce(8 << 10), "recursive doubling", |n, me| {
             Box::new(recursive_doubling::all_reduce(n, me))
         }),
@@ -79,9 +81,14 @@ pub fn all() -> Vec<Operation> {
         long(of(Reduce(LONG), "Rabenseifner", |n, me| {
             Box::new(rabenseifner::all_reduce(n, me, LONG as u32))
         })),
-        long(of(Reduce(LONG), "two-level", |n, me| {
-            Box::new(two_level::all_reduce(n, me, per_node(n), LONG as u32))
-        })),
+        Operation {
+            parts: LONG_PARTS,
+            ..of(Reduce(LONG), "two-level", |n, me| {
+                let at = nodes(n, me);
+                let lanes = two_level::lanes(at, LONG_PARTS);
+                Box::new(two_level::all_reduce(at, LONG_PARTS, lanes))
+            })
+        },
         long(linear(of(Reduce(LONG), "ring", |n, me| {
             Box::new(ring::all_reduce(n, me, LONG as u32))
         }))),
@@ -103,10 +110,12 @@ pub fn all() -> Vec<Operation> {
 /// A long vector.
 const LONG: usize = 1 << 20;
 
-/// For how many members of a node plans of two levels are made: those of the machines with nodes, where the team fits.
-const fn per_node(n: u32) -> u32 {
-    let p = TWO_LEVEL.pes_per_node;
-    if n.is_multiple_of(p) { p } else { 1 }
+/// The parts of a long vector, as the library divides it.
+const LONG_PARTS: u32 = LONG as u32 / 512;
+
+/// The nodes of the machines that have nodes of several PEs.
+const fn nodes(n: u32, me: u32) -> Blocks {
+    Blocks { n, me, p: TWO_LEVEL.pes_per_node }
 }
 
 impl Operation {

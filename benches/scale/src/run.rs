@@ -33,8 +33,8 @@ struct Member {
     waits_for: Option<Peer>,
     /// Messages that were sent and not taken: from whom, and when they are there.
     inbox: Vec<(Peer, f64)>,
-    /// On which edges it took messages.
-    heard: Vec<Edge>,
+    /// On which edges it took messages, and from whom where that is another edge for each.
+    heard: Vec<(Edge, Option<u32>)>,
     done: bool,
 }
 
@@ -110,8 +110,9 @@ fn advance(
                     return Ok(());
                 };
                 member.time = member.time.max(arrival) + machine.link(peer.index, me).overhead;
-                if !member.heard.contains(&peer.edge) {
-                    member.heard.push(peer.edge);
+                let heard = (peer.edge, (peer.edge == Edge::Pair).then_some(peer.index));
+                if !member.heard.contains(&heard) {
+                    member.heard.push(heard);
                 }
             }
             Step::Get { peer, count, with, .. } => {

@@ -4,7 +4,7 @@
 
 use crate::index::{ahead, behind, log2_ceil};
 
-/// What leads from the sender of a message to its receiver. Of each edge but [`Edge::Any`] one leads to each member and one
+/// What leads from the sender of a message to its receiver. Of each edge but the last two one leads to each member and one
 /// from each, so an executor needs one flag for each edge instead of one for each peer: O(log n) of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Edge {
@@ -18,6 +18,8 @@ pub enum Edge {
     /// one, and nobody ends the plan before everybody has entered it: so messages can be counted instead of told apart, by two
     /// counters in turn.
     Any,
+    /// Between any two members. An executor needs a flag for each two of them: it has these for each two PEs, not for each team.
+    Pair,
 }
 
 /// The other member of a message: its receiver in [`Step::Put`](crate::Step::Put) and
@@ -31,12 +33,15 @@ pub struct Peer {
 }
 
 impl Edge {
-    /// How many edges but [`Edge::Any`] lead to a member of a team of `n`.
+    /// How many edges but the last two lead to a member of a team of `n`.
     pub const fn count(n: u32) -> usize {
         3 * log2_ceil(n) as usize
     }
 
     /// The number of this edge among those, unless it is [`Edge::Any`]. Those of an exchange come last.
+    ///
+    /// # Panics
+    /// For [`Edge::Pair`].
     #[inline]
     pub const fn number(self, n: u32) -> Option<usize> {
         let rounds = log2_ceil(n) as usize;
@@ -45,16 +50,7 @@ impl Edge {
             Edge::Behind(k) => Some(rounds + k as usize),
             Edge::Exchange(k) => Some(2 * rounds + k as usize),
             Edge::Any => None,
-        }
-    }
-
-    /// The edge between members that are 2^`distance` times as far apart.
-    const fn farther(self, distance: u8) -> Self {
-        match self {
-            Edge::Ahead(k) => Edge::Ahead(k + distance),
-            Edge::Behind(k) => Edge::Behind(k + distance),
-            Edge::Exchange(k) => Edge::Exchange(k + distance),
-            Edge::Any => Edge::Any,
+            Edge::Pair => panic!("each two PEs have a flag for that, not a team"),
         }
     }
 }
@@ -68,11 +64,6 @@ impl Peer {
     /// Somebody whose messages are counted only.
     pub(crate) const fn any(index: u32) -> Self {
         Self { index, edge: Edge::Any }
-    }
-
-    /// The same under another number, on the edge between members that are 2^`distance` times as far apart.
-    pub(crate) fn numbered(self, number: impl FnOnce(u32) -> u32, distance: u8) -> Self {
-        Self { index: number(self.index), edge: self.edge.farther(distance) }
     }
 }
 

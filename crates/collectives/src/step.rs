@@ -1,6 +1,6 @@
 //! The vocabulary of plans.
 
-use crate::edge::Peer;
+use crate::edge::{Edge, Peer};
 
 /// A buffer that a step reads or writes. Every member has one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -173,22 +173,21 @@ impl Step {
     }
 
     /// The same step with its peer, where it has one, under another number.
-    pub fn with_peer(self, number: impl FnOnce(u32) -> u32) -> Step {
-        self.renumbered(number, 0)
+    pub fn with_peer(self, number: impl Fn(u32) -> u32) -> Step {
+        self.renumbered(number, |edge| edge)
     }
 
-    /// The same step in a team in which every 2^`distance`-th member takes part.
-    pub(crate) fn spread(self, distance: u8) -> Step {
-        self.renumbered(|index| index << distance, distance)
+    /// The same, with messages between the two alone.
+    pub(crate) fn in_pairs(self, number: impl Fn(u32) -> u32) -> Step {
+        self.renumbered(number, |_| Edge::Pair)
     }
 
-    fn renumbered(self, number: impl FnOnce(u32) -> u32, distance: u8) -> Step {
+    fn renumbered(self, number: impl Fn(u32) -> u32, along: impl Fn(Edge) -> Edge) -> Step {
+        let other = |peer: Peer| Peer { index: number(peer.index), edge: along(peer.edge) };
         match self {
-            Step::Put { peer, from, to, count } => {
-                Step::Put { peer: peer.numbered(number, distance), from, to, count }
-            }
-            Step::Signal { peer } => Step::Signal { peer: peer.numbered(number, distance) },
-            Step::Wait { peer } => Step::Wait { peer: peer.numbered(number, distance) },
+            Step::Put { peer, from, to, count } => Step::Put { peer: other(peer), from, to, count },
+            Step::Signal { peer } => Step::Signal { peer: other(peer) },
+            Step::Wait { peer } => Step::Wait { peer: other(peer) },
             Step::Get { peer, from, to, count, with } => {
                 Step::Get { peer: number(peer), from, to, count, with }
             }
@@ -200,6 +199,23 @@ impl Step {
             | Step::Reduce { .. }
             | Step::ReduceDirect { .. }
             | Step::ScanDirect { .. } => self,
+        }
+    }
+
+    /// The same step of a plan for the parts from part `first` on.
+    pub(crate) fn parts_after(self, first: u32) -> Step {
+        let moved = |span: Span| span.place.at(first + span.first);
+        match self {
+            Step::Put { peer, from, to, count } => {
+                Step::Put { peer, from: moved(from), to: moved(to), count }
+            }
+            Step::Get { peer, from, to, count, with } => {
+                Step::Get { peer, from: moved(from), to: moved(to), count, with }
+            }
+            Step::Copy { from, to, count } => {
+                Step::Copy { from: moved(from), to: moved(to), count }
+            }
+            _ => self,
         }
     }
 }

@@ -13,10 +13,14 @@ fn forced_algorithms_are_right() {
     for (variable, algorithms, program) in [
         (
             REDUCE,
-            &["recursive_doubling", "rabenseifner", "ring", "direct", "central"][..],
+            &["recursive_doubling", "rabenseifner", "ring", "direct", "central", "two_level"][..],
             program!("reductions.c"),
         ),
-        ("SHMEM_SYNC_ALGORITHM", &["dissemination", "binomial", "central"], program!("barriers.c")),
+        (
+            "SHMEM_SYNC_ALGORITHM",
+            &["dissemination", "binomial", "central", "two_level"],
+            program!("barriers.c"),
+        ),
         (
             COLLECT,
             &["bruck", "recursive_doubling", "ring", "neighbor_exchange"],
@@ -31,11 +35,38 @@ fn forced_algorithms_are_right() {
         ("SHMEM_SCAN_ALGORITHM", &["recursive_doubling", "blelloch", "direct"], program!("scan.c")),
     ] {
         for algorithm in algorithms {
-            for (onnode, n) in [("on", 2), ("on", 5), ("off", 3), ("off", 4)] {
-                let job = Job::new(&program).n(n).env("SHMEM_ONNODE", onnode);
+            for (setting, value, n) in [
+                ("SHMEM_ONNODE", "on", 2),
+                ("SHMEM_ONNODE", "on", 5),
+                ("SHMEM_ONNODE", "off", 3),
+                ("SHMEM_ONNODE", "off", 4),
+                ("SHMEM_VIRTUAL_NODES", "2", 5),
+            ] {
+                let job = Job::new(&program).n(n).env(setting, value);
                 job.env(variable, algorithm).run().assert_ok(n);
             }
         }
+    }
+}
+
+/// Nodes with different numbers of members, which are neighbours in their team or not.
+fn over_nodes(transport: &str, jobs: &[(&str, usize)]) {
+    for &(nodes, n) in jobs {
+        let job = Job::new(program!("over_nodes.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);
+        job.env("SHMEM_TRANSPORT", transport).run().assert_ok(n);
+    }
+}
+
+#[test]
+fn two_levels_are_right_however_members_are_placed() {
+    over_nodes("tcp", &[("2", 3), ("1+3", 4), ("3", 7)]);
+}
+
+#[test]
+#[ignore = "part of `cargo xtask test --providers`"]
+fn two_levels_are_right_over_every_transport() {
+    for transport in ["tcp", "ucx", "ofi"] {
+        over_nodes(transport, &[("2", 4), ("3", 5), ("1+2+3", 6), ("2", 8)]);
     }
 }
 

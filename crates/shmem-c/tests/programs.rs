@@ -143,7 +143,7 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
 
 /// The programs. For each there is a test named like it, on one node, and over each transport on none and on virtual
 /// nodes.
-const HERE: [&str; 56] = [
+const HERE: [&str; 57] = [
     "active_sets.c",
     "active_sets_many.c",
     "amo.c",
@@ -176,6 +176,7 @@ const HERE: [&str; 56] = [
     "max_to_all.c",
     "memory.c",
     "ordering.c",
+    "over_nodes.c",
     "paths.c",
     "progress.c",
     "reductions.c",

@@ -80,7 +80,7 @@ mod tests {
             members: 4,
             per_node: 4,
             oversubscribed: false,
-            counter: true,
+            team: true,
             shared_buffers: true,
         };
         let times = times.iter().map(|&(nbytes, bruck, ring)| {

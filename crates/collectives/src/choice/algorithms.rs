@@ -70,6 +70,8 @@ algorithms! {
     "binomial" => Gather,
     /// [`central::sync`].
     "central" => Central if |_, facts| facts.has_counter(),
+    /// [`two_level::sync`](crate::two_level::sync).
+    "two_level" => TwoLevel if |_, facts| facts.has_levels(),
 }
 
 algorithms! {
@@ -101,6 +103,8 @@ algorithms! {
     "central" => Central if |nbytes, facts| {
         facts.has_counter() && facts.shared_buffers && nbytes <= SHORT_MAX_BYTES
     },
+    /// The plans of [`two_level`](crate::two_level).
+    "two_level" => TwoLevel if |_, facts| facts.has_levels(),
 }
 
 algorithms! {
@@ -137,11 +141,13 @@ algorithms! {
 }
 
 impl SyncAlgorithm {
-    /// The plan of a sync by this algorithm.
+    /// The plan of a sync by this algorithm; that of a tree on one level if it is one of two, whose plan needs to know the nodes.
     pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         match self {
             Self::Dissemination => Either::Left(dissemination::sync(n, me)),
-            Self::Gather => Either::Right(Either::Left(binomial::gather_sync(n, me))),
+            Self::Gather | Self::TwoLevel => {
+                Either::Right(Either::Left(binomial::gather_sync(n, me)))
+            }
             Self::Central => Either::Right(Either::Right(central::sync(n))),
         }
     }
@@ -213,6 +219,13 @@ where
         match self {
             Self::Left(iterator) => iterator.next(),
             Self::Right(iterator) => iterator.next(),
+        }
+    }
+
+    fn fold<B, F: FnMut(B, L::Item) -> B>(self, start: B, f: F) -> B {
+        match self {
+            Self::Left(iterator) => iterator.fold(start, f),
+            Self::Right(iterator) => iterator.fold(start, f),
         }
     }
 }

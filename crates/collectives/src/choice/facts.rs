@@ -12,8 +12,8 @@ pub struct Facts {
     pub per_node: u32,
     /// PEs of the job share CPUs on some node.
     pub oversubscribed: bool,
-    /// The members have a counter that no other team uses.
-    pub counter: bool,
+    /// They are the members of a team, or all PEs: they have a counter that no other team uses, and know who is on which node.
+    pub team: bool,
     /// The members use the buffers that all teams share, landings and contributions to counters: none of them is in several
     /// collectives at once.
     pub shared_buffers: bool,
@@ -29,6 +29,12 @@ impl Facts {
     /// Whether the members can use a counter.
     #[inline]
     pub(super) const fn has_counter(&self) -> bool {
-        self.counter && self.one_node()
+        self.team && self.one_node()
+    }
+
+    /// Whether plans of two levels can be used: they use the flags of each two PEs, which all teams share.
+    #[inline]
+    pub(super) const fn has_levels(&self) -> bool {
+        self.team && self.shared_buffers && !self.one_node() && self.per_node > 1
     }
 }

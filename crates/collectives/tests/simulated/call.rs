@@ -2,6 +2,7 @@
 
 use crate::value::Value;
 use rushmem_collectives::choice::SyncAlgorithm;
+use rushmem_collectives::two_level::{Blocks, Nodes};
 use rushmem_collectives::*;
 
 pub type Plan = Box<dyn Iterator<Item = Step>>;
@@ -30,6 +31,9 @@ pub enum Call {
         parts: u32,
     },
     AllReduce,
+    TwoLevelShort {
+        p: u32,
+    },
     /// With landings that all teams use.
     LongAllReduce,
     /// One more piece of the vector of the long all-reduce before it.
@@ -63,7 +67,14 @@ pub enum Reduction {
     Direct(SyncAlgorithm),
     Rabenseifner,
     Ring,
-    TwoLevel { p: u32 },
+    TwoLevel {
+        p: u32,
+        lanes: u32,
+    },
+    /// Of one part, through landings.
+    TwoLevelPiece {
+        p: u32,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,12 +120,12 @@ impl Expected {
 const DISSEMINATION: SyncAlgorithm = SyncAlgorithm::Dissemination;
 
 impl Call {
-    pub const ALL: [Call; 43] = [
+    pub const ALL: [Call; 49] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
-        Call::TwoLevelSync { p: 1 },
         Call::TwoLevelSync { p: 2 },
+        Call::TwoLevelSync { p: 3 },
         Call::TwoLevelSync { p: 4 },
         Call::reduce(Reduction::Direct(SyncAlgorithm::Central), 1),
         Call::reduce(Reduction::Direct(DISSEMINATION), 10),
@@ -124,11 +135,17 @@ impl Call {
         Call::reduce_in_place(Reduction::Rabenseifner, 10),
         Call::reduce(Reduction::Ring, 10),
         Call::reduce_in_place(Reduction::Ring, 10),
-        Call::reduce(Reduction::TwoLevel { p: 1 }, 10),
-        Call::reduce(Reduction::TwoLevel { p: 2 }, 10),
-        Call::reduce_in_place(Reduction::TwoLevel { p: 2 }, 10),
-        Call::reduce(Reduction::TwoLevel { p: 4 }, 10),
-        Call::reduce(Reduction::TwoLevel { p: 8 }, 10),
+        Call::TwoLevelShort { p: 1 },
+        Call::TwoLevelShort { p: 2 },
+        Call::TwoLevelShort { p: 3 },
+        Call::reduce(Reduction::TwoLevelPiece { p: 2 }, 1),
+        Call::reduce(Reduction::TwoLevelPiece { p: 3 }, 1),
+        Call::reduce_in_place(Reduction::TwoLevelPiece { p: 4 }, 1),
+        Call::reduce(Reduction::TwoLevel { p: 2, lanes: 1 }, 10),
+        Call::reduce(Reduction::TwoLevel { p: 3, lanes: 1 }, 10),
+        Call::reduce_in_place(Reduction::TwoLevel { p: 2, lanes: 2 }, 10),
+        Call::reduce(Reduction::TwoLevel { p: 4, lanes: 3 }, 70),
+        Call::reduce_in_place(Reduction::TwoLevel { p: 8, lanes: 1 }, 10),
         Call::Broadcast { root: 0 },
         Call::LongBroadcast { by: Broadcasting::Direct, root: 0, parts: 3 },
         Call::LongBroadcast { by: Broadcasting::ScatterAllGather, root: 0, parts: 10 },
@@ -172,9 +189,17 @@ impl Call {
                 Reduction::Direct(sync) => Box::new(direct::all_reduce(n, me, parts, sync)),
                 Reduction::Rabenseifner => Box::new(rabenseifner::all_reduce(n, me, parts)),
                 Reduction::Ring => Box::new(ring::all_reduce(n, me, parts)),
-                Reduction::TwoLevel { p } => Box::new(two_level::all_reduce(n, me, p, parts)),
+                Reduction::TwoLevel { p, lanes } => {
+                    let at = Blocks { n, me, p };
+                    let lanes = lanes.min(at.levels().lanes);
+                    Box::new(two_level::all_reduce(at, parts, lanes))
+                }
+                Reduction::TwoLevelPiece { p } => {
+                    Box::new(two_level::all_reduce_piece(Blocks { n, me, p }))
+                }
             },
-            Call::TwoLevelSync { p } => Box::new(two_level::sync(n, me, p)),
+            Call::TwoLevelSync { p } => Box::new(two_level::sync(Blocks { n, me, p })),
+            Call::TwoLevelShort { p } => Box::new(two_level::all_reduce_short(Blocks { n, me, p })),
             Call::LongBroadcast { by, root, parts } => match by {
                 Broadcasting::Direct => Box::new(pull::broadcast(n, me, root, parts)),
                 Broadcasting::ScatterAllGather => {
@@ -216,9 +241,14 @@ impl Call {
     /// Whether the plan is one for `n` members, and no step of it is without effect.
     pub fn fits(self, n: u32) -> bool {
         match self {
-            Call::TwoLevelSync { p } | Call::Reduce { by: Reduction::TwoLevel { p }, .. } => {
-                n.is_multiple_of(p)
-            }
+            // On one node leaders have nobody to send a piece to.
+            Call::Reduce { by: Reduction::TwoLevelPiece { p }, .. } if n <= p => false,
+            // In place a member that is alone on its node has nothing to copy.
+            Call::Reduce {
+                by: Reduction::TwoLevel { p, .. } | Reduction::TwoLevelPiece { p },
+                in_place: true,
+                ..
+            } => n % p != 1,
             Call::Gather(Gathering::RecursiveDoubling) => n.is_power_of_two(),
             Call::Gather(Gathering::NeighborExchange) => n.is_multiple_of(2),
             call => n > 1 || !call.is_in_place(),
@@ -301,8 +331,17 @@ impl Call {
     pub fn is_all_reduce(self) -> bool {
         matches!(
             self,
-            Call::AllReduce | Call::LongAllReduce | Call::NextPiece | Call::CentralReduce
+            Call::AllReduce
+                | Call::TwoLevelShort { .. }
+                | Call::LongAllReduce
+                | Call::NextPiece
+                | Call::CentralReduce
         )
+    }
+
+    /// Whether what is sent goes beside flags.
+    pub fn is_short(self) -> bool {
+        matches!(self, Call::AllReduce | Call::TwoLevelShort { .. })
     }
 
     /// Whether the plan has so few steps that those of huge teams can be looked at.
@@ -322,6 +361,8 @@ impl Call {
         let exists = (landing as usize) < landing::count(n);
         match self {
             Call::BruckAllToAll if exists => bruck::landing_parts(n),
+            Call::TwoLevelShort { .. } => 1,
+            Call::Reduce { by: Reduction::TwoLevelPiece { .. }, .. } => exists.into(),
             call => (exists && call.accumulates()).into(),
         }
     }

@@ -3,7 +3,7 @@
 use crate::call::Broadcasting;
 use crate::call::Call::{
     self, AllReduce, AllToAll, Blelloch, Broadcast, Bruck, BruckAllToAll, Dissemination,
-    ExclusiveScan, Gather, GatherSync, InclusiveScan, LongBroadcast, TwoLevelSync,
+    ExclusiveScan, Gather, GatherSync, InclusiveScan, LongBroadcast, TwoLevelShort, TwoLevelSync,
 };
 use crate::call::{Gathering, Reduction::*};
 use crate::simulator::run;
@@ -38,11 +38,17 @@ fn rounds_are_as_documented() {
             let scan = depth(n, Blelloch { exclusive });
             assert!(scan <= 2 * n.ilog2() + credit + shift, "n = {n}: {scan}");
         }
-        for p in [1, 2, 4, 64].into_iter().filter(|&p| n.is_multiple_of(p)) {
-            assert_eq!(depth(n, TwoLevelSync { p }), 2 * p.ilog2() + log2(n / p), "n = {n}");
-            let fold = if (n / p).is_power_of_two() { 0 } else { 2 };
-            let rounds = 3 * p.ilog2() + 2 * (n / p).ilog2() + fold;
-            assert!(reduce(TwoLevel { p }) <= rounds, "n = {n}");
+        for p in [1, 2, 3, 4, 64] {
+            let (on_node, nodes) = (log2(p.min(n)), n.div_ceil(p));
+            let fold = if nodes.is_power_of_two() { 0 } else { 2 };
+            let rounds = nodes.ilog2() + fold;
+            assert!(depth(n, TwoLevelSync { p }) <= 2 * on_node + log2(nodes), "n = {n}");
+            assert!(depth(n, TwoLevelShort { p }) <= 2 * on_node + rounds, "n = {n}");
+            let piece = depth(n, Call::reduce(TwoLevelPiece { p }, 1));
+            assert!(piece <= 3 * on_node + rounds + 1, "n = {n}");
+            let long = |lanes| depth(n, Call::reduce(TwoLevel { p, lanes }, 9));
+            assert!(long(1) <= 3 * on_node + nodes.ilog2() + rounds, "n = {n}");
+            assert!(long(2) <= 6 * on_node + nodes.ilog2() + rounds, "n = {n}");
         }
         if n.is_power_of_two() {
             assert_eq!(depth(n, Gather(Gathering::RecursiveDoubling)), log2(n));

@@ -90,9 +90,9 @@ fn gathers_between_reductions_work_at_small_sizes() {
 fn vectors(n: u32) -> Vec<Call> {
     let reductions = [
         Reduction::Rabenseifner,
-        Reduction::TwoLevel { p: 1 },
-        Reduction::TwoLevel { p: 2 },
-        Reduction::TwoLevel { p: 8 },
+        Reduction::TwoLevel { p: 2, lanes: 2 },
+        Reduction::TwoLevel { p: 3, lanes: 1 },
+        Reduction::TwoLevel { p: 8, lanes: 5 },
     ];
     let reductions = reductions
         .into_iter()
@@ -104,8 +104,12 @@ fn vectors(n: u32) -> Vec<Call> {
     let direct = DirectScan { exclusive: true, parts: n + 5, in_place: true };
     let once = reductions.chain(broadcasts).chain(scans).chain([
         TwoLevelSync { p: 2 },
+        TwoLevelShort { p: 5 },
         TwoLevelSync { p: 16 },
+        Call::reduce(Reduction::TwoLevelPiece { p: 3 }, 1),
+        Call::reduce_in_place(Reduction::TwoLevelPiece { p: 4 }, 1),
         AllReduce,
+        TwoLevelShort { p: 2 },
         InclusiveScan,
         Gather(Gathering::RecursiveDoubling),
         LongAllReduce,

@@ -14,9 +14,8 @@ use crate::coll::collectives;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::sync::check::{self, Argument};
 use crate::teams::agreement::{self, Agreed, Request, agree, elsewhere};
-use crate::teams::team::{Config, Team, find, teams};
+use crate::teams::team::{Config, HeldTeam, Team, find, teams};
 use core::ffi::c_int;
-use std::sync::Arc;
 
 /// What an agreement is about, in its tag.
 const BY_MEMBERS: u64 = 4;
@@ -44,7 +43,7 @@ pub fn split_strided_by_members(
     make(call, members, tag, &arguments)
 }
 
-fn parent_team(call: Call, handle: TeamHandle) -> Arc<Team> {
+fn parent_team(call: Call, handle: TeamHandle) -> HeldTeam {
     if handle == TeamHandle::INVALID {
         fail!(
             call,

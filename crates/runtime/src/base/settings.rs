@@ -133,17 +133,18 @@ settings! {
         |value| host_limit::parse(value?), host_limit::EXPECTED;
     /// How members sync; `None` for the best algorithm.
     sync_algorithm: Option<SyncAlgorithm> = "SHMEM_SYNC_ALGORITHM", &[], Some("auto");
-        "the algorithm of barriers and syncs where it can be used, the same on all PEs: auto, dissemination, binomial or \
-         central";
-        |value| forced(value?), "auto, dissemination, binomial or central";
+        "the algorithm of barriers and syncs where it can be used, the same on all PEs: auto, dissemination, binomial, \
+         central or two_level";
+        |value| forced(value?), "auto, dissemination, binomial, central or two_level";
     /// How a broadcast is done; `None` for the best algorithm.
     broadcast_algorithm: Option<BroadcastAlgorithm> = "SHMEM_BROADCAST_ALGORITHM", &[], Some("auto");
         "the algorithm of broadcasts where it can be used, the same on all PEs: auto, binomial, scatter_all_gather, chain or direct";
         |value| forced(value?), "auto, binomial, scatter_all_gather, chain or direct";
     /// How vectors are reduced; `None` for the best algorithm.
     reduce_algorithm: Option<AllReduceAlgorithm> = "SHMEM_REDUCE_ALGORITHM", &[], Some("auto");
-        "the algorithm of reductions where it can be used, the same on all PEs: auto, recursive_doubling, rabenseifner, ring, direct or central";
-        |value| forced(value?), "auto, recursive_doubling, rabenseifner, ring, direct or central";
+        "the algorithm of reductions where it can be used, the same on all PEs: auto, recursive_doubling, rabenseifner, \
+         ring, direct, central or two_level";
+        |value| forced(value?), "auto, recursive_doubling, rabenseifner, ring, direct, central or two_level";
     /// How blocks are collected; `None` for the best algorithm.
     collect_algorithm: Option<AllGatherAlgorithm> = "SHMEM_COLLECT_ALGORITHM", &[], Some("auto");
         "the algorithm of collect and fcollect, the same on all PEs: auto, bruck, recursive_doubling, ring or neighbor_exchange";

@@ -10,7 +10,7 @@ use crate::base::digest::digest;
 use crate::coll::entered::{Entered, TeamOrActiveSet};
 use crate::memory::range::symmetric;
 use crate::sync::backoff;
-use crate::sync::mailbox::mailboxes;
+use crate::sync::mailbox::{Message, mailboxes};
 use rushmem_collectives::{Step, pairwise};
 
 /// What messages are about, in their tag.
@@ -51,7 +51,7 @@ pub unsafe fn alltoallv(
     let offsets = unsafe { read(t_offsets, n) };
     // SAFETY: as above.
     let sizes = unsafe { read(blocks.sizes, n) };
-    let (places, received) = exchange(&mut entered, &offsets, &sizes);
+    let [places, received] = exchange(&mut entered, [&offsets, &sizes]);
     // SAFETY: as above.
     let from = unsafe { read(blocks.offsets, n) };
     deliver(&mut entered, (target, &places), (blocks.source, &from), &sizes);
@@ -80,7 +80,7 @@ pub unsafe fn alltoallv_packed(
     // SAFETY: an entry for each member, by contract.
     let sizes = unsafe { read(blocks.sizes, n) };
     let mut total = 0u64;
-    let (received, _) = exchange(&mut entered, &sizes, &sizes);
+    let [received] = exchange(&mut entered, [&sizes]);
     let starts = received.into_iter().map(|size| {
         total = total.saturating_add(size);
         total.saturating_sub(size)
@@ -93,7 +93,7 @@ pub unsafe fn alltoallv_packed(
              larger, or s_sizes smaller"
         );
     }
-    let (places, _) = exchange(&mut entered, &starts, &starts);
+    let [places] = exchange(&mut entered, [&starts]);
     // SAFETY: as above.
     let from = unsafe { read(blocks.offsets, n) };
     deliver(&mut entered, (target, &places), (blocks.source, &from), &sizes);
@@ -107,28 +107,27 @@ unsafe fn read(array: *const usize, n: u32) -> Vec<u64> {
     (0..n as usize).map(|i| unsafe { array.wrapping_add(i).read() } as u64).collect()
 }
 
-/// Two words for each member; what each of them has for this one.
-fn exchange(entered: &mut Entered<'_>, first: &[u64], second: &[u64]) -> (Vec<u64>, Vec<u64>) {
+/// A word of each column for each member; what each of them has for this one.
+fn exchange<const W: usize>(entered: &mut Entered<'_>, columns: [&[u64]; W]) -> [Vec<u64>; W] {
     let (job, members, me) = (entered.job, entered.members(), entered.me());
     let tag = digest(&[PLACES, entered.number()]);
-    for (member, words) in first.iter().zip(second).enumerate() {
-        if member != me as usize {
-            let pe = members.world_pe(member as u32);
-            mailboxes().send(job, pe, tag, &[*words.0, *words.1, 0, 0, 0, 0]);
-        }
+    let others = || members.world_pes().enumerate().filter(|&(member, _)| member != me as usize);
+    for (member, pe) in others() {
+        let mut message = Message::default();
+        message.iter_mut().zip(columns).for_each(|(word, column)| *word = column[member]);
+        mailboxes().send(job, pe, tag, &message);
     }
-    let received = members.world_pes().enumerate().map(|(member, pe)| {
-        if member == me as usize {
-            return (first[member], second[member]);
-        }
+    let mut received = columns.map(<[u64]>::to_vec);
+    for (member, pe) in others() {
         let mut message = None;
         backoff::until_rung(job, || {
             message = mailboxes().take(job, pe, tag);
             message.is_some()
         });
-        message.map_or((0, 0), |words| (words[0], words[1]))
-    });
-    received.unzip()
+        let words = message.into_iter().flatten();
+        received.iter_mut().zip(words).for_each(|(column, word)| column[member] = word);
+    }
+    received
 }
 
 /// Each member's block, `sizes` bytes at an offset of `source`, to an offset of `target` there.

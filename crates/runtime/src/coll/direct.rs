@@ -1,7 +1,7 @@
 //! Direct reductions and scans: this PE's share of a vector, out of everybody's source into everybody's destination.
 //!
-//! Sources that are mapped here are read where they are, in blocks so small that a block's result stays in the cache until it
-//! is stored everywhere. Others are fetched first, many at once, in blocks so large that a network is kept busy. This file
+//! Sources that are mapped here are read where they are, in blocks so small that a block's result, which is made in the own
+//! destination if that is no source, stays in the cache until it is stored everywhere. Others are fetched first, many at once, in blocks so large that a network is kept busy. This file
 //! knows nothing of who waits for whom: that is the plan's.
 
 use crate::base::members::Members;
@@ -17,9 +17,10 @@ const FETCHED_BLOCK: usize = 512 << 10;
 /// ...unless those of all members were more than this.
 const FETCHED: usize = 4 << 20;
 
-/// Combine `source` of all members, in their order, and store the result in `dest` of all.
+/// Combine `source` of all members, of which `me` is one, in their order, and store the result in `dest` of all.
 pub(crate) fn reduce(
     members: &Members,
+    me: Pe,
     source: SymmetricRange,
     dest: SymmetricRange,
     op: &Combine,
@@ -30,9 +31,12 @@ pub(crate) fn reduce(
             |member| source.image(members.world_pe(member)).expect("it was just found mapped");
         let store = |at: usize, result: SymmetricRange| {
             let dest = dest.part(at, result.nbytes());
-            members.world_pes().for_each(|pe| result.copy_to(pe, dest));
+            let is_there = |pe: &Pe| *pe == me && result.starts_with(dest);
+            members.world_pes().filter(|pe| !is_there(pe)).for_each(|pe| result.copy_to(pe, dest));
         };
-        combine(members.n, source.nbytes(), op, operand, store);
+        // Nobody else reads or writes this share of both.
+        let accumulator = (!dest.overlaps(source)).then_some(dest);
+        combine(members.n, source.nbytes(), op, accumulator, operand, store);
     } else {
         reduce_apart(members, source, dest, op);
     }
@@ -73,7 +77,7 @@ fn reduce_apart(members: &Members, source: SymmetricRange, dest: SymmetricRange,
             let mapped = members.world_pes().filter(|&pe| dest.image(pe).is_some());
             mapped.for_each(|pe| result.copy_to(pe, dest));
         };
-        combine(members.n, nbytes, op, |member| operands[member as usize], store);
+        combine(members.n, nbytes, op, None, |member| operands[member as usize], store);
         dests.iter().for_each(|&pe| dest.start_copy_to(pe, dest));
     }
     complete_copies();
@@ -149,24 +153,30 @@ pub(crate) fn combine_with(
     }
 }
 
-/// Combine `nbytes` bytes of the operand of each of `n` members block by block, and store each block's result at its place.
+/// Combine `nbytes` bytes of the operand of each of `n` members block by block, in `accumulator` or in scratch memory, and
+/// store each block's result at its place.
 pub(crate) fn combine(
     n: u32,
     nbytes: usize,
     op: &Combine,
+    accumulator: Option<SymmetricRange>,
     operand: impl Fn(u32) -> SymmetricRange,
     store: impl Fn(usize, SymmetricRange),
 ) {
     for at in (0..nbytes).step_by(SCRATCH) {
         let block = SCRATCH.min(nbytes - at);
         let operand = |member| operand(member).part(at, block);
-        SymmetricRange::with_scratch(block, |result| {
+        let combine_into = |result: SymmetricRange| {
             let mut left = operand(0);
             for member in 1..n {
                 op.apply(result, left, operand(member));
                 left = result;
             }
             store(at, left);
-        });
+        };
+        match accumulator {
+            Some(accumulator) => combine_into(accumulator.part(at, block)),
+            None => SymmetricRange::with_scratch(block, combine_into),
+        }
     }
 }

@@ -18,7 +18,7 @@ use crate::sync::channel::{self, Channels};
 use crate::sync::check::{self, Argument};
 use crate::sync::flags;
 use crate::teams::active_set::ActiveSet;
-use crate::teams::team::{self, Team};
+use crate::teams::team::{self, HeldTeam, Team};
 use core::ffi::{c_int, c_long};
 use rushmem_collectives::choice::{
     AllReduceAlgorithm, Facts, ScanAlgorithm, SyncAlgorithm, Tabled,
@@ -27,7 +27,9 @@ use rushmem_collectives::{
     Peer, Step, binomial, blelloch, bruck, central, direct, dissemination, rabenseifner,
     recursive_doubling, ring,
 };
-use std::sync::{Arc, TryLockError};
+use std::sync::TryLockError;
+
+mod over_nodes;
 
 /// The participants of a collective.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +69,7 @@ impl TeamOrActiveSet {
 
 /// The participants, resolved.
 pub(crate) enum Group {
-    Team(Arc<Team>),
+    Team(HeldTeam),
     ActiveSet(ActiveSet),
 }
 
@@ -143,7 +145,7 @@ impl<'a> Entered<'a> {
             per_node: self.per_node(),
             oversubscribed: self.job.oversubscribed_somewhere,
             // The counter of the active sets is the world's.
-            counter: self.shared().is_none() || self.n() == self.job.n_pes,
+            team: self.shared().is_none() || self.n() == self.job.n_pes,
             shared_buffers: !self.job.threads_somewhere,
         }
     }
@@ -300,6 +302,7 @@ impl<'a> Entered<'a> {
                 }
                 self.run_pieces(source, dest, nelems, op, landings, recursive_doubling::all_reduce);
             }
+            AllReduceAlgorithm::TwoLevel => self.all_reduce_over_nodes(source, dest, nbytes, op),
         }
     }
 
@@ -484,23 +487,23 @@ impl<'a> Entered<'a> {
     }
 
     pub(crate) fn sync(&mut self) {
-        let algorithm = self.choose::<SyncAlgorithm>(0);
-        if algorithm == SyncAlgorithm::Dissemination {
-            return self.disseminate();
+        match self.choose::<SyncAlgorithm>(0) {
+            SyncAlgorithm::Dissemination => self.disseminate(),
+            SyncAlgorithm::TwoLevel => self.sync_over_nodes(),
+            algorithm => {
+                let plan = algorithm.plan(self.n(), self.me());
+                self.run(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0), plan);
+            }
         }
-        let plan = algorithm.plan(self.n(), self.me());
-        self.run(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0), plan);
     }
 
     /// A sync whose plan has signals and waits alone, so that it needs no execution.
     fn disseminate(&mut self) {
-        for step in dissemination::sync(self.n(), self.me()) {
-            match step {
-                Step::Signal { peer } => self.signal(peer),
-                Step::Wait { peer } => self.wait(peer),
-                _ => unreachable!("a sync moves nothing"),
-            }
-        }
+        dissemination::sync(self.n(), self.me()).for_each(|step| match step {
+            Step::Signal { peer } => self.signal(peer),
+            Step::Wait { peer } => self.wait(peer),
+            _ => unreachable!("a sync moves nothing"),
+        });
     }
 }
 

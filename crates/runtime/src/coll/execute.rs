@@ -75,12 +75,11 @@ pub(crate) struct Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// Carry out a plan.
+    /// Carry out a plan. The plan calls for each step, since asking a plan for the next one takes as long as a short step.
     pub(crate) fn run(&mut self, plan: impl Iterator<Item = Step>) {
         let mut heard = None;
-        for step in plan {
-            if !matches!(step, Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. }) {
-                // What follows may take long.
+        plan.for_each(|step| {
+            if !self.is_brief(step) {
                 self.channels.ring();
             }
             match step {
@@ -115,7 +114,7 @@ impl Execution<'_> {
                 Step::ReduceDirect { first, count } => {
                     let (source, dest) = self.share(first, count);
                     let op = self.combine.expect("a reduction has an operation");
-                    direct::reduce(self.members, source, dest, op);
+                    direct::reduce(self.members, self.job.me(), source, dest, op);
                 }
                 Step::ScanDirect { first, count, exclusive } => {
                     let (source, dest) = self.share(first, count);
@@ -144,6 +143,15 @@ impl Execution<'_> {
                     op.apply(own, left, right);
                 }
             }
+        });
+    }
+
+    /// Whether a PE that was signalled before the step may be woken after it.
+    fn is_brief(&self, step: Step) -> bool {
+        match step {
+            Step::Put { .. } | Step::Signal { .. } | Step::Wait { .. } => true,
+            Step::Reduce { .. } => self.accumulator.nbytes() <= SHORT,
+            _ => false,
         }
     }
 
@@ -186,7 +194,7 @@ impl Execution<'_> {
             // In each member's own area: whoever is released first may destroy the team, and use its slot again.
             members.world_pes().for_each(|pe| result.copy_to(pe, place(areas.combined(slot))));
         };
-        self.channels.arrive(at, || direct::combine(members.n, nbytes, op, given, store));
+        self.channels.arrive(at, || direct::combine(members.n, nbytes, op, None, given, store));
     }
 
     /// The bytes of `count` parts here and there, where they follow each other.

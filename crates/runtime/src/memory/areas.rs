@@ -143,6 +143,7 @@ impl Areas {
             Edge::Behind(k) => (self.rounds + k as usize) * stride.flag,
             Edge::Exchange(k) => stride.exchanges(self.rounds) + k as usize * stride.exchange,
             Edge::Any => unreachable!("messages from any member are counted"),
+            Edge::Pair => unreachable!("the lines of PEs have flags for that"),
         };
         self.slot(slot) + at
     }

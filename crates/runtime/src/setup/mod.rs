@@ -258,7 +258,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         members: n_pes,
         per_node: world.per_node(&nodes),
         oversubscribed: oversubscribed_somewhere,
-        counter: true,
+        team: true,
         shared_buffers: !threads_somewhere,
     };
     table.retain_for(&facts);

@@ -1,7 +1,7 @@
 //! How long to poll, when to yield, when to sleep.
 //!
-//! A PE with a CPU of its own first polls without a pause, so that it sees a peer's store as fast as the caches
-//! move it. When PEs outnumber the usable CPUs, polling keeps the peer from running, so nobody spins. How to sleep
+//! A PE with a CPU of its own first polls with the pause that CPUs have for such loops, so that it sees a peer's store as
+//! fast as the caches move it: without the pause, the loads that the CPU starts ahead delay the store. When PEs outnumber the usable CPUs, polling keeps the peer from running, so nobody spins. How to sleep
 //! depends on what the PE waits for: the library's own words have a bell. A user's word may be written by a plain
 //! store, so its waiter polls it every 50 us, unless only the network can write it, which ends a sleep.
 
@@ -11,9 +11,8 @@ use crate::net::network;
 use crate::sync::flags;
 use std::time::{Duration, Instant};
 
-/// Polls without a pause, then with: together some tens of microseconds.
-const POLLS: u32 = 2_000;
-const PAUSED_POLLS: u32 = 2_000;
+/// Polls with a pause: some tens of microseconds.
+const POLLS: u32 = 3_000;
 /// Polls while a network is open: some milliseconds.
 const NETWORK_POLLS: u32 = 5_000;
 /// After this number of idle polls in a row the PE yields: it costs nothing if nobody else wants the CPU, and PEs
@@ -104,11 +103,6 @@ fn poll(oversubscribed: bool, ready: &mut impl FnMut() -> bool) -> bool {
     }
     if !oversubscribed {
         for _ in 0..POLLS {
-            if ready() {
-                return true;
-            }
-        }
-        for _ in 0..PAUSED_POLLS {
             if ready() {
                 return true;
             }

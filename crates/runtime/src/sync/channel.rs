@@ -8,8 +8,9 @@
 //!
 //! All active sets share one pair of counters between each two PEs: these PEs make the calls that both
 //! take part in in the same order, so the rule holds for all sets together, and sets need nothing of
-//! their own. The high bits of such a counter are a mark of the active set in place of a generation. Each pair of PEs also
-//! has the count of broadcasts that tells a PE how far those behind it are.
+//! their own. The high bits of such a counter are a mark of the active set in place of a generation. Plans of two
+//! levels on teams use the same counters: nobody ends them before all have entered, so the order is the same at both PEs. Each pair
+//! of PEs also has the count of broadcasts that tells a PE how far those behind it are.
 
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
@@ -410,8 +411,11 @@ pub(crate) fn next_reduction_of_job() -> usize {
 fn until(unrung: Option<Pe>, job: &Job, mut ready: impl FnMut() -> bool) -> Option<Pe> {
     if let Some(pe) = unrung {
         let polls = if job.oversubscribed { 0 } else { POLLS_UNRUNG };
-        if (0..polls).any(|_| ready()) {
-            return unrung;
+        for _ in 0..polls {
+            if ready() {
+                return unrung;
+            }
+            std::hint::spin_loop();
         }
         flags::area().ring(pe);
     }
@@ -431,8 +435,8 @@ fn alternate(next: &mut usize) -> usize {
 fn elsewhere(call: Call, peer: Pe) -> ! {
     fail!(
         call,
-        "PE {} is in a collective with this PE on another active set: all members of an active set \
-         call with the same PE_start, logPE_stride and PE_size, and PEs that have several active sets \
+        "PE {} is in a collective with this PE on another active set or team: all members of an active set \
+         call with the same PE_start, logPE_stride and PE_size, and PEs that have several active sets or teams \
          in common use them in the same order; SHMEM_CHECK=1 tells who is where",
         peer.0
     )

@@ -19,14 +19,14 @@ use crate::memory::address;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::memory::object;
 use crate::teams::agreement::{Agreed, Request, agree, elsewhere};
-use crate::teams::team::{Config, Team};
+use crate::teams::team::{Config, HeldTeam, Team};
 use core::ffi::{c_int, c_long};
 use rushmem_transport::TeamPe;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 /// The team whose channels all active sets share.
-static SHARED: OnceLock<Arc<Team>> = OnceLock::new();
+static SHARED: OnceLock<Team> = OnceLock::new();
 /// Teams of single active sets, which there are where threads of a PE may call at once.
 static OWN: LazyLock<Mutex<HashMap<Key, Arc<Team>>>> = LazyLock::new(Mutex::default);
 
@@ -65,7 +65,7 @@ pub(crate) struct ActiveSet {
     /// The most members on one node.
     per_node: u32,
     /// Whose channels a call uses: its members are those of the set, or the world if the channels are shared.
-    team: Arc<Team>,
+    team: HeldTeam,
     owner: Owner,
 }
 
@@ -76,8 +76,11 @@ impl ActiveSet {
         let members = members(call, job, triplet);
         let me = members.team_pe(job.me()).expect("the calling PE is a member");
         let (team, owner) = match job.threads_somewhere {
-            true => own_team(call, job, &members, triplet, psync),
-            false => (shared(job), Owner::AllSets),
+            true => {
+                let (team, owner) = own_team(call, job, &members, triplet, psync);
+                (HeldTeam::Counted(team), owner)
+            }
+            false => (HeldTeam::Lasting(shared(job)), Owner::AllSets),
         };
         if job.settings.check {
             // It says why it is none.
@@ -129,8 +132,9 @@ impl Drop for ActiveSet {
     }
 }
 
-fn shared(job: &Job) -> Arc<Team> {
-    SHARED.get_or_init(|| Arc::new(Team::of_active_sets(job.me, &job.nodes))).clone()
+/// The team of the world whose channels have a flag for each two PEs.
+pub(crate) fn shared(job: &Job) -> &'static Team {
+    SHARED.get_or_init(|| Team::of_active_sets(job.me, &job.nodes))
 }
 
 /// Forget the teams of single active sets, and give their slots back.

@@ -9,7 +9,9 @@ use crate::base::{job, process};
 use crate::sync::channel::Channels;
 use crate::teams::agreement::{self, ACTIVE_SETS, PREDEFINED};
 use core::ffi::c_int;
+use core::ops::Deref;
 use rushmem_bootstrap::NodeMap;
+use rushmem_collectives::two_level::NodeLists;
 use rushmem_transport::{Pe, TeamPe};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -30,6 +32,8 @@ pub(crate) struct Team {
     me: TeamPe,
     /// The most members on one node.
     per_node: u32,
+    /// Who is on which node, where the members are on several and not each on its own.
+    levels: Option<NodeLists>,
     config: Config,
     /// Held during a collective; the standard allows one at a time on a team.
     pub(crate) channels: Mutex<Channels>,
@@ -47,12 +51,16 @@ impl Team {
         let per_node = members.per_node(nodes);
         let me = members.team_pe(me).expect("only members hold a team");
         let channels = Mutex::new(Channels::new(slot, generation, members.clone(), me));
+        let levels = (1 < per_node && per_node < members.n).then(|| {
+            NodeLists::of(members.n, me.0, |member| nodes.node_of(members.world_pe(member).0))
+        });
         Team {
             handle: TeamHandle::new(slot, generation),
             slot,
             members,
             me,
             per_node,
+            levels,
             config,
             channels,
         }
@@ -83,6 +91,11 @@ impl Team {
         self.per_node
     }
 
+    /// Who is on which node, where the members are on several and not each on its own.
+    pub(crate) fn levels(&self) -> Option<&NodeLists> {
+        self.levels.as_ref()
+    }
+
     pub(crate) fn config(&self) -> Config {
         self.config
     }
@@ -93,6 +106,25 @@ impl Team {
         channels.retire();
         agreement::slots().reached(channels.reached());
         agreement::slots().release(self.slot);
+    }
+}
+
+/// A team that a call uses: the world is there as long as the process, others as long as somebody holds them.
+#[derive(Debug)]
+pub(crate) enum HeldTeam {
+    Lasting(&'static Team),
+    Counted(Arc<Team>),
+}
+
+impl Deref for HeldTeam {
+    type Target = Team;
+
+    #[inline]
+    fn deref(&self) -> &Team {
+        match self {
+            HeldTeam::Lasting(team) => team,
+            HeldTeam::Counted(team) => team,
+        }
     }
 }
 
@@ -132,7 +164,7 @@ impl Teams {
         Teams { world, by_slot: RwLock::new(teams) }
     }
 
-    pub(crate) fn world(&self) -> &Arc<Team> {
+    pub(crate) fn world(&self) -> &Team {
         &self.world
     }
 
@@ -167,16 +199,19 @@ impl Teams {
 }
 
 /// The team of a handle; ends the job with an error when there is none. `argument` is the handle's name in the call.
-pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> Arc<Team> {
+pub(crate) fn find(call: Call, argument: &str, handle: TeamHandle) -> HeldTeam {
     job::require(call);
     if handle == TeamHandle::WORLD {
-        return teams().world().clone();
+        return HeldTeam::Lasting(teams().world());
     }
-    teams().get(handle).unwrap_or_else(|| match handle {
-        TeamHandle::INVALID => fail!(call, "argument {argument} is SHMEM_TEAM_INVALID"),
-        _ => fail!(
+    match teams().get(handle) {
+        Some(team) => HeldTeam::Counted(team),
+        None if handle == TeamHandle::INVALID => {
+            fail!(call, "argument {argument} is SHMEM_TEAM_INVALID")
+        }
+        None => fail!(
             call,
             "argument {argument} is not a team of this PE: was it destroyed, or never initialised?"
         ),
-    })
+    }
 }

@@ -3,9 +3,10 @@
 use super::*;
 
 const FACTS: Facts =
-    Facts { members: 7, per_node: 7, oversubscribed: false, counter: true, shared_buffers: true };
+    Facts { members: 7, per_node: 7, oversubscribed: false, team: true, shared_buffers: true };
 const SHARED: Facts = Facts { oversubscribed: true, ..FACTS };
-const APART: Facts = Facts { per_node: 6, ..FACTS };
+const APART: Facts = Facts { per_node: 1, ..FACTS };
+const TWO_NODES: Facts = Facts { per_node: 6, ..FACTS };
 
 fn built_in() -> Table {
     of("")
@@ -27,15 +28,15 @@ fn what_is_built_in_leaves_no_case_open() {
     let table = built_in();
     for members in [1, 2, 3, 1_u32 << 20] {
         for per_node in [1, members.div_ceil(2), members] {
-            for (oversubscribed, counter) in
+            for (oversubscribed, team) in
                 [(false, false), (false, true), (true, false), (true, true)]
             {
                 let listed = table.listed(&Facts {
                     members,
                     per_node,
                     oversubscribed,
-                    counter,
-                    shared_buffers: counter,
+                    team,
+                    shared_buffers: team,
                 });
                 for operation in Table::OPERATIONS {
                     assert!(listed.iter().any(|row| row.operation == *operation && row.from == 0));
@@ -47,12 +48,14 @@ fn what_is_built_in_leaves_no_case_open() {
 
 #[test]
 fn pes_that_share_cpus_sync_by_a_counter_or_a_tree() {
-    use SyncAlgorithm::{Central, Dissemination, Gather};
+    use SyncAlgorithm::{Central, Dissemination, Gather, TwoLevel};
     let choose = |facts| built_in().choose::<SyncAlgorithm>(0, || facts);
     assert_eq!(choose(FACTS), Dissemination);
     assert_eq!(choose(SHARED), Central);
-    assert_eq!(choose(Facts { per_node: 6, ..SHARED }), Gather);
-    assert_eq!(choose(Facts { counter: false, ..SHARED }), Gather);
+    assert_eq!(choose(Facts { per_node: 6, ..SHARED }), TwoLevel);
+    assert_eq!(choose(Facts { per_node: 6, shared_buffers: false, ..SHARED }), Gather);
+    assert_eq!(choose(Facts { per_node: 1, ..SHARED }), Gather);
+    assert_eq!(choose(Facts { team: false, ..SHARED }), Gather);
 }
 
 #[test]
@@ -63,11 +66,11 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     assert_eq!(choose(255, FACTS), RecursiveDoubling);
     assert_eq!(choose(SHORT_MAX_BYTES, SHARED), Central);
     assert_eq!(choose(SHORT_MAX_BYTES + 1, SHARED), Direct);
-    assert_eq!(choose(8, Facts { counter: false, ..SHARED }), Direct);
-    assert_eq!(choose(7 * 8192, APART), Direct);
-    assert_eq!(choose(7 * 8192 - 1, APART), Rabenseifner);
+    assert_eq!(choose(8, Facts { team: false, ..SHARED }), Direct);
+    assert_eq!(choose(32 << 10, APART), Rabenseifner);
     assert_eq!(choose((32 << 10) - 1, APART), RecursiveDoubling);
-    let several_at_once = Facts { shared_buffers: false, ..APART };
+    assert_eq!(choose(8, TWO_NODES), AllReduceAlgorithm::TwoLevel);
+    let several_at_once = Facts { shared_buffers: false, ..TWO_NODES };
     assert_eq!(choose(SHORT_MAX_BYTES + 1, several_at_once), Direct);
     assert_eq!(choose(SHORT_MAX_BYTES, several_at_once), RecursiveDoubling);
     let scan = |facts| built_in().choose::<ScanAlgorithm>(8, || facts);
@@ -123,7 +126,7 @@ fn every_condition_counts() {
 #[test]
 fn a_job_keeps_the_rows_that_may_hold_in_it() {
     let text = "collect any 9+ any any any ring\ncollect any any any 8+ any ring\ncollect 8k+ 2-3 one 2 no ring";
-    for world in [FACTS, SHARED, APART] {
+    for world in [FACTS, SHARED, APART, TWO_NODES] {
         let (all, mut kept) = (of(text), of(text));
         kept.retain_for(&world);
         assert!(kept.rows().count() < all.rows().count());

@@ -1,0 +1,146 @@
+//! All-reduces over two levels, for vectors of three lengths.
+//!
+//! Those of a few bytes go up and down the tree of a node beside the signals. Longer ones are read where they are: a leader combines
+//! what the members of its node have in their sources, and when the leaders have combined that, the others get it from theirs. Long
+//! ones are divided among lanes, so that all members of a node combine and send.
+//!
+//! J. L. Träff, S. Hunold: Decomposing MPI collectives for exploiting multi-lane communication. IEEE International Conference on
+//! Cluster Computing (CLUSTER), 2020.
+
+use super::nodes::{Levels, Nodes, in_lane, on_node};
+use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
+use crate::index::log2_ceil;
+use crate::recursive_doubling::put;
+use crate::share::share;
+use crate::{Operand, Place, Span, Step, binomial, rabenseifner, recursive_doubling};
+
+const ACCUMULATOR: Span = Place::Accumulator.at(0);
+
+/// Parts that the member of a lane combines at least, those of each member of its node counted, where there is more than one lane.
+const LANE_PARTS: u64 = 2048;
+/// Parts of what a member combines at a time: few enough to stay in its caches.
+const BLOCK_PARTS: u32 = 64;
+
+/// The plan of an all-reduce in 2 ⌈log2 p⌉ rounds on a node of p members and those of
+/// [`recursive_doubling::all_reduce`] over the leaders. Nobody ends it before everybody has entered it.
+///
+/// The accumulator holds the own contribution at the start and the result at the end. Every message has a landing of its own.
+pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
+    let Levels { nodes, node, members, local, .. } = at.levels();
+    // The leaders have the first ones, and one for the fold; nodes need not have the same number of rounds.
+    let from_below = log2_ceil(nodes) as u8 + 1;
+    let from_above = from_below + log2_ceil(members) as u8;
+    let up = binomial::to_children(members, local).flat_map(move |k| {
+        let peer = from_ahead(members, local, k);
+        [Step::Wait { peer }, Step::Reduce { landing: from_below + k, landing_is_left: false }]
+    });
+    let parent = (local != 0).then(|| {
+        let k = binomial::to_parent(local);
+        let receive = [
+            Step::Wait { peer: from_behind(members, local, k) },
+            Step::Copy { from: Place::Landing(from_above).at(0), to: ACCUMULATOR, count: 1 },
+        ];
+        [put(to_behind(members, local, k), from_below + k)].into_iter().chain(receive)
+    });
+    let leaders = (local == 0).then(|| recursive_doubling::all_reduce(nodes, node));
+    let down = (binomial::to_children(members, local).rev())
+        .map(move |k| put(to_ahead(members, local, k), from_above));
+    (up.chain(parent.into_iter().flatten()).map(on_node(at)))
+        .chain(leaders.into_iter().flatten().map(in_lane(at)))
+        .chain(down.map(on_node(at)))
+}
+
+/// The plan of an all-reduce of one part that fits a landing, in 3 ⌈log2 p⌉ rounds on a node of p members, and those of
+/// [`recursive_doubling::all_reduce`] over the leaders. Nobody ends it before everybody has entered it.
+///
+/// While a leader waits for its node, the other leaders hear that it has entered, so its landings are free.
+/// A source may be the destination.
+pub fn all_reduce_piece(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
+    let Levels { nodes, node, local, .. } = at.levels();
+    let is_leader = (local == 0).then_some(());
+    let entry = is_leader.into_iter().flat_map(move |()| recursive_doubling::entry(nodes, node));
+    let signals = entry.clone().filter(|step| matches!(step, Step::Signal { .. }));
+    let waits = entry.filter(|step| matches!(step, Step::Wait { .. }));
+    let leaders = is_leader.into_iter().flat_map(move |()| {
+        let (start, end) = (
+            Step::Copy { from: Place::Dest.at(0), to: ACCUMULATOR, count: 1 },
+            Step::Copy { from: ACCUMULATOR, to: Place::Dest.at(0), count: 1 },
+        );
+        [start].into_iter().chain(recursive_doubling::all_reduce(nodes, node)).chain([end])
+    });
+    (signals.map(in_lane(at)))
+        .chain(entered(at, 1))
+        .chain(combined(at, 1, 1))
+        .chain(waits.chain(leaders).map(in_lane(at)))
+        .chain(spread(at, 1, 1))
+}
+
+/// How many lanes pay for a vector of so many parts: each of them costs messages.
+pub fn lanes(at: impl Nodes, parts: u32) -> u32 {
+    let most = at.levels().lanes;
+    let paid = u64::from(parts) * u64::from(most) / LANE_PARTS;
+    paid.clamp(1, u64::from(most)) as u32
+}
+
+/// The plan of an all-reduce of a vector of `parts` parts: each of so many lanes combines its share of them on each node and then
+/// runs [`rabenseifner::all_reduce`] over the nodes. Nobody ends it before everybody has entered it.
+///
+/// A source may be the destination: before a lane has its result, its share is read and written by the members of the lane alone.
+pub fn all_reduce(at: impl Nodes, parts: u32, lanes: u32) -> impl Iterator<Item = Step> + Clone {
+    let Levels { nodes, node, local, .. } = at.levels();
+    let over_nodes = (local < lanes).then(|| {
+        let (first, end) = share(lanes, local, parts);
+        rabenseifner::of_contributions_in(Place::Dest, nodes, node, end - first)
+            .map(move |step| step.parts_after(first))
+    });
+    entered(at, lanes)
+        .chain(combined(at, lanes, parts))
+        .chain(over_nodes.into_iter().flatten().map(in_lane(at)))
+        .chain(spread(at, lanes, parts))
+}
+
+/// The first members of a node, one for each lane, learn that all there have entered.
+fn entered(at: impl Nodes, lanes: u32) -> impl Iterator<Item = Step> + Clone {
+    let Levels { members, local, .. } = at.levels();
+    let gather = binomial::gather(members, local, local);
+    let release = (lanes > 1).then(|| binomial::release(members, local, local));
+    gather.chain(release.into_iter().flatten()).map(on_node(at))
+}
+
+/// A member of a lane combines the lane's share of the sources of its node in its destination.
+fn combined(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
+    let Levels { members, local, .. } = at.levels();
+    let (first, end) = if local < lanes { share(lanes, local, parts) } else { (0, 0) };
+    let blocks = (first..end).step_by(BLOCK_PARTS as usize);
+    let combine = blocks.flat_map(move |first| {
+        let count = BLOCK_PARTS.min(end - first);
+        let (from, to) = (Place::Source.at(first), Place::Dest.at(first));
+        let alone = (members == 1).then_some(Step::Copy { from, to, count });
+        // From the own contribution to the last one, then down to the first: always those of neighbours.
+        let others = (local + 1..members).chain((0..local).rev()).enumerate();
+        let gets = others.map(move |(turn, peer)| {
+            let place = if turn == 0 { Place::Source } else { Place::Dest };
+            let with = Some(Operand { place, is_left: peer > local });
+            Step::Get { peer, from, to, count, with }
+        });
+        alone.into_iter().chain(gets)
+    });
+    combine.map(on_node(at))
+}
+
+/// All members of a node get what its members of the lanes have; those end when all have it.
+fn spread(at: impl Nodes, lanes: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
+    let Levels { members, local, .. } = at.levels();
+    let gather = move || binomial::gather(members, local, local);
+    let release = move || binomial::release(members, local, local);
+    let several = lanes > 1;
+    let gets = (0..lanes).filter(move |&lane| lane != local).filter_map(move |lane| {
+        let (first, end) = share(lanes, lane, parts);
+        let (from, to) = (Place::Dest.at(first), Place::Dest.at(first));
+        let get = Step::Get { peer: lane, from, to, count: end - first, with: None };
+        (first < end).then_some(get)
+    });
+    let meet = several.then(gather).into_iter().flatten();
+    let leave = gather().chain(several.then(release).into_iter().flatten());
+    meet.chain(release()).chain(gets).chain(leave).map(on_node(at))
+}

@@ -1,0 +1,90 @@
+//! Collectives by plans of two levels.
+//!
+//! Leaders are at other distances than members, so these plans need a flag for each two PEs. The active sets have such flags, and
+//! the rule by which they share them holds for teams, too, unless several threads of a PE are in collectives at once: two PEs
+//! make the calls that both take part in in the same order, since nobody ends these collectives before everybody has entered them.
+
+use super::Entered;
+use crate::base::process;
+use crate::coll::combine::Combine;
+use crate::coll::execute::{Execution, Landings, Parts, vector_parts};
+use crate::memory::areas::{LANDING, SHORT};
+use crate::memory::range::SymmetricRange;
+use crate::teams::active_set;
+use rushmem_collectives::Step;
+use rushmem_collectives::two_level::{self, NodeLists};
+
+impl<'a> Entered<'a> {
+    /// Who is on which node.
+    fn levels(&self) -> &'a NodeLists {
+        self.team.levels().expect("two levels are chosen where there are two")
+    }
+
+    pub(super) fn sync_over_nodes(&mut self) {
+        let none = SymmetricRange::EMPTY;
+        self.run_in_pairs(none, none, Parts::Whole(0), None, two_level::sync(self.levels()));
+    }
+
+    /// Combine vectors of `nbytes` bytes element by element over all members, to all.
+    pub(super) fn all_reduce_over_nodes(
+        &mut self,
+        source: SymmetricRange,
+        dest: SymmetricRange,
+        nbytes: usize,
+        op: &'static Combine,
+    ) {
+        let levels = self.levels();
+        let (source, dest) = (source.part(0, nbytes), dest.part(0, nbytes));
+        if nbytes <= SHORT {
+            if !dest.starts_with(source) {
+                source.copy_to(self.job.me(), dest);
+            }
+            let plan = two_level::all_reduce_short(levels);
+            self.run_in_pairs(source, dest, Parts::Whole(nbytes), Some(op), plan);
+        } else if nbytes <= LANDING {
+            let plan = two_level::all_reduce_piece(levels);
+            self.run_in_pairs(source, dest, Parts::Whole(nbytes), Some(op), plan);
+        } else {
+            let parts = vector_parts(nbytes);
+            let plan = two_level::all_reduce(levels, parts, two_level::lanes(levels, parts));
+            self.run_in_pairs(source, dest, Parts::Vector, Some(op), plan);
+        }
+    }
+
+    /// Carry out a plan on the flags of each two PEs. The accumulator is the destination.
+    fn run_in_pairs(
+        &mut self,
+        source: SymmetricRange,
+        dest: SymmetricRange,
+        parts: Parts<'_>,
+        combine: Option<&'static Combine>,
+        plan: impl Iterator<Item = Step>,
+    ) {
+        let landings =
+            if dest.nbytes() <= SHORT { Landings::BesideFlags } else { Landings::Shared };
+        if self.shared().is_some() {
+            return self.execute(source, dest, parts, dest, combine, (landings, 0), plan);
+        }
+        self.channels.ring();
+        let pairs = active_set::shared(self.job);
+        let mut channels = process::lock(&pairs.channels);
+        channels.mark(self.number());
+        let members = self.members();
+        let mut execution = Execution {
+            call: self.call,
+            job: self.job,
+            team: pairs,
+            members,
+            channels: &mut channels,
+            source,
+            dest,
+            parts,
+            accumulator: dest,
+            combine,
+            landings,
+            parity: 0,
+        };
+        execution.run(plan.map(|step| step.with_peer(|member| members.world_pe(member).0)));
+        channels.ring();
+    }
+}

@@ -46,6 +46,7 @@ mod word;
 
 use libfabric_sys as fi;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::{fs, io, process};
 
 /// The file that libfabric looks for: its names end in `-fi.so`.
@@ -84,8 +85,11 @@ pub fn folder(parent: &Path) -> io::Result<PathBuf> {
     }
     let folder = parent.join("strict-fabric");
     fs::create_dir_all(&folder)?;
-    // Several programs may do so at once: a link is there, or is not.
-    let (link, made) = (folder.join(FILE), folder.join(format!("{}.new", process::id())));
+    // Several programs and threads may do so at once: a link is there, or is not.
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let made = folder.join(format!("{}-{number}.new", process::id()));
+    let link = folder.join(FILE);
     std::os::unix::fs::symlink(built, &made)?;
     fs::rename(made, link)?;
     Ok(folder)

@@ -76,8 +76,10 @@ pub(crate) struct FiEndpoint {
     /// Receives that wait for a message.
     receiving: usize,
     copy_up_to: usize,
-    /// The provider takes short writes that it tells the completion of.
-    injects: bool,
+    /// Writes up to this long are injected, with a completion: not if the provider does not take them so.
+    inject: Option<usize>,
+    /// What a write's completion tells, in libfabric's flags.
+    completion: u64,
     fabric: Arc<Fabric>,
 }
 

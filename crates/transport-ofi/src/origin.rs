@@ -37,6 +37,8 @@ pub(crate) struct OfiEndpoint {
     progress: Arc<Progress>,
     pub(crate) ep: Arc<SharedEp>,
     due: Vec<Due>,
+    /// Some of these may be fenced.
+    any_fenced: bool,
     /// Slots that no operation has.
     slots: Vec<u32>,
     /// How many replies had come when they were last looked through.
@@ -47,12 +49,17 @@ pub(crate) struct OfiEndpoint {
     polls: u32,
 }
 
+/// The ep was closed.
+fn given_up() -> Failure {
+    Failure { pe: None, why: "it was given up after another loss".to_owned() }
+}
+
 impl OfiEndpoint {
     pub(crate) fn new(progress: Arc<Progress>, ep: Arc<SharedEp>) -> OfiEndpoint {
         let slots = (0..progress.shared.tuning.amos as u32).collect();
         let (due, unflushed) = (Vec::new(), Vec::new());
         let seen = ep.replies.came();
-        OfiEndpoint { progress, ep, due, slots, seen, unflushed, polls: 0 }
+        OfiEndpoint { progress, ep, due, any_fenced: false, slots, seen, unflushed, polls: 0 }
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -94,28 +101,63 @@ impl OfiEndpoint {
         work: impl FnOnce(&mut FiEndpoint) -> Result<T, Failure>,
     ) -> Result<T, Error> {
         let done = lock(&self.ep.ep).as_mut().map(work);
-        let given_up = || {
-            let why = "it was given up after another loss".to_owned();
-            Err(Failure { pe: None, why })
-        };
-        done.unwrap_or_else(given_up).map_err(|failure| self.give_up(&failure))
+        done.unwrap_or_else(|| Err(given_up())).map_err(|failure| self.give_up(&failure))
     }
 
     /// Starts something towards a PE as soon as there is room.
+    #[inline]
     pub(crate) fn start(
         &mut self,
         pe: u32,
         mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
     ) -> Result<(), Error> {
-        let (progress, noted) = (Arc::clone(&self.progress), Arc::clone(&self.ep));
-        self.until(Some(pe), |ep| {
-            let posted = post(ep);
-            let said = |code| Failure { pe: Some(pe), why: ep.strerror(code) };
-            let started = posted.map_err(said)? == Post::Started;
-            if started {
-                progress.shared.note(&noted);
+        match self.post(pe, &mut post)? {
+            Post::Started => Ok(()),
+            Post::Later => self.start_later(pe, post),
+        }
+    }
+
+    /// One attempt to start something towards a PE.
+    #[inline]
+    fn post(
+        &mut self,
+        pe: u32,
+        post: &mut impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
+    ) -> Result<Post, Error> {
+        let mut ep = lock(&self.ep.ep);
+        match ep.as_mut().map(post) {
+            Some(Ok(posted)) => {
+                if posted == Post::Started {
+                    self.progress.shared.note(&self.ep);
+                }
+                Ok(posted)
             }
-            Ok(started.then_some(()))
+            refused => {
+                drop(ep);
+                Err(self.refused(pe, refused.and_then(Result::err)))
+            }
+        }
+    }
+
+    /// Nothing can be started towards a PE: libfabric's number, or `None` if the ep was given up.
+    #[cold]
+    fn refused(&mut self, pe: u32, code: Option<i32>) -> Error {
+        let why = |code| self.shared().fabric.library.strerror(code);
+        let failure = code.map(|code| Failure { pe: Some(pe), why: why(code) });
+        self.give_up(&failure.unwrap_or_else(given_up))
+    }
+
+    /// There was no room: everything works until there is.
+    #[cold]
+    fn start_later(
+        &mut self,
+        pe: u32,
+        mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
+    ) -> Result<(), Error> {
+        self.wait(Some(pe), |this| {
+            let taken = this.with_ep(|ep| ep.poll(|_| ()))?;
+            let started = this.post(pe, &mut post)? == Post::Started;
+            Ok((started.then_some(()), taken > 0))
         })
     }
 
@@ -260,11 +302,18 @@ impl OfiEndpoint {
     pub(crate) fn fence_due(&mut self) {
         self.collect();
         self.due.iter_mut().for_each(|due| due.is_fenced = true);
+        self.any_fenced = !self.due.is_empty();
     }
 
     /// Waits until what follows may begin towards a PE.
+    #[inline]
     fn follow(&mut self, pe: Pe) -> Result<(), Error> {
-        self.due_at_most(0, |due| due.is_fenced && due.pe == pe.0)
+        if !self.any_fenced {
+            return Ok(());
+        }
+        self.due_at_most(0, |due| due.is_fenced && due.pe == pe.0)?;
+        self.any_fenced = self.due.iter().any(|due| due.is_fenced);
+        Ok(())
     }
 
     /// Waits for the old value that goes to `at`.
@@ -316,7 +365,9 @@ impl OfiEndpoint {
             return Ok(());
         }
         let remote = self.shared().remote(pe, dest, width.nbytes())?;
-        self.due_at_most(self.shared().tuning.amos - 1, |_| true)?;
+        if self.slots.is_empty() {
+            self.due_at_most(self.shared().tuning.amos - 1, |_| true)?;
+        }
         let Some(slot) = self.slots.pop() else {
             return Err(Error::Invalid("more replies are due than there are slots".to_owned()));
         };
@@ -362,7 +413,7 @@ impl OfiEndpoint {
             // SAFETY: valid during this call.
             return self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) }).map(|()| true);
         }
-        let known = self.shared().segments.holding(source).copied();
+        let known = self.shared().descriptor_of(source);
         let mut done = 0;
         while done < source.nbytes {
             let part = source.skip(done).first(self.shared().tuning.max_bytes);
@@ -395,7 +446,7 @@ impl OfiEndpoint {
             }
         }
         let remote = self.shared().remote(pe, source, dest.nbytes)?;
-        let known = self.shared().segments.holding(dest).copied();
+        let known = self.shared().descriptor_of(dest);
         let mut done = 0;
         while done < dest.nbytes {
             let part = dest.skip(done).first(self.shared().tuning.max_bytes);

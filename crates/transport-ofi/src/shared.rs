@@ -20,7 +20,7 @@ use rushmem_transport::kit::peers::{Peers, check_range};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::unfinished::Unfinished;
-use rushmem_transport::{Amos, Error, Host, Open, Pe, RemoteAddr};
+use rushmem_transport::{Amos, Error, Host, LocalBuf, Open, Pe, RemoteAddr};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::net::SocketAddr;
@@ -97,6 +97,9 @@ pub(crate) struct Shared {
     pub(crate) native: Native,
     pub(crate) oversubscribed: bool,
     pub(crate) tuning: Tuning,
+    /// Longest put that is copied, and the longest of one whose caller would otherwise wait for the target's answer.
+    copies_up_to: usize,
+    copies_before_waiting_up_to: usize,
     pub(crate) host: Arc<dyn Host>,
     /// With their descriptors, as numbers.
     pub(crate) segments: Segments<usize>,
@@ -117,6 +120,9 @@ impl Shared {
         service: &FiEndpoint,
         address: Address,
     ) -> io::Result<Shared> {
+        let Tuning { copy_up_to, copy_before_waiting_up_to, max_bytes, .. } = tuning;
+        let pins_copies = service.fabric().facts.asks(fi::FI_MR_LOCAL);
+        let before_waiting = if pins_copies { copy_up_to } else { copy_before_waiting_up_to };
         Ok(Shared {
             registrations: Mutex::default(),
             spare: Mutex::default(),
@@ -131,6 +137,8 @@ impl Shared {
             native,
             oversubscribed: open.oversubscribed,
             tuning,
+            copies_up_to: max_bytes.min(copy_up_to),
+            copies_before_waiting_up_to: max_bytes.min(before_waiting),
             host: Arc::clone(&open.host),
             segments: Segments::default(),
             peers: Peers::new(open.n_pes),
@@ -160,9 +168,14 @@ impl Shared {
 
     /// The longest put that is copied when it starts, so that its source is free at once.
     pub(crate) fn copy_up_to(&self, waits: bool) -> usize {
-        let Tuning { copy_up_to, copy_before_waiting_up_to, max_bytes, .. } = self.tuning;
-        let pins_copies = self.fabric.facts.asks(fi::FI_MR_LOCAL);
-        max_bytes.min(if waits && !pins_copies { copy_before_waiting_up_to } else { copy_up_to })
+        if waits { self.copies_before_waiting_up_to } else { self.copies_up_to }
+    }
+
+    /// The descriptor of the segment that holds all of `memory`, where the fabric asks for one.
+    #[inline]
+    pub(crate) fn descriptor_of(&self, memory: LocalBuf) -> Option<usize> {
+        let asks = self.fabric.facts.asks(fi::FI_MR_LOCAL);
+        asks.then(|| self.segments.holding(memory).copied())?
     }
 
     /// A PE has been silent for long: an error when its process has ended.
@@ -234,12 +247,18 @@ impl Shared {
     }
 
     /// Something is in flight on an ep, whose lock the caller has: the service thread polls it if nobody else does.
+    #[inline]
     pub(crate) fn note(&self, ep: &Arc<SharedEp>) {
         if !ep.noted.load(Ordering::Relaxed) {
-            ep.noted.store(true, Ordering::Relaxed);
-            self.unfinished.add(Arc::clone(ep));
-            self.attendance.call_soon(UNATTENDED);
+            self.note_anew(ep);
         }
+    }
+
+    #[cold]
+    fn note_anew(&self, ep: &Arc<SharedEp>) {
+        ep.noted.store(true, Ordering::Relaxed);
+        self.unfinished.add(Arc::clone(ep));
+        self.attendance.call_soon(UNATTENDED);
     }
 
     /// Lets the eps work on which something is in flight; returns whether there are any.

@@ -58,6 +58,7 @@ impl Peer {
     }
 
     /// The key to a segment of `pe`, which this is.
+    #[inline]
     pub(crate) fn key(&self, pe: Pe, segment: Segment) -> Result<&MemoryKey, Error> {
         self.keys[segment as usize].as_ref().ok_or_else(|| {
             Error::Invalid(format!("PE {pe} has no segment {segment:?} that others may use"))
@@ -65,6 +66,7 @@ impl Peer {
     }
 
     /// The address of so many bytes in the process of `pe`, which this is.
+    #[inline]
     pub(crate) fn address(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<u64, Error> {
         let key = self.key(pe, at.segment)?;
         check_range(pe, at, nbytes, key.nbytes)?;

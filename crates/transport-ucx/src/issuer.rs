@@ -13,9 +13,9 @@ pub(crate) struct Issuer {
     pub(crate) origin: Mutex<Origin>,
     /// How many endpoints use it.
     users: AtomicUsize,
-    /// Counts the verbs: as long as it moves, its owner lets it work.
+    /// Counts the verbs; it changes under the lock of the origin. As long as it moves, its owner lets it work.
     uses: AtomicU64,
-    /// It is among what is unfinished.
+    /// It is among what is unfinished; it changes under the lock of the origin.
     noted: AtomicBool,
     efd: OwnedFd,
 }
@@ -50,17 +50,21 @@ impl Issuer {
         self.uses.load(Ordering::Relaxed)
     }
 
-    /// It carries out one more verb.
+    /// It carries out one more verb. The caller has the lock of the origin, as whoever else changes this.
     pub(crate) fn is_used(&self) {
-        self.uses.fetch_add(1, Ordering::Relaxed);
+        self.uses.store(self.uses.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// It is among what is unfinished from now on; whether it was before.
+    /// It is among what is unfinished from now on; whether it was before. The caller has the lock of the origin.
     pub(crate) fn note(&self) -> bool {
-        self.noted.swap(true, Ordering::Relaxed)
+        let was_noted = self.noted.load(Ordering::Relaxed);
+        if !was_noted {
+            self.noted.store(true, Ordering::Relaxed);
+        }
+        was_noted
     }
 
-    /// It is not among what is unfinished any more.
+    /// It is not among what is unfinished any more. The caller has the lock of the origin.
     pub(crate) fn forget(&self) {
         self.noted.store(false, Ordering::Relaxed);
     }

@@ -101,21 +101,16 @@ impl Origin {
     }
 
     /// Connects to a PE, unless that was done before; returns the endpoint and the connection.
+    #[inline]
     fn connection(&mut self, shared: &Shared, pe: Pe) -> Result<(ucp_ep_h, Rc<Connection>), Error> {
         shared.loss.check()?;
-        let peer = shared.peers.get(pe)?;
-        let route = &mut self.routes[pe.index()];
-        if route.open.is_none() {
-            let connection = Rc::new(Connection::new(self.worker.ucp(), &self.pending));
-            let arg = Rc::as_ptr(&connection).cast_mut().cast();
-            // SAFETY: the handler takes a `Connection`, which is dropped after the worker.
-            let made = unsafe { self.worker.connect(&peer.worker, Some(broken), arg) };
-            let endpoint = made.map_err(|why| shared.lose(pe, &why))?;
-            route.open = Some(Open { endpoint, connection });
+        if self.routes.get(pe.index()).is_none_or(|route| route.open.is_none()) {
+            self.connect(shared, pe)?;
         }
-        let open = route.open.as_ref().expect("opened above");
+        let route = &mut self.routes[pe.index()];
+        let Some(open) = &route.open else { return Err(Error::Unreachable(pe)) };
         if let Some(status) = open.connection.broken() {
-            return Err(shared.lose(pe, &said(self.worker.ucp(), status)));
+            return Err(self.fails(shared, pe)(status));
         }
         if !route.touched {
             route.touched = true;
@@ -124,18 +119,37 @@ impl Origin {
         Ok((open.endpoint.handle, Rc::clone(&open.connection)))
     }
 
+    #[cold]
+    fn connect(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+        let peer = shared.peers.get(pe)?;
+        let connection = Rc::new(Connection::new(self.worker.ucp(), &self.pending));
+        let arg = Rc::as_ptr(&connection).cast_mut().cast();
+        // SAFETY: the handler takes a `Connection`, which is dropped after the worker.
+        let made = unsafe { self.worker.connect(&peer.worker, Some(broken), arg) };
+        let endpoint = made.map_err(|why| shared.lose(pe, &why))?;
+        self.routes[pe.index()].open = Some(Open { endpoint, connection });
+        Ok(())
+    }
+
     /// The key to a segment of a PE that is connected.
+    #[inline]
     fn key(&mut self, shared: &Shared, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
+        let open = self.routes[pe.index()].open.as_ref();
+        match open.map(|open| open.endpoint.keys[segment as usize]) {
+            Some(key) if !key.is_null() => Ok(key),
+            _ => self.unpack(shared, pe, segment),
+        }
+    }
+
+    #[cold]
+    fn unpack(&mut self, shared: &Shared, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
         let ucp = self.ucp();
         let open = self.routes[pe.index()].open.as_mut().ok_or(Error::Unreachable(pe))?;
-        let key = &mut open.endpoint.keys[segment as usize];
-        if key.is_null() {
-            let packed = &shared.peers.get(pe)?.key(pe, segment)?.packed;
-            let unpacked = open.endpoint.unpack(ucp, packed);
-            open.endpoint.keys[segment as usize] =
-                unpacked.map_err(|why| shared.lose(pe, &format!("its memory: {why}")))?;
-        }
-        Ok(open.endpoint.keys[segment as usize])
+        let packed = &shared.peers.get(pe)?.key(pe, segment)?.packed;
+        let key = open.endpoint.unpack(ucp, packed);
+        let key = key.map_err(|why| shared.lose(pe, &format!("its memory: {why}")))?;
+        open.endpoint.keys[segment as usize] = key;
+        Ok(key)
     }
 
     /// Lets the worker work; returns whether there was anything to do.
@@ -203,6 +217,7 @@ impl Origin {
     }
 
     /// Waits until there is room for one more.
+    #[inline]
     fn room(&mut self, shared: &Shared) -> Result<(), Error> {
         let max = shared.tuning.max_in_flight;
         if self.pending.in_flight() < max {
@@ -258,6 +273,7 @@ impl Origin {
         self.finish_or_note(shared, pe, &connection, blocks, begun)
     }
 
+    #[inline]
     fn finish_or_note(
         &mut self,
         shared: &Shared,

@@ -5,7 +5,7 @@ use crate::base::constants::{SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SER
 use crate::base::handle::{ContextHandle, TeamHandle};
 use crate::base::job;
 use crate::net::contexts::{self, Context};
-use crate::net::{network, order};
+use crate::net::{endpoints, network, order};
 use crate::sync::check;
 use crate::teams::team;
 use core::ffi::c_long;
@@ -36,7 +36,7 @@ pub fn destroy(call: Call, ctx: ContextHandle) {
     contexts::require(call, ctx);
     order::quiet(call, ctx);
     contexts::remove(ctx);
-    network::forget(ctx);
+    endpoints::forget(ctx);
 }
 
 /// Destroy the contexts of a team that is being destroyed (§9.4.8), or of all teams. Private ones are
@@ -53,7 +53,7 @@ pub(crate) fn destroy_of(call: Call, team: Option<TeamHandle>) {
             network::on_used(call, ctx, |endpoint| endpoint.quiet());
         }
         contexts::remove(ctx);
-        network::forget(ctx);
+        endpoints::forget(ctx);
     }
 }
 

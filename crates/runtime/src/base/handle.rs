@@ -28,7 +28,8 @@ impl TeamHandle {
     }
 }
 
-/// `shmem_ctx_t` as it crosses the C boundary.
+/// `shmem_ctx_t` as it crosses the C boundary. The lower half says how the context numbers PEs; the upper half has its place, and
+/// how many contexts had that place before, so that a handle that outlived its context is known for what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct ContextHandle(pub usize);
@@ -41,17 +42,33 @@ impl ContextHandle {
     /// `SHMEM_CTX_DEFAULT`
     pub const DEFAULT: ContextHandle = ContextHandle(1);
 
-    /// The lower half of a handle whose context numbers PEs as the world does.
-    pub(crate) const WORLD: u32 = 1;
-    /// That of the first slot.
-    pub(crate) const FIRST: u32 = 2;
+    /// The lower half of a handle whose context numbers PEs as the world does, and of any other.
+    const WORLD: u32 = 1;
+    const TEAM: u32 = 2;
+    const PLACE_BITS: u32 = 17;
 
-    pub(crate) fn new(upper: u32, lower: u32) -> ContextHandle {
+    /// Generations are counted modulo some thousands.
+    pub(crate) fn new(generation: u32, place: u32, is_of_world: bool) -> ContextHandle {
+        let upper = generation << Self::PLACE_BITS | place;
+        let lower = if is_of_world { Self::WORLD } else { Self::TEAM };
         ContextHandle((upper as usize) << 32 | lower as usize)
     }
 
     #[inline(always)]
     pub(crate) fn is_of_world(self) -> bool {
-        self.0 as u32 == ContextHandle::WORLD
+        self.0 as u32 == Self::WORLD
+    }
+
+    /// Which context it is: 0 for the default one. At garbage it is any number.
+    #[inline(always)]
+    pub(crate) fn place(self) -> usize {
+        self.0 >> 32 & ((1 << Self::PLACE_BITS) - 1)
+    }
+
+    /// Whether it names the context with this generation at its place.
+    #[inline(always)]
+    pub(crate) fn is_of_generation(self, generation: u32) -> bool {
+        let place = self.place() as u32;
+        [true, false].iter().any(|&of_world| self == Self::new(generation, place, of_world))
     }
 }

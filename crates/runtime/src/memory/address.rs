@@ -256,7 +256,7 @@ pub(crate) fn require_aligned(call: Call, argument: &'static str, addr: usize, n
 
 /// The same bytes as segment and offset, for a transport; ends the job with an error when they are not symmetric or
 /// there is no such PE, or none can be reached. `argument` is the name that the address has in the call.
-#[cold]
+#[inline(always)]
 pub(crate) fn remote(
     call: Call,
     argument: &'static str,
@@ -264,11 +264,26 @@ pub(crate) fn remote(
     nbytes: usize,
     (pe, is_reachable): (c_int, bool),
 ) -> RemoteAddr {
-    let is_pe = pe >= 0 && (pe as usize) < MAP.n_pes.load(Relaxed);
-    match place(addr, nbytes) {
-        Some((segment, offset)) if is_pe && is_reachable => {
-            RemoteAddr { segment, offset: offset as u64 }
+    let is_pe = (pe as u32 as usize) < MAP.n_pes.load(Relaxed);
+    match MAP.heap.offset(addr, nbytes) {
+        Some(offset) if is_pe && is_reachable => {
+            RemoteAddr { segment: Segment::Heap, offset: offset as u64 }
         }
+        _ => remote_static(call, argument, addr, nbytes, (pe, is_pe && is_reachable)),
+    }
+}
+
+/// As [`remote`], of what is not in the heap.
+#[inline(never)]
+fn remote_static(
+    call: Call,
+    argument: &'static str,
+    addr: usize,
+    nbytes: usize,
+    (pe, is_reachable): (c_int, bool),
+) -> RemoteAddr {
+    match place(addr, nbytes) {
+        Some((segment, offset)) if is_reachable => RemoteAddr { segment, offset: offset as u64 },
         _ => refuse(call, argument, addr, nbytes, pe),
     }
 }

@@ -57,8 +57,12 @@ fn find(pe: c_int) -> Option<NodePeer> {
 }
 
 /// The path to static data of `pe`; `None` where these are mapped, or for the heap.
+#[inline(always)]
 pub(crate) fn path(call: Call, pe: c_int, at: RemoteAddr) -> Option<CmaPath> {
-    let peer = find(pe).filter(|_| at.segment == Segment::Static)?;
+    if at.segment != Segment::Static {
+        return None;
+    }
+    let peer = find(pe)?;
     Some(CmaPath { call, peer, pe: network::pe(pe), at })
 }
 

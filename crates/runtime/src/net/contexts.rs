@@ -1,20 +1,20 @@
 //! The contexts that exist, and how each of them numbers PEs.
 //!
 //! On-node, every access completes by itself, so a context contains only the numbering of its team. The lower half
-//! of a handle says whether PEs are numbered as in the world, in which case no table is read. Otherwise it names a
-//! slot of `SLOTS`, and the upper half is the generation of the slot, so that an invalid or destroyed context is
-//! recognised. With `SHMEM_CHECK`, every context has a slot, and every use goes through the registry.
+//! of a handle says whether PEs are numbered as in the world, in which case no table is read. Otherwise the upper half names
+//! a slot of `SLOTS` and its generation, so that an invalid or destroyed context is recognised. With `SHMEM_CHECK`, no
+//! lower half says so, and every use goes through the registry.
 //!
 //! It must not know how a context is created and destroyed; `api::ctx` does that.
 
 use crate::base::call::{Call, fail};
-use crate::base::constants::SHMEM_CTX_PRIVATE;
+use crate::base::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
 use crate::base::handle::{ContextHandle, TeamHandle};
 use crate::base::members::Members;
 use crate::base::{job, process};
 use core::ffi::{c_int, c_long};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 use std::thread::{self, ThreadId};
 
@@ -74,12 +74,14 @@ struct Slot {
     start: AtomicU32,
     /// 0 if the members are not a triplet, but listed.
     stride: AtomicI32,
+    /// It is a context of `SHMEM_TEAM_SHARED`.
+    of_shared: AtomicBool,
     /// It has an entry for each PE of the job and is made at first use, so it also serves any later team.
     list: OnceLock<Box<[AtomicU32]>>,
 }
 
-/// Maximum number of contexts with a slot. Unused pages are never touched.
-const MOST: usize = 1 << 16;
+/// Maximum number of contexts beside the default one. Unused pages are never touched.
+pub(crate) const MOST: usize = 1 << 16;
 
 static SLOTS: [Slot; MOST] = [const {
     Slot {
@@ -87,14 +89,15 @@ static SLOTS: [Slot; MOST] = [const {
         n: AtomicU32::new(0),
         start: AtomicU32::new(0),
         stride: AtomicI32::new(0),
+        of_shared: AtomicBool::new(false),
         list: OnceLock::new(),
     }
 }; MOST];
 
 /// The slot that a handle names, if the slot is in use for it.
 fn slot_of(handle: ContextHandle) -> Option<&'static Slot> {
-    let slot = SLOTS.get((handle.0 as u32).wrapping_sub(ContextHandle::FIRST) as usize)?;
-    (slot.generation.load(Relaxed) == (handle.0 >> 32) as u32).then_some(slot)
+    let slot = SLOTS.get(handle.place().wrapping_sub(1))?;
+    handle.is_of_generation(slot.generation.load(Relaxed)).then_some(slot)
 }
 
 impl Slot {
@@ -153,8 +156,6 @@ struct Registry {
     spare: Vec<u32>,
     /// The number of slots that were ever used.
     used: u32,
-    /// The number of contexts that were made without a slot.
-    made: u32,
 }
 
 #[derive(Clone)]
@@ -206,17 +207,6 @@ pub(crate) fn require_for_network(call: Call, handle: ContextHandle) {
 }
 
 impl Registry {
-    fn without_slot(&mut self) -> ContextHandle {
-        loop {
-            // It must be neither that of the default context nor in use, even after the numbers have wrapped around.
-            self.made = self.made % (u32::MAX - 1) + 1;
-            let handle = ContextHandle::new(self.made, ContextHandle::WORLD);
-            if !self.alive.contains_key(&handle) {
-                return handle;
-            }
-        }
-    }
-
     fn with_slot(&mut self, members: &Members, n_pes: u32, check: bool) -> Option<ContextHandle> {
         let index = match self.spare.pop() {
             Some(index) => index,
@@ -228,7 +218,8 @@ impl Registry {
         };
         let slot = &SLOTS[index as usize];
         slot.set(members, n_pes, check);
-        Some(ContextHandle::new(slot.generation.load(Relaxed), index + ContextHandle::FIRST))
+        let is_of_world = !check && *members == Members::world(n_pes);
+        Some(ContextHandle::new(slot.generation.load(Relaxed), index + 1, is_of_world))
     }
 
     /// Remove a context; whether there was one.
@@ -237,7 +228,7 @@ impl Registry {
         if known && let Some(slot) = slot_of(handle) {
             slot.n.store(0, Relaxed);
             slot.generation.fetch_add(1, Relaxed);
-            self.spare.push(handle.0 as u32 - ContextHandle::FIRST);
+            self.spare.push(handle.place() as u32 - 1);
         }
         known
     }
@@ -246,9 +237,7 @@ impl Registry {
 /// Whether it is a context of `SHMEM_TEAM_SHARED`: atomic operations on it are an atomicity domain of
 /// their own, whoever carries out those of the world.
 pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
-    with_registry(|registry| {
-        registry.alive.get(&ctx).is_some_and(|entry| entry.team == TeamHandle::SHARED)
-    })
+    slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))
 }
 
 /// Add a context of `team` with these members; its handle, `None` when there are too many.
@@ -258,16 +247,28 @@ pub(crate) fn add(
     options: c_long,
     (n_pes, check): (u32, bool),
 ) -> Option<ContextHandle> {
-    let of_world = members == Members::world(n_pes);
     let entry = Entry { team, members, options, creator: thread::current().id() };
     with_registry(|registry| {
-        let handle = match of_world && !check {
-            true => registry.without_slot(),
-            false => registry.with_slot(&entry.members, n_pes, check)?,
-        };
+        let handle = registry.with_slot(&entry.members, n_pes, check)?;
+        if let Some(slot) = slot_of(handle) {
+            slot.of_shared.store(team == TeamHandle::SHARED, Relaxed);
+        }
         registry.alive.insert(handle, entry);
         Some(handle)
     })
+}
+
+/// Whether no two threads use a context at once: it is private or serialized.
+pub(crate) fn has_one_user(ctx: ContextHandle) -> bool {
+    let alone = SHMEM_CTX_PRIVATE | SHMEM_CTX_SERIALIZED;
+    with_registry(|registry| {
+        registry.alive.get(&ctx).is_some_and(|entry| entry.options & alone != 0)
+    })
+}
+
+/// How many places contexts ever had, that of the default context not counted.
+pub(crate) fn n_places() -> usize {
+    with_registry(|registry| registry.used as usize)
 }
 
 /// Remove a context: its handle is invalid from now on.

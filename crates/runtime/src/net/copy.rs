@@ -60,6 +60,8 @@ impl SymmetricRange {
     pub(crate) fn fetch(self, pes: &[Pe], into: &mut [MaybeUninit<u8>]) {
         let nbytes = self.nbytes();
         assert!(pes.len() * nbytes <= into.len(), "too little room for {} blocks", pes.len());
+        let several = pes.len() > 1;
+        let completion = if several { Completion::AtQuiet } else { Completion::Now };
         for (i, &pe) in pes.iter().enumerate() {
             let to = into[i * nbytes..].as_mut_ptr().cast();
             match cma::path(network::LIBRARY, pe.0 as c_int, self.remote(0)) {
@@ -67,13 +69,15 @@ impl SymmetricRange {
                 Some(path) => unsafe { path.get(ContextHandle::DEFAULT, to, nbytes) },
                 None => network::on_library(|endpoint| {
                     let dest = LocalBuf { base: to, nbytes };
-                    let get = Get { dest, source: self.remote(0), completion: Completion::AtQuiet };
+                    let get = Get { dest, source: self.remote(0), completion };
                     // SAFETY: as above; the memory is there until the copies are complete below, or the job ends.
                     unsafe { endpoint.get(pe, get) }
                 }),
             }
         }
-        complete_copies();
+        if several {
+            complete_copies();
+        }
     }
 
     /// Copy `nelems` elements of `elem_bytes` bytes, `sst` elements apart here and `dst` at `dest` on

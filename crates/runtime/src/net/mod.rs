@@ -6,6 +6,7 @@
 pub(crate) mod cma;
 pub mod contexts;
 pub(crate) mod copy;
+pub(crate) mod endpoints;
 pub(crate) mod network;
 pub mod order;
 pub(crate) mod remote;

@@ -1,5 +1,4 @@
-//! The connection to PEs whose memory is not mapped here: a transport, an endpoint per context, and one for the
-//! library's own flags.
+//! The connection to PEs whose memory is not mapped here: a transport, and its `endpoints`.
 //!
 //! It is open between init and finalize if the job has such PEs; all other jobs pay one load for it. Every wait in
 //! the library makes it progress. If peers change memory here by software, it rings this PE's bell. The loss of a
@@ -8,29 +7,12 @@
 use crate::base::call::{Call, fail};
 use crate::base::handle::ContextHandle;
 use crate::base::job;
-use crate::base::process;
-use crate::net::contexts;
+use crate::net::{contexts, endpoints};
 use rushmem_transport::setting::environment;
 use rushmem_transport::{Endpoint, Error, Host, Nic, Pe, Transport};
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{OnceLock, PoisonError, RwLock};
 use std::time::Duration;
-
-type Shared = Arc<Mutex<Box<dyn Endpoint>>>;
-
-fn share(endpoint: Box<dyn Endpoint>) -> Shared {
-    Arc::new(Mutex::new(endpoint))
-}
-
-/// The open network.
-pub(crate) struct Network {
-    /// The contexts' endpoints, made at first use. Dropped before the transport.
-    contexts: Mutex<HashMap<ContextHandle, Shared>>,
-    /// For the library's own flags and the data that they announce.
-    library: Shared,
-    transport: Box<dyn Transport>,
-}
 
 /// How long a launcher has to report why a PE is gone before this PE reports its loss: a fourth of the time for which a
 /// host may be silent. Usually it ends the job at once when a process has died; this time is for a busy machine.
@@ -40,7 +22,8 @@ fn first_word() -> Duration {
 
 /// Whether there is a network. An on-node job reads nothing else of this file.
 static OPEN: AtomicBool = AtomicBool::new(false);
-static NETWORK: RwLock<Option<Network>> = RwLock::new(None);
+/// For what threads do that wait, and for new endpoints: operations do not read it.
+static TRANSPORT: RwLock<Option<Box<dyn Transport>>> = RwLock::new(None);
 
 /// Whether any PE is reached by a network.
 #[inline(always)]
@@ -50,27 +33,22 @@ pub(crate) fn is_open() -> bool {
 
 /// Open the network over a transport that is connected to its peers, with the library's endpoint of it.
 pub(crate) fn open(transport: Box<dyn Transport>, library: Box<dyn Endpoint>) {
-    let network = Network { contexts: Mutex::default(), library: share(library), transport };
-    *NETWORK.write().unwrap_or_else(PoisonError::into_inner) = Some(network);
+    endpoints::set_library(library);
+    *TRANSPORT.write().unwrap_or_else(PoisonError::into_inner) = Some(transport);
     OPEN.store(true, Ordering::Release);
 }
 
 /// Complete what was issued on any endpoint, the library's own flags included: afterwards no peer
 /// still has to answer this PE, and it may leave.
 pub(crate) fn complete(call: Call) {
-    with(call, |network| {
-        let contexts: Vec<Shared> = process::lock(&network.contexts).values().cloned().collect();
-        for endpoint in contexts {
-            process::lock(&endpoint).quiet()?;
-        }
-        process::lock(&network.library).quiet()
-    });
+    or_lose(call, endpoints::on_all(|endpoint| endpoint.quiet()));
 }
 
 /// Close it, once all PEs have completed what they issued.
 pub(crate) fn close() {
     OPEN.store(false, Ordering::Release);
-    *NETWORK.write().unwrap_or_else(PoisonError::into_inner) = None;
+    endpoints::clear();
+    *TRANSPORT.write().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
 /// Leave the network to the parent process, which has the connections and the threads.
@@ -78,32 +56,32 @@ pub(crate) fn leave_to_parent() {
     OPEN.store(false, Ordering::Release);
 }
 
-/// Forget the endpoint of a context that was completed.
-pub(crate) fn forget(ctx: ContextHandle) {
-    if let Some(network) = &*NETWORK.read().unwrap_or_else(PoisonError::into_inner) {
-        let forgotten = process::lock(&network.contexts).remove(&ctx);
-        // It completes its operations, which must not happen under the lock that other contexts need.
-        drop(forgotten);
-    }
-}
-
 /// Whether the process's first thread must not end for now.
 pub(crate) fn needs_first_thread() -> bool {
-    let network = NETWORK.read().unwrap_or_else(PoisonError::into_inner);
-    network.as_ref().is_some_and(|network| network.transport.caps().needs_first_thread)
+    let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
+    transport.as_ref().is_some_and(|transport| transport.caps().needs_first_thread)
 }
 
 /// Do something with the endpoint of a context; ends the job with an error when it fails.
+#[inline(always)]
 pub(crate) fn on<R>(
     call: Call,
     ctx: ContextHandle,
     verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>,
 ) -> R {
-    with(call, |network| {
-        let shared = network.endpoint(call, ctx);
-        let mut endpoint = process::lock(&shared);
-        verb(&mut **endpoint)
-    })
+    let done = endpoints::on(ctx, || make_endpoint(call, ctx), |it| or_lose(call, verb(it)));
+    done.unwrap_or_else(|| refuse(call))
+}
+
+/// The first use of a context, or that of one which does not exist.
+#[cold]
+#[inline(never)]
+fn make_endpoint(call: Call, ctx: ContextHandle) {
+    contexts::require_for_network(call, ctx);
+    with(call, |transport| {
+        endpoints::make(ctx, || transport.endpoint());
+        Ok(())
+    });
 }
 
 /// As [`on`], unless nothing was ever issued on the context.
@@ -112,31 +90,29 @@ pub(crate) fn on_used(
     ctx: ContextHandle,
     verb: impl FnOnce(&mut dyn Endpoint) -> Result<(), Error>,
 ) {
-    with(call, |network| {
-        let used = process::lock(&network.contexts).get(&ctx).cloned();
-        used.map_or(Ok(()), |shared| verb(&mut **process::lock(&shared)))
-    });
+    endpoints::on(ctx, || (), |endpoint| or_lose(call, verb(endpoint)));
 }
 
 /// Do something with the library's own endpoint; ends the job with an error when it fails.
 pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>) -> R {
-    with(LIBRARY, |network| verb(&mut **process::lock(&network.library)))
+    let done = endpoints::on_library(|endpoint| or_lose(LIBRARY, verb(endpoint)));
+    done.unwrap_or_else(|| refuse(LIBRARY))
 }
 
 /// Make the network progress, without blocking. Whether there was work for peers.
 pub(crate) fn progress() -> bool {
-    with(LIBRARY, |network| network.transport.progress())
+    with(LIBRARY, |transport| transport.progress())
 }
 
 /// As [`progress`], but sleep for at most this time if there was nothing to do.
 pub(crate) fn wait(at_most: Duration) -> bool {
-    with(LIBRARY, |network| network.transport.wait(at_most))
+    with(LIBRARY, |transport| transport.wait(at_most))
 }
 
 /// Report that this thread no longer makes the network progress, but sleeps until the bell rings.
 pub(crate) fn hand_over() {
-    with(LIBRARY, |network| {
-        network.transport.hand_over();
+    with(LIBRARY, |transport| {
+        transport.hand_over();
         Ok(())
     });
 }
@@ -144,38 +120,34 @@ pub(crate) fn hand_over() {
 /// The call for operations of the library itself.
 pub(crate) const LIBRARY: Call = Call("transport");
 
-fn with<R>(call: Call, act: impl FnOnce(&Network) -> Result<R, Error>) -> R {
-    let network = NETWORK.read().unwrap_or_else(PoisonError::into_inner);
-    let Some(network) = &*network else { fail!(call, "called without a transport") };
-    act(network).unwrap_or_else(|error| lose(call, &error))
+fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> R {
+    let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);
+    let Some(transport) = &*transport else { refuse(call) };
+    or_lose(call, act(&**transport))
+}
+
+#[inline(always)]
+fn or_lose<R>(call: Call, done: Result<R, Error>) -> R {
+    match done {
+        Ok(done) => done,
+        Err(error) => lose(call, &error),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn refuse(call: Call) -> ! {
+    fail!(call, "called without a transport")
 }
 
 /// End the job because the network has failed. If a PE died, its launcher knows the reason better, so it goes first.
+#[cold]
+#[inline(never)]
 fn lose(call: Call, error: &Error) -> ! {
     if matches!(error, Error::Lost(..)) {
         std::thread::sleep(first_word());
     }
     fail!(call, "{error}")
-}
-
-impl Network {
-    /// The endpoint of a context: its own or, if the network has no more, that of the default context, and at
-    /// worst that of the library. A context that shares one completes more than it must.
-    fn endpoint(&self, call: Call, ctx: ContextHandle) -> Shared {
-        if let Some(endpoint) = process::lock(&self.contexts).get(&ctx) {
-            return endpoint.clone();
-        }
-        contexts::require_for_network(call, ctx);
-        let made = self.transport.endpoint();
-        let mut contexts = process::lock(&self.contexts);
-        let endpoint = match (made, contexts.get(&ContextHandle::DEFAULT)) {
-            (Ok(endpoint), _) => share(endpoint),
-            (Err(_), Some(default)) => default.clone(),
-            (Err(_), None) => self.library.clone(),
-        };
-        // Another thread may have been faster on the same context.
-        contexts.entry(ctx).or_insert(endpoint).clone()
-    }
 }
 
 /// The NIC that this PE should prefer, once it is known that there is one.
@@ -252,6 +224,3 @@ impl Host for Process {
 pub(crate) fn pe(pe: core::ffi::c_int) -> Pe {
     Pe(pe as u32)
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,5 +1,6 @@
 //! Accesses to memory that is not mapped here: what the calls of `rma`, `amo` and `signal` do if `address` has no
-//! pointer for them. This is cold code, since a network costs microseconds.
+//! pointer for them. This is cold code beside what is mapped, but short, since a NIC takes a request within some hundred
+//! instructions.
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;
@@ -303,6 +304,7 @@ impl Access {
         address::mapped(std::ptr::with_exposed_provenance(addr), nbytes, self.pe)
     }
 
+    #[inline(always)]
     fn remote(self, addr: usize, nbytes: usize) -> RemoteAddr {
         let pe = (self.pe, network::is_open());
         address::remote(self.call, self.argument, addr, nbytes, pe)

@@ -13,15 +13,15 @@ impl FiEndpoint {
     /// The range is valid for reads.
     pub(crate) unsafe fn write_copy(&mut self, to: Remote, from: LocalBuf) -> Result<Post, i32> {
         let Some(&op) = self.free.last() else { return Ok(Post::Later) };
-        let flags = self.completion();
-        if self.injects && from.nbytes <= self.fabric.facts.inject {
+        let flags = self.completion;
+        if self.inject.is_some_and(|most| from.nbytes <= most) {
             // SAFETY: valid by contract, and injected memory is free when the call returns.
             let code =
                 unsafe { self.write_message(op, to, from, null_mut(), flags | fi::FI_INJECT) };
             match i32::try_from(code).unwrap_or(-fi::FI_EIO) {
                 0 => return Ok(self.started(op, to.pe, Use::Plain)),
                 code if code == -fi::FI_EAGAIN => return Ok(Post::Later),
-                code if is_refusal(code) => self.injects = false,
+                code if is_refusal(code) => self.inject = None,
                 code => return Err(code),
             }
         }
@@ -47,20 +47,13 @@ impl FiEndpoint {
         // SAFETY: valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(from, known, fi::FI_WRITE) }?;
         // SAFETY: by contract.
-        let code = unsafe { self.write_message(op, to, from, desc, self.completion()) };
+        let code = unsafe { self.write_message(op, to, from, desc, self.completion) };
         self.decide(code, op, to.pe, use_)
-    }
-
-    /// What a write's completion tells.
-    fn completion(&self) -> u64 {
-        match self.fabric.facts.delivery {
-            true => fi::FI_COMPLETION | fi::FI_DELIVERY_COMPLETE,
-            false => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,
-        }
     }
 
     /// # Safety
     /// The range is valid for reads: with `FI_INJECT` during the call, else until completion.
+    #[inline]
     unsafe fn write_message(
         &self,
         op: u32,

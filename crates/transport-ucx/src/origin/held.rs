@@ -51,10 +51,15 @@ impl Origin {
     }
 
     /// Sends what is held back for a PE.
+    #[inline]
     pub(super) fn send_held(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        if self.routes[pe.index()].held.is_empty() {
-            return Ok(());
+        match self.routes[pe.index()].held.is_empty() {
+            true => Ok(()),
+            false => self.send_batch(shared, pe),
         }
+    }
+
+    fn send_batch(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
         let (endpoint, connection) = self.connection(shared, pe)?;
         self.room(shared)?;
         let slot = self.pending.slot(&connection, null_mut(), AmoWidth::Eight);

@@ -15,7 +15,22 @@ use rushmem_transport::{Error, Pe};
 impl Origin {
     /// Waits until what follows the last fence may begin towards a PE; where it is `ordered` behind puts, UCX's
     /// fence sees to these.
+    #[inline]
     pub(super) fn follow(
+        &mut self,
+        shared: &Shared,
+        pe: Pe,
+        connection: &Connection,
+        ordered: bool,
+    ) -> Result<(), Error> {
+        let route = &self.routes[pe.index()];
+        match route.put_before || route.asked_before {
+            true => self.follow_fence(shared, pe, connection, ordered),
+            false => Ok(()),
+        }
+    }
+
+    fn follow_fence(
         &mut self,
         shared: &Shared,
         pe: Pe,

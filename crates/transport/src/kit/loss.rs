@@ -31,8 +31,14 @@ impl Loss {
     pub fn check(&self) -> Result<(), Error> {
         match self.first.get() {
             None => Ok(()),
-            Some(error) => Err(error.clone()),
+            Some(_) => self.check_again(),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn check_again(&self) -> Result<(), Error> {
+        self.first.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
     /// Reports that the connection to a PE broke. Returns the first loss, which may be another one. `host` is the machine of the

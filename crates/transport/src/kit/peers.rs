@@ -53,11 +53,17 @@ impl<T> Peers<T> {
 pub fn check_range(pe: Pe, at: RemoteAddr, nbytes: usize, segment_bytes: u64) -> Result<(), Error> {
     match at.offset.checked_add(nbytes as u64) {
         Some(end) if end <= segment_bytes => Ok(()),
-        _ => Err(Error::Invalid(format!(
-            "{nbytes} bytes at offset {} reach beyond the {segment_bytes} bytes of segment {:?} of PE {pe}",
-            at.offset, at.segment
-        ))),
+        _ => Err(beyond(pe, at, nbytes, segment_bytes)),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn beyond(pe: Pe, at: RemoteAddr, nbytes: usize, segment_bytes: u64) -> Error {
+    Error::Invalid(format!(
+        "{nbytes} bytes at offset {} reach beyond the {segment_bytes} bytes of segment {:?} of PE {pe}",
+        at.offset, at.segment
+    ))
 }
 
 /// Requires that the word of an atomic operation is aligned.
@@ -68,12 +74,18 @@ pub fn check_range(pe: Pe, at: RemoteAddr, nbytes: usize, segment_bytes: u64) ->
 pub fn check_aligned(pe: Pe, at: RemoteAddr, width: AmoWidth) -> Result<(), Error> {
     match at.offset.is_multiple_of(width.nbytes() as u64) {
         true => Ok(()),
-        false => Err(Error::Invalid(format!(
-            "offset {} of an atomic operation at PE {pe} is not a multiple of {}",
-            at.offset,
-            width.nbytes()
-        ))),
+        false => Err(misaligned(pe, at, width)),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn misaligned(pe: Pe, at: RemoteAddr, width: AmoWidth) -> Error {
+    Error::Invalid(format!(
+        "offset {} of an atomic operation at PE {pe} is not a multiple of {}",
+        at.offset,
+        width.nbytes()
+    ))
 }
 
 /// The error for an address or a key of PE `pe` that no PE of this build would send.

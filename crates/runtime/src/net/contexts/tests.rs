@@ -34,31 +34,20 @@ fn a_slot_is_reused_and_its_old_handles_mean_nothing() {
 }
 
 #[test]
-fn slots_end_and_handles_of_the_world_do_not() {
-    let pair = Members::listed(vec![3, 2]);
-    let mut registry = Registry { used: MOST as u32 - 1, ..Registry::default() };
-    assert!(registry.with_slot(&pair, 9, false).is_some());
-    assert!(registry.with_slot(&pair, 9, false).is_none());
-    registry.made = u32::MAX - 2;
-    let handles: Vec<ContextHandle> = (0..3).map(|_| registry.without_slot()).collect();
-    assert!(handles.iter().all(|h| h.is_of_world() && *h != ContextHandle::DEFAULT));
-    assert_eq!(handles[1], ContextHandle::new(1, ContextHandle::WORLD));
-    // The second time round, some are in use still.
-    let (team, creator) = (TeamHandle::WORLD, thread::current().id());
-    let entry = Entry { team, members: pair, options: 0, creator };
-    registry.alive.insert(ContextHandle::new(3, ContextHandle::WORLD), entry);
-    assert_eq!(registry.without_slot(), ContextHandle::new(4, ContextHandle::WORLD));
+fn handles_tell_who_numbers_pes_as_the_world_and_slots_end() {
+    let (world, pair) = (Members::world(9), Members::listed(vec![3, 2]));
+    let mut registry = Registry { used: MOST as u32 - 3, ..Registry::default() };
+    let mut made = |members, check| registry.with_slot(members, 9, check);
+    assert!(made(&world, false).is_some_and(|h| h.is_of_world() && h != ContextHandle::DEFAULT));
+    assert!(made(&world, true).is_some_and(|h| !h.is_of_world()), "it goes through the registry");
+    assert!(made(&pair, false).is_some_and(|h| !h.is_of_world()));
+    assert!(made(&world, false).is_none());
+    assert!(ContextHandle::DEFAULT.is_of_world() && !ContextHandle::INVALID.is_of_world());
 }
 
 /// A context of the world that exists, for tests elsewhere.
-pub(crate) fn made() -> ContextHandle {
-    let members = Members::world(2);
-    let (team, creator) = (TeamHandle::WORLD, thread::current().id());
-    with_registry(|registry| {
-        let handle = registry.without_slot();
-        registry.alive.insert(handle, Entry { team, members, options: 0, creator });
-        handle
-    })
+pub(crate) fn made(options: c_long) -> ContextHandle {
+    add(TeamHandle::WORLD, Members::world(2), options, (2, false)).expect("there are slots")
 }
 
 #[test]

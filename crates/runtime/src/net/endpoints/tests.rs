@@ -1,0 +1,56 @@
+//! Unit tests of `endpoints`: one test, since the places are those of the process.
+
+use super::*;
+use crate::base::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
+use rushmem_transport::null;
+
+/// The place whose endpoint a context uses by a lock, if it does.
+fn locked(ctx: ContextHandle) -> Option<usize> {
+    let uses = PLACES[ctx.place()].uses.load(Ordering::Relaxed);
+    PLACES.iter().position(|place| std::ptr::eq(place, uses))
+}
+
+fn quiet(ctx: ContextHandle) -> Option<Result<(), Error>> {
+    on(ctx, || (), |endpoint| endpoint.quiet())
+}
+
+#[test]
+fn contexts_have_endpoints_of_their_own_as_long_as_there_are_some() {
+    let transport = null::with_endpoints(5);
+    let made = contexts::tests::made;
+    let default = ContextHandle::DEFAULT;
+    let [a, private, serialized, late] =
+        [made(0), made(SHMEM_CTX_PRIVATE), made(SHMEM_CTX_SERIALIZED), made(SHMEM_CTX_PRIVATE)];
+    set_library(transport.endpoint().expect("the first one"));
+    for ctx in [a, private, serialized, default, late] {
+        assert!(quiet(ctx).is_none());
+        make(ctx, || transport.endpoint());
+        make(ctx, || panic!("it has one"));
+        assert_eq!(quiet(ctx), Some(Ok(())));
+    }
+    assert_eq!(locked(default), Some(0));
+    assert_eq!(locked(a), Some(a.place()));
+    assert_eq!(locked(private), None);
+    assert_eq!(locked(serialized), None);
+    assert_eq!(locked(late), Some(0), "it shares that of the default context, with its lock");
+
+    // Before the default context has one there is the library's.
+    forget(default);
+    forget(late);
+    make(late, || Err(Error::Unavailable("no more".to_owned())));
+    assert_eq!(locked(late), Some(LIBRARY));
+    assert_eq!(quiet(late), Some(Ok(())));
+
+    let mut n = 0;
+    on_all(|_| {
+        n += 1;
+        Ok(())
+    })
+    .expect("no error");
+    assert_eq!(n, 4, "the library's and those of three contexts");
+    forget(a);
+    assert!(quiet(a).is_none());
+    clear();
+    assert!(quiet(private).is_none());
+    assert!(on_library(|endpoint| endpoint.quiet()).is_none());
+}

@@ -1,20 +1,26 @@
 /* Times barriers, max-reductions, broadcasts and collections over all PEs.
  *
  * It runs on any number of PEs and prints `NAME_N nanoseconds` for N of them. It calls only routines of OpenSHMEM 1.4 on
- * active sets, so any implementation can build it unchanged. `bare_max_large` is the memory traffic that a reduction of 1 MiB
- * cannot avoid, where PEs share memory: every PE copies its share of everybody's source to everybody's destination.
+ * active sets, so any implementation can build it unchanged. Where PEs share memory, `bare_max_large` is the memory traffic that a
+ * reduction of 1 MiB cannot avoid: every PE copies its share of everybody's source to everybody's destination. Where they do not,
+ * a power of two of them reduce it over plain sockets: they exchange halves, then halves of these, and combine; then the results
+ * go back.
  */
 #define _GNU_SOURCE
-#include "timing.h"
+#include "plain.h"
+#include <poll.h>
 
-enum { MEDIUM = 1024, LARGE = 128 * 1024 };
+enum { MEDIUM = 1024, LARGE = 128 * 1024, MOST_ROUNDS = 8 };
 
 static long psync[2][SHMEM_REDUCE_SYNC_SIZE];
 static long collect_sync[2][SHMEM_COLLECT_SYNC_SIZE];
 static long broadcast_sync[2][SHMEM_BCAST_SYNC_SIZE];
 static long work[LARGE / 2 + SHMEM_REDUCE_MIN_WRKDATA_SIZE + 1];
 static long *source, *dest;
+static long landed[LARGE / 2];
 static int nelems;
+static int connections[MOST_ROUNDS]; /* the plain socket to the partner of each round */
+static size_t at_a_time = LARGE * sizeof(long);
 
 static void fill(long *words, int count)
 {
@@ -65,6 +71,65 @@ static void copies(int me, long count)
     }
 }
 
+/* Sends as much as it receives. Whoever finds nothing to do lets others run, and sleeps when that was in vain. */
+static void exchange_plainly(int connection, long *from, long *to, int count)
+{
+    char *out = (char *)from, *in = (char *)to;
+    size_t unsent = count * sizeof *from, missing = unsent;
+    int idle = 0;
+    while (unsent + missing > 0) {
+        const ssize_t sent = send_some(connection, out, unsent < at_a_time ? unsent : at_a_time, MSG_DONTWAIT);
+        if (sent > 0) {
+            out += sent;
+            unsent -= sent;
+        }
+        const ssize_t received = recv(connection, in, missing < at_a_time ? missing : at_a_time, MSG_DONTWAIT);
+        if (received > 0) {
+            in += received;
+            missing -= received;
+        }
+        if (sent > 0 || received > 0) {
+            idle = 0;
+        } else if (idle++ < 20) {
+            sched_yield();
+        } else {
+            struct pollfd news = { .fd = connection, .events = (missing ? POLLIN : 0) | (unsent ? POLLOUT : 0) };
+            poll(&news, 1, 10);
+        }
+    }
+}
+
+static void plain_reductions(int me, long count)
+{
+    for (long i = 0; i < count; i++) {
+        int first = 0, length = LARGE, round = 0;
+        const long *own = source;
+        for (int bit = 1; bit < shmem_n_pes(); bit *= 2, own = dest) {
+            length /= 2;
+            const int given = me & bit ? first : first + length;
+            first += me & bit ? length : 0;
+            exchange_plainly(connections[round++], (long *)own + given, landed, length);
+            for (int k = 0; k < length; k++)
+                dest[first + k] = own[first + k] > landed[k] ? own[first + k] : landed[k];
+        }
+        while (round-- > 0) {
+            const int upper = me >> round & 1, other = upper ? first - length : first + length;
+            exchange_plainly(connections[round], dest + first, dest + other, length);
+            first = upper ? other : first;
+            length *= 2;
+        }
+    }
+}
+
+static void connect_all(int me, int n)
+{
+    int round = 0;
+    for (int bit = 1; bit < n; bit *= 2)
+        connections[round++] = connect_plainly(dest, me ^ bit);
+    if (n <= sysconf(_SC_NPROCESSORS_ONLN))
+        at_a_time = 256 * 1024; /* so that what is sent stays in a cache until it is received */
+}
+
 /* Prints the time of a round of N PEs. */
 static void time_of(const char *name, void (*rounds)(int me, long count), long count)
 {
@@ -108,8 +173,15 @@ int main(void)
     time_reductions("max_large", LARGE, count / 50);
     time_of("broadcast", broadcasts, count);
     time_of("fcollect", collections, count);
-    if (maps_all)
+    if (maps_all) {
         time_of("bare_max_large", copies, count / 50);
+    } else if ((n & (n - 1)) == 0) {
+        connect_all(me, n);
+        time_of("bare_max_large", plain_reductions, count / 50);
+        for (int i = 0; i < LARGE; i++)
+            if (dest[i] != i + n - 1)
+                give_up("a plain maximum is wrong");
+    }
     shmem_free(dest);
     shmem_free(source);
     shmem_finalize();

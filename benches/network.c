@@ -128,7 +128,7 @@ int main(void)
         shmem_long_wait_until(done, SHMEM_CMP_EQ, 1);
     }
     const double round = each_round(pingpong, ROUNDS);
-    connection = connect_plainly(flag);
+    connection = connect_plainly(flag, 1 - me);
     const double floor_round = each_round(floor_round_trip, ROUNDS);
     const double large = each_round(floor_large, BLOCKS);
     if (me == 0) {

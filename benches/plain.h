@@ -1,4 +1,4 @@
-/* A TCP connection between PE 0 and PE 1 that no OpenSHMEM knows of. */
+/* TCP connections between PEs that no OpenSHMEM knows of. */
 #ifndef RUSHMEM_BENCHES_PLAIN_H
 #define RUSHMEM_BENCHES_PLAIN_H
 
@@ -8,8 +8,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-/* Over the loopback interface, with TCP_NODELAY. Both PEs call it; `port` is a symmetric word. */
-static inline int connect_plainly(long *port)
+/* To the other PE of a pair, over the loopback interface, with TCP_NODELAY. All PEs call it at once; `port` is a symmetric word. */
+static inline int connect_plainly(long *port, int other)
 {
     const int on = 1;
     struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -17,12 +17,12 @@ static inline int connect_plainly(long *port)
     struct sockaddr *where = (struct sockaddr *)&address;
 
     int connection = socket(AF_INET, SOCK_STREAM, 0);
-    if (shmem_my_pe() == 0) {
+    if (shmem_my_pe() < other) {
         const int listener = connection;
         if (bind(listener, where, size) != 0 || listen(listener, 1) != 0 ||
             getsockname(listener, where, &size) != 0)
             give_up("it cannot listen on the loopback interface");
-        shmem_long_p(port, address.sin_port, 1);
+        shmem_long_p(port, address.sin_port, other);
         shmem_barrier_all();
         connection = accept(listener, NULL, NULL);
         close(listener);

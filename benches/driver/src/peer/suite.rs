@@ -236,7 +236,12 @@ pub const COLLECTIVES_TCP: Suite = Suite {
         alone("barrier_2", "barrier_all, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
         alone("max_2", "max_to_all of a long, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.8)]),
         alone("max_medium_2", "max_to_all of 8 KiB, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.8)]),
-        alone("max_large_2", "max_to_all of 1 MiB, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
+        row(
+            "max_large_2",
+            "max_to_all of 1 MiB, 2 PEs",
+            "bare_max_large_2",
+            &[Aim::OfTheirs(0.7), Aim::OfBare(1.2)],
+        ),
         alone(
             "broadcast_2",
             "broadcast of 8 bytes and a barrier, 2 PEs",
@@ -252,8 +257,14 @@ pub const COLLECTIVES_TCP: Suite = Suite {
         alone("barrier_4", "barrier_all, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
         alone("max_4", "max_to_all of a long, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
         alone("max_medium_4", "max_to_all of 8 KiB, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
-        alone("max_large_4", "max_to_all of 1 MiB, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
+        row(
+            "max_large_4",
+            "max_to_all of 1 MiB, 4 PEs",
+            "bare_max_large_4",
+            &[Aim::OfTheirs(0.7), Aim::OfBare(1.2)],
+        ),
     ],
+    bare: "bare sockets",
     ..COLLECTIVES
 };
 

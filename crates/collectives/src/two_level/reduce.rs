@@ -53,12 +53,18 @@ pub fn all_reduce_short(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
 /// The plan of an all-reduce of one part that fits a landing, in 3 ⌈log2 p⌉ rounds on a node of p members, and those of
 /// [`recursive_doubling::all_reduce`] over the leaders. Nobody ends it before everybody has entered it.
 ///
-/// While a leader waits for its node, the other leaders hear that it has entered, so its landings are free.
-/// A source may be the destination.
-pub fn all_reduce_piece(at: impl Nodes) -> impl Iterator<Item = Step> + Clone {
+/// Where other teams use the same landings, each leader tells the others that it has entered; they hear that while they wait for
+/// their nodes. A source may be the destination.
+pub fn all_reduce_piece(
+    at: impl Nodes,
+    are_landings_shared: bool,
+) -> impl Iterator<Item = Step> + Clone {
     let Levels { nodes, node, local, .. } = at.levels();
     let is_leader = (local == 0).then_some(());
-    let entry = is_leader.into_iter().flat_map(move |()| recursive_doubling::entry(nodes, node));
+    let entry = is_leader
+        .filter(|()| are_landings_shared)
+        .into_iter()
+        .flat_map(move |()| recursive_doubling::entry(nodes, node));
     let signals = entry.clone().filter(|step| matches!(step, Step::Signal { .. }));
     let waits = entry.filter(|step| matches!(step, Step::Wait { .. }));
     let leaders = is_leader.into_iter().flat_map(move |()| {

@@ -74,6 +74,7 @@ pub enum Reduction {
     /// Of one part, through landings.
     TwoLevelPiece {
         p: u32,
+        shared: bool,
     },
 }
 
@@ -138,9 +139,9 @@ impl Call {
         Call::TwoLevelShort { p: 1 },
         Call::TwoLevelShort { p: 2 },
         Call::TwoLevelShort { p: 3 },
-        Call::reduce(Reduction::TwoLevelPiece { p: 2 }, 1),
-        Call::reduce(Reduction::TwoLevelPiece { p: 3 }, 1),
-        Call::reduce_in_place(Reduction::TwoLevelPiece { p: 4 }, 1),
+        Call::reduce(Reduction::TwoLevelPiece { p: 2, shared: true }, 1),
+        Call::reduce(Reduction::TwoLevelPiece { p: 3, shared: false }, 1),
+        Call::reduce_in_place(Reduction::TwoLevelPiece { p: 4, shared: true }, 1),
         Call::reduce(Reduction::TwoLevel { p: 2, lanes: 1 }, 10),
         Call::reduce(Reduction::TwoLevel { p: 3, lanes: 1 }, 10),
         Call::reduce_in_place(Reduction::TwoLevel { p: 2, lanes: 2 }, 10),
@@ -194,8 +195,8 @@ impl Call {
                     let lanes = lanes.min(at.levels().lanes);
                     Box::new(two_level::all_reduce(at, parts, lanes))
                 }
-                Reduction::TwoLevelPiece { p } => {
-                    Box::new(two_level::all_reduce_piece(Blocks { n, me, p }))
+                Reduction::TwoLevelPiece { p, shared } => {
+                    Box::new(two_level::all_reduce_piece(Blocks { n, me, p }, shared))
                 }
             },
             Call::TwoLevelSync { p } => Box::new(two_level::sync(Blocks { n, me, p })),
@@ -242,10 +243,10 @@ impl Call {
     pub fn fits(self, n: u32) -> bool {
         match self {
             // On one node leaders have nobody to send a piece to.
-            Call::Reduce { by: Reduction::TwoLevelPiece { p }, .. } if n <= p => false,
+            Call::Reduce { by: Reduction::TwoLevelPiece { p, .. }, .. } if n <= p => false,
             // In place a member that is alone on its node has nothing to copy.
             Call::Reduce {
-                by: Reduction::TwoLevel { p, .. } | Reduction::TwoLevelPiece { p },
+                by: Reduction::TwoLevel { p, .. } | Reduction::TwoLevelPiece { p, .. },
                 in_place: true,
                 ..
             } => n % p != 1,
@@ -339,9 +340,13 @@ impl Call {
         )
     }
 
-    /// Whether what is sent goes beside flags.
-    pub fn is_short(self) -> bool {
-        matches!(self, Call::AllReduce | Call::TwoLevelShort { .. })
+    /// Whether no other team uses its landings.
+    pub fn has_own_landings(self) -> bool {
+        match self {
+            Call::AllReduce | Call::TwoLevelShort { .. } => true,
+            Call::Reduce { by: Reduction::TwoLevelPiece { shared, .. }, .. } => !shared,
+            _ => false,
+        }
     }
 
     /// Whether the plan has so few steps that those of huge teams can be looked at.

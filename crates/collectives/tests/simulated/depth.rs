@@ -44,7 +44,7 @@ fn rounds_are_as_documented() {
             let rounds = nodes.ilog2() + fold;
             assert!(depth(n, TwoLevelSync { p }) <= 2 * on_node + log2(nodes), "n = {n}");
             assert!(depth(n, TwoLevelShort { p }) <= 2 * on_node + rounds, "n = {n}");
-            let piece = depth(n, Call::reduce(TwoLevelPiece { p }, 1));
+            let piece = depth(n, Call::reduce(TwoLevelPiece { p, shared: true }, 1));
             assert!(piece <= 3 * on_node + rounds + 1, "n = {n}");
             let long = |lanes| depth(n, Call::reduce(TwoLevel { p, lanes }, 9));
             assert!(long(1) <= 3 * on_node + nodes.ilog2() + rounds, "n = {n}");

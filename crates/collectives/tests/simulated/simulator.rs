@@ -373,7 +373,7 @@ impl<'a> Simulation<'a> {
         }
         self.memories[me as usize].close(index, clock)?;
         let member = &mut self.members[me as usize];
-        member.epoch += usize::from(call.is_short());
+        member.epoch += usize::from(call.has_own_landings());
         member.call += 1;
         member.plan = None;
         Ok(())
@@ -491,7 +491,7 @@ impl<'a> Simulation<'a> {
         let program = self.team.program;
         let first = || program[..=call].iter().rposition(|call| *call != Call::NextPiece);
         match place {
-            Place::Landing(_) if !program[call].is_short() => first(),
+            Place::Landing(_) if !program[call].has_own_landings() => first(),
             Place::Dest if program[call] == Call::Words => Some(call),
             _ => None,
         }
@@ -512,7 +512,7 @@ impl<'a> Simulation<'a> {
         // Short all-reduces, and those among all PEs, have landings of their own; in turn over all of them. The plans of
         // another one use those of all teams in turn.
         let (is_own, turn) = match program.get(member.call) {
-            Some(call) if call.is_short() => (true, member.epoch),
+            Some(call) if call.has_own_landings() => (true, member.epoch),
             _ => {
                 let pieces = program[..=member.call].iter().rev();
                 (false, pieces.take_while(|call| **call == Call::NextPiece).count())

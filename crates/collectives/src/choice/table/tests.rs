@@ -70,6 +70,8 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
     assert_eq!(choose(32 << 10, APART), Rabenseifner);
     assert_eq!(choose((32 << 10) - 1, APART), RecursiveDoubling);
     assert_eq!(choose(8, TWO_NODES), AllReduceAlgorithm::TwoLevel);
+    assert_eq!(choose(512 << 10, TWO_NODES), AllReduceAlgorithm::TwoLevel);
+    assert_eq!(choose((512 << 10) + 1, TWO_NODES), Rabenseifner);
     let several_at_once = Facts { shared_buffers: false, ..TWO_NODES };
     assert_eq!(choose(SHORT_MAX_BYTES + 1, several_at_once), Direct);
     assert_eq!(choose(SHORT_MAX_BYTES, several_at_once), RecursiveDoubling);

@@ -10,6 +10,7 @@ use crate::coll::combine::Combine;
 use crate::coll::execute::{Execution, Landings, Parts, vector_parts};
 use crate::memory::areas::{LANDING, SHORT};
 use crate::memory::range::SymmetricRange;
+use crate::sync::channel;
 use crate::teams::active_set;
 use rushmem_collectives::Step;
 use rushmem_collectives::two_level::{self, NodeLists};
@@ -21,8 +22,9 @@ impl<'a> Entered<'a> {
     }
 
     pub(super) fn sync_over_nodes(&mut self) {
-        let none = SymmetricRange::EMPTY;
-        self.run_in_pairs(none, none, Parts::Whole(0), None, two_level::sync(self.levels()));
+        let (none, landings) = (SymmetricRange::EMPTY, (Landings::Shared, 0));
+        let plan = two_level::sync(self.levels());
+        self.run_in_pairs(none, none, Parts::Whole(0), None, landings, plan);
     }
 
     /// Combine vectors of `nbytes` bytes element by element over all members, to all.
@@ -35,19 +37,24 @@ impl<'a> Entered<'a> {
     ) {
         let levels = self.levels();
         let (source, dest) = (source.part(0, nbytes), dest.part(0, nbytes));
+        let (op, whole) = (Some(op), Parts::Whole(nbytes));
         if nbytes <= SHORT {
             if !dest.starts_with(source) {
                 source.copy_to(self.job.me(), dest);
             }
             let plan = two_level::all_reduce_short(levels);
-            self.run_in_pairs(source, dest, Parts::Whole(nbytes), Some(op), plan);
+            self.run_in_pairs(source, dest, whole, op, (Landings::BesideFlags, 0), plan);
         } else if nbytes <= LANDING {
-            let plan = two_level::all_reduce_piece(levels);
-            self.run_in_pairs(source, dest, Parts::Whole(nbytes), Some(op), plan);
+            let landings = match self.n() == self.job.n_pes {
+                true => (Landings::OfJob, channel::next_reduction_of_job()),
+                false => (Landings::Shared, 0),
+            };
+            let plan = two_level::all_reduce_piece(levels, landings.0 == Landings::Shared);
+            self.run_in_pairs(source, dest, whole, op, landings, plan);
         } else {
             let parts = vector_parts(nbytes);
             let plan = two_level::all_reduce(levels, parts, two_level::lanes(levels, parts));
-            self.run_in_pairs(source, dest, Parts::Vector, Some(op), plan);
+            self.run_in_pairs(source, dest, Parts::Vector, op, (Landings::Shared, 0), plan);
         }
     }
 
@@ -58,12 +65,11 @@ impl<'a> Entered<'a> {
         dest: SymmetricRange,
         parts: Parts<'_>,
         combine: Option<&'static Combine>,
+        (landings, parity): (Landings, usize),
         plan: impl Iterator<Item = Step>,
     ) {
-        let landings =
-            if dest.nbytes() <= SHORT { Landings::BesideFlags } else { Landings::Shared };
         if self.shared().is_some() {
-            return self.execute(source, dest, parts, dest, combine, (landings, 0), plan);
+            return self.execute(source, dest, parts, dest, combine, (landings, parity), plan);
         }
         self.channels.ring();
         let pairs = active_set::shared(self.job);
@@ -82,7 +88,7 @@ impl<'a> Entered<'a> {
             accumulator: dest,
             combine,
             landings,
-            parity: 0,
+            parity,
         };
         execution.run(plan.map(|step| step.with_peer(|member| members.world_pe(member).0)));
         channels.ring();

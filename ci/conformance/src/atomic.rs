@@ -82,6 +82,7 @@ pub(crate) fn float_bits(member: &Member) {
         [-0.0, f64::INFINITY, f64::MIN_POSITIVE / 2.0, f64::from_bits(0x7FF0_0000_0000_0001)];
     for value in doubles {
         end.update(right, at, Eight, Set, value.to_bits());
+        end.fence();
         let old = end.amo(right, at, Eight, Swap, 1.5f64.to_bits(), 0);
         assert_eq!(old, value.to_bits());
         assert_eq!(end.amo(right, at, Eight, Fetch, 0, 0), 1.5f64.to_bits());

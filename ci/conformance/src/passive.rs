@@ -24,6 +24,7 @@ pub(crate) fn target(member: &Member) {
             end.update(0, COUNTER, Eight, Add, 1);
             let word = COUNTER + 64 * member.me();
             end.update(0, word, Four, Set, 5);
+            end.fence();
             assert_eq!(end.amo(0, word, Four, CompareSwap, 6, 5), 5);
             assert_eq!(end.amo(0, word, Four, Swap, 7, 0), 6);
             assert_eq!(end.amo(0, word, Four, Fetch, 0, 0), 7);

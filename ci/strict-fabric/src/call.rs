@@ -6,7 +6,8 @@
 
 use crate::done::Done;
 use crate::endpoint::{self, Calls, Endpoint, Ready};
-use crate::engine::{Engine, Kind, Request};
+use crate::engine::Engine;
+use crate::operation::{Kind, Request};
 use crate::queue::Inner;
 use crate::word::Amo;
 use libfabric_sys as fi;

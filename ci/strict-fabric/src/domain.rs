@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use crate::gate::Gate;
+use crate::known::Known;
 use crate::profile::Profile;
 use crate::rule::broken;
 use crate::segment::{ENDPOINTS, REGIONS, Segment};
@@ -27,6 +28,7 @@ pub(crate) struct Domain {
     /// Numbers that nobody has.
     pub(crate) regions: Gate<Vec<u32>>,
     pub(crate) endpoints: Gate<Vec<u32>>,
+    pub(crate) known: Known,
     _fabric: Arc<()>,
 }
 
@@ -57,6 +59,7 @@ impl Domain {
             file,
             regions: Gate::new((0..REGIONS as u32).rev().collect()),
             endpoints: Gate::new((0..ENDPOINTS as u32).rev().collect()),
+            known: Known::default(),
             _fabric: Arc::clone(fabric),
         })
     }

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::gate::Gate;
 use crate::object::{fid, hand_over, held, operations, shared};
 use crate::profile::Profile;
-use crate::queue::Queue;
+use crate::queue::{Inner, Queue};
 use crate::table::{KIND, Name, Table};
 use libfabric_sys as fi;
 use std::ffi::{c_int, c_void};
@@ -131,8 +131,14 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
     // SAFETY: an open endpoint of this provider, which libfabric gives back.
     let endpoint = unsafe { Arc::from_raw(fid.cast::<Endpoint>().cast_const()) };
     if let Some(Ready { queue, index }) = endpoint.ready.get() {
-        let engine = queue.inner.enter().engines[*index].take();
-        drop(engine);
+        let mut inner = queue.inner.enter();
+        let Inner { done, engines } = &mut *inner;
+        if let Some(mut engine) = engines[*index].take() {
+            engine.leave(done);
+        }
+    }
+    if endpoint.domain.segment.regions.iter().any(|region| region.is_of(endpoint.number)) {
+        endpoint.domain.broken("FI_MR_ENDPOINT", "an endpoint was closed before its registrations");
     }
     endpoint.domain.endpoints.enter().push(endpoint.number);
     0

@@ -1,13 +1,20 @@
 //! What an endpoint does with its operations: when each is carried out, and who learns of it.
 //!
 //! Messages, and the requests whose targets carry them out, go through the target's inbox; the request itself stays in a slot of
-//! the origin's segment until it is done. It must never know how an application calls.
+//! the origin's segment until it is done. Where the profile is not `copy`, operations begin when the queue is read, some at a time, in
+//! any order that the profile allows, and what is posted is refused now and then. It must never know how an application calls.
 #![allow(unsafe_code)]
 
 use crate::domain::Domain;
 use crate::done::{Done, Entry};
-use crate::memory::{self, fetch, store};
-use crate::profile::Profile;
+use crate::lent::{Contexts, Lent};
+use crate::letter::{fill, pieces_of, unpacked};
+use crate::memory::{self, is_there, store};
+use crate::offer::OP_FLAGS;
+use crate::operation::{Kind, Operation, Request};
+use crate::order::must_wait;
+use crate::pattern::Pattern;
+use crate::profile::{Carrier, Profile};
 use crate::reach::{Place, Route, of_own};
 use crate::segment::{DONE, INLINE, Letter, PIECES, POSTED, SLOTS, Slot, TAKEN};
 use crate::table::Table;
@@ -21,112 +28,33 @@ use std::sync::atomic::Ordering;
 
 /// Requests that are taken from an inbox at once.
 const AT_ONCE: usize = 64;
+/// Operations among which the next one to begin is chosen.
+const CHOICE: usize = 8;
+/// Looks at what is under way before the peers are looked at.
+const PATIENCE: u32 = 4096;
 
-/// What an operation does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub(crate) enum Kind {
-    Write = 1,
-    Read,
-    /// An atomic operation.
-    Update,
-    /// One whose old value comes back.
-    Fetch,
-    Send,
-}
-
-impl Kind {
-    fn from_number(number: u32) -> Option<Kind> {
-        use Kind::{Fetch, Read, Send, Update, Write};
-        [Write, Read, Update, Fetch, Send].into_iter().find(|kind| *kind as u32 == number)
-    }
-
-    /// What a target must have allowed.
-    fn access(self) -> u64 {
-        match self {
-            Kind::Write | Kind::Update => fi::FI_REMOTE_WRITE,
-            Kind::Read => fi::FI_REMOTE_READ,
-            Kind::Fetch => fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE,
-            Kind::Send => 0,
-        }
-    }
-
-    /// What its entry says.
-    fn entry_flags(self) -> u64 {
-        match self {
-            Kind::Write => fi::FI_RMA | fi::FI_WRITE,
-            Kind::Read => fi::FI_RMA | fi::FI_READ,
-            Kind::Update => fi::FI_ATOMIC | fi::FI_WRITE,
-            Kind::Fetch => fi::FI_ATOMIC | fi::FI_READ,
-            Kind::Send => fi::FI_MSG | fi::FI_SEND,
-        }
-    }
-}
-
-/// What an application asks for.
-#[derive(Clone, Copy)]
-pub(crate) struct Request<'a> {
-    pub(crate) kind: Kind,
-    /// Of an atomic operation: all the memory that it uses, that of the old value last.
-    pub(crate) pieces: &'a [fi::iovec],
-    #[expect(dead_code, reason = "the strict profiles look at them")]
-    pub(crate) descs: &'a [*mut c_void],
-    pub(crate) to: fi::fi_addr_t,
-    pub(crate) address: u64,
-    pub(crate) key: u64,
-    pub(crate) context: *mut c_void,
-    pub(crate) flags: u64,
-    pub(crate) amo: Option<Amo>,
-    /// It never has an entry.
-    pub(crate) silent: bool,
-}
-
-impl Request<'_> {
-    fn nbytes(&self) -> usize {
-        match &self.amo {
-            Some(amo) => amo.width,
-            None => self.pieces.iter().map(|piece| piece.iov_len).sum(),
-        }
-    }
-}
-
-/// A request that was taken.
-#[derive(Clone, Copy)]
-struct Operation {
-    kind: Kind,
-    pieces: [fi::iovec; PIECES],
-    n_pieces: usize,
-    /// Its place among the peers.
-    peer: usize,
-    address: u64,
-    key: u64,
-    nbytes: usize,
-    context: usize,
-    amo: Option<Amo>,
-    /// It has an entry when it is over.
-    completes: bool,
-}
-
-impl Operation {
-    fn pieces(&self) -> &[fi::iovec] {
-        &self.pieces[..self.n_pieces]
-    }
-
-    fn entry(&self) -> Entry {
-        Entry { context: self.context, flags: self.kind.entry_flags(), nbytes: self.nbytes }
-    }
+/// An operation that has not begun.
+struct Pending {
+    operation: Operation,
+    lent: Lent,
+    /// Its bytes, where they are no longer the application's.
+    bytes: Option<Box<[u8]>>,
+    /// It may have its entry before it has reached its target.
+    early: bool,
 }
 
 /// A buffer that waits for a message.
 struct Receive {
     piece: fi::iovec,
     context: usize,
+    lent: Lent,
 }
 
 /// A request that its target has, or will find.
 struct Sent {
     slot: u32,
     operation: Operation,
+    lent: Lent,
 }
 
 /// One endpoint at work.
@@ -138,12 +66,17 @@ pub(crate) struct Engine {
     selective: bool,
     tx_size: usize,
     routes: Vec<Option<Route>>,
+    pending: VecDeque<Pending>,
     /// Slots that nobody has.
     slots: Vec<u32>,
     sent: Vec<Sent>,
     receives: VecDeque<Receive>,
     /// Messages for which there is no buffer.
     waiting: VecDeque<Letter>,
+    contexts: Contexts,
+    pattern: Pattern,
+    /// Looks at what is under way since something was over.
+    looks: u32,
 }
 
 // SAFETY: addresses of the application's, which it lends until an operation is over.
@@ -171,10 +104,14 @@ impl Engine {
             selective,
             tx_size: tx_size.min(SLOTS),
             routes: Vec::new(),
+            pending: VecDeque::new(),
             slots: (0..SLOTS as u32).rev().filter(is_free).collect(),
             sent: Vec::new(),
             receives: VecDeque::new(),
             waiting: VecDeque::new(),
+            contexts: Contexts::default(),
+            pattern: Pattern::new(u64::from(number) + 1),
+            looks: 0,
             domain: Arc::clone(domain),
         }
     }
@@ -184,28 +121,97 @@ impl Engine {
     pub(crate) fn post(&mut self, request: &Request<'_>, done: &mut Done) -> isize {
         let completes =
             !request.silent && (!self.selective || request.flags & fi::FI_COMPLETION != 0);
-        if self.sent.len() >= self.tx_size || (completes && done.room() <= self.sent.len()) {
+        let under_way = self.sent.len() + self.pending.len();
+        if under_way >= self.tx_size {
             return AGAIN;
         }
+        if completes && done.room() <= under_way {
+            return self.is_full();
+        }
         let peer = self.table.index(request.to);
+        if !self.profile.at_once {
+            return self.post_later(request, peer, completes);
+        }
         if request.kind != Kind::Send {
-            self.carry_out(request, peer, completes, done);
+            self.carry_out_now(request, peer, completes, done);
             return 0;
         }
         let operation = self.taken(request, peer, completes);
-        if self.hand_over(operation, request.flags & fi::FI_INJECT != 0) { 0 } else { AGAIN }
+        let packed = request.flags & fi::FI_INJECT != 0;
+        match self.hand_over(&operation, packed) {
+            Some(slot) => {
+                self.sent.push(Sent { slot, operation, lent: Lent::default() });
+                0
+            }
+            None => AGAIN,
+        }
+    }
+
+    /// There is no room for one more entry in the queue.
+    #[cold]
+    fn is_full(&self) -> isize {
+        if self.profile.resource_mgmt == fi::FI_RM_DISABLED {
+            self.domain.broken("FI_RM_DISABLED", "the completion queue may overrun");
+        }
+        AGAIN
     }
 
     fn taken(&self, request: &Request<'_>, peer: usize, completes: bool) -> Operation {
         let &Request { kind, address, key, context, amo, .. } = request;
         let (nbytes, n_pieces) = (request.nbytes(), request.pieces.len());
         let mut pieces = [fi::iovec { iov_base: null_mut(), iov_len: 0 }; PIECES];
-        if n_pieces > PIECES.min(self.profile.iov_limit.max(3)) {
-            self.domain.broken("iov_limit", format!("an operation has {n_pieces} pieces"));
-        }
         pieces[..n_pieces].copy_from_slice(request.pieces);
         let context = context.expose_provenance();
         Operation { kind, pieces, n_pieces, peer, address, key, nbytes, context, amo, completes }
+    }
+
+    /// Takes a request that begins some time later.
+    fn post_later(&mut self, request: &Request<'_>, peer: usize, completes: bool) -> isize {
+        let (domain, profile) = (Arc::clone(&self.domain), self.profile);
+        self.check(request);
+        if self.pattern.once_in(profile.refuses_one_of) {
+            return AGAIN;
+        }
+        let mut operation = self.taken(request, peer, completes);
+        let injects = request.flags & fi::FI_INJECT != 0;
+        let kind = operation.kind;
+        let mut bytes = None;
+        let mut lent = Lent::default();
+        if injects {
+            bytes = Some(own_bytes(&mut operation));
+        } else {
+            let access = (request.descs, kind.own_access());
+            lent = Lent::new(&domain, self.number, operation.pieces(), access);
+            if kind.is_source() {
+                lent = lent.of_source(operation.pieces());
+            }
+        }
+        if completes {
+            lent = lent.with(&domain, &mut self.contexts, operation.context);
+        }
+        let early = kind.is_source() && request.flags & fi::FI_DELIVERY_COMPLETE == 0;
+        self.pending.push_back(Pending { operation, lent, bytes, early });
+        0
+    }
+
+    /// Whether a request is one that the profile takes.
+    fn check(&self, request: &Request<'_>) {
+        let (domain, profile, nbytes) = (&self.domain, self.profile, request.nbytes());
+        if request.flags & !OP_FLAGS != 0 {
+            domain.broken("flags", format!("an operation has unknown flags {:#x}", request.flags));
+        }
+        if request.flags & fi::FI_INJECT != 0 && nbytes > profile.inject {
+            let most = profile.inject;
+            domain.broken("inject_size", format!("{nbytes} bytes are injected, not {most}"));
+        }
+        if nbytes > profile.max_message {
+            let most = profile.max_message;
+            domain.broken("max_msg_size", format!("an operation has {nbytes} bytes, not {most}"));
+        }
+        if request.amo.is_none() && request.pieces.len() > profile.iov_limit {
+            let n = request.pieces.len();
+            domain.broken("iov_limit", format!("an operation has {n} pieces"));
+        }
     }
 
     /// The way to a peer.
@@ -229,9 +235,15 @@ impl Engine {
         self.routes[peer] = Some(Route::new(found));
     }
 
-    /// Moves the data of remote memory access, as a device does.
+    /// Moves the data of remote memory access as a device does, and tells of it.
     #[inline]
-    fn carry_out(&mut self, request: &Request<'_>, peer: usize, completes: bool, done: &mut Done) {
+    fn carry_out_now(
+        &mut self,
+        request: &Request<'_>,
+        peer: usize,
+        completes: bool,
+        done: &mut Done,
+    ) {
         let &Request { kind, pieces, address, key, context, amo, .. } = request;
         let (profile, nbytes) = (self.profile, request.nbytes());
         let route = self.route(peer);
@@ -247,48 +259,66 @@ impl Engine {
         }
     }
 
-    /// Gives a request to its target's inbox; whether there was room. Its bytes go along where they fit and are `packed`.
-    fn hand_over(&mut self, operation: Operation, packed: bool) -> bool {
-        let Some(&index) = self.slots.last() else { return false };
+    /// Gives a request to its target's inbox; where it is written down, if there was room. Its bytes go along where they fit and are
+    /// `packed`.
+    fn hand_over(&mut self, operation: &Operation, packed: bool) -> Option<u32> {
+        let &index = self.slots.last()?;
         let domain = Arc::clone(&self.domain);
         let slot = &domain.segment.slots[self.number as usize][index as usize];
-        fill(slot, &operation, packed);
+        fill(slot, operation, packed);
         slot.state.store(POSTED, Ordering::Release);
         let (pid, fd, endpoint) = (domain.pid, domain.fd(), self.number);
         let peer = Arc::clone(&self.route(operation.peer).peer);
         let inbox = &peer.segment.inboxes[peer.endpoint as usize];
         if !inbox.push(Letter { pid, fd, endpoint, slot: index }) {
             slot.state.store(DONE, Ordering::Relaxed);
-            return false;
+            return None;
         }
-        self.slots.pop();
-        self.sent.push(Sent { slot: index, operation });
-        true
+        self.slots.pop()
     }
 
     /// Offers a buffer; libfabric's number.
     pub(crate) fn receive(
         &mut self,
         piece: &fi::iovec,
-        _desc: *mut c_void,
+        desc: *mut c_void,
         context: *mut c_void,
     ) -> isize {
         if self.receives.len() >= self.profile.rx_size {
             return AGAIN;
         }
-        self.receives.push_back(Receive { piece: *piece, context: context.expose_provenance() });
+        let context = context.expose_provenance();
+        let mut lent = Lent::default();
+        if !self.profile.at_once {
+            if self.pattern.once_in(self.profile.refuses_one_of) {
+                return AGAIN;
+            }
+            let (domain, pieces) = (&self.domain, std::slice::from_ref(piece));
+            lent = Lent::new(domain, self.number, pieces, (&[desc], fi::FI_RECV));
+            lent = lent.with(domain, &mut self.contexts, context);
+        }
+        self.receives.push_back(Receive { piece: *piece, context, lent });
         0
     }
 
     /// Does what there is to do.
     #[inline]
     pub(crate) fn work(&mut self, done: &mut Done) {
+        if !self.pending.is_empty() {
+            for _ in 0..self.pattern.below(4) {
+                self.begin_some(done);
+            }
+        }
         if !self.sent.is_empty() {
             self.collect(done);
         }
+        let most = match self.profile.at_once {
+            true => AT_ONCE,
+            false => self.pattern.below(8) as usize,
+        };
         let domain = Arc::clone(&self.domain);
         let inbox = &domain.segment.inboxes[self.number as usize];
-        for _ in 0..AT_ONCE {
+        for _ in 0..most {
             let Some(letter) = inbox.pop() else { break };
             self.serve(letter);
         }
@@ -297,16 +327,88 @@ impl Engine {
         }
     }
 
+    /// Begins one of the operations that may begin.
+    fn begin_some(&mut self, done: &mut Done) {
+        let profile = self.profile;
+        let what = |pending: &Pending| (pending.operation.kind, pending.operation.nbytes);
+        let may_begin = |&i: &usize| {
+            let later = &self.pending[i];
+            !self.pending.range(..i).any(|earlier| {
+                earlier.operation.peer == later.operation.peer
+                    && must_wait(profile, what(later), what(earlier))
+            })
+        };
+        let some = 0..self.pending.len().min(CHOICE);
+        let free: Vec<usize> = some.filter(may_begin).collect();
+        if free.is_empty() {
+            return;
+        }
+        let chosen = free[self.pattern.below(free.len() as u32) as usize];
+        let ends_early = self.pattern.once_in(2);
+        let pending = &mut self.pending[chosen];
+        if pending.early
+            && pending.operation.completes
+            && pending.operation.nbytes <= INLINE
+            && ends_early
+        {
+            // It has left the application's memory, no more.
+            pending.lent.is_read(&self.domain, pending.operation.pieces());
+            if pending.bytes.is_none() {
+                pending.bytes = Some(own_bytes(&mut pending.operation));
+            }
+            pending.lent.give_back(&self.domain, &mut self.contexts);
+            pending.operation.completes = false;
+            done.push(pending.operation.entry());
+            return;
+        }
+        if let Some(pending) = self.pending.remove(chosen)
+            && let Some(pending) = self.begin(pending, done)
+        {
+            self.pending.insert(chosen, pending);
+        }
+    }
+
+    /// Carries an operation out, or hands it over; gives it back where there is no room.
+    fn begin(&mut self, mut pending: Pending, done: &mut Done) -> Option<Pending> {
+        let Pending { operation, lent, bytes, .. } = &mut pending;
+        if bytes.is_none() {
+            lent.is_read(&self.domain, operation.pieces());
+        }
+        if self.profile.carrier == Carrier::Target || operation.kind == Kind::Send {
+            let is_own = bytes.is_some();
+            let Some(slot) = self.hand_over(operation, is_own) else { return Some(pending) };
+            let Pending { operation, lent, .. } = pending;
+            self.sent.push(Sent { slot, operation, lent });
+            return None;
+        }
+        let (profile, route) = (self.profile, self.route(operation.peer));
+        let what = (operation.nbytes, operation.kind.access());
+        let moved =
+            route.place(profile, operation.key, operation.address, what).and_then(|place| {
+                moved(route, place, operation.kind, operation.pieces(), operation.amo.as_ref())
+            });
+        lent.give_back(&self.domain, &mut self.contexts);
+        match moved {
+            Err(error) => done.fail(operation.entry(), error),
+            Ok(()) if operation.completes => done.push(operation.entry()),
+            Ok(()) => {}
+        }
+        None
+    }
+
     /// Learns what became of what was sent.
     fn collect(&mut self, done: &mut Done) {
-        let (domain, slots) = (Arc::clone(&self.domain), &mut self.slots);
+        let (domain, slots, contexts) =
+            (Arc::clone(&self.domain), &mut self.slots, &mut self.contexts);
         let of_own = &domain.segment.slots[self.number as usize];
-        self.sent.retain(|Sent { slot: index, operation }| {
+        let before = self.sent.len();
+        self.sent.retain_mut(|Sent { slot: index, operation, lent }| {
             let slot = &of_own[*index as usize];
             if slot.state.load(Ordering::Acquire) != DONE {
                 return true;
             }
             slots.push(*index);
+            lent.give_back(&domain, contexts);
             let error = slot.error.load(Ordering::Relaxed) as i32;
             if error != 0 {
                 done.fail(operation.entry(), error);
@@ -324,6 +426,31 @@ impl Engine {
             }
             false
         });
+        self.looks = if self.sent.len() < before { 0 } else { self.looks + 1 };
+        if self.looks >= PATIENCE {
+            self.looks = 0;
+            self.miss(done);
+        }
+    }
+
+    /// Gives up what was sent to processes that have ended.
+    #[cold]
+    fn miss(&mut self, done: &mut Done) {
+        let pids: Vec<u32> = self.routes.iter().flatten().map(|route| route.peer.pid).collect();
+        if pids.into_iter().all(is_there) {
+            return;
+        }
+        let (sent, domain) = (std::mem::take(&mut self.sent), Arc::clone(&self.domain));
+        for mut one in sent {
+            let pid = self.route(one.operation.peer).peer.pid;
+            if is_there(pid) {
+                self.sent.push(one);
+                continue;
+            }
+            one.lent.give_back(&domain, &mut self.contexts);
+            self.slots.push(one.slot);
+            done.fail(one.operation.entry(), fi::FI_ECONNRESET);
+        }
     }
 
     /// Does what a peer asks for.
@@ -348,7 +475,6 @@ impl Engine {
         let (key, address) = (slot.key.load(order), slot.address.load(order));
         let what = (slot.nbytes.load(order) as usize, kind.access());
         let own = of_own(self.profile, &self.domain.segment, self.number, key, address, what)?;
-        let gone = |_| fi::FI_ECONNRESET;
         match kind {
             Kind::Write => {
                 // SAFETY: registered memory of this process's, with so many bytes.
@@ -358,18 +484,15 @@ impl Engine {
                 let mut from = own;
                 for (there, nbytes) in pieces_of(slot) {
                     // SAFETY: registered memory of this process's.
-                    unsafe { store(pid, there, from, nbytes) }.map_err(gone)?;
+                    let stored = unsafe { store(pid, there, from, nbytes) };
+                    stored.map_err(|_| fi::FI_ECONNRESET)?;
                     from = from.wrapping_add(nbytes);
                 }
                 Ok(())
             }
             Kind::Update | Kind::Fetch => {
-                let [op, operand, condition] = [
-                    u64::from(slot.op.load(order)),
-                    slot.operand.load(order),
-                    slot.condition.load(order),
-                ];
-                let amo = Amo { op: op as u32, width: what.0, operand, condition };
+                let (operand, condition) = (slot.operand.load(order), slot.condition.load(order));
+                let amo = Amo { op: slot.op.load(order), width: what.0, operand, condition };
                 if !own.addr().is_multiple_of(amo.width) {
                     self.domain.broken("alignment", "an atomic operation is on no aligned word");
                 }
@@ -383,7 +506,8 @@ impl Engine {
 
     /// Puts the first message that waits into the first buffer.
     fn deliver(&mut self, done: &mut Done) {
-        let (Some(letter), Some(receive)) = (self.waiting.pop_front(), self.receives.pop_front())
+        let (Some(letter), Some(mut receive)) =
+            (self.waiting.pop_front(), self.receives.pop_front())
         else {
             return;
         };
@@ -395,75 +519,48 @@ impl Engine {
         let taken = unsafe { unpacked(slot, letter.pid, receive.piece.iov_base.cast(), nbytes) };
         slot.error.store(0, Ordering::Relaxed);
         slot.state.store(DONE, Ordering::Release);
-        let entry = Entry { context: receive.context, flags: fi::FI_MSG | fi::FI_RECV, nbytes };
-        match taken {
-            Ok(()) if sent > nbytes => done.fail(entry, fi::FI_ETRUNC as i32),
-            Ok(()) => done.push(entry),
+        if taken.is_err() {
             // A sender that is gone has sent nothing.
-            Err(_) => self.receives.push_front(receive),
+            return self.receives.push_front(receive);
+        }
+        receive.lent.give_back(&self.domain, &mut self.contexts);
+        let entry = Entry { context: receive.context, flags: fi::FI_MSG | fi::FI_RECV, nbytes };
+        match sent > nbytes {
+            true => done.fail(entry, fi::FI_ETRUNC as i32),
+            false => done.push(entry),
+        }
+    }
+
+    /// What was told to be over reaches its target although the endpoint is closed.
+    pub(crate) fn leave(&mut self, done: &mut Done) {
+        for receive in &mut self.receives {
+            receive.lent.give_back(&self.domain, &mut self.contexts);
+        }
+        while let Some(mut pending) = self.pending.pop_front() {
+            match pending.bytes.is_some() && !pending.operation.completes {
+                true => drop(self.begin(pending, done)),
+                false => pending.lent.give_back(&self.domain, &mut self.contexts),
+            }
+        }
+        for sent in &mut self.sent {
+            sent.lent.give_back(&self.domain, &mut self.contexts);
         }
     }
 }
 
-/// Writes an operation down for its target.
-fn fill(slot: &Slot, operation: &Operation, packed: bool) {
-    let order = Ordering::Relaxed;
-    slot.kind.store(operation.kind as u32, order);
-    slot.address.store(operation.address, order);
-    slot.key.store(operation.key, order);
-    slot.nbytes.store(operation.nbytes as u64, order);
-    if let Some(amo) = &operation.amo {
-        slot.op.store(amo.op, order);
-        slot.operand.store(amo.operand, order);
-        slot.condition.store(amo.condition, order);
+/// Copies an operation's bytes, which it has from now on.
+fn own_bytes(operation: &mut Operation) -> Box<[u8]> {
+    let mut bytes = vec![0u8; operation.nbytes.max(1)].into_boxed_slice();
+    let mut at = 0;
+    for piece in operation.pieces() {
+        let room = &mut bytes[at..at + piece.iov_len];
+        // SAFETY: lent by the application.
+        unsafe { memory::copy(room.as_mut_ptr(), piece.iov_base.cast(), piece.iov_len) };
+        at += piece.iov_len;
     }
-    if packed && operation.nbytes <= INLINE {
-        let mut bytes = [0u8; INLINE];
-        let mut at = 0;
-        for piece in operation.pieces() {
-            let (to, from) = (bytes[at..].as_mut_ptr(), piece.iov_base.cast::<u8>());
-            // SAFETY: lent by the application; all pieces together are no longer than the array.
-            unsafe { memory::copy(to, from, piece.iov_len) };
-            at += piece.iov_len;
-        }
-        slot.pack(&bytes[..at]);
-        slot.n_pieces.store(0, order);
-        return;
-    }
-    for (place, piece) in slot.pieces.iter().zip(operation.pieces()) {
-        place[0].store(piece.iov_base.expose_provenance() as u64, order);
-        place[1].store(piece.iov_len as u64, order);
-    }
-    slot.n_pieces.store(operation.n_pieces as u32, order);
-}
-
-/// The pieces of a peer's memory that a request is about.
-fn pieces_of(slot: &Slot) -> impl Iterator<Item = (u64, usize)> {
-    let n = slot.n_pieces.load(Ordering::Relaxed) as usize;
-    let word = |word: &std::sync::atomic::AtomicU64| word.load(Ordering::Relaxed);
-    slot.pieces.iter().take(n).map(move |[at, nbytes]| (word(at), word(nbytes) as usize))
-}
-
-/// Gets the bytes of a request.
-///
-/// # Safety
-/// `to` is valid for writes of so many bytes.
-unsafe fn unpacked(slot: &Slot, pid: u32, to: *mut u8, nbytes: usize) -> Result<(), i32> {
-    if slot.n_pieces.load(Ordering::Relaxed) == 0 {
-        let bytes = slot.unpack();
-        // SAFETY: by contract, and no more bytes go along.
-        unsafe { memory::copy(to, bytes.as_ptr(), nbytes.min(INLINE)) };
-        return Ok(());
-    }
-    let mut done = 0;
-    for (there, length) in pieces_of(slot) {
-        let length = length.min(nbytes - done);
-        // SAFETY: by contract.
-        let fetched = unsafe { fetch(pid, there, to.wrapping_add(done), length) };
-        fetched.map_err(|_| fi::FI_ECONNRESET)?;
-        done += length;
-    }
-    Ok(())
+    operation.pieces[0] = fi::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: at };
+    operation.n_pieces = 1;
+    bytes
 }
 
 /// Moves an operation's data between own memory and a place.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const TRIES: u32 = 100;
 
 /// A value that one thread at a time uses.
+#[derive(Default)]
 pub(crate) struct Gate<T> {
     taken: AtomicBool,
     value: UnsafeCell<T>,

@@ -8,8 +8,10 @@
 //! - `profile` is the table of what the profiles demand and offer, `rule` what happens to those who break it;
 //! - `offer`, `fabric`, `domain`, `registration`, `table`, `queue` and `endpoint` are libfabric's objects, made of what is in `object`;
 //!   `call` has the calls on an endpoint;
-//! - `engine` is what an endpoint does with its operations: when each is carried out, and who
-//!   learns of it, which `done` keeps until it is read;
+//! - `engine` is what an endpoint does with each `operation`: when it is carried out (`order` and `pattern` tell), and who learns of
+//!   it, which `done` keeps until it is read; `lent` finds out who uses too early what was lent for an operation (`known` has
+//!   the registrations), and `letter`
+//!   is how a target learns of one;
 //! - `segment` is what processes share, `reach` how a peer's registered memory is found, `memory` how bytes get there, `word` what
 //!   atomic operations do;
 //! - `gate` is a lock.
@@ -24,9 +26,15 @@ mod endpoint;
 mod engine;
 mod fabric;
 mod gate;
+mod known;
+mod lent;
+mod letter;
 mod memory;
 mod object;
 mod offer;
+mod operation;
+mod order;
+mod pattern;
 mod profile;
 mod queue;
 mod reach;
@@ -38,6 +46,7 @@ mod word;
 
 use libfabric_sys as fi;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::{fs, io, process};
 
 /// The file that libfabric looks for: its names end in `-fi.so`.
@@ -76,8 +85,11 @@ pub fn folder(parent: &Path) -> io::Result<PathBuf> {
     }
     let folder = parent.join("strict-fabric");
     fs::create_dir_all(&folder)?;
-    // Several programs may do so at once: a link is there, or is not.
-    let (link, made) = (folder.join(FILE), folder.join(format!("{}.new", process::id())));
+    // Several programs and threads may do so at once: a link is there, or is not.
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let made = folder.join(format!("{}-{number}.new", process::id()));
+    let link = folder.join(FILE);
     std::os::unix::fs::symlink(built, &made)?;
     fs::rename(made, link)?;
     Ok(folder)

@@ -93,6 +93,13 @@ pub(crate) fn pointer(address: u64) -> *mut u8 {
     with_exposed_provenance_mut(address as usize)
 }
 
+/// Whether a process runs.
+pub(crate) fn is_there(pid: u32) -> bool {
+    // SAFETY: it takes numbers, and sends nothing.
+    let code = unsafe { libc::kill(pid as i32, 0) };
+    code == 0 || failed().raw_os_error() != Some(libc::ESRCH)
+}
+
 /// Lets other processes of this user reach this one's memory where the kernel asks for that.
 pub(crate) fn open_to_others() {
     // SAFETY: it takes numbers alone. A kernel that does not know it needs it not.

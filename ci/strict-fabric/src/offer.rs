@@ -66,7 +66,6 @@ unsafe fn fits(profile: &Profile, hints: &fi::fi_info) -> bool {
             || !is_none_or_in(profile.mr_mode, u64::from(domain.mr_mode.cast_unsigned()))
             || domain.control_progress == fi::FI_PROGRESS_AUTO
             || domain.data_progress == fi::FI_PROGRESS_AUTO
-            || domain.resource_mgmt > profile.resource_mgmt
         {
             return false;
         }
@@ -136,10 +135,12 @@ fn described(
             tx.op_flags = asked.op_flags;
         }
         // SAFETY: as above.
-        if let Some(asked) = unsafe { part(hints.domain_attr) }
-            && asked.av_type != fi::FI_AV_UNSPEC
-        {
-            domain.av_type = asked.av_type;
+        if let Some(asked) = unsafe { part(hints.domain_attr) } {
+            if asked.av_type != fi::FI_AV_UNSPEC {
+                domain.av_type = asked.av_type;
+            }
+            // A provider may say what it does not do.
+            domain.resource_mgmt = domain.resource_mgmt.max(asked.resource_mgmt);
         }
     }
     // SAFETY: as above.

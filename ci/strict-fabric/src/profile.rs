@@ -9,7 +9,6 @@ use std::ffi::CStr;
 
 /// Who moves the data of remote memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(dead_code, reason = "the strict profiles have both")]
 pub(crate) enum Carrier {
     /// A device: the target's processor has no part in it.
     Device,
@@ -19,7 +18,6 @@ pub(crate) enum Carrier {
 
 /// Which atomic operations there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(dead_code, reason = "the strict profiles have all")]
 pub(crate) enum Atomics {
     None,
     /// Of 4 and 8 bytes, all that OpenSHMEM has.
@@ -29,7 +27,6 @@ pub(crate) enum Atomics {
 }
 
 /// What a domain of the provider is like. It is named like the profile.
-#[expect(dead_code, reason = "the strict profiles use all of it")]
 pub(crate) struct Profile {
     pub(crate) name: &'static CStr,
     /// Nothing is checked or delayed, and data moves at once.
@@ -79,8 +76,126 @@ const COPY: Profile = Profile {
     refuses_one_of: 0,
 };
 
+/// Slingshot: registrations belong to an endpoint, and the provider names their keys; addresses are offsets. Writes are in order, of
+/// messages only those among themselves (fi_cxi).
+const CXI: Profile = Profile {
+    name: c"cxi",
+    at_once: false,
+    carrier: Carrier::Device,
+    mr_mode: fi::FI_MR_ENDPOINT | fi::FI_MR_ALLOCATED | fi::FI_MR_PROV_KEY,
+    key_bytes: 8,
+    mode: 0,
+    order: fi::FI_ORDER_SAS
+        | fi::FI_ORDER_WAW
+        | fi::FI_ORDER_RMA_WAW
+        | fi::FI_ORDER_RMA_RAR
+        | fi::FI_ORDER_ATOMIC_WAW
+        | fi::FI_ORDER_ATOMIC_RAR,
+    order_up_to: usize::MAX,
+    inject: 192,
+    tx_size: 64,
+    rx_size: 128,
+    max_message: u32::MAX as usize,
+    iov_limit: 1,
+    resource_mgmt: fi::FI_RM_ENABLED,
+    atomics: Atomics::All,
+    av_type: fi::FI_AV_UNSPEC,
+    address_format: fi::FI_ADDR_CXI,
+    protocol: fi::FI_PROTO_CXI,
+    refuses_one_of: 5,
+};
+
+/// EFA's own interface (efa-direct): local memory is registered, too, keys have 4 bytes, addresses are virtual; nothing is in
+/// order, messages are short, and there are no atomic operations.
+const EFA: Profile = Profile {
+    name: c"efa",
+    at_once: false,
+    carrier: Carrier::Device,
+    mr_mode: fi::FI_MR_LOCAL | fi::FI_MR_VIRT_ADDR | fi::FI_MR_ALLOCATED | fi::FI_MR_PROV_KEY,
+    key_bytes: 4,
+    mode: fi::FI_CONTEXT2,
+    order: fi::FI_ORDER_NONE,
+    order_up_to: 0,
+    inject: 32,
+    tx_size: 32,
+    rx_size: 64,
+    max_message: 1 << 20,
+    iov_limit: 2,
+    resource_mgmt: fi::FI_RM_ENABLED,
+    atomics: Atomics::None,
+    av_type: fi::FI_AV_TABLE,
+    address_format: fi::FI_ADDR_EFA,
+    protocol: fi::FI_PROTO_EFA,
+    refuses_one_of: 3,
+};
+
+/// Omni-Path Express: the target's processor does everything, and only atomic operations are in order. Its addresses are no
+/// indices, it injects next to nothing, and it says that it manages its resources where it is asked to, but does not.
+const OPX: Profile = Profile {
+    name: c"opx",
+    at_once: false,
+    carrier: Carrier::Target,
+    mr_mode: 0,
+    key_bytes: 8,
+    mode: fi::FI_CONTEXT2,
+    order: fi::FI_ORDER_ATOMIC_RAR
+        | fi::FI_ORDER_ATOMIC_RAW
+        | fi::FI_ORDER_ATOMIC_WAR
+        | fi::FI_ORDER_ATOMIC_WAW,
+    order_up_to: usize::MAX,
+    inject: 16,
+    tx_size: 96,
+    rx_size: 256,
+    max_message: u32::MAX as usize,
+    iov_limit: 1,
+    resource_mgmt: fi::FI_RM_DISABLED,
+    atomics: Atomics::All,
+    av_type: fi::FI_AV_MAP,
+    address_format: fi::FI_ADDR_OPX,
+    protocol: fi::FI_PROTO_OPX,
+    refuses_one_of: 7,
+};
+
+/// PSM3: the target's processor does everything; only what is short is in order (fi_psm3; 4 KiB).
+const PSM3: Profile = Profile {
+    name: c"psm3",
+    at_once: false,
+    carrier: Carrier::Target,
+    mr_mode: 0,
+    key_bytes: 8,
+    mode: fi::FI_CONTEXT,
+    order: fi::FI_ORDER_SAS
+        | fi::FI_ORDER_RAR
+        | fi::FI_ORDER_RAW
+        | fi::FI_ORDER_WAR
+        | fi::FI_ORDER_WAW,
+    order_up_to: 4096,
+    inject: 256,
+    tx_size: 128,
+    rx_size: 256,
+    max_message: !0xFFFu32 as usize,
+    iov_limit: 1,
+    resource_mgmt: fi::FI_RM_ENABLED,
+    atomics: Atomics::All,
+    av_type: fi::FI_AV_UNSPEC,
+    address_format: fi::FI_ADDR_PSMX3,
+    protocol: fi::FI_PROTO_PSMX3,
+    refuses_one_of: 11,
+};
+
+/// A NIC like those of InfiniBand, as its device alone is: few atomic operations, nothing injected, nothing in order.
+const FEW: Profile = Profile {
+    name: c"few",
+    mode: 0,
+    inject: 0,
+    atomics: Atomics::FewOfEight,
+    address_format: fi::FI_FORMAT_UNSPEC,
+    protocol: fi::FI_PROTO_UNSPEC,
+    ..EFA
+};
+
 /// All of them; the first is what libfabric offers first.
-pub(crate) const ALL: &[Profile] = &[COPY];
+pub(crate) const ALL: &[Profile] = &[COPY, CXI, EFA, OPX, PSM3, FEW];
 
 impl Profile {
     pub(crate) fn asks(&self, mr_mode: u64) -> bool {

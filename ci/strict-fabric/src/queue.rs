@@ -46,6 +46,9 @@ static OF_QUEUE: fi::fi_ops_cq = fi::fi_ops_cq {
     strerror: Some(strerror),
 };
 
+/// Entries that are read at once, where it is not for speed.
+const FEW: usize = 3;
+
 /// Entries of a queue that is asked for without a size.
 const USUAL: usize = 1024;
 
@@ -99,7 +102,8 @@ unsafe extern "C" fn read(cq: *mut fi::fid_cq, to: *mut c_void, count: usize) ->
     if !done.errors.is_empty() {
         return -(fi::FI_EAVAIL as isize);
     }
-    let n = done.entries.len().min(count);
+    let most = if queue.domain.profile.at_once { count } else { count.min(FEW) };
+    let n = done.entries.len().min(most);
     for (i, entry) in done.entries.drain(..n).enumerate() {
         let Entry { context, flags, nbytes } = entry;
         let op_context = std::ptr::with_exposed_provenance_mut(context);

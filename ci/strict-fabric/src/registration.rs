@@ -3,6 +3,7 @@
 
 use crate::domain::Domain;
 use crate::endpoint::Endpoint;
+use crate::known::Own;
 use crate::memory::is_mapped;
 use crate::object::{fid, hand_over, operations, shared};
 use crate::segment::ANY;
@@ -18,9 +19,6 @@ pub(crate) struct Registration {
     fid: fi::fid_mr,
     domain: Arc<Domain>,
     index: u32,
-    pub(crate) base: u64,
-    pub(crate) nbytes: u64,
-    pub(crate) access: u64,
     /// The endpoint that it was bound to.
     endpoint: AtomicU32,
 }
@@ -86,11 +84,12 @@ unsafe extern "C" fn register(
         fid: fi::fid_mr { fid, mem_desc: null_mut(), key },
         domain,
         index,
-        base,
-        nbytes: nbytes as u64,
-        access,
         endpoint: AtomicU32::new(ANY),
     });
+    let desc = Arc::as_ptr(&made).addr();
+    let own =
+        Own { base, nbytes: nbytes as u64, access, endpoint: ANY, is_enabled: false, uses: 0 };
+    made.domain.known.add(desc, own);
     if is_used {
         made.begin();
     }
@@ -106,6 +105,9 @@ unsafe extern "C" fn register(
 unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
     // SAFETY: an open registration of this provider, which libfabric gives back.
     let made = unsafe { Arc::from_raw(fid.cast::<Registration>().cast_const()) };
+    if made.domain.known.forget(fid.addr()) > 0 {
+        made.domain.broken("fi_close", "a registration was closed before its operations were over");
+    }
     let region = made.region();
     let life = region.life.load(Ordering::Relaxed);
     region.life.store(life + 1 + (life + 1) % 2, Ordering::Release);
@@ -124,6 +126,7 @@ unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, _flags: u64) -> c
     let number = unsafe { (*to.cast::<Endpoint>()).number };
     made.endpoint.store(number, Ordering::Relaxed);
     made.region().endpoint.store(number, Ordering::Relaxed);
+    made.domain.known.change(fid.addr(), |own| own.endpoint = number);
     0
 }
 
@@ -150,5 +153,7 @@ impl Registration {
     fn begin(&self) {
         let life = self.region().life.load(Ordering::Relaxed);
         self.region().life.store(life | 1, Ordering::Release);
+        let desc = std::ptr::from_ref(self).addr();
+        self.domain.known.change(desc, |own| own.is_enabled = true);
     }
 }

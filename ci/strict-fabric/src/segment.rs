@@ -36,6 +36,14 @@ pub(crate) struct Region {
     pub(crate) endpoint: AtomicU32,
 }
 
+impl Region {
+    /// Whether it is in use and belongs to an endpoint.
+    pub(crate) fn is_of(&self, endpoint: u32) -> bool {
+        self.endpoint.load(Ordering::Relaxed) == endpoint
+            && self.life.load(Ordering::Relaxed) % 2 == 1
+    }
+}
+
 /// No endpoint in particular.
 pub(crate) const ANY: u32 = u32::MAX;
 

@@ -108,6 +108,45 @@ const OFI: Network = Network {
     ],
 };
 
+/// Domains of the provider of libfabric for tests (ci/strict-fabric), whose rules are those of fabrics that cannot be had
+/// here, and the jobs that programs run over them with.
+const STRICT: [&str; 4] = ["cxi", "efa", "opx", "psm3"];
+const STRICT_JOBS: [Nodes; 5] = [
+    (("SHMEM_ONNODE", "off"), 2),
+    (("SHMEM_VIRTUAL_NODES", "1+2+3"), 6),
+    (("SHMEM_ONNODE", "off"), 3),
+    (("SHMEM_VIRTUAL_NODES", "2+2"), 4),
+    (("SHMEM_ONNODE", "off"), 4),
+];
+
+fn runs_strict(source: &str, profile: &str, (nodes, n): Nodes) {
+    let folder = strict_fabric::folder(Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let folder = folder.expect("the provider was built");
+    let environment = [
+        ("SHMEM_TRANSPORT", "ofi"),
+        ("SHMEM_OFI_PROVIDER", "strict"),
+        ("SHMEM_OFI_DOMAIN", profile),
+        ("FI_PROVIDER_PATH", folder.to_str().expect("a plain name")),
+        nodes,
+    ];
+    runs(source, n, &environment);
+}
+
+/// Over one profile, another for neighbours in the list.
+fn strict_sample(source: &str) {
+    let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
+    let profile = STRICT[place % STRICT.len()];
+    runs_strict(source, profile, STRICT_JOBS[place % STRICT_JOBS.len()]);
+}
+
+/// Over each profile, with other jobs than in the sample.
+fn strict_at_every_profile(source: &str) {
+    let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
+    for (i, profile) in STRICT.into_iter().enumerate() {
+        runs_strict(source, profile, STRICT_JOBS[(place + i + 1) % STRICT_JOBS.len()]);
+    }
+}
+
 impl Network {
     fn runs(&self, source: &str, path: &str, (nodes, n): Nodes) {
         let network = [("SHMEM_TRANSPORT", self.transport), (self.variable, path), nodes];
@@ -209,12 +248,14 @@ type Setting = (&'static str, fn(&'static str), Option<&'static str>);
 const PROVIDERS: Option<&str> = Some("part of `cargo xtask test --providers`");
 const FULL: Option<&str> = Some("part of `cargo xtask test --full`");
 
-const SETTINGS: [Setting; 8] = [
+const SETTINGS: [Setting; 10] = [
     ("on_node", on_node, None),
     ("checked", checked, None),
     ("tcp_sample", |source| TCP.runs_sample(source), PROVIDERS),
     ("ucx_sample", |source| UCX.runs_sample(source), PROVIDERS),
     ("ofi_sample", |source| OFI.runs_sample(source), PROVIDERS),
+    ("strict_sample", strict_sample, PROVIDERS),
+    ("strict_at_every_profile", strict_at_every_profile, FULL),
     ("tcp_at_every_size", |source| TCP.runs_at_every_size(source), FULL),
     ("ucx_at_every_size", |source| UCX.runs_at_every_size(source), FULL),
     ("ofi_at_every_size", |source| OFI.runs_at_every_size(source), FULL),

@@ -1,7 +1,7 @@
 //! Which of libfabric's providers and domains can carry this job, in the order in which it offers them.
 #![allow(unsafe_code)]
 
-use crate::facts::{FabricNic, Facts, ORDERS};
+use crate::facts::{FabricNic, Facts, ORDERS, READS};
 use crate::quirks;
 use crate::settings::{DOMAIN, PROVIDER};
 use libfabric_sys as fi;
@@ -260,6 +260,7 @@ fn facts(info: &fi::fi_info, delivery: bool) -> Facts {
         max_message: endpoint.max_msg_size,
         ordered: tx.msg_order & rx.msg_order & ORDERS == ORDERS
             && endpoint.max_order_waw_size >= endpoint.max_msg_size,
+        reads_follow: tx.msg_order & rx.msg_order & READS != 0,
         delivery,
         sockets,
         loopback: sockets && is_loopback(info),

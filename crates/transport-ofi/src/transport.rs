@@ -53,11 +53,19 @@ fn opened(
         true => random.wrapping_add(u64::from(with.pe.0) << 20),
         false => 1,
     };
-    let trust = tuning.trust && !quirks::is_early(&facts.provider, with.amos);
-    let facts = match trust {
+    let is_early = quirks::is_early(&facts.provider, with.amos);
+    let facts = match tuning.trust && !is_early {
         true => facts,
-        false => Facts { delivery: false, ordered: false, ..facts },
+        // Nothing else tells of the target's memory where reads do not follow writes.
+        false => {
+            let delivery = facts.delivery && !facts.reads_follow && !is_early;
+            Facts { delivery, ordered: false, ..facts }
+        }
     };
+    if !facts.delivery && !facts.reads_follow && !is_early {
+        let why = "it tells of no write that it has reached the target's memory, and orders no reads after writes";
+        return Err(why.to_owned());
+    }
     let n_pes = with.n_pes as usize;
     let fabric = Arc::new(Fabric::open(list, facts, first_key, n_pes)?);
     let said = |code| format!("an endpoint was refused: {}", fabric.library.strerror(code));

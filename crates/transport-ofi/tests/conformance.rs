@@ -105,6 +105,13 @@ over! {
     shm_network "shm" Network;
     copy "strict copy" Software;
     copy_network "strict copy" Network;
+    cxi "strict cxi" Software;
+    cxi_network "strict cxi" Network;
+    efa "strict efa" Software;
+    opx "strict opx" Software;
+    opx_network "strict opx" Network;
+    psm3 "strict psm3" Software;
+    psm3_network "strict psm3" Network;
 }
 
 /// Faulty providers are not opened, and the message says what to use instead.

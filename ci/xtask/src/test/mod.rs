@@ -69,6 +69,7 @@ const PROVIDERS: &[Step] = &[
     installed("ucx-sample", steps::ucx_sample),
     step("ofi", steps::ofi),
     installed("ofi-sample", steps::ofi_sample),
+    installed("strict-sample", steps::strict_sample),
 ];
 
 /// What `--full` runs after both.
@@ -78,6 +79,7 @@ const FULL: &[Step] = &[
     installed("tcp-programs", steps::tcp_programs),
     installed("ucx-programs", steps::ucx_programs),
     installed("ofi-programs", steps::ofi_programs),
+    installed("strict-programs", steps::strict_programs),
     step("ofi-providers", steps::ofi_providers),
     installed("soak", steps::soak),
     installed("thread-sanitizer", sanitizer::thread_sanitizer),

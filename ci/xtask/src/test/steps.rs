@@ -183,6 +183,16 @@ pub fn ofi_programs(session: &Session) -> Result<Outcome> {
     over(session, &LIBFABRIC, "ofi_at_every_size::")
 }
 
+/// The programs over libfabric with the rules of fabrics that are not here, each over one of them.
+pub fn strict_sample(session: &Session) -> Result<Outcome> {
+    over(session, &LIBFABRIC, "strict_sample::")
+}
+
+/// The programs over libfabric with the rules of fabrics that are not here, each over all of them.
+pub fn strict_programs(session: &Session) -> Result<Outcome> {
+    over(session, &LIBFABRIC, "strict_at_every_profile::")
+}
+
 /// The suite over every provider of libfabric that is here, also those of the library in the folder that
 /// RUSHMEM_OFI_DIR may name, which has its providers in `libfabric` below.
 pub fn ofi_providers(session: &Session) -> Result<Outcome> {
@@ -276,7 +286,7 @@ fn suites(session: &Session, wanted: impl Fn(&TestProgram) -> bool) -> Result<Ru
 
 /// Modules of ignored tests that other steps of the tier run.
 const STEPS_OF_THEIR_OWN: &[&str] =
-    &["slurm::", "hydra::", "mpirun::", "prterun", "over_ssh_", "_sample::", "_at_every_size::"];
+    &["slurm::", "hydra::", "mpirun::", "prterun", "over_ssh_", "_sample::", "_at_every_"];
 
 pub fn soak(session: &Session) -> Result<Outcome> {
     let others = STEPS_OF_THEIR_OWN.iter().flat_map(|module| ["--skip", module]);

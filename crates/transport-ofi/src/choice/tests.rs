@@ -12,6 +12,7 @@ fn ordered(offers: &[(&str, &str, bool)], wish: &Wish) -> Vec<String> {
         depth: 1,
         max_message: 1,
         ordered: false,
+        reads_follow: false,
         delivery: false,
         sockets: false,
         loopback: *loopback,

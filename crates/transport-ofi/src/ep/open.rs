@@ -89,8 +89,11 @@ impl FiEndpoint {
 
 impl Drop for FiEndpoint {
     fn drop(&mut self) {
-        self.ops.clear();
-        self.staging_mr = None;
+        // Registrations that belong to an endpoint are closed before it; others when no operation uses them any more.
+        if self.fabric.facts.asks(fi::FI_MR_ENDPOINT) {
+            self.ops.clear();
+            self.staging_mr = None;
+        }
         // SAFETY: it is not used afterwards.
         let endpoint = unsafe { ManuallyDrop::take(&mut self.endpoint) };
         // Where it cannot be closed libfabric may go on using the memory of its operations, which is kept.

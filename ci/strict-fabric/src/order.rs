@@ -1,0 +1,100 @@
+//! Which operations towards a peer must wait for which before them.
+
+use crate::operation::Kind;
+use crate::profile::Profile;
+use libfabric_sys as fi;
+
+/// What an operation is for libfabric's orders, of which an atomic operation may be two.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Read,
+    Write,
+    Send,
+}
+
+fn classes(kind: Kind) -> &'static [Class] {
+    match kind {
+        Kind::Read => &[Class::Read],
+        Kind::Write | Kind::Update => &[Class::Write],
+        Kind::Fetch => &[Class::Read, Class::Write],
+        Kind::Send => &[Class::Send],
+    }
+}
+
+fn is_atomic(kind: Kind) -> bool {
+    matches!(kind, Kind::Update | Kind::Fetch)
+}
+
+/// The orders of any two operations, of two of remote memory access, and of two that are atomic; one is enough.
+fn orders(later: Class, earlier: Class) -> [u64; 3] {
+    match (later, earlier) {
+        (Class::Read, Class::Read) => {
+            [fi::FI_ORDER_RAR, fi::FI_ORDER_RMA_RAR, fi::FI_ORDER_ATOMIC_RAR]
+        }
+        (Class::Read, Class::Write) => {
+            [fi::FI_ORDER_RAW, fi::FI_ORDER_RMA_RAW, fi::FI_ORDER_ATOMIC_RAW]
+        }
+        (Class::Write, Class::Read) => {
+            [fi::FI_ORDER_WAR, fi::FI_ORDER_RMA_WAR, fi::FI_ORDER_ATOMIC_WAR]
+        }
+        (Class::Write, Class::Write) => {
+            [fi::FI_ORDER_WAW, fi::FI_ORDER_RMA_WAW, fi::FI_ORDER_ATOMIC_WAW]
+        }
+        (Class::Read, Class::Send) => [fi::FI_ORDER_RAS, 0, 0],
+        (Class::Write, Class::Send) => [fi::FI_ORDER_WAS, 0, 0],
+        (Class::Send, Class::Read) => [fi::FI_ORDER_SAR, 0, 0],
+        (Class::Send, Class::Write) => [fi::FI_ORDER_SAW, 0, 0],
+        (Class::Send, Class::Send) => [fi::FI_ORDER_SAS, 0, 0],
+    }
+}
+
+/// Whether one operation must wait for an earlier one to the same peer, both with their lengths.
+pub(crate) fn must_wait(
+    profile: &Profile,
+    (later, later_nbytes): (Kind, usize),
+    (earlier, earlier_nbytes): (Kind, usize),
+) -> bool {
+    if later_nbytes.max(earlier_nbytes) > profile.order_up_to {
+        return later == Kind::Send
+            && earlier == Kind::Send
+            && profile.order & fi::FI_ORDER_SAS != 0;
+    }
+    let pairs = classes(later).iter().flat_map(|&l| classes(earlier).iter().map(move |&e| (l, e)));
+    pairs.into_iter().any(|(l, e)| {
+        let [any, remote, atomic] = orders(l, e);
+        let two = match (is_atomic(later), is_atomic(earlier)) {
+            (true, true) => atomic,
+            (false, false) => remote,
+            _ => 0,
+        };
+        profile.order & (any | two) != 0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::ALL;
+
+    fn waits(profile: &str, later: (Kind, usize), earlier: (Kind, usize)) -> bool {
+        let profile = ALL.iter().find(|known| known.text() == profile).expect("a profile");
+        must_wait(profile, later, earlier)
+    }
+
+    #[test]
+    fn profiles_keep_the_orders_that_they_promise_and_no_others() {
+        let (write, read, send, fetch) =
+            ((Kind::Write, 8), (Kind::Read, 8), (Kind::Send, 8), (Kind::Fetch, 8));
+        assert!(
+            waits("cxi", write, write) && waits("cxi", send, send) && waits("cxi", fetch, fetch)
+        );
+        assert!(
+            !waits("cxi", read, write) && !waits("cxi", send, write) && !waits("cxi", write, read)
+        );
+        assert!(!waits("efa", write, write) && !waits("efa", send, send));
+        assert!(waits("opx", fetch, fetch) && !waits("opx", write, write));
+        assert!(waits("psm3", read, write) && !waits("psm3", send, write));
+        assert!(!waits("psm3", (Kind::Write, 5000), write));
+        assert!(waits("copy", send, (Kind::Write, 5000)));
+    }
+}

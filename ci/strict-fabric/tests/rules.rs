@@ -1,0 +1,447 @@
+//! Who breaks a rule ends with a message that names it, called as applications call: through libfabric.
+//!
+//! Each case is a process of its own, since a broken rule ends it: this program starts itself once per case, with the case's
+//! name in a variable.
+#![allow(unsafe_code)]
+
+use libfabric_sys as fi;
+use libfabric_sys::Libfabric;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::ptr::{null, null_mut};
+use testkit::{Test, absent};
+
+const CASE: &str = "STRICT_CASE";
+
+/// A name, the domain, what is done, and what the process says; nothing for one that ends well.
+type Case = (&'static str, &'static str, fn(&mut Side), &'static str);
+
+const CASES: &[Case] = &[
+    ("all_is_well", "cxi", keeps_the_rules, ""),
+    ("all_is_well_with_local_registrations", "efa", keeps_the_rules, ""),
+    ("all_is_well_at_the_target", "psm3", keeps_the_rules, ""),
+    ("posts_before_enable", "cxi", posts_before_enable, "fi_enable: an operation was posted"),
+    (
+        "enables_a_registration_before_it_binds_it",
+        "cxi",
+        enables_unbound,
+        "FI_MR_ENDPOINT: a registration was enabled",
+    ),
+    ("registers_what_is_not_there", "cxi", registers_nothing, "FI_MR_ALLOCATED"),
+    ("uses_a_key_before_enable", "cxi", uses_a_key_too_early, "entry: -266"),
+    ("uses_a_wrong_key", "psm3", uses_a_wrong_key, "entry: -266"),
+    ("goes_beyond_the_end", "cxi", goes_beyond_the_end, "entry: -13"),
+    ("addresses_by_offset_what_is_virtual", "efa", uses_offsets, "entry: -13"),
+    (
+        "brings_no_descriptor",
+        "efa",
+        brings_no_descriptor,
+        "FI_MR_LOCAL: memory of an operation comes without",
+    ),
+    (
+        "brings_another_descriptor",
+        "efa",
+        brings_another_descriptor,
+        "FI_MR_LOCAL: memory of an operation is not in",
+    ),
+    ("brings_no_context", "efa", brings_no_context, "FI_CONTEXT2: a context is missing"),
+    (
+        "uses_a_context_twice",
+        "efa",
+        uses_a_context_twice,
+        "FI_CONTEXT2: a context is missing, or belongs",
+    ),
+    ("writes_to_a_context", "efa", writes_to_a_context, "FI_CONTEXT: a context was changed"),
+    ("changes_a_source", "cxi", changes_a_source, "buffer reuse"),
+    ("injects_too_much", "opx", injects_too_much, "inject_size: 17 bytes"),
+    ("sends_too_much", "efa", sends_too_much, "max_msg_size"),
+    (
+        "closes_a_registration_in_use",
+        "efa",
+        closes_in_use,
+        "fi_close: a registration was closed before its operations",
+    ),
+    (
+        "closes_an_endpoint_before_its_registrations",
+        "cxi",
+        closes_the_endpoint_first,
+        "FI_MR_ENDPOINT: an endpoint was closed",
+    ),
+    (
+        "closes_a_domain_before_what_is_in_it",
+        "cxi",
+        closes_the_domain_first,
+        "close order: a domain was closed",
+    ),
+    ("overruns_the_queue", "opx", overruns_the_queue, "FI_RM_DISABLED"),
+    ("inserts_no_name", "cxi", inserts_no_name, "fi_av_insert"),
+    ("addresses_nobody", "cxi", addresses_nobody, "fi_addr_t"),
+];
+
+/// One case, seen from outside.
+fn ends_as_it_must(name: &'static str, says: &'static str) {
+    if Libfabric::open().is_err() {
+        absent("libfabric is not here");
+    }
+    let folder = strict_fabric::folder(Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let run = Command::new(std::env::current_exe().expect("its own path"))
+        .env(CASE, name)
+        .env("FI_PROVIDER_PATH", folder.expect("the provider was built"))
+        .env("RUST_BACKTRACE", "0")
+        // A library below one of libfabric's providers writes a file wherever a process ends by a signal.
+        .env("IPATH_NO_BACKTRACE", "1")
+        .output()
+        .expect("it can be started");
+    let said = String::from_utf8_lossy(&run.stderr);
+    let is_well = says.is_empty();
+    assert!(run.status.success() == is_well && said.contains(says), "{}\n{said}", run.status);
+}
+
+fn main() -> ExitCode {
+    let Ok(name) = std::env::var(CASE) else {
+        let tests = CASES
+            .iter()
+            .map(|&(name, .., says)| Test::new(name, move || ends_as_it_must(name, says)));
+        return testkit::run(tests.collect());
+    };
+    let (_, domain, act, _) = CASES.iter().find(|(case, ..)| *case == name).expect("a known case");
+    let library = Libfabric::open().expect("it was opened before");
+    act(&mut Side::open(&library, domain));
+    ExitCode::SUCCESS
+}
+
+/// Bytes that are registered, and of a source.
+const NBYTES: usize = 4096;
+
+/// A process that talks to itself.
+struct Side {
+    domain: *mut fi::fid_domain,
+    table: *mut fi::fid_av,
+    queue: *mut fi::fid_cq,
+    endpoint: *mut fi::fid_ep,
+    mr_mode: u64,
+    to: fi::fi_addr_t,
+    target: Vec<u64>,
+    source: Vec<u64>,
+    contexts: Vec<fi::fi_context2>,
+}
+
+fn well(code: i32) {
+    assert_eq!(code, 0, "a call that must succeed");
+}
+
+impl Side {
+    /// All that is opened but not enabled.
+    fn open(library: &Libfabric, domain: &str) -> Side {
+        // SAFETY: null asks for an empty one.
+        let hints = unsafe { library.dupinfo(null()) };
+        // SAFETY: made above, with all its parts.
+        let asked = unsafe { &mut *hints };
+        asked.caps = fi::FI_MSG | fi::FI_RMA;
+        asked.mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
+        // SAFETY: as above.
+        let attr = unsafe { &mut *asked.domain_attr };
+        attr.mr_mode = 0x7FC;
+        let name = std::ffi::CString::new(domain).expect("a name");
+        // SAFETY: a string that ends with a zero.
+        attr.name = unsafe { libc::strdup(name.as_ptr()) };
+        // SAFETY: as above.
+        let fabric_attr = unsafe { &mut *asked.fabric_attr };
+        // SAFETY: as above.
+        fabric_attr.prov_name = unsafe { libc::strdup(c"strict".as_ptr()) };
+        let mut info = null_mut();
+        // SAFETY: valid hints.
+        well(unsafe { library.getinfo(hints, &mut info) });
+        // SAFETY: an entry of libfabric's.
+        let entry = unsafe { &mut *info };
+        // SAFETY: as above.
+        let mr_mode = unsafe { (*entry.domain_attr).mr_mode } as u64;
+        let (mut fabric, mut domain, mut table) = (null_mut(), null_mut(), null_mut());
+        // SAFETY: of the entry.
+        well(unsafe { library.fabric(entry.fabric_attr, &mut fabric) });
+        // SAFETY: an open fabric.
+        well(unsafe { fi::fi_domain(fabric, info, &mut domain) });
+        // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
+        let mut attr: fi::fi_av_attr = unsafe { std::mem::zeroed() };
+        // SAFETY: an open domain.
+        well(unsafe { fi::fi_av_open(domain, &mut attr, &mut table) });
+        // SAFETY: as for the table.
+        let mut attr: fi::fi_cq_attr = unsafe { std::mem::zeroed() };
+        (attr.size, attr.format, attr.wait_obj) = (8, fi::FI_CQ_FORMAT_CONTEXT, fi::FI_WAIT_NONE);
+        let (mut queue, mut endpoint) = (null_mut(), null_mut());
+        // SAFETY: an open domain.
+        well(unsafe { fi::fi_cq_open(domain, &mut attr, &mut queue) });
+        // SAFETY: an open domain and its entry.
+        well(unsafe { fi::fi_endpoint(domain, info, &mut endpoint) });
+        let (target, source) = (vec![0; NBYTES / 8], vec![7; NBYTES / 8]);
+        let contexts = vec![fi::fi_context2 { internal: [null_mut(); 8] }; 64];
+        let to = fi::ADDR_NOTAVAIL;
+        Side { domain, table, queue, endpoint, mr_mode, to, target, source, contexts }
+    }
+
+    /// Enables the endpoint and learns its address.
+    fn enable(&mut self) -> &mut Side {
+        let endpoint = self.endpoint.cast();
+        // SAFETY: open objects.
+        well(unsafe { fi::fi_bind(endpoint, self.queue.cast(), fi::FI_TRANSMIT | fi::FI_RECV) });
+        // SAFETY: open objects.
+        well(unsafe { fi::fi_bind(endpoint, self.table.cast(), 0) });
+        // SAFETY: an endpoint that is bound.
+        well(unsafe { fi::fi_enable(endpoint) });
+        let (mut name, mut nbytes) = ([0u64; 64], 512);
+        // SAFETY: an open endpoint and so many bytes.
+        well(unsafe { fi::fi_getname(self.endpoint, name.as_mut_ptr().cast(), &mut nbytes) });
+        // SAFETY: an open table and a name.
+        let n = unsafe { fi::fi_av_insert(self.table, name.as_ptr().cast(), &mut self.to) };
+        assert_eq!(n, 1);
+        self
+    }
+
+    fn asks(&self, mode: u64) -> bool {
+        self.mr_mode & mode != 0
+    }
+
+    fn registered(&self, base: *const u64, access: u64) -> *mut fi::fid_mr {
+        let mut mr = null_mut();
+        // SAFETY: an open domain and memory that lives as long as the process.
+        well(unsafe { fi::fi_mr_reg(self.domain, base.cast(), NBYTES, access, 5, &mut mr) });
+        mr
+    }
+
+    /// Registers the target as the profile demands; its key.
+    fn target(&self) -> u64 {
+        let access = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE;
+        let mr = self.registered(self.target.as_ptr(), access);
+        if self.asks(fi::FI_MR_ENDPOINT) {
+            // SAFETY: open objects.
+            well(unsafe { fi::fi_bind(mr.cast(), self.endpoint.cast(), 0) });
+            // SAFETY: an open object.
+            well(unsafe { fi::fi_enable(mr.cast()) });
+        }
+        // SAFETY: an open object.
+        unsafe { (*mr).key }
+    }
+
+    /// The descriptor of the source, where there must be one.
+    fn desc(&self) -> *mut core::ffi::c_void {
+        if !self.asks(fi::FI_MR_LOCAL) {
+            return null_mut();
+        }
+        // SAFETY: an open object.
+        unsafe { (*self.registered(self.source.as_ptr(), fi::FI_WRITE)).mem_desc }
+    }
+
+    fn address(&self) -> u64 {
+        if self.asks(fi::FI_MR_VIRT_ADDR) {
+            self.target.as_ptr().expose_provenance() as u64
+        } else {
+            0
+        }
+    }
+
+    fn context(&mut self, i: usize) -> *mut core::ffi::c_void {
+        (&raw mut self.contexts[i]).cast()
+    }
+
+    /// Posts a write until it is taken.
+    fn write(
+        &mut self,
+        nbytes: usize,
+        desc: *mut core::ffi::c_void,
+        (address, key): (u64, u64),
+        context: *mut core::ffi::c_void,
+    ) {
+        for _ in 0..100_000 {
+            let (ep, from) = (self.endpoint, self.source.as_ptr().cast());
+            // SAFETY: an open endpoint, and memory that lives as long as the process.
+            let code =
+                unsafe { fi::fi_write(ep, from, nbytes, desc, self.to, address, key, context) };
+            if code == 0 {
+                return;
+            }
+            assert_eq!(code, -(fi::FI_EAGAIN as isize));
+        }
+        panic!("nothing is taken");
+    }
+
+    /// Reads the queue until something is over.
+    fn wait(&mut self) {
+        for _ in 0..100_000 {
+            let mut entry = fi::fi_cq_entry { op_context: null_mut() };
+            // SAFETY: an open queue and room for an entry.
+            let n = unsafe { fi::fi_cq_read(self.queue, (&raw mut entry).cast(), 1) };
+            if n == 1 {
+                return;
+            }
+            if n == -(fi::FI_EAVAIL as isize) {
+                // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
+                let mut entry: fi::fi_cq_err_entry = unsafe { std::mem::zeroed() };
+                // SAFETY: an open queue.
+                assert_eq!(unsafe { fi::fi_cq_readerr(self.queue, &mut entry) }, 1);
+                panic!("entry: -{}", entry.err);
+            }
+        }
+        panic!("nothing is over");
+    }
+}
+
+fn keeps_the_rules(side: &mut Side) {
+    side.enable();
+    let (key, desc, address) = (side.target(), side.desc(), side.address());
+    for i in 0..50 {
+        let context = side.context(i);
+        side.write(8, desc, (address, key), context);
+        side.wait();
+    }
+    for _ in 0..1000 {
+        // A completion that does not tell of the target's memory comes before what it is about.
+        let mut entry = fi::fi_cq_entry { op_context: null_mut() };
+        // SAFETY: an open queue and room for an entry.
+        unsafe { fi::fi_cq_read(side.queue, (&raw mut entry).cast(), 1) };
+    }
+    // SAFETY: own memory.
+    assert_eq!(unsafe { side.target.as_ptr().read_volatile() }, 7);
+}
+
+fn posts_before_enable(side: &mut Side) {
+    let context = side.context(0);
+    side.write(8, null_mut(), (0, 0), context);
+}
+
+fn enables_unbound(side: &mut Side) {
+    side.enable();
+    let mr = side.registered(side.target.as_ptr(), fi::FI_REMOTE_WRITE);
+    // SAFETY: an open object.
+    unsafe { fi::fi_enable(mr.cast()) };
+}
+
+fn registers_nothing(side: &mut Side) {
+    side.registered(std::ptr::without_provenance(1 << 40), fi::FI_REMOTE_WRITE);
+}
+
+fn uses_a_key_too_early(side: &mut Side) {
+    side.enable();
+    let mr = side.registered(side.target.as_ptr(), fi::FI_REMOTE_WRITE);
+    // SAFETY: open objects.
+    well(unsafe { fi::fi_bind(mr.cast(), side.endpoint.cast(), 0) });
+    // SAFETY: an open object.
+    let (key, context) = (unsafe { (*mr).key }, side.context(0));
+    side.write(8, null_mut(), (0, key), context);
+    side.wait();
+}
+
+fn uses_a_wrong_key(side: &mut Side) {
+    let key = side.enable().target();
+    let context = side.context(0);
+    side.write(8, null_mut(), (0, key + 1), context);
+    // The entry may come before the target has refused.
+    side.wait();
+    side.wait();
+}
+
+fn goes_beyond_the_end(side: &mut Side) {
+    let key = side.enable().target();
+    let context = side.context(0);
+    side.write(8, null_mut(), (NBYTES as u64 - 4, key), context);
+    side.wait();
+    side.wait();
+}
+
+fn uses_offsets(side: &mut Side) {
+    let (key, desc, context) = (side.enable().target(), side.desc(), side.context(0));
+    side.write(8, desc, (0, key), context);
+    side.wait();
+    side.wait();
+}
+
+fn brings_no_descriptor(side: &mut Side) {
+    let (key, address, context) = (side.enable().target(), side.address(), side.context(0));
+    side.write(8, null_mut(), (address, key), context);
+}
+
+fn brings_another_descriptor(side: &mut Side) {
+    let (key, address, context) = (side.enable().target(), side.address(), side.context(0));
+    // SAFETY: an open object.
+    let desc = unsafe { (*side.registered(side.target.as_ptr(), fi::FI_WRITE)).mem_desc };
+    side.write(8, desc, (address, key), context);
+}
+
+fn brings_no_context(side: &mut Side) {
+    let (key, address, desc) = (side.enable().target(), side.address(), side.desc());
+    side.write(8, desc, (address, key), null_mut());
+}
+
+fn uses_a_context_twice(side: &mut Side) {
+    let (key, address, desc) = (side.enable().target(), side.address(), side.desc());
+    let context = side.context(0);
+    side.write(8, desc, (address, key), context);
+    side.write(8, desc, (address, key), context);
+}
+
+fn writes_to_a_context(side: &mut Side) {
+    let (key, address, desc) = (side.enable().target(), side.address(), side.desc());
+    let context = side.context(0);
+    side.write(8, desc, (address, key), context);
+    side.contexts[0].internal[3] = null_mut();
+    side.wait();
+}
+
+fn changes_a_source(side: &mut Side) {
+    let (key, context) = (side.enable().target(), side.context(0));
+    side.write(8, null_mut(), (0, key), context);
+    side.source[0] = 8;
+    side.wait();
+}
+
+fn injects_too_much(side: &mut Side) {
+    side.enable();
+    let from = side.source.as_ptr().cast();
+    // SAFETY: an open endpoint, and memory that lives as long as the process.
+    unsafe { fi::fi_inject(side.endpoint, from, 17, side.to) };
+}
+
+fn sends_too_much(side: &mut Side) {
+    let (key, address, desc) = (side.enable().target(), side.address(), side.desc());
+    let context = side.context(0);
+    side.write((1 << 20) + 1, desc, (address, key), context);
+}
+
+fn closes_in_use(side: &mut Side) {
+    let (key, address, desc) = (side.enable().target(), side.address(), side.desc());
+    let context = side.context(0);
+    side.write(8, desc, (address, key), context);
+    // SAFETY: a registration's descriptor is its address, with this provider.
+    unsafe { fi::fi_close(desc.cast()) };
+}
+
+fn closes_the_endpoint_first(side: &mut Side) {
+    side.enable().target();
+    // SAFETY: an open object.
+    unsafe { fi::fi_close(side.endpoint.cast()) };
+}
+
+fn closes_the_domain_first(side: &mut Side) {
+    // SAFETY: an open object.
+    unsafe { fi::fi_close(side.domain.cast()) };
+}
+
+fn overruns_the_queue(side: &mut Side) {
+    let key = side.enable().target();
+    for i in 0..9 {
+        let context = side.context(i);
+        side.write(8, null_mut(), (0, key), context);
+    }
+}
+
+fn inserts_no_name(side: &mut Side) {
+    let name = [0u64; 64];
+    // SAFETY: an open table and as many bytes as a name has.
+    unsafe { fi::fi_av_insert(side.table, name.as_ptr().cast(), &mut side.to) };
+}
+
+fn addresses_nobody(side: &mut Side) {
+    let (key, context) = (side.enable().target(), side.context(0));
+    side.to += 1;
+    side.write(8, null_mut(), (0, key), context);
+    side.wait();
+}

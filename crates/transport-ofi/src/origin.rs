@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::ep::{Failure, FiEndpoint, Post, Remote};
-use crate::message::{Message, Token};
+use crate::message::{Data, Message, Token};
 use crate::native::Amo;
 use crate::progress::Progress;
 use crate::shared::{Shared, SharedEp};
@@ -11,7 +11,8 @@ use rushmem_transport::Amos;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::peers::check_aligned;
-use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr};
+use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, Put, RemoteAddr};
+use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -375,6 +376,23 @@ impl OfiEndpoint {
             self.shared().host.arrived();
             return Ok(());
         }
+        // SAFETY: by contract.
+        unsafe { self.ask(pe, request, None, fetched, write) }
+    }
+
+    /// Has the target's CPU carry out an atomic operation, after it has stored the data if there is any.
+    ///
+    /// # Safety
+    /// As of [`start_amo`](Self::start_amo).
+    unsafe fn ask(
+        &mut self,
+        pe: Pe,
+        request: &AmoRequest,
+        data: Option<Data>,
+        fetched: *mut u8,
+        write: AmoWidth,
+    ) -> Result<(), Error> {
+        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
         let remote = self.shared().remote(pe, dest, width.nbytes())?;
         if self.slots.is_empty() {
             self.due_at_most(self.shared().tuning.amos - 1, |_| true)?;
@@ -384,13 +402,34 @@ impl OfiEndpoint {
         };
         let token = Token { ep: self.ep.number(), slot };
         let me = self.shared().me.0;
-        let message = Message::Amo { pe: me, token, dest, op, width, operand, condition };
+        let message = Message::Amo { pe: me, token, dest, op, width, operand, condition, data };
         let message = message.encode(self.shared().tag);
         let fetched = LocalBuf { base: fetched, nbytes: write.nbytes() };
         // It may be here before the sending returns.
         self.ep.asked.fetch_add(1, Ordering::Relaxed);
         self.due.push(Due { slot, pe: pe.0, fetched, width: write });
         self.start(pe.0, |ep| ep.send(pe.0, remote.at, &message))
+    }
+
+    /// Starts a put of a few bytes and the update that signals it as one message; returns whether it could be done so.
+    ///
+    /// # Safety
+    /// The source is valid for reads.
+    pub(crate) unsafe fn start_put_signal(
+        &mut self,
+        pe: Pe,
+        put: &Put,
+        update: &AmoRequest,
+    ) -> Result<bool, Error> {
+        if self.shared().amos == Amos::Network || pe == self.shared().me {
+            return Ok(false);
+        }
+        // SAFETY: valid by contract.
+        let Some(data) = (unsafe { Data::copy(put.dest, put.source) }) else { return Ok(false) };
+        self.shared().remote(pe, put.dest, put.source.nbytes)?;
+        self.follow(pe)?;
+        // SAFETY: nothing is fetched.
+        unsafe { self.ask(pe, update, Some(data), null_mut(), update.width) }.map(|()| true)
     }
 
     /// Starts a put; returns whether its source is free already. A caller that `waits` for that would wait for the target.

@@ -1,13 +1,24 @@
-/* Calls one routine COUNT times on the PE itself, for counting instructions under callgrind.
+/* Calls one routine COUNT times on another PE, or on the PE itself, for counting instructions under callgrind.
  *
- *     counts ROUTINE COUNT      as a job of one PE, without a launcher
+ *     counts ROUTINE COUNT      as a job of one PE, without a launcher, or of two
  *
- * The path to PE 0 of a job of one is the same as to any PE of the same node.
+ * The path to PE 0 of a job of one is the same as to any PE of the same node. In a job of two nothing is in flight when the
+ * next call begins.
  */
 #include <shmem.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* PE 0 calls; where it is alone nothing is to be completed. */
+#define CALL(call) \
+    for (long i = 0; i < count && shmem_my_pe() == 0; i++) { \
+        call; \
+        if (pe > 0) { \
+            shmem_quiet(); \
+            shmem_ctx_quiet(ctx); \
+        } \
+    }
 
 int main(int argc, char **argv)
 {
@@ -20,20 +31,37 @@ int main(int argc, char **argv)
 
     shmem_init();
     long *word = shmem_calloc(1, sizeof *word);
-    volatile long sink;
+    long local = 0;
+    volatile long sink = 0;
+    shmem_ctx_t ctx;
+    if (shmem_ctx_create(SHMEM_CTX_PRIVATE, &ctx) != 0)
+        return 1;
+    const int pe = shmem_n_pes() - 1;
     if (strcmp(routine, "shmem_long_p") == 0) {
-        for (long i = 0; i < count; i++)
-            shmem_long_p(word, i, 0);
+        CALL(shmem_long_p(word, i, pe));
     } else if (strcmp(routine, "shmem_long_g") == 0) {
-        for (long i = 0; i < count; i++)
-            sink = shmem_long_g(word, 0);
+        CALL(sink = shmem_long_g(word, pe));
     } else if (strcmp(routine, "shmem_long_atomic_fetch_add") == 0) {
-        for (long i = 0; i < count; i++)
-            sink = shmem_long_atomic_fetch_add(word, 1, 0);
+        CALL(sink = shmem_long_atomic_fetch_add(word, 1, pe));
+    } else if (strcmp(routine, "shmem_putmem") == 0) {
+        CALL(shmem_putmem(word, &local, sizeof local, pe));
+    } else if (strcmp(routine, "shmem_putmem_nbi") == 0) {
+        CALL(shmem_putmem_nbi(word, &local, sizeof local, pe));
+    } else if (strcmp(routine, "shmem_getmem") == 0) {
+        CALL(shmem_getmem(&local, word, sizeof local, pe));
+    } else if (strcmp(routine, "shmem_ctx_long_atomic_fetch_add") == 0) {
+        CALL(sink = shmem_ctx_long_atomic_fetch_add(ctx, word, 1, pe));
+    } else if (strcmp(routine, "shmem_ctx_putmem") == 0) {
+        CALL(shmem_ctx_putmem(ctx, word, &local, sizeof local, pe));
+    } else if (strcmp(routine, "shmem_ctx_putmem_nbi") == 0) {
+        CALL(shmem_ctx_putmem_nbi(ctx, word, &local, sizeof local, pe));
+    } else if (strcmp(routine, "shmem_ctx_getmem") == 0) {
+        CALL(shmem_ctx_getmem(ctx, &local, word, sizeof local, pe));
     } else {
         fprintf(stderr, "counts: it knows no routine %s\n", routine);
         return 2;
     }
+    shmem_ctx_destroy(ctx);
     (void)sink;
     shmem_free(word);
     shmem_finalize();

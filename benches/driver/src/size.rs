@@ -2,7 +2,8 @@
 //!
 //! For each number of PEs: how long a job of init, one barrier and finalize takes from oshrun's start to its end
 //! (benches/start.c), and what the library takes of each PE's memory (benches/memory.c), less what the same program takes that
-//! does not initialise it. It must never decide: the tables are for docs/scale.md.
+//! does not
+//! initialise it. It must never decide: the tables are for docs/scale.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,8 +20,10 @@ use crate::stats::Spread;
 
 const PES: &[usize] = &[2, 4, 8, 16, 32, 64, 128, 256, 512];
 const RUNS: usize = 5;
+/// The same where all pairs have a connection.
+const PES_OFF_NODE: &[usize] = &[2, 4, 8, 16, 32, 64];
 /// Of one job.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 /// Enough for what the program touches, so that 512 PEs fit any machine.
 const HEAP: (&str, &str) = ("SHMEM_SYMMETRIC_SIZE", "2m");
 /// What a PE may take: this, and so much more per PE of the job.
@@ -31,13 +34,14 @@ const AIM: (f64, f64) = (1048576.0, 200.0);
 /// # Errors
 /// What failed, or an argument that there is not.
 pub fn run(args: &[String], install: Install) -> Result<()> {
-    let (mut pes, mut runs, mut ours) = (Vec::new(), RUNS, None);
+    let (mut pes, mut runs, mut ours, mut transport) = (Vec::new(), RUNS, None, None);
     let mut parser = lexopt::Parser::from_args(args);
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Long("pes") => pes.push(parser.value()?.parse()?),
             Arg::Long("runs") => runs = parser.value()?.parse()?,
             Arg::Long("ours") => ours = Some(PathBuf::from(parser.value()?)),
+            Arg::Long("transport") => transport = Some(parser.value()?.string()?),
             other => return Err(other.unexpected().into()),
         }
     }
@@ -48,6 +52,15 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
     let folder = workspace.target.join("bench-size");
     let bin = ours::bin(ours, &workspace, &folder, install)?;
     let benches = workspace.root.join("benches");
+    if let Some(transport) = transport {
+        let program = build(&bin, &benches, &folder, "peers")?;
+        return off_node(
+            &bin,
+            if pes.is_empty() { PES_OFF_NODE } else { &pes },
+            &program,
+            &transport,
+        );
+    }
     let [start, memory] = ["start", "memory"].map(|name| build(&bin, &benches, &folder, name));
     let (start, memory) = (start?, memory?);
     let without = value(&capture(&bin, 1, &[&memory, Path::new("without")])?, "without")?;
@@ -66,6 +79,21 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
             kib(value(&printed, "tables")?),
             kib(value(&printed, "tables_touched")?)
         );
+    }
+    Ok(())
+}
+
+/// What each PE uses once it has reached every other one by a transport.
+fn off_node(bin: &Path, pes: &[usize], program: &Path, transport: &str) -> Result<()> {
+    let without = value(&capture(bin, 1, &[program, Path::new("without")])?, "without")?;
+    println!("| PEs | private memory of a PE | descriptors |");
+    println!("|---|---|---|");
+    for &pes in pes {
+        let mut job = job(bin, pes);
+        job.envs([("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", transport)]).arg(program);
+        let printed = process::capture(&mut job)?;
+        let kib = (value(&printed, "private")? - without) / 1024.0;
+        println!("| {pes} | {kib:.0} KiB | {:.0} |", value(&printed, "files")?);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask counts`: how many instructions the on-node path takes, against the pinned numbers.
+//! `cargo xtask counts`: how many instructions the paths on a node and to a network take, against the pinned numbers.
 //!
 //! Times depend on the machine and its day; instruction counts do not, so that they can be checked on
 //! every change. callgrind counts inside the routine alone, trampoline included: the program that
@@ -12,13 +12,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use lexopt::Arg;
-use workbench::needs::{self, VALGRIND};
+use workbench::needs::{self, LIBFABRIC, VALGRIND};
 use workbench::process;
 use workbench::workspace::Workspace;
 
 use crate::install;
 
-/// The routines that are counted; benches/counts.c knows how to call each.
+mod network;
+
+/// The routines that are counted on a node; benches/counts.c knows how to call each.
 const ROUTINES: &[&str] = &["shmem_long_p", "shmem_long_g", "shmem_long_atomic_fetch_add"];
 const SOURCE: &str = "benches/counts.c";
 const PINNED: &str = "benches/counts.txt";
@@ -60,7 +62,7 @@ pub fn check(workspace: &Workspace, prefix: &Path) -> Result<()> {
 }
 
 /// Instructions of one call of each routine.
-fn counted(workspace: &Workspace, prefix: &Path) -> Result<Vec<(&'static str, u64)>> {
+fn counted(workspace: &Workspace, prefix: &Path) -> Result<Vec<(String, u64)>> {
     let program = workspace.target.join("counts");
     process::run(
         Command::new(prefix.join("bin/oshcc"))
@@ -87,8 +89,16 @@ fn counted(workspace: &Workspace, prefix: &Path) -> Result<Vec<(&'static str, u6
         if each == 0 {
             bail!("callgrind saw no call of {routine}");
         }
-        println!("{routine:30} {each:3} instructions");
-        counts.push((*routine, each));
+        counts.push(((*routine).to_owned(), each));
+    }
+    if process::on_path(LIBFABRIC.program).is_some() {
+        let provider = network::provider(workspace)?;
+        for routine in network::ROUTINES {
+            counts.push(network::counted(workspace, (prefix, &provider), &program, routine)?);
+        }
+    }
+    for (routine, each) in &counts {
+        println!("{routine:40} {each:4} instructions");
     }
     Ok(counts)
 }
@@ -100,9 +110,10 @@ fn collected(log: &str) -> Option<u64> {
 }
 
 /// What is wrong with `counts`, one sentence each.
-fn decided(pinned: &str, counts: &[(&str, u64)]) -> Result<Vec<String>> {
+fn decided(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
     let mut complaints = Vec::new();
-    for &(routine, now) in counts {
+    for (routine, now) in counts {
+        let now = *now;
         match pin_of(pinned, routine)? {
             None => complaints.push(format!(
                 "{routine} is not pinned for {} in {PINNED}: cargo xtask counts --pin",
@@ -135,7 +146,7 @@ fn pin_of(pinned: &str, routine: &str) -> Result<Option<u64>> {
 }
 
 /// The text of the file with this processor's numbers replaced; its comments and other lines stay.
-fn pinned_anew(pinned: &str, counts: &[(&str, u64)]) -> String {
+fn pinned_anew(pinned: &str, counts: &[(String, u64)]) -> String {
     let arch = std::env::consts::ARCH;
     let mut text = String::new();
     for line in pinned.lines() {
@@ -154,6 +165,10 @@ fn pinned_anew(pinned: &str, counts: &[(&str, u64)]) -> String {
 mod tests {
     use super::*;
 
+    fn count(routine: &str, number: u64) -> (String, u64) {
+        (routine.to_owned(), number)
+    }
+
     #[test]
     fn the_report_of_callgrind_is_read() {
         let log = "==1== Events    : Ir\n==1== Collected : 50000\n==1==\n==1== I   refs:  50,000\n";
@@ -163,16 +178,17 @@ mod tests {
 
     #[test]
     fn only_a_larger_or_unknown_count_is_a_complaint() {
-        let pinned = pinned_anew("# note\nother shmem_g 1\n", &[("shmem_p", 5), ("shmem_g", 5)]);
-        assert!(decided(&pinned, &[("shmem_p", 5), ("shmem_g", 4)]).unwrap().is_empty());
-        assert_eq!(decided(&pinned, &[("shmem_p", 6)]).unwrap().len(), 1);
-        assert_eq!(decided(&pinned, &[("shmem_put", 1)]).unwrap().len(), 1);
+        let pinned =
+            pinned_anew("# note\nother shmem_g 1\n", &[count("shmem_p", 5), count("shmem_g", 5)]);
+        assert!(decided(&pinned, &[count("shmem_p", 5), count("shmem_g", 4)]).unwrap().is_empty());
+        assert_eq!(decided(&pinned, &[count("shmem_p", 6)]).unwrap().len(), 1);
+        assert_eq!(decided(&pinned, &[count("shmem_put", 1)]).unwrap().len(), 1);
     }
 
     #[test]
     fn pinning_replaces_the_own_numbers_alone() {
-        let first = pinned_anew("# note\nother shmem_p 1\n", &[("shmem_p", 5)]);
-        let second = pinned_anew(&first, &[("shmem_p", 4)]);
+        let first = pinned_anew("# note\nother shmem_p 1\n", &[count("shmem_p", 5)]);
+        let second = pinned_anew(&first, &[count("shmem_p", 4)]);
         assert!(second.starts_with("# note\nother shmem_p 1\n"));
         assert_eq!(second.lines().count(), 3);
         assert_eq!(pin_of(&second, "shmem_p").unwrap(), Some(4));

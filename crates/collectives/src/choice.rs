@@ -13,6 +13,6 @@ pub use algorithms::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
     ScanAlgorithm, SyncAlgorithm,
 };
-pub use facts::{Facts, SHORT_MAX_BYTES};
+pub use facts::{Facts, LANDING_MAX_BYTES, SHORT_MAX_BYTES};
 pub use row::{Mistake, Origin, Row};
 pub use table::{Listed, Table, Tabled};

@@ -31,7 +31,7 @@ fn forced_algorithms_are_right() {
             &["binomial", "scatter_all_gather", "chain", "direct"],
             program!("collectives_team.c"),
         ),
-        ("SHMEM_ALLTOALL_ALGORITHM", &["pairwise"], program!("collectives_team.c")),
+        ("SHMEM_ALLTOALL_ALGORITHM", &["pairwise", "bruck"], program!("collectives_team.c")),
         ("SHMEM_SCAN_ALGORITHM", &["recursive_doubling", "blelloch", "direct"], program!("scan.c")),
     ] {
         for algorithm in algorithms {

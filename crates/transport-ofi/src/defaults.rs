@@ -2,8 +2,8 @@
 //!
 //! libfabric reads its variables once, when it is opened and first asked what it has, and nothing else sets these.
 //! Its layer above connections, rxm, takes buffers for some 5,000 messages of 16 KiB for every endpoint, 85 MiB,
-//! whatever is asked of it; the messages here have 48 bytes. A library below its provider psm takes the
-//! process's signals, so that one that crashes would end with status 1 instead.
+//! whatever is asked of it; the messages here have 48 bytes, and puts wait in memory of their own. A library below its
+//! provider psm takes the process's signals, so that one that crashes would end with status 1 instead.
 //!
 //! rxm also makes each endpoint's ring of completions long enough for 1024 processes: 12 MiB, of which every
 //! operation touches 48 bytes more, as if it left them behind. Over TCP a ring that is full goes on in a list.
@@ -16,7 +16,7 @@ use std::ffi::CStr;
 
 /// `NAME=value`; the last one is not for machines with NICs.
 const OURS: [&CStr; 4] = [
-    c"FI_OFI_RXM_BUFFER_SIZE=1024",
+    c"FI_OFI_RXM_BUFFER_SIZE=256",
     c"FI_OFI_RXM_MSG_RX_SIZE=512",
     c"IPATH_NO_BACKTRACE=1",
     c"FI_UNIVERSE_SIZE=4",

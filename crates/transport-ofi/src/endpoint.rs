@@ -58,6 +58,10 @@ impl Endpoint for OfiEndpoint {
         let in_order = self.shared().keeps_order();
         let update = signal.amo();
         self.check_word(pe, update.dest, update.width)?;
+        // SAFETY: valid during this call.
+        if unsafe { self.start_put_signal(pe, &put, &update) }? {
+            return Ok(());
+        }
         // SAFETY: valid during this call, which waits until it is free, or until the next quiet.
         let is_free = unsafe { self.start_put(pe, dest, source, waits) }?;
         if !in_order {
@@ -69,11 +73,7 @@ impl Endpoint for OfiEndpoint {
     }
 
     fn fence(&mut self) -> Result<(), Error> {
-        if !self.shared().keeps_order() {
-            self.all_completed()?;
-            self.flush(None)?;
-        }
-        self.fence_due();
+        self.begin_fence();
         self.check()
     }
 

@@ -115,6 +115,7 @@ impl FiEndpoint {
         self.contexts.cell(op).base.cast()
     }
 
+    #[inline]
     fn decide(&mut self, code: isize, op: u32, pe: u32, use_: Use) -> Result<Post, i32> {
         match i32::try_from(code).unwrap_or(-fi::FI_EIO) {
             0 => Ok(self.started(op, pe, use_)),
@@ -123,6 +124,7 @@ impl FiEndpoint {
         }
     }
 
+    #[inline]
     fn started(&mut self, op: u32, pe: u32, use_: Use) -> Post {
         self.free.pop();
         self.ops[op as usize] = Op { pe, use_ };

@@ -1,10 +1,14 @@
-//! What PEs send each other as messages: atomic operations that the target's CPU carries out, and their
-//! old values. Every message carries the job's tag: one without it is not meant for this job.
+//! What PEs send each other as messages: atomic operations that the target's CPU carries out, which may follow a few bytes of
+//! data, and their old values. Every message carries the job's tag: one without it is not meant for this job.
+#![allow(unsafe_code)]
 
-use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
+use rushmem_transport::{AmoOp, AmoWidth, LocalBuf, RemoteAddr, Segment, mem};
 
 /// Bytes of the longest message.
-pub(crate) const NBYTES: usize = 48;
+pub(crate) const NBYTES: usize = 64;
+
+/// Bytes of data that a request has room for.
+const DATA: usize = 8;
 
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
@@ -13,6 +17,54 @@ const REPLY: u8 = 2;
 pub(crate) struct Token {
     pub(crate) ep: u32,
     pub(crate) slot: u32,
+}
+
+/// A few bytes that are to be stored before the operation is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Data {
+    pub(crate) dest: RemoteAddr,
+    bytes: [u8; DATA],
+    nbytes: u8,
+}
+
+impl Data {
+    /// A copy of the source, if there is any and a message has room for it.
+    ///
+    /// # Safety
+    /// The source is valid for reads.
+    pub(crate) unsafe fn copy(dest: RemoteAddr, source: LocalBuf) -> Option<Data> {
+        let mut bytes = [0; DATA];
+        let fits = (1..=DATA).contains(&source.nbytes);
+        fits.then(|| {
+            // SAFETY: valid by contract; there is room for as many bytes.
+            unsafe { mem::copy_bytes(bytes.as_mut_ptr(), source.base, source.nbytes) };
+            Data { dest, bytes, nbytes: source.nbytes as u8 }
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.nbytes)]
+    }
+
+    /// Where it goes and how much it is, then the bytes.
+    fn encode(data: Option<Data>) -> [u64; 2] {
+        data.map_or([0; 2], |Data { dest, bytes, nbytes }| {
+            let place = dest.offset << 8 | u64::from(dest.segment as u8) << 4 | u64::from(nbytes);
+            [place, u64::from_le_bytes(bytes)]
+        })
+    }
+
+    /// `None` when it means nothing.
+    fn decode([place, bytes]: [u64; 2]) -> Option<Option<Data>> {
+        let nbytes = place as u8 & 15;
+        if nbytes == 0 {
+            return Some(None);
+        }
+        let segment = Segment::from_number(place as u8 >> 4)?;
+        let dest = RemoteAddr { segment, offset: place >> 8 };
+        let data = Data { dest, bytes: bytes.to_le_bytes(), nbytes };
+        (usize::from(nbytes) <= DATA).then_some(Some(data))
+    }
 }
 
 /// A message.
@@ -27,6 +79,7 @@ pub(crate) enum Message {
         width: AmoWidth,
         operand: u64,
         condition: u64,
+        data: Option<Data>,
     },
     /// It is carried out.
     Old { token: Token, value: u64 },
@@ -35,11 +88,12 @@ pub(crate) enum Message {
 impl Message {
     pub(crate) fn encode(&self, tag: u64) -> [u8; NBYTES] {
         let (head, token, words) = match *self {
-            Message::Amo { pe, token, dest, op, width, operand, condition } => {
+            Message::Amo { pe, token, dest, op, width, operand, condition, data } => {
+                let [place, bytes] = Data::encode(data);
                 let head = [REQUEST, op as u8, width.nbytes() as u8, dest.segment as u8];
-                ((head, pe), token, [dest.offset, operand, condition])
+                ((head, pe), token, [dest.offset, operand, condition, place, bytes])
             }
-            Message::Old { token, value } => (([REPLY, 0, 0, 0], 0), token, [value, 0, 0]),
+            Message::Old { token, value } => (([REPLY, 0, 0, 0], 0), token, [value, 0, 0, 0, 0]),
         };
         let mut bytes = [0; NBYTES];
         bytes[..8].copy_from_slice(&tag.to_le_bytes());
@@ -72,6 +126,7 @@ impl Message {
                     width: AmoWidth::from_nbytes(bytes[10])?,
                     operand: word(32)?,
                     condition: word(40)?,
+                    data: Data::decode([word(48)?, word(56)?])?,
                 })
             }
             REPLY => Some(Message::Old { token, value: word(24)? }),
@@ -93,7 +148,24 @@ mod tests {
                 for segment in [Segment::Heap, Segment::Internal, Segment::Static] {
                     let dest = RemoteAddr { segment, offset: 1 << 40 };
                     let (operand, condition) = (7, u64::MAX);
-                    all.push(Message::Amo { pe: 9, token, dest, op, width, operand, condition });
+                    for nbytes in [0, 1, DATA] {
+                        let mut bytes = [0xFF; DATA];
+                        let source = LocalBuf { base: bytes.as_mut_ptr(), nbytes };
+                        // SAFETY: a local array.
+                        let data = unsafe { Data::copy(dest, source) };
+                        assert_eq!(data.map_or(0, |data| data.bytes().len()), nbytes);
+                        let (pe, token) = (9, token);
+                        all.push(Message::Amo {
+                            pe,
+                            token,
+                            dest,
+                            op,
+                            width,
+                            operand,
+                            condition,
+                            data,
+                        });
+                    }
                 }
             }
         }

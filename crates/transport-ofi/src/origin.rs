@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::ep::{Failure, FiEndpoint, Post, Remote};
-use crate::message::{Message, Token};
+use crate::message::{Data, Message, Token};
 use crate::native::Amo;
 use crate::progress::Progress;
 use crate::shared::{Shared, SharedEp};
@@ -11,7 +11,8 @@ use rushmem_transport::Amos;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::peers::check_aligned;
-use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr};
+use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, Put, RemoteAddr};
+use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,8 +29,6 @@ pub(crate) struct Due {
     /// Null when nobody asks.
     pub(crate) fetched: LocalBuf,
     width: AmoWidth,
-    /// What follows towards its PE waits for it.
-    is_fenced: bool,
 }
 
 /// One context's endpoint.
@@ -37,14 +36,16 @@ pub(crate) struct OfiEndpoint {
     progress: Arc<Progress>,
     pub(crate) ep: Arc<SharedEp>,
     due: Vec<Due>,
-    /// Some of these may be fenced.
-    any_fenced: bool,
     /// Slots that no operation has.
     slots: Vec<u32>,
     /// How many replies had come when they were last looked through.
     seen: u32,
     /// PEs that were written to since the last quiet, where completion does not tell of their memory.
-    unflushed: Vec<u32>,
+    pub(crate) unflushed: Vec<u32>,
+    /// Counts the fences; and for each PE, how many there were when something was last written to it or asked of it, so that what
+    /// follows a fence waits for what went to the same PE before, and for nothing else.
+    fences: u32,
+    followed: Vec<u32>,
     /// Polls of the ep over all waits: those that are short serve peers, too.
     polls: u32,
 }
@@ -59,7 +60,8 @@ impl OfiEndpoint {
         let slots = (0..progress.shared.tuning.amos as u32).collect();
         let (due, unflushed) = (Vec::new(), Vec::new());
         let seen = ep.replies.came();
-        OfiEndpoint { progress, ep, due, any_fenced: false, slots, seen, unflushed, polls: 0 }
+        let followed = vec![0; progress.shared.peers.n_pes()];
+        OfiEndpoint { progress, ep, due, slots, seen, unflushed, fences: 0, followed, polls: 0 }
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -105,7 +107,7 @@ impl OfiEndpoint {
     }
 
     /// Starts something towards a PE as soon as there is room.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn start(
         &mut self,
         pe: u32,
@@ -118,11 +120,11 @@ impl OfiEndpoint {
     }
 
     /// One attempt to start something towards a PE.
-    #[inline]
+    #[inline(always)]
     fn post(
         &mut self,
         pe: u32,
-        post: &mut impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
+        post: &mut (impl FnMut(&mut FiEndpoint) -> Result<Post, i32> + ?Sized),
     ) -> Result<Post, Error> {
         let mut ep = lock(&self.ep.ep);
         match ep.as_mut().map(post) {
@@ -154,9 +156,10 @@ impl OfiEndpoint {
         pe: u32,
         mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
     ) -> Result<(), Error> {
+        let post: &mut dyn FnMut(&mut FiEndpoint) -> Result<Post, i32> = &mut post;
         self.wait(Some(pe), |this| {
             let taken = this.with_ep(|ep| ep.poll(|_| ()))?;
-            let started = this.post(pe, &mut post)? == Post::Started;
+            let started = this.post(pe, &mut *post)? == Post::Started;
             Ok((started.then_some(()), taken > 0))
         })
     }
@@ -297,22 +300,31 @@ impl OfiEndpoint {
         })
     }
 
-    /// What is written or asked for from now on comes after what the replies that are due are about: messages are carried out
-    /// some time after they have come.
-    pub(crate) fn fence_due(&mut self) {
+    /// What is written to a PE or asked of it from now on comes after what was before. Messages are carried out some time after
+    /// they have come; and where the provider keeps no order, writes are complete at the target at any time.
+    pub(crate) fn begin_fence(&mut self) {
         self.collect();
-        self.due.iter_mut().for_each(|due| due.is_fenced = true);
-        self.any_fenced = !self.due.is_empty();
+        if !self.due.is_empty() || !self.shared().keeps_order() {
+            self.fences = self.fences.wrapping_add(1);
+        }
     }
 
-    /// Waits until what follows may begin towards a PE.
-    #[inline]
+    /// Waits until what follows the last fence may begin towards a PE.
+    #[inline(always)]
     fn follow(&mut self, pe: Pe) -> Result<(), Error> {
-        if !self.any_fenced {
-            return Ok(());
+        match self.followed.get(pe.index()) {
+            Some(&followed) if followed != self.fences => self.follow_fence(pe),
+            _ => Ok(()),
         }
-        self.due_at_most(0, |due| due.is_fenced && due.pe == pe.0)?;
-        self.any_fenced = self.due.iter().any(|due| due.is_fenced);
+    }
+
+    #[inline(never)]
+    fn follow_fence(&mut self, pe: Pe) -> Result<(), Error> {
+        if !self.shared().keeps_order() && self.shared().peers.get(pe).is_ok() {
+            self.delivered(pe)?;
+        }
+        self.due_at_most(0, |due| due.pe == pe.0)?;
+        self.followed[pe.index()] = self.fences;
         Ok(())
     }
 
@@ -364,6 +376,23 @@ impl OfiEndpoint {
             self.shared().host.arrived();
             return Ok(());
         }
+        // SAFETY: by contract.
+        unsafe { self.ask(pe, request, None, fetched, write) }
+    }
+
+    /// Has the target's CPU carry out an atomic operation, after it has stored the data if there is any.
+    ///
+    /// # Safety
+    /// As of [`start_amo`](Self::start_amo).
+    unsafe fn ask(
+        &mut self,
+        pe: Pe,
+        request: &AmoRequest,
+        data: Option<Data>,
+        fetched: *mut u8,
+        write: AmoWidth,
+    ) -> Result<(), Error> {
+        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
         let remote = self.shared().remote(pe, dest, width.nbytes())?;
         if self.slots.is_empty() {
             self.due_at_most(self.shared().tuning.amos - 1, |_| true)?;
@@ -373,19 +402,41 @@ impl OfiEndpoint {
         };
         let token = Token { ep: self.ep.number(), slot };
         let me = self.shared().me.0;
-        let message = Message::Amo { pe: me, token, dest, op, width, operand, condition };
+        let message = Message::Amo { pe: me, token, dest, op, width, operand, condition, data };
         let message = message.encode(self.shared().tag);
         let fetched = LocalBuf { base: fetched, nbytes: write.nbytes() };
         // It may be here before the sending returns.
         self.ep.asked.fetch_add(1, Ordering::Relaxed);
-        self.due.push(Due { slot, pe: pe.0, fetched, width: write, is_fenced: false });
+        self.due.push(Due { slot, pe: pe.0, fetched, width: write });
         self.start(pe.0, |ep| ep.send(pe.0, remote.at, &message))
+    }
+
+    /// Starts a put of a few bytes and the update that signals it as one message; returns whether it could be done so.
+    ///
+    /// # Safety
+    /// The source is valid for reads.
+    pub(crate) unsafe fn start_put_signal(
+        &mut self,
+        pe: Pe,
+        put: &Put,
+        update: &AmoRequest,
+    ) -> Result<bool, Error> {
+        if self.shared().amos == Amos::Network || pe == self.shared().me {
+            return Ok(false);
+        }
+        // SAFETY: valid by contract.
+        let Some(data) = (unsafe { Data::copy(put.dest, put.source) }) else { return Ok(false) };
+        self.shared().remote(pe, put.dest, put.source.nbytes)?;
+        self.follow(pe)?;
+        // SAFETY: nothing is fetched.
+        unsafe { self.ask(pe, update, Some(data), null_mut(), update.width) }.map(|()| true)
     }
 
     /// Starts a put; returns whether its source is free already. A caller that `waits` for that would wait for the target.
     ///
     /// # Safety
     /// The source is valid for reads until it is free: then, or when [`completed`](Self::completed) or the next quiet returns.
+    #[inline(always)]
     pub(crate) unsafe fn start_put(
         &mut self,
         pe: Pe,
@@ -393,10 +444,41 @@ impl OfiEndpoint {
         source: LocalBuf,
         waits: bool,
     ) -> Result<bool, Error> {
+        self.follow(pe)?;
+        let shared = self.shared();
+        if source.nbytes == 0 || source.nbytes > shared.copy_up_to(waits) || pe == shared.me {
+            // SAFETY: the same contract.
+            return unsafe { self.start_other_put(pe, dest, source) };
+        }
+        let remote = shared.remote(pe, dest, source.nbytes)?;
+        self.touch(pe);
+        // SAFETY: valid during this call.
+        self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) })?;
+        Ok(true)
+    }
+
+    /// A PE is written to.
+    #[inline]
+    fn touch(&mut self, pe: Pe) {
+        if !self.shared().fabric.facts.delivery && !self.unflushed.contains(&pe.0) {
+            self.unflushed.push(pe.0);
+        }
+    }
+
+    /// As [`start_put`](Self::start_put), of no bytes, to this PE itself, or of what is not copied.
+    ///
+    /// # Safety
+    /// The same.
+    #[inline(never)]
+    unsafe fn start_other_put(
+        &mut self,
+        pe: Pe,
+        dest: RemoteAddr,
+        source: LocalBuf,
+    ) -> Result<bool, Error> {
         if source.nbytes == 0 {
             return Ok(true);
         }
-        self.follow(pe)?;
         if pe == self.shared().me {
             // SAFETY: the source is valid by contract.
             let is_done = unsafe { self.shared().segments.write_from(dest, source) };
@@ -406,13 +488,7 @@ impl OfiEndpoint {
             }
         }
         let remote = self.shared().remote(pe, dest, source.nbytes)?;
-        if !self.shared().fabric.facts.delivery && !self.unflushed.contains(&pe.0) {
-            self.unflushed.push(pe.0);
-        }
-        if source.nbytes <= self.shared().copy_up_to(waits) {
-            // SAFETY: valid during this call.
-            return self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) }).map(|()| true);
-        }
+        self.touch(pe);
         let known = self.shared().descriptor_of(source);
         let mut done = 0;
         while done < source.nbytes {

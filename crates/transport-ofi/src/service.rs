@@ -69,11 +69,12 @@ impl Service {
     /// Carries out what a peer asks for, or takes in what it answers.
     fn take(&mut self, shared: &Shared, message: Message) {
         match message {
-            Message::Amo { pe, token, dest, op, width, operand, condition } => {
+            Message::Amo { pe, token, dest, op, width, operand, condition, data } => {
                 let old = OldValue::Returned;
                 let request = AmoRequest { dest, width, op, operand, condition, old };
+                let stored = data.is_none_or(|data| shared.segments.write(data.dest, data.bytes()));
                 // What asks for memory that there is not is no peer's.
-                if let Some(value) = shared.segments.apply(&request) {
+                if stored && let Some(value) = shared.segments.apply(&request) {
                     self.backlog.push_back((pe, Message::Old { token, value }));
                 }
             }

@@ -122,6 +122,7 @@ impl Shared {
         let done = match &mut *link {
             Link::Open(origin) => {
                 let acked = origin.acked();
+                self.segments.sending();
                 work(origin).inspect(|_| {
                     self.follow_up(pe, origin);
                     if origin.acked() != acked {

@@ -2,9 +2,9 @@
 //!
 //! Another algorithm is a variant here and rows in `built_in.txt`.
 
-use super::facts::{Facts, SHORT_MAX_BYTES};
+use super::facts::{Facts, LANDING_MAX_BYTES, SHORT_MAX_BYTES};
 use crate::{
-    Step, binomial, bruck, central, chain, dissemination, neighbor_exchange, pairwise, pull,
+    Step, binomial, bruck, central, chain, dissemination, neighbor_exchange, pull,
     recursive_doubling, ring, scatter_all_gather,
 };
 use std::fmt::Debug;
@@ -123,8 +123,14 @@ algorithms! {
 algorithms! {
     /// The algorithms of an all-to-all.
     AllToAllAlgorithm of alltoall;
-    /// [`pairwise::all_to_all`].
+    /// [`pairwise::all_to_all`](crate::pairwise::all_to_all).
     "pairwise" => Pairwise,
+    /// [`bruck::all_to_all`].
+    "bruck" => Bruck if |nbytes, facts| {
+        let parts = bruck::landing_parts(facts.members) as usize;
+        let fits = nbytes.saturating_mul(parts) <= LANDING_MAX_BYTES;
+        facts.shared_buffers && facts.members > 1 && fits
+    },
 }
 
 algorithms! {
@@ -188,15 +194,6 @@ impl AllGatherAlgorithm {
             Self::NeighborExchange => {
                 Either::Right(Either::Right(neighbor_exchange::all_gather(n, me)))
             }
-        }
-    }
-}
-
-impl AllToAllAlgorithm {
-    /// The plan of an all-to-all by this algorithm.
-    pub fn plan(self, n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
-        match self {
-            Self::Pairwise => pairwise::all_to_all(n, me),
         }
     }
 }

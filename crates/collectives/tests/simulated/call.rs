@@ -50,6 +50,8 @@ pub enum Call {
     AllToAll,
     /// With landings, which all teams use.
     BruckAllToAll,
+    /// With landings that no other team uses.
+    OwnBruckAllToAll,
     DirectAllToAll,
     Blelloch {
         exclusive: bool,
@@ -121,7 +123,7 @@ impl Expected {
 const DISSEMINATION: SyncAlgorithm = SyncAlgorithm::Dissemination;
 
 impl Call {
-    pub const ALL: [Call; 49] = [
+    pub const ALL: [Call; 50] = [
         Call::Dissemination,
         Call::GatherSync,
         Call::CentralSync,
@@ -170,6 +172,7 @@ impl Call {
         Call::Gather(Gathering::NeighborExchange),
         Call::AllToAll,
         Call::BruckAllToAll,
+        Call::OwnBruckAllToAll,
         Call::DirectAllToAll,
     ];
 
@@ -218,6 +221,7 @@ impl Call {
             Call::BruckAllToAll => {
                 Box::new(bruck::all_to_all_entry(n, me).chain(bruck::all_to_all(n, me)))
             }
+            Call::OwnBruckAllToAll => Box::new(bruck::all_to_all(n, me)),
             Call::DirectAllToAll => Box::new(direct::all_to_all(n, me, DISSEMINATION)),
             Call::Blelloch { exclusive: false } => Box::new(blelloch::inclusive_scan(n, me)),
             Call::Blelloch { exclusive: true } => Box::new(blelloch::exclusive_scan(n, me)),
@@ -260,7 +264,10 @@ impl Call {
     pub fn source_parts(self, n: u32) -> u32 {
         match self {
             Call::Broadcast { .. } | Call::Bruck | Call::Ring | Call::Words | Call::Gather(_) => 1,
-            Call::AllToAll | Call::BruckAllToAll | Call::DirectAllToAll => n,
+            Call::AllToAll
+            | Call::BruckAllToAll
+            | Call::OwnBruckAllToAll
+            | Call::DirectAllToAll => n,
             Call::Reduce { parts, .. }
             | Call::LongBroadcast { parts, .. }
             | Call::DirectScan { parts, .. } => parts,
@@ -283,9 +290,10 @@ impl Call {
                 true => Expected::Untouched,
                 false => Expected::Source { call, owner: root, part },
             },
-            Call::AllToAll | Call::BruckAllToAll | Call::DirectAllToAll => {
-                Expected::Source { call, owner: part, part: me }
-            }
+            Call::AllToAll
+            | Call::BruckAllToAll
+            | Call::OwnBruckAllToAll
+            | Call::DirectAllToAll => Expected::Source { call, owner: part, part: me },
             Call::Reduce { by, .. } => {
                 Expected::Combined { call, n, part, in_order: by != Reduction::Ring }
             }
@@ -343,7 +351,7 @@ impl Call {
     /// Whether no other team uses its landings.
     pub fn has_own_landings(self) -> bool {
         match self {
-            Call::AllReduce | Call::TwoLevelShort { .. } => true,
+            Call::AllReduce | Call::TwoLevelShort { .. } | Call::OwnBruckAllToAll => true,
             Call::Reduce { by: Reduction::TwoLevelPiece { shared, .. }, .. } => !shared,
             _ => false,
         }
@@ -353,7 +361,10 @@ impl Call {
     pub fn is_logarithmic(self) -> bool {
         let is_linear = match self {
             Call::Ring | Call::Reduce { by: Reduction::Ring, .. } => true,
-            Call::AllToAll | Call::BruckAllToAll | Call::DirectAllToAll => true,
+            Call::AllToAll
+            | Call::BruckAllToAll
+            | Call::OwnBruckAllToAll
+            | Call::DirectAllToAll => true,
             Call::Gather(by) => by != Gathering::RecursiveDoubling,
             Call::LongBroadcast { by, .. } => by == Broadcasting::ScatterAllGather,
             _ => false,
@@ -365,7 +376,7 @@ impl Call {
     pub fn landing_parts(self, n: u32, landing: u8) -> u32 {
         let exists = (landing as usize) < landing::count(n);
         match self {
-            Call::BruckAllToAll if exists => bruck::landing_parts(n),
+            Call::BruckAllToAll | Call::OwnBruckAllToAll if exists => bruck::landing_parts(n),
             Call::TwoLevelShort { .. } => 1,
             Call::Reduce { by: Reduction::TwoLevelPiece { .. }, .. } => exists.into(),
             call => (exists && call.accumulates()).into(),

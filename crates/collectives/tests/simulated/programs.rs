@@ -32,7 +32,7 @@ fn logarithmic(n: u32) -> impl Strategy<Value = Call> {
 }
 
 fn any_call(n: u32) -> impl Strategy<Value = Call> {
-    prop_oneof![7 => logarithmic(n), 1 => Just(Ring), 1 => Just(AllToAll), 1 => Just(BruckAllToAll)]
+    prop_oneof![7 => logarithmic(n), 1 => Just(Ring), 1 => Just(AllToAll), 1 => Just(BruckAllToAll), 1 => Just(OwnBruckAllToAll)]
 }
 
 fn program<S: Strategy<Value = Call>>(

@@ -151,8 +151,8 @@ settings! {
         |value| forced(value?), "auto, bruck, recursive_doubling, ring or neighbor_exchange";
     /// How blocks are exchanged; `None` for the best algorithm.
     alltoall_algorithm: Option<AllToAllAlgorithm> = "SHMEM_ALLTOALL_ALGORITHM", &[], Some("auto");
-        "the algorithm of alltoall and alltoalls where it can be used, the same on all PEs: auto or pairwise";
-        |value| forced(value?), "auto or pairwise";
+        "the algorithm of alltoall and alltoalls where it can be used, the same on all PEs: auto, pairwise or bruck";
+        |value| forced(value?), "auto, pairwise or bruck";
     /// How scans are done; `None` for the best algorithm.
     scan_algorithm: Option<ScanAlgorithm> = "SHMEM_SCAN_ALGORITHM", &[], Some("auto");
         "the algorithm of scans where it can be used, the same on all PEs: auto, recursive_doubling, blelloch or direct";

@@ -17,6 +17,7 @@ use crate::sync::check::Argument;
 use crate::teams::team::{Team, teams};
 use core::ffi::c_int;
 use rushmem_collectives::choice::{AllGatherAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm};
+use rushmem_collectives::pairwise;
 
 pub use crate::coll::entered::TeamOrActiveSet;
 
@@ -198,8 +199,13 @@ pub unsafe fn alltoall(
     let source = symmetric(call, "source", source, total);
     let dest = symmetric(call, "dest", dest, total);
     entered.agree_on(dest, source, nbytes, &[]);
-    let plan = entered.choose::<AllToAllAlgorithm>(nbytes).plan(entered.n(), entered.me());
-    entered.exchange(source, dest, in_place, Parts::Equal(nbytes), plan);
+    match entered.choose(nbytes) {
+        AllToAllAlgorithm::Pairwise => {
+            let plan = pairwise::all_to_all(entered.n(), entered.me());
+            entered.exchange(source, dest, in_place, Parts::Equal(nbytes), plan);
+        }
+        AllToAllAlgorithm::Bruck => entered.all_to_all_in_rounds(source, dest, nbytes),
+    }
     0
 }
 
@@ -235,7 +241,8 @@ pub unsafe fn alltoalls(
     let nbytes = nelems.saturating_mul(elem_bytes);
     entered.agree_on(dest, source, nbytes, &[("dst", dst as u64), ("sst", sst as u64)]);
     let parts = Parts::Strided { dst: dst as usize, sst: sst as usize, nelems, elem_bytes };
-    let plan = entered.choose::<AllToAllAlgorithm>(nbytes).plan(entered.n(), entered.me());
+    // Others would have to pack what is strided.
+    let plan = pairwise::all_to_all(entered.n(), entered.me());
     entered.exchange(source, dest, in_place, parts, plan);
     0
 }

@@ -29,6 +29,7 @@ use rushmem_collectives::{
 };
 use std::sync::TryLockError;
 
+mod in_rounds;
 mod over_nodes;
 
 /// The participants of a collective.
@@ -422,7 +423,7 @@ impl<'a> Entered<'a> {
             }
             let parity = match landings {
                 Landings::Shared => turn % 2,
-                Landings::OfJob => channel::next_reduction_of_job(),
+                Landings::OfJob => channel::next_collective_of_job(),
                 Landings::BesideFlags => self.channels.next_short_reduction(),
             };
             let (none, parts) = (SymmetricRange::EMPTY, Parts::Whole(nbytes));

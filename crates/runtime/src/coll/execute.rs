@@ -45,8 +45,8 @@ pub(crate) enum Parts<'a> {
 pub(crate) enum Landings {
     /// In the buffers that all teams share: the sender knows that the receiver has entered the collective.
     Shared,
-    /// In buffers that only reductions among all PEs use. Nobody ends one before all have entered it, and all make them in
-    /// the same order: so of two copies nobody overwrites one that was not read.
+    /// In buffers that only reductions and all-to-alls among all PEs use. Nobody ends one before all have entered it, and all
+    /// make them in the same order: so of two copies nobody overwrites one that was not read.
     OfJob,
     /// Beside the flag that announces it, in a reduction of at most [`SHORT`] bytes.
     BesideFlags,
@@ -279,8 +279,8 @@ impl Execution<'_> {
     fn offset(&self, span: Span) -> usize {
         let first = span.first as usize;
         match (span.place, self.parts) {
-            (Place::Accumulator | Place::Landing(_), _) | (_, Parts::Whole(_)) => 0,
             (_, Parts::Equal(nbytes)) => first * nbytes,
+            (Place::Accumulator | Place::Landing(_), _) | (_, Parts::Whole(_)) => 0,
             (_, Parts::Vector) => first * DIRECT_PART,
             (Place::Dest, Parts::Table(table)) => table[first],
             (Place::Source, Parts::Table(_)) => 0,

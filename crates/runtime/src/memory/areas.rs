@@ -20,7 +20,7 @@ pub(crate) const TEAM_SLOTS: usize = 1024;
 /// the active sets. Others take less memory instead.
 const WIDE_SLOTS: usize = 4;
 /// Bytes of one landing buffer: what a reduction combines at a time.
-pub(crate) const LANDING: usize = 8 << 10;
+pub(crate) const LANDING: usize = rushmem_collectives::choice::LANDING_MAX_BYTES;
 /// Bytes of a vector that is sent beside a flag.
 pub(crate) const SHORT: usize = rushmem_collectives::choice::SHORT_MAX_BYTES;
 /// Words of a mailbox message.
@@ -191,6 +191,11 @@ impl Areas {
     /// The same for reductions among all PEs of the job, whatever team or active set they are on. There are two, by parity.
     pub(crate) fn landing_of_job(&self, landing: u8, parity: usize) -> usize {
         self.landing(landing, 2 + parity)
+    }
+
+    /// Where this PE packs what it puts to landings: the last landing of the job, to which nothing is put.
+    pub(crate) fn packed(&self) -> usize {
+        self.landing_of_job(self.rounds as u8, 0)
     }
 
     #[inline]

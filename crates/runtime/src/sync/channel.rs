@@ -399,9 +399,9 @@ impl Channels {
     }
 }
 
-/// Which of the two copies of the landings of all PEs the next reduction among them uses: they make these in the same order,
+/// Which of the two copies of the landings of all PEs the next reduction or all-to-all among them uses: they make these in the same order,
 /// on whatever team or active set.
-pub(crate) fn next_reduction_of_job() -> usize {
+pub(crate) fn next_collective_of_job() -> usize {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     COUNT.fetch_add(1, Ordering::Relaxed) % 2
 }

@@ -5,7 +5,7 @@ use super::{Failure, FiEndpoint, Use};
 use crate::message::NBYTES;
 use libfabric_sys as fi;
 use rushmem_transport::mem;
-use std::ptr::null_mut;
+use std::mem::MaybeUninit;
 
 /// Completions taken at once.
 pub(super) const ENTRIES: usize = 32;
@@ -19,7 +19,7 @@ impl FiEndpoint {
     pub(crate) fn poll(&mut self, mut arrived: impl FnMut([u8; NBYTES])) -> Result<usize, Failure> {
         let mut taken = 0;
         loop {
-            let mut entries = [fi::fi_cq_entry { op_context: null_mut() }; ENTRIES];
+            let mut entries = [const { MaybeUninit::<fi::fi_cq_entry>::uninit() }; ENTRIES];
             let (cq, to) = (self.cq.cq.raw(), entries.as_mut_ptr().cast());
             // SAFETY: an open queue whose entries are of this kind, and room for as many as are told.
             let n = unsafe { fi::fi_cq_read(cq, to, ENTRIES) };
@@ -27,6 +27,8 @@ impl FiEndpoint {
                 1.. => {
                     let n = (n as usize).min(ENTRIES);
                     for entry in &entries[..n] {
+                        // SAFETY: the call wrote so many.
+                        let entry = unsafe { entry.assume_init() };
                         self.complete(entry.op_context.cast(), &mut arrived);
                     }
                     taken += n;

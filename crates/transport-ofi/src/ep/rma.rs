@@ -11,6 +11,7 @@ impl FiEndpoint {
     ///
     /// # Safety
     /// The range is valid for reads.
+    #[inline]
     pub(crate) unsafe fn write_copy(&mut self, to: Remote, from: LocalBuf) -> Result<Post, i32> {
         let Some(&op) = self.free.last() else { return Ok(Post::Later) };
         let flags = self.completion;
@@ -124,6 +125,7 @@ impl FiEndpoint {
 
     /// # Safety
     /// The range is valid for writes until completion.
+    #[inline]
     unsafe fn read_into(
         &self,
         op: u32,

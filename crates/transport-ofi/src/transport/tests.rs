@@ -130,3 +130,24 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
     });
     is_done.recv_timeout(LIMIT).expect("an atomic operation that is carried out");
 }
+
+/// Where the provider keeps no order, what follows a fence waits for what went to the same PE before, and for nothing else.
+#[test]
+fn a_fence_holds_up_nothing_that_goes_elsewhere() {
+    let no_order = Tuning { trust: false, ..Tuning::default() };
+    let Some(ofi) = job(STREAMS, no_order) else { return };
+    let mut endpoint = ofi.new_endpoint().expect("the first");
+    // SAFETY: the source is never freed.
+    unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
+    endpoint.fence().expect("a fence");
+    let short = Put { source: long_put().source.first(8), ..long_put() };
+    // SAFETY: as above.
+    unsafe { endpoint.put(Pe(2), short) }.expect("a put that starts");
+    assert!(endpoint.unflushed.contains(&1), "nobody has asked whether it is there");
+    // SAFETY: as above.
+    unsafe { endpoint.put(Pe(1), long_put()) }.expect("a put that starts");
+    let of_pe_1 = lock(&endpoint.ep.ep).as_ref().map(|ep| ep.pending(1));
+    assert!(of_pe_1 <= Some(1), "the first one is complete");
+    endpoint.quiet().expect("all is complete");
+    assert!(endpoint.unflushed.is_empty());
+}

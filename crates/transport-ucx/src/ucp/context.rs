@@ -4,7 +4,7 @@
 use super::status::fine;
 use crate::sys;
 use rushmem_transport::setting::environment;
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use ucx_sys::{
@@ -15,6 +15,13 @@ use ucx_sys::{
     ucp_context_attr_t, ucp_context_h, ucp_mem_h, ucp_mem_map_params_t, ucp_params_t,
 };
 
+/// Over sockets UCX sends what it copies in pieces, and the target answers each one that belongs to a put: pieces as long as
+/// what it takes in at a time are an eighth as many.
+const SOCKETS: &CStr = c"UCX_TCP_TX_SEG_SIZE=64k";
+/// Over shared memory each worker has 512 buffers for each of two transports, and touches all of them: 4 MiB, which PEs of a
+/// node that share memory anyway have no use for. More are taken where they are needed.
+const SHARED_MEMORY: &CStr = c"UCX_MM_RX_BUFS_GROW=32";
+
 /// An initialised UCX.
 pub(crate) struct Context {
     pub(crate) ucp: &'static Ucp,
@@ -22,8 +29,8 @@ pub(crate) struct Context {
     /// A peer's failure can be noticed: not so where shared memory is all there is, for which old
     /// versions of UCX refuse an endpoint that should notice.
     pub(super) notices_failures: bool,
-    /// It may use sockets, and the user says nothing of how much they take in at a time.
-    pub(super) usual_sockets: bool,
+    /// What each worker is told of its transports, as `NAME=value`.
+    pub(super) worker_variables: Vec<&'static CStr>,
     /// Processors move the data, at the target too: there is no NIC that does.
     pub(super) copies: bool,
     /// Its fence orders without waiting: not so since [`FENCE_WAITS`], nor where [`SHOWS_ORDER`] matters.
@@ -121,15 +128,14 @@ impl Context {
             ucp,
             handle,
             notices_failures: false,
-            usual_sockets: false,
+            worker_variables: Vec::new(),
             copies: false,
             orders: false,
         };
         let resources = context.resources();
         let inside = |name: &str| INSIDE_A_NODE.contains(&name);
         context.notices_failures = resources.iter().any(|(name, _)| !inside(name));
-        context.usual_sockets = resources.iter().any(|(name, _)| name == "tcp")
-            && environment("UCX_TCP_RX_SEG_SIZE").is_none();
+        context.worker_variables = worker_variables(&resources);
         context.copies = resources.iter().all(|(name, _)| inside(name) || name == "tcp");
         context.orders = ucx_sys::version(ucp) < FENCE_WAITS && (SHOWS_ORDER || !context.copies);
         context.guards_against_threads().then_some(context).ok_or_else(|| {
@@ -220,6 +226,17 @@ impl Drop for Memory {
         // SAFETY: registered once and released once; what it says of errors helps nobody any more.
         unsafe { self.context.ucp.ucp_mem_unmap(self.context.handle, self.handle) };
     }
+}
+
+/// What workers are told of these transports. UCX warns of variables of transports that it may not use.
+fn worker_variables(resources: &[(String, String)]) -> Vec<&'static CStr> {
+    let has = |transports: &[&str]| resources.iter().any(|(name, _)| transports.contains(&&**name));
+    let sockets = has(&["tcp"]) && environment("UCX_TCP_RX_SEG_SIZE").is_none();
+    let shared_memory = has(&["posix", "sysv"]);
+    [sockets.then_some(SOCKETS), shared_memory.then_some(SHARED_MEMORY)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 #[cfg(test)]

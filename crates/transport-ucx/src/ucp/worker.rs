@@ -8,7 +8,7 @@ use crate::sys;
 use rushmem_transport::Segment;
 use rushmem_transport::kit::variables;
 use rushmem_transport::thread::without_signals;
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
@@ -21,10 +21,6 @@ use ucx_sys::{
     ucp_ep_params_t, ucp_err_handler_cb_t, ucp_err_handler_t, ucp_rkey_h, ucp_worker_h,
     ucp_worker_params_t, ucs_status_t,
 };
-
-/// UCX reads the variables of its transports for each worker. Over sockets it sends what it copies in pieces, and the target
-/// answers each one that belongs to a put: pieces as long as what it takes in at a time are an eighth as many.
-const SOCKETS: [&CStr; 1] = [c"UCX_TCP_TX_SEG_SIZE=64k"];
 
 /// The transports and their devices in what UCX prints of a worker, in a line such as `#  atomics: 2:rc_mlx5/mlx5_0:1, 3:dc_mlx5/mlx5_0:1`.
 fn atomics_of(printed: &str) -> Vec<(String, String)> {
@@ -56,10 +52,8 @@ impl Worker {
             // SAFETY: a live context; it writes a handle when it succeeds.
             unsafe { ucp.ucp_worker_create(context.handle, &raw const params, &raw mut handle) }
         };
-        // UCX warns of variables of sockets where it may use none.
-        let ours: &[&CStr] = if context.usual_sockets { &SOCKETS } else { &[] };
-        // The first worker starts a thread of UCX's own, which is to take no signals either.
-        let status = without_signals(|| variables::told(ours, create));
+        // The first worker starts a thread of UCX's own, which is to take no signals either. Each worker reads the variables.
+        let status = without_signals(|| variables::told(&context.worker_variables, create));
         fine(ucp, status).map_err(|why| format!("UCX has no worker: {why}"))?;
         let mut worker = Worker { context: Arc::clone(context), handle, efd: -1 };
         // SAFETY: a live worker; it writes a descriptor when it succeeds.

@@ -81,6 +81,17 @@ fn long_vectors_are_reduced_directly_where_memory_is_shared() {
 }
 
 #[test]
+fn many_short_blocks_travel_together_over_a_network() {
+    let choose = |nbytes, facts| built_in().choose::<AllToAllAlgorithm>(nbytes, || facts);
+    let eight = Facts { members: 8, per_node: 4, ..FACTS };
+    assert_eq!(choose(2 << 10, eight), AllToAllAlgorithm::Bruck);
+    assert_eq!(choose((2 << 10) + 1, eight), AllToAllAlgorithm::Pairwise);
+    assert_eq!(choose(8, Facts { shared_buffers: false, ..eight }), AllToAllAlgorithm::Pairwise);
+    assert_eq!(choose(8, Facts { per_node: 8, ..eight }), AllToAllAlgorithm::Pairwise);
+    assert_eq!(choose(8, TWO_NODES), AllToAllAlgorithm::Pairwise);
+}
+
+#[test]
 fn long_results_go_around_the_ring() {
     let choose = |nbytes| built_in().choose::<AllGatherAlgorithm>(nbytes, || FACTS);
     assert_eq!(choose((512 << 10) - 1), AllGatherAlgorithm::Bruck);

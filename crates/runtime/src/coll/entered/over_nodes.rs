@@ -46,7 +46,7 @@ impl<'a> Entered<'a> {
             self.run_in_pairs(source, dest, whole, op, (Landings::BesideFlags, 0), plan);
         } else if nbytes <= LANDING {
             let landings = match self.n() == self.job.n_pes {
-                true => (Landings::OfJob, channel::next_reduction_of_job()),
+                true => (Landings::OfJob, channel::next_collective_of_job()),
                 false => (Landings::Shared, 0),
             };
             let plan = two_level::all_reduce_piece(levels, landings.0 == Landings::Shared);

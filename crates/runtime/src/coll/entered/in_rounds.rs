@@ -1,0 +1,35 @@
+//! The all-to-all of short blocks, which go on together in rounds.
+//!
+//! Peers write to landings alone, so the source may be the destination.
+
+use super::Entered;
+use crate::coll::execute::{Landings, Parts};
+use crate::memory::areas::LANDING;
+use crate::memory::range::SymmetricRange;
+use crate::sync::{channel, flags};
+use rushmem_collectives::bruck;
+
+impl Entered<'_> {
+    /// Block `l` of `source` of member `k`, of `nbytes` bytes, becomes block `k` of `dest` of member `l`.
+    pub(crate) fn all_to_all_in_rounds(
+        &mut self,
+        source: SymmetricRange,
+        dest: SymmetricRange,
+        nbytes: usize,
+    ) {
+        self.check_apart(source, dest);
+        let (n, me) = (self.n(), self.me());
+        let landings = match n == self.job.n_pes {
+            true => (Landings::OfJob, channel::next_collective_of_job()),
+            false => (Landings::Shared, 0),
+        };
+        if landings.0 == Landings::Shared {
+            let none = SymmetricRange::EMPTY;
+            self.run(none, none, Parts::Whole(0), bruck::all_to_all_entry(n, me));
+        }
+        let internal = flags::area();
+        let packed = internal.range(internal.areas().packed(), LANDING);
+        let plan = bruck::all_to_all(n, me);
+        self.execute(source, dest, Parts::Equal(nbytes), packed, None, landings, plan);
+    }
+}

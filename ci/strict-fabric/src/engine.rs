@@ -305,7 +305,7 @@ impl Engine {
     #[inline]
     pub(crate) fn work(&mut self, done: &mut Done) {
         if !self.pending.is_empty() {
-            for _ in 0..self.pattern.below(4) {
+            for _ in 0..self.some(CHOICE) {
                 self.begin_some(done);
             }
         }
@@ -314,7 +314,7 @@ impl Engine {
         }
         let most = match self.profile.at_once {
             true => AT_ONCE,
-            false => self.pattern.below(8) as usize,
+            false => self.some(AT_ONCE),
         };
         let domain = Arc::clone(&self.domain);
         let inbox = &domain.segment.inboxes[self.number as usize];
@@ -325,6 +325,11 @@ impl Engine {
         while !self.waiting.is_empty() && !self.receives.is_empty() && done.room() > 0 {
             self.deliver(done);
         }
+    }
+
+    /// How much is done this time: once in four times nothing.
+    fn some(&mut self, most: usize) -> usize {
+        if self.pattern.once_in(4) { 0 } else { 1 + self.pattern.below(most as u32) as usize }
     }
 
     /// Begins one of the operations that may begin.

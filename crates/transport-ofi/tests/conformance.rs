@@ -131,6 +131,19 @@ fn faulty_providers_are_refused_by_name() {
     }
 }
 
+/// A fabric whose atomic operations are too few for all that there are is not opened for them.
+fn too_few_atomic_operations_are_refused() {
+    let few = alone("strict few");
+    if let Err(error) = open(&few, Tuning::default()) {
+        absent(error);
+    }
+    let network = Open { amos: Amos::Network, ..few };
+    let Err(Error::Unavailable(why)) = open(&network, Tuning::default()) else {
+        panic!("it was opened")
+    };
+    assert!(why.contains("strict (few): it has no compare-and-swap of 4 and 8 bytes"), "{why}");
+}
+
 /// Lets libfabric find the provider `strict`, unless it looks elsewhere.
 fn offer_strict() {
     const WHERE: &str = "FI_PROVIDER_PATH";
@@ -146,5 +159,7 @@ fn main() -> ExitCode {
     let mut tests = suites();
     let faulty = faulty_providers_are_refused_by_name;
     tests.push(Test::new("faulty_providers_are_refused_by_name", faulty));
+    let few = too_few_atomic_operations_are_refused;
+    tests.push(Test::new("too_few_atomic_operations_are_refused", few));
     testkit::run(tests)
 }

@@ -5,7 +5,8 @@
 #include "check.h"
 #include <dirent.h>
 
-/* What the process holds. Its pages are counted one by one: the sums of /proc/self/status lag behind on each processor. */
+/* What the process holds of its own. Pages of code and of the node's memory, which come when they are first used, are no growth. Pages
+ * are counted one by one: the sums of /proc/self/status lag behind on each processor. */
 struct held {
     long kilobytes, descriptors;
 };
@@ -15,7 +16,7 @@ static struct held held(void) {
     char line[256];
     FILE *pages = fopen("/proc/self/smaps_rollup", "r");
     while (pages && fgets(line, sizeof line, pages))
-        if (sscanf(line, "Rss: %ld", &now.kilobytes) == 1)
+        if (sscanf(line, "Anonymous: %ld", &now.kilobytes) == 1)
             break;
     if (pages)
         fclose(pages);

@@ -33,7 +33,7 @@ int main(void)
     for (int pe = 0; pe < n_pes; pe++)
         shmem_long_p(words + me, 1, pe);
     shmem_barrier_all();
-    const int connection = n_pes == 2 ? connect_plainly(words) : -1;
+    const int connection = n_pes == 2 ? connect_plainly(words, 1 - me) : -1;
 
     char woken = 1;
     if (me == 0) {

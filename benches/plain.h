@@ -32,6 +32,7 @@ static inline int connect_plainly(long *port, int other)
         if (connect(connection, where, size) != 0)
             give_up("it cannot connect to the other PE");
     }
+    shmem_barrier_all(); /* Everybody has read its word, which the next call writes. */
     if (setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0)
         give_up("the plain connection failed");
     return connection;

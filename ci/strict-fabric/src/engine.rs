@@ -30,8 +30,8 @@ use std::sync::atomic::Ordering;
 const AT_ONCE: usize = 64;
 /// Operations among which the next one to begin is chosen.
 const CHOICE: usize = 8;
-/// Looks at what is under way before the peers are looked at.
-const PATIENCE: u32 = 4096;
+/// Polls in a row that find nothing new before the peers are checked.
+const MAX_IDLE_POLLS: u32 = 4096;
 
 /// An operation that has not begun.
 struct Pending {
@@ -76,7 +76,7 @@ pub(crate) struct Engine {
     contexts: Contexts,
     pattern: Pattern,
     /// Looks at what is under way since something was over.
-    looks: u32,
+    idle_polls: u32,
 }
 
 // SAFETY: addresses of the application's, which it lends until an operation is over.
@@ -111,7 +111,7 @@ impl Engine {
             waiting: VecDeque::new(),
             contexts: Contexts::default(),
             pattern: Pattern::new(u64::from(number) + 1),
-            looks: 0,
+            idle_polls: 0,
             domain: Arc::clone(domain),
         }
     }
@@ -431,9 +431,9 @@ impl Engine {
             }
             false
         });
-        self.looks = if self.sent.len() < before { 0 } else { self.looks + 1 };
-        if self.looks >= PATIENCE {
-            self.looks = 0;
+        self.idle_polls = if self.sent.len() < before { 0 } else { self.idle_polls + 1 };
+        if self.idle_polls >= MAX_IDLE_POLLS {
+            self.idle_polls = 0;
             self.miss(done);
         }
     }

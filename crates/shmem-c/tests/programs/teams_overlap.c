@@ -24,6 +24,7 @@ static void traffic(int step) {
     if (bits >> 32 & 1)
         return;
     shmem_long_atomic_inc(tally, pe);
+    shmem_fence(); /* An earlier put to the same word must not come later. */
     shmem_long_p(&mail[check_me], value, pe);
     if (bits >> 33 & 1) {
         shmem_quiet();

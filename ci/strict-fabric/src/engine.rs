@@ -75,7 +75,7 @@ pub(crate) struct Engine {
     waiting: VecDeque<Letter>,
     contexts: Contexts,
     pattern: Pattern,
-    /// Looks at what is under way since something was over.
+    /// Polls since the last one that found something completed.
     idle_polls: u32,
 }
 

@@ -62,8 +62,8 @@ pub(crate) fn prepare(stream: &TcpStream, tuning: &Tuning) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether both ends have the same address. This host cannot be gone, but with tens of thousands of idle connections on few
-/// CPUs its kernel drops so many of its own questions that it would say so.
+/// Whether both ends have the same address. Then the other host is this one, which cannot be gone. With tens of thousands of idle
+/// connections on few CPUs its kernel could fail to answer itself in time, and end a connection between PEs that are well.
 fn is_within_host(stream: &TcpStream) -> io::Result<bool> {
     Ok(stream.local_addr()?.ip() == stream.peer_addr()?.ip())
 }

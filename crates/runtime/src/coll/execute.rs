@@ -40,7 +40,7 @@ pub(crate) enum Parts<'a> {
     Strided { dst: usize, sst: usize, nelems: usize, elem_bytes: usize },
 }
 
-/// Where that what a plan puts to a landing of a peer comes to lie.
+/// Which memory of a peer the landings of a plan are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Landings {
     /// In the buffers that all teams share: the sender knows that the receiver has entered the collective.

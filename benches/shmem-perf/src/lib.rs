@@ -4,4 +4,22 @@
 //! here: the flags, what is measured for how long, the statistics, and the output. A run leaves a [`record::Record`]; reports and
 //! comparisons read such records and nothing else.
 
+mod bar;
+pub mod compile;
+mod csv;
+mod job;
+mod library;
+mod machine;
+mod matrix;
+mod measure;
+mod options;
+mod output;
+mod pairs;
+mod plan;
 pub mod record;
+mod repeat;
+mod run;
+mod socket;
+mod statistics;
+mod text;
+pub mod units;

@@ -1,6 +1,6 @@
-//! librushmem.a as it is installed: one object file that shows the C names and nothing else.
+//! Static libraries as they are installed: one object file that shows the C names and nothing else.
 //!
-//! What rustc writes has every Rust symbol in it, and `shmem_x` as strong as `pshmem_x`; a
+//! What rustc writes has every Rust symbol in it, and in librushmem.a `shmem_x` as strong as `pshmem_x`; a
 //! profiling tool could not define a `shmem_x` of its own. GNU ld and objcopy make one object of it
 //! in which the names of the standard are weak, their twins are strong, and all others are local.
 
@@ -16,20 +16,28 @@ use crate::codegen::exports::Exports;
 /// What the linker puts before the C library's `_Fork` in static programs (`--wrap`).
 pub const WRAPPED: &str = "__wrap__Fork";
 
-/// Makes `out` of the static library that cargo built.
+/// Makes librushmem.a of the static library that cargo built.
 ///
 /// # Errors
 /// When binutils are missing or refuse; the message shows the command.
 pub fn pack(staticlib: &Path, out: &Path) -> Result<()> {
+    let table = Exports::read();
+    let mut kept = table.all();
+    kept.push(WRAPPED.to_owned());
+    join(staticlib, out, &kept, &table.names)
+}
+
+/// Makes `out` of the static library that cargo built: one object with no other global names than `kept`, of which some are weak.
+///
+/// # Errors
+/// When binutils are missing or refuse; the message shows the command.
+pub fn join(staticlib: &Path, out: &Path, kept: &[String], are_weak: &[String]) -> Result<()> {
     let beside = |extension: &str| out.with_extension(extension);
     let object = beside("o");
     let exports = beside("exports");
     let weak = beside("weak");
-    let table = Exports::read();
-    let mut kept = table.all();
-    kept.push(WRAPPED.to_owned());
-    write(&exports, &kept)?;
-    write(&weak, &table.names)?;
+    write(&exports, kept)?;
+    write(&weak, are_weak)?;
 
     // Split debug information lies in members that say nothing of the stack, which ld takes for a
     // wish that it be executable.

@@ -9,12 +9,17 @@ use std::path::{Path, PathBuf};
 use support::{is_here, needs, runs, succeed};
 use testkit::prefix;
 
-const COMMANDS: [&str; 8] =
-    ["oshcc", "oshcxx", "oshc++", "oshCC", "oshfort", "oshrun", "shmem-info", "shmem-tune"];
+/// With options of their own, which shells complete.
+const PROGRAMS: [&str; 4] = ["oshrun", "shmem-info", "shmem-perf", "shmem-tune"];
+const WRAPPERS: [&str; 5] = ["oshcc", "oshcxx", "oshc++", "oshCC", "oshfort"];
+
+fn commands() -> impl Iterator<Item = &'static str> {
+    WRAPPERS.into_iter().chain(PROGRAMS)
+}
 
 fn pages() -> Vec<PathBuf> {
     let man = prefix().join("share/man");
-    let commands = COMMANDS.iter().map(|name| man.join(format!("man1/{name}.1")));
+    let commands = commands().map(|name| man.join(format!("man1/{name}.1")));
     commands.chain([man.join("man7/rushmem.7")]).collect()
 }
 
@@ -69,7 +74,7 @@ fn man_pages_have_no_mistakes() {
 }
 
 fn man_pages_name_every_option() {
-    for command in COMMANDS {
+    for command in commands() {
         let page = prefix().join(format!("share/man/man1/{command}.1"));
         let page = rendered(&page);
         assert!(page.contains("NAME") && page.contains("SYNOPSIS"), "{page}");
@@ -113,7 +118,7 @@ fn bash_completes_options() {
 }
 
 fn completions_name_every_option() {
-    for command in ["oshrun", "shmem-info", "shmem-tune"] {
+    for command in PROGRAMS {
         let zsh = format!("share/zsh/site-functions/_{command}");
         let fish = format!("share/fish/vendor_completions.d/{command}.fish");
         let bash = format!("share/bash-completion/completions/{command}");
@@ -129,7 +134,7 @@ fn completions_name_every_option() {
 
 fn shells_can_read_their_completions() {
     let share = prefix().join("share");
-    for command in ["oshrun", "shmem-info", "shmem-tune"] {
+    for command in PROGRAMS {
         for (shell, file) in [
             ("bash", format!("bash-completion/completions/{command}")),
             ("zsh", format!("zsh/site-functions/_{command}")),

@@ -10,12 +10,13 @@ use workbench::process;
 use super::help::{Entry, Help, Section};
 
 /// All pages, for the last section of each.
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 8] = [
     "oshcc(1)",
     "oshcxx(1)",
     "oshfort(1)",
     "oshrun(1)",
     "shmem-info(1)",
+    "shmem-perf(1)",
     "shmem-tune(1)",
     "rushmem(7)",
 ];

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use lexopt::Arg;
+use shmem_perf::compile;
+use workbench::process;
 use workbench::workspace::Workspace;
 
 use crate::archive;
@@ -24,6 +26,13 @@ pub use files::{place, place_tree};
 const LIBRARY: &str = "rushmem-c";
 /// The programs that come with it; each is its package's.
 const PROGRAMS: [&str; 3] = ["oshrun", "shmem-info", "shmem-tune"];
+/// What measures any library: half of it is C, which the installed oshcc compiles.
+const PERF: &str = "shmem-perf";
+/// The two halves in the prefix, of which `shmem-perf build` makes the program for other libraries.
+const PERF_PARTS: &str = "share/rushmem/shmem-perf";
+const PERF_SOURCES: &str = "benches/shmem-perf/c";
+/// The function of its Rust half that the C half calls.
+const PERF_MAIN: &str = "shmem_perf_main";
 /// One script by the names of three wrappers.
 const WRAPPERS: [&str; 3] = ["oshcc", "oshcxx", "oshfort"];
 /// Other names of the wrapper for C++: the one in the standard's annex, and a customary one.
@@ -57,7 +66,7 @@ pub fn run(args: &[String]) -> Result<()> {
 
 /// Builds the release and installs it under `prefix`, over whatever an earlier install left there.
 pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
-    let packages = [LIBRARY].into_iter().chain(PROGRAMS).flat_map(|package| ["-p", package]);
+    let packages = [LIBRARY, PERF].into_iter().chain(PROGRAMS).flat_map(|package| ["-p", package]);
     let packages: Vec<&str> = packages.collect();
     let made = workspace.build(&[&["build", "--release"][..], &packages].concat())?;
     let built = |name: &str| {
@@ -83,9 +92,25 @@ pub fn into(workspace: &Workspace, prefix: &Path) -> Result<()> {
     archive::pack(built("librushmem.a")?, &archive)?;
     prefix.place_tree(&workspace.root.join(HEADERS), "include")?;
 
+    prefix.place_tree(&workspace.root.join(PERF_SOURCES), PERF_PARTS)?;
+    let archive = prefix.add(&format!("{PERF_PARTS}/{}", compile::ARCHIVE))?;
+    archive::join(built(compile::ARCHIVE)?, &archive, &[PERF_MAIN.to_owned()], &[])?;
+    perf(&mut prefix)?;
+
     for_build_systems(workspace, &mut prefix)?;
     documents(workspace, &mut prefix)?;
     prefix.finish()
+}
+
+/// Builds shmem-perf of its parts, as a program that finds the library wherever the prefix is moved.
+fn perf(prefix: &mut Prefix) -> Result<()> {
+    let program = prefix.add(&format!("bin/{PERF}"))?;
+    let (oshcc, parts) = (prefix.path("bin/oshcc"), prefix.path(PERF_PARTS));
+    let new = parts.join(PERF);
+    let mut command = compile::command(&oshcc, &parts, &new).map_err(anyhow::Error::msg)?;
+    process::run(command.arg("-Wl,-rpath,$ORIGIN/../lib"))?;
+    std::fs::rename(&new, &program)
+        .with_context(|| format!("could not place {}", program.display()))
 }
 
 /// What pkg-config and CMake read.
@@ -104,11 +129,11 @@ fn for_build_systems(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
 /// Man pages and completions, of what the installed programs say.
 fn documents(workspace: &Workspace, prefix: &mut Prefix) -> Result<()> {
     let version = format!("Rushmem {VERSION}");
-    for name in WRAPPERS.into_iter().chain(PROGRAMS) {
+    for name in WRAPPERS.into_iter().chain(PROGRAMS).chain([PERF]) {
         let help = Help::of(&prefix.path(&format!("bin/{name}")))?;
         let page = man::command(name, &help, &version)?;
         prefix.write(&format!("share/man/man1/{name}.1"), &page)?;
-        if PROGRAMS.contains(&name) {
+        if !WRAPPERS.contains(&name) {
             for (file, text) in completions::of(name, &help.options()) {
                 prefix.write(&file, &text)?;
             }
@@ -132,7 +157,7 @@ fn summary(prefix: &str) -> String {
     format!(
         r#"Rushmem {VERSION} is installed in {prefix}, which may be moved:
 
-  bin       oshcc, oshcxx (also oshc++ and oshCC), oshfort, oshrun, shmem-info, shmem-tune
+  bin       oshcc, oshcxx (also oshc++ and oshCC), oshfort, oshrun, shmem-info, shmem-tune, shmem-perf
   include   headers for C, C++ and Fortran
   lib       the library, shared and static, and what pkg-config and CMake read
   share     man pages and completions for shells

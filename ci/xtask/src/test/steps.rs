@@ -87,6 +87,7 @@ pub fn install(session: &Session) -> Result<Outcome> {
 
 /// Packages whose programs of tests steps name, by their folders.
 pub const SHMEM_C: &str = "crates/shmem-c";
+const SHMEM_PERF: &str = "benches/shmem-perf";
 const TRANSPORT_UCX: &str = "crates/transport-ucx";
 const TRANSPORT_OFI: &str = "crates/transport-ofi";
 
@@ -257,7 +258,9 @@ pub fn slurm(session: &Session) -> Result<Outcome> {
 
 fn launched(session: &Session, needed: &[&Need], which: &[&str]) -> Result<Outcome> {
     let needs = needs::ensure(needed);
-    let run = suites(session, |program| program.is(SHMEM_C, "launchers"))?;
+    let run = suites(session, |program| {
+        program.is(SHMEM_C, "launchers") || program.is(SHMEM_PERF, "open_mpi")
+    })?;
     match run.args(["--include-ignored"]).args(which.iter().copied()).run()? {
         Outcome::Passed => in_part(needs),
         skipped => Ok(skipped),

@@ -1,0 +1,260 @@
+/* Operations that one PE issues and that need no other PE's help, and what they cost without a library where memory is shared.
+ *
+ * It calls only routines of OpenSHMEM 1.4. Each operation is a loop of its own, by the default context or by others, so that
+ * nothing but the call is timed.
+ */
+#define _GNU_SOURCE
+#include "perf.h"
+#include <pthread.h>
+#include <shmem.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What one thread works on. */
+struct lane {
+    int peer;
+    int n_contexts;
+    const shmem_ctx_t *contexts;
+    char *target; /* symmetric */
+    char *local;
+    uint64_t nbytes, window, compute;
+};
+
+typedef void loop(const struct lane *, uint64_t samples, uint64_t batch, uint64_t *times);
+
+static shmem_ctx_t contexts[MOST_LANES];
+static int n_contexts;
+static int are_shared; /* whether threads share them */
+static volatile long sink; /* what is fetched ends here */
+static long *lock;         /* symmetric */
+
+static inline void complete(const struct lane *lane)
+{
+    for (int i = 0; i < lane->n_contexts; i++)
+        shmem_ctx_quiet(lane->contexts[i]);
+}
+
+/* The two loops of an operation: CALL(f) and WITH(f, ctx) are its call, COMPLETE and COMPLETE_ALL what ends a window. */
+#define LOOPS(NAME, CALL, WITH, COMPLETE, COMPLETE_ALL)                                                                 \
+    static void NAME##_by_default(const struct lane *lane, uint64_t samples, uint64_t batch, uint64_t *times)           \
+    {                                                                                                                   \
+        const int peer = lane->peer;                                                                                    \
+        char *const target = lane->target, *const local = lane->local;                                                  \
+        const uint64_t nbytes = lane->nbytes, window = lane->window;                                                    \
+        (void)peer, (void)local, (void)nbytes, (void)target;                                                             \
+        for (uint64_t sample = 0; sample < samples; sample++) {                                                         \
+            const uint64_t start = now();                                                                               \
+            for (uint64_t i = 0; i < batch; i++) {                                                                      \
+                for (uint64_t j = 0; j < window; j++)                                                                   \
+                    CALL;                                                                                               \
+                COMPLETE;                                                                                               \
+            }                                                                                                           \
+            times[sample] = now() - start;                                                                              \
+        }                                                                                                               \
+    }                                                                                                                   \
+    static void NAME##_by_contexts(const struct lane *lane, uint64_t samples, uint64_t batch, uint64_t *times)          \
+    {                                                                                                                   \
+        const int peer = lane->peer;                                                                                    \
+        char *const target = lane->target, *const local = lane->local;                                                  \
+        const uint64_t nbytes = lane->nbytes, window = lane->window;                                                    \
+        int turn = 0;                                                                                                   \
+        (void)peer, (void)local, (void)nbytes, (void)target;                                                             \
+        for (uint64_t sample = 0; sample < samples; sample++) {                                                         \
+            const uint64_t start = now();                                                                               \
+            for (uint64_t i = 0; i < batch; i++) {                                                                      \
+                for (uint64_t j = 0; j < window; j++) {                                                                 \
+                    const shmem_ctx_t ctx = lane->contexts[turn];                                                       \
+                    turn = turn + 1 == lane->n_contexts ? 0 : turn + 1;                                                 \
+                    WITH;                                                                                               \
+                }                                                                                                       \
+                COMPLETE_ALL;                                                                                           \
+            }                                                                                                           \
+            times[sample] = now() - start;                                                                              \
+        }                                                                                                               \
+    }                                                                                                                   \
+    static void NAME##_run(const struct perf_task *task, uint64_t samples, uint64_t batch, uint64_t *times)             \
+    {                                                                                                                   \
+        run_lanes(task, NAME##_by_default, NAME##_by_contexts, samples, batch, times);                                  \
+    }
+
+/* Operations that are complete when they return, and operations that a quiet completes. */
+#define COMPLETES(NAME, CALL, WITH) LOOPS(NAME, CALL, WITH, (void)0, (void)0)
+#define NEEDS_QUIET(NAME, CALL, WITH) LOOPS(NAME, CALL, WITH, shmem_quiet(), complete(lane))
+#define MAY_OVERLAP(NAME, CALL, WITH)                                                                                   \
+    LOOPS(NAME, CALL, WITH, (perf_compute(lane->compute), shmem_quiet()), (perf_compute(lane->compute), complete(lane)))
+
+struct thread {
+    pthread_t id;
+    pthread_barrier_t *start;
+    struct lane lane;
+    loop *loop;
+    uint64_t samples, batch;
+    uint64_t *times;
+};
+
+static void *run_thread(void *of)
+{
+    struct thread *thread = of;
+    pthread_barrier_wait(thread->start);
+    thread->loop(&thread->lane, thread->samples, thread->batch, thread->times);
+    return NULL;
+}
+
+static void give_up(const char *why)
+{
+    fprintf(stderr, "shmem-perf: PE %d: %s\n", shmem_my_pe(), why);
+    shmem_global_exit(1);
+    exit(1);
+}
+
+/* Runs the loop on each thread of the task, with the contexts that are its. */
+static void run_lanes(const struct perf_task *task, loop *by_default, loop *by_contexts, uint64_t samples, uint64_t batch,
+                      uint64_t *times)
+{
+    const int n = task->threads;
+    pthread_barrier_t start;
+    struct thread threads[MOST_LANES];
+    for (int i = 0; i < n; i++) {
+        const int share = n_contexts / n, extra = n_contexts % n;
+        const int first = are_shared ? i % (n_contexts ? n_contexts : 1) : i * share + (i < extra ? i : extra);
+        struct lane lane = {
+            .peer = task->peer,
+            .n_contexts = are_shared ? 1 : share + (i < extra),
+            .contexts = contexts + first,
+            /* Threads work on lines of their own where there is room for it. */
+            .target = target_of(task) + (task->nbytes <= 128 && !task->is_static ? 128 * i : 0),
+            .local = local_source,
+            .nbytes = task->nbytes,
+            .window = task->window,
+            .compute = task->compute,
+        };
+        threads[i] = (struct thread){
+            .start = &start,
+            .lane = lane,
+            .loop = n_contexts > 0 ? by_contexts : by_default,
+            .samples = samples,
+            .batch = batch,
+            .times = times + i * samples,
+        };
+    }
+    if (n == 1) {
+        threads[0].loop(&threads[0].lane, samples, batch, times);
+        return;
+    }
+    pthread_barrier_init(&start, NULL, n);
+    for (int i = 0; i < n; i++)
+        if (pthread_create(&threads[i].id, NULL, run_thread, &threads[i]) != 0)
+            give_up("it cannot start a thread");
+    for (int i = 0; i < n; i++)
+        pthread_join(threads[i].id, NULL);
+    pthread_barrier_destroy(&start);
+}
+
+int prepare_alone(const struct perf_task *task)
+{
+    while (n_contexts > 0)
+        shmem_ctx_destroy(contexts[--n_contexts]);
+    are_shared = task->contexts > 0 && task->contexts < task->threads;
+    const long options = task->threads == 1 ? SHMEM_CTX_PRIVATE : are_shared ? 0 : SHMEM_CTX_SERIALIZED;
+    while (n_contexts < task->contexts && n_contexts < MOST_LANES) {
+        if (shmem_ctx_create(options, &contexts[n_contexts]) != 0)
+            return -1;
+        n_contexts++;
+    }
+    if (lock == NULL) {
+        lock = shmem_align(128, 128);
+        if (lock == NULL)
+            return -1;
+        *lock = 0;
+        shmem_barrier_all();
+    }
+    return 0;
+}
+
+#define WORD ((long *)target)
+
+NEEDS_QUIET(put, shmem_putmem(target, local, nbytes, peer), shmem_ctx_putmem(ctx, target, local, nbytes, peer))
+MAY_OVERLAP(put_nbi, shmem_putmem_nbi(target, local, nbytes, peer), shmem_ctx_putmem_nbi(ctx, target, local, nbytes, peer))
+COMPLETES(get, shmem_getmem(local, target, nbytes, peer), shmem_ctx_getmem(ctx, local, target, nbytes, peer))
+MAY_OVERLAP(get_nbi, shmem_getmem_nbi(local, target, nbytes, peer), shmem_ctx_getmem_nbi(ctx, local, target, nbytes, peer))
+NEEDS_QUIET(iput, shmem_iput64(target, local, 2, 1, nbytes / 8, peer),
+            shmem_ctx_iput64(ctx, target, local, 2, 1, nbytes / 8, peer))
+COMPLETES(iget, shmem_iget64(local, target, 1, 2, nbytes / 8, peer),
+          shmem_ctx_iget64(ctx, local, target, 1, 2, nbytes / 8, peer))
+NEEDS_QUIET(p, shmem_long_p(WORD, (long)j, peer), shmem_ctx_long_p(ctx, WORD, (long)j, peer))
+COMPLETES(g, sink = shmem_long_g(WORD, peer), sink = shmem_ctx_long_g(ctx, WORD, peer))
+
+COMPLETES(fetch, sink = shmem_long_atomic_fetch(WORD, peer), sink = shmem_ctx_long_atomic_fetch(ctx, WORD, peer))
+NEEDS_QUIET(set, shmem_long_atomic_set(WORD, 1, peer), shmem_ctx_long_atomic_set(ctx, WORD, 1, peer))
+NEEDS_QUIET(add, shmem_long_atomic_add(WORD, 1, peer), shmem_ctx_long_atomic_add(ctx, WORD, 1, peer))
+COMPLETES(fetch_add, sink = shmem_long_atomic_fetch_add(WORD, 1, peer),
+          sink = shmem_ctx_long_atomic_fetch_add(ctx, WORD, 1, peer))
+NEEDS_QUIET(inc, shmem_long_atomic_inc(WORD, peer), shmem_ctx_long_atomic_inc(ctx, WORD, peer))
+COMPLETES(fetch_inc, sink = shmem_long_atomic_fetch_inc(WORD, peer), sink = shmem_ctx_long_atomic_fetch_inc(ctx, WORD, peer))
+COMPLETES(swap, sink = shmem_long_atomic_swap(WORD, 1, peer), sink = shmem_ctx_long_atomic_swap(ctx, WORD, 1, peer))
+COMPLETES(compare_swap, sink = shmem_long_atomic_compare_swap(WORD, 0, 1, peer),
+          sink = shmem_ctx_long_atomic_compare_swap(ctx, WORD, 0, 1, peer))
+
+#define UNSIGNED ((unsigned long *)target)
+NEEDS_QUIET(and, shmem_ulong_atomic_and(UNSIGNED, 1, peer), shmem_ctx_ulong_atomic_and(ctx, UNSIGNED, 1, peer))
+NEEDS_QUIET(or, shmem_ulong_atomic_or(UNSIGNED, 1, peer), shmem_ctx_ulong_atomic_or(ctx, UNSIGNED, 1, peer))
+NEEDS_QUIET(xor, shmem_ulong_atomic_xor(UNSIGNED, 1, peer), shmem_ctx_ulong_atomic_xor(ctx, UNSIGNED, 1, peer))
+COMPLETES(fetch_and, sink = (long)shmem_ulong_atomic_fetch_and(UNSIGNED, 1, peer),
+          sink = (long)shmem_ctx_ulong_atomic_fetch_and(ctx, UNSIGNED, 1, peer))
+COMPLETES(fetch_or, sink = (long)shmem_ulong_atomic_fetch_or(UNSIGNED, 1, peer),
+          sink = (long)shmem_ctx_ulong_atomic_fetch_or(ctx, UNSIGNED, 1, peer))
+COMPLETES(fetch_xor, sink = (long)shmem_ulong_atomic_fetch_xor(UNSIGNED, 1, peer),
+          sink = (long)shmem_ctx_ulong_atomic_fetch_xor(ctx, UNSIGNED, 1, peer))
+#if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 5
+NEEDS_QUIET(fetch_add_nbi, shmem_long_atomic_fetch_add_nbi((long *)local, WORD, 1, peer),
+            shmem_ctx_long_atomic_fetch_add_nbi(ctx, (long *)local, WORD, 1, peer))
+#endif
+COMPLETES(quiet, shmem_quiet(), shmem_ctx_quiet(ctx))
+COMPLETES(fence, shmem_fence(), shmem_ctx_fence(ctx))
+COMPLETES(lock, (shmem_set_lock(lock), shmem_clear_lock(lock)), ((void)ctx, shmem_set_lock(lock), shmem_clear_lock(lock)))
+
+/* What the memory itself takes, by the pointer that the library gives. */
+#define PLAIN_LOOP(NAME, STATEMENT)                                                                                     \
+    static void NAME##_run(const struct perf_task *task, uint64_t samples, uint64_t batch, uint64_t *times)             \
+    {                                                                                                                   \
+        char *const there = shmem_ptr(heap_target, task->peer), *const local = local_source;                            \
+        const uint64_t window = task->window;                                                                           \
+        (void)local;                                                                                                    \
+        for (uint64_t sample = 0; sample < samples; sample++) {                                                         \
+            const uint64_t start = now();                                                                               \
+            for (uint64_t i = 0; i < batch * window; i++) {                                                             \
+                size_t nbytes = task->nbytes;                                                                           \
+                UNKNOWN(nbytes);                                                                                        \
+                STATEMENT;                                                                                              \
+            }                                                                                                           \
+            times[sample] = now() - start;                                                                              \
+        }                                                                                                               \
+    }
+
+PLAIN_LOOP(store, *(volatile long *)there = (long)i)
+PLAIN_LOOP(load, sink = *(volatile long *)there)
+PLAIN_LOOP(cpu_fetch_add, sink = __atomic_fetch_add((long *)there, 1, __ATOMIC_SEQ_CST))
+PLAIN_LOOP(memcpy_to, memcpy(there, local, nbytes))
+PLAIN_LOOP(memcpy_from, memcpy(local, there, nbytes))
+
+#define ANY_SIZE(NAME, OVERLAPS) { .name = #NAME, .kind = ALONE, .least = 1, .overlaps = OVERLAPS, .run = NAME##_run }
+#define WORDS(NAME) { .name = #NAME, .kind = ALONE, .least = 8, .run = NAME##_run }
+#define EIGHT(NAME) { .name = #NAME, .kind = ALONE, .least = 8, .most = 8, .run = NAME##_run }
+#define NO_SIZE(NAME) { .name = #NAME, .kind = ALONE, .run = NAME##_run }
+
+const struct perf_operation alone_operations[] = {
+    ANY_SIZE(put, 0), ANY_SIZE(put_nbi, 1), ANY_SIZE(get, 0), ANY_SIZE(get_nbi, 1), WORDS(iput), WORDS(iget), EIGHT(p), EIGHT(g),
+    EIGHT(fetch), EIGHT(set), EIGHT(add), EIGHT(fetch_add), EIGHT(inc), EIGHT(fetch_inc), EIGHT(swap), EIGHT(compare_swap),
+    EIGHT(and), EIGHT(or), EIGHT(xor), EIGHT(fetch_and), EIGHT(fetch_or), EIGHT(fetch_xor),
+#if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 5
+    EIGHT(fetch_add_nbi),
+#endif
+    NO_SIZE(quiet), NO_SIZE(fence), NO_SIZE(lock),
+    { .name = "store", .kind = PLAIN, .least = 8, .most = 8, .run = store_run },
+    { .name = "load", .kind = PLAIN, .least = 8, .most = 8, .run = load_run },
+    { .name = "CPU fetch_add", .kind = PLAIN, .least = 8, .most = 8, .run = cpu_fetch_add_run },
+    { .name = "memcpy to peer", .kind = PLAIN, .least = 1, .run = memcpy_to_run },
+    { .name = "memcpy from peer", .kind = PLAIN, .least = 1, .run = memcpy_from_run },
+};
+const int n_alone_operations = sizeof alone_operations / sizeof *alone_operations;

@@ -1,0 +1,159 @@
+/* Collectives of the first PEs: by teams where the header has them (OpenSHMEM 1.5), otherwise by active sets.
+ *
+ * Calls in a row use two targets in turn, so that none writes into a buffer that another member still needs. A single call is
+ * timed after all members have met.
+ */
+#define _GNU_SOURCE
+#include "perf.h"
+#include <shmem.h>
+#include <string.h>
+
+#if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 5
+#define HAS_TEAMS 1
+#endif
+
+static int size;          /* members; PEs from there on take no part */
+static uint64_t half;     /* bytes of each of the two targets */
+static unsigned turn;     /* which of them is next */
+
+#ifdef HAS_TEAMS
+static shmem_team_t team = SHMEM_TEAM_WORLD;
+
+int allocate_collectives(uint64_t nbytes)
+{
+    half = nbytes;
+    return 0;
+}
+
+int prepare_collective(const struct perf_task *task)
+{
+    if (size < shmem_n_pes() && team != SHMEM_TEAM_WORLD && team != SHMEM_TEAM_INVALID)
+        shmem_team_destroy(team);
+    size = task->team_size;
+    team = SHMEM_TEAM_WORLD;
+    if (size == shmem_n_pes())
+        return 0;
+    const int status = shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, size, NULL, 0, &team);
+    return shmem_my_pe() < size && (status != 0 || team == SHMEM_TEAM_INVALID) ? -1 : 0;
+}
+
+static void meet(void)
+{
+    shmem_team_sync(team);
+}
+
+#define BROADCAST(to, from, n) shmem_broadcastmem(team, to, from, n, 0)
+#define FCOLLECT(to, from, n) shmem_fcollectmem(team, to, from, n)
+#define COLLECT(to, from, n) shmem_collectmem(team, to, from, n)
+#define ALLTOALL(to, from, n) shmem_alltoallmem(team, to, from, n)
+#define SUM(to, from, n) shmem_long_sum_reduce(team, (long *)(to), (const long *)(from), (n) / 8)
+#else
+enum { MOST_SYNC = 1024 };
+
+static long sync_words[SHMEM_BARRIER_SYNC_SIZE];
+static long psync[2][MOST_SYNC];
+static long *work; /* symmetric: two areas for reductions */
+static uint64_t work_words;
+
+int allocate_collectives(uint64_t nbytes)
+{
+    if (SHMEM_REDUCE_SYNC_SIZE > MOST_SYNC || SHMEM_BCAST_SYNC_SIZE > MOST_SYNC || SHMEM_COLLECT_SYNC_SIZE > MOST_SYNC ||
+        SHMEM_ALLTOALL_SYNC_SIZE > MOST_SYNC)
+        return -1;
+    half = nbytes;
+    work_words = nbytes / 16 + 1;
+    if (work_words < SHMEM_REDUCE_MIN_WRKDATA_SIZE)
+        work_words = SHMEM_REDUCE_MIN_WRKDATA_SIZE;
+    work = shmem_align(4096, 2 * work_words * sizeof *work);
+    for (int i = 0; i < SHMEM_BARRIER_SYNC_SIZE; i++)
+        sync_words[i] = SHMEM_SYNC_VALUE;
+    for (int i = 0; i < MOST_SYNC; i++)
+        psync[0][i] = psync[1][i] = SHMEM_SYNC_VALUE;
+    shmem_barrier_all();
+    return work == NULL ? -1 : 0;
+}
+
+int prepare_collective(const struct perf_task *task)
+{
+    size = task->team_size;
+    return 0;
+}
+
+static void meet(void)
+{
+    shmem_sync(0, 0, size, sync_words);
+}
+
+#define SET 0, 0, size, psync[turn]
+#define BROADCAST(to, from, n) shmem_broadcast64(to, from, (n) / 8, 0, SET)
+#define FCOLLECT(to, from, n) shmem_fcollect64(to, from, (n) / 8, SET)
+#define COLLECT(to, from, n) shmem_collect64(to, from, (n) / 8, SET)
+#define ALLTOALL(to, from, n) shmem_alltoall64(to, from, (n) / 8, SET)
+#define SUM(to, from, n) shmem_long_sum_to_all((long *)(to), (long *)(from), (n) / 8, 0, 0, size, work + turn * work_words, psync[turn])
+#endif
+
+/* Runs an operation on the members. */
+#define LOOP(NAME, CALL)                                                                                                \
+    static void NAME##_run(const struct perf_task *task, uint64_t samples, uint64_t batch, uint64_t *times)             \
+    {                                                                                                                   \
+        const uint64_t n = task->nbytes;                                                                                \
+        (void)n;                                                                                                        \
+        if (shmem_my_pe() >= size)                                                                                      \
+            return;                                                                                                     \
+        for (uint64_t sample = 0; sample < samples; sample++) {                                                         \
+            if (batch == 1)                                                                                             \
+                meet();                                                                                                 \
+            const uint64_t start = now();                                                                               \
+            for (uint64_t i = 0; i < batch; i++) {                                                                      \
+                char *const to = heap_target + (turn ? half : 0);                                                       \
+                char *const from = heap_source;                                                                         \
+                (void)to, (void)from;                                                                                   \
+                CALL;                                                                                                   \
+                turn = !turn;                                                                                           \
+            }                                                                                                           \
+            times[sample] = now() - start;                                                                              \
+        }                                                                                                               \
+        /* Synchronization words and targets are free again for whatever comes next. */                                 \
+        meet();                                                                                                         \
+    }
+
+LOOP(barrier, shmem_barrier_all())
+LOOP(sync, meet())
+LOOP(sum, SUM(to, from, n))
+LOOP(broadcast, BROADCAST(to, from, n))
+LOOP(fcollect, FCOLLECT(to, from, n))
+LOOP(collect, COLLECT(to, from, n))
+LOOP(alltoall, ALLTOALL(to, from, n))
+LOOP(malloc, shmem_free(shmem_malloc(64)))
+#if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 6
+LOOP(inscan, shmem_long_sum_inscan(team, (long *)to, (const long *)from, n / 8))
+LOOP(exscan, shmem_long_sum_exscan(team, (long *)to, (const long *)from, n / 8))
+#endif
+#ifdef HAS_TEAMS
+static void split(void)
+{
+    shmem_team_t made = SHMEM_TEAM_INVALID;
+    if (shmem_team_split_strided(team, 0, 1, size, NULL, 0, &made) == 0)
+        shmem_team_destroy(made);
+}
+LOOP(split, split())
+#endif
+
+const struct perf_operation collective_operations[] = {
+    { .name = "barrier_all", .kind = COLLECTIVE, .run = barrier_run },
+    { .name = "sync", .kind = COLLECTIVE, .run = sync_run },
+    { .name = "sum_reduce", .kind = COLLECTIVE, .least = 8, .run = sum_run },
+    { .name = "broadcast", .kind = COLLECTIVE, .least = 8, .is_rooted = 1, .run = broadcast_run },
+    { .name = "fcollect", .kind = COLLECTIVE, .least = 8, .blocks_by_member = 1, .run = fcollect_run },
+    { .name = "collect", .kind = COLLECTIVE, .least = 8, .blocks_by_member = 1, .run = collect_run },
+    { .name = "alltoall", .kind = COLLECTIVE, .least = 8, .blocks_by_member = 1, .run = alltoall_run },
+#if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 6
+    { .name = "sum_inscan", .kind = COLLECTIVE, .least = 8, .is_rooted = 1, .run = inscan_run },
+    { .name = "sum_exscan", .kind = COLLECTIVE, .least = 8, .is_rooted = 1, .run = exscan_run },
+#endif
+#ifdef HAS_TEAMS
+    { .name = "team_split_strided and destroy", .kind = COLLECTIVE, .run = split_run },
+#endif
+    { .name = "malloc and free", .kind = COLLECTIVE, .run = malloc_run },
+};
+const int n_collective_operations = sizeof collective_operations / sizeof *collective_operations;

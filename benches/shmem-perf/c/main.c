@@ -1,0 +1,142 @@
+/* The job as the Rust half of shmem-perf sees it: joining it, memory, and telling other PEs something.
+ *
+ * It calls only routines of OpenSHMEM 1.4, and times nothing but the clock and the start.
+ */
+#define _GNU_SOURCE
+#include "perf.h"
+#include <shmem.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *heap_target, *heap_source, *local_source;
+char static_target[STATIC_BYTES];
+
+static char *control; /* symmetric: what this PE tells the others */
+
+static int64_t init(int32_t several_threads)
+{
+    const uint64_t start = now();
+    if (several_threads) {
+        int provided = SHMEM_THREAD_SINGLE;
+        if (shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) != 0 || provided != SHMEM_THREAD_MULTIPLE)
+            return -1;
+    } else {
+        shmem_init();
+    }
+    return (int64_t)(now() - start);
+}
+
+static int32_t allocate(uint64_t nbytes)
+{
+    control = shmem_align(4096, CONTROL_BYTES);
+    heap_target = shmem_align(4096, 2 * nbytes);
+    heap_source = shmem_align(4096, nbytes);
+    local_source = aligned_alloc(4096, (nbytes + 4095) / 4096 * 4096);
+    if (control == NULL || heap_target == NULL || heap_source == NULL || local_source == NULL)
+        return -1;
+    memset(heap_target, 0, 2 * nbytes);
+    memset(heap_source, 1, nbytes);
+    memset(local_source, 1, nbytes);
+    memset(static_target, 0, sizeof static_target);
+    return allocate_round_trips() == 0 && allocate_collectives(nbytes) == 0 ? 0 : -1;
+}
+
+static int32_t own_pe(void)
+{
+    return shmem_my_pe();
+}
+
+static int32_t count_pes(void)
+{
+    return shmem_n_pes();
+}
+
+static void name(char *to)
+{
+    char text[SHMEM_MAX_NAME_LEN + 1] = "";
+    shmem_info_get_name(text);
+    strncpy(to, text, 255);
+    to[255] = 0;
+}
+
+static void version(int32_t *major, int32_t *minor)
+{
+    int first, second;
+    shmem_info_get_version(&first, &second);
+    *major = first;
+    *minor = second;
+}
+
+static void post(const void *bytes, uint64_t nbytes)
+{
+    memcpy(control, bytes, nbytes);
+}
+
+static void read_control(int32_t pe, void *bytes, uint64_t nbytes)
+{
+    shmem_getmem(bytes, control, nbytes, pe);
+}
+
+static int32_t maps(int32_t pe)
+{
+    return shmem_ptr(heap_target, pe) != NULL;
+}
+
+static int32_t operation(int32_t index, struct perf_operation *found)
+{
+    if (index < n_alone_operations) {
+        *found = alone_operations[index];
+        return 0;
+    }
+    index -= n_alone_operations;
+    if (index < n_round_trip_operations) {
+        *found = round_trip_operations[index];
+        return 0;
+    }
+    index -= n_round_trip_operations;
+    if (index < n_collective_operations) {
+        *found = collective_operations[index];
+        return 0;
+    }
+    return -1;
+}
+
+static int32_t prepare(const struct perf_task *task)
+{
+    return prepare_alone(task) == 0 && prepare_collective(task) == 0 ? 0 : -1;
+}
+
+void perf_compute(uint64_t turns)
+{
+    for (uint64_t turn = 0; turn < turns; turn++)
+        UNKNOWN(turn);
+}
+
+static void read_clock(uint64_t n, uint64_t *nanoseconds)
+{
+    for (uint64_t i = 0; i < n; i++)
+        nanoseconds[i] = now();
+}
+
+int main(int argc, char **argv)
+{
+    const struct perf_library library = {
+        .init = init,
+        .allocate = allocate,
+        .finalize = shmem_finalize,
+        .exit_all = shmem_global_exit,
+        .my_pe = own_pe,
+        .n_pes = count_pes,
+        .name = name,
+        .version = version,
+        .barrier = shmem_barrier_all,
+        .post = post,
+        .read = read_control,
+        .maps = maps,
+        .operation = operation,
+        .prepare = prepare,
+        .compute = perf_compute,
+        .read_clock = read_clock,
+    };
+    return shmem_perf_main(argc, argv, &library);
+}

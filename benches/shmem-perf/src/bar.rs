@@ -1,0 +1,50 @@
+//! The bar that shows on a terminal how far a run is. It is nowhere else: neither in a pipe nor in a file.
+
+use std::fs::File;
+use std::io::{IsTerminal, Write};
+use std::os::unix::process::parent_id;
+
+const WIDTH: usize = 30;
+
+/// A bar, or nothing where there is no terminal.
+pub struct Bar {
+    terminal: Option<File>,
+}
+
+impl Bar {
+    /// On the terminal of standard error, or of that of the launcher, which passes on what PEs print.
+    pub fn new(is_wanted: bool) -> Self {
+        let launchers = format!("/proc/{}/fd/2", parent_id());
+        let places = ["/proc/self/fd/2", &launchers];
+        let open = |path: &&str| {
+            // Anything but a terminal is left alone: opening a pipe could wait.
+            let target = std::fs::read_link(path).ok()?;
+            let name = target.to_string_lossy();
+            if !["/dev/pts/", "/dev/tty"].iter().any(|start| name.starts_with(start)) {
+                return None;
+            }
+            let file = File::options().write(true).open(&target).ok()?;
+            file.is_terminal().then_some(file)
+        };
+        Self { terminal: if is_wanted { places.iter().find_map(open) } else { None } }
+    }
+
+    /// Shows which part is done, and what is next.
+    pub fn show(&mut self, part: f64, what: &str) {
+        let filled = (part.clamp(0.0, 1.0) * WIDTH as f64) as usize;
+        let bar = "#".repeat(filled) + &".".repeat(WIDTH - filled);
+        self.print(&format!("\r\x1b[K[{bar}] {:3.0} %  {what}", part * 100.0));
+    }
+
+    /// Takes it away.
+    pub fn clear(&mut self) {
+        self.print("\r\x1b[K");
+    }
+
+    fn print(&mut self, text: &str) {
+        if let Some(terminal) = &mut self.terminal {
+            // A terminal that is gone is no reason to stop.
+            _ = terminal.write_all(text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! `shmem-perf build`: builds this program for another OpenSHMEM library, by that library's own compiler wrapper.
+//!
+//! The sources in C and the Rust half as a static library are installed beside this program.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Parser;
+
+/// Where the parts are, as seen from the folder of the program.
+const PARTS: &str = "../share/rushmem/shmem-perf";
+/// The Rust half.
+pub const ARCHIVE: &str = "libshmem_perf.a";
+
+/// Build this program for another OpenSHMEM library.
+#[derive(Debug, Parser)]
+#[command(name = "shmem-perf build")]
+struct Flags {
+    /// The compiler wrapper of the library
+    #[arg(long, value_name = "OSHCC", default_value = "oshcc")]
+    oshcc: PathBuf,
+
+    /// What is built
+    #[arg(short, long, value_name = "FILE", default_value = "shmem-perf")]
+    output: PathBuf,
+
+    /// Print the command instead of running it
+    #[arg(long)]
+    show: bool,
+}
+
+/// Carries the subcommand out, and returns its exit status. `args` is what stands behind `build`.
+///
+/// # Errors
+/// One sentence; the exit status is then 2.
+pub fn run(args: &[String]) -> Result<u8, String> {
+    let words = std::iter::once("shmem-perf build".to_owned()).chain(args.iter().cloned());
+    let flags = match Flags::try_parse_from(words) {
+        Ok(flags) => flags,
+        Err(error) if !error.use_stderr() => {
+            print!("{error}");
+            return Ok(0);
+        }
+        Err(error) => {
+            return Err(error.to_string().trim_start_matches("error: ").trim_end().into());
+        }
+    };
+    let mut command = command(&flags.oshcc, &parts()?, &flags.output)?;
+    if flags.show {
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+        println!("{}", words.join(" "));
+        return Ok(0);
+    }
+    match command.status() {
+        Ok(status) if status.success() => Ok(0),
+        Ok(_) => Err(format!("{} did not build it.", flags.oshcc.display())),
+        Err(error) => Err(format!("{} cannot be started: {error}.", flags.oshcc.display())),
+    }
+}
+
+fn parts() -> Result<PathBuf, String> {
+    let program = std::env::current_exe()
+        .map_err(|error| format!("this program cannot be found: {error}."))?;
+    let folder = program.parent().unwrap_or(Path::new("/")).join(PARTS);
+    match folder.join(ARCHIVE).exists() {
+        true => Ok(folder.canonicalize().unwrap_or(folder)),
+        false => Err(format!(
+            "{} has no {ARCHIVE}: only the shmem-perf of an installed Rushmem can build others.",
+            folder.display()
+        )),
+    }
+}
+
+/// The command that builds the program from its parts.
+///
+/// # Errors
+/// One sentence if the parts cannot be listed.
+pub fn command(oshcc: &Path, parts: &Path, output: &Path) -> Result<Command, String> {
+    let files = std::fs::read_dir(parts)
+        .map_err(|error| format!("{} cannot be read: {error}.", parts.display()))?;
+    let paths = files.filter_map(|file| Some(file.ok()?.path()));
+    let mut sources: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|extension| extension == "c")).collect();
+    sources.sort();
+    let mut command = Command::new(oshcc);
+    // Other libraries mark routines as deprecated that stand where they have no newer ones.
+    command.args(["-O2", "-w", "-pthread"]).args(sources).arg(parts.join(ARCHIVE));
+    command.arg("-o").arg(output).args(["-Wl,--gc-sections", "-ldl", "-lm"]);
+    Ok(command)
+}

@@ -1,0 +1,123 @@
+//! A job whose PEs tell each other something: all carry out the same plan, and PE 0 reports.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::library::{CONTROL_BYTES, Joined};
+use crate::record::Clock;
+
+/// A job.
+pub struct Job<'a> {
+    /// The library.
+    pub library: Joined<'a>,
+    /// The number of this PE.
+    pub me: u32,
+    /// PEs.
+    pub n: u32,
+    /// PE 0's clock; all subtract the same.
+    pub clock: Clock,
+}
+
+impl<'a> Job<'a> {
+    /// Targets are allocated.
+    pub fn new(library: Joined<'a>) -> Self {
+        let (me, n) = (library.my_pe(), library.n_pes());
+        let mut job = Self { clock: clock(&library), library, me, n };
+        job.clock = job.share(0, Some(&job.clock).filter(|_| me == 0));
+        job
+    }
+
+    /// Tells all PEs what `root` has. All PEs call it.
+    pub fn share<T: Serialize + DeserializeOwned>(&self, root: u32, value: Option<&T>) -> T {
+        let bytes = value.filter(|_| self.me == root).map(written).unwrap_or_default();
+        let mut all = Vec::new();
+        let mut rest = bytes.chunks(CONTROL_BYTES - 16);
+        let mut left = bytes.len() as u64;
+        loop {
+            let part = rest.next().unwrap_or_default();
+            left = left.saturating_sub(part.len() as u64);
+            if self.me == root {
+                self.library.post(&framed(part, left));
+            }
+            self.library.barrier();
+            let (part, left) = match self.me == root {
+                true => (part.to_vec(), left),
+                false => self.framed_of(root),
+            };
+            all.extend(part);
+            self.library.barrier();
+            if left == 0 {
+                break;
+            }
+        }
+        serde_json::from_slice(&all).expect("what was written")
+    }
+
+    /// Tells PE 0 what each PE has; other PEs get nothing. All PEs call it.
+    pub fn gather<T: Serialize + DeserializeOwned>(&self, own: &T) -> Vec<T> {
+        let bytes = written(own);
+        assert!(bytes.len() <= CONTROL_BYTES - 16, "a few lines");
+        self.gather_bytes(&bytes)
+            .iter()
+            .map(|bytes| serde_json::from_slice(bytes).expect("what was written"))
+            .collect()
+    }
+
+    /// Tells PE 0 the numbers of each PE; other PEs get nothing. All PEs call it.
+    pub fn gather_numbers(&self, own: &[u64]) -> Vec<Vec<u64>> {
+        let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        let gathered = self.gather_bytes(&bytes);
+        gathered.iter().map(|bytes| bytes.chunks_exact(8).map(number).collect()).collect()
+    }
+
+    fn gather_bytes(&self, own: &[u8]) -> Vec<Vec<u8>> {
+        self.library.post(&framed(own, 0));
+        self.library.barrier();
+        let wanted = if self.me == 0 { self.n } else { 0 };
+        let all = (0..wanted).map(|pe| self.framed_of(pe).0).collect();
+        self.library.barrier();
+        all
+    }
+
+    fn framed_of(&self, pe: u32) -> (Vec<u8>, u64) {
+        let head = self.library.read(pe, 16);
+        let number =
+            |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("eight bytes"));
+        let part = self.library.read(pe, 16 + number(0) as usize).split_off(16);
+        (part, number(8))
+    }
+}
+
+/// A part with its length and what is left after it.
+fn framed(part: &[u8], left: u64) -> Vec<u8> {
+    [&(part.len() as u64).to_le_bytes()[..], &left.to_le_bytes(), part].concat()
+}
+
+fn written<T: Serialize>(value: &T) -> Vec<u8> {
+    serde_json::to_vec(value).expect("it has a form in JSON")
+}
+
+/// What reading the clock takes, and its smallest step.
+fn clock(library: &Joined<'_>) -> Clock {
+    let readings = library.read_clock(20_000);
+    let mut steps: Vec<u64> = readings.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    steps.sort_unstable();
+    let resolution = steps.iter().copied().find(|&step| step > 0).unwrap_or(1);
+    // Steps of a coarse clock are mostly 0, but not their mean. The tenth that is largest is of other causes.
+    let usual = &steps[..steps.len() * 9 / 10];
+    let overhead = usual.iter().sum::<u64>() as f64 / usual.len() as f64;
+    let resolution = resolution.min(
+        steps
+            .windows(2)
+            .map(|pair| pair[1] - pair[0])
+            .filter(|&d| d > 0)
+            .min()
+            .unwrap_or(resolution),
+    );
+    Clock {
+        name: "CLOCK_MONOTONIC".into(),
+        overhead_ns: overhead,
+        resolution_ns: resolution as f64,
+    }
+}

@@ -1,0 +1,381 @@
+//! The C half: the functions that call the library that is measured, as safe Rust.
+//!
+//! C gives a table of functions to [`shmem_perf_main`], so this half links to no library and knows none of its types. The types here
+//! are those of `c/perf.h`. This file must never know what is measured for how long.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_char, c_int};
+
+/// Bytes that a PE can lay out at once: `CONTROL_BYTES`.
+pub const CONTROL_BYTES: usize = 256 * 1024;
+/// Bytes of the static target: `STATIC_BYTES`.
+pub const STATIC_BYTES: u64 = 4 << 20;
+/// Contexts or threads of a PE: `MOST_LANES`.
+pub const MOST_LANES: u32 = 64;
+
+/// One measurement at one size: `struct perf_task`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Task {
+    /// Index in [`Library::operations`].
+    pub operation: i32,
+    /// The other PE.
+    pub peer: i32,
+    /// Members of a collective: the first PEs.
+    pub team_size: i32,
+    /// Threads of this PE.
+    pub threads: i32,
+    /// Contexts of this PE; 0 is the default context.
+    pub contexts: i32,
+    /// 1 where the target is a static variable.
+    pub is_static: i32,
+    /// Bytes of each transfer.
+    pub nbytes: u64,
+    /// Operations before each completion.
+    pub window: u64,
+    /// Turns of computing between issue and completion.
+    pub compute: u64,
+}
+
+/// Who takes part in an operation: `enum kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The PE that issues it.
+    Alone,
+    /// That PE and its peer, which answers.
+    RoundTrip,
+    /// The members of a team.
+    Collective,
+    /// The PE that issues it, with loads and stores on memory of its peer.
+    Plain,
+    /// Two PEs by loads and stores.
+    PlainRoundTrip,
+}
+
+/// An operation of the table.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// What it is called.
+    pub name: String,
+    /// Who takes part.
+    pub kind: Kind,
+    /// The smallest size; 0 where it has none.
+    pub least: u64,
+    /// The largest size; 0 where there is no limit.
+    pub most: u64,
+    /// Whether its buffers hold a block for each member.
+    pub blocks_by_member: bool,
+    /// Whether calls in a row overlap.
+    pub is_rooted: bool,
+    /// Whether it can compute between issue and completion.
+    pub overlaps: bool,
+    functions: Functions,
+}
+
+type Run = unsafe extern "C" fn(*const Task, u64, u64, *mut u64);
+type OnTask = unsafe extern "C" fn(*const Task);
+
+#[derive(Clone, Copy, Debug)]
+struct Functions {
+    run: Run,
+    follow: Option<OnTask>,
+    end: Option<OnTask>,
+}
+
+#[repr(C)]
+struct RawOperation {
+    name: *const c_char,
+    kind: i32,
+    least: u32,
+    most: u32,
+    blocks_by_member: i32,
+    is_rooted: i32,
+    overlaps: i32,
+    run: Option<Run>,
+    follow: Option<OnTask>,
+    end: Option<OnTask>,
+}
+
+/// `struct perf_library`.
+#[repr(C)]
+pub struct RawLibrary {
+    init: unsafe extern "C" fn(i32) -> i64,
+    allocate: unsafe extern "C" fn(u64) -> i32,
+    finalize: unsafe extern "C" fn(),
+    exit_all: unsafe extern "C" fn(i32),
+    my_pe: unsafe extern "C" fn() -> i32,
+    n_pes: unsafe extern "C" fn() -> i32,
+    name: unsafe extern "C" fn(*mut c_char),
+    version: unsafe extern "C" fn(*mut i32, *mut i32),
+    barrier: unsafe extern "C" fn(),
+    post: unsafe extern "C" fn(*const u8, u64),
+    read: unsafe extern "C" fn(i32, *mut u8, u64),
+    maps: unsafe extern "C" fn(i32) -> i32,
+    operation: unsafe extern "C" fn(i32, *mut RawOperation) -> i32,
+    prepare: unsafe extern "C" fn(*const Task) -> i32,
+    compute: unsafe extern "C" fn(u64),
+    read_clock: unsafe extern "C" fn(u64, *mut u64),
+}
+
+/// A library before its job is joined.
+pub struct Library<'a> {
+    raw: &'a RawLibrary,
+    operations: Vec<Operation>,
+}
+
+/// A library whose job this process has joined, with targets allocated.
+pub struct Joined<'a> {
+    library: Library<'a>,
+    /// Nanoseconds that joining took.
+    pub init_ns: f64,
+    nbytes: u64,
+}
+
+impl<'a> Library<'a> {
+    fn new(raw: &'a RawLibrary) -> Self {
+        Self { raw, operations: (0..).map_while(|index| operation(raw, index)).collect() }
+    }
+
+    /// Joins the job.
+    ///
+    /// # Errors
+    /// One sentence if the library does not let several threads call it.
+    pub fn join(self, several_threads: bool) -> Result<Joined<'a>, String> {
+        // SAFETY: a library is joined once, since this takes it.
+        let lasted = unsafe { (self.raw.init)(several_threads.into()) };
+        if lasted < 0 {
+            return Err("the library gives no SHMEM_THREAD_MULTIPLE, which --threads needs".into());
+        }
+        Ok(Joined { library: self, init_ns: lasted as f64, nbytes: 0 })
+    }
+}
+
+impl Joined<'_> {
+    /// All operations.
+    pub fn operations(&self) -> &[Operation] {
+        &self.library.operations
+    }
+
+    /// The number of this PE.
+    pub fn my_pe(&self) -> u32 {
+        // SAFETY: the job is joined.
+        unsafe { (self.library.raw.my_pe)() }.unsigned_abs()
+    }
+
+    /// The number of PEs.
+    pub fn n_pes(&self) -> u32 {
+        // SAFETY: the job is joined.
+        unsafe { (self.library.raw.n_pes)() }.unsigned_abs()
+    }
+
+    /// Makes room for transfers of `nbytes`. All PEs call it, once.
+    ///
+    /// # Errors
+    /// One sentence if the symmetric heap is too small.
+    pub fn allocate(&mut self, nbytes: u64) -> Result<(), String> {
+        assert_eq!(self.nbytes, 0, "once");
+        // SAFETY: the job is joined.
+        if unsafe { (self.library.raw.allocate)(nbytes) } != 0 {
+            return Err(format!(
+                "the symmetric heap has no room for transfers of {nbytes} bytes: a larger heap (SHMEM_SYMMETRIC_SIZE) \
+                 or a smaller --max-bytes is needed"
+            ));
+        }
+        self.nbytes = nbytes;
+        Ok(())
+    }
+
+    /// Leaves the job.
+    pub fn finalize(self) {
+        // SAFETY: the job is joined, and nothing can be called after this, which takes the library.
+        unsafe { (self.library.raw.finalize)() }
+    }
+
+    /// Ends all PEs.
+    pub fn exit_all(&self, status: i32) {
+        // SAFETY: the job is joined.
+        unsafe { (self.library.raw.exit_all)(status) }
+    }
+
+    /// The name of the library.
+    pub fn name(&self) -> String {
+        let mut text = [0u8; 256];
+        // SAFETY: C writes at most 256 bytes, the last of them 0.
+        unsafe { (self.library.raw.name)(text.as_mut_ptr().cast()) };
+        let end = text.iter().position(|&byte| byte == 0).unwrap_or(0);
+        String::from_utf8_lossy(&text[..end]).into_owned()
+    }
+
+    /// The version of the standard.
+    pub fn standard(&self) -> String {
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: C writes the two numbers.
+        unsafe { (self.library.raw.version)(&raw mut major, &raw mut minor) };
+        format!("{major}.{minor}")
+    }
+
+    /// Waits for all PEs, and completes what they have issued.
+    pub fn barrier(&self) {
+        // SAFETY: the job is joined.
+        unsafe { (self.library.raw.barrier)() }
+    }
+
+    /// Lays bytes where others can read them after a barrier.
+    pub fn post(&self, bytes: &[u8]) {
+        assert!(bytes.len() <= CONTROL_BYTES && self.nbytes > 0, "allocated, and room for it");
+        // SAFETY: the area is allocated and has room.
+        unsafe { (self.library.raw.post)(bytes.as_ptr(), bytes.len() as u64) }
+    }
+
+    /// Reads what a PE has laid out.
+    pub fn read(&self, pe: u32, nbytes: usize) -> Vec<u8> {
+        assert!(nbytes <= CONTROL_BYTES && self.nbytes > 0 && pe < self.n_pes(), "within it");
+        let mut bytes = vec![0; nbytes];
+        // SAFETY: the area of that PE is allocated and at least as long; `bytes` has room.
+        unsafe { (self.library.raw.read)(pe as i32, bytes.as_mut_ptr(), nbytes as u64) };
+        bytes
+    }
+
+    /// Whether loads and stores reach the memory of a PE.
+    pub fn maps(&self, pe: u32) -> bool {
+        assert!(self.nbytes > 0 && pe < self.n_pes(), "allocated, and there is such a PE");
+        // SAFETY: the job is joined and targets are allocated.
+        unsafe { (self.library.raw.maps)(pe as i32) != 0 }
+    }
+
+    /// Makes the contexts and the team of a task. All PEs call it.
+    ///
+    /// # Errors
+    /// One sentence if the library refuses.
+    pub fn prepare(&self, task: &Task) -> Result<(), String> {
+        self.check(task);
+        // SAFETY: all that a task says is in range.
+        match unsafe { (self.library.raw.prepare)(task) } {
+            0 => Ok(()),
+            _ => Err(format!(
+                "the library makes no {} contexts or no team of {}",
+                task.contexts, task.team_size
+            )),
+        }
+    }
+
+    /// Runs `samples` times `batch` windows of a task that was prepared; the nanoseconds of each sample, of each thread after
+    /// those of the one before.
+    pub fn run(&self, task: &Task, samples: u64, batch: u64) -> Vec<u64> {
+        self.check(task);
+        let mut times = vec![0; (samples * task.threads as u64) as usize];
+        let run = self.operations()[task.operation as usize].functions.run;
+        // SAFETY: all that a task says is in range, and there is room for the times of all threads.
+        unsafe { run(task, samples, batch, times.as_mut_ptr()) };
+        times
+    }
+
+    /// Answers the peer in a round trip until it ends it.
+    pub fn follow(&self, task: &Task) {
+        self.check(task);
+        if let Some(follow) = self.operations()[task.operation as usize].functions.follow {
+            // SAFETY: all that a task says is in range.
+            unsafe { follow(task) }
+        }
+    }
+
+    /// Ends a round trip.
+    pub fn end(&self, task: &Task) {
+        self.check(task);
+        if let Some(end) = self.operations()[task.operation as usize].functions.end {
+            // SAFETY: all that a task says is in range.
+            unsafe { end(task) }
+        }
+    }
+
+    /// Computes for so many turns.
+    pub fn compute(&self, turns: u64) {
+        // SAFETY: it only counts.
+        unsafe { (self.library.raw.compute)(turns) }
+    }
+
+    /// Reads the clock so often in a row.
+    pub fn read_clock(&self, n: usize) -> Vec<u64> {
+        let mut readings = vec![0; n];
+        // SAFETY: there is room for all readings.
+        unsafe { (self.library.raw.read_clock)(n as u64, readings.as_mut_ptr()) };
+        readings
+    }
+
+    /// That a task stays within what is allocated.
+    fn check(&self, task: &Task) {
+        let operation = &self.operations()[task.operation as usize];
+        let n = self.n_pes();
+        assert!((0..n as i32).contains(&task.peer), "there is such a PE");
+        assert!((1..=n as i32).contains(&task.team_size), "a team of PEs of the job");
+        assert!((1..=MOST_LANES as i32).contains(&task.threads), "threads");
+        assert!((0..=MOST_LANES as i32).contains(&task.contexts), "contexts");
+        let blocks = if operation.blocks_by_member { task.team_size as u64 } else { 1 };
+        assert!(task.nbytes * blocks <= self.nbytes, "room in the targets");
+        let room = if operation.name.starts_with('i') { STATIC_BYTES / 2 } else { STATIC_BYTES };
+        assert!(task.is_static == 0 || task.nbytes <= room, "room in the static target");
+        let least_room = 128 * MOST_LANES as u64;
+        assert!(self.nbytes >= least_room, "each thread has lines of its own");
+    }
+}
+
+fn operation(raw: &RawLibrary, index: i32) -> Option<Operation> {
+    let mut found = RawOperation {
+        name: std::ptr::null(),
+        kind: 0,
+        least: 0,
+        most: 0,
+        blocks_by_member: 0,
+        is_rooted: 0,
+        overlaps: 0,
+        run: None,
+        follow: None,
+        end: None,
+    };
+    // SAFETY: C fills it in, or says that there is none.
+    if unsafe { (raw.operation)(index, &raw mut found) } != 0 {
+        return None;
+    }
+    // SAFETY: names are literals of C.
+    let name = unsafe { CStr::from_ptr(found.name) };
+    Some(Operation {
+        name: name.to_string_lossy().into_owned(),
+        kind: match found.kind {
+            0 => Kind::Alone,
+            1 => Kind::RoundTrip,
+            2 => Kind::Collective,
+            3 => Kind::Plain,
+            _ => Kind::PlainRoundTrip,
+        },
+        least: found.least.into(),
+        most: found.most.into(),
+        blocks_by_member: found.blocks_by_member != 0,
+        is_rooted: found.is_rooted != 0,
+        overlaps: found.overlaps != 0,
+        functions: Functions { run: found.run?, follow: found.follow, end: found.end },
+    })
+}
+
+/// The program: C's `main` calls it with its arguments and the library.
+///
+/// # Safety
+/// The arguments are those of `main`, and `library` points to a `struct perf_library`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shmem_perf_main(
+    argc: c_int,
+    argv: *const *const c_char,
+    library: *const RawLibrary,
+) -> c_int {
+    let argument = |index: usize| {
+        // SAFETY: there are `argc` arguments.
+        let at = unsafe { argv.add(index) };
+        // SAFETY: the same.
+        let text = unsafe { *at };
+        // SAFETY: each is a string.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    };
+    let arguments: Vec<String> = (0..argc.unsigned_abs() as usize).map(argument).collect();
+    // SAFETY: the caller passes one, which lives as long as the program.
+    let library = unsafe { &*library };
+    crate::run::main(&arguments, Library::new(library)).into()
+}

@@ -1,0 +1,323 @@
+//! Carries out one point of the plan: who issues, who answers, who waits, and who decides how often.
+//!
+//! Where one PE issues, it decides alone, and the others answer it or wait in a barrier until it has finished. Where several take part,
+//! PE 0 decides, and tells the others before each batch.
+
+use std::time::Duration;
+
+use crate::job::Job;
+use crate::library::Task;
+use crate::plan::{Call, Curve};
+use crate::record::{Ended, Measure, Point, Summary};
+use crate::repeat::{Limits, MOST_SAMPLES, repeat};
+use crate::socket::{self, Socket};
+use crate::statistics::median;
+
+/// What measures a job.
+pub struct Bench<'a> {
+    job: &'a Job<'a>,
+    /// The PE that issues and its peer.
+    pairs: Vec<(u32, u32)>,
+    /// Of the first pair, where it is needed.
+    socket: Option<Socket>,
+}
+
+/// Who of two this PE is.
+enum Role {
+    Leads(u32),
+    Follows(u32),
+    Waits,
+}
+
+impl<'a> Bench<'a> {
+    /// Measures between these pairs.
+    pub fn new(job: &'a Job<'a>, pairs: Vec<(u32, u32)>, socket: Option<Socket>) -> Self {
+        Self { job, pairs, socket }
+    }
+
+    /// Makes ready for a curve. All PEs call it.
+    ///
+    /// # Errors
+    /// One sentence if the library refuses.
+    pub fn prepare(&self, curve: &Curve) -> Result<(), String> {
+        match curve.call {
+            Call::Library(_) => self.job.library.prepare(&self.task(curve, 0, self.job.me)),
+            Call::Socket | Call::Init => Ok(()),
+        }
+    }
+
+    /// Measures one size for about so long. All PEs call it and get the same.
+    pub fn point(&mut self, curve: &Curve, nbytes: u64, time: Duration) -> Point {
+        let pair = self.pairs[0];
+        match curve.call {
+            Call::Init => self.init(),
+            Call::Socket => self.over_socket(curve, nbytes, time),
+            Call::Library(_) => {
+                let is_one =
+                    curve.is_floor || self.pairs.len() == 1 || curve.measure == Measure::Overlap;
+                let is_both = curve.measure == Measure::BidirectionalBandwidth && pair.0 != pair.1;
+                if is_one && !is_both && curve.measure != Measure::Collective {
+                    self.by_one(curve, nbytes, time)
+                } else {
+                    self.by_several(curve, nbytes, time)
+                }
+            }
+        }
+    }
+
+    fn task(&self, curve: &Curve, nbytes: u64, peer: u32) -> Task {
+        let Call::Library(operation) = curve.call else { unreachable!("only these are tasks") };
+        Task {
+            operation: operation as i32,
+            peer: peer as i32,
+            team_size: curve.shape.team_size.unwrap_or(self.job.n) as i32,
+            threads: curve.shape.threads as i32,
+            contexts: curve.shape.contexts as i32,
+            is_static: (curve.shape.memory == "static").into(),
+            nbytes,
+            window: curve.shape.window.into(),
+            compute: 0,
+        }
+    }
+
+    fn limits(&self, curve: &Curve, time: Duration) -> Limits {
+        let is_rooted = match curve.call {
+            Call::Library(index) => self.job.library.operations()[index].is_rooted,
+            Call::Socket | Call::Init => false,
+        };
+        Limits {
+            time,
+            clock_ns: self.job.clock.overhead_ns,
+            groups: !is_rooted && curve.measure != Measure::Overlap,
+            most_samples: MOST_SAMPLES / u64::from(curve.shape.threads),
+        }
+    }
+
+    /// The first pair alone.
+    fn by_one(&self, curve: &Curve, nbytes: u64, time: Duration) -> Point {
+        let job = self.job;
+        let (from, to) = self.pairs[0];
+        job.library.barrier();
+        let mut point = None;
+        if job.me == from {
+            let task = self.task(curve, nbytes, to);
+            let found = match curve.measure {
+                Measure::Overlap => self.overlap(curve, task, time),
+                _ => self.lead(curve, &task, time),
+            };
+            job.library.end(&task);
+            point = Some(found);
+        } else if job.me == to {
+            job.library.follow(&self.task(curve, nbytes, from));
+        }
+        job.share(from, point.as_ref())
+    }
+
+    fn lead(&self, curve: &Curve, task: &Task, time: Duration) -> Point {
+        let times = |samples: u64, group: u64| {
+            let times = self.job.library.run(task, samples, group);
+            let lanes: Vec<&[u64]> = times.chunks_exact(samples as usize).collect();
+            self.each(curve, &lanes, group)
+        };
+        let value = |ns: f64| value(curve, task.nbytes, 1, ns);
+        repeat(task.nbytes, &self.limits(curve, time), times, value)
+    }
+
+    /// First the transfer alone, then with as much to compute as it takes.
+    fn overlap(&self, curve: &Curve, mut task: Task, time: Duration) -> Point {
+        const TURNS: u64 = 100_000;
+        let library = &self.job.library;
+        let computing = |turns: u64| {
+            let time = || {
+                let start = std::time::Instant::now();
+                library.compute(turns);
+                start.elapsed().as_nanos() as f64
+            };
+            median(&[time(), time(), time(), time(), time()])
+        };
+        let limits = self.limits(curve, time / 2);
+        let times = |task: &Task, samples, group| {
+            self.each(curve, &[&library.run(task, samples, group)], group)
+        };
+        let pure =
+            repeat(task.nbytes, &limits, |samples, group| times(&task, samples, group), |ns| ns);
+        let pure = pure.summary.p50.max(1.0);
+        let turns = (pure / (computing(TURNS) / TURNS as f64).max(0.01)) as u64;
+        let computed = computing(turns);
+        task.compute = turns;
+        let percent = |ns: f64| (100.0 * (1.0 - (ns - computed) / pure)).clamp(0.0, 100.0);
+        repeat(task.nbytes, &limits, |samples, group| times(&task, samples, group), percent)
+    }
+
+    /// All pairs, both PEs of one pair, or a team.
+    fn by_several(&self, curve: &Curve, nbytes: u64, time: Duration) -> Point {
+        let job = self.job;
+        let mut point = None;
+        if job.me == 0 {
+            let times = |samples: u64, group: u64| {
+                job.share(0, Some(&(samples, group)));
+                let gathered = job.gather_numbers(&self.step(curve, nbytes, samples, group));
+                let lanes: Vec<&[u64]> = gathered
+                    .iter()
+                    .flat_map(|times| times.chunks_exact(samples as usize))
+                    .collect();
+                self.each(curve, &lanes, group)
+            };
+            let value = |ns: f64| value(curve, nbytes, self.n_active(curve), ns);
+            point = Some(repeat(nbytes, &self.limits(curve, time), times, value));
+            job.share(0, Some(&(0u64, 0u64)));
+        } else {
+            loop {
+                let (samples, group): (u64, u64) = job.share(0, None);
+                if samples == 0 {
+                    break;
+                }
+                job.gather_numbers(&self.step(curve, nbytes, samples, group));
+            }
+        }
+        job.share(0, point.as_ref())
+    }
+
+    /// This PE's part in a batch; its times, if it issues.
+    fn step(&self, curve: &Curve, nbytes: u64, samples: u64, group: u64) -> Vec<u64> {
+        let library = &self.job.library;
+        library.barrier();
+        if curve.measure == Measure::Collective {
+            let is_member = self.job.me < curve.shape.team_size.unwrap_or(self.job.n);
+            let task = self.task(curve, nbytes, self.job.me);
+            return if is_member { library.run(&task, samples, group) } else { Vec::new() };
+        }
+        match self.role(curve) {
+            Role::Leads(peer) => {
+                let task = self.task(curve, nbytes, peer);
+                let times = library.run(&task, samples, group);
+                library.end(&task);
+                times
+            }
+            Role::Follows(peer) => {
+                library.follow(&self.task(curve, nbytes, peer));
+                Vec::new()
+            }
+            Role::Waits => Vec::new(),
+        }
+    }
+
+    fn role(&self, curve: &Curve) -> Role {
+        let me = self.job.me;
+        let is_both = curve.measure == Measure::BidirectionalBandwidth;
+        for &(from, to) in &self.pairs {
+            if me == from {
+                return Role::Leads(to);
+            }
+            if me == to {
+                return if is_both { Role::Leads(from) } else { Role::Follows(from) };
+            }
+        }
+        Role::Waits
+    }
+
+    /// PEs that issue at once.
+    fn n_active(&self, curve: &Curve) -> u64 {
+        let is_both = curve.measure == Measure::BidirectionalBandwidth && self.job.n > 1;
+        self.pairs.len() as u64 * if is_both { 2 } else { 1 }
+    }
+
+    /// Nanoseconds of an operation, or of a window, from those of all that were active.
+    fn each(&self, curve: &Curve, lanes: &[&[u64]], group: u64) -> Vec<f64> {
+        let overhead = self.job.clock.overhead_ns;
+        let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
+        match curve.measure {
+            // A collective has ended when its slowest member has.
+            Measure::Collective => {
+                let n = lanes.first().map_or(0, |lane| lane.len());
+                let slowest = |sample: usize| lanes.iter().map(|lane| lane[sample]).max();
+                (0..n).filter_map(slowest).map(each).collect()
+            }
+            // The rate of several is that of all their work in the time of the slowest.
+            Measure::Bandwidth | Measure::BidirectionalBandwidth | Measure::MessageRate
+                if lanes.len() > 1 =>
+            {
+                let mean = |lane: &&[u64]| {
+                    lane.iter().map(|&ns| each(ns)).sum::<f64>() / lane.len() as f64
+                };
+                let slowest = lanes.iter().map(mean).max_by(f64::total_cmp);
+                slowest.into_iter().collect()
+            }
+            _ => lanes.iter().flat_map(|lane| lane.iter().map(|&ns| each(ns))).collect(),
+        }
+    }
+
+    fn over_socket(&mut self, curve: &Curve, nbytes: u64, time: Duration) -> Point {
+        let job = self.job;
+        let (from, to) = self.pairs[0];
+        let limits = self.limits(curve, time);
+        let overhead = job.clock.overhead_ns;
+        let shape = socket::Shape {
+            nbytes,
+            window: curve.shape.window.into(),
+            is_round_trip: curve.measure == Measure::Latency,
+        };
+        job.library.barrier();
+        let mut point = None;
+        let mut failed = None;
+        if let Some(socket) = &mut self.socket {
+            if job.me == to {
+                failed = socket.follow(shape).err();
+            } else if job.me == from {
+                let times = |samples: u64, group: u64| {
+                    let times = socket.lead(shape, samples, group).unwrap_or_else(|error| {
+                        failed = Some(error);
+                        vec![1; samples as usize]
+                    });
+                    let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
+                    times.into_iter().map(each).collect()
+                };
+                point = Some(repeat(nbytes, &limits, times, |ns| value(curve, nbytes, 1, ns)));
+                failed = failed.or(socket.end(shape).err());
+            }
+        }
+        if let Some(error) = failed {
+            eprintln!(
+                "shmem-perf: PE {}: the socket between PEs {from} and {to} failed: {error}",
+                job.me
+            );
+            job.library.exit_all(1);
+        }
+        job.share(from, point.as_ref())
+    }
+
+    /// The slowest PE's start.
+    fn init(&self) -> Point {
+        let own = self.job.library.init_ns as u64;
+        let all = self.job.gather_numbers(&[own]);
+        let slowest = all.iter().flatten().copied().max().unwrap_or(own) as f64;
+        let slowest: f64 = self.job.share(0, Some(&slowest));
+        let summary = Summary {
+            n: 1,
+            mean: slowest,
+            min: slowest,
+            p50: slowest,
+            p90: slowest,
+            p99: slowest,
+            p999: slowest,
+            max: slowest,
+            interval: (slowest, slowest),
+            batches: vec![slowest],
+            ended: Ended::TimeUp,
+        };
+        Point { nbytes: 0, summary, histogram: Vec::new() }
+    }
+}
+
+/// What is reported, from the nanoseconds of an operation or of the window of each that is active.
+fn value(curve: &Curve, nbytes: u64, n_active: u64, ns: f64) -> f64 {
+    let threads = u64::from(curve.shape.threads);
+    let operations = (u64::from(curve.shape.window) * n_active * threads) as f64;
+    match curve.measure {
+        Measure::Bandwidth | Measure::BidirectionalBandwidth => {
+            operations * nbytes as f64 / ns * 1e9
+        }
+        Measure::MessageRate => operations / ns * 1e9,
+        Measure::Latency | Measure::Overlap | Measure::Collective | Measure::Event => ns,
+    }
+}

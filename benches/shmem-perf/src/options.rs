@@ -1,0 +1,261 @@
+//! The flags of a measurement.
+//!
+//! This file must never know how anything is measured.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+
+use crate::library::MOST_LANES;
+
+/// Measure an OpenSHMEM library: latency, bandwidth, message rate, overlap and collectives, beside what the machine itself takes.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "shmem-perf",
+    version,
+    override_usage = "shmem-perf [OPTIONS | COMMAND [ARGUMENT]...]",
+    after_help = "Commands:\n  \
+                  report   Make one page of HTML from records\n  \
+                  compare  Say what differs beyond noise between two records\n  \
+                  build    Build this program for another OpenSHMEM library\n\n\
+                  Each command explains itself by --help. The transport and all else of the library are chosen as for any program, by \
+                  variables of the environment, which the record names.\n\n\
+                  Exit status:\n  \
+                  0  All was measured\n  \
+                  1  The record could not be written, or the library refused something\n  \
+                  2  The flags do not fit\n\n\
+                  Examples:\n  \
+                  oshrun -n 2 shmem-perf                         What one wants to know, in 20 seconds\n  \
+                  oshrun -n 2 shmem-perf -o before.json          The same, and a record of it\n  \
+                  oshrun -H a,b shmem-perf --operations put,get  Two operations between two hosts\n  \
+                  oshrun -n 16 shmem-perf --matrix               Each PE with each other one"
+)]
+pub struct Options {
+    /// Operations, by the names in the tables; all: every one; by default those that most programs use
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub operations: Vec<String>,
+
+    /// What is measured: latency, bandwidth, bidirectional, rate, overlap, collective, event; by default all
+    #[arg(long, value_name = "MEASURE,...", value_delimiter = ',', hide_possible_values = true)]
+    pub measures: Vec<What>,
+
+    /// The smallest size in bytes; k and m are allowed
+    #[arg(long, value_name = "BYTES", default_value = "8", value_parser = nbytes)]
+    pub min_bytes: u64,
+
+    /// The largest size in bytes
+    #[arg(long, value_name = "BYTES", default_value = "2m", value_parser = nbytes)]
+    pub max_bytes: u64,
+
+    /// How much larger each size is than the one before
+    #[arg(long, value_name = "FACTOR", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=1024))]
+    pub growth: u64,
+
+    /// Pairs of PEs that are active at once: one, neighbours, random, or all, which is the first half with the second half
+    #[arg(long, value_name = "PAIRS", default_value = "one", hide_possible_values = true)]
+    pub pairs: Pairs,
+
+    /// The pair of --pairs one: the PE that issues and its peer; by default the first two PEs
+    #[arg(long, value_name = "FROM,TO", value_parser = pair)]
+    pub pair: Option<(u32, u32)>,
+
+    /// What random pairs are drawn by
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Contexts of each PE; 0: the default context
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=MOST_LANES as i64))]
+    pub contexts: u32,
+
+    /// Threads of each PE that issue at once
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub threads: u32,
+
+    /// Operations before each completion, for rates and bandwidths
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub window: u32,
+
+    /// Where the target lies: heap or static
+    #[arg(long, value_name = "MEMORY", default_value = "heap", hide_possible_values = true)]
+    pub memory: Memory,
+
+    /// Members of the teams of collectives, each of the first PEs; by default all PEs
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    pub team_sizes: Vec<u32>,
+
+    /// Measure each PE with each other one, and nothing else unless --operations or --measures asks for it
+    #[arg(long)]
+    pub matrix: bool,
+
+    /// About how many seconds it may take
+    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = seconds)]
+    pub time: Duration,
+
+    /// Write a record into FILE.json, or a table into FILE.csv
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// Time of one operation.
+    Latency,
+    /// Bytes per second, one way.
+    Bandwidth,
+    /// Bytes per second, both ways at once.
+    Bidirectional,
+    /// Operations per second.
+    Rate,
+    /// Share of a transfer's time that is left to compute.
+    Overlap,
+    /// Time of collectives.
+    Collective,
+    /// Time of the start.
+    Event,
+}
+
+/// Which PEs are active at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Pairs {
+    /// One pair.
+    One,
+    /// PEs 0 and 1, 2 and 3, and so on.
+    Neighbours,
+    /// Drawn by chance.
+    Random,
+    /// The first half with the second half.
+    All,
+}
+
+impl Pairs {
+    /// As the record has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::One => "one",
+            Self::Neighbours => "neighbours",
+            Self::Random => "random",
+            Self::All => "all",
+        }
+    }
+}
+
+/// Memory of the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Memory {
+    /// The symmetric heap.
+    Heap,
+    /// A global variable.
+    Static,
+}
+
+impl Memory {
+    /// As the record has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Heap => "heap",
+            Self::Static => "static",
+        }
+    }
+}
+
+fn nbytes(text: &str) -> Result<u64, String> {
+    let (digits, factor) = match text.trim_end_matches(['k', 'K', 'm', 'M']) {
+        digits if text.ends_with(['k', 'K']) => (digits, 1 << 10),
+        digits if text.ends_with(['m', 'M']) => (digits, 1 << 20),
+        digits => (digits, 1),
+    };
+    match digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)) {
+        Some(nbytes) if (1..=1 << 30).contains(&nbytes) => Ok(nbytes),
+        _ => Err("a number of bytes from 1 to 1024m is expected".into()),
+    }
+}
+
+fn pair(text: &str) -> Result<(u32, u32), String> {
+    let numbers = text.split_once(',').map(|(from, to)| (from.parse(), to.parse()));
+    match numbers {
+        Some((Ok(from), Ok(to))) => Ok((from, to)),
+        _ => Err("two PEs are expected, such as 0,1".into()),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.1..=86400.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("a number of seconds from 0.1 to 86400 is expected".into()),
+    }
+}
+
+impl Options {
+    /// The sizes, growing.
+    pub fn sizes(&self) -> Vec<u64> {
+        let next = |size: &u64| size.checked_mul(self.growth);
+        std::iter::successors(Some(self.min_bytes), next)
+            .take_while(|&size| size <= self.max_bytes)
+            .collect()
+    }
+
+    /// What flags alone cannot rule out.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn check(&self, n_pes: u32) -> Result<(), String> {
+        if self.max_bytes < self.min_bytes {
+            return Err(format!(
+                "--max-bytes {} is smaller than --min-bytes {}",
+                self.max_bytes, self.min_bytes
+            ));
+        }
+        if let Some((from, to)) = self.pair
+            && from.max(to) >= n_pes
+        {
+            return Err(format!("--pair {from},{to}: there are {n_pes} PEs, the first is PE 0"));
+        }
+        if self.pair.is_some() && self.pairs != Pairs::One {
+            return Err("--pair names one pair, which is not what --pairs asks for".into());
+        }
+        if let Some(size) = self.team_sizes.iter().find(|size| !(1..=n_pes).contains(size)) {
+            return Err(format!("--team-sizes {size}: there are {n_pes} PEs"));
+        }
+        if self.matrix && n_pes < 2 {
+            return Err("--matrix needs at least 2 PEs".into());
+        }
+        if let Some(path) = &self.output {
+            let extension = path.extension().and_then(|extension| extension.to_str());
+            if !matches!(extension, Some("json" | "csv")) && !path.starts_with("/dev") {
+                return Err(format!("--output {}: it must end in .json or .csv", path.display()));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(words: &[&str]) -> Options {
+        Options::try_parse_from([&["shmem-perf"], words].concat()).expect("flags")
+    }
+
+    #[test]
+    fn sizes_grow_to_the_largest() {
+        let sizes = options(&["--min-bytes", "8", "--max-bytes", "1k", "--growth", "8"]).sizes();
+        assert_eq!(sizes, [8, 64, 512]);
+    }
+
+    #[test]
+    fn what_does_not_fit_the_job_is_refused() {
+        let refused = |words: &[&str], part: &str| {
+            let sentence = options(words).check(2).expect_err("refused");
+            assert!(sentence.contains(part), "{sentence}");
+        };
+        refused(&["--min-bytes", "2k", "--max-bytes", "1k"], "--max-bytes 1024");
+        refused(&["--pair", "0,2"], "there are 2 PEs");
+        refused(&["--pair", "0,1", "--pairs", "all"], "one pair");
+        refused(&["--team-sizes", "2,3"], "--team-sizes 3");
+        refused(&["-o", "record.txt"], ".json or .csv");
+        options(&[]).check(1).expect("the defaults suit every job");
+    }
+}

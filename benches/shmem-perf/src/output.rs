@@ -1,0 +1,50 @@
+//! The file that a run leaves: it is written after each series, so that what was measured is kept whatever happens.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::csv::csv;
+use crate::record::Record;
+
+/// A file for a record.
+pub struct Output {
+    path: PathBuf,
+}
+
+impl Output {
+    /// Writes there, JSON or, if the name ends so, CSV.
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    /// Writes all of it. A file that was there is replaced only by a whole one; a device is written into.
+    ///
+    /// # Errors
+    /// One sentence with the file's name.
+    pub fn write(&self, record: &Record) -> Result<(), String> {
+        let text = match self.path.extension().is_some_and(|extension| extension == "csv") {
+            true => csv(record),
+            false => serde_json::to_string(record).expect("it has a form in JSON") + "\n",
+        };
+        let is_other = self.path.metadata().is_ok_and(|metadata| !metadata.is_file());
+        let written = if is_other { self.into_device(&text) } else { self.replaced(&text) };
+        written.map_err(|error| format!("{} cannot be written: {error}", self.path.display()))
+    }
+
+    fn into_device(&self, text: &str) -> std::io::Result<()> {
+        fs::OpenOptions::new().write(true).open(&self.path)?.write_all(text.as_bytes())
+    }
+
+    fn replaced(&self, text: &str) -> std::io::Result<()> {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(".new");
+        let new = PathBuf::from(name);
+        let written = fs::write(&new, text).and_then(|()| fs::rename(&new, &self.path));
+        if written.is_err() {
+            // Half a file is of no use, and takes room that is missing.
+            _ = fs::remove_file(&new);
+        }
+        written
+    }
+}

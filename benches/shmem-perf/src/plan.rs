@@ -1,0 +1,333 @@
+//! What is measured, in which order: groups, each a table of curves. All PEs make the same plan of the same flags.
+//!
+//! This file must never know how anything is measured.
+
+use crate::library::{Kind, Operation, STATIC_BYTES};
+use crate::options::{Memory, Options, What};
+use crate::record::{Measure, Shape};
+
+/// Tables have sizes as rows, or operations.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Its heading.
+    pub title: String,
+    /// Whether each row is a size and each column an operation.
+    pub is_by_size: bool,
+    /// What is in it.
+    pub curves: Vec<Curve>,
+}
+
+/// What is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// An operation of the library's table, by its index.
+    Library(usize),
+    /// A socket between the PEs.
+    Socket,
+    /// The start, which has been timed already.
+    Init,
+}
+
+/// One operation at several sizes.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// What is called.
+    pub call: Call,
+    /// Its name.
+    pub name: String,
+    /// What is measured of it.
+    pub measure: Measure,
+    /// Whether it bounds the library.
+    pub is_floor: bool,
+    /// Sizes, growing; 0 alone where there is none.
+    pub sizes: Vec<u64>,
+    /// Between whom.
+    pub shape: Shape,
+}
+
+/// What is known of the job.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// PEs.
+    pub n_pes: u32,
+    /// Whether the pair shares memory.
+    pub shares_memory: bool,
+    /// Whether the pair is on one host.
+    pub shares_host: bool,
+}
+
+/// Operations that most programs use, by what is measured of them.
+fn usual(what: What) -> &'static [&'static str] {
+    match what {
+        What::Latency => &[
+            "put",
+            "get",
+            "put_signal round trip",
+            "put, fence, p round trip",
+            "p",
+            "g",
+            "fetch_add",
+            "compare_swap",
+            "add",
+            "p round trip",
+        ],
+        What::Bandwidth => &["put_nbi", "get_nbi"],
+        What::Bidirectional => &["put_nbi"],
+        What::Rate => &["put", "put_nbi", "get_nbi", "p", "add", "fetch_add_nbi"],
+        What::Overlap => &["put_nbi", "get_nbi"],
+        What::Collective => &[
+            "barrier_all",
+            "sum_reduce",
+            "broadcast",
+            "fcollect",
+            "alltoall",
+            "team_split_strided and destroy",
+        ],
+        What::Event => &[],
+    }
+}
+
+/// All that can be measured, in the order of the tables.
+const ALL: [What; 7] = [
+    What::Latency,
+    What::Bandwidth,
+    What::Bidirectional,
+    What::Rate,
+    What::Overlap,
+    What::Collective,
+    What::Event,
+];
+
+/// The plan.
+///
+/// # Errors
+/// One sentence if the flags name an operation that is none, or nothing is left to measure.
+pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<Group>, String> {
+    let asks_all = options.operations.iter().any(|name| name == "all");
+    for name in options.operations.iter().filter(|name| *name != "all") {
+        if !table.iter().any(|operation| is_called(operation, name)) {
+            let names: Vec<&str> = table.iter().map(|operation| operation.name.as_str()).collect();
+            return Err(format!(
+                "--operations {name}: there is no such operation; there are: {}",
+                names.join("; ")
+            ));
+        }
+    }
+    let is_asked = |what: What, operation: &Operation| match options.operations.as_slice() {
+        [] => usual(what).contains(&operation.name.as_str()),
+        names => asks_all || names.iter().any(|name| is_called(operation, name)),
+    };
+    let has_signals = table.iter().any(|operation| operation.name == "put_signal round trip");
+    let wanted = |what: What| options.measures.is_empty() || options.measures.contains(&what);
+    let mut groups = Vec::new();
+    for what in ALL.into_iter().filter(|&what| wanted(what)) {
+        let mut curves = Vec::new();
+        for (index, operation) in table.iter().enumerate() {
+            let stands_in = operation.name == "put, fence, p round trip";
+            let is_usual = options.operations.is_empty();
+            if is_floor(operation) || (is_usual && stands_in && has_signals) {
+                continue;
+            }
+            if is_asked(what, operation) && applies(what, operation) {
+                curves.extend(library_curves(options, facts, what, index, operation));
+            }
+        }
+        if what == What::Event && options.operations.is_empty() {
+            curves.push(Curve {
+                call: Call::Init,
+                name: "init".into(),
+                measure: Measure::Event,
+                is_floor: false,
+                sizes: vec![0],
+                shape: Shape { n_pes: facts.n_pes, ..Shape::default() },
+            });
+        }
+        if !curves.is_empty() {
+            curves.extend(floors(options, facts, what, table));
+            groups.extend(tables(what, curves));
+        }
+    }
+    let has_nothing =
+        groups.iter().all(|group| group.curves.iter().all(|curve| curve.sizes.is_empty()));
+    if has_nothing {
+        return Err(
+            "nothing is left to measure: these measures do not apply to these operations and sizes"
+                .into(),
+        );
+    }
+    Ok(groups)
+}
+
+/// `put_signal` also names `put_signal round trip`.
+fn is_called(operation: &Operation, name: &str) -> bool {
+    let rest = operation.name.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+fn is_floor(operation: &Operation) -> bool {
+    matches!(operation.kind, Kind::Plain | Kind::PlainRoundTrip)
+}
+
+fn applies(what: What, operation: &Operation) -> bool {
+    let is_alone = operation.kind == Kind::Alone;
+    match what {
+        What::Latency => operation.kind != Kind::Collective,
+        What::Bandwidth | What::Bidirectional => {
+            is_alone && operation.least > 0 && operation.most == 0
+        }
+        What::Rate => is_alone && operation.least > 0,
+        What::Overlap => operation.overlaps,
+        What::Collective => operation.kind == Kind::Collective,
+        What::Event => false,
+    }
+}
+
+fn measure(what: What) -> Measure {
+    match what {
+        What::Latency => Measure::Latency,
+        What::Bandwidth => Measure::Bandwidth,
+        What::Bidirectional => Measure::BidirectionalBandwidth,
+        What::Rate => Measure::MessageRate,
+        What::Overlap => Measure::Overlap,
+        What::Collective => Measure::Collective,
+        What::Event => Measure::Event,
+    }
+}
+
+/// One curve, of collectives one for each size of a team.
+fn library_curves(
+    options: &Options,
+    facts: Facts,
+    what: What,
+    index: usize,
+    operation: &Operation,
+) -> Vec<Curve> {
+    let teams = match (what, options.team_sizes.as_slice()) {
+        (What::Collective, []) => vec![Some(facts.n_pes)],
+        // These are of all PEs.
+        (What::Collective, _)
+            if ["barrier_all", "malloc and free"].contains(&operation.name.as_str()) =>
+        {
+            vec![Some(facts.n_pes)]
+        }
+        (What::Collective, sizes) => sizes.iter().copied().map(Some).collect(),
+        _ => vec![None],
+    };
+    let of = |team_size: Option<u32>| Curve {
+        call: Call::Library(index),
+        name: operation.name.clone(),
+        measure: measure(what),
+        is_floor: is_floor(operation),
+        sizes: sizes(options, what, operation, team_size.unwrap_or(1)),
+        shape: shape(options, facts, what, team_size),
+    };
+    teams.into_iter().map(of).filter(|curve| !curve.sizes.is_empty()).collect()
+}
+
+fn shape(options: &Options, facts: Facts, what: What, team_size: Option<u32>) -> Shape {
+    let is_collective = team_size.is_some();
+    let is_windowed = matches!(what, What::Bandwidth | What::Bidirectional | What::Rate);
+    Shape {
+        n_pes: facts.n_pes,
+        pairs: if is_collective { String::new() } else { options.pairs.name().into() },
+        team_size,
+        contexts: if is_collective { 0 } else { options.contexts },
+        threads: if is_collective { 1 } else { options.threads },
+        window: if is_windowed { options.window } else { 1 },
+        memory: if is_collective { Memory::Heap.name() } else { options.memory.name() }.into(),
+    }
+}
+
+fn sizes(options: &Options, what: What, operation: &Operation, members: u32) -> Vec<u64> {
+    if operation.least == 0 {
+        return vec![0];
+    }
+    if operation.most == operation.least {
+        return vec![operation.least];
+    }
+    let blocks = if operation.blocks_by_member { u64::from(members) } else { 1 };
+    let is_static = options.memory == Memory::Static && what != What::Collective;
+    let most_static = if operation.name.starts_with('i') { STATIC_BYTES / 2 } else { STATIC_BYTES };
+    let fits = |size: &u64| {
+        let is_whole = operation.least < 8 || size.is_multiple_of(8);
+        let has_room = size * blocks <= options.max_bytes.max(blocks * options.min_bytes)
+            && (!is_static || *size <= most_static);
+        is_whole && has_room && *size >= operation.least
+    };
+    let sizes = options.sizes().into_iter().filter(fits);
+    match what {
+        // Many small ones are what a rate is about.
+        What::Rate if options.measures.is_empty() => sizes.take(1).collect(),
+        // There is nothing to overlap with a transfer that the call itself makes.
+        What::Overlap if options.measures.is_empty() => {
+            let large: Vec<u64> = sizes.filter(|&size| size >= 4096).collect();
+            large
+        }
+        _ => sizes.collect(),
+    }
+}
+
+/// What the machine takes for the same, for one pair.
+fn floors(options: &Options, facts: Facts, what: What, table: &[Operation]) -> Vec<Curve> {
+    if !matches!(what, What::Latency | What::Bandwidth) {
+        return Vec::new();
+    }
+    let plain = Options {
+        pairs: crate::options::Pairs::One,
+        contexts: 0,
+        threads: 1,
+        memory: Memory::Heap,
+        ..options.clone()
+    };
+    let mut curves = Vec::new();
+    if facts.shares_memory {
+        for (index, operation) in
+            table.iter().enumerate().filter(|(_, operation)| is_floor(operation))
+        {
+            let is_sized = operation.most == 0;
+            let needs_peer = operation.kind == Kind::PlainRoundTrip;
+            let suits = (what == What::Latency || is_sized) && !(needs_peer && facts.n_pes == 1);
+            if suits {
+                let mut made = library_curves(&plain, facts, what, index, operation);
+                made.iter_mut()
+                    .for_each(|curve| curve.shape.window = shape(&plain, facts, what, None).window);
+                curves.extend(made);
+            }
+        }
+    } else if facts.shares_host {
+        curves.push(Curve {
+            call: Call::Socket,
+            name: if what == What::Latency { "socket round trip" } else { "socket" }.into(),
+            measure: measure(what),
+            is_floor: true,
+            sizes: options.sizes(),
+            shape: shape(&plain, facts, what, None),
+        });
+    }
+    curves
+}
+
+/// The tables of a measure: what has one size apart from what has several.
+fn tables(what: What, curves: Vec<Curve>) -> Vec<Group> {
+    let (single, sized): (Vec<Curve>, Vec<Curve>) =
+        curves.into_iter().partition(|curve| curve.sizes.len() == 1);
+    let title = |is_by_size: bool| {
+        let title = match what {
+            What::Latency if is_by_size => "Latency by size: median (99 % are not above)",
+            What::Latency => "Latency",
+            What::Bandwidth => "Bandwidth by size: median",
+            What::Bidirectional => "Bandwidth of both ways at once by size: median",
+            What::Rate => "Message rate",
+            What::Overlap => "Overlap: part of a transfer's time in which the PE can compute",
+            What::Collective if is_by_size => {
+                "Collectives by size: median of the slowest member (99 % are not above)"
+            }
+            What::Collective => "Collectives without a size, the slowest member",
+            What::Event => "Start",
+        };
+        title.to_owned()
+    };
+    let group = |is_by_size: bool, curves| Group { title: title(is_by_size), is_by_size, curves };
+    let groups = [group(false, single), group(true, sized)];
+    groups.into_iter().filter(|group| !group.curves.is_empty()).collect()
+}

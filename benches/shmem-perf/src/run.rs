@@ -1,0 +1,247 @@
+//! A run from the flags to the record. All PEs carry it out together; PE 0 prints and writes.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+
+use crate::bar::Bar;
+use crate::job::Job;
+use crate::library::{Joined, Library};
+use crate::measure::Bench;
+use crate::options::Options;
+use crate::output::Output;
+use crate::plan::{Call, Facts, Group, plan};
+use crate::record::{FORMAT, Library as LibraryRecord, Record, Series};
+use crate::socket::Socket;
+use crate::{compile, machine, matrix, pairs, text};
+
+/// The exit status of a run whose record could not be written, and of one that was asked for in a wrong way.
+const FAILED: u8 = 1;
+const MISUSED: u8 = 2;
+/// The largest transfers of a matrix, and lines for all threads.
+const LEAST_BYTES: u64 = 64 * 1024;
+
+/// The program. Subcommands and `--help` are no part of a job.
+pub fn main(arguments: &[String], library: Library<'_>) -> u8 {
+    let start = Instant::now();
+    let rest = arguments.get(2..).unwrap_or_default();
+    let subcommand: Option<fn(&[String]) -> Result<u8, String>> =
+        match arguments.get(1).map(String::as_str) {
+            Some("build") => Some(compile::run),
+            _ => None,
+        };
+    if let Some(subcommand) = subcommand {
+        return subcommand(rest).unwrap_or_else(|sentence| {
+            eprintln!("shmem-perf {}: {sentence}", arguments[1]);
+            MISUSED
+        });
+    }
+    match Options::try_parse_from(arguments) {
+        Ok(options) => match library.join(options.threads > 1) {
+            Ok(joined) => run(&options, arguments, joined, start),
+            Err(sentence) => {
+                eprintln!("shmem-perf: {sentence}");
+                FAILED
+            }
+        },
+        Err(error) if !error.use_stderr() => {
+            print!("{error}");
+            0
+        }
+        Err(error) => match library.join(false) {
+            Ok(joined) => {
+                refuse(joined, error.to_string().trim_start_matches("error: ").trim_end(), MISUSED)
+            }
+            Err(_) => MISUSED,
+        },
+    }
+}
+
+/// One message, not one of each PE.
+fn refuse(library: Joined<'_>, sentence: &str, status: u8) -> u8 {
+    if library.my_pe() == 0 {
+        eprintln!("shmem-perf: {sentence}");
+    }
+    library.finalize();
+    status
+}
+
+fn run(options: &Options, arguments: &[String], mut library: Joined<'_>, start: Instant) -> u8 {
+    let n = library.n_pes();
+    if let Err(sentence) = options.check(n) {
+        return refuse(library, &sentence, MISUSED);
+    }
+    // Collectives of the smallest size have a block for each PE.
+    let nbytes = options.max_bytes.max(options.min_bytes * u64::from(n)).max(LEAST_BYTES);
+    if let Err(sentence) = library.allocate(nbytes) {
+        return refuse(library, &sentence, FAILED);
+    }
+    let pairs = pairs::pairs(n, options.pairs, options.pair, options.seed);
+    let job = Job::new(library);
+    let run = Run::new(options, arguments, &job, pairs);
+    let outcome = run.and_then(|mut run| run.all(start));
+    match outcome {
+        Ok(()) => {
+            job.library.finalize();
+            0
+        }
+        Err((sentence, status)) => refuse(job.library, &sentence, status),
+    }
+}
+
+/// What all parts of a run need.
+struct Run<'a> {
+    options: &'a Options,
+    job: &'a Job<'a>,
+    pairs: Vec<(u32, u32)>,
+    facts: Facts,
+    groups: Vec<Group>,
+    record: Record,
+    output: Option<Output>,
+    /// Why the record could not be written last time.
+    unwritten: Option<String>,
+    bar: Bar,
+}
+
+/// Why a run ends early, with its exit status. All PEs have the same.
+type Refused = (String, u8);
+
+impl<'a> Run<'a> {
+    fn new(
+        options: &'a Options,
+        arguments: &[String],
+        job: &'a Job<'a>,
+        pairs: Vec<(u32, u32)>,
+    ) -> Result<Self, Refused> {
+        let (from, to) = pairs[0];
+        let owns = job.gather(&machine::own());
+        let machines = (job.me == 0).then(|| machine::job(owns));
+        let machines = job.share(0, machines.as_ref());
+        let warnings = job.share(0, Some(&machine::warnings(&machines)));
+        let maps = job.share(from, Some(&job.library.maps(to)));
+        let facts = Facts {
+            n_pes: job.n,
+            shares_memory: maps,
+            shares_host: machines.pes[from as usize].host == machines.pes[to as usize].host,
+        };
+        let is_asked_for_more = !options.operations.is_empty() || !options.measures.is_empty();
+        let groups = match options.matrix && !is_asked_for_more {
+            true => Vec::new(),
+            false => plan(options, job.library.operations(), facts)
+                .map_err(|sentence| (sentence, MISUSED))?,
+        };
+        let record = Record {
+            format: FORMAT,
+            tool: env!("CARGO_PKG_VERSION").into(),
+            date: machine::date(),
+            command: arguments.to_vec(),
+            library: LibraryRecord {
+                name: job.library.name(),
+                standard: job.library.standard(),
+                transport: machine::transport(),
+            },
+            job: machines,
+            settings: machine::settings(),
+            clock: job.clock.clone(),
+            warnings,
+            complete: false,
+            series: Vec::new(),
+            matrices: Vec::new(),
+        };
+        let output = options.output.as_deref().map(Output::new).filter(|_| job.me == 0);
+        // Better to know before anything is measured.
+        let first = output.as_ref().map_or(Ok(()), |output| output.write(&record));
+        let first: Result<(), String> = job.share(0, Some(&first));
+        first.map_err(|sentence| (sentence, FAILED))?;
+        let bar = Bar::new(job.me == 0);
+        Ok(Self { options, job, pairs, facts, groups, record, output, unwritten: None, bar })
+    }
+
+    /// Measures all.
+    fn all(&mut self, start: Instant) -> Result<(), Refused> {
+        self.print(&text::head(&self.record, &self.pairs, self.facts.shares_memory));
+        let groups = std::mem::take(&mut self.groups);
+        let needs_socket =
+            groups.iter().flat_map(|group| &group.curves).any(|curve| curve.call == Call::Socket);
+        let n_cpus = self.record.job.hosts.iter().map(|host| host.n_cpus).min().unwrap_or(1);
+        let socket = match needs_socket {
+            true => Socket::connect(self.job, self.pairs[0], self.job.n <= n_cpus),
+            false => None,
+        };
+        let matrix_time = match (self.options.matrix, groups.is_empty()) {
+            (false, _) => Duration::ZERO,
+            (true, true) => self.options.time,
+            (true, false) => self.options.time / 4,
+        };
+        let mut bench = Bench::new(self.job, self.pairs.clone(), socket);
+        let deadline = start + self.options.time - matrix_time;
+        let mut left: u32 = groups
+            .iter()
+            .flat_map(|group| &group.curves)
+            .map(|curve| curve.sizes.len() as u32)
+            .sum();
+        let n_points = f64::from(left.max(1));
+        for group in &groups {
+            let first = self.record.series.len();
+            for curve in &group.curves {
+                bench.prepare(curve).unwrap_or_else(|sentence| {
+                    eprintln!("shmem-perf: PE {}: {sentence}", self.job.me);
+                    self.job.library.exit_all(i32::from(FAILED));
+                });
+                let mut points = Vec::new();
+                for &nbytes in &curve.sizes {
+                    let what = if nbytes > 0 {
+                        format!("{}, {nbytes} bytes", curve.name)
+                    } else {
+                        curve.name.clone()
+                    };
+                    self.bar.show(1.0 - f64::from(left) / n_points, &what);
+                    let time = deadline.saturating_duration_since(Instant::now()) / left.max(1);
+                    points.push(bench.point(curve, nbytes, time.max(Duration::from_millis(1))));
+                    left -= 1;
+                }
+                self.record.series.push(Series {
+                    measure: curve.measure,
+                    operation: curve.name.clone(),
+                    is_floor: curve.is_floor,
+                    shape: curve.shape.clone(),
+                    points,
+                });
+                self.write();
+            }
+            self.print(&text::table(group, &self.record.series[first..]));
+        }
+        if self.options.matrix {
+            let bar = &mut self.bar;
+            let shown = |done: u32, all: u32| bar.show(f64::from(done) / f64::from(all), "matrix");
+            self.record.matrices = matrix::matrices(self.job, matrix_time, shown);
+            for found in &self.record.matrices.clone() {
+                self.print(&text::matrix(found));
+            }
+        }
+        self.bar.clear();
+        self.record.complete = true;
+        self.write();
+        let unwritten: Option<String> = self.job.share(0, Some(&self.unwritten));
+        match unwritten {
+            Some(sentence) => Err((sentence, FAILED)),
+            None => Ok(()),
+        }
+    }
+
+    fn print(&mut self, text: &str) {
+        if self.job.me == 0 {
+            self.bar.clear();
+            // Whoever reads no longer is no reason to stop: there is also a file.
+            let mut out = std::io::stdout().lock();
+            _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        }
+    }
+
+    fn write(&mut self) {
+        if let Some(output) = &self.output {
+            self.unwritten = output.write(&self.record).err();
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What a TCP connection between two PEs of a host takes: the floor of a library whose PEs share no memory.
+//!
+//! The one that leads sends messages, of which the other one answers each window: with as many bytes in a round trip, with one byte
+//! after a stream. The first byte of a message ends both.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::Instant;
+
+use crate::job::Job;
+
+/// A connection between two PEs.
+pub struct Socket {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+/// Messages between two answers, and bytes of each.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    /// Bytes of a message.
+    pub nbytes: u64,
+    /// Messages before an answer.
+    pub window: u64,
+    /// Whether the answer is as long as a message.
+    pub is_round_trip: bool,
+}
+
+const MORE: u8 = 1;
+const END: u8 = 2;
+
+impl Socket {
+    /// Connects two PEs. All PEs call it; those that are not of the pair, and all if it fails, get nothing.
+    pub fn connect(job: &Job<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
+        let listener = (job.me == from).then(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok());
+        let listener = listener.flatten();
+        let port = listener.as_ref().and_then(|listener| listener.local_addr().ok());
+        let port: Option<u16> = job.share(from, Some(&port.map(|address| address.port())));
+        let port = port?;
+        let mut stream = None;
+        if job.me == to {
+            stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
+        }
+        let is_connected: bool = job.share(to, Some(&stream.is_some()));
+        if let Some(listener) = listener.filter(|_| is_connected) {
+            stream = listener.accept().ok().map(|(stream, _)| stream);
+        }
+        let stream = stream?;
+        stream.set_nodelay(true).ok()?;
+        stream.set_nonblocking(spins).ok()?;
+        Some(Self { stream, buffer: Vec::new() })
+    }
+
+    /// Nanoseconds of each of `samples` times `group` windows.
+    pub fn lead(&mut self, shape: Shape, samples: u64, group: u64) -> std::io::Result<Vec<u64>> {
+        self.fit(shape);
+        let mut times = Vec::with_capacity(samples as usize);
+        for _ in 0..samples {
+            let start = Instant::now();
+            for _ in 0..group {
+                for _ in 0..shape.window {
+                    self.buffer[0] = MORE;
+                    self.send(shape.nbytes)?;
+                }
+                self.receive(shape.answer())?;
+            }
+            times.push(start.elapsed().as_nanos() as u64);
+        }
+        Ok(times)
+    }
+
+    /// Ends what the other PE follows.
+    pub fn end(&mut self, shape: Shape) -> std::io::Result<()> {
+        self.fit(shape);
+        self.buffer[0] = END;
+        self.send(shape.nbytes)
+    }
+
+    /// Answers until it is ended.
+    pub fn follow(&mut self, shape: Shape) -> std::io::Result<()> {
+        self.fit(shape);
+        loop {
+            for _ in 0..shape.window {
+                self.receive(shape.nbytes)?;
+                if self.buffer[0] == END {
+                    return Ok(());
+                }
+            }
+            self.send(shape.answer())?;
+        }
+    }
+
+    fn fit(&mut self, shape: Shape) {
+        self.buffer.resize(shape.nbytes.max(1) as usize, 0);
+    }
+
+    fn send(&mut self, nbytes: u64) -> std::io::Result<()> {
+        let mut rest = &self.buffer[..nbytes as usize];
+        while !rest.is_empty() {
+            match self.stream.write(rest) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, nbytes: u64) -> std::io::Result<()> {
+        let mut rest = &mut self.buffer[..nbytes as usize];
+        while !rest.is_empty() {
+            match self.stream.read(rest) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(received) => rest = &mut rest[received..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Shape {
+    fn answer(self) -> u64 {
+        if self.is_round_trip { self.nbytes } else { 1 }
+    }
+}

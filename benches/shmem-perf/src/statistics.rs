@@ -1,0 +1,175 @@
+//! From many values to a few: percentiles, the interval of confidence of the median, a histogram.
+//!
+//! This file must never know what the values are.
+
+use hdrhistogram::Histogram;
+
+use crate::record::{Ended, Summary};
+
+/// Figures are kept in thousandths, with three significant digits.
+const SCALE: f64 = 1000.0;
+/// A bar of the histogram of a record is so much wider than its least value.
+const BAR: f64 = 1.02;
+/// An interval is narrow if it is at most this part of the median.
+const NARROW: f64 = 0.02;
+/// Fewer medians say too little of how much they vary.
+const FEWEST_BATCHES: usize = 16;
+
+/// What was seen so far, in batches.
+pub struct Seen {
+    histogram: Histogram<u64>,
+    sum: f64,
+    min: f64,
+    max: f64,
+    medians: Vec<f64>,
+}
+
+impl Seen {
+    /// Nothing.
+    pub fn new() -> Self {
+        let histogram = Histogram::new(3).expect("three digits are possible");
+        Self { histogram, sum: 0.0, min: f64::INFINITY, max: 0.0, medians: Vec::new() }
+    }
+
+    /// One batch of values that are not negative.
+    pub fn add(&mut self, values: &[f64]) {
+        if values.is_empty() {
+            return;
+        }
+        for &value in values {
+            self.histogram.record((value * SCALE) as u64).expect("it grows with its values");
+            self.sum += value;
+            self.min = self.min.min(value);
+            self.max = self.max.max(value);
+        }
+        self.medians.push(median(values));
+    }
+
+    /// Whether the interval of confidence of the median is narrow.
+    pub fn is_narrow(&self) -> bool {
+        let (low, high) = interval(&self.medians);
+        self.medians.len() >= FEWEST_BATCHES && high - low <= NARROW * self.median()
+    }
+
+    fn median(&self) -> f64 {
+        self.histogram.value_at_quantile(0.5) as f64 / SCALE
+    }
+
+    /// All of it. Something must have been seen.
+    pub fn summary(&self, ended: Ended) -> Summary {
+        let at = |quantile: f64| {
+            let value = self.histogram.value_at_quantile(quantile) as f64 / SCALE;
+            value.clamp(self.min, self.max)
+        };
+        Summary {
+            n: self.histogram.len(),
+            mean: self.sum / self.histogram.len() as f64,
+            min: self.min,
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: self.max,
+            interval: interval(&self.medians),
+            batches: self.medians.clone(),
+            ended,
+        }
+    }
+
+    /// How often each value was seen, near ones together.
+    pub fn histogram(&self) -> Vec<(f64, u64)> {
+        let mut bars: Vec<(f64, u64)> = Vec::new();
+        for step in self.histogram.iter_recorded() {
+            let value = step.value_iterated_to() as f64 / SCALE;
+            match bars.last_mut() {
+                Some((first, count)) if value <= *first * BAR => *count += step.count_at_value(),
+                _ => bars.push((value, step.count_at_value())),
+            }
+        }
+        bars
+    }
+}
+
+/// The value that half of them do not exceed.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
+    }
+}
+
+/// The interval that holds the median with 95 %, whatever the distribution: as many values lie below it as a fair coin
+/// shows heads. Of few values, all.
+fn interval(values: &[f64]) -> (f64, f64) {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    if n == 0 {
+        return (0.0, 0.0);
+    }
+    let below = ((n as f64 - 1.96 * (n as f64).sqrt()) / 2.0).floor().max(1.0) as usize;
+    (sorted[below - 1], sorted[n - below])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(value: f64, expected: f64) {
+        assert!((value - expected).abs() <= 0.002 * expected, "{value} is not {expected}");
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_values() {
+        let mut seen = Seen::new();
+        for batch in 0..10 {
+            let values: Vec<f64> =
+                (1..=1000).map(|n| f64::from(n) + f64::from(batch) / 10.0).collect();
+            seen.add(&values);
+        }
+        let summary = seen.summary(Ended::TimeUp);
+        assert_eq!((summary.n, summary.min, summary.max), (10_000, 1.0, 1000.9));
+        near(summary.mean, 500.95);
+        near(summary.p50, 500.9);
+        near(summary.p90, 900.9);
+        near(summary.p99, 990.9);
+        near(summary.p999, 999.9);
+        assert_eq!(summary.batches.len(), 10);
+        let total: u64 = seen.histogram().iter().map(|(_, count)| count).sum();
+        assert_eq!(total, 10_000);
+    }
+
+    #[test]
+    fn small_values_keep_three_digits() {
+        let mut seen = Seen::new();
+        seen.add(&[1.234, 1.234, 1.234]);
+        near(seen.summary(Ended::Narrow).p50, 1.234);
+    }
+
+    #[test]
+    fn the_interval_of_few_values_is_all_of_them() {
+        assert_eq!(interval(&[3.0, 1.0, 2.0]), (1.0, 3.0));
+        assert_eq!(interval(&[]), (0.0, 0.0));
+    }
+
+    #[test]
+    fn the_interval_of_many_values_is_narrow() {
+        // Of 16 values, 4 may lie below and 4 above: a fair coin shows fewer heads in 2 % of all cases.
+        let values: Vec<f64> = (1..=16).map(f64::from).collect();
+        assert_eq!(interval(&values), (4.0, 13.0));
+    }
+
+    #[test]
+    fn values_that_vary_are_not_narrow() {
+        let (mut same, mut varied) = (Seen::new(), Seen::new());
+        for batch in 0..16 {
+            assert!(!same.is_narrow());
+            same.add(&[100.0]);
+            varied.add(&[100.0 + f64::from(batch % 4)]);
+        }
+        assert!(same.is_narrow() && !varied.is_narrow());
+    }
+}

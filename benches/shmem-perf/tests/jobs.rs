@@ -1,0 +1,259 @@
+//! The installed `shmem-perf` in jobs: what it measures, what it writes, and how it ends when something is wrong.
+//!
+//! No test looks at how fast anything is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use shmem_perf::record::{FORMAT, Measure, Record, Series};
+use testkit::{Job, Outcome, eventually, kill, prefix};
+
+fn program() -> PathBuf {
+    prefix().join("bin/shmem-perf")
+}
+
+/// A job of `n` PEs that measures for about a second.
+fn short(n: usize, words: &[&str]) -> Job {
+    let words = ["--time", "1"].iter().chain(words);
+    words.fold(Job::new(program()).n(n), |job, word| job.arg(word))
+}
+
+/// A file of this test.
+fn file(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("shmem-perf");
+    fs::create_dir_all(&folder).expect("a folder for tests");
+    let file = folder.join(name);
+    _ = fs::remove_file(&file);
+    file
+}
+
+/// Runs a job that leaves a record.
+#[track_caller]
+fn record(name: &str, job: Job) -> (Record, Outcome) {
+    let file = file(name);
+    let outcome = job.arg("--output").arg(file.display()).run();
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    let record = read(&file);
+    assert!(record.complete && record.format == FORMAT);
+    record.series.iter().for_each(plausible);
+    (record, outcome)
+}
+
+fn read(file: &Path) -> Record {
+    serde_json::from_str(&fs::read_to_string(file).expect("a file")).expect("a record")
+}
+
+/// Percentiles grow, and so do sizes.
+#[track_caller]
+fn plausible(series: &Series) {
+    let name = &series.operation;
+    assert!(!series.points.is_empty(), "{name}");
+    assert!(series.points.is_sorted_by_key(|point| point.nbytes), "{name}");
+    for point in &series.points {
+        let s = &point.summary;
+        let growing = [s.min, s.p50, s.p90, s.p99, s.p999, s.max];
+        assert!(growing.is_sorted() && s.n > 0, "{name}: {s:?}");
+        assert!(s.interval.0 <= s.interval.1 && !s.batches.is_empty(), "{name}: {s:?}");
+        assert!(s.min > 0.0 || series.measure == Measure::Overlap, "{name}: {s:?}");
+    }
+}
+
+fn find<'a>(record: &'a Record, measure: Measure, operation: &str) -> Option<&'a Series> {
+    record.series.iter().find(|s| s.measure == measure && s.operation == operation)
+}
+
+#[track_caller]
+fn has(record: &Record, measure: Measure, operations: &[&str]) {
+    for operation in operations {
+        assert!(find(record, measure, operation).is_some(), "{measure:?} of {operation}");
+    }
+}
+
+/// The one message of the program itself: `oshrun` may say a word on the end of the job, too.
+#[track_caller]
+fn refused(outcome: &Outcome, words: &[&str]) {
+    assert_ne!(outcome.code(), 0, "{outcome}");
+    let messages: Vec<&str> =
+        outcome.stderr.lines().filter(|line| line.starts_with("shmem-perf")).collect();
+    assert_eq!(messages.len(), 1, "not exactly one message\n{outcome}");
+    for word in words {
+        assert!(outcome.stderr.contains(word), "{word}\n{outcome}");
+    }
+}
+
+fn two_pes_measure_what_one_wants_to_know() {
+    let (record, outcome) = record("two.json", short(2, &["--growth", "64"]));
+    assert_eq!(record.job.pes.len(), 2);
+    has(&record, Measure::Latency, &["put", "get", "p", "g", "fetch_add", "put_signal round trip"]);
+    has(&record, Measure::Latency, &["store", "memcpy to peer", "cache line round trip"]);
+    has(&record, Measure::Bandwidth, &["put_nbi", "get_nbi"]);
+    has(&record, Measure::BidirectionalBandwidth, &["put_nbi"]);
+    has(&record, Measure::MessageRate, &["put", "p"]);
+    has(&record, Measure::Overlap, &["put_nbi"]);
+    let collectives = ["barrier_all", "sum_reduce", "broadcast", "fcollect", "alltoall"];
+    has(&record, Measure::Collective, &collectives);
+    has(&record, Measure::Event, &["init"]);
+    assert!(record.clock.overhead_ns > 0.0);
+    let latency = find(&record, Measure::Latency, "put").expect("it is there");
+    let sizes: Vec<u64> = latency.points.iter().map(|point| point.nbytes).collect();
+    assert_eq!(sizes, [8, 512, 32768, 2097152]);
+    for heading in
+        ["Latency by size", "Message rate", "Collectives by size", "which are subtracted"]
+    {
+        assert!(outcome.stdout.contains(heading), "{heading}\n{outcome}");
+    }
+    // There is no terminal, so there is no bar.
+    assert!(outcome.stderr.is_empty() && !outcome.stdout.contains('\r'), "{outcome}");
+}
+
+fn one_pe_measures_with_itself_and_says_so() {
+    let job = short(1, &["--operations", "put,put_signal,sum_reduce", "--max-bytes", "64"]);
+    let (record, outcome) = record("one.json", job);
+    has(&record, Measure::Latency, &["put", "put_signal round trip"]);
+    assert!(outcome.stdout.contains("measures with itself"), "{outcome}");
+}
+
+fn four_pes_measure_in_pairs_over_tcp() {
+    let words =
+        ["--operations", "put,p,add,barrier_all,fcollect", "--max-bytes", "64", "--pairs", "all"];
+    let job = short(4, &words).env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
+    let (record, _) = record("pairs.json", job);
+    has(&record, Measure::Latency, &["put", "p round trip", "socket round trip"]);
+    has(&record, Measure::BidirectionalBandwidth, &["put"]);
+    let put = find(&record, Measure::MessageRate, "put").expect("it is there");
+    assert_eq!((put.shape.pairs.as_str(), put.shape.n_pes), ("all", 4));
+    let transport = record.settings.iter().find(|setting| setting.name == "SHMEM_TRANSPORT");
+    let transport = transport.map(|setting| (setting.value.as_str(), setting.origin.as_str()));
+    assert_eq!(transport, Some(("tcp", "environment")));
+    assert_eq!(record.library.transport.as_deref(), Some("tcp"));
+}
+
+fn every_operation_can_be_measured() {
+    let words =
+        ["--operations", "all", "--max-bytes", "16", "--growth", "2", "--pairs", "neighbours"];
+    let words = words.into_iter().chain(["--team-sizes", "1,2,3"]);
+    let (record, _) = record("all.json", short(3, &words.collect::<Vec<_>>()));
+    has(&record, Measure::Latency, &["iget", "fetch_xor", "lock", "fetch_add_nbi"]);
+    let team = |size: u32| {
+        let mut sums = record.series.iter().filter(|series| series.operation == "sum_reduce");
+        sums.any(|series| series.shape.team_size == Some(size))
+    };
+    assert!(team(1) && team(2) && team(3));
+}
+
+fn threads_contexts_and_static_data_can_be_measured() {
+    for words in [
+        &["--threads", "2", "--contexts", "3"][..],
+        &["--threads", "3", "--contexts", "2"],
+        &["--contexts", "2", "--memory", "static"],
+        &["--pairs", "random", "--seed", "5", "--window", "4"],
+    ] {
+        let common = ["--operations", "put_nbi,fetch_add,iput", "--max-bytes", "64"];
+        let (record, _) = record("threads.json", short(2, &[&common, words].concat()));
+        has(&record, Measure::MessageRate, &["put_nbi", "fetch_add"]);
+    }
+}
+
+fn a_matrix_has_each_pe_with_each_other_one() {
+    let (record, outcome) = record("matrix.json", short(4, &["--matrix"]));
+    assert!(record.series.is_empty());
+    let measures: Vec<Measure> = record.matrices.iter().map(|matrix| matrix.measure).collect();
+    assert_eq!(measures, [Measure::Latency, Measure::Bandwidth]);
+    for matrix in &record.matrices {
+        for (from, row) in matrix.values.iter().enumerate() {
+            let own: Vec<bool> = row.iter().map(Option::is_none).collect();
+            let expected: Vec<bool> = (0..4).map(|to| to == from).collect();
+            assert_eq!(own, expected, "{matrix:?}");
+        }
+    }
+    assert!(outcome.stdout.contains("from \\ to"), "{outcome}");
+}
+
+fn a_table_of_values_has_a_line_for_each_point() {
+    let file = file("values.csv");
+    let job = short(2, &["--operations", "put", "--measures", "latency", "--max-bytes", "512"]);
+    let outcome = job.arg("-o").arg(file.display()).run();
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    let text = fs::read_to_string(file).expect("a file");
+    let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
+    assert!(columns.iter().all(|&n| n == columns[0]), "{text}");
+    assert_eq!(
+        text.lines().filter(|line| line.starts_with("latency,put,false")).count(),
+        4,
+        "{text}"
+    );
+}
+
+fn what_does_not_fit_is_refused_once() {
+    for (words, parts) in [
+        (&["--bogus"][..], &["--bogus"][..]),
+        (&["--operations", "teleport"], &["teleport", "there is no such operation", "get_nbi"]),
+        (&["--team-sizes", "9"], &["--team-sizes 9", "3 PEs"]),
+        (&["--pair", "0,3"], &["--pair 0,3", "3 PEs"]),
+        (&["--measures", "overlap", "--operations", "p"], &["nothing is left"]),
+        (&["-o", "/nowhere/record.json"], &["/nowhere/record.json", "cannot be written"]),
+        (&["-o", "record.xml"], &["record.xml", ".json or .csv"]),
+    ] {
+        refused(&short(3, words).run(), parts);
+    }
+    refused(&Job::new(program()).n(1).arg("--matrix").run(), &["--matrix", "2 PEs"]);
+}
+
+fn a_full_disk_is_reported() {
+    refused(&short(2, &["-o", "/dev/full"]).run(), &["/dev/full", "No space left"]);
+}
+
+fn what_was_measured_outlives_a_peer() {
+    let file = file("death.json");
+    let job = Job::new(program()).n(2).arg("--time").arg(600).arg("-o").arg(file.display());
+    let job = job.timeout(Duration::from_secs(100)).start();
+    eventually("a series is written", || {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        serde_json::from_str::<Record>(&text).is_ok_and(|record| !record.series.is_empty())
+    });
+    let processes = job.processes();
+    let is_pe = |command: &str| command.starts_with(&program().display().to_string());
+    let pe = processes.iter().rfind(|process| is_pe(&process.command)).expect("a PE");
+    kill(pe.pid);
+    let outcome = job.finish();
+    assert_ne!(outcome.code(), 0, "{outcome}");
+    let record = read(&file);
+    assert!(!record.complete && !record.series.is_empty());
+    record.series.iter().for_each(plausible);
+}
+
+fn help_needs_no_job() {
+    for words in [&["--help"][..], &["--version"], &["build", "--help"]] {
+        let outcome = words.iter().fold(Job::direct(program()), |job, word| job.arg(word)).run();
+        assert_eq!(outcome.code(), 0, "{outcome}");
+        assert!(outcome.stdout.contains("shmem-perf") && outcome.stderr.is_empty(), "{outcome}");
+    }
+}
+
+fn it_can_be_built_again() {
+    let program = file("again");
+    let build = Job::direct(self::program()).arg("build").arg("-o").arg(program.display());
+    let outcome = build.arg("--oshcc").arg(prefix().join("bin/oshcc").display()).run();
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    let words = ["--time", "0.2", "--operations", "p"];
+    let outcome = words.iter().fold(Job::new(&program).n(2), |job, word| job.arg(word)).run();
+    assert_eq!(outcome.code(), 0, "{outcome}");
+    let missing = Job::direct(self::program()).arg("build").arg("--oshcc").arg("/no/oshcc").run();
+    refused(&missing, &["/no/oshcc", "cannot be started"]);
+}
+
+testkit::tests!(
+    two_pes_measure_what_one_wants_to_know,
+    one_pe_measures_with_itself_and_says_so,
+    four_pes_measure_in_pairs_over_tcp,
+    every_operation_can_be_measured,
+    threads_contexts_and_static_data_can_be_measured,
+    a_matrix_has_each_pe_with_each_other_one,
+    a_table_of_values_has_a_line_for_each_point,
+    what_does_not_fit_is_refused_once,
+    a_full_disk_is_reported,
+    what_was_measured_outlives_a_peer,
+    help_needs_no_job,
+    it_can_be_built_again,
+);

@@ -1,0 +1,55 @@
+//! `shmem-perf` built for Open MPI's OpenSHMEM, which has version 1.4 of the standard.
+
+use std::path::Path;
+
+use shmem_perf::record::{Measure, Record};
+use testkit::{Job, absent, prefix};
+
+mod mpirun {
+    use super::*;
+
+    /// Debian's names, since another library may lie before it in PATH.
+    pub fn measures_another_library() {
+        let (oshcc, launcher) = ("/usr/bin/oshcc", "/usr/bin/mpirun.openmpi");
+        if ![oshcc, launcher].iter().all(|path| Path::new(path).exists()) {
+            absent(
+                "Open MPI's OpenSHMEM is not here (the packages openmpi-bin and libopenmpi-dev)",
+            );
+        }
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let (program, record) = (folder.join("perf-open-mpi"), folder.join("open-mpi.json"));
+        let build =
+            Job::direct(prefix().join("bin/shmem-perf")).arg("build").arg("--oshcc").arg(oshcc);
+        let outcome = build.arg("-o").arg(program.display()).run();
+        assert_eq!(outcome.code(), 0, "{outcome}");
+        let words = ["--allow-run-as-root", "--oversubscribe", "-n", "2"];
+        let job = words.iter().fold(Job::direct(launcher), |job, word| job.arg(word));
+        let words = ["--time", "2", "--max-bytes", "4k", "--growth", "8", "-o"];
+        let job = words.iter().fold(job.arg(program.display()), |job, word| job.arg(word));
+        let outcome = job.arg(record.display()).run();
+        assert_eq!(outcome.code(), 0, "{outcome}");
+        let record = std::fs::read_to_string(record).expect("a record");
+        let record: Record = serde_json::from_str(&record).expect("a record");
+        assert!(
+            record.complete && record.library.name.contains("Open MPI"),
+            "{:?}",
+            record.library
+        );
+        for (measure, operation) in [
+            (Measure::Latency, "put"),
+            (Measure::Latency, "put, fence, p round trip"),
+            (Measure::Bandwidth, "put_nbi"),
+            (Measure::Collective, "sum_reduce"),
+        ] {
+            let is_it = |series: &&shmem_perf::record::Series| {
+                series.measure == measure && series.operation == operation
+            };
+            assert!(
+                record.series.iter().any(|series| is_it(&series)),
+                "{measure:?} of {operation}"
+            );
+        }
+    }
+}
+
+testkit::tests!(; ignored "part of `cargo xtask test --providers`" => mpirun::measures_another_library,);

@@ -72,6 +72,24 @@ pub struct Operation {
     functions: Functions,
 }
 
+#[cfg(test)]
+impl Operation {
+    /// One that cannot be run.
+    pub fn named(name: &str, kind: Kind, least: u64, most: u64) -> Self {
+        unsafe extern "C" fn none(_: *const Task, _: u64, _: u64, _: *mut u64) {}
+        Self {
+            name: name.into(),
+            kind,
+            least,
+            most,
+            blocks_by_member: false,
+            is_rooted: false,
+            overlaps: false,
+            functions: Functions { run: none, follow: None, end: None },
+        }
+    }
+}
+
 type Run = unsafe extern "C" fn(*const Task, u64, u64, *mut u64);
 type OnTask = unsafe extern "C" fn(*const Task);
 

@@ -3,7 +3,7 @@
 //! This file must never know how anything is measured.
 
 use crate::library::{Kind, Operation, STATIC_BYTES};
-use crate::options::{Memory, Options, What};
+use crate::options::{Memory, Options, Pairs, What};
 use crate::record::{Measure, Shape};
 
 /// Tables have sizes as rows, or operations.
@@ -143,13 +143,12 @@ pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<
             });
         }
         if !curves.is_empty() {
-            curves.extend(floors(options, facts, what, table));
+            let floors = floors(options, facts, what, table, &curves);
+            curves.extend(floors);
             groups.extend(tables(what, curves));
         }
     }
-    let has_nothing =
-        groups.iter().all(|group| group.curves.iter().all(|curve| curve.sizes.is_empty()));
-    if has_nothing {
+    if groups.is_empty() {
         return Err(
             "nothing is left to measure: these measures do not apply to these operations and sizes"
                 .into(),
@@ -227,12 +226,14 @@ fn library_curves(
 fn shape(options: &Options, facts: Facts, what: What, team_size: Option<u32>) -> Shape {
     let is_collective = team_size.is_some();
     let is_windowed = matches!(what, What::Bandwidth | What::Bidirectional | What::Rate);
+    let is_of_one = what == What::Overlap;
+    let pairs = if is_of_one { Pairs::One } else { options.pairs };
     Shape {
         n_pes: facts.n_pes,
-        pairs: if is_collective { String::new() } else { options.pairs.name().into() },
+        pairs: if is_collective { String::new() } else { pairs.name().into() },
         team_size,
         contexts: if is_collective { 0 } else { options.contexts },
-        threads: if is_collective { 1 } else { options.threads },
+        threads: if is_collective || is_of_one { 1 } else { options.threads },
         window: if is_windowed { options.window } else { 1 },
         memory: if is_collective { Memory::Heap.name() } else { options.memory.name() }.into(),
     }
@@ -260,42 +261,39 @@ fn sizes(options: &Options, what: What, operation: &Operation, members: u32) -> 
         What::Rate if options.measures.is_empty() => sizes.take(1).collect(),
         // There is nothing to overlap with a transfer that the call itself makes.
         What::Overlap if options.measures.is_empty() => {
-            let large: Vec<u64> = sizes.filter(|&size| size >= 4096).collect();
-            large
+            sizes.filter(|&size| size >= 4096).collect()
         }
         _ => sizes.collect(),
     }
 }
 
-/// What the machine takes for the same, for one pair.
-fn floors(options: &Options, facts: Facts, what: What, table: &[Operation]) -> Vec<Curve> {
-    if !matches!(what, What::Latency | What::Bandwidth) {
-        return Vec::new();
-    }
+/// What the machine takes for the same, for one pair: at several sizes if a curve has several, at one if a curve has one.
+fn floors(
+    options: &Options,
+    facts: Facts,
+    what: What,
+    table: &[Operation],
+    curves: &[Curve],
+) -> Vec<Curve> {
     let plain = Options {
-        pairs: crate::options::Pairs::One,
+        pairs: Pairs::One,
         contexts: 0,
         threads: 1,
         memory: Memory::Heap,
         ..options.clone()
     };
-    let mut curves = Vec::new();
+    let suits = |operation: &Operation| match operation.kind {
+        Kind::Plain => what == What::Latency || (what == What::Bandwidth && operation.most == 0),
+        Kind::PlainRoundTrip => what == What::Latency && facts.n_pes > 1,
+        Kind::Alone | Kind::RoundTrip | Kind::Collective => false,
+    };
+    let mut floors = Vec::new();
     if facts.shares_memory {
-        for (index, operation) in
-            table.iter().enumerate().filter(|(_, operation)| is_floor(operation))
-        {
-            let is_sized = operation.most == 0;
-            let needs_peer = operation.kind == Kind::PlainRoundTrip;
-            let suits = (what == What::Latency || is_sized) && !(needs_peer && facts.n_pes == 1);
-            if suits {
-                let mut made = library_curves(&plain, facts, what, index, operation);
-                made.iter_mut()
-                    .for_each(|curve| curve.shape.window = shape(&plain, facts, what, None).window);
-                curves.extend(made);
-            }
+        for (index, operation) in table.iter().enumerate().filter(|(_, found)| suits(found)) {
+            floors.extend(library_curves(&plain, facts, what, index, operation));
         }
-    } else if facts.shares_host {
-        curves.push(Curve {
+    } else if facts.shares_host && matches!(what, What::Latency | What::Bandwidth) {
+        floors.push(Curve {
             call: Call::Socket,
             name: if what == What::Latency { "socket round trip" } else { "socket" }.into(),
             measure: measure(what),
@@ -304,7 +302,11 @@ fn floors(options: &Options, facts: Facts, what: What, table: &[Operation]) -> V
             shape: shape(&plain, facts, what, None),
         });
     }
-    curves
+    let is_sized = |curve: &Curve| curve.sizes.len() > 1;
+    let (has_sized, has_single) =
+        (curves.iter().any(is_sized), curves.iter().any(|c| !is_sized(c)));
+    floors.retain(|floor| if is_sized(floor) { has_sized } else { has_single });
+    floors
 }
 
 /// The tables of a measure: what has one size apart from what has several.
@@ -331,3 +333,6 @@ fn tables(what: What, curves: Vec<Curve>) -> Vec<Group> {
     let groups = [group(false, single), group(true, sized)];
     groups.into_iter().filter(|group| !group.curves.is_empty()).collect()
 }
+
+#[cfg(test)]
+mod tests;

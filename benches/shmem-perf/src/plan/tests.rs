@@ -1,0 +1,120 @@
+//! Tests of the plan, with a table of a few operations.
+
+use clap::Parser;
+
+use super::*;
+
+fn table() -> Vec<Operation> {
+    let of = |name: &str, kind, least, most| Operation {
+        overlaps: name == "put_nbi",
+        blocks_by_member: name == "fcollect",
+        ..Operation::named(name, kind, least, most)
+    };
+    vec![
+        of("put", Kind::Alone, 1, 0),
+        of("put_nbi", Kind::Alone, 1, 0),
+        of("iput", Kind::Alone, 8, 0),
+        of("p", Kind::Alone, 8, 8),
+        of("put, fence, p round trip", Kind::RoundTrip, 1, 0),
+        of("put_signal round trip", Kind::RoundTrip, 1, 0),
+        of("store", Kind::Plain, 8, 8),
+        of("memcpy to peer", Kind::Plain, 1, 0),
+        of("cache line round trip", Kind::PlainRoundTrip, 8, 8),
+        of("barrier_all", Kind::Collective, 0, 0),
+        of("fcollect", Kind::Collective, 8, 0),
+    ]
+}
+
+fn options(words: &[&str]) -> Options {
+    Options::try_parse_from([&["shmem-perf"], words].concat()).expect("flags")
+}
+
+fn facts(n_pes: u32, shares_memory: bool) -> Facts {
+    Facts { n_pes, shares_memory, shares_host: true }
+}
+
+/// Measures and names, in their order.
+fn planned(words: &[&str], facts: Facts) -> Vec<(Measure, String)> {
+    let groups = plan(&options(words), &table(), facts).expect("a plan");
+    let curves = groups.into_iter().flat_map(|group| group.curves);
+    curves.map(|curve| (curve.measure, curve.name)).collect()
+}
+
+fn has(planned: &[(Measure, String)], measure: Measure, name: &str) -> bool {
+    planned.iter().any(|(found, operation)| *found == measure && operation == name)
+}
+
+#[test]
+fn without_flags_it_is_what_most_programs_use() {
+    let found = planned(&[], facts(2, true));
+    for (measure, name) in [
+        (Measure::Latency, "put"),
+        (Measure::Latency, "put_signal round trip"),
+        (Measure::Latency, "memcpy to peer"),
+        (Measure::Latency, "cache line round trip"),
+        (Measure::Bandwidth, "put_nbi"),
+        (Measure::BidirectionalBandwidth, "put_nbi"),
+        (Measure::MessageRate, "p"),
+        (Measure::Overlap, "put_nbi"),
+        (Measure::Collective, "barrier_all"),
+        (Measure::Event, "init"),
+    ] {
+        assert!(has(&found, measure, name), "{measure:?} of {name}: {found:?}");
+    }
+    assert!(!has(&found, Measure::Latency, "iput"));
+    // Something stands in only for what is missing.
+    assert!(!has(&found, Measure::Latency, "put, fence, p round trip"));
+}
+
+#[test]
+fn floors_are_those_of_the_path_and_of_the_sizes() {
+    let found = planned(&[], facts(2, false));
+    assert!(has(&found, Measure::Latency, "socket round trip"));
+    assert!(!has(&found, Measure::Latency, "store"));
+    let found = planned(&["--operations", "p", "--measures", "latency"], facts(2, true));
+    assert!(has(&found, Measure::Latency, "store"));
+    assert!(!has(&found, Measure::Latency, "memcpy to peer"));
+    let alone = planned(&[], facts(1, true));
+    assert!(!has(&alone, Measure::Latency, "cache line round trip"));
+}
+
+#[test]
+fn a_name_also_stands_for_its_round_trip() {
+    let found = planned(&["--operations", "put_signal"], facts(2, true));
+    assert!(has(&found, Measure::Latency, "put_signal round trip"));
+    assert!(!has(&found, Measure::Latency, "put"));
+}
+
+#[test]
+fn sizes_are_those_that_an_operation_can_have() {
+    let words = ["--operations", "put,iput,fcollect", "--max-bytes", "64", "--growth", "2"];
+    let words = [&words[..], &["--min-bytes", "2", "--measures", "latency,collective"]].concat();
+    let groups = plan(&options(&words), &table(), facts(4, false)).expect("a plan");
+    let sizes = |name: &str| {
+        let mut curves = groups.iter().flat_map(|group| &group.curves);
+        curves.find(|curve| curve.name == name).expect("a curve").sizes.clone()
+    };
+    assert_eq!(sizes("put"), [2, 4, 8, 16, 32, 64]);
+    assert_eq!(sizes("iput"), [8, 16, 32, 64]);
+    // Four blocks fit.
+    assert_eq!(sizes("fcollect"), [8, 16]);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let refused =
+        |words: &[&str]| plan(&options(words), &table(), facts(2, true)).expect_err("none");
+    assert!(refused(&["--operations", "teleport"]).contains("there is no such operation"));
+    let nothing = refused(&["--operations", "p", "--measures", "overlap"]);
+    assert!(nothing.contains("nothing is left"), "{nothing}");
+}
+
+#[test]
+fn each_team_has_a_curve_of_its_own() {
+    let words = ["--operations", "fcollect,barrier_all", "--team-sizes", "2,3"];
+    let groups = plan(&options(&words), &table(), facts(4, true)).expect("a plan");
+    let curves = groups.iter().flat_map(|group| &group.curves);
+    let teams: Vec<(&str, Option<u32>)> =
+        curves.map(|curve| (curve.name.as_str(), curve.shape.team_size)).collect();
+    assert_eq!(teams, [("barrier_all", Some(4)), ("fcollect", Some(2)), ("fcollect", Some(3))]);
+}

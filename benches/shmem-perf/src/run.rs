@@ -161,14 +161,8 @@ impl<'a> Run<'a> {
     /// Measures all.
     fn all(&mut self, start: Instant) -> Result<(), Refused> {
         self.print(&text::head(&self.record, &self.pairs, self.facts.shares_memory));
-        let groups = std::mem::take(&mut self.groups);
-        let needs_socket =
-            groups.iter().flat_map(|group| &group.curves).any(|curve| curve.call == Call::Socket);
-        let n_cpus = self.record.job.hosts.iter().map(|host| host.n_cpus).min().unwrap_or(1);
-        let socket = match needs_socket {
-            true => Socket::connect(self.job, self.pairs[0], self.job.n <= n_cpus),
-            false => None,
-        };
+        let mut groups = std::mem::take(&mut self.groups);
+        let socket = self.socket(&mut groups);
         let matrix_time = match (self.options.matrix, groups.is_empty()) {
             (false, _) => Duration::ZERO,
             (true, true) => self.options.time,
@@ -228,6 +222,24 @@ impl<'a> Run<'a> {
             Some(sentence) => Err((sentence, FAILED)),
             None => Ok(()),
         }
+    }
+
+    /// The connection that floors need; where there can be none, they are left out.
+    fn socket(&self, groups: &mut [Group]) -> Option<Socket> {
+        let mut curves = groups.iter().flat_map(|group| &group.curves);
+        if !curves.any(|curve| curve.call == Call::Socket) {
+            return None;
+        }
+        let n_cpus = self.record.job.hosts.iter().map(|host| host.n_cpus).min().unwrap_or(1);
+        let (from, to) = self.pairs[0];
+        let socket = Socket::connect(self.job, (from, to), self.job.n <= n_cpus);
+        let ends = [from, to].map(|pe| self.job.share(pe, Some(&socket.is_some())));
+        if ends.contains(&false) {
+            for group in groups {
+                group.curves.retain(|curve| curve.call != Call::Socket);
+            }
+        }
+        socket
     }
 
     fn print(&mut self, text: &str) {

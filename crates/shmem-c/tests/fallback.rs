@@ -3,11 +3,13 @@
 #![allow(unsafe_code)]
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rushmem_runtime::{Call, setup};
 use rushmem_transport::{
-    Amos, Caps, Endpoint, Error, Found, Host, Key, Open, Pe, Provider, Segment, Transport, null,
+    Amos, Caps, Directory, Endpoint, Error, Found, Host, Key, Open, Pe, Provider, Segment,
+    Transport, null,
 };
 use testkit::{Job, Outcome};
 
@@ -96,10 +98,10 @@ impl Transport for Altered {
         self.sockets.address()
     }
 
-    fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error> {
+    fn connect(&mut self, directory: Arc<Directory>) -> Result<(), Error> {
         match self.has_paths {
-            true => self.sockets.connect(pe, address, keys),
-            false => Err(Error::Unreachable(pe)),
+            true => self.sockets.connect(directory),
+            false => Err(Error::Unreachable(Pe(0))),
         }
     }
 

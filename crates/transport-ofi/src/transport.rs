@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::choice::{self, Wish};
-use crate::connect::{Address, Peer, SegmentKey};
+use crate::connect::{self, Address, Peer, SegmentKey};
 use crate::ep::FiEndpoint;
 use crate::fabric::{self, Fabric};
 use crate::facts::Facts;
@@ -17,7 +17,9 @@ use libfabric_sys as fi;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::service::ServiceThread;
-use rushmem_transport::{Amos, Caps, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport};
+use rushmem_transport::{
+    Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport,
+};
 use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::sync::Arc;
@@ -180,10 +182,13 @@ impl Transport for Ofi {
         self.shared().address.encode()
     }
 
-    fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error> {
+    fn connect(&mut self, directory: Arc<Directory>) -> Result<(), Error> {
         let shared = self.shared();
-        let own = (shared.me, &shared.address);
-        shared.peers.connect(pe, Peer::new(&shared.fabric, own, pe, address, keys)?)
+        for pe in (0..shared.peers.n_pes() as u32).map(Pe) {
+            connect::check((shared.me, &shared.address), pe, directory.of(pe))?;
+        }
+        let fabric = Arc::clone(&shared.fabric);
+        shared.peers.connect(directory, move |pe, told| Peer::new(&fabric, pe, told))
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {

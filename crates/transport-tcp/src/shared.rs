@@ -13,10 +13,10 @@ use crate::settings::Tuning;
 use rushmem_transport::kit::attendance::Attendance;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
-use rushmem_transport::kit::peers::Peers;
+use rushmem_transport::kit::peers::{Peers, damaged};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::unfinished::Unfinished;
-use rushmem_transport::{Error, Host, Open, Pe, Segment};
+use rushmem_transport::{Error, Host, Open, Pe, Segment, Told};
 use rustix::event::epoll::{self, EventFlags};
 use std::io;
 use std::net::TcpStream;
@@ -28,12 +28,34 @@ use std::time::Duration;
 /// quick succession, by when the service thread has noticed that.
 pub(crate) const HELD_BACK: Duration = Duration::from_micros(50);
 
-/// A PE as an origin sees it.
+/// A PE as an origin sees it that has used it.
 pub(crate) struct Peer {
-    pub(crate) address: Address,
     /// Bytes of its segments.
     pub(crate) sizes: [u64; Segment::COUNT],
     pub(crate) link: Mutex<Link>,
+}
+
+impl Peer {
+    /// From what `pe` told.
+    ///
+    /// # Errors
+    /// When no PE of this build would tell that.
+    pub(crate) fn new(pe: Pe, told: Told<'_>) -> Result<Peer, Error> {
+        let mut sizes = [0; Segment::COUNT];
+        for (size, key) in sizes.iter_mut().zip(told.keys).filter(|(_, key)| !key.is_empty()) {
+            *size = u64::from_le_bytes(key.try_into().map_err(|_| damaged(pe, "key"))?);
+        }
+        Ok(Peer { sizes, link: Mutex::default() })
+    }
+}
+
+/// Where `pe` listens, from what it told.
+///
+/// # Errors
+/// When no PE of this build would tell that.
+pub(crate) fn address_of(pe: Pe, told: Told<'_>) -> Result<Address, Error> {
+    Address::decode(told.address)
+        .map_err(|error| Error::Invalid(format!("PE {pe} cannot be connected: {error}")))
 }
 
 /// The connection to a PE.
@@ -99,12 +121,12 @@ impl Shared {
 
     /// A PE is gone: from now on everything fails. Returns the first loss.
     pub(crate) fn lose(&self, pe: Pe, why: &str) -> Error {
-        let host = self.peers.get(pe).ok().map(|peer| peer.address.host.as_str());
+        let address = self.peers.told(pe).and_then(|told| address_of(pe, told).ok());
         let why = format!(
             "{why}; see what PE {pe} said last, and whether both hosts run and reach each other (firewall, \
              SHMEM_TCP_INTERFACE)"
         );
-        self.loss.of_peer(pe, host, &why)
+        self.loss.of_peer(pe, address.as_ref().map(|address| &*address.host), &why)
     }
 
     /// Works on the link to a PE, which is connected when it is idle.
@@ -117,7 +139,7 @@ impl Shared {
         let mut link = lock(&peer.link);
         self.loss.check()?;
         if let Link::Idle = *link {
-            *link = self.connect(pe, peer)?;
+            *link = self.connect(pe)?;
         }
         let done = match &mut *link {
             Link::Open(origin) => {
@@ -140,8 +162,9 @@ impl Shared {
         })
     }
 
-    fn connect(&self, pe: Pe, peer: &Peer) -> Result<Link, Error> {
-        let connected = connect::connect(self.secret, self.me, pe, &peer.address, &self.tuning);
+    fn connect(&self, pe: Pe) -> Result<Link, Error> {
+        let address = address_of(pe, self.peers.told(pe).ok_or(Error::Unreachable(pe))?)?;
+        let connected = connect::connect(self.secret, self.me, pe, &address, &self.tuning);
         let socket = connected.map_err(|refusal| match refusal {
             Refusal::Own(why) => self.loss.of_self(&format!("it cannot connect to PE {pe}: {why}")),
             Refusal::Peer(why) => self.lose(pe, &why),
@@ -183,7 +206,7 @@ impl Shared {
 
     /// Uses a link no more, so that nothing touches the memory that its requests name.
     pub(crate) fn abandon(&self, pe: Pe) {
-        let Ok(peer) = self.peers.get(pe) else { return };
+        let Some(peer) = self.peers.known(pe) else { return };
         let mut link = lock(&peer.link);
         let why = "it was given up after another loss".to_owned();
         *link = match std::mem::take(&mut *link) {
@@ -216,7 +239,7 @@ impl Shared {
         pe: Pe,
         work: impl FnOnce(&mut Origin) -> Result<(), End>,
     ) -> bool {
-        let Ok(peer) = self.peers.get(pe) else { return true };
+        let Some(peer) = self.peers.known(pe) else { return true };
         let Some(mut link) = try_lock(&peer.link) else { return false };
         if let Link::Open(origin) = &mut *link {
             match work(origin) {

@@ -2,7 +2,9 @@
 #![allow(unsafe_code)]
 
 use conformance::{Case, LIMIT, Member, verbs};
-use rushmem_transport::{Amos, Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport};
+use rushmem_transport::{
+    Amos, Directory, Error, Host, Open, Pe, RemoteAddr, Segment, Told, Transport,
+};
 use rushmem_transport_tcp::{Tuning, open};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::fd::AsRawFd;
@@ -118,10 +120,11 @@ fn second(member: &Member, tuning: Tuning, heap: &mut [u64]) -> Box<dyn Transpor
     // SAFETY: dropped after the transport, and used by nobody else meanwhile.
     let key = unsafe { transport.register(Segment::Heap, heap.as_mut_ptr().cast(), 4096) };
     let keys = member.exchange(&key.expect("memory").0);
-    for (pe, address) in member.exchange(&transport.address()).iter().enumerate() {
-        let key = Key(keys[pe].clone());
-        transport.connect(Pe(pe as u32), address, &[(Segment::Heap, key)]).expect("an address");
-    }
+    let addresses = member.exchange(&transport.address());
+    let told = addresses.iter().zip(&keys);
+    let told = told.map(|(address, heap)| Told { address, keys: [heap, &[], &[]] });
+    let directory = Directory::new(Directory::encode(told));
+    transport.connect(Arc::new(directory)).expect("addresses");
     member.barrier();
     transport
 }

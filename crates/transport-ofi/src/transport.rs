@@ -55,16 +55,17 @@ fn opened(
         true => random.wrapping_add(u64::from(with.pe.0) << 20),
         false => 1,
     };
-    let is_early = quirks::is_early(&facts.provider, with.amos);
-    let facts = match tuning.trust && !is_early {
+    let read_back = quirks::reads_follow(&facts.provider);
+    let facts = match tuning.trust && !read_back {
         true => facts,
         // Nothing else tells of the target's memory where reads do not follow writes.
         false => {
-            let delivery = facts.delivery && !facts.reads_follow && !is_early;
-            Facts { delivery, ordered: false, ..facts }
+            let reads_follow = facts.reads_follow || read_back;
+            let delivery = facts.delivery && !reads_follow;
+            Facts { delivery, reads_follow, ordered: false, ..facts }
         }
     };
-    if !facts.delivery && !facts.reads_follow && !is_early {
+    if !facts.delivery && !facts.reads_follow {
         let why = "it tells of no write that it has reached the target's memory, and orders no reads after writes";
         return Err(why.to_owned());
     }
@@ -141,6 +142,7 @@ impl Transport for Ofi {
         Caps {
             amos_compose_with_cpu: self.shared().amos == Amos::Software,
             needs_first_thread: quirks::needs_first_thread(&self.shared().address.provider),
+            locks_memory: self.shared().fabric.facts.locks_memory(),
         }
     }
 

@@ -65,7 +65,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 
 impl Transport for Tcp {
     fn caps(&self) -> Caps {
-        Caps { amos_compose_with_cpu: true, needs_first_thread: false }
+        Caps { amos_compose_with_cpu: true, ..Caps::default() }
     }
 
     unsafe fn register(

@@ -115,6 +115,8 @@ pub struct Caps {
     pub amos_compose_with_cpu: bool,
     /// It relies on what the kernel shows of the process's first thread, which must not end while the transport is open.
     pub needs_first_thread: bool,
+    /// Registered memory is locked: all its pages are in memory as long as it is registered.
+    pub locks_memory: bool,
 }
 
 /// A network as one process sees it.

@@ -7,6 +7,7 @@
 
 use super::amos::{Way, ways};
 use super::choice::{Offer, Seen, Selection, agree, complaint};
+use super::locked::{Limits, Registered};
 use super::probe;
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
@@ -279,10 +280,30 @@ fn prepare(
         (Segment::Internal, job.memory.internal(), layout.internal_bytes()),
         (Segment::Static, start, statics.nbytes()),
     ];
+    let machines = job.session().nodes().clone();
+    let n_local = machines.size(machines.node_of(job.me.0));
+    let mut registered = Registered { nbytes: [0; Segment::COUNT], n_local };
+    for (segment, _, nbytes) in segments {
+        registered.nbytes[segment as usize] = nbytes as u64;
+    }
+    let locks = transport.caps().locks_memory;
+    let [heap, own, static_data] = registered.nbytes;
+    let (pe, of_node) = (job.me.0, registered.of_node());
+    tracing::debug!(
+        pe,
+        transport = provider.name,
+        heap,
+        static_data,
+        own,
+        of_node,
+        locked = locks,
+        "registers memory"
+    );
+    if locks {
+        registered.require(Limits::of_this_process()).map_err(Error::Unavailable)?;
+    }
     let mut parts = Parts { address: transport.address(), keys: Default::default() };
     for (segment, base, nbytes) in segments {
-        let pe = job.me.0;
-        tracing::debug!(pe, transport = provider.name, ?segment, nbytes, "registers memory");
         // SAFETY: mapped for the life of the process. Where the static data have holes no peer asks
         // for them, as it has the same ones.
         let key = unsafe { transport.register(segment, base, nbytes) }?;

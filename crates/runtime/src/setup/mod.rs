@@ -10,6 +10,7 @@ mod connect;
 mod cpus;
 mod leave;
 mod locality;
+mod locked;
 mod node_peers;
 mod probe;
 mod record;

@@ -124,8 +124,13 @@ impl<T> Entries<T> {
 
     #[inline]
     fn get(&self, index: usize) -> Option<&AtomicPtr<T>> {
-        // SAFETY: one of the `n` pointers, which live as long as this.
-        (index < self.n).then(|| unsafe { self.first.add(index).as_ref() })
+        if index >= self.n {
+            return None;
+        }
+        // SAFETY: one of the `n` pointers.
+        let entry = unsafe { self.first.add(index) };
+        // SAFETY: zeroed when it was allocated, and alive as long as this.
+        Some(unsafe { entry.as_ref() })
     }
 }
 

@@ -209,14 +209,14 @@ fn first_that_works(
 fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tried, String> {
     let host = Arc::new(Process::with(job.settings.host_limit, flags::ring_own));
     let (transport, own) = match prepare(job, provider, amos, &host) {
-        Ok(Prepared { transport, parts }) => (Some(transport), Ok(parts)),
+        Ok(Prepared { transport, announced }) => (Some(transport), Ok(announced)),
         Err(why) => (None, Err(why.to_string())),
     };
     // One PE of a machine keeps what they tell, for all.
     let (publishes, mut told) = (job.session().local_id() == 0, Vec::new());
-    together(call, job, &own, |parts: Parts| told.extend(publishes.then_some(parts)))?;
+    together(call, job, &own, |announced: Announced| told.extend(publishes.then_some(announced)))?;
     if publishes {
-        let bytes = Directory::encode(told.iter().map(Parts::told));
+        let bytes = Directory::encode(told.iter().map(Announced::told));
         // SAFETY: transports that read what was published before are closed on all PEs that are at this step.
         unsafe { job.memory.publish(&bytes) };
     }
@@ -238,12 +238,12 @@ fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tri
 
 /// What a PE tells of itself: its address and the keys of its segments, by their numbers.
 #[derive(Serialize, Deserialize)]
-struct Parts {
+struct Announced {
     address: Vec<u8>,
     keys: [Vec<u8>; Segment::COUNT],
 }
 
-impl Parts {
+impl Announced {
     fn told(&self) -> Told<'_> {
         Told { address: &self.address, keys: self.keys.each_ref().map(Vec::as_slice) }
     }
@@ -252,7 +252,7 @@ impl Parts {
 /// A transport that is open here, and what the others need to know.
 struct Prepared {
     transport: Box<dyn Transport>,
-    parts: Parts,
+    announced: Announced,
 }
 
 /// Open a provider's transport and register the segments.
@@ -302,14 +302,14 @@ fn prepare(
     if locks {
         registered.require(Limits::of_this_process()).map_err(Error::Unavailable)?;
     }
-    let mut parts = Parts { address: transport.address(), keys: Default::default() };
+    let mut announced = Announced { address: transport.address(), keys: Default::default() };
     for (segment, base, nbytes) in segments {
         // SAFETY: mapped for the life of the process. Where the static data have holes no peer asks
         // for them, as it has the same ones.
         let key = unsafe { transport.register(segment, base, nbytes) }?;
-        parts.keys[segment as usize] = key.0;
+        announced.keys[segment as usize] = key.0;
     }
-    Ok(Prepared { transport, parts })
+    Ok(Prepared { transport, announced })
 }
 
 /// Connect, and move data to the next peer that is reached by a network.

@@ -232,3 +232,6 @@ enum Received {
     All,
     MoreToCome,
 }
+
+#[cfg(test)]
+mod tests;

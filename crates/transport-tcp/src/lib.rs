@@ -5,7 +5,8 @@
 //! the PE computes; a PE that waits polls by itself.
 //!
 //! - `endpoint` and `transport` are what the traits of `rushmem-transport` are made of;
-//! - `progress` says who polls and who sleeps, `service` is what whoever polls does for the peers;
+//! - `progress` says who polls and who sleeps, `service` is what whoever polls does for the peers, and `expected` says which of
+//!   them it looks at first;
 //! - `shared` has the peers and the connections to them, `connect` makes these, `meeting` sees to it that two PEs have one,
 //!   `news` wakes who sleeps;
 //! - `connection` is what each end has of one: in `origin` what it asks, in `target` what it is asked, in `send_queue` what waits
@@ -25,6 +26,7 @@ mod arbitrary;
 mod connect;
 mod connection;
 mod endpoint;
+mod expected;
 mod found;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;

@@ -1,8 +1,9 @@
 //! Whoever polls it serves this PE's peers: new connections, and links that have news.
 //!
-//! One thread at a time does so. The link on which something came last is looked at first and alone for a few turns, since
+//! One thread at a time does so. The link on which something is expected is looked at first and alone for a few turns, since
 //! asking the kernel which of all sockets has news costs more than asking one. This file must never know who polls.
 
+use crate::expected::Expected;
 use crate::proto::{Acceptor, Answer};
 use crate::settings::DESCRIPTORS;
 use crate::shared::{Link, Shared, Token};
@@ -18,10 +19,10 @@ use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Of so many turns, all but one look at the last busy link alone...
-const HOT_TURNS: u32 = 32;
-/// ...and where PEs share CPUs: each turn there is a pass of the scheduler, and a collective hears from another PE each time.
-const HOT_TURNS_OVERSUBSCRIBED: u32 = 1;
+/// Of so many turns without work, all but the last look at the expected link alone...
+const TURNS: u32 = 32;
+/// ...and where PEs share CPUs: each turn there is a pass of the scheduler.
+const TURNS_OVERSUBSCRIBED: u32 = 4;
 /// Connections accepted in one turn.
 const ACCEPTS: usize = 16;
 /// Events taken in one turn.
@@ -36,9 +37,9 @@ pub(crate) struct Service {
     refusing: Option<Instant>,
     unauthenticated: Vec<Option<Unauthenticated>>,
     promised: Vec<Option<Promised>>,
-    /// The link on which something came last.
-    hot: Option<Pe>,
-    turns: u32,
+    expected: Expected,
+    /// Turns without work.
+    idle: u32,
 }
 
 /// A peer's connection that it may use, until its first request has come.
@@ -65,19 +66,23 @@ impl Service {
             refusing: None,
             unauthenticated: Vec::new(),
             promised: Vec::new(),
-            hot: None,
-            turns: 0,
+            expected: Expected::default(),
+            idle: 0,
         }
     }
 
     /// A quick look; returns whether there was work.
     pub(crate) fn poll(&mut self, shared: &Shared) -> bool {
-        self.turns = self.turns.wrapping_add(1);
-        let hot_turns = if shared.oversubscribed { HOT_TURNS_OVERSUBSCRIBED } else { HOT_TURNS };
-        match self.hot {
-            Some(hot) if !self.turns.is_multiple_of(hot_turns) => self.serve(shared, hot),
+        let turns = if shared.oversubscribed { TURNS_OVERSUBSCRIBED } else { TURNS };
+        self.idle += 1;
+        let worked = match self.expected.next() {
+            Some(pe) if !self.idle.is_multiple_of(turns) => self.serve(shared, pe),
             _ => self.poll_all(shared),
+        };
+        if worked {
+            self.idle = 0;
         }
+        worked
     }
 
     /// Looks at everything; returns whether there was work. News of a link that another thread works on is that thread's.
@@ -116,7 +121,7 @@ impl Service {
             connection.receive(&shared.segments)
         });
         if worked == Some(true) {
-            self.hot = Some(pe);
+            self.expected.came_from(pe);
         }
         worked == Some(true)
     }
@@ -290,7 +295,6 @@ impl Service {
         self.listeners.clear();
         self.unauthenticated.clear();
         self.promised.clear();
-        self.hot = None;
     }
 }
 

@@ -183,6 +183,8 @@ impl Connection {
             Ok(nbytes) => nbytes,
             Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Received::Nothing),
             Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(Received::MoreToCome),
+            // Closed by a peer to which something was on its way, it is reset.
+            Err(_) if self.bye => return Err(End::Bye),
             Err(e) => return Err(e.into()),
         };
         let to_place = nbytes.min(direct.nbytes);

@@ -115,10 +115,11 @@ impl Service {
 
     fn serve(&mut self, shared: &Shared, pe: Pe) -> bool {
         let worked = shared.try_link(pe, |connection| {
-            if connection.is_blocked() {
+            let was_blocked = connection.is_blocked();
+            if was_blocked {
                 connection.flush()?;
             }
-            connection.receive(&shared.segments)
+            Ok(connection.receive(&shared.segments)? || was_blocked)
         });
         if worked == Some(true) {
             self.expected.came_from(pe);

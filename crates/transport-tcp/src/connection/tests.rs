@@ -1,4 +1,5 @@
 //! What leaves first where much waits.
+#![allow(unsafe_code)]
 
 use super::*;
 use crate::proto::Piece;

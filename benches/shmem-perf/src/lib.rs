@@ -1,0 +1,7 @@
+//! `shmem-perf`: measures an OpenSHMEM library, and shows what it found.
+//!
+//! The loops that are timed are C, so that the `oshcc` of any library can build them with its own header. Everything else is
+//! here: the flags, what is measured for how long, the statistics, and the output. A run leaves a [`record::Record`]; reports and
+//! comparisons read such records and nothing else.
+
+pub mod record;

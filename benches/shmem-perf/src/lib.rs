@@ -4,4 +4,12 @@
 //! here: the flags, what is measured for how long, the statistics, and the output. A run leaves a [`record::Record`]; reports and
 //! comparisons read such records and nothing else.
 
+pub mod compare;
+#[cfg(test)]
+mod fixture;
+mod flags;
+mod load;
+mod naming;
 pub mod record;
+pub mod report;
+pub mod units;

@@ -7,6 +7,8 @@ use std::process::Command;
 
 use clap::Parser;
 
+use crate::flags;
+
 /// Where the parts are, as seen from the folder of the program.
 const PARTS: &str = "../share/rushmem/shmem-perf";
 /// The Rust half.
@@ -34,17 +36,7 @@ struct Flags {
 /// # Errors
 /// One sentence; the exit status is then 2.
 pub fn run(args: &[String]) -> Result<u8, String> {
-    let words = std::iter::once("shmem-perf build".to_owned()).chain(args.iter().cloned());
-    let flags = match Flags::try_parse_from(words) {
-        Ok(flags) => flags,
-        Err(error) if !error.use_stderr() => {
-            print!("{error}");
-            return Ok(0);
-        }
-        Err(error) => {
-            return Err(error.to_string().trim_start_matches("error: ").trim_end().into());
-        }
-    };
+    let Some(flags) = flags::parse::<Flags>("shmem-perf build", args)? else { return Ok(0) };
     let mut command = command(&flags.oshcc, &parts()?, &flags.output)?;
     if flags.show {
         let words = std::iter::once(command.get_program()).chain(command.get_args());

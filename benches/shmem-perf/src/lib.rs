@@ -5,19 +5,26 @@
 //! comparisons read such records and nothing else.
 
 mod bar;
+pub mod compare;
 pub mod compile;
 mod csv;
+#[cfg(test)]
+mod fixture;
+mod flags;
 mod job;
 mod library;
+mod load;
 mod machine;
 mod matrix;
 mod measure;
+mod naming;
 mod options;
 mod output;
 mod pairs;
 mod plan;
 pub mod record;
 mod repeat;
+pub mod report;
 mod run;
 mod socket;
 mod statistics;

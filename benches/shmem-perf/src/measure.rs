@@ -3,7 +3,7 @@
 //! Where one PE issues, it decides alone, and the others answer it or wait in a barrier until it has finished. Where several take part,
 //! PE 0 decides, and tells the others before each batch.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::job::Job;
 use crate::library::Task;
@@ -21,6 +21,9 @@ pub struct Bench<'a> {
     /// Of the first pair, where it is needed.
     socket: Option<Socket>,
 }
+
+/// Turns of computing that last long enough to be timed.
+const TURNS: u64 = 100_000;
 
 /// Who of two this PE is.
 enum Role {
@@ -88,7 +91,7 @@ impl<'a> Bench<'a> {
         Limits {
             time,
             clock_ns: self.job.clock.overhead_ns,
-            groups: !is_rooted && curve.measure != Measure::Overlap,
+            groups: !is_rooted,
             most_samples: MOST_SAMPLES / u64::from(curve.shape.threads),
         }
     }
@@ -125,16 +128,13 @@ impl<'a> Bench<'a> {
 
     /// First the transfer alone, then with as much to compute as it takes.
     fn overlap(&self, curve: &Curve, mut task: Task, time: Duration) -> Point {
-        const TURNS: u64 = 100_000;
         let library = &self.job.library;
-        let computing = |turns: u64| {
-            let time = || {
-                let start = std::time::Instant::now();
-                library.compute(turns);
-                start.elapsed().as_nanos() as f64
-            };
-            median(&[time(), time(), time(), time(), time()])
+        let turn_ns = || {
+            let start = Instant::now();
+            library.compute(TURNS);
+            start.elapsed().as_nanos() as f64 / TURNS as f64
         };
+        let turn_ns = median(&[turn_ns(), turn_ns(), turn_ns(), turn_ns(), turn_ns()]).max(0.01);
         let limits = self.limits(curve, time / 2);
         let times = |task: &Task, samples, group| {
             self.each(curve, &[&library.run(task, samples, group)], group)
@@ -142,9 +142,8 @@ impl<'a> Bench<'a> {
         let pure =
             repeat(task.nbytes, &limits, |samples, group| times(&task, samples, group), |ns| ns);
         let pure = pure.summary.p50.max(1.0);
-        let turns = (pure / (computing(TURNS) / TURNS as f64).max(0.01)) as u64;
-        let computed = computing(turns);
-        task.compute = turns;
+        task.compute = (pure / turn_ns) as u64;
+        let computed = task.compute as f64 * turn_ns;
         let percent = |ns: f64| (100.0 * (1.0 - (ns - computed) / pure)).clamp(0.0, 100.0);
         repeat(task.nbytes, &limits, |samples, group| times(&task, samples, group), percent)
     }

@@ -28,11 +28,11 @@ impl Output {
             false => serde_json::to_string(record).expect("it has a form in JSON") + "\n",
         };
         let is_other = self.path.metadata().is_ok_and(|metadata| !metadata.is_file());
-        let written = if is_other { self.into_device(&text) } else { self.replaced(&text) };
+        let written = if is_other { self.written_into(&text) } else { self.replaced(&text) };
         written.map_err(|error| format!("{} cannot be written: {error}", self.path.display()))
     }
 
-    fn into_device(&self, text: &str) -> std::io::Result<()> {
+    fn written_into(&self, text: &str) -> std::io::Result<()> {
         fs::OpenOptions::new().write(true).open(&self.path)?.write_all(text.as_bytes())
     }
 

@@ -14,7 +14,7 @@ use crate::output::Output;
 use crate::plan::{Call, Facts, Group, plan};
 use crate::record::{FORMAT, Library as LibraryRecord, Record, Series};
 use crate::socket::Socket;
-use crate::{compile, machine, matrix, pairs, text};
+use crate::{compare, compile, machine, matrix, pairs, report, text};
 
 /// The exit status of a run whose record could not be written, and of one that was asked for in a wrong way.
 const FAILED: u8 = 1;
@@ -22,15 +22,19 @@ const MISUSED: u8 = 2;
 /// The largest transfers of a matrix, and lines for all threads.
 const LEAST_BYTES: u64 = 64 * 1024;
 
+/// Takes its arguments, and gives the exit status.
+type Subcommand = fn(&[String]) -> Result<u8, String>;
+
 /// The program. Subcommands and `--help` are no part of a job.
 pub fn main(arguments: &[String], library: Library<'_>) -> u8 {
     let start = Instant::now();
     let rest = arguments.get(2..).unwrap_or_default();
-    let subcommand: Option<fn(&[String]) -> Result<u8, String>> =
-        match arguments.get(1).map(String::as_str) {
-            Some("build") => Some(compile::run),
-            _ => None,
-        };
+    let subcommand: Option<Subcommand> = match arguments.get(1).map(String::as_str) {
+        Some("build") => Some(compile::run),
+        Some("compare") => Some(compare::run),
+        Some("report") => Some(report::run),
+        _ => None,
+    };
     if let Some(subcommand) = subcommand {
         return subcommand(rest).unwrap_or_else(|sentence| {
             eprintln!("shmem-perf {}: {sentence}", arguments[1]);

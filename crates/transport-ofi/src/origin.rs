@@ -40,7 +40,9 @@ pub(crate) struct OfiEndpoint {
     slots: Vec<u32>,
     /// How many replies had come when they were last looked through.
     seen: u32,
-    /// PEs that were written to since the last quiet, where completion does not tell of their memory.
+    /// Completion does not tell of the target's memory.
+    flushes: bool,
+    /// PEs that were written to since the last quiet, where that is so.
     pub(crate) unflushed: Vec<u32>,
     /// Counts the fences; and for each PE, how many there were when something was last written to it or asked of it, so that what
     /// follows a fence waits for what went to the same PE before, and for nothing else.
@@ -60,8 +62,10 @@ impl OfiEndpoint {
         let slots = (0..progress.shared.tuning.amos as u32).collect();
         let (due, unflushed) = (Vec::new(), Vec::new());
         let seen = ep.replies.came();
+        let flushes = !progress.shared.fabric.facts.delivery;
         let followed = vec![0; progress.shared.peers.n_pes()];
-        OfiEndpoint { progress, ep, due, slots, seen, unflushed, fences: 0, followed, polls: 0 }
+        let (fences, polls) = (0, 0);
+        OfiEndpoint { progress, ep, due, slots, seen, flushes, unflushed, fences, followed, polls }
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -320,7 +324,7 @@ impl OfiEndpoint {
 
     #[inline(never)]
     fn follow_fence(&mut self, pe: Pe) -> Result<(), Error> {
-        if !self.shared().keeps_order() && self.shared().peers.get(pe).is_ok() {
+        if !self.shared().keeps_order() && self.shared().peers.known(pe).is_some() {
             self.delivered(pe)?;
         }
         self.due_at_most(0, |due| due.pe == pe.0)?;
@@ -452,15 +456,44 @@ impl OfiEndpoint {
         }
         let remote = shared.remote(pe, dest, source.nbytes)?;
         self.touch(pe);
+        let mut ep = lock(&self.ep.ep);
         // SAFETY: valid during this call.
-        self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) })?;
-        Ok(true)
+        let posted = ep.as_mut().map(|ep| unsafe { ep.write_copy(&remote, source) });
+        if let Some(Ok(Post::Started)) = posted {
+            self.progress.shared.note(&self.ep);
+            return Ok(true);
+        }
+        drop(ep);
+        // SAFETY: valid during this call.
+        unsafe { self.start_put_again(pe, remote, source) }
+    }
+
+    /// As [`start_put`](Self::start_put) of what is copied, as soon as there is room.
+    ///
+    /// # Safety
+    /// The same.
+    #[cold]
+    unsafe fn start_put_again(
+        &mut self,
+        pe: Pe,
+        remote: Remote,
+        source: LocalBuf,
+    ) -> Result<bool, Error> {
+        // SAFETY: valid during this call.
+        self.start(pe.0, |ep| unsafe { ep.write_copy(&remote, source) }).map(|()| true)
     }
 
     /// A PE is written to.
-    #[inline]
+    #[inline(always)]
     fn touch(&mut self, pe: Pe) {
-        if !self.shared().fabric.facts.delivery && !self.unflushed.contains(&pe.0) {
+        if self.flushes {
+            self.touch_to_flush(pe);
+        }
+    }
+
+    #[inline(never)]
+    fn touch_to_flush(&mut self, pe: Pe) {
+        if !self.unflushed.contains(&pe.0) {
             self.unflushed.push(pe.0);
         }
     }

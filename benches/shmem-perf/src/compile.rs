@@ -17,7 +17,7 @@ pub const ARCHIVE: &str = "libshmem_perf.a";
 /// Build this program for another OpenSHMEM library.
 #[derive(Debug, Parser)]
 #[command(name = "shmem-perf build")]
-struct Flags {
+struct BuildFlags {
     /// The compiler wrapper of the library
     #[arg(long, value_name = "OSHCC", default_value = "oshcc")]
     oshcc: PathBuf,
@@ -36,7 +36,7 @@ struct Flags {
 /// # Errors
 /// One sentence; the exit status is then 2.
 pub fn run(args: &[String]) -> Result<u8, String> {
-    let Some(flags) = flags::parse::<Flags>("shmem-perf build", args)? else { return Ok(0) };
+    let Some(flags) = flags::parse::<BuildFlags>("shmem-perf build", args)? else { return Ok(0) };
     let mut command = command(&flags.oshcc, &parts()?, &flags.output)?;
     if flags.show {
         let words = std::iter::once(command.get_program()).chain(command.get_args());

@@ -8,10 +8,10 @@ mod bar;
 pub mod compare;
 pub mod compile;
 mod csv;
+mod entry;
 #[cfg(test)]
 mod fixture;
 mod flags;
-mod job;
 mod library;
 mod load;
 mod machine;
@@ -30,3 +30,4 @@ mod socket;
 mod statistics;
 mod text;
 pub mod units;
+mod world;

@@ -1,10 +1,10 @@
 //! The C half: the functions that call the library that is measured, as safe Rust.
 //!
-//! C gives a table of functions to [`shmem_perf_main`], so this half links to no library and knows none of its types. The types here
-//! are those of `c/perf.h`. This file must never know what is measured for how long.
+//! C gives a table of functions, so this half links to no library and knows none of its types. The types here are those of
+//! `c/perf.h`. This file must never know what is measured for how long.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char};
 
 /// Bytes that a PE can lay out at once: `CONTROL_BYTES`.
 pub const CONTROL_BYTES: usize = 256 * 1024;
@@ -17,7 +17,7 @@ pub const MOST_LANES: u32 = 64;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Task {
-    /// Index in [`Library::operations`].
+    /// Index in [`Routines::operations`].
     pub operation: i32,
     /// The other PE.
     pub peer: i32,
@@ -116,7 +116,7 @@ struct RawOperation {
 
 /// `struct perf_library`.
 #[repr(C)]
-pub struct RawLibrary {
+pub struct RawRoutines {
     init: unsafe extern "C" fn(i32) -> i64,
     allocate: unsafe extern "C" fn(u64) -> i32,
     finalize: unsafe extern "C" fn(),
@@ -136,21 +136,22 @@ pub struct RawLibrary {
 }
 
 /// A library before its job is joined.
-pub struct Library<'a> {
-    raw: &'a RawLibrary,
+pub struct Routines<'a> {
+    raw: &'a RawRoutines,
     operations: Vec<Operation>,
 }
 
 /// A library whose job this process has joined, with targets allocated.
 pub struct Joined<'a> {
-    library: Library<'a>,
+    routines: Routines<'a>,
     /// Nanoseconds that joining took.
     pub init_ns: f64,
     nbytes: u64,
 }
 
-impl<'a> Library<'a> {
-    fn new(raw: &'a RawLibrary) -> Self {
+impl<'a> Routines<'a> {
+    /// The library that a table of C calls.
+    pub fn new(raw: &'a RawRoutines) -> Self {
         Self { raw, operations: (0..).map_while(|index| operation(raw, index)).collect() }
     }
 
@@ -164,26 +165,26 @@ impl<'a> Library<'a> {
         if lasted < 0 {
             return Err("the library gives no SHMEM_THREAD_MULTIPLE, which --threads needs".into());
         }
-        Ok(Joined { library: self, init_ns: lasted as f64, nbytes: 0 })
+        Ok(Joined { routines: self, init_ns: lasted as f64, nbytes: 0 })
     }
 }
 
 impl Joined<'_> {
     /// All operations.
     pub fn operations(&self) -> &[Operation] {
-        &self.library.operations
+        &self.routines.operations
     }
 
     /// The number of this PE.
     pub fn my_pe(&self) -> u32 {
         // SAFETY: the job is joined.
-        unsafe { (self.library.raw.my_pe)() }.unsigned_abs()
+        unsafe { (self.routines.raw.my_pe)() }.unsigned_abs()
     }
 
     /// The number of PEs.
     pub fn n_pes(&self) -> u32 {
         // SAFETY: the job is joined.
-        unsafe { (self.library.raw.n_pes)() }.unsigned_abs()
+        unsafe { (self.routines.raw.n_pes)() }.unsigned_abs()
     }
 
     /// Makes room for transfers of `nbytes`. All PEs call it, once.
@@ -193,7 +194,7 @@ impl Joined<'_> {
     pub fn allocate(&mut self, nbytes: u64) -> Result<(), String> {
         assert_eq!(self.nbytes, 0, "once");
         // SAFETY: the job is joined.
-        if unsafe { (self.library.raw.allocate)(nbytes) } != 0 {
+        if unsafe { (self.routines.raw.allocate)(nbytes) } != 0 {
             return Err(format!(
                 "the symmetric heap has no room for transfers of {nbytes} bytes: a larger heap (SHMEM_SYMMETRIC_SIZE) \
                  or a smaller --max-bytes is needed"
@@ -206,20 +207,20 @@ impl Joined<'_> {
     /// Leaves the job.
     pub fn finalize(self) {
         // SAFETY: the job is joined, and nothing can be called after this, which takes the library.
-        unsafe { (self.library.raw.finalize)() }
+        unsafe { (self.routines.raw.finalize)() }
     }
 
     /// Ends all PEs.
     pub fn exit_all(&self, status: i32) {
         // SAFETY: the job is joined.
-        unsafe { (self.library.raw.exit_all)(status) }
+        unsafe { (self.routines.raw.exit_all)(status) }
     }
 
     /// The name of the library.
     pub fn name(&self) -> String {
         let mut text = [0u8; 256];
         // SAFETY: C writes at most 256 bytes, the last of them 0.
-        unsafe { (self.library.raw.name)(text.as_mut_ptr().cast()) };
+        unsafe { (self.routines.raw.name)(text.as_mut_ptr().cast()) };
         let end = text.iter().position(|&byte| byte == 0).unwrap_or(0);
         String::from_utf8_lossy(&text[..end]).into_owned()
     }
@@ -228,21 +229,21 @@ impl Joined<'_> {
     pub fn standard(&self) -> String {
         let (mut major, mut minor) = (0, 0);
         // SAFETY: C writes the two numbers.
-        unsafe { (self.library.raw.version)(&raw mut major, &raw mut minor) };
+        unsafe { (self.routines.raw.version)(&raw mut major, &raw mut minor) };
         format!("{major}.{minor}")
     }
 
     /// Waits for all PEs, and completes what they have issued.
     pub fn barrier(&self) {
         // SAFETY: the job is joined.
-        unsafe { (self.library.raw.barrier)() }
+        unsafe { (self.routines.raw.barrier)() }
     }
 
     /// Lays bytes where others can read them after a barrier.
     pub fn post(&self, bytes: &[u8]) {
         assert!(bytes.len() <= CONTROL_BYTES && self.nbytes > 0, "allocated, and room for it");
         // SAFETY: the area is allocated and has room.
-        unsafe { (self.library.raw.post)(bytes.as_ptr(), bytes.len() as u64) }
+        unsafe { (self.routines.raw.post)(bytes.as_ptr(), bytes.len() as u64) }
     }
 
     /// Reads what a PE has laid out.
@@ -250,7 +251,7 @@ impl Joined<'_> {
         assert!(nbytes <= CONTROL_BYTES && self.nbytes > 0 && pe < self.n_pes(), "within it");
         let mut bytes = vec![0; nbytes];
         // SAFETY: the area of that PE is allocated and at least as long; `bytes` has room.
-        unsafe { (self.library.raw.read)(pe as i32, bytes.as_mut_ptr(), nbytes as u64) };
+        unsafe { (self.routines.raw.read)(pe as i32, bytes.as_mut_ptr(), nbytes as u64) };
         bytes
     }
 
@@ -258,7 +259,7 @@ impl Joined<'_> {
     pub fn maps(&self, pe: u32) -> bool {
         assert!(self.nbytes > 0 && pe < self.n_pes(), "allocated, and there is such a PE");
         // SAFETY: the job is joined and targets are allocated.
-        unsafe { (self.library.raw.maps)(pe as i32) != 0 }
+        unsafe { (self.routines.raw.maps)(pe as i32) != 0 }
     }
 
     /// Makes the contexts and the team of a task. All PEs call it.
@@ -268,7 +269,7 @@ impl Joined<'_> {
     pub fn prepare(&self, task: &Task) -> Result<(), String> {
         self.check(task);
         // SAFETY: all that a task says is in range.
-        match unsafe { (self.library.raw.prepare)(task) } {
+        match unsafe { (self.routines.raw.prepare)(task) } {
             0 => Ok(()),
             _ => Err(format!(
                 "the library makes no {} contexts or no team of {}",
@@ -309,14 +310,14 @@ impl Joined<'_> {
     /// Computes for so many turns.
     pub fn compute(&self, turns: u64) {
         // SAFETY: it only counts.
-        unsafe { (self.library.raw.compute)(turns) }
+        unsafe { (self.routines.raw.compute)(turns) }
     }
 
     /// Reads the clock so often in a row.
     pub fn read_clock(&self, n: usize) -> Vec<u64> {
         let mut readings = vec![0; n];
         // SAFETY: there is room for all readings.
-        unsafe { (self.library.raw.read_clock)(n as u64, readings.as_mut_ptr()) };
+        unsafe { (self.routines.raw.read_clock)(n as u64, readings.as_mut_ptr()) };
         readings
     }
 
@@ -337,7 +338,7 @@ impl Joined<'_> {
     }
 }
 
-fn operation(raw: &RawLibrary, index: i32) -> Option<Operation> {
+fn operation(raw: &RawRoutines, index: i32) -> Option<Operation> {
     let mut found = RawOperation {
         name: std::ptr::null(),
         kind: 0,
@@ -372,28 +373,4 @@ fn operation(raw: &RawLibrary, index: i32) -> Option<Operation> {
         overlaps: found.overlaps != 0,
         functions: Functions { run: found.run?, follow: found.follow, end: found.end },
     })
-}
-
-/// The program: C's `main` calls it with its arguments and the library.
-///
-/// # Safety
-/// The arguments are those of `main`, and `library` points to a `struct perf_library`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn shmem_perf_main(
-    argc: c_int,
-    argv: *const *const c_char,
-    library: *const RawLibrary,
-) -> c_int {
-    let argument = |index: usize| {
-        // SAFETY: there are `argc` arguments.
-        let at = unsafe { argv.add(index) };
-        // SAFETY: the same.
-        let text = unsafe { *at };
-        // SAFETY: each is a string.
-        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
-    };
-    let arguments: Vec<String> = (0..argc.unsigned_abs() as usize).map(argument).collect();
-    // SAFETY: the caller passes one, which lives as long as the program.
-    let library = unsafe { &*library };
-    crate::run::main(&arguments, Library::new(library)).into()
 }

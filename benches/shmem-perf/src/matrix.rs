@@ -4,10 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::job::Job;
 use crate::library::Task;
 use crate::record::{Matrix, Measure};
 use crate::statistics::median;
+use crate::world::World;
 
 const ROUND_TRIP: &str = "p round trip";
 const TRANSFER: &str = "put_nbi";
@@ -19,7 +19,7 @@ const FEWEST: u64 = 5;
 const MOST: u64 = 4096;
 
 /// Both matrices, within about `time`; `done` is told after each row how many of how many are there. All PEs call it.
-pub fn matrices(job: &Job<'_>, time: Duration, mut done: impl FnMut(u32, u32)) -> Vec<Matrix> {
+pub fn matrices(job: &World<'_>, time: Duration, mut done: impl FnMut(u32, u32)) -> Vec<Matrix> {
     let each = [
         (ROUND_TRIP, Measure::Latency, 8, 1),
         (TRANSFER, Measure::Bandwidth, TRANSFER_BYTES, WINDOW),
@@ -72,7 +72,7 @@ pub fn matrices(job: &Job<'_>, time: Duration, mut done: impl FnMut(u32, u32)) -
 }
 
 /// This PE with each other one: median nanoseconds of a sample.
-fn row(job: &Job<'_>, task: Task, cell: Duration, is_late: bool) -> Vec<Option<f64>> {
+fn row(job: &World<'_>, task: Task, cell: Duration, is_late: bool) -> Vec<Option<f64>> {
     let with = |to: u32| {
         if to == job.me {
             return None;

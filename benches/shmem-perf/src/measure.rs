@@ -5,17 +5,17 @@
 
 use std::time::{Duration, Instant};
 
-use crate::job::Job;
 use crate::library::Task;
 use crate::plan::{Call, Curve};
 use crate::record::{Ended, Measure, Point, Summary};
 use crate::repeat::{Limits, MOST_SAMPLES, repeat};
-use crate::socket::{self, Socket};
+use crate::socket::{Exchange, Socket};
 use crate::statistics::median;
+use crate::world::World;
 
 /// What measures a job.
 pub struct Bench<'a> {
-    job: &'a Job<'a>,
+    job: &'a World<'a>,
     /// The PE that issues and its peer.
     pairs: Vec<(u32, u32)>,
     /// Of the first pair, where it is needed.
@@ -34,7 +34,7 @@ enum Role {
 
 impl<'a> Bench<'a> {
     /// Measures between these pairs.
-    pub fn new(job: &'a Job<'a>, pairs: Vec<(u32, u32)>, socket: Option<Socket>) -> Self {
+    pub fn new(job: &'a World<'a>, pairs: Vec<(u32, u32)>, socket: Option<Socket>) -> Self {
         Self { job, pairs, socket }
     }
 
@@ -251,7 +251,7 @@ impl<'a> Bench<'a> {
         let (from, to) = self.pairs[0];
         let limits = self.limits(curve, time);
         let overhead = job.clock.overhead_ns;
-        let shape = socket::Shape {
+        let exchange = Exchange {
             nbytes,
             window: curve.shape.window.into(),
             is_round_trip: curve.measure == Measure::Latency,
@@ -261,10 +261,10 @@ impl<'a> Bench<'a> {
         let mut failed = None;
         if let Some(socket) = &mut self.socket {
             if job.me == to {
-                failed = socket.follow(shape).err();
+                failed = socket.follow(exchange).err();
             } else if job.me == from {
                 let times = |samples: u64, group: u64| {
-                    let times = socket.lead(shape, samples, group).unwrap_or_else(|error| {
+                    let times = socket.lead(exchange, samples, group).unwrap_or_else(|error| {
                         failed = Some(error);
                         vec![1; samples as usize]
                     });
@@ -272,7 +272,7 @@ impl<'a> Bench<'a> {
                     times.into_iter().map(each).collect()
                 };
                 point = Some(repeat(nbytes, &limits, times, |ns| value(curve, nbytes, 1, ns)));
-                failed = failed.or(socket.end(shape).err());
+                failed = failed.or(socket.end(exchange).err());
             }
         }
         if let Some(error) = failed {

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 
 use crate::bar::Bar;
-use crate::job::Job;
-use crate::library::{Joined, Library};
+use crate::library::{Joined, Routines};
 use crate::measure::Bench;
 use crate::options::Options;
 use crate::output::Output;
 use crate::plan::{Call, Facts, Group, plan};
-use crate::record::{FORMAT, Library as LibraryRecord, Record, Series};
+use crate::record::{FORMAT, Library, Record, Series};
 use crate::socket::Socket;
+use crate::world::World;
 use crate::{compare, compile, machine, matrix, pairs, report, text};
 
 /// The exit status of a run whose record could not be written, and of one that was asked for in a wrong way.
@@ -26,7 +26,7 @@ const LEAST_BYTES: u64 = 64 * 1024;
 type Subcommand = fn(&[String]) -> Result<u8, String>;
 
 /// The program. Subcommands and `--help` are no part of a job.
-pub fn main(arguments: &[String], library: Library<'_>) -> u8 {
+pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
     let start = Instant::now();
     let rest = arguments.get(2..).unwrap_or_default();
     let subcommand: Option<Subcommand> = match arguments.get(1).map(String::as_str) {
@@ -82,7 +82,7 @@ fn run(options: &Options, arguments: &[String], mut library: Joined<'_>, start: 
         return refuse(library, &sentence, FAILED);
     }
     let pairs = pairs::pairs(n, options.pairs, options.pair, options.seed);
-    let job = Job::new(library);
+    let job = World::new(library);
     let run = Run::new(options, arguments, &job, pairs);
     let outcome = run.and_then(|mut run| run.all(start));
     match outcome {
@@ -97,7 +97,7 @@ fn run(options: &Options, arguments: &[String], mut library: Joined<'_>, start: 
 /// What all parts of a run need.
 struct Run<'a> {
     options: &'a Options,
-    job: &'a Job<'a>,
+    job: &'a World<'a>,
     pairs: Vec<(u32, u32)>,
     facts: Facts,
     groups: Vec<Group>,
@@ -115,7 +115,7 @@ impl<'a> Run<'a> {
     fn new(
         options: &'a Options,
         arguments: &[String],
-        job: &'a Job<'a>,
+        job: &'a World<'a>,
         pairs: Vec<(u32, u32)>,
     ) -> Result<Self, Refused> {
         let (from, to) = pairs[0];
@@ -140,7 +140,7 @@ impl<'a> Run<'a> {
             tool: env!("CARGO_PKG_VERSION").into(),
             date: machine::date(),
             command: arguments.to_vec(),
-            library: LibraryRecord {
+            library: Library {
                 name: job.library.name(),
                 standard: job.library.standard(),
                 transport: machine::transport(),

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Instant;
 
-use crate::job::Job;
+use crate::world::World;
 
 /// A connection between two PEs.
 pub struct Socket {
@@ -17,7 +17,7 @@ pub struct Socket {
 
 /// Messages between two answers, and bytes of each.
 #[derive(Clone, Copy)]
-pub struct Shape {
+pub struct Exchange {
     /// Bytes of a message.
     pub nbytes: u64,
     /// Messages before an answer.
@@ -31,7 +31,7 @@ const END: u8 = 2;
 
 impl Socket {
     /// Connects two PEs. All PEs call it; those that are not of the pair, and all if it fails, get nothing.
-    pub fn connect(job: &Job<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
+    pub fn connect(job: &World<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
         let listener = (job.me == from).then(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok());
         let listener = listener.flatten();
         let port = listener.as_ref().and_then(|listener| listener.local_addr().ok());
@@ -52,17 +52,22 @@ impl Socket {
     }
 
     /// Nanoseconds of each of `samples` times `group` windows.
-    pub fn lead(&mut self, shape: Shape, samples: u64, group: u64) -> std::io::Result<Vec<u64>> {
-        self.fit(shape);
+    pub fn lead(
+        &mut self,
+        exchange: Exchange,
+        samples: u64,
+        group: u64,
+    ) -> std::io::Result<Vec<u64>> {
+        self.fit(exchange);
         let mut times = Vec::with_capacity(samples as usize);
         for _ in 0..samples {
             let start = Instant::now();
             for _ in 0..group {
-                for _ in 0..shape.window {
+                for _ in 0..exchange.window {
                     self.buffer[0] = MORE;
-                    self.send(shape.nbytes)?;
+                    self.send(exchange.nbytes)?;
                 }
-                self.receive(shape.answer())?;
+                self.receive(exchange.answer())?;
             }
             times.push(start.elapsed().as_nanos() as u64);
         }
@@ -70,28 +75,28 @@ impl Socket {
     }
 
     /// Ends what the other PE follows.
-    pub fn end(&mut self, shape: Shape) -> std::io::Result<()> {
-        self.fit(shape);
+    pub fn end(&mut self, exchange: Exchange) -> std::io::Result<()> {
+        self.fit(exchange);
         self.buffer[0] = END;
-        self.send(shape.nbytes)
+        self.send(exchange.nbytes)
     }
 
     /// Answers until it is ended.
-    pub fn follow(&mut self, shape: Shape) -> std::io::Result<()> {
-        self.fit(shape);
+    pub fn follow(&mut self, exchange: Exchange) -> std::io::Result<()> {
+        self.fit(exchange);
         loop {
-            for _ in 0..shape.window {
-                self.receive(shape.nbytes)?;
+            for _ in 0..exchange.window {
+                self.receive(exchange.nbytes)?;
                 if self.buffer[0] == END {
                     return Ok(());
                 }
             }
-            self.send(shape.answer())?;
+            self.send(exchange.answer())?;
         }
     }
 
-    fn fit(&mut self, shape: Shape) {
-        self.buffer.resize(shape.nbytes.max(1) as usize, 0);
+    fn fit(&mut self, exchange: Exchange) {
+        self.buffer.resize(exchange.nbytes.max(1) as usize, 0);
     }
 
     fn send(&mut self, nbytes: u64) -> std::io::Result<()> {
@@ -120,7 +125,7 @@ impl Socket {
     }
 }
 
-impl Shape {
+impl Exchange {
     fn answer(self) -> u64 {
         if self.is_round_trip { self.nbytes } else { 1 }
     }

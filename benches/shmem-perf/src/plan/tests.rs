@@ -5,10 +5,11 @@ use clap::Parser;
 use super::*;
 
 fn table() -> Vec<Operation> {
-    let of = |name: &str, kind, least, most| Operation {
-        overlaps: name == "put_nbi",
-        blocks_by_member: name == "fcollect",
-        ..Operation::named(name, kind, least, most)
+    let of = |name: &str, kind, least, most| {
+        let mut operation = Operation::named(name, kind, least, most);
+        operation.overlaps = name == "put_nbi";
+        operation.blocks_by_member = name == "fcollect";
+        operation
     };
     vec![
         of("put", Kind::Alone, 1, 0),

@@ -7,7 +7,7 @@ use crate::library::{CONTROL_BYTES, Joined};
 use crate::record::Clock;
 
 /// A job.
-pub struct Job<'a> {
+pub struct World<'a> {
     /// The library.
     pub library: Joined<'a>,
     /// The number of this PE.
@@ -18,7 +18,7 @@ pub struct Job<'a> {
     pub clock: Clock,
 }
 
-impl<'a> Job<'a> {
+impl<'a> World<'a> {
     /// Targets are allocated.
     pub fn new(library: Joined<'a>) -> Self {
         let (me, n) = (library.my_pe(), library.n_pes());

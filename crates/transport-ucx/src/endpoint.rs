@@ -115,7 +115,9 @@ impl UcxEndpoint {
         self.with(|origin, shared| {
             let begun = match is_asked {
                 // SAFETY: the same contract, and there is no data.
-                true => unsafe { origin.ask(shared, pe, request, fetched, NOTHING, false) },
+                true => unsafe {
+                    origin.ask(shared, pe, request, fetched, NOTHING, (false, false))
+                },
                 // SAFETY: the same contract.
                 false => unsafe { origin.operate(shared, pe, request, fetched) },
             }?;
@@ -185,7 +187,7 @@ impl Endpoint for UcxEndpoint {
         self.with(|origin, shared| {
             let data = (put.source, put.dest);
             // SAFETY: nothing is fetched; the data is valid by contract.
-            unsafe { origin.ask(shared, pe, &update, null_mut(), data, blocks) }.map(|_| ())
+            unsafe { origin.ask(shared, pe, &update, null_mut(), data, (true, blocks)) }.map(|_| ())
         })
     }
 
@@ -201,7 +203,7 @@ impl Endpoint for UcxEndpoint {
         let polled = self.progress.poll();
         self.with(|origin, shared| {
             polled?;
-            origin.advance(shared).map(|_| !origin.is_unfinished())
+            origin.is_quiet(shared)
         })
     }
 

@@ -13,14 +13,14 @@ use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::unfinished::Unfinished;
 use rustix::event::{PollFd, PollFlags};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Polls of a worker that is busy by the service thread, before others get it again.
 const MAX_POLLS: u32 = 100;
 /// Longest sleep of the service thread while data that nobody waits for is in flight: UCX over sockets moves it only when it is
 /// polled.
 const LONGEST_OF_DATA: Duration = Duration::from_micros(200);
-/// Longest sleep of all: UCX has timers of its own to keep.
+/// Longest sleep of all: UCX has timers of its own to keep, and whoever owes answers may be lost.
 const ROUND: Duration = Duration::from_secs(1);
 
 /// One PE's share in the network, with the workers that issue. Fields are dropped in this order.
@@ -68,7 +68,7 @@ impl Progress {
                 Arc::clone(least)
             }
             _ => {
-                let origin = Origin::new(&shared.context, shared.peers.n_pes());
+                let origin = Origin::new(&shared.context, &shared.answers);
                 let issuer = Issuer::new(origin.map_err(Error::Unavailable)?)
                     .map_err(|e| Error::Unavailable(format!("the kernel refused: {e}")))?;
                 issuers.push(Arc::new(issuer));
@@ -125,13 +125,10 @@ impl Progress {
                 return true;
             };
             let mut polls = if by_service { MAX_POLLS } else { 1 };
-            let step = match by_service || origin.holds() || !origin.worker().copies() {
-                true => Origin::advance,
-                // To ask peers what has arrived costs them messages: the service thread does, now and then.
-                false => Origin::progress,
-            };
+            // To ask peers what has arrived costs them messages: the service thread does, now and then.
+            let flush = by_service || origin.holds() || !origin.worker().copies();
             // A loss is told by whoever meets it next.
-            while polls > 0 && step(&mut origin, shared).unwrap_or(false) {
+            while polls > 0 && origin.advance(shared, flush).unwrap_or(false) {
                 polls -= 1;
             }
             if origin.is_unfinished() {
@@ -155,6 +152,18 @@ impl Progress {
         self.finish(By::Waiter);
         let worked = self.shared.serve();
         self.shared.loss.check().map(|()| worked)
+    }
+
+    /// Every round: whoever owes answers that nobody waits for may be lost.
+    fn look_around(&self) {
+        for issuer in &*lock(&self.issuers) {
+            if let Some(mut origin) = try_lock(&issuer.origin)
+                && origin.is_owed()
+            {
+                // A loss is told by whoever meets it next.
+                let _ = origin.progress(&self.shared);
+            }
+        }
     }
 
     /// Makes the workers ready for their end.
@@ -186,7 +195,12 @@ pub(crate) fn run(progress: &Progress) {
     // Beside others who poll, and beside owners who are at their workers.
     let mut backoff = shared.service_backoff();
     let mut busy = shared.service_backoff();
+    let mut round = Instant::now();
     while !attendance.is_closing() {
+        if round.elapsed() >= ROUND {
+            round = Instant::now();
+            progress.look_around();
+        }
         let all = attendance.polls();
         let polls = all.wrapping_sub(seen);
         seen = all;

@@ -64,13 +64,10 @@ struct Route {
     owing: bool,
     /// There were puts, or atomic operations of UCX's, since the last flush began.
     dirty: bool,
-    /// There were messages since then.
-    sent: bool,
     /// Small puts that were not sent so far.
     held: Vec<u8>,
-    /// A flush that has not ended, and whether it is one of puts.
+    /// A flush that has not ended.
     flush: Option<UcpRequest>,
-    flushes_puts: bool,
     /// Before the last fence there were puts that were not known to be complete.
     put_before: bool,
     asked: Asked,
@@ -138,7 +135,8 @@ impl Origin {
         !self.touched.is_empty()
     }
 
-    /// Some PE may not have carried out all requests.
+    /// Some PE may not have carried out all requests. What UCX has still to send of them goes when the worker is polled, for
+    /// which its descriptor tells.
     pub(crate) fn is_owed(&self) -> bool {
         !self.owing.is_empty()
     }
@@ -433,28 +431,10 @@ impl Origin {
             self.end(shared, pe, request)?;
             slot.is_sent(&self.pending);
         }
-        self.settle(shared, pe)?;
-        Ok((slot, turn))
-    }
-
-    /// A message was sent to a PE. UCX may be done with it before it has left: what has not is flushed.
-    #[inline]
-    fn settle(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        let ucp = self.ucp();
-        let route = &mut self.routes[pe.index()];
-        let Some(open) = &route.open else { return Ok(()) };
-        if !route.touched && open.connection.is_idle() {
-            let flush = open.endpoint.flush(ucp);
-            route.flush = flush.map_err(|status| shared.lose(pe, &said(ucp, status)))?;
-            route.flushes_puts = false;
-            if route.flush.is_none() {
-                return Ok(());
-            }
-        } else {
-            route.sent = true;
+        if !connection.is_idle() {
+            self.touch(pe);
         }
-        self.touch(pe);
-        Ok(())
+        Ok((slot, turn))
     }
 
     /// Has UCX carry out an atomic operation. The old value goes to `fetched`, unless that is null.

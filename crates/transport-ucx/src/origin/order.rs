@@ -101,15 +101,11 @@ impl Origin {
         self.send_held(shared, pe)?;
         let ucp = self.ucp();
         let route = &mut self.routes[pe.index()];
-        let is_new = route.dirty || route.sent;
-        let Some(open) = route.open.as_ref().filter(|_| is_new) else { return Ok(()) };
-        let mut flushes_puts = std::mem::take(&mut route.dirty);
-        route.sent = false;
+        let Some(open) = route.open.as_ref().filter(|_| route.dirty) else { return Ok(()) };
+        route.dirty = false;
         if let Some(older) = route.flush.take() {
-            flushes_puts |= route.flushes_puts;
             older.free(ucp);
         }
-        route.flushes_puts = flushes_puts;
         let flush = open.endpoint.flush(ucp);
         route.flush = flush.map_err(|status| shared.lose(pe, &said(ucp, status)))?;
         Ok(())
@@ -133,7 +129,7 @@ impl Origin {
     fn is_settled(&mut self, shared: &Shared, pe: Pe) -> bool {
         let route = &self.routes[pe.index()];
         let is_idle = route.open.as_ref().is_none_or(|open| open.connection.is_idle());
-        is_idle && !route.sent && !self.is_flushing(shared, pe)
+        is_idle && !self.is_flushing(shared, pe)
     }
 
     fn forget_touched(&mut self, pe: Pe) {
@@ -158,15 +154,10 @@ impl Origin {
     /// Waits until what [`begin_quiet`](Origin::begin_quiet) began is complete. The PE is neither among the touched nor among the
     /// owing afterwards.
     fn await_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        self.until(shared, |origin| origin.unanswered(pe) == 0 && origin.is_flushed(shared, pe))?;
+        self.until(shared, |origin| origin.unanswered(pe) == 0 && origin.is_settled(shared, pe))?;
         self.forget_touched(pe);
         self.routes[pe.index()].owing = false;
         Ok(())
-    }
-
-    /// As [`is_settled`](Origin::is_settled), of which the flush begins if something was sent meanwhile.
-    fn is_flushed(&mut self, shared: &Shared, pe: Pe) -> bool {
-        self.start_flush(shared, pe).is_err() || self.is_settled(shared, pe)
     }
 
     /// Completes everything.
@@ -220,7 +211,7 @@ impl Origin {
         let mut any = false;
         for &pe in &self.touched {
             let route = &mut self.routes[pe as usize];
-            route.put_before |= route.dirty || route.flush.is_some() && route.flushes_puts;
+            route.put_before |= route.dirty || route.flush.is_some();
             any |= route.put_before;
         }
         if any && self.worker.orders() {

@@ -8,8 +8,8 @@ use super::side::Side;
 use super::verbs;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Caps, Completion, Endpoint, Error, Get, Host, Key, LocalBuf,
-    OldValue, Open, Pe, Put, RemoteAddr, Segment, Signal, Transport,
+    AmoOp, AmoRequest, AmoWidth, Amos, Caps, Completion, Endpoint, Error, Follows, Get, Host, Key,
+    LocalBuf, OldValue, Open, Pe, Put, RemoteAddr, Segment, Signal, Transport,
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -293,7 +293,8 @@ impl<'a> End<'a> {
         op: AmoOp,
     ) {
         let put = put(heap(offset), source, Completion::Now);
-        let signal = Signal { dest: heap(signal_offset), op, value: signal };
+        let signal =
+            Signal { dest: heap(signal_offset), op, value: signal, follows: Follows::Data };
         // SAFETY: the slice is valid during the call.
         fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
     }
@@ -309,7 +310,8 @@ impl<'a> End<'a> {
         op: AmoOp,
     ) {
         let put = put(heap(offset), source, Completion::AtQuiet);
-        let signal = Signal { dest: heap(signal_offset), op, value: signal };
+        let signal =
+            Signal { dest: heap(signal_offset), op, value: signal, follows: Follows::Data };
         // SAFETY: the slice outlives the endpoint.
         fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
     }

@@ -7,7 +7,7 @@
 
 use crate::origin::OfiEndpoint;
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, OldValue, Pe, Put, Signal,
+    AmoRequest, AmoWidth, Completion, Endpoint, Error, Follows, Get, OldValue, Pe, Put, Signal,
 };
 use std::ptr::null_mut;
 use std::sync::Arc;

@@ -9,8 +9,8 @@ use crate::progress::Progress;
 use crate::shared::Shared;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
-    RemoteAddr, Segment, Signal,
+    AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Follows, Get, LocalBuf, OldValue, Pe,
+    Put, RemoteAddr, Segment, Signal,
 };
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -178,16 +178,19 @@ impl Endpoint for UcxEndpoint {
         if self.is_direct(pe) || !self.is_asked(update.dest.segment) {
             // SAFETY: the same contract.
             unsafe { self.put(pe, put) }?;
+            // It orders all that was issued before, too.
             self.fence()?;
             // SAFETY: nothing is fetched.
             return unsafe { self.operate(pe, &update, null_mut(), false) };
         }
         self.check(pe, put.dest, put.source.nbytes)?;
-        let blocks = put.completion == Completion::Now;
+        let blocks = put.completion == Completion::Now && put.source.nbytes > 0;
+        let follows_all = signal.follows == Follows::All;
         self.with(|origin, shared| {
             let data = (put.source, put.dest);
             // SAFETY: nothing is fetched; the data is valid by contract.
-            unsafe { origin.ask(shared, pe, &update, null_mut(), data, (true, blocks)) }.map(|_| ())
+            unsafe { origin.ask(shared, pe, &update, null_mut(), data, (follows_all, blocks)) }
+                .map(|_| ())
         })
     }
 

@@ -15,8 +15,8 @@ use rushmem_transport::kit::answers::Answers;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{
-    AmoOp, Amos, Completion, Endpoint, Error, Get, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr,
-    Segment, Signal,
+    AmoOp, Amos, Completion, Endpoint, Error, Follows, Get, Host, Key, LocalBuf, Open, Pe, Put,
+    RemoteAddr, Segment, Signal,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -179,7 +179,7 @@ fn get(completion: Completion) {
 
 fn put_signal(completion: Completion) {
     loses(|endpoint, source| {
-        let signal = Signal { dest: HEAP, op: AmoOp::Add, value: 1 };
+        let signal = Signal { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::Data };
         // SAFETY: see above.
         unsafe { endpoint.put_signal(PEER, Put { dest: HEAP, source, completion }, signal) }?;
         endpoint.quiet()

@@ -343,7 +343,7 @@ impl Origin {
     }
 
     /// Has the target's CPU carry out an atomic operation, after a put of `data` to `place` if there is any, and where it is
-    /// `ordered` after all requests before. The old value goes to `fetched`, unless that is null. When it `blocks`, it waits until
+    /// `ordered` after all puts and requests before. The old value goes to `fetched`, unless that is null. When it `blocks`, it waits until
     /// the data may change.
     ///
     /// # Safety
@@ -361,6 +361,9 @@ impl Origin {
         let AmoRequest { dest: word, width, op, operand, condition, .. } = *request;
         let (_, connection) = self.connection(shared, pe)?;
         self.send_held(shared, pe)?;
+        if ordered {
+            self.follow_all_puts(pe);
+        }
         self.follow_puts(shared, pe, &connection, false)?;
         let update = Some(Update { op, width, operand, condition, word });
         let letter = Letter { update, data, place, fetched, ordered, blocks, ..Letter::EMPTY };

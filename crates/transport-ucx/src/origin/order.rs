@@ -31,6 +31,12 @@ impl Origin {
         }
     }
 
+    /// What goes to a PE next follows all puts there, as if there were a fence.
+    pub(super) fn follow_all_puts(&mut self, pe: Pe) {
+        let route = &mut self.routes[pe.index()];
+        route.put_before |= route.dirty || route.flush.is_some();
+    }
+
     fn end_puts(&mut self, shared: &Shared, pe: Pe, connection: &Connection) -> Result<(), Error> {
         self.start_flush(shared, pe)?;
         self.until(shared, |origin| {

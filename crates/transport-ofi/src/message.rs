@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use rushmem_transport::kit::answers::{Answer, Place, Stream};
-use rushmem_transport::{AmoOp, AmoWidth, LocalBuf, Pe, RemoteAddr, Segment, mem};
+use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, LocalBuf, Pe, RemoteAddr, Segment, mem};
 
 /// Bytes of the longest message.
 pub(crate) const NBYTES: usize = 80;
@@ -75,6 +75,13 @@ pub(crate) struct Update {
     pub(crate) dest: RemoteAddr,
     pub(crate) operand: u64,
     pub(crate) condition: u64,
+}
+
+impl Update {
+    pub(crate) fn of(request: &AmoRequest) -> Update {
+        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
+        Update { op, width, dest, operand, condition }
+    }
 }
 
 /// What an origin asks of a target.

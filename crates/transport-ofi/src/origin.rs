@@ -2,19 +2,19 @@
 //! replies. Whoever waits lets everything work.
 #![allow(unsafe_code)]
 
+mod requests;
+
 use crate::ep::{Failure, FiEndpoint, Post, Remote};
-use crate::message::{Data, Message, Request, Update};
+use crate::message::Update;
 use crate::native::Amo;
 use crate::progress::Progress;
 use crate::shared::{Shared, SharedEp};
 use rushmem_transport::Amos;
-use rushmem_transport::kit::answers::{Asked, Stream};
+use rushmem_transport::kit::answers::Asked;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::peers::check_aligned;
-use rushmem_transport::{
-    AmoRequest, AmoWidth, Error, Follows, LocalBuf, Pe, Put, RemoteAddr, Signal,
-};
+use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,12 +56,6 @@ pub(crate) struct OfiEndpoint {
     listens: bool,
     /// Polls of the ep over all waits: those that are short serve peers, too.
     polls: u32,
-}
-
-/// An atomic operation, as it is sent.
-fn update(request: &AmoRequest) -> Update {
-    let &AmoRequest { dest, width, op, operand, condition, .. } = request;
-    Update { op, width, dest, operand, condition }
 }
 
 /// The ep was closed.
@@ -331,116 +325,6 @@ impl OfiEndpoint {
         })
     }
 
-    /// What is written to a PE or asked of it from now on comes after what was before. Messages are carried out some time after
-    /// they have come; and where the provider keeps no order, writes are complete at the target at any time.
-    pub(crate) fn begin_fence(&mut self) {
-        if !self.owing.is_empty() || !self.shared().keeps_order() {
-            self.fences = self.fences.wrapping_add(1);
-        }
-    }
-
-    /// Waits until a write that follows the last fence may begin towards a PE.
-    #[inline(always)]
-    fn follow(&mut self, pe: Pe) -> Result<(), Error> {
-        match self.followed.get(pe.index()) {
-            Some(&followed) if followed != self.fences => self.follow_fence(pe),
-            _ => Ok(()),
-        }
-    }
-
-    #[inline(never)]
-    fn follow_fence(&mut self, pe: Pe) -> Result<(), Error> {
-        self.follow_writes(pe)?;
-        if !self.is_before_fence_done(pe) {
-            self.ask_for_answer(pe)?;
-            self.listen(pe, |this| this.is_before_fence_done(pe))?;
-        }
-        self.followed[pe.index()] = self.fences;
-        Ok(())
-    }
-
-    /// Waits until a request that follows the last fence may follow the writes before it. Among themselves requests have an order.
-    fn follow_writes(&mut self, pe: Pe) -> Result<(), Error> {
-        let is_past_fence = self.followed.get(pe.index()).is_some_and(|at| *at != self.fences);
-        if is_past_fence && !self.shared().keeps_order() && self.shared().peers.get(pe).is_ok() {
-            self.delivered(pe)?;
-        }
-        Ok(())
-    }
-
-    fn is_before_fence_done(&mut self, pe: Pe) -> bool {
-        let told = self.ep.told.by(pe);
-        self.asked[pe.index()].is_before_fence_done(self.fences, told)
-    }
-
-    fn unanswered(&self, pe: Pe) -> u32 {
-        self.asked.get(pe.index()).map_or(0, |asked| asked.unanswered(self.ep.told.by(pe)))
-    }
-
-    /// Waits until a PE has told enough.
-    fn listen(
-        &mut self,
-        pe: Pe,
-        mut is_enough: impl FnMut(&mut OfiEndpoint) -> bool,
-    ) -> Result<(), Error> {
-        if is_enough(self) {
-            return Ok(());
-        }
-        self.listens = true;
-        let heard = self.wait(Some(pe.0), |this| {
-            if is_enough(this) {
-                return Ok((Some(()), false));
-            }
-            let taken = this.with_ep(|ep| ep.poll(|_| ()))?;
-            Ok((None, taken > 0))
-        });
-        self.listens = false;
-        heard
-    }
-
-    /// Has a PE tell when it has carried out all that it was asked, unless it does so anyway.
-    pub(crate) fn ask_for_answer(&mut self, pe: Pe) -> Result<(), Error> {
-        let told = self.ep.told.by(pe);
-        match self.asked.get(pe.index()).is_some_and(|asked| asked.must_ask(told)) {
-            true => self.send(pe, None, None, None, (true, true)),
-            false => Ok(()),
-        }
-    }
-
-    /// The same of all PEs.
-    pub(crate) fn ask_for_answers(&mut self) -> Result<(), Error> {
-        for i in 0..self.owing.len() {
-            self.ask_for_answer(Pe(self.owing[i]))?;
-        }
-        Ok(())
-    }
-
-    /// Waits until a PE has carried out all that it was asked.
-    pub(crate) fn carried_out(&mut self, pe: Pe) -> Result<(), Error> {
-        self.ask_for_answer(pe)?;
-        self.listen(pe, |this| this.unanswered(pe) == 0)?;
-        if std::mem::take(&mut self.is_owing[pe.index()]) {
-            self.owing.retain(|&other| other != pe.0);
-        }
-        Ok(())
-    }
-
-    /// Waits until all PEs have carried out all that they were asked.
-    pub(crate) fn all_carried_out(&mut self) -> Result<(), Error> {
-        self.ask_for_answers()?;
-        while let Some(&pe) = self.owing.last() {
-            self.listen(Pe(pe), |this| this.unanswered(Pe(pe)) == 0)?;
-            self.is_owing[pe as usize] = false;
-            self.owing.pop();
-        }
-        Ok(())
-    }
-
-    /// Whether some PE is not known to have carried out all that it was asked.
-    pub(crate) fn is_owed(&self) -> bool {
-        self.owing.iter().any(|&pe| self.unanswered(Pe(pe)) > 0)
-    }
-
     /// Waits for the old value that goes to `at`.
     pub(crate) fn answered(&mut self, pe: Pe, at: *mut u8) -> Result<(), Error> {
         match self.shared().amos {
@@ -488,7 +372,7 @@ impl OfiEndpoint {
             true => None,
             false => Some(self.slot(pe, fetched, write)?),
         };
-        self.send(pe, Some(update(request)), None, slot, (false, false))
+        self.send(pe, Some(Update::of(request)), None, slot, (false, false))
     }
 
     /// Updates a word of this PE; whether it is one.
@@ -509,84 +393,6 @@ impl OfiEndpoint {
         }
         self.shared().host.arrived();
         true
-    }
-
-    /// A slot for an old value that goes to `fetched`.
-    fn slot(&mut self, pe: Pe, fetched: *mut u8, width: AmoWidth) -> Result<u32, Error> {
-        if self.slots.is_empty() {
-            self.due_at_most(self.shared().tuning.amos - 1, |_| true)?;
-        }
-        let Some(slot) = self.slots.pop() else {
-            return Err(Error::Invalid("more replies are due than there are slots".to_owned()));
-        };
-        let fetched = LocalBuf { base: fetched, nbytes: width.nbytes() };
-        self.due.push(Due { slot, pe: pe.0, fetched, width });
-        Ok(slot)
-    }
-
-    /// Sends a request as the next of its stream: after all before it if it is `ordered` or `asks`.
-    fn send(
-        &mut self,
-        pe: Pe,
-        update: Option<Update>,
-        data: Option<Data>,
-        slot: Option<u32>,
-        (ordered, asks): (bool, bool),
-    ) -> Result<(), Error> {
-        let window = self.shared().tuning.amos as u32;
-        if !asks {
-            self.listen(pe, |this| this.unanswered(pe) < window)?;
-        }
-        let at = self.shared().peers.get(pe)?.at;
-        let told = self.ep.told.by(pe);
-        let shared = &self.progress.shared;
-        let place = self.asked[pe.index()].place(self.fences, told, window, (ordered, asks));
-        let stream = Stream { pe: shared.me, origin: self.ep.number() };
-        let news = shared.answers.for_message_to(pe);
-        let message = Message::Request(Request { stream, place, news, slot, data, update });
-        let message = message.encode(shared.tag);
-        if !std::mem::replace(&mut self.is_owing[pe.index()], true) {
-            self.owing.push(pe.0);
-        }
-        self.start(pe.0, |ep| ep.send(pe.0, at, &message))
-    }
-
-    /// Starts a put of a few bytes, or of none, and the update that signals it as one message; returns whether it could be done so.
-    ///
-    /// # Safety
-    /// The source is valid for reads.
-    pub(crate) unsafe fn start_put_signal(
-        &mut self,
-        pe: Pe,
-        put: &Put,
-        signal: &Signal,
-    ) -> Result<bool, Error> {
-        if self.shared().amos == Amos::Network || pe == self.shared().me {
-            return Ok(false);
-        }
-        // SAFETY: valid by contract.
-        let data = unsafe { Data::copy(put.dest, put.source) };
-        if data.is_none() && put.source.nbytes > 0 {
-            return Ok(false);
-        }
-        self.shared().remote(pe, put.dest, put.source.nbytes)?;
-        self.start_signal(pe, signal, data).map(|()| true)
-    }
-
-    /// Starts the update of a signal of another PE's that this PE's CPU does not carry out itself.
-    pub(crate) fn start_signal(
-        &mut self,
-        pe: Pe,
-        signal: &Signal,
-        data: Option<Data>,
-    ) -> Result<(), Error> {
-        let ordered = signal.follows == Follows::All;
-        let keeps_order = self.shared().keeps_order();
-        match ordered && !keeps_order {
-            true => self.delivered(pe)?,
-            false => self.follow_writes(pe)?,
-        }
-        self.send(pe, Some(update(&signal.amo())), data, None, (ordered, false))
     }
 
     /// Starts a put; returns whether its source is free already. A caller that `waits` for that would wait for the target.

@@ -97,7 +97,7 @@ impl Service {
                 let mut next = Some(request);
                 while let Some(request) = next {
                     self.backlog.extend(carry_out(shared, carried, &request));
-                    next = carried.next();
+                    next = carried.take_early();
                 }
             }
             Turn::Later => carried.keep(place, request),

@@ -41,13 +41,13 @@ pub(crate) struct Target {
     streams: RefCell<HashMap<Stream, Carried<Early>>>,
     /// Replies that were sent, to be used again.
     #[expect(clippy::vec_box, reason = "UCX is given their addresses")]
-    spare: RefCell<Vec<Box<Letter>>>,
+    spare: RefCell<Vec<Box<SentReply>>>,
     /// Requests were carried out since this was last taken.
     worked: Cell<bool>,
 }
 
 /// A reply that UCX may still have to read.
-struct Letter {
+struct SentReply {
     bytes: [u8; REPLY],
     target: *const Target,
 }
@@ -146,7 +146,7 @@ impl Target {
     /// Carries out the requests that came early, as far as their turn has come.
     fn carry_out_early(&self, stream: Stream) {
         loop {
-            let next = self.streams.borrow_mut().get_mut(&stream).and_then(Carried::next);
+            let next = self.streams.borrow_mut().get_mut(&stream).and_then(Carried::take_early);
             let Some(Early { asked, kept }) = next else { return };
             self.carry_out(
                 asked,
@@ -213,7 +213,7 @@ impl Target {
     fn reply(&self, to: ucp_ep_h, reply: Reply) {
         let spare = self.spare.borrow_mut().pop();
         let mut answer =
-            spare.unwrap_or_else(|| Box::new(Letter { bytes: [0; REPLY], target: self }));
+            spare.unwrap_or_else(|| Box::new(SentReply { bytes: [0; REPLY], target: self }));
         answer.bytes = reply.encode();
         let answer = Box::into_raw(answer);
         let mut params = callback(Some(answered), answer.cast_const().cast());
@@ -368,10 +368,10 @@ unsafe extern "C" fn fetched(
 /// A reply was sent.
 ///
 /// # Safety
-/// `user_data` is a [`Letter`].
+/// `user_data` is a [`SentReply`].
 unsafe extern "C" fn answered(request: *mut c_void, _: ucs_status_t, user_data: *mut c_void) {
     // SAFETY: made by `into_raw`, and UCX is done with it.
-    let answer = unsafe { Box::from_raw(user_data.cast::<Letter>()) };
+    let answer = unsafe { Box::from_raw(user_data.cast::<SentReply>()) };
     // SAFETY: it lives as long as the worker that calls.
     let target = unsafe { &*answer.target };
     target.spare.borrow_mut().push(answer);

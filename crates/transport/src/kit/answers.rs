@@ -264,7 +264,7 @@ impl<T> Carried<T> {
 
     /// A request that was kept, whose turn has come.
     #[inline]
-    pub fn next(&mut self) -> Option<T> {
+    pub fn take_early(&mut self) -> Option<T> {
         let count = self.count;
         let next = self.early.iter().position(|(place, _)| has_reached(count, place.after))?;
         Some(self.early.swap_remove(next).1)

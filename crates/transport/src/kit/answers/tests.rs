@@ -63,7 +63,7 @@ impl Wire {
             Turn::Later => self.carried.keep(place, (place, fences)),
             Turn::Never => panic!("{place:?} at {}", self.carried.count()),
         }
-        while let Some((place, fences)) = self.carried.next() {
+        while let Some((place, fences)) = self.carried.take_early() {
             self.carry_out(place, fences);
         }
     }
@@ -83,7 +83,7 @@ impl Wire {
 
     /// Some message arrives, whichever.
     fn deliver(&mut self, random: &mut u64) {
-        if next(random) % 2 == 0 && !self.answers.is_empty() {
+        if next(random).is_multiple_of(2) && !self.answers.is_empty() {
             let which = next(random) % self.answers.len();
             if let Some(count) = self.answers.remove(which) {
                 self.told.tell(THERE, count);
@@ -188,7 +188,7 @@ fn what_no_origin_sent_is_refused() {
     carried.carried_out(3);
     assert_eq!(carried.turn(place(3, 0)), Turn::Never, "it was carried out");
     carried.carried_out(1);
-    assert_eq!((carried.next(), carried.next()), (Some('a'), None));
+    assert_eq!((carried.take_early(), carried.take_early()), (Some('a'), None));
     carried.carried_out(2);
     assert_eq!((carried.count(), carried.turn(place(1, 0))), (3, Turn::Never));
     // Counts of no origin and no PE.

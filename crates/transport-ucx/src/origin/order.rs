@@ -59,12 +59,17 @@ impl Origin {
     }
 
     fn is_before_fence_done(&mut self, pe: Pe) -> bool {
-        let told = self.pending.told(pe);
+        let told = self.told(pe);
         self.routes[pe.index()].asked.is_before_fence_done(self.fences, told)
     }
 
+    /// How many requests a PE has told to have carried out.
+    pub(crate) fn told(&self, pe: Pe) -> u32 {
+        self.pending.told(pe)
+    }
+
     fn unanswered(&self, pe: Pe) -> u32 {
-        self.routes[pe.index()].asked.unanswered(self.pending.told(pe))
+        self.routes[pe.index()].asked.unanswered(self.told(pe))
     }
 
     /// Waits until a PE may be asked for one more thing.
@@ -87,7 +92,7 @@ impl Origin {
 
     /// Has a PE tell when it has carried out all requests, unless it does so anyway.
     fn ask_for_answer(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        let told = self.pending.told(pe);
+        let told = self.told(pe);
         if !self.routes[pe.index()].asked.must_ask(told) {
             return Ok(());
         }

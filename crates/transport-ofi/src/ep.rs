@@ -76,8 +76,8 @@ pub(crate) struct FiEndpoint {
     /// Receives that wait for a message.
     receiving: usize,
     copy_up_to: usize,
-    /// Writes up to this long are injected, with a completion: not if the provider does not take them so.
-    inject: Option<usize>,
+    /// Writes up to this long are injected, with a completion; 0 if the provider does not take them so.
+    inject_up_to: usize,
     /// What a write's completion tells, in libfabric's flags.
     completion: u64,
     fabric: Arc<Fabric>,
@@ -117,14 +117,16 @@ impl FiEndpoint {
 
     #[inline]
     fn decide(&mut self, code: isize, op: u32, pe: u32, use_: Use) -> Result<Post, i32> {
+        if code == 0 {
+            return Ok(self.started(op, pe, use_));
+        }
         match i32::try_from(code).unwrap_or(-fi::FI_EIO) {
-            0 => Ok(self.started(op, pe, use_)),
             code if code == -fi::FI_EAGAIN => Ok(Post::Later),
             code => Err(code),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn started(&mut self, op: u32, pe: u32, use_: Use) -> Post {
         self.free.pop();
         self.ops[op as usize] = Op { pe, use_ };

@@ -41,7 +41,9 @@ pub(crate) struct OfiEndpoint {
     slots: Vec<u32>,
     /// How many replies had come when they were last looked through.
     seen: u32,
-    /// PEs that were written to since the last quiet, where completion does not tell of their memory.
+    /// Completion does not tell of the target's memory.
+    flushes: bool,
+    /// PEs that were written to since the last quiet, where that is so.
     pub(crate) unflushed: Vec<u32>,
     /// Counts the fences; and for each PE, how many there were when something was last written to it, so that what follows a fence
     /// waits for what went to the same PE before, and for nothing else.
@@ -68,6 +70,7 @@ impl OfiEndpoint {
         let slots = (0..progress.shared.tuning.amos as u32).collect();
         let (due, unflushed) = (Vec::new(), Vec::new());
         let seen = ep.replies.came();
+        let flushes = !progress.shared.fabric.facts.delivery;
         let n_pes = progress.shared.peers.n_pes();
         let asked = (0..n_pes as u32).map(|pe| Asked::after(ep.told.by(Pe(pe)))).collect();
         let (followed, owing) = (vec![0; n_pes], Vec::new());
@@ -77,6 +80,7 @@ impl OfiEndpoint {
             due,
             slots,
             seen,
+            flushes,
             unflushed,
             fences: 0,
             followed,
@@ -415,15 +419,44 @@ impl OfiEndpoint {
         }
         let remote = shared.remote(pe, dest, source.nbytes)?;
         self.touch(pe);
+        let mut ep = lock(&self.ep.ep);
         // SAFETY: valid during this call.
-        self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) })?;
-        Ok(true)
+        let posted = ep.as_mut().map(|ep| unsafe { ep.write_copy(&remote, source) });
+        if let Some(Ok(Post::Started)) = posted {
+            self.progress.shared.note(&self.ep);
+            return Ok(true);
+        }
+        drop(ep);
+        // SAFETY: valid during this call.
+        unsafe { self.start_put_again(pe, remote, source) }
+    }
+
+    /// As [`start_put`](Self::start_put) of what is copied, as soon as there is room.
+    ///
+    /// # Safety
+    /// The same.
+    #[cold]
+    unsafe fn start_put_again(
+        &mut self,
+        pe: Pe,
+        remote: Remote,
+        source: LocalBuf,
+    ) -> Result<bool, Error> {
+        // SAFETY: valid during this call.
+        self.start(pe.0, |ep| unsafe { ep.write_copy(&remote, source) }).map(|()| true)
     }
 
     /// A PE is written to.
-    #[inline]
+    #[inline(always)]
     fn touch(&mut self, pe: Pe) {
-        if !self.shared().fabric.facts.delivery && !self.unflushed.contains(&pe.0) {
+        if self.flushes {
+            self.touch_to_flush(pe);
+        }
+    }
+
+    #[inline(never)]
+    fn touch_to_flush(&mut self, pe: Pe) {
+        if !self.unflushed.contains(&pe.0) {
             self.unflushed.push(pe.0);
         }
     }

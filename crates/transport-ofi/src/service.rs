@@ -126,9 +126,9 @@ impl Service {
         Ok(())
     }
 
-    /// Whether replies wait to be sent.
+    /// Whether replies wait to be sent, or are on their way: they move when the ep is polled.
     pub(crate) fn has_backlog(&self) -> bool {
-        !self.backlog.is_empty()
+        !self.backlog.is_empty() || self.ep.in_flight() > 0
     }
 }
 

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::proto::{Address, Head, Ledger, Piece, Reader, Reply, Request, Violation, Want};
-use crate::target::Served;
+use crate::target::Target;
 use conformance::Random;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{LocalBuf, Segment};
@@ -109,8 +109,8 @@ fn run(frames: u64) {
     let mut requests: Fuzzed<Request> = Fuzzed { reader: Reader::new(), frames: 0, refused: 0 };
     let mut replies: Fuzzed<Reply> = Fuzzed { reader: Reader::new(), frames: 0, refused: 0 };
     while requests.frames + replies.frames < frames {
-        let bytes = noise(&mut random, &[1, 1, 2, 3, 3, 4, 5]);
-        let mut target = Served::new();
+        let bytes = noise(&mut random, &[1, 1, 2, 3, 3, 4]);
+        let mut target = Target::new();
         feed(&mut requests, &mut random, &bytes, |piece| target.take(&segments, piece));
         // Answers that are due, some of them just what the noise will say.
         let mut ledger = Ledger::new();

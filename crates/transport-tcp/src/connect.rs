@@ -2,10 +2,10 @@
 //!
 //! It must never know what is sent over a connection once both ends have proved themselves.
 
-use crate::connection::{nonce, prepare};
 use crate::found;
-use crate::proto::{Address, CLAIM, Connector, GREETING, Violation, WELCOME};
+use crate::proto::{Address, Answer, CLAIM, Connector, GREETING, Violation, WELCOME};
 use crate::settings::{DESCRIPTORS, Tuning};
+use crate::socket::{nonce, prepare};
 use rushmem_transport::Pe;
 use rushmem_transport::descriptors::ran_out;
 use std::fmt;
@@ -85,14 +85,16 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A connection to PE `target` over which both have proved themselves; or why there is none.
+/// A connection to PE `target` over which both have proved themselves, or why there is none. Nothing if there is another one, as
+/// either the target says or `is_met` does.
 pub(crate) fn connect(
     secret: [u8; 32],
     me: Pe,
     target: Pe,
     address: &Address,
     tuning: &Tuning,
-) -> Result<TcpStream, Refusal> {
+    is_met: impl Fn() -> bool,
+) -> Result<Option<TcpStream>, Refusal> {
     let deadline = Instant::now() + tuning.connect_limit;
     let order = found::by_route(&address.sockets);
     let no_route = format!("there is no route to any of its {} addresses", address.sockets.len());
@@ -104,13 +106,16 @@ pub(crate) fn connect(
         let (mut silent, mut hung_up) = (false, false);
         for &socket in &order {
             match attempt(secret, me, target, socket, limit, tuning) {
-                Ok(stream) => return Ok(stream),
+                Ok(met) => return Ok(met),
                 Err(failure) => {
                     silent |= matches!(failure, Failure::Silent);
                     hung_up |= failure.is_hang_up();
                     why = failure.refusal(socket);
                 }
             }
+        }
+        if is_met() {
+            return Ok(None);
         }
         if silent {
             // A stopped PE goes on some day, so there is no deadline for it.
@@ -136,7 +141,7 @@ fn attempt(
     socket: SocketAddr,
     limit: Duration,
     tuning: &Tuning,
-) -> Result<TcpStream, Failure> {
+) -> Result<Option<TcpStream>, Failure> {
     let mut stream = TcpStream::connect_timeout(&socket, limit)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(limit))?;
@@ -146,11 +151,13 @@ fn attempt(
     stream.read_exact(&mut greeting).map_err(or_silent)?;
     let claim: [u8; CLAIM] = connector.claim(&greeting)?;
     stream.write_all(&claim)?;
-    let mut welcome = [0; WELCOME];
-    stream.read_exact(&mut welcome).map_err(or_silent)?;
-    connector.check(&welcome)?;
+    let mut answer = [0; WELCOME];
+    stream.read_exact(&mut answer).map_err(or_silent)?;
+    if connector.check(&answer)? == Answer::Deferral {
+        return Ok(None);
+    }
     prepare(&stream, tuning)?;
-    Ok(stream)
+    Ok(Some(stream))
 }
 
 /// A read that ran out of time met a silent peer.
@@ -175,7 +182,7 @@ mod tests {
             scope.spawn(move || {
                 let (mut stream, _) = listener.accept().expect("a connection");
                 let mut greeting = [0; GREETING];
-                greeting[..8].copy_from_slice(b"rushtcp\x01");
+                greeting[..8].copy_from_slice(b"rushtcp\x02");
                 stream.write_all(&greeting).expect("room for it");
                 if waits_for_a_claim {
                     stream.peek(&mut [0; CLAIM]).expect("a claim");

@@ -1,14 +1,30 @@
-//! What every connection has, whichever way its requests go: the settings of its socket, and the ways in which it ends.
+//! The connection to a peer: what this PE asks and what the peer asks, on one socket.
 //!
-//! It must never know what travels on a connection.
+//! Replies go out between requests: where both wait, one frame of each in turn, so that an answer does not wait for all the
+//! data that this PE sends. Whatever waits, everything that comes is read, since two PEs that waited for each other to read would
+//! wait for ever. This file must never know other connections, nor who polls.
+#![allow(unsafe_code)]
 
-use crate::proto::Violation;
-use crate::settings::Tuning;
-use rustix::net::sockopt;
+use crate::heartbeat::Heartbeat;
+use crate::origin::Origin;
+use crate::proto::{Addressed, Frame, Reader, Reply, Request, Violation};
+use crate::send_queue::UpTo;
+use crate::sys;
+use crate::target::{Target, range};
+use rushmem_transport::LocalBuf;
+use rushmem_transport::kit::segments::Segments;
 use std::fmt;
-use std::io;
+use std::io::{self, ErrorKind};
+use std::mem::MaybeUninit;
 use std::net::TcpStream;
-use std::time::Duration;
+use std::slice::from_raw_parts;
+use std::sync::atomic::{Ordering, fence};
+
+/// Bytes received at once where they do not go straight to their place. They are on the stack, which threads of the user may have
+/// little of.
+const BUFFER: usize = 16 << 10;
+/// Reads of one connection before others get their turn.
+const READS: usize = 32;
 
 /// How a connection ended.
 #[derive(Debug)]
@@ -17,13 +33,6 @@ pub(crate) enum End {
     Bye,
     /// It broke; the text says how.
     Broken(String),
-}
-
-impl End {
-    /// It was closed without a farewell.
-    pub(crate) fn closed() -> End {
-        End::Broken("its connection was closed".to_owned())
-    }
 }
 
 impl fmt::Display for End {
@@ -47,67 +56,184 @@ impl From<io::Error> for End {
     }
 }
 
-/// Prepares a connection that is past its handshake for traffic: nothing blocks, nothing is held back by the kernel, and
-/// another host that is gone is noticed while nothing is sent.
-pub(crate) fn prepare(stream: &TcpStream, tuning: &Tuning) -> io::Result<()> {
-    stream.set_nonblocking(true)?;
-    stream.set_nodelay(true)?;
-    if !is_within_host(stream)? {
-        keep_alive(stream, tuning.silence_limit)?;
+/// A connection that is open.
+pub(crate) struct Connection {
+    pub(crate) socket: TcpStream,
+    pub(crate) origin: Origin,
+    target: Target,
+    reader: Reader<Frame>,
+    /// Replies are sent next, or are being sent; else requests.
+    replies_turn: bool,
+    /// The peer has said that it leaves.
+    bye: bool,
+    /// Something came since [`took_in`](Connection::took_in) was asked.
+    received: bool,
+    /// The kernel had no room for what is left to send.
+    blocked: bool,
+    /// The kernel tells when there is room to send.
+    pub(crate) told_of_room: bool,
+    /// Noted as having something to send.
+    pub(crate) noted: bool,
+    pub(crate) heartbeat: Heartbeat,
+}
+
+impl Connection {
+    pub(crate) fn new(socket: TcpStream) -> Connection {
+        Connection {
+            socket,
+            origin: Origin::new(),
+            target: Target::new(),
+            reader: Reader::new(),
+            replies_turn: false,
+            bye: false,
+            received: false,
+            blocked: false,
+            told_of_room: false,
+            noted: false,
+            heartbeat: Heartbeat::default(),
+        }
     }
-    if let Some(nbytes) = tuning.socket_buffers {
-        sockopt::set_socket_send_buffer_size(stream, nbytes)?;
-        sockopt::set_socket_recv_buffer_size(stream, nbytes)?;
+
+    /// Whether something waits to be sent.
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.origin.requests.is_empty() || !self.target.replies.is_empty()
     }
-    Ok(())
+
+    /// Whether the peer owes something.
+    pub(crate) fn waits(&self) -> bool {
+        self.has_unsent() || self.origin.waits()
+    }
+
+    /// Whether what waits to be sent waits for room.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// Whether something came since this was asked last.
+    pub(crate) fn took_in(&mut self) -> bool {
+        std::mem::take(&mut self.received)
+    }
+
+    /// Whether this PE's memory was changed since this was asked last.
+    pub(crate) fn has_changed_memory(&mut self) -> bool {
+        std::mem::take(&mut self.target.changed)
+    }
+
+    /// Sends what the kernel takes.
+    pub(crate) fn flush(&mut self) -> Result<(), End> {
+        self.blocked = false;
+        while self.has_unsent() {
+            let (requests, replies) = (&mut self.origin.requests, &mut self.target.replies);
+            let both = !requests.is_empty() && !replies.is_empty();
+            let next = if self.replies_turn { replies } else { requests };
+            let up_to = if both { UpTo::EndOfMemory } else { UpTo::Everything };
+            if !next.flush(&self.socket, up_to)? {
+                self.blocked = true;
+                return Ok(());
+            }
+            self.replies_turn = !self.replies_turn;
+        }
+        Ok(())
+    }
+
+    /// Takes what has come: carries out requests, and puts answers where they belong. Returns whether anything came.
+    pub(crate) fn receive(&mut self, segments: &Segments) -> Result<bool, End> {
+        let mut buffer = [MaybeUninit::uninit(); BUFFER];
+        let mut came = false;
+        for _ in 0..READS {
+            match self.receive_once(segments, &mut buffer)? {
+                Received::Nothing => break,
+                Received::All => {
+                    came = true;
+                    break;
+                }
+                Received::MoreToCome => came = true,
+            }
+        }
+        self.received |= came;
+        Ok(came)
+    }
+
+    fn receive_once(
+        &mut self,
+        segments: &Segments,
+        buffer: &mut [MaybeUninit<u8>],
+    ) -> Result<Received, End> {
+        // What came earlier is seen before what the kernel may write now.
+        fence(Ordering::Release);
+        let body = self.reader.body();
+        let direct = match body {
+            Some((Frame::Request(Request::Put { dest, nbytes }), done)) => {
+                range(segments, dest, nbytes as usize)?.skip(done)
+            }
+            Some((Frame::Reply(Reply::Data { seq, nbytes }), done)) => {
+                self.origin.destination(seq, nbytes)?.skip(done)
+            }
+            _ => LocalBuf::EMPTY,
+        };
+        let received = if direct.nbytes == 0 {
+            sys::receive_own(&self.socket, buffer)
+        } else {
+            // SAFETY: a range that was checked to be in a segment, or a destination that is valid until its request is answered.
+            unsafe { sys::receive(&self.socket, direct, buffer) }
+        };
+        let nbytes = match received {
+            Ok(0) if self.bye => return Err(End::Bye),
+            Ok(0) => return Err(End::Broken("its connection was closed".to_owned())),
+            Ok(nbytes) => nbytes,
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(Received::Nothing),
+            Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(Received::MoreToCome),
+            // Closed by a peer to which something was on its way, it is reset.
+            Err(_) if self.bye => return Err(End::Bye),
+            Err(e) => return Err(e.into()),
+        };
+        let to_place = nbytes.min(direct.nbytes);
+        if let Some((head, _)) = body
+            && to_place > 0
+        {
+            self.reader.advance(to_place);
+            let is_last = to_place == direct.nbytes;
+            match head {
+                Frame::Reply(reply) if is_last => self.origin.settle(reply)?,
+                Frame::Request(_) => self.target.placed(is_last),
+                _ => {}
+            }
+        }
+        // SAFETY: the kernel has written the range first, and so many bytes of the buffer then.
+        let bytes = unsafe { from_raw_parts(buffer.as_ptr().cast(), nbytes - to_place) };
+        let (origin, target, bye) = (&mut self.origin, &mut self.target, &mut self.bye);
+        self.reader.feed(bytes, |piece| match piece.addressed() {
+            Addressed::Target(_) if *bye => Err(Violation::Unknown("request after its farewell")),
+            Addressed::Target(piece) => target.take(segments, piece),
+            Addressed::Origin(piece) => origin.take(piece),
+            Addressed::Bye => {
+                *bye = true;
+                Ok(())
+            }
+        })?;
+        if !self.target.replies.is_empty() {
+            self.flush()?;
+            self.target.check_waiting()?;
+        }
+        let is_all = nbytes < direct.nbytes + buffer.len() && self.reader.body().is_none();
+        Ok(if is_all { Received::All } else { Received::MoreToCome })
+    }
+
+    /// Says that this PE leaves.
+    pub(crate) fn leave(&mut self) {
+        self.origin.requests.push(&Frame::bye());
+        // Whoever cannot be told finds the connection closed.
+        let _ = self.flush();
+    }
 }
 
-/// Whether both ends have the same address. Then the other host is this one, which cannot be gone. With tens of thousands of idle
-/// connections on few CPUs its kernel could fail to answer itself in time, and end a connection between PEs that are well.
-fn is_within_host(stream: &TcpStream) -> io::Result<bool> {
-    Ok(stream.local_addr()?.ip() == stream.peer_addr()?.ip())
-}
-
-/// Has the kernel ask the other host, in whole seconds: once a third of the limit has passed, then three times more.
-fn keep_alive(stream: &TcpStream, silence_limit: Duration) -> io::Result<()> {
-    let third = (silence_limit / 3).max(Duration::from_secs(1));
-    sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, third)?;
-    sockopt::set_tcp_keepintvl(stream, (third / 2).max(Duration::from_secs(1)))?;
-    sockopt::set_tcp_keepcnt(stream, 4)?;
-    Ok(())
-}
-
-/// Random bytes for a handshake.
-pub(crate) fn nonce() -> io::Result<[u8; 32]> {
-    let mut nonce = [0; 32];
-    getrandom::fill(&mut nonce).map_err(|e| io::Error::other(e.to_string()))?;
-    Ok(nonce)
+/// What a read found.
+enum Received {
+    Nothing,
+    /// Likely all that is there.
+    All,
+    MoreToCome,
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rustix::net::{AddressFamily, SocketType};
-    use std::net::{SocketAddr, TcpListener};
-
-    /// A connection from one loopback address to another one, which lasts as long as who listens.
-    fn connection(from: [u8; 4], to: [u8; 4]) -> (TcpListener, TcpStream) {
-        let listener = TcpListener::bind(SocketAddr::from((to, 0))).expect("a port");
-        let socket =
-            rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("one");
-        rustix::net::bind(&socket, &SocketAddr::from((from, 0))).expect("a port");
-        let there = listener.local_addr().expect("its address");
-        rustix::net::connect(&socket, &there).expect("room to wait");
-        (listener, socket.into())
-    }
-
-    #[test]
-    fn only_another_host_is_asked() {
-        for (from, is_asked) in [([127, 0, 0, 1], false), ([127, 0, 0, 2], true)] {
-            let (_listener, stream) = connection(from, [127, 0, 0, 1]);
-            prepare(&stream, &Tuning::default()).expect("it is connected");
-            assert_eq!(sockopt::socket_keepalive(&stream).expect("a socket"), is_asked);
-        }
-    }
-}
+mod tests;

@@ -4,8 +4,8 @@
 //! waits for its own operations alone. This file must never know a socket, nor who polls while it waits.
 #![allow(unsafe_code)]
 
-use crate::connection::End;
-use crate::origin::Origin;
+use crate::connection::{Connection, End};
+use crate::own;
 use crate::progress::Progress;
 use crate::proto::MAX_BODY;
 use crate::shared::Shared;
@@ -62,6 +62,10 @@ impl TcpEndpoint {
         &self.progress.shared
     }
 
+    fn is_own(&self, pe: Pe) -> bool {
+        pe == self.shared().me
+    }
+
     /// Refuses what the peer would take for a lie.
     fn check(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<(), Error> {
         let peer = self.shared().peers.get(pe)?;
@@ -77,21 +81,30 @@ impl TcpEndpoint {
     fn until<T>(
         &mut self,
         pe: Pe,
-        mut step: impl FnMut(&mut Origin) -> Result<Option<T>, End>,
+        mut step: impl FnMut(&mut Connection, &Shared) -> Result<Option<T>, End>,
     ) -> Result<T, Error> {
         // Where PEs outnumber the CPUs, whoever shall answer may need this one.
         let polls = if self.shared().oversubscribed { 1 } else { POLLS };
+        self.wait(|shared| {
+            for _ in 0..polls {
+                let stepped = shared.with_link(pe, |connection| step(connection, shared));
+                if !matches!(stepped, Ok(None)) {
+                    return stepped;
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    /// Does `look` until it yields something; peers are served meanwhile.
+    fn wait<T>(
+        &mut self,
+        mut look: impl FnMut(&Shared) -> Result<Option<T>, Error>,
+    ) -> Result<T, Error> {
         let mut wait = None;
         let result = loop {
             let news = self.shared().news();
-            let mut stepped = Ok(None);
-            for _ in 0..polls {
-                stepped = self.shared().with_link(pe, &mut step);
-                if !matches!(stepped, Ok(None)) {
-                    break;
-                }
-            }
-            let backoff = match stepped {
+            let backoff = match look(self.shared()) {
                 Ok(Some(done)) => break Ok(done),
                 Ok(None) => wait.get_or_insert_with(|| self.progress.begin()),
                 Err(error) => break Err(error),
@@ -113,23 +126,26 @@ impl TcpEndpoint {
         &mut self,
         pe: Pe,
         leave: Leave,
-        mut append: impl FnMut(&mut Origin) -> u64,
+        mut append: impl FnMut(&mut Connection) -> u64,
     ) -> Result<u64, Error> {
+        if self.last[pe.index()] == 0 {
+            self.wait(|shared| Ok(shared.reach(pe)?.then_some(())))?;
+        }
         self.touch(pe);
         let tuning = self.shared().tuning;
-        let (seq, unsent) = self.until(pe, |origin| {
-            if !origin.has_room(&tuning) {
-                origin.flush()?;
-                origin.receive()?;
-                if !origin.has_room(&tuning) {
+        let (seq, unsent) = self.until(pe, |connection, shared| {
+            if !connection.origin.has_room(&tuning) {
+                connection.flush()?;
+                connection.receive(&shared.segments)?;
+                if !connection.origin.has_room(&tuning) {
                     return Ok(None);
                 }
             }
-            let seq = append(origin);
-            if leave == Leave::Now || origin.is_full(&tuning) {
-                origin.flush()?;
+            let seq = append(connection);
+            if leave == Leave::Now || connection.origin.is_full(&tuning) {
+                connection.flush()?;
             }
-            Ok(Some((seq, origin.has_unsent())))
+            Ok(Some((seq, connection.has_unsent())))
         })?;
         self.last[pe.index()] = seq;
         if unsent && !std::mem::replace(&mut self.is_held[pe.index()], true) {
@@ -148,15 +164,15 @@ impl TcpEndpoint {
 
     /// Waits until a request is done.
     fn done(&mut self, pe: Pe, seq: u64) -> Result<(), Error> {
-        self.until(pe, |origin| {
-            if origin.acked() < seq {
-                origin.ask_for_ack(seq);
-                if origin.has_unsent() {
-                    origin.flush()?;
+        self.until(pe, |connection, shared| {
+            if connection.origin.acked() < seq {
+                connection.origin.ask_for_ack(seq);
+                if connection.has_unsent() {
+                    connection.flush()?;
                 }
-                origin.receive()?;
+                connection.receive(&shared.segments)?;
             }
-            Ok((origin.acked() >= seq).then_some(()))
+            Ok((connection.origin.acked() >= seq).then_some(()))
         })
     }
 
@@ -185,7 +201,7 @@ impl TcpEndpoint {
             let at = RemoteAddr { offset: dest.offset + done as u64, ..dest };
             done += part.nbytes;
             let signal = signal.filter(|_| done == source.nbytes);
-            self.issue(pe, leave, |origin| {
+            self.issue(pe, leave, |Connection { origin, .. }| {
                 // SAFETY: a part of the source, valid by contract.
                 let seq = unsafe { origin.put(at, part, copy) };
                 position = origin.positions().0;
@@ -200,12 +216,12 @@ impl TcpEndpoint {
         for i in 0..self.touched.len() {
             let pe = self.touched[i];
             let seq = self.last[pe.index()];
-            let asked = self.shared().with_link(pe, |origin| {
-                if origin.acked() >= seq {
+            let asked = self.shared().with_link(pe, |connection| {
+                if connection.origin.acked() >= seq {
                     return Ok(());
                 }
-                origin.ask_for_ack(seq);
-                origin.flush()
+                connection.origin.ask_for_ack(seq);
+                connection.flush()
             });
             if let Err(error) = asked {
                 self.abandon();
@@ -220,12 +236,12 @@ impl TcpEndpoint {
         if position == 0 {
             return Ok(());
         }
-        self.until(pe, |origin| {
-            if origin.positions().1 < position {
-                origin.flush()?;
-                origin.receive()?;
+        self.until(pe, |connection, shared| {
+            if connection.origin.positions().1 < position {
+                connection.flush()?;
+                connection.receive(&shared.segments)?;
             }
-            Ok((origin.positions().1 >= position).then_some(()))
+            Ok((connection.origin.positions().1 >= position).then_some(()))
         })
     }
 
@@ -240,6 +256,11 @@ impl TcpEndpoint {
 
 impl Endpoint for TcpEndpoint {
     unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
+        if self.is_own(pe) {
+            self.check(pe, put.dest, put.source.nbytes)?;
+            // SAFETY: valid by contract.
+            return unsafe { own::put(self.shared(), &put) };
+        }
         // SAFETY: valid until the put is complete here by contract: the call waits for that, or the next quiet does.
         let position = unsafe { self.start_put(pe, &put, None) }?;
         match put.completion {
@@ -251,13 +272,17 @@ impl Endpoint for TcpEndpoint {
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
         let Get { dest, source, completion } = get;
         self.check(pe, source, dest.nbytes)?;
+        if self.is_own(pe) {
+            // SAFETY: valid by contract.
+            return unsafe { own::get(self.shared(), &get) };
+        }
         let leave = Leave::of(completion);
         let (mut seq, mut done) = (0, 0);
         while done < dest.nbytes {
             let part = dest.skip(done).first(MAX_BODY);
             let at = RemoteAddr { offset: source.offset + done as u64, ..source };
             // SAFETY: a part of the destination, valid until the get is complete by contract.
-            seq = self.issue(pe, leave, |origin| unsafe { origin.get(at, part) })?;
+            seq = self.issue(pe, leave, |link| unsafe { link.origin.get(at, part) })?;
             done += part.nbytes;
         }
         match completion {
@@ -268,22 +293,28 @@ impl Endpoint for TcpEndpoint {
 
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
         self.check_word(pe, request.dest, request.width)?;
+        if self.is_own(pe) {
+            // SAFETY: valid by contract.
+            return unsafe { own::amo(self.shared(), &request) };
+        }
         match request.old {
             OldValue::Ignored => {
-                self.issue(pe, Leave::Now, |origin| origin.update(&request)).map(|_| 0)
+                self.issue(pe, Leave::Now, |link| link.origin.update(&request)).map(|_| 0)
             }
             OldValue::AtQuiet(to) => {
                 // SAFETY: valid until the next quiet by contract.
-                let append =
-                    |origin: &mut Origin| unsafe { origin.fetch(&request, to, request.width) };
+                let append = |link: &mut Connection| unsafe {
+                    link.origin.fetch(&request, to, request.width)
+                };
                 self.issue(pe, Leave::Later, append).map(|_| 0)
             }
             OldValue::Returned => {
                 let mut old = 0u64;
                 let to = (&raw mut old).cast();
                 // SAFETY: a local that lives until the answer has come or, on an error, the link is closed.
-                let append =
-                    |origin: &mut Origin| unsafe { origin.fetch(&request, to, AmoWidth::Eight) };
+                let append = |link: &mut Connection| unsafe {
+                    link.origin.fetch(&request, to, AmoWidth::Eight)
+                };
                 let seq = self.issue(pe, Leave::Now, append)?;
                 self.done(pe, seq)?;
                 Ok(old)
@@ -294,9 +325,15 @@ impl Endpoint for TcpEndpoint {
     unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: Signal) -> Result<(), Error> {
         let update = signal.amo();
         self.check_word(pe, update.dest, update.width)?;
+        if self.is_own(pe) {
+            // SAFETY: valid by contract.
+            unsafe { self.put(pe, put) }?;
+            // SAFETY: nobody asks for the old value.
+            return unsafe { own::amo(self.shared(), &update) }.map(|_| ());
+        }
         if put.source.nbytes == 0 {
             let leave = Leave::of(put.completion);
-            return self.issue(pe, leave, |origin| origin.update(&update)).map(|_| ());
+            return self.issue(pe, leave, |link| link.origin.update(&update)).map(|_| ());
         }
         // SAFETY: as for `put`.
         let position = unsafe { self.start_put(pe, &put, Some(&update)) }?;
@@ -310,8 +347,8 @@ impl Endpoint for TcpEndpoint {
         // A stream keeps its order; what was held back leaves.
         while let Some(pe) = self.held.pop() {
             self.is_held[pe.index()] = false;
-            let sent = self.shared().with_link(pe, |origin| match origin.has_unsent() {
-                true => origin.flush(),
+            let sent = self.shared().with_link(pe, |connection| match connection.has_unsent() {
+                true => connection.flush(),
                 false => Ok(()),
             });
             if let Err(error) = sent {
@@ -340,9 +377,10 @@ impl Endpoint for TcpEndpoint {
         self.progress.poll()?;
         while let Some(&pe) = self.touched.last() {
             let seq = self.last[pe.index()];
-            match self.shared().with_link(pe, |origin| {
-                origin.receive()?;
-                Ok(origin.acked() >= seq)
+            let shared = self.shared();
+            match shared.with_link(pe, |connection| {
+                connection.receive(&shared.segments)?;
+                Ok(connection.origin.acked() >= seq)
             }) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),

@@ -7,7 +7,7 @@ use crate::proto::{
     Acceptor, Address, CLAIM, Connector, GREETING, Head, Ledger, Piece, Reader, Reply, Violation,
     WELCOME, Want,
 };
-use crate::target::Served;
+use crate::target::Target;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{LocalBuf, Segment};
 
@@ -43,7 +43,7 @@ fn target(cuts: &[u8; CUTS], stream: &[u8]) -> (Result<(), Violation>, Vec<u64>)
     let whole = LocalBuf { base: memory.as_mut_ptr().cast(), nbytes: WORDS * 8 };
     // SAFETY: the vector outlives the segments, and nobody else uses it meanwhile.
     unsafe { segments.register(Segment::Heap, whole, ()) }.expect("the first");
-    let mut served = Served::new();
+    let mut served = Target::new();
     let fed = feed(cuts, stream, |piece| served.take(&segments, piece));
     drop((served, segments));
     (fed, memory)
@@ -89,7 +89,6 @@ fn take(ledger: &mut Ledger<Vec<u8>>, piece: Piece<'_, Reply>) -> Result<(), Vio
             Ok(())
         }
         Piece::Part { .. } => unreachable!("only data has a body"),
-        Piece::Whole(Reply::Bye, _) => Ok(()),
         Piece::Whole(head, body) => {
             let room = ledger.settle(head)?.len();
             assert_eq!(body.len(), room, "what was asked for");
@@ -122,7 +121,7 @@ fn feed<H: Head>(
 fn unauthenticated(input: &[u8]) {
     let (secret, nonce) = ([1; 32], [2; 32]);
     if let Some(claim) = input.first_chunk::<CLAIM>() {
-        assert!(Acceptor::new(secret, 0, 4, nonce).decide(claim).is_err(), "a forged claim");
+        assert!(Acceptor::new(secret, 0, 4, nonce).check(claim).is_err(), "a forged claim");
     }
     if let Some((greeting, rest)) = input.split_first_chunk::<GREETING>() {
         let mut connector = Connector::new(secret, 1, 0, nonce);

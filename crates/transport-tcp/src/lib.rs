@@ -5,10 +5,13 @@
 //! the PE computes; a PE that waits polls by itself.
 //!
 //! - `endpoint` and `transport` are what the traits of `rushmem-transport` are made of;
-//! - `progress` says who polls and who sleeps, `service` is what whoever polls does for the peers;
-//! - `shared` has the peers and the connections to them, `connect` makes these, `news` wakes who sleeps;
-//! - `origin` and `target` are the two ends of a connection, `send_queue` what waits to be sent on one, `heartbeat` for how
-//!   long nothing came, and `unauthenticated` is one whose other end has not proved itself;
+//! - `progress` says who polls and who sleeps, `service` is what whoever polls does for the peers, and `expected` says which of
+//!   them it looks at first;
+//! - `shared` has the peers and the connections to them, `connect` makes these, `meeting` sees to it that two PEs have one,
+//!   `news` wakes who sleeps;
+//! - `connection` is what each end has of one: in `origin` what it asks, in `target` what it is asked, in `send_queue` what waits
+//!   to be sent, in `heartbeat` for how long nothing came; `own` is what a PE asks of itself, without a connection;
+//! - `unauthenticated` is a connection whose other end has not proved itself, and `socket` how all of them are set;
 //! - `proto` is the wire format and its state machines, without I/O;
 //! - `found` says which addresses this machine has, `settings` has the limits and variables, `sys` the system calls.
 //!
@@ -23,18 +26,22 @@ mod arbitrary;
 mod connect;
 mod connection;
 mod endpoint;
+mod expected;
 mod found;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod heartbeat;
+mod meeting;
 mod news;
 mod origin;
+mod own;
 mod progress;
 mod proto;
 mod send_queue;
 mod service;
 mod settings;
 mod shared;
+mod socket;
 mod sys;
 mod target;
 mod transport;

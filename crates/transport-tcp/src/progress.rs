@@ -62,11 +62,8 @@ impl Progress {
         shared.attendance.polled();
         shared.send_held_back();
         let worked = try_lock(&self.service).is_some_and(|mut service| service.poll(shared));
-        if worked {
-            if !shared.oversubscribed {
-                shared.attendance.worked_for(POLLS_PER_MESSAGE);
-            }
-            shared.tell_sleepers();
+        if worked && !shared.oversubscribed {
+            shared.attendance.worked_for(POLLS_PER_MESSAGE);
         }
         shared.loss.check().map(|()| worked)
     }
@@ -90,7 +87,7 @@ impl Progress {
         }
     }
 
-    /// Says farewell to every peer and closes every connection from one.
+    /// Lets nobody in any more.
     pub(crate) fn leave(&self) {
         lock(&self.service).leave();
     }
@@ -137,11 +134,7 @@ pub(crate) fn run(progress: &Progress) {
             let has_news = !fds[1].revents().is_empty();
             shared.send_held_back();
             if has_news && attendance.polls() == seen {
-                let worked = try_lock(service).is_some_and(|mut service| service.poll_all(shared));
-                if worked {
-                    shared.tell_sleepers();
-                }
-                taken = !worked;
+                taken = !try_lock(service).is_some_and(|mut service| service.poll_all(shared));
             }
         }
         if round.elapsed() >= shared.tuning.round {

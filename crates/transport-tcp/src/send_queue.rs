@@ -17,6 +17,14 @@ enum Unsent {
     Memory(LocalBuf),
 }
 
+/// How far a queue is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UpTo {
+    Everything,
+    /// Of the next range of memory, where there is one: the end of what was appended together.
+    EndOfMemory,
+}
+
 /// The unsent part of a stream. Its positions count bytes from the stream's start.
 pub(crate) struct SendQueue {
     own: Vec<u8>,
@@ -94,17 +102,18 @@ impl SendQueue {
         self.appended += nbytes as u64;
     }
 
-    /// Sends what the kernel takes; returns whether that was everything.
-    pub(crate) fn flush(&mut self, socket: impl AsFd) -> io::Result<bool> {
-        while !self.is_empty() {
+    /// Sends what the kernel takes, up to everything or to the end of the next range of memory; returns whether that was reached.
+    pub(crate) fn flush(&mut self, socket: impl AsFd, up_to: UpTo) -> io::Result<bool> {
+        let mut reached = false;
+        while !self.is_empty() && !reached {
             let result = match self.unsent.front() {
                 Some(&Unsent::Own(nbytes)) if self.unsent.len() == 1 => {
                     sys::send_own(&socket, &self.own[self.own_sent..self.own_sent + nbytes])
                 }
-                _ => self.send_ranges(&socket),
+                _ => self.send_ranges(&socket, up_to),
             };
             match result {
-                Ok(nbytes) => self.strike(nbytes),
+                Ok(nbytes) => reached = self.strike(nbytes) && up_to == UpTo::EndOfMemory,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
@@ -113,7 +122,14 @@ impl SendQueue {
         Ok(true)
     }
 
-    fn send_ranges(&self, socket: impl AsFd) -> io::Result<usize> {
+    fn send_ranges(&self, socket: impl AsFd, up_to: UpTo) -> io::Result<usize> {
+        let is_memory = |part: &Unsent| matches!(part, Unsent::Memory(_));
+        let n_parts = match up_to {
+            UpTo::Everything => VECTORS,
+            UpTo::EndOfMemory => {
+                self.unsent.iter().position(is_memory).map_or(VECTORS, |at| VECTORS.min(at + 1))
+            }
+        };
         let unsent = &self.own[self.own_sent..];
         let mut own = LocalBuf::source(unsent.as_ptr(), unsent.len());
         let ranges = self.unsent.iter().map(|part| match *part {
@@ -125,10 +141,12 @@ impl SendQueue {
             Unsent::Memory(range) => range,
         });
         // SAFETY: own bytes live in `own`; memory is valid by the contract of `push_memory`.
-        unsafe { sys::send(&socket, ranges.take(VECTORS)) }
+        unsafe { sys::send(&socket, ranges.take(n_parts)) }
     }
 
-    fn strike(&mut self, mut nbytes: usize) {
+    /// Returns whether a range of memory was sent to its end.
+    fn strike(&mut self, mut nbytes: usize) -> bool {
+        let mut ended = false;
         self.sent += nbytes as u64;
         while nbytes > 0 {
             let Some(first) = self.unsent.front_mut() else {
@@ -144,7 +162,10 @@ impl SendQueue {
             let gone = *left == 0;
             match first {
                 Unsent::Own(_) => self.own_sent += taken,
-                Unsent::Memory(range) => range.base = range.base.wrapping_add(taken),
+                Unsent::Memory(range) => {
+                    range.base = range.base.wrapping_add(taken);
+                    ended |= gone;
+                }
             }
             if gone {
                 self.unsent.pop_front();
@@ -157,5 +178,6 @@ impl SendQueue {
             self.own.drain(..self.own_sent);
             self.own_sent = 0;
         }
+        ended
     }
 }

@@ -1,14 +1,14 @@
-//! Whoever polls it serves this PE's peers: new connections, requests, and links that have news.
+//! Whoever polls it serves this PE's peers: new connections, and links that have news.
 //!
-//! One thread at a time does so. The connection that had requests last is looked at first and alone for a few turns, since
+//! One thread at a time does so. The link on which something is expected is looked at first and alone for a few turns, since
 //! asking the kernel which of all sockets has news costs more than asking one. This file must never know who polls.
 
-use crate::connection::{End, nonce, prepare};
-use crate::proto::Acceptor;
+use crate::expected::Expected;
+use crate::proto::{Acceptor, Answer};
 use crate::settings::DESCRIPTORS;
 use crate::shared::{Link, Shared, Token};
+use crate::socket::{nonce, prepare};
 use crate::sys;
-use crate::target::{Target, Turn};
 use crate::unauthenticated::{Claim, Unauthenticated};
 use rushmem_transport::Pe;
 use rushmem_transport::kit::lock::try_lock;
@@ -19,12 +19,10 @@ use std::io::ErrorKind;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Bytes received at once where they do not go straight to their place.
-const BUFFER: usize = 64 << 10;
-/// Of so many turns, all but one look at the last busy connection alone...
-const HOT_TURNS: u32 = 32;
-/// ...and where PEs share CPUs: each turn there is a pass of the scheduler, and a collective hears from another PE each time.
-const HOT_TURNS_OVERSUBSCRIBED: u32 = 1;
+/// Of so many turns without work, all but the last look at the expected link alone...
+const TURNS: u32 = 32;
+/// ...and where PEs share CPUs: each turn there is a pass of the scheduler.
+const TURNS_OVERSUBSCRIBED: u32 = 4;
 /// Connections accepted in one turn.
 const ACCEPTS: usize = 16;
 /// Events taken in one turn.
@@ -38,11 +36,16 @@ pub(crate) struct Service {
     /// Since when no connection could be accepted although one waited.
     refusing: Option<Instant>,
     unauthenticated: Vec<Option<Unauthenticated>>,
-    targets: Vec<Option<Target>>,
-    buffer: Box<[u8]>,
-    /// The connection that had requests last.
-    hot: Option<u32>,
-    turns: u32,
+    promised: Vec<Option<Promised>>,
+    expected: Expected,
+    /// Turns without work.
+    idle: u32,
+}
+
+/// A peer's connection that it may use, until its first request has come.
+struct Promised {
+    socket: TcpStream,
+    pe: Pe,
 }
 
 /// Puts into the first free place.
@@ -62,21 +65,24 @@ impl Service {
             muted: true,
             refusing: None,
             unauthenticated: Vec::new(),
-            targets: Vec::new(),
-            buffer: vec![0; BUFFER].into_boxed_slice(),
-            hot: None,
-            turns: 0,
+            promised: Vec::new(),
+            expected: Expected::default(),
+            idle: 0,
         }
     }
 
     /// A quick look; returns whether there was work.
     pub(crate) fn poll(&mut self, shared: &Shared) -> bool {
-        self.turns = self.turns.wrapping_add(1);
-        let hot_turns = if shared.oversubscribed { HOT_TURNS_OVERSUBSCRIBED } else { HOT_TURNS };
-        match self.hot {
-            Some(hot) if !self.turns.is_multiple_of(hot_turns) => self.serve(shared, hot),
+        let turns = if shared.oversubscribed { TURNS_OVERSUBSCRIBED } else { TURNS };
+        self.idle += 1;
+        let worked = match self.expected.next() {
+            Some(pe) if !self.idle.is_multiple_of(turns) => self.serve(shared, pe),
             _ => self.poll_all(shared),
+        };
+        if worked {
+            self.idle = 0;
         }
+        worked
     }
 
     /// Looks at everything; returns whether there was work. News of a link that another thread works on is that thread's.
@@ -96,50 +102,29 @@ impl Service {
                     self.listen(shared, number);
                     true
                 }
-                Token::Target(number) => {
-                    self.serve(shared, number);
+                Token::Promised(number) => {
+                    self.look_at_promised(shared, number);
                     true
                 }
-                Token::Link(pe) => shared.try_link(Pe(pe), |origin| {
-                    if origin.is_blocked() {
-                        origin.flush()?;
-                    }
-                    origin.receive()
-                }),
+                // Who has the link takes in what came.
+                Token::Link(pe) => self.serve(shared, Pe(pe)),
             }
         }
         worked
     }
 
-    fn serve(&mut self, shared: &Shared, number: u32) -> bool {
-        let Some(Some(target)) = self.targets.get_mut(number as usize) else {
-            return false;
-        };
-        match target.serve(&shared.segments, &mut self.buffer) {
-            Ok(Turn { worked, changed }) => {
-                if target.blocked() != target.told_of_room {
-                    target.told_of_room = target.blocked();
-                    let blocked = target.told_of_room;
-                    shared.watch(&target.socket, Token::Target(number), blocked, !blocked);
-                }
-                if worked {
-                    self.hot = Some(number);
-                }
-                if changed {
-                    shared.host.arrived();
-                }
-                worked
+    fn serve(&mut self, shared: &Shared, pe: Pe) -> bool {
+        let worked = shared.try_link(pe, |connection| {
+            let was_blocked = connection.is_blocked();
+            if was_blocked {
+                connection.flush()?;
             }
-            Err(end) => {
-                let pe = target.pe;
-                self.targets[number as usize] = None;
-                self.hot = None;
-                if let End::Broken(why) = end {
-                    shared.lose(pe, &why);
-                }
-                true
-            }
+            Ok(connection.receive(&shared.segments)? || was_blocked)
+        });
+        if worked == Some(true) {
+            self.expected.came_from(pe);
         }
+        worked == Some(true)
     }
 
     fn accept(&mut self, shared: &Shared, number: u32) {
@@ -220,21 +205,48 @@ impl Service {
             Claim::Incomplete => {}
             Claim::Refused => *entry = None,
             Claim::Peer(pe) => {
-                let Some(Unauthenticated { socket, .. }) = entry.take() else {
-                    return;
-                };
-                let prepared = prepare(&socket, &shared.tuning);
-                let target = Target::new(socket, Pe(pe), shared.oversubscribed);
-                let number = place(&mut self.targets, target);
-                let Some(target) = &self.targets[number as usize] else {
-                    return;
-                };
-                shared.watch(&target.socket, Token::Target(number), false, true);
-                match prepared {
-                    Ok(()) => self.hot = Some(number),
-                    Err(_) => self.targets[number as usize] = None,
+                if let Some(connection) = entry.take() {
+                    self.answer(shared, Pe(pe), connection);
                 }
             }
+        }
+    }
+
+    /// Answers a peer that has proved itself.
+    fn answer(&mut self, shared: &Shared, pe: Pe, connection: Unauthenticated) {
+        let answer = shared.answer(pe);
+        let is_promised = answer == Answer::Welcome;
+        if is_promised {
+            // A peer that claims again has given up the connection before.
+            let is_older = |entry: &mut Promised| entry.pe == pe;
+            self.promised.iter_mut().for_each(|entry| drop(entry.take_if(is_older)));
+        }
+        let answered = connection.answer(answer).and_then(|socket| {
+            prepare(&socket, &shared.tuning)?;
+            Ok(socket)
+        });
+        match answered {
+            Ok(socket) if is_promised => {
+                let number = place(&mut self.promised, Promised { socket, pe });
+                if let Some(Promised { socket, .. }) = &self.promised[number as usize] {
+                    shared.watch(socket, Token::Promised(number), false);
+                }
+            }
+            Err(_) if is_promised => shared.keep_promise(pe, None),
+            _ => {}
+        }
+    }
+
+    /// The peer uses the connection that was promised to it, or has given it up.
+    fn look_at_promised(&mut self, shared: &Shared, number: u32) {
+        let Some(entry) = self.promised.get_mut(number as usize) else { return };
+        let looked = entry.as_ref().map(|promised| sys::look(&promised.socket));
+        if matches!(looked, None | Some(Ok(None))) {
+            return;
+        }
+        if let Some(Promised { socket, pe }) = entry.take() {
+            let is_used = matches!(looked, Some(Ok(Some(true))));
+            shared.keep_promise(pe, is_used.then_some(socket));
         }
     }
 
@@ -267,30 +279,23 @@ impl Service {
         }
         // It is tried again in the next round.
         let _ = self.unmute(shared);
-        for target in self.targets.iter_mut().flatten() {
-            let silence = target.blocked().then(|| sys::silence(&target.socket)).flatten();
-            lose_if_silent(shared, target.pe, target.heartbeat.look(silence, now));
-        }
         for (pe, peer) in shared.peers.iter() {
             let mut link = try_lock(&peer.link);
-            if let Some(Link::Open(origin)) = link.as_deref_mut() {
-                let silence = origin.waits().then(|| sys::silence(&origin.socket)).flatten();
-                let silence = origin.heartbeat.look(silence, now);
+            if let Some(Link::Open(connection)) = link.as_deref_mut() {
+                let waits = connection.waits();
+                let silence = waits.then(|| sys::silence(&connection.socket)).flatten();
+                let silence = connection.heartbeat.look(silence, now);
                 drop(link);
                 lose_if_silent(shared, pe, silence);
             }
         }
     }
 
-    /// Says farewell to every peer and closes every connection.
+    /// Lets nobody in any more.
     pub(crate) fn leave(&mut self) {
-        for target in self.targets.iter_mut().flatten() {
-            target.leave();
-        }
         self.listeners.clear();
         self.unauthenticated.clear();
-        self.targets.clear();
-        self.hot = None;
+        self.promised.clear();
     }
 }
 

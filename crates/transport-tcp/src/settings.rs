@@ -18,8 +18,8 @@ pub(crate) const ALL: &[Setting] = &[Setting {
               default any that has a route",
 }];
 
-/// A connection to a peer, and one from it.
-pub(crate) const DESCRIPTORS: PerPeer = PerPeer(2);
+/// A connection.
+pub(crate) const DESCRIPTORS: PerPeer = PerPeer(1);
 
 /// Limits of a transport.
 #[derive(Clone, Copy, Debug)]

@@ -1,14 +1,14 @@
 //! What all endpoints of a PE and its service thread share: the peers, the connections to them, and who is told of what.
 //!
-//! Locks: a link is waited for by endpoints and tried by everyone else; nobody waits for a lock while holding another,
-//! except for the list of what is unfinished, which is held for a few instructions. A link may be held for seconds, while it is
-//! connected. This file must never know what peers ask of this PE.
+//! Locks: a link is waited for by endpoints, and by the service for a peer that connects, and tried by everyone else; who holds one
+//! waits for no other lock, except for the list of what is unfinished, which is held for a few instructions. No link is held while
+//! it is connected. This file must never know what peers ask of this PE.
 
 use crate::connect::{self, Refusal};
-use crate::connection::End;
+use crate::connection::{Connection, End};
+use crate::meeting::Meeting;
 use crate::news::News;
-use crate::origin::Origin;
-use crate::proto::Address;
+use crate::proto::{Address, Answer};
 use crate::settings::Tuning;
 use rushmem_transport::kit::attendance::Attendance;
 use rushmem_transport::kit::lock::{lock, try_lock};
@@ -22,13 +22,16 @@ use std::io;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What was copied leaves within about this time at the latest; when the PE has just stopped to wait in
 /// quick succession, by when the service thread has noticed that.
 pub(crate) const HELD_BACK: Duration = Duration::from_micros(50);
 
-/// A PE as an origin sees it.
+/// After this time a PE that was deferred claims again.
+const DEFERRED: Duration = Duration::from_millis(100);
+
+/// Another PE of the job.
 pub(crate) struct Peer {
     pub(crate) address: Address,
     /// Bytes of its segments.
@@ -37,18 +40,22 @@ pub(crate) struct Peer {
 }
 
 /// The connection to a PE.
-#[derive(Default)]
 pub(crate) enum Link {
-    /// Not needed so far.
-    #[default]
-    Idle,
-    Open(Box<Origin>),
+    /// None yet.
+    Apart(Meeting),
+    Open(Box<Connection>),
     /// Gone, and why. A connection that is only not used any more stays open, so that its peer does not
     /// take this PE for lost.
     Closed {
         why: String,
-        _unused: Option<Box<Origin>>,
+        _unused: Option<Box<Connection>>,
     },
+}
+
+impl Default for Link {
+    fn default() -> Link {
+        Link::Apart(Meeting::default())
+    }
 }
 
 impl Link {
@@ -107,31 +114,96 @@ impl Shared {
         self.loss.of_peer(pe, host, &why)
     }
 
-    /// Works on the link to a PE, which is connected when it is idle.
+    /// Sees to a connection to a PE, by connecting to it where that is this PE's part; false while it has to be waited for.
+    pub(crate) fn reach(&self, pe: Pe) -> Result<bool, Error> {
+        let peer = self.peers.get(pe)?;
+        {
+            let mut link = lock(&peer.link);
+            self.loss.check()?;
+            match &mut *link {
+                Link::Apart(meeting) => {
+                    if !meeting.begin(Instant::now()) {
+                        return Ok(false);
+                    }
+                }
+                Link::Open(_) | Link::Closed { .. } => return Ok(true),
+            }
+        }
+        let is_met =
+            || !matches!(&*lock(&peer.link), Link::Apart(meeting) if !meeting.is_promised());
+        let address = &peer.address;
+        let connected = connect::connect(self.secret, self.me, pe, address, &self.tuning, is_met);
+        let mut link = lock(&peer.link);
+        let Link::Apart(meeting) = &mut *link else { return Ok(true) };
+        meeting.defer(Instant::now() + DEFERRED);
+        match connected {
+            Ok(Some(socket)) => {
+                let token = epoll::EventData::new_u64(Token::Link(pe.0).into());
+                if let Err(e) = epoll::add(&self.epoll, &socket, token, EventFlags::IN) {
+                    return Err(self.lose(pe, &format!("its connection cannot be watched: {e}")));
+                }
+                self.open(&mut link, socket);
+                Ok(true)
+            }
+            Ok(None) => Ok(false),
+            Err(_) if meeting.is_promised() => Ok(false),
+            Err(Refusal::Own(why)) => {
+                Err(self.loss.of_self(&format!("it cannot connect to PE {pe}: {why}")))
+            }
+            Err(Refusal::Peer(why)) => Err(self.lose(pe, &why)),
+        }
+    }
+
+    /// From now on this connection is used, which is watched.
+    fn open(&self, link: &mut Link, socket: TcpStream) {
+        *link = Link::Open(Box::new(Connection::new(socket)));
+        // Other threads may wait for it.
+        self.tell_sleepers();
+    }
+
+    /// What to answer to a peer that proved to be this PE.
+    pub(crate) fn answer(&self, pe: Pe) -> Answer {
+        // One that this PE has not heard of yet comes again.
+        let Ok(peer) = self.peers.get(pe) else { return Answer::Deferral };
+        match &mut *lock(&peer.link) {
+            Link::Apart(meeting) => meeting.answer(self.me, pe),
+            Link::Open(_) | Link::Closed { .. } => Answer::Deferral,
+        }
+    }
+
+    /// The connection that was promised to a peer is in use, or it is gone.
+    pub(crate) fn keep_promise(&self, pe: Pe, socket: Option<TcpStream>) {
+        let Ok(peer) = self.peers.get(pe) else { return };
+        let mut link = lock(&peer.link);
+        let Link::Apart(meeting) = &mut *link else { return };
+        match socket {
+            Some(socket) => {
+                self.watch(&socket, Token::Link(pe.0), false);
+                self.open(&mut link, socket);
+            }
+            None => {
+                meeting.void();
+                self.tell_sleepers();
+            }
+        }
+    }
+
+    /// Works on the link to a PE that was [reached](Shared::reach).
     pub(crate) fn with_link<T>(
         &self,
         pe: Pe,
-        work: impl FnOnce(&mut Origin) -> Result<T, End>,
+        work: impl FnOnce(&mut Connection) -> Result<T, End>,
     ) -> Result<T, Error> {
         let peer = self.peers.get(pe)?;
         let mut link = lock(&peer.link);
         self.loss.check()?;
-        if let Link::Idle = *link {
-            *link = self.connect(pe, peer)?;
-        }
         let done = match &mut *link {
-            Link::Open(origin) => {
-                let acked = origin.acked();
+            Link::Open(connection) => {
                 self.segments.sending();
-                work(origin).inspect(|_| {
-                    self.follow_up(pe, origin);
-                    if origin.acked() != acked {
-                        self.tell_sleepers();
-                    }
-                })
+                work(connection).inspect(|_| self.follow_up(pe, connection))
             }
             Link::Closed { why, .. } => Err(End::Broken(why.clone())),
-            Link::Idle => unreachable!("a connected link is not idle"),
+            Link::Apart(_) => unreachable!("a link is used once the PE was reached"),
         };
         done.map_err(|end| {
             let error = self.lose(pe, &end.to_string());
@@ -140,37 +212,29 @@ impl Shared {
         })
     }
 
-    fn connect(&self, pe: Pe, peer: &Peer) -> Result<Link, Error> {
-        let connected = connect::connect(self.secret, self.me, pe, &peer.address, &self.tuning);
-        let socket = connected.map_err(|refusal| match refusal {
-            Refusal::Own(why) => self.loss.of_self(&format!("it cannot connect to PE {pe}: {why}")),
-            Refusal::Peer(why) => self.lose(pe, &why),
-        })?;
-        let token = epoll::EventData::new_u64(Token::Link(pe.0).into());
-        match epoll::add(&self.epoll, &socket, token, EventFlags::IN) {
-            Ok(()) => Ok(Link::Open(Box::new(Origin::new(socket)))),
-            Err(e) => Err(self.lose(pe, &format!("its connection cannot be watched: {e}"))),
+    /// After work on a link: whoever waits for what came is told, and whatever is left to send will be sent.
+    fn follow_up(&self, pe: Pe, connection: &mut Connection) {
+        if connection.has_changed_memory() {
+            self.host.arrived();
         }
-    }
-
-    /// After work on a link: whatever is left to send will be sent.
-    fn follow_up(&self, pe: Pe, origin: &mut Origin) {
-        if origin.is_blocked() != origin.told_of_room {
-            origin.told_of_room = origin.is_blocked();
-            self.watch(&origin.socket, Token::Link(pe.0), origin.told_of_room, true);
+        if connection.took_in() {
+            self.tell_sleepers();
         }
-        if origin.has_unsent() && !origin.is_blocked() && !origin.noted {
-            origin.noted = true;
+        if connection.is_blocked() != connection.told_of_room {
+            connection.told_of_room = connection.is_blocked();
+            self.watch(&connection.socket, Token::Link(pe.0), connection.told_of_room);
+        }
+        if connection.has_unsent() && !connection.is_blocked() && !connection.noted {
+            connection.noted = true;
             self.unfinished.add(pe);
             self.attendance.call_soon(HELD_BACK);
         }
     }
 
-    /// Has the kernel tell of room to send, of arrivals, or of both.
-    pub(crate) fn watch(&self, socket: &TcpStream, token: Token, room: bool, arrivals: bool) {
-        let mut flags = EventFlags::empty();
+    /// Has the kernel tell of arrivals, and of room to send or not.
+    pub(crate) fn watch(&self, socket: &TcpStream, token: Token, room: bool) {
+        let mut flags = EventFlags::IN;
         flags.set(EventFlags::OUT, room);
-        flags.set(EventFlags::IN, arrivals);
         // It fails for a socket that is not watched; there is none.
         let _ = epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(token.into()), flags);
     }
@@ -187,9 +251,9 @@ impl Shared {
         let mut link = lock(&peer.link);
         let why = "it was given up after another loss".to_owned();
         *link = match std::mem::take(&mut *link) {
-            Link::Open(origin) => {
-                self.unwatch(&origin.socket);
-                Link::Closed { why, _unused: Some(origin) }
+            Link::Open(connection) => {
+                self.unwatch(&connection.socket);
+                Link::Closed { why, _unused: Some(connection) }
             }
             other => other,
         };
@@ -198,38 +262,41 @@ impl Shared {
     /// Sends what was held back.
     pub(crate) fn send_held_back(&self) {
         let is_left = self.unfinished.finish(|&mut pe| {
-            let sent = self.try_link(pe, |origin| {
-                origin.noted = false;
-                origin.flush()
+            let sent = self.try_link(pe, |connection| {
+                connection.noted = false;
+                connection.flush().map(|()| false)
             });
             // Whoever has the link may be done with sending: it is tried again.
-            !sent
+            sent.is_none()
         });
         if is_left {
             self.attendance.call_soon(HELD_BACK);
         }
     }
 
-    /// Works on a link if nobody else does; false when somebody does.
+    /// Works on a link if nobody else does, and returns what the work says of itself; `None` when somebody does.
     pub(crate) fn try_link(
         &self,
         pe: Pe,
-        work: impl FnOnce(&mut Origin) -> Result<(), End>,
-    ) -> bool {
-        let Ok(peer) = self.peers.get(pe) else { return true };
-        let Some(mut link) = try_lock(&peer.link) else { return false };
-        if let Link::Open(origin) = &mut *link {
-            match work(origin) {
-                Ok(()) => self.follow_up(pe, origin),
-                Err(end) => {
-                    if let End::Broken(why) = &end {
-                        self.lose(pe, why);
-                    }
-                    *link = Link::closed(end.to_string());
+        work: impl FnOnce(&mut Connection) -> Result<bool, End>,
+    ) -> Option<bool> {
+        let Ok(peer) = self.peers.get(pe) else { return Some(false) };
+        let mut link = try_lock(&peer.link)?;
+        let Link::Open(connection) = &mut *link else { return Some(false) };
+        match work(connection) {
+            Ok(worked) => {
+                self.follow_up(pe, connection);
+                Some(worked)
+            }
+            Err(end) => {
+                if let End::Broken(why) = &end {
+                    self.lose(pe, why);
                 }
+                *link = Link::closed(end.to_string());
+                self.tell_sleepers();
+                Some(true)
             }
         }
-        true
     }
 
     /// How much news there was so far, for [`sleep`](Shared::sleep).
@@ -253,7 +320,8 @@ impl Shared {
 pub(crate) enum Token {
     Listener(u32),
     Unauthenticated(u32),
-    Target(u32),
+    /// A connection that was promised to a peer.
+    Promised(u32),
     Link(u32),
 }
 
@@ -262,7 +330,7 @@ impl From<Token> for u64 {
         let (kind, number) = match token {
             Token::Listener(number) => (0, number),
             Token::Unauthenticated(number) => (1, number),
-            Token::Target(number) => (2, number),
+            Token::Promised(number) => (2, number),
             Token::Link(number) => (3, number),
         };
         kind << 32 | u64::from(number)
@@ -275,7 +343,7 @@ impl From<u64> for Token {
         match token >> 32 {
             0 => Token::Listener(number),
             1 => Token::Unauthenticated(number),
-            2 => Token::Target(number),
+            2 => Token::Promised(number),
             _ => Token::Link(number),
         }
     }

@@ -58,9 +58,9 @@ pub(crate) unsafe fn send(
 pub(crate) unsafe fn receive(
     socket: impl AsFd,
     memory: LocalBuf,
-    buffer: &mut [u8],
+    buffer: &mut [MaybeUninit<u8>],
 ) -> io::Result<usize> {
-    let buffer = LocalBuf { base: buffer.as_mut_ptr(), nbytes: buffer.len() };
+    let buffer = LocalBuf { base: buffer.as_mut_ptr().cast(), nbytes: buffer.len() };
     let mut vectors = [NONE; 2];
     let mut message = message([memory, buffer].into_iter(), &mut vectors);
     let fd = socket.as_fd().as_raw_fd();
@@ -69,13 +69,17 @@ pub(crate) unsafe fn receive(
 }
 
 /// Receives into a buffer of the caller's own; never blocks. Zero is the end.
-pub(crate) fn receive_own(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
-    Ok(rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT)?.0)
+pub(crate) fn receive_own(socket: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
+    Ok(rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT)?.1)
 }
 
-/// As [`receive_own`], but what is received will be received again.
-pub(crate) fn look(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
-    Ok(rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT | RecvFlags::PEEK)?.0)
+/// Whether something can be received, which is not taken: `None` if nothing came, `false` at the end.
+pub(crate) fn look(socket: impl AsFd) -> io::Result<Option<bool>> {
+    match rustix::net::recv(socket, &mut [0], RecvFlags::DONTWAIT | RecvFlags::PEEK) {
+        Ok((_, nbytes)) => Ok(Some(nbytes > 0)),
+        Err(rustix::io::Errno::AGAIN) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
 }
 
 /// Sends bytes of the caller's own, or as many as there is room for; never blocks, raises no signal.

@@ -1,23 +1,13 @@
-//! The target's side of a connection: what a peer asks is carried out by this CPU and answered in order.
+//! What a peer asks on a connection: it is carried out by this CPU and answered in order.
 //!
-//! It must never know other connections, nor who polls.
+//! It must never know a socket, nor who polls.
 #![allow(unsafe_code)]
 
-use crate::connection::End;
-use crate::heartbeat::Heartbeat;
-use crate::proto::{Piece, Reader, Reply, Request, Violation};
+use crate::proto::{Piece, Reply, Request, Violation};
 use crate::send_queue::SendQueue;
-use crate::sys;
 use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::{AmoRequest, LocalBuf, OldValue, Pe, RemoteAddr};
-use std::io::ErrorKind;
-use std::net::TcpStream;
-use std::sync::atomic::{Ordering, fence};
+use rushmem_transport::{AmoRequest, LocalBuf, OldValue, RemoteAddr};
 
-/// Reads of one connection before others get their turn.
-const READS: usize = 32;
-/// A read of so few bytes that called for no answer is likely followed by another such.
-const FEW: usize = 256;
 /// Data that an answer copies, as long as few copies wait.
 const COPY_UP_TO: usize = 4 << 10;
 const MAX_COPIED: usize = 64 << 10;
@@ -25,143 +15,37 @@ const MAX_COPIED: usize = 64 << 10;
 /// times, and a word in it would be torn.
 const COPY_ALWAYS: usize = 64;
 
-/// What a turn did.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Turn {
-    /// Something was received.
-    pub(crate) worked: bool,
+/// The most bytes that wait for room with the answers to a peer: more than those to all requests that it may have
+/// unanswered.
+const MAX_WAITING: usize = 1 << 20;
+
+/// What the peer asks of this PE.
+pub(crate) struct Target {
+    /// How many requests were carried out.
+    done: u64,
+    pub(crate) replies: SendQueue,
     /// This PE's memory was changed.
     pub(crate) changed: bool,
 }
 
-/// A peer that uses this PE's memory.
-pub(crate) struct Target {
-    pub(crate) socket: TcpStream,
-    /// The peer's number.
-    pub(crate) pe: Pe,
-    reader: Reader<Request>,
-    served: Served,
-    /// Few bytes came last and called for no answer. Taking such bytes out of the kernel makes it send an
-    /// empty acknowledgement at once, which costs as much as a message: so they are only looked at, and
-    /// taken when the next ones are awaited, while what they caused happens already.
-    one_way: bool,
-    /// PEs share CPUs: what they caused happens no sooner, and to look first is a system call more.
-    oversubscribed: bool,
-    /// Bytes that were looked at and served, and have to be taken.
-    looked_at: usize,
-    /// The kernel tells when there is room to send.
-    pub(crate) told_of_room: bool,
-    pub(crate) heartbeat: Heartbeat,
-}
-
-/// The part that requests work on.
-pub(crate) struct Served {
-    /// How many requests were carried out.
-    done: u64,
-    replies: SendQueue,
-    changed: bool,
-    bye: bool,
-}
-
 impl Target {
-    pub(crate) fn new(socket: TcpStream, pe: Pe, oversubscribed: bool) -> Target {
-        Target {
-            socket,
-            pe,
-            reader: Reader::new(),
-            served: Served::new(),
-            one_way: false,
-            oversubscribed,
-            looked_at: 0,
-            told_of_room: false,
-            heartbeat: Heartbeat::default(),
+    pub(crate) fn new() -> Target {
+        Target { done: 0, replies: SendQueue::new(), changed: false }
+    }
+
+    /// A part of the body of a put came to its place, maybe the last one.
+    pub(crate) fn placed(&mut self, is_last: bool) {
+        self.changed = true;
+        self.done += u64::from(is_last);
+    }
+
+    /// Refuses a peer that does not take its answers but asks for more: it cannot make this PE hold more than a
+    /// buffer's worth.
+    pub(crate) fn check_waiting(&self) -> Result<(), Violation> {
+        match self.replies.own_bytes() {
+            ..=MAX_WAITING => Ok(()),
+            _ => Err(Violation::TooMany),
         }
-    }
-
-    /// Whether answers wait for room.
-    pub(crate) fn blocked(&self) -> bool {
-        !self.served.replies.is_empty()
-    }
-
-    /// Serves what has come. While answers wait for room nothing is read, so that a peer that does not
-    /// take them cannot make this PE hold more than one buffer's worth.
-    pub(crate) fn serve(&mut self, segments: &Segments, buffer: &mut [u8]) -> Result<Turn, End> {
-        let mut turn = Turn::default();
-        for _ in 0..READS {
-            if !self.served.replies.flush(&self.socket)? {
-                break;
-            }
-            self.take_looked_at(buffer)?;
-            // What came earlier is seen before what the kernel may write now.
-            fence(Ordering::Release);
-            let direct = match self.reader.body() {
-                Some((Request::Put { dest, nbytes }, done)) => {
-                    range(segments, dest, nbytes as usize)?.skip(done)
-                }
-                _ => LocalBuf::EMPTY,
-            };
-            let look = self.one_way && !self.oversubscribed && direct.nbytes == 0;
-            let received = if look {
-                sys::look(&self.socket, &mut buffer[..FEW])
-            } else if direct.nbytes == 0 {
-                sys::receive_own(&self.socket, buffer)
-            } else {
-                // SAFETY: the range was checked to be in a segment.
-                unsafe { sys::receive(&self.socket, direct, buffer) }
-            };
-            let nbytes = match received {
-                Ok(0) if self.served.bye => return Err(End::Bye),
-                Ok(0) => return Err(End::closed()),
-                Ok(nbytes) => nbytes,
-                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
-                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                Err(e) => return Err(e.into()),
-            };
-            turn.worked = true;
-            self.looked_at = if look { nbytes } else { 0 };
-            let to_place = nbytes.min(direct.nbytes);
-            if to_place > 0 {
-                self.reader.advance(to_place);
-                self.served.changed = true;
-                self.served.done += u64::from(to_place == direct.nbytes);
-            }
-            let served = &mut self.served;
-            self.reader.feed(&buffer[..nbytes - to_place], |piece| served.take(segments, piece))?;
-            self.one_way = nbytes < FEW && self.served.replies.is_empty();
-            let room = if look { FEW } else { direct.nbytes + buffer.len() };
-            if nbytes < room && self.reader.body().is_none() {
-                self.served.replies.flush(&self.socket)?;
-                break;
-            }
-        }
-        turn.changed = std::mem::take(&mut self.served.changed);
-        Ok(turn)
-    }
-
-    /// Takes out of the kernel what was served already.
-    fn take_looked_at(&mut self, buffer: &mut [u8]) -> Result<(), End> {
-        while self.looked_at > 0 {
-            match sys::receive_own(&self.socket, &mut buffer[..self.looked_at]) {
-                Ok(0) => return Err(End::closed()),
-                Ok(nbytes) => self.looked_at -= nbytes,
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
-        Ok(())
-    }
-
-    /// Says that this PE leaves.
-    pub(crate) fn leave(&mut self) {
-        self.served.replies.push(&Reply::Bye.encode());
-        // Whoever cannot be told finds the connection closed.
-        let _ = self.served.replies.flush(&self.socket);
-    }
-}
-
-impl Served {
-    pub(crate) fn new() -> Served {
-        Served { done: 0, replies: SendQueue::new(), changed: false, bye: false }
     }
 
     /// Carries out what came, which was not checked so far.
@@ -190,9 +74,6 @@ impl Served {
         request: Request,
         body: &[u8],
     ) -> Result<(), Violation> {
-        if self.bye {
-            return Err(Violation::Unknown("request after its farewell"));
-        }
         self.done += 1;
         match request {
             Request::Put { dest, .. } => {
@@ -222,14 +103,17 @@ impl Served {
                 }
             }
             Request::Sync => self.replies.push(&Reply::Ack { seq: self.done }.encode()),
-            Request::Bye => self.bye = true,
         }
         Ok(())
     }
 }
 
 /// So many bytes of a segment.
-fn range(segments: &Segments, at: RemoteAddr, nbytes: usize) -> Result<LocalBuf, Violation> {
+pub(crate) fn range(
+    segments: &Segments,
+    at: RemoteAddr,
+    nbytes: usize,
+) -> Result<LocalBuf, Violation> {
     segments.bytes(at, nbytes).ok_or(Violation::Address(at.offset))
 }
 
@@ -263,12 +147,12 @@ mod tests {
             source: RemoteAddr { segment: Segment::Heap, offset: 0 },
             nbytes,
         };
-        let mut served = Served::new();
+        let mut target = Target::new();
         for _ in 0..10_000 {
-            served.take(&segments, Piece::Whole(get(8), &[])).expect("within the segment");
+            target.take(&segments, Piece::Whole(get(8), &[])).expect("within the segment");
         }
-        assert_eq!((served.replies.n_unsent(), served.replies.own_bytes()), (1, 10_000 * 24));
-        served.take(&segments, Piece::Whole(get(4096), &[])).expect("within the segment");
-        assert_eq!(served.replies.n_unsent(), 2, "a large answer goes by reference then");
+        assert_eq!((target.replies.n_unsent(), target.replies.own_bytes()), (1, 10_000 * 24));
+        target.take(&segments, Piece::Whole(get(4096), &[])).expect("within the segment");
+        assert_eq!(target.replies.n_unsent(), 2, "a large answer goes by reference then");
     }
 }

@@ -135,8 +135,8 @@ impl Drop for Tcp {
         self.thread.end();
         for (_, peer) in self.shared().peers.iter() {
             let mut link = lock(&peer.link);
-            if let Link::Open(origin) = &mut *link {
-                origin.leave();
+            if let Link::Open(connection) = &mut *link {
+                connection.leave();
             }
             *link = Link::closed("this PE has left the job".to_owned());
         }

@@ -4,7 +4,8 @@
 //! limit the oldest is dropped for a new one, so that whoever connects and says nothing cannot keep a peer out, which
 //! proves itself at once or connects again. This file must never know what is sent over a connection later.
 
-use crate::proto::{Acceptor, CLAIM};
+use crate::proto::{Acceptor, Answer, CLAIM};
+use crate::sys;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
@@ -23,7 +24,7 @@ pub(crate) struct Unauthenticated {
 pub(crate) enum Claim {
     /// Its message is not complete.
     Incomplete,
-    /// It is this PE.
+    /// It is this PE, and awaits an [`answer`](Unauthenticated::answer).
     Peer(u32),
     /// It is no PE of this job, or gone.
     Refused,
@@ -50,9 +51,18 @@ impl Unauthenticated {
                 Err(_) => return Claim::Refused,
             }
         }
-        match self.acceptor.decide(&self.claim) {
-            Ok((pe, welcome)) if (&self.socket).write_all(&welcome).is_ok() => Claim::Peer(pe),
+        match self.acceptor.check(&self.claim) {
+            // One that has given up waiting may have another claim on its way, which counts instead.
+            Ok(pe) if !matches!(sys::look(&self.socket), Ok(Some(false)) | Err(_)) => {
+                Claim::Peer(pe)
+            }
             _ => Claim::Refused,
         }
+    }
+
+    /// Answers a claim that was right; the connection is authenticated now.
+    pub(crate) fn answer(self, answer: Answer) -> io::Result<TcpStream> {
+        (&self.socket).write_all(&self.acceptor.answer(answer))?;
+        Ok(self.socket)
     }
 }

@@ -1,8 +1,9 @@
 //! A PE that dies: whoever uses it, waits or computes learns of it, with the names of both; nobody hangs.
-#![allow(unsafe_code)]
+
+mod second;
 
 use conformance::{Case, LIMIT, Member, verbs};
-use rushmem_transport::{Amos, Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport};
+use rushmem_transport::{Error, Host, Open, Pe, RemoteAddr, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::fd::AsRawFd;
@@ -103,27 +104,8 @@ fn a_pe_that_dies_is_noticed_by_all() {
     conformance::run("a_pe_that_dies_is_noticed_by_all", recording, case);
 }
 
-/// A transport beside the case's own, since a member keeps that to the end.
 fn second(member: &Member, tuning: Tuning, heap: &mut [u64]) -> Box<dyn Transport> {
-    let with = Open {
-        pe: Pe(member.me() as u32),
-        n_pes: member.n_pes() as u32,
-        secret: [3; 32],
-        one_machine: true,
-        oversubscribed: true,
-        amos: Amos::Software,
-        host: Arc::new(Recorder),
-    };
-    let mut transport = open(&with, tuning).expect("sockets");
-    // SAFETY: dropped after the transport, and used by nobody else meanwhile.
-    let key = unsafe { transport.register(Segment::Heap, heap.as_mut_ptr().cast(), 4096) };
-    let keys = member.exchange(&key.expect("memory").0);
-    for (pe, address) in member.exchange(&transport.address()).iter().enumerate() {
-        let key = Key(keys[pe].clone());
-        transport.connect(Pe(pe as u32), address, &[(Segment::Heap, key)]).expect("an address");
-    }
-    member.barrier();
-    transport
+    second::open_beside(member, tuning, heap, Arc::new(Recorder))
 }
 
 /// A PE that leaves in order is no loss, whatever the others do meanwhile.

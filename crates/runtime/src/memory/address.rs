@@ -106,7 +106,7 @@ impl Own {
 
 #[inline(always)]
 fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<isize> {
-    if pe as u32 as usize >= MAP.n_pes.load(Relaxed) {
+    if !is_pe(pe) {
         return None;
     }
     // SAFETY: every table has `n_pes` entries and is never freed.
@@ -254,9 +254,17 @@ pub(crate) fn require_aligned(call: Call, argument: &'static str, addr: usize, n
     }
 }
 
-/// The same bytes as segment and offset, for a transport; ends the job with an error when they are not symmetric or
-/// there is no such PE, or none can be reached. `argument` is the name that the address has in the call.
+/// Bytes of the heap on PE `pe`, for a transport; [`remote`] finds others.
 #[inline(always)]
+pub(crate) fn remote_in_heap(addr: usize, nbytes: usize, pe: c_int) -> Option<RemoteAddr> {
+    let offset = MAP.heap.offset(addr, nbytes)? as u64;
+    is_pe(pe).then_some(RemoteAddr { segment: Segment::Heap, offset })
+}
+
+/// `nbytes` symmetric bytes at `addr` as segment and offset, for a transport; ends the job with an error when they are not
+/// symmetric or there is no such PE, or none can be reached. `argument` is the name that the address has in the call.
+#[cold]
+#[inline(never)]
 pub(crate) fn remote(
     call: Call,
     argument: &'static str,
@@ -264,28 +272,17 @@ pub(crate) fn remote(
     nbytes: usize,
     (pe, is_reachable): (c_int, bool),
 ) -> RemoteAddr {
-    let is_pe = (pe as u32 as usize) < MAP.n_pes.load(Relaxed);
-    match MAP.heap.offset(addr, nbytes) {
-        Some(offset) if is_pe && is_reachable => {
-            RemoteAddr { segment: Segment::Heap, offset: offset as u64 }
+    match place(addr, nbytes) {
+        Some((segment, offset)) if is_pe(pe) && is_reachable => {
+            RemoteAddr { segment, offset: offset as u64 }
         }
-        _ => remote_static(call, argument, addr, nbytes, (pe, is_pe && is_reachable)),
+        _ => refuse(call, argument, addr, nbytes, pe),
     }
 }
 
-/// As [`remote`], of what is not in the heap.
-#[inline(never)]
-fn remote_static(
-    call: Call,
-    argument: &'static str,
-    addr: usize,
-    nbytes: usize,
-    (pe, is_reachable): (c_int, bool),
-) -> RemoteAddr {
-    match place(addr, nbytes) {
-        Some((segment, offset)) if is_reachable => RemoteAddr { segment, offset: offset as u64 },
-        _ => refuse(call, argument, addr, nbytes, pe),
-    }
+#[inline(always)]
+fn is_pe(pe: c_int) -> bool {
+    (pe as u32 as usize) < MAP.n_pes.load(Relaxed)
 }
 
 /// Say why an access cannot be.

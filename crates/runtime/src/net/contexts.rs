@@ -8,7 +8,7 @@
 //! It must not know how a context is created and destroyed; `api::ctx` does that.
 
 use crate::base::call::{Call, fail};
-use crate::base::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
+use crate::base::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_THREAD_MULTIPLE};
 use crate::base::handle::{ContextHandle, TeamHandle};
 use crate::base::members::Members;
 use crate::base::{job, process};
@@ -258,8 +258,11 @@ pub(crate) fn add(
     })
 }
 
-/// Whether no two threads use a context at once: it is private or serialized.
+/// Whether no two threads use a context at once: it is private or serialized, or threads are not in the library at once.
 pub(crate) fn has_one_user(ctx: ContextHandle) -> bool {
+    if job::known().is_some_and(|job| job.thread_level < SHMEM_THREAD_MULTIPLE) {
+        return true;
+    }
     let alone = SHMEM_CTX_PRIVATE | SHMEM_CTX_SERIALIZED;
     with_registry(|registry| {
         registry.alive.get(&ctx).is_some_and(|entry| entry.options & alone != 0)

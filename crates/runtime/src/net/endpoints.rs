@@ -2,13 +2,13 @@
 //!
 //! An endpoint serves one thread at a time. Who ensures that depends on the context, and is decided when it gets its endpoint:
 //!
-//! - A context that is neither private nor serialized has a lock: the one of its place. Nobody waits for it but threads that use
-//!   the same context at once, or a context that shares its endpoint. The same holds for the library's own endpoint.
-//! - A private or serialized context has none. The standard leaves it to the program that no two threads use such a context at
-//!   once, whatever the thread level, and that whoever uses it next has synchronized with whoever used it before. The calls that use
-//!   contexts which their caller does not name are `shmem_finalize`, `shmem_team_destroy`, the exit of the process and
-//!   `shmemx_local_complete`; for these the program ensures the same, since they end the context or are said to use it.
-//!   A private context never shares an endpoint without the lock of the place that the endpoint belongs to.
+//! - A context that several threads may use at once has a lock: the one of its place. Nobody waits for it but threads that use
+//!   the same context at once, or a context that shares its endpoint. The library's own endpoint always has one.
+//! - A private or serialized context has none, and below `SHMEM_THREAD_MULTIPLE` no context has. The standard leaves it to the
+//!   program that no two threads use such a context at once, and that whoever uses it next has synchronized with whoever used it
+//!   before. The calls that use contexts which their caller does not name are `shmem_finalize`, `shmem_team_destroy`, the exit of
+//!   the process and `shmemx_local_complete`; for these the program ensures the same, since they end the context or are said to use
+//!   it. A private context that shares the endpoint of another place takes the lock of that place.
 //!
 //! A place and its lock exist for the life of the process, so whoever uses a context that was destroyed, or a network that was
 //! closed, finds nothing there and gets a message. This file must never know what an endpoint does.
@@ -72,7 +72,7 @@ impl ContextEndpoint {
         if let Some(uses) = unsafe { self.uses.load(Ordering::Relaxed).as_ref() } {
             return uses.locked();
         }
-        // SAFETY: a private or serialized context, which no other thread uses.
+        // SAFETY: a context that no other thread uses.
         Use { _guard: None, endpoint: unsafe { &mut *self.endpoint.get() } }
     }
 }
@@ -122,7 +122,11 @@ pub(crate) fn make(
             if contexts::has_one_user(ctx) { null_mut() } else { address(place) }
         }
         Err(_) if PLACES[0].context.load(Ordering::Acquire) == ContextHandle::DEFAULT.0 => {
-            PLACES[0].uses.load(Ordering::Relaxed)
+            match PLACES[0].uses.load(Ordering::Relaxed) {
+                // Threads are not in the library at once.
+                uses if uses.is_null() => address(&PLACES[0]),
+                uses => uses,
+            }
         }
         Err(_) => address(&PLACES[LIBRARY]),
     };

@@ -10,3 +10,4 @@ pub(crate) mod endpoints;
 pub(crate) mod network;
 pub mod order;
 pub(crate) mod remote;
+pub(crate) mod strided;

@@ -77,74 +77,6 @@ impl Access {
         })
     }
 
-    /// Blocks of `block` bytes to `dest`, their starts `dst` and `sst` bytes apart.
-    ///
-    /// # Safety
-    /// `source` is valid for reads of every block.
-    #[cold]
-    #[inline(never)]
-    pub(crate) unsafe fn put_strided(
-        self,
-        dest: usize,
-        source: *const u8,
-        (dst, sst): (usize, usize),
-        block: usize,
-        nblocks: usize,
-    ) {
-        let dest = self.remote(dest, span(dst, block, nblocks));
-        if let Some(path) = self.path(dest) {
-            for i in 0..nblocks {
-                // SAFETY: a block of the source.
-                unsafe { path.further(i * dst).put(self.ctx, source.wrapping_add(i * sst), block) }
-            }
-            return;
-        }
-        let pe = network::pe(self.pe);
-        network::on(self.call, self.ctx, |endpoint| {
-            for i in 0..nblocks {
-                let dest = RemoteAddr { offset: dest.offset + (i * dst) as u64, ..dest };
-                let source = LocalBuf::source(source.wrapping_add(i * sst), block);
-                // SAFETY: a block of the source.
-                unsafe { endpoint.put(pe, Put { dest, source, completion: Completion::Now }) }?;
-            }
-            Ok(())
-        })
-    }
-
-    /// Blocks of `block` bytes from `source`, their starts `dst` and `sst` bytes apart.
-    ///
-    /// # Safety
-    /// `dest` is valid for writes of every block.
-    #[cold]
-    #[inline(never)]
-    pub(crate) unsafe fn get_strided(
-        self,
-        dest: *mut u8,
-        source: usize,
-        (dst, sst): (usize, usize),
-        block: usize,
-        nblocks: usize,
-    ) {
-        let source = self.remote(source, span(sst, block, nblocks));
-        if let Some(path) = self.path(source) {
-            for i in 0..nblocks {
-                // SAFETY: a block of the destination.
-                unsafe { path.further(i * sst).get(self.ctx, dest.wrapping_add(i * dst), block) }
-            }
-            return;
-        }
-        let pe = network::pe(self.pe);
-        network::on(self.call, self.ctx, |endpoint| {
-            for i in 0..nblocks {
-                let source = RemoteAddr { offset: source.offset + (i * sst) as u64, ..source };
-                let dest = LocalBuf { base: dest.wrapping_add(i * dst), nbytes: block };
-                // SAFETY: a block of the destination, which is valid until the quiet below.
-                unsafe { endpoint.get(pe, Get { dest, source, completion: Completion::AtQuiet }) }?;
-            }
-            endpoint.pe_quiet(pe)
-        })
-    }
-
     /// An atomic operation that returns the old value.
     #[cold]
     #[inline(never)]
@@ -296,7 +228,7 @@ impl Access {
     }
 
     /// The path to static data of a node peer that are not mapped.
-    fn path(self, at: RemoteAddr) -> Option<cma::CmaPath> {
+    pub(super) fn path(self, at: RemoteAddr) -> Option<cma::CmaPath> {
         cma::path(self.call, self.pe, at)
     }
 
@@ -305,15 +237,13 @@ impl Access {
     }
 
     #[inline(always)]
-    fn remote(self, addr: usize, nbytes: usize) -> RemoteAddr {
-        let pe = (self.pe, network::is_open());
-        address::remote(self.call, self.argument, addr, nbytes, pe)
+    pub(super) fn remote(self, addr: usize, nbytes: usize) -> RemoteAddr {
+        let is_open = network::is_open();
+        match address::remote_in_heap(addr, nbytes, self.pe) {
+            Some(at) if is_open => at,
+            _ => address::remote(self.call, self.argument, addr, nbytes, (self.pe, is_open)),
+        }
     }
-}
-
-/// Bytes from the first to the end of the last block; what overflows fits no segment.
-fn span(stride: usize, block: usize, nblocks: usize) -> usize {
-    stride.saturating_mul(nblocks - 1).saturating_add(block)
 }
 
 /// After everything that this PE wrote before.

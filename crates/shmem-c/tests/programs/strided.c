@@ -96,6 +96,41 @@ static const struct {
 RMA_TYPES(STRIDED_TYPE)
 SIZES(STRIDED_SIZE)
 
+/* Side by side at one end, more than travel together as one message; blocks of a few elements and of many. */
+static void many(void) {
+    static const struct {
+        int dst, sst, bsize, nblocks;
+    } shapes[] = {{1, 3, 1, 3000}, {3, 1, 1, 3000}, {1, 1, 1, 3000}, {5, 7, 5, 700}, {7, 5, 5, 700}, {300, 310, 300, 9}};
+    enum { MANY = 10000 };
+    long *from = check_malloc(MANY * sizeof(long)), *to = check_malloc(MANY * sizeof(long));
+    for (int i = 0; i < MANY; i++)
+        from[i] = 1000000L * check_me + i;
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+        int dst = shapes[k].dst, sst = shapes[k].sst, b = shapes[k].bsize, n = shapes[k].nblocks;
+        for (int is_get = 0; is_get < 2; is_get++) {
+            memset(to, EMPTY, MANY * sizeof(long));
+            shmem_barrier_all();
+            if (is_get)
+                shmem_long_ibget(to, from, dst, sst, b, n, right);
+            else
+                shmem_long_ibput(to, from, dst, sst, b, n, right);
+            shmem_barrier_all();
+            long wrong = 0, empty;
+            memset(&empty, EMPTY, sizeof empty);
+            for (long i = 0; i < MANY; i++) {
+                long block = i / dst, in = i % dst;
+                long at = block * sst + in;
+                long due = block < n && in < b ? 1000000L * (is_get ? right : left) + at : empty;
+                wrong += to[i] != due;
+            }
+            CHECK(wrong == 0, 30, "%s of %d blocks of %d (strides %d and %d): %ld elements are wrong",
+                  is_get ? "ibget" : "ibput", n, b, dst, sst, wrong);
+        }
+    }
+    shmem_free(to);
+    shmem_free(from);
+}
+
 int main(void) {
     check_begin();
     left = (check_me + check_n - 1) % check_n;
@@ -110,6 +145,7 @@ int main(void) {
 #define RUN_SIZE(S) strided_bits##S();
     RMA_TYPES(RUN_TYPE)
     SIZES(RUN_SIZE)
+    many();
     shmem_ctx_destroy(ctx);
     shmem_free(dest);
     shmem_free(source);

@@ -51,7 +51,7 @@ impl FiEndpoint {
             in_flight: 0,
             receiving: 0,
             copy_up_to,
-            inject: Some(fabric.facts.inject),
+            inject_up_to: fabric.facts.inject,
             completion: match fabric.facts.delivery {
                 true => fi::FI_COMPLETION | fi::FI_DELIVERY_COMPLETE,
                 false => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,

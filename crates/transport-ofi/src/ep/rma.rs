@@ -11,26 +11,48 @@ impl FiEndpoint {
     ///
     /// # Safety
     /// The range is valid for reads.
-    #[inline]
-    pub(crate) unsafe fn write_copy(&mut self, to: Remote, from: LocalBuf) -> Result<Post, i32> {
+    #[inline(always)]
+    pub(crate) unsafe fn write_copy(&mut self, to: &Remote, from: LocalBuf) -> Result<Post, i32> {
         let Some(&op) = self.free.last() else { return Ok(Post::Later) };
-        let flags = self.completion;
-        if self.inject.is_some_and(|most| from.nbytes <= most) {
+        if from.nbytes <= self.inject_up_to {
+            let flags = self.completion | fi::FI_INJECT;
             // SAFETY: valid by contract, and injected memory is free when the call returns.
-            let code =
-                unsafe { self.write_message(op, to, from, null_mut(), flags | fi::FI_INJECT) };
-            match i32::try_from(code).unwrap_or(-fi::FI_EIO) {
-                0 => return Ok(self.started(op, to.pe, Use::Plain)),
-                code if code == -fi::FI_EAGAIN => return Ok(Post::Later),
-                code if is_refusal(code) => self.inject = None,
-                code => return Err(code),
+            let code = unsafe { self.write_message(op, to, from, null_mut(), flags) };
+            if code == 0 {
+                return Ok(self.started(op, to.pe, Use::Plain));
             }
+            if code == -(fi::FI_EAGAIN as isize) {
+                return Ok(Post::Later);
+            }
+            self.injects_not(code)?;
         }
+        // SAFETY: the same contract.
+        unsafe { self.write_staged(op, to, from) }
+    }
+
+    /// An injected write was refused: from now on none is injected, if the provider does not do this at all.
+    #[cold]
+    fn injects_not(&mut self, code: isize) -> Result<(), i32> {
+        let code = i32::try_from(code).unwrap_or(-fi::FI_EIO);
+        if !is_refusal(code) {
+            return Err(code);
+        }
+        self.inject_up_to = 0;
+        Ok(())
+    }
+
+    /// As [`write_copy`](Self::write_copy), by way of a cell.
+    ///
+    /// # Safety
+    /// The same.
+    #[inline(never)]
+    unsafe fn write_staged(&mut self, op: u32, to: &Remote, from: LocalBuf) -> Result<Post, i32> {
         let cell = self.staging.cell(op).skip(0).first(from.nbytes);
         // SAFETY: the source is valid by contract, and a cell has as many bytes.
         unsafe { mem::copy_bytes(cell.base, from.base, from.nbytes) };
         // SAFETY: the cell is this operation's until it completes.
-        let code = unsafe { self.write_message(op, to, cell, self.staging_desc(), flags) };
+        let code =
+            unsafe { self.write_message(op, to, cell, self.staging_desc(), self.completion) };
         self.decide(code, op, to.pe, Use::Plain)
     }
 
@@ -48,17 +70,17 @@ impl FiEndpoint {
         // SAFETY: valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(from, known, fi::FI_WRITE) }?;
         // SAFETY: by contract.
-        let code = unsafe { self.write_message(op, to, from, desc, self.completion) };
+        let code = unsafe { self.write_message(op, &to, from, desc, self.completion) };
         self.decide(code, op, to.pe, use_)
     }
 
     /// # Safety
     /// The range is valid for reads: with `FI_INJECT` during the call, else until completion.
-    #[inline]
+    #[inline(always)]
     unsafe fn write_message(
         &self,
         op: u32,
-        to: Remote,
+        to: &Remote,
         from: LocalBuf,
         desc: *mut core::ffi::c_void,
         flags: u64,

@@ -23,6 +23,8 @@ pub(crate) enum Violation {
     Unasked,
     /// The other end speaks another version of the protocol.
     Version(u8),
+    /// More requests than may wait for their answers.
+    TooMany,
     /// The other end does not know the job's secret.
     Secret,
     /// The other end is, or takes this one for, another PE.
@@ -39,6 +41,7 @@ impl fmt::Display for Violation {
             Violation::Version(version) => {
                 write!(f, "it speaks version {version} of the protocol; use one build of Rushmem")
             }
+            Violation::TooMany => f.write_str("it asked for more than it may at once"),
             Violation::Secret => f.write_str("it does not know the secret of this job"),
             Violation::WrongPe => f.write_str("another PE answers at its address"),
         }
@@ -64,8 +67,6 @@ pub(crate) enum Request {
     Amo { dest: RemoteAddr, op: AmoOp, width: AmoWidth, fetch: bool },
     /// Answer when everything before is done.
     Sync,
-    /// The origin ends this connection.
-    Bye,
 }
 
 /// What a target answers.
@@ -77,7 +78,14 @@ pub(crate) enum Reply {
     Value(u64),
     /// Everything up to request number `seq` is done.
     Ack { seq: u64 },
-    /// The target ends this connection.
+}
+
+/// What either end of a connection sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    Request(Request),
+    Reply(Reply),
+    /// The PE leaves the job.
     Bye,
 }
 
@@ -86,10 +94,11 @@ const GET: u8 = 2;
 const AMO: u8 = 3;
 const SYNC: u8 = 4;
 const BYE: u8 = 5;
-const DATA: u8 = 0x81;
-const VALUE: u8 = 0x82;
-const ACK: u8 = 0x83;
-const TARGET_BYE: u8 = 0x84;
+/// The kinds of replies have this bit.
+const REPLY: u8 = 0x80;
+const DATA: u8 = REPLY | 1;
+const VALUE: u8 = REPLY | 2;
+const ACK: u8 = REPLY | 3;
 const FETCH: u8 = 0x80;
 
 /// Kind, three small fields, the number of bytes that follow or are asked for, an 8-byte field.
@@ -135,7 +144,6 @@ impl Request {
                 head(AMO, small, AMO_BODY as u32, dest.offset)
             }
             Request::Sync => head(SYNC, [0; 3], 0, 0),
-            Request::Bye => head(BYE, [0; 3], 0, 0),
         }
     }
 }
@@ -161,7 +169,6 @@ impl Head for Request {
                 }
             }
             SYNC => Request::Sync,
-            BYE => Request::Bye,
             _ => return Err(Violation::Unknown("request")),
         })
     }
@@ -170,7 +177,7 @@ impl Head for Request {
         match *self {
             Request::Put { nbytes, .. } => nbytes as usize,
             Request::Amo { .. } => AMO_BODY,
-            Request::Get { .. } | Request::Sync | Request::Bye => 0,
+            Request::Get { .. } | Request::Sync => 0,
         }
     }
 }
@@ -182,7 +189,6 @@ impl Reply {
             Reply::Data { seq, nbytes } => head(DATA, [0; 3], nbytes, seq),
             Reply::Value(value) => head(VALUE, [0; 3], 0, value),
             Reply::Ack { seq } => head(ACK, [0; 3], 0, seq),
-            Reply::Bye => head(TARGET_BYE, [0; 3], 0, 0),
         }
     }
 }
@@ -194,7 +200,6 @@ impl Head for Reply {
             DATA => Reply::Data { seq: long, nbytes: bounded(nbytes)? },
             VALUE => Reply::Value(long),
             ACK => Reply::Ack { seq: long },
-            TARGET_BYE => Reply::Bye,
             _ => return Err(Violation::Unknown("reply")),
         })
     }
@@ -202,7 +207,32 @@ impl Head for Reply {
     fn body(&self) -> usize {
         match *self {
             Reply::Data { nbytes, .. } => nbytes as usize,
-            Reply::Value(_) | Reply::Ack { .. } | Reply::Bye => 0,
+            Reply::Value(_) | Reply::Ack { .. } => 0,
+        }
+    }
+}
+
+impl Frame {
+    /// The farewell as bytes.
+    pub(crate) fn bye() -> [u8; HEAD] {
+        head(BYE, [0; 3], 0, 0)
+    }
+}
+
+impl Head for Frame {
+    fn decode(bytes: &[u8; HEAD]) -> Result<Frame, Violation> {
+        match bytes[0] {
+            BYE => Ok(Frame::Bye),
+            kind if kind & REPLY != 0 => Reply::decode(bytes).map(Frame::Reply),
+            _ => Request::decode(bytes).map(Frame::Request),
+        }
+    }
+
+    fn body(&self) -> usize {
+        match self {
+            Frame::Request(request) => request.body(),
+            Frame::Reply(reply) => reply.body(),
+            Frame::Bye => 0,
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! The target sends a greeting with a nonce. The origin answers with a claim: who it is, whom it wants,
 //! a nonce of its own and an HMAC-SHA256 over all of it. The target answers a right claim with an HMAC
-//! of its own and a wrong one with nothing. Messages have fixed sizes. The stream is not encrypted
+//! of its own, which also says whether this connection may be used or another one is on its way, and a wrong
+//! one with nothing. Messages have fixed sizes. The stream is not encrypted
 //! and frames are not signed: who can change the traffic of a network can change a job's memory.
 
 use super::frame::Violation;
@@ -13,7 +14,7 @@ use sha2::Sha256;
 pub(crate) const GREETING: usize = 8 + NONCE;
 /// Bytes of the claim: the two PEs, nonce, proof.
 pub(crate) const CLAIM: usize = 8 + NONCE + PROOF;
-/// Bytes of the welcome: proof.
+/// Bytes of the answer: proof.
 pub(crate) const WELCOME: usize = PROOF;
 
 const NONCE: usize = 32;
@@ -56,7 +57,26 @@ impl Facts {
 }
 
 const ORIGIN: &[u8] = b"origin";
-const TARGET: &[u8] = b"target";
+const WELCOMED: &[u8] = b"target";
+const DEFERRED: &[u8] = b"deferred";
+
+/// What a target answers to a right claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// This connection may be used.
+    Welcome,
+    /// It may not: there is another one, or will be.
+    Deferral,
+}
+
+impl Answer {
+    fn label(self) -> &'static [u8] {
+        match self {
+            Answer::Welcome => WELCOMED,
+            Answer::Deferral => DEFERRED,
+        }
+    }
+}
 
 /// The target's side.
 pub(crate) struct Acceptor {
@@ -81,11 +101,8 @@ impl Acceptor {
         greeting
     }
 
-    /// Decides on a claim: the origin's number, and what to answer.
-    pub(crate) fn decide(
-        &mut self,
-        claim: &[u8; CLAIM],
-    ) -> Result<(u32, [u8; WELCOME]), Violation> {
+    /// Checks a claim: the origin's number.
+    pub(crate) fn check(&mut self, claim: &[u8; CLAIM]) -> Result<u32, Violation> {
         let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| claim[at + i]));
         let (origin, target) = (number(0), number(4));
         if target != self.facts.target || origin >= self.n_pes {
@@ -94,7 +111,12 @@ impl Acceptor {
         self.facts.origin = origin;
         self.facts.origin_nonce.copy_from_slice(&claim[8..8 + NONCE]);
         self.facts.check(ORIGIN, &claim[8 + NONCE..])?;
-        Ok((origin, self.facts.prove(TARGET)))
+        Ok(origin)
+    }
+
+    /// An answer to the claim that was checked, as bytes.
+    pub(crate) fn answer(&self, answer: Answer) -> [u8; WELCOME] {
+        self.facts.prove(answer.label())
     }
 }
 
@@ -128,8 +150,9 @@ impl Connector {
         Ok(claim)
     }
 
-    /// Whether the target knows the secret as well.
-    pub(crate) fn check(&self, welcome: &[u8; WELCOME]) -> Result<(), Violation> {
-        self.facts.check(TARGET, welcome)
+    /// What a target answered that knows the secret as well.
+    pub(crate) fn check(&self, answer: &[u8; WELCOME]) -> Result<Answer, Violation> {
+        let is = |kind: Answer| self.facts.check(kind.label(), answer).map(|()| kind);
+        is(Answer::Welcome).or_else(|_| is(Answer::Deferral))
     }
 }

@@ -76,7 +76,6 @@ impl<T> Ledger<T> {
             Reply::Data { seq, nbytes } => due.want == Want::Data(nbytes) && due.seq == seq,
             Reply::Value(_) => due.want == Want::Value,
             Reply::Ack { seq } => due.want == Want::Ack && due.seq == seq,
-            Reply::Bye => false,
         };
         if !fits {
             return Err(Violation::Unasked);

@@ -1,6 +1,6 @@
 //! From a stream of bytes, however it was cut, to frames.
 
-use super::frame::{HEAD, Head, Violation};
+use super::frame::{Frame, HEAD, Head, Reply, Request, Violation};
 
 /// A body up to this size is handed over whole, so that a word in it is never seen half-written.
 const SMALL: usize = 64;
@@ -12,6 +12,31 @@ pub(crate) enum Piece<'a, H> {
     Whole(H, &'a [u8]),
     /// Bytes of a larger frame's body, from its byte `done`; the last when they fill it.
     Part { head: H, done: usize, bytes: &'a [u8] },
+}
+
+/// Whom a part of the stream is for.
+pub(crate) enum Addressed<'a> {
+    Target(Piece<'a, Request>),
+    Origin(Piece<'a, Reply>),
+    /// The peer leaves.
+    Bye,
+}
+
+impl<'a> Piece<'a, Frame> {
+    /// Tells requests from replies.
+    pub(crate) fn addressed(self) -> Addressed<'a> {
+        match self {
+            Piece::Whole(Frame::Request(head), body) => Addressed::Target(Piece::Whole(head, body)),
+            Piece::Whole(Frame::Reply(head), body) => Addressed::Origin(Piece::Whole(head, body)),
+            Piece::Part { head: Frame::Request(head), done, bytes } => {
+                Addressed::Target(Piece::Part { head, done, bytes })
+            }
+            Piece::Part { head: Frame::Reply(head), done, bytes } => {
+                Addressed::Origin(Piece::Part { head, done, bytes })
+            }
+            Piece::Whole(Frame::Bye, _) | Piece::Part { head: Frame::Bye, .. } => Addressed::Bye,
+        }
+    }
 }
 
 /// The state between two reads: never more than a head and a small body.

@@ -1,6 +1,6 @@
 //! Only who knows the secret gets in, and only where it wanted to go.
 
-use crate::proto::{Acceptor, CLAIM, Connector, Violation};
+use crate::proto::{Acceptor, Answer, CLAIM, Connector, Violation};
 use proptest::prelude::*;
 
 const SECRET: [u8; 32] = [7; 32];
@@ -14,9 +14,10 @@ fn both_sides_with_the_secret_agree() {
     let mut target = acceptor();
     let mut origin = Connector::new(SECRET, 5, 3, [2; 32]);
     let claim = origin.claim(&target.greeting()).expect("the same version");
-    let (pe, welcome) = target.decide(&claim).expect("the same secret");
-    assert_eq!(pe, 5);
-    assert_eq!(origin.check(&welcome), Ok(()));
+    assert_eq!(target.check(&claim), Ok(5));
+    for answer in [Answer::Welcome, Answer::Deferral] {
+        assert_eq!(origin.check(&target.answer(answer)), Ok(answer));
+    }
 }
 
 #[test]
@@ -24,12 +25,13 @@ fn another_secret_is_refused_by_either_side() {
     let mut target = acceptor();
     let mut origin = Connector::new([8; 32], 5, 3, [2; 32]);
     let claim = origin.claim(&target.greeting()).expect("the same version");
-    assert_eq!(target.decide(&claim), Err(Violation::Secret));
+    assert_eq!(target.check(&claim), Err(Violation::Secret));
     // A target that lets anyone in still cannot prove itself.
     let mut target = Acceptor::new([9; 32], 3, 8, [1; 32]);
     let mut origin = Connector::new([9; 32], 5, 3, [2; 32]);
     let claim = origin.claim(&target.greeting()).expect("the same version");
-    let (_, welcome) = target.decide(&claim).expect("the same secret");
+    target.check(&claim).expect("the same secret");
+    let welcome = target.answer(Answer::Welcome);
     let mut other = Connector::new(SECRET, 5, 3, [2; 32]);
     other.claim(&target.greeting()).expect("the same version");
     assert_eq!(other.check(&welcome), Err(Violation::Secret));
@@ -41,11 +43,11 @@ fn a_claim_counts_once_and_for_one_pe() {
     let claim = origin.claim(&acceptor().greeting()).expect("the same version");
     // Said again to a target with another nonce, or to another PE.
     let mut later = Acceptor::new(SECRET, 3, 8, [4; 32]);
-    assert_eq!(later.decide(&claim), Err(Violation::Secret));
+    assert_eq!(later.check(&claim), Err(Violation::Secret));
     let mut elsewhere = Acceptor::new(SECRET, 4, 8, [1; 32]);
-    assert_eq!(elsewhere.decide(&claim), Err(Violation::WrongPe));
+    assert_eq!(elsewhere.check(&claim), Err(Violation::WrongPe));
     let mut smaller_job = Acceptor::new(SECRET, 3, 5, [1; 32]);
-    assert_eq!(smaller_job.decide(&claim), Err(Violation::WrongPe));
+    assert_eq!(smaller_job.check(&claim), Err(Violation::WrongPe));
 }
 
 #[test]
@@ -72,7 +74,7 @@ proptest! {
         let mut origin = Connector::new(SECRET, 5, 3, [2; 32]);
         let mut claim = origin.claim(&target.greeting()).expect("the same version");
         claim[bit / 8] ^= 1 << (bit % 8);
-        prop_assert!(target.decide(&claim).is_err());
+        prop_assert!(target.check(&claim).is_err());
     }
 
     #[test]
@@ -81,7 +83,7 @@ proptest! {
         greeting in any::<[[u8; 8]; 5]>(),
     ) {
         let claim = claim.concat().try_into().expect("as many bytes");
-        prop_assert!(acceptor().decide(&claim).is_err());
+        prop_assert!(acceptor().check(&claim).is_err());
         let greeting = greeting.concat().try_into().expect("as many bytes");
         prop_assert!(Connector::new(SECRET, 5, 3, [2; 32]).claim(&greeting).is_err());
     }

@@ -1,7 +1,7 @@
 //! What was encoded is decoded, whole bodies as a whole, however the stream was cut.
 
 use crate::proto::frame::HEAD;
-use crate::proto::{Address, Head, MAX_BODY, Piece, Reader, Reply, Request, Violation};
+use crate::proto::{Address, Frame, Head, MAX_BODY, Piece, Reader, Reply, Request, Violation};
 use proptest::prelude::*;
 use rushmem_transport::{AmoOp, AmoWidth, RemoteAddr, Segment};
 use std::net::{IpAddr, SocketAddr};
@@ -36,7 +36,6 @@ fn request() -> impl Strategy<Value = (Request, Vec<u8>)> {
             |(dest, op, width, fetch, body)| (Request::Amo { dest, op, width, fetch }, body.to_vec())
         ),
         1 => Just((Request::Sync, Vec::new())),
-        1 => Just((Request::Bye, Vec::new())),
     ]
 }
 
@@ -46,7 +45,14 @@ fn reply() -> impl Strategy<Value = (Reply, Vec<u8>)> {
             .prop_map(|(seq, body)| { (Reply::Data { seq, nbytes: body.len() as u32 }, body) }),
         any::<u64>().prop_map(|value| (Reply::Value(value), Vec::new())),
         any::<u64>().prop_map(|seq| (Reply::Ack { seq }, Vec::new())),
-        Just((Reply::Bye, Vec::new())),
+    ]
+}
+
+fn frame() -> impl Strategy<Value = (Frame, Vec<u8>)> {
+    prop_oneof![
+        4 => request().prop_map(|(request, body)| (Frame::Request(request), body)),
+        4 => reply().prop_map(|(reply, body)| (Frame::Reply(reply), body)),
+        1 => Just((Frame::Bye, Vec::new())),
     ]
 }
 
@@ -111,6 +117,23 @@ proptest! {
         let mut stream = Vec::new();
         for (reply, body) in &sent {
             stream.extend_from_slice(&reply.encode());
+            stream.extend_from_slice(body);
+        }
+        prop_assert_eq!(frames(&stream, &cuts), Ok(sent));
+    }
+
+    #[test]
+    fn both_travel_on_one_stream(
+        sent in prop::collection::vec(frame(), 1..30),
+        cuts in prop::collection::vec(1..200usize, 1..20),
+    ) {
+        let mut stream = Vec::new();
+        for (frame, body) in &sent {
+            stream.extend_from_slice(&match frame {
+                Frame::Request(request) => request.encode(),
+                Frame::Reply(reply) => reply.encode(),
+                Frame::Bye => Frame::bye(),
+            });
             stream.extend_from_slice(body);
         }
         prop_assert_eq!(frames(&stream, &cuts), Ok(sent));

@@ -1,0 +1,142 @@
+use fastrand::Rng;
+
+use super::*;
+use crate::fixture;
+use crate::record::Shape;
+
+/// 60 series of 5 sizes whose values are `factor(series)` times those of the same distribution.
+fn run(seed: u64, factor: impl Fn(usize) -> f64) -> Record {
+    let rng = &mut Rng::with_seed(seed);
+    let one = |i: usize| {
+        let medians = (0..5).map(|size| (8 << size, 1000.0 * factor(i)));
+        fixture::series(
+            rng,
+            Measure::Latency,
+            &format!("routine{i}"),
+            fixture::pair("one", 2),
+            medians,
+        )
+    };
+    Record { series: (0..60).map(one).collect(), ..fixture::empty() }
+}
+
+fn count(found: &Found, verdict: Verdict) -> usize {
+    found.compared.iter().filter(|one| one.verdict == verdict).count()
+}
+
+#[test]
+fn equal_distributions_raise_few_alarms() {
+    // Without a threshold, so that the test alone must hold: of 10 comparisons of 300 figures each, one in twenty may raise an alarm.
+    let alarms = (0..10).filter(|&seed| {
+        let (before, after) = (run(2 * seed, |_| 1.0), run(2 * seed + 1, |_| 1.0));
+        let found = judge(&before, &after, 0.0);
+        assert_eq!(found.compared.len(), 300);
+        count(&found, Verdict::Equal) < 300
+    });
+    let alarms = alarms.count();
+    assert!(alarms <= 2, "{alarms} of 10 comparisons of the same found something");
+    let found = judge(&run(1, |_| 1.0), &run(2, |_| 1.0), 0.05).is_slower();
+    assert!(!found, "noise of a percent is below the threshold");
+}
+
+#[test]
+fn a_shift_of_a_fifth_is_found_and_nothing_else() {
+    let (before, after) = (run(1, |_| 1.0), run(2, |i| if i == 7 { 1.2 } else { 1.0 }));
+    let found = judge(&before, &after, 0.05);
+    assert!(found.is_slower());
+    assert_eq!(count(&found, Verdict::Slower), 5);
+    for one in found.compared.iter().filter(|one| one.verdict == Verdict::Slower) {
+        assert_eq!(one.series.operation, "routine7");
+        assert!((one.ratio - 1.2).abs() < 0.03, "{}", one.ratio);
+    }
+    let back = judge(&after, &before, 0.05);
+    assert!(!back.is_slower());
+    assert_eq!(count(&back, Verdict::Faster), 5);
+    assert!(!judge(&before, &after, 0.3).is_slower(), "it is below this threshold");
+}
+
+#[test]
+fn the_order_of_series_and_points_does_not_matter() {
+    let (before, after) = (run(1, |_| 1.0), run(2, |i| if i % 9 == 0 { 1.2 } else { 1.0 }));
+    let mut turned = after.clone();
+    turned.series.reverse();
+    turned.series.iter_mut().for_each(|series| series.points.reverse());
+    let verdicts = |after: &Record| -> Vec<_> {
+        let found = judge(&before, after, 0.05);
+        found
+            .compared
+            .iter()
+            .map(|one| (one.verdict, one.p.to_bits(), one.ratio.to_bits()))
+            .collect()
+    };
+    assert_eq!(verdicts(&after), verdicts(&turned));
+}
+
+#[test]
+fn what_one_run_lacks_is_named_and_not_compared() {
+    let (before, mut after) = (run(1, |_| 1.0), run(2, |_| 1.0));
+    after.series.remove(3);
+    after.series[0].points.remove(0);
+    after.series[1].shape = Shape { threads: 4, ..after.series[1].shape.clone() };
+    let found = judge(&before, &after, 0.05);
+    assert_eq!(found.compared.len(), 300 - 5 - 1 - 5);
+    let names = |series: &[&Series]| -> Vec<String> {
+        series.iter().map(|series| series.operation.clone()).collect()
+    };
+    assert_eq!(names(&found.alone.0), ["routine1", "routine3"]);
+    assert_eq!(names(&found.alone.1), ["routine1"]);
+}
+
+#[test]
+fn rates_and_overlap_are_slower_when_they_fall() {
+    let rng = &mut Rng::with_seed(3);
+    for (measure, high, low) in [(Measure::Bandwidth, 1e10, 8e9), (Measure::Overlap, 90.0, 60.0)] {
+        let mut of = |value| Record {
+            series: vec![fixture::series(
+                rng,
+                measure,
+                "put",
+                fixture::pair("one", 2),
+                [(8, value)],
+            )],
+            ..fixture::empty()
+        };
+        let (good, bad) = (of(high), of(low));
+        assert!(judge(&good, &bad, 0.05).is_slower(), "{measure:?}");
+        assert!(!judge(&bad, &good, 0.05).is_slower(), "{measure:?}");
+    }
+}
+
+#[test]
+fn floors_decide_nothing() {
+    let floors = |seed, factor| {
+        let mut run = run(seed, |_| factor);
+        run.series.iter_mut().for_each(|series| series.is_floor = true);
+        run
+    };
+    let (before, after) = (floors(1, 1.0), floors(2, 1.5));
+    let found = judge(&before, &after, 0.05);
+    assert_eq!((found.is_slower(), count(&found, Verdict::Slower)), (false, 300));
+}
+
+#[test]
+fn few_batches_and_figures_of_zero_have_an_answer() {
+    let of = |values: Vec<f64>, n_batches: usize| {
+        let mut run = fixture::empty();
+        let rng = &mut Rng::with_seed(1);
+        let mut series = fixture::series(rng, Measure::Latency, "put", Shape::default(), []);
+        let mut point = fixture::point(8, values);
+        point.summary.batches.truncate(n_batches);
+        series.points = vec![point];
+        run.series = vec![series];
+        run
+    };
+    let verdict = |before: &Record, after: &Record| judge(before, after, 0.05).compared[0].verdict;
+    let (ten, zero) = (of(vec![10.0; 20], 20), of(vec![0.0; 20], 20));
+    assert_eq!(verdict(&of(vec![10.0; 20], 2), &of(vec![20.0; 20], 2)), Verdict::TooFew);
+    assert_eq!(verdict(&of(Vec::new(), 0), &ten), Verdict::TooFew);
+    assert_eq!(verdict(&zero, &zero), Verdict::Equal);
+    assert_eq!(verdict(&zero, &ten), Verdict::Slower);
+    assert_eq!(verdict(&ten, &zero), Verdict::Faster);
+    assert_eq!(verdict(&ten, &ten), Verdict::Equal);
+}

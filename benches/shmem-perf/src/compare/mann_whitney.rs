@@ -1,0 +1,122 @@
+//! The Mann-Whitney test: how likely two samples differ so much in rank if both are of one distribution.
+//!
+//! It asks nothing of the distribution's form. Up to [`EXACT`] values it counts all ways to divide them, with the ties that they have;
+//! beyond, it uses the normal approximation with the correction for ties. This file must never know what the values are.
+
+/// Values of both samples together up to which the test is exact.
+const EXACT: usize = 20;
+
+/// The two-sided probability of a difference as large as that of these samples or larger. It is 1 if a sample is empty.
+pub fn p_value(a: &[f64], b: &[f64]) -> f64 {
+    if a.is_empty() || b.is_empty() {
+        return 1.0;
+    }
+    let ranks = doubled_ranks(a, b);
+    let sum: usize = ranks[..a.len()].iter().sum();
+    match ranks.len() <= EXACT {
+        true => exact(&ranks, a.len(), sum),
+        false => approximate(&ranks, a.len(), sum),
+    }
+}
+
+/// The least probability that samples of these sizes can have: of two that do not overlap, which is two of all ways to divide them.
+pub fn least_p_value(n_a: usize, n_b: usize) -> f64 {
+    let ways: f64 = (1..=n_a).map(|i| (n_b + i) as f64 / i as f64).product();
+    (2.0 / ways).min(1.0)
+}
+
+/// Twice the rank of each value among all, those of `a` first. Equal values share the mean of their ranks, of which twice is whole.
+fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
+    let values: Vec<f64> = a.iter().chain(b).copied().collect();
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
+    let mut ranks = vec![0; values.len()];
+    let mut start = 0;
+    for tie in order.chunk_by(|&i, &j| values[i] == values[j]) {
+        // The ranks from start + 1 to start + len have this mean, doubled.
+        tie.iter().for_each(|&i| ranks[i] = 2 * start + tie.len() + 1);
+        start += tie.len();
+    }
+    ranks
+}
+
+/// Counts the subsets of `n` ranks whose sum is at least as far from the mean as `sum`.
+fn exact(ranks: &[usize], n: usize, sum: usize) -> f64 {
+    let total: usize = ranks.iter().sum();
+    // ways[k][s]: subsets of k of the ranks so far with the sum s.
+    let mut ways = vec![vec![0.0f64; total + 1]; n + 1];
+    ways[0][0] = 1.0;
+    for &rank in ranks {
+        for k in (1..=n).rev() {
+            let (fewer, these) = ways.split_at_mut(k);
+            for s in rank..=total {
+                these[0][s] += fewer[k - 1][s - rank];
+            }
+        }
+    }
+    // The mean of the sum is total * n / ranks.len(); both sides are multiplied by ranks.len() to stay whole.
+    let distance = |s: usize| (s * ranks.len()).abs_diff(total * n);
+    let far: f64 = (0..=total).filter(|&s| distance(s) >= distance(sum)).map(|s| ways[n][s]).sum();
+    far / ways[n].iter().sum::<f64>()
+}
+
+fn approximate(ranks: &[usize], n: usize, sum: usize) -> f64 {
+    let (n_all, n) = (ranks.len() as f64, n as f64);
+    let mean = n * (n_all + 1.0) / 2.0;
+    let mut sorted = ranks.to_vec();
+    sorted.sort_unstable();
+    let cubes = |tie: &[usize]| (tie.len() as f64).powi(3) - tie.len() as f64;
+    let ties: f64 = sorted.chunk_by(|a, b| a == b).map(cubes).sum();
+    let variance = n * (n_all - n) / 12.0 * ((n_all + 1.0) - ties / (n_all * (n_all - 1.0)));
+    if variance <= 0.0 {
+        return 1.0;
+    }
+    // Half a rank less: sums are whole, the normal distribution is not.
+    let distance = ((sum as f64 / 2.0 - mean).abs() - 0.5).max(0.0);
+    libm::erfc(distance / (2.0 * variance).sqrt()).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 0.002 * expected.max(0.01), "{found}, not {expected}");
+    }
+
+    #[test]
+    fn small_samples_are_counted() {
+        // Of the 252 ways to choose 5 of 10 two are as extreme.
+        near(p_value(&[1.0, 2.0, 3.0, 4.0, 5.0], &[6.0, 7.0, 8.0, 9.0, 10.0]), 2.0 / 252.0);
+        near(least_p_value(5, 5), 2.0 / 252.0);
+        near(least_p_value(1, 1), 1.0);
+        near(least_p_value(0, 3), 1.0);
+        // Sums of 2 of 4 ranks: 3, 4, 5, 5, 6, 7; two are as far from 5 as 4 is or farther, on each side.
+        near(p_value(&[1.0, 3.0], &[2.0, 4.0]), 4.0 / 6.0);
+        near(p_value(&[7.0; 6], &[7.0; 6]), 1.0);
+        near(p_value(&[], &[1.0]), 1.0);
+    }
+
+    #[test]
+    fn ties_are_counted_as_they_are() {
+        // The ranks are 1, 2.5, 2.5, 4. Sums of two: 3.5, 3.5, 5, 5, 6.5, 6.5.
+        near(p_value(&[1.0, 2.0], &[2.0, 3.0]), 4.0 / 6.0);
+    }
+
+    #[test]
+    fn the_approximation_agrees_with_the_count() {
+        let a: Vec<f64> = (0..12).map(|i| f64::from(i * 7 % 12)).collect();
+        let b: Vec<f64> = (0..12).map(|i| f64::from(i * 5 % 12) + 3.5).collect();
+        let ranks = doubled_ranks(&a, &b);
+        let sum = ranks[..12].iter().sum();
+        let (counted, normal) = (exact(&ranks, 12, sum), approximate(&ranks, 12, sum));
+        assert!(counted < 0.05 && (counted - normal).abs() < 0.003, "{counted} and {normal}");
+        near(approximate(&[60; 60], 30, 1800), 1.0);
+    }
+
+    #[test]
+    fn the_two_samples_may_change_places() {
+        let (a, b) = ([1.0, 5.0, 2.0, 8.0, 2.0], [3.0, 2.0, 9.0, 9.5, 7.0, 11.0]);
+        near(p_value(&a, &b), p_value(&b, &a));
+    }
+}

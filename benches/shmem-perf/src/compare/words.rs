@@ -1,0 +1,139 @@
+//! The text of a comparison: what makes the runs unlike, what differs, what was not compared, and by which test.
+
+use std::fmt::Write as _;
+
+use super::judge::{Compared, Found, LEVEL, Verdict};
+use crate::naming::names;
+use crate::record::{Record, Series};
+use crate::units;
+
+/// The whole text.
+pub fn words(runs: (&Record, &Record), found: &Found, threshold: f64, lists_equal: bool) -> String {
+    let mut text = String::new();
+    for sentence in doubts(runs.0, runs.1) {
+        let _ = writeln!(text, "note: {sentence}");
+    }
+    let series: Vec<&Series> = found.compared.iter().map(|one| one.series).collect();
+    let names = names(&series);
+    if !names.common.is_empty() {
+        let _ = writeln!(text, "note: all with {}.", names.common);
+    }
+    let mut rows = vec![HEAD.map(str::to_owned)];
+    for verdict in [Verdict::Slower, Verdict::Faster, Verdict::TooFew, Verdict::Equal] {
+        if verdict < Verdict::Equal || lists_equal {
+            let all = found.compared.iter().zip(&names.names);
+            rows.extend(
+                all.filter(|(one, _)| one.verdict == verdict).map(|(one, name)| row(one, name)),
+            );
+        }
+    }
+    if rows.len() > 1 {
+        let _ = writeln!(text, "{}", table(&rows));
+    }
+    let alone = [(&found.alone.0, "before"), (&found.alone.1, "after")];
+    for (series, when) in alone.into_iter().filter(|(series, _)| !series.is_empty()) {
+        let _ = writeln!(text, "only {when}: {}", listed(series));
+    }
+    let count = |verdict| {
+        let mut n = [0, 0];
+        let of = found.compared.iter().filter(|one| one.verdict == verdict);
+        of.for_each(|one| n[usize::from(one.series.is_floor)] += 1);
+        n
+    };
+    let [slower, faster, equal, few] =
+        [Verdict::Slower, Verdict::Faster, Verdict::Equal, Verdict::TooFew].map(count);
+    let _ = write!(text, "{} slower, {} faster, {} equal", slower[0], faster[0], equal[0]);
+    let _ = match few[0] {
+        0 => writeln!(text, "."),
+        few => writeln!(text, ", {few} of too few batches to say."),
+    };
+    if slower[1] + faster[1] > 0 {
+        let _ = writeln!(
+            text,
+            "Of the floors {} are slower and {} are faster: it was not the same machine, or it was not as idle.",
+            slower[1], faster[1]
+        );
+    }
+    let _ = writeln!(
+        text,
+        "Test: two-sided Mann-Whitney on the medians of batches at {:.0} %, corrected for {} comparisons (Benjamini-Hochberg); \
+         medians that differ by {threshold} % or less are equal. A ratio is of times: above 1 is slower.",
+        LEVEL * 100.0,
+        found.compared.len()
+    );
+    text
+}
+
+/// What makes the runs unlike apart from their figures.
+fn doubts(before: &Record, after: &Record) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let hosts =
+        |run: &Record| run.job.hosts.iter().map(|host| host.name.clone()).collect::<Vec<_>>();
+    if hosts(before) != hosts(after) {
+        doubts.push("the runs were on different hosts.".into());
+    }
+    if before.job.pes != after.job.pes {
+        doubts.push("the runs had different PEs, or bound them to other CPUs.".into());
+    }
+    for (run, when) in [(before, "before"), (after, "after")] {
+        if !run.complete {
+            doubts.push(format!("the run {when} did not come to its end."));
+        }
+        doubts.extend(run.warnings.iter().map(|warning| format!("of the run {when}: {warning}")));
+    }
+    doubts
+}
+
+/// The operations of some series, each once.
+fn listed(series: &[&Series]) -> String {
+    let names = names(series);
+    let mut all: Vec<String> = series
+        .iter()
+        .zip(&names.names)
+        .map(|(series, name)| format!("{} ({})", name, units::name(series.measure).to_lowercase()))
+        .collect();
+    all.dedup();
+    all.join("; ")
+}
+
+/// A row of the table.
+type Row = [String; 8];
+
+const HEAD: [&str; 8] = ["", "measure", "operation", "bytes", "before", "after", "ratio", "p"];
+
+fn row(one: &Compared, name: &str) -> Row {
+    let verdict = match one.verdict {
+        Verdict::Slower => "slower",
+        Verdict::Faster => "faster",
+        Verdict::Equal => "equal",
+        Verdict::TooFew => "too few batches",
+    };
+    let (measure, floor) = (one.series.measure, if one.series.is_floor { " (floor)" } else { "" });
+    [
+        verdict.into(),
+        units::name(measure).to_lowercase(),
+        format!("{name}{floor}"),
+        units::size(one.nbytes),
+        units::figure(measure, one.medians.0),
+        units::figure(measure, one.medians.1),
+        format!("{:.2}", one.ratio),
+        format!("{:.1e}", one.p),
+    ]
+}
+
+/// Columns as wide as their widest cell, of which the first three begin at the left.
+fn table(rows: &[Row]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: [usize; 8] = std::array::from_fn(|column| width(column).unwrap_or(0));
+    let mut text = String::new();
+    for row in rows {
+        let cells =
+            row.iter().zip(widths).enumerate().map(|(column, (cell, width))| match column {
+                0..3 => format!("{cell:width$}"),
+                _ => format!("{cell:>width$}"),
+            });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}

@@ -1,0 +1,323 @@
+//! Records for tests: plausible runs of 16 PEs on 4 hosts, made from a seed.
+
+use fastrand::Rng;
+
+use crate::record::*;
+
+/// Hosts of the runs, the last with a name longer than any chart has room for.
+pub const HOSTS: [&str; 4] =
+    ["node-a01", "node-a02", "node-b17", "gpu-rack7-node12.cluster.example"];
+/// PEs of the runs.
+pub const N_PES: u32 = 16;
+/// Index in [`HOSTS`] of the one whose NIC is slow.
+pub const SLOW: usize = 2;
+
+/// Puts, gets, AMOs, rates, collectives, events, floors and matrices. Times are `factor` times as long as those of a run with 1.
+pub fn run(seed: u64, factor: f64) -> Record {
+    let rng = &mut Rng::with_seed(seed);
+    Record {
+        series: [transfers(rng, factor), rates(rng, factor), collectives(rng, factor)].concat(),
+        matrices: matrices(rng, factor),
+        ..empty()
+    }
+}
+
+/// A run that has found nothing.
+pub fn empty() -> Record {
+    let host = |name: &&str| Host {
+        name: (*name).into(),
+        cpu: "AMD EPYC 9354 32-Core Processor".into(),
+        n_cpus: 64,
+        kernel: "6.1.0-18-amd64".into(),
+    };
+    let setting = |name: &str, value: &str, origin: &str| Setting {
+        name: name.into(),
+        value: value.into(),
+        origin: origin.into(),
+    };
+    Record {
+        format: FORMAT,
+        tool: "0.1.0".into(),
+        date: "2026-11-21T20:15:00Z".into(),
+        command: ["oshrun", "-n", "16", "shmem-perf", "--json", "a run.json"]
+            .map(String::from)
+            .into(),
+        library: Library {
+            name: "Rushmem 0.1.0".into(),
+            standard: "1.6".into(),
+            transport: Some("ofi (tcp;ofi_rxm)".into()),
+        },
+        job: Job {
+            hosts: HOSTS.iter().map(host).collect(),
+            pes: (0..N_PES)
+                .map(|pe| PeInfo { host: pe / 4, cpus: format!("{}", pe % 4) })
+                .collect(),
+        },
+        settings: vec![
+            setting("SHMEM_TRANSPORT", "ofi", "environment"),
+            setting("SHMEM_SYMMETRIC_SIZE", "512M", "default"),
+        ],
+        clock: Clock { name: "CLOCK_MONOTONIC".into(), overhead_ns: 18.4, resolution_ns: 1.0 },
+        warnings: Vec::new(),
+        complete: true,
+        series: Vec::new(),
+        matrices: Vec::new(),
+    }
+}
+
+/// A series of one point for each size and median.
+pub fn series(
+    rng: &mut Rng,
+    measure: Measure,
+    operation: &str,
+    shape: Shape,
+    medians: impl IntoIterator<Item = (u64, f64)>,
+) -> Series {
+    let point = |(nbytes, median): (u64, f64)| {
+        let values = (0..400).map(|_| median * noise(rng)).collect();
+        point(nbytes, values)
+    };
+    Series {
+        measure,
+        operation: operation.into(),
+        is_floor: false,
+        shape,
+        points: medians.into_iter().map(point).collect(),
+    }
+}
+
+/// A point of 20 batches of these values.
+pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
+    let batches: Vec<f64> =
+        values.chunks(values.len().div_ceil(20).max(1)).map(|batch| quantile(batch, 0.5)).collect();
+    let mut histogram: Vec<(f64, u64)> = Vec::new();
+    let mut sorted = values.clone();
+    sorted.sort_by(f64::total_cmp);
+    for value in &sorted {
+        let bucket = format!("{value:.1e}").parse().expect("a number");
+        match histogram.last_mut() {
+            Some((last, count)) if *last == bucket => *count += 1,
+            _ => histogram.push((bucket, 1)),
+        }
+    }
+    let q = |part| quantile(&values, part);
+    let summary = Summary {
+        n: values.len() as u64,
+        mean: values.iter().sum::<f64>() / values.len().max(1) as f64,
+        min: q(0.0),
+        p50: q(0.5),
+        p90: q(0.9),
+        p99: q(0.99),
+        p999: q(0.999),
+        max: q(1.0),
+        interval: (quantile(&batches, 0.1), quantile(&batches, 0.9)),
+        batches,
+        ended: Ended::Narrow,
+    };
+    Point { nbytes, summary, histogram }
+}
+
+fn quantile(values: &[f64], part: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = part * sorted.len().saturating_sub(1) as f64;
+    sorted.get(at.round() as usize).copied().unwrap_or(0.0)
+}
+
+/// Around 1, a few percent, with a long tail above.
+fn noise(rng: &mut Rng) -> f64 {
+    let normal = (0..6).map(|_| rng.f64()).sum::<f64>() - 3.0;
+    match rng.u32(0..100) {
+        0 => 2.0 + 6.0 * rng.f64(),
+        _ => (0.06 * normal).exp(),
+    }
+}
+
+/// The usual shape of transfers of `n_pes` PEs.
+pub fn pair(pairs: &str, n_pes: u32) -> Shape {
+    Shape {
+        n_pes,
+        pairs: pairs.into(),
+        contexts: 1,
+        threads: 1,
+        window: 1,
+        memory: "heap".into(),
+        ..Shape::default()
+    }
+}
+
+fn sizes(from: u32, to: u32) -> impl Iterator<Item = u64> {
+    (from..=to).map(|log| 1 << log)
+}
+
+fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
+    let mut all = Vec::new();
+    let one = pair("one", 2);
+    let puts = [
+        ("put", 1.4),
+        ("get", 2.3),
+        ("put_nbi", 1.2),
+        ("get_nbi", 2.2),
+        ("put_signal", 1.9),
+        ("iput", 3.5),
+        ("iget", 9.0),
+    ];
+    for (operation, start) in puts {
+        let time = |nbytes: u64| factor * (start * 1e3 + nbytes as f64 / 12.0);
+        let medians = sizes(0, 22).map(|nbytes| (nbytes, time(nbytes)));
+        all.push(series(rng, Measure::Latency, operation, one.clone(), medians));
+    }
+    let amos = [
+        "fetch_add",
+        "fetch_inc",
+        "add",
+        "inc",
+        "compare_swap",
+        "swap",
+        "set",
+        "fetch",
+        "and",
+        "fetch_xor",
+    ];
+    for (i, operation) in amos.into_iter().enumerate() {
+        let time = factor * (1100.0 + 160.0 * i as f64);
+        all.push(series(
+            rng,
+            Measure::Latency,
+            &format!("atomic_{operation}"),
+            one.clone(),
+            [(8, time)],
+        ));
+    }
+    for operation in ["p", "g", "wait_until"] {
+        all.push(series(rng, Measure::Latency, operation, one.clone(), [(8, factor * 1500.0)]));
+    }
+    let mut memcpy = series(
+        rng,
+        Measure::Latency,
+        "memcpy",
+        one.clone(),
+        sizes(0, 22).map(|nbytes| (nbytes, 6.0 + nbytes as f64 / 14.0)),
+    );
+    let mut socket = series(
+        rng,
+        Measure::Latency,
+        "loopback_socket",
+        one.clone(),
+        sizes(0, 22).map(|nbytes| (nbytes, 9000.0 + nbytes as f64 / 4.0)),
+    );
+    let mut line =
+        series(rng, Measure::Latency, "cache_line_round_trip", one.clone(), [(8, 140.0)]);
+    (memcpy.is_floor, socket.is_floor, line.is_floor) = (true, true, true);
+    // A clock that is coarser than a copy of a few bytes finds that it takes no time.
+    memcpy.points[0] = point(1, vec![0.0; 40]);
+    // What was measured of this size was lost.
+    all[1].points.remove(10);
+    all.extend([memcpy, socket, line]);
+    for (measure, limit) in [(Measure::Bandwidth, 11.5e9), (Measure::BidirectionalBandwidth, 21e9)]
+    {
+        for (operation, start) in [("put", 2e8), ("get", 1.2e8)] {
+            for pairs in ["one", "all"] {
+                let shape =
+                    Shape { window: 64, ..pair(pairs, if pairs == "one" { 2 } else { 16 }) };
+                let rate =
+                    |nbytes: u64| 1.0 / factor / (1.0 / limit + 8.0 / (start * nbytes as f64));
+                let medians = sizes(3, 22).map(|nbytes| (nbytes, rate(nbytes)));
+                all.push(series(rng, measure, operation, shape, medians));
+            }
+        }
+    }
+    let overlap =
+        sizes(10, 22).map(|nbytes| (nbytes, (96.0 - 5e4 / nbytes as f64 / factor).max(0.0)));
+    all.push(series(rng, Measure::Overlap, "put_nbi", one, overlap));
+    for point in &mut all.last_mut().expect("overlap").points {
+        let summary = &mut point.summary;
+        for value in [
+            &mut summary.mean,
+            &mut summary.p50,
+            &mut summary.p90,
+            &mut summary.p99,
+            &mut summary.max,
+            &mut summary.interval.1,
+        ] {
+            *value = value.min(100.0);
+        }
+    }
+    all
+}
+
+fn rates(rng: &mut Rng, factor: f64) -> Vec<Series> {
+    let mut all = Vec::new();
+    for (operation, rate) in
+        [("put", 8e6), ("get", 5e6), ("p", 9e6), ("atomic_inc", 3e6), ("atomic_fetch_add", 1.1e6)]
+    {
+        for threads in [1, 4] {
+            let shape = Shape { threads, contexts: threads, window: 64, ..pair("neighbours", 16) };
+            let rate = f64::from(threads).powf(0.8) * rate / factor;
+            let medians = [(8, rate), (64, rate * 0.97), (512, rate * 0.6), (4096, rate * 0.15)];
+            let n_sizes = if operation.starts_with("atomic") || operation == "p" { 1 } else { 4 };
+            all.push(series(
+                rng,
+                Measure::MessageRate,
+                operation,
+                shape,
+                medians.into_iter().take(n_sizes),
+            ));
+        }
+    }
+    all
+}
+
+fn collectives(rng: &mut Rng, factor: f64) -> Vec<Series> {
+    let mut all = Vec::new();
+    let operations = [
+        ("broadcast", 1.0),
+        ("sum_reduce", 2.1),
+        ("collect", 3.0),
+        ("fcollect", 2.8),
+        ("alltoall", 5.0),
+    ];
+    for team in [2u32, 4, 8, 16] {
+        let shape = |pairs: &str| Shape { team_size: Some(team), ..pair(pairs, 16) };
+        let rounds = f64::from(team).log2();
+        for (operation, cost) in operations {
+            let time = |nbytes: u64| factor * cost * rounds * (1800.0 + nbytes as f64 / 9.0);
+            let medians = sizes(3, 20).map(|nbytes| (nbytes, time(nbytes)));
+            all.push(series(rng, Measure::Collective, operation, shape(""), medians));
+        }
+        for operation in ["barrier", "sync"] {
+            let time = factor * 1700.0 * rounds;
+            all.push(series(rng, Measure::Collective, operation, shape(""), [(0, time)]));
+        }
+    }
+    for (operation, time) in [("init", 2.4e8), ("finalize", 9e6), ("team_split_strided", 6e4)] {
+        let shape = Shape { n_pes: 16, ..Shape::default() };
+        all.push(series(rng, Measure::Event, operation, shape, [(0, time * factor)]));
+    }
+    all
+}
+
+fn matrices(rng: &mut Rng, factor: f64) -> Vec<Matrix> {
+    let figure = |measure, near: f64, far: f64, slow: f64, rng: &mut Rng| {
+        let n = N_PES as usize;
+        let mut values = vec![vec![None; n]; n];
+        for (from, row) in values.iter_mut().enumerate() {
+            for (to, value) in row.iter_mut().enumerate().filter(|(to, _)| *to != from) {
+                let base = match (from / 4, to / 4) {
+                    (a, b) if a == b => near,
+                    (a, b) if a == SLOW || b == SLOW => slow,
+                    _ => far,
+                };
+                *value = Some(base * (0.97 + 0.06 * rng.f64()));
+            }
+        }
+        // One bad cable, and one pair for which there was no time.
+        values[1][14] =
+            values[1][14].map(|value| if far < slow { value * 6.0 } else { value / 6.0 });
+        values[15][0] = None;
+        Matrix { measure, operation: "put".into(), nbytes: 8, values }
+    };
+    let mut bandwidth = figure(Measure::Bandwidth, 2.4e10 / factor, 1.15e10 / factor, 4.2e9, rng);
+    bandwidth.nbytes = 1 << 20;
+    vec![figure(Measure::Latency, 320.0 * factor, 1450.0 * factor, 3900.0, rng), bandwidth]
+}

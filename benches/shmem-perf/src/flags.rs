@@ -1,0 +1,23 @@
+//! Reads the flags of a subcommand, and answers `--help`.
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+/// The flags, or nothing where help was asked for and given.
+///
+/// # Errors
+/// One sentence for whoever gave the flags.
+pub fn parse<T: Parser>(program: &str, args: &[String]) -> Result<Option<T>, String> {
+    let all = std::iter::once(program.to_owned()).chain(args.iter().cloned());
+    match T::try_parse_from(all) {
+        Ok(flags) => Ok(Some(flags)),
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            print!("{error}");
+            Ok(None)
+        }
+        Err(error) => {
+            let text = error.to_string();
+            Err(text.trim_start_matches("error: ").trim_end().to_owned())
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What a run has found, with everything that is needed to do it again: the JSON that `shmem-perf` writes and reads.
+//!
+//! This file must never know how anything is measured or drawn.
+
+use serde::{Deserialize, Serialize};
+
+/// The version of this format. It grows when a reader of the older one would misread the newer one.
+pub const FORMAT: u32 = 1;
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Version of `shmem-perf`.
+    pub tool: String,
+    /// When the run began: RFC 3339, UTC.
+    pub date: String,
+    /// The arguments, the program's name first.
+    pub command: Vec<String>,
+    /// The library that was measured.
+    pub library: Library,
+    /// Where it ran.
+    pub job: Job,
+    /// The settings of the library and of what is below it, with where each value comes from.
+    pub settings: Vec<Setting>,
+    /// The clock.
+    pub clock: Clock,
+    /// What makes the figures doubtful, one sentence each: load, frequency scaling, `SHMEM_CHECK`.
+    pub warnings: Vec<String>,
+    /// Whether the run came to its end. What was measured before is here either way.
+    pub complete: bool,
+    /// What was measured by size.
+    pub series: Vec<Series>,
+    /// What was measured between each two PEs.
+    pub matrices: Vec<Matrix>,
+}
+
+/// A library.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Library {
+    /// What `shmem_info_get_name` says.
+    pub name: String,
+    /// The version of the standard that it states, such as `1.6`.
+    pub standard: String,
+    /// The transport between nodes, and the provider of libfabric, as far as the library tells.
+    pub transport: Option<String>,
+}
+
+/// A job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Hosts, each once.
+    pub hosts: Vec<Host>,
+    /// PEs by their number.
+    pub pes: Vec<PeInfo>,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// The CPU's model.
+    pub cpu: String,
+    /// CPUs that the job may use there.
+    pub n_cpus: u32,
+    /// The kernel's release.
+    pub kernel: String,
+}
+
+/// A PE.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PeInfo {
+    /// Index in [`Job::hosts`].
+    pub host: u32,
+    /// CPUs that it may use, as the kernel lists them, such as `0-3,8`.
+    pub cpus: String,
+}
+
+/// A setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Its name, such as `SHMEM_TRANSPORT`.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// Where it comes from, such as `environment` or `default`.
+    pub origin: String,
+}
+
+/// A clock.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Clock {
+    /// Its name.
+    pub name: String,
+    /// Nanoseconds that reading it takes; they are subtracted from the figures.
+    pub overhead_ns: f64,
+    /// The smallest difference of two readings, in nanoseconds.
+    pub resolution_ns: f64,
+}
+
+/// What a figure is about, and its unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Nanoseconds per operation, from call to completion.
+    Latency,
+    /// Bytes per second, one way.
+    Bandwidth,
+    /// Bytes per second, both ways at once, the sum.
+    BidirectionalBandwidth,
+    /// Operations per second.
+    MessageRate,
+    /// Percent of the time of a transfer during which the PE can compute.
+    Overlap,
+    /// Nanoseconds per collective, the slowest PE's.
+    Collective,
+    /// Nanoseconds of an event that happens once, such as the start of a job.
+    Event,
+}
+
+/// One curve: an operation by size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// What the figures are.
+    pub measure: Measure,
+    /// The operation: the name of the routine without `shmem_`, such as `put`, or of a floor, such as `memcpy`.
+    pub operation: String,
+    /// Not a routine of the library, but what bounds it: plain loads and stores, `memcpy`, a socket.
+    pub is_floor: bool,
+    /// How it was measured, where that is not the default.
+    pub shape: Shape,
+    /// By size, growing.
+    pub points: Vec<Point>,
+}
+
+/// Between whom and by what an operation was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Shape {
+    /// PEs that took part.
+    pub n_pes: u32,
+    /// Pairs of PEs that were active at once: `one`, `neighbours`, `random`, `all`; empty for collectives.
+    pub pairs: String,
+    /// Members of the team of a collective.
+    pub team_size: Option<u32>,
+    /// Contexts per PE.
+    pub contexts: u32,
+    /// Threads per PE.
+    pub threads: u32,
+    /// Operations in flight before each completion, for rates and bandwidths.
+    pub window: u32,
+    /// Memory at the target: `heap` or `static`.
+    pub memory: String,
+}
+
+/// One size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Bytes of a transfer; of a collective, each member's.
+    pub nbytes: u64,
+    /// What was found, in the unit of the measure.
+    pub summary: Summary,
+    /// How often each value was seen, growing values: (value, count). Empty where single operations were not timed.
+    pub histogram: Vec<(f64, u64)>,
+}
+
+/// Figures in the unit of their measure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Repetitions.
+    pub n: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// The least.
+    pub min: f64,
+    /// The median.
+    pub p50: f64,
+    /// 90 % are not above it.
+    pub p90: f64,
+    /// 99 % are not above it.
+    pub p99: f64,
+    /// 99.9 % are not above it.
+    pub p999: f64,
+    /// The greatest.
+    pub max: f64,
+    /// The interval of confidence of the median, 95 %, from batches of repetitions.
+    pub interval: (f64, f64),
+    /// The medians of these batches, in the order of time: what a comparison tests.
+    pub batches: Vec<f64>,
+    /// Why it was not measured longer.
+    pub ended: Ended,
+}
+
+/// Why a measurement ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// The interval of confidence is narrow.
+    Narrow,
+    /// The time was up.
+    TimeUp,
+}
+
+/// One figure for each two PEs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Matrix {
+    /// What the figures are: latency or bandwidth.
+    pub measure: Measure,
+    /// The operation.
+    pub operation: String,
+    /// Bytes of a transfer.
+    pub nbytes: u64,
+    /// `from` by `to`; nothing on the diagonal and where the time was up.
+    pub values: Vec<Vec<Option<f64>>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_survives_json() {
+        let summary = Summary {
+            n: 3,
+            mean: 2.5,
+            min: 1.0,
+            p50: 2.0,
+            p90: 4.5,
+            p99: 4.5,
+            p999: 4.5,
+            max: 4.5,
+            interval: (1.5, 2.5),
+            batches: vec![2.0, 2.1],
+            ended: Ended::TimeUp,
+        };
+        let text = serde_json::to_string(&summary).expect("numbers");
+        assert!(text.contains("\"ended\":\"time_up\""), "{text}");
+        assert_eq!(serde_json::from_str::<Summary>(&text).expect("what was written"), summary);
+    }
+}

@@ -1,0 +1,113 @@
+//! Figures and sizes as people read them: three digits and a unit.
+//!
+//! This file must never know where a figure stands.
+
+use crate::record::Measure;
+
+const TIMES: &[(f64, &str)] = &[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")];
+const BANDWIDTHS: &[(f64, &str)] =
+    &[(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s")];
+const RATES: &[(f64, &str)] = &[(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s"), (1e9, "G/s")];
+const PERCENT: &[(f64, &str)] = &[(1.0, "%")];
+
+/// A figure of a measure with three digits, such as `1.20 us`.
+pub fn figure(measure: Measure, value: f64) -> String {
+    let (number, unit) = scaled(measure, value);
+    format!("{number} {unit}")
+}
+
+/// A figure of a measure for an axis, without the zeros that say nothing: `1 us`, `500 MB/s`.
+pub fn tick(measure: Measure, value: f64) -> String {
+    let (number, unit) = scaled(measure, value);
+    let number = match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => &number,
+    };
+    format!("{number} {unit}")
+}
+
+/// Bytes as `8`, `1 Ki`, `4 Mi`; a number that is no multiple of a unit stays as it is.
+pub fn size(nbytes: u64) -> String {
+    let units = [(1u64 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")];
+    match units.into_iter().find(|(unit, _)| nbytes >= *unit && nbytes.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{} {name}", nbytes / unit),
+        None => nbytes.to_string(),
+    }
+}
+
+/// What a measure is called.
+pub fn name(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Latency => "Latency",
+        Measure::Bandwidth => "Bandwidth",
+        Measure::BidirectionalBandwidth => "Bidirectional bandwidth",
+        Measure::MessageRate => "Message rate",
+        Measure::Overlap => "Overlap",
+        Measure::Collective => "Collectives",
+        Measure::Event => "Events",
+    }
+}
+
+fn scaled(measure: Measure, value: f64) -> (String, &'static str) {
+    let units = match measure {
+        Measure::Latency | Measure::Collective | Measure::Event => TIMES,
+        Measure::Bandwidth | Measure::BidirectionalBandwidth => BANDWIDTHS,
+        Measure::MessageRate => RATES,
+        Measure::Overlap => PERCENT,
+    };
+    let value = three_digits(value);
+    let fits = units.iter().rev().find(|(unit, _)| value.abs() >= *unit);
+    let (unit, name) = fits.unwrap_or(&units[0]);
+    (digits(value / unit), name)
+}
+
+/// The nearest number of three digits.
+fn three_digits(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    // The formatter rounds decimal digits, which powers of ten as floating-point numbers do not.
+    format!("{value:.2e}").parse().unwrap_or(value)
+}
+
+fn digits(number: f64) -> String {
+    match number.abs() {
+        0.0 => "0".into(),
+        small if small < 9.995 => format!("{number:.2}"),
+        middle if middle < 99.95 => format!("{number:.1}"),
+        _ => format!("{number:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits_and_the_unit_that_fits() {
+        let times = [0.0, 0.25, 999.7, 1234.0, 12_345.0, 5.6e7, 2e9];
+        assert_eq!(
+            times.map(|time| figure(Measure::Latency, time)),
+            ["0 ns", "0.25 ns", "1.00 us", "1.23 us", "12.3 us", "56.0 ms", "2.00 s"]
+        );
+        assert_eq!(figure(Measure::Bandwidth, 12.34e9), "12.3 GB/s");
+        assert_eq!(figure(Measure::MessageRate, 3.456e6), "3.46 M/s");
+        assert_eq!(figure(Measure::Overlap, 87.65), "87.7 %");
+    }
+
+    #[test]
+    fn ticks_have_no_idle_zeros() {
+        let times = [1.0, 20.0, 500.0, 1e3, 1.5e3, 1e6];
+        assert_eq!(
+            times.map(|time| tick(Measure::Latency, time)),
+            ["1 ns", "20 ns", "500 ns", "1 us", "1.5 us", "1 ms"]
+        );
+        assert_eq!(tick(Measure::Bandwidth, 5e8), "500 MB/s");
+    }
+
+    #[test]
+    fn sizes_are_binary() {
+        let sizes = [0, 8, 1000, 1024, 1536, 1 << 20, 3 << 30];
+        assert_eq!(sizes.map(size), ["0", "8", "1000", "1 Ki", "1536", "1 Mi", "3 Gi"]);
+    }
+}

@@ -1,0 +1,186 @@
+//! Blocks at a constant distance, in memory that is not mapped here (OpenSHMEM 1.6, §9.6.1.3 and §9.6.1.7).
+//!
+//! Where the blocks lie side by side at the peer, they travel together: each message and each round trip costs more than copying
+//! some thousand bytes here. Others are transfers of their own, which the network carries out at the same time.
+#![allow(unsafe_code)]
+
+use crate::net::network;
+use crate::net::remote::{Access, Completion};
+use core::mem::MaybeUninit;
+use rushmem_transport::{Get, LocalBuf, Put, RemoteAddr, mem};
+
+/// Bytes of blocks that are copied here to travel together.
+const PACKED: usize = 8 << 10;
+
+impl Access {
+    /// Blocks of `block` bytes to `dest`, their starts `dst` and `sst` bytes apart.
+    ///
+    /// # Safety
+    /// `source` is valid for reads of every block.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn put_strided(
+        self,
+        dest: usize,
+        source: *const u8,
+        (dst, sst): (usize, usize),
+        block: usize,
+        nblocks: usize,
+    ) {
+        if dst == block && is_packed(sst, block) {
+            // SAFETY: the same contract.
+            return unsafe { self.put_packed(dest, source, sst, block, nblocks) };
+        }
+        let dest = self.remote(dest, span(dst, block, nblocks));
+        if let Some(path) = self.path(dest) {
+            for i in 0..nblocks {
+                // SAFETY: a block of the source.
+                unsafe { path.further(i * dst).put(self.ctx, source.wrapping_add(i * sst), block) }
+            }
+            return;
+        }
+        let pe = network::pe(self.pe);
+        network::on(self.call, self.ctx, |endpoint| {
+            for i in 0..nblocks {
+                let dest = RemoteAddr { offset: dest.offset + (i * dst) as u64, ..dest };
+                let source = LocalBuf::source(source.wrapping_add(i * sst), block);
+                // SAFETY: a block of the source.
+                unsafe { endpoint.put(pe, Put { dest, source, completion: Completion::Now }) }?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Blocks of `block` bytes from `source`, their starts `dst` and `sst` bytes apart.
+    ///
+    /// # Safety
+    /// `dest` is valid for writes of every block.
+    #[cold]
+    #[inline(never)]
+    pub(crate) unsafe fn get_strided(
+        self,
+        dest: *mut u8,
+        source: usize,
+        (dst, sst): (usize, usize),
+        block: usize,
+        nblocks: usize,
+    ) {
+        if sst == block && is_packed(dst, block) {
+            // SAFETY: the same contract.
+            return unsafe { self.get_packed(dest, source, dst, block, nblocks) };
+        }
+        let source = self.remote(source, span(sst, block, nblocks));
+        if let Some(path) = self.path(source) {
+            for i in 0..nblocks {
+                // SAFETY: a block of the destination.
+                unsafe { path.further(i * sst).get(self.ctx, dest.wrapping_add(i * dst), block) }
+            }
+            return;
+        }
+        let pe = network::pe(self.pe);
+        network::on(self.call, self.ctx, |endpoint| {
+            for i in 0..nblocks {
+                let source = RemoteAddr { offset: source.offset + (i * sst) as u64, ..source };
+                let dest = LocalBuf { base: dest.wrapping_add(i * dst), nbytes: block };
+                // SAFETY: a block of the destination, which is valid until the quiet below.
+                unsafe { endpoint.get(pe, Get { dest, source, completion: Completion::AtQuiet }) }?;
+            }
+            endpoint.pe_quiet(pe)
+        })
+    }
+
+    /// Blocks that are side by side there, and `sst` bytes apart here.
+    ///
+    /// # Safety
+    /// As [`put_strided`](Access::put_strided).
+    unsafe fn put_packed(
+        self,
+        dest: usize,
+        source: *const u8,
+        sst: usize,
+        block: usize,
+        nblocks: usize,
+    ) {
+        let whole = span(block, block, nblocks);
+        if sst == block {
+            // SAFETY: the blocks are one piece.
+            return unsafe { self.put(dest, source, whole, Completion::Now) };
+        }
+        // Before the first piece goes.
+        self.remote(dest, whole);
+        let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
+        let pack = pack.as_mut_ptr().cast::<u8>();
+        for (first, n) in pieces(block, nblocks) {
+            for i in 0..n {
+                let from = source.wrapping_add((first + i) * sst);
+                // SAFETY: a block of the source, and as many of them as the pack has room for.
+                unsafe { mem::copy_bytes(pack.wrapping_add(i * block), from, block) };
+            }
+            // SAFETY: written above, and reusable when the put returns.
+            unsafe { self.put(dest + first * block, pack, n * block, Completion::Now) };
+        }
+    }
+
+    /// Blocks that are side by side there, and `dst` bytes apart here.
+    ///
+    /// # Safety
+    /// As [`get_strided`](Access::get_strided).
+    unsafe fn get_packed(
+        self,
+        dest: *mut u8,
+        source: usize,
+        dst: usize,
+        block: usize,
+        nblocks: usize,
+    ) {
+        let whole = span(block, block, nblocks);
+        if dst == block {
+            // SAFETY: the blocks are one piece.
+            return unsafe { self.get(dest, source, whole, Completion::Now) };
+        }
+        // Before the first piece comes.
+        self.remote(source, whole);
+        let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
+        let pack = pack.as_mut_ptr().cast::<u8>();
+        for (first, n) in pieces(block, nblocks) {
+            // SAFETY: the pack has room for as many blocks.
+            unsafe { self.get(pack, source + first * block, n * block, Completion::Now) };
+            for i in 0..n {
+                let to = dest.wrapping_add((first + i) * dst);
+                // SAFETY: a block of the destination; the get has written as many of them.
+                unsafe { mem::copy_bytes(to, pack.wrapping_add(i * block), block) };
+            }
+        }
+    }
+}
+
+/// Whether blocks that are side by side at the peer, and at this distance here, travel together.
+fn is_packed(stride: usize, block: usize) -> bool {
+    stride == block || block <= PACKED / 4
+}
+
+/// The first block of each piece and how many blocks it has, as many as fit.
+fn pieces(block: usize, nblocks: usize) -> impl Iterator<Item = (usize, usize)> {
+    let at_once = PACKED / block;
+    (0..nblocks).step_by(at_once).map(move |first| (first, at_once.min(nblocks - first)))
+}
+
+/// Bytes from the first to the end of the last block; what overflows fits no segment.
+fn span(stride: usize, block: usize, nblocks: usize) -> usize {
+    stride.saturating_mul(nblocks - 1).saturating_add(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_as_long_as_fit() {
+        let blocks = PACKED / 24;
+        let of = |nblocks| pieces(24, nblocks).collect::<Vec<_>>();
+        assert_eq!(of(1), [(0, 1)]);
+        assert_eq!(of(blocks), [(0, blocks)]);
+        assert_eq!(of(2 * blocks + 1), [(0, blocks), (blocks, blocks), (2 * blocks, 1)]);
+        assert!(is_packed(PACKED, PACKED) && !is_packed(PACKED + 8, PACKED) && is_packed(99, 24));
+    }
+}

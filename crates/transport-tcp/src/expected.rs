@@ -1,0 +1,61 @@
+//! From which peer something is likely to come next: collectives and loops of programs repeat themselves, so it is the peer
+//! that came after the last one when that had come before.
+//!
+//! It must never know what comes.
+
+use rushmem_transport::Pe;
+
+/// How long a repeated pattern may be.
+const REMEMBERED: usize = 16;
+
+/// The peers from which something came last, in a ring.
+#[derive(Default)]
+pub(crate) struct Expected {
+    peers: [Option<Pe>; REMEMBERED],
+    /// The place of the last one.
+    last: usize,
+    next: Option<Pe>,
+}
+
+impl Expected {
+    /// Something came from a peer.
+    pub(crate) fn came_from(&mut self, pe: Pe) {
+        // Where this peer was found before, it was followed by one that the ring still has.
+        let before = (0..REMEMBERED - 1)
+            .map(|back| (self.last + REMEMBERED - back) % REMEMBERED)
+            .find(|&at| self.peers[at] == Some(pe));
+        self.last = (self.last + 1) % REMEMBERED;
+        self.peers[self.last] = Some(pe);
+        self.next = before.and_then(|at| self.peers[(at + 1) % REMEMBERED]);
+    }
+
+    /// The peer from which something is likely to come.
+    pub(crate) fn next(&self) -> Option<Pe> {
+        self.next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often the peer is foreseen when a pattern comes so many times.
+    fn foreseen(pattern: &[u32], times: usize) -> usize {
+        let mut expected = Expected::default();
+        let mut right = 0;
+        for &pe in pattern.iter().cycle().take(pattern.len() * times) {
+            right += usize::from(expected.next() == Some(Pe(pe)));
+            expected.came_from(Pe(pe));
+        }
+        right
+    }
+
+    #[test]
+    fn what_repeats_itself_is_foreseen() {
+        assert_eq!(foreseen(&[7], 10), 8, "after the same peer twice");
+        assert_eq!(foreseen(&[1, 2], 10), 17);
+        assert_eq!(foreseen(&[4, 1, 2, 8], 10), 35);
+        let long: Vec<u32> = (0..40).collect();
+        assert_eq!(foreseen(&long, 10), 0, "longer than what is remembered");
+    }
+}

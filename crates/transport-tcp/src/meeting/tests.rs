@@ -1,0 +1,121 @@
+//! Two PEs whose claims and answers cross in every way: they end with one connection, and with no other on the way.
+
+use super::*;
+use proptest::prelude::*;
+use std::time::Duration;
+
+/// A connection that one PE has made to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The claim is on its way.
+    Claimed,
+    /// The answer is on its way back.
+    Answered(Answer),
+    /// The one that made it uses it; its first request is on its way.
+    Used,
+    /// The one that made it has closed it before it was used.
+    GivenUp,
+}
+
+#[derive(Debug, Default)]
+struct Side {
+    meeting: Meeting,
+    /// The number of the connection that is open here.
+    open: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Pair {
+    sides: [Side; 2],
+    /// Who made each connection, and how far it is; `None` once that is over.
+    made: Vec<(usize, Option<Stage>)>,
+}
+
+impl Pair {
+    /// Something that may happen next: `what` chooses.
+    fn step(&mut self, what: usize, now: Instant) {
+        let side = what % 2;
+        let own = self.made.iter().rposition(|&(by, stage)| by == side && stage.is_some());
+        match (what / 2 % 8, own) {
+            (0, _) => {
+                let Side { meeting, open } = &mut self.sides[side];
+                if open.is_none() && meeting.begin(now) {
+                    self.made.push((side, Some(Stage::Claimed)));
+                }
+            }
+            // It takes too long: the connection is closed, which is seen with its claim, and made again.
+            (1, Some(at)) => {
+                self.made[at].1 = match self.made[at].1 {
+                    Some(Stage::Claimed | Stage::Answered(Answer::Deferral)) => None,
+                    Some(Stage::Answered(Answer::Welcome)) => Some(Stage::GivenUp),
+                    _ => return,
+                };
+                self.made.push((side, Some(Stage::Claimed)));
+            }
+            (2.., _) if !self.made.is_empty() => self.deliver(what / 16 % self.made.len(), now),
+            _ => {}
+        }
+    }
+
+    /// What is on its way on a connection arrives.
+    fn deliver(&mut self, at: usize, now: Instant) {
+        let (by, Some(stage)) = self.made[at] else { return };
+        let [maker, other] = [by, 1 - by];
+        self.made[at].1 = match stage {
+            Stage::Claimed => {
+                let Side { meeting, open } = &mut self.sides[other];
+                let answer = match open {
+                    None => meeting.answer(Pe(other as u32), Pe(maker as u32)),
+                    Some(_) => Answer::Deferral,
+                };
+                if answer == Answer::Welcome {
+                    // The older one was promised: it is dropped.
+                    for (_, stage) in self.made.iter_mut().filter(|(by, _)| *by == maker) {
+                        stage.take_if(|stage| *stage == Stage::GivenUp);
+                    }
+                }
+                Some(Stage::Answered(answer))
+            }
+            Stage::Answered(answer) => {
+                let Side { meeting, open } = &mut self.sides[maker];
+                meeting.defer(now);
+                match answer {
+                    Answer::Welcome => {
+                        assert_eq!(open.replace(at), None, "{self:?}");
+                        Some(Stage::Used)
+                    }
+                    Answer::Deferral => None,
+                }
+            }
+            Stage::Used => {
+                assert_eq!(self.sides[other].open.replace(at), None, "{self:?}");
+                None
+            }
+            Stage::GivenUp => {
+                self.sides[other].meeting.void();
+                None
+            }
+        };
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+    #[test]
+    fn two_pes_end_with_one_connection(steps in prop::collection::vec(any::<usize>(), 0..60)) {
+        let (mut pair, mut now) = (Pair::default(), Instant::now());
+        for step in steps {
+            pair.step(step, now);
+            now += Duration::from_millis(1);
+        }
+        // Both want it, and nothing takes too long any more.
+        for round in 0..100 {
+            pair.step(round % 2, now);
+            for at in 0..pair.made.len() {
+                pair.deliver(at, now);
+            }
+        }
+        let [a, b] = pair.sides.map(|side| side.open);
+        prop_assert!(a.is_some() && a == b, "{a:?} {b:?}");
+    }
+}

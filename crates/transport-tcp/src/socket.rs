@@ -1,0 +1,74 @@
+//! How the socket of a connection is set, and random bytes for its handshake.
+//!
+//! It must never know what travels on a connection.
+
+use crate::settings::Tuning;
+use rustix::net::sockopt;
+use std::io;
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// Prepares a connection that is past its handshake for traffic: nothing blocks, nothing is held back by the kernel, and
+/// another host that is gone is noticed while nothing is sent.
+pub(crate) fn prepare(stream: &TcpStream, tuning: &Tuning) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)?;
+    if !is_within_host(stream)? {
+        keep_alive(stream, tuning.silence_limit)?;
+    }
+    if let Some(nbytes) = tuning.socket_buffers {
+        sockopt::set_socket_send_buffer_size(stream, nbytes)?;
+        sockopt::set_socket_recv_buffer_size(stream, nbytes)?;
+    }
+    Ok(())
+}
+
+/// Whether both ends have the same address. Then the other host is this one, which cannot be gone. With tens of thousands of idle
+/// connections on few CPUs its kernel could fail to answer itself in time, and end a connection between PEs that are well.
+fn is_within_host(stream: &TcpStream) -> io::Result<bool> {
+    Ok(stream.local_addr()?.ip() == stream.peer_addr()?.ip())
+}
+
+/// Has the kernel ask the other host, in whole seconds: once a third of the limit has passed, then three times more.
+fn keep_alive(stream: &TcpStream, silence_limit: Duration) -> io::Result<()> {
+    let third = (silence_limit / 3).max(Duration::from_secs(1));
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, third)?;
+    sockopt::set_tcp_keepintvl(stream, (third / 2).max(Duration::from_secs(1)))?;
+    sockopt::set_tcp_keepcnt(stream, 4)?;
+    Ok(())
+}
+
+/// Random bytes for a handshake.
+pub(crate) fn nonce() -> io::Result<[u8; 32]> {
+    let mut nonce = [0; 32];
+    getrandom::fill(&mut nonce).map_err(|e| io::Error::other(e.to_string()))?;
+    Ok(nonce)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketType};
+    use std::net::{SocketAddr, TcpListener};
+
+    /// A connection from one loopback address to another one, which lasts as long as who listens.
+    fn connection(from: [u8; 4], to: [u8; 4]) -> (TcpListener, TcpStream) {
+        let listener = TcpListener::bind(SocketAddr::from((to, 0))).expect("a port");
+        let socket =
+            rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("one");
+        rustix::net::bind(&socket, &SocketAddr::from((from, 0))).expect("a port");
+        let there = listener.local_addr().expect("its address");
+        rustix::net::connect(&socket, &there).expect("room to wait");
+        (listener, socket.into())
+    }
+
+    #[test]
+    fn only_another_host_is_asked() {
+        for (from, is_asked) in [([127, 0, 0, 1], false), ([127, 0, 0, 2], true)] {
+            let (_listener, stream) = connection(from, [127, 0, 0, 1]);
+            prepare(&stream, &Tuning::default()).expect("it is connected");
+            assert_eq!(sockopt::socket_keepalive(&stream).expect("a socket"), is_asked);
+        }
+    }
+}

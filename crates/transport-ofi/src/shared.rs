@@ -13,7 +13,6 @@ use crate::replies::Replies;
 use crate::settings::Tuning;
 use crate::unconfirmed;
 use libfabric_sys as fi;
-use rushmem_transport::kit::answers::{Answers, Told};
 use rushmem_transport::kit::attendance::Attendance;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
@@ -25,7 +24,7 @@ use rushmem_transport::{Amos, Error, Host, LocalBuf, Open, Pe, RemoteAddr};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::Duration;
@@ -39,14 +38,14 @@ pub(crate) struct SharedEp {
     /// `None` once it was given up.
     pub(crate) ep: Mutex<Option<FiEndpoint>>,
     pub(crate) replies: Replies,
-    /// How many requests the targets have carried out.
-    pub(crate) told: Arc<Told>,
+    /// Atomic operations that were asked for, all in all.
+    pub(crate) asked: AtomicU32,
     /// It is among what is unfinished. It changes under the lock of the ep.
     noted: AtomicBool,
 }
 
 impl SharedEp {
-    /// That of its streams, which comes back with replies.
+    /// Comes back with replies.
     pub(crate) fn number(&self) -> u32 {
         self.number
     }
@@ -56,7 +55,9 @@ impl SharedEp {
         let Some(mut ep) = try_lock(&self.ep) else { return true };
         let polled = ep.as_mut().map(|ep| ep.poll(|_| ()).map(|_| ep.in_flight()));
         let in_flight = match &polled {
-            Some(Ok(in_flight)) => *in_flight > 0,
+            Some(Ok(in_flight)) => {
+                *in_flight > 0 || self.replies.came() != self.asked.load(Ordering::Relaxed)
+            }
             Some(Err(_)) | None => false,
         };
         self.noted.store(in_flight, Ordering::Relaxed);
@@ -103,8 +104,6 @@ pub(crate) struct Shared {
     /// With their descriptors, as numbers.
     pub(crate) segments: Segments<usize>,
     pub(crate) peers: Peers<Peer>,
-    /// Between this PE's streams of requests and those of the others.
-    pub(crate) answers: Answers,
     pub(crate) attendance: Attendance,
     /// Whoever polled so far sleeps elsewhere until somebody polls again: perhaps on a word of which nobody tells.
     pub(crate) handed_over: AtomicBool,
@@ -143,7 +142,6 @@ impl Shared {
             host: Arc::clone(&open.host),
             segments: Segments::default(),
             peers: Peers::new(open.n_pes),
-            answers: Answers::new(open.n_pes),
             attendance: Attendance::new()?,
             handed_over: AtomicBool::new(false),
             loss: Loss::new(open.pe, address.host.clone(), Arc::clone(&open.host)),
@@ -229,12 +227,11 @@ impl Shared {
     /// One more ep.
     pub(crate) fn share(&self, ep: FiEndpoint) -> Arc<SharedEp> {
         let mut eps = self.eps.write().unwrap_or_else(PoisonError::into_inner);
-        let (number, told) = self.answers.origin();
         let shared = Arc::new(SharedEp {
-            number,
+            number: eps.len() as u32,
             ep: Mutex::new(Some(ep)),
             replies: Replies::new(self.tuning.amos),
-            told,
+            asked: AtomicU32::new(0),
             noted: AtomicBool::new(false),
         });
         eps.push(Arc::clone(&shared));

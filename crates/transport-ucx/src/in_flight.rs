@@ -2,7 +2,7 @@
 //! memory any more.
 #![allow(unsafe_code)]
 
-use crate::connect::{Keys, Peer};
+use crate::connect::Peer;
 use crate::endpoint::UcxEndpoint;
 use crate::issuer::Issuer;
 use crate::progress::Progress;
@@ -14,8 +14,8 @@ use crate::ucp::{Context, Memory};
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{
-    AmoOp, Amos, Completion, Endpoint, Error, Get, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr,
-    Segment, Signal,
+    AmoOp, Amos, Completion, Directory, Endpoint, Error, Get, Host, LocalBuf, Open, Pe, Put,
+    RemoteAddr, Segment, Signal, Told,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
     unsafe { theirs.register(Segment::Heap, heap, ()) }.expect("a segment");
     // SAFETY: as above.
     let memory = unsafe { Memory::register(&context, heap.base, NBYTES) }.expect("memory");
-    let packed = memory.key().expect("a key").into();
+    let packed = memory.key().expect("a key");
     std::mem::forget(memory);
     let key = MemoryKey { base: heap.base.addr() as u64, nbytes: NBYTES as u64, packed };
     let peer = Service::new(&context, theirs).expect("a worker");
@@ -82,9 +82,9 @@ fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
     let shared = shared.expect("descriptors");
     let worker = peer.worker().address().expect("an address");
     let address = Address { host, worker }.encode();
-    let keys = [(Segment::Heap, Key(key.encode()))];
-    let known = Peer::decode(PEER, &address, &keys, &mut Keys::default());
-    shared.peers.connect(PEER, known.expect("a PE of this build")).expect("a PE of the job");
+    let told = [Told::default(), Told { address: &address, keys: [&key.encode(), &[], &[]] }];
+    let directory = Directory::new(Directory::encode(told.into_iter()));
+    shared.peers.connect(Arc::new(directory), Peer::new).expect("the first time");
     let progress = Arc::new(Progress::new(shared));
     let issuer = progress.issuer().expect("a worker");
     let endpoint = UcxEndpoint::new(Arc::clone(&progress), Arc::clone(&issuer));

@@ -98,7 +98,10 @@ impl Origin {
     /// Completes everything towards one PE.
     pub(crate) fn pe_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
         shared.loss.check()?;
-        if self.routes.get(pe.index()).ok_or(Error::Unreachable(pe))?.touched {
+        if pe.index() >= self.routes.n_pes() {
+            return Err(Error::Unreachable(pe));
+        }
+        if self.routes[pe.index()].touched {
             self.start_flush(shared, pe)?;
             self.until(shared, |origin| origin.is_complete(shared, pe))?;
             self.forget_touched(pe);

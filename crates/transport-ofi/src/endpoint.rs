@@ -96,11 +96,11 @@ impl Endpoint for OfiEndpoint {
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
-        // Nothing is in flight towards one that was never connected, such as one whose memory is mapped.
         if pe.index() >= self.shared().peers.n_pes() {
             return Err(Error::Unreachable(pe));
         }
-        if self.shared().peers.get(pe).is_err() {
+        if self.shared().peers.known(pe).is_none() {
+            // It was never used.
             return self.check();
         }
         self.delivered(pe)?;

@@ -5,13 +5,16 @@
 
 mod held;
 mod order;
+mod routes;
 
+use crate::connect;
 use crate::pending::{Connection, Pending, Slot, broken, noted, operated, replied, sent};
 use crate::proto::{REQUEST, Request, Update};
 use crate::shared::Shared;
 use crate::target::{PUTS_KIND, REPLY_KIND, REQUEST_KIND};
-use crate::ucp::{Atomic, Context, Endpoint, UcpRequest, Worker, callback, plain, said, started};
-use rushmem_transport::kit::answers::{Answers, Asked, Stream};
+use crate::ucp::{Atomic, Context, UcpRequest, Worker, callback, plain, said, started};
+use routes::{Open, Routes};
+use rushmem_transport::kit::answers::{Answers, Stream};
 use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -38,7 +41,7 @@ pub(crate) struct Origin {
     worker: Worker,
     /// Its number among this PE's.
     number: u32,
-    routes: Vec<Route>,
+    routes: Routes,
     pending: Rc<Pending>,
     /// The PEs towards which UCX may have something to do, or an old value is due.
     touched: Vec<u32>,
@@ -54,24 +57,6 @@ pub(crate) struct Origin {
 
 // SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
 unsafe impl Send for Origin {}
-
-/// What was issued to one PE, and by what endpoint.
-#[derive(Default)]
-struct Route {
-    open: Option<Open>,
-    /// It is among the touched, and among the owing.
-    touched: bool,
-    owing: bool,
-    /// There were puts, or atomic operations of UCX's, since the last flush began.
-    dirty: bool,
-    /// Small puts that were not sent so far.
-    held: Vec<u8>,
-    /// A flush that has not ended.
-    flush: Option<UcpRequest>,
-    /// Before the last fence there were puts that were not known to be complete.
-    put_before: bool,
-    asked: Asked,
-}
 
 /// A message to be sent.
 struct Letter {
@@ -103,11 +88,6 @@ impl Letter {
     };
 }
 
-struct Open {
-    endpoint: Endpoint,
-    connection: Rc<Connection>,
-}
-
 impl Origin {
     pub(crate) fn new(context: &Arc<Context>, answers: &Answers) -> Result<Origin, String> {
         let worker = Worker::new(context)?;
@@ -116,7 +96,7 @@ impl Origin {
         let arg = Rc::as_ptr(&pending).cast_mut().cast();
         // SAFETY: the callback takes a `Pending`, which is dropped after the worker.
         unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
-        let routes = (0..answers.n_pes()).map(|_| Route::default()).collect();
+        let routes = Routes::new(answers.n_pes());
         let (touched, owing, fences) = (Vec::new(), Vec::new(), 0);
         let (closed, given_up) = (Vec::new(), Vec::new());
         Ok(Origin { worker, number, routes, pending, touched, owing, fences, closed, given_up })
@@ -150,7 +130,7 @@ impl Origin {
     #[inline]
     fn connection(&mut self, shared: &Shared, pe: Pe) -> Result<(ucp_ep_h, Rc<Connection>), Error> {
         shared.loss.check()?;
-        if self.routes.get(pe.index()).is_none_or(|route| route.open.is_none()) {
+        if pe.index() >= self.routes.n_pes() || self.routes[pe.index()].open.is_none() {
             self.connect(shared, pe)?;
         }
         let route = &mut self.routes[pe.index()];
@@ -171,11 +151,11 @@ impl Origin {
 
     #[cold]
     fn connect(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        let peer = shared.peers.get(pe)?;
+        let address = connect::address(pe, shared.peers.told(pe).ok_or(Error::Unreachable(pe))?)?;
         let connection = Rc::new(Connection::new(self.worker.ucp(), &self.pending));
         let arg = Rc::as_ptr(&connection).cast_mut().cast();
         // SAFETY: the handler takes a `Connection`, which is dropped after the worker.
-        let made = unsafe { self.worker.connect(&peer.worker, Some(broken), arg) };
+        let made = unsafe { self.worker.connect(&address.worker, Some(broken), arg) };
         let endpoint = made.map_err(|why| shared.lose(pe, &why))?;
         self.routes[pe.index()].open = Some(Open { endpoint, connection });
         Ok(())
@@ -195,8 +175,8 @@ impl Origin {
     fn unpack(&mut self, shared: &Shared, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
         let ucp = self.ucp();
         let open = self.routes[pe.index()].open.as_mut().ok_or(Error::Unreachable(pe))?;
-        let packed = &shared.peers.get(pe)?.key(pe, segment)?.packed;
-        let key = open.endpoint.unpack(ucp, packed);
+        let told = shared.peers.told(pe).ok_or(Error::Unreachable(pe))?;
+        let key = open.endpoint.unpack(ucp, &connect::key(pe, told, segment)?.packed);
         let key = key.map_err(|why| shared.lose(pe, &format!("its memory: {why}")))?;
         open.endpoint.keys[segment as usize] = key;
         Ok(key)
@@ -206,11 +186,11 @@ impl Origin {
     pub(crate) fn progress(&mut self, shared: &Shared) -> Result<bool, Error> {
         let worked = self.worker.progress();
         if self.pending.take_broke() {
-            for (pe, route) in self.routes.iter().enumerate() {
+            for (pe, route) in self.routes.iter() {
                 // Who breaks with us when nothing is in flight may have left in order.
                 let status = route.open.as_ref().and_then(|open| open.connection.broken());
                 if let Some(status) = status.filter(|_| route.touched || route.owing) {
-                    return Err(shared.lose(Pe(pe as u32), &said(self.ucp(), status)));
+                    return Err(shared.lose(pe, &said(self.ucp(), status)));
                 }
             }
         }
@@ -494,7 +474,7 @@ impl Origin {
     /// How many operations have not ended within the limit.
     pub(crate) fn abandon(&mut self, limit: Duration) -> Result<(), usize> {
         self.pending.forget_fetched();
-        for route in &mut self.routes {
+        for route in self.routes.iter_mut() {
             route.held.clear();
             self.given_up.extend(route.flush.take());
             if self.worker.closes_by_force()
@@ -536,7 +516,7 @@ impl Origin {
     /// Makes ready for the worker's end, which ends all connections: everything was completed or given up.
     pub(crate) fn leave(&mut self) {
         let ucp = self.ucp();
-        for route in &mut self.routes {
+        for route in self.routes.iter_mut() {
             route.flush.take().inspect(|flush| flush.free(ucp));
             if let Some(open) = &mut route.open {
                 open.endpoint.forget_keys(ucp);

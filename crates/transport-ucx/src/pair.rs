@@ -1,7 +1,7 @@
 //! Two PEs in one process, for tests: one issues and the other serves, when a test polls it.
 #![allow(unsafe_code)]
 
-use crate::connect::{Keys, Peer};
+use crate::connect::Peer;
 use crate::endpoint::UcxEndpoint;
 use crate::issuer::Issuer;
 use crate::progress::Progress;
@@ -14,7 +14,7 @@ use rushmem_transport::kit::answers::Answers;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{
-    Amos, Completion, Endpoint, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr, Segment,
+    Amos, Completion, Directory, Endpoint, Host, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Told,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +64,7 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
     unsafe { theirs.register(Segment::Heap, heap, ()) }.expect("a segment");
     // SAFETY: as above.
     let memory = unsafe { Memory::register(&context, heap.base, NBYTES) }.expect("memory");
-    let packed = memory.key().expect("a key").into();
+    let packed = memory.key().expect("a key");
     std::mem::forget(memory);
     let key = MemoryKey { base: heap.base.addr() as u64, nbytes: NBYTES as u64, packed };
     let peer = Service::new(&context, PEER, theirs, Arc::new(Answers::new(2))).expect("a worker");
@@ -78,9 +78,9 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
     let shared = shared.expect("descriptors");
     let worker = peer.worker().address().expect("an address");
     let address = Address { host, worker }.encode();
-    let keys = [(Segment::Heap, Key(key.encode()))];
-    let known = Peer::decode(PEER, &address, &keys, &mut Keys::default());
-    shared.peers.connect(PEER, known.expect("a PE of this build")).expect("a PE of the job");
+    let told = [Told::default(), Told { address: &address, keys: [&key.encode(), &[], &[]] }];
+    let directory = Directory::new(Directory::encode(told.into_iter()));
+    shared.peers.connect(Arc::new(directory), Peer::new).expect("the first time");
     let progress = Arc::new(Progress::new(shared));
     let issuer = progress.issuer().expect("a worker");
     let endpoint = UcxEndpoint::new(Arc::clone(&progress), Arc::clone(&issuer));

@@ -7,7 +7,7 @@
 
 use crate::proto::{Due, REQUEST, Reply};
 use crate::ucp::{UcpRequest, started};
-use rushmem_transport::kit::answers::Told;
+use rushmem_transport::kit::answers::ToldCounts;
 use rushmem_transport::{AmoWidth, LocalBuf, Pe};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_void;
@@ -21,7 +21,7 @@ use ucx_sys::{
 /// What all connections of an origin have in flight.
 pub(crate) struct Pending {
     /// How many requests the targets have carried out.
-    told: Arc<Told>,
+    told: Arc<ToldCounts>,
     /// Operations of UCX that will call back.
     transfers: Cell<usize>,
     /// Old values that have not come so far.
@@ -65,7 +65,7 @@ fn change(counter: &Cell<usize>, by: isize) {
 }
 
 impl Pending {
-    pub(crate) fn new(told: Arc<Told>) -> Pending {
+    pub(crate) fn new(told: Arc<ToldCounts>) -> Pending {
         Pending {
             told,
             transfers: Cell::new(0),

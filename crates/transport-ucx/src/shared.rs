@@ -3,7 +3,7 @@
 //!
 //! Locks: the service is only ever tried, never waited for. This file must never know who issues, nor what.
 
-use crate::connect::Peer;
+use crate::connect::{self, Peer};
 use crate::service::Service;
 use crate::settings::Tuning;
 use crate::ucp::{Context, Worker};
@@ -95,8 +95,8 @@ impl Shared {
 
     /// A PE is gone: from now on everything fails. Returns the first loss.
     pub(crate) fn lose(&self, pe: Pe, why: &str) -> Error {
-        let host = self.peers.get(pe).ok().map(|peer| peer.host.as_str());
-        self.loss.of_peer(pe, host, why)
+        let address = self.peers.told(pe).and_then(|told| connect::address(pe, told).ok());
+        self.loss.of_peer(pe, address.as_ref().map(|address| &*address.host), why)
     }
 
     /// A thread that waits serves peers, if nobody else does; returns whether there was work.

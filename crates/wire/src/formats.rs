@@ -20,7 +20,7 @@ pub const RECORD: Format = format("record of a PE", 6);
 /// What a PE offers before a transport is selected.
 pub const OFFER: Format = format("offer of transports", 3);
 /// What came of a step of opening a transport.
-pub const STEP: Format = format("step of opening a transport", 2);
+pub const STEP: Format = format("step of opening a transport", 3);
 /// The greeting of a connection over TCP.
 pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 2);
 /// Where a PE listens.

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::base::primitive::AtomicU32;
+use crate::memory::address;
 use crate::memory::areas::Areas;
 use crate::memory::range::SymmetricRange;
 use crate::net::network;
@@ -46,7 +47,6 @@ pub(crate) struct FlagArea {
     areas: Areas,
     base: *mut u8,
     nbytes: usize,
-    deltas: Vec<Option<isize>>,
 }
 
 // SAFETY: it is an address range that stays mapped, accessed by atomics and raw copies alone.
@@ -56,10 +56,10 @@ unsafe impl Sync for FlagArea {}
 
 impl FlagArea {
     /// The areas in `memory`, which stays mapped for the life of the process.
-    pub(crate) fn new(memory: &'static NodeMemory, areas: Areas, deltas: &[Option<isize>]) -> Self {
+    pub(crate) fn new(memory: &'static NodeMemory, areas: Areas) -> Self {
         let nbytes = memory.layout().internal_bytes();
         assert!(areas.nbytes() <= nbytes, "the internal area is too small");
-        FlagArea { areas, base: memory.internal(), nbytes, deltas: deltas.to_vec() }
+        FlagArea { areas, base: memory.internal(), nbytes }
     }
 
     pub(crate) fn areas(&self) -> &Areas {
@@ -245,7 +245,7 @@ impl FlagArea {
     }
 
     fn delta(&self, pe: Pe) -> Option<isize> {
-        self.deltas[pe.index()]
+        address::delta(Segment::Internal, pe.0 as i32)
     }
 
     fn own_word(&self, at: usize) -> &AtomicU64 {

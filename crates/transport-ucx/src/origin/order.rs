@@ -152,7 +152,10 @@ impl Origin {
     /// Completes everything towards one PE.
     pub(crate) fn pe_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
         shared.loss.check()?;
-        let route = self.routes.get(pe.index()).ok_or(Error::Unreachable(pe))?;
+        if pe.index() >= self.routes.n_pes() {
+            return Err(Error::Unreachable(pe));
+        }
+        let route = &self.routes[pe.index()];
         if route.touched || route.owing {
             self.begin_quiet(shared, pe)?;
             self.await_quiet(shared, pe)?;

@@ -49,7 +49,7 @@ pub struct Place {
     pub asks: bool,
 }
 
-/// What an origin has asked of one PE. The counts that it takes as `told` come from [`Told`].
+/// What an origin has asked of one PE. The counts that it takes as `told` come from [`ToldCounts`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked {
     issued: u32,
@@ -121,9 +121,9 @@ impl Asked {
 
 /// What targets have told one origin, by PE.
 #[derive(Debug)]
-pub struct Told(Box<[AtomicU32]>);
+pub struct ToldCounts(Box<[AtomicU32]>);
 
-impl Told {
+impl ToldCounts {
     /// How many requests a PE has carried out; what they did is visible to whoever is told so.
     #[inline]
     pub fn by(&self, pe: Pe) -> u32 {
@@ -144,7 +144,7 @@ pub struct Answers {
     /// For each PE one answer for it that was not told: 0, or the number of an origin, plus one, and its count.
     untold: Box<[AtomicU64]>,
     /// By the number of the origin.
-    origins: RwLock<Vec<Arc<Told>>>,
+    origins: RwLock<Vec<Arc<ToldCounts>>>,
 }
 
 impl Answers {
@@ -160,8 +160,8 @@ impl Answers {
     }
 
     /// One more origin: its number, and what it is told.
-    pub fn origin(&self) -> (u32, Arc<Told>) {
-        let told = Arc::new(Told(self.untold.iter().map(|_| AtomicU32::new(0)).collect()));
+    pub fn origin(&self) -> (u32, Arc<ToldCounts>) {
+        let told = Arc::new(ToldCounts(self.untold.iter().map(|_| AtomicU32::new(0)).collect()));
         let mut origins = self.origins.write().unwrap_or_else(PoisonError::into_inner);
         origins.push(Arc::clone(&told));
         (origins.len() as u32 - 1, told)

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::{AmoOp, Amos, Completion, Follows, Host, LocalBuf, Open, RemoteAddr, Signal};
+use crate::{AmoOp, Amos, Completion, Follows, Host, LocalBuf, Open, RemoteAddr, Signal, Told};
 use std::sync::Arc;
 
 struct Nobody;
@@ -22,7 +22,8 @@ fn reaches_nobody() {
         host: Arc::new(Nobody),
     };
     let mut transport = (PROVIDER.open)(&open).expect("the template always opens");
-    assert_eq!(transport.connect(Pe(1), &[], &[]), Err(Error::Unreachable(Pe(1))));
+    let directory = Arc::new(Directory::new(Directory::encode([Told::default(); 2].into_iter())));
+    assert!(matches!(transport.connect(directory), Err(Error::Unavailable(_))));
     let mut endpoint = transport.endpoint().expect("an endpoint");
     let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
     let put = Put { dest: at, source: LocalBuf::EMPTY, completion: Completion::Now };

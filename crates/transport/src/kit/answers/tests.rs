@@ -15,7 +15,7 @@ fn next(random: &mut u64) -> usize {
 
 struct Wire {
     asked: Asked,
-    told: Arc<Told>,
+    told: Arc<ToldCounts>,
     origin: u32,
     fences: u32,
     window: u32,

@@ -10,7 +10,7 @@
 
 use crate::Pe;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// No origin has more requests of a stream on their way.
 pub const MOST: u32 = 1 << 16;
@@ -119,20 +119,48 @@ impl Asked {
     }
 }
 
+/// Entries of a table that take memory together.
+const TOGETHER: usize = 64;
+
+/// An entry for each PE, made with its neighbours when it is first changed.
+#[derive(Debug)]
+struct Table<T>(Box<[OnceLock<Box<[T]>>]>);
+
+impl<T: Default> Table<T> {
+    fn new(n_pes: usize) -> Table<T> {
+        Table((0..n_pes.div_ceil(TOGETHER)).map(|_| OnceLock::new()).collect())
+    }
+
+    /// The entry of a PE, if it was made.
+    #[inline]
+    fn get(&self, pe: Pe) -> Option<&T> {
+        let together = self.0.get(pe.index() / TOGETHER)?.get()?;
+        together.get(pe.index() % TOGETHER)
+    }
+
+    /// The entry of a PE; `None` if it is none of the job.
+    #[inline]
+    fn make(&self, pe: Pe) -> Option<&T> {
+        let together = self.0.get(pe.index() / TOGETHER)?;
+        let made = together.get_or_init(|| (0..TOGETHER).map(|_| T::default()).collect());
+        made.get(pe.index() % TOGETHER)
+    }
+}
+
 /// What targets have told one origin, by PE.
 #[derive(Debug)]
-pub struct ToldCounts(Box<[AtomicU32]>);
+pub struct ToldCounts(Table<AtomicU32>);
 
 impl ToldCounts {
     /// How many requests a PE has carried out; what they did is visible to whoever is told so.
     #[inline]
     pub fn by(&self, pe: Pe) -> u32 {
-        self.0.get(pe.index()).map_or(0, |count| count.load(Ordering::Acquire))
+        self.0.get(pe).map_or(0, |count| count.load(Ordering::Acquire))
     }
 
     /// A PE tells its count. An older one, which may come later, changes nothing.
     pub fn tell(&self, pe: Pe, count: u32) {
-        let Some(told) = self.0.get(pe.index()) else { return };
+        let Some(told) = self.0.make(pe) else { return };
         let later = |old| (!has_reached(old, count)).then_some(count);
         let _ = told.fetch_update(Ordering::AcqRel, Ordering::Acquire, later);
     }
@@ -142,7 +170,8 @@ impl ToldCounts {
 #[derive(Debug)]
 pub struct Answers {
     /// For each PE one answer for it that was not told: 0, or the number of an origin, plus one, and its count.
-    untold: Box<[AtomicU64]>,
+    untold: Table<AtomicU64>,
+    n_pes: usize,
     /// By the number of the origin.
     origins: RwLock<Vec<Arc<ToldCounts>>>,
 }
@@ -150,18 +179,18 @@ pub struct Answers {
 impl Answers {
     /// In a job of so many PEs.
     pub fn new(n_pes: u32) -> Answers {
-        let untold = (0..n_pes).map(|_| AtomicU64::new(0)).collect();
-        Answers { untold, origins: RwLock::default() }
+        let n_pes = n_pes as usize;
+        Answers { untold: Table::new(n_pes), n_pes, origins: RwLock::default() }
     }
 
     /// How many PEs there are.
     pub fn n_pes(&self) -> usize {
-        self.untold.len()
+        self.n_pes
     }
 
     /// One more origin: its number, and what it is told.
     pub fn origin(&self) -> (u32, Arc<ToldCounts>) {
-        let told = Arc::new(ToldCounts(self.untold.iter().map(|_| AtomicU32::new(0)).collect()));
+        let told = Arc::new(ToldCounts(Table::new(self.n_pes)));
         let mut origins = self.origins.write().unwrap_or_else(PoisonError::into_inner);
         origins.push(Arc::clone(&told));
         (origins.len() as u32 - 1, told)
@@ -170,7 +199,7 @@ impl Answers {
     /// This PE has carried out so many requests of a stream: the next message there will tell. If other streams of that PE have
     /// news, too, theirs is told when they ask.
     pub fn carried_out(&self, Stream { pe, origin }: Stream, count: u32) {
-        if let Some(untold) = self.untold.get(pe.index()) {
+        if let Some(untold) = self.untold.make(pe) {
             let answer = (u64::from(origin) + 1) << 32 | u64::from(count);
             untold.store(answer, Ordering::Release);
         }
@@ -179,7 +208,7 @@ impl Answers {
     /// What a message that goes to a PE now is to tell.
     #[inline]
     pub fn for_message_to(&self, pe: Pe) -> Option<Answer> {
-        let untold = self.untold.get(pe.index())?;
+        let untold = self.untold.get(pe)?;
         if untold.load(Ordering::Relaxed) == 0 {
             return None;
         }

@@ -32,7 +32,7 @@ struct Wire {
 impl Wire {
     fn new(answers: &Answers, start: u32, window: u32) -> Wire {
         let (origin, told) = answers.origin();
-        told.0[THERE.index()].store(start, Ordering::Relaxed);
+        told.0.make(THERE).expect("a PE").store(start, Ordering::Relaxed);
         let carried = Carried { count: start, ..Carried::default() };
         Wire {
             asked: Asked::after(start),
@@ -194,10 +194,10 @@ fn what_no_origin_sent_is_refused() {
     // Counts of no origin and no PE.
     let answers = Answers::new(1);
     answers.tell(Pe(0), Answer { origin: 0, count: 1 });
-    answers.carried_out(Stream { pe: Pe(7), origin: 0 }, 1);
+    answers.carried_out(Stream { pe: Pe(7000), origin: 0 }, 1);
     let (_, told) = answers.origin();
-    answers.tell(Pe(7), Answer { origin: 0, count: 1 });
-    assert_eq!((told.by(Pe(0)), told.by(Pe(7))), (0, 0));
+    answers.tell(Pe(7000), Answer { origin: 0, count: 1 });
+    assert_eq!((told.by(Pe(0)), told.by(Pe(7000))), (0, 0));
     told.tell(Pe(0), 9);
     told.tell(Pe(0), 8);
     assert_eq!(told.by(Pe(0)), 9, "an older count changes nothing");

@@ -8,8 +8,8 @@ use super::side::Side;
 use super::verbs;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Caps, Completion, Directory, Endpoint, Error, Get, Host,
-    LocalBuf, OldValue, Open, Pe, Put, RemoteAddr, Segment, Signal, Told, Transport,
+    AmoOp, AmoRequest, AmoWidth, Amos, Caps, Completion, Directory, Endpoint, Error, Follows, Get,
+    Host, LocalBuf, OldValue, Open, Pe, Put, RemoteAddr, Segment, Signal, Told, Transport,
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -304,7 +304,8 @@ impl<'a> End<'a> {
         op: AmoOp,
     ) {
         let put = put(heap(offset), source, Completion::Now);
-        let signal = Signal { dest: heap(signal_offset), op, value: signal };
+        let signal =
+            Signal { dest: heap(signal_offset), op, value: signal, follows: Follows::Data };
         // SAFETY: the slice is valid during the call.
         fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
     }
@@ -320,7 +321,8 @@ impl<'a> End<'a> {
         op: AmoOp,
     ) {
         let put = put(heap(offset), source, Completion::AtQuiet);
-        let signal = Signal { dest: heap(signal_offset), op, value: signal };
+        let signal =
+            Signal { dest: heap(signal_offset), op, value: signal, follows: Follows::Data };
         // SAFETY: the slice outlives the endpoint.
         fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
     }

@@ -7,7 +7,7 @@
 
 use crate::origin::OfiEndpoint;
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, OldValue, Pe, Put, Signal,
+    AmoRequest, AmoWidth, Completion, Endpoint, Error, Follows, Get, OldValue, Pe, Put, Signal,
 };
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -58,6 +58,9 @@ impl Endpoint for OfiEndpoint {
         let in_order = self.shared().keeps_order();
         let update = signal.amo();
         self.check_word(pe, update.dest, update.width)?;
+        if signal.follows == Follows::All {
+            self.begin_fence();
+        }
         // SAFETY: valid during this call.
         if unsafe { self.start_put_signal(pe, &put, &update) }? {
             return Ok(());

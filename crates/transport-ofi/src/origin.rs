@@ -495,6 +495,7 @@ impl OfiEndpoint {
     fn touch_to_flush(&mut self, pe: Pe) {
         if !self.unflushed.contains(&pe.0) {
             self.unflushed.push(pe.0);
+            self.ep.undelivered.store(true, Ordering::Relaxed);
         }
     }
 
@@ -597,6 +598,8 @@ impl OfiEndpoint {
         match only {
             Some(pe) => self.completed(pe),
             None => self.all_completed(),
-        }
+        }?;
+        self.ep.undelivered.store(!self.unflushed.is_empty(), Ordering::Relaxed);
+        Ok(())
     }
 }

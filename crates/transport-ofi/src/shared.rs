@@ -40,6 +40,9 @@ pub(crate) struct SharedEp {
     pub(crate) replies: Replies,
     /// Atomic operations that were asked for, all in all.
     pub(crate) asked: AtomicU32,
+    /// Something was written of which no completion tells that it has reached its target. The provider may still have to work
+    /// for it, although nothing is in flight.
+    pub(crate) undelivered: AtomicBool,
     /// It is among what is unfinished. It changes under the lock of the ep.
     noted: AtomicBool,
 }
@@ -56,7 +59,9 @@ impl SharedEp {
         let polled = ep.as_mut().map(|ep| ep.poll(|_| ()).map(|_| ep.in_flight()));
         let in_flight = match &polled {
             Some(Ok(in_flight)) => {
-                *in_flight > 0 || self.replies.came() != self.asked.load(Ordering::Relaxed)
+                *in_flight > 0
+                    || self.undelivered.load(Ordering::Relaxed)
+                    || self.replies.came() != self.asked.load(Ordering::Relaxed)
             }
             Some(Err(_)) | None => false,
         };
@@ -238,6 +243,7 @@ impl Shared {
             ep: Mutex::new(Some(ep)),
             replies: Replies::new(self.tuning.amos),
             asked: AtomicU32::new(0),
+            undelivered: AtomicBool::new(false),
             noted: AtomicBool::new(false),
         });
         eps.push(Arc::clone(&shared));

@@ -13,6 +13,7 @@ use crate::service::Service;
 use crate::settings::{DESCRIPTORS, MIN_DESCRIPTORS, Tuning};
 use crate::shared::Shared;
 use crate::ucp::{Context, Memory};
+use rushmem_transport::kit::answers::Answers;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::service::ServiceThread;
@@ -51,7 +52,8 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
             .map_err(|why| format!("{why}. With SHMEM_AMOS=software the targets' CPUs do them"))?;
     }
     let segments = Arc::new(Segments::default());
-    let service = Service::new(&context, Arc::clone(&segments))?;
+    let answers = Arc::new(Answers::new(open.n_pes));
+    let service = Service::new(&context, open.pe, Arc::clone(&segments), answers)?;
     let own_host = host_name();
     let worker = service.worker().address()?;
     let address = Address { host: own_host.clone(), worker }.encode();

@@ -37,6 +37,6 @@ pub use pe::{Pe, TeamPe};
 pub use provider::{Caps, Found, Host, Open, Provider, Transport};
 pub use setting::Setting;
 pub use verbs::{
-    AmoOp, AmoRequest, AmoWidth, Completion, Get, Key, LocalBuf, OldValue, Put, RemoteAddr,
-    Segment, Signal,
+    AmoOp, AmoRequest, AmoWidth, Completion, Follows, Get, Key, LocalBuf, OldValue, Put,
+    RemoteAddr, Segment, Signal,
 };

@@ -26,7 +26,7 @@ pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 2);
 /// Where a PE listens.
 pub const TCP_ADDRESS: Format = format("address of a PE over TCP", 2);
 /// How a PE is reached over UCX.
-pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 3);
+pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 4);
 /// A segment of a PE over UCX.
 pub const UCX_KEY: Format = format("key of a segment over UCX", 2);
 /// How a PE is reached over libfabric.

@@ -5,7 +5,9 @@ use super::*;
 use crate::ep::Post;
 use crate::message::NBYTES;
 use conformance::{LIMIT, verbs};
-use rushmem_transport::{AmoOp, Completion, Host, LocalBuf, Put, RemoteAddr, Signal, Told};
+use rushmem_transport::{
+    AmoOp, Completion, Follows, Host, LocalBuf, Put, RemoteAddr, Signal, Told,
+};
 use std::sync::mpsc;
 
 /// Asks for a provider.
@@ -95,7 +97,7 @@ fn a_signal_that_is_refused_leaves_no_put_in_flight() {
     let mut endpoint = ofi.new_endpoint().expect("the first");
     for offset in [LONG as u64 + 4, HEAP as u64] {
         let dest = RemoteAddr { offset, ..START };
-        let signal = Signal { dest, op: AmoOp::Set, value: 1 };
+        let signal = Signal { dest, op: AmoOp::Set, value: 1, follows: Follows::Data };
         // SAFETY: the source is never freed.
         let refused = unsafe { endpoint.put_signal(Pe(1), long_put(), signal) };
         assert!(matches!(refused, Err(Error::Invalid(_))));

@@ -4,6 +4,7 @@
 use crate::pending::Connection;
 use crate::ucp::{Endpoint, UcpRequest};
 use rushmem_transport::Pe;
+use rushmem_transport::kit::answers::Asked;
 use std::ops::{Index, IndexMut};
 use std::rc::Rc;
 
@@ -11,8 +12,9 @@ use std::rc::Rc;
 #[derive(Default)]
 pub(super) struct Route {
     pub(super) open: Option<Open>,
-    /// It is among the touched.
+    /// It is among the touched, and among the owing.
     pub(super) touched: bool,
+    pub(super) owing: bool,
     /// There were puts, or atomic operations of UCX's, since the last flush began.
     pub(super) dirty: bool,
     /// Small puts that were not sent so far.
@@ -21,8 +23,7 @@ pub(super) struct Route {
     pub(super) flush: Option<UcpRequest>,
     /// Before the last fence there were puts that were not known to be complete.
     pub(super) put_before: bool,
-    /// Before the last fence there were requests that were not answered.
-    pub(super) asked_before: bool,
+    pub(super) asked: Asked,
 }
 
 pub(super) struct Open {

@@ -39,6 +39,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("launcher/shmem-tune", &["crates/runtime", "crates/providers", "crates/collectives"]),
     ("benches/driver", &["ci/workbench"]),
     ("benches/scale", &["crates/collectives"]),
+    ("benches/shmem-perf", &[]),
     ("ci/workbench", &[]),
     ("ci/verbs", &["ci/workbench"]),
     ("ci/xtask", &["ci/workbench", "ci/verbs", "benches/driver"]),

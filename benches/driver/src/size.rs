@@ -86,14 +86,15 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
 /// What each PE uses once it has reached every other one by a transport.
 fn off_node(bin: &Path, pes: &[usize], program: &Path, transport: &str) -> Result<()> {
     let without = value(&capture(bin, 1, &[program, Path::new("without")])?, "without")?;
-    println!("| PEs | private memory of a PE | descriptors |");
-    println!("|---|---|---|");
+    println!("| PEs | private memory of a PE after a barrier | all pairs used | descriptors |");
+    println!("|---|---|---|---|");
     for &pes in pes {
         let mut job = job(bin, pes);
         job.envs([("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", transport)]).arg(program);
         let printed = process::capture(&mut job)?;
-        let kib = (value(&printed, "private")? - without) / 1024.0;
-        println!("| {pes} | {kib:.0} KiB | {:.0} |", value(&printed, "files")?);
+        let kib = |name| value(&printed, name).map(|bytes| (bytes - without) / 1024.0);
+        let (first, all) = (kib("first")?, kib("private")?);
+        println!("| {pes} | {first:.0} KiB | {all:.0} KiB | {:.0} |", value(&printed, "files")?);
     }
     Ok(())
 }

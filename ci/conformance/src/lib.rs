@@ -18,6 +18,7 @@ mod random;
 mod rma;
 mod side;
 mod threads;
+mod unused;
 pub mod verbs;
 
 pub use member::{End, Member, Opener};
@@ -101,8 +102,11 @@ const RANDOM: Case = case(16 * MIB, random::random);
 /// Threads with an endpoint each.
 const THREADS: Case = case(16 * MIB, threads::own_endpoints);
 
+/// Peers that are not used take no memory.
+const UNUSED_PEERS: Case = Case { sizes: &[2], ..case(MIB, unused::peers) };
+
 /// Every case with the usual queues.
-const CASES: [(&str, Case); 20] = [
+const CASES: [(&str, Case); 21] = [
     ("sizes", SIZES),
     ("zero_length", ZERO_LENGTH),
     ("segments", SEGMENTS),
@@ -123,6 +127,7 @@ const CASES: [(&str, Case); 20] = [
     ("passive_origin", PASSIVE_ORIGIN),
     ("random", RANDOM),
     ("threads", THREADS),
+    ("unused_peers", UNUSED_PEERS),
 ];
 
 /// Those that are worth it with tiny queues.

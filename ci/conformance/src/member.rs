@@ -8,8 +8,8 @@ use super::side::Side;
 use super::verbs;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Amos, Caps, Completion, Endpoint, Error, Get, Host, Key, LocalBuf,
-    OldValue, Open, Pe, Put, RemoteAddr, Segment, Signal, Transport,
+    AmoOp, AmoRequest, AmoWidth, Amos, Caps, Completion, Directory, Endpoint, Error, Follows, Get,
+    Host, LocalBuf, OldValue, Open, Pe, Put, RemoteAddr, Segment, Signal, Told, Transport,
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -28,6 +28,8 @@ pub struct Member {
     side: Side,
     me: Pe,
     n_pes: u32,
+    open: Opener,
+    opened_with: Open,
 }
 
 struct Silent;
@@ -43,7 +45,7 @@ impl Member {
     ) -> Member {
         let side = Side::inherited(n_pes);
         let secrets = side.exchange(&bytes(u64::from(pe) + 99, 32));
-        let open_with = Open {
+        let opened_with = Open {
             pe: Pe(pe),
             n_pes,
             secret: secrets[0][..].try_into().expect("a secret of 32 bytes"),
@@ -53,7 +55,7 @@ impl Member {
             amos: Amos::Software,
             host: Arc::new(Silent),
         };
-        let mut transport = open(&open_with).expect("the provider opens");
+        let mut transport = open(&opened_with).expect("the provider opens");
         let (heap, internal) = (Memory::new(heap_bytes), Memory::new(INTERNAL_BYTES));
         let mut register = |segment, memory: &Memory| {
             // SAFETY: the memory is dropped after the transport.
@@ -63,14 +65,17 @@ impl Member {
         let heap_keys = side.exchange(&register(Segment::Heap, &heap));
         let internal_keys = side.exchange(&register(Segment::Internal, &internal));
         let addresses = side.exchange(&transport.address());
-        for (i, address) in addresses.iter().enumerate() {
-            let keys = [
-                (Segment::Heap, Key(heap_keys[i].clone())),
-                (Segment::Internal, Key(internal_keys[i].clone())),
-            ];
-            transport.connect(Pe(i as u32), address, &keys).expect("a way to every PE");
-        }
-        let member = Member { transport, heap, internal, side, me: Pe(pe), n_pes };
+        let keys = heap_keys.iter().zip(&internal_keys);
+        let told = addresses.iter().zip(keys).map(|(address, (heap, internal))| {
+            let mut keys = [&[][..]; Segment::COUNT];
+            keys[Segment::Heap as usize] = heap;
+            keys[Segment::Internal as usize] = internal;
+            Told { address, keys }
+        });
+        let directory = Directory::new(Directory::encode(told));
+        transport.connect(Arc::new(directory)).expect("a way to every PE");
+        let me = Pe(pe);
+        let member = Member { transport, heap, internal, side, me, n_pes, open, opened_with };
         member.barrier();
         member
     }
@@ -103,6 +108,12 @@ impl Member {
     pub fn endpoint(&self) -> End<'_> {
         let endpoint = self.transport.endpoint();
         End { endpoint: endpoint.expect("an endpoint"), lifetime: PhantomData }
+    }
+
+    /// Another transport, as that of this PE in a job of so many, that is not connected.
+    pub(crate) fn open_beside(&self, n_pes: u32) -> Box<dyn Transport> {
+        let with = Open { n_pes, ..self.opened_with.clone() };
+        (self.open)(&with).expect("the provider opens")
     }
 
     /// The transport under test.
@@ -293,7 +304,8 @@ impl<'a> End<'a> {
         op: AmoOp,
     ) {
         let put = put(heap(offset), source, Completion::Now);
-        let signal = Signal { dest: heap(signal_offset), op, value: signal };
+        let signal =
+            Signal { dest: heap(signal_offset), op, value: signal, follows: Follows::Data };
         // SAFETY: the slice is valid during the call.
         fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
     }
@@ -309,7 +321,8 @@ impl<'a> End<'a> {
         op: AmoOp,
     ) {
         let put = put(heap(offset), source, Completion::AtQuiet);
-        let signal = Signal { dest: heap(signal_offset), op, value: signal };
+        let signal =
+            Signal { dest: heap(signal_offset), op, value: signal, follows: Follows::Data };
         // SAFETY: the slice outlives the endpoint.
         fine(unsafe { self.endpoint.put_signal(pe(to), put, signal) });
     }

@@ -28,6 +28,9 @@ pub const MAX_FROM_PE: usize = MAX_RECORD + 64;
 /// Largest body a PE takes from its launcher.
 pub const MAX_FROM_LAUNCHER: usize = 256 * 1024 * 1024;
 
+/// Bytes that a [`Decoder`] keeps for what comes next.
+const KEPT: usize = 32 * 1024;
+
 /// Bytes in front of a body.
 const HEADER: usize = 5;
 
@@ -167,6 +170,10 @@ impl Decoder {
             return Err(error);
         }
         let outcome = self.parse();
+        // The records of a large job come seldom, and take much.
+        if self.taken == self.buffer.len() && self.buffer.capacity() > KEPT {
+            (self.buffer, self.taken) = (Vec::new(), 0);
+        }
         if let Err(error) = outcome {
             self.failed = Some(error);
             self.buffer = Vec::new();

@@ -15,6 +15,7 @@ pub mod layout;
 mod mapping;
 pub mod node;
 mod numa;
+mod published;
 pub mod statics;
 
 pub use allocator::{Allocator, Place};

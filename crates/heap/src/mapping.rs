@@ -3,8 +3,9 @@
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::ffi::c_void;
+use std::os::fd::BorrowedFd;
 use std::ptr::null_mut;
 
 /// The range. What is mapped over it goes with it.
@@ -26,6 +27,22 @@ impl Mapping {
         Ok(Mapping { start, nbytes })
     }
 
+    /// A range of shared memory, at an address of the kernel's choice.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn shared(
+        memory: BorrowedFd<'_>,
+        offset: u64,
+        nbytes: usize,
+        protection: ProtFlags,
+    ) -> Result<Mapping, Errno> {
+        let flags = MapFlags::SHARED | MapFlags::NORESERVE;
+        // SAFETY: a new range at an address of the kernel's choice.
+        let start = unsafe { mmap(null_mut(), nbytes, protection, flags, memory, offset) }?;
+        Ok(Mapping { start, nbytes })
+    }
+
     pub(crate) fn start(&self) -> *mut c_void {
         self.start
     }
@@ -33,7 +50,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly the range that `new` got. An error would leave it mapped: harmless.
+        // SAFETY: exactly the range that was mapped. An error would leave it mapped: harmless.
         let _ = unsafe { munmap(self.start, self.nbytes) };
     }
 }

@@ -2,9 +2,10 @@
 #![allow(unsafe_code)]
 
 use crate::error::Error;
-use crate::layout::Layout;
+use crate::layout::{Layout, STATICS_AT};
 use crate::mapping::Mapping;
 use crate::numa;
+use crate::published::Published;
 use crate::statics::{Statics, Views};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
@@ -25,6 +26,7 @@ pub struct NodeMemory {
     layout: Layout,
     local: u32,
     statics: Views,
+    published: Published,
 }
 
 // SAFETY: it is an address range that stays mapped; who accesses it decides how.
@@ -34,8 +36,9 @@ unsafe impl Sync for NodeMemory {}
 
 impl NodeMemory {
     /// Map the memory of a node of `n_local` PEs of which this is number `local`. `memory` is the
-    /// memfd that all PEs of the node inherited; without one this process makes its own. `statics_at`
-    /// has for each of the PEs where in it its `statics` begin, where they are there, as that PE says.
+    /// memfd that all PEs of the node inherited; without one this process makes its own. The first PE can
+    /// publish `published_bytes`. `statics_at` has for each of the PEs where in the memory its `statics` begin,
+    /// where they are there, as that PE says.
     ///
     /// # Errors
     /// When the sizes or the kernel do not allow it, or a PE's static data cannot be where it says.
@@ -45,13 +48,17 @@ impl NodeMemory {
     pub fn map(
         memory: Option<OwnedFd>,
         layout: Layout,
-        n_local: u32,
-        local: u32,
+        (n_local, local): (u32, u32),
+        published_bytes: usize,
         statics: &Statics,
         statics_at: &[Option<u64>],
     ) -> Result<NodeMemory, Error> {
         assert!(local < n_local, "PE {local} of {n_local} on a node");
-        let bytes = layout.node_bytes(n_local).ok_or(Error::TooLarge)?;
+        let slices_bytes = layout.node_bytes(n_local).ok_or(Error::TooLarge)?;
+        let bytes = Published::range_bytes(published_bytes)
+            .and_then(|range| slices_bytes.checked_add(range))
+            .filter(|&bytes| bytes as u64 <= STATICS_AT)
+            .ok_or(Error::TooLarge)?;
         let memory = match memory {
             Some(memory) => memory,
             None => memfd_create("rushmem", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
@@ -72,13 +79,15 @@ impl NodeMemory {
         }
         fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW)
             .map_err(|e| Error::Refused("sealing shared memory", e))?;
-        let (slices, base) = map_aligned(&memory, bytes, layout.stride())?;
+        let (slices, base) = map_aligned(&memory, slices_bytes, layout.stride())?;
         // SAFETY: exactly the range that was mapped above; the advice changes no contents.
-        unsafe { madvise(base.as_ptr().cast(), bytes, Advice::LinuxDontDump) }
+        unsafe { madvise(base.as_ptr().cast(), slices_bytes, Advice::LinuxDontDump) }
             .map_err(|e| Error::Refused("keeping shared memory out of core files", e))?;
         let size = (size as u64).max(bytes as u64);
         let statics = Views::map((memory.as_fd(), size), statics, statics_at, local)?;
-        Ok(NodeMemory { _slices: slices, base, layout, local, statics })
+        let behind = slices_bytes as u64;
+        let published = Published::map(memory.as_fd(), behind, published_bytes, local == 0)?;
+        Ok(NodeMemory { _slices: slices, base, layout, local, statics, published })
     }
 
     /// Where everything is in a slice.
@@ -106,6 +115,25 @@ impl NodeMemory {
     /// mapped here.
     pub fn statics_delta(&self, local: u32) -> Option<isize> {
         if local == self.local { Some(0) } else { self.statics.delta(local) }
+    }
+
+    /// Publish bytes for all PEs of the node.
+    ///
+    /// # Panics
+    /// When this is not the first PE of the node, or there is no room for them.
+    ///
+    /// # Safety
+    /// No PE of the node uses what was published before.
+    pub unsafe fn publish(&self, bytes: &[u8]) {
+        assert_eq!(self.local, 0, "the first PE of a node publishes");
+        // SAFETY: this is the first PE; the rest is the caller's.
+        unsafe { self.published.publish(bytes) };
+    }
+
+    /// What the first PE of the node published since the last call, once it did. Each PE of the node calls this as often as
+    /// that one publishes.
+    pub fn published(&self) -> &[u8] {
+        self.published.wait()
     }
 
     /// Let the pages of this PE's slice come from the memory of NUMA node `node`, also those that a peer
@@ -155,10 +183,10 @@ fn map_aligned(
 #[expect(clippy::multiple_unsafe_ops_per_block, reason = "one proof serves them all")]
 mod tests {
     use super::*;
-    use crate::layout::{STATICS_AT, STATICS_STRIDE};
+    use crate::layout::STATICS_STRIDE;
 
     fn map(fd: Option<OwnedFd>, layout: Layout, n: u32, local: u32) -> Result<NodeMemory, Error> {
-        NodeMemory::map(fd, layout, n, local, &Statics::of_program(), &[])
+        NodeMemory::map(fd, layout, (n, local), 100, &Statics::of_program(), &[])
     }
 
     #[test]
@@ -177,6 +205,27 @@ mod tests {
         // SAFETY: PE 1's own slice was not written.
         assert_eq!(unsafe { one.heap().add(8).cast::<u32>().read() }, 0);
         assert_eq!(one.delta(1), 0);
+    }
+
+    #[test]
+    fn what_is_published_is_read_in_place() {
+        let layout = Layout::new(1 << 20, 1 << 16).expect("fits");
+        let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
+        let again = fd.try_clone().expect("a descriptor");
+        let first = map(Some(fd), layout, 3, 0).expect("mapped");
+        let other = map(Some(again), layout, 3, 2).expect("mapped");
+        let reader = std::thread::spawn(move || {
+            let seen = other.published().to_vec();
+            (other, seen)
+        });
+        // SAFETY: nothing was published before.
+        unsafe { first.publish(b"once") };
+        assert_eq!(first.published(), b"once");
+        let (other, seen) = reader.join().expect("no panic");
+        assert_eq!(seen, b"once");
+        // SAFETY: nobody reads what was published before.
+        unsafe { first.publish(&[7; 100]) };
+        assert_eq!(other.published(), [7; 100]);
     }
 
     #[test]
@@ -228,7 +277,7 @@ mod tests {
         let map = |at| {
             let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
             ftruncate(&fd, second + (1 << 30)).expect("room");
-            NodeMemory::map(Some(fd), layout, 2, 0, &statics, &[None, Some(at)]).map(drop)
+            NodeMemory::map(Some(fd), layout, (2, 0), 0, &statics, &[None, Some(at)]).map(drop)
         };
         map(second).expect("the start of its place");
         for at in [0, STATICS_AT, second + 1, second + STATICS_STRIDE, !4095] {

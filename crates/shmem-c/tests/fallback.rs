@@ -3,11 +3,13 @@
 #![allow(unsafe_code)]
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rushmem_runtime::{Call, setup};
 use rushmem_transport::{
-    Amos, Caps, Endpoint, Error, Found, Host, Key, Open, Pe, Provider, Segment, Transport, null,
+    Amos, Caps, Directory, Endpoint, Error, Found, Host, Key, Open, Pe, Provider, Segment,
+    Transport, null,
 };
 use testkit::{Job, Outcome};
 
@@ -55,6 +57,18 @@ const CARDS: Provider = Provider {
     ..null::PROVIDER
 };
 
+/// Its network locks what is registered, and sockets play it.
+const LOCKING: Provider = Provider {
+    name: "locking",
+    available: claim,
+    open: |with| {
+        let sockets = sockets(with)?;
+        let caps = Caps { locks_memory: true, ..sockets.caps() };
+        Ok(Box::new(Altered { caps, has_paths: true, sockets }))
+    },
+    ..null::PROVIDER
+};
+
 /// Whether a variable names this PE of a job on one machine.
 fn is_named(host: &dyn Host, variable: &str) -> bool {
     let named = host.variable(variable);
@@ -96,10 +110,10 @@ impl Transport for Altered {
         self.sockets.address()
     }
 
-    fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error> {
+    fn connect(&mut self, directory: Arc<Directory>) -> Result<(), Error> {
         match self.has_paths {
-            true => self.sockets.connect(pe, address, keys),
-            false => Err(Error::Unreachable(pe)),
+            true => self.sockets.connect(directory),
+            false => Err(Error::Unreachable(Pe(0))),
         }
     }
 
@@ -122,6 +136,7 @@ fn a_pe() {
     let providers = match std::env::var("PROVIDERS").as_deref() {
         Ok("that fail") => vec![REFUSING, FLAWED],
         Ok("with cards") => vec![CARDS, SOCKETS],
+        Ok("that lock") => vec![LOCKING],
         _ => vec![REFUSING, FLAWED, SOCKETS],
     };
     setup::init(Call("shmem_init"), &providers);
@@ -156,6 +171,27 @@ fn one_that_was_asked_for_or_the_last_one_ends_the_job() {
     job(&[("SHMEM_TRANSPORT", "flawed")]).assert_fails(&words);
     let words = ["none works", "refusing: PE 1: its NIC", "flawed: PE 2: there is no path"];
     job(&[("PROVIDERS", "that fail")]).assert_fails(&words);
+}
+
+/// A job of PEs that may lock so many KiB, and have no privilege to lock more.
+fn locking(limit: &str) -> Outcome {
+    let this: PathBuf = std::env::current_exe().expect("a test program knows its path");
+    let limited = format!("ulimit -l {limit} && exec \"$0\" a_pe --exact --nocapture");
+    let mut words = vec!["sh".to_owned(), "-c".to_owned(), limited];
+    if rustix::process::geteuid().is_root() {
+        let dropped = ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"];
+        words.splice(0..0, dropped.map(str::to_owned));
+    }
+    let job = Job::new(&words[0]).n(2);
+    let job = words[1..].iter().fold(job, |job, word| job.arg(word)).arg(this.display());
+    let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_SYMMETRIC_SIZE", "1m");
+    job.env("PROVIDERS", "that lock").run()
+}
+
+#[test]
+fn memory_that_may_not_be_locked_is_not_registered() {
+    let words = ["all PEs: the network locks", "heap", "may lock 65536 bytes", "ulimit -l"];
+    locking("64").assert_fails(&words);
 }
 
 /// The line that says who carries out atomic operations in a job with cards.

@@ -65,6 +65,10 @@ struct Network {
     variable: &'static str,
     /// What every program is run over at every size: the tier `--full`.
     usual: &'static str,
+    /// What reaches PEs of the same machine alone: every program is run over it at some sizes in this tier.
+    inside: Option<&'static str>,
+    /// Queues and buffers of the library so small that everything waits for room, with what they are of: the same.
+    small: &'static [(&'static str, &'static [(&'static str, &'static str)])],
     /// Jobs of which each program runs with one, different ones for neighbours in the list: the tier
     /// `--providers`.
     sample: &'static [(&'static str, Nodes)],
@@ -74,6 +78,8 @@ const TCP: Network = Network {
     transport: "tcp",
     variable: "SHMEM_TRANSPORT",
     usual: "tcp",
+    inside: None,
+    small: &[],
     sample: &[
         ("tcp", (("SHMEM_ONNODE", "off"), 2)),
         ("tcp", (("SHMEM_VIRTUAL_NODES", "1+2+3"), 6)),
@@ -87,6 +93,8 @@ const UCX: Network = Network {
     transport: "ucx",
     variable: "UCX_TLS",
     usual: "tcp,self",
+    inside: Some("posix,self"),
+    small: &[("tcp,self", UCX_SMALL_TCP), ("posix,self", UCX_SMALL_POSIX)],
     sample: &[
         ("tcp,self", (("SHMEM_ONNODE", "off"), 2)),
         ("posix,self", (("SHMEM_ONNODE", "off"), 3)),
@@ -96,15 +104,41 @@ const UCX: Network = Network {
     ],
 };
 
+const UCX_SMALL_TCP: &[(&str, &str)] = &[
+    ("UCX_TCP_TX_MAX_BUFS", "8"),
+    ("UCX_TCP_RX_MAX_BUFS", "8"),
+    ("UCX_TCP_TX_BUFS_GROW", "1"),
+    ("UCX_TCP_RX_BUFS_GROW", "1"),
+    ("UCX_TCP_TX_SEG_SIZE", "2k"),
+    ("UCX_TCP_RX_SEG_SIZE", "2k"),
+    ("UCX_TCP_SENDV_THRESH", "64"),
+    ("UCX_TCP_MAX_POLL", "1"),
+    ("UCX_ZCOPY_THRESH", "256"),
+    ("UCX_RNDV_THRESH", "1k"),
+];
+const UCX_SMALL_POSIX: &[(&str, &str)] = &[
+    ("UCX_POSIX_FIFO_SIZE", "16"),
+    ("UCX_POSIX_SEG_SIZE", "512"),
+    ("UCX_POSIX_RX_BUFS_GROW", "16"),
+    ("UCX_POSIX_FIFO_MAX_POLL", "1"),
+    ("UCX_ZCOPY_THRESH", "256"),
+    ("UCX_RNDV_THRESH", "1k"),
+];
+
 const OFI: Network = Network {
     transport: "ofi",
     variable: "SHMEM_OFI_PROVIDER",
     usual: "tcp;ofi_rxm",
+    inside: Some("shm"),
+    // The provider for tests has short queues.
+    small: &[],
     sample: &[
         ("tcp;ofi_rxm", (("SHMEM_ONNODE", "off"), 2)),
         ("tcp;ofi_rxm", (("SHMEM_VIRTUAL_NODES", "1+2+3"), 6)),
+        ("shm", (("SHMEM_ONNODE", "off"), 3)),
         ("tcp;ofi_rxm", (("SHMEM_ONNODE", "off"), 3)),
         ("tcp;ofi_rxm", (("SHMEM_VIRTUAL_NODES", "2+2"), 4)),
+        ("shm", (("SHMEM_VIRTUAL_NODES", "2+2"), 4)),
     ],
 };
 
@@ -148,22 +182,29 @@ fn strict_at_every_profile(source: &str) {
 }
 
 impl Network {
-    fn runs(&self, source: &str, path: &str, (nodes, n): Nodes) {
+    fn runs(&self, source: &str, path: &str, (nodes, n): Nodes, others: &[(&str, &str)]) {
         let network = [("SHMEM_TRANSPORT", self.transport), (self.variable, path), nodes];
-        runs(source, n, &network);
+        runs(source, n, &[&network, others].concat());
     }
 
     fn runs_sample(&self, source: &str) {
         let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
         let (path, nodes) = self.sample[place % self.sample.len()];
-        self.runs(source, path, nodes);
+        self.runs(source, path, nodes, &[]);
     }
 
     fn runs_at_every_size(&self, source: &str) {
         let off_node = OFF_NODE.map(|n| (("SHMEM_ONNODE", "off"), n));
         let virtual_nodes = VIRTUAL_NODES.map(|(nodes, n)| (("SHMEM_VIRTUAL_NODES", nodes), n));
         for nodes in off_node.into_iter().chain(virtual_nodes) {
-            self.runs(source, self.usual, nodes);
+            self.runs(source, self.usual, nodes, &[]);
+        }
+        let some = [(("SHMEM_ONNODE", "off"), 3), (("SHMEM_VIRTUAL_NODES", "2+2"), 4)];
+        if let Some(inside) = self.inside {
+            some.iter().for_each(|&nodes| self.runs(source, inside, nodes, &[]));
+        }
+        for (path, small) in self.small {
+            self.runs(source, path, some[0], small);
         }
     }
 }

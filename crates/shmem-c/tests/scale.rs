@@ -107,9 +107,8 @@ fn the_library_registers_little_memory_of_its_own() {
             let found = line.split([' ', ',']).find_map(|word| word.strip_prefix(name));
             found.unwrap_or_else(|| panic!("no {name} in {line}")).to_owned()
         };
-        let own = registered.filter(|line| field(line, "segment=") == "Internal");
-        let nbytes: Vec<usize> =
-            own.map(|line| field(line, "nbytes=").parse().expect("a number")).collect();
+        let number = |line: &str, name| field(line, name).parse().expect("a number");
+        let nbytes: Vec<usize> = registered.map(|line| number(line, "own=")).collect();
         assert_eq!(nbytes.len(), n, "one for each PE: {outcome}");
         let allowed = (1 << 20) + 200 * n;
         assert!(nbytes.iter().all(|&nbytes| 0 < nbytes && nbytes <= allowed), "{nbytes:?}");

@@ -3,11 +3,9 @@
 //! It must never know what is sent to a PE once it is connected.
 
 use crate::fabric::Fabric;
-use crate::unconfirmed;
 use libfabric_sys as fi;
-use rushmem_transport::{Error, Key, Pe, Segment};
+use rushmem_transport::{Error, Key, Pe, Segment, Told};
 use rushmem_wire::{OFI_ADDRESS, OFI_KEY, decode, encode};
-use std::net::SocketAddr;
 
 /// What a PE needs to know of another before it inserts its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,53 +47,70 @@ impl SegmentKey {
 
     /// # Errors
     /// When the bytes are no key.
-    pub(crate) fn decode(key: &Key) -> Result<SegmentKey, rushmem_wire::Error> {
-        let (base, nbytes, key) = decode(OFI_KEY, &key.0)?;
+    pub(crate) fn decode(key: &[u8]) -> Result<SegmentKey, rushmem_wire::Error> {
+        let (base, nbytes, key) = decode(OFI_KEY, key)?;
         Ok(SegmentKey { base, nbytes, key })
     }
 }
 
-/// A PE as an origin sees it.
+/// A PE as an origin sees it that has used it.
 pub(crate) struct Peer {
     pub(crate) at: fi::fi_addr_t,
-    pub(crate) host: String,
     pub(crate) keys: [SegmentKey; Segment::COUNT],
-    /// Where its service listens, if that is a socket.
-    pub(crate) socket: Option<SocketAddr>,
+}
+
+fn invalid(pe: Pe) -> impl Fn(rushmem_wire::Error) -> Error {
+    move |error| Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
+}
+
+/// How to reach `pe`, from what it told.
+///
+/// # Errors
+/// When no PE of this build would tell that.
+pub(crate) fn address(pe: Pe, told: Told<'_>) -> Result<Address, Error> {
+    Address::decode(told.address).map_err(invalid(pe))
+}
+
+/// The keys of `pe`, from what it told.
+fn keys(pe: Pe, told: Told<'_>) -> Result<[SegmentKey; Segment::COUNT], Error> {
+    let mut keys = [SegmentKey::default(); Segment::COUNT];
+    for (key, told) in keys.iter_mut().zip(told.keys).filter(|(_, told)| !told.is_empty()) {
+        *key = SegmentKey::decode(told).map_err(invalid(pe))?;
+    }
+    Ok(keys)
+}
+
+/// Whether `pe` can be used by what it told, by PE `me`, which told `own`.
+///
+/// # Errors
+/// When it told nothing that makes sense, or when the two do not fit together.
+pub(crate) fn check(
+    (me, own): (Pe, &Address),
+    pe: Pe,
+    told: Option<Told<'_>>,
+) -> Result<(), Error> {
+    let told = told.ok_or(Error::Unreachable(pe))?;
+    let address = address(pe, told)?;
+    if address.provider != own.provider {
+        return Err(Error::Invalid(format!(
+            "PE {pe} uses libfabric's provider {}, PE {me} {}: set SHMEM_OFI_PROVIDER to one that both have",
+            address.provider, own.provider
+        )));
+    }
+    keys(pe, told).map(|_| ())
 }
 
 impl Peer {
-    /// PE `pe` by what it told of itself, for PE `me`, which told `own`.
+    /// PE `pe` by what it told, which was checked.
     ///
     /// # Errors
-    /// When it told nothing that makes sense, when the two do not fit together, or when libfabric refuses.
-    pub(crate) fn new(
-        fabric: &Fabric,
-        (me, own): (Pe, &Address),
-        pe: Pe,
-        address: &[u8],
-        keys: &[(Segment, Key)],
-    ) -> Result<Peer, Error> {
-        let invalid = |error: rushmem_wire::Error| {
-            Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
-        };
-        let address = Address::decode(address).map_err(invalid)?;
-        if address.provider != own.provider {
-            return Err(Error::Invalid(format!(
-                "PE {pe} uses libfabric's provider {}, PE {me} {}: set SHMEM_OFI_PROVIDER to one that both have",
-                address.provider, own.provider
-            )));
-        }
-        let mut of_segments = [SegmentKey::default(); Segment::COUNT];
-        for (segment, key) in keys {
-            of_segments[*segment as usize] = SegmentKey::decode(key).map_err(invalid)?;
-        }
-        let at = fabric.insert(&address.name).map_err(|code| {
-            let (own, why) = (&own.provider, fabric.library.strerror(code));
+    /// When libfabric refuses.
+    pub(crate) fn new(fabric: &Fabric, pe: Pe, told: Told<'_>) -> Result<Peer, Error> {
+        let at = fabric.insert(&address(pe, told)?.name).map_err(|code| {
+            let (own, why) = (&fabric.facts.provider, fabric.library.strerror(code));
             Error::Unavailable(format!("libfabric ({own}) refused the address of PE {pe}: {why}"))
         })?;
-        let socket = unconfirmed::socket(&address.name);
-        Ok(Peer { at, host: address.host, keys: of_segments, socket })
+        Ok(Peer { at, keys: keys(pe, told)? })
     }
 }
 
@@ -110,7 +125,7 @@ mod tests {
         assert_eq!(Address::decode(&bytes), Ok(address));
         assert!(Address::decode(&bytes[..bytes.len() - 1]).is_err());
         let key = SegmentKey { base: 1 << 47, nbytes: 5, key: u64::MAX };
-        assert_eq!(SegmentKey::decode(&key.encode()), Ok(key));
-        assert!(SegmentKey::decode(&Key(vec![0; 23])).is_err());
+        assert_eq!(SegmentKey::decode(&key.encode().0), Ok(key));
+        assert!(SegmentKey::decode(&[0; 23]).is_err());
     }
 }

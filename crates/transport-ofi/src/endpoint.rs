@@ -7,7 +7,7 @@
 
 use crate::origin::OfiEndpoint;
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, OldValue, Pe, Put, Signal,
+    AmoRequest, AmoWidth, Completion, Endpoint, Error, Follows, Get, OldValue, Pe, Put, Signal,
 };
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -58,6 +58,9 @@ impl Endpoint for OfiEndpoint {
         let in_order = self.shared().keeps_order();
         let update = signal.amo();
         self.check_word(pe, update.dest, update.width)?;
+        if signal.follows == Follows::All {
+            self.begin_fence();
+        }
         // SAFETY: valid during this call.
         if unsafe { self.start_put_signal(pe, &put, &update) }? {
             return Ok(());
@@ -93,11 +96,11 @@ impl Endpoint for OfiEndpoint {
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
-        // Nothing is in flight towards one that was never connected, such as one whose memory is mapped.
         if pe.index() >= self.shared().peers.n_pes() {
             return Err(Error::Unreachable(pe));
         }
-        if self.shared().peers.get(pe).is_err() {
+        if self.shared().peers.known(pe).is_none() {
+            // It was never used.
             return self.check();
         }
         self.delivered(pe)?;

@@ -16,6 +16,9 @@ use std::sync::{Mutex, OnceLock};
 /// Operations that an endpoint makes room for at most: more than are ever in flight.
 const QUEUE: usize = 512;
 
+/// Peers that libfabric is told to expect at most; it takes more as they come.
+const EXPECTED_PEERS: usize = 64;
+
 /// The library, opened once.
 ///
 /// # Errors
@@ -121,7 +124,8 @@ impl Fabric {
         let mut attr = fi::fi_av_attr {
             type_: av_type,
             rx_ctx_bits: 0,
-            count: n_pes,
+            // Providers may make room for all at once, and most peers are never used.
+            count: n_pes.min(EXPECTED_PEERS),
             ep_per_node: 0,
             name: std::ptr::null(),
             map_addr: null_mut(),

@@ -48,6 +48,11 @@ impl Facts {
         self.asks(fi::FI_MR_ENDPOINT | fi::FI_MR_RMA_EVENT)
     }
 
+    /// A NIC reads and writes registered memory by itself, whose pages must be there for that.
+    pub(crate) fn locks_memory(&self) -> bool {
+        self.asks(fi::FI_MR_ALLOCATED) && self.nic.is_some()
+    }
+
     /// Registrations name their keys, and peers that guess one have 64 bits to guess.
     pub(crate) fn secret_keys(&self) -> bool {
         self.sockets && self.key_bytes >= 8 && !self.asks(fi::FI_MR_PROV_KEY)

@@ -324,7 +324,7 @@ impl OfiEndpoint {
 
     #[inline(never)]
     fn follow_fence(&mut self, pe: Pe) -> Result<(), Error> {
-        if !self.shared().keeps_order() && self.shared().peers.get(pe).is_ok() {
+        if !self.shared().keeps_order() && self.shared().peers.known(pe).is_some() {
             self.delivered(pe)?;
         }
         self.due_at_most(0, |due| due.pe == pe.0)?;
@@ -495,6 +495,7 @@ impl OfiEndpoint {
     fn touch_to_flush(&mut self, pe: Pe) {
         if !self.unflushed.contains(&pe.0) {
             self.unflushed.push(pe.0);
+            self.ep.undelivered.store(true, Ordering::Relaxed);
         }
     }
 
@@ -597,6 +598,8 @@ impl OfiEndpoint {
         match only {
             Some(pe) => self.completed(pe),
             None => self.all_completed(),
-        }
+        }?;
+        self.ep.undelivered.store(!self.unflushed.is_empty(), Ordering::Relaxed);
+        Ok(())
     }
 }

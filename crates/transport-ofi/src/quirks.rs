@@ -40,10 +40,11 @@ pub(crate) fn fails_at_close(provider: &str) -> bool {
     provider == "verbs;ofi_rxm"
 }
 
-/// Whether a provider tells of completions before what they are about has happened: shm does (1.17), once it is asked
-/// for atomic operations.
-pub(crate) fn is_early(provider: &str, amos: Amos) -> bool {
-    amos == Amos::Network && provider.split(';').any(|part| part == "shm")
+/// Whether a read tells that the writes before it have arrived, although the provider promises no order, and completions that
+/// tell it are of no use. Those of shm (1.17) come when the target polls, and once it is asked for atomic operations too early;
+/// without them the kernel carries its writes out at once, or reads take the queue of the writes.
+pub(crate) fn reads_follow(provider: &str) -> bool {
+    provider.split(';').any(|part| part == "shm")
 }
 
 /// Whether a provider stops working when the process's first thread ends: the kernel finds the memory of a process, which

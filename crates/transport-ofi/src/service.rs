@@ -6,7 +6,7 @@
 use crate::ep::{Failure, FiEndpoint, Post};
 use crate::message::{Message, NBYTES};
 use crate::shared::Shared;
-use rushmem_transport::{AmoRequest, OldValue, Pe};
+use rushmem_transport::{AmoRequest, Error, OldValue, Pe};
 use std::collections::VecDeque;
 
 /// Sends in flight at once, where they cannot be injected.
@@ -92,7 +92,8 @@ impl Service {
             // A peer that is faster may ask before this PE has learnt of it.
             let posted = match shared.peers.get(Pe(pe)) {
                 Ok(peer) => self.ep.send(pe, peer.at, &message.encode(shared.tag)),
-                Err(_) => Ok(Post::Later),
+                Err(Error::Unreachable(_)) => Ok(Post::Later),
+                Err(error) => return Err(Failure { pe: Some(pe), why: error.to_string() }),
             };
             match posted {
                 Ok(Post::Started) => {}

@@ -4,7 +4,7 @@
 //! for the list of what is unfinished, which is held for a few instructions. This file must never know what peers ask of
 //! this PE, nor who polls.
 
-use crate::connect::{Address, Peer};
+use crate::connect::{self, Address, Peer};
 use crate::ep::{Failure, FiEndpoint, Remote};
 use crate::fabric::{Cq, Fabric, News};
 use crate::fid::Fid;
@@ -40,6 +40,9 @@ pub(crate) struct SharedEp {
     pub(crate) replies: Replies,
     /// Atomic operations that were asked for, all in all.
     pub(crate) asked: AtomicU32,
+    /// Something was written of which no completion tells that it has reached its target. The provider may still have to work
+    /// for it, although nothing is in flight.
+    pub(crate) undelivered: AtomicBool,
     /// It is among what is unfinished. It changes under the lock of the ep.
     noted: AtomicBool,
 }
@@ -56,7 +59,9 @@ impl SharedEp {
         let polled = ep.as_mut().map(|ep| ep.poll(|_| ()).map(|_| ep.in_flight()));
         let in_flight = match &polled {
             Some(Ok(in_flight)) => {
-                *in_flight > 0 || self.replies.came() != self.asked.load(Ordering::Relaxed)
+                *in_flight > 0
+                    || self.undelivered.load(Ordering::Relaxed)
+                    || self.replies.came() != self.asked.load(Ordering::Relaxed)
             }
             Some(Err(_)) | None => false,
         };
@@ -154,11 +159,17 @@ impl Shared {
         let why = format!("libfabric ({}) says {}", self.address.provider, failure.why);
         match failure.pe {
             Some(pe) => {
-                let host = self.peers.get(Pe(pe)).ok().map(|peer| peer.host.as_str());
+                let address = self.address_of(pe);
+                let host = address.as_ref().map(|address| &*address.host);
                 self.loss.of_peer(Pe(pe), host, &why)
             }
             None => self.loss.of_self(&why),
         }
+    }
+
+    /// The address of a PE, as it told it.
+    fn address_of(&self, pe: u32) -> Option<Address> {
+        connect::address(Pe(pe), self.peers.told(Pe(pe))?).ok()
     }
 
     /// Puts to one PE, and atomic operations after them, arrive in order.
@@ -180,7 +191,7 @@ impl Shared {
 
     /// A PE has been silent for long: an error when its process has ended.
     pub(crate) fn confirm(&self, pe: u32) -> Result<(), Failure> {
-        let there = self.peers.get(Pe(pe)).ok().and_then(|peer| peer.socket);
+        let there = self.address_of(pe).and_then(|address| unconfirmed::socket(&address.name));
         let (Some(own), Some(there)) = (self.socket, there) else { return Ok(()) };
         // The own one shows whether the provider's names are such addresses.
         if unconfirmed::listens(there) == Some(false) && unconfirmed::listens(own) == Some(true) {
@@ -204,7 +215,7 @@ impl Shared {
 
     /// Some byte of a peer's, to be read for the sake of reading.
     pub(crate) fn some_byte(&self, pe: u32) -> Option<Remote> {
-        let peer = self.peers.get(Pe(pe)).ok()?;
+        let peer = self.peers.known(Pe(pe))?;
         let key = peer.keys.iter().find(|key| key.nbytes > 0)?;
         Some(Remote { pe, at: peer.at, address: key.base, key: key.key })
     }
@@ -232,6 +243,7 @@ impl Shared {
             ep: Mutex::new(Some(ep)),
             replies: Replies::new(self.tuning.amos),
             asked: AtomicU32::new(0),
+            undelivered: AtomicBool::new(false),
             noted: AtomicBool::new(false),
         });
         eps.push(Arc::clone(&shared));

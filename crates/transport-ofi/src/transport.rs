@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::choice::{self, Wish};
-use crate::connect::{Address, Peer, SegmentKey};
+use crate::connect::{self, Address, Peer, SegmentKey};
 use crate::ep::FiEndpoint;
 use crate::fabric::{self, Fabric};
 use crate::facts::Facts;
@@ -17,7 +17,9 @@ use libfabric_sys as fi;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::service::ServiceThread;
-use rushmem_transport::{Amos, Caps, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport};
+use rushmem_transport::{
+    Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport,
+};
 use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::sync::Arc;
@@ -53,16 +55,17 @@ fn opened(
         true => random.wrapping_add(u64::from(with.pe.0) << 20),
         false => 1,
     };
-    let is_early = quirks::is_early(&facts.provider, with.amos);
-    let facts = match tuning.trust && !is_early {
+    let read_back = quirks::reads_follow(&facts.provider);
+    let facts = match tuning.trust && !read_back {
         true => facts,
         // Nothing else tells of the target's memory where reads do not follow writes.
         false => {
-            let delivery = facts.delivery && !facts.reads_follow && !is_early;
-            Facts { delivery, ordered: false, ..facts }
+            let reads_follow = facts.reads_follow || read_back;
+            let delivery = facts.delivery && !reads_follow;
+            Facts { delivery, reads_follow, ordered: false, ..facts }
         }
     };
-    if !facts.delivery && !facts.reads_follow && !is_early {
+    if !facts.delivery && !facts.reads_follow {
         let why = "it tells of no write that it has reached the target's memory, and orders no reads after writes";
         return Err(why.to_owned());
     }
@@ -139,6 +142,7 @@ impl Transport for Ofi {
         Caps {
             amos_compose_with_cpu: self.shared().amos == Amos::Software,
             needs_first_thread: quirks::needs_first_thread(&self.shared().address.provider),
+            locks_memory: self.shared().fabric.facts.locks_memory(),
         }
     }
 
@@ -180,10 +184,13 @@ impl Transport for Ofi {
         self.shared().address.encode()
     }
 
-    fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error> {
+    fn connect(&mut self, directory: Arc<Directory>) -> Result<(), Error> {
         let shared = self.shared();
-        let own = (shared.me, &shared.address);
-        shared.peers.connect(pe, Peer::new(&shared.fabric, own, pe, address, keys)?)
+        for pe in (0..shared.peers.n_pes() as u32).map(Pe) {
+            connect::check((shared.me, &shared.address), pe, directory.of(pe))?;
+        }
+        let fabric = Arc::clone(&shared.fabric);
+        shared.peers.connect(directory, move |pe, told| Peer::new(&fabric, pe, told))
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {

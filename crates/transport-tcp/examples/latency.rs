@@ -8,8 +8,8 @@
 #![allow(unsafe_code)]
 
 use rushmem_transport::{
-    Amos, Completion, Endpoint, Get, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr, Segment,
-    Transport, mem::Amo,
+    Amos, Completion, Directory, Endpoint, Get, Host, LocalBuf, Open, Pe, Put, RemoteAddr, Segment,
+    Told, Transport, mem::Amo,
 };
 use rushmem_transport_tcp::PROVIDER;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -120,9 +120,11 @@ impl Bench {
         let key = unsafe { transport.register(Segment::Heap, heap, HEAP) }.expect("memory");
         send(&mut side, &transport.address());
         send(&mut side, &key.0);
-        let (address, key) = (receive(&mut side), Key(receive(&mut side)));
-        let peer = Pe(1 - me as u32);
-        transport.connect(peer, &address, &[(Segment::Heap, key)]).expect("an address");
+        let (address, key) = (receive(&mut side), receive(&mut side));
+        // What this PE has told the other has: it does not use itself.
+        let told = [Told { address: &address, keys: [&key, &[], &[]] }; 2];
+        let directory = Directory::new(Directory::encode(told.into_iter()));
+        transport.connect(Arc::new(directory)).expect("an address");
         let endpoint = transport.endpoint().expect("an endpoint");
         // Last, so that the service thread may run on any processor, as in a job.
         run_on_processor(me);

@@ -13,10 +13,10 @@ use crate::settings::Tuning;
 use rushmem_transport::kit::attendance::Attendance;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
-use rushmem_transport::kit::peers::Peers;
+use rushmem_transport::kit::peers::{Peers, damaged};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::unfinished::Unfinished;
-use rushmem_transport::{Error, Host, Open, Pe, Segment};
+use rushmem_transport::{Error, Host, Open, Pe, Segment, Told};
 use rustix::event::epoll::{self, EventFlags};
 use std::io;
 use std::net::TcpStream;
@@ -31,12 +31,34 @@ pub(crate) const HELD_BACK: Duration = Duration::from_micros(50);
 /// After this time a PE that was deferred claims again.
 const DEFERRED: Duration = Duration::from_millis(100);
 
-/// Another PE of the job.
+/// Another PE of the job that has been used.
 pub(crate) struct Peer {
-    pub(crate) address: Address,
     /// Bytes of its segments.
     pub(crate) sizes: [u64; Segment::COUNT],
     pub(crate) link: Mutex<Link>,
+}
+
+impl Peer {
+    /// From what `pe` told.
+    ///
+    /// # Errors
+    /// When no PE of this build would tell that.
+    pub(crate) fn new(pe: Pe, told: Told<'_>) -> Result<Peer, Error> {
+        let mut sizes = [0; Segment::COUNT];
+        for (size, key) in sizes.iter_mut().zip(told.keys).filter(|(_, key)| !key.is_empty()) {
+            *size = u64::from_le_bytes(key.try_into().map_err(|_| damaged(pe, "key"))?);
+        }
+        Ok(Peer { sizes, link: Mutex::default() })
+    }
+}
+
+/// Where `pe` listens, from what it told.
+///
+/// # Errors
+/// When no PE of this build would tell that.
+pub(crate) fn address_of(pe: Pe, told: Told<'_>) -> Result<Address, Error> {
+    Address::decode(told.address)
+        .map_err(|error| Error::Invalid(format!("PE {pe} cannot be connected: {error}")))
 }
 
 /// The connection to a PE.
@@ -106,12 +128,12 @@ impl Shared {
 
     /// A PE is gone: from now on everything fails. Returns the first loss.
     pub(crate) fn lose(&self, pe: Pe, why: &str) -> Error {
-        let host = self.peers.get(pe).ok().map(|peer| peer.address.host.as_str());
+        let address = self.peers.told(pe).and_then(|told| address_of(pe, told).ok());
         let why = format!(
             "{why}; see what PE {pe} said last, and whether both hosts run and reach each other (firewall, \
              SHMEM_TCP_INTERFACE)"
         );
-        self.loss.of_peer(pe, host, &why)
+        self.loss.of_peer(pe, address.as_ref().map(|address| &*address.host), &why)
     }
 
     /// Sees to a connection to a PE, by connecting to it where that is this PE's part; false while it has to be waited for.
@@ -131,8 +153,8 @@ impl Shared {
         }
         let is_met =
             || !matches!(&*lock(&peer.link), Link::Apart(meeting) if !meeting.is_promised());
-        let address = &peer.address;
-        let connected = connect::connect(self.secret, self.me, pe, address, &self.tuning, is_met);
+        let address = address_of(pe, self.peers.told(pe).ok_or(Error::Unreachable(pe))?)?;
+        let connected = connect::connect(self.secret, self.me, pe, &address, &self.tuning, is_met);
         let mut link = lock(&peer.link);
         let Link::Apart(meeting) = &mut *link else { return Ok(true) };
         meeting.defer(Instant::now() + DEFERRED);
@@ -173,7 +195,7 @@ impl Shared {
 
     /// The connection that was promised to a peer is in use, or it is gone.
     pub(crate) fn keep_promise(&self, pe: Pe, socket: Option<TcpStream>) {
-        let Ok(peer) = self.peers.get(pe) else { return };
+        let Some(peer) = self.peers.known(pe) else { return };
         let mut link = lock(&peer.link);
         let Link::Apart(meeting) = &mut *link else { return };
         match socket {
@@ -247,7 +269,7 @@ impl Shared {
 
     /// Uses a link no more, so that nothing touches the memory that its requests name.
     pub(crate) fn abandon(&self, pe: Pe) {
-        let Ok(peer) = self.peers.get(pe) else { return };
+        let Some(peer) = self.peers.known(pe) else { return };
         let mut link = lock(&peer.link);
         let why = "it was given up after another loss".to_owned();
         *link = match std::mem::take(&mut *link) {
@@ -280,7 +302,7 @@ impl Shared {
         pe: Pe,
         work: impl FnOnce(&mut Connection) -> Result<bool, End>,
     ) -> Option<bool> {
-        let Ok(peer) = self.peers.get(pe) else { return Some(false) };
+        let Some(peer) = self.peers.known(pe) else { return Some(false) };
         let mut link = try_lock(&peer.link)?;
         let Link::Open(connection) = &mut *link else { return Some(false) };
         match work(connection) {

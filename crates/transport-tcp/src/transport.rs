@@ -7,16 +7,17 @@ use crate::progress::{Progress, run};
 use crate::proto::Address;
 use crate::service::Service;
 use crate::settings::{DESCRIPTORS, INTERFACE, Tuning};
-use crate::shared::{Link, Peer, Shared};
+use crate::shared::{Link, Peer, Shared, address_of};
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
-use rushmem_transport::kit::peers::damaged;
 use rushmem_transport::kit::service::ServiceThread;
-use rushmem_transport::{Caps, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport};
+use rushmem_transport::{
+    Caps, Directory, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport,
+};
 use std::cell::Cell;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 thread_local! {
@@ -64,7 +65,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 
 impl Transport for Tcp {
     fn caps(&self) -> Caps {
-        Caps { amos_compose_with_cpu: true, needs_first_thread: false }
+        Caps { amos_compose_with_cpu: true, ..Caps::default() }
     }
 
     unsafe fn register(
@@ -82,15 +83,14 @@ impl Transport for Tcp {
         self.shared().address.encode()
     }
 
-    fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error> {
-        let address = Address::decode(address)
-            .map_err(|error| Error::Invalid(format!("PE {pe} cannot be connected: {error}")))?;
-        let mut sizes = [0; Segment::COUNT];
-        for (segment, key) in keys {
-            let bytes = key.0.as_slice().try_into().map_err(|_| damaged(pe, "key"))?;
-            sizes[*segment as usize] = u64::from_le_bytes(bytes);
+    fn connect(&mut self, directory: Arc<Directory>) -> Result<(), Error> {
+        let shared = self.shared();
+        for pe in (0..shared.peers.n_pes() as u32).map(Pe) {
+            let told = directory.of(pe).ok_or(Error::Unreachable(pe))?;
+            address_of(pe, told)?;
+            Peer::new(pe, told)?;
         }
-        self.shared().peers.connect(pe, Peer { address, sizes, link: Mutex::default() })
+        shared.peers.connect(directory, Peer::new)
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {

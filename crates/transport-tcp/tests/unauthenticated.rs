@@ -2,7 +2,9 @@
 //! program with another secret. The job's results stay right.
 
 use conformance::{Case, LIMIT, Member, Random, verbs};
-use rushmem_transport::{Amos, Error, Host, Key, Open, Pe, RemoteAddr, Segment, Transport};
+use rushmem_transport::{
+    Amos, Directory, Error, Host, Open, Pe, RemoteAddr, Segment, Told, Transport,
+};
 use rushmem_transport_tcp::{Tuning, open};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -71,8 +73,10 @@ fn impostor(address: &[u8]) {
     };
     let impatient = Tuning { connect_limit: Duration::from_secs(2), ..Tuning::default() };
     let mut transport = open(&with, impatient).expect("sockets");
-    let key = Key(u64::to_le_bytes(1 << 20).to_vec());
-    transport.connect(Pe(0), address, &[(Segment::Heap, key)]).expect("an address");
+    let size = u64::to_le_bytes(1 << 20);
+    let told = [Told { address, keys: [&size, &[], &[]] }; 2];
+    let directory = Directory::new(Directory::encode(told.into_iter()));
+    transport.connect(Arc::new(directory)).expect("an address");
     let mut endpoint = transport.endpoint().expect("an endpoint");
     let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
     let put = verbs::put(&mut *endpoint, Pe(0), at, &[0xFF; 8]);

@@ -1,75 +1,67 @@
-//! A PE as an origin sees it: how to reach it and what it lets others use, as it said when it was connected.
+//! A PE as an origin sees it that has used it, and what is read of what it told when it is needed.
 //!
 //! It must never know when UCX connects a worker to that PE.
 
 use crate::proto::{Address, MemoryKey};
 use rushmem_transport::kit::peers::check_range;
-use rushmem_transport::{Error, Key, Pe, RemoteAddr, Segment};
-use std::collections::HashSet;
-use std::sync::Arc;
+use rushmem_transport::{Error, Pe, RemoteAddr, Segment, Told};
 
-/// How to reach a PE and what it lets others use.
-pub(crate) struct Peer {
-    pub(crate) host: String,
-    /// The address of its service worker.
-    pub(crate) worker: Vec<u8>,
-    pub(crate) keys: [Option<MemoryKey>; Segment::COUNT],
+/// Where the segments of a PE are in its process.
+pub(crate) struct Peer([Option<Place>; Segment::COUNT]);
+
+/// A segment.
+#[derive(Clone, Copy)]
+struct Place {
+    base: u64,
+    nbytes: u64,
 }
 
-/// Keys, each once: on many networks all PEs have the same.
-#[derive(Default)]
-pub(crate) struct Keys(HashSet<Arc<[u8]>>);
+fn invalid(pe: Pe) -> impl Fn(rushmem_wire::Error) -> Error {
+    move |error| Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
+}
 
-impl Keys {
-    /// The only copy of these bytes.
-    fn only(&mut self, packed: Arc<[u8]>) -> Arc<[u8]> {
-        match self.0.get(&packed) {
-            Some(same) => Arc::clone(same),
-            None => {
-                self.0.insert(Arc::clone(&packed));
-                packed
-            }
-        }
+fn no_segment(pe: Pe, segment: Segment) -> Error {
+    Error::Invalid(format!("PE {pe} has no segment {segment:?} that others may use"))
+}
+
+/// How to reach `pe`, from what it told.
+///
+/// # Errors
+/// When no PE of this build would tell that.
+pub(crate) fn address(pe: Pe, told: Told<'_>) -> Result<Address, Error> {
+    Address::decode(told.address).map_err(invalid(pe))
+}
+
+/// The key to a segment of `pe`, from what it told.
+///
+/// # Errors
+/// When there is none, or no PE of this build would tell that.
+pub(crate) fn key(pe: Pe, told: Told<'_>, segment: Segment) -> Result<MemoryKey, Error> {
+    match told.keys[segment as usize] {
+        [] => Err(no_segment(pe, segment)),
+        key => MemoryKey::decode(key).map_err(invalid(pe)),
     }
 }
 
 impl Peer {
-    /// From what `pe` sent.
+    /// From what `pe` told.
     ///
     /// # Errors
-    /// When no PE of this build would send that.
-    pub(crate) fn decode(
-        pe: Pe,
-        address: &[u8],
-        keys: &[(Segment, Key)],
-        known: &mut Keys,
-    ) -> Result<Peer, Error> {
-        let invalid = |error: rushmem_wire::Error| {
-            Error::Invalid(format!("PE {pe} cannot be connected: {error}"))
-        };
-        let Address { host, worker } = Address::decode(address).map_err(invalid)?;
-        let mut peer = Peer { host, worker, keys: [const { None }; Segment::COUNT] };
-        for (segment, key) in keys {
-            let mut key = MemoryKey::decode(&key.0).map_err(invalid)?;
-            key.packed = known.only(key.packed);
-            peer.keys[*segment as usize] = Some(key);
+    /// When no PE of this build would tell that.
+    pub(crate) fn new(pe: Pe, told: Told<'_>) -> Result<Peer, Error> {
+        let mut places = [None; Segment::COUNT];
+        for (place, key) in places.iter_mut().zip(told.keys).filter(|(_, key)| !key.is_empty()) {
+            let MemoryKey { base, nbytes, .. } = MemoryKey::decode(key).map_err(invalid(pe))?;
+            *place = Some(Place { base, nbytes });
         }
-        Ok(peer)
-    }
-
-    /// The key to a segment of `pe`, which this is.
-    #[inline]
-    pub(crate) fn key(&self, pe: Pe, segment: Segment) -> Result<&MemoryKey, Error> {
-        self.keys[segment as usize].as_ref().ok_or_else(|| {
-            Error::Invalid(format!("PE {pe} has no segment {segment:?} that others may use"))
-        })
+        Ok(Peer(places))
     }
 
     /// The address of so many bytes in the process of `pe`, which this is.
     #[inline]
     pub(crate) fn address(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<u64, Error> {
-        let key = self.key(pe, at.segment)?;
-        check_range(pe, at, nbytes, key.nbytes)?;
-        Ok(key.base + at.offset)
+        let place = self.0[at.segment as usize].ok_or_else(|| no_segment(pe, at.segment))?;
+        check_range(pe, at, nbytes, place.nbytes)?;
+        Ok(place.base + at.offset)
     }
 }

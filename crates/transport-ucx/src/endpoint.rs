@@ -9,8 +9,8 @@ use crate::progress::Progress;
 use crate::shared::Shared;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
-    RemoteAddr, Segment, Signal,
+    AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Follows, Get, LocalBuf, OldValue, Pe,
+    Put, RemoteAddr, Segment, Signal,
 };
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -115,7 +115,9 @@ impl UcxEndpoint {
         self.with(|origin, shared| {
             let begun = match is_asked {
                 // SAFETY: the same contract, and there is no data.
-                true => unsafe { origin.ask(shared, pe, request, fetched, NOTHING, false) },
+                true => unsafe {
+                    origin.ask(shared, pe, request, fetched, NOTHING, (false, false))
+                },
                 // SAFETY: the same contract.
                 false => unsafe { origin.operate(shared, pe, request, fetched) },
             }?;
@@ -176,16 +178,19 @@ impl Endpoint for UcxEndpoint {
         if self.is_direct(pe) || !self.is_asked(update.dest.segment) {
             // SAFETY: the same contract.
             unsafe { self.put(pe, put) }?;
+            // It orders all that was issued before, too.
             self.fence()?;
             // SAFETY: nothing is fetched.
             return unsafe { self.operate(pe, &update, null_mut(), false) };
         }
         self.check(pe, put.dest, put.source.nbytes)?;
-        let blocks = put.completion == Completion::Now;
+        let blocks = put.completion == Completion::Now && put.source.nbytes > 0;
+        let follows_all = signal.follows == Follows::All;
         self.with(|origin, shared| {
             let data = (put.source, put.dest);
             // SAFETY: nothing is fetched; the data is valid by contract.
-            unsafe { origin.ask(shared, pe, &update, null_mut(), data, blocks) }.map(|_| ())
+            unsafe { origin.ask(shared, pe, &update, null_mut(), data, (follows_all, blocks)) }
+                .map(|_| ())
         })
     }
 
@@ -201,7 +206,7 @@ impl Endpoint for UcxEndpoint {
         let polled = self.progress.poll();
         self.with(|origin, shared| {
             polled?;
-            origin.advance(shared).map(|_| !origin.is_unfinished())
+            origin.is_quiet(shared)
         })
     }
 

@@ -2,108 +2,18 @@
 //! memory any more.
 #![allow(unsafe_code)]
 
-use crate::connect::{Keys, Peer};
 use crate::endpoint::UcxEndpoint;
-use crate::issuer::Issuer;
-use crate::progress::Progress;
-use crate::proto::{Address, MemoryKey};
-use crate::service::Service;
-use crate::settings::Tuning;
-use crate::shared::Shared;
-use crate::ucp::{Context, Memory};
+use crate::pair::{HEAP, NBYTES, PEER, Pair, pair};
 use rushmem_transport::kit::lock::lock;
-use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::{
-    AmoOp, Amos, Completion, Endpoint, Error, Get, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr,
-    Segment, Signal,
-};
+use rushmem_transport::{AmoOp, Completion, Endpoint, Error, Follows, Get, LocalBuf, Put, Signal};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-const NBYTES: usize = 4 << 20;
-const HEAP: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
-const ME: Pe = Pe(0);
-const PEER: Pe = Pe(1);
 /// A call that has polled so often waits; it does not sleep so far.
 const POLLS: u64 = 100;
 
-/// A host whose process ends by a panic.
-struct Panics;
-
-impl Host for Panics {
-    fn cannot_go_on(&self, why: &str) -> ! {
-        panic!("{why}")
-    }
-}
-
-/// Two PEs in this process. Fields are dropped in this order.
-struct Pair {
-    endpoint: UcxEndpoint,
-    issuer: Arc<Issuer>,
-    progress: Arc<Progress>,
-    /// What serves for the peer, when it is polled.
-    peer: Service,
-    /// The peer's heap, which lives as long as the process.
-    heap: LocalBuf,
-}
-
-/// Over some of UCX's transports; `None` where UCX does not have them.
-fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
-    let changes = [("TLS", transports.to_owned()), ("NET_DEVICES", "lo".to_owned())];
-    let context = Context::open(2, &changes).map_err(|why| println!("skipped: {why}"));
-    let context = Arc::new(context.ok()?);
-    let open = Open {
-        pe: ME,
-        n_pes: 2,
-        secret: [0; 32],
-        one_machine: true,
-        oversubscribed: false,
-        amos: Amos::Software,
-        host: Arc::new(Panics),
-    };
-    let heap = LocalBuf { base: vec![7u8; NBYTES].leak().as_mut_ptr(), nbytes: NBYTES };
-    let theirs = Arc::new(Segments::default());
-    // SAFETY: never freed.
-    unsafe { theirs.register(Segment::Heap, heap, ()) }.expect("a segment");
-    // SAFETY: as above.
-    let memory = unsafe { Memory::register(&context, heap.base, NBYTES) }.expect("memory");
-    let packed = memory.key().expect("a key").into();
-    std::mem::forget(memory);
-    let key = MemoryKey { base: heap.base.addr() as u64, nbytes: NBYTES as u64, packed };
-    let peer = Service::new(&context, theirs).expect("a worker");
-
-    let host = "here".to_owned();
-    let segments = Arc::new(Segments::default());
-    let service = Service::new(&context, Arc::clone(&segments)).expect("a worker");
-    let tuning = Tuning { abandon_limit, ..Tuning::default() };
-    let shared = Shared::new(&open, tuning, host.clone(), context, service, segments);
-    let shared = shared.expect("descriptors");
-    let worker = peer.worker().address().expect("an address");
-    let address = Address { host, worker }.encode();
-    let keys = [(Segment::Heap, Key(key.encode()))];
-    let known = Peer::decode(PEER, &address, &keys, &mut Keys::default());
-    shared.peers.connect(PEER, known.expect("a PE of this build")).expect("a PE of the job");
-    let progress = Arc::new(Progress::new(shared));
-    let issuer = progress.issuer().expect("a worker");
-    let endpoint = UcxEndpoint::new(Arc::clone(&progress), Arc::clone(&issuer));
-    Some(Pair { endpoint, issuer, progress, peer, heap })
-}
-
 impl Pair {
-    /// Puts a word, which connects the workers.
-    fn connect(&mut self) {
-        let word = 7u64.to_ne_bytes();
-        let source = LocalBuf::source(word.as_ptr(), word.len());
-        let put = Put { dest: HEAP, source, completion: Completion::AtQuiet };
-        // SAFETY: the word lives until the put is complete.
-        unsafe { self.endpoint.put(PEER, put) }.expect("a peer that serves");
-        while !self.endpoint.is_quiet().expect("a peer that serves") {
-            self.peer.poll();
-        }
-    }
-
     /// Works while the peer serves nobody and, once the work waits, is lost.
     fn lose(&mut self, work: impl FnOnce(&mut UcxEndpoint) -> Result<(), Error>) -> Error {
         let Pair { endpoint, progress, .. } = self;
@@ -118,15 +28,6 @@ impl Pair {
             });
             work(endpoint).expect_err("nobody serves")
         })
-    }
-
-    /// Lets both work until neither has had anything to do for long.
-    fn settle(&self) {
-        let mut idle = 0;
-        while idle < 10_000 {
-            let worked = lock(&self.issuer.origin).worker().progress();
-            idle = if worked | self.peer.poll() { 0 } else { idle + 1 };
-        }
     }
 }
 
@@ -177,7 +78,7 @@ fn get(completion: Completion) {
 
 fn put_signal(completion: Completion) {
     loses(|endpoint, source| {
-        let signal = Signal { dest: HEAP, op: AmoOp::Add, value: 1 };
+        let signal = Signal { dest: HEAP, op: AmoOp::Add, value: 1, follows: Follows::Data };
         // SAFETY: see above.
         unsafe { endpoint.put_signal(PEER, Put { dest: HEAP, source, completion }, signal) }?;
         endpoint.quiet()

@@ -17,6 +17,8 @@ pub(crate) struct Issuer {
     uses: AtomicU64,
     /// It is among what is unfinished; it changes under the lock of the origin.
     noted: AtomicBool,
+    /// Nothing of it is unfinished; it changes under the lock of the origin.
+    rests: AtomicBool,
     efd: OwnedFd,
 }
 
@@ -28,6 +30,7 @@ impl Issuer {
             users: AtomicUsize::new(0),
             uses: AtomicU64::new(0),
             noted: AtomicBool::new(false),
+            rests: AtomicBool::new(true),
         })
     }
 
@@ -55,18 +58,29 @@ impl Issuer {
         self.uses.store(self.uses.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// It is among what is unfinished from now on; whether it was before. The caller has the lock of the origin.
-    pub(crate) fn note(&self) -> bool {
-        let was_noted = self.noted.load(Ordering::Relaxed);
-        if !was_noted {
+    /// Its owner leaves it with something unfinished, or answers that are owed: it is among what is unfinished from now on. Whether
+    /// that is new. The caller has the lock of the origin.
+    pub(crate) fn leave(&self, is_unfinished: bool, is_owed: bool) -> bool {
+        if self.rests.load(Ordering::Relaxed) == is_unfinished {
+            self.rests.store(!is_unfinished, Ordering::Relaxed);
+        }
+        let is_new = (is_unfinished || is_owed) && !self.noted.load(Ordering::Relaxed);
+        if is_new {
             self.noted.store(true, Ordering::Relaxed);
         }
-        was_noted
+        is_new
     }
 
-    /// It is not among what is unfinished any more. The caller has the lock of the origin.
-    pub(crate) fn forget(&self) {
-        self.noted.store(false, Ordering::Relaxed);
+    /// Whether it is still among what is unfinished, as [`leave`](Issuer::leave) says. The caller has the lock of the origin.
+    pub(crate) fn stays(&self, is_unfinished: bool, is_owed: bool) -> bool {
+        self.rests.store(!is_unfinished, Ordering::Relaxed);
+        self.noted.store(is_unfinished || is_owed, Ordering::Relaxed);
+        is_unfinished || is_owed
+    }
+
+    /// It is only owed answers, of which peers tell when they are asked.
+    pub(crate) fn rests(&self) -> bool {
+        self.rests.load(Ordering::Relaxed)
     }
 
     /// The descriptor of its worker.

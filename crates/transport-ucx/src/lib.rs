@@ -19,6 +19,8 @@
 //! What it does not do: it does not choose among UCX's transports (`UCX_TLS` and its kin do), and it
 //! does not authenticate peers, for UCX does not: where the job is on one machine its sockets are kept to loopback.
 
+#[cfg(test)]
+mod answered;
 mod connect;
 mod endpoint;
 mod found;
@@ -26,6 +28,8 @@ mod found;
 mod in_flight;
 mod issuer;
 mod origin;
+#[cfg(test)]
+mod pair;
 mod pending;
 mod probe;
 mod progress;

@@ -5,14 +5,19 @@
 
 mod held;
 mod order;
+mod routes;
 
-use crate::pending::{Connection, Pending, Slot, broken, noted, operated, replied};
-use crate::proto::Request;
+use crate::connect;
+use crate::pending::{Connection, Pending, Slot, broken, noted, operated, replied, sent};
+use crate::proto::{REQUEST, Request, Update};
 use crate::shared::Shared;
-use crate::target::{REPLY_KIND, REQUEST_KIND};
-use crate::ucp::{Atomic, Context, Endpoint, UcpRequest, Worker, callback, plain, said, started};
-use rushmem_transport::{AmoRequest, Error, LocalBuf, Pe, RemoteAddr, Segment};
+use crate::target::{PUTS_KIND, REPLY_KIND, REQUEST_KIND};
+use crate::ucp::{Atomic, Context, UcpRequest, Worker, callback, plain, said, started};
+use routes::{Open, Routes};
+use rushmem_transport::kit::answers::{Answers, Stream};
+use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr, Segment};
 use std::ffi::c_void;
+use std::ptr::null_mut;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
@@ -34,10 +39,16 @@ pub(crate) enum Transfer {
 /// A worker that issues. Fields are dropped in this order: the worker before what its callbacks use.
 pub(crate) struct Origin {
     worker: Worker,
-    routes: Vec<Route>,
+    /// Its number among this PE's.
+    number: u32,
+    routes: Routes,
     pending: Rc<Pending>,
-    /// The PEs towards which something is not known to be complete.
+    /// The PEs towards which UCX may have something to do, or an old value is due.
     touched: Vec<u32>,
+    /// The PEs that are not known to have carried out all requests.
+    owing: Vec<u32>,
+    /// Counts the fences.
+    fences: u32,
     /// Endpoints that were closed by force after a loss; UCX may still call back for them.
     closed: Vec<Open>,
     /// Requests whose callers were told of a loss, or that nobody waits for: UCX may not be done with them.
@@ -47,39 +58,48 @@ pub(crate) struct Origin {
 // SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
 unsafe impl Send for Origin {}
 
-/// What was issued to one PE, and by what endpoint.
-#[derive(Default)]
-struct Route {
-    open: Option<Open>,
-    /// It is among the touched.
-    touched: bool,
-    /// There were puts, or atomic operations of UCX's, since the last flush began.
-    dirty: bool,
-    /// Small puts that were not sent so far.
-    held: Vec<u8>,
-    /// A flush that has not ended.
-    flush: Option<UcpRequest>,
-    /// Before the last fence there were puts that were not known to be complete.
-    put_before: bool,
-    /// Before the last fence there were requests that were not answered.
-    asked_before: bool,
+/// A message to be sent.
+struct Letter {
+    kind: u32,
+    update: Option<Update>,
+    /// What goes along to `place`; a message of the kind of puts brings what is held back.
+    data: LocalBuf,
+    place: RemoteAddr,
+    /// Where the old value goes, or null.
+    fetched: *mut u8,
+    /// It is carried out after all before it.
+    ordered: bool,
+    /// The target tells when it is, which is after all before it, too.
+    asks: bool,
+    /// The call waits until the data may change.
+    blocks: bool,
 }
 
-struct Open {
-    endpoint: Endpoint,
-    connection: Rc<Connection>,
+impl Letter {
+    const EMPTY: Letter = Letter {
+        kind: REQUEST_KIND,
+        update: None,
+        data: LocalBuf::EMPTY,
+        place: RemoteAddr { segment: Segment::Heap, offset: 0 },
+        fetched: null_mut(),
+        ordered: false,
+        asks: false,
+        blocks: false,
+    };
 }
 
 impl Origin {
-    pub(crate) fn new(context: &Arc<Context>, n_pes: usize) -> Result<Origin, String> {
+    pub(crate) fn new(context: &Arc<Context>, answers: &Answers) -> Result<Origin, String> {
         let worker = Worker::new(context)?;
-        let pending = Rc::new(Pending::default());
+        let (number, told) = answers.origin();
+        let pending = Rc::new(Pending::new(told));
         let arg = Rc::as_ptr(&pending).cast_mut().cast();
         // SAFETY: the callback takes a `Pending`, which is dropped after the worker.
         unsafe { worker.on_message(REPLY_KIND, Some(replied), arg) }?;
-        let routes = (0..n_pes).map(|_| Route::default()).collect();
-        let (touched, closed, given_up) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Origin { worker, routes, pending, touched, closed, given_up })
+        let routes = Routes::new(answers.n_pes());
+        let (touched, owing, fences) = (Vec::new(), Vec::new(), 0);
+        let (closed, given_up) = (Vec::new(), Vec::new());
+        Ok(Origin { worker, number, routes, pending, touched, owing, fences, closed, given_up })
     }
 
     pub(crate) fn worker(&self) -> &Worker {
@@ -90,9 +110,15 @@ impl Origin {
         self.worker.ucp()
     }
 
-    /// Something is not known to be complete.
+    /// It must be polled for something to complete.
     pub(crate) fn is_unfinished(&self) -> bool {
         !self.touched.is_empty()
+    }
+
+    /// Some PE may not have carried out all requests. What UCX has still to send of them goes when the worker is polled, for
+    /// which its descriptor tells.
+    pub(crate) fn is_owed(&self) -> bool {
+        !self.owing.is_empty()
     }
 
     /// UCX has transfers in flight.
@@ -104,7 +130,7 @@ impl Origin {
     #[inline]
     fn connection(&mut self, shared: &Shared, pe: Pe) -> Result<(ucp_ep_h, Rc<Connection>), Error> {
         shared.loss.check()?;
-        if self.routes.get(pe.index()).is_none_or(|route| route.open.is_none()) {
+        if pe.index() >= self.routes.n_pes() || self.routes[pe.index()].open.is_none() {
             self.connect(shared, pe)?;
         }
         let route = &mut self.routes[pe.index()];
@@ -112,20 +138,24 @@ impl Origin {
         if let Some(status) = open.connection.broken() {
             return Err(self.fails(shared, pe)(status));
         }
-        if !route.touched {
-            route.touched = true;
+        Ok((open.endpoint.handle, Rc::clone(&open.connection)))
+    }
+
+    /// UCX may have something to do towards a PE.
+    #[inline]
+    fn touch(&mut self, pe: Pe) {
+        if !std::mem::replace(&mut self.routes[pe.index()].touched, true) {
             self.touched.push(pe.0);
         }
-        Ok((open.endpoint.handle, Rc::clone(&open.connection)))
     }
 
     #[cold]
     fn connect(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        let peer = shared.peers.get(pe)?;
+        let address = connect::address(pe, shared.peers.told(pe).ok_or(Error::Unreachable(pe))?)?;
         let connection = Rc::new(Connection::new(self.worker.ucp(), &self.pending));
         let arg = Rc::as_ptr(&connection).cast_mut().cast();
         // SAFETY: the handler takes a `Connection`, which is dropped after the worker.
-        let made = unsafe { self.worker.connect(&peer.worker, Some(broken), arg) };
+        let made = unsafe { self.worker.connect(&address.worker, Some(broken), arg) };
         let endpoint = made.map_err(|why| shared.lose(pe, &why))?;
         self.routes[pe.index()].open = Some(Open { endpoint, connection });
         Ok(())
@@ -145,8 +175,8 @@ impl Origin {
     fn unpack(&mut self, shared: &Shared, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
         let ucp = self.ucp();
         let open = self.routes[pe.index()].open.as_mut().ok_or(Error::Unreachable(pe))?;
-        let packed = &shared.peers.get(pe)?.key(pe, segment)?.packed;
-        let key = open.endpoint.unpack(ucp, packed);
+        let told = shared.peers.told(pe).ok_or(Error::Unreachable(pe))?;
+        let key = open.endpoint.unpack(ucp, &connect::key(pe, told, segment)?.packed);
         let key = key.map_err(|why| shared.lose(pe, &format!("its memory: {why}")))?;
         open.endpoint.keys[segment as usize] = key;
         Ok(key)
@@ -156,11 +186,11 @@ impl Origin {
     pub(crate) fn progress(&mut self, shared: &Shared) -> Result<bool, Error> {
         let worked = self.worker.progress();
         if self.pending.take_broke() {
-            for (pe, route) in self.routes.iter().enumerate() {
+            for (pe, route) in self.routes.iter() {
                 // Who breaks with us when nothing is in flight may have left in order.
                 let status = route.open.as_ref().and_then(|open| open.connection.broken());
-                if let Some(status) = status.filter(|_| route.touched) {
-                    return Err(shared.lose(Pe(pe as u32), &said(self.ucp(), status)));
+                if let Some(status) = status.filter(|_| route.touched || route.owing) {
+                    return Err(shared.lose(pe, &said(self.ucp(), status)));
                 }
             }
         }
@@ -244,6 +274,7 @@ impl Origin {
             return Ok(());
         }
         let (endpoint, connection) = self.connection(shared, pe)?;
+        self.touch(pe);
         let is_held = kind == Transfer::PutNbi && self.may_hold(local.nbytes);
         if !is_held {
             self.send_held(shared, pe)?;
@@ -252,12 +283,14 @@ impl Origin {
         self.room(shared)?;
         let is_put = matches!(kind, Transfer::Put | Transfer::PutNbi);
         if is_put {
-            // What is held back travels in a message, of which UCX's fence knows nothing.
-            self.follow(shared, pe, &connection, self.worker.orders() && !is_held)?;
             if is_held {
+                // It travels in a message, of which UCX's fence knows nothing.
+                self.follow_puts(shared, pe, &connection, false)?;
                 // SAFETY: valid by contract.
                 return unsafe { self.hold(shared, pe, at, local) };
             }
+            self.follow_requests(shared, pe)?;
+            self.follow_puts(shared, pe, &connection, self.worker.orders())?;
             self.routes[pe.index()].dirty = true;
         }
         let blocks = matches!(kind, Transfer::Put | Transfer::Get);
@@ -289,8 +322,9 @@ impl Origin {
         connection.began(begun).map_err(self.fails(shared, pe))
     }
 
-    /// Has the target's CPU carry out an atomic operation, after a put of `data` to `place` if there is any. The old value
-    /// goes to `fetched`, unless that is null. When it `blocks`, it waits until the data may change.
+    /// Has the target's CPU carry out an atomic operation, after a put of `data` to `place` if there is any, and where it is
+    /// `ordered` after all puts and requests before. The old value goes to `fetched`, unless that is null. When it `blocks`, it waits until
+    /// the data may change.
     ///
     /// # Safety
     /// `fetched` is valid for writes of a word until the operation is complete; the data is valid for
@@ -302,37 +336,87 @@ impl Origin {
         request: &AmoRequest,
         fetched: *mut u8,
         (data, place): (LocalBuf, RemoteAddr),
-        blocks: bool,
+        (ordered, blocks): (bool, bool),
     ) -> Result<(Rc<Slot>, u32), Error> {
         let AmoRequest { dest: word, width, op, operand, condition, .. } = *request;
-        let (endpoint, connection) = self.connection(shared, pe)?;
+        let (_, connection) = self.connection(shared, pe)?;
         self.send_held(shared, pe)?;
+        if ordered {
+            self.follow_all_puts(pe);
+        }
+        self.follow_puts(shared, pe, &connection, false)?;
+        let update = Some(Update { op, width, operand, condition, word });
+        let letter = Letter { update, data, place, fetched, ordered, blocks, ..Letter::EMPTY };
+        // SAFETY: the same contract.
+        unsafe { self.send(shared, pe, letter) }
+    }
+
+    /// Sends a request as the next of its stream.
+    ///
+    /// # Safety
+    /// As [`ask`](Origin::ask) about the letter's data and what it fetches.
+    unsafe fn send(
+        &mut self,
+        shared: &Shared,
+        pe: Pe,
+        letter: Letter,
+    ) -> Result<(Rc<Slot>, u32), Error> {
+        let Letter { kind, update, data, place, fetched, ordered, asks, blocks } = letter;
+        let (endpoint, connection) = self.connection(shared, pe)?;
         self.room(shared)?;
-        self.follow(shared, pe, &connection, false)?;
+        if !asks {
+            self.room_in_window(shared, pe)?;
+        }
+        let is_due = !fetched.is_null();
+        let width = update.map_or(AmoWidth::Eight, |update| update.width);
         let slot = self.pending.slot(&connection, fetched, width);
-        let (number, turn) = (slot.number(), slot.turn());
-        let message =
-            Request { slot: number, turn, op, width, operand, condition, word, data: place };
-        let header = message.encode();
-        let kept = slot.keep(header);
-        let mut params = if blocks { plain() } else { noted(&connection) };
+        let data = match kind {
+            PUTS_KIND => slot.keep_data(&mut self.routes[pe.index()].held),
+            _ => data,
+        };
+        let (told, window) = (self.pending.told(pe), shared.tuning.window());
+        let asked = &mut self.routes[pe.index()].asked;
+        let header = slot.keep(
+            Request {
+                stream: Stream { pe: shared.me, origin: self.number },
+                place: asked.place(self.fences, told, window, (ordered, asks)),
+                news: shared.answers.for_message_to(pe),
+                due: is_due.then(|| slot.as_due()),
+                update,
+                data: place,
+            }
+            .encode(),
+        );
+        self.owes(pe);
+        let mut params =
+            if blocks { plain() } else { callback(Some(sent), Rc::as_ptr(&slot).cast()) };
         params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
         params.flags = UCP_AM_SEND_FLAG_REPLY;
-        if data.nbytes == 0 {
+        if update.is_none() || data.nbytes == 0 {
             params.flags |= UCP_AM_SEND_FLAG_EAGER;
         }
         let base = data.base.cast_const().cast();
-        // SAFETY: a live endpoint, a header that is kept until the reply, data that is valid by contract.
+        // SAFETY: a live endpoint, a header that is kept until it is sent, data that is valid by contract.
         let begun = unsafe {
-            let (ucp, kind, params) = (self.ucp(), REQUEST_KIND, &raw const params);
-            ucp.ucp_am_send_nbx(endpoint, kind, kept, header.len(), base, data.nbytes, params)
+            let (ucp, params) = (self.ucp(), &raw const params);
+            ucp.ucp_am_send_nbx(endpoint, kind, header, REQUEST, base, data.nbytes, params)
         };
-        if started(begun).is_err() {
-            slot.give_back(&self.pending);
-        } else {
-            connection.asked(&slot);
+        let request = match started(begun) {
+            Ok(request) => request,
+            Err(status) => {
+                slot.give_back(&self.pending);
+                return Err(self.fails(shared, pe)(status));
+            }
+        };
+        let turn = slot.turn();
+        connection.sends(&slot, request.is_some(), blocks, is_due);
+        if blocks {
+            self.end(shared, pe, request)?;
+            slot.is_sent(&self.pending);
         }
-        self.finish_or_note(shared, pe, &connection, blocks, begun)?;
+        if !connection.is_idle() {
+            self.touch(pe);
+        }
         Ok((slot, turn))
     }
 
@@ -350,10 +434,12 @@ impl Origin {
         let AmoRequest { dest: word, width, op, operand, condition, .. } = *request;
         let remote = shared.peers.get(pe)?.address(pe, word, width.nbytes())?;
         let (endpoint, connection) = self.connection(shared, pe)?;
+        self.touch(pe);
         self.send_held(shared, pe)?;
         let key = self.key(shared, pe, word.segment)?;
         self.room(shared)?;
-        self.follow(shared, pe, &connection, self.worker.orders())?;
+        self.follow_requests(shared, pe)?;
+        self.follow_puts(shared, pe, &connection, self.worker.orders())?;
         self.routes[pe.index()].dirty = true;
         let slot = self.pending.slot(&connection, fetched, width);
         let turn = slot.turn();
@@ -388,7 +474,7 @@ impl Origin {
     /// How many operations have not ended within the limit.
     pub(crate) fn abandon(&mut self, limit: Duration) -> Result<(), usize> {
         self.pending.forget_fetched();
-        for route in &mut self.routes {
+        for route in self.routes.iter_mut() {
             route.held.clear();
             self.given_up.extend(route.flush.take());
             if self.worker.closes_by_force()
@@ -430,7 +516,7 @@ impl Origin {
     /// Makes ready for the worker's end, which ends all connections: everything was completed or given up.
     pub(crate) fn leave(&mut self) {
         let ucp = self.ucp();
-        for route in &mut self.routes {
+        for route in self.routes.iter_mut() {
             route.flush.take().inspect(|flush| flush.free(ucp));
             if let Some(open) = &mut route.open {
                 open.endpoint.forget_keys(ucp);

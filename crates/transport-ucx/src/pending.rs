@@ -5,24 +5,27 @@
 //! call of UCX, so nothing here is touched by two threads at once.
 #![allow(unsafe_code)]
 
-use crate::proto::{REPLY, REQUEST, Reply};
+use crate::proto::{Due, REQUEST, Reply};
 use crate::ucp::{UcpRequest, started};
-use rushmem_transport::AmoWidth;
+use rushmem_transport::kit::answers::ToldCounts;
+use rushmem_transport::{AmoWidth, LocalBuf, Pe};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 use std::rc::Rc;
+use std::sync::Arc;
 use ucx_sys::{
     UCS_OK, Ucp, ucp_am_recv_param_t, ucp_ep_h, ucp_request_param_t, ucs_status_ptr_t, ucs_status_t,
 };
 
 /// What all connections of an origin have in flight.
-#[derive(Default)]
 pub(crate) struct Pending {
+    /// How many requests the targets have carried out.
+    told: Arc<ToldCounts>,
     /// Operations of UCX that will call back.
     transfers: Cell<usize>,
-    /// Requests without a reply so far.
-    unanswered: Cell<usize>,
+    /// Old values that have not come so far.
+    due: Cell<usize>,
     /// Some connection broke since this was last taken.
     broke: Cell<bool>,
     slots: RefCell<Vec<Rc<Slot>>>,
@@ -34,18 +37,20 @@ pub(crate) struct Connection {
     ucp: &'static Ucp,
     pending: Rc<Pending>,
     transfers: Cell<usize>,
-    unanswered: Cell<usize>,
+    due: Cell<usize>,
     broken: Cell<Option<ucs_status_t>>,
 }
 
-/// An atomic operation in flight: what UCX reads, and where the old value goes.
+/// A request, or an atomic operation in flight: what UCX reads, and where the old value goes.
 pub(crate) struct Slot {
     number: u32,
     turn: Cell<u32>,
     /// Null when the slot is free; then the rest means nothing.
     connection: Cell<*const Connection>,
-    /// Its end is a reply.
-    asked: Cell<bool>,
+    /// UCX may still read what is kept here.
+    sending: Cell<bool>,
+    /// The old value has not come so far.
+    due: Cell<bool>,
     fetched: Cell<*mut u8>,
     width: Cell<AmoWidth>,
     header: UnsafeCell<[u8; REQUEST]>,
@@ -60,13 +65,29 @@ fn change(counter: &Cell<usize>, by: isize) {
 }
 
 impl Pending {
+    pub(crate) fn new(told: Arc<ToldCounts>) -> Pending {
+        Pending {
+            told,
+            transfers: Cell::new(0),
+            due: Cell::new(0),
+            broke: Cell::new(false),
+            slots: RefCell::default(),
+            free: RefCell::default(),
+        }
+    }
+
+    /// How many requests a PE has carried out, as far as it told.
+    pub(crate) fn told(&self, pe: Pe) -> u32 {
+        self.told.by(pe)
+    }
+
     pub(crate) fn transfers(&self) -> usize {
         self.transfers.get()
     }
 
     /// Everything that has not ended.
     pub(crate) fn in_flight(&self) -> usize {
-        self.transfers.get() + self.unanswered.get()
+        self.transfers.get() + self.due.get()
     }
 
     /// Whether a connection broke since the last call.
@@ -97,23 +118,34 @@ impl Pending {
     /// A slot's operation ended, or never began.
     fn release(&self, slot: &Slot) {
         slot.connection.set(null());
-        slot.asked.set(false);
+        slot.sending.set(false);
+        slot.due.set(false);
         slot.fetched.set(null_mut());
         slot.turn.set(slot.turn.get().wrapping_add(1));
         self.free.borrow_mut().push(slot.number);
     }
 
-    /// The reply to a request, or what a peer takes for one.
+    /// The slot is free once UCX has sent what it keeps, and no old value is due there.
+    fn release_if_over(&self, slot: &Slot) {
+        if !slot.sending.get() && !slot.due.get() {
+            self.release(slot);
+        }
+    }
+
+    /// A reply, or what a peer takes for one.
     fn answer(&self, reply: Reply) {
-        let slot = self.slots.borrow().get(reply.slot as usize).cloned();
-        let awaited = |slot: &Rc<Slot>| slot.asked.get() && slot.turn.get() == reply.turn;
+        self.told.tell(reply.pe, reply.count);
+        let Some(Due { slot, turn }) = reply.due else { return };
+        let slot = self.slots.borrow().get(slot as usize).cloned();
+        let awaited = |slot: &Rc<Slot>| slot.due.get() && slot.turn.get() == turn;
         let Some(slot) = slot.filter(awaited) else { return };
         // SAFETY: null or a connection, of which an origin keeps every one as long as itself.
         let Some(connection) = (unsafe { slot.connection.get().as_ref() }) else { return };
         slot.write(reply.old);
-        change(&self.unanswered, -1);
-        change(&connection.unanswered, -1);
-        self.release(&slot);
+        slot.due.set(false);
+        change(&self.due, -1);
+        change(&connection.due, -1);
+        self.release_if_over(&slot);
     }
 
     /// Old values are wanted no more: after a loss nobody keeps the words that they go to.
@@ -127,16 +159,17 @@ impl Pending {
 impl Connection {
     pub(crate) fn new(ucp: &'static Ucp, pending: &Rc<Pending>) -> Connection {
         let pending = Rc::clone(pending);
-        let (transfers, unanswered, broken) = (Cell::new(0), Cell::new(0), Cell::new(None));
-        Connection { ucp, pending, transfers, unanswered, broken }
+        let (transfers, due, broken) = (Cell::new(0), Cell::new(0), Cell::new(None));
+        Connection { ucp, pending, transfers, due, broken }
     }
 
     pub(crate) fn transfers(&self) -> usize {
         self.transfers.get()
     }
 
-    pub(crate) fn unanswered(&self) -> usize {
-        self.unanswered.get()
+    /// Whether UCX has nothing of it in flight, and no old value is due.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.transfers.get() == 0 && self.due.get() == 0
     }
 
     pub(crate) fn broken(&self) -> Option<ucs_status_t> {
@@ -163,11 +196,19 @@ impl Connection {
         change(&self.pending.transfers, by);
     }
 
-    /// The request in a slot was sent: its reply will come.
-    pub(crate) fn asked(&self, slot: &Slot) {
-        slot.asked.set(true);
-        change(&self.unanswered, 1);
-        change(&self.pending.unanswered, 1);
+    /// Takes note of a request that was begun to be sent, and may be in flight: its end calls [`sent`], unless the call `waits` for
+    /// it and says so by [`Slot::is_sent`]. And of whether an old value is due.
+    pub(crate) fn sends(&self, slot: &Slot, in_flight: bool, waits: bool, is_due: bool) {
+        if is_due {
+            slot.due.set(true);
+            change(&self.due, 1);
+            change(&self.pending.due, 1);
+        }
+        slot.sending.set(in_flight || waits);
+        if in_flight && !waits {
+            self.count(1);
+        }
+        self.pending.release_if_over(slot);
     }
 }
 
@@ -177,7 +218,8 @@ impl Slot {
             number,
             turn: Cell::new(0),
             connection: Cell::new(null()),
-            asked: Cell::new(false),
+            sending: Cell::new(false),
+            due: Cell::new(false),
             fetched: Cell::new(null_mut()),
             width: Cell::new(AmoWidth::Eight),
             header: UnsafeCell::new([0; REQUEST]),
@@ -186,8 +228,9 @@ impl Slot {
         }
     }
 
-    pub(crate) fn number(&self) -> u32 {
-        self.number
+    /// This use of the slot.
+    pub(crate) fn as_due(&self) -> Due {
+        Due { slot: self.number, turn: self.turn.get() }
     }
 
     pub(crate) fn turn(&self) -> u32 {
@@ -199,24 +242,20 @@ impl Slot {
         self.turn.get() != turn
     }
 
-    /// Keeps a request's header where UCX can read it until the reply is here.
+    /// Keeps a request's header where UCX can read it until it is sent.
     pub(crate) fn keep(&self, header: [u8; REQUEST]) -> *const c_void {
         let kept = self.header.get();
-        // SAFETY: UCX reads it from now on; what it read before has been answered.
+        // SAFETY: UCX reads it from now on; what it read before was sent.
         unsafe { *kept = header };
         kept.cast_const().cast()
     }
 
-    /// The same for a batch of puts, which is empty afterwards: what asks for its reply, the puts, their
-    /// bytes.
-    pub(crate) fn keep_data(&self, batch: &mut Vec<u8>) -> (*const c_void, *const c_void, usize) {
-        let mut header = [0; REQUEST];
-        let wanted = Reply { slot: self.number, turn: self.turn.get(), old: 0 };
-        header[..REPLY].copy_from_slice(&wanted.encode());
+    /// The same for a batch of puts, which is empty afterwards.
+    pub(crate) fn keep_data(&self, batch: &mut Vec<u8>) -> LocalBuf {
         let mut data = self.data.borrow_mut();
         std::mem::swap(&mut *data, batch);
         batch.clear();
-        (self.keep(header), data.as_ptr().cast(), data.len())
+        LocalBuf::source(data.as_ptr(), data.len())
     }
 
     /// The same for the operands of an operation that UCX carries out: the first is read, the second
@@ -230,6 +269,12 @@ impl Slot {
         // SAFETY: as above.
         unsafe { width.write(reply.cast(), second) };
         (words.cast_const().cast(), reply.cast())
+    }
+
+    /// UCX does not read any more what is kept here.
+    pub(crate) fn is_sent(&self, pending: &Pending) {
+        self.sending.set(false);
+        pending.release_if_over(self);
     }
 
     /// Gives the slot back: its operation did not begin.
@@ -301,6 +346,23 @@ fn ended(connection: &Connection, request: *mut c_void, status: ucs_status_t) {
     if let Ok(Some(request)) = started(request) {
         UcpRequest::free(request, connection.ucp);
     }
+}
+
+/// A request was sent that [`Connection::sends`] took note of.
+///
+/// # Safety
+/// `user_data` is a busy [`Slot`].
+pub(crate) unsafe extern "C" fn sent(
+    request: *mut c_void,
+    status: ucs_status_t,
+    user_data: *mut c_void,
+) {
+    // SAFETY: a slot, which lives as long as what is pending.
+    let slot = unsafe { &*user_data.cast_const().cast::<Slot>() };
+    // SAFETY: a busy slot has a connection.
+    let connection = unsafe { &*slot.connection.get() };
+    slot.is_sent(&connection.pending);
+    ended(connection, request, status);
 }
 
 /// The connection to a PE broke.

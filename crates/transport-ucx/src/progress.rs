@@ -12,11 +12,15 @@ use rushmem_transport::kit::attendance::Attendance;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::unfinished::Unfinished;
 use rustix::event::{PollFd, PollFlags};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Polls of a worker that is busy by the service thread, before others get it again.
 const MAX_POLLS: u32 = 100;
+/// Of so many polls of a thread that waits, one is also for workers from which nothing is expected: a socket that was full may take
+/// more of what was sent.
+const POLLS_PER_LOOK: u32 = 16;
 /// Longest sleep of the service thread while data that nobody waits for is in flight: UCX over sockets moves it only when it is
 /// polled.
 const LONGEST_OF_DATA: Duration = Duration::from_micros(200);
@@ -27,6 +31,8 @@ const ROUND: Duration = Duration::from_secs(1);
 pub(crate) struct Progress {
     /// Issuers that their owners left unfinished.
     unfinished: Unfinished<Left>,
+    /// Counts the polls of threads that wait.
+    polls: AtomicU32,
     issuers: Mutex<Vec<Arc<Issuer>>>,
     pub(crate) shared: Shared,
 }
@@ -55,7 +61,12 @@ impl AsRef<Attendance> for Progress {
 
 impl Progress {
     pub(crate) fn new(shared: Shared) -> Progress {
-        Progress { unfinished: Unfinished::default(), issuers: Mutex::default(), shared }
+        Progress {
+            unfinished: Unfinished::default(),
+            polls: AtomicU32::new(0),
+            issuers: Mutex::default(),
+            shared,
+        }
     }
 
     /// A worker for a new endpoint, which is its user from now on.
@@ -68,7 +79,7 @@ impl Progress {
                 Arc::clone(least)
             }
             _ => {
-                let origin = Origin::new(&shared.context, shared.peers.n_pes());
+                let origin = Origin::new(&shared.context, &shared.answers);
                 let issuer = Issuer::new(origin.map_err(Error::Unavailable)?)
                     .map_err(|e| Error::Unavailable(format!("the kernel refused: {e}")))?;
                 issuers.push(Arc::new(issuer));
@@ -91,7 +102,7 @@ impl Progress {
         let done = work(&mut origin, &self.shared);
         if let Err(error @ Error::Lost(..)) = &done {
             self.abandon(&mut origin, error);
-        } else if origin.is_unfinished() && !issuer.note() {
+        } else if issuer.leave(origin.is_unfinished(), origin.is_owed()) {
             drop(origin);
             self.unfinished.add(Left { issuer: Arc::clone(issuer), uses: 0 });
             self.shared.attendance.call_soon(SOON);
@@ -117,7 +128,12 @@ impl Progress {
         let shared = &self.shared;
         let by_service = by == By::Service;
         let mut is_busy = false;
+        let looks_at_all =
+            by_service || self.polls.fetch_add(1, Ordering::Relaxed).is_multiple_of(POLLS_PER_LOOK);
         self.unfinished.finish(|left| {
+            if !looks_at_all && left.issuer.rests() {
+                return true;
+            }
             let uses = left.issuer.uses();
             let in_use = by_service && std::mem::replace(&mut left.uses, uses) != uses;
             let Some(mut origin) = try_lock(&left.issuer.origin).filter(|_| !in_use) else {
@@ -125,21 +141,15 @@ impl Progress {
                 return true;
             };
             let mut polls = if by_service { MAX_POLLS } else { 1 };
-            let step = match by_service || origin.holds() || !origin.worker().copies() {
-                true => Origin::advance,
-                // To ask peers what has arrived costs them messages: the service thread does, now and then.
-                false => Origin::progress,
-            };
+            // To ask peers what has arrived costs them messages: the service thread does, now and then.
+            let flush = by_service || origin.holds() || !origin.worker().copies();
             // A loss is told by whoever meets it next.
-            while polls > 0 && step(&mut origin, shared).unwrap_or(false) {
+            while polls > 0 && origin.advance(shared, flush).unwrap_or(false) {
                 polls -= 1;
             }
-            if origin.is_unfinished() {
-                is_busy |= by_service && !origin.worker().arm();
-                return shared.loss.check().is_ok();
-            }
-            left.issuer.forget();
-            false
+            let stays = left.issuer.stays(origin.is_unfinished(), origin.is_owed());
+            is_busy |= stays && by_service && !origin.worker().arm();
+            stays && shared.loss.check().is_ok()
         });
         is_busy
     }

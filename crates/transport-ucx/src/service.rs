@@ -6,6 +6,8 @@
 
 use crate::target::{PUTS_KIND, REQUEST_KIND, Target, put, requested};
 use crate::ucp::{Context, Worker};
+use rushmem_transport::Pe;
+use rushmem_transport::kit::answers::Answers;
 use rushmem_transport::kit::segments::Segments;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,9 +23,16 @@ pub(crate) struct Service {
 unsafe impl Send for Service {}
 
 impl Service {
-    pub(crate) fn new(context: &Arc<Context>, segments: Arc<Segments>) -> Result<Service, String> {
+    /// That of PE `me`.
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        me: Pe,
+        segments: Arc<Segments>,
+        answers: Arc<Answers>,
+    ) -> Result<Service, String> {
         let worker = Worker::new(context)?;
-        let target = Rc::new(Target::new(context.ucp, worker.handle(), segments));
+        let target = Target::new(context.ucp, worker.handle(), me, segments, answers);
+        let target = Rc::new(target);
         let arg = Rc::as_ptr(&target).cast_mut().cast();
         // SAFETY: the callback takes a `Target`, which is dropped after the worker.
         unsafe { worker.on_message(REQUEST_KIND, Some(requested), arg) }?;
@@ -34,6 +43,10 @@ impl Service {
 
     pub(crate) fn worker(&self) -> &Worker {
         &self.worker
+    }
+
+    pub(crate) fn answers(&self) -> &Arc<Answers> {
+        &self.target.answers
     }
 
     /// Serves peers; returns whether there was anything to do.

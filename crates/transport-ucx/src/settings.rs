@@ -4,6 +4,7 @@
 
 use rushmem_transport::Setting;
 use rushmem_transport::descriptors::PerPeer;
+use rushmem_transport::kit::answers::MOST;
 use std::time::Duration;
 
 /// The variable that names the transports of UCX's.
@@ -25,12 +26,20 @@ pub(crate) const MIN_DESCRIPTORS: u64 = 128;
 /// Limits of a transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// No more transfers and atomic operations than this are in flight on a context.
+    /// No more transfers and old values than this are due on a context, nor more requests that a PE is not known to have carried
+    /// out.
     pub max_in_flight: usize,
     /// No more workers than this; contexts beyond share them.
     pub max_workers: usize,
     /// How long operations may go on with memory of callers who were told of a loss; then the process ends.
     pub abandon_limit: Duration,
+}
+
+impl Tuning {
+    /// Requests of a context that a PE is not known to have carried out.
+    pub(crate) fn window(&self) -> u32 {
+        u32::try_from(self.max_in_flight).map_or(MOST, |most| most.min(MOST))
+    }
 }
 
 impl Default for Tuning {

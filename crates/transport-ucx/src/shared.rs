@@ -3,10 +3,11 @@
 //!
 //! Locks: the service is only ever tried, never waited for. This file must never know who issues, nor what.
 
-use crate::connect::Peer;
+use crate::connect::{self, Peer};
 use crate::service::Service;
 use crate::settings::Tuning;
 use crate::ucp::{Context, Worker};
+use rushmem_transport::kit::answers::Answers;
 use rushmem_transport::kit::attendance::Attendance;
 use rushmem_transport::kit::backoff::{
     Backoff, BackoffLimits, Pause, ServiceBackoff, ServiceBackoffLimits,
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) amos: Amos,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) peers: Peers<Peer>,
+    /// Between this PE's streams of requests and those of the others.
+    pub(crate) answers: Arc<Answers>,
     pub(crate) attendance: Attendance,
     pub(crate) loss: Loss,
     service: Mutex<Service>,
@@ -80,6 +83,7 @@ impl Shared {
             amos: open.amos,
             host: Arc::clone(&open.host),
             peers: Peers::new(open.n_pes),
+            answers: Arc::clone(service.answers()),
             attendance: Attendance::new()?,
             loss: Loss::new(open.pe, own_host, Arc::clone(&open.host)),
             service_efd: service.worker().efd().try_clone_to_owned()?,
@@ -91,8 +95,8 @@ impl Shared {
 
     /// A PE is gone: from now on everything fails. Returns the first loss.
     pub(crate) fn lose(&self, pe: Pe, why: &str) -> Error {
-        let host = self.peers.get(pe).ok().map(|peer| peer.host.as_str());
-        self.loss.of_peer(pe, host, why)
+        let address = self.peers.told(pe).and_then(|told| connect::address(pe, told).ok());
+        self.loss.of_peer(pe, address.as_ref().map(|address| &*address.host), why)
     }
 
     /// A thread that waits serves peers, if nobody else does; returns whether there was work.

@@ -4,11 +4,13 @@
 //! A peer that sends what no PE would send gets no reply and does no harm. This file must never know who polls.
 #![allow(unsafe_code)]
 
-use crate::proto::{REPLY, Reply, Request, batch};
+use crate::proto::{REPLY, Reply, Request, Update, batch};
 use crate::ucp::{callback, plain, started};
+use rushmem_transport::kit::answers::{Answers, Carried, Stream, Turn};
 use rushmem_transport::kit::segments::Segments;
-use rushmem_transport::{AmoRequest, LocalBuf, OldValue};
+use rushmem_transport::{AmoRequest, LocalBuf, OldValue, Pe};
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::null;
 use std::sync::Arc;
@@ -23,6 +25,8 @@ use ucx_sys::{
 pub(crate) const REQUEST_KIND: u32 = 1;
 /// The kind of message that holds small puts.
 pub(crate) const PUTS_KIND: u32 = 3;
+/// A PE has fewer origins.
+const MAX_ORIGINS: u32 = 1 << 16;
 /// The kind of message that is a reply.
 pub(crate) const REPLY_KIND: u32 = 2;
 
@@ -30,31 +34,71 @@ pub(crate) const REPLY_KIND: u32 = 2;
 pub(crate) struct Target {
     ucp: &'static Ucp,
     worker: ucp_worker_h,
+    me: Pe,
     segments: Arc<Segments>,
+    pub(crate) answers: Arc<Answers>,
+    /// What peers ask, by their streams. Nobody borrows it while UCX is called.
+    streams: RefCell<HashMap<Stream, Carried<Early>>>,
     /// Replies that were sent, to be used again.
     #[expect(clippy::vec_box, reason = "UCX is given their addresses")]
-    spare: RefCell<Vec<Box<Answer>>>,
+    spare: RefCell<Vec<Box<SentReply>>>,
     /// Requests were carried out since this was last taken.
     worked: Cell<bool>,
 }
 
 /// A reply that UCX may still have to read.
-struct Answer {
+struct SentReply {
     bytes: [u8; REPLY],
     target: *const Target,
 }
 
-/// A request whose data is on its way.
-struct Deferred {
+/// A request, and where the reply to it goes.
+#[derive(Clone, Copy)]
+struct Asked {
     request: Request,
     reply_to: ucp_ep_h,
+}
+
+/// What comes with a request.
+#[derive(Clone, Copy)]
+enum Data<'a> {
+    /// Bytes for one place.
+    Here(&'a [u8]),
+    /// Small puts.
+    Puts(&'a [u8]),
+    /// So many bytes, which UCX is to fetch by this.
+    There(*mut c_void, usize),
+}
+
+/// The same of a request that came early.
+enum Kept {
+    Here(Vec<u8>),
+    Puts(Vec<u8>),
+    There(*mut c_void, usize),
+}
+
+/// A request that came before what it is to follow.
+struct Early {
+    asked: Asked,
+    kept: Kept,
+}
+
+/// A request whose data is on its way.
+struct Deferred {
+    asked: Asked,
     target: *const Target,
 }
 
 impl Target {
-    pub(crate) fn new(ucp: &'static Ucp, worker: ucp_worker_h, segments: Arc<Segments>) -> Target {
-        let (spare, worked) = (RefCell::default(), Cell::new(false));
-        Target { ucp, worker, segments, spare, worked }
+    pub(crate) fn new(
+        ucp: &'static Ucp,
+        worker: ucp_worker_h,
+        me: Pe,
+        segments: Arc<Segments>,
+        answers: Arc<Answers>,
+    ) -> Target {
+        let (streams, spare, worked) = (RefCell::default(), RefCell::default(), Cell::new(false));
+        Target { ucp, worker, me, segments, answers, streams, spare, worked }
     }
 
     /// Whether requests were carried out since the last call.
@@ -62,20 +106,114 @@ impl Target {
         self.worked.take()
     }
 
-    /// Carries out a request whose data is in place.
-    fn carry_out(&self, request: &Request, reply_to: ucp_ep_h) {
-        let Request { slot, turn, op, width, operand, condition, word: dest, .. } = *request;
-        let amo = AmoRequest { dest, width, op, operand, condition, old: OldValue::Ignored };
-        if let Some(old) = self.segments.apply(&amo) {
-            self.worked.set(true);
-            self.reply(reply_to, Reply { slot, turn, old });
+    /// A request came, with or without data; what UCX is told of these.
+    fn take(&self, asked: Asked, data: Data<'_>) -> ucs_status_t {
+        let Request { stream, place, news, data: at, .. } = asked.request;
+        let (taken, refused, has_place) = match data {
+            Data::There(_, nbytes) => {
+                let has_place = self.segments.bytes(at, nbytes).is_some();
+                (UCS_INPROGRESS, UCS_ERR_INVALID_PARAM, has_place)
+            }
+            Data::Here(_) | Data::Puts(_) => (UCS_OK, UCS_OK, true),
+        };
+        let is_known = stream.pe.index() < self.answers.n_pes() && stream.origin < MAX_ORIGINS;
+        if !is_known || !has_place {
+            return refused;
         }
+        if let Some(news) = news {
+            self.answers.tell(stream.pe, news);
+        }
+        let turn = {
+            let mut streams = self.streams.borrow_mut();
+            let carried = streams.entry(stream).or_default();
+            let turn = carried.turn(place);
+            if turn == Turn::Later {
+                carried.keep(place, Early { asked, kept: data.keep() });
+            }
+            turn
+        };
+        match turn {
+            Turn::Never => refused,
+            Turn::Later => taken,
+            Turn::Now if !self.carry_out(asked, data) => refused,
+            Turn::Now => {
+                self.carry_out_early(stream);
+                taken
+            }
+        }
+    }
+
+    /// Carries out the requests that came early, as far as their turn has come.
+    fn carry_out_early(&self, stream: Stream) {
+        loop {
+            let next = self.streams.borrow_mut().get_mut(&stream).and_then(Carried::take_early);
+            let Some(Early { asked, kept }) = next else { return };
+            self.carry_out(
+                asked,
+                match &kept {
+                    Kept::Here(bytes) => Data::Here(bytes),
+                    Kept::Puts(puts) => Data::Puts(puts),
+                    Kept::There(descriptor, nbytes) => Data::There(*descriptor, *nbytes),
+                },
+            );
+        }
+    }
+
+    /// Carries out a request, or begins to; false if no PE would send such a one.
+    fn carry_out(&self, asked: Asked, data: Data<'_>) -> bool {
+        let at = asked.request.data;
+        match data {
+            Data::Here(bytes) => {
+                (bytes.is_empty() || self.segments.write(at, bytes)) && self.finish(asked)
+            }
+            Data::Puts(mut puts) => {
+                while let Some((at, data)) = batch::next(&mut puts) {
+                    if !self.segments.write(at, data) {
+                        return false;
+                    }
+                }
+                puts.is_empty() && self.finish(asked)
+            }
+            Data::There(descriptor, nbytes) => match self.segments.bytes(at, nbytes) {
+                Some(place) => {
+                    self.fetch(asked, descriptor, place);
+                    true
+                }
+                None => false,
+            },
+        }
+    }
+
+    /// Carries out the update of a request whose data is in place, and answers as it asks.
+    fn finish(&self, Asked { request, reply_to }: Asked) -> bool {
+        let Request { stream, place, due, update, .. } = request;
+        let mut old = 0;
+        if let Some(Update { op, width, operand, condition, word: dest }) = update {
+            let amo = AmoRequest { dest, width, op, operand, condition, old: OldValue::Ignored };
+            match self.segments.apply(&amo) {
+                Some(value) => old = value,
+                None => return false,
+            }
+        }
+        self.worked.set(true);
+        let count = {
+            let mut streams = self.streams.borrow_mut();
+            let carried = streams.entry(stream).or_default();
+            carried.carried_out(place.number);
+            carried.count()
+        };
+        if place.asks || due.is_some() {
+            self.reply(reply_to, Reply { pe: self.me, count, due, old });
+        } else {
+            self.answers.carried_out(stream, count);
+        }
+        true
     }
 
     fn reply(&self, to: ucp_ep_h, reply: Reply) {
         let spare = self.spare.borrow_mut().pop();
         let mut answer =
-            spare.unwrap_or_else(|| Box::new(Answer { bytes: [0; REPLY], target: self }));
+            spare.unwrap_or_else(|| Box::new(SentReply { bytes: [0; REPLY], target: self }));
         answer.bytes = reply.encode();
         let answer = Box::into_raw(answer);
         let mut params = callback(Some(answered), answer.cast_const().cast());
@@ -94,14 +232,8 @@ impl Target {
     }
 
     /// Has UCX fetch the data of a request to where it belongs.
-    fn fetch(
-        &self,
-        request: Request,
-        descriptor: *mut c_void,
-        place: LocalBuf,
-        reply_to: ucp_ep_h,
-    ) {
-        let deferred = Box::into_raw(Box::new(Deferred { request, reply_to, target: self }));
+    fn fetch(&self, asked: Asked, descriptor: *mut c_void, place: LocalBuf) {
+        let deferred = Box::into_raw(Box::new(Deferred { asked, target: self }));
         let mut params = plain();
         params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
         params.cb.recv_am = Some(fetched);
@@ -129,8 +261,18 @@ impl Deferred {
         let this = unsafe { Box::from_raw(this) };
         // SAFETY: it lives as long as the worker that calls.
         let target = unsafe { &*this.target };
-        if status == UCS_OK {
-            target.carry_out(&this.request, this.reply_to);
+        if status == UCS_OK && target.finish(this.asked) {
+            target.carry_out_early(this.asked.request.stream);
+        }
+    }
+}
+
+impl Data<'_> {
+    fn keep(self) -> Kept {
+        match self {
+            Data::Here(bytes) => Kept::Here(bytes.to_vec()),
+            Data::Puts(puts) => Kept::Puts(puts.to_vec()),
+            Data::There(descriptor, nbytes) => Kept::There(descriptor, nbytes),
         }
     }
 }
@@ -147,30 +289,8 @@ pub(crate) unsafe extern "C" fn requested(
     length: usize,
     param: *const ucp_am_recv_param_t,
 ) -> ucs_status_t {
-    // SAFETY: it lives as long as the worker that calls.
-    let target = unsafe { &*arg.cast_const().cast::<Target>() };
-    // SAFETY: UCX's, for the length of this call.
-    let param = unsafe { &*param };
-    let is_fetched_later = param.recv_attr & u64::from(UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
-    let refused = if is_fetched_later { UCS_ERR_INVALID_PARAM } else { UCS_OK };
-    if header_length == 0 || param.recv_attr & u64::from(UCP_AM_RECV_ATTR_FIELD_REPLY_EP) == 0 {
-        return refused;
-    }
-    // SAFETY: UCX's, for the length of this call.
-    let header = unsafe { std::slice::from_raw_parts(header.cast::<u8>(), header_length) };
-    let Some(request) = Request::decode(header) else { return refused };
-    if is_fetched_later {
-        let Some(place) = target.segments.bytes(request.data, length) else { return refused };
-        target.fetch(request, data, place, param.reply_ep);
-        return UCS_INPROGRESS;
-    }
-    let data = LocalBuf::source(data.cast_const().cast(), length);
-    // SAFETY: the data that came, of so many bytes, which UCX keeps for the length of this call.
-    if length > 0 && !unsafe { target.segments.write_from(request.data, data) } {
-        return refused;
-    }
-    target.carry_out(&request, param.reply_ep);
-    UCS_OK
+    // SAFETY: the same contract.
+    unsafe { came(arg, (header, header_length), (data, length), param, false) }
 }
 
 /// Small puts came.
@@ -185,32 +305,42 @@ pub(crate) unsafe extern "C" fn put(
     length: usize,
     param: *const ucp_am_recv_param_t,
 ) -> ucs_status_t {
+    // SAFETY: the same contract.
+    unsafe { came(arg, (header, header_length), (data, length), param, true) }
+}
+
+/// # Safety
+/// As [`requested`] and [`put`].
+unsafe fn came(
+    arg: *mut c_void,
+    (header, header_length): (*const c_void, usize),
+    (data, length): (*mut c_void, usize),
+    param: *const ucp_am_recv_param_t,
+    are_puts: bool,
+) -> ucs_status_t {
     // SAFETY: it lives as long as the worker that calls.
     let target = unsafe { &*arg.cast_const().cast::<Target>() };
     // SAFETY: UCX's, for the length of this call.
     let param = unsafe { &*param };
-    if param.recv_attr & u64::from(UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 {
-        return UCS_ERR_INVALID_PARAM;
-    }
+    let is_there = param.recv_attr & u64::from(UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+    let refused = if is_there { UCS_ERR_INVALID_PARAM } else { UCS_OK };
     let has_reply_endpoint = param.recv_attr & u64::from(UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
-    if header_length == 0 || length == 0 || !has_reply_endpoint {
-        return UCS_OK;
+    if header_length == 0 || !has_reply_endpoint || is_there && are_puts {
+        return refused;
     }
     // SAFETY: UCX's, for the length of this call.
     let header = unsafe { std::slice::from_raw_parts(header.cast::<u8>(), header_length) };
-    let Some(wanted) = Reply::decode(header) else { return UCS_OK };
-    // SAFETY: as above.
-    let mut puts = unsafe { std::slice::from_raw_parts(data.cast_const().cast::<u8>(), length) };
-    while let Some((at, data)) = batch::next(&mut puts) {
-        if !target.segments.write(at, data) {
-            return UCS_OK;
-        }
+    let Some(request) = Request::decode(header) else { return refused };
+    let asked = Asked { request, reply_to: param.reply_ep };
+    if is_there {
+        return target.take(asked, Data::There(data, length));
     }
-    if puts.is_empty() {
-        target.worked.set(true);
-        target.reply(param.reply_ep, wanted);
-    }
-    UCS_OK
+    let bytes = match length {
+        0 => &[],
+        // SAFETY: the data that came, of so many bytes, which UCX keeps for the length of this call.
+        _ => unsafe { std::slice::from_raw_parts(data.cast_const().cast::<u8>(), length) },
+    };
+    target.take(asked, if are_puts { Data::Puts(bytes) } else { Data::Here(bytes) })
 }
 
 /// The data of a request is in place.
@@ -238,10 +368,10 @@ unsafe extern "C" fn fetched(
 /// A reply was sent.
 ///
 /// # Safety
-/// `user_data` is an [`Answer`].
+/// `user_data` is a [`SentReply`].
 unsafe extern "C" fn answered(request: *mut c_void, _: ucs_status_t, user_data: *mut c_void) {
     // SAFETY: made by `into_raw`, and UCX is done with it.
-    let answer = unsafe { Box::from_raw(user_data.cast::<Answer>()) };
+    let answer = unsafe { Box::from_raw(user_data.cast::<SentReply>()) };
     // SAFETY: it lives as long as the worker that calls.
     let target = unsafe { &*answer.target };
     target.spare.borrow_mut().push(answer);

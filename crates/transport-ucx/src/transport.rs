@@ -3,7 +3,7 @@
 //! It must never know how an operation is carried out.
 #![allow(unsafe_code)]
 
-use crate::connect::{Keys, Peer};
+use crate::connect::{self, Peer};
 use crate::endpoint::UcxEndpoint;
 use crate::found::changes;
 use crate::probe::probe;
@@ -13,10 +13,13 @@ use crate::service::Service;
 use crate::settings::{DESCRIPTORS, MIN_DESCRIPTORS, Tuning};
 use crate::shared::Shared;
 use crate::ucp::{Context, Memory};
+use rushmem_transport::kit::answers::Answers;
 use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::service::ServiceThread;
-use rushmem_transport::{Amos, Caps, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport};
+use rushmem_transport::{
+    Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport,
+};
 use rustix::process::{Resource, getrlimit};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +30,6 @@ struct Ucx {
     address: Vec<u8>,
     progress: Arc<Progress>,
     memory: Vec<Memory>,
-    keys: Keys,
 }
 
 /// Opens the transport with limits other than the usual ones.
@@ -38,7 +40,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
     let (progress, address) = prepare(open, tuning).map_err(Error::Unavailable)?;
     let progress = Arc::new(progress);
     let thread = ServiceThread::start("rushmem-ucx", &progress, run)?;
-    Ok(Box::new(Ucx { thread, address, progress, memory: Vec::new(), keys: Keys::default() }))
+    Ok(Box::new(Ucx { thread, address, progress, memory: Vec::new() }))
 }
 
 /// What works once there is a service thread, and this PE's address.
@@ -50,7 +52,8 @@ fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
             .map_err(|why| format!("{why}. With SHMEM_AMOS=software the targets' CPUs do them"))?;
     }
     let segments = Arc::new(Segments::default());
-    let service = Service::new(&context, Arc::clone(&segments))?;
+    let answers = Arc::new(Answers::new(open.n_pes));
+    let service = Service::new(&context, open.pe, Arc::clone(&segments), answers)?;
     let own_host = host_name();
     let worker = service.worker().address()?;
     let address = Address { host: own_host.clone(), worker }.encode();
@@ -71,6 +74,8 @@ impl Transport for Ucx {
             amos_compose_with_cpu: self.progress.shared.amos == Amos::Software,
             // Its sockets read /proc/net, its shared memory is found in /proc/PID, and it aborts without.
             needs_first_thread: true,
+            // UCX asks for pages on demand only for memory that is registered so, which this is not.
+            locks_memory: !self.progress.shared.context.copies(),
         }
     }
 
@@ -92,16 +97,21 @@ impl Transport for Ucx {
         // SAFETY: valid until this transport is dropped by contract, and it then serves nobody.
         unsafe { segments.register(segment, LocalBuf { base, nbytes }, ()) }?;
         let (base, nbytes) = (base.addr() as u64, nbytes as u64);
-        Ok(Key(MemoryKey { base, nbytes, packed: packed.into() }.encode()))
+        Ok(Key(MemoryKey { base, nbytes, packed }.encode()))
     }
 
     fn address(&self) -> Vec<u8> {
         self.address.clone()
     }
 
-    fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error> {
-        let shared = &self.progress.shared;
-        shared.peers.connect(pe, Peer::decode(pe, address, keys, &mut self.keys)?)
+    fn connect(&mut self, directory: Arc<Directory>) -> Result<(), Error> {
+        let peers = &self.progress.shared.peers;
+        for pe in (0..peers.n_pes() as u32).map(Pe) {
+            let told = directory.of(pe).ok_or(Error::Unreachable(pe))?;
+            connect::address(pe, told)?;
+            Peer::new(pe, told)?;
+        }
+        peers.connect(directory, Peer::new)
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {

@@ -4,7 +4,8 @@
 
 use conformance::{Case, LIMIT, Member, verbs};
 use rushmem_transport::{
-    Amos, Completion, Error, Host, Key, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Transport,
+    Amos, Completion, Directory, Error, Host, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Told,
+    Transport,
 };
 use rushmem_transport_ucx::{Tuning, open};
 use std::process::exit;
@@ -139,10 +140,11 @@ fn one_leaves(member: &Member) {
     // SAFETY: dropped after the transport, and used by nobody else meanwhile.
     let key = unsafe { transport.register(Segment::Heap, heap.as_mut_ptr().cast(), 4096) };
     let keys = member.exchange(&key.expect("memory").0);
-    for (pe, address) in member.exchange(&transport.address()).iter().enumerate() {
-        let key = Key(keys[pe].clone());
-        transport.connect(Pe(pe as u32), address, &[(Segment::Heap, key)]).expect("an address");
-    }
+    let addresses = member.exchange(&transport.address());
+    let records = addresses.iter().zip(&keys);
+    let records = records.map(|(address, heap)| Told { address, keys: [heap, &[], &[]] });
+    let directory = Directory::new(Directory::encode(records));
+    transport.connect(Arc::new(directory)).expect("addresses");
     member.barrier();
     let use_pes = |pes: std::ops::Range<usize>| {
         let mut endpoint = transport.endpoint().expect("an endpoint");

@@ -43,7 +43,7 @@ pub trait Endpoint: Send {
     /// When the PE cannot be reached.
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error>;
 
-    /// Puts, then updates the word of the signal. Nobody sees the update before the data.
+    /// Puts, then updates the word of the signal. Nobody sees the update before what it [follows](crate::Follows).
     ///
     /// # Safety
     /// As [`put`](Endpoint::put).

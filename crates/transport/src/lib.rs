@@ -15,6 +15,7 @@
 mod amos;
 pub mod descriptors;
 pub mod device;
+mod directory;
 mod endpoint;
 mod error;
 pub mod kit;
@@ -28,6 +29,7 @@ pub mod thread;
 mod verbs;
 
 pub use amos::Amos;
+pub use directory::{Directory, Told};
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use nic::Nic;
@@ -35,6 +37,6 @@ pub use pe::{Pe, TeamPe};
 pub use provider::{Caps, Found, Host, Open, Provider, Transport};
 pub use setting::Setting;
 pub use verbs::{
-    AmoOp, AmoRequest, AmoWidth, Completion, Get, Key, LocalBuf, OldValue, Put, RemoteAddr,
-    Segment, Signal,
+    AmoOp, AmoRequest, AmoWidth, Completion, Follows, Get, Key, LocalBuf, OldValue, Put,
+    RemoteAddr, Segment, Signal,
 };

@@ -4,9 +4,10 @@
 #![allow(unsafe_code)]
 
 use crate::{
-    AmoRequest, Caps, Endpoint, Error, Found, Get, Key, Pe, Provider, Put, Segment, Transport,
+    AmoRequest, Caps, Directory, Endpoint, Error, Found, Get, Key, Pe, Provider, Put, Segment,
+    Transport,
 };
-
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The template's entry for a list of providers.
@@ -47,8 +48,8 @@ impl Transport for Null {
         Vec::new()
     }
 
-    fn connect(&mut self, pe: Pe, _: &[u8], _: &[(Segment, Key)]) -> Result<(), Error> {
-        Err(Error::Unreachable(pe))
+    fn connect(&mut self, _: Arc<Directory>) -> Result<(), Error> {
+        Err(Error::Unavailable("the network reaches nobody".into()))
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {

@@ -3,7 +3,7 @@
 //! A provider states its capabilities in [`Caps`]. It never claims one that it did not test.
 #![allow(unsafe_code)]
 
-use crate::{Amos, Endpoint, Error, Key, Nic, Pe, Segment, Setting};
+use crate::{Amos, Directory, Endpoint, Error, Key, Nic, Pe, Segment, Setting};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,13 +115,14 @@ pub struct Caps {
     pub amos_compose_with_cpu: bool,
     /// It relies on what the kernel shows of the process's first thread, which must not end while the transport is open.
     pub needs_first_thread: bool,
+    /// Registered memory is locked: all its pages are in memory as long as it is registered.
+    pub locks_memory: bool,
 }
 
 /// A network as one process sees it.
 ///
 /// The runtime calls [`address`](Transport::address) and then [`register`](Transport::register) for every segment, exchanges the
-/// results among all PEs, [`connect`](Transport::connect)s to every PE that it reaches by this transport, makes an
-/// [`endpoint`](Transport::endpoint) for itself and tests it. It makes the endpoint of a context at its first use.
+/// results among all PEs, [`connect`](Transport::connect)s, makes an [`endpoint`](Transport::endpoint) for itself and tests it. It makes the endpoint of a context at its first use.
 /// Threads that wait call [`progress`](Transport::progress) and [`wait`](Transport::wait); a provider that must serve peers at
 /// other times has a service thread. Endpoints are dropped before the transport; dropping the transport ends its threads.
 pub trait Transport: Send + Sync {
@@ -145,11 +146,12 @@ pub trait Transport: Send + Sync {
     /// This PE's address, for its peers. It must not depend on the segments, which are registered later.
     fn address(&self) -> Vec<u8>;
 
-    /// Stores how to reach `pe`, from its address and the keys of its segments. Does not wait for it.
+    /// Every PE of the job is reached by what it told from now on, its address and the keys of its segments. Checks that all of
+    /// them can be used, and waits for none: nothing is kept of a PE before it is first used.
     ///
     /// # Errors
-    /// When there is no path to it.
-    fn connect(&mut self, pe: Pe, address: &[u8], keys: &[(Segment, Key)]) -> Result<(), Error>;
+    /// When there is no path to one of them.
+    fn connect(&mut self, directory: Arc<Directory>) -> Result<(), Error>;
 
     /// A new endpoint, one per context. One thread at a time uses it.
     ///

@@ -129,6 +129,16 @@ pub enum OldValue {
     AtQuiet(*mut u8),
 }
 
+/// What a signal comes after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// The data of its put.
+    Data,
+    /// Besides, all puts and signals that the endpoint has issued to the PE. What is issued later may come before it, so that this
+    /// takes less than a fence.
+    All,
+}
+
 /// An update of an 8-byte word of a PE that follows the data of a put.
 #[derive(Clone, Copy, Debug)]
 pub struct Signal {
@@ -138,13 +148,15 @@ pub struct Signal {
     pub op: AmoOp,
     /// The operand.
     pub value: u64,
+    /// What it comes after.
+    pub follows: Follows,
 }
 
 impl Signal {
     /// The signal as an atomic operation.
     #[inline]
     pub fn amo(self) -> AmoRequest {
-        let Signal { dest, op, value } = self;
+        let Signal { dest, op, value, .. } = self;
         AmoRequest {
             dest,
             width: AmoWidth::Eight,

@@ -20,13 +20,13 @@ pub const RECORD: Format = format("record of a PE", 6);
 /// What a PE offers before a transport is selected.
 pub const OFFER: Format = format("offer of transports", 3);
 /// What came of a step of opening a transport.
-pub const STEP: Format = format("step of opening a transport", 2);
+pub const STEP: Format = format("step of opening a transport", 3);
 /// The greeting of a connection over TCP.
 pub const TCP_HANDSHAKE: Format = format("handshake over TCP", 2);
 /// Where a PE listens.
 pub const TCP_ADDRESS: Format = format("address of a PE over TCP", 2);
 /// How a PE is reached over UCX.
-pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 3);
+pub const UCX_ADDRESS: Format = format("address of a PE over UCX", 4);
 /// A segment of a PE over UCX.
 pub const UCX_KEY: Format = format("key of a segment over UCX", 2);
 /// How a PE is reached over libfabric.

@@ -181,6 +181,7 @@ pub(crate) fn place(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
 }
 
 /// The delta of a PE for the addresses of a segment, where that is mapped here.
+#[inline]
 pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
     match segment {
         // Both are in one slice.

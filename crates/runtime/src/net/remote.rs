@@ -14,7 +14,7 @@ use core::ffi::c_int;
 pub(crate) use rushmem_transport::Completion;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Get, LocalBuf, OldValue, Put, RemoteAddr, Signal, mem,
+    AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalBuf, OldValue, Put, RemoteAddr, Signal, mem,
 };
 
 /// One access: the call, the context, and the name of the symmetric address.
@@ -205,7 +205,7 @@ impl Access {
         }
         let dest = self.remote(dest, nbytes);
         let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
-        let signal = Signal { dest: at, op, value: signal };
+        let signal = Signal { dest: at, op, value: signal, follows: Follows::Data };
         // SAFETY: valid by contract.
         network::on(self.call, self.ctx, |endpoint| unsafe {
             endpoint.put_signal(network::pe(self.pe), put, signal)

@@ -7,6 +7,7 @@
 
 use super::amos::{Way, ways};
 use super::choice::{Offer, Seen, Selection, agree, complaint};
+use super::locked::{Limits, Registered};
 use super::probe;
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
@@ -18,15 +19,12 @@ use crate::net::network::{self, Process};
 use crate::sync::flags;
 use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
-    Amos, Endpoint, Error, Found, Key, Open, Pe, Provider, Segment, Transport, device,
+    Amos, Directory, Endpoint, Error, Found, Open, Pe, Provider, Segment, Told, Transport, device,
 };
 use rushmem_wire::{Format, OFFER, STEP, decode, encode};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// The segments that peers reach, in the order in which their keys are exchanged.
-const SEGMENTS: [Segment; Segment::COUNT] = [Segment::Heap, Segment::Internal, Segment::Static];
 
 /// What this machine has of a transport, for messages.
 pub struct OnThisMachine {
@@ -72,7 +70,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
         return;
     }
     let offer = offer(&job.settings, &providers);
-    let offers = exchange(call, job, OFFER, &offer);
+    let offers: Vec<Offer> = exchange(call, job, OFFER, &offer).collect();
     let agreed = agree(&providers, &offers).unwrap_or_else(|why| fail!(call, "{why}"));
     let Selection { candidates, mut passed_over } = agreed;
     let mut candidates = candidates.into_iter();
@@ -136,38 +134,39 @@ fn offer(settings: &Settings, providers: &[&Provider]) -> Offer {
     offer
 }
 
-/// Send data to all PEs, and receive theirs.
+/// Send data to all PEs, and receive theirs, in their order.
 fn exchange<T: Serialize + DeserializeOwned>(
     call: Call,
     job: &Job,
     format: Format,
     own: &T,
-) -> Vec<T> {
+) -> impl Iterator<Item = T> {
     let records = match job.session().exchange(&encode(format, own)) {
         Ok(records) => records,
         Err(error) => fail!(call, "{error}"),
     };
-    let decoded = (0..).zip(&records).map(|(pe, bytes)| match decode(format, bytes) {
+    (0..).zip(records).map(move |(pe, bytes)| match decode(format, &bytes) {
         Ok(record) => record,
         Err(error) => fail!(call, "the data of PE {pe} cannot be read: {error}"),
-    });
-    decoded.collect()
+    })
 }
 
-/// The result of a step: byte strings, or why it failed.
-type Step = Result<Vec<Vec<u8>>, String>;
+/// The result of a step: what the PE tells, or why it failed.
+type Step<T> = Result<T, String>;
 
-/// The result of a step on all PEs.
+/// End a step on all PEs; `each` gets what they tell, in their order.
 ///
 /// # Errors
 /// When some PEs failed; which ones, and why.
-fn together(call: Call, job: &Job, own: &Step) -> Result<Vec<Vec<Vec<u8>>>, String> {
+fn together<T: Serialize + DeserializeOwned>(
+    call: Call,
+    job: &Job,
+    own: &Step<T>,
+    mut each: impl FnMut(T),
+) -> Result<(), String> {
     let steps = exchange(call, job, STEP, own);
-    let outcomes: Vec<_> = steps.iter().map(|step| step.clone().map(drop)).collect();
-    match complaint(&outcomes) {
-        Some(why) => Err(why),
-        None => Ok(steps.into_iter().flatten().collect()),
-    }
+    let outcomes: Vec<Step<()>> = steps.map(|step| step.map(&mut each)).collect();
+    complaint(&outcomes).map_or(Ok(()), Err)
 }
 
 /// A transport over which every PE moved data, and the library's endpoint of it, which is dropped first.
@@ -210,17 +209,26 @@ fn first_that_works(
 fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tried, String> {
     let host = Arc::new(Process::with(job.settings.host_limit, flags::ring_own));
     let (transport, own) = match prepare(job, provider, amos, &host) {
-        Ok(Prepared { transport, parts }) => (Some(transport), Ok(parts)),
+        Ok(Prepared { transport, announced }) => (Some(transport), Ok(announced)),
         Err(why) => (None, Err(why.to_string())),
     };
-    let parts = together(call, job, &own)?;
+    // One PE of a machine keeps what they tell, for all.
+    let (publishes, mut told) = (job.session().local_id() == 0, Vec::new());
+    together(call, job, &own, |announced: Announced| told.extend(publishes.then_some(announced)))?;
+    if publishes {
+        let bytes = Directory::encode(told.iter().map(Announced::told));
+        // SAFETY: transports that read what was published before are closed on all PEs that are at this step.
+        unsafe { job.memory.publish(&bytes) };
+    }
+    drop(told);
+    let directory = Arc::new(Directory::new(job.memory.published()));
     let mut transport = transport.expect("what this PE lacks was said");
-    let tried = try_out(job, &mut *transport, &parts);
+    let tried = try_out(job, &mut *transport, directory);
     let (endpoint, own) = match tried {
-        Ok(endpoint) => (Some(endpoint), Ok(Vec::new())),
+        Ok(endpoint) => (Some(endpoint), Ok(())),
         Err(why) => (None, Err(why)),
     };
-    if let Err(why) = together(call, job, &own) {
+    if let Err(why) = together(call, job, &own, drop) {
         drop(endpoint);
         return Err(why);
     }
@@ -228,10 +236,23 @@ fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tri
     Ok(Tried { endpoint: endpoint.expect("what this PE lacks was said"), transport })
 }
 
-/// A transport that is open here, and what the others need to know: its address and the segments' keys.
+/// What a PE tells of itself: its address and the keys of its segments, by their numbers.
+#[derive(Serialize, Deserialize)]
+struct Announced {
+    address: Vec<u8>,
+    keys: [Vec<u8>; Segment::COUNT],
+}
+
+impl Announced {
+    fn told(&self) -> Told<'_> {
+        Told { address: &self.address, keys: self.keys.each_ref().map(Vec::as_slice) }
+    }
+}
+
+/// A transport that is open here, and what the others need to know.
 struct Prepared {
     transport: Box<dyn Transport>,
-    parts: Vec<Vec<u8>>,
+    announced: Announced,
 }
 
 /// Open a provider's transport and register the segments.
@@ -253,39 +274,53 @@ fn prepare(
     let mut transport = without_signals(|| (provider.open)(&with))?;
     let layout = job.memory.layout();
     let statics = statics::own();
-    let ranges = [
-        (job.memory.heap(), layout.heap_bytes()),
-        (job.memory.internal(), layout.internal_bytes()),
-        (std::ptr::with_exposed_provenance_mut(statics.start()), statics.nbytes()),
+    let start = std::ptr::with_exposed_provenance_mut(statics.start());
+    let segments = [
+        (Segment::Heap, job.memory.heap(), layout.heap_bytes()),
+        (Segment::Internal, job.memory.internal(), layout.internal_bytes()),
+        (Segment::Static, start, statics.nbytes()),
     ];
-    let mut parts = vec![transport.address()];
-    for (segment, (base, nbytes)) in SEGMENTS.into_iter().zip(ranges) {
-        let pe = job.me.0;
-        tracing::debug!(pe, transport = provider.name, ?segment, nbytes, "registers memory");
+    let machines = job.session().nodes().clone();
+    let n_local = machines.size(machines.node_of(job.me.0));
+    let mut registered = Registered { nbytes: [0; Segment::COUNT], n_local };
+    for (segment, _, nbytes) in segments {
+        registered.nbytes[segment as usize] = nbytes as u64;
+    }
+    let locks = transport.caps().locks_memory;
+    let [heap, own, static_data] = registered.nbytes;
+    let (pe, of_node) = (job.me.0, registered.of_node());
+    tracing::debug!(
+        pe,
+        transport = provider.name,
+        heap,
+        static_data,
+        own,
+        of_node,
+        locked = locks,
+        "registers memory"
+    );
+    if locks {
+        registered.require(Limits::of_this_process()).map_err(Error::Unavailable)?;
+    }
+    let mut announced = Announced { address: transport.address(), keys: Default::default() };
+    for (segment, base, nbytes) in segments {
         // SAFETY: mapped for the life of the process. Where the static data have holes no peer asks
         // for them, as it has the same ones.
-        parts.push(unsafe { transport.register(segment, base, nbytes) }?.0);
+        let key = unsafe { transport.register(segment, base, nbytes) }?;
+        announced.keys[segment as usize] = key.0;
     }
-    Ok(Prepared { transport, parts })
+    Ok(Prepared { transport, announced })
 }
 
-/// Connect to every peer that needs it, and move data to the next of them.
+/// Connect, and move data to the next peer that is reached by a network.
 fn try_out(
     job: &Job,
     transport: &mut dyn Transport,
-    parts: &[Vec<Vec<u8>>],
+    directory: Arc<Directory>,
 ) -> Result<Box<dyn Endpoint>, String> {
+    transport.connect(directory).map_err(|error| error.to_string())?;
     let node = job.nodes.node_of(job.me.0);
     let unmapped = |pe: u32| pe != job.me.0 && (cma::exist() || job.nodes.node_of(pe) != node);
-    // If the network carries out atomic operations, it also carries out those on this PE's own words.
-    let all = !transport.caps().amos_compose_with_cpu;
-    for (pe, parts) in (0..job.n_pes).zip(parts).filter(|(pe, _)| all || unmapped(*pe)) {
-        let [address, keys @ ..] = &parts[..] else {
-            return Err(format!("PE {pe} sent no address"));
-        };
-        let keys: Vec<_> = SEGMENTS.into_iter().zip(keys.iter().cloned().map(Key)).collect();
-        transport.connect(Pe(pe), address, &keys).map_err(|error| error.to_string())?;
-    }
     let mut endpoint = transport.endpoint().map_err(|error| error.to_string())?;
     let after = (1..job.n_pes).map(|distance| (job.me.0 + distance) % job.n_pes);
     if let Some(pe) = after.into_iter().find(|&pe| unmapped(pe)) {

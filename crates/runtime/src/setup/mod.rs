@@ -10,6 +10,7 @@ mod connect;
 mod cpus;
 mod leave;
 mod locality;
+mod locked;
 mod node_peers;
 mod probe;
 mod record;
@@ -50,7 +51,7 @@ use rushmem_bootstrap::{NodeMap, Protocol, Session};
 use rushmem_collectives::choice::Facts;
 use rushmem_heap::{Allocator, Layout, NodeMemory};
 use rushmem_transport::setting::environment;
-use rushmem_transport::{Pe, Provider};
+use rushmem_transport::{Directory, Pe, Provider};
 use std::sync::Mutex;
 
 /// `shmem_init` (§9.1.1). `providers` are the transports that this build has.
@@ -215,7 +216,8 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     let local = machines.local_index(me.0);
     let statics_at: Vec<Option<u64>> =
         machines.members(machine).map(|pe| records[pe as usize].statics_at).collect();
-    let sizes = (settings.symmetric_size, areas.nbytes());
+    let directory = Directory::most_bytes(n_pes, rushmem_bootstrap::proto::MAX_RECORD);
+    let sizes = (settings.symmetric_size, areas.nbytes(), directory);
     let memory = map(call, &mut session, sizes, local, &statics_at);
     locality::place_memory(me, memory, &own.cpus);
     if local == 0 && settings.symmetric_size_is_set {
@@ -248,7 +250,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         static_data = path,
         "joined the job; on-node accesses go to shared memory, atomics are the CPU's"
     );
-    flags::set(FlagArea::new(memory, areas, &heap_deltas));
+    flags::set(FlagArea::new(memory, areas));
     cma::set(node_peers, have_node_peers);
     let world = Members::world(n_pes);
     let oversubscribed_somewhere = (0..machines.n_nodes()).any(oversubscribed);
@@ -323,14 +325,15 @@ fn announce(chosen: &Settings, providers: &[Provider]) {
 fn map(
     call: Call,
     session: &mut Session,
-    (symmetric_size, internal_bytes): (u64, usize),
+    (symmetric_size, internal_bytes, published_bytes): (u64, usize, usize),
     local: u32,
     statics_at: &[Option<u64>],
 ) -> &'static NodeMemory {
     let n_local = statics_at.len() as u32;
     let map = |layout| {
         let memory = session.take_node_memory();
-        NodeMemory::map(memory, layout, n_local, local, statics::own(), statics_at)
+        let place = (n_local, local);
+        NodeMemory::map(memory, layout, place, published_bytes, statics::own(), statics_at)
     };
     let mapped = Layout::new(symmetric_size, internal_bytes)
         .ok_or(rushmem_heap::Error::TooLarge)

@@ -6,12 +6,15 @@
 #![allow(unsafe_code)]
 
 use crate::base::primitive::AtomicU32;
+use crate::memory::address;
 use crate::memory::areas::Areas;
 use crate::memory::range::SymmetricRange;
 use crate::net::network;
 use crate::sync::bell::Bell;
 use rushmem_heap::NodeMemory;
-use rushmem_transport::{AmoOp, Completion, LocalBuf, Pe, Put, RemoteAddr, Segment, Signal};
+use rushmem_transport::{
+    AmoOp, Completion, Follows, LocalBuf, Pe, Put, RemoteAddr, Segment, Signal,
+};
 use rustix::thread::futex;
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
@@ -44,7 +47,6 @@ pub(crate) struct FlagArea {
     areas: Areas,
     base: *mut u8,
     nbytes: usize,
-    deltas: Vec<Option<isize>>,
 }
 
 // SAFETY: it is an address range that stays mapped, accessed by atomics and raw copies alone.
@@ -54,10 +56,10 @@ unsafe impl Sync for FlagArea {}
 
 impl FlagArea {
     /// The areas in `memory`, which stays mapped for the life of the process.
-    pub(crate) fn new(memory: &'static NodeMemory, areas: Areas, deltas: &[Option<isize>]) -> Self {
+    pub(crate) fn new(memory: &'static NodeMemory, areas: Areas) -> Self {
         let nbytes = memory.layout().internal_bytes();
         assert!(areas.nbytes() <= nbytes, "the internal area is too small");
-        FlagArea { areas, base: memory.internal(), nbytes, deltas: deltas.to_vec() }
+        FlagArea { areas, base: memory.internal(), nbytes }
     }
 
     pub(crate) fn areas(&self) -> &Areas {
@@ -82,7 +84,7 @@ impl FlagArea {
                 true
             }
             None => {
-                self.update_remote(pe, Signal { dest: remote(at), op: AmoOp::Set, value });
+                signal_remote(pe, flag(at, value));
                 false
             }
         }
@@ -96,7 +98,7 @@ impl FlagArea {
                 self.word(delta, at).fetch_add(1, Ordering::Release);
                 self.bell(delta).ring(wake);
             }
-            None => self.update_remote(pe, Signal { dest: remote(by_network), ..ONE_MORE }),
+            None => signal_remote(pe, one_more(by_network)),
         }
     }
 
@@ -112,8 +114,7 @@ impl FlagArea {
             source.copy_to(pe, dest);
             self.count(pe, at, by_network);
         } else {
-            let signal = Signal { dest: remote(by_network), ..ONE_MORE };
-            self.put_signal_remote(pe, (source, dest), signal);
+            put_signal_remote(pe, (source, dest), one_more(by_network));
         }
     }
 
@@ -130,38 +131,9 @@ impl FlagArea {
             source.copy_to(pe, dest);
             self.raise_unrung(pe, at, value)
         } else {
-            let signal = Signal { dest: remote(at), op: AmoOp::Set, value };
-            self.put_signal_remote(pe, (source, dest), signal);
+            put_signal_remote(pe, (source, dest), flag(at, value));
             false
         }
-    }
-
-    #[cold]
-    fn put_signal_remote(
-        &self,
-        pe: Pe,
-        (source, dest): (SymmetricRange, SymmetricRange),
-        signal: Signal,
-    ) {
-        let nbytes = source.nbytes();
-        assert!(nbytes <= dest.nbytes(), "{nbytes} bytes into {}", dest.nbytes());
-        let source = LocalBuf::source(source.start(), nbytes);
-        let put = Put { dest: dest.remote(0), source, completion: Completion::Now };
-        network::on_library(|endpoint| {
-            // A flag only grows, so an earlier one must not come later.
-            endpoint.fence()?;
-            // SAFETY: memory of this PE that stays as it is during the call.
-            unsafe { endpoint.put_signal(pe, put, signal) }
-        });
-    }
-
-    #[cold]
-    fn update_remote(&self, pe: Pe, flag: Signal) {
-        network::on_library(|endpoint| {
-            endpoint.fence()?;
-            // SAFETY: the old value goes nowhere.
-            unsafe { endpoint.amo(pe, flag.amo()) }
-        });
     }
 
     /// Count this PE in at the counter of the mapped `pe`; whether it is the last of `n`, after which the counter has its former value.
@@ -273,7 +245,7 @@ impl FlagArea {
     }
 
     fn delta(&self, pe: Pe) -> Option<isize> {
-        self.deltas[pe.index()]
+        address::delta(Segment::Internal, pe.0 as i32)
     }
 
     fn own_word(&self, at: usize) -> &AtomicU64 {
@@ -310,9 +282,32 @@ fn wake(word: &AtomicU32) {
     let _ = futex::wake(word, futex::Flags::empty(), u32::MAX >> 1);
 }
 
+#[cold]
+fn put_signal_remote(pe: Pe, (source, dest): (SymmetricRange, SymmetricRange), signal: Signal) {
+    let nbytes = source.nbytes();
+    assert!(nbytes <= dest.nbytes(), "{nbytes} bytes into {}", dest.nbytes());
+    let source = LocalBuf::source(source.start(), nbytes);
+    let put = Put { dest: dest.remote(0), source, completion: Completion::Now };
+    // SAFETY: memory of this PE that stays as it is during the call.
+    network::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
+}
+
+#[cold]
+fn signal_remote(pe: Pe, signal: Signal) {
+    let put = Put { dest: signal.dest, source: LocalBuf::EMPTY, completion: Completion::Now };
+    // SAFETY: there are no data.
+    network::on_library(|endpoint| unsafe { endpoint.put_signal(pe, put, signal) });
+}
+
+/// What a network does to a flag, which only grows: so an earlier value must not come later.
+fn flag(at: usize, value: u64) -> Signal {
+    Signal { dest: remote(at), op: AmoOp::Set, value, follows: Follows::All }
+}
+
 /// What a network does to a counter.
-const ONE_MORE: Signal =
-    Signal { dest: RemoteAddr { segment: Segment::Internal, offset: 0 }, op: AmoOp::Add, value: 1 };
+fn one_more(at: usize) -> Signal {
+    Signal { op: AmoOp::Add, ..flag(at, 1) }
+}
 
 fn remote(at: usize) -> RemoteAddr {
     RemoteAddr { segment: Segment::Internal, offset: at as u64 }

@@ -5,7 +5,9 @@ use super::*;
 use crate::ep::Post;
 use crate::message::NBYTES;
 use conformance::{LIMIT, verbs};
-use rushmem_transport::{AmoOp, Completion, Host, LocalBuf, Put, RemoteAddr, Signal};
+use rushmem_transport::{
+    AmoOp, Completion, Follows, Host, LocalBuf, Put, RemoteAddr, Signal, Told,
+};
 use std::sync::mpsc;
 
 /// Asks for a provider.
@@ -50,10 +52,12 @@ fn job(provider: &'static str, tuning: Tuning) -> Option<Ofi> {
     // SAFETY: it is never freed.
     let key = unsafe { ofi.register(Segment::Heap, heap.as_mut_ptr().cast(), HEAP) };
     let key = key.expect("memory that can be registered");
-    for pe in 0..3 {
-        let keys = [(Segment::Heap, key.clone())];
-        ofi.connect(Pe(pe), &ofi.address(), &keys).expect("an own address");
-    }
+    let address = ofi.address();
+    let told = Told { address: &address, keys: [&key.0, &[], &[]] };
+    let nobody = Address { name: vec![0; 3], ..ofi.shared().address.clone() }.encode();
+    let told = [told, told, told, Told { address: &nobody, ..told }];
+    let directory = Directory::new(Directory::encode(told.into_iter()));
+    ofi.connect(Arc::new(directory)).expect("own addresses");
     Some(ofi)
 }
 
@@ -93,7 +97,7 @@ fn a_signal_that_is_refused_leaves_no_put_in_flight() {
     let mut endpoint = ofi.new_endpoint().expect("the first");
     for offset in [LONG as u64 + 4, HEAP as u64] {
         let dest = RemoteAddr { offset, ..START };
-        let signal = Signal { dest, op: AmoOp::Set, value: 1 };
+        let signal = Signal { dest, op: AmoOp::Set, value: 1, follows: Follows::Data };
         // SAFETY: the source is never freed.
         let refused = unsafe { endpoint.put_signal(Pe(1), long_put(), signal) };
         assert!(matches!(refused, Err(Error::Invalid(_))));

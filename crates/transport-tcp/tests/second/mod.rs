@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use conformance::Member;
-use rushmem_transport::{Amos, Host, Key, Open, Pe, Segment, Transport};
+use rushmem_transport::{Amos, Directory, Host, Open, Pe, Segment, Told, Transport};
 use rushmem_transport_tcp::{Tuning, open};
 use std::sync::Arc;
 
@@ -27,10 +27,11 @@ pub(crate) fn open_beside(
     let key =
         unsafe { transport.register(Segment::Heap, heap.as_mut_ptr().cast(), 8 * heap.len()) };
     let keys = member.exchange(&key.expect("memory").0);
-    for (pe, address) in member.exchange(&transport.address()).iter().enumerate() {
-        let key = Key(keys[pe].clone());
-        transport.connect(Pe(pe as u32), address, &[(Segment::Heap, key)]).expect("an address");
-    }
+    let addresses = member.exchange(&transport.address());
+    let told = addresses.iter().zip(&keys);
+    let told = told.map(|(address, heap)| Told { address, keys: [heap, &[], &[]] });
+    let directory = Directory::new(Directory::encode(told));
+    transport.connect(Arc::new(directory)).expect("addresses");
     member.barrier();
     transport
 }

@@ -5,15 +5,11 @@
 //! when the service thread comes by.
 #![allow(unsafe_code)]
 
-use super::Origin;
-use crate::pending::noted;
-use crate::proto::{REPLY, batch};
+use super::{Letter, Origin};
+use crate::proto::batch;
 use crate::shared::Shared;
 use crate::target::PUTS_KIND;
-use crate::ucp::started;
-use rushmem_transport::{AmoWidth, Error, LocalBuf, Pe, RemoteAddr, mem};
-use std::ptr::null_mut;
-use ucx_sys::{UCP_AM_SEND_FLAG_EAGER, UCP_AM_SEND_FLAG_REPLY, UCP_OP_ATTR_FIELD_FLAGS};
+use rushmem_transport::{Error, LocalBuf, Pe, RemoteAddr, mem};
 
 /// Bytes of a message from which on it leaves: with its headers it fits one piece of UCX's.
 const FULL: usize = 4096;
@@ -60,23 +56,8 @@ impl Origin {
     }
 
     fn send_batch(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        let (endpoint, connection) = self.connection(shared, pe)?;
-        self.room(shared)?;
-        let slot = self.pending.slot(&connection, null_mut(), AmoWidth::Eight);
-        let held = &mut self.routes[pe.index()].held;
-        let (header, data, nbytes) = slot.keep_data(held);
-        let mut params = noted(&connection);
-        params.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
-        params.flags = UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER;
-        // SAFETY: a live endpoint, and a header and data that are kept until the reply.
-        let begun = unsafe {
-            let (ucp, params) = (self.ucp(), &raw const params);
-            ucp.ucp_am_send_nbx(endpoint, PUTS_KIND, header, REPLY, data, nbytes, params)
-        };
-        match started(begun) {
-            Ok(_) => connection.asked(&slot),
-            Err(_) => slot.give_back(&self.pending),
-        }
-        connection.began(begun).map_err(self.fails(shared, pe))
+        let letter = Letter { kind: PUTS_KIND, ..Letter::EMPTY };
+        // SAFETY: the puts are kept until they are sent, and nothing is fetched.
+        unsafe { self.send(shared, pe, letter) }.map(|_| ())
     }
 }

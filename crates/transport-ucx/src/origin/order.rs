@@ -1,54 +1,110 @@
 //! What orders and completes what was issued: fence, quiet, and the service thread's help.
 //!
 //! Order: UCX's fence orders puts among themselves, and its atomic operations; it does not order
-//! messages. So a request, or a put that is held back for a message, waits after a fence until the puts before it
-//! are complete, and a put that follows a fence waits until the requests before it have been answered. Where UCX's
-//! fence itself waits, and serves no peer meanwhile, it is not called, and what follows a fence waits for all.
-#![forbid(unsafe_code)]
+//! messages, which have numbers of their own. So a request, or a message of puts that were held back, waits after a fence until the
+//! puts before it are complete, and a put that follows a fence waits until the requests before it are known to be carried out.
+//! Where UCX's fence itself waits, and serves no peer meanwhile, it is not called, and what follows a fence waits for all puts.
+//!
+//! Few requests are answered (`kit::answers`): who waits for an answer asks for it.
+#![allow(unsafe_code)]
 
-use super::Origin;
+use super::{Letter, Origin};
 use crate::pending::Connection;
 use crate::shared::Shared;
 use crate::ucp::said;
 use rushmem_transport::{Error, Pe};
 
 impl Origin {
-    /// Waits until what follows the last fence may begin towards a PE; where it is `ordered` behind puts, UCX's
-    /// fence sees to these.
+    /// Waits until a put or a message that follows the last fence may follow the puts before it; where it is `ordered` behind
+    /// puts, UCX's fence sees to these.
     #[inline]
-    pub(super) fn follow(
+    pub(super) fn follow_puts(
         &mut self,
         shared: &Shared,
         pe: Pe,
         connection: &Connection,
         ordered: bool,
     ) -> Result<(), Error> {
-        let route = &self.routes[pe.index()];
-        match route.put_before || route.asked_before {
-            true => self.follow_fence(shared, pe, connection, ordered),
+        match self.routes[pe.index()].put_before && !ordered {
+            true => self.end_puts(shared, pe, connection),
             false => Ok(()),
         }
     }
 
-    fn follow_fence(
-        &mut self,
-        shared: &Shared,
-        pe: Pe,
-        connection: &Connection,
-        ordered: bool,
-    ) -> Result<(), Error> {
-        if self.routes[pe.index()].put_before && !ordered {
-            self.start_flush(shared, pe)?;
-            self.until(shared, |origin| {
-                !origin.is_flushing(shared, pe) && connection.transfers() == 0
-            })?;
-            self.routes[pe.index()].put_before = false;
-        }
-        if self.routes[pe.index()].asked_before {
-            self.until(shared, |_| connection.unanswered() == 0)?;
-            self.routes[pe.index()].asked_before = false;
-        }
+    /// What goes to a PE next follows all puts there, as if there were a fence.
+    pub(super) fn follow_all_puts(&mut self, pe: Pe) {
+        let route = &mut self.routes[pe.index()];
+        route.put_before |= route.dirty || route.flush.is_some();
+    }
+
+    fn end_puts(&mut self, shared: &Shared, pe: Pe, connection: &Connection) -> Result<(), Error> {
+        self.start_flush(shared, pe)?;
+        self.until(shared, |origin| {
+            !origin.is_flushing(shared, pe) && connection.transfers() == 0
+        })?;
+        self.routes[pe.index()].put_before = false;
         Ok(())
+    }
+
+    /// Waits until a put that follows the last fence may follow the requests before it. Among themselves requests have an order.
+    #[inline]
+    pub(super) fn follow_requests(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+        match self.is_before_fence_done(pe) {
+            true => Ok(()),
+            false => {
+                self.ask_for_answer(shared, pe)?;
+                self.until(shared, |origin| origin.is_before_fence_done(pe))
+            }
+        }
+    }
+
+    fn is_before_fence_done(&mut self, pe: Pe) -> bool {
+        let told = self.told(pe);
+        self.routes[pe.index()].asked.is_before_fence_done(self.fences, told)
+    }
+
+    /// How many requests a PE has told to have carried out.
+    pub(crate) fn told(&self, pe: Pe) -> u32 {
+        self.pending.told(pe)
+    }
+
+    fn unanswered(&self, pe: Pe) -> u32 {
+        self.routes[pe.index()].asked.unanswered(self.told(pe))
+    }
+
+    /// Waits until a PE may be asked for one more thing.
+    #[inline]
+    pub(super) fn room_in_window(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+        let window = shared.tuning.window();
+        if self.unanswered(pe) < window {
+            return Ok(());
+        }
+        self.until(shared, |origin| origin.unanswered(pe) < window)
+    }
+
+    /// A PE may owe an answer.
+    #[inline]
+    pub(super) fn owes(&mut self, pe: Pe) {
+        if !std::mem::replace(&mut self.routes[pe.index()].owing, true) {
+            self.owing.push(pe.0);
+        }
+    }
+
+    /// Has a PE tell when it has carried out all requests, unless it does so anyway.
+    fn ask_for_answer(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+        let told = self.told(pe);
+        if !self.routes[pe.index()].asked.must_ask(told) {
+            return Ok(());
+        }
+        // SAFETY: there is no data, and nothing is fetched.
+        unsafe { self.send(shared, pe, Letter { asks: true, ..Letter::EMPTY }) }.map(|_| ())
+    }
+
+    /// Begins to complete everything towards a PE.
+    fn begin_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+        self.send_held(shared, pe)?;
+        self.ask_for_answer(shared, pe)?;
+        self.start_flush(shared, pe)
     }
 
     /// Sends what is held back for a PE and begins a flush, unless there is nothing new to flush.
@@ -80,46 +136,83 @@ impl Origin {
         false
     }
 
-    /// Whether everything towards a PE is complete, provided that its flush has begun.
-    fn is_complete(&mut self, shared: &Shared, pe: Pe) -> bool {
-        let done = self.routes[pe.index()].open.as_ref().is_none_or(|open| {
-            open.connection.transfers() == 0 && open.connection.unanswered() == 0
-        });
-        done && !self.is_flushing(shared, pe)
+    /// Whether UCX has nothing to do towards a PE and no old value is due, provided that its flush has begun.
+    fn is_settled(&mut self, shared: &Shared, pe: Pe) -> bool {
+        let route = &self.routes[pe.index()];
+        let is_idle = route.open.as_ref().is_none_or(|open| open.connection.is_idle());
+        is_idle && !self.is_flushing(shared, pe)
     }
 
     fn forget_touched(&mut self, pe: Pe) {
         let route = &mut self.routes[pe.index()];
         route.touched = false;
         route.put_before = false;
-        route.asked_before = false;
     }
 
     /// Completes everything towards one PE.
     pub(crate) fn pe_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
         shared.loss.check()?;
-        if self.routes.get(pe.index()).ok_or(Error::Unreachable(pe))?.touched {
-            self.start_flush(shared, pe)?;
-            self.until(shared, |origin| origin.is_complete(shared, pe))?;
-            self.forget_touched(pe);
+        if pe.index() >= self.routes.n_pes() {
+            return Err(Error::Unreachable(pe));
+        }
+        let route = &self.routes[pe.index()];
+        if route.touched || route.owing {
+            self.begin_quiet(shared, pe)?;
+            self.await_quiet(shared, pe)?;
             self.touched.retain(|&other| other != pe.0);
+            self.owing.retain(|&other| other != pe.0);
         }
         shared.loss.check()
+    }
+
+    /// Waits until what [`begin_quiet`](Origin::begin_quiet) began is complete. The PE is neither among the touched nor among the
+    /// owing afterwards.
+    fn await_quiet(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
+        self.until(shared, |origin| origin.unanswered(pe) == 0 && origin.is_settled(shared, pe))?;
+        self.forget_touched(pe);
+        self.routes[pe.index()].owing = false;
+        Ok(())
     }
 
     /// Completes everything.
     pub(crate) fn quiet(&mut self, shared: &Shared) -> Result<(), Error> {
         shared.loss.check()?;
         // Ask all before waiting for one.
-        for i in 0..self.touched.len() {
-            self.start_flush(shared, Pe(self.touched[i]))?;
-        }
+        self.begin_quiet_of_all(shared)?;
         while let Some(&pe) = self.touched.last() {
-            self.until(shared, |origin| origin.is_complete(shared, Pe(pe)))?;
-            self.forget_touched(Pe(pe));
+            self.await_quiet(shared, Pe(pe))?;
             self.touched.pop();
         }
+        while let Some(&pe) = self.owing.last() {
+            if self.routes[pe as usize].owing {
+                self.await_quiet(shared, Pe(pe))?;
+            }
+            self.owing.pop();
+        }
         shared.loss.check()
+    }
+
+    fn begin_quiet_of_all(&mut self, shared: &Shared) -> Result<(), Error> {
+        for i in 0..self.touched.len() {
+            self.begin_quiet(shared, Pe(self.touched[i]))?;
+        }
+        for i in 0..self.owing.len() {
+            self.ask_for_answer(shared, Pe(self.owing[i]))?;
+        }
+        Ok(())
+    }
+
+    /// Whether everything is complete; what is not was begun to be.
+    pub(crate) fn is_quiet(&mut self, shared: &Shared) -> Result<bool, Error> {
+        self.begin_quiet_of_all(shared)?;
+        self.advance(shared, true)?;
+        let is_answered = self.owing.iter().all(|&pe| self.unanswered(Pe(pe)) == 0);
+        if is_answered && !self.is_unfinished() {
+            while let Some(pe) = self.owing.pop() {
+                self.routes[pe as usize].owing = false;
+            }
+        }
+        Ok(is_answered && !self.is_unfinished())
     }
 
     /// Orders what was issued ahead of what follows, towards each PE.
@@ -128,35 +221,35 @@ impl Origin {
         for i in 0..self.touched.len() {
             self.send_held(shared, Pe(self.touched[i]))?;
         }
-        if self.worker.orders() {
-            // UCX's fence says nothing of operations that it has only in part begun.
-            self.until(shared, |origin| origin.pending.transfers() == 0)?;
-        }
+        self.fences = self.fences.wrapping_add(1);
         let mut any = false;
         for &pe in &self.touched {
             let route = &mut self.routes[pe as usize];
-            let asked = route.open.as_ref().is_some_and(|open| open.connection.unanswered() > 0);
-            route.asked_before |= asked;
             route.put_before |= route.dirty || route.flush.is_some();
             any |= route.put_before;
         }
         if any && self.worker.orders() {
+            // UCX's fence says nothing of operations that it has only in part begun.
+            self.until(shared, |origin| origin.pending.transfers() == 0)?;
             self.worker.fence().map_err(|why| shared.loss.of_self(&why))?;
         }
         Ok(())
     }
 
-    /// While its owner is elsewhere: lets it work and completes what is in flight. Returns whether there was
-    /// anything to do.
-    pub(crate) fn advance(&mut self, shared: &Shared) -> Result<bool, Error> {
+    /// While its owner is elsewhere: lets it work and completes what is in flight, but for puts if it shall not `flush` them.
+    /// Returns whether there was anything to do.
+    pub(crate) fn advance(&mut self, shared: &Shared, flush: bool) -> Result<bool, Error> {
         let worked = self.progress(shared)?;
         for i in (0..self.touched.len()).rev() {
             if self.pending.in_flight() >= shared.tuning.max_in_flight {
                 break;
             }
             let pe = Pe(self.touched[i]);
+            if !flush && self.routes[pe.index()].dirty {
+                continue;
+            }
             self.start_flush(shared, pe)?;
-            if self.is_complete(shared, pe) {
+            if self.is_settled(shared, pe) {
                 self.forget_touched(pe);
                 self.touched.swap_remove(i);
             }

@@ -1,7 +1,6 @@
 //! What is exchanged once, before PEs connect: a PE's address and its segments' keys.
 
 use rushmem_wire::{Error, UCX_ADDRESS, UCX_KEY, decode, encode};
-use std::sync::Arc;
 
 /// How to reach a PE.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,20 +32,20 @@ pub(crate) struct MemoryKey {
     /// Its size.
     pub(crate) nbytes: u64,
     /// What UCX wants to have for an access.
-    pub(crate) packed: Arc<[u8]>,
+    pub(crate) packed: Vec<u8>,
 }
 
 impl MemoryKey {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        encode(UCX_KEY, &(self.base, self.nbytes, &*self.packed))
+        encode(UCX_KEY, &(self.base, self.nbytes, &self.packed))
     }
 
     /// # Errors
     /// When the bytes are no key.
     pub(crate) fn decode(bytes: &[u8]) -> Result<MemoryKey, Error> {
-        let (base, nbytes, packed): (u64, u64, Vec<u8>) = decode(UCX_KEY, bytes)?;
+        let (base, nbytes, packed): (u64, u64, _) = decode(UCX_KEY, bytes)?;
         base.checked_add(nbytes).ok_or(Error::Damaged(UCX_KEY))?;
-        Ok(MemoryKey { base, nbytes, packed: packed.into() })
+        Ok(MemoryKey { base, nbytes, packed })
     }
 }
 
@@ -65,10 +64,10 @@ mod tests {
 
     #[test]
     fn a_key_comes_as_it_was_sent() {
-        let key = MemoryKey { base: 4096, nbytes: 100, packed: [1, 2, 3].into() };
+        let key = MemoryKey { base: 4096, nbytes: 100, packed: vec![1, 2, 3] };
         assert_eq!(MemoryKey::decode(&key.encode()), Ok(key.clone()));
         assert!(MemoryKey::decode(&[0; 15]).is_err());
-        let beyond = MemoryKey { base: u64::MAX, nbytes: 2, packed: [].into() };
+        let beyond = MemoryKey { base: u64::MAX, nbytes: 2, packed: Vec::new() };
         assert_eq!(MemoryKey::decode(&beyond.encode()), Err(Error::Damaged(UCX_KEY)));
     }
 }

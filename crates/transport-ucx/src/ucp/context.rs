@@ -94,6 +94,11 @@ impl Drop for Config {
 }
 
 impl Context {
+    /// Processors move the data: there is no NIC that would lock registered memory.
+    pub(crate) fn copies(&self) -> bool {
+        self.copies
+    }
+
     /// Initialises UCX for a job of so many PEs, with these changes to its configuration.
     pub(crate) fn open(n_pes: u32, changes: &[(&str, String)]) -> Result<Context, String> {
         let ucp = ucx_sys::open()?;

@@ -1,47 +1,150 @@
-//! The table of connected PEs, with what a provider knows of each. An entry is set once and then read without a lock.
+//! The table of PEs, with what a provider keeps of each that was used. An entry is made at the first use and then read without
+//! a lock; before, a PE takes no memory here.
 //!
 //! This file must never know how a PE is reached.
+#![allow(unsafe_code)]
 
-use crate::{AmoWidth, Error, Pe, RemoteAddr};
-use std::sync::OnceLock;
+use crate::kit::lock::lock;
+use crate::{AmoWidth, Directory, Error, Pe, RemoteAddr, Told};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Makes the entry of a PE from what it told.
+type Find<T> = Box<dyn Fn(Pe, Told<'_>) -> Result<T, Error> + Send + Sync>;
 
 /// A table with one entry for each PE of the job.
-pub struct Peers<T>(Box<[OnceLock<T>]>);
+///
+/// Finding an entry takes a lock, while which no other may be waited for.
+pub struct Peers<T> {
+    entries: Entries<T>,
+    /// Set when the transport is connected.
+    connected: OnceLock<(Arc<Directory>, Find<T>)>,
+    /// Held while an entry is made.
+    making: Mutex<()>,
+}
 
-impl<T> Peers<T> {
-    /// The table of a job of `n_pes` PEs, none of which is connected.
+impl<T: Send + Sync> Peers<T> {
+    /// The table of a job of `n_pes` PEs, none of which is known.
     pub fn new(n_pes: u32) -> Peers<T> {
-        Peers((0..n_pes).map(|_| OnceLock::new()).collect())
+        let (connected, making) = (OnceLock::new(), Mutex::default());
+        Peers { entries: Entries::new(n_pes as usize), connected, making }
     }
 
     /// How many PEs the job has.
     pub fn n_pes(&self) -> usize {
-        self.0.len()
+        self.entries.n
     }
 
-    /// The entry of a PE.
+    /// From now on `find` makes an entry at its first use, from what the directory has of the PE.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] for one that is not connected.
+    /// When that was said before.
+    pub fn connect(
+        &self,
+        directory: Arc<Directory>,
+        find: impl Fn(Pe, Told<'_>) -> Result<T, Error> + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        let again = |_| Error::Invalid("the transport is connected already".to_owned());
+        self.connected.set((directory, Box::new(find))).map_err(again)
+    }
+
+    /// What a PE told of itself.
+    pub fn told(&self, pe: Pe) -> Option<Told<'_>> {
+        self.connected.get().and_then(|(directory, _)| directory.of(pe))
+    }
+
+    /// The entry of a PE, which is made if this is its first use.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] for a PE that told nothing, or before the transport is connected; those of whoever makes entries.
     #[inline]
     pub fn get(&self, pe: Pe) -> Result<&T, Error> {
-        self.0.get(pe.index()).and_then(OnceLock::get).ok_or(Error::Unreachable(pe))
+        match self.known(pe) {
+            Some(peer) => Ok(peer),
+            None => self.find(pe),
+        }
     }
 
-    /// Connects a PE.
-    ///
-    /// # Errors
-    /// When there is no such PE, or when it is connected already.
-    pub fn connect(&self, pe: Pe, peer: T) -> Result<(), Error> {
-        let entry = self.0.get(pe.index()).ok_or(Error::Unreachable(pe))?;
-        let again = |_| Error::Invalid(format!("PE {pe} is connected already"));
-        entry.set(peer).map_err(again)
+    /// The entry of a PE that was used.
+    #[inline]
+    pub fn known(&self, pe: Pe) -> Option<&T> {
+        let entry = self.entries.get(pe.index())?.load(Ordering::Acquire);
+        // SAFETY: null, or a box that `find` made and that lives as long as the table.
+        unsafe { entry.as_ref() }
     }
 
-    /// The connected PEs.
+    #[cold]
+    #[inline(never)]
+    fn find(&self, pe: Pe) -> Result<&T, Error> {
+        let unreachable = || Error::Unreachable(pe);
+        let (directory, find) = self.connected.get().ok_or_else(unreachable)?;
+        let entry = self.entries.get(pe.index()).ok_or_else(unreachable)?;
+        let _making = lock(&self.making);
+        if let Some(peer) = self.known(pe) {
+            return Ok(peer);
+        }
+        let made = find(pe, directory.of(pe).ok_or_else(unreachable)?)?;
+        let made = Box::into_raw(Box::new(made));
+        entry.store(made, Ordering::Release);
+        // SAFETY: just made; it lives as long as the table.
+        Ok(unsafe { &*made })
+    }
+
+    /// The PEs that were used.
     pub fn iter(&self) -> impl Iterator<Item = (Pe, &T)> {
-        let peers = self.0.iter().enumerate();
-        peers.filter_map(|(pe, entry)| Some((Pe(pe as u32), entry.get()?)))
+        (0..self.n_pes() as u32).map(Pe).filter_map(|pe| Some((pe, self.known(pe)?)))
+    }
+}
+
+/// Pointers of the table, all null at first, in memory of the kernel's that takes none until it is written.
+struct Entries<T> {
+    first: NonNull<AtomicPtr<T>>,
+    n: usize,
+}
+
+// SAFETY: it owns what its pointers lead to, which may be sent and shared.
+unsafe impl<T: Send + Sync> Send for Entries<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Entries<T> {}
+
+impl<T> Entries<T> {
+    fn layout(n: usize) -> Layout {
+        Layout::array::<AtomicPtr<T>>(n.max(1)).expect("a job's PEs are below 2^32")
+    }
+
+    fn new(n: usize) -> Entries<T> {
+        let layout = Self::layout(n);
+        // SAFETY: it has at least the size of one pointer. Zeros are null pointers.
+        let first = unsafe { alloc_zeroed(layout) }.cast();
+        let first = NonNull::new(first).unwrap_or_else(|| handle_alloc_error(layout));
+        Entries { first, n }
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> Option<&AtomicPtr<T>> {
+        if index >= self.n {
+            return None;
+        }
+        // SAFETY: one of the `n` pointers.
+        let entry = unsafe { self.first.add(index) };
+        // SAFETY: zeroed when it was allocated, and alive as long as this.
+        Some(unsafe { entry.as_ref() })
+    }
+}
+
+impl<T> Drop for Entries<T> {
+    fn drop(&mut self) {
+        for index in 0..self.n {
+            let entry = self.get(index).map_or(null_mut(), |entry| entry.load(Ordering::Acquire));
+            if !entry.is_null() {
+                // SAFETY: a box of `find`, whose references have ended with the borrow of the table.
+                drop(unsafe { Box::from_raw(entry) });
+            }
+        }
+        // SAFETY: allocated by `new` with this layout, once.
+        unsafe { dealloc(self.first.as_ptr().cast(), Self::layout(self.n)) };
     }
 }
 
@@ -99,14 +202,39 @@ mod tests {
     use crate::Segment;
 
     #[test]
-    fn a_pe_is_connected_once() {
-        let peers = Peers::new(2);
-        assert_eq!(peers.get(Pe(1)), Err(Error::Unreachable(Pe(1))));
-        assert_eq!(peers.connect(Pe(1), 'a'), Ok(()));
-        assert!(matches!(peers.connect(Pe(1), 'b'), Err(Error::Invalid(_))));
-        assert_eq!(peers.connect(Pe(2), 'c'), Err(Error::Unreachable(Pe(2))));
-        assert_eq!(peers.get(Pe(1)), Ok(&'a'));
-        assert!(peers.iter().eq([(Pe(1), &'a')]));
+    fn a_pe_is_known_once_it_is_used() {
+        let peers = Peers::new(3);
+        assert_eq!(peers.get(Pe(1)), Err(Error::Unreachable(Pe(1))), "not connected");
+        let told = [b"a", b"b"].map(|address| Told { address, ..Told::default() });
+        let directory = Arc::new(Directory::new(Directory::encode(told.into_iter())));
+        let made = Arc::new(Mutex::new(Vec::new()));
+        let find = |made: Arc<Mutex<Vec<u32>>>| {
+            move |pe: Pe, told: Told<'_>| {
+                lock(&made).push(pe.0);
+                Ok(told.address.to_vec())
+            }
+        };
+        peers.connect(Arc::clone(&directory), find(Arc::clone(&made))).expect("the first time");
+        assert!(peers.connect(directory, find(Arc::clone(&made))).is_err(), "again");
+        assert_eq!((peers.known(Pe(1)), peers.iter().count()), (None, 0));
+        for _ in 0..2 {
+            assert_eq!(peers.get(Pe(1)), Ok(&b"b".to_vec()));
+        }
+        assert_eq!(*lock(&made), [1], "once, and no other");
+        assert!(peers.iter().eq([(Pe(1), &b"b".to_vec())]));
+        assert_eq!(peers.get(Pe(2)), Err(Error::Unreachable(Pe(2))), "it told nothing");
+        assert_eq!(peers.get(Pe(3)), Err(Error::Unreachable(Pe(3))), "no such PE");
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_tried_again() {
+        let peers: Peers<u8> = Peers::new(1);
+        let directory = Arc::new(Directory::new(Directory::encode([Told::default()].into_iter())));
+        peers.connect(directory, |pe, _| Err(damaged(pe, "key"))).expect("the first time");
+        for _ in 0..2 {
+            assert!(matches!(peers.get(Pe(0)), Err(Error::Invalid(_))));
+        }
+        assert_eq!(peers.known(Pe(0)), None);
     }
 
     #[test]

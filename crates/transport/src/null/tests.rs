@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::{AmoOp, Amos, Completion, Host, LocalBuf, Open, RemoteAddr, Signal};
+use crate::{AmoOp, Amos, Completion, Follows, Host, LocalBuf, Open, RemoteAddr, Signal, Told};
 use std::sync::Arc;
 
 struct Nobody;
@@ -22,13 +22,14 @@ fn reaches_nobody() {
         host: Arc::new(Nobody),
     };
     let mut transport = (PROVIDER.open)(&open).expect("the template always opens");
-    assert_eq!(transport.connect(Pe(1), &[], &[]), Err(Error::Unreachable(Pe(1))));
+    let directory = Arc::new(Directory::new(Directory::encode([Told::default(); 2].into_iter())));
+    assert!(matches!(transport.connect(directory), Err(Error::Unavailable(_))));
     let mut endpoint = transport.endpoint().expect("an endpoint");
     let at = RemoteAddr { segment: Segment::Heap, offset: 0 };
     let put = Put { dest: at, source: LocalBuf::EMPTY, completion: Completion::Now };
     // SAFETY: nothing is read for zero bytes.
     assert_eq!(unsafe { endpoint.put(Pe(1), put) }, Err(Error::Unreachable(Pe(1))));
-    let signal = Signal { dest: at, op: AmoOp::Set, value: 1 };
+    let signal = Signal { dest: at, op: AmoOp::Set, value: 1, follows: Follows::All };
     // SAFETY: nothing is read for zero bytes.
     let with_signal = unsafe { endpoint.put_signal(Pe(1), put, signal) };
     assert_eq!(with_signal, Err(Error::Unreachable(Pe(1))));

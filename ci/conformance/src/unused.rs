@@ -1,0 +1,60 @@
+//! Peers that are not used take no memory, however many the job has.
+#![allow(unsafe_code)]
+
+use super::member::Member;
+use super::verbs;
+use rushmem_transport::{Directory, Pe, RemoteAddr, Segment, Told, Transport};
+use std::sync::Arc;
+
+/// PEs of a small job and of a large one.
+const FEW: u32 = 64;
+const MANY: u32 = 65_536;
+/// What a peer that is not used may take: nothing, but pages and what libraries allocate by chance are more than that.
+const BYTES_PER_PEER: u64 = 8;
+
+/// Of a small job, and of a large one, only the first two PEs are there, and they use each other: both take about the same.
+pub(crate) fn peers(member: &Member) {
+    let mut used = [0u64; 8];
+    let (few, few_taken) = opened(member, FEW, &mut used);
+    let (many, many_taken) = opened(member, MANY, &mut used);
+    member.barrier();
+    drop((few, many));
+    let most = few_taken + u64::from(MANY) * BYTES_PER_PEER;
+    assert!(many_taken <= most, "{FEW} PEs take {few_taken} bytes, {MANY} {many_taken}");
+}
+
+/// A transport of a job of so many PEs, and what it takes when one was used.
+fn opened(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> (Box<dyn Transport>, u64) {
+    let before = private_bytes();
+    let mut transport = member.open_beside(n_pes);
+    let key = {
+        let base = heap.as_mut_ptr().cast();
+        // SAFETY: the caller drops the transport before the memory.
+        unsafe { transport.register(Segment::Heap, base, size_of_val(heap)) }
+    };
+    let key = key.expect("the memory is accepted").0;
+    let opened = private_bytes().saturating_sub(before);
+    // In a job the PEs of a node share it.
+    let (addresses, keys) = (member.exchange(&transport.address()), member.exchange(&key));
+    let told = |pe: usize| Told { address: &addresses[pe], keys: [&keys[pe], &[], &[]] };
+    let told = (0..n_pes as usize).map(|pe| told(pe.min(1)));
+    let directory = Arc::new(Directory::new(Directory::encode(told)));
+    member.barrier();
+    let before = private_bytes();
+    transport.connect(directory).expect("a way to every PE");
+    let mut endpoint = transport.endpoint().expect("an endpoint");
+    let at = RemoteAddr { segment: Segment::Heap, offset: 8 };
+    let other = Pe(member.right() as u32);
+    verbs::put(&mut *endpoint, other, at, &7u64.to_ne_bytes()).expect("a PE that is there");
+    endpoint.quiet().expect("a PE that is there");
+    drop(endpoint);
+    (transport, opened + private_bytes().saturating_sub(before))
+}
+
+/// Memory that this process alone has.
+fn private_bytes() -> u64 {
+    let map = std::fs::read_to_string("/proc/self/smaps_rollup").expect("the kernel tells");
+    let line = map.lines().find_map(|line| line.strip_prefix("Private_Dirty:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")).map(str::parse::<u64>);
+    kib.expect("a line of it").expect("a number") << 10
+}

@@ -1,0 +1,98 @@
+//! What the first PE of a node publishes for all PEs of it: bytes that it writes once and that they read in place, so that no PE
+//! has a copy.
+//!
+//! Memory of the node behind the slices. It is no symmetric memory: nobody but the first PE can write it. This file must never
+//! know what the bytes mean.
+#![allow(unsafe_code)]
+
+use crate::error::Error;
+use crate::mapping::Mapping;
+use rustix::mm::{Advice, ProtFlags, madvise};
+use rustix::thread::futex;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// Bytes before those that are published.
+const EDITION: usize = 64;
+
+/// What is known of the bytes, before them.
+struct Edition {
+    /// How often something was published.
+    times: AtomicU32,
+    nbytes: AtomicUsize,
+}
+
+/// The bytes as one PE of the node has them mapped. Each PE looks as often as the first one publishes.
+#[derive(Debug)]
+pub(crate) struct Published {
+    memory: Mapping,
+    room: usize,
+    /// How often this PE has seen something published.
+    seen: AtomicU32,
+}
+
+impl Published {
+    /// The range of a node's memory for so many bytes, which only the first PE of the node writes.
+    pub(crate) fn range_bytes(nbytes: usize) -> Option<usize> {
+        nbytes.checked_add(EDITION)
+    }
+
+    /// Maps the range at `offset` of a node's memory, which is for so many bytes.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn map(
+        memory: BorrowedFd<'_>,
+        offset: u64,
+        room: usize,
+        is_first: bool,
+    ) -> Result<Published, Error> {
+        let refused = |e| Error::Refused("mapping what PEs of a node share", e);
+        let mut protection = ProtFlags::READ;
+        protection.set(ProtFlags::WRITE, is_first);
+        let nbytes = EDITION + room;
+        let memory = Mapping::shared(memory, offset, nbytes, protection).map_err(refused)?;
+        // SAFETY: exactly the range that was mapped above; the advice changes no contents.
+        unsafe { madvise(memory.start(), nbytes, Advice::LinuxDontDump) }.map_err(refused)?;
+        Ok(Published { memory, room, seen: AtomicU32::new(0) })
+    }
+
+    fn edition(&self) -> &Edition {
+        // SAFETY: the start of a range of pages that begins with zeros or what `publish` stored, and is mapped as long as this.
+        unsafe { &*self.memory.start().cast() }
+    }
+
+    fn bytes(&self) -> *mut u8 {
+        self.memory.start().cast::<u8>().wrapping_add(EDITION)
+    }
+
+    /// Publishes bytes, in the first PE of the node.
+    ///
+    /// # Panics
+    /// When there is no room for them.
+    ///
+    /// # Safety
+    /// This is the first PE of the node, and no PE of it uses what was published before.
+    pub(crate) unsafe fn publish(&self, bytes: &[u8]) {
+        assert!(bytes.len() <= self.room, "{} bytes, room for {}", bytes.len(), self.room);
+        // SAFETY: the range has room for them and is writable here; nobody reads it by contract.
+        unsafe { self.bytes().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        let Edition { times, nbytes } = self.edition();
+        nbytes.store(bytes.len(), Ordering::Relaxed);
+        times.fetch_add(1, Ordering::Release);
+        // It fails for an address that is no word's.
+        let _ = futex::wake(times, futex::Flags::empty(), u32::MAX >> 1);
+    }
+
+    /// What was published since the last call, once it was.
+    pub(crate) fn wait(&self) -> &[u8] {
+        let Edition { times, nbytes } = self.edition();
+        let seen = self.seen.fetch_add(1, Ordering::Relaxed);
+        while times.load(Ordering::Acquire) == seen {
+            // It returns at once if the number is another by now, and is called again after a signal.
+            let _ = futex::wait(times, futex::Flags::empty(), seen, None);
+        }
+        // SAFETY: published with this length, within the range. Whoever publishes again knows that nobody uses it any more.
+        unsafe { std::slice::from_raw_parts(self.bytes(), nbytes.load(Ordering::Relaxed)) }
+    }
+}

@@ -1,0 +1,116 @@
+//! What the PEs of a node register with a network; and where the network locks it, whether the kernel lets them and the node has as
+//! much, so that one message says what is missing before a registration fails.
+//!
+//! What the network's own library locks besides is not known here. This file must never know a network.
+
+use super::available;
+use rushmem_transport::Segment;
+use rustix::process::{Resource, getrlimit};
+use std::fmt;
+
+/// What each PE of a node registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Registered {
+    /// Bytes of the segments, by their numbers.
+    pub(super) nbytes: [u64; Segment::COUNT],
+    /// How many PEs the node has.
+    pub(super) n_local: u32,
+}
+
+/// What the kernel allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// What a PE may lock; `None` for any.
+    locked: Option<u64>,
+    /// What the node has, if that is known.
+    memory: Option<u64>,
+}
+
+impl Limits {
+    pub(super) fn of_this_process() -> Limits {
+        let locked = getrlimit(Resource::Memlock).current;
+        Limits { locked: locked.filter(|_| !may_lock_anything()), memory: available::total() }
+    }
+}
+
+/// Whether the kernel ignores RLIMIT_MEMLOCK for this process (CAP_IPC_LOCK).
+fn may_lock_anything() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let capabilities = line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok());
+    const IPC_LOCK: u32 = 14;
+    capabilities.is_some_and(|of| of >> IPC_LOCK & 1 == 1)
+}
+
+impl Registered {
+    /// Bytes of a PE.
+    fn of_pe(&self) -> u64 {
+        self.nbytes.iter().fold(0, |sum, nbytes| sum.saturating_add(*nbytes))
+    }
+
+    /// Bytes of the node.
+    pub(super) fn of_node(&self) -> u64 {
+        self.of_pe().saturating_mul(self.n_local.into())
+    }
+
+    /// Requires that a network may lock all of it.
+    ///
+    /// # Errors
+    /// What is locked, what may be, and the cure.
+    pub(super) fn require(&self, limits: Limits) -> Result<(), String> {
+        if let Some(limit) = limits.locked.filter(|&limit| limit < self.of_pe()) {
+            return Err(format!(
+                "the network locks what a PE registers, {self}, but this PE may lock {limit} bytes (RLIMIT_MEMLOCK): raise \
+                 that with `ulimit -l unlimited` or the limits of the resource manager, or ask for a smaller heap with \
+                 SHMEM_SYMMETRIC_SIZE"
+            ));
+        }
+        if let Some(memory) = limits.memory.filter(|&memory| memory < self.of_node()) {
+            return Err(format!(
+                "the network locks what a PE registers, {self}, for the {} PEs of this node {} bytes, but the node has \
+                 {memory} bytes of memory: ask for a smaller heap with SHMEM_SYMMETRIC_SIZE, or start fewer PEs on the node",
+                self.n_local,
+                self.of_node()
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Registered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |segment: Segment| self.nbytes[segment as usize];
+        write!(
+            f,
+            "{} bytes (symmetric heap {}, static data {}, the library's own {})",
+            self.of_pe(),
+            of(Segment::Heap),
+            of(Segment::Static),
+            of(Segment::Internal)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn what_may_not_be_locked_is_said_with_the_cure() {
+        let registered = Registered { nbytes: [512 * MIB, MIB, 2 * MIB], n_local: 128 };
+        let said = |locked, memory| registered.require(Limits { locked, memory });
+        assert_eq!(said(None, None), Ok(()));
+        assert_eq!(said(Some(515 * MIB), Some(128 * 515 * MIB)), Ok(()));
+        let limited = said(Some(515 * MIB - 1), None).expect_err("a byte too little");
+        for word in ["540016640 bytes", "heap 536870912", "own 1048576", "lock 540016639"] {
+            assert!(limited.contains(word), "{word}: {limited}");
+        }
+        assert!(limited.contains("ulimit -l") && limited.contains("SHMEM_SYMMETRIC_SIZE"));
+        let short = said(None, Some(128 * 515 * MIB - 1)).expect_err("a byte too little");
+        for word in ["128 PEs", "69122129920 bytes", "has 69122129919 bytes", "SYMMETRIC_SIZE"] {
+            assert!(short.contains(word), "{word}: {short}");
+        }
+    }
+}

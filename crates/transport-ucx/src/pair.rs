@@ -1,0 +1,111 @@
+//! Two PEs in one process, for tests: one issues and the other serves, when a test polls it.
+#![allow(unsafe_code)]
+
+use crate::connect::Peer;
+use crate::endpoint::UcxEndpoint;
+use crate::issuer::Issuer;
+use crate::progress::Progress;
+use crate::proto::{Address, MemoryKey};
+use crate::service::Service;
+use crate::settings::Tuning;
+use crate::shared::Shared;
+use crate::ucp::{Context, Memory};
+use rushmem_transport::kit::answers::Answers;
+use rushmem_transport::kit::lock::lock;
+use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::{
+    Amos, Completion, Directory, Endpoint, Host, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Told,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) const NBYTES: usize = 4 << 20;
+pub(crate) const HEAP: RemoteAddr = RemoteAddr { segment: Segment::Heap, offset: 0 };
+pub(crate) const ME: Pe = Pe(0);
+pub(crate) const PEER: Pe = Pe(1);
+
+/// A host whose process ends by a panic.
+struct Panics;
+
+impl Host for Panics {
+    fn cannot_go_on(&self, why: &str) -> ! {
+        panic!("{why}")
+    }
+}
+
+/// Two PEs in this process. Fields are dropped in this order.
+pub(crate) struct Pair {
+    pub(crate) endpoint: UcxEndpoint,
+    pub(crate) issuer: Arc<Issuer>,
+    pub(crate) progress: Arc<Progress>,
+    /// What serves for the peer, when it is polled.
+    pub(crate) peer: Service,
+    /// The peer's heap, which lives as long as the process.
+    pub(crate) heap: LocalBuf,
+}
+
+/// Over some of UCX's transports; `None` where UCX does not have them.
+pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
+    let changes = [("TLS", transports.to_owned()), ("NET_DEVICES", "lo".to_owned())];
+    let context = Context::open(2, &changes).map_err(|why| println!("skipped: {why}"));
+    let context = Arc::new(context.ok()?);
+    let open = Open {
+        pe: ME,
+        n_pes: 2,
+        secret: [0; 32],
+        one_machine: true,
+        oversubscribed: false,
+        amos: Amos::Software,
+        host: Arc::new(Panics),
+    };
+    let heap = LocalBuf { base: vec![7u8; NBYTES].leak().as_mut_ptr(), nbytes: NBYTES };
+    let theirs = Arc::new(Segments::default());
+    // SAFETY: never freed.
+    unsafe { theirs.register(Segment::Heap, heap, ()) }.expect("a segment");
+    // SAFETY: as above.
+    let memory = unsafe { Memory::register(&context, heap.base, NBYTES) }.expect("memory");
+    let packed = memory.key().expect("a key");
+    std::mem::forget(memory);
+    let key = MemoryKey { base: heap.base.addr() as u64, nbytes: NBYTES as u64, packed };
+    let peer = Service::new(&context, PEER, theirs, Arc::new(Answers::new(2))).expect("a worker");
+
+    let host = "here".to_owned();
+    let segments = Arc::new(Segments::default());
+    let answers = Arc::new(Answers::new(2));
+    let service = Service::new(&context, ME, Arc::clone(&segments), answers).expect("a worker");
+    let tuning = Tuning { abandon_limit, ..Tuning::default() };
+    let shared = Shared::new(&open, tuning, host.clone(), context, service, segments);
+    let shared = shared.expect("descriptors");
+    let worker = peer.worker().address().expect("an address");
+    let address = Address { host, worker }.encode();
+    let told = [Told::default(), Told { address: &address, keys: [&key.encode(), &[], &[]] }];
+    let directory = Directory::new(Directory::encode(told.into_iter()));
+    shared.peers.connect(Arc::new(directory), Peer::new).expect("the first time");
+    let progress = Arc::new(Progress::new(shared));
+    let issuer = progress.issuer().expect("a worker");
+    let endpoint = UcxEndpoint::new(Arc::clone(&progress), Arc::clone(&issuer));
+    Some(Pair { endpoint, issuer, progress, peer, heap })
+}
+
+impl Pair {
+    /// Puts a word, which connects the workers.
+    pub(crate) fn connect(&mut self) {
+        let word = 7u64.to_ne_bytes();
+        let source = LocalBuf::source(word.as_ptr(), word.len());
+        let put = Put { dest: HEAP, source, completion: Completion::AtQuiet };
+        // SAFETY: the word lives until the put is complete.
+        unsafe { self.endpoint.put(PEER, put) }.expect("a peer that serves");
+        while !self.endpoint.is_quiet().expect("a peer that serves") {
+            self.peer.poll();
+        }
+    }
+
+    /// Lets both work until neither has had anything to do for long.
+    pub(crate) fn settle(&self) {
+        let mut idle = 0;
+        while idle < 10_000 {
+            let worked = lock(&self.issuer.origin).worker().progress();
+            idle = if worked | self.peer.poll() { 0 } else { idle + 1 };
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What the PEs of a job told of themselves so that others reach them: one table, which the PEs of a node read in place.
+//!
+//! The runtime fills it once, from what was exchanged, and a provider looks a PE up at its first use: a peer that is not used
+//! takes nothing in a process. This file must never know where the bytes are, nor what the parts of a record mean.
+
+use crate::{Pe, Segment};
+
+/// What a PE told of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told<'a> {
+    /// Its [`address`](crate::Transport::address).
+    pub address: &'a [u8],
+    /// The bytes of its segments' keys, by the segments' numbers; empty where it registered none.
+    pub keys: [&'a [u8]; Segment::COUNT],
+}
+
+/// Bytes of a number in the table.
+const NUMBER: usize = 4;
+/// Parts of a record.
+const PARTS: usize = 1 + Segment::COUNT;
+
+/// The records of all PEs.
+///
+/// The table has the number of PEs, the end of each one's record, and the records: the lengths of its parts, and the parts.
+/// Positions count from the end of what has a fixed size.
+pub struct Directory(Box<dyn AsRef<[u8]> + Send + Sync>);
+
+impl Directory {
+    /// The bytes of the table of these PEs, in their order.
+    ///
+    /// # Panics
+    /// When they would exceed 4 GiB.
+    pub fn encode<'a>(told: impl ExactSizeIterator<Item = Told<'a>>) -> Vec<u8> {
+        let number = |n: usize| u32::try_from(n).expect("records are below 4 GiB").to_le_bytes();
+        let records = (1 + told.len()) * NUMBER;
+        let mut bytes = number(told.len()).to_vec();
+        bytes.resize(records, 0);
+        for (pe, Told { address, keys }) in told.enumerate() {
+            let parts = || [address].into_iter().chain(keys);
+            parts().for_each(|part| bytes.extend(number(part.len())));
+            parts().for_each(|part| bytes.extend(part));
+            let end = number(bytes.len() - records);
+            bytes[(1 + pe) * NUMBER..][..NUMBER].copy_from_slice(&end);
+        }
+        bytes
+    }
+
+    /// Most bytes of the table of `n_pes` PEs, each of which told `told` bytes at most.
+    pub fn most_bytes(n_pes: u32, told: usize) -> usize {
+        NUMBER + n_pes as usize * (NUMBER + PARTS * NUMBER + told)
+    }
+
+    /// The table in these bytes, which [`encode`](Directory::encode) made and which do not change any more.
+    pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Directory {
+        Directory(Box::new(bytes))
+    }
+
+    /// What a PE told; `None` for one that is not in the table.
+    pub fn of(&self, pe: Pe) -> Option<Told<'_>> {
+        let bytes = (*self.0).as_ref();
+        let n_pes = number(bytes, 0)?;
+        if pe.index() >= n_pes {
+            return None;
+        }
+        let start = if pe.index() == 0 { 0 } else { number(bytes, pe.index())? };
+        let end = number(bytes, 1 + pe.index())?;
+        let record = bytes.get((1 + n_pes) * NUMBER..)?.get(start..end)?;
+        let mut at = PARTS * NUMBER;
+        let mut part = |which| {
+            let part = record.get(at..)?.get(..number(record, which)?)?;
+            at += part.len();
+            Some(part)
+        };
+        let mut told = Told { address: part(0)?, ..Told::default() };
+        for (segment, key) in told.keys.iter_mut().enumerate() {
+            *key = part(1 + segment)?;
+        }
+        Some(told)
+    }
+}
+
+/// Number `which` of those at the start of these bytes.
+fn number(bytes: &[u8], which: usize) -> Option<usize> {
+    let number = bytes.get(which * NUMBER..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*number) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_told_is_found() {
+        let told = [
+            Told { address: b"here", keys: [b"heap", b"", b"static"] },
+            Told::default(),
+            Told { address: &[7; 70_000], keys: [b"", b"internal", b""] },
+        ];
+        let bytes = Directory::encode(told.into_iter());
+        assert!(bytes.len() <= Directory::most_bytes(3, 70_008));
+        let directory = Directory::new(bytes.clone());
+        for (pe, told) in (0..).zip(told) {
+            assert_eq!(directory.of(Pe(pe)), Some(told));
+        }
+        assert_eq!(directory.of(Pe(3)), None);
+        assert_eq!(Directory::new(Vec::new()).of(Pe(0)), None);
+        let cut = Directory::new(bytes[..bytes.len() - 1].to_vec());
+        assert_eq!((cut.of(Pe(1)), cut.of(Pe(2))), (Some(told[1]), None));
+    }
+
+    #[test]
+    fn a_table_is_no_larger_than_said() {
+        let told = [Told { address: &[1; 50], keys: [&[2; 20]; Segment::COUNT] }; 100];
+        let bytes = Directory::encode(told.into_iter());
+        assert_eq!(bytes.len(), Directory::most_bytes(100, 110));
+    }
+}

@@ -25,7 +25,7 @@ const DEFAULT_THRESHOLD: f64 = 5.0;
 /// Exit status: 0 if nothing is slower, 1 if something is, 2 if the records cannot be compared.
 #[derive(Parser)]
 #[command(name = "shmem-perf compare", verbatim_doc_comment)]
-struct Flags {
+struct CompareFlags {
     /// The record to compare with
     #[arg(value_name = "BEFORE.json")]
     before: PathBuf,
@@ -52,7 +52,9 @@ fn percent(text: &str) -> Result<f64, String> {
 /// # Errors
 /// One sentence; the exit status is then 2.
 pub fn run(args: &[String]) -> Result<u8, String> {
-    let Some(flags) = flags::parse::<Flags>("shmem-perf compare", args)? else { return Ok(0) };
+    let Some(flags) = flags::parse::<CompareFlags>("shmem-perf compare", args)? else {
+        return Ok(0);
+    };
     let (before, after) = (load::load(&flags.before)?, load::load(&flags.after)?);
     let found = judge::judge(&before, &after, flags.threshold / 100.0);
     if found.compared.is_empty() {

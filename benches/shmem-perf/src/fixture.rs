@@ -74,7 +74,13 @@ pub fn series(
     medians: impl IntoIterator<Item = (u64, f64)>,
 ) -> Series {
     let point = |(nbytes, median): (u64, f64)| {
-        let values = (0..400).map(|_| median * noise(rng)).collect();
+        let is_rate = matches!(
+            measure,
+            Measure::Bandwidth | Measure::BidirectionalBandwidth | Measure::MessageRate
+        );
+        let values =
+            (0..400).map(|_| if is_rate { median / noise(rng) } else { median * noise(rng) });
+        let values = values.collect();
         point(nbytes, values)
     };
     Series {

@@ -42,6 +42,7 @@ fn words(shape: &Shape) -> Vec<String> {
     let pairs = match shape.pairs.as_str() {
         "" => String::new(),
         "one" => "one pair".into(),
+        "neighbours" => "pairs of neighbours".into(),
         pairs => format!("{pairs} pairs"),
     };
     vec![

@@ -1,14 +1,34 @@
 //! `shmem-perf report`: one page of HTML that shows what runs have found.
+//!
+//! The page is self-contained and asks the network for nothing. Its drawings take their colours from its style sheet, so that they follow
+//! light, dark and paper. Nothing here knows how anything is measured.
 
-use std::path::PathBuf;
+mod axis;
+mod chart;
+mod header;
+mod heat;
+mod histogram;
+mod markup;
+mod page;
+mod ramp;
+mod rows;
+mod run;
+mod sections;
+mod style;
+mod suspects;
+mod table;
+
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
-/// Make one self-contained page of HTML from records.
+use crate::{flags, load};
+
+/// Make one page of HTML from the records of some runs.
 #[derive(Parser)]
 #[command(name = "shmem-perf report")]
-struct Flags {
-    /// Records that shmem-perf has written as JSON
+struct ReportFlags {
+    /// Records of runs; what is in several of them is drawn together
     #[arg(required = true, value_name = "RECORD.json")]
     records: Vec<PathBuf>,
     /// Where the page goes
@@ -21,9 +41,16 @@ struct Flags {
 /// # Errors
 /// One sentence; the exit status is then 2.
 pub fn run(args: &[String]) -> Result<u8, String> {
-    let _flags: Flags = match crate::flags::parse("shmem-perf report", args)? {
-        Some(flags) => flags,
-        None => return Ok(0),
-    };
-    Err("the report is not written yet.".into())
+    let Some(flags) = flags::parse::<ReportFlags>("shmem-perf report", args)? else { return Ok(0) };
+    let load = |path: &'_ PathBuf| Ok((path.clone(), load::load(path)?));
+    let records = flags.records.iter().map(load).collect::<Result<Vec<_>, String>>()?;
+    let records = records.iter().map(|(path, record)| (Path::new(path), record.clone())).collect();
+    let page = page::page(&run::named(records));
+    std::fs::write(&flags.output, page)
+        .map_err(|error| format!("{} cannot be written: {error}.", flags.output.display()))?;
+    println!("The report is in {}.", flags.output.display());
+    Ok(0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,9 +43,12 @@ pub fn words(runs: (&Record, &Record), found: &Found, threshold: f64, lists_equa
     let [slower, faster, equal, few] =
         [Verdict::Slower, Verdict::Faster, Verdict::Equal, Verdict::TooFew].map(count);
     let _ = write!(text, "{} slower, {} faster, {} equal", slower[0], faster[0], equal[0]);
-    let _ = match few[0] {
+    if few[0] > 0 {
+        let _ = write!(text, ", {} of too few batches to say", few[0]);
+    }
+    let _ = match slower[1] + faster[1] + equal[1] + few[1] {
         0 => writeln!(text, "."),
-        few => writeln!(text, ", {few} of too few batches to say."),
+        floors => writeln!(text, ", beside {floors} figures of floors."),
     };
     if slower[1] + faster[1] > 0 {
         let _ = writeln!(

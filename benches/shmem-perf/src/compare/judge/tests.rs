@@ -1,3 +1,5 @@
+//! Comparisons of runs whose distributions are known, from fixed seeds.
+
 use fastrand::Rng;
 
 use super::*;

@@ -1,0 +1,324 @@
+//! Curves by size or by team: a line through the medians, a band for the spread, and values under the pointer.
+//!
+//! This file must never know which series a chart is made of.
+
+use super::axis::{Axis, Doubling, LABEL_HEIGHT};
+use super::markup::{Element, px, shortened};
+use super::style::{dashes, letter, marker};
+use crate::record::Measure;
+use crate::units;
+
+/// The width of every drawing; a page scales it a little.
+pub const WIDTH: f64 = 660.0;
+const HEIGHT: f64 = 380.0;
+const LEFT: f64 = 68.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = HEIGHT - 46.0;
+/// What a label of the horizontal axis needs.
+const LABEL_WIDTH: f64 = 46.0;
+/// What the names of floors need at the right, and how many letters that is.
+const FLOOR_WIDTH: f64 = 118.0;
+const FLOOR_LETTERS: usize = 18;
+
+/// What a chart's horizontal axis counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Across {
+    /// Bytes of a transfer.
+    Bytes,
+    /// Members of a team.
+    Team,
+}
+
+/// One value of a curve.
+#[derive(Clone, Copy)]
+pub struct Spot {
+    /// Bytes or members.
+    pub x: u64,
+    /// The median.
+    pub value: f64,
+    /// The least, and what 99 % are not above.
+    pub spread: (f64, f64),
+}
+
+/// One operation of one run.
+pub struct Curve {
+    /// The operation.
+    pub name: String,
+    /// Its colour; a floor is grey.
+    pub colour: Option<usize>,
+    /// The run's place.
+    pub run: usize,
+    /// By size.
+    pub spots: Vec<Spot>,
+}
+
+impl Curve {
+    /// The class of its colour.
+    pub fn class(&self) -> String {
+        self.colour.map_or("floor".into(), |colour| format!("c{colour}"))
+    }
+}
+
+/// A chart as a drawing.
+pub fn draw(measure: Measure, across: Across, curves: &[Curve], n_runs: usize) -> Element {
+    let has_floors = curves.iter().any(|curve| curve.colour.is_none());
+    let right = WIDTH - if has_floors { FLOOR_WIDTH } else { 14.0 };
+    let spots = || curves.iter().flat_map(|curve| curve.spots.iter());
+    let xs = Doubling::new(spots().map(|spot| spot.x), (LEFT + 8.0, right - 8.0));
+    let values = spots().flat_map(|spot| [spot.value, spot.spread.0, spot.spread.1]);
+    let ys = match measure {
+        Measure::Overlap => Axis::linear(std::iter::once(100.0), (BOTTOM, TOP)),
+        _ => Axis::log(values, (BOTTOM, TOP)),
+    };
+    let mut svg = canvas(WIDTH, HEIGHT).child(frame(measure, across, &xs, &ys, right));
+    if !spots().any(|spot| ys.has(spot.value)) {
+        let nothing =
+            label((LEFT + right) / 2.0, (TOP + BOTTOM) / 2.0, "nothing", "there are no values");
+        return svg.child(nothing.with("text-anchor", "middle"));
+    }
+    for curve in curves.iter().filter(|curve| curve.colour.is_some()) {
+        svg = svg.children(band(curve, &xs, &ys));
+    }
+    // Floors first, so that they lie below.
+    let (floors, others): (Vec<&Curve>, Vec<&Curve>) =
+        curves.iter().partition(|curve| curve.colour.is_none());
+    for curve in floors.iter().chain(&others) {
+        svg = svg.children(line(curve, &xs, &ys));
+    }
+    svg.children(floor_names(&floors, &xs, &ys, right)).children(strips(
+        measure,
+        across,
+        curves,
+        &xs,
+        (LEFT, right),
+        n_runs,
+    ))
+}
+
+/// An empty drawing.
+pub fn canvas(width: f64, height: f64) -> Element {
+    Element::new("svg")
+        .with("viewBox", format!("0 0 {} {}", px(width), px(height)))
+        .with("role", "img")
+}
+
+/// Text in a drawing.
+pub fn label(x: f64, y: f64, class: &str, text: &str) -> Element {
+    Element::new("text").class(class).with("x", px(x)).with("y", px(y)).text(text)
+}
+
+/// A straight line in a drawing.
+pub fn rule(class: &str, from: (f64, f64), to: (f64, f64)) -> Element {
+    let path = format!("M{} {}L{} {}", px(from.0), px(from.1), px(to.0), px(to.1));
+    Element::new("path").class(class).with("d", path)
+}
+
+fn frame(measure: Measure, across: Across, xs: &Doubling, ys: &Axis, right: f64) -> Element {
+    let mut frame = Element::new("g");
+    for value in ys.ticks(LABEL_HEIGHT) {
+        let y = ys.at(value);
+        let text = label(LEFT - 7.0, y + 4.0, "tick", &units::tick(measure, value));
+        frame =
+            frame.child(rule("grid", (LEFT, y), (right, y))).child(text.with("text-anchor", "end"));
+    }
+    for value in xs.ticks(LABEL_WIDTH) {
+        let x = xs.at(value);
+        let text = match across {
+            Across::Bytes => units::size(value),
+            Across::Team => value.to_string(),
+        };
+        let text = label(x, BOTTOM + 17.0, "tick", &text).with("text-anchor", "middle");
+        frame = frame.child(rule("grid", (x, TOP), (x, BOTTOM))).child(text);
+    }
+    let title = match across {
+        Across::Bytes => "bytes",
+        Across::Team => "PEs in the team",
+    };
+    let title = label((LEFT + right) / 2.0, BOTTOM + 38.0, "axis", title);
+    let corner = format!("M{} {}V{}H{}", px(LEFT), px(TOP), px(BOTTOM), px(right));
+    frame
+        .child(Element::new("path").class("frame").with("d", corner))
+        .child(title.with("text-anchor", "middle"))
+}
+
+/// Neighbouring values that have a place, where a missing one ends a piece.
+fn pieces<'a>(curve: &'a Curve, ys: &Axis) -> Vec<&'a [Spot]> {
+    let pieces = curve.spots.split(|spot| !ys.has(spot.value));
+    pieces.filter(|piece| !piece.is_empty()).collect()
+}
+
+fn band(curve: &Curve, xs: &Doubling, ys: &Axis) -> Vec<Element> {
+    let of = |piece: &[Spot]| {
+        let there = piece.iter().map(|spot| (xs.at(spot.x), ys.at(spot.spread.1)));
+        let back = piece.iter().rev().map(|spot| (xs.at(spot.x), ys.at(spot.spread.0)));
+        let class = format!("band {}", curve.class());
+        Element::new("path").class(class).with("d", path(there.chain(back)) + "z")
+    };
+    pieces(curve, ys).into_iter().filter(|piece| piece.len() > 1).map(of).collect()
+}
+
+fn line(curve: &Curve, xs: &Doubling, ys: &Axis) -> Vec<Element> {
+    let class = curve.class();
+    let mut parts = Vec::new();
+    for piece in pieces(curve, ys) {
+        let places = piece.iter().map(|spot| (xs.at(spot.x), ys.at(spot.value)));
+        let line = Element::new("path").class(format!("line {class}")).with("d", path(places));
+        parts.push(match (curve.colour, dashes(curve.run)) {
+            (None, _) | (_, "") => line,
+            (_, dashes) => line.with("stroke-dasharray", dashes),
+        });
+        if curve.colour.is_some() || piece.len() == 1 {
+            let dot = |spot: &Spot| marker(curve.run, xs.at(spot.x), ys.at(spot.value), &class);
+            parts.extend(piece.iter().map(dot));
+        }
+    }
+    parts
+}
+
+fn path(places: impl Iterator<Item = (f64, f64)>) -> String {
+    let mut path = String::new();
+    for (x, y) in places {
+        path.push(if path.is_empty() { 'M' } else { 'L' });
+        path += &format!("{} {}", px(x), px(y));
+    }
+    path
+}
+
+/// The names of floors at the right end, moved apart where they would lie on each other. Floors of several runs have one.
+fn floor_names(floors: &[&Curve], xs: &Doubling, ys: &Axis, right: f64) -> Vec<Element> {
+    let mut ends: Vec<(f64, f64, &str)> = Vec::new();
+    for floor in floors {
+        let last = floor.spots.iter().rev().find(|spot| ys.has(spot.value));
+        if let Some(last) = last
+            && !ends.iter().any(|(_, _, name)| *name == floor.name)
+        {
+            ends.push((ys.at(last.value), xs.at(last.x), &floor.name));
+        }
+    }
+    ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut above = f64::MIN;
+    for end in &mut ends {
+        end.0 = end.0.max(above + 14.0);
+        above = end.0;
+    }
+    let mut below = BOTTOM;
+    for end in ends.iter_mut().rev() {
+        end.0 = end.0.min(below);
+        below = end.0 - 14.0;
+    }
+    let name = |(y, _, name): (f64, f64, &str)| {
+        label(right - 2.0, y + 4.0, "floor-name", &shortened(name, FLOOR_LETTERS))
+    };
+    ends.into_iter().map(name).collect()
+}
+
+/// Invisible strips, one for each place of the horizontal axis, that tell the values there.
+fn strips(
+    measure: Measure,
+    across: Across,
+    curves: &[Curve],
+    xs: &Doubling,
+    (left, right): (f64, f64),
+    n_runs: usize,
+) -> Vec<Element> {
+    let mut places: Vec<u64> =
+        curves.iter().flat_map(|curve| curve.spots.iter().map(|spot| spot.x)).collect();
+    places.sort_unstable();
+    places.dedup();
+    let edge = |i: usize| match i {
+        0 => left,
+        i if i == places.len() => right,
+        i => (xs.at(places[i - 1]) + xs.at(places[i])) / 2.0,
+    };
+    let strip = |(i, x): (usize, &u64)| {
+        let mut tip = match across {
+            Across::Bytes => format!("{} bytes", units::size(*x)),
+            Across::Team => format!("team of {x}"),
+        };
+        for curve in curves {
+            for spot in curve.spots.iter().filter(|spot| spot.x == *x) {
+                tip += &format!("\n{}", told(measure, &curve.name, curve.run, spot, n_runs));
+            }
+        }
+        Element::new("rect")
+            .class("hit")
+            .with("x", px(edge(i)))
+            .with("y", px(TOP))
+            .with("width", px(edge(i + 1) - edge(i)))
+            .with("height", px(BOTTOM - TOP))
+            .with("data-tip", tip)
+    };
+    places.iter().enumerate().map(strip).collect()
+}
+
+/// A value and its spread in words, with the run's letter where there are several.
+pub fn told(measure: Measure, name: &str, run: usize, spot: &Spot, n_runs: usize) -> String {
+    let run = if n_runs > 1 { format!("{} ", letter(run)) } else { String::new() };
+    let [value, low, high] =
+        [spot.value, spot.spread.0, spot.spread.1].map(|value| units::figure(measure, value));
+    format!("{run}{name}: {value} ({low} to {high})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(spots: &[(u64, f64)]) -> Curve {
+        let spot =
+            |(x, value): &(u64, f64)| Spot { x: *x, value: *value, spread: (*value, value * 2.0) };
+        Curve {
+            name: "put".into(),
+            colour: Some(0),
+            run: 1,
+            spots: spots.iter().map(spot).collect(),
+        }
+    }
+
+    fn drawn(curves: &[Curve]) -> String {
+        draw(Measure::Latency, Across::Bytes, curves, 2).to_string()
+    }
+
+    #[test]
+    fn nothing_and_a_single_point_are_drawn() {
+        assert!(drawn(&[]).contains("there are no values"));
+        assert!(drawn(&[curve(&[])]).contains("there are no values"));
+        assert!(drawn(&[curve(&[(8, 0.0)])]).contains("there are no values"));
+        let single = drawn(&[curve(&[(8, 100.0)])]);
+        assert!(
+            single.contains("class=\"dot c0\"") && !single.contains("class=\"band"),
+            "{single}"
+        );
+    }
+
+    #[test]
+    fn a_value_of_nothing_ends_a_piece() {
+        let text = drawn(&[curve(&[(1, 5.0), (2, 6.0), (4, 0.0), (8, 7.0), (16, 8.0)])]);
+        assert_eq!(text.matches("class=\"line c0\"").count(), 2);
+        assert!(!text.contains("NaN") && !text.contains("inf"));
+    }
+
+    #[test]
+    fn the_pointer_finds_the_values() {
+        let text = drawn(&[curve(&[(1024, 1500.0), (2048, 2500.0)])]);
+        assert!(
+            text.contains("data-tip=\"1 Ki bytes&#10;B put: 1.50 us (1.50 us to 3.00 us)\""),
+            "{text}"
+        );
+        assert!(text.contains(">2 us</text>") && text.contains(">2 Ki</text>"), "{text}");
+    }
+
+    #[test]
+    fn names_of_floors_keep_apart() {
+        let floor =
+            |name: &str| Curve { name: name.into(), colour: None, ..curve(&[(1, 5.0), (8, 5.0)]) };
+        let (xs, ys) = (
+            Doubling::new([1u64, 8].into_iter(), (0.0, 9.0)),
+            Axis::log([5.0].into_iter(), (BOTTOM, TOP)),
+        );
+        let floors = [floor("a"), floor("b"), floor("a")];
+        let names = floor_names(&floors.iter().collect::<Vec<_>>(), &xs, &ys, 9.0);
+        let places: Vec<String> = names.iter().map(ToString::to_string).collect();
+        assert_eq!(places.len(), 2);
+        assert!(places[0] != places[1].replace('b', "a"), "{places:?}");
+    }
+}

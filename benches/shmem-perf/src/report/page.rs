@@ -1,0 +1,45 @@
+//! The whole page: one file that needs no other.
+
+use super::header::header;
+use super::markup::Element;
+use super::run::Run;
+use super::sections::sections;
+
+/// The report of some runs.
+pub fn page(runs: &[Run]) -> String {
+    let sections = sections(runs);
+    let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    let head = Element::new("head")
+        .child(Element::new("meta").with("charset", "utf-8"))
+        .child(
+            Element::new("meta")
+                .with("name", "viewport")
+                .with("content", "width=device-width, initial-scale=1"),
+        )
+        .child(Element::new("meta").with("name", "color-scheme").with("content", "light dark"))
+        .child(Element::new("title").text(format!("shmem-perf: {}", names.join(", "))))
+        .child(Element::new("style").code(include_str!("page.css")));
+    let link = |section: &super::sections::Section| {
+        Element::new("a").with("href", format!("#{}", section.id)).text(section.title)
+    };
+    let contents = Element::new("nav").children(sections.iter().map(link));
+    let nothing = sections.is_empty().then(|| Element::new("p").text("Nothing was measured."));
+    let parts = sections.into_iter().map(|section| {
+        Element::new("section")
+            .with("id", section.id)
+            .child(Element::new("h2").text(section.title))
+            .children(section.body)
+    });
+    let body = Element::new("body")
+        .child(
+            Element::new("main")
+                .child(header(runs))
+                .child(contents)
+                .children(nothing)
+                .children(parts),
+        )
+        .child(Element::new("div").with("id", "tip").with("hidden", ""))
+        .child(Element::new("script").code(include_str!("page.js")));
+    let html = Element::new("html").with("lang", "en").child(head).child(body);
+    format!("<!DOCTYPE html>\n{html}\n")
+}

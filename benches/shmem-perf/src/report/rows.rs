@@ -1,0 +1,134 @@
+//! Values of one size: for each operation and run a row, as a dot with its spread or as a bar from zero.
+//!
+//! This file must never know which series a chart is made of.
+
+use super::axis::Axis;
+use super::chart::{Curve, Spot, WIDTH, canvas, label, rule, told};
+use super::markup::{Element, px, shortened};
+use super::style::{letter, marker};
+use crate::record::Measure;
+use crate::units;
+
+const LEFT: f64 = 218.0;
+const RIGHT: f64 = WIDTH - 86.0;
+const TOP: f64 = 6.0;
+const ROW: f64 = 18.0;
+/// What lies between two operations.
+const GAP: f64 = 7.0;
+const LETTERS: usize = 32;
+
+/// What a row draws.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// The median and its spread, over a logarithmic axis.
+    Dot,
+    /// A bar from zero.
+    Bar,
+}
+
+/// The rows of some curves, each of which has one spot. Curves of the same name follow each other.
+pub fn draw(measure: Measure, mark: Mark, curves: &[Curve], n_runs: usize) -> Element {
+    let groups: Vec<&[Curve]> = curves.chunk_by(|a, b| a.name == b.name).collect();
+    let height = |group: &&[Curve]| group.len() as f64 * ROW + GAP;
+    let bottom = TOP + groups.iter().map(height).sum::<f64>();
+    let spots = curves.iter().filter_map(|curve| curve.spots.first());
+    let place = (LEFT, RIGHT);
+    let axis = match mark {
+        Mark::Dot => {
+            Axis::log(spots.flat_map(|spot| [spot.value, spot.spread.0, spot.spread.1]), place)
+        }
+        Mark::Bar => Axis::linear(spots.map(|spot| spot.value), place),
+    };
+    let mut svg = canvas(WIDTH, bottom + 26.0);
+    for value in axis.ticks(48.0) {
+        let x = axis.at(value);
+        let text = label(x, bottom + 17.0, "tick", &units::tick(measure, value));
+        svg = svg
+            .child(rule("grid", (x, TOP), (x, bottom)))
+            .child(text.with("text-anchor", "middle"));
+    }
+    let mut y = TOP + GAP / 2.0;
+    for group in groups {
+        let middle = y + group.len() as f64 * ROW / 2.0 + 4.0;
+        let name = label(LEFT - 10.0, middle, "name", &shortened(&group[0].name, LETTERS));
+        svg = svg.child(name.with("text-anchor", "end"));
+        for curve in group {
+            if let Some(spot) = curve.spots.first() {
+                svg = svg.children(row(measure, mark, &axis, curve, spot, y, n_runs));
+            }
+            y += ROW;
+        }
+        y += GAP;
+    }
+    svg.child(rule("frame", (LEFT, TOP), (LEFT, bottom)))
+}
+
+fn row(
+    measure: Measure,
+    mark: Mark,
+    axis: &Axis,
+    curve: &Curve,
+    spot: &Spot,
+    top: f64,
+    n_runs: usize,
+) -> Vec<Element> {
+    let (class, middle) = (curve.class(), top + ROW / 2.0);
+    let mut parts = Vec::new();
+    match mark {
+        Mark::Dot if axis.has(spot.value) => {
+            let [low, high] = [spot.spread.0, spot.spread.1].map(|value| (axis.at(value), middle));
+            parts.push(rule(&format!("spread {class}"), low, high));
+            parts.push(marker(curve.run, axis.at(spot.value), middle, &class));
+        }
+        Mark::Bar if axis.has(spot.value) => parts.push(
+            Element::new("rect")
+                .class(format!("bar {class} r{}", curve.run % 3))
+                .with("x", px(LEFT))
+                .with("y", px(top + 2.0))
+                .with("width", px(axis.at(spot.value) - LEFT))
+                .with("height", px(ROW - 4.0)),
+        ),
+        _ => {}
+    }
+    let run = if n_runs > 1 { format!("{} ", letter(curve.run)) } else { String::new() };
+    let figure = format!("{run}{}", units::figure(measure, spot.value));
+    parts.push(label(RIGHT + 10.0, middle + 4.0, "value", &figure));
+    parts.push(
+        Element::new("rect")
+            .class("hit")
+            .with("x", 0)
+            .with("y", px(top))
+            .with("width", px(WIDTH))
+            .with("height", px(ROW))
+            .with("data-tip", told(measure, &curve.name, curve.run, spot, n_runs)),
+    );
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(name: &str, run: usize, value: f64) -> Curve {
+        let spot = Spot { x: 8, value, spread: (value * 0.9, value * 1.5) };
+        Curve { name: name.into(), colour: Some(1), run, spots: vec![spot] }
+    }
+
+    #[test]
+    fn bars_are_as_long_as_their_values() {
+        let curves = [curve("put", 0, 4e6), curve("put", 1, 8e6), curve("get", 0, 0.0)];
+        let text = draw(Measure::MessageRate, Mark::Bar, &curves, 2).to_string();
+        let (half, whole) = (px((RIGHT - LEFT) / 2.0), px(RIGHT - LEFT));
+        assert!(text.contains(&format!("width=\"{half}\"")), "{text}");
+        assert!(text.contains(&format!("width=\"{whole}\"")), "{text}");
+        assert!(text.contains(">B 8.00 M/s</text>") && text.contains("width=\"0\""), "{text}");
+    }
+
+    #[test]
+    fn a_row_without_a_value_or_a_chart_without_rows_is_drawn() {
+        let empty = Curve { spots: Vec::new(), ..curve("put", 0, 1.0) };
+        let text = draw(Measure::Latency, Mark::Dot, &[empty, curve("get", 0, 0.0)], 1).to_string();
+        assert!(text.contains(">put</text>") && text.contains(">0 ns</text>"), "{text}");
+        assert!(!draw(Measure::Latency, Mark::Dot, &[], 1).to_string().contains("NaN"));
+    }
+}

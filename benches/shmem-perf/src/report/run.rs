@@ -1,0 +1,63 @@
+//! A run of a report: its record and what it is called there.
+
+use std::path::Path;
+
+use super::markup::shortened;
+use super::style::letter;
+use crate::record::Record;
+
+/// A run.
+pub struct Run {
+    /// The file's name without its ending, or its whole path if another has the same.
+    pub name: String,
+    /// What it found.
+    pub record: Record,
+}
+
+/// Runs by the files that they are in.
+pub fn named(records: Vec<(&Path, Record)>) -> Vec<Run> {
+    let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let stems: Vec<Option<String>> = records.iter().map(|(path, _)| stem(path)).collect();
+    let is_single =
+        |stem: &Option<String>| stems.iter().filter(|other| *other == stem).count() == 1;
+    let name = |path: &Path| match stem(path) {
+        Some(name) if is_single(&Some(name.clone())) => name,
+        _ => path.display().to_string(),
+    };
+    records.into_iter().map(|(path, record)| Run { name: name(path), record }).collect()
+}
+
+/// Letters of a name in a legend.
+const LETTERS: usize = 28;
+
+/// The whole name of a run, with a letter where there are several.
+pub fn called(runs: &[Run], run: usize) -> String {
+    lettered(runs, run, &runs[run].name)
+}
+
+/// The same for legends and tables, where a long name is cut.
+pub fn called_shortly(runs: &[Run], run: usize) -> String {
+    lettered(runs, run, &shortened(&runs[run].name, LETTERS))
+}
+
+fn lettered(runs: &[Run], run: usize, name: &str) -> String {
+    match runs.len() {
+        1 => name.to_owned(),
+        _ => format!("{} {name}", letter(run)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn files_of_one_name_are_told_apart() {
+        let paths = ["a/run.json", "b/run.json", "b/other.json"].map(Path::new);
+        let runs = named(paths.map(|path| (path, fixture::empty())).into());
+        let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+        assert_eq!(names, ["a/run.json", "b/run.json", "other"]);
+        assert_eq!(called(&runs, 2), "C other");
+    }
+}

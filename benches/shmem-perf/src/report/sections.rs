@@ -1,0 +1,463 @@
+//! Which charts a report has: the series of all runs, by measure and kind of operation, in charts of as many as can be told apart.
+
+use super::chart::{self, Across, Curve, Spot};
+use super::header::folded;
+use super::heat;
+use super::histogram;
+use super::markup::Element;
+use super::rows::{self, Mark};
+use super::run::{Run, called, called_shortly};
+use super::style::{N_COLOURS, colours, dashes, swatch};
+use super::table::figures;
+use crate::naming::names;
+use crate::record::{Measure, Series};
+use crate::units;
+
+/// Rows of a chart of single sizes.
+const MOST_ROWS: usize = 14;
+
+/// A part of the page.
+pub struct Section {
+    /// What links to it.
+    pub id: &'static str,
+    /// Its title.
+    pub title: &'static str,
+    /// Its charts and tables.
+    pub body: Vec<Element>,
+}
+
+/// A series with the place of its run and its name.
+#[derive(Clone)]
+struct Named<'a> {
+    run: usize,
+    series: &'a Series,
+    name: String,
+}
+
+/// The sections that have something to show.
+pub fn sections(runs: &[Run]) -> Vec<Section> {
+    let both = [Measure::Bandwidth, Measure::BidirectionalBandwidth];
+    let mut sections = vec![
+        of("latency", &[Measure::Latency], runs),
+        of("bandwidth", &both, runs),
+        of("rate", &[Measure::MessageRate], runs),
+        of("overlap", &[Measure::Overlap], runs),
+        of("collectives", &[Measure::Collective], runs),
+        of("events", &[Measure::Event], runs),
+        Section { id: "maps", title: "PE by PE", body: maps(runs) },
+        Section { id: "distributions", title: "Distributions", body: distributions(runs) },
+    ];
+    sections.retain(|section| !section.body.is_empty());
+    sections
+}
+
+/// The charts of some measures, and the tables of their figures.
+fn of(id: &'static str, measures: &[Measure], runs: &[Run]) -> Section {
+    let (mut all_charts, mut tables) = (Vec::new(), Vec::new());
+    for &measure in measures {
+        let series = all(measure, runs);
+        if !series.is_empty() {
+            let across = (measure != Measure::Event).then_some(Across::Bytes);
+            all_charts.extend(charts(measure, &series, runs));
+            let title = format!("Numbers of {}", units::name(measure).to_lowercase());
+            tables.push(folded(&title, figures(&series, across, runs)));
+        }
+    }
+    let note = match measures[0] {
+        Measure::MessageRate => {
+            "Bars are medians at the smallest size. Lines are medians; bands reach from the least to what 99 % are not above."
+        }
+        Measure::Event => {
+            "Dots are medians; lines reach from the least to what 99 % are not above."
+        }
+        _ => {
+            "Lines and dots are medians; bands and thin lines reach from the least to what 99 % are not above."
+        }
+    };
+    let mut body = Vec::new();
+    if !tables.is_empty() {
+        body.push(Element::new("p").class("note").text(note));
+        body.push(Element::new("div").class("charts").children(all_charts));
+        body.extend(tables);
+    }
+    Section { id, title: units::name(measures[0]), body }
+}
+
+/// The charts of a measure.
+fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[Run]) -> Vec<Element> {
+    let mut charts = Vec::new();
+    let (floors, own): (Vec<_>, Vec<_>) = series.iter().partition(|(_, series)| series.is_floor);
+    for (kind, operations) in kinds(&own) {
+        let of_kind: Vec<_> =
+            own.iter().filter(|(_, series)| kind_of(&series.operation) == kind).copied().collect();
+        let largest = of_kind.iter().filter_map(|(_, series)| series.shape.team_size).max();
+        let is_shown = |series: &Series| series.shape.team_size == largest;
+        let shown: Vec<_> =
+            of_kind.iter().filter(|(_, series)| is_shown(series)).copied().collect();
+        charts.extend(by_size(measure, kind, &operations, &shown, &floors, runs));
+        if largest.is_some() {
+            charts.extend(by_team(measure, &operations, &of_kind, runs));
+        }
+    }
+    if own.is_empty() {
+        charts.extend(by_size(measure, "", &[], &[], &floors, runs));
+    }
+    charts
+}
+
+fn all(measure: Measure, runs: &[Run]) -> Vec<(usize, &Series)> {
+    let of_run = |(i, run)| -> Vec<(usize, &Series)> {
+        let run: &Run = run;
+        run.record.series.iter().filter(|s| s.measure == measure).map(|s| (i, s)).collect()
+    };
+    runs.iter().enumerate().flat_map(of_run).collect()
+}
+
+/// What is drawn together: of one measure, routines of a kind.
+fn kind_of(operation: &str) -> &'static str {
+    let begins = |starts: &[&str]| starts.iter().any(|start| operation.starts_with(start));
+    match operation {
+        _ if begins(&["atomic"]) => "atomics",
+        "p" | "g" | "put" | "get" | "put_nbi" | "get_nbi" => "puts and gets",
+        _ if begins(&["wait", "signal", "test"]) => "waits and signals",
+        _ if begins(&["iput", "iget", "ibput", "ibget", "put_signal", "get_", "put_"]) => {
+            "other transfers"
+        }
+        _ => "",
+    }
+}
+
+/// Kinds in the order of their first series, each with its operations.
+fn kinds(series: &[(usize, &Series)]) -> Vec<(&'static str, Vec<String>)> {
+    let mut kinds: Vec<(&str, Vec<String>)> = Vec::new();
+    for (_, series) in series {
+        let kind = kind_of(&series.operation);
+        let at = kinds.iter().position(|(other, _)| *other == kind).unwrap_or_else(|| {
+            kinds.push((kind, Vec::new()));
+            kinds.len() - 1
+        });
+        if !kinds[at].1.contains(&series.operation) {
+            kinds[at].1.push(series.operation.clone());
+        }
+    }
+    kinds
+}
+
+fn titled(measure: Measure, kind: &str, more: &str) -> String {
+    let name = units::name(measure);
+    let of = if kind.is_empty() { String::new() } else { format!(" of {kind}") };
+    format!("{name}{of}{more}")
+}
+
+fn n_sizes(series: &Series) -> usize {
+    series.points.len()
+}
+
+fn by_size(
+    measure: Measure,
+    kind: &str,
+    operations: &[String],
+    series: &[(usize, &Series)],
+    floors: &[(usize, &Series)],
+    runs: &[Run],
+) -> Vec<Element> {
+    let (names, common) = named(series);
+    let is_curve = |one: &&Named| n_sizes(one.series) > 1;
+    let curves: Vec<Named> = names.iter().filter(is_curve).cloned().collect();
+    let mut single: Vec<Named> = match measure {
+        // Bars for all, also those that have a curve.
+        Measure::MessageRate => names,
+        _ => names.iter().filter(|one| n_sizes(one.series) == 1).cloned().collect(),
+    };
+    let (floor_names, _) = named(floors);
+    let floor_curves: Vec<Named> = floor_names.iter().filter(is_curve).cloned().collect();
+    let is_row = |one: &&Named| n_sizes(one.series) == 1;
+    if !single.is_empty() || series.is_empty() {
+        single.extend(floor_names.iter().filter(is_row).cloned());
+    }
+    let mut charts = Vec::new();
+    let mut groups = grouped(&curves, N_COLOURS);
+    if groups.is_empty() && series.is_empty() && !floor_curves.is_empty() {
+        groups.push(Vec::new());
+    }
+    let n_groups = groups.len();
+    for (i, group) in groups.into_iter().enumerate() {
+        let part = if n_groups > 1 { format!(" ({} of {n_groups})", i + 1) } else { String::new() };
+        let mut drawn = coloured(&group, operations);
+        let legend = legend(&drawn, !floor_curves.is_empty(), runs);
+        drawn.extend(floor_curves.iter().map(|floor| curve(floor, None)));
+        let svg = chart::draw(measure, Across::Bytes, &drawn, runs.len());
+        charts.push(figure(&titled(measure, kind, &part), &common, svg, legend));
+    }
+    let mark = if measure == Measure::MessageRate { Mark::Bar } else { Mark::Dot };
+    let groups = grouped(&single, MOST_ROWS);
+    let n_groups = groups.len();
+    for (i, mut group) in groups.into_iter().enumerate() {
+        let part = if n_groups > 1 { format!(" ({} of {n_groups})", i + 1) } else { String::new() };
+        let sizes: Vec<u64> =
+            group.iter().filter_map(|one| one.series.points.first()).map(|p| p.nbytes).collect();
+        let size = sizes.first().copied().unwrap_or(0);
+        let are_same = sizes.iter().all(|other| *other == size);
+        if !are_same {
+            for one in &mut group {
+                let nbytes = one.series.points.first().map_or(0, |point| point.nbytes);
+                one.name = format!("{}, {} bytes", one.name, units::size(nbytes));
+            }
+        }
+        let at = match size {
+            0 if measure == Measure::Collective => " without data".into(),
+            0 => String::new(),
+            _ if !are_same => String::new(),
+            size => format!(" at {} bytes", units::size(size)),
+        };
+        let colour = |one: &Named| (!one.series.is_floor).then_some(0);
+        let drawn: Vec<Curve> = group.iter().map(|one| curve(one, colour(one))).collect();
+        let svg = rows::draw(measure, mark, &drawn, runs.len());
+        let title = titled(measure, kind, &format!("{at}{part}"));
+        charts.push(figure(&title, &common, svg, Vec::new()));
+    }
+    charts
+}
+
+/// Collectives by the size of the team, at their smallest and at their largest size.
+fn by_team(
+    measure: Measure,
+    operations: &[String],
+    series: &[(usize, &Series)],
+    runs: &[Run],
+) -> Vec<Element> {
+    let mut teams: Vec<u32> = series.iter().filter_map(|(_, s)| s.shape.team_size).collect();
+    teams.sort_unstable();
+    teams.dedup();
+    if teams.len() < 2 {
+        return Vec::new();
+    }
+    // Series that differ in nothing but the team are one curve.
+    let merged = |is_largest: bool| -> Vec<(usize, Series, u64)> {
+        let mut merged: Vec<(usize, Series, u64)> = Vec::new();
+        for (run, one) in series {
+            let mut points = one.points.iter().filter(|point| !is_largest || point.nbytes > 0);
+            let point = if is_largest { points.next_back() } else { points.next() };
+            let (Some(point), Some(team)) = (point, one.shape.team_size) else { continue };
+            let shape = crate::record::Shape { team_size: None, ..one.shape.clone() };
+            let mut across_teams = point.clone();
+            let nbytes = std::mem::replace(&mut across_teams.nbytes, u64::from(team));
+            let is_same = |(other, kept, size): &&mut (usize, Series, u64)| {
+                (*other, &kept.operation, &kept.shape, *size)
+                    == (*run, &one.operation, &shape, nbytes)
+            };
+            match merged.iter_mut().find(is_same) {
+                Some((_, kept, _)) => kept.points.push(across_teams),
+                None => {
+                    let points = vec![across_teams];
+                    merged.push((*run, Series { shape, points, ..(*one).clone() }, nbytes));
+                }
+            }
+        }
+        merged.iter_mut().for_each(|(_, s, _)| s.points.sort_by_key(|point| point.nbytes));
+        merged
+    };
+    let mut charts = Vec::new();
+    for (is_largest, which) in [(false, "smallest"), (true, "largest")] {
+        let merged = merged(is_largest);
+        if is_largest && series.iter().all(|(_, s)| s.points.len() < 2) {
+            continue;
+        }
+        let all: Vec<(usize, &Series)> = merged.iter().map(|(run, s, _)| (*run, s)).collect();
+        let (mut names, common) = named(&all);
+        for (one, (_, _, nbytes)) in names.iter_mut().zip(&merged) {
+            if *nbytes > 0 {
+                one.name += &format!(", {} bytes", units::size(*nbytes));
+            }
+        }
+        let groups = grouped(&names, N_COLOURS);
+        let n_groups = groups.len();
+        for (i, group) in groups.into_iter().enumerate() {
+            let part =
+                if n_groups > 1 { format!(" ({} of {n_groups})", i + 1) } else { String::new() };
+            let drawn = coloured(&group, operations);
+            let svg = chart::draw(measure, Across::Team, &drawn, runs.len());
+            let title = titled(measure, "", &format!(" by team, {which} size{part}"));
+            charts.push(figure(&title, &common, svg, legend(&drawn, false, runs)));
+        }
+    }
+    charts
+}
+
+fn named<'a>(series: &[(usize, &'a Series)]) -> (Vec<Named<'a>>, String) {
+    let found = names(&series.iter().map(|(_, series)| *series).collect::<Vec<_>>());
+    let named = series.iter().zip(found.names);
+    (named.map(|((run, series), name)| Named { run: *run, series, name }).collect(), found.common)
+}
+
+/// Groups of at most so many names. The runs of a name stay together and follow each other.
+fn grouped<'a>(all: &[Named<'a>], most: usize) -> Vec<Vec<Named<'a>>> {
+    let mut names: Vec<&str> = Vec::new();
+    for one in all {
+        if !names.contains(&one.name.as_str()) {
+            names.push(&one.name);
+        }
+    }
+    // Groups of nearly the same number of names.
+    let n_groups = names.len().div_ceil(most).max(1);
+    let in_group = names.len().div_ceil(n_groups).max(1);
+    let of = |name: &&str| all.iter().filter(|one| one.name == **name).cloned().collect::<Vec<_>>();
+    names.chunks(in_group).map(|names| names.iter().flat_map(of).collect()).collect()
+}
+
+fn coloured(group: &[Named], operations: &[String]) -> Vec<Curve> {
+    let mut firsts: Vec<&Named> = Vec::new();
+    for one in group {
+        if !firsts.iter().any(|first| first.name == one.name) {
+            firsts.push(one);
+        }
+    }
+    let own: Vec<&str> = firsts.iter().map(|one| one.series.operation.as_str()).collect();
+    let colours = colours(&own, operations);
+    let colour = |one: &Named| {
+        firsts.iter().position(|first| first.name == one.name).map(|place| colours[place])
+    };
+    group.iter().map(|one| curve(one, colour(one))).collect()
+}
+
+fn curve(one: &Named, colour: Option<usize>) -> Curve {
+    let spot = |point: &crate::record::Point| Spot {
+        x: point.nbytes,
+        value: point.summary.p50,
+        spread: (point.summary.min, point.summary.p99),
+    };
+    let spots = one.series.points.iter().map(spot).collect();
+    Curve { name: one.name.clone(), colour, run: one.run, spots }
+}
+
+/// A colour for each name, and a kind of line for each run.
+fn legend(curves: &[Curve], has_floors: bool, runs: &[Run]) -> Vec<Element> {
+    let entry = |swatch: Element, text: &str| Element::new("span").child(swatch).text(text);
+    let mut names: Vec<(&str, String)> = Vec::new();
+    let mut present: Vec<usize> = Vec::new();
+    for curve in curves {
+        if !names.iter().any(|(name, _)| *name == curve.name) {
+            names.push((&curve.name, curve.class()));
+        }
+        if !present.contains(&curve.run) {
+            present.push(curve.run);
+        }
+    }
+    let mut legend: Vec<Element> =
+        names.into_iter().map(|(name, class)| entry(swatch(&class, None), name)).collect();
+    if runs.len() > 1 {
+        present.sort_unstable();
+        legend.extend(
+            present.iter().map(|&run| entry(swatch("ink", Some(run)), &called_shortly(runs, run))),
+        );
+    }
+    legend
+        .extend(has_floors.then(|| entry(swatch("floor", None), "what the machine itself takes")));
+    legend
+}
+
+fn figure(title: &str, note: &str, svg: Element, legend: Vec<Element>) -> Element {
+    let caption = Element::new("figcaption")
+        .child(Element::new("h3").text(title))
+        .child(Element::new("p").class("note").text(note));
+    let figure = Element::new("figure").child(caption).child(svg.with("aria-label", title));
+    match legend.is_empty() {
+        true => figure,
+        false => figure.child(Element::new("div").class("legend").children(legend)),
+    }
+}
+
+/// For each operation whose calls were timed singly, the histogram of its smallest size.
+fn distributions(runs: &[Run]) -> Vec<Element> {
+    let mut charts = Vec::new();
+    for measure in [Measure::Latency, Measure::Collective, Measure::Event] {
+        let series: Vec<_> = all(measure, runs)
+            .into_iter()
+            .filter(|(_, series)| {
+                !series.is_floor && series.points.iter().any(|p| !p.histogram.is_empty())
+            })
+            .collect();
+        let largest = series.iter().filter_map(|(_, series)| series.shape.team_size).max();
+        let shown: Vec<_> = series
+            .into_iter()
+            .filter(|(_, series)| {
+                series.shape.team_size == largest || series.shape.team_size.is_none()
+            })
+            .collect();
+        let (names, _) = named(&shown);
+        for group in grouped(&names, 1) {
+            let Some(first) = group.first() else { continue };
+            let point = |series: &Series, nbytes: u64| {
+                let mut points = series.points.iter();
+                points.position(|p| p.nbytes == nbytes && !p.histogram.is_empty())
+            };
+            let mut sizes = first.series.points.iter().map(|point| point.nbytes);
+            // 8 bytes are what most programs send, and if all runs have them the histograms are comparable.
+            let in_all =
+                |nbytes: &u64| group.iter().all(|one| point(one.series, *nbytes).is_some());
+            let nbytes = if in_all(&8) { Some(8) } else { sizes.find(in_all) };
+            let nbytes = nbytes.or_else(|| {
+                let first = first.series.points.iter().find(|point| !point.histogram.is_empty());
+                first.map(|point| point.nbytes)
+            });
+            let Some(nbytes) = nbytes else { continue };
+            let histograms: Vec<(usize, &[(f64, u64)])> = group
+                .iter()
+                .filter_map(|one| {
+                    let place = point(one.series, nbytes)?;
+                    Some((one.run, one.series.points[place].histogram.as_slice()))
+                })
+                .collect();
+            let at =
+                if nbytes > 0 { format!(", {} bytes", units::size(nbytes)) } else { String::new() };
+            let svg = histogram::draw(measure, &histograms, runs.len());
+            charts.push(figure(&format!("{}{at}", first.name), "", svg, Vec::new()));
+        }
+    }
+    if charts.is_empty() {
+        return charts;
+    }
+    let text = "The share of the operations by their time, both axes logarithmic, so that one in a thousand is still seen.";
+    let mut body = vec![Element::new("p").class("note").text(text)];
+    if runs.len() > 1 {
+        let entry = |run| {
+            let line = Element::new("path")
+                .class(format!("line c{}", run % N_COLOURS))
+                .with("stroke-dasharray", dashes(run))
+                .with("d", "M1 7H31");
+            let svg = Element::new("svg").class("swatch").with("viewBox", "0 0 32 14");
+            let svg = svg.with("width", 32).with("height", 14).child(line);
+            Element::new("span").child(svg).text(called(runs, run))
+        };
+        body.push(Element::new("div").class("legend").children((0..runs.len()).map(entry)));
+    }
+    body.push(Element::new("div").class("charts small").children(charts));
+    body
+}
+
+fn maps(runs: &[Run]) -> Vec<Element> {
+    let mut maps = Vec::new();
+    for (i, run) in runs.iter().enumerate() {
+        for matrix in &run.record.matrices {
+            let (svg, sentences) = heat::draw(matrix, &run.record.job);
+            let name = units::name(matrix.measure).to_lowercase();
+            let title =
+                format!("{}, {} bytes: {name}", matrix.operation, units::size(matrix.nbytes));
+            let whose = if runs.len() > 1 { called(runs, i) } else { String::new() };
+            let items = sentences.iter().map(|sentence| Element::new("li").text(sentence));
+            let found = match sentences.is_empty() {
+                true => Element::new("p").class("note").text("No host, PE or pair stands out."),
+                false => Element::new("ul").class("found").children(items),
+            };
+            maps.push(figure(&title, &whose, svg, Vec::new()).child(found));
+        }
+    }
+    if maps.is_empty() {
+        return maps;
+    }
+    let text = "Rows are the PE that issues, columns its target; lines divide hosts. Dark is a small value. A cross marks what is far slower than pairs of its kind.";
+    vec![
+        Element::new("p").class("note").text(text),
+        Element::new("div").class("charts").children(maps),
+    ]
+}

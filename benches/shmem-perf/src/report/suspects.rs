@@ -1,0 +1,225 @@
+//! What stands out in a matrix of PEs: hosts and PEs that are slow with all, single pairs that are slow, and the range of all others.
+//!
+//! PEs of one host are compared with each other apart from those of different hosts. This file must never know how a matrix is drawn.
+
+use std::collections::HashSet;
+
+use crate::record::{Matrix, Measure};
+
+/// How many times the usual time makes a pair an outlier, at least.
+const OUTLIER: f64 = 1.5;
+/// How many times the level of the others makes a PE or a host slow, at least.
+const SLOW: f64 = 1.3;
+/// The range of colours spans this factor at least, so that noise does not look like a pattern.
+const LEAST_SPAN: f64 = 2.0;
+
+/// A pair that is much slower than others of its kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outlier {
+    /// The PE that issues.
+    pub from: usize,
+    /// Its target.
+    pub to: usize,
+    /// How many times as long it takes as the median of its kind.
+    pub times: f64,
+}
+
+/// A PE or a host that is slow with all others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slow {
+    /// Its number.
+    pub which: usize,
+    /// How many times as long what it issues takes as what others issue, where that is much.
+    pub from: Option<f64>,
+    /// The same of what others issue to it.
+    pub to: Option<f64>,
+}
+
+/// What stands out.
+pub struct Suspects {
+    /// The least and the greatest figure that is no outlier, a factor apart.
+    pub range: (f64, f64),
+    /// The slowest first.
+    pub outliers: Vec<Outlier>,
+    /// Hosts whose transfers with other hosts are slow.
+    pub hosts: Vec<Slow>,
+    /// PEs that are slow with those of their own host.
+    pub pes: Vec<Slow>,
+}
+
+/// Looks for what stands out. `hosts` is the host of each PE.
+pub fn find(matrix: &Matrix, hosts: &[usize]) -> Suspects {
+    let cells = cells(matrix, hosts);
+    let host = |pe: usize| hosts.get(pe).copied().unwrap_or(0);
+    let between_hosts = cells.iter().filter(|cell| !cell.is_near);
+    let within_hosts = cells.iter().filter(|cell| cell.is_near);
+    let slow_hosts = slow(between_hosts.map(|cell| (host(cell.from), host(cell.to), cell.cost)));
+    let slow_pes = slow(within_hosts.map(|cell| (cell.from, cell.to, cell.cost)));
+    // What has a slow end is compared with its like, or it would hide single pairs that are slow.
+    let kind = |cell: &Cell| match cell.is_near {
+        true => (true, has_slow_end(&slow_pes, cell.from, cell.to)),
+        false => (false, has_slow_end(&slow_hosts, host(cell.from), host(cell.to))),
+    };
+    let kinds: Vec<(bool, bool)> = cells.iter().map(kind).collect();
+    let mut outliers = Vec::new();
+    for kind in [(true, true), (true, false), (false, true), (false, false)] {
+        let alike = cells.iter().zip(&kinds).filter(|(_, other)| **other == kind);
+        outliers.extend(outliers_of(alike.map(|(cell, _)| cell)));
+    }
+    outliers.sort_by(|a, b| b.times.total_cmp(&a.times));
+    let pairs: HashSet<(usize, usize)> = outliers.iter().map(|one| (one.from, one.to)).collect();
+    let is_outlier = |cell: &&Cell| pairs.contains(&(cell.from, cell.to));
+    let usual = cells.iter().filter(|cell| !is_outlier(cell)).map(|cell| cell.value);
+    let (low, high) = usual.fold((f64::MAX, 0.0f64), |(l, h), value| (l.min(value), h.max(value)));
+    let (low, high) = if low > high { (1.0, 1.0) } else { (low, high) };
+    let wider = (LEAST_SPAN / (high / low)).max(1.0).sqrt();
+    let range = (low / wider, high * wider);
+    Suspects { range, hosts: slow_hosts, pes: slow_pes, outliers }
+}
+
+fn has_slow_end(slow: &[Slow], from: usize, to: usize) -> bool {
+    slow.iter().any(|slow| {
+        (slow.which == from && slow.from.is_some()) || (slow.which == to && slow.to.is_some())
+    })
+}
+
+struct Cell {
+    from: usize,
+    to: usize,
+    /// Whether both are on one host.
+    is_near: bool,
+    value: f64,
+    /// How long the same work takes, up to a factor.
+    cost: f64,
+}
+
+fn cells(matrix: &Matrix, hosts: &[usize]) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for (from, row) in matrix.values.iter().enumerate() {
+        for (to, value) in row.iter().enumerate() {
+            let Some(value) = value.filter(|value| value.is_finite() && *value > 0.0) else {
+                continue;
+            };
+            let cost = match matrix.measure {
+                Measure::Latency | Measure::Collective | Measure::Event => value,
+                _ => 1.0 / value,
+            };
+            cells.push(Cell { from, to, is_near: hosts.get(from) == hosts.get(to), value, cost });
+        }
+    }
+    cells
+}
+
+/// Those far above the upper quartile of all: by three times the distance of the quartiles, in logarithms.
+fn outliers_of<'a>(cells: impl Iterator<Item = &'a Cell> + Clone) -> Vec<Outlier> {
+    let mut logs: Vec<f64> = cells.clone().map(|cell| cell.cost.ln()).collect();
+    logs.sort_by(f64::total_cmp);
+    if logs.len() < 4 {
+        return Vec::new();
+    }
+    let quantile = |part: f64| logs[(part * (logs.len() - 1) as f64).round() as usize];
+    let (median, upper) = (quantile(0.5), quantile(0.75));
+    let limit = (upper + 3.0 * (upper - quantile(0.25))).max(median + OUTLIER.ln());
+    let far = cells.filter(|cell| cell.cost.ln() > limit);
+    far.map(|cell| Outlier { from: cell.from, to: cell.to, times: cell.cost / median.exp() })
+        .collect()
+}
+
+/// Lines and columns whose level is far above that of the others. The level is the lower quartile, since a good one has some slow
+/// cells with bad ones.
+fn slow(cells: impl Iterator<Item = (usize, usize, f64)>) -> Vec<Slow> {
+    let (mut from, mut to): (Vec<Vec<f64>>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
+    for (a, b, cost) in cells {
+        for (lines, which) in [(&mut from, a), (&mut to, b)] {
+            lines.resize_with(lines.len().max(which + 1), Vec::new);
+            lines[which].push(cost);
+        }
+    }
+    let (from, to) = (excess(from), excess(to));
+    let of = |which: usize| Slow { which, from: from[which], to: to.get(which).copied().flatten() };
+    (0..from.len()).map(of).filter(|slow| slow.from.is_some() || slow.to.is_some()).collect()
+}
+
+fn excess(lines: Vec<Vec<f64>>) -> Vec<Option<f64>> {
+    let level = |mut line: Vec<f64>| {
+        line.sort_by(f64::total_cmp);
+        line.get(line.len().saturating_sub(1) / 4).copied()
+    };
+    let levels: Vec<Option<f64>> = lines.into_iter().map(level).collect();
+    let mut sorted: Vec<f64> = levels.iter().copied().flatten().collect();
+    sorted.sort_by(f64::total_cmp);
+    // Of two, nobody knows which is the usual one.
+    let usual = if sorted.len() > 2 { sorted[sorted.len() / 2] } else { f64::MAX };
+    let much = |level: f64| Some(level / usual).filter(|times| *times >= SLOW);
+    levels.into_iter().map(|level| much(level?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTS: [usize; 12] = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3];
+
+    fn matrix(measure: Measure, value: impl Fn(usize, usize) -> f64) -> Matrix {
+        let row = |from| (0..12).map(|to| (from != to).then(|| value(from, to))).collect();
+        Matrix { measure, operation: "put".into(), nbytes: 8, values: (0..12).map(row).collect() }
+    }
+
+    fn usual(from: usize, to: usize) -> f64 {
+        let noise = 1.0 + ((from * 7 + to * 5) % 11) as f64 / 200.0;
+        if HOSTS[from] == HOSTS[to] { 300.0 * noise } else { 1500.0 * noise }
+    }
+
+    #[test]
+    fn nothing_stands_out_where_hosts_are_alike() {
+        let found = find(&matrix(Measure::Latency, usual), &HOSTS);
+        assert_eq!((found.outliers.len(), found.hosts.len(), found.pes.len()), (0, 0, 0));
+        assert!(found.range.0 == 300.0 && found.range.1 > 1500.0);
+    }
+
+    #[test]
+    fn one_bad_pair_is_an_outlier_and_leaves_the_range_alone() {
+        let bad = |from, to| if (from, to) == (4, 9) { 9000.0 } else { usual(from, to) };
+        let found = find(&matrix(Measure::Latency, bad), &HOSTS);
+        assert_eq!(found.outliers.len(), 1);
+        assert_eq!((found.outliers[0].from, found.outliers[0].to), (4, 9));
+        assert!(found.outliers[0].times > 5.0 && found.range.1 < 1600.0);
+        assert!(found.hosts.is_empty());
+    }
+
+    #[test]
+    fn a_host_with_a_slow_nic_is_named() {
+        let slow = |from: usize, to: usize| {
+            let (a, b) = (HOSTS[from], HOSTS[to]);
+            usual(from, to) * if a != b && (a == 2 || b == 2) { 2.5 } else { 1.0 }
+        };
+        let found = find(&matrix(Measure::Latency, slow), &HOSTS);
+        assert_eq!(found.hosts.len(), 1);
+        let host = found.hosts[0];
+        assert_eq!(host.which, 2);
+        assert!((host.from.unwrap_or(0.0) - 2.5).abs() < 0.1, "{host:?}");
+        assert!((host.to.unwrap_or(0.0) - 2.5).abs() < 0.1, "{host:?}");
+        let rate = |from, to| 1e9 / slow(from, to);
+        let found = find(&matrix(Measure::Bandwidth, rate), &HOSTS);
+        assert_eq!(found.hosts.iter().map(|host| host.which).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn a_pe_that_only_sends_slowly_is_named() {
+        let slow = |from, to| usual(from, to) * if from == 7 { 3.0 } else { 1.0 };
+        let found = find(&matrix(Measure::Latency, slow), &HOSTS);
+        assert_eq!(found.pes.len(), 1);
+        assert_eq!((found.pes[0].which, found.pes[0].to), (7, None));
+        assert!(found.pes[0].from.is_some_and(|times| times > 2.5));
+    }
+
+    #[test]
+    fn few_or_no_values_have_a_range() {
+        let mut small = matrix(Measure::Latency, |_, _| 0.0);
+        let found = find(&small, &HOSTS);
+        assert!(found.range.0 > 0.0 && found.range.1 > found.range.0);
+        small.values = vec![vec![None, Some(5.0)], vec![Some(7.0), None]];
+        let found = find(&small, &[]);
+        assert!(found.outliers.is_empty() && found.range.0 <= 5.0 && found.range.1 >= 7.0);
+    }
+}

@@ -1,0 +1,211 @@
+//! Whole pages, read by a parser of XML: well-formed, self-contained, and with the figures of the records.
+
+use std::collections::HashSet;
+
+use roxmltree::{Document, Node, ParsingOptions};
+
+use super::page::page;
+use super::run::Run;
+use crate::fixture;
+use crate::record::{Measure, Point, Record};
+use crate::units;
+
+/// Two runs with all that makes a page hard: warnings, markup in names, long names, missing values.
+fn runs() -> Vec<Run> {
+    let (mut before, mut after) = (fixture::run(1, 1.0), fixture::run(2, 1.3));
+    after.warnings.push("The load of node-a01 was 3.2 before the run, with 64 CPUs; figures of <busy> machines & others scatter.".into());
+    after.warnings.push("SHMEM_CHECK is on, which slows every call down.".into());
+    after.complete = false;
+    before.command.push("--operations=put,get,'all of them'".into());
+    after.settings[0].value = "ucx".into();
+    after.library.name =
+        "Another library of OpenSHMEM with quite a long name, built with debugging".into();
+    let named = |name: &str, record| Run { name: name.into(), record };
+    vec![
+        named("before-the-change", before),
+        named("after_the_change_with_a_file_name_that_is_longer_than_anybody_wants_to_read", after),
+    ]
+}
+
+fn parsed(text: &str, check: impl FnOnce(&Document)) {
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    check(&Document::parse_with_options(text, options).expect("well-formed"));
+}
+
+fn all<'a>(document: &'a Document, tag: &'a str) -> impl Iterator<Item = Node<'a, 'a>> {
+    document.descendants().filter(move |node| node.has_tag_name(tag))
+}
+
+#[test]
+fn the_page_is_well_formed_and_needs_nothing_else() {
+    let text = page(&runs());
+    for address in ["http:", "https:", "url(", "@import", "src="] {
+        assert_eq!(text.find(address), None, "{address}");
+    }
+    parsed(&text, |document| {
+        let ids: Vec<&str> =
+            document.descendants().filter_map(|node| node.attribute("id")).collect();
+        let different: HashSet<&&str> = ids.iter().collect();
+        assert_eq!(different.len(), ids.len(), "every id is there once");
+        for link in all(document, "a").filter_map(|link| link.attribute("href")) {
+            assert!(ids.contains(&link.trim_start_matches('#')), "{link} leads nowhere");
+        }
+        let sections: Vec<&str> =
+            all(document, "section").filter_map(|s| s.attribute("id")).collect();
+        let expected = [
+            "latency",
+            "bandwidth",
+            "rate",
+            "overlap",
+            "collectives",
+            "events",
+            "maps",
+            "distributions",
+        ];
+        assert_eq!(sections, expected);
+        assert!(all(document, "li").any(|li| {
+            li.descendants()
+                .any(|d| d.text().is_some_and(|t| t.contains("<busy> machines & others")))
+        }));
+    });
+    assert!(!text.contains("NaN") && !text.contains(">inf"));
+}
+
+#[test]
+fn the_pointer_finds_what_the_record_says() {
+    let runs = runs();
+    let text = page(&runs);
+    parsed(&text, |document| {
+        let maps: Vec<Node> =
+            document.descendants().filter(|node| node.attribute("data-values").is_some()).collect();
+        let matrices: Vec<_> = runs.iter().flat_map(|run| &run.record.matrices).collect();
+        assert_eq!(maps.len(), matrices.len());
+        for (map, matrix) in maps.iter().zip(matrices) {
+            let shown: Vec<&str> = map.attribute("data-values").unwrap_or("").split('|').collect();
+            let values = matrix.values.iter().flatten();
+            let expected: Vec<String> = values
+                .map(|v| v.map_or(String::new(), |v| units::figure(matrix.measure, v)))
+                .collect();
+            assert_eq!(shown, expected);
+        }
+        let tips: Vec<&str> =
+            document.descendants().filter_map(|node| node.attribute("data-tip")).collect();
+        let puts = |record: &Record| -> Vec<Point> {
+            let mut series = record.series.iter();
+            let put = series.find(|s| s.operation == "put" && s.measure == Measure::Latency);
+            put.expect("puts").points.clone()
+        };
+        for (letter, run) in [("A", &runs[0]), ("B", &runs[1])] {
+            for point in puts(&run.record) {
+                let size = format!("{} bytes\n", units::size(point.nbytes));
+                let value = units::figure(Measure::Latency, point.summary.p50);
+                let line = format!("\n{letter} put: {value} (");
+                assert!(
+                    tips.iter().any(|tip| tip.starts_with(&size) && tip.contains(&line)),
+                    "{size}{line}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn every_figure_is_in_a_table() {
+    let runs = vec![Run { name: "a".into(), record: fixture::run(1, 1.0) }];
+    let n_points: usize = runs[0].record.series.iter().map(|series| series.points.len()).sum();
+    parsed(&page(&runs), |document| {
+        let rows = all(document, "section")
+            .flat_map(|section| section.descendants().filter(|node| node.has_tag_name("tbody")));
+        let n_rows: usize = rows.map(|body| body.children().count()).sum();
+        assert_eq!(n_rows, n_points);
+    });
+}
+
+#[test]
+fn runs_without_figures_have_a_page() {
+    let empty = || Run { name: "nothing".into(), record: fixture::empty() };
+    let text = page(&[empty(), empty()]);
+    assert!(text.contains("Nothing was measured."));
+    let mut hollow = fixture::run(1, 1.0);
+    hollow.series.iter_mut().for_each(|series| series.points.clear());
+    hollow.matrices.iter_mut().for_each(|matrix| matrix.values.clear());
+    parsed(&page(&[Run { name: "hollow".into(), record: hollow }]), |_| ());
+    let mut alone = fixture::run(1, 1.0);
+    alone.series.retain(|series| series.is_floor);
+    parsed(&page(&[Run { name: "floors".into(), record: alone }]), |document| {
+        assert!(all(document, "figure").count() >= 2);
+    });
+}
+
+#[test]
+fn files_that_are_no_records_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path.display().to_string()
+    };
+    let record = serde_json::to_string(&fixture::run(1, 1.0)).expect("a record");
+    let good = file("good.json", &record);
+    let other = file("other.json", &serde_json::to_string(&fixture::empty()).expect("a record"));
+    let newer = file("newer.json", &record.replacen("\"format\":1", "\"format\":7", 1));
+    let torn = file("torn.json", &record[..record.len() / 2]);
+    let text = file("text.json", "not a record");
+    let html = folder.path().join("page.html").display().to_string();
+    let report = |record: &str| super::run(&[record.into(), "-o".into(), html.clone()]);
+    assert_eq!(report(&good), Ok(0));
+    assert!(std::fs::read_to_string(&html).expect("a page").starts_with("<!DOCTYPE html>"));
+    for (name, says) in [
+        (&newer, "of format 7"),
+        (&torn, "no record"),
+        (&text, "no record"),
+        (&"absent.json".to_owned(), "cannot be read"),
+    ] {
+        let error = report(name).expect_err("no record");
+        assert!(error.contains(name.as_str()) && error.contains(says), "{error}");
+        let error = crate::compare::run(&[good.clone(), name.clone()]).expect_err("no record");
+        assert!(error.contains(name.as_str()), "{error}");
+    }
+    let error = super::run(&[good.clone(), "-o".into(), folder.path().display().to_string()]);
+    assert!(error.expect_err("a folder").contains("cannot be written"));
+    assert!(super::run(&[]).is_err());
+    assert_eq!(super::run(&["--help".into()]), Ok(0));
+    assert_eq!(crate::compare::run(&[good.clone(), good.clone()]), Ok(0));
+    let error = crate::compare::run(&[good.clone(), other.clone()]).expect_err("nothing in common");
+    assert!(
+        error.contains(&good) && error.contains(&other) && error.contains("in common"),
+        "{error}"
+    );
+    assert!(crate::compare::run(&[good.clone(), good, "--threshold=-3".into()]).is_err());
+}
+
+/// Writes a page of two runs and one of 512 PEs for people to look at: `cargo test -p shmem-perf -- --ignored to_look_at`.
+#[test]
+#[ignore = "it is for eyes"]
+fn a_page_to_look_at() {
+    let folder = std::env::temp_dir();
+    let write = |name: &str, runs: &[Run]| {
+        let path = folder.join(name);
+        std::fs::write(&path, page(runs)).expect("written");
+        println!("{}", path.display());
+    };
+    write("shmem-perf-two-runs.html", &runs());
+    let mut large = fixture::run(3, 1.0);
+    large.job.pes =
+        (0..512).map(|pe| crate::record::PeInfo { host: pe / 128, cpus: String::new() }).collect();
+    for matrix in &mut large.matrices {
+        let small = matrix.values.clone();
+        let value = |from: usize, to: usize| {
+            small[from / 32][to / 32].or(small[0][1]).filter(|_| from != to)
+        };
+        matrix.values = (0..512).map(|from| (0..512).map(|to| value(from, to)).collect()).collect();
+    }
+    let mut tiny = fixture::run(4, 1.0);
+    tiny.job.pes.truncate(2);
+    for matrix in &mut tiny.matrices {
+        matrix.values.truncate(2);
+        matrix.values.iter_mut().for_each(|row| row.truncate(2));
+    }
+    write("shmem-perf-large.html", &[Run { name: "large".into(), record: large }]);
+    write("shmem-perf-tiny.html", &[Run { name: "tiny".into(), record: tiny }]);
+}

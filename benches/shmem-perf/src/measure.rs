@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use crate::library::Task;
-use crate::plan::{Call, Curve};
+use crate::plan::{Call, Subject};
 use crate::record::{Ended, Measure, Point, Summary};
 use crate::repeat::{Limits, MOST_SAMPLES, repeat};
 use crate::socket::{Exchange, Socket};
@@ -38,53 +38,55 @@ impl<'a> Bench<'a> {
         Self { job, pairs, socket }
     }
 
-    /// Makes ready for a curve. All PEs call it.
+    /// Makes ready for a subject. All PEs call it.
     ///
     /// # Errors
     /// One sentence if the library refuses.
-    pub fn prepare(&self, curve: &Curve) -> Result<(), String> {
-        match curve.call {
-            Call::Library(_) => self.job.library.prepare(&self.task(curve, 0, self.job.me)),
+    pub fn prepare(&self, subject: &Subject) -> Result<(), String> {
+        match subject.call {
+            Call::Library(_) => self.job.library.prepare(&self.task(subject, 0, self.job.me)),
             Call::Socket | Call::Init => Ok(()),
         }
     }
 
     /// Measures one size for about so long. All PEs call it and get the same.
-    pub fn point(&mut self, curve: &Curve, nbytes: u64, time: Duration) -> Point {
+    pub fn point(&mut self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
         let pair = self.pairs[0];
-        match curve.call {
+        match subject.call {
             Call::Init => self.init(),
-            Call::Socket => self.over_socket(curve, nbytes, time),
+            Call::Socket => self.over_socket(subject, nbytes, time),
             Call::Library(_) => {
-                let is_one =
-                    curve.is_floor || self.pairs.len() == 1 || curve.measure == Measure::Overlap;
-                let is_both = curve.measure == Measure::BidirectionalBandwidth && pair.0 != pair.1;
-                if is_one && !is_both && curve.measure != Measure::Collective {
-                    self.by_one(curve, nbytes, time)
+                let is_one = subject.is_floor
+                    || self.pairs.len() == 1
+                    || subject.measure == Measure::Overlap;
+                let is_both =
+                    subject.measure == Measure::BidirectionalBandwidth && pair.0 != pair.1;
+                if is_one && !is_both && subject.measure != Measure::Collective {
+                    self.by_one(subject, nbytes, time)
                 } else {
-                    self.by_several(curve, nbytes, time)
+                    self.by_several(subject, nbytes, time)
                 }
             }
         }
     }
 
-    fn task(&self, curve: &Curve, nbytes: u64, peer: u32) -> Task {
-        let Call::Library(operation) = curve.call else { unreachable!("only these are tasks") };
+    fn task(&self, subject: &Subject, nbytes: u64, peer: u32) -> Task {
+        let Call::Library(operation) = subject.call else { unreachable!("only these are tasks") };
         Task {
             operation: operation as i32,
             peer: peer as i32,
-            team_size: curve.shape.team_size.unwrap_or(self.job.n) as i32,
-            threads: curve.shape.threads as i32,
-            contexts: curve.shape.contexts as i32,
-            is_static: (curve.shape.memory == "static").into(),
+            team_size: subject.shape.team_size.unwrap_or(self.job.n) as i32,
+            threads: subject.shape.threads as i32,
+            contexts: subject.shape.contexts as i32,
+            is_static: (subject.shape.memory == "static").into(),
             nbytes,
-            window: curve.shape.window.into(),
+            window: subject.shape.window.into(),
             compute: 0,
         }
     }
 
-    fn limits(&self, curve: &Curve, time: Duration) -> Limits {
-        let is_rooted = match curve.call {
+    fn limits(&self, subject: &Subject, time: Duration) -> Limits {
+        let is_rooted = match subject.call {
             Call::Library(index) => self.job.library.operations()[index].is_rooted,
             Call::Socket | Call::Init => false,
         };
@@ -92,42 +94,42 @@ impl<'a> Bench<'a> {
             time,
             clock_ns: self.job.clock.overhead_ns,
             groups: !is_rooted,
-            most_samples: MOST_SAMPLES / u64::from(curve.shape.threads),
+            most_samples: MOST_SAMPLES / u64::from(subject.shape.threads),
         }
     }
 
     /// The first pair alone.
-    fn by_one(&self, curve: &Curve, nbytes: u64, time: Duration) -> Point {
+    fn by_one(&self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
         let job = self.job;
         let (from, to) = self.pairs[0];
         job.library.barrier();
         let mut point = None;
         if job.me == from {
-            let task = self.task(curve, nbytes, to);
-            let found = match curve.measure {
-                Measure::Overlap => self.overlap(curve, task, time),
-                _ => self.lead(curve, &task, time),
+            let task = self.task(subject, nbytes, to);
+            let found = match subject.measure {
+                Measure::Overlap => self.overlap(subject, task, time),
+                _ => self.lead(subject, &task, time),
             };
             job.library.end(&task);
             point = Some(found);
         } else if job.me == to {
-            job.library.follow(&self.task(curve, nbytes, from));
+            job.library.follow(&self.task(subject, nbytes, from));
         }
         job.share(from, point.as_ref())
     }
 
-    fn lead(&self, curve: &Curve, task: &Task, time: Duration) -> Point {
+    fn lead(&self, subject: &Subject, task: &Task, time: Duration) -> Point {
         let times = |samples: u64, group: u64| {
             let times = self.job.library.run(task, samples, group);
             let lanes: Vec<&[u64]> = times.chunks_exact(samples as usize).collect();
-            self.each(curve, &lanes, group)
+            self.each(subject, &lanes, group)
         };
-        let value = |ns: f64| value(curve, task.nbytes, 1, ns);
-        repeat(task.nbytes, &self.limits(curve, time), times, value)
+        let value = |ns: f64| value(subject, task.nbytes, 1, ns);
+        repeat(task.nbytes, &self.limits(subject, time), times, value)
     }
 
     /// First the transfer alone, then with as much to compute as it takes.
-    fn overlap(&self, curve: &Curve, mut task: Task, time: Duration) -> Point {
+    fn overlap(&self, subject: &Subject, mut task: Task, time: Duration) -> Point {
         let library = &self.job.library;
         let turn_ns = || {
             let start = Instant::now();
@@ -135,9 +137,9 @@ impl<'a> Bench<'a> {
             start.elapsed().as_nanos() as f64 / TURNS as f64
         };
         let turn_ns = median(&[turn_ns(), turn_ns(), turn_ns(), turn_ns(), turn_ns()]).max(0.01);
-        let limits = self.limits(curve, time / 2);
+        let limits = self.limits(subject, time / 2);
         let times = |task: &Task, samples, group| {
-            self.each(curve, &[&library.run(task, samples, group)], group)
+            self.each(subject, &[&library.run(task, samples, group)], group)
         };
         let pure =
             repeat(task.nbytes, &limits, |samples, group| times(&task, samples, group), |ns| ns);
@@ -149,21 +151,21 @@ impl<'a> Bench<'a> {
     }
 
     /// All pairs, both PEs of one pair, or a team.
-    fn by_several(&self, curve: &Curve, nbytes: u64, time: Duration) -> Point {
+    fn by_several(&self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
         let job = self.job;
         let mut point = None;
         if job.me == 0 {
             let times = |samples: u64, group: u64| {
                 job.share(0, Some(&(samples, group)));
-                let gathered = job.gather_numbers(&self.step(curve, nbytes, samples, group));
+                let gathered = job.gather_numbers(&self.step(subject, nbytes, samples, group));
                 let lanes: Vec<&[u64]> = gathered
                     .iter()
                     .flat_map(|times| times.chunks_exact(samples as usize))
                     .collect();
-                self.each(curve, &lanes, group)
+                self.each(subject, &lanes, group)
             };
-            let value = |ns: f64| value(curve, nbytes, self.n_active(curve), ns);
-            point = Some(repeat(nbytes, &self.limits(curve, time), times, value));
+            let value = |ns: f64| value(subject, nbytes, self.n_active(subject), ns);
+            point = Some(repeat(nbytes, &self.limits(subject, time), times, value));
             job.share(0, Some(&(0u64, 0u64)));
         } else {
             loop {
@@ -171,39 +173,39 @@ impl<'a> Bench<'a> {
                 if samples == 0 {
                     break;
                 }
-                job.gather_numbers(&self.step(curve, nbytes, samples, group));
+                job.gather_numbers(&self.step(subject, nbytes, samples, group));
             }
         }
         job.share(0, point.as_ref())
     }
 
     /// This PE's part in a batch; its times, if it issues.
-    fn step(&self, curve: &Curve, nbytes: u64, samples: u64, group: u64) -> Vec<u64> {
+    fn step(&self, subject: &Subject, nbytes: u64, samples: u64, group: u64) -> Vec<u64> {
         let library = &self.job.library;
         library.barrier();
-        if curve.measure == Measure::Collective {
-            let is_member = self.job.me < curve.shape.team_size.unwrap_or(self.job.n);
-            let task = self.task(curve, nbytes, self.job.me);
+        if subject.measure == Measure::Collective {
+            let is_member = self.job.me < subject.shape.team_size.unwrap_or(self.job.n);
+            let task = self.task(subject, nbytes, self.job.me);
             return if is_member { library.run(&task, samples, group) } else { Vec::new() };
         }
-        match self.role(curve) {
+        match self.role(subject) {
             Role::Leads(peer) => {
-                let task = self.task(curve, nbytes, peer);
+                let task = self.task(subject, nbytes, peer);
                 let times = library.run(&task, samples, group);
                 library.end(&task);
                 times
             }
             Role::Follows(peer) => {
-                library.follow(&self.task(curve, nbytes, peer));
+                library.follow(&self.task(subject, nbytes, peer));
                 Vec::new()
             }
             Role::Waits => Vec::new(),
         }
     }
 
-    fn role(&self, curve: &Curve) -> Role {
+    fn role(&self, subject: &Subject) -> Role {
         let me = self.job.me;
-        let is_both = curve.measure == Measure::BidirectionalBandwidth;
+        let is_both = subject.measure == Measure::BidirectionalBandwidth;
         for &(from, to) in &self.pairs {
             if me == from {
                 return Role::Leads(to);
@@ -216,16 +218,16 @@ impl<'a> Bench<'a> {
     }
 
     /// PEs that issue at once.
-    fn n_active(&self, curve: &Curve) -> u64 {
-        let is_both = curve.measure == Measure::BidirectionalBandwidth && self.job.n > 1;
+    fn n_active(&self, subject: &Subject) -> u64 {
+        let is_both = subject.measure == Measure::BidirectionalBandwidth && self.job.n > 1;
         self.pairs.len() as u64 * if is_both { 2 } else { 1 }
     }
 
     /// Nanoseconds of an operation, or of a window, from those of all that were active.
-    fn each(&self, curve: &Curve, lanes: &[&[u64]], group: u64) -> Vec<f64> {
+    fn each(&self, subject: &Subject, lanes: &[&[u64]], group: u64) -> Vec<f64> {
         let overhead = self.job.clock.overhead_ns;
         let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
-        match curve.measure {
+        match subject.measure {
             // A collective has ended when its slowest member has.
             Measure::Collective => {
                 let n = lanes.first().map_or(0, |lane| lane.len());
@@ -246,15 +248,15 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn over_socket(&mut self, curve: &Curve, nbytes: u64, time: Duration) -> Point {
+    fn over_socket(&mut self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
         let job = self.job;
         let (from, to) = self.pairs[0];
-        let limits = self.limits(curve, time);
+        let limits = self.limits(subject, time);
         let overhead = job.clock.overhead_ns;
         let exchange = Exchange {
             nbytes,
-            window: curve.shape.window.into(),
-            is_round_trip: curve.measure == Measure::Latency,
+            window: subject.shape.window.into(),
+            is_round_trip: subject.measure == Measure::Latency,
         };
         job.library.barrier();
         let mut point = None;
@@ -271,7 +273,7 @@ impl<'a> Bench<'a> {
                     let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
                     times.into_iter().map(each).collect()
                 };
-                point = Some(repeat(nbytes, &limits, times, |ns| value(curve, nbytes, 1, ns)));
+                point = Some(repeat(nbytes, &limits, times, |ns| value(subject, nbytes, 1, ns)));
                 failed = failed.or(socket.end(exchange).err());
             }
         }
@@ -309,10 +311,10 @@ impl<'a> Bench<'a> {
 }
 
 /// What is reported, from the nanoseconds of an operation or of the window of each that is active.
-fn value(curve: &Curve, nbytes: u64, n_active: u64, ns: f64) -> f64 {
-    let threads = u64::from(curve.shape.threads);
-    let operations = (u64::from(curve.shape.window) * n_active * threads) as f64;
-    match curve.measure {
+fn value(subject: &Subject, nbytes: u64, n_active: u64, ns: f64) -> f64 {
+    let threads = u64::from(subject.shape.threads);
+    let operations = (u64::from(subject.shape.window) * n_active * threads) as f64;
+    match subject.measure {
         Measure::Bandwidth | Measure::BidirectionalBandwidth => {
             operations * nbytes as f64 / ns * 1e9
         }

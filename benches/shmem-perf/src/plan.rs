@@ -1,4 +1,4 @@
-//! What is measured, in which order: groups, each a table of curves. All PEs make the same plan of the same flags.
+//! What is measured, in which order: groups, each a table of subjects. All PEs make the same plan of the same flags.
 //!
 //! This file must never know how anything is measured.
 
@@ -14,7 +14,7 @@ pub struct Group {
     /// Whether each row is a size and each column an operation.
     pub is_by_size: bool,
     /// What is in it.
-    pub curves: Vec<Curve>,
+    pub subjects: Vec<Subject>,
 }
 
 /// What is called.
@@ -30,7 +30,7 @@ pub enum Call {
 
 /// One operation at several sizes.
 #[derive(Clone, Debug)]
-pub struct Curve {
+pub struct Subject {
     /// What is called.
     pub call: Call,
     /// Its name.
@@ -121,7 +121,7 @@ pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<
     let wanted = |what: What| options.measures.is_empty() || options.measures.contains(&what);
     let mut groups = Vec::new();
     for what in ALL.into_iter().filter(|&what| wanted(what)) {
-        let mut curves = Vec::new();
+        let mut subjects = Vec::new();
         for (index, operation) in table.iter().enumerate() {
             let stands_in = operation.name == "put, fence, p round trip";
             let is_usual = options.operations.is_empty();
@@ -129,11 +129,11 @@ pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<
                 continue;
             }
             if is_asked(what, operation) && applies(what, operation) {
-                curves.extend(library_curves(options, facts, what, index, operation));
+                subjects.extend(library_subjects(options, facts, what, index, operation));
             }
         }
         if what == What::Event && options.operations.is_empty() {
-            curves.push(Curve {
+            subjects.push(Subject {
                 call: Call::Init,
                 name: "init".into(),
                 measure: Measure::Event,
@@ -142,10 +142,10 @@ pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<
                 shape: Shape { n_pes: facts.n_pes, ..Shape::default() },
             });
         }
-        if !curves.is_empty() {
-            let floors = floors(options, facts, what, table, &curves);
-            curves.extend(floors);
-            groups.extend(tables(what, curves));
+        if !subjects.is_empty() {
+            let floors = floors(options, facts, what, table, &subjects);
+            subjects.extend(floors);
+            groups.extend(tables(what, subjects));
         }
     }
     if groups.is_empty() {
@@ -193,14 +193,14 @@ fn measure(what: What) -> Measure {
     }
 }
 
-/// One curve, of collectives one for each size of a team.
-fn library_curves(
+/// One subject, of collectives one for each size of a team.
+fn library_subjects(
     options: &Options,
     facts: Facts,
     what: What,
     index: usize,
     operation: &Operation,
-) -> Vec<Curve> {
+) -> Vec<Subject> {
     let teams = match (what, options.team_sizes.as_slice()) {
         (What::Collective, []) => vec![Some(facts.n_pes)],
         // These are of all PEs.
@@ -212,7 +212,7 @@ fn library_curves(
         (What::Collective, sizes) => sizes.iter().copied().map(Some).collect(),
         _ => vec![None],
     };
-    let of = |team_size: Option<u32>| Curve {
+    let of = |team_size: Option<u32>| Subject {
         call: Call::Library(index),
         name: operation.name.clone(),
         measure: measure(what),
@@ -220,7 +220,7 @@ fn library_curves(
         sizes: sizes(options, what, operation, team_size.unwrap_or(1)),
         shape: shape(options, facts, what, team_size),
     };
-    teams.into_iter().map(of).filter(|curve| !curve.sizes.is_empty()).collect()
+    teams.into_iter().map(of).filter(|subject| !subject.sizes.is_empty()).collect()
 }
 
 fn shape(options: &Options, facts: Facts, what: What, team_size: Option<u32>) -> Shape {
@@ -267,14 +267,14 @@ fn sizes(options: &Options, what: What, operation: &Operation, members: u32) -> 
     }
 }
 
-/// What the machine takes for the same, for one pair: at several sizes if a curve has several, at one if a curve has one.
+/// What the machine takes for the same, for one pair: at several sizes if a subject has several, at one if a subject has one.
 fn floors(
     options: &Options,
     facts: Facts,
     what: What,
     table: &[Operation],
-    curves: &[Curve],
-) -> Vec<Curve> {
+    subjects: &[Subject],
+) -> Vec<Subject> {
     let plain = Options {
         pairs: Pairs::One,
         contexts: 0,
@@ -290,10 +290,10 @@ fn floors(
     let mut floors = Vec::new();
     if facts.shares_memory {
         for (index, operation) in table.iter().enumerate().filter(|(_, found)| suits(found)) {
-            floors.extend(library_curves(&plain, facts, what, index, operation));
+            floors.extend(library_subjects(&plain, facts, what, index, operation));
         }
     } else if facts.shares_host && matches!(what, What::Latency | What::Bandwidth) {
-        floors.push(Curve {
+        floors.push(Subject {
             call: Call::Socket,
             name: if what == What::Latency { "socket round trip" } else { "socket" }.into(),
             measure: measure(what),
@@ -302,17 +302,17 @@ fn floors(
             shape: shape(&plain, facts, what, None),
         });
     }
-    let is_sized = |curve: &Curve| curve.sizes.len() > 1;
+    let is_sized = |subject: &Subject| subject.sizes.len() > 1;
     let (has_sized, has_single) =
-        (curves.iter().any(is_sized), curves.iter().any(|c| !is_sized(c)));
+        (subjects.iter().any(is_sized), subjects.iter().any(|c| !is_sized(c)));
     floors.retain(|floor| if is_sized(floor) { has_sized } else { has_single });
     floors
 }
 
 /// The tables of a measure: what has one size apart from what has several.
-fn tables(what: What, curves: Vec<Curve>) -> Vec<Group> {
-    let (single, sized): (Vec<Curve>, Vec<Curve>) =
-        curves.into_iter().partition(|curve| curve.sizes.len() == 1);
+fn tables(what: What, subjects: Vec<Subject>) -> Vec<Group> {
+    let (single, sized): (Vec<Subject>, Vec<Subject>) =
+        subjects.into_iter().partition(|subject| subject.sizes.len() == 1);
     let title = |is_by_size: bool| {
         let title = match what {
             What::Latency if is_by_size => "Latency by size: median (99 % are not above)",
@@ -329,9 +329,10 @@ fn tables(what: What, curves: Vec<Curve>) -> Vec<Group> {
         };
         title.to_owned()
     };
-    let group = |is_by_size: bool, curves| Group { title: title(is_by_size), is_by_size, curves };
+    let group =
+        |is_by_size: bool, subjects| Group { title: title(is_by_size), is_by_size, subjects };
     let groups = [group(false, single), group(true, sized)];
-    groups.into_iter().filter(|group| !group.curves.is_empty()).collect()
+    groups.into_iter().filter(|group| !group.subjects.is_empty()).collect()
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ fn run(options: &Options, arguments: &[String], mut library: Joined<'_>, start: 
     }
     let pairs = pairs::pairs(n, options.pairs, options.pair, options.seed);
     let job = World::new(library);
-    let run = Run::new(options, arguments, &job, pairs);
+    let run = Measurement::new(options, arguments, &job, pairs);
     let outcome = run.and_then(|mut run| run.all(start));
     match outcome {
         Ok(()) => {
@@ -95,7 +95,7 @@ fn run(options: &Options, arguments: &[String], mut library: Joined<'_>, start: 
 }
 
 /// What all parts of a run need.
-struct Run<'a> {
+struct Measurement<'a> {
     options: &'a Options,
     job: &'a World<'a>,
     pairs: Vec<(u32, u32)>,
@@ -111,7 +111,7 @@ struct Run<'a> {
 /// Why a run ends early, with its exit status. All PEs have the same.
 type Refused = (String, u8);
 
-impl<'a> Run<'a> {
+impl<'a> Measurement<'a> {
     fn new(
         options: &'a Options,
         arguments: &[String],
@@ -176,34 +176,34 @@ impl<'a> Run<'a> {
         let deadline = start + self.options.time - matrix_time;
         let mut left: u32 = groups
             .iter()
-            .flat_map(|group| &group.curves)
-            .map(|curve| curve.sizes.len() as u32)
+            .flat_map(|group| &group.subjects)
+            .map(|subject| subject.sizes.len() as u32)
             .sum();
         let n_points = f64::from(left.max(1));
         for group in &groups {
             let first = self.record.series.len();
-            for curve in &group.curves {
-                bench.prepare(curve).unwrap_or_else(|sentence| {
+            for subject in &group.subjects {
+                bench.prepare(subject).unwrap_or_else(|sentence| {
                     eprintln!("shmem-perf: PE {}: {sentence}", self.job.me);
                     self.job.library.exit_all(i32::from(FAILED));
                 });
                 let mut points = Vec::new();
-                for &nbytes in &curve.sizes {
+                for &nbytes in &subject.sizes {
                     let what = if nbytes > 0 {
-                        format!("{}, {nbytes} bytes", curve.name)
+                        format!("{}, {nbytes} bytes", subject.name)
                     } else {
-                        curve.name.clone()
+                        subject.name.clone()
                     };
                     self.bar.show(1.0 - f64::from(left) / n_points, &what);
                     let time = deadline.saturating_duration_since(Instant::now()) / left.max(1);
-                    points.push(bench.point(curve, nbytes, time.max(Duration::from_millis(1))));
+                    points.push(bench.point(subject, nbytes, time.max(Duration::from_millis(1))));
                     left -= 1;
                 }
                 self.record.series.push(Series {
-                    measure: curve.measure,
-                    operation: curve.name.clone(),
-                    is_floor: curve.is_floor,
-                    shape: curve.shape.clone(),
+                    measure: subject.measure,
+                    operation: subject.name.clone(),
+                    is_floor: subject.is_floor,
+                    shape: subject.shape.clone(),
                     points,
                 });
                 self.write();
@@ -230,8 +230,8 @@ impl<'a> Run<'a> {
 
     /// The connection that floors need; where there can be none, they are left out.
     fn socket(&self, groups: &mut [Group]) -> Option<Socket> {
-        let mut curves = groups.iter().flat_map(|group| &group.curves);
-        if !curves.any(|curve| curve.call == Call::Socket) {
+        let mut subjects = groups.iter().flat_map(|group| &group.subjects);
+        if !subjects.any(|subject| subject.call == Call::Socket) {
             return None;
         }
         let n_cpus = self.record.job.hosts.iter().map(|host| host.n_cpus).min().unwrap_or(1);
@@ -240,7 +240,7 @@ impl<'a> Run<'a> {
         let ends = [from, to].map(|pe| self.job.share(pe, Some(&socket.is_some())));
         if ends.contains(&false) {
             for group in groups {
-                group.curves.retain(|curve| curve.call != Call::Socket);
+                group.subjects.retain(|subject| subject.call != Call::Socket);
             }
         }
         socket

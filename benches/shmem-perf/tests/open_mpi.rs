@@ -33,7 +33,7 @@ mod mpirun {
         let record = std::fs::read_to_string(record).expect("a record");
         let record: Record = serde_json::from_str(&record).expect("a record");
         assert!(
-            record.complete && record.library.name.contains("Open MPI"),
+            record.complete && record.library.name.contains("open-mpi"),
             "{:?}",
             record.library
         );

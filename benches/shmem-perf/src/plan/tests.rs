@@ -37,8 +37,8 @@ fn facts(n_pes: u32, shares_memory: bool) -> Facts {
 /// Measures and names, in their order.
 fn planned(words: &[&str], facts: Facts) -> Vec<(Measure, String)> {
     let groups = plan(&options(words), &table(), facts).expect("a plan");
-    let curves = groups.into_iter().flat_map(|group| group.curves);
-    curves.map(|curve| (curve.measure, curve.name)).collect()
+    let subjects = groups.into_iter().flat_map(|group| group.subjects);
+    subjects.map(|subject| (subject.measure, subject.name)).collect()
 }
 
 fn has(planned: &[(Measure, String)], measure: Measure, name: &str) -> bool {
@@ -92,8 +92,8 @@ fn sizes_are_those_that_an_operation_can_have() {
     let words = [&words[..], &["--min-bytes", "2", "--measures", "latency,collective"]].concat();
     let groups = plan(&options(&words), &table(), facts(4, false)).expect("a plan");
     let sizes = |name: &str| {
-        let mut curves = groups.iter().flat_map(|group| &group.curves);
-        curves.find(|curve| curve.name == name).expect("a curve").sizes.clone()
+        let mut subjects = groups.iter().flat_map(|group| &group.subjects);
+        subjects.find(|subject| subject.name == name).expect("a subject").sizes.clone()
     };
     assert_eq!(sizes("put"), [2, 4, 8, 16, 32, 64]);
     assert_eq!(sizes("iput"), [8, 16, 32, 64]);
@@ -114,8 +114,8 @@ fn what_cannot_be_measured_is_refused() {
 fn each_team_has_a_curve_of_its_own() {
     let words = ["--operations", "fcollect,barrier_all", "--team-sizes", "2,3"];
     let groups = plan(&options(&words), &table(), facts(4, true)).expect("a plan");
-    let curves = groups.iter().flat_map(|group| &group.curves);
+    let subjects = groups.iter().flat_map(|group| &group.subjects);
     let teams: Vec<(&str, Option<u32>)> =
-        curves.map(|curve| (curve.name.as_str(), curve.shape.team_size)).collect();
+        subjects.map(|subject| (subject.name.as_str(), subject.shape.team_size)).collect();
     assert_eq!(teams, [("barrier_all", Some(4)), ("fcollect", Some(2)), ("fcollect", Some(3))]);
 }

@@ -1,8 +1,8 @@
 /* Times an OpenSHMEM library over libfabric and, for comparison (the floor), libfabric itself with the same provider.
  *
- * It runs on two PEs that share no memory: the caller sets the variables for that, and SHMEM_OFI_PROVIDER, which the
- * floor uses too. PE i runs on the i-th processor that the job may use. PE 0 works; PE 1 waits in the library, or polls the
- * queue of the floor. Runs of the library and of the floor alternate. Each line is `name nanoseconds`, the median of RUNS runs,
+ * It runs on two PEs that share no memory: the caller sets the variables for that, and SHMEM_OFI_PROVIDER and perhaps
+ * SHMEM_OFI_DOMAIN, which the floor uses too. PE i runs on the i-th processor that the job may use. PE 0 works; PE 1 waits in
+ * the library, or polls the queue of the floor. Runs of the library and of the floor alternate. Each line is `name nanoseconds`, the median of RUNS runs,
  * with the quartiles in brackets. A write of the floor is complete when it is delivered (FI_DELIVERY_COMPLETE), as after
  * shmem_quiet. Compile with -lfabric.
  */
@@ -45,7 +45,7 @@ static void must(int code, const char *what)
 
 static void open_the_floor(void)
 {
-    const char *provider = getenv("SHMEM_OFI_PROVIDER");
+    const char *provider = getenv("SHMEM_OFI_PROVIDER"), *name = getenv("SHMEM_OFI_DOMAIN");
     struct fi_info *hints = fi_allocinfo(), *info;
     struct fid_fabric *fabric;
     struct fid_domain *domain;
@@ -61,6 +61,8 @@ static void open_the_floor(void)
     hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
     if (provider != NULL)
         hints->fabric_attr->prov_name = strdup(provider);
+    if (name != NULL)
+        hints->domain_attr->name = strdup(name);
     must(fi_getinfo(FI_VERSION(1, 11), NULL, NULL, 0, hints, &info), "the floor has no provider");
     /* Loopback, where there are several, as ours. */
     for (struct fi_info *other = info; other != NULL; other = other->next)

@@ -187,15 +187,9 @@ fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
     ];
     for (i, operation) in amos.into_iter().enumerate() {
         let time = factor * (1100.0 + 160.0 * i as f64);
-        all.push(series(
-            rng,
-            Measure::Latency,
-            &format!("atomic_{operation}"),
-            one.clone(),
-            [(8, time)],
-        ));
+        all.push(series(rng, Measure::Latency, operation, one.clone(), [(8, time)]));
     }
-    for operation in ["p", "g", "wait_until"] {
+    for operation in ["p", "g", "p round trip"] {
         all.push(series(rng, Measure::Latency, operation, one.clone(), [(8, factor * 1500.0)]));
     }
     let mut memcpy = series(
@@ -255,13 +249,13 @@ fn transfers(rng: &mut Rng, factor: f64) -> Vec<Series> {
 fn rates(rng: &mut Rng, factor: f64) -> Vec<Series> {
     let mut all = Vec::new();
     for (operation, rate) in
-        [("put", 8e6), ("get", 5e6), ("p", 9e6), ("atomic_inc", 3e6), ("atomic_fetch_add", 1.1e6)]
+        [("put", 8e6), ("get", 5e6), ("p", 9e6), ("inc", 3e6), ("fetch_add", 1.1e6)]
     {
         for threads in [1, 4] {
             let shape = Shape { threads, contexts: threads, window: 64, ..pair("neighbours", 16) };
             let rate = f64::from(threads).powf(0.8) * rate / factor;
             let medians = [(8, rate), (64, rate * 0.97), (512, rate * 0.6), (4096, rate * 0.15)];
-            let n_sizes = if operation.starts_with("atomic") || operation == "p" { 1 } else { 4 };
+            let n_sizes = if ["inc", "fetch_add", "p"].contains(&operation) { 1 } else { 4 };
             all.push(series(
                 rng,
                 Measure::MessageRate,

@@ -12,13 +12,13 @@ mod markup;
 mod page;
 mod ramp;
 mod rows;
-mod run;
 mod sections;
+mod source;
 mod style;
 mod suspects;
 mod table;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Parser;
 
@@ -42,10 +42,9 @@ struct ReportFlags {
 /// One sentence; the exit status is then 2.
 pub fn run(args: &[String]) -> Result<u8, String> {
     let Some(flags) = flags::parse::<ReportFlags>("shmem-perf report", args)? else { return Ok(0) };
-    let load = |path: &'_ PathBuf| Ok((path.clone(), load::load(path)?));
-    let records = flags.records.iter().map(load).collect::<Result<Vec<_>, String>>()?;
-    let records = records.iter().map(|(path, record)| (Path::new(path), record.clone())).collect();
-    let page = page::page(&run::named(records));
+    let load = |path: PathBuf| load::load(&path).map(|record| (path, record));
+    let records = flags.records.into_iter().map(load).collect::<Result<Vec<_>, String>>()?;
+    let page = page::page(&source::named(records));
     std::fs::write(&flags.output, page)
         .map_err(|error| format!("{} cannot be written: {error}.", flags.output.display()))?;
     println!("The report is in {}.", flags.output.display());

@@ -19,6 +19,9 @@ pub fn figure(measure: Measure, value: f64) -> String {
 /// A figure of a measure for an axis, without the zeros that say nothing: `1 us`, `500 MB/s`.
 pub fn tick(measure: Measure, value: f64) -> String {
     let (number, unit) = scaled(measure, value);
+    if value == 0.0 {
+        return number;
+    }
     let number = match number.contains('.') {
         true => number.trim_end_matches('0').trim_end_matches('.'),
         false => &number,
@@ -97,10 +100,10 @@ mod tests {
 
     #[test]
     fn ticks_have_no_idle_zeros() {
-        let times = [1.0, 20.0, 500.0, 1e3, 1.5e3, 1e6];
+        let times = [0.0, 1.0, 20.0, 500.0, 1e3, 1.5e3, 1e6];
         assert_eq!(
             times.map(|time| tick(Measure::Latency, time)),
-            ["1 ns", "20 ns", "500 ns", "1 us", "1.5 us", "1 ms"]
+            ["0", "1 ns", "20 ns", "500 ns", "1 us", "1.5 us", "1 ms"]
         );
         assert_eq!(tick(Measure::Bandwidth, 5e8), "500 MB/s");
     }

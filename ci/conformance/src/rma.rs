@@ -121,6 +121,7 @@ pub(crate) fn far_offsets(member: &Member) {
     end.put_word(right, word + 8, 43);
     end.quiet();
     end.update(right, word, Eight, AmoOp::Set, 41);
+    end.fence();
     assert_eq!(end.amo(right, word, Eight, AmoOp::Add, 1, 0), 41);
     member.barrier();
     assert_eq!(member.fetch::<u64>(word), 42);

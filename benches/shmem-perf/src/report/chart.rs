@@ -36,12 +36,12 @@ pub struct Spot {
     pub x: u64,
     /// The median.
     pub value: f64,
-    /// The least, and what 99 % are not above.
+    /// Between which figures most lie.
     pub spread: (f64, f64),
 }
 
 /// One operation of one run.
-pub struct Curve {
+pub struct Trace {
     /// The operation.
     pub name: String,
     /// Its colour; a floor is grey.
@@ -52,7 +52,7 @@ pub struct Curve {
     pub spots: Vec<Spot>,
 }
 
-impl Curve {
+impl Trace {
     /// The class of its colour.
     pub fn class(&self) -> String {
         self.colour.map_or("floor".into(), |colour| format!("c{colour}"))
@@ -60,7 +60,7 @@ impl Curve {
 }
 
 /// A chart as a drawing.
-pub fn draw(measure: Measure, across: Across, curves: &[Curve], n_runs: usize) -> Element {
+pub fn draw(measure: Measure, across: Across, curves: &[Trace], n_runs: usize) -> Element {
     let has_floors = curves.iter().any(|curve| curve.colour.is_none());
     let right = WIDTH - if has_floors { FLOOR_WIDTH } else { 14.0 };
     let spots = || curves.iter().flat_map(|curve| curve.spots.iter());
@@ -80,7 +80,7 @@ pub fn draw(measure: Measure, across: Across, curves: &[Curve], n_runs: usize) -
         svg = svg.children(band(curve, &xs, &ys));
     }
     // Floors first, so that they lie below.
-    let (floors, others): (Vec<&Curve>, Vec<&Curve>) =
+    let (floors, others): (Vec<&Trace>, Vec<&Trace>) =
         curves.iter().partition(|curve| curve.colour.is_none());
     for curve in floors.iter().chain(&others) {
         svg = svg.children(line(curve, &xs, &ys));
@@ -142,12 +142,12 @@ fn frame(measure: Measure, across: Across, xs: &Doubling, ys: &Axis, right: f64)
 }
 
 /// Neighbouring values that have a place, where a missing one ends a piece.
-fn pieces<'a>(curve: &'a Curve, ys: &Axis) -> Vec<&'a [Spot]> {
+fn pieces<'a>(curve: &'a Trace, ys: &Axis) -> Vec<&'a [Spot]> {
     let pieces = curve.spots.split(|spot| !ys.has(spot.value));
     pieces.filter(|piece| !piece.is_empty()).collect()
 }
 
-fn band(curve: &Curve, xs: &Doubling, ys: &Axis) -> Vec<Element> {
+fn band(curve: &Trace, xs: &Doubling, ys: &Axis) -> Vec<Element> {
     let of = |piece: &[Spot]| {
         let there = piece.iter().map(|spot| (xs.at(spot.x), ys.at(spot.spread.1)));
         let back = piece.iter().rev().map(|spot| (xs.at(spot.x), ys.at(spot.spread.0)));
@@ -157,7 +157,7 @@ fn band(curve: &Curve, xs: &Doubling, ys: &Axis) -> Vec<Element> {
     pieces(curve, ys).into_iter().filter(|piece| piece.len() > 1).map(of).collect()
 }
 
-fn line(curve: &Curve, xs: &Doubling, ys: &Axis) -> Vec<Element> {
+fn line(curve: &Trace, xs: &Doubling, ys: &Axis) -> Vec<Element> {
     let class = curve.class();
     let mut parts = Vec::new();
     for piece in pieces(curve, ys) {
@@ -185,7 +185,7 @@ fn path(places: impl Iterator<Item = (f64, f64)>) -> String {
 }
 
 /// The names of floors at the right end, moved apart where they would lie on each other. Floors of several runs have one.
-fn floor_names(floors: &[&Curve], xs: &Doubling, ys: &Axis, right: f64) -> Vec<Element> {
+fn floor_names(floors: &[&Trace], xs: &Doubling, ys: &Axis, right: f64) -> Vec<Element> {
     let mut ends: Vec<(f64, f64, &str)> = Vec::new();
     for floor in floors {
         let last = floor.spots.iter().rev().find(|spot| ys.has(spot.value));
@@ -216,7 +216,7 @@ fn floor_names(floors: &[&Curve], xs: &Doubling, ys: &Axis, right: f64) -> Vec<E
 fn strips(
     measure: Measure,
     across: Across,
-    curves: &[Curve],
+    curves: &[Trace],
     xs: &Doubling,
     (left, right): (f64, f64),
     n_runs: usize,
@@ -232,6 +232,7 @@ fn strips(
     };
     let strip = |(i, x): (usize, &u64)| {
         let mut tip = match across {
+            Across::Bytes if *x == 1 => "1 byte".into(),
             Across::Bytes => format!("{} bytes", units::size(*x)),
             Across::Team => format!("team of {x}"),
         };
@@ -263,10 +264,10 @@ pub fn told(measure: Measure, name: &str, run: usize, spot: &Spot, n_runs: usize
 mod tests {
     use super::*;
 
-    fn curve(spots: &[(u64, f64)]) -> Curve {
+    fn curve(spots: &[(u64, f64)]) -> Trace {
         let spot =
             |(x, value): &(u64, f64)| Spot { x: *x, value: *value, spread: (*value, value * 2.0) };
-        Curve {
+        Trace {
             name: "put".into(),
             colour: Some(0),
             run: 1,
@@ -274,7 +275,7 @@ mod tests {
         }
     }
 
-    fn drawn(curves: &[Curve]) -> String {
+    fn drawn(curves: &[Trace]) -> String {
         draw(Measure::Latency, Across::Bytes, curves, 2).to_string()
     }
 
@@ -310,7 +311,7 @@ mod tests {
     #[test]
     fn names_of_floors_keep_apart() {
         let floor =
-            |name: &str| Curve { name: name.into(), colour: None, ..curve(&[(1, 5.0), (8, 5.0)]) };
+            |name: &str| Trace { name: name.into(), colour: None, ..curve(&[(1, 5.0), (8, 5.0)]) };
         let (xs, ys) = (
             Doubling::new([1u64, 8].into_iter(), (0.0, 9.0)),
             Axis::log([5.0].into_iter(), (BOTTOM, TOP)),

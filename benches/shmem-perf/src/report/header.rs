@@ -1,7 +1,7 @@
 //! What a report begins with: what makes the figures doubtful, what was measured where, and how to do it again.
 
 use super::markup::Element;
-use super::run::{Run, called, called_shortly};
+use super::source::{Source, called, called_shortly};
 use super::style::swatch;
 use super::table::table;
 use crate::record::{Job, Record};
@@ -10,7 +10,7 @@ use crate::record::{Job, Record};
 const MOST_HOSTS: usize = 8;
 
 /// The head of the page.
-pub fn header(runs: &[Run]) -> Element {
+pub fn header(runs: &[Source]) -> Element {
     let title = Element::new("h1").text("shmem-perf report");
     Element::new("header")
         .child(title)
@@ -20,7 +20,7 @@ pub fn header(runs: &[Run]) -> Element {
         .child(places(runs))
 }
 
-fn warnings(runs: &[Run]) -> Option<Element> {
+fn warnings(runs: &[Source]) -> Option<Element> {
     let incomplete = "The run did not come to its end; what it had measured before is shown.";
     let mut items = Vec::new();
     for (i, run) in runs.iter().enumerate() {
@@ -47,7 +47,7 @@ fn warnings(runs: &[Run]) -> Option<Element> {
 }
 
 /// A column for each run.
-fn facts(runs: &[Run]) -> Element {
+fn facts(runs: &[Source]) -> Element {
     type Fact = fn(&Record) -> String;
     let facts: [(&str, Fact); 8] = [
         ("library", |record| record.library.name.clone()),
@@ -81,9 +81,13 @@ fn facts(runs: &[Run]) -> Element {
         let cells = runs.iter().map(|run| Element::new("td").text(fact(&run.record)));
         row(name, cells.collect())
     });
-    let command = |run: &Run| {
+    let command = |run: &Source| {
         let code = Element::new("code").text(shell(&run.record.command));
-        Element::new("td").child(code)
+        let job = match run.record.job.pes.len() {
+            1 => " as a job of 1 PE".into(),
+            n => format!(" as a job of {n} PEs"),
+        };
+        Element::new("td").child(code).text(job)
     };
     let commands = runs.iter().map(command).collect();
     let body = Element::new("table").class("facts").child(head).children(told);
@@ -112,14 +116,14 @@ fn hosts(job: &Job) -> String {
     kinds.into_iter().map(told).collect::<Vec<_>>().join("; ")
 }
 
-fn settings(runs: &[Run]) -> Element {
+fn settings(runs: &[Source]) -> Element {
     let mut names: Vec<&str> = Vec::new();
     for setting in runs.iter().flat_map(|run| &run.record.settings) {
         if !names.contains(&setting.name.as_str()) {
             names.push(&setting.name);
         }
     }
-    let value = |run: &Run, name: &str| {
+    let value = |run: &Source, name: &str| {
         let setting = run.record.settings.iter().find(|setting| setting.name == name);
         setting.map_or(String::new(), |setting| format!("{} ({})", setting.value, setting.origin))
     };
@@ -134,7 +138,7 @@ fn settings(runs: &[Run]) -> Element {
     )
 }
 
-fn places(runs: &[Run]) -> Element {
+fn places(runs: &[Source]) -> Element {
     let mut rows = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         for (pe, info) in run.record.job.pes.iter().enumerate() {
@@ -178,10 +182,10 @@ mod tests {
     #[test]
     fn doubts_are_told_first() {
         let mut record = fixture::empty();
-        assert!(warnings(&[Run { name: "a".into(), record: record.clone() }]).is_none());
+        assert!(warnings(&[Source { name: "a".into(), record: record.clone() }]).is_none());
         record.complete = false;
         record.warnings.push("The CPU was <busy>.".into());
-        let text = header(&[Run { name: "a".into(), record }]).to_string();
+        let text = header(&[Source { name: "a".into(), record }]).to_string();
         assert!(
             text.contains("did not come to its end") && text.contains("&lt;busy&gt;"),
             "{text}"

@@ -271,7 +271,7 @@ fn sentences(found: &Suspects, names: &[&str], hosts: &[usize]) -> Vec<String> {
     let home = |pe: usize| hosts.get(pe).copied().unwrap_or(0);
     for one in found.outliers.iter().take(MOST) {
         all.push(format!(
-            "PE {} to PE {}: {:.1} times as long as is usual for pairs like it {}.",
+            "PE {} to PE {}: {:.1} times as long as other pairs {}.",
             one.from,
             one.to,
             one.times,

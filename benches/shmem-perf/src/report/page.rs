@@ -2,11 +2,11 @@
 
 use super::header::header;
 use super::markup::Element;
-use super::run::Run;
 use super::sections::sections;
+use super::source::Source;
 
 /// The report of some runs.
-pub fn page(runs: &[Run]) -> String {
+pub fn page(runs: &[Source]) -> String {
     let sections = sections(runs);
     let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
     let head = Element::new("head")

@@ -3,7 +3,7 @@
 //! This file must never know which series a chart is made of.
 
 use super::axis::Axis;
-use super::chart::{Curve, Spot, WIDTH, canvas, label, rule, told};
+use super::chart::{Spot, Trace, WIDTH, canvas, label, rule, told};
 use super::markup::{Element, px, shortened};
 use super::style::{letter, marker};
 use crate::record::Measure;
@@ -27,9 +27,9 @@ pub enum Mark {
 }
 
 /// The rows of some curves, each of which has one spot. Curves of the same name follow each other.
-pub fn draw(measure: Measure, mark: Mark, curves: &[Curve], n_runs: usize) -> Element {
-    let groups: Vec<&[Curve]> = curves.chunk_by(|a, b| a.name == b.name).collect();
-    let height = |group: &&[Curve]| group.len() as f64 * ROW + GAP;
+pub fn draw(measure: Measure, mark: Mark, curves: &[Trace], n_runs: usize) -> Element {
+    let groups: Vec<&[Trace]> = curves.chunk_by(|a, b| a.name == b.name).collect();
+    let height = |group: &&[Trace]| group.len() as f64 * ROW + GAP;
     let bottom = TOP + groups.iter().map(height).sum::<f64>();
     let spots = curves.iter().filter_map(|curve| curve.spots.first());
     let place = (LEFT, RIGHT);
@@ -67,7 +67,7 @@ fn row(
     measure: Measure,
     mark: Mark,
     axis: &Axis,
-    curve: &Curve,
+    curve: &Trace,
     spot: &Spot,
     top: f64,
     n_runs: usize,
@@ -109,9 +109,9 @@ fn row(
 mod tests {
     use super::*;
 
-    fn curve(name: &str, run: usize, value: f64) -> Curve {
+    fn curve(name: &str, run: usize, value: f64) -> Trace {
         let spot = Spot { x: 8, value, spread: (value * 0.9, value * 1.5) };
-        Curve { name: name.into(), colour: Some(1), run, spots: vec![spot] }
+        Trace { name: name.into(), colour: Some(1), run, spots: vec![spot] }
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_row_without_a_value_or_a_chart_without_rows_is_drawn() {
-        let empty = Curve { spots: Vec::new(), ..curve("put", 0, 1.0) };
+        let empty = Trace { spots: Vec::new(), ..curve("put", 0, 1.0) };
         let text = draw(Measure::Latency, Mark::Dot, &[empty, curve("get", 0, 0.0)], 1).to_string();
         assert!(text.contains(">put</text>") && text.contains(">0 ns</text>"), "{text}");
         assert!(!draw(Measure::Latency, Mark::Dot, &[], 1).to_string().contains("NaN"));

@@ -1,16 +1,16 @@
 //! Which charts a report has: the series of all runs, by measure and kind of operation, in charts of as many as can be told apart.
 
-use super::chart::{self, Across, Curve, Spot};
+use super::chart::{self, Across, Spot, Trace};
 use super::header::folded;
 use super::heat;
 use super::histogram;
 use super::markup::Element;
 use super::rows::{self, Mark};
-use super::run::{Run, called, called_shortly};
+use super::source::{Source, called, called_shortly};
 use super::style::{N_COLOURS, colours, dashes, swatch};
 use super::table::figures;
 use crate::naming::names;
-use crate::record::{Measure, Series};
+use crate::record::{Measure, Point, Series, Shape, Summary};
 use crate::units;
 
 /// Rows of a chart of single sizes.
@@ -35,7 +35,7 @@ struct Named<'a> {
 }
 
 /// The sections that have something to show.
-pub fn sections(runs: &[Run]) -> Vec<Section> {
+pub fn sections(runs: &[Source]) -> Vec<Section> {
     let both = [Measure::Bandwidth, Measure::BidirectionalBandwidth];
     let mut sections = vec![
         of("latency", &[Measure::Latency], runs),
@@ -52,7 +52,7 @@ pub fn sections(runs: &[Run]) -> Vec<Section> {
 }
 
 /// The charts of some measures, and the tables of their figures.
-fn of(id: &'static str, measures: &[Measure], runs: &[Run]) -> Section {
+fn of(id: &'static str, measures: &[Measure], runs: &[Source]) -> Section {
     let (mut all_charts, mut tables) = (Vec::new(), Vec::new());
     for &measure in measures {
         let series = all(measure, runs);
@@ -65,7 +65,10 @@ fn of(id: &'static str, measures: &[Measure], runs: &[Run]) -> Section {
     }
     let note = match measures[0] {
         Measure::MessageRate => {
-            "Bars are medians at the smallest size. Lines are medians; bands reach from the least to what 99 % are not above."
+            "Bars are medians at the smallest size. Lines are medians; bands reach over the medians of all batches."
+        }
+        Measure::Bandwidth | Measure::Overlap => {
+            "Lines are medians; bands reach over the medians of all batches."
         }
         Measure::Event => {
             "Dots are medians; lines reach from the least to what 99 % are not above."
@@ -84,7 +87,7 @@ fn of(id: &'static str, measures: &[Measure], runs: &[Run]) -> Section {
 }
 
 /// The charts of a measure.
-fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[Run]) -> Vec<Element> {
+fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[Source]) -> Vec<Element> {
     let mut charts = Vec::new();
     let (floors, own): (Vec<_>, Vec<_>) = series.iter().partition(|(_, series)| series.is_floor);
     for (kind, operations) in kinds(&own) {
@@ -105,9 +108,9 @@ fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[Run]) -> Vec<El
     charts
 }
 
-fn all(measure: Measure, runs: &[Run]) -> Vec<(usize, &Series)> {
+fn all(measure: Measure, runs: &[Source]) -> Vec<(usize, &Series)> {
     let of_run = |(i, run)| -> Vec<(usize, &Series)> {
-        let run: &Run = run;
+        let run: &Source = run;
         run.record.series.iter().filter(|s| s.measure == measure).map(|s| (i, s)).collect()
     };
     runs.iter().enumerate().flat_map(of_run).collect()
@@ -115,12 +118,21 @@ fn all(measure: Measure, runs: &[Run]) -> Vec<(usize, &Series)> {
 
 /// What is drawn together: of one measure, routines of a kind.
 fn kind_of(operation: &str) -> &'static str {
-    let begins = |starts: &[&str]| starts.iter().any(|start| operation.starts_with(start));
-    match operation {
-        _ if begins(&["atomic"]) => "atomics",
-        "p" | "g" | "put" | "get" | "put_nbi" | "get_nbi" => "puts and gets",
-        _ if begins(&["wait", "signal", "test"]) => "waits and signals",
-        _ if begins(&["iput", "iget", "ibput", "ibget", "put_signal", "get_", "put_"]) => {
+    let routine = operation.trim_end_matches("_nbi");
+    match routine {
+        _ if operation.ends_with("round trip") => "round trips",
+        "p" | "g" | "put" | "get" => "puts and gets",
+        "add" | "inc" | "set" | "swap" | "compare_swap" | "and" | "or" | "xor" | "fetch" => {
+            "atomics"
+        }
+        _ if routine.starts_with("fetch_") => "atomics",
+        _ if ["wait", "signal", "test"].iter().any(|start| routine.starts_with(start)) => {
+            "waits and signals"
+        }
+        _ if ["iput", "iget", "ibput", "ibget", "put_", "get_"]
+            .iter()
+            .any(|start| routine.starts_with(start)) =>
+        {
             "other transfers"
         }
         _ => "",
@@ -159,7 +171,7 @@ fn by_size(
     operations: &[String],
     series: &[(usize, &Series)],
     floors: &[(usize, &Series)],
-    runs: &[Run],
+    runs: &[Source],
 ) -> Vec<Element> {
     let (names, common) = named(series);
     let is_curve = |one: &&Named| n_sizes(one.series) > 1;
@@ -187,7 +199,8 @@ fn by_size(
         let legend = legend(&drawn, !floor_curves.is_empty(), runs);
         drawn.extend(floor_curves.iter().map(|floor| curve(floor, None)));
         let svg = chart::draw(measure, Across::Bytes, &drawn, runs.len());
-        charts.push(figure(&titled(measure, kind, &part), &common, svg, legend));
+        let by = if measure == Measure::Collective { " by size" } else { "" };
+        charts.push(figure(&titled(measure, kind, &format!("{by}{part}")), &common, svg, legend));
     }
     let mark = if measure == Measure::MessageRate { Mark::Bar } else { Mark::Dot };
     let groups = grouped(&single, MOST_ROWS);
@@ -211,7 +224,7 @@ fn by_size(
             size => format!(" at {} bytes", units::size(size)),
         };
         let colour = |one: &Named| (!one.series.is_floor).then_some(0);
-        let drawn: Vec<Curve> = group.iter().map(|one| curve(one, colour(one))).collect();
+        let drawn: Vec<Trace> = group.iter().map(|one| curve(one, colour(one))).collect();
         let svg = rows::draw(measure, mark, &drawn, runs.len());
         let title = titled(measure, kind, &format!("{at}{part}"));
         charts.push(figure(&title, &common, svg, Vec::new()));
@@ -224,7 +237,7 @@ fn by_team(
     measure: Measure,
     operations: &[String],
     series: &[(usize, &Series)],
-    runs: &[Run],
+    runs: &[Source],
 ) -> Vec<Element> {
     let mut teams: Vec<u32> = series.iter().filter_map(|(_, s)| s.shape.team_size).collect();
     teams.sort_unstable();
@@ -239,7 +252,7 @@ fn by_team(
             let mut points = one.points.iter().filter(|point| !is_largest || point.nbytes > 0);
             let point = if is_largest { points.next_back() } else { points.next() };
             let (Some(point), Some(team)) = (point, one.shape.team_size) else { continue };
-            let shape = crate::record::Shape { team_size: None, ..one.shape.clone() };
+            let shape = Shape { team_size: None, ..one.shape.clone() };
             let mut across_teams = point.clone();
             let nbytes = std::mem::replace(&mut across_teams.nbytes, u64::from(team));
             let is_same = |(other, kept, size): &&mut (usize, Series, u64)| {
@@ -305,7 +318,7 @@ fn grouped<'a>(all: &[Named<'a>], most: usize) -> Vec<Vec<Named<'a>>> {
     names.chunks(in_group).map(|names| names.iter().flat_map(of).collect()).collect()
 }
 
-fn coloured(group: &[Named], operations: &[String]) -> Vec<Curve> {
+fn coloured(group: &[Named], operations: &[String]) -> Vec<Trace> {
     let mut firsts: Vec<&Named> = Vec::new();
     for one in group {
         if !firsts.iter().any(|first| first.name == one.name) {
@@ -320,18 +333,29 @@ fn coloured(group: &[Named], operations: &[String]) -> Vec<Curve> {
     group.iter().map(|one| curve(one, colour(one))).collect()
 }
 
-fn curve(one: &Named, colour: Option<usize>) -> Curve {
-    let spot = |point: &crate::record::Point| Spot {
+fn curve(one: &Named, colour: Option<usize>) -> Trace {
+    let spot = |point: &Point| Spot {
         x: point.nbytes,
         value: point.summary.p50,
-        spread: (point.summary.min, point.summary.p99),
+        spread: spread(one.series.measure, &point.summary),
     };
     let spots = one.series.points.iter().map(spot).collect();
-    Curve { name: one.name.clone(), colour, run: one.run, spots }
+    Trace { name: one.name.clone(), colour, run: one.run, spots }
+}
+
+/// Between which figures most lie. Of times the few that are far above the median are what tells; of rates a single slow moment says
+/// little, and the medians of the batches say how steady they are.
+fn spread(measure: Measure, summary: &Summary) -> (f64, f64) {
+    match measure {
+        Measure::Latency | Measure::Collective | Measure::Event => (summary.min, summary.p99),
+        _ => summary.batches.iter().fold((summary.p50, summary.p50), |(low, high), batch| {
+            (low.min(*batch), high.max(*batch))
+        }),
+    }
 }
 
 /// A colour for each name, and a kind of line for each run.
-fn legend(curves: &[Curve], has_floors: bool, runs: &[Run]) -> Vec<Element> {
+fn legend(curves: &[Trace], has_floors: bool, runs: &[Source]) -> Vec<Element> {
     let entry = |swatch: Element, text: &str| Element::new("span").child(swatch).text(text);
     let mut names: Vec<(&str, String)> = Vec::new();
     let mut present: Vec<usize> = Vec::new();
@@ -368,7 +392,7 @@ fn figure(title: &str, note: &str, svg: Element, legend: Vec<Element>) -> Elemen
 }
 
 /// For each operation whose calls were timed singly, the histogram of its smallest size.
-fn distributions(runs: &[Run]) -> Vec<Element> {
+fn distributions(runs: &[Source]) -> Vec<Element> {
     let mut charts = Vec::new();
     for measure in [Measure::Latency, Measure::Collective, Measure::Event] {
         let series: Vec<_> = all(measure, runs)
@@ -435,7 +459,7 @@ fn distributions(runs: &[Run]) -> Vec<Element> {
     body
 }
 
-fn maps(runs: &[Run]) -> Vec<Element> {
+fn maps(runs: &[Source]) -> Vec<Element> {
     let mut maps = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         for matrix in &run.record.matrices {

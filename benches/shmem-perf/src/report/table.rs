@@ -2,7 +2,7 @@
 
 use super::chart::Across;
 use super::markup::Element;
-use super::run::{Run, called_shortly};
+use super::source::{Source, called_shortly};
 use crate::naming::names;
 use crate::record::{Ended, Series};
 use crate::units;
@@ -22,7 +22,7 @@ pub fn table(head: &[String], rows: &[Vec<String>], numbers: usize) -> Element {
 }
 
 /// All figures of some series, each with the place of its run.
-pub fn figures(series: &[(usize, &Series)], across: Option<Across>, runs: &[Run]) -> Element {
+pub fn figures(series: &[(usize, &Series)], across: Option<Across>, runs: &[Source]) -> Element {
     let names = names(&series.iter().map(|(_, series)| *series).collect::<Vec<_>>());
     let mut head = vec!["operation"];
     head.extend((runs.len() > 1).then_some("run"));

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::page::page;
-use super::run::Run;
+use super::source::Source;
 use crate::fixture;
 use crate::record::{Measure, Point, Record};
 use crate::units;
 
 /// Two runs with all that makes a page hard: warnings, markup in names, long names, missing values.
-fn runs() -> Vec<Run> {
+fn runs() -> Vec<Source> {
     let (mut before, mut after) = (fixture::run(1, 1.0), fixture::run(2, 1.3));
     after.warnings.push("The load of node-a01 was 3.2 before the run, with 64 CPUs; figures of <busy> machines & others scatter.".into());
     after.warnings.push("SHMEM_CHECK is on, which slows every call down.".into());
@@ -20,7 +20,7 @@ fn runs() -> Vec<Run> {
     after.settings[0].value = "ucx".into();
     after.library.name =
         "Another library of OpenSHMEM with quite a long name, built with debugging".into();
-    let named = |name: &str, record| Run { name: name.into(), record };
+    let named = |name: &str, record| Source { name: name.into(), record };
     vec![
         named("before-the-change", before),
         named("after_the_change_with_a_file_name_that_is_longer_than_anybody_wants_to_read", after),
@@ -97,7 +97,8 @@ fn the_pointer_finds_what_the_record_says() {
         };
         for (letter, run) in [("A", &runs[0]), ("B", &runs[1])] {
             for point in puts(&run.record) {
-                let size = format!("{} bytes\n", units::size(point.nbytes));
+                let s = if point.nbytes == 1 { "" } else { "s" };
+                let size = format!("{} byte{s}\n", units::size(point.nbytes));
                 let value = units::figure(Measure::Latency, point.summary.p50);
                 let line = format!("\n{letter} put: {value} (");
                 assert!(
@@ -111,7 +112,7 @@ fn the_pointer_finds_what_the_record_says() {
 
 #[test]
 fn every_figure_is_in_a_table() {
-    let runs = vec![Run { name: "a".into(), record: fixture::run(1, 1.0) }];
+    let runs = vec![Source { name: "a".into(), record: fixture::run(1, 1.0) }];
     let n_points: usize = runs[0].record.series.iter().map(|series| series.points.len()).sum();
     parsed(&page(&runs), |document| {
         let rows = all(document, "section")
@@ -123,16 +124,16 @@ fn every_figure_is_in_a_table() {
 
 #[test]
 fn runs_without_figures_have_a_page() {
-    let empty = || Run { name: "nothing".into(), record: fixture::empty() };
+    let empty = || Source { name: "nothing".into(), record: fixture::empty() };
     let text = page(&[empty(), empty()]);
     assert!(text.contains("Nothing was measured."));
     let mut hollow = fixture::run(1, 1.0);
     hollow.series.iter_mut().for_each(|series| series.points.clear());
     hollow.matrices.iter_mut().for_each(|matrix| matrix.values.clear());
-    parsed(&page(&[Run { name: "hollow".into(), record: hollow }]), |_| ());
+    parsed(&page(&[Source { name: "hollow".into(), record: hollow }]), |_| ());
     let mut alone = fixture::run(1, 1.0);
     alone.series.retain(|series| series.is_floor);
-    parsed(&page(&[Run { name: "floors".into(), record: alone }]), |document| {
+    parsed(&page(&[Source { name: "floors".into(), record: alone }]), |document| {
         assert!(all(document, "figure").count() >= 2);
     });
 }
@@ -184,7 +185,7 @@ fn files_that_are_no_records_are_named() {
 #[ignore = "it is for eyes"]
 fn a_page_to_look_at() {
     let folder = std::env::temp_dir();
-    let write = |name: &str, runs: &[Run]| {
+    let write = |name: &str, runs: &[Source]| {
         let path = folder.join(name);
         std::fs::write(&path, page(runs)).expect("written");
         println!("{}", path.display());
@@ -206,6 +207,6 @@ fn a_page_to_look_at() {
         matrix.values.truncate(2);
         matrix.values.iter_mut().for_each(|row| row.truncate(2));
     }
-    write("shmem-perf-large.html", &[Run { name: "large".into(), record: large }]);
-    write("shmem-perf-tiny.html", &[Run { name: "tiny".into(), record: tiny }]);
+    write("shmem-perf-large.html", &[Source { name: "large".into(), record: large }]);
+    write("shmem-perf-tiny.html", &[Source { name: "tiny".into(), record: tiny }]);
 }

@@ -1,13 +1,13 @@
-//! A run of a report: its record and what it is called there.
+//! A run that a report shows: its record and what it is called there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::markup::shortened;
 use super::style::letter;
 use crate::record::Record;
 
 /// A run.
-pub struct Run {
+pub struct Source {
     /// The file's name without its ending, or its whole path if another has the same.
     pub name: String,
     /// What it found.
@@ -15,7 +15,7 @@ pub struct Run {
 }
 
 /// Runs by the files that they are in.
-pub fn named(records: Vec<(&Path, Record)>) -> Vec<Run> {
+pub fn named(records: Vec<(PathBuf, Record)>) -> Vec<Source> {
     let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let stems: Vec<Option<String>> = records.iter().map(|(path, _)| stem(path)).collect();
     let is_single =
@@ -24,23 +24,23 @@ pub fn named(records: Vec<(&Path, Record)>) -> Vec<Run> {
         Some(name) if is_single(&Some(name.clone())) => name,
         _ => path.display().to_string(),
     };
-    records.into_iter().map(|(path, record)| Run { name: name(path), record }).collect()
+    records.into_iter().map(|(path, record)| Source { name: name(&path), record }).collect()
 }
 
 /// Letters of a name in a legend.
 const LETTERS: usize = 28;
 
 /// The whole name of a run, with a letter where there are several.
-pub fn called(runs: &[Run], run: usize) -> String {
+pub fn called(runs: &[Source], run: usize) -> String {
     lettered(runs, run, &runs[run].name)
 }
 
 /// The same for legends and tables, where a long name is cut.
-pub fn called_shortly(runs: &[Run], run: usize) -> String {
+pub fn called_shortly(runs: &[Source], run: usize) -> String {
     lettered(runs, run, &shortened(&runs[run].name, LETTERS))
 }
 
-fn lettered(runs: &[Run], run: usize, name: &str) -> String {
+fn lettered(runs: &[Source], run: usize, name: &str) -> String {
     match runs.len() {
         1 => name.to_owned(),
         _ => format!("{} {name}", letter(run)),
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn files_of_one_name_are_told_apart() {
-        let paths = ["a/run.json", "b/run.json", "b/other.json"].map(Path::new);
+        let paths = ["a/run.json", "b/run.json", "b/other.json"].map(PathBuf::from);
         let runs = named(paths.map(|path| (path, fixture::empty())).into());
         let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
         assert_eq!(names, ["a/run.json", "b/run.json", "other"]);

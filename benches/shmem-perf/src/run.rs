@@ -19,6 +19,8 @@ use crate::{compare, compile, machine, matrix, pairs, report, text};
 /// The exit status of a run whose record could not be written, and of one that was asked for in a wrong way.
 const FAILED: u8 = 1;
 const MISUSED: u8 = 2;
+/// However long others took, each size has at least its share of the time divided by this.
+const LEAST_SHARE: u32 = 4;
 /// The largest transfers of a matrix, and lines for all threads.
 const LEAST_BYTES: u64 = 64 * 1024;
 
@@ -180,6 +182,7 @@ impl<'a> Measurement<'a> {
             .map(|subject| subject.sizes.len() as u32)
             .sum();
         let n_points = f64::from(left.max(1));
+        let least = (self.options.time - matrix_time) / left.max(1) / LEAST_SHARE;
         for group in &groups {
             let first = self.record.series.len();
             for subject in &group.subjects {
@@ -196,7 +199,7 @@ impl<'a> Measurement<'a> {
                     };
                     self.bar.show(1.0 - f64::from(left) / n_points, &what);
                     let time = deadline.saturating_duration_since(Instant::now()) / left.max(1);
-                    points.push(bench.point(subject, nbytes, time.max(Duration::from_millis(1))));
+                    points.push(bench.point(subject, nbytes, time.max(least)));
                     left -= 1;
                 }
                 self.record.series.push(Series {

@@ -1,10 +1,11 @@
 //! Each PE with each other one: latency and bandwidth, on which a wrong NIC, NUMA node or cable stands out.
 //!
-//! One PE after the other measures with all others, which answer whoever asks: PEs meet once for each row, not for each pair.
+//! One PE after the other measures with all others, which answer whoever asks: PEs meet once for each row, not for each pair. Only
+//! where PEs outnumber CPUs they meet for each pair, since those that waited for their turn would keep the pair from running.
 
 use std::time::{Duration, Instant};
 
-use crate::library::Task;
+use crate::library::{Kind, Task};
 use crate::record::{Matrix, Measure};
 use crate::statistics::median;
 use crate::world::World;
@@ -19,78 +20,99 @@ const FEWEST: u64 = 5;
 const MOST: u64 = 4096;
 
 /// Both matrices, within about `time`; `done` is told after each row how many of how many are there. All PEs call it.
-pub fn matrices(job: &World<'_>, time: Duration, mut done: impl FnMut(u32, u32)) -> Vec<Matrix> {
+pub fn matrices(
+    world: &World<'_>,
+    time: Duration,
+    is_oversubscribed: bool,
+    mut done: impl FnMut(u32, u32),
+) -> Vec<Matrix> {
     let each = [
         (ROUND_TRIP, Measure::Latency, 8, 1),
         (TRANSFER, Measure::Bandwidth, TRANSFER_BYTES, WINDOW),
     ];
-    let cells = 2 * u64::from(job.n) * u64::from(job.n - 1);
-    let cell = Duration::from_nanos(time.as_nanos() as u64 / cells.max(1));
-    let start = Instant::now();
     let mut matrices = Vec::new();
     for (index, (name, measure, nbytes, window)) in each.into_iter().enumerate() {
-        let operation =
-            job.library.operations().iter().position(|operation| operation.name == name);
+        let named = |operation: &crate::library::Operation| operation.name == name;
+        let operation = world.library.operations().iter().position(named);
         let operation = operation.expect("every library has it");
-        let task = Task {
-            operation: operation as i32,
-            team_size: job.n as i32,
-            threads: 1,
-            nbytes,
-            window,
-            ..Task::default()
+        let row = Row {
+            world,
+            task: Task {
+                operation: operation as i32,
+                team_size: world.n as i32,
+                threads: 1,
+                nbytes,
+                window,
+                ..Task::default()
+            },
+            time: time / 2 / world.n,
+            meets: is_oversubscribed
+                && world.library.operations()[operation].kind == Kind::RoundTrip,
         };
-        if let Err(sentence) = job.library.prepare(&task) {
-            eprintln!("shmem-perf: PE {}: {sentence}", job.me);
-            job.library.exit_all(1);
+        if let Err(sentence) = world.library.prepare(&row.task) {
+            eprintln!("shmem-perf: PE {}: {sentence}", world.me);
+            world.library.exit_all(1);
         }
+        let start = Instant::now();
         let mut values = Vec::new();
-        for from in 0..job.n {
-            job.library.barrier();
-            let is_late = start.elapsed() > time * 2;
-            let row = match job.me == from {
-                true => Some(row(job, task, cell, is_late)),
-                false => {
-                    job.library.follow(&Task { peer: from as i32, ..task });
-                    None
-                }
-            };
-            let row: Vec<Option<f64>> = job.share(from, row.as_ref());
-            values.push(row);
-            done(index as u32 * job.n + from + 1, 2 * job.n);
+        for from in 0..world.n {
+            let is_late: bool = world.share(from, Some(&(start.elapsed() > time)));
+            let own = if is_late { vec![None; world.n as usize] } else { row.measured(from) };
+            values.push(world.share(from, Some(&own)));
+            done(index as u32 * world.n + from + 1, 2 * world.n);
         }
-        let value = |ns: f64| match measure {
-            Measure::Bandwidth => (window * nbytes) as f64 / ns * 1e9,
-            _ => ns,
-        };
-        for found in values.iter_mut().flatten().flatten() {
-            *found = value(*found);
+        if measure == Measure::Bandwidth {
+            for value in values.iter_mut().flatten().flatten() {
+                *value = (window * nbytes) as f64 / *value * 1e9;
+            }
         }
         matrices.push(Matrix { measure, operation: name.into(), nbytes, values });
     }
     matrices
 }
 
-/// This PE with each other one: median nanoseconds of a sample.
-fn row(job: &World<'_>, task: Task, cell: Duration, is_late: bool) -> Vec<Option<f64>> {
-    let with = |to: u32| {
-        if to == job.me {
-            return None;
+/// What is measured from one PE to all others.
+struct Row<'a> {
+    world: &'a World<'a>,
+    task: Task,
+    /// About how long all of it may take.
+    time: Duration,
+    /// Whether all PEs meet before each pair.
+    meets: bool,
+}
+
+impl Row<'_> {
+    /// The median nanoseconds of a sample from `from` to each PE, on that PE; on others nothing that counts.
+    fn measured(&self, from: u32) -> Vec<Option<f64>> {
+        let (library, me) = (&self.world.library, self.world.me);
+        let start = Instant::now();
+        let mut values = vec![None; self.world.n as usize];
+        for to in (0..self.world.n).filter(|&to| to != from) {
+            if self.meets {
+                library.barrier();
+            }
+            if me == from {
+                let task = Task { peer: to as i32, ..self.task };
+                let left = self.time.saturating_sub(start.elapsed());
+                let n_left = self.world.n - to;
+                values[to as usize] = Some(self.median(&task, left / n_left));
+                library.end(&task);
+            } else if me == to {
+                library.follow(&Task { peer: from as i32, ..self.task });
+            }
         }
-        let task = Task { peer: to as i32, ..task };
-        let found = (!is_late).then(|| {
-            let start = Instant::now();
-            job.library.run(&task, 2, 1);
-            let warm_up = start.elapsed() / 2;
-            let fitting = cell.as_nanos() / warm_up.as_nanos().max(1);
-            let samples = (fitting as u64).clamp(FEWEST, MOST);
-            let times = job.library.run(&task, samples, 1);
-            let times: Vec<f64> =
-                times.iter().map(|&ns| (ns as f64 - job.clock.overhead_ns).max(0.001)).collect();
-            median(&times)
-        });
-        job.library.end(&task);
-        found
-    };
-    (0..job.n).map(with).collect()
+        values
+    }
+
+    fn median(&self, task: &Task, time: Duration) -> f64 {
+        let library = &self.world.library;
+        let start = Instant::now();
+        library.run(task, 2, 1);
+        let each = start.elapsed() / 2;
+        let fitting = time.as_nanos() / each.as_nanos().max(1);
+        let times = library.run(task, (fitting as u64).clamp(FEWEST, MOST), 1);
+        let overhead = self.world.clock.overhead_ns;
+        let times: Vec<f64> = times.iter().map(|&ns| (ns as f64 - overhead).max(0.001)).collect();
+        median(&times)
+    }
 }

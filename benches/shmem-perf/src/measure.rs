@@ -13,9 +13,9 @@ use crate::socket::{Exchange, Socket};
 use crate::statistics::median;
 use crate::world::World;
 
-/// What measures a job.
+/// What measures in a job.
 pub struct Bench<'a> {
-    job: &'a World<'a>,
+    world: &'a World<'a>,
     /// The PE that issues and its peer.
     pairs: Vec<(u32, u32)>,
     /// Of the first pair, where it is needed.
@@ -34,8 +34,8 @@ enum Role {
 
 impl<'a> Bench<'a> {
     /// Measures between these pairs.
-    pub fn new(job: &'a World<'a>, pairs: Vec<(u32, u32)>, socket: Option<Socket>) -> Self {
-        Self { job, pairs, socket }
+    pub fn new(world: &'a World<'a>, pairs: Vec<(u32, u32)>, socket: Option<Socket>) -> Self {
+        Self { world, pairs, socket }
     }
 
     /// Makes ready for a subject. All PEs call it.
@@ -44,7 +44,7 @@ impl<'a> Bench<'a> {
     /// One sentence if the library refuses.
     pub fn prepare(&self, subject: &Subject) -> Result<(), String> {
         match subject.call {
-            Call::Library(_) => self.job.library.prepare(&self.task(subject, 0, self.job.me)),
+            Call::Library(_) => self.world.library.prepare(&self.task(subject, 0, self.world.me)),
             Call::Socket | Call::Init => Ok(()),
         }
     }
@@ -75,7 +75,7 @@ impl<'a> Bench<'a> {
         Task {
             operation: operation as i32,
             peer: peer as i32,
-            team_size: subject.shape.team_size.unwrap_or(self.job.n) as i32,
+            team_size: subject.shape.team_size.unwrap_or(self.world.n) as i32,
             threads: subject.shape.threads as i32,
             contexts: subject.shape.contexts as i32,
             is_static: (subject.shape.memory == "static").into(),
@@ -87,12 +87,12 @@ impl<'a> Bench<'a> {
 
     fn limits(&self, subject: &Subject, time: Duration) -> Limits {
         let is_rooted = match subject.call {
-            Call::Library(index) => self.job.library.operations()[index].is_rooted,
+            Call::Library(index) => self.world.library.operations()[index].is_rooted,
             Call::Socket | Call::Init => false,
         };
         Limits {
             time,
-            clock_ns: self.job.clock.overhead_ns,
+            clock_ns: self.world.clock.overhead_ns,
             groups: !is_rooted,
             most_samples: MOST_SAMPLES / u64::from(subject.shape.threads),
         }
@@ -100,27 +100,27 @@ impl<'a> Bench<'a> {
 
     /// The first pair alone.
     fn by_one(&self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
-        let job = self.job;
+        let world = self.world;
         let (from, to) = self.pairs[0];
-        job.library.barrier();
+        world.library.barrier();
         let mut point = None;
-        if job.me == from {
+        if world.me == from {
             let task = self.task(subject, nbytes, to);
             let found = match subject.measure {
                 Measure::Overlap => self.overlap(subject, task, time),
                 _ => self.lead(subject, &task, time),
             };
-            job.library.end(&task);
+            world.library.end(&task);
             point = Some(found);
-        } else if job.me == to {
-            job.library.follow(&self.task(subject, nbytes, from));
+        } else if world.me == to {
+            world.library.follow(&self.task(subject, nbytes, from));
         }
-        job.share(from, point.as_ref())
+        world.share(from, point.as_ref())
     }
 
     fn lead(&self, subject: &Subject, task: &Task, time: Duration) -> Point {
         let times = |samples: u64, group: u64| {
-            let times = self.job.library.run(task, samples, group);
+            let times = self.world.library.run(task, samples, group);
             let lanes: Vec<&[u64]> = times.chunks_exact(samples as usize).collect();
             self.each(subject, &lanes, group)
         };
@@ -130,7 +130,7 @@ impl<'a> Bench<'a> {
 
     /// First the transfer alone, then with as much to compute as it takes.
     fn overlap(&self, subject: &Subject, mut task: Task, time: Duration) -> Point {
-        let library = &self.job.library;
+        let library = &self.world.library;
         let turn_ns = || {
             let start = Instant::now();
             library.compute(TURNS);
@@ -152,12 +152,12 @@ impl<'a> Bench<'a> {
 
     /// All pairs, both PEs of one pair, or a team.
     fn by_several(&self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
-        let job = self.job;
+        let world = self.world;
         let mut point = None;
-        if job.me == 0 {
+        if world.me == 0 {
             let times = |samples: u64, group: u64| {
-                job.share(0, Some(&(samples, group)));
-                let gathered = job.gather_numbers(&self.step(subject, nbytes, samples, group));
+                world.share(0, Some(&(samples, group)));
+                let gathered = world.gather_numbers(&self.step(subject, nbytes, samples, group));
                 let lanes: Vec<&[u64]> = gathered
                     .iter()
                     .flat_map(|times| times.chunks_exact(samples as usize))
@@ -166,26 +166,26 @@ impl<'a> Bench<'a> {
             };
             let value = |ns: f64| value(subject, nbytes, self.n_active(subject), ns);
             point = Some(repeat(nbytes, &self.limits(subject, time), times, value));
-            job.share(0, Some(&(0u64, 0u64)));
+            world.share(0, Some(&(0u64, 0u64)));
         } else {
             loop {
-                let (samples, group): (u64, u64) = job.share(0, None);
+                let (samples, group): (u64, u64) = world.share(0, None);
                 if samples == 0 {
                     break;
                 }
-                job.gather_numbers(&self.step(subject, nbytes, samples, group));
+                world.gather_numbers(&self.step(subject, nbytes, samples, group));
             }
         }
-        job.share(0, point.as_ref())
+        world.share(0, point.as_ref())
     }
 
     /// This PE's part in a batch; its times, if it issues.
     fn step(&self, subject: &Subject, nbytes: u64, samples: u64, group: u64) -> Vec<u64> {
-        let library = &self.job.library;
+        let library = &self.world.library;
         library.barrier();
         if subject.measure == Measure::Collective {
-            let is_member = self.job.me < subject.shape.team_size.unwrap_or(self.job.n);
-            let task = self.task(subject, nbytes, self.job.me);
+            let is_member = self.world.me < subject.shape.team_size.unwrap_or(self.world.n);
+            let task = self.task(subject, nbytes, self.world.me);
             return if is_member { library.run(&task, samples, group) } else { Vec::new() };
         }
         match self.role(subject) {
@@ -204,7 +204,7 @@ impl<'a> Bench<'a> {
     }
 
     fn role(&self, subject: &Subject) -> Role {
-        let me = self.job.me;
+        let me = self.world.me;
         let is_both = subject.measure == Measure::BidirectionalBandwidth;
         for &(from, to) in &self.pairs {
             if me == from {
@@ -219,13 +219,13 @@ impl<'a> Bench<'a> {
 
     /// PEs that issue at once.
     fn n_active(&self, subject: &Subject) -> u64 {
-        let is_both = subject.measure == Measure::BidirectionalBandwidth && self.job.n > 1;
+        let is_both = subject.measure == Measure::BidirectionalBandwidth && self.world.n > 1;
         self.pairs.len() as u64 * if is_both { 2 } else { 1 }
     }
 
     /// Nanoseconds of an operation, or of a window, from those of all that were active.
     fn each(&self, subject: &Subject, lanes: &[&[u64]], group: u64) -> Vec<f64> {
-        let overhead = self.job.clock.overhead_ns;
+        let overhead = self.world.clock.overhead_ns;
         let each = |ns: u64| ((ns as f64 - overhead) / group as f64).max(0.001);
         match subject.measure {
             // A collective has ended when its slowest member has.
@@ -249,22 +249,22 @@ impl<'a> Bench<'a> {
     }
 
     fn over_socket(&mut self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
-        let job = self.job;
+        let world = self.world;
         let (from, to) = self.pairs[0];
         let limits = self.limits(subject, time);
-        let overhead = job.clock.overhead_ns;
+        let overhead = world.clock.overhead_ns;
         let exchange = Exchange {
             nbytes,
             window: subject.shape.window.into(),
             is_round_trip: subject.measure == Measure::Latency,
         };
-        job.library.barrier();
+        world.library.barrier();
         let mut point = None;
         let mut failed = None;
         if let Some(socket) = &mut self.socket {
-            if job.me == to {
+            if world.me == to {
                 failed = socket.follow(exchange).err();
-            } else if job.me == from {
+            } else if world.me == from {
                 let times = |samples: u64, group: u64| {
                     let times = socket.lead(exchange, samples, group).unwrap_or_else(|error| {
                         failed = Some(error);
@@ -280,19 +280,19 @@ impl<'a> Bench<'a> {
         if let Some(error) = failed {
             eprintln!(
                 "shmem-perf: PE {}: the socket between PEs {from} and {to} failed: {error}",
-                job.me
+                world.me
             );
-            job.library.exit_all(1);
+            world.library.exit_all(1);
         }
-        job.share(from, point.as_ref())
+        world.share(from, point.as_ref())
     }
 
     /// The slowest PE's start.
     fn init(&self) -> Point {
-        let own = self.job.library.init_ns as u64;
-        let all = self.job.gather_numbers(&[own]);
+        let own = self.world.library.init_ns as u64;
+        let all = self.world.gather_numbers(&[own]);
         let slowest = all.iter().flatten().copied().max().unwrap_or(own) as f64;
-        let slowest: f64 = self.job.share(0, Some(&slowest));
+        let slowest: f64 = self.world.share(0, Some(&slowest));
         let summary = Summary {
             n: 1,
             mean: slowest,

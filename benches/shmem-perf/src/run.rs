@@ -211,9 +211,11 @@ impl<'a> Measurement<'a> {
             self.print(&text::table(group, &self.record.series[first..]));
         }
         if self.options.matrix {
+            let is_oversubscribed = self.is_oversubscribed();
             let bar = &mut self.bar;
             let shown = |done: u32, all: u32| bar.show(f64::from(done) / f64::from(all), "matrix");
-            self.record.matrices = matrix::matrices(self.job, matrix_time, shown);
+            self.record.matrices =
+                matrix::matrices(self.job, matrix_time, is_oversubscribed, shown);
             for found in &self.record.matrices.clone() {
                 self.print(&text::matrix(found));
             }
@@ -228,15 +230,22 @@ impl<'a> Measurement<'a> {
         }
     }
 
+    /// Whether the PEs of a host outnumber its CPUs.
+    fn is_oversubscribed(&self) -> bool {
+        let job = &self.record.job;
+        job.hosts.iter().zip(0u32..).any(|(host, index)| {
+            job.pes.iter().filter(|pe| pe.host == index).count() > host.n_cpus as usize
+        })
+    }
+
     /// The connection that floors need; where there can be none, they are left out.
     fn socket(&self, groups: &mut [Group]) -> Option<Socket> {
         let mut subjects = groups.iter().flat_map(|group| &group.subjects);
         if !subjects.any(|subject| subject.call == Call::Socket) {
             return None;
         }
-        let n_cpus = self.record.job.hosts.iter().map(|host| host.n_cpus).min().unwrap_or(1);
         let (from, to) = self.pairs[0];
-        let socket = Socket::connect(self.job, (from, to), self.job.n <= n_cpus);
+        let socket = Socket::connect(self.job, (from, to), !self.is_oversubscribed());
         let ends = [from, to].map(|pe| self.job.share(pe, Some(&socket.is_some())));
         if ends.contains(&false) {
             for group in groups {

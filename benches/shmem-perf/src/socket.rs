@@ -31,17 +31,17 @@ const END: u8 = 2;
 
 impl Socket {
     /// Connects two PEs. All PEs call it; those that are not of the pair, and all if it fails, get nothing.
-    pub fn connect(job: &World<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
-        let listener = (job.me == from).then(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok());
+    pub fn connect(world: &World<'_>, (from, to): (u32, u32), spins: bool) -> Option<Self> {
+        let listener = (world.me == from).then(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok());
         let listener = listener.flatten();
         let port = listener.as_ref().and_then(|listener| listener.local_addr().ok());
-        let port: Option<u16> = job.share(from, Some(&port.map(|address| address.port())));
+        let port: Option<u16> = world.share(from, Some(&port.map(|address| address.port())));
         let port = port?;
         let mut stream = None;
-        if job.me == to {
+        if world.me == to {
             stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok();
         }
-        let is_connected: bool = job.share(to, Some(&stream.is_some()));
+        let is_connected: bool = world.share(to, Some(&stream.is_some()));
         if let Some(listener) = listener.filter(|_| is_connected) {
             stream = listener.accept().ok().map(|(stream, _)| stream);
         }

@@ -13,9 +13,9 @@ fn program() -> PathBuf {
     prefix().join("bin/shmem-perf")
 }
 
-/// A job of `n` PEs that measures for about a second.
+/// A job of `n` PEs that measures for about half a second.
 fn short(n: usize, words: &[&str]) -> Job {
-    let words = ["--time", "1"].iter().chain(words);
+    let words = ["--time", "0.5"].iter().chain(words);
     words.fold(Job::new(program()).n(n), |job, word| job.arg(word))
 }
 

@@ -94,19 +94,19 @@ pub fn series(
 
 /// A point of 20 batches of these values.
 pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
-    let batches: Vec<f64> =
-        values.chunks(values.len().div_ceil(20).max(1)).map(|batch| quantile(batch, 0.5)).collect();
+    let batches = values.chunks(values.len().div_ceil(20).max(1));
+    let batches: Vec<f64> = batches.map(|batch| quantile(&sorted(batch), 0.5)).collect();
+    let sorted_values = sorted(&values);
     let mut histogram: Vec<(f64, u64)> = Vec::new();
-    let mut sorted = values.clone();
-    sorted.sort_by(f64::total_cmp);
-    for value in &sorted {
-        let bucket = format!("{value:.1e}").parse().expect("a number");
+    for value in &sorted_values {
+        let bucket = 10f64.powf((value.max(1e-3).log10() * 40.0).round() / 40.0);
         match histogram.last_mut() {
             Some((last, count)) if *last == bucket => *count += 1,
             _ => histogram.push((bucket, 1)),
         }
     }
-    let q = |part| quantile(&values, part);
+    let q = |part| quantile(&sorted_values, part);
+    let sorted_batches = sorted(&batches);
     let summary = Summary {
         n: values.len() as u64,
         mean: values.iter().sum::<f64>() / values.len().max(1) as f64,
@@ -116,16 +116,20 @@ pub fn point(nbytes: u64, values: Vec<f64>) -> Point {
         p99: q(0.99),
         p999: q(0.999),
         max: q(1.0),
-        interval: (quantile(&batches, 0.1), quantile(&batches, 0.9)),
+        interval: (quantile(&sorted_batches, 0.1), quantile(&sorted_batches, 0.9)),
         batches,
         ended: Ended::Narrow,
     };
     Point { nbytes, summary, histogram }
 }
 
-fn quantile(values: &[f64], part: f64) -> f64 {
+fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+fn quantile(sorted: &[f64], part: f64) -> f64 {
     let at = part * sorted.len().saturating_sub(1) as f64;
     sorted.get(at.round() as usize).copied().unwrap_or(0.0)
 }

@@ -7,7 +7,7 @@ use super::axis::Axis;
 use super::chart::{WIDTH, canvas, label, rule};
 use super::markup::{Element, px, shortened};
 use super::ramp;
-use super::suspects::{Slow, Suspects, find};
+use super::suspects::{Outlier, Slow, Suspects, find};
 use crate::record::{Job, Matrix};
 use crate::units;
 
@@ -16,6 +16,9 @@ const TOP: f64 = 64.0;
 /// The side of the map, and of a cell at most.
 const SIDE: f64 = 468.0;
 const CELL: f64 = 96.0;
+/// Cells below this get a cross only where few do.
+const SMALL: f64 = 8.0;
+const MOST_CROSSES: usize = 40;
 /// The height of the scale of colours.
 const SCALE: f64 = 300.0;
 /// PEs up to which a cell has room for its value.
@@ -43,7 +46,7 @@ pub fn draw(matrix: &Matrix, job: &Job) -> (Element, Vec<String>) {
         .children(cells(matrix, &found, cell))
         .children(values(matrix, &found, cell))
         .children(borders(&hosts, cell))
-        .children(crosses(&found, cell))
+        .children(outliers(&found, cell))
         .children(numbers(n, cell))
         .children(host_names(&hosts, &names, cell))
         .child(label(LEFT + side / 2.0, 12.0, "axis", "to PE").with("text-anchor", "middle"))
@@ -52,7 +55,7 @@ pub fn draw(matrix: &Matrix, job: &Job) -> (Element, Vec<String>) {
                 .with("text-anchor", "middle")
                 .with("transform", format!("translate(12 {}) rotate(-90)", px(TOP + side / 2.0))),
         )
-        .children(scale(matrix, &found, LEFT + side + 24.0))
+        .children(scale(matrix, &found, cell, LEFT + side + 24.0))
         .child(pointer(matrix, &hosts, &names, cell));
     (svg, sentences(&found, &names, &hosts))
 }
@@ -126,16 +129,28 @@ fn borders(hosts: &[usize], cell: f64) -> Vec<Element> {
     edges.flat_map(line).collect()
 }
 
-fn crosses(found: &Suspects, cell: f64) -> Vec<Element> {
-    let cross = |from: usize, to: usize| {
+/// Whether outliers get a cross each: many crosses on small cells would hide the map, and these cells become red instead.
+fn has_crosses(found: &Suspects, cell: f64) -> bool {
+    cell >= SMALL || found.outliers.len() <= MOST_CROSSES
+}
+
+fn outliers(found: &Suspects, cell: f64) -> Vec<Element> {
+    if !has_crosses(found, cell) {
+        let square = |one: &Outlier| format!("M{} {}h1v1h-1z", one.to, one.from);
+        let squares: String = found.outliers.iter().map(square).collect();
+        let placed = format!("translate({} {}) scale({cell})", px(LEFT), px(TOP));
+        let path = Element::new("path").class("outlier").with("transform", placed);
+        return vec![path.with("d", squares)];
+    }
+    let cross = |one: &Outlier| {
         // A cell too small for a cross gets one that reaches beyond it.
         let reach = (cell * 0.5 - 1.0).clamp(2.5, 12.0);
-        let (x, y) = (LEFT + (to as f64 + 0.5) * cell, TOP + (from as f64 + 0.5) * cell);
+        let (x, y) = (LEFT + (one.to as f64 + 0.5) * cell, TOP + (one.from as f64 + 0.5) * cell);
         let [left, right, top, bottom] = [x - reach, x + reach, y - reach, y + reach].map(px);
         let path = format!("M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}");
         [("halo", path.clone()), ("cross", path)]
     };
-    let paths = found.outliers.iter().take(2000).flat_map(|one| cross(one.from, one.to));
+    let paths = found.outliers.iter().flat_map(cross);
     paths.map(|(class, path)| Element::new("path").class(class).with("d", path)).collect()
 }
 
@@ -178,7 +193,7 @@ fn host_names(hosts: &[usize], names: &[&str], cell: f64) -> Vec<Element> {
 }
 
 /// The scale of colours beside the map, and what the other signs mean.
-fn scale(matrix: &Matrix, found: &Suspects, x: f64) -> Vec<Element> {
+fn scale(matrix: &Matrix, found: &Suspects, cell: f64, x: f64) -> Vec<Element> {
     let block = SCALE / ramp::STEPS as f64;
     let mut all: Vec<Element> = (0..ramp::STEPS)
         .map(|step| {
@@ -200,8 +215,16 @@ fn scale(matrix: &Matrix, found: &Suspects, x: f64) -> Vec<Element> {
     }
     let mut y = TOP + SCALE + 34.0;
     if !found.outliers.is_empty() {
-        let path = format!("M{0} {1}l10 10m0 -10l-10 10", px(x + 3.0), px(y - 9.0));
-        all.push(Element::new("path").class("cross").with("d", path));
+        all.push(match has_crosses(found, cell) {
+            true => {
+                let path = format!("M{0} {1}l10 10m0 -10l-10 10", px(x + 3.0), px(y - 9.0));
+                Element::new("path").class("cross").with("d", path)
+            }
+            false => {
+                let path = format!("M{0} {1}h16v16h-16z", px(x), px(y - 12.0));
+                Element::new("path").class("outlier").with("d", path)
+            }
+        });
         all.push(label(x + 24.0, y, "tick", "outlier"));
         y += 24.0;
     }
@@ -335,6 +358,10 @@ mod tests {
             assert!(text.len() < 7_000_000, "{n} PEs take {} bytes", text.len());
         }
         assert!(draw(&matrix(2), &job(2, 1)).0.to_string().contains("in-cell"));
+        let mut spotted = matrix(128);
+        (0..50).for_each(|i| spotted.values[i][i + 60] = Some(900.0));
+        let text = draw(&spotted, &job(128, 8)).0.to_string();
+        assert!(text.contains("class=\"outlier\"") && !text.contains("class=\"cross\""));
         let ragged =
             Matrix { values: vec![vec![None], vec![Some(1.0), Some(f64::NAN)]], ..matrix(2) };
         assert!(

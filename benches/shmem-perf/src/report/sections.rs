@@ -479,7 +479,7 @@ fn maps(runs: &[Source]) -> Vec<Element> {
     if maps.is_empty() {
         return maps;
     }
-    let text = "Rows are the PE that issues, columns its target; lines divide hosts. Dark is a small value. A cross marks what is far slower than pairs of its kind.";
+    let text = "Rows are the PE that issues, columns its target; lines divide hosts. Dark is a small value. Red marks what is far slower than pairs of its kind.";
     vec![
         Element::new("p").class("note").text(text),
         Element::new("div").class("charts").children(maps),

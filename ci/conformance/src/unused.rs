@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// PEs of a small job and of a large one.
 const FEW: u32 = 64;
-const MANY: u32 = 65_536;
-/// What a peer that is not used may take: nothing, but pages and what libraries allocate by chance are more than that.
+const MANY: u32 = 1 << 18;
+/// What a peer that is not used may take: nothing, but libraries allocate a megabyte by chance.
 const BYTES_PER_PEER: u64 = 8;
 
 /// Of a small job, and of a large one, only the first two PEs are there, and they use each other: both take about the same.

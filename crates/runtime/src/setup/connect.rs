@@ -169,6 +169,19 @@ fn together<T: Serialize + DeserializeOwned>(
     complaint(&outcomes).map_or(Ok(()), Err)
 }
 
+/// What this PE has, once all PEs have theirs.
+///
+/// # Errors
+/// What some PE said instead.
+fn on_all<T>(call: Call, job: &Job, own: Result<T, String>) -> Result<T, String> {
+    let (has, own) = match own {
+        Ok(has) => (Some(has), Ok(())),
+        Err(why) => (None, Err(why)),
+    };
+    together(call, job, &own, drop)?;
+    Ok(has.expect("what this PE lacks was said"))
+}
+
 /// A transport over which every PE moved data, and the library's endpoint of it, which is dropped first.
 struct Tried {
     endpoint: Box<dyn Endpoint>,
@@ -223,17 +236,10 @@ fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tri
     drop(told);
     let directory = Arc::new(Directory::new(job.memory.published()));
     let mut transport = transport.expect("what this PE lacks was said");
-    let tried = try_out(job, &mut *transport, directory);
-    let (endpoint, own) = match tried {
-        Ok(endpoint) => (Some(endpoint), Ok(())),
-        Err(why) => (None, Err(why)),
-    };
-    if let Err(why) = together(call, job, &own, drop) {
-        drop(endpoint);
-        return Err(why);
-    }
+    let endpoint = on_all(call, job, connected(&mut *transport, directory))?;
+    let endpoint = on_all(call, job, probed(job, endpoint))?;
     host.settle();
-    Ok(Tried { endpoint: endpoint.expect("what this PE lacks was said"), transport })
+    Ok(Tried { endpoint, transport })
 }
 
 /// What a PE tells of itself: its address and the keys of its segments, by their numbers.
@@ -312,16 +318,19 @@ fn prepare(
     Ok(Prepared { transport, announced })
 }
 
-/// Connect, and move data to the next peer that is reached by a network.
-fn try_out(
-    job: &Job,
+/// Connect to all PEs, and make the library's endpoint.
+fn connected(
     transport: &mut dyn Transport,
     directory: Arc<Directory>,
 ) -> Result<Box<dyn Endpoint>, String> {
     transport.connect(directory).map_err(|error| error.to_string())?;
+    transport.endpoint().map_err(|error| error.to_string())
+}
+
+/// Move data to the next PE whose memory is not mapped here. All PEs are connected: one that knows no peers answers none.
+fn probed(job: &Job, mut endpoint: Box<dyn Endpoint>) -> Result<Box<dyn Endpoint>, String> {
     let node = job.nodes.node_of(job.me.0);
     let unmapped = |pe: u32| pe != job.me.0 && (cma::exist() || job.nodes.node_of(pe) != node);
-    let mut endpoint = transport.endpoint().map_err(|error| error.to_string())?;
     let after = (1..job.n_pes).map(|distance| (job.me.0 + distance) % job.n_pes);
     if let Some(pe) = after.into_iter().find(|&pe| unmapped(pe)) {
         probe::transfer(&mut *endpoint, flags::area().areas(), job.me, Pe(pe))?;

@@ -396,7 +396,7 @@ fn a_pe_with_too_few_descriptors_says_so() {
         let job = job.arg(program!("listeners.c").display());
         forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value)).run()
     };
-    for files in 12..16 {
+    for files in 9..13 {
         with("tcp", files).assert_fails(&["PE 1 on ", "cannot", "`ulimit -n`"]);
     }
     for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {

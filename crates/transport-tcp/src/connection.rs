@@ -99,11 +99,6 @@ impl Connection {
         !self.origin.requests.is_empty() || !self.target.replies.is_empty()
     }
 
-    /// Whether the peer owes something.
-    pub(crate) fn waits(&self) -> bool {
-        self.has_unsent() || self.origin.waits()
-    }
-
     /// Whether what waits to be sent waits for room.
     pub(crate) fn is_blocked(&self) -> bool {
         self.blocked

@@ -42,11 +42,6 @@ impl Origin {
         self.requests.own_bytes() >= tuning.send_at
     }
 
-    /// Whether the peer owes an answer.
-    pub(crate) fn waits(&self) -> bool {
-        self.ledger.due() > 0
-    }
-
     /// Every request up to this number is done.
     pub(crate) fn acked(&self) -> u64 {
         self.ledger.acked()

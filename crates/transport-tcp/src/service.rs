@@ -282,8 +282,8 @@ impl Service {
         for (pe, peer) in shared.peers.iter() {
             let mut link = try_lock(&peer.link);
             if let Some(Link::Open(connection)) = link.as_deref_mut() {
-                let waits = connection.waits();
-                let silence = waits.then(|| sys::silence(&connection.socket)).flatten();
+                // Also where no answer is due: what is not acknowledged by the kernel there never arrives if the host is gone.
+                let silence = sys::silence(&connection.socket);
                 let silence = connection.heartbeat.look(silence, now);
                 drop(link);
                 lose_if_silent(shared, pe, silence);

@@ -58,8 +58,8 @@ pub(crate) struct Origin {
 // SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
 unsafe impl Send for Origin {}
 
-/// A message to be sent.
-struct Letter {
+/// What a message to be sent consists of.
+struct MessageParts {
     kind: u32,
     update: Option<Update>,
     /// What goes along to `place`; a message of the kind of puts brings what is held back.
@@ -75,8 +75,8 @@ struct Letter {
     blocks: bool,
 }
 
-impl Letter {
-    const EMPTY: Letter = Letter {
+impl MessageParts {
+    const EMPTY: MessageParts = MessageParts {
         kind: REQUEST_KIND,
         update: None,
         data: LocalBuf::EMPTY,
@@ -346,22 +346,23 @@ impl Origin {
         }
         self.follow_puts(shared, pe, &connection, false)?;
         let update = Some(Update { op, width, operand, condition, word });
-        let letter = Letter { update, data, place, fetched, ordered, blocks, ..Letter::EMPTY };
+        let parts =
+            MessageParts { update, data, place, fetched, ordered, blocks, ..MessageParts::EMPTY };
         // SAFETY: the same contract.
-        unsafe { self.send(shared, pe, letter) }
+        unsafe { self.send(shared, pe, parts) }
     }
 
     /// Sends a request as the next of its stream.
     ///
     /// # Safety
-    /// As [`ask`](Origin::ask) about the letter's data and what it fetches.
+    /// As [`ask`](Origin::ask) about the message's data and what it fetches.
     unsafe fn send(
         &mut self,
         shared: &Shared,
         pe: Pe,
-        letter: Letter,
+        parts: MessageParts,
     ) -> Result<(Rc<Slot>, u32), Error> {
-        let Letter { kind, update, data, place, fetched, ordered, asks, blocks } = letter;
+        let MessageParts { kind, update, data, place, fetched, ordered, asks, blocks } = parts;
         let (endpoint, connection) = self.connection(shared, pe)?;
         self.room(shared)?;
         if !asks {

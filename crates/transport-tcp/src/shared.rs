@@ -151,7 +151,10 @@ impl Shared {
                 Link::Open(_) | Link::Closed { .. } => return Ok(true),
             }
         }
-        let may_stop = || !matches!(&*lock(&peer.link), Link::Unconnected(establishment) if !establishment.is_reserved());
+        let may_stop = || match &*lock(&peer.link) {
+            Link::Unconnected(establishment) => establishment.is_reserved(),
+            Link::Open(_) | Link::Closed { .. } => true,
+        };
         let address = address_of(pe, self.peers.record(pe).ok_or(Error::Unreachable(pe))?)?;
         let connected =
             connect::connect(self.secret, self.me, pe, &address, &self.tuning, may_stop);

@@ -151,7 +151,7 @@ impl Origin {
 
     #[cold]
     fn connect(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        let address = connect::address(pe, shared.peers.told(pe).ok_or(Error::Unreachable(pe))?)?;
+        let address = connect::address(pe, shared.peers.record(pe).ok_or(Error::Unreachable(pe))?)?;
         let connection = Rc::new(Connection::new(self.worker.ucp(), &self.pending));
         let arg = Rc::as_ptr(&connection).cast_mut().cast();
         // SAFETY: the handler takes a `Connection`, which is dropped after the worker.
@@ -175,8 +175,8 @@ impl Origin {
     fn unpack(&mut self, shared: &Shared, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
         let ucp = self.ucp();
         let open = self.routes[pe.index()].open.as_mut().ok_or(Error::Unreachable(pe))?;
-        let told = shared.peers.told(pe).ok_or(Error::Unreachable(pe))?;
-        let key = open.endpoint.unpack(ucp, &connect::key(pe, told, segment)?.packed);
+        let record = shared.peers.record(pe).ok_or(Error::Unreachable(pe))?;
+        let key = open.endpoint.unpack(ucp, &connect::key(pe, record, segment)?.packed);
         let key = key.map_err(|why| shared.lose(pe, &format!("its memory: {why}")))?;
         open.endpoint.keys[segment as usize] = key;
         Ok(key)

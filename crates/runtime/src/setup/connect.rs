@@ -221,7 +221,7 @@ fn first_that_works(
 /// # Errors
 /// When some PEs could not; which ones, and why. It is the same on all PEs.
 fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tried, String> {
-    let host = Arc::new(Process::with(job.settings.host_limit, flags::ring_own));
+    let host = Arc::new(Process::with(job.me, job.settings.host_limit, flags::ring_own));
     let (transport, own) = match prepare(job, provider, amos, &host) {
         Ok(Prepared { transport, announced }) => (Some(transport), Ok(announced)),
         Err(why) => (None, Err(why.to_string())),

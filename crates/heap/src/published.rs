@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 /// Bytes before those that are published.
 const HEADER: usize = 64;
 
-/// What stands before the bytes.
-struct Header {
+/// What is known of what was published, before its bytes.
+struct Publication {
     /// How often something was published.
     times: AtomicU32,
     nbytes: AtomicUsize,
@@ -57,7 +57,7 @@ impl Published {
         Ok(Published { memory, room, seen: AtomicU32::new(0) })
     }
 
-    fn header(&self) -> &Header {
+    fn publication(&self) -> &Publication {
         // SAFETY: the start of a range of pages that begins with zeros or what `publish` stored, and is mapped as long as this.
         unsafe { &*self.memory.start().cast() }
     }
@@ -77,7 +77,7 @@ impl Published {
         assert!(bytes.len() <= self.room, "{} bytes, room for {}", bytes.len(), self.room);
         // SAFETY: the range has room for them and is writable here; nobody reads it by contract.
         unsafe { self.bytes().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        let Header { times, nbytes } = self.header();
+        let Publication { times, nbytes } = self.publication();
         nbytes.store(bytes.len(), Ordering::Relaxed);
         times.fetch_add(1, Ordering::Release);
         // It fails for an address that is no word's.
@@ -86,7 +86,7 @@ impl Published {
 
     /// What was published since the last call, once it was.
     pub(crate) fn wait(&self) -> &[u8] {
-        let Header { times, nbytes } = self.header();
+        let Publication { times, nbytes } = self.publication();
         let seen = self.seen.fetch_add(1, Ordering::Relaxed);
         while times.load(Ordering::Acquire) == seen {
             // It returns at once if the number is another by now, and is called again after a signal.

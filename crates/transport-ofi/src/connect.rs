@@ -5,7 +5,7 @@
 use crate::fabric::Fabric;
 use crate::raw::RawKey;
 use libfabric_sys as fi;
-use rushmem_transport::{Error, Key, Pe, Segment, Told};
+use rushmem_transport::{Error, Key, Pe, PeRecord, Segment};
 use rushmem_wire::{OFI_ADDRESS, OFI_KEY, decode, encode};
 
 /// What a PE needs to know of another before it inserts its address.
@@ -79,15 +79,17 @@ fn invalid(pe: Pe) -> impl Fn(rushmem_wire::Error) -> Error {
 ///
 /// # Errors
 /// When no PE of this build would tell that.
-pub(crate) fn address(pe: Pe, told: Told<'_>) -> Result<Address, Error> {
-    Address::decode(told.address).map_err(invalid(pe))
+pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
+    Address::decode(record.address).map_err(invalid(pe))
 }
 
 /// The segments of `pe`, from what it told.
-fn offered(pe: Pe, told: Told<'_>) -> Result<[Offered; Segment::COUNT], Error> {
+fn offered(pe: Pe, record: PeRecord<'_>) -> Result<[Offered; Segment::COUNT], Error> {
     let mut offered: [Offered; Segment::COUNT] = Default::default();
-    for (offered, told) in offered.iter_mut().zip(told.keys).filter(|(_, told)| !told.is_empty()) {
-        *offered = Offered::decode(told).map_err(invalid(pe))?;
+    for (offered, bytes) in
+        offered.iter_mut().zip(record.keys).filter(|(_, bytes)| !bytes.is_empty())
+    {
+        *offered = Offered::decode(bytes).map_err(invalid(pe))?;
     }
     Ok(offered)
 }
@@ -99,17 +101,17 @@ fn offered(pe: Pe, told: Told<'_>) -> Result<[Offered; Segment::COUNT], Error> {
 pub(crate) fn check(
     (me, own): (Pe, &Address),
     pe: Pe,
-    told: Option<Told<'_>>,
+    record: Option<PeRecord<'_>>,
 ) -> Result<(), Error> {
-    let told = told.ok_or(Error::Unreachable(pe))?;
-    let address = address(pe, told)?;
+    let record = record.ok_or(Error::Unreachable(pe))?;
+    let address = address(pe, record)?;
     if address.provider != own.provider {
         return Err(Error::Invalid(format!(
             "PE {pe} uses libfabric's provider {}, PE {me} {}: set SHMEM_OFI_PROVIDER to one that both have",
             address.provider, own.provider
         )));
     }
-    offered(pe, told).map(|_| ())
+    offered(pe, record).map(|_| ())
 }
 
 impl Peer {
@@ -117,15 +119,15 @@ impl Peer {
     ///
     /// # Errors
     /// When libfabric refuses.
-    pub(crate) fn new(fabric: &Fabric, pe: Pe, told: Told<'_>) -> Result<Peer, Error> {
+    pub(crate) fn new(fabric: &Fabric, pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let refused = |what: &str, code| {
             let (own, why) = (&fabric.facts.provider, fabric.library.strerror(code));
             Error::Unavailable(format!("libfabric ({own}) refused {what} of PE {pe}: {why}"))
         };
-        let name = address(pe, told)?.name;
+        let name = address(pe, record)?.name;
         let at = fabric.insert(&name).map_err(|code| refused("the address", code))?;
         let mut keys = [SegmentKey::default(); Segment::COUNT];
-        for (key, offered) in keys.iter_mut().zip(offered(pe, told)?) {
+        for (key, offered) in keys.iter_mut().zip(offered(pe, record)?) {
             *key = offered.segment;
             if let Some(raw) = offered.raw {
                 key.key = fabric.map(&raw).map_err(|code| refused("a key", code))?;

@@ -29,6 +29,8 @@ pub fn empty() -> Record {
         cpu: "AMD EPYC 9354 32-Core Processor".into(),
         n_cpus: 64,
         kernel: "6.1.0-18-amd64".into(),
+        numa_nodes: vec!["0-31".into(), "32-63".into()],
+        nics: vec!["mlx5_0 (NUMA node 1)".into()],
     };
     let setting = |name: &str, value: &str, origin: &str| Setting {
         name: name.into(),
@@ -39,13 +41,13 @@ pub fn empty() -> Record {
         format: FORMAT,
         tool: "0.1.0".into(),
         date: "2026-11-21T20:15:00Z".into(),
-        command: ["oshrun", "-n", "16", "shmem-perf", "--json", "a run.json"]
-            .map(String::from)
-            .into(),
+        command: ["shmem-perf", "-o", "a run.json"].map(String::from).into(),
+        launcher: ["oshrun", "-n", "16"].map(String::from).into(),
         library: Library {
             name: "Rushmem 0.1.0".into(),
             standard: "1.6".into(),
             transport: Some("ofi (tcp;ofi_rxm)".into()),
+            below: vec!["ofi: libfabric 1.17".into()],
         },
         job: Job {
             hosts: HOSTS.iter().map(host).collect(),

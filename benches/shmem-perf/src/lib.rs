@@ -26,6 +26,7 @@ pub mod record;
 mod repeat;
 pub mod report;
 mod run;
+mod rushmem;
 mod socket;
 mod statistics;
 mod text;

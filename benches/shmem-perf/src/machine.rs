@@ -40,8 +40,37 @@ pub fn own() -> Own {
             cpu: model.unwrap_or_else(|| std::env::consts::ARCH.into()),
             n_cpus: count(&read("/sys/devices/system/cpu/online")).max(count(&cpus)),
             kernel: read("/proc/sys/kernel/osrelease"),
+            numa_nodes: listed("/sys/devices/system/node")
+                .iter()
+                .filter(|path| numbered(path, "node"))
+                .map(|path| read(&format!("{path}/cpulist")))
+                .collect(),
+            nics: listed("/sys/class/infiniband").iter().map(|path| nic(path)).collect(),
         },
         cpus,
+    }
+}
+
+/// The entries of a folder of the kernel, in the order of their numbers.
+fn listed(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<String> =
+        entries.map(|entry| entry.path().to_string_lossy().into_owned()).collect();
+    paths.sort_by_key(|path| (path.len(), path.clone()));
+    paths
+}
+
+fn numbered(path: &str, name: &str) -> bool {
+    let last = path.rsplit('/').next().and_then(|last| last.strip_prefix(name));
+    last.is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+fn nic(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let node = fs::read_to_string(format!("{path}/device/numa_node")).unwrap_or_default();
+    match node.trim().parse::<u32>() {
+        Ok(node) => format!("{name} (NUMA node {node})"),
+        Err(_) => name.to_owned(),
     }
 }
 
@@ -59,11 +88,12 @@ pub fn job(all: Vec<Own>) -> Job {
     job
 }
 
-/// The environment, as far as it chooses something.
-pub fn settings() -> Vec<Setting> {
+/// The settings that the library tells of, and the environment, as far as it chooses something.
+pub fn settings(told: Vec<Setting>) -> Vec<Setting> {
     let is_one = |name: &String| {
         SETTINGS.iter().any(|start| name.starts_with(start))
             && !OF_LAUNCHERS.iter().any(|start| name.starts_with(start))
+            && !told.iter().any(|setting| setting.name == *name)
     };
     let mut settings: Vec<Setting> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
@@ -75,12 +105,45 @@ pub fn settings() -> Vec<Setting> {
         })
         .collect();
     settings.sort_by(|a, b| a.name.cmp(&b.name));
-    settings
+    [told, settings].concat()
 }
 
-/// The transport, where a setting names it.
-pub fn transport() -> Option<String> {
-    std::env::var("SHMEM_TRANSPORT").ok().filter(|value| !value.is_empty())
+/// The transport that is open, or else the one that a setting names, with the provider that a setting names.
+pub fn transport(open: Option<String>, settings: &[Setting]) -> Option<String> {
+    let value = |name: &str| {
+        let setting = settings.iter().find(|setting| setting.name == name)?;
+        Some(setting.value.clone()).filter(|value| !value.is_empty() && value != "auto")
+    };
+    let transport = open.or_else(|| value("SHMEM_TRANSPORT"))?;
+    match value("SHMEM_OFI_PROVIDER").filter(|_| transport == "ofi") {
+        Some(provider) => Some(format!("{transport} ({provider})")),
+        None => Some(transport),
+    }
+}
+
+/// The command of the launcher, without the program's own: that of the parent, if it ends with the program's.
+pub fn launcher(command: &[String]) -> Vec<String> {
+    let words = |file: &str| -> Vec<String> {
+        let bytes = fs::read(file).unwrap_or_default();
+        let words = bytes.split(|&byte| byte == 0).filter(|word| !word.is_empty());
+        words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    };
+    let parent = field("/proc/self/status", "PPid").unwrap_or_default();
+    before(words(&format!("/proc/{parent}/cmdline")), command)
+}
+
+/// What stands before a command.
+fn before(mut words: Vec<String>, command: &[String]) -> Vec<String> {
+    let at = words.len().saturating_sub(command.len());
+    // Launchers may look the program's name up.
+    let is_program = |word: &String| word.rsplit('/').next() == command[0].rsplit('/').next();
+    match words.get(at) {
+        Some(program) if at > 0 && is_program(program) && words[at + 1..] == command[1..] => {
+            words.truncate(at);
+            words
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// What makes the figures doubtful.
@@ -171,6 +234,47 @@ fn count(list: &str) -> u32 {
 mod tests {
     use super::*;
 
+    fn host(name: &str) -> Host {
+        Host {
+            name: name.into(),
+            cpu: String::new(),
+            n_cpus: 2,
+            kernel: String::new(),
+            numa_nodes: Vec::new(),
+            nics: Vec::new(),
+        }
+    }
+
+    fn setting(name: &str, value: &str) -> Setting {
+        Setting { name: name.into(), value: value.into(), origin: "default".into() }
+    }
+
+    #[test]
+    fn the_open_transport_counts_before_the_setting() {
+        let ofi = [setting("SHMEM_TRANSPORT", "auto"), setting("SHMEM_OFI_PROVIDER", "cxi")];
+        assert_eq!(transport(Some("ofi".into()), &ofi).as_deref(), Some("ofi (cxi)"));
+        assert_eq!(transport(Some("tcp".into()), &ofi).as_deref(), Some("tcp"));
+        assert_eq!(transport(None, &ofi), None);
+        assert_eq!(transport(None, &[setting("SHMEM_TRANSPORT", "ucx")]).as_deref(), Some("ucx"));
+    }
+
+    #[test]
+    fn what_the_library_tells_is_not_repeated() {
+        let told = vec![setting("SHMEM_X", "1")];
+        assert_eq!(settings(told.clone()).first(), told.first());
+    }
+
+    #[test]
+    fn the_launcher_is_what_stands_before_the_command() {
+        let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
+        let command = words("/opt/bin/shmem-perf --time 3");
+        let launched = |text: &str| before(words(text), &command).join(" ");
+        assert_eq!(launched("oshrun -n 2 shmem-perf --time 3"), "oshrun -n 2");
+        assert_eq!(launched("oshrun -n 2 shmem-perf --time 4"), "");
+        assert_eq!(launched("bash -l"), "");
+        assert_eq!(launched("shmem-perf --time 3"), "");
+    }
+
     #[test]
     fn dates_are_right() {
         assert_eq!(date_of(0), "1970-01-01T00:00:00Z");
@@ -185,7 +289,7 @@ mod tests {
 
     #[test]
     fn more_pes_than_cpus_are_warned_of() {
-        let host = Host { name: "a".into(), cpu: String::new(), n_cpus: 1, kernel: String::new() };
+        let host = Host { n_cpus: 1, ..host("a") };
         let own = Own { host, cpus: "0".into() };
         let job = job(vec![own.clone(), own]);
         assert_eq!(job.hosts.len(), 1);

@@ -18,6 +18,9 @@ pub struct Record {
     pub date: String,
     /// The arguments, the program's name first.
     pub command: Vec<String>,
+    /// The command of the launcher that started PE 0, as far as it could be seen.
+    #[serde(default)]
+    pub launcher: Vec<String>,
     /// The library that was measured.
     pub library: Library,
     /// Where it ran.
@@ -45,6 +48,9 @@ pub struct Library {
     pub standard: String,
     /// The transport between nodes, and the provider of libfabric, as far as the library tells.
     pub transport: Option<String>,
+    /// What its transports found, with the versions of the libraries that they call.
+    #[serde(default)]
+    pub below: Vec<String>,
 }
 
 /// A job.
@@ -67,6 +73,12 @@ pub struct Host {
     pub n_cpus: u32,
     /// The kernel's release.
     pub kernel: String,
+    /// The CPUs of each NUMA node, as the kernel lists them.
+    #[serde(default)]
+    pub numa_nodes: Vec<String>,
+    /// Its RDMA devices, and the NUMA node of each where the kernel knows it, such as `mlx5_0 (NUMA node 1)`.
+    #[serde(default)]
+    pub nics: Vec<String>,
 }
 
 /// A PE.

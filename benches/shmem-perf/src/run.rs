@@ -14,7 +14,7 @@ use crate::plan::{Call, Facts, Group, plan};
 use crate::record::{FORMAT, Library, Record, Series};
 use crate::socket::Socket;
 use crate::world::World;
-use crate::{compare, compile, machine, matrix, pairs, report, text};
+use crate::{compare, compile, machine, matrix, pairs, report, rushmem, text};
 
 /// The exit status of a run whose record could not be written, and of one that was asked for in a wrong way.
 const FAILED: u8 = 1;
@@ -137,18 +137,24 @@ impl<'a> Measurement<'a> {
             false => plan(options, job.library.operations(), facts)
                 .map_err(|sentence| (sentence, MISUSED))?,
         };
+        let name = job.library.name();
+        let told = if job.me == 0 { rushmem::ask(&name) } else { None };
+        let below = told.as_ref().map(rushmem::Told::below).unwrap_or_default();
+        let settings = machine::settings(told.map(|told| told.settings).unwrap_or_default());
         let record = Record {
             format: FORMAT,
             tool: env!("CARGO_PKG_VERSION").into(),
             date: machine::date(),
             command: arguments.to_vec(),
+            launcher: machine::launcher(arguments),
             library: Library {
-                name: job.library.name(),
+                name,
                 standard: job.library.standard(),
-                transport: machine::transport(),
+                transport: machine::transport(rushmem::transport(), &settings),
+                below,
             },
             job: machines,
-            settings: machine::settings(),
+            settings,
             clock: job.clock.clone(),
             warnings,
             complete: false,

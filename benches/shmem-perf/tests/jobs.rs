@@ -123,10 +123,26 @@ fn four_pes_measure_in_pairs_over_tcp() {
     has(&record, Measure::BidirectionalBandwidth, &["put"]);
     let put = find(&record, Measure::MessageRate, "put").expect("it is there");
     assert_eq!((put.shape.pairs.as_str(), put.shape.n_pes), ("all", 4));
-    let transport = record.settings.iter().find(|setting| setting.name == "SHMEM_TRANSPORT");
-    let transport = transport.map(|setting| (setting.value.as_str(), setting.origin.as_str()));
-    assert_eq!(transport, Some(("tcp", "environment")));
-    assert_eq!(record.library.transport.as_deref(), Some("tcp"));
+}
+
+fn a_record_says_how_to_do_it_again() {
+    let words = ["--operations", "p", "--measures", "latency"];
+    let job = short(2, &words).env("SHMEM_VIRTUAL_NODES", "2").env("SHMEM_HOST_LIMIT", "20");
+    let (record, _) = record("again.json", job);
+    let setting = |name: &str| {
+        let found = record.settings.iter().find(|setting| setting.name == name)?;
+        Some((found.value.as_str(), found.origin.as_str()))
+    };
+    assert_eq!(setting("SHMEM_VIRTUAL_NODES"), Some(("2", "environment")));
+    assert_eq!(setting("SHMEM_HOST_LIMIT"), Some(("20", "environment")));
+    assert_eq!(setting("SHMEM_ONNODE"), Some(("on", "default")));
+    // Nothing names it, and it is not in any setting.
+    let transport = record.library.transport.as_deref().expect("PEs that share no memory have one");
+    assert!(["tcp", "ucx", "ofi"].contains(&transport), "{transport}");
+    assert!(record.library.below.iter().any(|found| found.starts_with("tcp: ")), "{record:?}");
+    let [launcher, rest @ ..] = record.launcher.as_slice() else { panic!("no launcher") };
+    assert!(launcher.ends_with("oshrun") && rest.contains(&"-n".to_owned()), "{launcher} {rest:?}");
+    assert!(!record.job.hosts[0].numa_nodes.is_empty(), "{:?}", record.job.hosts);
 }
 
 fn every_operation_can_be_measured() {
@@ -247,6 +263,7 @@ testkit::tests!(
     two_pes_measure_what_one_wants_to_know,
     one_pe_measures_with_itself_and_says_so,
     four_pes_measure_in_pairs_over_tcp,
+    a_record_says_how_to_do_it_again,
     every_operation_can_be_measured,
     threads_contexts_and_static_data_can_be_measured,
     a_matrix_has_each_pe_with_each_other_one,

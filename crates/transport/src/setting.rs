@@ -40,17 +40,53 @@ impl Setting {
         }
     }
 
-    /// Its value and the source of the value, as text. `by_oshrun` holds the names of variables that `oshrun` has
+    /// Its value and where that comes from; `None` if it has none. `by_oshrun` holds the names of variables that `oshrun` has
     /// set, separated by spaces.
+    pub fn now(
+        &self,
+        lookup: impl Fn(&str) -> Option<String>,
+        by_oshrun: &str,
+    ) -> Option<(String, Origin)> {
+        match self.set(lookup) {
+            Some((name, value)) if by_oshrun.split(' ').any(|set| set == name) => {
+                Some((value, Origin::Oshrun(name)))
+            }
+            Some((name, value)) => Some((value, Origin::Environment(name))),
+            None => self.default.map(|default| (default.to_owned(), Origin::Default)),
+        }
+    }
+
+    /// The same as text.
     pub fn state(&self, lookup: impl Fn(&str) -> Option<String>, by_oshrun: &str) -> String {
-        match (self.set(lookup), self.default) {
-            (Some((name, value)), _) if by_oshrun.split(' ').any(|set| set == name) => {
+        match self.now(lookup, by_oshrun) {
+            Some((value, Origin::Oshrun(name))) => {
                 format!("\"{value}\" from {name}, set by oshrun")
             }
-            (Some((name, value)), _) => format!("\"{value}\" from {name}"),
-            (None, Some(default)) => format!("{default}, the default"),
-            (None, None) => "not set".to_owned(),
+            Some((value, Origin::Environment(name))) => format!("\"{value}\" from {name}"),
+            Some((value, Origin::Default)) => format!("{value}, the default"),
+            None => "not set".to_owned(),
         }
+    }
+}
+
+/// Where the value of a setting comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The variable of this name.
+    Environment(&'static str),
+    /// The variable of this name, which `oshrun` has set.
+    Oshrun(&'static str),
+    /// The table.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Environment(_) => "environment",
+            Self::Oshrun(_) => "oshrun",
+            Self::Default => "default",
+        })
     }
 }
 

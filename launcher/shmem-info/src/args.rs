@@ -14,6 +14,10 @@ pub struct Flags {
     #[arg(long, conflicts_with = "topology")]
     pub transports: bool,
 
+    /// Print the version, the settings that have a value, and the transports as JSON
+    #[arg(long, conflicts_with_all = ["transports", "markdown", "topology"])]
+    pub json: bool,
+
     /// Print the settings as a page in Markdown
     #[arg(long, conflicts_with_all = ["transports", "topology"])]
     pub markdown: bool,

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod json;
 mod map;
 mod svg;
 mod text;
@@ -28,6 +29,8 @@ fn main() -> ExitCode {
         topology(&flags)
     } else if flags.transports {
         transports()
+    } else if flags.json {
+        Ok(json::everything(all_settings()))
     } else if flags.markdown {
         Ok(markdown())
     } else {

@@ -174,6 +174,32 @@ fn a_setting_is_shown_with_where_it_comes_from() {
     }
 }
 
+fn programs_read_the_same_as_json() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shmem-info"));
+    command
+        .arg("--json")
+        .env("SMA_SYMMETRIC_SIZE", "1g")
+        .env_remove("SHMEM_SYMMETRIC_SIZE")
+        .env_remove("SHMEM_ONNODE")
+        .env_remove("SHMEM_VIRTUAL_NODES")
+        .env("OSHRUN_SET", "SHMEM_NIC")
+        .env("SHMEM_NIC", "mlx5_0:1");
+    let output = command.output().expect("shmem-info starts");
+    let all: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(all["name"].as_str().expect("a name").starts_with("Rushmem"), "{all}");
+    let settings = all["settings"].as_array().expect("a list");
+    let of = |name: &str| {
+        let row = settings.iter().find(|row| row["name"] == name)?;
+        Some((row["value"].as_str()?, row["origin"].as_str()?))
+    };
+    assert_eq!(of("SHMEM_SYMMETRIC_SIZE"), Some(("1g", "environment")));
+    assert_eq!(of("SHMEM_NIC"), Some(("mlx5_0:1", "oshrun")));
+    assert_eq!(of("SHMEM_ONNODE"), Some(("on", "default")));
+    assert_eq!(of("SHMEM_VIRTUAL_NODES"), None);
+    let transports = all["transports"].as_array().expect("a list");
+    assert!(transports.iter().any(|one| one["name"] == "tcp" && one["found"].is_string()), "{all}");
+}
+
 testkit::tests! {
     the_map_of_two_sockets,
     the_map_of_four_nodes,
@@ -185,4 +211,5 @@ testkit::tests! {
     without_options_the_version_and_the_environment,
     the_page_of_settings_is_the_table,
     a_setting_is_shown_with_where_it_comes_from,
+    programs_read_the_same_as_json,
 }

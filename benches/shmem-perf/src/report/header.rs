@@ -49,10 +49,11 @@ fn warnings(runs: &[Source]) -> Option<Element> {
 /// A column for each run.
 fn facts(runs: &[Source]) -> Element {
     type Fact = fn(&Record) -> String;
-    let facts: [(&str, Fact); 8] = [
+    let facts: [(&str, Fact); 9] = [
         ("library", |record| record.library.name.clone()),
         ("OpenSHMEM", |record| record.library.standard.clone()),
         ("transport", |record| record.library.transport.clone().unwrap_or("not known".into())),
+        ("found below", |record| record.library.below.join("; ")),
         ("date", |record| record.date.replace('T', " ").replace('Z', " UTC")),
         ("PEs", |record| record.job.pes.len().to_string()),
         ("hosts", |record| hosts(&record.job)),
@@ -82,10 +83,12 @@ fn facts(runs: &[Source]) -> Element {
         row(name, cells.collect())
     });
     let command = |run: &Source| {
-        let code = Element::new("code").text(shell(&run.record.command));
-        let job = match run.record.job.pes.len() {
-            1 => " as a job of 1 PE".into(),
-            n => format!(" as a job of {n} PEs"),
+        let record = &run.record;
+        let code = Element::new("code").text(again(record));
+        let job = match (record.launcher.is_empty(), record.job.pes.len()) {
+            (false, _) => String::new(),
+            (true, 1) => " as a job of 1 PE".into(),
+            (true, n) => format!(" as a job of {n} PEs"),
         };
         Element::new("td").child(code).text(job)
     };
@@ -95,11 +98,29 @@ fn facts(runs: &[Source]) -> Element {
     Element::new("div").class("wide").child(body)
 }
 
+/// The command with its launcher, and with the variables that were set.
+fn again(record: &Record) -> String {
+    let set = record.settings.iter().filter(|setting| setting.origin == "environment");
+    let set = set
+        .map(|setting| format!("{}={}", setting.name, shell(std::slice::from_ref(&setting.value))));
+    let words = [&record.launcher[..], &record.command].concat();
+    set.chain([shell(&words)]).collect::<Vec<_>>().join(" ")
+}
+
 /// Hosts, those of one kind together.
 fn hosts(job: &Job) -> String {
     let mut kinds: Vec<(String, Vec<&str>)> = Vec::new();
     for host in &job.hosts {
-        let kind = format!("{}, {} CPUs, Linux {}", host.cpu, host.n_cpus, host.kernel);
+        let parts = match host.numa_nodes.len() {
+            0 | 1 => String::new(),
+            n => format!(" in {n} NUMA nodes"),
+        };
+        let nics = match host.nics.as_slice() {
+            [] => String::new(),
+            nics => format!(", NICs {}", nics.join(", ")),
+        };
+        let kind =
+            format!("{}, {} CPUs{parts}{nics}, Linux {}", host.cpu, host.n_cpus, host.kernel);
         match kinds.iter_mut().find(|(other, _)| *other == kind) {
             Some((_, names)) => names.push(&host.name),
             None => kinds.push((kind, vec![&host.name])),
@@ -177,6 +198,12 @@ mod tests {
     fn commands_survive_a_shell() {
         let words = ["a", "b c", "", "it's", "$X;"].map(String::from);
         assert_eq!(shell(&words), "a 'b c' '' 'it'\\''s' '$X;'");
+    }
+
+    #[test]
+    fn a_run_can_be_done_again() {
+        let text = again(&fixture::empty());
+        assert_eq!(text, "SHMEM_TRANSPORT=ofi oshrun -n 16 shmem-perf -o 'a run.json'");
     }
 
     #[test]

@@ -319,6 +319,8 @@ mod tests {
             cpu: String::new(),
             n_cpus: 1,
             kernel: String::new(),
+            numa_nodes: Vec::new(),
+            nics: Vec::new(),
         };
         let pe = |pe| PeInfo { host: pe / per_host, cpus: String::new() };
         Job { hosts: (0..n.div_ceil(per_host)).map(host).collect(), pes: (0..n).map(pe).collect() }

@@ -8,7 +8,7 @@ use rushmem_collectives::choice::{
     Algorithm, AllGatherAlgorithm, AllReduceAlgorithm, AllToAllAlgorithm, BroadcastAlgorithm,
     ScanAlgorithm, SyncAlgorithm, Table,
 };
-use rushmem_transport::setting::{Invalid, environment};
+use rushmem_transport::setting::{Invalid, Origin, environment};
 use rushmem_transport::{Amos, Nic, Setting};
 use std::time::Duration;
 
@@ -182,6 +182,11 @@ fn forced<A: Algorithm>(value: &str) -> Option<Option<A>> {
 }
 
 /// The value of a setting of the runtime or of a provider in this process, and where it comes from.
+pub fn now(row: &Setting) -> Option<(String, Origin)> {
+    row.now(environment, &environment(env::SET_BY_OSHRUN).unwrap_or_default())
+}
+
+/// The same as text.
 pub fn state(row: &Setting) -> String {
     row.state(environment, &environment(env::SET_BY_OSHRUN).unwrap_or_default())
 }

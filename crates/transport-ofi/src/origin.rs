@@ -3,14 +3,15 @@
 #![allow(unsafe_code)]
 
 mod requests;
+mod routes;
 
 use crate::ep::{Failure, FiEndpoint, Post, Remote};
 use crate::message::Update;
 use crate::native::Amo;
 use crate::progress::Progress;
 use crate::shared::{Shared, SharedEp};
+use routes::Routes;
 use rushmem_transport::Amos;
-use rushmem_transport::kit::answers::Asked;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::peers::check_aligned;
@@ -49,15 +50,9 @@ pub(crate) struct OfiEndpoint {
     /// Counts the fences; and for each PE, how many there were when something was last written to it, so that what follows a fence
     /// waits for what went to the same PE before, and for nothing else.
     fences: u32,
-    followed: Vec<u32>,
-    /// What PEs were asked, and for each PE the place behind its entry there. Zeros, which take no memory before they are written,
-    /// are those of PEs that were asked nothing.
-    asked: Vec<Asked>,
-    places: Vec<u32>,
+    routes: Routes,
     /// The PEs that are not known to have carried out all that they were asked.
     owing: Vec<u32>,
-    /// Per PE, whether it is one of those.
-    is_owing: Vec<bool>,
     /// It waits for an answer, which comes to the service.
     listens: bool,
     /// Polls of the ep over all waits: those that are short serve peers, too.
@@ -76,7 +71,6 @@ impl OfiEndpoint {
         let seen = ep.replies.came();
         let flushes = !progress.shared.fabric.facts.delivery;
         let n_pes = progress.shared.peers.n_pes();
-        let (followed, owing) = (vec![0; n_pes], Vec::new());
         OfiEndpoint {
             progress,
             ep,
@@ -86,11 +80,8 @@ impl OfiEndpoint {
             flushes,
             unflushed,
             fences: 0,
-            followed,
-            asked: Vec::new(),
-            places: vec![0; n_pes],
-            owing,
-            is_owing: vec![false; n_pes],
+            routes: Routes::new(n_pes),
+            owing: Vec::new(),
             listens: false,
             polls: 0,
         }

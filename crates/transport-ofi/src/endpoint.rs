@@ -7,7 +7,7 @@
 
 use crate::origin::OfiEndpoint;
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Completion, Endpoint, Error, Follows, Get, OldValue, Pe, Put, Signal,
+    AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Get, OldValue, Pe, Put, Signal,
 };
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -58,11 +58,8 @@ impl Endpoint for OfiEndpoint {
         let in_order = self.shared().keeps_order();
         let update = signal.amo();
         self.check_word(pe, update.dest, update.width)?;
-        if signal.follows == Follows::All {
-            self.begin_fence();
-        }
         // SAFETY: valid during this call.
-        if unsafe { self.start_put_signal(pe, &put, &update) }? {
+        if unsafe { self.start_put_signal(pe, &put, &signal) }? {
             return Ok(());
         }
         // SAFETY: valid during this call, which waits until it is free, or until the next quiet.
@@ -70,8 +67,12 @@ impl Endpoint for OfiEndpoint {
         if !in_order {
             self.delivered(pe)?;
         }
-        // SAFETY: nothing is fetched.
-        unsafe { self.amo(pe, update) }?;
+        if self.shared().amos == Amos::Network || pe == self.shared().me {
+            // SAFETY: nothing is fetched.
+            unsafe { self.amo(pe, update) }?;
+        } else {
+            self.start_signal(pe, &signal, None)?;
+        }
         if waits && !is_free && in_order { self.completed(pe) } else { Ok(()) }
     }
 
@@ -81,18 +82,26 @@ impl Endpoint for OfiEndpoint {
     }
 
     fn quiet(&mut self) -> Result<(), Error> {
+        // Ask before waiting.
+        self.ask_for_answers()?;
         self.all_completed()?;
         self.flush(None)?;
         self.due_at_most(0, |_| true)?;
+        self.all_carried_out()?;
         self.check()
     }
 
     fn is_quiet(&mut self) -> Result<bool, Error> {
+        self.ask_for_answers()?;
         self.poll()?;
         self.collect();
         let in_flight = self.with_ep(|ep| Ok(ep.in_flight()))?;
         // Reading back is short once all has left.
-        if in_flight > 0 || self.any_due() { Ok(false) } else { self.quiet().map(|()| true) }
+        if in_flight > 0 || self.any_due() || self.ep.is_owed() {
+            Ok(false)
+        } else {
+            self.quiet().map(|()| true)
+        }
     }
 
     fn pe_quiet(&mut self, pe: Pe) -> Result<(), Error> {
@@ -103,8 +112,10 @@ impl Endpoint for OfiEndpoint {
             // It was never used.
             return self.check();
         }
+        self.ask_for_answer(pe)?;
         self.delivered(pe)?;
         self.due_at_most(0, |due| due.pe == pe.0)?;
+        self.carried_out(pe)?;
         self.check()
     }
 }

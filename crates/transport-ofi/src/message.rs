@@ -1,23 +1,23 @@
 //! What PEs send each other as messages: atomic operations that the target's CPU carries out, which may follow a few bytes of
-//! data, and their old values. Every message carries the job's tag: one without it is not meant for this job.
+//! data, and what the targets tell of them. Every message carries the job's tag: one without it is not meant for this job.
 #![allow(unsafe_code)]
 
-use rushmem_transport::{AmoOp, AmoWidth, LocalBuf, RemoteAddr, Segment, mem};
+use rushmem_transport::kit::answers::{Answer, Place, Stream};
+use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, LocalBuf, Pe, RemoteAddr, Segment, mem};
 
 /// Bytes of the longest message.
-pub(crate) const NBYTES: usize = 64;
+pub(crate) const NBYTES: usize = 80;
 
 /// Bytes of data that a request has room for.
 const DATA: usize = 8;
 
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
-/// Who asked, and for what: comes back with the reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Token {
-    pub(crate) ep: u32,
-    pub(crate) slot: u32,
-}
+/// The number of no operation, and of no slot or origin.
+const NO_OP: u8 = u8::MAX;
+const NONE: u32 = u32::MAX;
+/// Added to the width of a request that asks.
+const ASKS: u8 = 0x80;
 
 /// A few bytes that are to be stored before the operation is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,41 +67,89 @@ impl Data {
     }
 }
 
+/// An atomic operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Update {
+    pub(crate) op: AmoOp,
+    pub(crate) width: AmoWidth,
+    pub(crate) dest: RemoteAddr,
+    pub(crate) operand: u64,
+    pub(crate) condition: u64,
+}
+
+impl Update {
+    pub(crate) fn of(request: &AmoRequest) -> Update {
+        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
+        Update { op, width, dest, operand, condition }
+    }
+}
+
+/// What an origin asks of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) stream: Stream,
+    pub(crate) place: Place,
+    /// What the sender tells of a stream of the receiver.
+    pub(crate) news: Option<Answer>,
+    /// Where the old value is due.
+    pub(crate) slot: Option<u32>,
+    /// Stored first.
+    pub(crate) data: Option<Data>,
+    /// Nothing in a request that asks alone.
+    pub(crate) update: Option<Update>,
+}
+
+/// What a target tells an origin that asked, or to which an old value is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    /// Who tells.
+    pub(crate) pe: Pe,
+    pub(crate) answer: Answer,
+    /// The slot and the old value.
+    pub(crate) old: Option<(u32, u64)>,
+}
+
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// Asks to carry out an operation and tell `pe` the old value.
-    Amo {
-        pe: u32,
-        token: Token,
-        dest: RemoteAddr,
-        op: AmoOp,
-        width: AmoWidth,
-        operand: u64,
-        condition: u64,
-        data: Option<Data>,
-    },
-    /// It is carried out.
-    Old { token: Token, value: u64 },
+    Request(Request),
+    Reply(Reply),
 }
 
 impl Message {
     pub(crate) fn encode(&self, tag: u64) -> [u8; NBYTES] {
-        let (head, token, words) = match *self {
-            Message::Amo { pe, token, dest, op, width, operand, condition, data } => {
-                let [place, bytes] = Data::encode(data);
-                let head = [REQUEST, op as u8, width.nbytes() as u8, dest.segment as u8];
-                ((head, pe), token, [dest.offset, operand, condition, place, bytes])
+        let (head, numbers, words) = match *self {
+            Message::Request(Request { stream, place, news, slot, data, update }) => {
+                let asks = if place.asks { ASKS } else { 0 };
+                let (op, width, segment, [offset, operand, condition]) = match update {
+                    None => (NO_OP, 0, 0, [0; 3]),
+                    Some(Update { op, width, dest, operand, condition }) => {
+                        let words = [dest.offset, operand, condition];
+                        (op as u8, width.nbytes() as u8, dest.segment as u8, words)
+                    }
+                };
+                let [at, bytes] = Data::encode(data);
+                let news = news.unwrap_or(Answer { origin: NONE, count: 0 });
+                let (origin, slot) = (stream.origin, slot.unwrap_or(NONE));
+                let (number, after) = (place.number, place.after);
+                (
+                    [REQUEST, op, width | asks, segment],
+                    [stream.pe.0, origin, slot, number, after, news.origin, news.count],
+                    [offset, operand, condition, at, bytes],
+                )
             }
-            Message::Old { token, value } => (([REPLY, 0, 0, 0], 0), token, [value, 0, 0, 0, 0]),
+            Message::Reply(Reply { pe, answer: Answer { origin, count }, old }) => {
+                let (slot, old) = old.unwrap_or((NONE, 0));
+                ([REPLY, 0, 0, 0], [pe.0, origin, slot, count, 0, 0, 0], [old, 0, 0, 0, 0])
+            }
         };
         let mut bytes = [0; NBYTES];
         bytes[..8].copy_from_slice(&tag.to_le_bytes());
-        bytes[8..12].copy_from_slice(&head.0);
-        bytes[12..16].copy_from_slice(&head.1.to_le_bytes());
-        bytes[16..20].copy_from_slice(&token.ep.to_le_bytes());
-        bytes[20..24].copy_from_slice(&token.slot.to_le_bytes());
-        for (place, word) in bytes[24..].chunks_exact_mut(8).zip(words) {
+        bytes[8..12].copy_from_slice(&head);
+        for (place, number) in bytes[12..40].chunks_exact_mut(4).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        for (place, word) in bytes[40..].chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
         bytes
@@ -114,22 +162,39 @@ impl Message {
         if word(0)? != tag {
             return None;
         }
-        let token = Token { ep: half(16)?, slot: half(20)? };
+        let (pe, origin, slot) = (Pe(half(12)?), half(16)?, half(20)?);
+        let slot = (slot != NONE).then_some(slot);
         match bytes[8] {
             REQUEST => {
-                let segment = Segment::from_number(bytes[11])?;
-                Some(Message::Amo {
-                    pe: half(12)?,
-                    token,
-                    dest: RemoteAddr { segment, offset: word(24)? },
-                    op: AmoOp::from_number(bytes[9])?,
-                    width: AmoWidth::from_nbytes(bytes[10])?,
-                    operand: word(32)?,
-                    condition: word(40)?,
-                    data: Data::decode([word(48)?, word(56)?])?,
-                })
+                let news = Answer { origin: half(32)?, count: half(36)? };
+                let update = match bytes[9] {
+                    NO_OP => None,
+                    op => Some(Update {
+                        op: AmoOp::from_number(op)?,
+                        width: AmoWidth::from_nbytes(bytes[10] & !ASKS)?,
+                        dest: RemoteAddr {
+                            segment: Segment::from_number(bytes[11])?,
+                            offset: word(40)?,
+                        },
+                        operand: word(48)?,
+                        condition: word(56)?,
+                    }),
+                };
+                let asks = bytes[10] & ASKS != 0;
+                Some(Message::Request(Request {
+                    stream: Stream { pe, origin },
+                    place: Place { number: half(24)?, after: half(28)?, asks },
+                    news: (news.origin != NONE).then_some(news),
+                    slot,
+                    data: Data::decode([word(64)?, word(72)?])?,
+                    update,
+                }))
             }
-            REPLY => Some(Message::Old { token, value: word(24)? }),
+            REPLY => {
+                let answer = Answer { origin, count: half(24)? };
+                let old = slot.and_then(|slot| Some((slot, word(40)?)));
+                Some(Message::Reply(Reply { pe, answer, old }))
+            }
             _ => None,
         }
     }
@@ -141,8 +206,16 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded_and_other_bytes_are_refused() {
-        let token = Token { ep: 3, slot: u32::MAX };
-        let mut all = vec![Message::Old { token, value: u64::MAX - 1 }];
+        let answer = Answer { origin: 3, count: u32::MAX };
+        let (pe, stream) = (Pe(9), Stream { pe: Pe(9), origin: 4 });
+        let asks = Place { number: 7, after: 6, asks: true };
+        let alone =
+            Request { stream, place: asks, news: None, slot: None, data: None, update: None };
+        let mut all = vec![
+            Message::Reply(Reply { pe, answer, old: Some((5, u64::MAX - 1)) }),
+            Message::Reply(Reply { pe, answer, old: None }),
+            Message::Request(alone),
+        ];
         for op in AmoOp::ALL {
             for width in [AmoWidth::Four, AmoWidth::Eight] {
                 for segment in [Segment::Heap, Segment::Internal, Segment::Static] {
@@ -154,17 +227,11 @@ mod tests {
                         // SAFETY: a local array.
                         let data = unsafe { Data::copy(dest, source) };
                         assert_eq!(data.map_or(0, |data| data.bytes().len()), nbytes);
-                        let (pe, token) = (9, token);
-                        all.push(Message::Amo {
-                            pe,
-                            token,
-                            dest,
-                            op,
-                            width,
-                            operand,
-                            condition,
-                            data,
-                        });
+                        let update = Some(Update { op, width, dest, operand, condition });
+                        let place = Place { asks: nbytes > 0, ..asks };
+                        let (news, slot) = (Some(answer), Some(u32::MAX - 1));
+                        let request = Request { stream, place, news, slot, data, update };
+                        all.push(Message::Request(request));
                     }
                 }
             }
@@ -176,7 +243,9 @@ mod tests {
             for at in [8, 9, 10, 11] {
                 let mut damaged = bytes;
                 damaged[at] = 99;
-                if matches!(message, Message::Amo { .. }) || at == 8 {
+                let has_update =
+                    matches!(message, Message::Request(Request { update: Some(_), .. }));
+                if has_update || at == 8 {
                     assert_eq!(Message::decode(&damaged, 77), None, "byte {at}");
                 }
             }

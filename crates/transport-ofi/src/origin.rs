@@ -2,17 +2,20 @@
 //! replies. Whoever waits lets everything work.
 #![allow(unsafe_code)]
 
+mod requests;
+mod routes;
+
 use crate::ep::{Failure, FiEndpoint, Post, Remote};
-use crate::message::{Data, Message, Token};
+use crate::message::Update;
 use crate::native::Amo;
 use crate::progress::Progress;
 use crate::shared::{Shared, SharedEp};
+use routes::Routes;
 use rushmem_transport::Amos;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::peers::check_aligned;
-use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, Put, RemoteAddr};
-use std::ptr::null_mut;
+use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -44,10 +47,14 @@ pub(crate) struct OfiEndpoint {
     flushes: bool,
     /// PEs that were written to since the last quiet, where that is so.
     pub(crate) unflushed: Vec<u32>,
-    /// Counts the fences; and for each PE, how many there were when something was last written to it or asked of it, so that what
-    /// follows a fence waits for what went to the same PE before, and for nothing else.
+    /// Counts the fences; and for each PE, how many there were when something was last written to it, so that what follows a fence
+    /// waits for what went to the same PE before, and for nothing else.
     fences: u32,
-    followed: Vec<u32>,
+    routes: Routes,
+    /// The PEs that are not known to have carried out all that they were asked.
+    owing: Vec<u32>,
+    /// It waits for an answer, which comes to the service.
+    listens: bool,
     /// Polls of the ep over all waits: those that are short serve peers, too.
     polls: u32,
 }
@@ -63,9 +70,21 @@ impl OfiEndpoint {
         let (due, unflushed) = (Vec::new(), Vec::new());
         let seen = ep.replies.came();
         let flushes = !progress.shared.fabric.facts.delivery;
-        let followed = vec![0; progress.shared.peers.n_pes()];
-        let (fences, polls) = (0, 0);
-        OfiEndpoint { progress, ep, due, slots, seen, flushes, unflushed, fences, followed, polls }
+        let n_pes = progress.shared.peers.n_pes();
+        OfiEndpoint {
+            progress,
+            ep,
+            due,
+            slots,
+            seen,
+            flushes,
+            unflushed,
+            fences: 0,
+            routes: Routes::new(n_pes),
+            owing: Vec::new(),
+            listens: false,
+            polls: 0,
+        }
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -222,7 +241,8 @@ impl OfiEndpoint {
         self.shared().attendance.polled();
         self.polls = self.polls.wrapping_add(1);
         let in_turn = self.polls.is_multiple_of(POLLS_PER_SERVICE);
-        if !self.due.is_empty() || in_turn || self.shared().oversubscribed {
+        let is_expected = self.listens || !self.due.is_empty();
+        if is_expected || in_turn || self.shared().oversubscribed {
             let served = self.progress.poll_service();
             worked |= self.or_close(served)?;
         }
@@ -304,34 +324,6 @@ impl OfiEndpoint {
         })
     }
 
-    /// What is written to a PE or asked of it from now on comes after what was before. Messages are carried out some time after
-    /// they have come; and where the provider keeps no order, writes are complete at the target at any time.
-    pub(crate) fn begin_fence(&mut self) {
-        self.collect();
-        if !self.due.is_empty() || !self.shared().keeps_order() {
-            self.fences = self.fences.wrapping_add(1);
-        }
-    }
-
-    /// Waits until what follows the last fence may begin towards a PE.
-    #[inline(always)]
-    fn follow(&mut self, pe: Pe) -> Result<(), Error> {
-        match self.followed.get(pe.index()) {
-            Some(&followed) if followed != self.fences => self.follow_fence(pe),
-            _ => Ok(()),
-        }
-    }
-
-    #[inline(never)]
-    fn follow_fence(&mut self, pe: Pe) -> Result<(), Error> {
-        if !self.shared().keeps_order() && self.shared().peers.known(pe).is_some() {
-            self.delivered(pe)?;
-        }
-        self.due_at_most(0, |due| due.pe == pe.0)?;
-        self.followed[pe.index()] = self.fences;
-        Ok(())
-    }
-
     /// Waits for the old value that goes to `at`.
     pub(crate) fn answered(&mut self, pe: Pe, at: *mut u8) -> Result<(), Error> {
         match self.shared().amos {
@@ -362,78 +354,44 @@ impl OfiEndpoint {
     ) -> Result<(), Error> {
         let &AmoRequest { dest, width, op, operand, condition, .. } = request;
         check_aligned(pe, dest, width)?;
-        self.follow(pe)?;
         if self.shared().amos == Amos::Network {
+            self.follow(pe)?;
             let nbytes = if fetched.is_null() { 0 } else { write.nbytes() };
             let fetched = LocalBuf { base: fetched, nbytes };
             let amo = Amo { op, width, operand, condition };
             // SAFETY: by contract.
             return unsafe { self.start_native(pe, dest, amo, fetched) };
         }
-        if pe == self.shared().me
-            && let Some(old) = self.shared().segments.apply(request)
-        {
-            if !fetched.is_null() {
-                // SAFETY: valid by contract.
-                unsafe { write.write(fetched, old) };
-            }
-            self.shared().host.arrived();
+        if self.update_own(pe, request, fetched, write) {
             return Ok(());
         }
-        // SAFETY: by contract.
-        unsafe { self.ask(pe, request, None, fetched, write) }
+        self.follow_writes(pe)?;
+        self.shared().remote(pe, dest, width.nbytes())?;
+        let slot = match fetched.is_null() {
+            true => None,
+            false => Some(self.slot(pe, fetched, write)?),
+        };
+        self.send(pe, Some(Update::of(request)), None, slot, (false, false))
     }
 
-    /// Has the target's CPU carry out an atomic operation, after it has stored the data if there is any.
-    ///
-    /// # Safety
-    /// As of [`start_amo`](Self::start_amo).
-    unsafe fn ask(
+    /// Updates a word of this PE; whether it is one.
+    fn update_own(
         &mut self,
         pe: Pe,
         request: &AmoRequest,
-        data: Option<Data>,
         fetched: *mut u8,
         write: AmoWidth,
-    ) -> Result<(), Error> {
-        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
-        let remote = self.shared().remote(pe, dest, width.nbytes())?;
-        if self.slots.is_empty() {
-            self.due_at_most(self.shared().tuning.amos - 1, |_| true)?;
+    ) -> bool {
+        if pe != self.shared().me {
+            return false;
         }
-        let Some(slot) = self.slots.pop() else {
-            return Err(Error::Invalid("more replies are due than there are slots".to_owned()));
-        };
-        let token = Token { ep: self.ep.number(), slot };
-        let me = self.shared().me.0;
-        let message = Message::Amo { pe: me, token, dest, op, width, operand, condition, data };
-        let message = message.encode(self.shared().tag);
-        let fetched = LocalBuf { base: fetched, nbytes: write.nbytes() };
-        // It may be here before the sending returns.
-        self.ep.asked.fetch_add(1, Ordering::Relaxed);
-        self.due.push(Due { slot, pe: pe.0, fetched, width: write });
-        self.start(pe.0, |ep| ep.send(pe.0, remote.at, &message))
-    }
-
-    /// Starts a put of a few bytes and the update that signals it as one message; returns whether it could be done so.
-    ///
-    /// # Safety
-    /// The source is valid for reads.
-    pub(crate) unsafe fn start_put_signal(
-        &mut self,
-        pe: Pe,
-        put: &Put,
-        update: &AmoRequest,
-    ) -> Result<bool, Error> {
-        if self.shared().amos == Amos::Network || pe == self.shared().me {
-            return Ok(false);
+        let Some(old) = self.shared().segments.apply(request) else { return false };
+        if !fetched.is_null() {
+            // SAFETY: valid by the contract of `start_amo`.
+            unsafe { write.write(fetched, old) };
         }
-        // SAFETY: valid by contract.
-        let Some(data) = (unsafe { Data::copy(put.dest, put.source) }) else { return Ok(false) };
-        self.shared().remote(pe, put.dest, put.source.nbytes)?;
-        self.follow(pe)?;
-        // SAFETY: nothing is fetched.
-        unsafe { self.ask(pe, update, Some(data), null_mut(), update.width) }.map(|()| true)
+        self.shared().host.arrived();
+        true
     }
 
     /// Starts a put; returns whether its source is free already. A caller that `waits` for that would wait for the target.

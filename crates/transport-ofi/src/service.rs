@@ -4,11 +4,14 @@
 //! One thread at a time does so. This file must never know who polls.
 
 use crate::ep::{Failure, FiEndpoint, Post};
-use crate::message::{Message, NBYTES};
+use crate::message::{Message, NBYTES, Reply, Request, Update};
 use crate::shared::Shared;
+use rushmem_transport::kit::answers::{Answer, Carried, Stream, Turn};
 use rushmem_transport::{AmoRequest, Error, OldValue, Pe};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
+/// A PE has fewer eps.
+const MAX_ORIGINS: u32 = 1 << 16;
 /// Sends in flight at once, where they cannot be injected.
 pub(crate) const SENDS: usize = 64;
 
@@ -17,6 +20,8 @@ pub(crate) struct Service {
     ep: FiEndpoint,
     /// Buffers that wait for messages, of so many.
     receives: usize,
+    /// What peers ask, by their streams.
+    streams: HashMap<Stream, Carried<Request>>,
     /// What could not be sent yet, and to whom.
     backlog: VecDeque<(u32, Message)>,
     /// Messages that came in a turn.
@@ -26,7 +31,8 @@ pub(crate) struct Service {
 impl Service {
     /// `ep` has room for so many receives and for [`SENDS`].
     pub(crate) fn new(ep: FiEndpoint, receives: usize) -> Service {
-        Service { ep, receives, backlog: VecDeque::new(), arrivals: Vec::new() }
+        let (streams, backlog, arrivals) = (HashMap::new(), VecDeque::new(), Vec::new());
+        Service { ep, receives, streams, backlog, arrivals }
     }
 
     pub(crate) fn ep(&self) -> &FiEndpoint {
@@ -66,19 +72,37 @@ impl Service {
         Ok(worked)
     }
 
-    /// Carries out what a peer asks for, or takes in what it answers.
+    /// Takes in what a peer asks for, or answers.
     fn take(&mut self, shared: &Shared, message: Message) {
-        match message {
-            Message::Amo { pe, token, dest, op, width, operand, condition, data } => {
-                let old = OldValue::Returned;
-                let request = AmoRequest { dest, width, op, operand, condition, old };
-                let stored = data.is_none_or(|data| shared.segments.write(data.dest, data.bytes()));
-                // What asks for memory that there is not is no peer's.
-                if stored && let Some(value) = shared.segments.apply(&request) {
-                    self.backlog.push_back((pe, Message::Old { token, value }));
+        let request = match message {
+            Message::Request(request) => request,
+            Message::Reply(Reply { pe, answer, old }) => {
+                shared.answers.tell(pe, answer);
+                if let Some((slot, value)) = old {
+                    shared.replied(answer.origin, slot, value);
+                }
+                return;
+            }
+        };
+        let Request { stream, place, news, .. } = request;
+        if stream.pe.index() >= shared.peers.n_pes() || stream.origin >= MAX_ORIGINS {
+            return;
+        }
+        if let Some(news) = news {
+            shared.answers.tell(stream.pe, news);
+        }
+        let carried = self.streams.entry(stream).or_default();
+        match carried.turn(place) {
+            Turn::Now => {
+                let mut next = Some(request);
+                while let Some(request) = next {
+                    self.backlog.extend(carry_out(shared, carried, &request));
+                    next = carried.take_early();
                 }
             }
-            Message::Old { token, value } => shared.replied(token.ep, token.slot, value),
+            Turn::Later => carried.keep(place, request),
+            // It is no peer's.
+            Turn::Never => {}
         }
     }
 
@@ -86,9 +110,6 @@ impl Service {
     fn flush(&mut self, shared: &Shared) -> Result<(), Failure> {
         for _ in 0..self.backlog.len() {
             let Some((pe, message)) = self.backlog.pop_front() else { break };
-            if pe as usize >= shared.peers.n_pes() {
-                continue;
-            }
             // A peer that is faster may ask before this PE has learnt of it.
             let posted = match shared.peers.get(Pe(pe)) {
                 Ok(peer) => self.ep.send(pe, peer.at, &message.encode(shared.tag)),
@@ -106,8 +127,34 @@ impl Service {
         Ok(())
     }
 
-    /// Whether replies wait to be sent.
+    /// Whether replies wait to be sent, or are on their way: they move when the ep is polled.
     pub(crate) fn has_backlog(&self) -> bool {
-        !self.backlog.is_empty()
+        !self.backlog.is_empty() || self.ep.in_flight() > 0
     }
+}
+
+/// Carries out a request of a stream, of which so much is carried out; returns what is to be answered, and to whom.
+fn carry_out(
+    shared: &Shared,
+    carried: &mut Carried<Request>,
+    request: &Request,
+) -> Option<(u32, Message)> {
+    let Request { stream, place, slot, data, update, .. } = *request;
+    // What asks for memory that there is not is no peer's.
+    let is_stored = data.is_none_or(|data| shared.segments.write(data.dest, data.bytes()));
+    let mut value = is_stored.then_some(0)?;
+    if let Some(Update { op, width, dest, operand, condition }) = update {
+        let old = OldValue::Returned;
+        let amo = AmoRequest { dest, width, op, operand, condition, old };
+        value = shared.segments.apply(&amo)?;
+    }
+    carried.carried_out(place.number);
+    let count = carried.count();
+    if !place.asks && slot.is_none() {
+        shared.answers.carried_out(stream, count);
+        return None;
+    }
+    let answer = Answer { origin: stream.origin, count };
+    let old = slot.map(|slot| (slot, value));
+    Some((stream.pe.0, Message::Reply(Reply { pe: shared.me, answer, old })))
 }

@@ -13,6 +13,7 @@ use crate::replies::Replies;
 use crate::settings::Tuning;
 use crate::unconfirmed;
 use libfabric_sys as fi;
+use rushmem_transport::kit::answers::{Answers, ToldCounts};
 use rushmem_transport::kit::attendance::Attendance;
 use rushmem_transport::kit::lock::{lock, try_lock};
 use rushmem_transport::kit::loss::Loss;
@@ -38,8 +39,10 @@ pub(crate) struct SharedEp {
     /// `None` once it was given up.
     pub(crate) ep: Mutex<Option<FiEndpoint>>,
     pub(crate) replies: Replies,
-    /// Atomic operations that were asked for, all in all.
+    /// Requests that were sent, all in all.
     pub(crate) asked: AtomicU32,
+    /// How many requests the targets have carried out.
+    pub(crate) told: Arc<ToldCounts>,
     /// Something was written of which no completion tells that it has reached its target. The provider may still have to work
     /// for it, although nothing is in flight.
     pub(crate) undelivered: AtomicBool,
@@ -48,9 +51,14 @@ pub(crate) struct SharedEp {
 }
 
 impl SharedEp {
-    /// Comes back with replies.
+    /// That of its streams, which comes back with replies.
     pub(crate) fn number(&self) -> u32 {
         self.number
+    }
+
+    /// Whether some target is not known to have carried out all that it was asked.
+    pub(crate) fn is_owed(&self) -> bool {
+        self.told.all() != self.asked.load(Ordering::Relaxed)
     }
 
     /// Lets it work, if nobody else does; whether something is in flight on it.
@@ -61,7 +69,7 @@ impl SharedEp {
             Some(Ok(in_flight)) => {
                 *in_flight > 0
                     || self.undelivered.load(Ordering::Relaxed)
-                    || self.replies.came() != self.asked.load(Ordering::Relaxed)
+                    || shared.polls_until_told() && self.is_owed()
             }
             Some(Err(_)) | None => false,
         };
@@ -109,6 +117,8 @@ pub(crate) struct Shared {
     /// With their descriptors, as numbers.
     pub(crate) segments: Segments<usize>,
     pub(crate) peers: Peers<Peer>,
+    /// Between this PE's streams of requests and those of the others.
+    pub(crate) answers: Answers,
     pub(crate) attendance: Attendance,
     /// Whoever polled so far sleeps elsewhere until somebody polls again: perhaps on a word of which nobody tells.
     pub(crate) handed_over: AtomicBool,
@@ -147,6 +157,7 @@ impl Shared {
             host: Arc::clone(&open.host),
             segments: Segments::default(),
             peers: Peers::new(open.n_pes),
+            answers: Answers::new(open.n_pes),
             attendance: Attendance::new()?,
             handed_over: AtomicBool::new(false),
             loss: Loss::new(open.pe, address.host.clone(), Arc::clone(&open.host)),
@@ -175,6 +186,12 @@ impl Shared {
     /// Puts to one PE, and atomic operations after them, arrive in order.
     pub(crate) fn keeps_order(&self) -> bool {
         self.fabric.facts.ordered && self.amos == Amos::Software
+    }
+
+    /// A message may complete before it has left, so that an ep is polled until the targets have told of all that they were asked.
+    /// Sockets have taken what completes.
+    fn polls_until_told(&self) -> bool {
+        !self.fabric.facts.sockets
     }
 
     /// The longest put that is copied when it starts, so that its source is free at once.
@@ -238,11 +255,13 @@ impl Shared {
     /// One more ep.
     pub(crate) fn share(&self, ep: FiEndpoint) -> Arc<SharedEp> {
         let mut eps = self.eps.write().unwrap_or_else(PoisonError::into_inner);
+        let (number, told) = self.answers.origin();
         let shared = Arc::new(SharedEp {
-            number: eps.len() as u32,
+            number,
             ep: Mutex::new(Some(ep)),
             replies: Replies::new(self.tuning.amos),
             asked: AtomicU32::new(0),
+            told,
             undelivered: AtomicBool::new(false),
             noted: AtomicBool::new(false),
         });

@@ -7,7 +7,7 @@ use libfabric_sys as fi;
 use rushmem_transport::mem;
 
 impl FiEndpoint {
-    /// Starts a message.
+    /// Starts a message. It is not injected: an injected message has no completion, so nobody would know when it has left.
     pub(crate) fn send(
         &mut self,
         pe: u32,
@@ -15,15 +15,6 @@ impl FiEndpoint {
         message: &[u8; NBYTES],
     ) -> Result<Post, i32> {
         let endpoint = self.endpoint.raw();
-        if NBYTES <= self.fabric.facts.inject {
-            let from = message.as_ptr().cast();
-            // SAFETY: an open endpoint and a message that lives during the call.
-            return match unsafe { fi::fi_inject(endpoint, from, NBYTES, to) } {
-                0 => Ok(Post::Started),
-                code if code == -(fi::FI_EAGAIN as isize) => Ok(Post::Later),
-                code => Err(i32::try_from(code).unwrap_or(-fi::FI_EIO)),
-            };
-        }
         let Some(&op) = self.free.last() else { return Ok(Post::Later) };
         let cell = self.staging.cell(op);
         // SAFETY: a cell has at least as many bytes.

@@ -6,7 +6,7 @@ use crate::ep::Post;
 use crate::message::NBYTES;
 use conformance::{LIMIT, verbs};
 use rushmem_transport::{
-    AmoOp, Completion, Follows, Host, LocalBuf, Put, RemoteAddr, Signal, Told,
+    AmoOp, AmoRequest, Completion, Follows, Host, LocalBuf, OldValue, Put, RemoteAddr, Signal, Told,
 };
 use std::sync::mpsc;
 
@@ -129,6 +129,8 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
             }
             assert_eq!(verbs::add_one(&mut endpoint, Pe(1), START), Ok(0));
             assert_eq!(verbs::add_one(&mut endpoint, Pe(1), START), Ok(1));
+            // This PE tells as PE 0 what it has carried out as PE 1.
+            std::mem::forget(endpoint);
         }
         done.send(()).expect("somebody waits");
     });
@@ -154,4 +156,39 @@ fn a_fence_holds_up_nothing_that_goes_elsewhere() {
     assert!(of_pe_1 <= Some(1), "the first one is complete");
     endpoint.quiet().expect("all is complete");
     assert!(endpoint.unflushed.is_empty());
+}
+
+/// Each signal is a message, and none is answered before somebody waits.
+#[test]
+fn signals_are_not_answered_before_somebody_waits() {
+    const SIGNALS: u32 = 20;
+    let Some(ofi) = job(STREAMS, Tuning::default()) else { return };
+    let mut endpoint = ofi.new_endpoint().expect("the first");
+    let signal = Signal { dest: START, op: AmoOp::Add, value: 1, follows: Follows::All };
+    let put = Put { dest: START, source: LocalBuf::EMPTY, completion: Completion::Now };
+    for _ in 0..SIGNALS {
+        endpoint.fence().expect("a fence");
+        // SAFETY: there are no data.
+        unsafe { endpoint.put_signal(Pe(1), put, signal) }.expect("a signal that starts");
+    }
+    // A fetch of another origin's stream is answered, which tells nothing of this one.
+    let mut other = ofi.new_endpoint().expect("the second");
+    let count = |end: &mut OfiEndpoint| {
+        let fetch = AmoRequest { op: AmoOp::Fetch, old: OldValue::Returned, ..signal.amo() };
+        // SAFETY: the old value is returned.
+        unsafe { end.amo(Pe(1), fetch) }.expect("a word")
+    };
+    while count(&mut other) < u64::from(SIGNALS) {
+        endpoint.poll().expect("no loss");
+    }
+    // This PE tells as PE 0 what it has carried out as PE 1.
+    assert_eq!(endpoint.ep.told.by(Pe(0)), 0, "nobody asked for an answer");
+    assert!(endpoint.ep.is_owed(), "nor was one told");
+    endpoint.ask_for_answer(Pe(1)).expect("a message that starts");
+    while endpoint.ep.told.by(Pe(0)) == 0 {
+        endpoint.poll().expect("no loss");
+    }
+    assert_eq!(endpoint.ep.told.by(Pe(0)), SIGNALS + 1, "one more message asks for all");
+    assert!(!endpoint.ep.is_owed(), "all are told");
+    std::mem::forget((endpoint, other));
 }

@@ -149,20 +149,30 @@ impl<T: Default> Table<T> {
 
 /// What targets have told one origin, by PE.
 #[derive(Debug)]
-pub struct ToldCounts(Table<AtomicU32>);
+pub struct ToldCounts {
+    by_pe: Table<AtomicU32>,
+    all: AtomicU32,
+}
 
 impl ToldCounts {
     /// How many requests a PE has carried out; what they did is visible to whoever is told so.
     #[inline]
     pub fn by(&self, pe: Pe) -> u32 {
-        self.0.get(pe).map_or(0, |count| count.load(Ordering::Acquire))
+        self.by_pe.get(pe).map_or(0, |count| count.load(Ordering::Acquire))
+    }
+
+    /// How many all PEs together have carried out.
+    pub fn all(&self) -> u32 {
+        self.all.load(Ordering::Acquire)
     }
 
     /// A PE tells its count. An older one, which may come later, changes nothing.
     pub fn tell(&self, pe: Pe, count: u32) {
-        let Some(told) = self.0.make(pe) else { return };
+        let Some(told) = self.by_pe.make(pe) else { return };
         let later = |old| (!has_reached(old, count)).then_some(count);
-        let _ = told.fetch_update(Ordering::AcqRel, Ordering::Acquire, later);
+        if let Ok(old) = told.fetch_update(Ordering::AcqRel, Ordering::Acquire, later) {
+            self.all.fetch_add(count.wrapping_sub(old), Ordering::AcqRel);
+        }
     }
 }
 
@@ -190,7 +200,7 @@ impl Answers {
 
     /// One more origin: its number, and what it is told.
     pub fn origin(&self) -> (u32, Arc<ToldCounts>) {
-        let told = Arc::new(ToldCounts(Table::new(self.n_pes)));
+        let told = Arc::new(ToldCounts { by_pe: Table::new(self.n_pes), all: AtomicU32::new(0) });
         let mut origins = self.origins.write().unwrap_or_else(PoisonError::into_inner);
         origins.push(Arc::clone(&told));
         (origins.len() as u32 - 1, told)

@@ -222,12 +222,30 @@ impl Shared {
     ///
     /// # Errors
     /// When they are not in the peer's segment.
+    #[inline]
     pub(crate) fn remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<Remote, Error> {
-        let peer = self.peers.get(pe)?;
-        let key = peer.keys[at.segment as usize];
-        check_range(pe, at, nbytes, key.nbytes)?;
+        match self.known_remote(pe, at, nbytes) {
+            Some(remote) => Ok(remote),
+            None => self.new_remote(pe, at, nbytes),
+        }
+    }
+
+    /// The same of a peer that was used, if they are in its segment.
+    #[inline(always)]
+    pub(crate) fn known_remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
+        let peer = self.peers.known(pe)?;
+        let key = &peer.keys[at.segment as usize];
+        let end = at.offset.checked_add(nbytes as u64)?;
         let address = key.base.wrapping_add(at.offset);
-        Ok(Remote { pe: pe.0, at: peer.at, address, key: key.key })
+        (end <= key.nbytes).then_some(Remote { pe: pe.0, at: peer.at, address, key: key.key })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<Remote, Error> {
+        let peer = self.peers.get(pe)?;
+        check_range(pe, at, nbytes, peer.keys[at.segment as usize].nbytes)?;
+        self.known_remote(pe, at, nbytes).ok_or(Error::Unreachable(pe))
     }
 
     /// Some byte of a peer's, to be read for the sake of reading.

@@ -6,9 +6,10 @@
 
 use super::routes::Route;
 use super::{Due, OfiEndpoint};
+use crate::ep::Wanted;
 use crate::message::{Data, Message, Request, Update};
 use rushmem_transport::kit::answers::Stream;
-use rushmem_transport::{AmoWidth, Amos, Error, Follows, LocalBuf, Pe, Put, Signal};
+use rushmem_transport::{Amos, Error, Follows, Pe, Put, Signal};
 use std::sync::atomic::Ordering;
 
 impl OfiEndpoint {
@@ -22,7 +23,7 @@ impl OfiEndpoint {
 
     /// Waits until a write that follows the last fence may begin towards a PE.
     #[inline(always)]
-    pub(super) fn follow(&mut self, pe: Pe) -> Result<(), Error> {
+    pub(crate) fn follow(&mut self, pe: Pe) -> Result<(), Error> {
         if self.is_past_fence(pe) { self.follow_fence(pe) } else { Ok(()) }
     }
 
@@ -56,9 +57,19 @@ impl OfiEndpoint {
         self.routes.of(pe, self.ep.told.by(pe))
     }
 
+    /// All that was issued is complete, so nothing needs to follow the fences up to now.
+    pub(crate) fn settle(&mut self) {
+        self.settled = self.fences;
+    }
+
     /// Whether something follows a fence that nothing to this PE has followed.
     #[inline(always)]
-    fn is_past_fence(&self, pe: Pe) -> bool {
+    pub(super) fn is_past_fence(&self, pe: Pe) -> bool {
+        self.fences != self.settled && self.is_past_fence_of(pe)
+    }
+
+    #[inline(never)]
+    fn is_past_fence_of(&self, pe: Pe) -> bool {
         let followed = self.routes.get(pe).map_or(0, |route| route.followed);
         followed != self.fences
     }
@@ -131,16 +142,15 @@ impl OfiEndpoint {
         Ok(())
     }
 
-    /// A slot for an old value that goes to `fetched`.
-    pub(super) fn slot(&mut self, pe: Pe, fetched: *mut u8, width: AmoWidth) -> Result<u32, Error> {
+    /// A slot for an old value.
+    pub(super) fn slot(&mut self, pe: Pe, wanted: Wanted) -> Result<u32, Error> {
         if self.slots.is_empty() {
             self.due_at_most(self.shared().tuning.amos - 1, |_| true)?;
         }
         let Some(slot) = self.slots.pop() else {
             return Err(Error::Invalid("more replies are due than there are slots".to_owned()));
         };
-        let fetched = LocalBuf { base: fetched, nbytes: width.nbytes() };
-        self.due.push(Due { slot, pe: pe.0, fetched, width });
+        self.due.push(Due { slot, pe: pe.0, wanted });
         Ok(slot)
     }
 

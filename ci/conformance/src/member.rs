@@ -9,7 +9,7 @@ use super::verbs;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Caps, Completion, Directory, Endpoint, Error, Follows, Get,
-    Host, LocalBuf, OldValue, Open, Pe, Put, RemoteAddr, Segment, Signal, Told, Transport,
+    Host, LocalBuf, OldValue, Open, Pe, PeRecord, Put, RemoteAddr, Segment, Signal, Transport,
 };
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -66,13 +66,13 @@ impl Member {
         let internal_keys = side.exchange(&register(Segment::Internal, &internal));
         let addresses = side.exchange(&transport.address());
         let keys = heap_keys.iter().zip(&internal_keys);
-        let told = addresses.iter().zip(keys).map(|(address, (heap, internal))| {
+        let records = addresses.iter().zip(keys).map(|(address, (heap, internal))| {
             let mut keys = [&[][..]; Segment::COUNT];
             keys[Segment::Heap as usize] = heap;
             keys[Segment::Internal as usize] = internal;
-            Told { address, keys }
+            PeRecord { address, keys }
         });
-        let directory = Directory::new(Directory::encode(told));
+        let directory = Directory::new(Directory::encode(records));
         transport.connect(Arc::new(directory)).expect("a way to every PE");
         let me = Pe(pe);
         let member = Member { transport, heap, internal, side, me, n_pes, open, opened_with };

@@ -3,7 +3,7 @@
 
 use super::member::Member;
 use super::verbs;
-use rushmem_transport::{Directory, Pe, RemoteAddr, Segment, Told, Transport};
+use rushmem_transport::{Directory, Pe, PeRecord, RemoteAddr, Segment, Transport};
 use std::sync::Arc;
 
 /// PEs of a small job and of a large one.
@@ -36,9 +36,9 @@ fn opened(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> (Box<dyn Transpor
     let opened = private_bytes().saturating_sub(before);
     // In a job the PEs of a node share it.
     let (addresses, keys) = (member.exchange(&transport.address()), member.exchange(&key));
-    let told = |pe: usize| Told { address: &addresses[pe], keys: [&keys[pe], &[], &[]] };
-    let told = (0..n_pes as usize).map(|pe| told(pe.min(1)));
-    let directory = Arc::new(Directory::new(Directory::encode(told)));
+    let record = |pe: usize| PeRecord { address: &addresses[pe], keys: [&keys[pe], &[], &[]] };
+    let records = (0..n_pes as usize).map(|pe| record(pe.min(1)));
+    let directory = Arc::new(Directory::new(Directory::encode(records)));
     member.barrier();
     let before = private_bytes();
     transport.connect(directory).expect("a way to every PE");

@@ -13,10 +13,10 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Bytes before those that are published.
-const EDITION: usize = 64;
+const HEADER: usize = 64;
 
-/// What is known of the bytes, before them.
-struct Edition {
+/// What is known of what was published, before its bytes.
+struct Publication {
     /// How often something was published.
     times: AtomicU32,
     nbytes: AtomicUsize,
@@ -34,7 +34,7 @@ pub(crate) struct Published {
 impl Published {
     /// The range of a node's memory for so many bytes, which only the first PE of the node writes.
     pub(crate) fn range_bytes(nbytes: usize) -> Option<usize> {
-        nbytes.checked_add(EDITION)
+        nbytes.checked_add(HEADER)
     }
 
     /// Maps the range at `offset` of a node's memory, which is for so many bytes.
@@ -50,20 +50,20 @@ impl Published {
         let refused = |e| Error::Refused("mapping what PEs of a node share", e);
         let mut protection = ProtFlags::READ;
         protection.set(ProtFlags::WRITE, is_first);
-        let nbytes = EDITION + room;
+        let nbytes = HEADER + room;
         let memory = Mapping::shared(memory, offset, nbytes, protection).map_err(refused)?;
         // SAFETY: exactly the range that was mapped above; the advice changes no contents.
         unsafe { madvise(memory.start(), nbytes, Advice::LinuxDontDump) }.map_err(refused)?;
         Ok(Published { memory, room, seen: AtomicU32::new(0) })
     }
 
-    fn edition(&self) -> &Edition {
+    fn publication(&self) -> &Publication {
         // SAFETY: the start of a range of pages that begins with zeros or what `publish` stored, and is mapped as long as this.
         unsafe { &*self.memory.start().cast() }
     }
 
     fn bytes(&self) -> *mut u8 {
-        self.memory.start().cast::<u8>().wrapping_add(EDITION)
+        self.memory.start().cast::<u8>().wrapping_add(HEADER)
     }
 
     /// Publishes bytes, in the first PE of the node.
@@ -77,7 +77,7 @@ impl Published {
         assert!(bytes.len() <= self.room, "{} bytes, room for {}", bytes.len(), self.room);
         // SAFETY: the range has room for them and is writable here; nobody reads it by contract.
         unsafe { self.bytes().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        let Edition { times, nbytes } = self.edition();
+        let Publication { times, nbytes } = self.publication();
         nbytes.store(bytes.len(), Ordering::Relaxed);
         times.fetch_add(1, Ordering::Release);
         // It fails for an address that is no word's.
@@ -86,7 +86,7 @@ impl Published {
 
     /// What was published since the last call, once it was.
     pub(crate) fn wait(&self) -> &[u8] {
-        let Edition { times, nbytes } = self.edition();
+        let Publication { times, nbytes } = self.publication();
         let seen = self.seen.fetch_add(1, Ordering::Relaxed);
         while times.load(Ordering::Acquire) == seen {
             // It returns at once if the number is another by now, and is called again after a signal.

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::thread;
 use std::time::Duration;
 
 use testkit::{Job, Outcome, absent, compile, prefix, program};
@@ -393,12 +394,22 @@ fn with_few_files(files: u32) -> PathBuf {
 fn a_pe_with_too_few_descriptors_says_so() {
     let with = |transport: &str, files| {
         let job = Job::new("/bin/sh").n(6).arg(with_few_files(files).display());
-        let job = job.arg(program!("listeners.c").display());
+        let job = job.arg(program!("contexts.c").display());
         forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value)).run()
     };
-    for files in 9..13 {
-        with("tcp", files).assert_fails(&["PE 1 on ", "cannot", "`ulimit -n`"]);
+    // What PE 1 has inherited decides at which number it lacks its first descriptor, one for a peer, or none.
+    let outcomes = thread::scope(|scope| {
+        let jobs = (6..14).map(|files| scope.spawn(move || with("tcp", files)));
+        let jobs: Vec<_> = jobs.collect();
+        jobs.into_iter().map(|job| job.join().expect("an outcome")).collect::<Vec<_>>()
+    });
+    let (complete, refused): (Vec<_>, Vec<_>) = outcomes.iter().partition(|it| it.status.success());
+    complete.into_iter().for_each(|outcome| outcome.assert_ok(6));
+    assert!(refused.len() > 3, "PE 1 seldom lacked a descriptor: {refused:?}");
+    for outcome in refused {
+        outcome.assert_fails(&["PE 1", "cannot", "files"]);
     }
+    with("tcp", 32).assert_ok(6);
     for (transport, library) in [("ucx", UCX), ("ofi", LIBFABRIC)] {
         if is_here(library) {
             with(transport, 32).assert_fails(&[transport, "PE 1: ", "32 files", "`ulimit -n`"]);

@@ -4,7 +4,7 @@
 
 use crate::fabric::Fabric;
 use libfabric_sys as fi;
-use rushmem_transport::{Error, Key, Pe, Segment, Told};
+use rushmem_transport::{Error, Key, Pe, PeRecord, Segment};
 use rushmem_wire::{OFI_ADDRESS, OFI_KEY, decode, encode};
 
 /// What a PE needs to know of another before it inserts its address.
@@ -67,15 +67,15 @@ fn invalid(pe: Pe) -> impl Fn(rushmem_wire::Error) -> Error {
 ///
 /// # Errors
 /// When no PE of this build would tell that.
-pub(crate) fn address(pe: Pe, told: Told<'_>) -> Result<Address, Error> {
-    Address::decode(told.address).map_err(invalid(pe))
+pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
+    Address::decode(record.address).map_err(invalid(pe))
 }
 
 /// The keys of `pe`, from what it told.
-fn keys(pe: Pe, told: Told<'_>) -> Result<[SegmentKey; Segment::COUNT], Error> {
+fn keys(pe: Pe, record: PeRecord<'_>) -> Result<[SegmentKey; Segment::COUNT], Error> {
     let mut keys = [SegmentKey::default(); Segment::COUNT];
-    for (key, told) in keys.iter_mut().zip(told.keys).filter(|(_, told)| !told.is_empty()) {
-        *key = SegmentKey::decode(told).map_err(invalid(pe))?;
+    for (key, bytes) in keys.iter_mut().zip(record.keys).filter(|(_, bytes)| !bytes.is_empty()) {
+        *key = SegmentKey::decode(bytes).map_err(invalid(pe))?;
     }
     Ok(keys)
 }
@@ -87,17 +87,17 @@ fn keys(pe: Pe, told: Told<'_>) -> Result<[SegmentKey; Segment::COUNT], Error> {
 pub(crate) fn check(
     (me, own): (Pe, &Address),
     pe: Pe,
-    told: Option<Told<'_>>,
+    record: Option<PeRecord<'_>>,
 ) -> Result<(), Error> {
-    let told = told.ok_or(Error::Unreachable(pe))?;
-    let address = address(pe, told)?;
+    let record = record.ok_or(Error::Unreachable(pe))?;
+    let address = address(pe, record)?;
     if address.provider != own.provider {
         return Err(Error::Invalid(format!(
             "PE {pe} uses libfabric's provider {}, PE {me} {}: set SHMEM_OFI_PROVIDER to one that both have",
             address.provider, own.provider
         )));
     }
-    keys(pe, told).map(|_| ())
+    keys(pe, record).map(|_| ())
 }
 
 impl Peer {
@@ -105,12 +105,12 @@ impl Peer {
     ///
     /// # Errors
     /// When libfabric refuses.
-    pub(crate) fn new(fabric: &Fabric, pe: Pe, told: Told<'_>) -> Result<Peer, Error> {
-        let at = fabric.insert(&address(pe, told)?.name).map_err(|code| {
+    pub(crate) fn new(fabric: &Fabric, pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
+        let at = fabric.insert(&address(pe, record)?.name).map_err(|code| {
             let (own, why) = (&fabric.facts.provider, fabric.library.strerror(code));
             Error::Unavailable(format!("libfabric ({own}) refused the address of PE {pe}: {why}"))
         })?;
-        Ok(Peer { at, keys: keys(pe, told)? })
+        Ok(Peer { at, keys: keys(pe, record)? })
     }
 }
 

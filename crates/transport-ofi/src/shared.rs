@@ -180,7 +180,7 @@ impl Shared {
 
     /// The address of a PE, as it told it.
     fn address_of(&self, pe: u32) -> Option<Address> {
-        connect::address(Pe(pe), self.peers.told(Pe(pe))?).ok()
+        connect::address(Pe(pe), self.peers.record(Pe(pe))?).ok()
     }
 
     /// Puts to one PE, and atomic operations after them, arrive in order.

@@ -190,7 +190,7 @@ impl Transport for Ofi {
             connect::check((shared.me, &shared.address), pe, directory.of(pe))?;
         }
         let fabric = Arc::clone(&shared.fabric);
-        shared.peers.connect(directory, move |pe, told| Peer::new(&fabric, pe, told))
+        shared.peers.connect(directory, move |pe, record| Peer::new(&fabric, pe, record))
     }
 
     fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {

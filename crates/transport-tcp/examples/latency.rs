@@ -8,8 +8,8 @@
 #![allow(unsafe_code)]
 
 use rushmem_transport::{
-    Amos, Completion, Directory, Endpoint, Get, Host, LocalBuf, Open, Pe, Put, RemoteAddr, Segment,
-    Told, Transport, mem::Amo,
+    Amos, Completion, Directory, Endpoint, Get, Host, LocalBuf, Open, Pe, PeRecord, Put,
+    RemoteAddr, Segment, Transport, mem::Amo,
 };
 use rushmem_transport_tcp::PROVIDER;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -122,8 +122,8 @@ impl Bench {
         send(&mut side, &key.0);
         let (address, key) = (receive(&mut side), receive(&mut side));
         // What this PE has told the other has: it does not use itself.
-        let told = [Told { address: &address, keys: [&key, &[], &[]] }; 2];
-        let directory = Directory::new(Directory::encode(told.into_iter()));
+        let records = [PeRecord { address: &address, keys: [&key, &[], &[]] }; 2];
+        let directory = Directory::new(Directory::encode(records.into_iter()));
         transport.connect(Arc::new(directory)).expect("an address");
         let endpoint = transport.endpoint().expect("an endpoint");
         // Last, so that the service thread may run on any processor, as in a job.

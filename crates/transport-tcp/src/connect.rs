@@ -86,14 +86,14 @@ impl fmt::Display for Failure {
 }
 
 /// A connection to PE `target` over which both have proved themselves, or why there is none. Nothing if there is another one, as
-/// either the target says or `is_met` does.
+/// either the target says or `may_stop` does.
 pub(crate) fn connect(
     secret: [u8; 32],
     me: Pe,
     target: Pe,
     address: &Address,
     tuning: &Tuning,
-    is_met: impl Fn() -> bool,
+    may_stop: impl Fn() -> bool,
 ) -> Result<Option<TcpStream>, Refusal> {
     let deadline = Instant::now() + tuning.connect_limit;
     let order = found::by_route(&address.sockets);
@@ -114,7 +114,7 @@ pub(crate) fn connect(
                 }
             }
         }
-        if is_met() {
+        if may_stop() {
             return Ok(None);
         }
         if silent {

@@ -7,7 +7,7 @@
 //! - `endpoint` and `transport` are what the traits of `rushmem-transport` are made of;
 //! - `progress` says who polls and who sleeps, `service` is what whoever polls does for the peers, and `expected` says which of
 //!   them it looks at first;
-//! - `shared` has the peers and the connections to them, `connect` makes these, `meeting` sees to it that two PEs have one,
+//! - `shared` has the peers and the connections to them, `connect` makes these, `establishment` sees to it that two PEs have one,
 //!   `news` wakes who sleeps;
 //! - `connection` is what each end has of one: in `origin` what it asks, in `target` what it is asked, in `send_queue` what waits
 //!   to be sent, in `heartbeat` for how long nothing came; `own` is what a PE asks of itself, without a connection;
@@ -26,12 +26,12 @@ mod arbitrary;
 mod connect;
 mod connection;
 mod endpoint;
+mod establishment;
 mod expected;
 mod found;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod heartbeat;
-mod meeting;
 mod news;
 mod origin;
 mod own;

@@ -36,14 +36,14 @@ pub(crate) struct Service {
     /// Since when no connection could be accepted although one waited.
     refusing: Option<Instant>,
     unauthenticated: Vec<Option<Unauthenticated>>,
-    promised: Vec<Option<Promised>>,
+    reserved: Vec<Option<Reserved>>,
     expected: Expected,
     /// Turns without work.
     idle: u32,
 }
 
 /// A peer's connection that it may use, until its first request has come.
-struct Promised {
+struct Reserved {
     socket: TcpStream,
     pe: Pe,
 }
@@ -65,7 +65,7 @@ impl Service {
             muted: true,
             refusing: None,
             unauthenticated: Vec::new(),
-            promised: Vec::new(),
+            reserved: Vec::new(),
             expected: Expected::default(),
             idle: 0,
         }
@@ -102,8 +102,8 @@ impl Service {
                     self.listen(shared, number);
                     true
                 }
-                Token::Promised(number) => {
-                    self.look_at_promised(shared, number);
+                Token::Reserved(number) => {
+                    self.look_at_reserved(shared, number);
                     true
                 }
                 // Who has the link takes in what came.
@@ -215,38 +215,38 @@ impl Service {
     /// Answers a peer that has proved itself.
     fn answer(&mut self, shared: &Shared, pe: Pe, connection: Unauthenticated) {
         let answer = shared.answer(pe);
-        let is_promised = answer == Answer::Welcome;
-        if is_promised {
+        let is_reserved = answer == Answer::Welcome;
+        if is_reserved {
             // A peer that claims again has given up the connection before.
-            let is_older = |entry: &mut Promised| entry.pe == pe;
-            self.promised.iter_mut().for_each(|entry| drop(entry.take_if(is_older)));
+            let is_older = |entry: &mut Reserved| entry.pe == pe;
+            self.reserved.iter_mut().for_each(|entry| drop(entry.take_if(is_older)));
         }
         let answered = connection.answer(answer).and_then(|socket| {
             prepare(&socket, &shared.tuning)?;
             Ok(socket)
         });
         match answered {
-            Ok(socket) if is_promised => {
-                let number = place(&mut self.promised, Promised { socket, pe });
-                if let Some(Promised { socket, .. }) = &self.promised[number as usize] {
-                    shared.watch(socket, Token::Promised(number), false);
+            Ok(socket) if is_reserved => {
+                let number = place(&mut self.reserved, Reserved { socket, pe });
+                if let Some(Reserved { socket, .. }) = &self.reserved[number as usize] {
+                    shared.watch(socket, Token::Reserved(number), false);
                 }
             }
-            Err(_) if is_promised => shared.keep_promise(pe, None),
+            Err(_) if is_reserved => shared.settle_reserved(pe, None),
             _ => {}
         }
     }
 
-    /// The peer uses the connection that was promised to it, or has given it up.
-    fn look_at_promised(&mut self, shared: &Shared, number: u32) {
-        let Some(entry) = self.promised.get_mut(number as usize) else { return };
-        let looked = entry.as_ref().map(|promised| sys::look(&promised.socket));
+    /// The peer uses the connection that was reserved for it, or has given it up.
+    fn look_at_reserved(&mut self, shared: &Shared, number: u32) {
+        let Some(entry) = self.reserved.get_mut(number as usize) else { return };
+        let looked = entry.as_ref().map(|reserved| sys::look(&reserved.socket));
         if matches!(looked, None | Some(Ok(None))) {
             return;
         }
-        if let Some(Promised { socket, pe }) = entry.take() {
+        if let Some(Reserved { socket, pe }) = entry.take() {
             let is_used = matches!(looked, Some(Ok(Some(true))));
-            shared.keep_promise(pe, is_used.then_some(socket));
+            shared.settle_reserved(pe, is_used.then_some(socket));
         }
     }
 
@@ -295,7 +295,7 @@ impl Service {
     pub(crate) fn leave(&mut self) {
         self.listeners.clear();
         self.unauthenticated.clear();
-        self.promised.clear();
+        self.reserved.clear();
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::connect::{self, Refusal};
 use crate::connection::{Connection, End};
-use crate::meeting::Meeting;
+use crate::establishment::Establishment;
 use crate::news::News;
 use crate::proto::{Address, Answer};
 use crate::settings::Tuning;
@@ -16,7 +16,7 @@ use rushmem_transport::kit::loss::Loss;
 use rushmem_transport::kit::peers::{Peers, damaged};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::unfinished::Unfinished;
-use rushmem_transport::{Error, Host, Open, Pe, Segment, Told};
+use rushmem_transport::{Error, Host, Open, Pe, PeRecord, Segment};
 use rustix::event::epoll::{self, EventFlags};
 use std::io;
 use std::net::TcpStream;
@@ -43,9 +43,9 @@ impl Peer {
     ///
     /// # Errors
     /// When no PE of this build would tell that.
-    pub(crate) fn new(pe: Pe, told: Told<'_>) -> Result<Peer, Error> {
+    pub(crate) fn new(pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let mut sizes = [0; Segment::COUNT];
-        for (size, key) in sizes.iter_mut().zip(told.keys).filter(|(_, key)| !key.is_empty()) {
+        for (size, key) in sizes.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty()) {
             *size = u64::from_le_bytes(key.try_into().map_err(|_| damaged(pe, "key"))?);
         }
         Ok(Peer { sizes, link: Mutex::default() })
@@ -56,15 +56,15 @@ impl Peer {
 ///
 /// # Errors
 /// When no PE of this build would tell that.
-pub(crate) fn address_of(pe: Pe, told: Told<'_>) -> Result<Address, Error> {
-    Address::decode(told.address)
+pub(crate) fn address_of(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
+    Address::decode(record.address)
         .map_err(|error| Error::Invalid(format!("PE {pe} cannot be connected: {error}")))
 }
 
 /// The connection to a PE.
 pub(crate) enum Link {
     /// None yet.
-    Apart(Meeting),
+    Unconnected(Establishment),
     Open(Box<Connection>),
     /// Gone, and why. A connection that is only not used any more stays open, so that its peer does not
     /// take this PE for lost.
@@ -76,7 +76,7 @@ pub(crate) enum Link {
 
 impl Default for Link {
     fn default() -> Link {
-        Link::Apart(Meeting::default())
+        Link::Unconnected(Establishment::default())
     }
 }
 
@@ -128,7 +128,7 @@ impl Shared {
 
     /// A PE is gone: from now on everything fails. Returns the first loss.
     pub(crate) fn lose(&self, pe: Pe, why: &str) -> Error {
-        let address = self.peers.told(pe).and_then(|told| address_of(pe, told).ok());
+        let address = self.peers.record(pe).and_then(|record| address_of(pe, record).ok());
         let why = format!(
             "{why}; see what PE {pe} said last, and whether both hosts run and reach each other (firewall, \
              SHMEM_TCP_INTERFACE)"
@@ -143,21 +143,24 @@ impl Shared {
             let mut link = lock(&peer.link);
             self.loss.check()?;
             match &mut *link {
-                Link::Apart(meeting) => {
-                    if !meeting.begin(Instant::now()) {
+                Link::Unconnected(establishment) => {
+                    if !establishment.begin(Instant::now()) {
                         return Ok(false);
                     }
                 }
                 Link::Open(_) | Link::Closed { .. } => return Ok(true),
             }
         }
-        let is_met =
-            || !matches!(&*lock(&peer.link), Link::Apart(meeting) if !meeting.is_promised());
-        let address = address_of(pe, self.peers.told(pe).ok_or(Error::Unreachable(pe))?)?;
-        let connected = connect::connect(self.secret, self.me, pe, &address, &self.tuning, is_met);
+        let may_stop = || match &*lock(&peer.link) {
+            Link::Unconnected(establishment) => establishment.is_reserved(),
+            Link::Open(_) | Link::Closed { .. } => true,
+        };
+        let address = address_of(pe, self.peers.record(pe).ok_or(Error::Unreachable(pe))?)?;
+        let connected =
+            connect::connect(self.secret, self.me, pe, &address, &self.tuning, may_stop);
         let mut link = lock(&peer.link);
-        let Link::Apart(meeting) = &mut *link else { return Ok(true) };
-        meeting.defer(Instant::now() + DEFERRED);
+        let Link::Unconnected(establishment) = &mut *link else { return Ok(true) };
+        establishment.defer(Instant::now() + DEFERRED);
         match connected {
             Ok(Some(socket)) => {
                 let token = epoll::EventData::new_u64(Token::Link(pe.0).into());
@@ -168,7 +171,7 @@ impl Shared {
                 Ok(true)
             }
             Ok(None) => Ok(false),
-            Err(_) if meeting.is_promised() => Ok(false),
+            Err(_) if establishment.is_reserved() => Ok(false),
             Err(Refusal::Own(why)) => {
                 Err(self.loss.of_self(&format!("it cannot connect to PE {pe}: {why}")))
             }
@@ -188,23 +191,23 @@ impl Shared {
         // One that this PE has not heard of yet comes again.
         let Ok(peer) = self.peers.get(pe) else { return Answer::Deferral };
         match &mut *lock(&peer.link) {
-            Link::Apart(meeting) => meeting.answer(self.me, pe),
+            Link::Unconnected(establishment) => establishment.answer(self.me, pe),
             Link::Open(_) | Link::Closed { .. } => Answer::Deferral,
         }
     }
 
-    /// The connection that was promised to a peer is in use, or it is gone.
-    pub(crate) fn keep_promise(&self, pe: Pe, socket: Option<TcpStream>) {
+    /// The connection that was reserved for a peer is in use, or it is gone.
+    pub(crate) fn settle_reserved(&self, pe: Pe, socket: Option<TcpStream>) {
         let Some(peer) = self.peers.known(pe) else { return };
         let mut link = lock(&peer.link);
-        let Link::Apart(meeting) = &mut *link else { return };
+        let Link::Unconnected(establishment) = &mut *link else { return };
         match socket {
             Some(socket) => {
                 self.watch(&socket, Token::Link(pe.0), false);
                 self.open(&mut link, socket);
             }
             None => {
-                meeting.void();
+                establishment.release();
                 self.tell_sleepers();
             }
         }
@@ -225,7 +228,7 @@ impl Shared {
                 work(connection).inspect(|_| self.follow_up(pe, connection))
             }
             Link::Closed { why, .. } => Err(End::Broken(why.clone())),
-            Link::Apart(_) => unreachable!("a link is used once the PE was reached"),
+            Link::Unconnected(_) => unreachable!("a link is used once the PE was reached"),
         };
         done.map_err(|end| {
             let error = self.lose(pe, &end.to_string());
@@ -342,8 +345,8 @@ impl Shared {
 pub(crate) enum Token {
     Listener(u32),
     Unauthenticated(u32),
-    /// A connection that was promised to a peer.
-    Promised(u32),
+    /// A connection that was reserved for a peer.
+    Reserved(u32),
     Link(u32),
 }
 
@@ -352,7 +355,7 @@ impl From<Token> for u64 {
         let (kind, number) = match token {
             Token::Listener(number) => (0, number),
             Token::Unauthenticated(number) => (1, number),
-            Token::Promised(number) => (2, number),
+            Token::Reserved(number) => (2, number),
             Token::Link(number) => (3, number),
         };
         kind << 32 | u64::from(number)
@@ -365,7 +368,7 @@ impl From<u64> for Token {
         match token >> 32 {
             0 => Token::Listener(number),
             1 => Token::Unauthenticated(number),
-            2 => Token::Promised(number),
+            2 => Token::Reserved(number),
             _ => Token::Link(number),
         }
     }

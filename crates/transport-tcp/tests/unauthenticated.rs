@@ -3,7 +3,7 @@
 
 use conformance::{Case, LIMIT, Member, Random, verbs};
 use rushmem_transport::{
-    Amos, Directory, Error, Host, Open, Pe, RemoteAddr, Segment, Told, Transport,
+    Amos, Directory, Error, Host, Open, Pe, PeRecord, RemoteAddr, Segment, Transport,
 };
 use rushmem_transport_tcp::{Tuning, open};
 use std::io::{ErrorKind, Read, Write};
@@ -74,8 +74,8 @@ fn impostor(address: &[u8]) {
     let impatient = Tuning { connect_limit: Duration::from_secs(2), ..Tuning::default() };
     let mut transport = open(&with, impatient).expect("sockets");
     let size = u64::to_le_bytes(1 << 20);
-    let told = [Told { address, keys: [&size, &[], &[]] }; 2];
-    let directory = Directory::new(Directory::encode(told.into_iter()));
+    let records = [PeRecord { address, keys: [&size, &[], &[]] }; 2];
+    let directory = Directory::new(Directory::encode(records.into_iter()));
     transport.connect(Arc::new(directory)).expect("an address");
     let mut endpoint = transport.endpoint().expect("an endpoint");
     let at = RemoteAddr { segment: Segment::Heap, offset: 0 };

@@ -4,7 +4,7 @@
 
 use crate::proto::{Address, MemoryKey};
 use rushmem_transport::kit::peers::check_range;
-use rushmem_transport::{Error, Pe, RemoteAddr, Segment, Told};
+use rushmem_transport::{Error, Pe, PeRecord, RemoteAddr, Segment};
 
 /// Where the segments of a PE are in its process.
 pub(crate) struct Peer([Option<Place>; Segment::COUNT]);
@@ -24,33 +24,33 @@ fn no_segment(pe: Pe, segment: Segment) -> Error {
     Error::Invalid(format!("PE {pe} has no segment {segment:?} that others may use"))
 }
 
-/// How to reach `pe`, from what it told.
+/// How to reach `pe`, from what it record.
 ///
 /// # Errors
 /// When no PE of this build would tell that.
-pub(crate) fn address(pe: Pe, told: Told<'_>) -> Result<Address, Error> {
-    Address::decode(told.address).map_err(invalid(pe))
+pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
+    Address::decode(record.address).map_err(invalid(pe))
 }
 
-/// The key to a segment of `pe`, from what it told.
+/// The key to a segment of `pe`, from what it record.
 ///
 /// # Errors
 /// When there is none, or no PE of this build would tell that.
-pub(crate) fn key(pe: Pe, told: Told<'_>, segment: Segment) -> Result<MemoryKey, Error> {
-    match told.keys[segment as usize] {
+pub(crate) fn key(pe: Pe, record: PeRecord<'_>, segment: Segment) -> Result<MemoryKey, Error> {
+    match record.keys[segment as usize] {
         [] => Err(no_segment(pe, segment)),
         key => MemoryKey::decode(key).map_err(invalid(pe)),
     }
 }
 
 impl Peer {
-    /// From what `pe` told.
+    /// From what `pe` record.
     ///
     /// # Errors
     /// When no PE of this build would tell that.
-    pub(crate) fn new(pe: Pe, told: Told<'_>) -> Result<Peer, Error> {
+    pub(crate) fn new(pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
         let mut places = [None; Segment::COUNT];
-        for (place, key) in places.iter_mut().zip(told.keys).filter(|(_, key)| !key.is_empty()) {
+        for (place, key) in places.iter_mut().zip(record.keys).filter(|(_, key)| !key.is_empty()) {
             let MemoryKey { base, nbytes, .. } = MemoryKey::decode(key).map_err(invalid(pe))?;
             *place = Some(Place { base, nbytes });
         }

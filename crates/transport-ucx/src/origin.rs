@@ -58,8 +58,8 @@ pub(crate) struct Origin {
 // SAFETY: what it shares by `Rc` it shares with its own worker alone, in one thread at a time.
 unsafe impl Send for Origin {}
 
-/// A message to be sent.
-struct Letter {
+/// What a message to be sent consists of.
+struct MessageParts {
     kind: u32,
     update: Option<Update>,
     /// What goes along to `place`; a message of the kind of puts brings what is held back.
@@ -75,8 +75,8 @@ struct Letter {
     blocks: bool,
 }
 
-impl Letter {
-    const EMPTY: Letter = Letter {
+impl MessageParts {
+    const EMPTY: MessageParts = MessageParts {
         kind: REQUEST_KIND,
         update: None,
         data: LocalBuf::EMPTY,
@@ -151,7 +151,7 @@ impl Origin {
 
     #[cold]
     fn connect(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        let address = connect::address(pe, shared.peers.told(pe).ok_or(Error::Unreachable(pe))?)?;
+        let address = connect::address(pe, shared.peers.record(pe).ok_or(Error::Unreachable(pe))?)?;
         let connection = Rc::new(Connection::new(self.worker.ucp(), &self.pending));
         let arg = Rc::as_ptr(&connection).cast_mut().cast();
         // SAFETY: the handler takes a `Connection`, which is dropped after the worker.
@@ -175,8 +175,8 @@ impl Origin {
     fn unpack(&mut self, shared: &Shared, pe: Pe, segment: Segment) -> Result<ucp_rkey_h, Error> {
         let ucp = self.ucp();
         let open = self.routes[pe.index()].open.as_mut().ok_or(Error::Unreachable(pe))?;
-        let told = shared.peers.told(pe).ok_or(Error::Unreachable(pe))?;
-        let key = open.endpoint.unpack(ucp, &connect::key(pe, told, segment)?.packed);
+        let record = shared.peers.record(pe).ok_or(Error::Unreachable(pe))?;
+        let key = open.endpoint.unpack(ucp, &connect::key(pe, record, segment)?.packed);
         let key = key.map_err(|why| shared.lose(pe, &format!("its memory: {why}")))?;
         open.endpoint.keys[segment as usize] = key;
         Ok(key)
@@ -346,22 +346,23 @@ impl Origin {
         }
         self.follow_puts(shared, pe, &connection, false)?;
         let update = Some(Update { op, width, operand, condition, word });
-        let letter = Letter { update, data, place, fetched, ordered, blocks, ..Letter::EMPTY };
+        let parts =
+            MessageParts { update, data, place, fetched, ordered, blocks, ..MessageParts::EMPTY };
         // SAFETY: the same contract.
-        unsafe { self.send(shared, pe, letter) }
+        unsafe { self.send(shared, pe, parts) }
     }
 
     /// Sends a request as the next of its stream.
     ///
     /// # Safety
-    /// As [`ask`](Origin::ask) about the letter's data and what it fetches.
+    /// As [`ask`](Origin::ask) about the message's data and what it fetches.
     unsafe fn send(
         &mut self,
         shared: &Shared,
         pe: Pe,
-        letter: Letter,
+        parts: MessageParts,
     ) -> Result<(Rc<Slot>, u32), Error> {
-        let Letter { kind, update, data, place, fetched, ordered, asks, blocks } = letter;
+        let MessageParts { kind, update, data, place, fetched, ordered, asks, blocks } = parts;
         let (endpoint, connection) = self.connection(shared, pe)?;
         self.room(shared)?;
         if !asks {

@@ -14,7 +14,8 @@ use rushmem_transport::kit::answers::Answers;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::{
-    Amos, Completion, Directory, Endpoint, Host, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Told,
+    Amos, Completion, Directory, Endpoint, Host, LocalBuf, Open, Pe, PeRecord, Put, RemoteAddr,
+    Segment,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,8 +79,9 @@ pub(crate) fn pair(transports: &str, abandon_limit: Duration) -> Option<Pair> {
     let shared = shared.expect("descriptors");
     let worker = peer.worker().address().expect("an address");
     let address = Address { host, worker }.encode();
-    let told = [Told::default(), Told { address: &address, keys: [&key.encode(), &[], &[]] }];
-    let directory = Directory::new(Directory::encode(told.into_iter()));
+    let records =
+        [PeRecord::default(), PeRecord { address: &address, keys: [&key.encode(), &[], &[]] }];
+    let directory = Directory::new(Directory::encode(records.into_iter()));
     shared.peers.connect(Arc::new(directory), Peer::new).expect("the first time");
     let progress = Arc::new(Progress::new(shared));
     let issuer = progress.issuer().expect("a worker");

@@ -95,7 +95,7 @@ impl Shared {
 
     /// A PE is gone: from now on everything fails. Returns the first loss.
     pub(crate) fn lose(&self, pe: Pe, why: &str) -> Error {
-        let address = self.peers.told(pe).and_then(|told| connect::address(pe, told).ok());
+        let address = self.peers.record(pe).and_then(|record| connect::address(pe, record).ok());
         self.loss.of_peer(pe, address.as_ref().map(|address| &*address.host), why)
     }
 

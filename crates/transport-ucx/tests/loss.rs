@@ -4,8 +4,8 @@
 
 use conformance::{Case, LIMIT, Member, verbs};
 use rushmem_transport::{
-    Amos, Completion, Directory, Error, Host, LocalBuf, Open, Pe, Put, RemoteAddr, Segment, Told,
-    Transport,
+    Amos, Completion, Directory, Error, Host, LocalBuf, Open, Pe, PeRecord, Put, RemoteAddr,
+    Segment, Transport,
 };
 use rushmem_transport_ucx::{Tuning, open};
 use std::process::exit;
@@ -142,7 +142,7 @@ fn one_leaves(member: &Member) {
     let keys = member.exchange(&key.expect("memory").0);
     let addresses = member.exchange(&transport.address());
     let records = addresses.iter().zip(&keys);
-    let records = records.map(|(address, heap)| Told { address, keys: [heap, &[], &[]] });
+    let records = records.map(|(address, heap)| PeRecord { address, keys: [heap, &[], &[]] });
     let directory = Directory::new(Directory::encode(records));
     transport.connect(Arc::new(directory)).expect("addresses");
     member.barrier();

@@ -1,13 +1,13 @@
-//! What the PEs of a job told of themselves so that others reach them: one table, which the PEs of a node read in place.
+//! What the PEs of a job announced so that others reach them: one table, which the PEs of a node read in place.
 //!
 //! The runtime fills it once, from what was exchanged, and a provider looks a PE up at its first use: a peer that is not used
 //! takes nothing in a process. This file must never know where the bytes are, nor what the parts of a record mean.
 
 use crate::{Pe, Segment};
 
-/// What a PE told of itself.
+/// What a PE announced of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told<'a> {
+pub struct PeRecord<'a> {
     /// Its [`address`](crate::Transport::address).
     pub address: &'a [u8],
     /// The bytes of its segments' keys, by the segments' numbers; empty where it registered none.
@@ -30,12 +30,12 @@ impl Directory {
     ///
     /// # Panics
     /// When they would exceed 4 GiB.
-    pub fn encode<'a>(told: impl ExactSizeIterator<Item = Told<'a>>) -> Vec<u8> {
+    pub fn encode<'a>(all: impl ExactSizeIterator<Item = PeRecord<'a>>) -> Vec<u8> {
         let number = |n: usize| u32::try_from(n).expect("records are below 4 GiB").to_le_bytes();
-        let records = (1 + told.len()) * NUMBER;
-        let mut bytes = number(told.len()).to_vec();
+        let records = (1 + all.len()) * NUMBER;
+        let mut bytes = number(all.len()).to_vec();
         bytes.resize(records, 0);
-        for (pe, Told { address, keys }) in told.enumerate() {
+        for (pe, PeRecord { address, keys }) in all.enumerate() {
             let parts = || [address].into_iter().chain(keys);
             parts().for_each(|part| bytes.extend(number(part.len())));
             parts().for_each(|part| bytes.extend(part));
@@ -45,9 +45,9 @@ impl Directory {
         bytes
     }
 
-    /// Most bytes of the table of `n_pes` PEs, each of which told `told` bytes at most.
-    pub fn most_bytes(n_pes: u32, told: usize) -> usize {
-        NUMBER + n_pes as usize * (NUMBER + PARTS * NUMBER + told)
+    /// Most bytes of the table of `n_pes` PEs, each of which announced `each` bytes at most.
+    pub fn most_bytes(n_pes: u32, each: usize) -> usize {
+        NUMBER + n_pes as usize * (NUMBER + PARTS * NUMBER + each)
     }
 
     /// The table in these bytes, which [`encode`](Directory::encode) made and which do not change any more.
@@ -55,8 +55,8 @@ impl Directory {
         Directory(Box::new(bytes))
     }
 
-    /// What a PE told; `None` for one that is not in the table.
-    pub fn of(&self, pe: Pe) -> Option<Told<'_>> {
+    /// What a PE announced; `None` for one that is not in the table.
+    pub fn of(&self, pe: Pe) -> Option<PeRecord<'_>> {
         let bytes = (*self.0).as_ref();
         let n_pes = number(bytes, 0)?;
         if pe.index() >= n_pes {
@@ -71,11 +71,11 @@ impl Directory {
             at += part.len();
             Some(part)
         };
-        let mut told = Told { address: part(0)?, ..Told::default() };
-        for (segment, key) in told.keys.iter_mut().enumerate() {
+        let mut parts = PeRecord { address: part(0)?, ..PeRecord::default() };
+        for (segment, key) in parts.keys.iter_mut().enumerate() {
             *key = part(1 + segment)?;
         }
-        Some(told)
+        Some(parts)
     }
 }
 
@@ -90,28 +90,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_told_is_found() {
-        let told = [
-            Told { address: b"here", keys: [b"heap", b"", b"static"] },
-            Told::default(),
-            Told { address: &[7; 70_000], keys: [b"", b"internal", b""] },
+    fn what_was_announced_is_found() {
+        let records = [
+            PeRecord { address: b"here", keys: [b"heap", b"", b"static"] },
+            PeRecord::default(),
+            PeRecord { address: &[7; 70_000], keys: [b"", b"internal", b""] },
         ];
-        let bytes = Directory::encode(told.into_iter());
+        let bytes = Directory::encode(records.into_iter());
         assert!(bytes.len() <= Directory::most_bytes(3, 70_008));
         let directory = Directory::new(bytes.clone());
-        for (pe, told) in (0..).zip(told) {
-            assert_eq!(directory.of(Pe(pe)), Some(told));
+        for (pe, record) in (0..).zip(records) {
+            assert_eq!(directory.of(Pe(pe)), Some(record));
         }
         assert_eq!(directory.of(Pe(3)), None);
         assert_eq!(Directory::new(Vec::new()).of(Pe(0)), None);
         let cut = Directory::new(bytes[..bytes.len() - 1].to_vec());
-        assert_eq!((cut.of(Pe(1)), cut.of(Pe(2))), (Some(told[1]), None));
+        assert_eq!((cut.of(Pe(1)), cut.of(Pe(2))), (Some(records[1]), None));
     }
 
     #[test]
     fn a_table_is_no_larger_than_said() {
-        let told = [Told { address: &[1; 50], keys: [&[2; 20]; Segment::COUNT] }; 100];
-        let bytes = Directory::encode(told.into_iter());
+        let records = [PeRecord { address: &[1; 50], keys: [&[2; 20]; Segment::COUNT] }; 100];
+        let bytes = Directory::encode(records.into_iter());
         assert_eq!(bytes.len(), Directory::most_bytes(100, 110));
     }
 }

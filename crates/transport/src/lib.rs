@@ -29,7 +29,7 @@ pub mod thread;
 mod verbs;
 
 pub use amos::Amos;
-pub use directory::{Directory, Told};
+pub use directory::{Directory, PeRecord};
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use nic::Nic;

@@ -132,9 +132,9 @@ mod tests {
     use std::sync::mpsc;
 
     #[derive(Debug)]
-    struct Told(mpsc::Sender<i32>);
+    struct PeRecord(mpsc::Sender<i32>);
 
-    impl Ender for Told {
+    impl Ender for PeRecord {
         fn ask(&self, status: i32) -> bool {
             self.0.send(status).is_ok()
         }
@@ -145,7 +145,7 @@ mod tests {
         let (here, there) = UnixStream::pair().expect("a pair");
         let (tell, told) = mpsc::channel();
         let line = Lifeline { pe: 7, stream: Arc::new(there) };
-        Watch::start(vec![line], true, Arc::new(Told(tell)));
+        Watch::start(vec![line], true, Arc::new(PeRecord(tell)));
         (here, told)
     }
 

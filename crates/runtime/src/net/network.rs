@@ -11,13 +11,13 @@ use crate::net::{contexts, endpoints};
 use rushmem_transport::setting::environment;
 use rushmem_transport::{Endpoint, Error, Host, Nic, Pe, Transport};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 /// How long a launcher has to report why a PE is gone before this PE reports its loss: a fourth of the time for which a
 /// host may be silent. Usually it ends the job at once when a process has died; this time is for a busy machine.
-fn first_word() -> Duration {
-    job::known().map_or(Duration::ZERO, |job| job.settings.host_limit / 4)
+fn first_word(host_limit: Duration) -> Duration {
+    host_limit / 4
 }
 
 /// Whether there is a network. An on-node job reads nothing else of this file.
@@ -145,7 +145,8 @@ fn refuse(call: Call) -> ! {
 #[inline(never)]
 fn lose(call: Call, error: &Error) -> ! {
     if matches!(error, Error::Lost(..)) {
-        std::thread::sleep(first_word());
+        let host_limit = job::known().map_or(Duration::ZERO, |job| job.settings.host_limit);
+        std::thread::sleep(first_word(host_limit));
     }
     fail!(call, "{error}")
 }
@@ -161,9 +162,12 @@ pub(crate) fn prefer(nic: Nic) {
 
 /// The interface of this process to a transport.
 pub(crate) struct Process {
+    me: Pe,
     /// Whether the transport has been chosen: then the job ends when it loses a PE. During a test, the caller of the
     /// test gets the error.
     settled: AtomicBool,
+    /// Dropped with the transport: from then on no loss ends the job.
+    open: Arc<()>,
     /// The value of the setting; unused if nothing is opened.
     host_limit: Duration,
     /// Wakes those who wait for this PE's memory to change.
@@ -172,14 +176,15 @@ pub(crate) struct Process {
 
 impl Default for Process {
     fn default() -> Process {
-        Process::with(Duration::ZERO, || ())
+        Process::with(Pe(0), Duration::ZERO, || ())
     }
 }
 
 impl Process {
     /// One that opens a transport.
-    pub(crate) fn with(host_limit: Duration, arrived: fn()) -> Process {
-        Process { settled: AtomicBool::new(false), host_limit, arrived }
+    pub(crate) fn with(me: Pe, host_limit: Duration, arrived: fn()) -> Process {
+        let (settled, open) = (AtomicBool::new(false), Arc::default());
+        Process { me, settled, open, host_limit, arrived }
     }
 
     /// The transport was chosen.
@@ -206,13 +211,22 @@ impl Host for Process {
     }
 
     fn lost(&self, error: &Error) {
-        if !self.settled.load(Ordering::Acquire) {
+        // A PE that cannot use its network any more can keep others in a test for ever: it ends the job then, too.
+        let is_own = matches!(error, Error::Lost(pe, _) if *pe == self.me);
+        if !is_own && !self.settled.load(Ordering::Acquire) {
             return;
         }
-        let error = error.clone();
+        let (error, open) = (error.clone(), Arc::downgrade(&self.open));
+        let wait = first_word(self.host_limit);
+        let end = move || {
+            std::thread::sleep(wait);
+            if open.upgrade().is_some() {
+                fail!(LIBRARY, "{error}")
+            }
+        };
         // This must not block the transport's own thread, which serves the other peers. If no thread can be
         // started, the next call that needs the network reports the error.
-        let _ = std::thread::Builder::new().spawn(move || lose(LIBRARY, &error));
+        let _ = std::thread::Builder::new().spawn(end);
     }
 
     fn cannot_go_on(&self, why: &str) -> ! {

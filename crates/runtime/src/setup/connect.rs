@@ -19,7 +19,8 @@ use crate::net::network::{self, Process};
 use crate::sync::flags;
 use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
-    Amos, Directory, Endpoint, Error, Found, Open, Pe, Provider, Segment, Told, Transport, device,
+    Amos, Directory, Endpoint, Error, Found, Open, Pe, PeRecord, Provider, Segment, Transport,
+    device,
 };
 use rushmem_wire::{Format, OFFER, STEP, decode, encode};
 use serde::de::DeserializeOwned;
@@ -220,20 +221,22 @@ fn first_that_works(
 /// # Errors
 /// When some PEs could not; which ones, and why. It is the same on all PEs.
 fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tried, String> {
-    let host = Arc::new(Process::with(job.settings.host_limit, flags::ring_own));
+    let host = Arc::new(Process::with(job.me, job.settings.host_limit, flags::ring_own));
     let (transport, own) = match prepare(job, provider, amos, &host) {
         Ok(Prepared { transport, announced }) => (Some(transport), Ok(announced)),
         Err(why) => (None, Err(why.to_string())),
     };
     // One PE of a machine keeps what they tell, for all.
-    let (publishes, mut told) = (job.session().local_id() == 0, Vec::new());
-    together(call, job, &own, |announced: Announced| told.extend(publishes.then_some(announced)))?;
+    let (publishes, mut records) = (job.session().local_id() == 0, Vec::new());
+    together(call, job, &own, |announced: Announced| {
+        records.extend(publishes.then_some(announced))
+    })?;
     if publishes {
-        let bytes = Directory::encode(told.iter().map(Announced::told));
+        let bytes = Directory::encode(records.iter().map(Announced::record));
         // SAFETY: transports that read what was published before are closed on all PEs that are at this step.
         unsafe { job.memory.publish(&bytes) };
     }
-    drop(told);
+    drop(records);
     let directory = Arc::new(Directory::new(job.memory.published()));
     let mut transport = transport.expect("what this PE lacks was said");
     let endpoint = on_all(call, job, connected(&mut *transport, directory))?;
@@ -250,8 +253,8 @@ struct Announced {
 }
 
 impl Announced {
-    fn told(&self) -> Told<'_> {
-        Told { address: &self.address, keys: self.keys.each_ref().map(Vec::as_slice) }
+    fn record(&self) -> PeRecord<'_> {
+        PeRecord { address: &self.address, keys: self.keys.each_ref().map(Vec::as_slice) }
     }
 }
 

@@ -6,7 +6,8 @@ use crate::ep::Post;
 use crate::message::NBYTES;
 use conformance::{LIMIT, verbs};
 use rushmem_transport::{
-    AmoOp, AmoRequest, Completion, Follows, Host, LocalBuf, OldValue, Put, RemoteAddr, Signal, Told,
+    AmoOp, AmoRequest, Completion, Follows, Host, LocalBuf, OldValue, PeRecord, Put, RemoteAddr,
+    Signal,
 };
 use std::sync::mpsc;
 
@@ -53,10 +54,10 @@ fn job(provider: &'static str, tuning: Tuning) -> Option<Ofi> {
     let key = unsafe { ofi.register(Segment::Heap, heap.as_mut_ptr().cast(), HEAP) };
     let key = key.expect("memory that can be registered");
     let address = ofi.address();
-    let told = Told { address: &address, keys: [&key.0, &[], &[]] };
+    let record = PeRecord { address: &address, keys: [&key.0, &[], &[]] };
     let nobody = Address { name: vec![0; 3], ..ofi.shared().address.clone() }.encode();
-    let told = [told, told, told, Told { address: &nobody, ..told }];
-    let directory = Directory::new(Directory::encode(told.into_iter()));
+    let records = [record, record, record, PeRecord { address: &nobody, ..record }];
+    let directory = Directory::new(Directory::encode(records.into_iter()));
     ofi.connect(Arc::new(directory)).expect("own addresses");
     Some(ofi)
 }

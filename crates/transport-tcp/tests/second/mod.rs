@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use conformance::Member;
-use rushmem_transport::{Amos, Directory, Host, Open, Pe, Segment, Told, Transport};
+use rushmem_transport::{Amos, Directory, Host, Open, Pe, PeRecord, Segment, Transport};
 use rushmem_transport_tcp::{Tuning, open};
 use std::sync::Arc;
 
@@ -28,9 +28,9 @@ pub(crate) fn open_beside(
         unsafe { transport.register(Segment::Heap, heap.as_mut_ptr().cast(), 8 * heap.len()) };
     let keys = member.exchange(&key.expect("memory").0);
     let addresses = member.exchange(&transport.address());
-    let told = addresses.iter().zip(&keys);
-    let told = told.map(|(address, heap)| Told { address, keys: [heap, &[], &[]] });
-    let directory = Directory::new(Directory::encode(told));
+    let records = addresses.iter().zip(&keys);
+    let records = records.map(|(address, heap)| PeRecord { address, keys: [heap, &[], &[]] });
+    let directory = Directory::new(Directory::encode(records));
     transport.connect(Arc::new(directory)).expect("addresses");
     member.barrier();
     transport

@@ -5,7 +5,7 @@
 //! when the service thread comes by.
 #![allow(unsafe_code)]
 
-use super::{Letter, Origin};
+use super::{MessageParts, Origin};
 use crate::proto::batch;
 use crate::shared::Shared;
 use crate::target::PUTS_KIND;
@@ -56,8 +56,8 @@ impl Origin {
     }
 
     fn send_batch(&mut self, shared: &Shared, pe: Pe) -> Result<(), Error> {
-        let letter = Letter { kind: PUTS_KIND, ..Letter::EMPTY };
+        let parts = MessageParts { kind: PUTS_KIND, ..MessageParts::EMPTY };
         // SAFETY: the puts are kept until they are sent, and nothing is fetched.
-        unsafe { self.send(shared, pe, letter) }.map(|_| ())
+        unsafe { self.send(shared, pe, parts) }.map(|_| ())
     }
 }

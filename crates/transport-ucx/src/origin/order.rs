@@ -8,7 +8,7 @@
 //! Few requests are answered (`kit::answers`): who waits for an answer asks for it.
 #![allow(unsafe_code)]
 
-use super::{Letter, Origin};
+use super::{MessageParts, Origin};
 use crate::pending::Connection;
 use crate::shared::Shared;
 use crate::ucp::said;
@@ -97,7 +97,8 @@ impl Origin {
             return Ok(());
         }
         // SAFETY: there is no data, and nothing is fetched.
-        unsafe { self.send(shared, pe, Letter { asks: true, ..Letter::EMPTY }) }.map(|_| ())
+        unsafe { self.send(shared, pe, MessageParts { asks: true, ..MessageParts::EMPTY }) }
+            .map(|_| ())
     }
 
     /// Begins to complete everything towards a PE.

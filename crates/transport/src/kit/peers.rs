@@ -5,18 +5,18 @@
 #![allow(unsafe_code)]
 
 use crate::kit::lock::lock;
-use crate::{AmoWidth, Directory, Error, Pe, RemoteAddr, Told};
+use crate::{AmoWidth, Directory, Error, Pe, PeRecord, RemoteAddr};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Makes the entry of a PE from what it told.
-type Find<T> = Box<dyn Fn(Pe, Told<'_>) -> Result<T, Error> + Send + Sync>;
+type Find<T> = Box<dyn Fn(Pe, PeRecord<'_>) -> Result<T, Error> + Send + Sync>;
 
 /// A table with one entry for each PE of the job.
 ///
-/// Finding an entry takes a lock, while which no other may be waited for.
+/// Making an entry takes a lock, so what makes it must not wait for another lock.
 pub struct Peers<T> {
     entries: Entries<T>,
     /// Set when the transport is connected.
@@ -44,14 +44,14 @@ impl<T: Send + Sync> Peers<T> {
     pub fn connect(
         &self,
         directory: Arc<Directory>,
-        find: impl Fn(Pe, Told<'_>) -> Result<T, Error> + Send + Sync + 'static,
+        find: impl Fn(Pe, PeRecord<'_>) -> Result<T, Error> + Send + Sync + 'static,
     ) -> Result<(), Error> {
         let again = |_| Error::Invalid("the transport is connected already".to_owned());
         self.connected.set((directory, Box::new(find))).map_err(again)
     }
 
     /// What a PE told of itself.
-    pub fn told(&self, pe: Pe) -> Option<Told<'_>> {
+    pub fn record(&self, pe: Pe) -> Option<PeRecord<'_>> {
         self.connected.get().and_then(|(directory, _)| directory.of(pe))
     }
 
@@ -205,13 +205,13 @@ mod tests {
     fn a_pe_is_known_once_it_is_used() {
         let peers = Peers::new(3);
         assert_eq!(peers.get(Pe(1)), Err(Error::Unreachable(Pe(1))), "not connected");
-        let told = [b"a", b"b"].map(|address| Told { address, ..Told::default() });
-        let directory = Arc::new(Directory::new(Directory::encode(told.into_iter())));
+        let records = [b"a", b"b"].map(|address| PeRecord { address, ..PeRecord::default() });
+        let directory = Arc::new(Directory::new(Directory::encode(records.into_iter())));
         let made = Arc::new(Mutex::new(Vec::new()));
         let find = |made: Arc<Mutex<Vec<u32>>>| {
-            move |pe: Pe, told: Told<'_>| {
+            move |pe: Pe, record: PeRecord<'_>| {
                 lock(&made).push(pe.0);
-                Ok(told.address.to_vec())
+                Ok(record.address.to_vec())
             }
         };
         peers.connect(Arc::clone(&directory), find(Arc::clone(&made))).expect("the first time");
@@ -229,7 +229,8 @@ mod tests {
     #[test]
     fn what_cannot_be_used_is_tried_again() {
         let peers: Peers<u8> = Peers::new(1);
-        let directory = Arc::new(Directory::new(Directory::encode([Told::default()].into_iter())));
+        let directory =
+            Arc::new(Directory::new(Directory::encode([PeRecord::default()].into_iter())));
         peers.connect(directory, |pe, _| Err(damaged(pe, "key"))).expect("the first time");
         for _ in 0..2 {
             assert!(matches!(peers.get(Pe(0)), Err(Error::Invalid(_))));

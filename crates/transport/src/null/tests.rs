@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::{AmoOp, Amos, Completion, Follows, Host, LocalBuf, Open, RemoteAddr, Signal, Told};
+use crate::{AmoOp, Amos, Completion, Follows, Host, LocalBuf, Open, PeRecord, RemoteAddr, Signal};
 use std::sync::Arc;
 
 struct Nobody;
@@ -22,7 +22,8 @@ fn reaches_nobody() {
         host: Arc::new(Nobody),
     };
     let mut transport = (PROVIDER.open)(&open).expect("the template always opens");
-    let directory = Arc::new(Directory::new(Directory::encode([Told::default(); 2].into_iter())));
+    let directory =
+        Arc::new(Directory::new(Directory::encode([PeRecord::default(); 2].into_iter())));
     assert!(matches!(transport.connect(directory), Err(Error::Unavailable(_))));
     let mut endpoint = transport.endpoint().expect("an endpoint");
     let at = RemoteAddr { segment: Segment::Heap, offset: 0 };

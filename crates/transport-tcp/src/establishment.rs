@@ -1,10 +1,10 @@
 //! How two PEs come to one connection, whoever connects, and if both do at once.
 //!
-//! A PE that is claimed welcomes or defers the claim. The lower of two PEs that connect to each other defers the claim of the
-//! higher one, which welcomes its. A welcome is a promise: this PE opens no other connection to the peer until the
-//! promise is void, because the peer has closed that connection. The peer that is welcomed opens the connection at once and sends its
-//! first request; with this request the promise is kept, and the connection is open here. Whoever is deferred waits for the other's
-//! connection, and claims again if it does not come: the other PE may have ended.
+//! A PE that connects sends a claim; the peer answers with a welcome or a deferral. Of two PEs that connect to each other at once,
+//! the lower one defers the claim of the higher one, and the higher one welcomes the claim of the lower one. A PE that welcomes a
+//! claim reserves that connection: it opens no other one to the peer until the peer closes the reserved one. The welcomed peer
+//! opens the connection at once and sends its first request; when this request arrives, the reserved connection is open here,
+//! too. A deferred PE waits for the connection of the other one, and claims again if none comes: the other PE may have ended.
 //!
 //! This file must never know a socket.
 
@@ -14,19 +14,19 @@ use std::time::Instant;
 
 /// What a PE knows of a peer to which it has no connection yet.
 #[derive(Debug, Default)]
-pub(crate) struct Meeting {
+pub(crate) struct Establishment {
     /// A thread of this PE connects to the peer.
     connecting: bool,
     /// The peer's claim was welcomed.
-    promised: bool,
+    reserved: bool,
     /// This PE was deferred, and does not claim again before.
     deferred_until: Option<Instant>,
 }
 
-impl Meeting {
+impl Establishment {
     /// A thread wants to connect: whether it should.
     pub(crate) fn begin(&mut self, now: Instant) -> bool {
-        let should = !self.is_promised()
+        let should = !self.is_reserved()
             && !self.connecting
             && self.deferred_until.is_none_or(|until| now >= until);
         self.connecting |= should;
@@ -44,18 +44,18 @@ impl Meeting {
         if self.connecting && me < peer {
             return Answer::Deferral;
         }
-        self.promised = true;
+        self.reserved = true;
         Answer::Welcome
     }
 
-    /// The peer has closed the connection that was promised to it.
-    pub(crate) fn void(&mut self) {
-        self.promised = false;
+    /// The peer has closed the connection that was reserved for it.
+    pub(crate) fn release(&mut self) {
+        self.reserved = false;
     }
 
-    /// Whether a connection of the peer's is promised, so that no other is needed.
-    pub(crate) fn is_promised(&self) -> bool {
-        self.promised
+    /// Whether a connection that the peer opens is reserved, so that no other is needed.
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.reserved
     }
 }
 

@@ -19,7 +19,7 @@ enum Stage {
 
 #[derive(Debug, Default)]
 struct Side {
-    meeting: Meeting,
+    establishment: Establishment,
     /// The number of the connection that is open here.
     open: Option<usize>,
 }
@@ -38,8 +38,8 @@ impl Pair {
         let own = self.made.iter().rposition(|&(by, stage)| by == side && stage.is_some());
         match (what / 2 % 8, own) {
             (0, _) => {
-                let Side { meeting, open } = &mut self.sides[side];
-                if open.is_none() && meeting.begin(now) {
+                let Side { establishment, open } = &mut self.sides[side];
+                if open.is_none() && establishment.begin(now) {
                     self.made.push((side, Some(Stage::Claimed)));
                 }
             }
@@ -63,13 +63,13 @@ impl Pair {
         let [maker, other] = [by, 1 - by];
         self.made[at].1 = match stage {
             Stage::Claimed => {
-                let Side { meeting, open } = &mut self.sides[other];
+                let Side { establishment, open } = &mut self.sides[other];
                 let answer = match open {
-                    None => meeting.answer(Pe(other as u32), Pe(maker as u32)),
+                    None => establishment.answer(Pe(other as u32), Pe(maker as u32)),
                     Some(_) => Answer::Deferral,
                 };
                 if answer == Answer::Welcome {
-                    // The older one was promised: it is dropped.
+                    // The older one was reserved: it is dropped.
                     for (_, stage) in self.made.iter_mut().filter(|(by, _)| *by == maker) {
                         stage.take_if(|stage| *stage == Stage::GivenUp);
                     }
@@ -77,8 +77,8 @@ impl Pair {
                 Some(Stage::Answered(answer))
             }
             Stage::Answered(answer) => {
-                let Side { meeting, open } = &mut self.sides[maker];
-                meeting.defer(now);
+                let Side { establishment, open } = &mut self.sides[maker];
+                establishment.defer(now);
                 match answer {
                     Answer::Welcome => {
                         assert_eq!(open.replace(at), None, "{self:?}");
@@ -92,7 +92,7 @@ impl Pair {
                 None
             }
             Stage::GivenUp => {
-                self.sides[other].meeting.void();
+                self.sides[other].establishment.release();
                 None
             }
         };

@@ -5,7 +5,7 @@
 //! share its memory, or the fabric's own where the user asks for them. Own memory is accessed directly.
 #![allow(unsafe_code)]
 
-use crate::ep::Wanted;
+use crate::ep::{Post, Wanted};
 use crate::origin::OfiEndpoint;
 use rushmem_transport::{
     AmoRequest, Amos, Completion, Endpoint, Error, Get, OldValue, Pe, Put, Signal,
@@ -14,25 +14,24 @@ use std::sync::Arc;
 
 impl Endpoint for OfiEndpoint {
     unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
-        let Put { dest, source, completion } = put;
-        let waits = completion == Completion::Now;
         // SAFETY: valid during this call.
-        if unsafe { self.start_usual_put(pe, dest, source, waits) } {
-            return Ok(());
+        match unsafe { self.put_at_once(pe, &put) } {
+            true => Ok(()),
+            // SAFETY: as above, or until the next quiet.
+            false => unsafe { self.put_otherwise(pe, &put) },
         }
-        // SAFETY: valid during this call, which waits until it is free, or until the next quiet.
-        let is_free = unsafe { self.start_put(pe, dest, source, waits) }?;
-        if waits && !is_free { self.completed(pe) } else { Ok(()) }
     }
 
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
-        let Get { dest, source, completion } = get;
-        match completion {
+        if get.completion == Completion::Now {
             // SAFETY: valid during this call.
-            Completion::Now => unsafe { self.get_now(pe, dest, source) },
-            // SAFETY: valid until the next quiet.
-            Completion::AtQuiet => unsafe { self.start_get(pe, dest, source) },
+            let attempt = unsafe { self.get_at_once(pe, &get) };
+            if matches!(attempt, Ok(Post::Done)) || self.attempted(pe, attempt)? {
+                return Ok(());
+            }
         }
+        // SAFETY: as above, or until the next quiet.
+        unsafe { self.get_otherwise(pe, &get) }
     }
 
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
@@ -46,8 +45,7 @@ impl Endpoint for OfiEndpoint {
     }
 
     unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: Signal) -> Result<(), Error> {
-        let Put { dest, source, completion } = put;
-        let waits = completion == Completion::Now;
+        let waits = put.completion == Completion::Now;
         let in_order = self.shared().keeps_order();
         let update = signal.amo();
         self.check_word(pe, update.dest, update.width)?;
@@ -56,7 +54,7 @@ impl Endpoint for OfiEndpoint {
             return Ok(());
         }
         // SAFETY: valid during this call, which waits until it is free, or until the next quiet.
-        let is_free = unsafe { self.start_put(pe, dest, source, waits) }?;
+        let is_free = unsafe { self.start_put(pe, &put) }?;
         if !in_order {
             self.delivered(pe)?;
         }

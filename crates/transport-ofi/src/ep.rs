@@ -152,7 +152,8 @@ impl FiEndpoint {
         if code != 0 {
             return self.refused(code, op);
         }
-        self.ops[op as usize] = Op { pe, use_ };
+        // What a free cell had is over: there is nothing to drop.
+        std::mem::forget(std::mem::replace(&mut self.ops[op as usize], Op { pe, use_ }));
         self.pending[pe as usize] += 1;
         self.in_flight += 1;
         Ok(Post::Started(op))

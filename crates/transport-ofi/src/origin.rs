@@ -14,7 +14,7 @@ use rushmem_transport::Amos;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::peers::check_aligned;
-use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr};
+use rushmem_transport::{AmoRequest, AmoWidth, Completion, Error, Get, Pe, Put, RemoteAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -143,43 +143,22 @@ impl OfiEndpoint {
         }
     }
 
-    /// Starts something towards a PE and waits for its end, which may come before the ep is left: nobody else need poll it then.
-    #[inline(always)]
-    pub(crate) fn carry_out(
-        &mut self,
-        pe: u32,
-        mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
-    ) -> Result<(), Error> {
-        let posted = self.with_ep(|ep| {
-            let posted =
-                post(ep).map_err(|code| Failure { pe: Some(pe), why: ep.strerror(code) })?;
-            if let Post::Started(op) = posted {
-                ep.poll(|_| ())?;
-                if ep.is_over(op) {
-                    return Ok(Post::Done);
-                }
-            }
-            Ok(posted)
-        })?;
-        match posted {
-            Post::Done => Ok(()),
-            _ => self.carry_out_later(pe, posted, post),
-        }
-    }
-
-    /// As [`carry_out`](Self::carry_out), of what was `posted` or not yet.
+    /// Waits for the end of an attempt to carry something out at once; whether there was one, or else nothing was started.
     #[cold]
-    fn carry_out_later(
+    #[inline(never)]
+    pub(crate) fn attempted(
         &mut self,
-        pe: u32,
-        mut posted: Post,
-        post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
-    ) -> Result<(), Error> {
-        if posted == Post::Later {
-            posted = self.start_later(pe, post)?;
+        pe: Pe,
+        attempt: Result<Post, Failure>,
+    ) -> Result<bool, Error> {
+        match attempt {
+            Ok(Post::Done) => Ok(true),
+            Ok(Post::Later) => Ok(false),
+            Ok(Post::Started(op)) => {
+                self.until(Some(pe.0), |ep| Ok(ep.is_over(op).then_some(true)))
+            }
+            Err(failure) => Err(self.give_up(&failure)),
         }
-        let Post::Started(op) = posted else { return Ok(()) };
-        self.until(Some(pe), |ep| Ok(ep.is_over(op).then_some(())))
     }
 
     /// One attempt to start something towards a PE.
@@ -373,16 +352,35 @@ impl OfiEndpoint {
 
     /// Carries an atomic operation out and returns the old value.
     pub(crate) fn fetch(&mut self, pe: Pe, request: &AmoRequest) -> Result<u64, Error> {
-        if self.shared().amos == Amos::Network {
-            return self.fetch_native(pe, request);
-        }
         let mut old = 0u64;
-        let at = (&raw mut old).cast();
-        // SAFETY: a local that lives until the reply is collected, or forgotten after a loss.
-        unsafe { self.start_amo(pe, request, Some(Wanted { at, width: AmoWidth::Eight })) }?;
-        self.due_at_most(0, |due| due.wanted.at == at)?;
+        let wanted = Wanted { at: (&raw mut old).cast(), width: AmoWidth::Eight };
+        // SAFETY: a local that lives until the operation is over, or the ep is closed after a loss.
+        let attempt = unsafe { self.fetch_at_once(pe, request, wanted) };
+        if !matches!(attempt, Ok(Post::Done)) && !self.attempted(pe, attempt)? {
+            // SAFETY: as above.
+            unsafe { self.fetch_otherwise(pe, request, wanted) }?;
+        }
         // SAFETY: a live local, written through a pointer to it.
         Ok(unsafe { (&raw const old).read() })
+    }
+
+    /// As [`fetch`](Self::fetch), whatever is in its way.
+    ///
+    /// # Safety
+    /// As of [`start_amo`](Self::start_amo).
+    #[inline(never)]
+    unsafe fn fetch_otherwise(
+        &mut self,
+        pe: Pe,
+        request: &AmoRequest,
+        wanted: Wanted,
+    ) -> Result<(), Error> {
+        // SAFETY: by contract.
+        unsafe { self.start_amo(pe, request, Some(wanted)) }?;
+        match self.shared().amos {
+            Amos::Network => self.completed(pe),
+            Amos::Software => self.due_at_most(0, |due| due.wanted.at == wanted.at),
+        }
     }
 
     /// Starts an atomic operation.
@@ -424,20 +422,15 @@ impl OfiEndpoint {
         true
     }
 
-    /// Starts a put that is copied, as most are, unless something is in its way; whether it did.
+    /// Starts a put that is copied, as most are, where nothing is in its way; whether it did.
     ///
     /// # Safety
-    /// As of [`start_put`](Self::start_put).
+    /// The source is valid for reads.
     #[inline(always)]
-    pub(crate) unsafe fn start_usual_put(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: LocalBuf,
-        waits: bool,
-    ) -> bool {
+    pub(crate) unsafe fn put_at_once(&mut self, pe: Pe, put: &Put) -> bool {
+        let &Put { dest, source, completion } = put;
         let shared = self.shared();
-        let is_copied = source.nbytes.wrapping_sub(1) < shared.copy_up_to(waits);
+        let is_copied = source.nbytes.wrapping_sub(1) < shared.copy_up_to(completion);
         if !is_copied || pe == shared.me || self.is_past_fence(pe) {
             return false;
         }
@@ -446,7 +439,7 @@ impl OfiEndpoint {
         let mut ep = lock(&self.ep.ep);
         let Some(ep) = ep.as_mut() else { return false };
         // SAFETY: valid during this call.
-        let posted = unsafe { ep.write_copy(&remote, source) };
+        let posted = unsafe { ep.write_copy(remote, source) };
         let is_started = matches!(posted, Ok(Post::Started(_)));
         if is_started {
             self.progress.shared.note(&self.ep);
@@ -454,17 +447,24 @@ impl OfiEndpoint {
         is_started
     }
 
-    /// Starts a put; returns whether its source is free already. A caller that `waits` for that would wait for the target.
+    /// A put, whatever is in its way.
+    ///
+    /// # Safety
+    /// The source is valid for reads during this call, or until the next quiet if that completes it.
+    #[inline(never)]
+    pub(crate) unsafe fn put_otherwise(&mut self, pe: Pe, put: &Put) -> Result<(), Error> {
+        // SAFETY: by contract.
+        let is_free = unsafe { self.start_put(pe, put) }?;
+        let waits = put.completion == Completion::Now;
+        if waits && !is_free { self.completed(pe) } else { Ok(()) }
+    }
+
+    /// Starts a put; returns whether its source is free already. A caller that waits for that would wait for the target.
     ///
     /// # Safety
     /// The source is valid for reads until it is free: then, or when [`completed`](Self::completed) or the next quiet returns.
-    pub(crate) unsafe fn start_put(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: LocalBuf,
-        waits: bool,
-    ) -> Result<bool, Error> {
+    pub(crate) unsafe fn start_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
+        let &Put { dest, source, completion } = put;
         self.follow(pe)?;
         if source.nbytes == 0 {
             return Ok(true);
@@ -479,9 +479,9 @@ impl OfiEndpoint {
         }
         let remote = self.shared().remote(pe, dest, source.nbytes)?;
         self.touch(pe);
-        if source.nbytes <= self.shared().copy_up_to(waits) {
+        if source.nbytes <= self.shared().copy_up_to(completion) {
             // SAFETY: valid during this call.
-            self.start(pe.0, |ep| unsafe { ep.write_copy(&remote, source) })?;
+            self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) })?;
             return Ok(true);
         }
         let known = self.shared().descriptor_of(source);
@@ -512,40 +512,41 @@ impl OfiEndpoint {
         }
     }
 
-    /// A get whose data are there when it returns.
+    /// Carries a get out that is one read, as most are, where nothing is in its way. While it polls nobody else need.
     ///
     /// # Safety
-    /// `dest` is valid for writes during the call.
-    pub(crate) unsafe fn get_now(
-        &mut self,
-        pe: Pe,
-        dest: LocalBuf,
-        source: RemoteAddr,
-    ) -> Result<(), Error> {
+    /// The destination is valid for writes until the read is over, or the ep was closed.
+    ///
+    /// # Errors
+    /// When the fabric says that something failed.
+    #[inline(always)]
+    pub(crate) unsafe fn get_at_once(&mut self, pe: Pe, get: &Get) -> Result<Post, Failure> {
+        let &Get { dest, source, .. } = get;
         let shared = self.shared();
         let is_one_read = dest.nbytes.wrapping_sub(1) < shared.tuning.max_bytes;
-        if is_one_read && pe != shared.me {
-            let remote = shared.remote(pe, source, dest.nbytes)?;
-            let known = shared.descriptor_of(dest);
-            // SAFETY: valid until it completes, by contract.
-            return self.carry_out(pe.0, |ep| unsafe { ep.read(&remote, dest, known) });
+        if !is_one_read || pe == shared.me {
+            return Ok(Post::Later);
         }
+        let Some(remote) = shared.known_remote(pe, source, dest.nbytes) else {
+            return Ok(Post::Later);
+        };
+        let known = shared.descriptor_of(dest);
+        let mut ep = lock(&self.ep.ep);
+        let Some(ep) = ep.as_mut() else { return Ok(Post::Later) };
         // SAFETY: by contract.
-        unsafe { self.start_get(pe, dest, source) }?;
-        self.completed(pe)
+        match unsafe { ep.read(remote, dest, known) } {
+            Ok(Post::Started(op)) => ep.poll_for(op),
+            _ => Ok(Post::Later),
+        }
     }
 
-    /// Starts a get.
+    /// A get, whatever is in its way.
     ///
     /// # Safety
-    /// `dest` is valid for writes until [`completed`](Self::completed) returns.
+    /// The destination is valid for writes during this call, or until the next quiet if that completes it.
     #[inline(never)]
-    pub(crate) unsafe fn start_get(
-        &mut self,
-        pe: Pe,
-        dest: LocalBuf,
-        source: RemoteAddr,
-    ) -> Result<(), Error> {
+    pub(crate) unsafe fn get_otherwise(&mut self, pe: Pe, get: &Get) -> Result<(), Error> {
+        let &Get { dest, source, completion } = get;
         if dest.nbytes == 0 {
             return Ok(());
         }
@@ -563,10 +564,10 @@ impl OfiEndpoint {
             let part = dest.skip(done).first(self.shared().tuning.max_bytes);
             let from = remote.skip(done);
             // SAFETY: a part of what is valid by contract.
-            self.start(pe.0, |ep| unsafe { ep.read(&from, part, known) })?;
+            self.start(pe.0, |ep| unsafe { ep.read(from, part, known) })?;
             done += part.nbytes;
         }
-        Ok(())
+        if completion == Completion::Now { self.completed(pe) } else { Ok(()) }
     }
 
     /// Waits until nothing of the fabric's is in flight towards a PE.

@@ -21,7 +21,7 @@ use rushmem_transport::kit::peers::{Peers, check_range};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::unfinished::Unfinished;
-use rushmem_transport::{Amos, Error, Host, LocalBuf, Open, Pe, RemoteAddr};
+use rushmem_transport::{Amos, Completion, Error, Host, LocalBuf, Open, Pe, RemoteAddr};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::net::SocketAddr;
@@ -195,8 +195,11 @@ impl Shared {
     }
 
     /// The longest put that is copied when it starts, so that its source is free at once.
-    pub(crate) fn copy_up_to(&self, waits: bool) -> usize {
-        if waits { self.copies_before_waiting_up_to } else { self.copies_up_to }
+    pub(crate) fn copy_up_to(&self, completion: Completion) -> usize {
+        match completion {
+            Completion::Now => self.copies_before_waiting_up_to,
+            Completion::AtQuiet => self.copies_up_to,
+        }
     }
 
     /// The descriptor of the segment that holds all of `memory`, where the fabric asks for one.

@@ -17,8 +17,8 @@ impl FiEndpoint {
     #[inline(always)]
     pub(crate) unsafe fn atomic(
         &mut self,
-        to: &Remote,
-        amo: &Amo,
+        to: Remote,
+        amo: Amo,
         wanted: Option<Wanted>,
     ) -> Result<Post, i32> {
         let Some(op) = self.free.pop() else { return Ok(Post::Later) };
@@ -29,7 +29,7 @@ impl FiEndpoint {
         let (old, operand, condition) = (word(0), word(1), word(2));
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
-        let &Remote { at, address, key, .. } = to;
+        let Remote { pe, at, address, key } = to;
         let (datatype, name) = (amo.datatype(), amo.name());
         let code = match amo.op {
             // SAFETY: an open endpoint with atomic operations, a context that is free, and words that are this operation's.
@@ -46,6 +46,6 @@ impl FiEndpoint {
                 )
             },
         };
-        self.decide(code, op, to.pe, wanted.map_or(Use::Plain, Use::Word))
+        self.decide(code, op, pe, wanted.map_or(Use::Plain, Use::Word))
     }
 }

@@ -12,7 +12,7 @@ impl FiEndpoint {
     /// # Safety
     /// The range is valid for reads.
     #[inline(always)]
-    pub(crate) unsafe fn write_copy(&mut self, to: &Remote, from: LocalBuf) -> Result<Post, i32> {
+    pub(crate) unsafe fn write_copy(&mut self, to: Remote, from: LocalBuf) -> Result<Post, i32> {
         if from.nbytes > self.inject_up_to {
             // SAFETY: the same contract.
             return unsafe { self.write_staged(to, from) };
@@ -20,7 +20,7 @@ impl FiEndpoint {
         let Some(op) = self.free.pop() else { return Ok(Post::Later) };
         let flags = self.completion | fi::FI_INJECT;
         // SAFETY: valid by contract, and injected memory is free when the call returns.
-        let code = unsafe { self.write_message(op, to, from, null_mut(), flags) };
+        let code = unsafe { self.write_message(op, &to, from, null_mut(), flags) };
         match self.decide(code, op, to.pe, Use::Plain) {
             // SAFETY: the same contract.
             Err(code) => unsafe { self.write_without_injection(code, to, from) },
@@ -36,7 +36,7 @@ impl FiEndpoint {
     unsafe fn write_without_injection(
         &mut self,
         code: i32,
-        to: &Remote,
+        to: Remote,
         from: LocalBuf,
     ) -> Result<Post, i32> {
         if !is_refusal(code) {
@@ -52,14 +52,14 @@ impl FiEndpoint {
     /// # Safety
     /// The same.
     #[inline(never)]
-    unsafe fn write_staged(&mut self, to: &Remote, from: LocalBuf) -> Result<Post, i32> {
+    unsafe fn write_staged(&mut self, to: Remote, from: LocalBuf) -> Result<Post, i32> {
         let Some(op) = self.free.pop() else { return Ok(Post::Later) };
         let cell = self.staging.cell(op).first(from.nbytes);
         // SAFETY: the source is valid by contract, and a cell has as many bytes.
         unsafe { mem::copy_bytes(cell.base, from.base, from.nbytes) };
         // SAFETY: the cell is this operation's until it completes.
         let code =
-            unsafe { self.write_message(op, to, cell, self.staging_desc(), self.completion) };
+            unsafe { self.write_message(op, &to, cell, self.staging_desc(), self.completion) };
         self.decide(code, op, to.pe, Use::Plain)
     }
 
@@ -125,7 +125,7 @@ impl FiEndpoint {
     #[inline(always)]
     pub(crate) unsafe fn read(
         &mut self,
-        from: &Remote,
+        from: Remote,
         dest: LocalBuf,
         known: Option<usize>,
     ) -> Result<Post, i32> {
@@ -135,7 +135,7 @@ impl FiEndpoint {
         }
         let Some(op) = self.free.pop() else { return Ok(Post::Later) };
         // SAFETY: by contract.
-        let code = unsafe { self.read_into(op, from, dest, null_mut()) };
+        let code = unsafe { self.read_into(op, &from, dest, null_mut()) };
         self.decide(code, op, from.pe, Use::Plain)
     }
 
@@ -146,13 +146,13 @@ impl FiEndpoint {
     #[inline(never)]
     unsafe fn read_into_registered(
         &mut self,
-        from: &Remote,
+        from: Remote,
         dest: LocalBuf,
         known: Option<usize>,
     ) -> Result<Post, i32> {
         if known.is_none() && dest.nbytes <= self.copy_up_to {
             // SAFETY: by contract.
-            return unsafe { self.read_staged(from, dest.nbytes, Use::Landing(dest)) };
+            return unsafe { self.read_staged(&from, dest.nbytes, Use::Landing(dest)) };
         }
         if self.free.is_empty() {
             return Ok(Post::Later);
@@ -161,7 +161,7 @@ impl FiEndpoint {
         let (desc, use_) = unsafe { self.describe(dest, known, fi::FI_READ) }?;
         let Some(op) = self.free.pop() else { return Ok(Post::Later) };
         // SAFETY: by contract.
-        let code = unsafe { self.read_into(op, from, dest, desc) };
+        let code = unsafe { self.read_into(op, &from, dest, desc) };
         self.decide(code, op, from.pe, use_)
     }
 

@@ -64,7 +64,7 @@ impl OfiEndpoint {
 
     /// Whether something follows a fence that nothing to this PE has followed.
     #[inline(always)]
-    pub(super) fn is_past_fence(&self, pe: Pe) -> bool {
+    pub(crate) fn is_past_fence(&self, pe: Pe) -> bool {
         self.fences != self.settled && self.is_past_fence_of(pe)
     }
 

@@ -22,29 +22,20 @@ impl FiEndpoint {
         // SAFETY: valid by contract, and injected memory is free when the call returns.
         let code = unsafe { self.write_message(op, &to, from, null_mut(), flags) };
         match self.decide(code, op, to.pe, Use::Plain) {
-            // SAFETY: the same contract.
-            Err(code) => unsafe { self.write_without_injection(code, to, from) },
+            Err(code) => self.injects_not(code),
             posted => posted,
         }
     }
 
-    /// An injected write was refused: from now on none is injected, if the provider does not do this at all.
-    ///
-    /// # Safety
-    /// As of [`write_copy`](Self::write_copy).
+    /// An injected write was refused: if the provider does not do this at all, none is injected any more when it is tried again.
     #[cold]
-    unsafe fn write_without_injection(
-        &mut self,
-        code: i32,
-        to: Remote,
-        from: LocalBuf,
-    ) -> Result<Post, i32> {
+    #[inline(never)]
+    fn injects_not(&mut self, code: i32) -> Result<Post, i32> {
         if !is_refusal(code) {
             return Err(code);
         }
         self.inject_up_to = 0;
-        // SAFETY: the same contract.
-        unsafe { self.write_staged(to, from) }
+        Ok(Post::Later)
     }
 
     /// As [`write_copy`](Self::write_copy), by way of a cell.

@@ -6,6 +6,7 @@
 use crate::gate::Gate;
 use crate::known::Known;
 use crate::profile::Profile;
+use crate::raw;
 use crate::rule::broken;
 use crate::segment::{ENDPOINTS, REGIONS, Segment};
 use libfabric_sys as fi;
@@ -29,6 +30,7 @@ pub(crate) struct Domain {
     pub(crate) regions: Gate<Vec<u32>>,
     pub(crate) endpoints: Gate<Vec<u32>>,
     pub(crate) known: Known,
+    pub(crate) mapped: raw::MappedKeys,
     _fabric: Arc<()>,
 }
 
@@ -60,6 +62,7 @@ impl Domain {
             regions: Gate::new((0..REGIONS as u32).rev().collect()),
             endpoints: Gate::new((0..ENDPOINTS as u32).rev().collect()),
             known: Known::default(),
+            mapped: raw::MappedKeys::default(),
             _fabric: Arc::clone(fabric),
         })
     }

@@ -173,6 +173,12 @@ impl Engine {
             return AGAIN;
         }
         let mut operation = self.taken(request, peer, completes);
+        if profile.asks(fi::FI_MR_RAW) && request.kind != Kind::Send {
+            let Some(key) = domain.mapped.key(request.key) else {
+                domain.broken("FI_MR_RAW", "an operation names a key that is not mapped")
+            };
+            operation.key = key;
+        }
         let injects = request.flags & fi::FI_INJECT != 0;
         let kind = operation.kind;
         let mut bytes = None;

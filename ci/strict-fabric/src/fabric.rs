@@ -6,7 +6,7 @@ use crate::object::{fid, hand_over, held, no_bind, no_control, operations};
 use crate::offer::HEADERS;
 use crate::profile::{ALL, Profile};
 use crate::rule::broken;
-use crate::{call, queue, registration, table};
+use crate::{call, queue, raw, registration, table};
 use libfabric_sys as fi;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
@@ -65,7 +65,7 @@ unsafe extern "C" fn trywait(_: *mut fi::fid_fabric, _: *mut *mut fi::fid, _: c_
     -fi::FI_ENOSYS
 }
 
-static DOMAIN: fi::fi_ops = operations(close, no_bind, no_control);
+static DOMAIN: fi::fi_ops = operations(close, no_bind, control);
 
 static OF_DOMAIN: fi::fi_ops_domain = fi::fi_ops_domain {
     size: size_of::<fi::fi_ops_domain>(),
@@ -118,5 +118,41 @@ unsafe extern "C" fn close(fid: *mut fi::fid) -> c_int {
     if users > 0 {
         domain.broken("close order", format!("a domain was closed before {users} objects in it"));
     }
+    let mapped = domain.mapped.n();
+    if mapped > 0 {
+        let what = format!("a domain was closed before {mapped} keys were unmapped");
+        domain.broken("fi_mr_unmap_key", what);
+    }
     0
+}
+
+/// `fi_mr_map_raw` and `fi_mr_unmap_key`.
+unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, what: *mut c_void) -> c_int {
+    // SAFETY: an open domain of this provider.
+    let domain = unsafe { &*fid.cast::<Domain>() };
+    match command {
+        fi::MAP_RAW_MR if domain.profile.asks(fi::FI_MR_RAW) => {
+            // SAFETY: what the command comes with.
+            let map = unsafe { &*what.cast::<fi::fi_mr_map_raw>() };
+            // SAFETY: so many bytes, by libfabric's contract.
+            let bytes = unsafe { std::slice::from_raw_parts(map.raw_key, map.key_size) };
+            let Some((key, base)) = raw::unpacked(bytes) else {
+                domain.broken("fi_mr_map_raw", "what was mapped is no raw key")
+            };
+            if base != map.base_addr {
+                domain.broken("fi_mr_map_raw", "a raw key was mapped with another base address");
+            }
+            // SAFETY: room for a key, by libfabric's contract.
+            unsafe { *map.key = domain.mapped.map(key) };
+            0
+        }
+        fi::UNMAP_KEY if domain.profile.asks(fi::FI_MR_RAW) => {
+            // SAFETY: what the command comes with.
+            if !domain.mapped.unmap(unsafe { *what.cast::<u64>() }) {
+                domain.broken("fi_mr_unmap_key", "a key was unmapped that was not mapped");
+            }
+            0
+        }
+        _ => -fi::FI_ENOSYS,
+    }
 }

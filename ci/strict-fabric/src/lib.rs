@@ -1,6 +1,6 @@
 //! A provider of libfabric for tests. It moves bytes between processes of one machine by copying them, and each of its
-//! domains behaves as the rules of a fabric demand that cannot be had here: Slingshot (`cxi`), EFA, Omni-Path (`opx`)
-//! and `psm3`. An application that breaks a rule ends with a message that names the rule. The domain `copy` checks
+//! domains behaves as the rules of a fabric demand that cannot be had here: Slingshot (`cxi`), EFA, Omni-Path (`opx`),
+//! `psm3` and a fabric of several rails (`mrail`). An application that breaks a rule ends with a message that names the rule. The domain `copy` checks
 //! nothing and costs next to nothing, for measuring what is above libfabric.
 //!
 //! libfabric finds it where `FI_PROVIDER_PATH` names the [`folder`]. The provider's name is `strict`; a domain is named like its profile.
@@ -10,7 +10,7 @@
 //!   `call` has the calls on an endpoint;
 //! - `engine` is what an endpoint does with each `operation`: when it is carried out (`order` and `pattern` tell), and who learns of
 //!   it, which `done` keeps until it is read; `lent` finds out who uses too early what was lent for an operation (`known` has
-//!   the registrations), and `letter`
+//!   the registrations, `raw` the keys that are mapped), and `letter`
 //!   is how a target learns of one;
 //! - `segment` is what processes share, `reach` how a peer's registered memory is found, `memory` how bytes get there, `word` what
 //!   atomic operations do;
@@ -37,6 +37,7 @@ mod order;
 mod pattern;
 mod profile;
 mod queue;
+mod raw;
 mod reach;
 mod registration;
 mod rule;

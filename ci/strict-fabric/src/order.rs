@@ -95,6 +95,7 @@ mod tests {
         assert!(waits("opx", fetch, fetch) && !waits("opx", write, write));
         assert!(waits("psm3", read, write) && !waits("psm3", send, write));
         assert!(!waits("psm3", (Kind::Write, 5000), write));
+        assert!(waits("mrail", send, write) && !waits("mrail", write, read));
         assert!(waits("copy", send, (Kind::Write, 5000)));
     }
 }

@@ -1,9 +1,10 @@
 //! What each profile demands and offers: the table that grows.
 //!
-//! The facts are those of libfabric's manual pages (fi_cxi, fi_efa, fi_opx, fi_psm3 of section 7) and of what the
+//! The facts are those of libfabric's manual pages (fi_cxi, fi_efa, fi_opx, fi_psm3, fi_mrail of section 7) and of what the
 //! providers of these names tell of themselves; where a provider asks nothing that a test could break, the profile asks
 //! for less than it. Queues are shorter than any of theirs, so that they are full.
 
+use crate::raw;
 use libfabric_sys as fi;
 use std::ffi::CStr;
 
@@ -33,6 +34,7 @@ pub(crate) struct Profile {
     pub(crate) at_once: bool,
     pub(crate) carrier: Carrier,
     pub(crate) mr_mode: u64,
+    /// At most 8, unless keys are raw.
     pub(crate) key_bytes: usize,
     /// Of contexts: `FI_CONTEXT` or `FI_CONTEXT2`.
     pub(crate) mode: u64,
@@ -183,6 +185,36 @@ const PSM3: Profile = Profile {
     refuses_one_of: 11,
 };
 
+/// Several rails as one (ofi_mrail): a key is one for each rail, 16 bytes, and is mapped before it is used; there are no atomic
+/// operations.
+const MRAIL: Profile = Profile {
+    name: c"mrail",
+    at_once: false,
+    carrier: Carrier::Target,
+    mr_mode: fi::FI_MR_RAW,
+    key_bytes: raw::NBYTES,
+    mode: 0,
+    order: fi::FI_ORDER_RAR
+        | fi::FI_ORDER_RAW
+        | fi::FI_ORDER_RAS
+        | fi::FI_ORDER_WAW
+        | fi::FI_ORDER_WAS
+        | fi::FI_ORDER_SAW
+        | fi::FI_ORDER_SAS,
+    order_up_to: usize::MAX,
+    inject: 48,
+    tx_size: 128,
+    rx_size: 256,
+    max_message: usize::MAX,
+    iov_limit: 3,
+    resource_mgmt: fi::FI_RM_ENABLED,
+    atomics: Atomics::None,
+    av_type: fi::FI_AV_TABLE,
+    address_format: fi::FI_FORMAT_UNSPEC,
+    protocol: fi::FI_PROTO_MRAIL,
+    refuses_one_of: 5,
+};
+
 /// A NIC like those of InfiniBand, as its device alone is: few atomic operations, nothing injected, nothing in order.
 const FEW: Profile = Profile {
     name: c"few",
@@ -195,7 +227,7 @@ const FEW: Profile = Profile {
 };
 
 /// All of them; the first is what libfabric offers first.
-pub(crate) const ALL: &[Profile] = &[COPY, CXI, EFA, OPX, PSM3, FEW];
+pub(crate) const ALL: &[Profile] = &[COPY, CXI, EFA, OPX, PSM3, MRAIL, FEW];
 
 impl Profile {
     pub(crate) fn asks(&self, mr_mode: u64) -> bool {

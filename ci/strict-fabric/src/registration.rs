@@ -6,6 +6,7 @@ use crate::endpoint::Endpoint;
 use crate::known::Own;
 use crate::memory::is_mapped;
 use crate::object::{fid, hand_over, operations, shared};
+use crate::raw;
 use crate::segment::ANY;
 use libfabric_sys as fi;
 use std::ffi::{c_int, c_void};
@@ -19,6 +20,10 @@ pub(crate) struct Registration {
     fid: fi::fid_mr,
     domain: Arc<Domain>,
     index: u32,
+    /// For peers, where keys are raw.
+    raw: [u8; raw::NBYTES],
+    /// The base address.
+    base: u64,
     /// The endpoint that it was bound to.
     endpoint: AtomicU32,
 }
@@ -78,12 +83,19 @@ unsafe extern "C" fn register(
     words.into_iter().for_each(|(place, word)| place.store(word, Ordering::Relaxed));
     region.access.store(access, Ordering::Relaxed);
     domain.segment.regions_used.fetch_max(index + 1, Ordering::Release);
+    let is_raw = profile.asks(fi::FI_MR_RAW);
     let is_used = !profile.asks(fi::FI_MR_ENDPOINT);
     let fid = fid(fi::FI_CLASS_MR, context, &REGISTRATION);
     let made = Arc::new(Registration {
-        fid: fi::fid_mr { fid, mem_desc: null_mut(), key },
+        fid: fi::fid_mr {
+            fid,
+            mem_desc: null_mut(),
+            key: if is_raw { fi::KEY_NOTAVAIL } else { key },
+        },
         domain,
         index,
+        raw: raw::packed(key, base),
+        base,
         endpoint: AtomicU32::new(ANY),
     });
     let desc = Arc::as_ptr(&made).addr();
@@ -130,23 +142,51 @@ unsafe extern "C" fn bind(fid: *mut fi::fid, to: *mut fi::fid, _flags: u64) -> c
     0
 }
 
-unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, _: *mut c_void) -> c_int {
+unsafe extern "C" fn control(fid: *mut fi::fid, command: c_int, what: *mut c_void) -> c_int {
     // SAFETY: an open registration of this provider.
     let made = unsafe { &*fid.cast::<Registration>() };
-    if command != fi::ENABLE {
-        return -fi::FI_ENOSYS;
+    match command {
+        fi::ENABLE => made.enable(),
+        fi::GET_RAW_MR if made.domain.profile.asks(fi::FI_MR_RAW) => {
+            // SAFETY: what the command comes with.
+            let attr = unsafe { &*what.cast() };
+            // SAFETY: libfabric's contract.
+            unsafe { made.tell(attr) }
+        }
+        _ => -fi::FI_ENOSYS,
     }
-    let asks = made.domain.profile.asks(fi::FI_MR_ENDPOINT);
-    if asks && made.endpoint.load(Ordering::Relaxed) == ANY {
-        made.domain.broken("FI_MR_ENDPOINT", "a registration was enabled before it was bound");
-    }
-    made.begin();
-    0
 }
 
 impl Registration {
     fn region(&self) -> &crate::segment::Region {
         &self.domain.segment.regions[self.index as usize]
+    }
+
+    /// `fi_mr_enable`.
+    fn enable(&self) -> c_int {
+        let asks = self.domain.profile.asks(fi::FI_MR_ENDPOINT);
+        if asks && self.endpoint.load(Ordering::Relaxed) == ANY {
+            self.domain.broken("FI_MR_ENDPOINT", "a registration was enabled before it was bound");
+        }
+        self.begin();
+        0
+    }
+
+    /// `fi_mr_raw_attr`.
+    ///
+    /// # Safety
+    /// libfabric's contract: room for what is told, and for as many bytes of the key as it says.
+    unsafe fn tell(&self, attr: &fi::fi_mr_raw_attr) -> c_int {
+        // SAFETY: by contract.
+        let room = unsafe { std::mem::replace(&mut *attr.key_size, raw::NBYTES) };
+        if room < raw::NBYTES {
+            return -(fi::FI_ETOOSMALL as c_int);
+        }
+        // SAFETY: by contract.
+        unsafe { *attr.base_addr = self.base };
+        // SAFETY: by contract, enough bytes as was seen above.
+        unsafe { attr.raw_key.copy_from_nonoverlapping(self.raw.as_ptr(), raw::NBYTES) };
+        0
     }
 
     /// From now on it is in use.

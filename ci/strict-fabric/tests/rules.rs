@@ -20,6 +20,7 @@ const CASES: &[Case] = &[
     ("all_is_well", "cxi", keeps_the_rules, ""),
     ("all_is_well_with_local_registrations", "efa", keeps_the_rules, ""),
     ("all_is_well_at_the_target", "psm3", keeps_the_rules, ""),
+    ("all_is_well_with_raw_keys", "mrail", keeps_the_rules, ""),
     ("posts_before_enable", "cxi", posts_before_enable, "fi_enable: an operation was posted"),
     (
         "enables_a_registration_before_it_binds_it",
@@ -30,6 +31,32 @@ const CASES: &[Case] = &[
     ("registers_what_is_not_there", "cxi", registers_nothing, "FI_MR_ALLOCATED"),
     ("uses_a_key_before_enable", "cxi", uses_a_key_too_early, "entry: -266"),
     ("uses_a_wrong_key", "psm3", uses_a_wrong_key, "entry: -266"),
+    (
+        "names_a_registration_by_no_raw_key",
+        "mrail",
+        maps_no_key,
+        "FI_MR_RAW: an operation names a key that is not mapped",
+    ),
+    (
+        "uses_a_key_that_is_unmapped",
+        "mrail",
+        unmaps_too_early,
+        "FI_MR_RAW: an operation names a key that is not mapped",
+    ),
+    ("maps_part_of_a_key", "mrail", maps_part_of_a_key, "fi_mr_map_raw: what was mapped is no"),
+    (
+        "maps_a_key_with_another_base",
+        "mrail",
+        maps_with_another_base,
+        "fi_mr_map_raw: a raw key was mapped with another base",
+    ),
+    ("unmaps_what_is_not_mapped", "mrail", unmaps_nothing, "fi_mr_unmap_key: a key was unmapped"),
+    (
+        "closes_a_domain_before_it_unmaps",
+        "mrail",
+        closes_before_it_unmaps,
+        "fi_mr_unmap_key: a domain was closed before 1 keys",
+    ),
     ("goes_beyond_the_end", "cxi", goes_beyond_the_end, "entry: -13"),
     ("addresses_by_offset_what_is_virtual", "efa", uses_offsets, "entry: -13"),
     (
@@ -218,8 +245,22 @@ impl Side {
             // SAFETY: an open object.
             well(unsafe { fi::fi_enable(mr.cast()) });
         }
+        if self.asks(fi::FI_MR_RAW) {
+            let (base, raw) = raw_key(mr);
+            return self.mapped(base, &raw);
+        }
         // SAFETY: an open object.
         unsafe { (*mr).key }
+    }
+
+    /// Maps a raw key.
+    fn mapped(&self, base: u64, raw: &[u8]) -> u64 {
+        let mut key = fi::KEY_NOTAVAIL;
+        // SAFETY: an open domain, and so many bytes.
+        let code =
+            unsafe { fi::fi_map_raw_key(self.domain, base, raw.as_ptr(), raw.len(), &mut key) };
+        well(code);
+        key
     }
 
     /// The descriptor of the source, where there must be one.
@@ -285,6 +326,18 @@ impl Side {
     }
 }
 
+/// The base address and the raw key of a registration.
+fn raw_key(mr: *mut fi::fid_mr) -> (u64, Vec<u8>) {
+    let (mut base, mut nbytes) = (0, 0);
+    // SAFETY: an open registration, and room for no bytes.
+    let code = unsafe { fi::fi_raw_key(mr, &mut base, null_mut(), &mut nbytes) };
+    assert_eq!(code, -(fi::FI_ETOOSMALL as i32));
+    let mut raw = vec![0; nbytes];
+    // SAFETY: an open registration, and room for so many bytes.
+    well(unsafe { fi::fi_raw_key(mr, &mut base, raw.as_mut_ptr(), &mut nbytes) });
+    (base, raw)
+}
+
 fn keeps_the_rules(side: &mut Side) {
     side.enable();
     let (key, desc, address) = (side.target(), side.desc(), side.address());
@@ -337,6 +390,48 @@ fn uses_a_wrong_key(side: &mut Side) {
     // The entry may come before the target has refused.
     side.wait();
     side.wait();
+}
+
+fn maps_no_key(side: &mut Side) {
+    side.enable();
+    let mr = side.registered(side.target.as_ptr(), fi::FI_REMOTE_WRITE);
+    // SAFETY: an open object.
+    let (key, context) = (unsafe { (*mr).key }, side.context(0));
+    side.write(8, null_mut(), (0, key), context);
+}
+
+fn unmaps_too_early(side: &mut Side) {
+    let (key, context) = (side.enable().target(), side.context(0));
+    // SAFETY: an open domain and a key of it.
+    well(unsafe { fi::fi_unmap_key(side.domain, key) });
+    side.write(8, null_mut(), (0, key), context);
+}
+
+fn maps_part_of_a_key(side: &mut Side) {
+    let (base, raw) = raw_key(side.registered(side.target.as_ptr(), fi::FI_REMOTE_WRITE));
+    side.mapped(base, &raw[..8]);
+}
+
+fn maps_with_another_base(side: &mut Side) {
+    let (base, raw) = raw_key(side.registered(side.target.as_ptr(), fi::FI_REMOTE_WRITE));
+    side.mapped(base + 8, &raw);
+}
+
+fn unmaps_nothing(side: &mut Side) {
+    // SAFETY: an open domain.
+    unsafe { fi::fi_unmap_key(side.domain, 5) };
+}
+
+fn closes_before_it_unmaps(side: &mut Side) {
+    let mr = side.registered(side.target.as_ptr(), fi::FI_REMOTE_WRITE);
+    let (base, raw) = raw_key(mr);
+    side.mapped(base, &raw);
+    let fids: [*mut fi::fid; 5] =
+        [mr.cast(), side.endpoint.cast(), side.queue.cast(), side.table.cast(), side.domain.cast()];
+    for fid in fids {
+        // SAFETY: an open object.
+        well(unsafe { fi::fi_close(fid) });
+    }
 }
 
 fn goes_beyond_the_end(side: &mut Side) {

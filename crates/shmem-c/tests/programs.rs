@@ -144,7 +144,7 @@ const OFI: Network = Network {
 
 /// Domains of the provider of libfabric for tests (ci/strict-fabric), whose rules are those of fabrics that cannot be had
 /// here, and the jobs that programs run over them with.
-const STRICT: [&str; 4] = ["cxi", "efa", "opx", "psm3"];
+const STRICT: [&str; 5] = ["cxi", "efa", "opx", "psm3", "mrail"];
 const STRICT_JOBS: [Nodes; 5] = [
     (("SHMEM_ONNODE", "off"), 2),
     (("SHMEM_VIRTUAL_NODES", "1+2+3"), 6),
@@ -170,7 +170,9 @@ fn runs_strict(source: &str, profile: &str, (nodes, n): Nodes) {
 fn strict_sample(source: &str) {
     let place = HERE.iter().position(|here| *here == source).expect("a program of the list");
     let profile = STRICT[place % STRICT.len()];
-    runs_strict(source, profile, STRICT_JOBS[place % STRICT_JOBS.len()]);
+    // In each round of the profiles each has another job.
+    let job = place + place / STRICT.len();
+    runs_strict(source, profile, STRICT_JOBS[job % STRICT_JOBS.len()]);
 }
 
 /// Over each profile, with other jobs than in the sample.

@@ -207,6 +207,7 @@ fn fill(hints: &mut fi::fi_info, wish: &Wish, delivery: bool) -> Result<(), Stri
         | fi::FI_MR_VIRT_ADDR
         | fi::FI_MR_ALLOCATED
         | fi::FI_MR_PROV_KEY
+        | fi::FI_MR_RAW
         | fi::FI_MR_ENDPOINT
         | fi::FI_MR_RMA_EVENT) as i32;
     domain.name = copy(wish.domain.as_deref())?;

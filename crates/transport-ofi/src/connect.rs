@@ -3,6 +3,7 @@
 //! It must never know what is sent to a PE once it is connected.
 
 use crate::fabric::Fabric;
+use crate::raw::RawKey;
 use libfabric_sys as fi;
 use rushmem_transport::{Error, Key, Pe, PeRecord, Segment};
 use rushmem_wire::{OFI_ADDRESS, OFI_KEY, decode, encode};
@@ -36,20 +37,31 @@ pub(crate) struct SegmentKey {
     /// What is added to offsets.
     pub(crate) base: u64,
     pub(crate) nbytes: u64,
-    /// As the fabric has it.
+    /// As operations name it.
     pub(crate) key: u64,
 }
 
-impl SegmentKey {
+/// What a PE tells of a segment of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Offered {
+    /// Its key means nothing where there is a raw one.
+    pub(crate) segment: SegmentKey,
+    pub(crate) raw: Option<RawKey>,
+}
+
+impl Offered {
     pub(crate) fn encode(self) -> Key {
-        Key(encode(OFI_KEY, &(self.base, self.nbytes, self.key)))
+        let SegmentKey { base, nbytes, key } = self.segment;
+        let raw = self.raw.map(|raw| (raw.base, raw.bytes));
+        Key(encode(OFI_KEY, &(base, nbytes, key, raw)))
     }
 
     /// # Errors
-    /// When the bytes are no key.
-    pub(crate) fn decode(key: &[u8]) -> Result<SegmentKey, rushmem_wire::Error> {
-        let (base, nbytes, key) = decode(OFI_KEY, key)?;
-        Ok(SegmentKey { base, nbytes, key })
+    /// When the bytes are no such thing.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Offered, rushmem_wire::Error> {
+        let (base, nbytes, key, raw) = decode::<(_, _, _, Option<_>)>(OFI_KEY, bytes)?;
+        let raw = raw.map(|(base, bytes)| RawKey { base, bytes });
+        Ok(Offered { segment: SegmentKey { base, nbytes, key }, raw })
     }
 }
 
@@ -71,13 +83,15 @@ pub(crate) fn address(pe: Pe, record: PeRecord<'_>) -> Result<Address, Error> {
     Address::decode(record.address).map_err(invalid(pe))
 }
 
-/// The keys of `pe`, from what it told.
-fn keys(pe: Pe, record: PeRecord<'_>) -> Result<[SegmentKey; Segment::COUNT], Error> {
-    let mut keys = [SegmentKey::default(); Segment::COUNT];
-    for (key, bytes) in keys.iter_mut().zip(record.keys).filter(|(_, bytes)| !bytes.is_empty()) {
-        *key = SegmentKey::decode(bytes).map_err(invalid(pe))?;
+/// The segments of `pe`, from what it told.
+fn offered(pe: Pe, record: PeRecord<'_>) -> Result<[Offered; Segment::COUNT], Error> {
+    let mut offered: [Offered; Segment::COUNT] = Default::default();
+    for (offered, bytes) in
+        offered.iter_mut().zip(record.keys).filter(|(_, bytes)| !bytes.is_empty())
+    {
+        *offered = Offered::decode(bytes).map_err(invalid(pe))?;
     }
-    Ok(keys)
+    Ok(offered)
 }
 
 /// Whether `pe` can be used by what it told, by PE `me`, which told `own`.
@@ -97,7 +111,7 @@ pub(crate) fn check(
             address.provider, own.provider
         )));
     }
-    keys(pe, record).map(|_| ())
+    offered(pe, record).map(|_| ())
 }
 
 impl Peer {
@@ -106,11 +120,20 @@ impl Peer {
     /// # Errors
     /// When libfabric refuses.
     pub(crate) fn new(fabric: &Fabric, pe: Pe, record: PeRecord<'_>) -> Result<Peer, Error> {
-        let at = fabric.insert(&address(pe, record)?.name).map_err(|code| {
+        let refused = |what: &str, code| {
             let (own, why) = (&fabric.facts.provider, fabric.library.strerror(code));
-            Error::Unavailable(format!("libfabric ({own}) refused the address of PE {pe}: {why}"))
-        })?;
-        Ok(Peer { at, keys: keys(pe, record)? })
+            Error::Unavailable(format!("libfabric ({own}) refused {what} of PE {pe}: {why}"))
+        };
+        let name = address(pe, record)?.name;
+        let at = fabric.insert(&name).map_err(|code| refused("the address", code))?;
+        let mut keys = [SegmentKey::default(); Segment::COUNT];
+        for (key, offered) in keys.iter_mut().zip(offered(pe, record)?) {
+            *key = offered.segment;
+            if let Some(raw) = offered.raw {
+                key.key = fabric.map(&raw).map_err(|code| refused("a key", code))?;
+            }
+        }
+        Ok(Peer { at, keys })
     }
 }
 
@@ -124,8 +147,11 @@ mod tests {
         let bytes = address.encode();
         assert_eq!(Address::decode(&bytes), Ok(address));
         assert!(Address::decode(&bytes[..bytes.len() - 1]).is_err());
-        let key = SegmentKey { base: 1 << 47, nbytes: 5, key: u64::MAX };
-        assert_eq!(SegmentKey::decode(&key.encode().0), Ok(key));
-        assert!(SegmentKey::decode(&[0; 23]).is_err());
+        let segment = SegmentKey { base: 1 << 47, nbytes: 5, key: u64::MAX };
+        for raw in [None, Some(RawKey { base: 7, bytes: vec![1; 32] })] {
+            let offered = Offered { segment, raw };
+            assert_eq!(Offered::decode(&offered.clone().encode().0), Ok(offered));
+        }
+        assert!(Offered::decode(&[0; 23]).is_err());
     }
 }

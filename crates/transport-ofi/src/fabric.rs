@@ -4,7 +4,8 @@
 use crate::choice::List;
 use crate::defaults;
 use crate::facts::Facts;
-use crate::fid::Fid;
+use crate::fid::{Fid, succeeded};
+use crate::raw::{Mapped, RawKey};
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 use rushmem_transport::kit::lock::lock;
@@ -78,6 +79,8 @@ pub(crate) struct Fabric {
     pub(crate) facts: Facts,
     /// The next key, where registrations name their own.
     keys: AtomicU64,
+    /// Raw keys of peers.
+    mapped: Mapped,
 }
 
 impl Fabric {
@@ -137,7 +140,7 @@ impl Fabric {
         // SAFETY: stored by the call.
         let av = unsafe { Fid::opened(code, av) }.map_err(said("the address table"))?;
         let (info, keys) = (Mutex::new(info), AtomicU64::new(first_key));
-        Ok(Fabric { av, domain, fabric, info, library, facts, keys })
+        Ok(Fabric { av, domain, fabric, info, library, facts, keys, mapped: Mapped::default() })
     }
 
     /// A completion queue; one to sleep on where `sleep` and the provider has it.
@@ -265,6 +268,14 @@ impl Fabric {
         Ok(mr)
     }
 
+    /// Maps a peer's raw key, until the domain is closed; the key for operations.
+    ///
+    /// # Errors
+    /// libfabric's number.
+    pub(crate) fn map(&self, raw: &RawKey) -> Result<u64, i32> {
+        self.mapped.add(&self.domain, raw)
+    }
+
     /// How a thread that sleeps learns of a queue's news.
     pub(crate) fn news<'a>(&self, cq: &'a Cq) -> News<'a> {
         let Some(fd) = cq.wait else { return News::Untold };
@@ -277,14 +288,15 @@ impl Fabric {
     }
 }
 
+impl Drop for Fabric {
+    fn drop(&mut self) {
+        self.mapped.clear(&self.domain);
+    }
+}
+
 impl Cq {
     /// Whether the kernel tells of its news.
     pub(crate) fn can_sleep(&self) -> bool {
         self.wait.is_some()
     }
-}
-
-/// A code of libfabric's as a result.
-pub(crate) fn succeeded(code: i32) -> Result<(), i32> {
-    if code == 0 { Ok(()) } else { Err(code) }
 }

@@ -1,4 +1,4 @@
-//! libfabric's objects, closed when they are dropped.
+//! libfabric's objects, closed when they are dropped, and what its calls return.
 #![allow(unsafe_code)]
 
 use libfabric_sys as fi;
@@ -47,4 +47,9 @@ impl<T> Drop for Fid<T> {
         // SAFETY: open, and nobody uses it any more. Where closing fails there is nothing left to do.
         unsafe { fi::fi_close(self.fid()) };
     }
+}
+
+/// A code of libfabric's as a result.
+pub(crate) fn succeeded(code: i32) -> Result<(), i32> {
+    if code == 0 { Ok(()) } else { Err(code) }
 }

@@ -13,7 +13,7 @@
 //!   target's CPU, `atomics` and `native` those by the fabric;
 //! - `choice`, `facts` and `quirks` say which provider of libfabric, what it is like, and which not; `found` what of it this
 //!   machine has; `settings` has our own limits and variables, `defaults` what libfabric's variables tell it;
-//! - `fabric` and `fid` are what libfabric opens; `block` is memory that it uses.
+//! - `fabric` and `fid` are what libfabric opens, `raw` its keys that are no numbers; `block` is memory that it uses.
 //!
 //! What it does not do: it does not encrypt or sign, since libfabric does not; it does not reconnect (an
 //! operation that fails ends the job); over providers that are a stream of bytes, such as tcp, it does not
@@ -35,6 +35,7 @@ mod native;
 mod origin;
 mod progress;
 mod quirks;
+mod raw;
 mod replies;
 mod service;
 mod settings;

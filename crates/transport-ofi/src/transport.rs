@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::choice::{self, Wish};
-use crate::connect::{self, Address, Peer, SegmentKey};
+use crate::connect::{self, Address, Offered, Peer, SegmentKey};
 use crate::ep::FiEndpoint;
 use crate::fabric::{self, Fabric};
 use crate::facts::Facts;
@@ -10,6 +10,7 @@ use crate::native::Native;
 use crate::origin::OfiEndpoint;
 use crate::progress::{Progress, run};
 use crate::quirks;
+use crate::raw::RawKey;
 use crate::service::{SENDS, Service};
 use crate::settings::{DESCRIPTORS, LEAST_DESCRIPTORS, Tuning};
 use crate::shared::Shared;
@@ -153,7 +154,7 @@ impl Transport for Ofi {
         nbytes: usize,
     ) -> Result<Key, Error> {
         if nbytes == 0 {
-            return Ok(SegmentKey::default().encode());
+            return Ok(Offered::default().encode());
         }
         let shared = self.shared();
         let fabric = &shared.fabric;
@@ -166,18 +167,15 @@ impl Transport for Ofi {
         let mr = mr.map_err(said)?;
         // SAFETY: an open registration.
         let fi::fid_mr { mem_desc, key, .. } = unsafe { *mr.raw() };
-        if key == fi::KEY_NOTAVAIL {
-            let name = &fabric.facts.provider;
-            return Err(Error::Unavailable(format!(
-                "libfabric ({name}) has keys of no fixed size"
-            )));
-        }
+        let raw = fabric.facts.asks(fi::FI_MR_RAW).then(|| RawKey::of(&mr));
+        let raw = raw.transpose().map_err(said)?;
         let memory = LocalBuf { base, nbytes };
         // SAFETY: valid until this transport is dropped by contract, and it then serves nobody.
         unsafe { shared.segments.register(segment, memory, mem_desc.addr()) }?;
         lock(&shared.registrations).push(mr);
         let base = if fabric.facts.asks(fi::FI_MR_VIRT_ADDR) { base.addr() as u64 } else { 0 };
-        Ok(SegmentKey { base, nbytes: nbytes as u64, key }.encode())
+        let segment = SegmentKey { base, nbytes: nbytes as u64, key };
+        Ok(Offered { segment, raw }.encode())
     }
 
     fn address(&self) -> Vec<u8> {

@@ -112,6 +112,7 @@ over! {
     opx_network "strict opx" Network;
     psm3 "strict psm3" Software;
     psm3_network "strict psm3" Network;
+    mrail "strict mrail" Software;
 }
 
 /// Faulty providers are not opened, and the message says what to use instead.

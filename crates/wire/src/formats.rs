@@ -32,4 +32,4 @@ pub const UCX_KEY: Format = format("key of a segment over UCX", 2);
 /// How a PE is reached over libfabric.
 pub const OFI_ADDRESS: Format = format("address of a PE over libfabric", 4);
 /// A segment of a PE over libfabric.
-pub const OFI_KEY: Format = format("key of a segment over libfabric", 2);
+pub const OFI_KEY: Format = format("key of a segment over libfabric", 3);

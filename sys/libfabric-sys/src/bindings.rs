@@ -865,6 +865,50 @@ const _: () = {
     ["Offset of field: fid_nic::link_attr"][::std::mem::offset_of!(fid_nic, link_attr) - 40usize];
     ["Offset of field: fid_nic::prov_attr"][::std::mem::offset_of!(fid_nic, prov_attr) - 48usize];
 };
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct fi_mr_raw_attr {
+    pub flags: u64,
+    pub base_addr: *mut u64,
+    pub raw_key: *mut u8,
+    pub key_size: *mut usize,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fi_mr_raw_attr"][::std::mem::size_of::<fi_mr_raw_attr>() - 32usize];
+    ["Alignment of fi_mr_raw_attr"][::std::mem::align_of::<fi_mr_raw_attr>() - 8usize];
+    ["Offset of field: fi_mr_raw_attr::flags"]
+        [::std::mem::offset_of!(fi_mr_raw_attr, flags) - 0usize];
+    ["Offset of field: fi_mr_raw_attr::base_addr"]
+        [::std::mem::offset_of!(fi_mr_raw_attr, base_addr) - 8usize];
+    ["Offset of field: fi_mr_raw_attr::raw_key"]
+        [::std::mem::offset_of!(fi_mr_raw_attr, raw_key) - 16usize];
+    ["Offset of field: fi_mr_raw_attr::key_size"]
+        [::std::mem::offset_of!(fi_mr_raw_attr, key_size) - 24usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct fi_mr_map_raw {
+    pub flags: u64,
+    pub base_addr: u64,
+    pub raw_key: *mut u8,
+    pub key_size: usize,
+    pub key: *mut u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of fi_mr_map_raw"][::std::mem::size_of::<fi_mr_map_raw>() - 40usize];
+    ["Alignment of fi_mr_map_raw"][::std::mem::align_of::<fi_mr_map_raw>() - 8usize];
+    ["Offset of field: fi_mr_map_raw::flags"]
+        [::std::mem::offset_of!(fi_mr_map_raw, flags) - 0usize];
+    ["Offset of field: fi_mr_map_raw::base_addr"]
+        [::std::mem::offset_of!(fi_mr_map_raw, base_addr) - 8usize];
+    ["Offset of field: fi_mr_map_raw::raw_key"]
+        [::std::mem::offset_of!(fi_mr_map_raw, raw_key) - 16usize];
+    ["Offset of field: fi_mr_map_raw::key_size"]
+        [::std::mem::offset_of!(fi_mr_map_raw, key_size) - 24usize];
+    ["Offset of field: fi_mr_map_raw::key"][::std::mem::offset_of!(fi_mr_map_raw, key) - 32usize];
+};
 pub const FI_GETFIDFLAG: _bindgen_ty_7 = 0;
 pub const FI_SETFIDFLAG: _bindgen_ty_7 = 1;
 pub const FI_GETOPSFLAG: _bindgen_ty_7 = 2;
@@ -2716,3 +2760,6 @@ pub const ADDR_NOTAVAIL: fi_addr_t = 18446744073709551615;
 pub const KEY_NOTAVAIL: u64 = 18446744073709551615;
 pub const ENABLE: ::std::os::raw::c_int = 6;
 pub const GETWAIT: ::std::os::raw::c_int = 5;
+pub const GET_RAW_MR: ::std::os::raw::c_int = 8;
+pub const MAP_RAW_MR: ::std::os::raw::c_int = 9;
+pub const UNMAP_KEY: ::std::os::raw::c_int = 10;

@@ -76,6 +76,21 @@ calls! {
     /// `fi_mr_reg`.
     fn fi_mr_reg(domain: *mut fid_domain, base: *const c_void, nbytes: usize, access: u64, key: u64, mr: &mut *mut fid_mr) -> c_int =
         (*(*domain).mr).reg.expect(FILLED)(&raw mut (*domain).fid, base, nbytes, access, 0, key, 0, mr, null_mut());
+    /// `fi_mr_raw_attr`: the base address, and the key in so many bytes; how many it has is stored in any case.
+    fn fi_raw_key(mr: *mut fid_mr, base: &mut u64, key: *mut u8, nbytes: &mut usize) -> c_int = {
+        let mut attr = fi_mr_raw_attr { flags: 0, base_addr: base, raw_key: key, key_size: nbytes };
+        (*(*mr).fid.ops).control.expect(FILLED)(&raw mut (*mr).fid, GET_RAW_MR, (&raw mut attr).cast())
+    };
+    /// `fi_mr_map_raw`.
+    fn fi_map_raw_key(domain: *mut fid_domain, base: u64, raw: *const u8, nbytes: usize, key: &mut u64) -> c_int = {
+        let mut map = fi_mr_map_raw { flags: 0, base_addr: base, raw_key: raw.cast_mut(), key_size: nbytes, key };
+        (*(*domain).fid.ops).control.expect(FILLED)(&raw mut (*domain).fid, MAP_RAW_MR, (&raw mut map).cast())
+    };
+    /// `fi_mr_unmap_key`.
+    fn fi_unmap_key(domain: *mut fid_domain, key: u64) -> c_int = {
+        let mut key = key;
+        (*(*domain).fid.ops).control.expect(FILLED)(&raw mut (*domain).fid, UNMAP_KEY, (&raw mut key).cast())
+    };
     /// `fi_read`.
     fn fi_read(ep: *mut fid_ep, to: *mut c_void, nbytes: usize, desc: *mut c_void, from: fi_addr_t, address: u64, key: u64, context: *mut c_void) -> isize =
         (*(*ep).rma).read.expect(FILLED)(ep, to, nbytes, desc, from, address, key, context);

@@ -22,6 +22,9 @@ static const fi_addr_t ADDR_NOTAVAIL = FI_ADDR_NOTAVAIL;
 static const uint64_t KEY_NOTAVAIL = FI_KEY_NOTAVAIL;
 static const int ENABLE = FI_ENABLE;
 static const int GETWAIT = FI_GETWAIT;
+static const int GET_RAW_MR = FI_GET_RAW_MR;
+static const int MAP_RAW_MR = FI_MAP_RAW_MR;
+static const int UNMAP_KEY = FI_UNMAP_KEY;
 ";
 
 /// Every flag is 64 bits wide, whatever its value.
@@ -51,8 +54,8 @@ fn main() -> std::io::Result<()> {
             "fi_info|fi_(cq|av)_attr|fi_cq_(err_|data_)?entry|fi_provider|fi_msg_(rma|atomic)|fi_context2",
         )
         .allowlist_type("fi_(ep_type|threading|progress|resource_mgmt|wait_obj|cq_format|av_type)")
-        .allowlist_type("fi_status|fid_(fabric|domain|av|cq|ep|mr)")
-        .allowlist_var("FI_.*|ADDR_.*|KEY_NOTAVAIL|ENABLE|GETWAIT")
+        .allowlist_type("fi_status|fid_(fabric|domain|av|cq|ep|mr)|fi_mr_(raw_attr|map_raw)")
+        .allowlist_var("FI_.*|ADDR_.*|KEY_NOTAVAIL|ENABLE|GETWAIT|(GET|MAP)_RAW_MR|UNMAP_KEY")
         .ignore_functions()
         .prepend_enum_name(false)
         .derive_default(false)

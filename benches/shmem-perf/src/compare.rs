@@ -1,7 +1,8 @@
 //! `shmem-perf compare`: says which figures of two runs differ beyond noise.
 //!
-//! A figure differs if its batches do by a two-sided Mann-Whitney test at 5 %, corrected for the number of comparisons by the method of
-//! Benjamini and Hochberg, and if its median differs by more than a threshold. This file must never know how a figure is drawn.
+//! A figure differs if its values do by a two-sided Mann-Whitney test at 5 %, corrected for the number of comparisons by the method of
+//! Benjamini and Hochberg, and if its median differs by more than a threshold. With several records of each side the values are those of
+//! runs; with one, of batches. This file must never know how a figure is drawn.
 
 mod judge;
 mod mann_whitney;
@@ -11,30 +12,40 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use crate::record::Record;
 use crate::{flags, load};
 
-const DEFAULT_THRESHOLD: f64 = 5.0;
+/// Percent by which medians must differ, where the test knows how runs differ, and where it does not.
+const AMONG_RUNS: f64 = 5.0;
+const OF_ONE_RUN: f64 = 50.0;
 
-/// Say what differs beyond noise between two runs.
+/// Say what differs beyond noise between runs before and runs after.
 ///
-/// A figure counts as different if a two-sided Mann-Whitney test on the medians of its batches says so at 5 %, corrected for the number of
-/// comparisons by the method of Benjamini and Hochberg, and if its median differs by more than the threshold. The batches of one run
-/// do not know how runs differ from each other: two runs of the same tell how large a threshold must be. Floors are compared as well,
-/// but only to tell whether the machine was the same.
+///   shmem-perf compare BEFORE.json AFTER.json
+///   shmem-perf compare BEFORE.json... --with AFTER.json...
+///
+/// A figure counts as different if a two-sided Mann-Whitney test says so at 5 %, corrected for the number of comparisons by the method of
+/// Benjamini and Hochberg, and if its median differs by more than the threshold.
+///
+/// With several records of each side, best made in turn, the test is between runs: each has one value, its median. 4 runs of each side are the
+/// least; one slower figure among 100 is found with 8. With one record of each side the test is between the batches of one run and
+/// those of the other, and how much runs of the same differ is not known: the threshold stands for that.
+///
+/// Floors are compared as well, but only to tell whether the machine was the same.
 ///
 /// Exit status: 0 if nothing is slower, 1 if something is, 2 if the records cannot be compared.
 #[derive(Parser)]
 #[command(name = "shmem-perf compare", verbatim_doc_comment)]
 struct CompareFlags {
-    /// The record to compare with
-    #[arg(value_name = "BEFORE.json")]
-    before: PathBuf,
-    /// The record to judge
-    #[arg(value_name = "AFTER.json")]
-    after: PathBuf,
-    /// Percent by which a median must differ to count
-    #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_THRESHOLD, value_parser = percent)]
-    threshold: f64,
+    /// Records to compare with; without --with, one, and the record to judge
+    #[arg(required = true, value_name = "RECORD.json")]
+    records: Vec<PathBuf>,
+    /// Records to judge
+    #[arg(long, num_args = 1.., value_name = "AFTER.json")]
+    with: Vec<PathBuf>,
+    /// Percent by which a median must differ to count; by default 5 with several records of each side, and 50 with one
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    threshold: Option<f64>,
     /// Also list what is equal
     #[arg(long)]
     all: bool,
@@ -55,15 +66,102 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     let Some(flags) = flags::parse::<CompareFlags>("shmem-perf compare", args)? else {
         return Ok(0);
     };
-    let (before, after) = (load::load(&flags.before)?, load::load(&flags.after)?);
-    let found = judge::judge(&before, &after, flags.threshold / 100.0);
+    let (before, after) = sides(flags.records, flags.with)?;
+    let loaded = |paths: &[PathBuf]| -> Result<Vec<Record>, String> {
+        paths.iter().map(|path| load::load(path)).collect()
+    };
+    let runs = (loaded(&before)?, loaded(&after)?);
+    let threshold = flags.threshold.unwrap_or(match (before.len(), after.len()) {
+        (1, 1) => OF_ONE_RUN,
+        _ => AMONG_RUNS,
+    });
+    let found = judge::judge(&runs.0, &runs.1, threshold / 100.0)?;
     if found.compared.is_empty() {
         return Err(format!(
             "{} and {} have no series in common that can be compared: an operation, its shape and a size must be in both.",
-            flags.before.display(),
-            flags.after.display()
+            listed(&before),
+            listed(&after)
         ));
     }
-    print!("{}", words::words((&before, &after), &found, flags.threshold, flags.all));
+    print!("{}", words::words((&runs.0, &runs.1), &found, threshold, flags.all));
     Ok(u8::from(found.is_slower()))
+}
+
+/// The files of both sides. A file that is named twice would be taken for two runs.
+fn sides(
+    mut before: Vec<PathBuf>,
+    mut after: Vec<PathBuf>,
+) -> Result<(Vec<PathBuf>, Vec<PathBuf>), String> {
+    if after.is_empty() {
+        match before.len() {
+            2 => after = before.split_off(1),
+            n => {
+                return Err(format!(
+                    "two records are expected, or --with before those to judge: there are {n}."
+                ));
+            }
+        }
+    }
+    for side in [&before, &after] {
+        let twice = side.iter().enumerate().find(|(at, path)| side[..*at].contains(path));
+        if let Some((_, path)) = twice {
+            return Err(format!("{} is named twice, but it is one run.", path.display()));
+        }
+    }
+    Ok((before, after))
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::record::Measure;
+
+    fn answer(words: &[&str]) -> Result<u8, String> {
+        run(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn sides_are_told_apart_by_a_flag() {
+        let refused = |words: &[&str]| answer(words).expect_err("it is refused");
+        assert!(refused(&["a"]).contains("there are 1"));
+        assert!(refused(&["a", "b", "c"]).contains("there are 3"));
+        assert!(refused(&["a", "b", "a", "--with", "c"]).contains("a is named twice"));
+        assert!(refused(&["a", "--threshold=-1", "b"]).contains("not negative"));
+        // Both sides may be the same, which shows that nothing differs.
+        assert!(refused(&["no/a", "--with", "no/a"]).contains("no/a cannot be read"));
+    }
+
+    #[test]
+    fn the_answer_is_the_exit_status() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, seed, factor: f64| {
+            let path = folder.path().join(name);
+            let rng = &mut fastrand::Rng::with_seed(seed);
+            let (measure, pair) = (Measure::Latency, fixture::pair("one", 2));
+            let put = fixture::series(rng, measure, "put", pair, [(8, 1000.0 * factor)]);
+            let record = Record { series: vec![put], ..fixture::empty() };
+            let text = serde_json::to_string(&record).expect("a record");
+            std::fs::write(&path, text).expect("it is written");
+            path.display().to_string()
+        };
+        let files: Vec<String> = (0..4).map(|i| write(&format!("old{i}"), i, 1.0)).collect();
+        let slow: Vec<String> = (0..4).map(|i| write(&format!("new{i}"), 9 + i, 1.2)).collect();
+        let of = |before: &[String], after: &[String]| {
+            let with = ["--with".to_owned()];
+            let words = [before, &with, after].concat();
+            run(&words)
+        };
+        assert_eq!(of(&files, &slow), Ok(1));
+        assert_eq!(of(&slow, &files), Ok(0));
+        // Runs of the same may differ so much.
+        assert_eq!(of(&files[..1], &slow[..1]), Ok(0));
+        assert_eq!(answer(&["--threshold", "5", &files[0], &slow[0]]), Ok(1));
+        let few = of(&files[..3], &slow[..3]).expect_err("it is refused");
+        assert!(few.contains("4 of each side are the least"), "{few}");
+    }
 }

@@ -17,7 +17,7 @@ use crate::library::MOST_LANES;
     override_usage = "shmem-perf [OPTIONS | COMMAND [ARGUMENT]...]",
     after_help = "Commands:\n  \
                   report   Make one page of HTML from records\n  \
-                  compare  Say what differs beyond noise between two records\n  \
+                  compare  Say what differs beyond noise between runs before and after\n  \
                   build    Build this program for another OpenSHMEM library\n\n\
                   Each command explains itself by --help. The transport and all else of the library are chosen as for any program, by \
                   variables of the environment, which the record names.\n\n\

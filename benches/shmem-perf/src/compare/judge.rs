@@ -1,12 +1,45 @@
-//! Judges every figure that two runs have in common: slower, faster, equal, or too few batches to say.
+//! Judges every figure that two sides have in common: slower, faster, equal, or too few values to say.
 //!
-//! This file must never know how a verdict is printed.
+//! A side is one run or several. Of several, each figure has one value for each run, its median, so that the test knows how runs differ; of one
+//! it has those of its batches, which do not know it. This file must never know how a verdict is printed.
 
 use super::mann_whitney::{least_p_value, p_value};
 use crate::record::{Measure, Point, Record, Series};
 
 /// How often something may be called different that is not, of all that are called different.
 pub const LEVEL: f64 = 0.05;
+
+/// What the test knows of noise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// How the batches of a run differ: there is one run on each side.
+    Batches,
+    /// How runs differ.
+    Runs,
+}
+
+impl Basis {
+    /// That of so many runs before and after.
+    ///
+    /// # Errors
+    /// One sentence if there are several, but too few for the test to call any figure different.
+    pub fn of(n_before: usize, n_after: usize) -> Result<Self, String> {
+        match (n_before, n_after) {
+            (1, 1) => Ok(Self::Batches),
+            _ if least_p_value(n_before, n_after) <= LEVEL => Ok(Self::Runs),
+            _ => Err(format!(
+                "{n_before} and {n_after} records are too few to tell how runs differ: {} of each side are the least.",
+                runs_to_tell_one_of(1)
+            )),
+        }
+    }
+}
+
+/// The least number of runs of each side that can call one figure among so many different.
+pub fn runs_to_tell_one_of(n_figures: usize) -> usize {
+    let tells = |n: &usize| least_p_value(*n, *n) * n_figures as f64 <= LEVEL;
+    (1..).find(tells).expect("the least probability halves at least")
+}
 
 /// What became of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,17 +50,17 @@ pub enum Verdict {
     Faster,
     /// Neither.
     Equal,
-    /// No difference of so few batches would be one beyond noise.
+    /// No difference of so few values would be one beyond noise.
     TooFew,
 }
 
-/// One figure in both runs.
+/// One figure of both sides.
 pub struct Compared<'a> {
-    /// The series, of the run before.
+    /// The series, of a run before.
     pub series: &'a Series,
     /// Bytes.
     pub nbytes: u64,
-    /// The medians of the batches, before and after.
+    /// The medians of the values that were tested, before and after.
     pub medians: (f64, f64),
     /// How many times as long the same work takes after.
     pub ratio: f64,
@@ -39,9 +72,11 @@ pub struct Compared<'a> {
 
 /// All that was compared, and what could not be.
 pub struct Found<'a> {
-    /// Series by series in the order of the run before, each by size.
+    /// What the test knew of noise.
+    pub basis: Basis,
+    /// Series by series in the order of the runs before, each by size.
     pub compared: Vec<Compared<'a>>,
-    /// Series in one of the runs only: before, after.
+    /// Series of one side only: before, after.
     pub alone: (Vec<&'a Series>, Vec<&'a Series>),
 }
 
@@ -53,26 +88,30 @@ impl Found<'_> {
     }
 }
 
-/// Compares two runs. `threshold` is a fraction.
-pub fn judge<'a>(before: &'a Record, after: &'a Record, threshold: f64) -> Found<'a> {
+/// Compares two sides. `threshold` is a fraction.
+///
+/// # Errors
+/// One sentence if there are too few runs.
+pub fn judge<'a>(
+    before: &'a [Record],
+    after: &'a [Record],
+    threshold: f64,
+) -> Result<Found<'a>, String> {
+    let basis = Basis::of(before.len(), after.len())?;
     let mut compared = Vec::new();
     let mut can_tell = Vec::new();
-    for old in &before.series {
-        let Some(new) = after.series.iter().find(|new| is_same(old, new)) else { continue };
-        for point in &old.points {
-            let same_size = |other: &&Point| other.nbytes == point.nbytes;
-            let Some(other) = new.points.iter().find(same_size) else { continue };
-            let (a, b) = (finite(&point.summary.batches), finite(&other.summary.batches));
-            let medians = match (median(&a), median(&b)) {
-                (Some(a), Some(b)) => (a, b),
-                _ => (point.summary.p50, other.summary.p50),
-            };
+    let (series_before, series_after) = (all_series(before), all_series(after));
+    for series in series_before.iter().filter(|series| contains(&series_after, series)) {
+        let curves = [before, after].map(|runs| curves_of(runs, series));
+        for nbytes in sizes(&curves[0]) {
+            let [a, b] = curves.each_ref().map(|curves| values(basis, curves, nbytes));
+            let (Some(old), Some(new)) = (median(&a), median(&b)) else { continue };
             can_tell.push(least_p_value(a.len(), b.len()) <= LEVEL);
             compared.push(Compared {
-                series: old,
-                nbytes: point.nbytes,
-                medians,
-                ratio: ratio(cost(old.measure, medians.0), cost(old.measure, medians.1)),
+                series,
+                nbytes,
+                medians: (old, new),
+                ratio: ratio(cost(series.measure, old), cost(series.measure, new)),
                 p: p_value(&a, &b),
                 verdict: Verdict::TooFew,
             });
@@ -87,20 +126,55 @@ pub fn judge<'a>(before: &'a Record, after: &'a Record, threshold: f64) -> Found
             () => Verdict::Equal,
         };
     }
-    let missing = |from: &'a Record, of: &'a Record| {
-        let series = from.series.iter();
-        series.filter(|one| !of.series.iter().any(|other| is_same(one, other))).collect()
+    let missing = |from: &[&'a Series], of: &[&'a Series]| {
+        from.iter().copied().filter(|one| !contains(of, one)).collect()
     };
-    Found { compared, alone: (missing(before, after), missing(after, before)) }
+    let alone = (missing(&series_before, &series_after), missing(&series_after, &series_before));
+    Ok(Found { basis, compared, alone })
+}
+
+/// The series of some runs, each once.
+fn all_series(runs: &[Record]) -> Vec<&Series> {
+    let mut all: Vec<&Series> = Vec::new();
+    for series in runs.iter().flat_map(|run| &run.series) {
+        if !contains(&all, series) {
+            all.push(series);
+        }
+    }
+    all
+}
+
+fn contains(all: &[&Series], series: &Series) -> bool {
+    all.iter().any(|one| is_same(one, series))
+}
+
+/// What each of some runs has of a series.
+fn curves_of<'a>(runs: &'a [Record], series: &Series) -> Vec<&'a [Point]> {
+    let all = runs.iter().flat_map(|run| &run.series);
+    all.filter(|one| is_same(one, series)).map(|one| one.points.as_slice()).collect()
+}
+
+fn sizes(curves: &[&[Point]]) -> Vec<u64> {
+    let mut sizes: Vec<u64> = curves.iter().copied().flatten().map(|point| point.nbytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// What is tested: a median of each run, or the batches of the one run. Without batches it has its median.
+fn values(basis: Basis, curves: &[&[Point]], nbytes: u64) -> Vec<f64> {
+    let points = curves.iter().copied().flatten().filter(|point| point.nbytes == nbytes);
+    let batches = points.clone().flat_map(|point| &point.summary.batches).copied();
+    let batches: Vec<f64> = batches.filter(|value| value.is_finite()).collect();
+    match basis {
+        Basis::Batches if !batches.is_empty() => batches,
+        Basis::Batches | Basis::Runs => points.map(|point| point.summary.p50).collect(),
+    }
 }
 
 fn is_same(a: &Series, b: &Series) -> bool {
     (a.measure, &a.operation, a.is_floor, &a.shape)
         == (b.measure, &b.operation, b.is_floor, &b.shape)
-}
-
-fn finite(values: &[f64]) -> Vec<f64> {
-    values.iter().copied().filter(|value| value.is_finite()).collect()
 }
 
 fn median(values: &[f64]) -> Option<f64> {

@@ -2,13 +2,18 @@
 
 use std::fmt::Write as _;
 
-use super::judge::{Compared, Found, LEVEL, Verdict};
+use super::judge::{Basis, Compared, Found, LEVEL, Verdict, runs_to_tell_one_of};
 use crate::naming::names;
 use crate::record::{Record, Series};
 use crate::units;
 
 /// The whole text.
-pub fn words(runs: (&Record, &Record), found: &Found, threshold: f64, lists_equal: bool) -> String {
+pub fn words(
+    runs: (&[Record], &[Record]),
+    found: &Found,
+    threshold: f64,
+    lists_equal: bool,
+) -> String {
     let mut text = String::new();
     for sentence in doubts(runs.0, runs.1) {
         let _ = writeln!(text, "note: {sentence}");
@@ -44,7 +49,7 @@ pub fn words(runs: (&Record, &Record), found: &Found, threshold: f64, lists_equa
         [Verdict::Slower, Verdict::Faster, Verdict::Equal, Verdict::TooFew].map(count);
     let _ = write!(text, "{} slower, {} faster, {} equal", slower[0], faster[0], equal[0]);
     if few[0] > 0 {
-        let _ = write!(text, ", {} of too few batches to say", few[0]);
+        let _ = write!(text, ", {} of too few values to say", few[0]);
     }
     let _ = match slower[1] + faster[1] + equal[1] + few[1] {
         0 => writeln!(text, "."),
@@ -59,30 +64,59 @@ pub fn words(runs: (&Record, &Record), found: &Found, threshold: f64, lists_equa
     }
     let _ = writeln!(
         text,
-        "Test: two-sided Mann-Whitney on the medians of batches at {:.0} %, corrected for {} comparisons (Benjamini-Hochberg); \
+        "Test: two-sided Mann-Whitney on {} at {:.0} %, corrected for {} comparisons (Benjamini-Hochberg); \
          medians that differ by {threshold} % or less are equal. A ratio is of times: above 1 is slower.",
+        match found.basis {
+            Basis::Batches => "the medians of batches".into(),
+            Basis::Runs => format!("the medians of {} and {} runs", runs.0.len(), runs.1.len()),
+        },
         LEVEL * 100.0,
         found.compared.len()
     );
+    let _ = writeln!(text, "{}", reach(runs.0.len().min(runs.1.len()), found, threshold));
     text
 }
 
+/// What the test cannot tell.
+fn reach(n_runs: usize, found: &Found, threshold: f64) -> String {
+    let needed = runs_to_tell_one_of(found.compared.len());
+    match found.basis {
+        Basis::Batches => format!(
+            "How much runs of the same differ is not known from one run of each side; {threshold} % are allowed for that. \
+             {needed} runs of each side and --with tell."
+        ),
+        Basis::Runs if n_runs < needed => format!(
+            "So few runs can tell only what many figures share: one that is slower alone is found with {needed} runs of each side."
+        ),
+        Basis::Runs => {
+            format!("{n_runs} runs of each side can tell one figure that differs alone.")
+        }
+    }
+}
+
 /// What makes the runs unlike apart from their figures.
-fn doubts(before: &Record, after: &Record) -> Vec<String> {
+fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
     let mut doubts = Vec::new();
+    let all: Vec<&Record> = before.iter().chain(after).collect();
     let hosts =
         |run: &Record| run.job.hosts.iter().map(|host| host.name.clone()).collect::<Vec<_>>();
-    if hosts(before) != hosts(after) {
+    if all.iter().any(|run| hosts(run) != hosts(all[0])) {
         doubts.push("the runs were on different hosts.".into());
     }
-    if before.job.pes != after.job.pes {
+    if all.iter().any(|run| run.job.pes != all[0].job.pes) {
         doubts.push("the runs had different PEs, or bound them to other CPUs.".into());
     }
-    for (run, when) in [(before, "before"), (after, "after")] {
-        if !run.complete {
-            doubts.push(format!("the run {when} did not come to its end."));
+    for (runs, when) in [(before, "before"), (after, "after")] {
+        for (run, at) in runs.iter().zip(1..) {
+            let which = match runs.len() {
+                1 => format!("the run {when}"),
+                _ => format!("run {at} {when}"),
+            };
+            if !run.complete {
+                doubts.push(format!("{which} did not come to its end."));
+            }
+            doubts.extend(run.warnings.iter().map(|warning| format!("of {which}: {warning}")));
         }
-        doubts.extend(run.warnings.iter().map(|warning| format!("of the run {when}: {warning}")));
     }
     doubts
 }
@@ -109,7 +143,7 @@ fn row(one: &Compared, name: &str) -> Row {
         Verdict::Slower => "slower",
         Verdict::Faster => "faster",
         Verdict::Equal => "equal",
-        Verdict::TooFew => "too few batches",
+        Verdict::TooFew => "too few values",
     };
     let (measure, floor) = (one.series.measure, if one.series.is_floor { " (floor)" } else { "" });
     [

@@ -22,6 +22,12 @@ fn run(seed: u64, factor: impl Fn(usize) -> f64) -> Record {
     Record { series: (0..60).map(one).collect(), ..fixture::empty() }
 }
 
+/// The comparison of one run with one.
+fn judged<'a>(before: &'a Record, after: &'a Record, threshold: f64) -> Found<'a> {
+    judge(std::slice::from_ref(before), std::slice::from_ref(after), threshold)
+        .expect("one and one")
+}
+
 fn count(found: &Found, verdict: Verdict) -> usize {
     found.compared.iter().filter(|one| one.verdict == verdict).count()
 }
@@ -31,30 +37,30 @@ fn equal_distributions_raise_few_alarms() {
     // Without a threshold, so that the test alone must hold: of 10 comparisons of 300 figures each, one in twenty may raise an alarm.
     let alarms = (0..10).filter(|&seed| {
         let (before, after) = (run(2 * seed, |_| 1.0), run(2 * seed + 1, |_| 1.0));
-        let found = judge(&before, &after, 0.0);
+        let found = judged(&before, &after, 0.0);
         assert_eq!(found.compared.len(), 300);
         count(&found, Verdict::Equal) < 300
     });
     let alarms = alarms.count();
     assert!(alarms <= 2, "{alarms} of 10 comparisons of the same found something");
-    let found = judge(&run(1, |_| 1.0), &run(2, |_| 1.0), 0.05).is_slower();
+    let found = judged(&run(1, |_| 1.0), &run(2, |_| 1.0), 0.05).is_slower();
     assert!(!found, "noise of a percent is below the threshold");
 }
 
 #[test]
 fn a_shift_of_a_fifth_is_found_and_nothing_else() {
     let (before, after) = (run(1, |_| 1.0), run(2, |i| if i == 7 { 1.2 } else { 1.0 }));
-    let found = judge(&before, &after, 0.05);
+    let found = judged(&before, &after, 0.05);
     assert!(found.is_slower());
     assert_eq!(count(&found, Verdict::Slower), 5);
     for one in found.compared.iter().filter(|one| one.verdict == Verdict::Slower) {
         assert_eq!(one.series.operation, "routine7");
         assert!((one.ratio - 1.2).abs() < 0.03, "{}", one.ratio);
     }
-    let back = judge(&after, &before, 0.05);
+    let back = judged(&after, &before, 0.05);
     assert!(!back.is_slower());
     assert_eq!(count(&back, Verdict::Faster), 5);
-    assert!(!judge(&before, &after, 0.3).is_slower(), "it is below this threshold");
+    assert!(!judged(&before, &after, 0.3).is_slower(), "it is below this threshold");
 }
 
 #[test]
@@ -64,7 +70,7 @@ fn the_order_of_series_and_points_does_not_matter() {
     turned.series.reverse();
     turned.series.iter_mut().for_each(|series| series.points.reverse());
     let verdicts = |after: &Record| -> Vec<_> {
-        let found = judge(&before, after, 0.05);
+        let found = judged(&before, after, 0.05);
         found
             .compared
             .iter()
@@ -80,7 +86,7 @@ fn what_one_run_lacks_is_named_and_not_compared() {
     after.series.remove(3);
     after.series[0].points.remove(0);
     after.series[1].shape = Shape { threads: 4, ..after.series[1].shape.clone() };
-    let found = judge(&before, &after, 0.05);
+    let found = judged(&before, &after, 0.05);
     assert_eq!(found.compared.len(), 300 - 5 - 1 - 5);
     let names = |series: &[&Series]| -> Vec<String> {
         series.iter().map(|series| series.operation.clone()).collect()
@@ -104,8 +110,8 @@ fn rates_and_overlap_are_slower_when_they_fall() {
             ..fixture::empty()
         };
         let (good, bad) = (of(high), of(low));
-        assert!(judge(&good, &bad, 0.05).is_slower(), "{measure:?}");
-        assert!(!judge(&bad, &good, 0.05).is_slower(), "{measure:?}");
+        assert!(judged(&good, &bad, 0.05).is_slower(), "{measure:?}");
+        assert!(!judged(&bad, &good, 0.05).is_slower(), "{measure:?}");
     }
 }
 
@@ -117,7 +123,7 @@ fn floors_decide_nothing() {
         run
     };
     let (before, after) = (floors(1, 1.0), floors(2, 1.5));
-    let found = judge(&before, &after, 0.05);
+    let found = judged(&before, &after, 0.05);
     assert_eq!((found.is_slower(), count(&found, Verdict::Slower)), (false, 300));
 }
 
@@ -133,7 +139,7 @@ fn few_batches_and_figures_of_zero_have_an_answer() {
         run.series = vec![series];
         run
     };
-    let verdict = |before: &Record, after: &Record| judge(before, after, 0.05).compared[0].verdict;
+    let verdict = |before: &Record, after: &Record| judged(before, after, 0.05).compared[0].verdict;
     let (ten, zero) = (of(vec![10.0; 20], 20), of(vec![0.0; 20], 20));
     assert_eq!(verdict(&of(vec![10.0; 20], 2), &of(vec![20.0; 20], 2)), Verdict::TooFew);
     assert_eq!(verdict(&of(Vec::new(), 0), &ten), Verdict::TooFew);
@@ -141,4 +147,68 @@ fn few_batches_and_figures_of_zero_have_an_answer() {
     assert_eq!(verdict(&zero, &ten), Verdict::Slower);
     assert_eq!(verdict(&ten, &zero), Verdict::Faster);
     assert_eq!(verdict(&ten, &ten), Verdict::Equal);
+}
+
+/// Runs whose figures differ between runs by up to `spread` although their batches agree: other pages, other load.
+fn scattered(
+    seeds: std::ops::Range<u64>,
+    spread: f64,
+    factor: impl Fn(usize) -> f64,
+) -> Vec<Record> {
+    let one = |seed: u64| {
+        let rng = &mut Rng::with_seed(1000 + seed);
+        let shifts: Vec<f64> = (0..60).map(|_| 1.0 + spread * rng.f64()).collect();
+        run(seed, |i| shifts[i] * factor(i))
+    };
+    seeds.map(one).collect()
+}
+
+#[test]
+fn what_differs_between_runs_of_the_same_is_noise_to_several() {
+    let (before, after) = (scattered(0..8, 0.5, |_| 1.0), scattered(8..16, 0.5, |_| 1.0));
+    // The batches of one run do not know that runs differ.
+    assert!(judged(&before[0], &after[0], 0.05).is_slower());
+    let found = judge(&before, &after, 0.05).expect("they are enough");
+    assert_eq!((found.basis, found.compared.len()), (Basis::Runs, 300));
+    assert_eq!(count(&found, Verdict::Equal), 300);
+}
+
+#[test]
+fn several_runs_tell_a_figure_that_is_slower() {
+    let slow = |i| if i == 7 { 1.4 } else { 1.0 };
+    let (before, after) = (scattered(0..8, 0.1, |_| 1.0), scattered(8..16, 0.1, slow));
+    let found = judge(&before, &after, 0.05).expect("they are enough");
+    assert!(found.is_slower());
+    let slower = found.compared.iter().filter(|one| one.verdict == Verdict::Slower);
+    assert_eq!(
+        slower.map(|one| one.series.operation.as_str()).collect::<Vec<_>>(),
+        ["routine7"; 5]
+    );
+    // Four can tell only what they share.
+    let four = |runs: &[Record]| runs[..4].to_vec();
+    let (few_before, few_after) = (four(&before), four(&after));
+    assert!(!judge(&few_before, &few_after, 0.05).expect("they are enough").is_slower());
+    let all_slow = scattered(8..12, 0.1, |_| 1.4);
+    let found = judge(&few_before, &all_slow, 0.05).expect("they are enough");
+    assert_eq!(count(&found, Verdict::Slower), 300);
+}
+
+#[test]
+fn too_few_runs_are_refused() {
+    let runs = |n: usize| vec![run(1, |_| 1.0); n];
+    for (a, b, is_enough) in
+        [(1, 1, true), (1, 2, false), (3, 3, false), (3, 5, true), (4, 4, true)]
+    {
+        assert_eq!(judge(&runs(a), &runs(b), 0.05).is_ok(), is_enough, "{a} and {b}");
+    }
+    assert_eq!([1, 100].map(runs_to_tell_one_of), [4, 8]);
+}
+
+#[test]
+fn a_figure_that_few_runs_have_is_not_judged() {
+    let (mut before, after) = (scattered(0..4, 0.0, |_| 1.0), scattered(4..8, 0.0, |_| 2.0));
+    before[0].series.remove(0);
+    let found = judge(&before, &after, 0.05).expect("they are enough");
+    assert_eq!(found.compared.len(), 300);
+    assert_eq!((count(&found, Verdict::TooFew), count(&found, Verdict::Slower)), (5, 295));
 }

@@ -5,8 +5,9 @@
 //! waits, and a call takes the same number of instructions each time but when the service thread comes in between: the median
 //! of some calls does not depend on the day. Each call begins with nothing in flight.
 //!
-//! Threads that each have a private context share no lock and write nothing that another reads, so that a call takes as many
-//! instructions beside other threads as alone: the largest median of several threads is pinned beside that of one.
+//! Threads that each have a private context take no lock of each other's, so that a call takes as many instructions beside other
+//! threads as alone: the largest median of several threads is pinned beside that of one. valgrind runs one thread at a time, so
+//! this shows a longer path, but no time that is spent waiting.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -4,7 +4,7 @@
  * SHMEM_OFI_DOMAIN, which the floor uses too. PE i runs on the i-th processor that the job may use. PE 0 works; PE 1 waits in
  * the library, or polls the queue of the floor. Runs of the library and of the floor alternate. Each line is `name nanoseconds`, the median of RUNS runs,
  * with the quartiles in brackets. A write of the floor is complete when it is delivered (FI_DELIVERY_COMPLETE), as after
- * shmem_quiet. Compile with -lfabric.
+ * shmem_quiet. Both read from ordinary memory and write to symmetric memory. Compile with -lfabric.
  */
 #define _GNU_SOURCE
 #include "timing.h"
@@ -19,6 +19,7 @@ enum {
     LARGE = 1 << 20,           /* bytes of the large transfers */
     ENOUGH = 20 * 1000 * 1000, /* nanoseconds that a loop must last to be believed */
     RUNS = 15,
+    STREAM = 64,               /* writes of the floor that are in flight at once */
     NAME = 512, /* bytes of an endpoint's name */
 };
 
@@ -30,7 +31,7 @@ struct contact {
 
 static char *block; /* symmetric: LARGE bytes */
 static char *local; /* LARGE bytes of ordinary memory */
-static char *window; /* LARGE bytes that the floor writes to, and the word that ends it */
+static char *window; /* symmetric: LARGE bytes that the floor writes to, and the word that ends it */
 static struct fid_ep *endpoint;
 static struct fid_cq *queue;
 static fi_addr_t there;
@@ -124,6 +125,32 @@ static void floor_move(int write, size_t bytes, uint64_t offset)
     complete();
 }
 
+/* Writes as fast as the queue takes them, and waits for all in the end. */
+static void floor_stream8(long count)
+{
+    const struct contact *peer = &contacts[!shmem_my_pe()];
+    static struct fi_context2 contexts[STREAM];
+    struct fi_cq_entry entries[STREAM];
+    long started = 0, ended = 0;
+    while (ended < count) {
+        ssize_t code = -FI_EAGAIN;
+        if (started < count && started - ended < STREAM)
+            code = fi_write(endpoint, local, 8, descriptor, there, peer->base, peer->key,
+                            &contexts[started % STREAM]);
+        if (code == 0) {
+            started++;
+            continue;
+        }
+        if (code != -FI_EAGAIN)
+            give_up("the floor failed");
+        const ssize_t got = fi_cq_read(queue, entries, STREAM);
+        if (got > 0)
+            ended += got;
+        else if (got != -FI_EAGAIN)
+            give_up("the floor failed");
+    }
+}
+
 static void floor_write8(long count)
 {
     while (count-- > 0)
@@ -154,6 +181,13 @@ static void put8_quiet(long count)
         shmem_putmem(block, local, 8, 1);
         shmem_quiet();
     }
+}
+
+static void put8_nbi(long count)
+{
+    while (count-- > 0)
+        shmem_putmem_nbi(block, local, 8, 1);
+    shmem_quiet();
 }
 
 static void get8(long count)
@@ -187,6 +221,7 @@ static const struct {
     void (*ours)(long), (*floor)(long);
 } ROWS[] = {
     { "put8_quiet", "floor_write8", put8_quiet, floor_write8 },
+    { "put8_nbi", "floor_stream8", put8_nbi, floor_stream8 },
     { "get8", "floor_read8", get8, floor_read8 },
     { "put_large_quiet", "floor_write_large", put_large_quiet, floor_write_large },
     { "get_large", "floor_read_large", get_large, floor_read_large },
@@ -203,7 +238,7 @@ static int ascending(const void *a, const void *b)
 static void report_runs(const char *name, double *runs)
 {
     qsort(runs, RUNS, sizeof *runs, ascending);
-    printf("%s %.0f [%.0f %.0f]\n", name, runs[RUNS / 2], runs[RUNS / 4], runs[RUNS - 1 - RUNS / 4]);
+    printf("%s %.1f [%.1f %.1f]\n", name, runs[RUNS / 2], runs[RUNS / 4], runs[RUNS - 1 - RUNS / 4]);
     fflush(stdout);
 }
 
@@ -214,11 +249,10 @@ int main(void)
     block = symmetric(LARGE);
     contacts = symmetric(2 * sizeof *contacts);
     local = aligned_alloc(4096, LARGE);
-    window = aligned_alloc(4096, LARGE + 4096);
-    if (local == NULL || window == NULL)
+    window = symmetric(LARGE + LINE);
+    if (local == NULL)
         give_up("there is no memory left");
     memset(local, 1, LARGE);
-    memset(window, 0, LARGE + LINE);
     shmem_barrier_all();
     open_the_floor();
     shmem_barrier_all();

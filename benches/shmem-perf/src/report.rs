@@ -5,6 +5,8 @@
 
 mod axis;
 mod chart;
+mod drawing;
+mod figure;
 mod header;
 mod heat;
 mod histogram;
@@ -18,11 +20,13 @@ mod style;
 mod suspects;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
 use crate::{flags, load};
+use figure::file_names;
+use sections::Part;
 
 /// Make one page of HTML from the records of some runs.
 #[derive(Parser)]
@@ -34,6 +38,9 @@ struct ReportFlags {
     /// Where the page goes
     #[arg(short, long, value_name = "FILE.html", default_value = "shmem-perf.html")]
     output: PathBuf,
+    /// A folder for the charts as pictures, too: an SVG file each, as documents show them
+    #[arg(long, value_name = "FOLDER")]
+    charts: Option<PathBuf>,
 }
 
 /// Carries the subcommand out, and returns its exit status. `args` is what stands behind `report`.
@@ -44,11 +51,25 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     let Some(flags) = flags::parse::<ReportFlags>("shmem-perf report", args)? else { return Ok(0) };
     let load = |path: PathBuf| load::load(&path).map(|record| (path, record));
     let records = flags.records.into_iter().map(load).collect::<Result<Vec<_>, String>>()?;
-    let page = page::page(&source::named(records));
-    std::fs::write(&flags.output, page)
-        .map_err(|error| format!("{} cannot be written: {error}.", flags.output.display()))?;
+    let sources = source::named(records);
+    write(&flags.output, &page::page(&sources))?;
     println!("The report is in {}.", flags.output.display());
+    if let Some(folder) = flags.charts {
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| format!("{} cannot be made: {error}.", folder.display()))?;
+        let parts = sections::sections(&sources).into_iter().flat_map(|section| section.body);
+        let figures: Vec<_> = parts.flat_map(Part::figures).collect();
+        for (name, figure) in file_names(&figures).into_iter().zip(figures) {
+            write(&folder.join(name), &figure.picture())?;
+        }
+        println!("The charts are in {}.", folder.display());
+    }
     Ok(0)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text)
+        .map_err(|error| format!("{} cannot be written: {error}.", path.display()))
 }
 
 #[cfg(test)]

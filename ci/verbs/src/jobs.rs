@@ -13,6 +13,8 @@ pub struct Job {
     pub limit: Duration,
     /// Whether its PEs are in two guests.
     pub pair: bool,
+    /// It measures: it runs only if it is asked for, and what it prints is shown.
+    pub measures: bool,
 }
 
 /// Programs, and their sources.
@@ -28,7 +30,10 @@ pub const PROGRAMS: [(&str, &str); 9] = [
     ("collectives_team", "crates/shmem-c/tests/programs/collectives_team.c"),
 ];
 
-/// Those that also run with the libraries of folders, and across two guests.
+/// Programs that measure, and their sources.
+pub const MEASURING: [(&str, &str); 1] = [("time_amo", "benches/amo.c")];
+
+/// Those that also run with the libraries of folders, across two guests, and over datagrams.
 const FEW: [&str; 5] = ["split_2d", "max_to_all", "rma", "amo", "signal"];
 
 /// Cases of the suite, by a part of their names, that do not run across two guests, where a word there and back takes 5
@@ -49,21 +54,33 @@ const NOT_ACROSS: [&str; 10] = [
 /// How to reach the NIC by each network: its variables for the suite and for programs.
 struct Network {
     name: &'static str,
-    suite: &'static str,
+    transport: &'static str,
+    /// Where its cases begin with this; without any, [`FEW`] programs run in one guest.
+    suite: Option<&'static str>,
     environment: &'static str,
 }
 
 /// The NIC is not named: that a job on one machine keeps its sockets to loopback must leave it in use.
 const UCX: Network = Network {
     name: "ucx",
-    suite: "verbs::",
+    transport: "ucx",
+    suite: Some("verbs::"),
     environment: "UCX_TLS=rc_verbs,ud_verbs:aux,self UCX_UD_VERBS_ETH_DGID_CHECK=n",
+};
+
+/// Without connections: this needs software above the NIC for all but messages. `dc`, between the two, only Mellanox's NICs have.
+const UD: Network = Network {
+    name: "ud",
+    transport: "ucx",
+    suite: None,
+    environment: "UCX_TLS=ud_verbs,self UCX_UD_VERBS_ETH_DGID_CHECK=n",
 };
 
 /// As many peers as libfabric expects by default ask for a longer completion queue than this NIC makes.
 const OFI: Network = Network {
     name: "ofi",
-    suite: "verbs_rxm::",
+    transport: "ofi",
+    suite: Some("verbs_rxm::"),
     environment: "FI_UNIVERSE_SIZE=16 RUSHMEM_PROVIDERS=all SHMEM_OFI_PROVIDER='verbs;ofi_rxm'",
 };
 
@@ -107,7 +124,7 @@ impl Libraries {
             all.push(Libraries {
                 name: format!("folder{}", number + 1),
                 environment: format!("LD_LIBRARY_PATH={folder} UCX_MODULE_DIR={folder}/ucx "),
-                has: |network| network.name == UCX.name,
+                has: |network| network.transport == UCX.transport && network.suite.is_some(),
             });
         }
         if let Some(folder) = std::env::var_os("RUSHMEM_OFI_DIR") {
@@ -117,7 +134,7 @@ impl Libraries {
                 environment: format!(
                     "LD_LIBRARY_PATH={folder} FI_PROVIDER_PATH={folder}/libfabric "
                 ),
-                has: |network| network.name == OFI.name,
+                has: |network| network.transport == OFI.transport,
             });
         }
         Ok(all)
@@ -137,7 +154,7 @@ fn plain(path: &Path) -> Result<String> {
 pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<Job> {
     let mut jobs = Vec::new();
     for library in libraries {
-        for network in [&UCX, &OFI] {
+        for network in [&UCX, &UD, &OFI] {
             if (library.has)(network) {
                 programs(&mut jobs, places, network, library);
                 suites(&mut jobs, places, network, library);
@@ -153,7 +170,29 @@ pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<Job> {
         &environment,
         "verbs_network:: --skip far_offsets",
     ));
+    for (network, amos) in
+        [(&UCX, "software"), (&UCX, "network"), (&UD, "software"), (&OFI, "software")]
+    {
+        jobs.push(measuring(places, network, amos));
+    }
     jobs
+}
+
+/// A job that measures what an atomic operation takes, by whom it is carried out.
+fn measuring(Places { prefix, programs, .. }: &Places, network: &Network, amos: &str) -> Job {
+    let (prefix, programs, environment) =
+        (prefix.display(), programs.display(), network.environment);
+    let environment =
+        format!("{environment} SHMEM_TRANSPORT={} SHMEM_AMOS={amos}", network.transport);
+    Job {
+        name: format!("measure-{}-{amos}-amo", network.name),
+        command: format!(
+            "env {environment} SHMEM_SYMMETRIC_SIZE=16m SHMEM_ONNODE=off {prefix}/bin/oshrun -n 2 {programs}/time_amo"
+        ),
+        limit: OF_PROGRAM,
+        pair: false,
+        measures: true,
+    }
 }
 
 /// A job that leaves the choice to the library: a NIC in software is no reason for another network than TCP, and
@@ -172,6 +211,7 @@ fn auto(Places { prefix, programs, .. }: &Places) -> Job {
         ),
         limit: OF_PROGRAM,
         pair: false,
+        measures: false,
     }
 }
 
@@ -181,9 +221,10 @@ fn programs(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &L
     let system = library.environment.is_empty();
     let environment = format!(
         "{}{} SHMEM_TRANSPORT={} SHMEM_SYMMETRIC_SIZE=16m",
-        library.environment, network.environment, network.name
+        library.environment, network.environment, network.transport
     );
-    for (name, _) in PROGRAMS.iter().filter(|(name, _)| system || FEW.contains(name)) {
+    let all = system && network.suite.is_some();
+    for (name, _) in PROGRAMS.iter().filter(|(name, _)| all || FEW.contains(name)) {
         let (prefix, programs) = (prefix.display(), programs.display());
         let n = if *name == "split_3d" { 4 } else { 2 };
         jobs.push(Job {
@@ -193,22 +234,25 @@ fn programs(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &L
             ),
             limit: OF_PROGRAM,
             pair: false,
+            measures: false,
         });
-        if FEW.contains(name) {
+        if FEW.contains(name) && network.suite.is_some() {
             let start = "mpiexec.hydra -launcher ssh -launcher-exec /mnt/out/elsewhere.sh -localhost 10.9.0.1";
             jobs.push(Job {
                 name: format!("pair-{}-{}-{name}", network.name, library.name),
                 command: format!("env {environment} {start} -hosts 10.9.0.1,10.9.0.2 -n 2 -ppn 1 {programs}/{name}"),
                 limit: OF_PROGRAM,
                 pair: true,
+                measures: false,
             });
         }
     }
 }
 
-/// Jobs of the suite.
+/// Jobs of the suite, if it runs over the network.
 fn suites(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &Libraries) {
-    let program = if network.name == UCX.name { &places.ucx } else { &places.ofi };
+    let Some(cases) = network.suite else { return };
+    let program = if network.transport == UCX.transport { &places.ucx } else { &places.ofi };
     let system = library.environment.is_empty();
     let environment = format!("{}{SLOWDOWN} {}", library.environment, network.environment);
     // Other versions: what moves data, without the cases of order that they share.
@@ -219,7 +263,7 @@ fn suites(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &Lib
         &name("one"),
         program,
         &format!("{environment} RUSHMEM_CONFORMANCE_PES={pes}"),
-        &format!("{} --skip far_offsets", network.suite),
+        &format!("{cases} --skip far_offsets"),
     ));
     if system {
         let skipped = NOT_ACROSS.map(|case| format!(" --skip {case}")).concat();
@@ -229,7 +273,7 @@ fn suites(jobs: &mut Vec<Job>, places: &Places, network: &Network, library: &Lib
             &name("pair"),
             program,
             &format!("{environment} {across}"),
-            &format!("{}{skipped}", network.suite),
+            &format!("{cases}{skipped}"),
         );
         jobs.push(Job { pair: true, ..job });
     }
@@ -244,5 +288,6 @@ fn suite(name: &str, program: &Path, environment: &str, cases: &str) -> Job {
         ),
         limit: OF_SUITE,
         pair: false,
+        measures: false,
     }
 }

@@ -1,8 +1,8 @@
 //! `cargo xtask verbs`: the networks over real verbs, in virtual machines with a NIC made of software (Soft-RoCE).
 //!
 //! The guest's kernel is Debian's and its files are this machine's, so what runs there is what was built here. The
-//! suite of the networks runs over UCX's `rc_verbs` and libfabric's `verbs;ofi_rxm`, and some programs do; in one
-//! guest, and across two with a wire between them. Every job has a limit, and every guest; what they print stays
+//! suite of the networks runs over UCX's `rc_verbs` and libfabric's `verbs;ofi_rxm`, and some programs do, a few also over
+//! `ud_verbs`; in one guest, and across two with a wire between them. Every job has a limit, and every guest; what they print stays
 //! under `target/verbs`. Where there is no QEMU or no kernel, the task says so.
 #![forbid(unsafe_code)]
 
@@ -101,7 +101,10 @@ fn check(workspace: &Workspace, bed: &Bed, only: &[String], install: Install) ->
     {
         bail!("no job starts with `{unknown}`: see --list");
     }
-    jobs.retain(|job| only.is_empty() || only.iter().any(|start| job.name.starts_with(start)));
+    jobs.retain(|job| match only {
+        [] => !job.measures,
+        only => only.iter().any(|start| job.name.starts_with(start)),
+    });
     let mut reports = Vec::new();
     for pair in [false, true] {
         let here: Vec<&Job> = jobs.iter().filter(|job| job.pair == pair).collect();
@@ -112,6 +115,10 @@ fn check(workspace: &Workspace, bed: &Bed, only: &[String], install: Install) ->
         reports.extend(bed.run(&here, pair, limit.min(LONGEST))?);
     }
     print!("{}", table::table(&reports));
+    for job in jobs.iter().filter(|job| job.measures) {
+        let measured = reports.iter().filter(|report| report.name == job.name);
+        measured.for_each(|report| print!("\n{}\n{}", report.name, report.text()));
+    }
     match reports.iter().find(|report| report.failed()) {
         None => Ok(()),
         Some(first) => bail!("{} failed first: see {}", first.name, first.log.display()),
@@ -142,12 +149,15 @@ fn build(workspace: &Workspace, install: Install) -> Result<jobs::Places> {
     );
     install(workspace, &places.prefix)?;
     fs::create_dir_all(&places.programs)?;
-    let builders = jobs::PROGRAMS.map(|(name, source)| {
-        let mut oshcc = Command::new(places.prefix.join("bin/oshcc"));
-        oshcc.current_dir(&workspace.root).arg(source).arg("-O1").arg("-w");
-        oshcc.arg("-o").arg(places.programs.join(name));
-        thread::spawn(move || process::run(&mut oshcc))
-    });
+    let programs = jobs::PROGRAMS.into_iter().chain(jobs::MEASURING);
+    let builders: Vec<_> = programs
+        .map(|(name, source)| {
+            let mut oshcc = Command::new(places.prefix.join("bin/oshcc"));
+            oshcc.current_dir(&workspace.root).arg(source).arg("-O1").arg("-w");
+            oshcc.arg("-o").arg(places.programs.join(name));
+            thread::spawn(move || process::run(&mut oshcc))
+        })
+        .collect();
     for builder in builders {
         builder.join().expect("no thread panics")?;
     }

@@ -39,9 +39,14 @@ impl GuestReport {
         !matches!(self.end, Some((0, _))) || self.proof().is_none()
     }
 
+    /// Its output.
+    pub fn text(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
     /// What its output says that it did: how many tests passed, or that a program ran.
     fn proof(&self) -> Option<String> {
-        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let text = self.text();
         let result = text.lines().find_map(|line| line.strip_prefix("test result: ok. "));
         let Some(result) = result else {
             return (!self.name.contains("suite")).then(String::new);

@@ -66,7 +66,7 @@ fn counted(workspace: &Workspace, prefix: &Path) -> Result<Vec<(String, u64)>> {
     let program = workspace.target.join("counts");
     process::run(
         Command::new(prefix.join("bin/oshcc"))
-            .arg("-O2")
+            .args(["-O2", "-pthread"])
             .arg(workspace.root.join(SOURCE))
             .arg("-o")
             .arg(&program),
@@ -96,6 +96,7 @@ fn counted(workspace: &Workspace, prefix: &Path) -> Result<Vec<(String, u64)>> {
         for routine in network::ROUTINES {
             counts.push(network::counted(workspace, (prefix, &provider), &program, routine)?);
         }
+        counts.push(network::in_threads(workspace, (prefix, &provider), &program)?);
     }
     for (routine, each) in &counts {
         println!("{routine:40} {each:4} instructions");

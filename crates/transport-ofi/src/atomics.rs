@@ -4,35 +4,73 @@
 //! compose with those of a CPU, so this knows of no memory that this PE shares.
 #![allow(unsafe_code)]
 
-use crate::ep::Remote;
+use crate::ep::{Failure, Post, Remote, Wanted};
 use crate::native::Amo;
 use crate::origin::OfiEndpoint;
-use rushmem_transport::LocalBuf;
-use rushmem_transport::{AmoOp, Error, Pe, RemoteAddr, mem};
+use rushmem_transport::kit::lock::lock;
+use rushmem_transport::kit::peers::check_aligned;
+use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Amos, Error, Pe};
 
 impl OfiEndpoint {
+    /// Carries an atomic operation out that the fabric has, where nothing is in its way. While it polls nobody else need.
+    ///
+    /// # Safety
+    /// Where the old value is wanted is valid for writes until the operation is over, or the ep was closed.
+    ///
+    /// # Errors
+    /// When the fabric says that something failed.
+    #[inline(always)]
+    pub(crate) unsafe fn fetch_at_once(
+        &mut self,
+        pe: Pe,
+        request: &AmoRequest,
+        wanted: Wanted,
+    ) -> Result<Post, Failure> {
+        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
+        let shared = self.shared();
+        let is_usual = shared.amos == Amos::Network && shared.native.has(op, width);
+        if !is_usual || self.is_past_fence(pe) || check_aligned(pe, dest, width).is_err() {
+            return Ok(Post::Later);
+        }
+        let Some(remote) = shared.known_remote(pe, dest, width.nbytes()) else {
+            return Ok(Post::Later);
+        };
+        let mut ep = lock(&self.ep.ep);
+        let Some(ep) = ep.as_mut() else { return Ok(Post::Later) };
+        // SAFETY: by contract.
+        match unsafe { ep.atomic(remote, Amo { op, width, operand, condition }, Some(wanted)) } {
+            Ok(Post::Started(op)) => ep.poll_for(op),
+            _ => Ok(Post::Later),
+        }
+    }
+
     /// Starts an atomic operation of the fabric's.
     ///
     /// # Safety
-    /// `fetched` is empty, or valid for writes until what is in flight towards the PE has completed.
+    /// Where the old value is wanted, if it is, is valid for writes until what is in flight towards the PE has completed.
     ///
     /// # Errors
     /// When a PE was lost, or the word is none of its memory's.
     pub(crate) unsafe fn start_native(
         &mut self,
         pe: Pe,
-        dest: RemoteAddr,
-        amo: Amo,
-        fetched: LocalBuf,
+        request: &AmoRequest,
+        wanted: Option<Wanted>,
     ) -> Result<(), Error> {
-        let remote = self.shared().remote(pe, dest, amo.width.nbytes())?;
-        if self.shared().native.has(amo.op, amo.width) {
+        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
+        check_aligned(pe, dest, width)?;
+        self.follow(pe)?;
+        let remote = self.shared().remote(pe, dest, width.nbytes())?;
+        let amo = Amo { op, width, operand, condition };
+        if self.shared().native.has(op, width) {
             // SAFETY: by contract.
-            return self.start(pe.0, |ep| unsafe { ep.atomic(remote, &amo, fetched) });
+            return self.start(pe.0, |ep| unsafe { ep.atomic(remote, amo, wanted) });
         }
         let old = self.swap_until_applied(remote, amo)?;
-        // SAFETY: valid for writes by contract, and no longer than the old value.
-        unsafe { mem::copy_bytes(fetched.base, (&raw const old).cast(), fetched.nbytes) };
+        if let Some(Wanted { at, width }) = wanted {
+            // SAFETY: valid for writes by contract.
+            unsafe { width.write(at, old) };
+        }
         Ok(())
     }
 
@@ -44,9 +82,9 @@ impl OfiEndpoint {
             let operand = amo.applied(guess);
             let swap = Amo { op: AmoOp::CompareSwap, operand, condition: guess, ..amo };
             let mut old = 0u64;
-            let fetched = LocalBuf { base: (&raw mut old).cast(), nbytes: size_of::<u64>() };
+            let wanted = Wanted { at: (&raw mut old).cast(), width: AmoWidth::Eight };
             // SAFETY: a local that lives until the swap has completed, or the ep is closed after a loss.
-            self.start(remote.pe, |ep| unsafe { ep.atomic(remote, &swap, fetched) })?;
+            self.start(remote.pe, |ep| unsafe { ep.atomic(remote, swap, Some(wanted)) })?;
             self.completed(Pe(remote.pe))?;
             // SAFETY: a live local, written through a pointer to it.
             let old = unsafe { (&raw const old).read() };

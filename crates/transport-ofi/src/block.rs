@@ -8,7 +8,8 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 pub(crate) struct Block {
     base: *mut u8,
     layout: Layout,
-    cell: usize,
+    /// The length of a cell is this power of two.
+    shift: u32,
 }
 
 // SAFETY: owned memory, of which only addresses are given away.
@@ -17,7 +18,7 @@ unsafe impl Send for Block {}
 impl Block {
     /// `n` cells of at least `cell` bytes, each some cache lines long. Neither is 0.
     pub(crate) fn new(n: usize, cell: usize) -> Block {
-        let cell = cell.next_multiple_of(64);
+        let cell = cell.next_power_of_two().max(64);
         // What the system's allocator aligns to by itself: for more it would write all the zeros.
         let layout = Layout::from_size_align(n * cell, 16).expect("cells that fit in memory");
         assert!(layout.size() > 0, "cells that are not empty");
@@ -26,23 +27,25 @@ impl Block {
         if base.is_null() {
             handle_alloc_error(layout);
         }
-        Block { base, layout, cell }
+        Block { base, layout, shift: cell.ilog2() }
     }
 
     pub(crate) fn whole(&self) -> LocalBuf {
         LocalBuf { base: self.base, nbytes: self.layout.size() }
     }
 
+    #[inline]
     pub(crate) fn cell(&self, i: u32) -> LocalBuf {
-        let at = i as usize * self.cell;
+        let at = (i as usize) << self.shift;
         assert!(at < self.layout.size(), "a cell of the block");
-        LocalBuf { base: self.base.wrapping_add(at), nbytes: self.cell }
+        LocalBuf { base: self.base.wrapping_add(at), nbytes: 1 << self.shift }
     }
 
     /// Which cell an address is in; `None` for one outside.
+    #[inline]
     pub(crate) fn index(&self, address: *const u8) -> Option<u32> {
         let at = address.addr().checked_sub(self.base.addr())?;
-        (at < self.layout.size()).then_some((at / self.cell) as u32)
+        (at < self.layout.size()).then_some((at >> self.shift) as u32)
     }
 }
 

@@ -5,56 +5,47 @@
 //! share its memory, or the fabric's own where the user asks for them. Own memory is accessed directly.
 #![allow(unsafe_code)]
 
+use crate::ep::{Post, Wanted};
 use crate::origin::OfiEndpoint;
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Get, OldValue, Pe, Put, Signal,
+    AmoRequest, Amos, Completion, Endpoint, Error, Get, OldValue, Pe, Put, Signal,
 };
-use std::ptr::null_mut;
 use std::sync::Arc;
 
 impl Endpoint for OfiEndpoint {
     unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
-        let waits = put.completion == Completion::Now;
-        // SAFETY: valid during this call, which waits until it is free, or until the next quiet.
-        let is_free = unsafe { self.start_put(pe, put.dest, put.source, waits) }?;
-        if waits && !is_free { self.completed(pe) } else { Ok(()) }
+        // SAFETY: valid during this call.
+        match unsafe { self.put_at_once(pe, &put) } {
+            true => Ok(()),
+            // SAFETY: as above, or until the next quiet.
+            false => unsafe { self.put_otherwise(pe, &put) },
+        }
     }
 
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
-        let Get { dest, source, completion } = get;
-        // SAFETY: valid during this call, which waits for the data, or until the next quiet.
-        unsafe { self.start_get(pe, dest, source) }?;
-        match completion {
-            Completion::Now if dest.nbytes > 0 => self.completed(pe),
-            _ => Ok(()),
+        if get.completion == Completion::Now {
+            // SAFETY: valid during this call.
+            let attempt = unsafe { self.get_at_once(pe, &get) };
+            if matches!(attempt, Ok(Post::Done)) || self.attempted(pe, attempt)? {
+                return Ok(());
+            }
         }
+        // SAFETY: as above, or until the next quiet.
+        unsafe { self.get_otherwise(pe, &get) }
     }
 
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
-        match request.old {
-            OldValue::Returned => {
-                let mut old = 0u64;
-                let at = (&raw mut old).cast();
-                // SAFETY: a local that lives until the reply is collected, or forgotten after a loss.
-                unsafe { self.start_amo(pe, &request, at, AmoWidth::Eight) }?;
-                self.answered(pe, at)?;
-                // SAFETY: a live local, written through a pointer to it.
-                Ok(unsafe { (&raw const old).read() })
-            }
-            OldValue::AtQuiet(to) => {
-                // SAFETY: valid until the next quiet by contract, which collects the reply.
-                unsafe { self.start_amo(pe, &request, to, request.width) }.map(|()| 0)
-            }
-            OldValue::Ignored => {
-                // SAFETY: null.
-                unsafe { self.start_amo(pe, &request, null_mut(), request.width) }.map(|()| 0)
-            }
-        }
+        let wanted = match request.old {
+            OldValue::Returned => return self.fetch(pe, &request),
+            OldValue::AtQuiet(at) => Some(Wanted { at, width: request.width }),
+            OldValue::Ignored => None,
+        };
+        // SAFETY: valid until the next quiet by contract, which collects the old value.
+        unsafe { self.start_amo(pe, &request, wanted) }.map(|()| 0)
     }
 
     unsafe fn put_signal(&mut self, pe: Pe, put: Put, signal: Signal) -> Result<(), Error> {
-        let Put { dest, source, completion } = put;
-        let waits = completion == Completion::Now;
+        let waits = put.completion == Completion::Now;
         let in_order = self.shared().keeps_order();
         let update = signal.amo();
         self.check_word(pe, update.dest, update.width)?;
@@ -63,7 +54,7 @@ impl Endpoint for OfiEndpoint {
             return Ok(());
         }
         // SAFETY: valid during this call, which waits until it is free, or until the next quiet.
-        let is_free = unsafe { self.start_put(pe, dest, source, waits) }?;
+        let is_free = unsafe { self.start_put(pe, &put) }?;
         if !in_order {
             self.delivered(pe)?;
         }
@@ -88,6 +79,7 @@ impl Endpoint for OfiEndpoint {
         self.flush(None)?;
         self.due_at_most(0, |_| true)?;
         self.all_carried_out()?;
+        self.settle();
         self.check()
     }
 

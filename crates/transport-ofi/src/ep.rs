@@ -5,6 +5,7 @@
 //!
 //! The parts: `open` opens and closes it, `rma`, `message` and `atomic` start operations, `poll` takes completions. This file
 //! must never know what calls of libfabric there are.
+#![allow(unsafe_code)]
 
 mod atomic;
 mod message;
@@ -16,7 +17,7 @@ use crate::block::Block;
 use crate::fabric::{Cq, Fabric};
 use crate::fid::Fid;
 use libfabric_sys as fi;
-use rushmem_transport::LocalBuf;
+use rushmem_transport::{AmoWidth, LocalBuf};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
@@ -29,14 +30,35 @@ pub(crate) struct Remote {
     pub(crate) key: u64,
 }
 
+impl Remote {
+    /// So many bytes further on.
+    pub(crate) fn skip(self, nbytes: usize) -> Remote {
+        Remote { address: self.address.wrapping_add(nbytes as u64), ..self }
+    }
+}
+
+/// Where the old value of an atomic operation goes, and as how many bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) at: *mut u8,
+    pub(crate) width: AmoWidth,
+}
+
+// SAFETY: an address like that of a `LocalBuf`; whoever passes it on vouches for the memory.
+unsafe impl Send for Wanted {}
+
 /// What an operation does with memory when it completes.
 enum Use {
+    /// There is no operation, or it is over.
+    None,
     /// Nothing: the memory is the caller's, or nobody wants it.
     Plain,
     /// The memory is the caller's and was registered for this operation alone.
     Registered { _mr: Fid<fi::fid_mr> },
     /// What came into the cell goes there.
     Landing(LocalBuf),
+    /// The word in the cell goes there.
+    Word(Wanted),
     /// A message came into the cell.
     Receive,
 }
@@ -56,7 +78,10 @@ pub(crate) struct Failure {
 /// What became of an attempt to start something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Post {
-    Started,
+    /// The operation of this cell is in flight.
+    Started(u32),
+    /// It was started and needs no cell any more.
+    Done,
     /// There is no room for now.
     Later,
 }
@@ -111,28 +136,37 @@ impl FiEndpoint {
         self.pending[pe as usize]
     }
 
+    /// Whether the operation that a cell was given to is over.
+    #[inline]
+    pub(crate) fn is_over(&self, op: u32) -> bool {
+        matches!(self.ops[op as usize].use_, Use::None)
+    }
+
     fn context(&self, op: u32) -> *mut core::ffi::c_void {
         self.contexts.cell(op).base.cast()
     }
 
-    #[inline]
+    /// What became of the start of an operation, whose cell was taken from the free ones, by libfabric's code.
+    #[inline(always)]
     fn decide(&mut self, code: isize, op: u32, pe: u32, use_: Use) -> Result<Post, i32> {
-        if code == 0 {
-            return Ok(self.started(op, pe, use_));
+        if code != 0 {
+            return self.refused(code, op);
         }
+        // What a free cell had is over: there is nothing to drop.
+        std::mem::forget(std::mem::replace(&mut self.ops[op as usize], Op { pe, use_ }));
+        self.pending[pe as usize] += 1;
+        self.in_flight += 1;
+        Ok(Post::Started(op))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refused(&mut self, code: isize, op: u32) -> Result<Post, i32> {
+        self.free.push(op);
         match i32::try_from(code).unwrap_or(-fi::FI_EIO) {
             code if code == -fi::FI_EAGAIN => Ok(Post::Later),
             code => Err(code),
         }
-    }
-
-    #[inline(always)]
-    fn started(&mut self, op: u32, pe: u32, use_: Use) -> Post {
-        self.free.pop();
-        self.ops[op as usize] = Op { pe, use_ };
-        self.pending[pe as usize] += 1;
-        self.in_flight += 1;
-        Post::Started
     }
 
     pub(crate) fn strerror(&self, code: i32) -> String {

@@ -3,18 +3,18 @@
 #![allow(unsafe_code)]
 
 mod requests;
+mod routes;
 
-use crate::ep::{Failure, FiEndpoint, Post, Remote};
+use crate::ep::{Failure, FiEndpoint, Post, Wanted};
 use crate::message::Update;
-use crate::native::Amo;
 use crate::progress::Progress;
 use crate::shared::{Shared, SharedEp};
+use routes::Routes;
 use rushmem_transport::Amos;
-use rushmem_transport::kit::answers::Asked;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::peers::check_aligned;
-use rushmem_transport::{AmoRequest, AmoWidth, Error, LocalBuf, Pe, RemoteAddr};
+use rushmem_transport::{AmoRequest, AmoWidth, Completion, Error, Get, Pe, Put, RemoteAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,9 +28,7 @@ const UNCONFIRMED_AFTER: Duration = Duration::from_secs(1);
 pub(crate) struct Due {
     slot: u32,
     pub(crate) pe: u32,
-    /// Null when nobody asks.
-    pub(crate) fetched: LocalBuf,
-    width: AmoWidth,
+    wanted: Wanted,
 }
 
 /// One context's endpoint.
@@ -49,15 +47,11 @@ pub(crate) struct OfiEndpoint {
     /// Counts the fences; and for each PE, how many there were when something was last written to it, so that what follows a fence
     /// waits for what went to the same PE before, and for nothing else.
     fences: u32,
-    followed: Vec<u32>,
-    /// What PEs were asked, and for each PE the place behind its entry there. Zeros, which take no memory before they are written,
-    /// are those of PEs that were asked nothing.
-    asked: Vec<Asked>,
-    places: Vec<u32>,
+    /// How many fences there were at the last quiet: nothing needs to follow them.
+    settled: u32,
+    routes: Routes,
     /// The PEs that are not known to have carried out all that they were asked.
     owing: Vec<u32>,
-    /// Per PE, whether it is one of those.
-    is_owing: Vec<bool>,
     /// It waits for an answer, which comes to the service.
     listens: bool,
     /// Polls of the ep over all waits: those that are short serve peers, too.
@@ -76,7 +70,6 @@ impl OfiEndpoint {
         let seen = ep.replies.came();
         let flushes = !progress.shared.fabric.facts.delivery;
         let n_pes = progress.shared.peers.n_pes();
-        let (followed, owing) = (vec![0; n_pes], Vec::new());
         OfiEndpoint {
             progress,
             ep,
@@ -86,11 +79,9 @@ impl OfiEndpoint {
             flushes,
             unflushed,
             fences: 0,
-            followed,
-            asked: Vec::new(),
-            places: vec![0; n_pes],
-            owing,
-            is_owing: vec![false; n_pes],
+            settled: 0,
+            routes: Routes::new(n_pes),
+            owing: Vec::new(),
             listens: false,
             polls: 0,
         }
@@ -130,6 +121,7 @@ impl OfiEndpoint {
     }
 
     /// Works on the ep.
+    #[inline]
     pub(crate) fn with_ep<T>(
         &mut self,
         work: impl FnOnce(&mut FiEndpoint) -> Result<T, Failure>,
@@ -146,8 +138,26 @@ impl OfiEndpoint {
         mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
     ) -> Result<(), Error> {
         match self.post(pe, &mut post)? {
-            Post::Started => Ok(()),
-            Post::Later => self.start_later(pe, post),
+            Post::Later => self.start_later(pe, post).map(|_| ()),
+            Post::Started(_) | Post::Done => Ok(()),
+        }
+    }
+
+    /// Waits for the end of an attempt to carry something out at once; whether there was one, or else nothing was started.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn attempted(
+        &mut self,
+        pe: Pe,
+        attempt: Result<Post, Failure>,
+    ) -> Result<bool, Error> {
+        match attempt {
+            Ok(Post::Done) => Ok(true),
+            Ok(Post::Later) => Ok(false),
+            Ok(Post::Started(op)) => {
+                self.until(Some(pe.0), |ep| Ok(ep.is_over(op).then_some(true)))
+            }
+            Err(failure) => Err(self.give_up(&failure)),
         }
     }
 
@@ -161,7 +171,7 @@ impl OfiEndpoint {
         let mut ep = lock(&self.ep.ep);
         match ep.as_mut().map(post) {
             Some(Ok(posted)) => {
-                if posted == Post::Started {
+                if posted != Post::Later {
                     self.progress.shared.note(&self.ep);
                 }
                 Ok(posted)
@@ -187,12 +197,12 @@ impl OfiEndpoint {
         &mut self,
         pe: u32,
         mut post: impl FnMut(&mut FiEndpoint) -> Result<Post, i32>,
-    ) -> Result<(), Error> {
+    ) -> Result<Post, Error> {
         let post: &mut dyn FnMut(&mut FiEndpoint) -> Result<Post, i32> = &mut post;
         self.wait(Some(pe), |this| {
             let taken = this.with_ep(|ep| ep.poll(|_| ()))?;
-            let started = this.post(pe, &mut *post)? == Post::Started;
-            Ok((started.then_some(()), taken > 0))
+            let posted = this.post(pe, &mut *post)?;
+            Ok(((posted != Post::Later).then_some(posted), taken > 0))
         })
     }
 
@@ -283,7 +293,7 @@ impl OfiEndpoint {
                 if let Some(from) = from
                     && ep.pending(pe) == 0
                 {
-                    let asked = ep.read_and_forget(from);
+                    let asked = ep.read_and_forget(&from);
                     asked.map_err(|code| Failure { pe: Some(pe), why: ep.strerror(code) })?;
                 }
                 Ok(())
@@ -302,10 +312,8 @@ impl OfiEndpoint {
         let (replies, slots) = (&self.ep.replies, &mut self.slots);
         self.due.retain(|due| {
             let Some(old) = replies.take(due.slot) else { return true };
-            if !due.fetched.base.is_null() {
-                // SAFETY: valid for a word of this width until now, by the contract of `start_amo`.
-                unsafe { due.width.write(due.fetched.base, old) };
-            }
+            // SAFETY: valid for a word of this width until now, by the contract of `start_amo`.
+            unsafe { due.wanted.width.write(due.wanted.at, old) };
             slots.push(due.slot);
             false
         });
@@ -333,14 +341,6 @@ impl OfiEndpoint {
         })
     }
 
-    /// Waits for the old value that goes to `at`.
-    pub(crate) fn answered(&mut self, pe: Pe, at: *mut u8) -> Result<(), Error> {
-        match self.shared().amos {
-            Amos::Software => self.due_at_most(0, |due| due.fetched.base == at),
-            Amos::Network => self.completed(pe),
-        }
-    }
-
     /// Refuses a word that no atomic operation can be about, before anything is started for it.
     pub(crate) fn check_word(&self, pe: Pe, at: RemoteAddr, width: AmoWidth) -> Result<(), Error> {
         check_aligned(pe, at, width)?;
@@ -350,104 +350,150 @@ impl OfiEndpoint {
         self.shared().remote(pe, at, width.nbytes()).map(|_| ())
     }
 
-    /// Starts an atomic operation, whose old value goes to `fetched` as a word of the width `write`.
+    /// Carries an atomic operation out and returns the old value.
+    pub(crate) fn fetch(&mut self, pe: Pe, request: &AmoRequest) -> Result<u64, Error> {
+        let mut old = 0u64;
+        let wanted = Wanted { at: (&raw mut old).cast(), width: AmoWidth::Eight };
+        // SAFETY: a local that lives until the operation is over, or the ep is closed after a loss.
+        let attempt = unsafe { self.fetch_at_once(pe, request, wanted) };
+        if !matches!(attempt, Ok(Post::Done)) && !self.attempted(pe, attempt)? {
+            // SAFETY: as above.
+            unsafe { self.fetch_otherwise(pe, request, wanted) }?;
+        }
+        // SAFETY: a live local, written through a pointer to it.
+        Ok(unsafe { (&raw const old).read() })
+    }
+
+    /// As [`fetch`](Self::fetch), whatever is in its way.
     ///
     /// # Safety
-    /// `fetched` is null, or valid for writes of a word of this width until its reply is collected.
+    /// As of [`start_amo`](Self::start_amo).
+    #[inline(never)]
+    unsafe fn fetch_otherwise(
+        &mut self,
+        pe: Pe,
+        request: &AmoRequest,
+        wanted: Wanted,
+    ) -> Result<(), Error> {
+        // SAFETY: by contract.
+        unsafe { self.start_amo(pe, request, Some(wanted)) }?;
+        match self.shared().amos {
+            Amos::Network => self.completed(pe),
+            Amos::Software => self.due_at_most(0, |due| due.wanted.at == wanted.at),
+        }
+    }
+
+    /// Starts an atomic operation.
+    ///
+    /// # Safety
+    /// Where the old value is wanted, if it is, is valid for writes until its reply is collected.
     pub(crate) unsafe fn start_amo(
         &mut self,
         pe: Pe,
         request: &AmoRequest,
-        fetched: *mut u8,
-        write: AmoWidth,
+        wanted: Option<Wanted>,
     ) -> Result<(), Error> {
-        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
-        check_aligned(pe, dest, width)?;
         if self.shared().amos == Amos::Network {
-            self.follow(pe)?;
-            let nbytes = if fetched.is_null() { 0 } else { write.nbytes() };
-            let fetched = LocalBuf { base: fetched, nbytes };
-            let amo = Amo { op, width, operand, condition };
             // SAFETY: by contract.
-            return unsafe { self.start_native(pe, dest, amo, fetched) };
+            return unsafe { self.start_native(pe, request, wanted) };
         }
-        if self.update_own(pe, request, fetched, write) {
+        let &AmoRequest { dest, width, .. } = request;
+        check_aligned(pe, dest, width)?;
+        if self.update_own(pe, request, wanted) {
             return Ok(());
         }
         self.follow_writes(pe)?;
         self.shared().remote(pe, dest, width.nbytes())?;
-        let slot = match fetched.is_null() {
-            true => None,
-            false => Some(self.slot(pe, fetched, write)?),
-        };
+        let slot = wanted.map(|wanted| self.slot(pe, wanted)).transpose()?;
         self.send(pe, Some(Update::of(request)), None, slot, (false, false))
     }
 
     /// Updates a word of this PE; whether it is one.
-    fn update_own(
-        &mut self,
-        pe: Pe,
-        request: &AmoRequest,
-        fetched: *mut u8,
-        write: AmoWidth,
-    ) -> bool {
+    fn update_own(&mut self, pe: Pe, request: &AmoRequest, wanted: Option<Wanted>) -> bool {
         if pe != self.shared().me {
             return false;
         }
         let Some(old) = self.shared().segments.apply(request) else { return false };
-        if !fetched.is_null() {
+        if let Some(Wanted { at, width }) = wanted {
             // SAFETY: valid by the contract of `start_amo`.
-            unsafe { write.write(fetched, old) };
+            unsafe { width.write(at, old) };
         }
         self.shared().host.arrived();
         true
     }
 
-    /// Starts a put; returns whether its source is free already. A caller that `waits` for that would wait for the target.
+    /// Starts a put that is copied, as most are, where nothing is in its way; whether it did.
+    ///
+    /// # Safety
+    /// The source is valid for reads.
+    #[inline(always)]
+    pub(crate) unsafe fn put_at_once(&mut self, pe: Pe, put: &Put) -> bool {
+        let &Put { dest, source, completion } = put;
+        let shared = self.shared();
+        let is_copied = source.nbytes.wrapping_sub(1) < shared.copy_up_to(completion);
+        if !is_copied || pe == shared.me || self.is_past_fence(pe) {
+            return false;
+        }
+        let Some(remote) = shared.known_remote(pe, dest, source.nbytes) else { return false };
+        self.touch(pe);
+        let mut ep = lock(&self.ep.ep);
+        let Some(ep) = ep.as_mut() else { return false };
+        // SAFETY: valid during this call.
+        let posted = unsafe { ep.write_copy(remote, source) };
+        let is_started = matches!(posted, Ok(Post::Started(_)));
+        if is_started {
+            self.progress.shared.note(&self.ep);
+        }
+        is_started
+    }
+
+    /// A put, whatever is in its way.
+    ///
+    /// # Safety
+    /// The source is valid for reads during this call, or until the next quiet if that completes it.
+    #[inline(never)]
+    pub(crate) unsafe fn put_otherwise(&mut self, pe: Pe, put: &Put) -> Result<(), Error> {
+        // SAFETY: by contract.
+        let is_free = unsafe { self.start_put(pe, put) }?;
+        let waits = put.completion == Completion::Now;
+        if waits && !is_free { self.completed(pe) } else { Ok(()) }
+    }
+
+    /// Starts a put; returns whether its source is free already. A caller that waits for that would wait for the target.
     ///
     /// # Safety
     /// The source is valid for reads until it is free: then, or when [`completed`](Self::completed) or the next quiet returns.
-    #[inline(always)]
-    pub(crate) unsafe fn start_put(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: LocalBuf,
-        waits: bool,
-    ) -> Result<bool, Error> {
+    pub(crate) unsafe fn start_put(&mut self, pe: Pe, put: &Put) -> Result<bool, Error> {
+        let &Put { dest, source, completion } = put;
         self.follow(pe)?;
-        let shared = self.shared();
-        if source.nbytes == 0 || source.nbytes > shared.copy_up_to(waits) || pe == shared.me {
-            // SAFETY: the same contract.
-            return unsafe { self.start_other_put(pe, dest, source) };
-        }
-        let remote = shared.remote(pe, dest, source.nbytes)?;
-        self.touch(pe);
-        let mut ep = lock(&self.ep.ep);
-        // SAFETY: valid during this call.
-        let posted = ep.as_mut().map(|ep| unsafe { ep.write_copy(&remote, source) });
-        if let Some(Ok(Post::Started)) = posted {
-            self.progress.shared.note(&self.ep);
+        if source.nbytes == 0 {
             return Ok(true);
         }
-        drop(ep);
-        // SAFETY: valid during this call.
-        unsafe { self.start_put_again(pe, remote, source) }
-    }
-
-    /// As [`start_put`](Self::start_put) of what is copied, as soon as there is room.
-    ///
-    /// # Safety
-    /// The same.
-    #[cold]
-    unsafe fn start_put_again(
-        &mut self,
-        pe: Pe,
-        remote: Remote,
-        source: LocalBuf,
-    ) -> Result<bool, Error> {
-        // SAFETY: valid during this call.
-        self.start(pe.0, |ep| unsafe { ep.write_copy(&remote, source) }).map(|()| true)
+        if pe == self.shared().me {
+            // SAFETY: the source is valid by contract.
+            let is_done = unsafe { self.shared().segments.write_from(dest, source) };
+            if is_done {
+                self.shared().host.arrived();
+                return Ok(true);
+            }
+        }
+        let remote = self.shared().remote(pe, dest, source.nbytes)?;
+        self.touch(pe);
+        if source.nbytes <= self.shared().copy_up_to(completion) {
+            // SAFETY: valid during this call.
+            self.start(pe.0, |ep| unsafe { ep.write_copy(remote, source) })?;
+            return Ok(true);
+        }
+        let known = self.shared().descriptor_of(source);
+        let mut done = 0;
+        while done < source.nbytes {
+            let part = source.skip(done).first(self.shared().tuning.max_bytes);
+            let to = remote.skip(done);
+            // SAFETY: valid until it completes, by contract.
+            self.start(pe.0, |ep| unsafe { ep.write(&to, part, known) })?;
+            done += part.nbytes;
+        }
+        Ok(false)
     }
 
     /// A PE is written to.
@@ -466,52 +512,41 @@ impl OfiEndpoint {
         }
     }
 
-    /// As [`start_put`](Self::start_put), of no bytes, to this PE itself, or of what is not copied.
+    /// Carries a get out that is one read, as most are, where nothing is in its way. While it polls nobody else need.
     ///
     /// # Safety
-    /// The same.
-    #[inline(never)]
-    unsafe fn start_other_put(
-        &mut self,
-        pe: Pe,
-        dest: RemoteAddr,
-        source: LocalBuf,
-    ) -> Result<bool, Error> {
-        if source.nbytes == 0 {
-            return Ok(true);
+    /// The destination is valid for writes until the read is over, or the ep was closed.
+    ///
+    /// # Errors
+    /// When the fabric says that something failed.
+    #[inline(always)]
+    pub(crate) unsafe fn get_at_once(&mut self, pe: Pe, get: &Get) -> Result<Post, Failure> {
+        let &Get { dest, source, .. } = get;
+        let shared = self.shared();
+        let is_one_read = dest.nbytes.wrapping_sub(1) < shared.tuning.max_bytes;
+        if !is_one_read || pe == shared.me {
+            return Ok(Post::Later);
         }
-        if pe == self.shared().me {
-            // SAFETY: the source is valid by contract.
-            let is_done = unsafe { self.shared().segments.write_from(dest, source) };
-            if is_done {
-                self.shared().host.arrived();
-                return Ok(true);
-            }
+        let Some(remote) = shared.known_remote(pe, source, dest.nbytes) else {
+            return Ok(Post::Later);
+        };
+        let known = shared.descriptor_of(dest);
+        let mut ep = lock(&self.ep.ep);
+        let Some(ep) = ep.as_mut() else { return Ok(Post::Later) };
+        // SAFETY: by contract.
+        match unsafe { ep.read(remote, dest, known) } {
+            Ok(Post::Started(op)) => ep.poll_for(op),
+            _ => Ok(Post::Later),
         }
-        let remote = self.shared().remote(pe, dest, source.nbytes)?;
-        self.touch(pe);
-        let known = self.shared().descriptor_of(source);
-        let mut done = 0;
-        while done < source.nbytes {
-            let part = source.skip(done).first(self.shared().tuning.max_bytes);
-            let to = Remote { address: remote.address.wrapping_add(done as u64), ..remote };
-            // SAFETY: valid until it completes, by contract.
-            self.start(pe.0, |ep| unsafe { ep.write(to, part, known) })?;
-            done += part.nbytes;
-        }
-        Ok(false)
     }
 
-    /// Starts a get.
+    /// A get, whatever is in its way.
     ///
     /// # Safety
-    /// `dest` is valid for writes until [`completed`](Self::completed) returns.
-    pub(crate) unsafe fn start_get(
-        &mut self,
-        pe: Pe,
-        dest: LocalBuf,
-        source: RemoteAddr,
-    ) -> Result<(), Error> {
+    /// The destination is valid for writes during this call, or until the next quiet if that completes it.
+    #[inline(never)]
+    pub(crate) unsafe fn get_otherwise(&mut self, pe: Pe, get: &Get) -> Result<(), Error> {
+        let &Get { dest, source, completion } = get;
         if dest.nbytes == 0 {
             return Ok(());
         }
@@ -527,15 +562,16 @@ impl OfiEndpoint {
         let mut done = 0;
         while done < dest.nbytes {
             let part = dest.skip(done).first(self.shared().tuning.max_bytes);
-            let from = Remote { address: remote.address.wrapping_add(done as u64), ..remote };
+            let from = remote.skip(done);
             // SAFETY: a part of what is valid by contract.
             self.start(pe.0, |ep| unsafe { ep.read(from, part, known) })?;
             done += part.nbytes;
         }
-        Ok(())
+        if completion == Completion::Now { self.completed(pe) } else { Ok(()) }
     }
 
     /// Waits until nothing of the fabric's is in flight towards a PE.
+    #[inline(never)]
     pub(crate) fn completed(&mut self, pe: Pe) -> Result<(), Error> {
         self.until(Some(pe.0), |ep| Ok((ep.pending(pe.0) == 0).then_some(())))
     }
@@ -558,7 +594,7 @@ impl OfiEndpoint {
         let touched: Vec<u32> = self.unflushed.iter().copied().filter(chosen).collect();
         for pe in touched {
             if let Some(from) = self.shared().some_byte(pe) {
-                self.start(pe, |ep| ep.read_and_forget(from))?;
+                self.start(pe, |ep| ep.read_and_forget(&from))?;
             }
         }
         self.unflushed.retain(|pe| !chosen(pe));

@@ -44,7 +44,7 @@ impl Service {
     /// # Errors
     /// libfabric's number.
     pub(crate) fn receive(&mut self) -> Result<(), i32> {
-        while self.ep.receiving() < self.receives && self.ep.receive()? == Post::Started {}
+        while self.ep.receiving() < self.receives && self.ep.receive()? != Post::Later {}
         Ok(())
     }
 
@@ -117,7 +117,7 @@ impl Service {
                 Err(error) => return Err(Failure { pe: Some(pe), why: error.to_string() }),
             };
             match posted {
-                Ok(Post::Started) => {}
+                Ok(Post::Started(_) | Post::Done) => {}
                 Ok(Post::Later) => self.backlog.push_back((pe, message)),
                 Err(code) => {
                     return Err(Failure { pe: Some(pe), why: self.ep.strerror(code) });

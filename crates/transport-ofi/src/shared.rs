@@ -21,7 +21,7 @@ use rushmem_transport::kit::peers::{Peers, check_range};
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::kit::timer::sleep_on;
 use rushmem_transport::kit::unfinished::Unfinished;
-use rushmem_transport::{Amos, Error, Host, LocalBuf, Open, Pe, RemoteAddr};
+use rushmem_transport::{Amos, Completion, Error, Host, LocalBuf, Open, Pe, RemoteAddr};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
 use std::net::SocketAddr;
@@ -195,8 +195,11 @@ impl Shared {
     }
 
     /// The longest put that is copied when it starts, so that its source is free at once.
-    pub(crate) fn copy_up_to(&self, waits: bool) -> usize {
-        if waits { self.copies_before_waiting_up_to } else { self.copies_up_to }
+    pub(crate) fn copy_up_to(&self, completion: Completion) -> usize {
+        match completion {
+            Completion::Now => self.copies_before_waiting_up_to,
+            Completion::AtQuiet => self.copies_up_to,
+        }
     }
 
     /// The descriptor of the segment that holds all of `memory`, where the fabric asks for one.
@@ -222,12 +225,30 @@ impl Shared {
     ///
     /// # Errors
     /// When they are not in the peer's segment.
+    #[inline]
     pub(crate) fn remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<Remote, Error> {
-        let peer = self.peers.get(pe)?;
-        let key = peer.keys[at.segment as usize];
-        check_range(pe, at, nbytes, key.nbytes)?;
+        match self.known_remote(pe, at, nbytes) {
+            Some(remote) => Ok(remote),
+            None => self.new_remote(pe, at, nbytes),
+        }
+    }
+
+    /// The same of a peer that was used, if they are in its segment.
+    #[inline(always)]
+    pub(crate) fn known_remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Option<Remote> {
+        let peer = self.peers.known(pe)?;
+        let key = &peer.keys[at.segment as usize];
+        let end = at.offset.checked_add(nbytes as u64)?;
         let address = key.base.wrapping_add(at.offset);
-        Ok(Remote { pe: pe.0, at: peer.at, address, key: key.key })
+        (end <= key.nbytes).then_some(Remote { pe: pe.0, at: peer.at, address, key: key.key })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_remote(&self, pe: Pe, at: RemoteAddr, nbytes: usize) -> Result<Remote, Error> {
+        let peer = self.peers.get(pe)?;
+        check_range(pe, at, nbytes, peer.keys[at.segment as usize].nbytes)?;
+        self.known_remote(pe, at, nbytes).ok_or(Error::Unreachable(pe))
     }
 
     /// Some byte of a peer's, to be read for the sake of reading.

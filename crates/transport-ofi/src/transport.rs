@@ -19,7 +19,7 @@ use rushmem_transport::kit::host_name;
 use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::service::ServiceThread;
 use rushmem_transport::{
-    Amos, Caps, Directory, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport,
+    Amos, Caps, Completion, Directory, Endpoint, Error, Key, LocalBuf, Open, Pe, Segment, Transport,
 };
 use rustix::process::{Resource, getrlimit};
 use std::io;
@@ -230,7 +230,7 @@ impl Ofi {
             return Err(Error::Unavailable(format!("all {most} endpoints are taken")));
         }
         let depth = shared.tuning.depth.min(shared.fabric.facts.depth.max(1));
-        let (n_pes, copy_up_to) = (shared.peers.n_pes(), shared.copy_up_to(true));
+        let (n_pes, copy_up_to) = (shared.peers.n_pes(), shared.copy_up_to(Completion::Now));
         // Shm of libfabric 2.5 cannot open an endpoint while another works.
         let ep = self.progress.while_nobody_serves(|_| {
             FiEndpoint::open(Arc::clone(&shared.fabric), n_pes, depth, copy_up_to, false)

@@ -10,7 +10,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long all of it may take. The first operation connects the workers, which over a NIC may take seconds
+/// How long an operation may take. The first one connects the workers, which over a NIC may take seconds
 /// on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -22,7 +22,6 @@ const OPERAND: u64 = 0x1357_9BDF_0246_8ACE;
 /// # Errors
 /// A sentence that names the first that is wrong.
 pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
-    let until = Instant::now() + LIMIT;
     // Leaked, since an operation that does not end may write to it.
     let word = Box::into_raw(Box::new([0u64; 3])).cast::<u64>();
     // SAFETY: never freed.
@@ -32,7 +31,7 @@ pub(crate) fn probe(context: &Arc<Context>) -> Result<(), String> {
     let mut endpoint = unsafe { from.connect(&to.address()?, None, null_mut()) }?;
     let key = endpoint.unpack(context.ucp, &memory.key()?)?;
     endpoint.keys[0] = key;
-    match try_all(context, (&from, &to), &endpoint, word, until) {
+    match try_all(context, (&from, &to), &endpoint, word) {
         Err(Fault::Endless(why)) => {
             // UCX aborts when workers end before their operations.
             std::mem::forget((from, to, endpoint, memory));
@@ -60,13 +59,13 @@ fn try_all(
     (from, to): (&Worker, &Worker),
     endpoint: &Endpoint,
     word: *mut u64,
-    until: Instant,
 ) -> Result<(), Fault> {
     let key = endpoint.keys[0];
     let (first, second) = (word.wrapping_add(1), word.wrapping_add(2));
     for (width, op) in
         [AmoWidth::Four, AmoWidth::Eight].into_iter().flat_map(|w| AmoOp::ALL.map(|op| (w, op)))
     {
+        let until = Instant::now() + LIMIT;
         let mut expected = OLD;
         // SAFETY: an aligned local.
         let old = unsafe { mem::apply(op, width, (&raw mut expected).cast(), OPERAND, OLD) };
@@ -109,7 +108,12 @@ fn try_all(
             match ended {
                 Some(Ok(())) => {}
                 Some(Err(status)) => return Err(Fault::Wrong(wrong(&said(context.ucp, status)))),
-                None => return Err(Fault::Endless(wrong("it does not end"))),
+                None => {
+                    return Err(Fault::Endless(wrong(&format!(
+                        "it has not ended after {} s",
+                        LIMIT.as_secs()
+                    ))));
+                }
             }
         }
         // SAFETY: never freed, and UCX is done with it.

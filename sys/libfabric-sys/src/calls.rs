@@ -100,12 +100,12 @@ calls! {
     /// `fi_writemsg`.
     fn fi_writemsg(ep: *mut fid_ep, message: &fi_msg_rma, flags: u64) -> isize =
         (*(*ep).rma).writemsg.expect(FILLED)(ep, message, flags);
-    /// `fi_fetch_atomicmsg` of one word.
-    fn fi_fetch_atomicmsg(ep: *mut fid_ep, message: &fi_msg_atomic, result: &mut fi_ioc, desc: &mut *mut c_void, flags: u64) -> isize =
-        (*(*ep).atomic).readwritemsg.expect(FILLED)(ep, message, result, desc, 1, flags);
-    /// `fi_compare_atomicmsg` of one word.
-    fn fi_compare_atomicmsg(ep: *mut fid_ep, message: &fi_msg_atomic, compare: &fi_ioc, compare_desc: &mut *mut c_void, result: &mut fi_ioc, result_desc: &mut *mut c_void, flags: u64) -> isize =
-        (*(*ep).atomic).compwritemsg.expect(FILLED)(ep, message, compare, compare_desc, 1, result, result_desc, 1, flags);
+    /// `fi_fetch_atomic` of one word.
+    fn fi_fetch_atomic(ep: *mut fid_ep, operand: *const c_void, desc: *mut c_void, result: *mut c_void, result_desc: *mut c_void, to: fi_addr_t, address: u64, key: u64, datatype: fi_datatype, op: fi_op, context: *mut c_void) -> isize =
+        (*(*ep).atomic).readwrite.expect(FILLED)(ep, operand, 1, desc, result, result_desc, to, address, key, datatype, op, context);
+    /// `fi_compare_atomic` of one word.
+    fn fi_compare_atomic(ep: *mut fid_ep, operand: *const c_void, desc: *mut c_void, compare: *const c_void, compare_desc: *mut c_void, result: *mut c_void, result_desc: *mut c_void, to: fi_addr_t, address: u64, key: u64, datatype: fi_datatype, op: fi_op, context: *mut c_void) -> isize =
+        (*(*ep).atomic).compwrite.expect(FILLED)(ep, operand, 1, desc, compare.cast_mut(), compare_desc.cast(), result, result_desc, to, address, key, datatype, op, context);
     /// `fi_fetch_atomicvalid`.
     fn fi_fetch_atomicvalid(ep: *mut fid_ep, datatype: fi_datatype, op: fi_op, most: &mut usize) -> c_int =
         (*(*ep).atomic).readwritevalid.expect(FILLED)(ep, datatype, op, most);

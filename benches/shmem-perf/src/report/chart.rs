@@ -3,6 +3,7 @@
 //! This file must never know which series a chart is made of.
 
 use super::axis::{Axis, Doubling, LABEL_HEIGHT};
+use super::drawing::{Drawing, label, rule};
 use super::markup::{Element, px, shortened};
 use super::style::{dashes, letter, marker};
 use crate::record::Measure;
@@ -60,7 +61,7 @@ impl Trace {
 }
 
 /// A chart as a drawing.
-pub fn draw(measure: Measure, across: Across, curves: &[Trace], n_runs: usize) -> Element {
+pub fn draw(measure: Measure, across: Across, curves: &[Trace], n_runs: usize) -> Drawing {
     let has_floors = curves.iter().any(|curve| curve.colour.is_none());
     let right = WIDTH - if has_floors { FLOOR_WIDTH } else { 14.0 };
     let spots = || curves.iter().flat_map(|curve| curve.spots.iter());
@@ -70,7 +71,7 @@ pub fn draw(measure: Measure, across: Across, curves: &[Trace], n_runs: usize) -
         Measure::Overlap => Axis::linear(std::iter::once(100.0), (BOTTOM, TOP)),
         _ => Axis::log(values, (BOTTOM, TOP)),
     };
-    let mut svg = canvas(WIDTH, HEIGHT).child(frame(measure, across, &xs, &ys, right));
+    let mut svg = Drawing::new(WIDTH, HEIGHT).child(frame(measure, across, &xs, &ys, right));
     if !spots().any(|spot| ys.has(spot.value)) {
         let nothing =
             label((LEFT + right) / 2.0, (TOP + BOTTOM) / 2.0, "nothing", "there are no values");
@@ -93,24 +94,6 @@ pub fn draw(measure: Measure, across: Across, curves: &[Trace], n_runs: usize) -
         (LEFT, right),
         n_runs,
     ))
-}
-
-/// An empty drawing.
-pub fn canvas(width: f64, height: f64) -> Element {
-    Element::new("svg")
-        .with("viewBox", format!("0 0 {} {}", px(width), px(height)))
-        .with("role", "img")
-}
-
-/// Text in a drawing.
-pub fn label(x: f64, y: f64, class: &str, text: &str) -> Element {
-    Element::new("text").class(class).with("x", px(x)).with("y", px(y)).text(text)
-}
-
-/// A straight line in a drawing.
-pub fn rule(class: &str, from: (f64, f64), to: (f64, f64)) -> Element {
-    let path = format!("M{} {}L{} {}", px(from.0), px(from.1), px(to.0), px(to.1));
-    Element::new("path").class(class).with("d", path)
 }
 
 fn frame(measure: Measure, across: Across, xs: &Doubling, ys: &Axis, right: f64) -> Element {
@@ -276,7 +259,7 @@ mod tests {
     }
 
     fn drawn(curves: &[Trace]) -> String {
-        draw(Measure::Latency, Across::Bytes, curves, 2).to_string()
+        draw(Measure::Latency, Across::Bytes, curves, 2).svg().to_string()
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! file must never know what makes a pair stand out.
 
 use super::axis::Axis;
-use super::chart::{WIDTH, canvas, label, rule};
+use super::chart::WIDTH;
+use super::drawing::{Drawing, label, rule};
 use super::markup::{Element, px, shortened};
 use super::ramp;
 use super::suspects::{Outlier, Slow, Suspects, find};
@@ -27,7 +28,7 @@ const WITH_VALUES: usize = 10;
 const LETTER: f64 = 6.4;
 
 /// A map as a drawing, and what stands out, in sentences.
-pub fn draw(matrix: &Matrix, job: &Job) -> (Element, Vec<String>) {
+pub fn draw(matrix: &Matrix, job: &Job) -> (Drawing, Vec<String>) {
     let n = matrix.values.len();
     let hosts: Vec<usize> =
         (0..n).map(|pe| job.pes.get(pe).map_or(0, |pe| pe.host as usize)).collect();
@@ -41,7 +42,7 @@ pub fn draw(matrix: &Matrix, job: &Job) -> (Element, Vec<String>) {
         .with("y", px(TOP))
         .with("width", px(side))
         .with("height", px(side));
-    let svg = canvas(WIDTH, TOP + side.max(SCALE + 70.0) + 14.0)
+    let svg = Drawing::new(WIDTH, TOP + side.max(SCALE + 70.0) + 14.0)
         .child(area)
         .children(cells(matrix, &found, cell))
         .children(values(matrix, &found, cell))
@@ -341,7 +342,7 @@ mod tests {
             assert_eq!(sentences.len(), 2, "{sentences:?}");
             assert!(sentences[0].contains(fixture::HOSTS[fixture::SLOW]), "{sentences:?}");
             assert!(sentences[1].contains("PE 1 to PE 14"), "{sentences:?}");
-            let text = svg.to_string();
+            let text = svg.svg().to_string();
             assert_eq!(
                 text.matches("class=\"cross\"").count(),
                 2,
@@ -355,20 +356,21 @@ mod tests {
     fn maps_of_any_size_are_drawn() {
         for n in [0, 1, 2, 3, 512] {
             let (svg, _) = draw(&matrix(n), &job(n as u32, 8));
-            let text = svg.to_string();
+            let text = svg.svg().to_string();
             assert!(!text.contains("NaN") && !text.contains("inf"), "{n} PEs");
             assert!(text.len() < 7_000_000, "{n} PEs take {} bytes", text.len());
         }
-        assert!(draw(&matrix(2), &job(2, 1)).0.to_string().contains("in-cell"));
+        assert!(draw(&matrix(2), &job(2, 1)).0.svg().to_string().contains("in-cell"));
         let mut spotted = matrix(128);
         (0..50).for_each(|i| spotted.values[i][i + 60] = Some(900.0));
-        let text = draw(&spotted, &job(128, 8)).0.to_string();
+        let text = draw(&spotted, &job(128, 8)).0.svg().to_string();
         assert!(text.contains("class=\"outlier\"") && !text.contains("class=\"cross\""));
         let ragged =
             Matrix { values: vec![vec![None], vec![Some(1.0), Some(f64::NAN)]], ..matrix(2) };
         assert!(
             !draw(&ragged, &Job { hosts: Vec::new(), pes: Vec::new() })
                 .0
+                .svg()
                 .to_string()
                 .contains("NaN")
         );

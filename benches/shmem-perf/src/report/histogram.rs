@@ -3,7 +3,7 @@
 //! This file must never know which operation is shown.
 
 use super::axis::{Axis, LABEL_HEIGHT};
-use super::chart::{canvas, label, rule};
+use super::drawing::{Drawing, label, rule};
 use super::markup::{Element, px};
 use super::style::{N_COLOURS, dashes, letter};
 use crate::record::Measure;
@@ -19,7 +19,7 @@ const BOTTOM: f64 = HEIGHT - 28.0;
 const CLASSES: f64 = 20.0;
 
 /// The histograms of runs, each as (value, count), with the place of its run.
-pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usize) -> Element {
+pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usize) -> Drawing {
     let shares: Vec<(usize, Vec<(i32, f64)>)> =
         histograms.iter().map(|(run, histogram)| (*run, shares(histogram))).collect();
     let all = || shares.iter().flat_map(|(_, shares)| shares.iter());
@@ -27,7 +27,7 @@ pub fn draw(measure: Measure, histograms: &[(usize, &[(f64, u64)])], n_runs: usi
     let xs = Axis::log(edges, (LEFT, RIGHT));
     // A bar of the least share still has a height.
     let ys = Axis::log(all().map(|(_, share)| share / 1.6).chain([100.0]), (BOTTOM, TOP));
-    let mut svg = canvas(WIDTH, HEIGHT);
+    let mut svg = Drawing::new(WIDTH, HEIGHT);
     for value in ys.ticks(LABEL_HEIGHT) {
         let text = label(LEFT - 6.0, ys.at(value) + 4.0, "tick", &format!("{value} %"));
         svg = svg
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn an_empty_histogram_is_drawn() {
-        let text = draw(Measure::Latency, &[(0, &[]), (1, &[(0.0, 3)])], 2).to_string();
+        let text = draw(Measure::Latency, &[(0, &[]), (1, &[(0.0, 3)])], 2).svg().to_string();
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         assert!(text.contains("B: 100.00 % of the operations"), "{text}");
     }

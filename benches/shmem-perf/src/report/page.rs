@@ -2,8 +2,9 @@
 
 use super::header::header;
 use super::markup::Element;
-use super::sections::sections;
+use super::sections::{Part, sections};
 use super::source::Source;
+use super::style::DRAWINGS;
 
 /// The report of some runs.
 pub fn page(runs: &[Source]) -> String {
@@ -18,7 +19,7 @@ pub fn page(runs: &[Source]) -> String {
         )
         .child(Element::new("meta").with("name", "color-scheme").with("content", "light dark"))
         .child(Element::new("title").text(format!("shmem-perf: {}", names.join(", "))))
-        .child(Element::new("style").code(include_str!("page.css")));
+        .child(Element::new("style").code(DRAWINGS).code(include_str!("page.css")));
     let link = |section: &super::sections::Section| {
         Element::new("a").with("href", format!("#{}", section.id)).text(section.title)
     };
@@ -28,7 +29,7 @@ pub fn page(runs: &[Source]) -> String {
         Element::new("section")
             .with("id", section.id)
             .child(Element::new("h2").text(section.title))
-            .children(section.body)
+            .children(section.body.into_iter().map(Part::element))
     });
     let body = Element::new("body")
         .child(

@@ -3,7 +3,8 @@
 //! This file must never know which series a chart is made of.
 
 use super::axis::Axis;
-use super::chart::{Spot, Trace, WIDTH, canvas, label, rule, told};
+use super::chart::{Spot, Trace, WIDTH, told};
+use super::drawing::{Drawing, label, rule};
 use super::markup::{Element, px, shortened};
 use super::style::{letter, marker};
 use crate::record::Measure;
@@ -27,7 +28,7 @@ pub enum Mark {
 }
 
 /// The rows of some curves, each of which has one spot. Curves of the same name follow each other.
-pub fn draw(measure: Measure, mark: Mark, curves: &[Trace], n_runs: usize) -> Element {
+pub fn draw(measure: Measure, mark: Mark, curves: &[Trace], n_runs: usize) -> Drawing {
     let groups: Vec<&[Trace]> = curves.chunk_by(|a, b| a.name == b.name).collect();
     let height = |group: &&[Trace]| group.len() as f64 * ROW + GAP;
     let bottom = TOP + groups.iter().map(height).sum::<f64>();
@@ -39,7 +40,7 @@ pub fn draw(measure: Measure, mark: Mark, curves: &[Trace], n_runs: usize) -> El
         }
         Mark::Bar => Axis::linear(spots.map(|spot| spot.value), place),
     };
-    let mut svg = canvas(WIDTH, bottom + 26.0);
+    let mut svg = Drawing::new(WIDTH, bottom + 26.0);
     for value in axis.ticks(48.0) {
         let x = axis.at(value);
         let text = label(x, bottom + 17.0, "tick", &units::tick(measure, value));
@@ -117,7 +118,7 @@ mod tests {
     #[test]
     fn bars_are_as_long_as_their_values() {
         let curves = [curve("put", 0, 4e6), curve("put", 1, 8e6), curve("get", 0, 0.0)];
-        let text = draw(Measure::MessageRate, Mark::Bar, &curves, 2).to_string();
+        let text = draw(Measure::MessageRate, Mark::Bar, &curves, 2).svg().to_string();
         let (half, whole) = (px((RIGHT - LEFT) / 2.0), px(RIGHT - LEFT));
         assert!(text.contains(&format!("width=\"{half}\"")), "{text}");
         assert!(text.contains(&format!("width=\"{whole}\"")), "{text}");
@@ -127,8 +128,9 @@ mod tests {
     #[test]
     fn a_row_without_a_value_or_a_chart_without_rows_is_drawn() {
         let empty = Trace { spots: Vec::new(), ..curve("put", 0, 1.0) };
-        let text = draw(Measure::Latency, Mark::Dot, &[empty, curve("get", 0, 0.0)], 1).to_string();
+        let text =
+            draw(Measure::Latency, Mark::Dot, &[empty, curve("get", 0, 0.0)], 1).svg().to_string();
         assert!(text.contains(">put</text>") && text.contains(">0 ns</text>"), "{text}");
-        assert!(!draw(Measure::Latency, Mark::Dot, &[], 1).to_string().contains("NaN"));
+        assert!(!draw(Measure::Latency, Mark::Dot, &[], 1).svg().to_string().contains("NaN"));
     }
 }

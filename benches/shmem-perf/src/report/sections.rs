@@ -1,13 +1,15 @@
 //! Which charts a report has: the series of all runs, by measure and kind of operation, in charts of as many as can be told apart.
 
 use super::chart::{self, Across, Spot, Trace};
+use super::drawing::Drawing;
+use super::figure::{Entry, Figure};
 use super::header::folded;
 use super::heat;
 use super::histogram;
 use super::markup::Element;
 use super::rows::{self, Mark};
 use super::source::{Source, called, called_shortly};
-use super::style::{N_COLOURS, colours, dashes, swatch};
+use super::style::{N_COLOURS, colours, dashes};
 use super::table::figures;
 use crate::naming::names;
 use crate::record::{Measure, Point, Series, Shape, Summary};
@@ -23,7 +25,37 @@ pub struct Section {
     /// Its title.
     pub title: &'static str,
     /// Its charts and tables.
-    pub body: Vec<Element>,
+    pub body: Vec<Part>,
+}
+
+/// A piece of a section.
+pub enum Part {
+    /// Words or a table.
+    Text(Element),
+    /// Figures beside each other.
+    Figures(Vec<Figure>),
+    /// The same of small ones.
+    SmallFigures(Vec<Figure>),
+}
+
+impl Part {
+    /// It as a part of the page.
+    pub fn element(self) -> Element {
+        let (classes, figures) = match self {
+            Part::Text(text) => return text,
+            Part::Figures(figures) => ("charts", figures),
+            Part::SmallFigures(figures) => ("charts small", figures),
+        };
+        Element::new("div").class(classes).children(figures.into_iter().map(Figure::part))
+    }
+
+    /// The figures in it.
+    pub fn figures(self) -> Vec<Figure> {
+        match self {
+            Part::Text(_) => Vec::new(),
+            Part::Figures(figures) | Part::SmallFigures(figures) => figures,
+        }
+    }
 }
 
 /// A series with the place of its run and its name.
@@ -79,15 +111,15 @@ fn of(id: &'static str, measures: &[Measure], runs: &[Source]) -> Section {
     };
     let mut body = Vec::new();
     if !tables.is_empty() {
-        body.push(Element::new("p").class("note").text(note));
-        body.push(Element::new("div").class("charts").children(all_charts));
-        body.extend(tables);
+        body.push(Part::Text(Element::new("p").class("note").text(note)));
+        body.push(Part::Figures(all_charts));
+        body.extend(tables.into_iter().map(Part::Text));
     }
     Section { id, title: units::name(measures[0]), body }
 }
 
 /// The charts of a measure.
-fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[Source]) -> Vec<Element> {
+fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[Source]) -> Vec<Figure> {
     let mut charts = Vec::new();
     let (floors, own): (Vec<_>, Vec<_>) = series.iter().partition(|(_, series)| series.is_floor);
     for (kind, operations) in kinds(&own) {
@@ -172,7 +204,7 @@ fn by_size(
     series: &[(usize, &Series)],
     floors: &[(usize, &Series)],
     runs: &[Source],
-) -> Vec<Element> {
+) -> Vec<Figure> {
     let (names, common) = named(series);
     let is_curve = |one: &&Named| n_sizes(one.series) > 1;
     let curves: Vec<Named> = names.iter().filter(is_curve).cloned().collect();
@@ -238,7 +270,7 @@ fn by_team(
     operations: &[String],
     series: &[(usize, &Series)],
     runs: &[Source],
-) -> Vec<Element> {
+) -> Vec<Figure> {
     let mut teams: Vec<u32> = series.iter().filter_map(|(_, s)| s.shape.team_size).collect();
     teams.sort_unstable();
     teams.dedup();
@@ -355,44 +387,37 @@ fn spread(measure: Measure, summary: &Summary) -> (f64, f64) {
 }
 
 /// A colour for each name, and a kind of line for each run.
-fn legend(curves: &[Trace], has_floors: bool, runs: &[Source]) -> Vec<Element> {
-    let entry = |swatch: Element, text: &str| Element::new("span").child(swatch).text(text);
-    let mut names: Vec<(&str, String)> = Vec::new();
+fn legend(curves: &[Trace], has_floors: bool, runs: &[Source]) -> Vec<Entry> {
+    let entry = |classes: &str, run, text: &str| Entry {
+        classes: classes.to_owned(),
+        run,
+        text: text.to_owned(),
+    };
+    let mut legend: Vec<Entry> = Vec::new();
     let mut present: Vec<usize> = Vec::new();
     for curve in curves {
-        if !names.iter().any(|(name, _)| *name == curve.name) {
-            names.push((&curve.name, curve.class()));
+        if !legend.iter().any(|entry| entry.text == curve.name) {
+            legend.push(entry(&curve.class(), None, &curve.name));
         }
         if !present.contains(&curve.run) {
             present.push(curve.run);
         }
     }
-    let mut legend: Vec<Element> =
-        names.into_iter().map(|(name, class)| entry(swatch(&class, None), name)).collect();
     if runs.len() > 1 {
         present.sort_unstable();
-        legend.extend(
-            present.iter().map(|&run| entry(swatch("ink", Some(run)), &called_shortly(runs, run))),
-        );
+        let of_run = |&run: &usize| entry("ink", Some(run), &called_shortly(runs, run));
+        legend.extend(present.iter().map(of_run));
     }
-    legend
-        .extend(has_floors.then(|| entry(swatch("floor", None), "what the machine itself takes")));
+    legend.extend(has_floors.then(|| entry("floor", None, "what the machine itself takes")));
     legend
 }
 
-fn figure(title: &str, note: &str, svg: Element, legend: Vec<Element>) -> Element {
-    let caption = Element::new("figcaption")
-        .child(Element::new("h3").text(title))
-        .child(Element::new("p").class("note").text(note));
-    let figure = Element::new("figure").child(caption).child(svg.with("aria-label", title));
-    match legend.is_empty() {
-        true => figure,
-        false => figure.child(Element::new("div").class("legend").children(legend)),
-    }
+fn figure(title: &str, note: &str, drawing: Drawing, legend: Vec<Entry>) -> Figure {
+    Figure { title: title.to_owned(), note: note.to_owned(), drawing, legend, found: None }
 }
 
 /// For each operation whose calls were timed singly, the histogram of its smallest size.
-fn distributions(runs: &[Source]) -> Vec<Element> {
+fn distributions(runs: &[Source]) -> Vec<Part> {
     let mut charts = Vec::new();
     for measure in [Measure::Latency, Measure::Collective, Measure::Event] {
         let series: Vec<_> = all(measure, runs)
@@ -439,10 +464,10 @@ fn distributions(runs: &[Source]) -> Vec<Element> {
         }
     }
     if charts.is_empty() {
-        return charts;
+        return Vec::new();
     }
     let text = "The share of the operations by their time, both axes logarithmic, so that one in a thousand is still seen.";
-    let mut body = vec![Element::new("p").class("note").text(text)];
+    let mut body = vec![Part::Text(Element::new("p").class("note").text(text))];
     if runs.len() > 1 {
         let entry = |run| {
             let line = Element::new("path")
@@ -453,13 +478,14 @@ fn distributions(runs: &[Source]) -> Vec<Element> {
             let svg = svg.with("width", 32).with("height", 14).child(line);
             Element::new("span").child(svg).text(called(runs, run))
         };
-        body.push(Element::new("div").class("legend").children((0..runs.len()).map(entry)));
+        let legend = Element::new("div").class("legend");
+        body.push(Part::Text(legend.children((0..runs.len()).map(entry))));
     }
-    body.push(Element::new("div").class("charts small").children(charts));
+    body.push(Part::SmallFigures(charts));
     body
 }
 
-fn maps(runs: &[Source]) -> Vec<Element> {
+fn maps(runs: &[Source]) -> Vec<Part> {
     let mut maps = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         for matrix in &run.record.matrices {
@@ -468,20 +494,13 @@ fn maps(runs: &[Source]) -> Vec<Element> {
             let title =
                 format!("{}, {} bytes: {name}", matrix.operation, units::size(matrix.nbytes));
             let whose = if runs.len() > 1 { called(runs, i) } else { String::new() };
-            let items = sentences.iter().map(|sentence| Element::new("li").text(sentence));
-            let found = match sentences.is_empty() {
-                true => Element::new("p").class("note").text("No host, PE or pair stands out."),
-                false => Element::new("ul").class("found").children(items),
-            };
-            maps.push(figure(&title, &whose, svg, Vec::new()).child(found));
+            let figure = figure(&title, &whose, svg, Vec::new());
+            maps.push(Figure { found: Some(sentences), ..figure });
         }
     }
     if maps.is_empty() {
-        return maps;
+        return Vec::new();
     }
     let text = "Rows are the PE that issues, columns its target; lines divide hosts. Dark is a small value. Red marks what is far slower than pairs of its kind.";
-    vec![
-        Element::new("p").class("note").text(text),
-        Element::new("div").class("charts").children(maps),
-    ]
+    vec![Part::Text(Element::new("p").class("note").text(text)), Part::Figures(maps)]
 }

@@ -1,8 +1,11 @@
 //! What tells series apart: a colour for each operation, and for each run a kind of line and of marker.
 //!
-//! The colours themselves are in `page.css`, where they differ by light and dark. This file must never know what a figure is.
+//! The colours themselves are in `drawing.css`, where they differ by light and dark. This file must never know what a figure is.
 
 use super::markup::{Element, px};
+
+/// The style sheet of all drawings.
+pub const DRAWINGS: &str = include_str!("drawing.css");
 
 /// Colours that a chart can tell apart; they are the classes `c0` to `c5`.
 pub const N_COLOURS: usize = 6;

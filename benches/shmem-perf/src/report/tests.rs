@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use roxmltree::{Document, Node, ParsingOptions};
 
+use super::figure::file_names;
 use super::page::page;
+use super::sections::{Part, sections};
 use super::source::Source;
 use crate::fixture;
 use crate::record::{Measure, Point, Record};
@@ -209,4 +211,36 @@ fn a_page_to_look_at() {
     }
     write("shmem-perf-large.html", &[Source { name: "large".into(), record: large }]);
     write("shmem-perf-tiny.html", &[Source { name: "tiny".into(), record: tiny }]);
+}
+
+#[test]
+fn every_chart_is_a_picture_of_its_own() {
+    let parts = || sections(&runs()).into_iter().flat_map(|section| section.body);
+    let figures: Vec<_> = parts().flat_map(Part::figures).collect();
+    let names: HashSet<String> = file_names(&figures).into_iter().collect();
+    assert!(figures.len() > 8 && names.len() == figures.len(), "{names:?}");
+    for figure in figures {
+        let (title, entries) = (figure.title.clone(), figure.legend.len());
+        let text = figure.picture();
+        for address in ["https:", "url(", "@import", "src="] {
+            assert_eq!(text.find(address), None, "{address}");
+        }
+        parsed(&text, |document| {
+            let texts: Vec<&str> = all(document, "text").filter_map(|text| text.text()).collect();
+            assert_eq!(texts.first(), Some(&title.as_str()));
+            let swatches =
+                document.descendants().filter(|node| node.attribute("class") == Some("swatch"));
+            assert_eq!(swatches.count(), entries);
+            let size = document.root_element().attribute("viewBox").expect("a size");
+            let [_, _, width, height] = [0, 1, 2, 3].map(|i| {
+                let number = size.split(' ').nth(i).expect("four numbers");
+                number.parse::<f64>().expect("a number")
+            });
+            let place = |node: Node, name| node.attribute(name).and_then(|x| x.parse::<f64>().ok());
+            for node in document.root_element().children() {
+                assert!(place(node, "x").is_none_or(|x| x < width), "{title}");
+                assert!(place(node, "y").is_none_or(|y| y < height), "{title}");
+            }
+        });
+    }
 }

@@ -4,7 +4,12 @@
 //! The provider is `strict` (ci/strict-fabric), whose domain `copy` completes every operation before its call returns. So nobody
 //! waits, and a call takes the same number of instructions each time but when the service thread comes in between: the median
 //! of some calls does not depend on the day. Each call begins with nothing in flight.
+//!
+//! Threads that each have a private context take no lock of each other's, so that a call takes as many instructions beside other
+//! threads as alone: the largest median of several threads is pinned beside that of one. valgrind runs one thread at a time, so
+//! this shows a longer path, but no time that is spent waiting.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,6 +35,7 @@ const PREFIX: &str = "network:";
 
 const LIBRARY: &str = "/librushmem.so.1";
 const CALLS: usize = 21;
+const THREADS: usize = 4;
 const LIMIT: Duration = Duration::from_secs(120);
 const BUILD_LIMIT: Duration = Duration::from_secs(600);
 
@@ -54,18 +60,51 @@ pub fn counted(
     program: &Path,
     routine: &str,
 ) -> Result<(String, u64)> {
-    let parts = workspace.target.join("counts-parts");
-    let _ = fs::remove_dir_all(&parts);
-    fs::create_dir_all(&parts)?;
-    let into = |name: &str| format!("{}/{name}.%q{{SHMEM_LOCAL_ID}}", parts.display());
+    let mut parts = parts(workspace, (prefix, provider), program, routine, None)?;
+    let all = parts.values_mut().flat_map(std::mem::take).collect();
+    Ok((format!("{PREFIX}{routine}"), median(routine, all)?))
+}
+
+/// The same of the thread with the largest median, where some threads at once each put on a private context.
+pub fn in_threads(
+    workspace: &Workspace,
+    (prefix, provider): (&Path, &Path),
+    program: &Path,
+) -> Result<(String, u64)> {
+    let routine = "shmem_ctx_putmem_nbi";
+    let parts = parts(workspace, (prefix, provider), program, routine, Some(THREADS))?;
+    let medians: Result<Vec<u64>> =
+        parts.into_values().filter(|all| !all.is_empty()).map(|all| median(routine, all)).collect();
+    let medians = medians?;
+    if medians.len() != THREADS {
+        bail!("callgrind saw {} threads instead of {THREADS}", medians.len());
+    }
+    let most = medians.into_iter().max().unwrap_or(0);
+    Ok((format!("{PREFIX}{THREADS}-threads:{routine}"), most))
+}
+
+/// The own instructions of what callgrind counted from one dump to the next, by the number of the thread.
+fn parts(
+    workspace: &Workspace,
+    (prefix, provider): (&Path, &Path),
+    program: &Path,
+    routine: &str,
+    threads: Option<usize>,
+) -> Result<BTreeMap<String, Vec<u64>>> {
+    let folder = workspace.target.join("counts-parts");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder)?;
+    let into = |name: &str| format!("{}/{name}.%q{{SHMEM_LOCAL_ID}}", folder.display());
     let mut job = process::limited(LIMIT, prefix.join("bin/oshrun"));
     job.args(["-n", "2", "valgrind", "--tool=callgrind", "--compress-strings=no"])
         .arg(format!("--toggle-collect={routine}"))
         .arg(format!("--dump-after={routine}"))
         .arg(format!("--callgrind-out-file={}", into("out")))
         .arg(format!("--log-file={}", into("log")))
+        .args(threads.map(|_| "--separate-threads=yes"))
         .arg(program)
-        .args([routine, &CALLS.to_string()]);
+        .args([routine, &CALLS.to_string()])
+        .args(threads.map(|threads| threads.to_string()));
     for (name, value) in [
         ("FI_PROVIDER_PATH", provider.to_str().context("the path is no UTF-8")?),
         ("SHMEM_TRANSPORT", "ofi"),
@@ -78,20 +117,29 @@ pub fn counted(
         job.env(name, value);
     }
     process::run(&mut job)?;
-    let mut counts = Vec::new();
-    for part in fs::read_dir(&parts)? {
+    let mut parts: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for part in fs::read_dir(&folder)? {
         let part = part?.path();
-        if part.file_name().is_some_and(|name| name.to_string_lossy().starts_with("out.0.")) {
-            counts.push(own(&fs::read_to_string(&part)?));
+        let name = part.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !name.starts_with("out.0.") {
+            continue;
+        }
+        let thread = name.split_once('-').map_or("", |(_, thread)| thread);
+        let count = own(&fs::read_to_string(&part)?);
+        // Of what follows the last call, and of threads that did not call meanwhile.
+        if count > 0 {
+            parts.entry(thread.to_owned()).or_default().push(count);
         }
     }
-    // The last part is of what follows the last call.
-    counts.retain(|&count| count > 0);
+    Ok(parts)
+}
+
+fn median(routine: &str, mut counts: Vec<u64>) -> Result<u64> {
     counts.sort_unstable();
     if counts.len() < CALLS {
         bail!("callgrind saw {} calls of {routine} instead of {CALLS}", counts.len());
     }
-    Ok((format!("{PREFIX}{routine}"), counts[counts.len() / 2]))
+    Ok(counts[counts.len() / 2])
 }
 
 /// The instructions in a part of callgrind's output that are the library's. A line of costs that follows `calls=` repeats what the

@@ -236,6 +236,7 @@ impl Registry {
 
 /// Whether it is a context of `SHMEM_TEAM_SHARED`: atomic operations on it are an atomicity domain of
 /// their own, whoever carries out those of the world.
+#[inline]
 pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
     slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))
 }

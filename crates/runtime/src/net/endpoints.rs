@@ -50,9 +50,9 @@ static PLACES: [ContextEndpoint; MOST + 2] = [const {
     }
 }; MOST + 2];
 
-/// The use of an endpoint by this thread alone.
+/// The use of an endpoint by whoever has its lock.
 struct Use<'a> {
-    _guard: Option<MutexGuard<'a, ()>>,
+    _guard: MutexGuard<'a, ()>,
     endpoint: &'a mut Option<Box<dyn Endpoint>>,
 }
 
@@ -62,18 +62,7 @@ impl ContextEndpoint {
     fn locked(&self) -> Use<'_> {
         let guard = process::lock(&self.lock);
         // SAFETY: whoever does not take the lock is the only one who uses this place.
-        Use { _guard: Some(guard), endpoint: unsafe { &mut *self.endpoint.get() } }
-    }
-
-    /// The use of the endpoint that the context of this place has.
-    #[inline(always)]
-    fn used(&self) -> Use<'_> {
-        // SAFETY: null or one of the places.
-        if let Some(uses) = unsafe { self.uses.load(Ordering::Relaxed).as_ref() } {
-            return uses.locked();
-        }
-        // SAFETY: a context that no other thread uses.
-        Use { _guard: None, endpoint: unsafe { &mut *self.endpoint.get() } }
+        Use { _guard: guard, endpoint: unsafe { &mut *self.endpoint.get() } }
     }
 }
 
@@ -92,7 +81,12 @@ pub(crate) fn on<R>(
             return None;
         }
     }
-    place.used().endpoint.as_deref_mut().map(verb)
+    // SAFETY: null or one of the places.
+    match unsafe { place.uses.load(Ordering::Relaxed).as_ref() } {
+        Some(uses) => uses.locked().endpoint.as_deref_mut().map(verb),
+        // SAFETY: a context that no other thread uses.
+        None => unsafe { &mut *place.endpoint.get() }.as_deref_mut().map(verb),
+    }
 }
 
 /// Do something with the library's own endpoint; `None` if the network is closed.

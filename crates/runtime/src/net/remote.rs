@@ -219,8 +219,14 @@ impl Access {
 
     /// A word on which this CPU carries out atomic operations although the network does so on the world:
     /// one of this node, on a context of `SHMEM_TEAM_SHARED`.
+    #[inline(always)]
     fn word_of_cpu(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
-        if !address::are_atomics_by_network() || !contexts::is_of_shared(self.ctx) {
+        if contexts::is_of_shared(self.ctx) { self.word_of_domain(addr, nbytes) } else { None }
+    }
+
+    #[inline(never)]
+    fn word_of_domain(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
+        if !address::are_atomics_by_network() {
             return None;
         }
         address::require_aligned(self.call, self.argument, addr, nbytes);

@@ -1,65 +1,51 @@
 //! Starting an atomic operation of the fabric's own on an ep.
 #![allow(unsafe_code)]
 
-use super::{FiEndpoint, Post, Remote, Use};
+use super::{FiEndpoint, Post, Remote, Use, Wanted};
 use crate::native::Amo;
 use libfabric_sys as fi;
-use rushmem_transport::LocalBuf;
-use rushmem_transport::{AmoOp, mem};
+use rushmem_transport::AmoOp;
+
+/// What the cell of an atomic operation has: the old value, the operand and the condition.
+const WORD: usize = size_of::<u64>();
 
 impl FiEndpoint {
-    /// Starts an atomic operation of the fabric's own. Its cell has the old value, which is asked for even where nobody
-    /// wants it, since it tells that the operation is done; the operand; and the condition.
+    /// Starts an atomic operation of the fabric's own. It always asks for the old value, which tells that the operation is done.
     ///
     /// # Safety
-    /// `fetched` is empty, or valid for writes until the operation completes or the ep is dropped.
+    /// Where the old value is wanted, if it is, is valid for writes until the operation completes or the ep is dropped.
+    #[inline(always)]
     pub(crate) unsafe fn atomic(
         &mut self,
         to: Remote,
-        amo: &Amo,
-        fetched: LocalBuf,
+        amo: Amo,
+        wanted: Option<Wanted>,
     ) -> Result<Post, i32> {
-        let Some(&op) = self.free.last() else { return Ok(Post::Later) };
-        let words = [0, amo.operand, amo.condition];
-        let cell = self.staging.cell(op).skip(0).first(size_of_val(&words));
-        // SAFETY: a cell has as many bytes, and is this operation's.
-        unsafe { mem::copy_bytes(cell.base, words.as_ptr().cast(), cell.nbytes) };
-        let ioc =
-            |word: usize| fi::fi_ioc { addr: cell.skip(8 * word).first(8).base.cast(), count: 1 };
-        let (mut old, operand, condition) = (ioc(0), ioc(1), ioc(2));
-        let mut desc = [self.staging_desc(); 3];
-        let [old_desc, operand_desc, condition_desc] = &mut desc;
-        let rma = fi::fi_rma_ioc { addr: to.address, count: 1, key: to.key };
-        let message = fi::fi_msg_atomic {
-            msg_iov: &raw const operand,
-            desc: operand_desc,
-            iov_count: 1,
-            addr: to.at,
-            rma_iov: &raw const rma,
-            rma_iov_count: 1,
-            datatype: amo.datatype(),
-            op: amo.name(),
-            context: self.context(op),
-            data: 0,
-        };
-        let (endpoint, flags) = (self.endpoint.raw(), fi::FI_COMPLETION);
+        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
+        let cell = self.staging.cell(op).base;
+        // SAFETY: a cell is aligned and longer, and is this operation's.
+        unsafe { cell.cast::<[u64; 3]>().write([0, amo.operand, amo.condition]) };
+        let word = |i: usize| cell.wrapping_add(i * WORD).cast::<core::ffi::c_void>();
+        let (old, operand, condition) = (word(0), word(1), word(2));
+        let (endpoint, desc, context) =
+            (self.endpoint.raw(), self.staging_desc(), self.context(op));
+        let Remote { pe, at, address, key } = to;
+        let (datatype, name) = (amo.datatype(), amo.name());
         let code = match amo.op {
-            // SAFETY: an open endpoint with atomic operations, a context that is free, and a cell and vectors
-            // that are this operation's.
+            // SAFETY: an open endpoint with atomic operations, a context that is free, and words that are this operation's.
             AmoOp::CompareSwap => unsafe {
-                fi::fi_compare_atomicmsg(
-                    endpoint,
-                    &message,
-                    &condition,
-                    condition_desc,
-                    &mut old,
-                    old_desc,
-                    flags,
+                fi::fi_compare_atomic(
+                    endpoint, operand, desc, condition, desc, old, desc, at, address, key,
+                    datatype, name, context,
                 )
             },
             // SAFETY: as above.
-            _ => unsafe { fi::fi_fetch_atomicmsg(endpoint, &message, &mut old, old_desc, flags) },
+            _ => unsafe {
+                fi::fi_fetch_atomic(
+                    endpoint, operand, desc, old, desc, at, address, key, datatype, name, context,
+                )
+            },
         };
-        self.decide(code, op, to.pe, Use::Landing(fetched))
+        self.decide(code, op, pe, wanted.map_or(Use::Plain, Use::Word))
     }
 }

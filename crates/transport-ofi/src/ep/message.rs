@@ -15,7 +15,7 @@ impl FiEndpoint {
         message: &[u8; NBYTES],
     ) -> Result<Post, i32> {
         let endpoint = self.endpoint.raw();
-        let Some(&op) = self.free.last() else { return Ok(Post::Later) };
+        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
         let cell = self.staging.cell(op);
         // SAFETY: a cell has at least as many bytes.
         unsafe { mem::copy_bytes(cell.base, message.as_ptr(), NBYTES) };
@@ -27,20 +27,17 @@ impl FiEndpoint {
 
     /// Waits for one more message.
     pub(crate) fn receive(&mut self) -> Result<Post, i32> {
-        let Some(&op) = self.free.last() else { return Ok(Post::Later) };
+        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
         let to = self.staging.cell(op).base.cast();
         // SAFETY: an open endpoint, a context that is free, and a cell that is this operation's.
-        match unsafe { fi::fi_recv(endpoint, to, NBYTES, desc, context) } {
-            0 => {
-                self.free.pop();
-                self.ops[op as usize].use_ = Use::Receive;
-                self.receiving += 1;
-                Ok(Post::Started)
-            }
-            code if code == -(fi::FI_EAGAIN as isize) => Ok(Post::Later),
-            code => Err(i32::try_from(code).unwrap_or(-fi::FI_EIO)),
+        let code = unsafe { fi::fi_recv(endpoint, to, NBYTES, desc, context) };
+        if code != 0 {
+            return self.refused(code, op);
         }
+        self.ops[op as usize].use_ = Use::Receive;
+        self.receiving += 1;
+        Ok(Post::Started(op))
     }
 }

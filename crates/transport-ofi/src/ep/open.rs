@@ -40,7 +40,7 @@ impl FiEndpoint {
             }
         };
         Ok(FiEndpoint {
-            ops: (0..depth).map(|_| Op { pe: 0, use_: Use::Plain }).collect(),
+            ops: (0..depth).map(|_| Op { pe: 0, use_: Use::None }).collect(),
             staging_mr,
             endpoint: ManuallyDrop::new(endpoint),
             cq,
@@ -69,13 +69,14 @@ impl FiEndpoint {
     ///
     /// # Safety
     /// The range is valid for reads and writes until the registration is dropped.
+    #[inline]
     pub(super) unsafe fn describe(
         &self,
         range: LocalBuf,
         known: Option<usize>,
         access: u64,
     ) -> Result<(*mut core::ffi::c_void, Use), i32> {
-        if !self.fabric.facts.asks(fi::FI_MR_LOCAL) {
+        if self.staging_mr.is_none() {
             return Ok((null_mut(), Use::Plain));
         }
         if let Some(known) = known.filter(|_| !self.fabric.facts.asks(fi::FI_MR_ENDPOINT)) {

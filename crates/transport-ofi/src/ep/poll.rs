@@ -1,7 +1,7 @@
 //! Taking completions from the queue of an ep.
 #![allow(unsafe_code)]
 
-use super::{Failure, FiEndpoint, Use};
+use super::{Failure, FiEndpoint, Post, Use, Wanted};
 use crate::message::NBYTES;
 use libfabric_sys as fi;
 use rushmem_transport::mem;
@@ -11,11 +11,22 @@ use std::mem::MaybeUninit;
 pub(super) const ENTRIES: usize = 32;
 
 impl FiEndpoint {
+    /// Looks once for the end of what was just started.
+    ///
+    /// # Errors
+    /// As of [`poll`](Self::poll).
+    #[inline(always)]
+    pub(crate) fn poll_for(&mut self, op: u32) -> Result<Post, Failure> {
+        self.poll(|_| ())?;
+        Ok(if self.is_over(op) { Post::Done } else { Post::Started(op) })
+    }
+
     /// Lets the provider work and takes completions; `arrived` gets each message. Returns how many
     /// completions there were.
     ///
     /// # Errors
     /// What the provider says of an operation that failed.
+    #[inline]
     pub(crate) fn poll(&mut self, mut arrived: impl FnMut([u8; NBYTES])) -> Result<usize, Failure> {
         let mut taken = 0;
         loop {
@@ -44,10 +55,11 @@ impl FiEndpoint {
         }
     }
 
+    #[inline]
     fn complete(&mut self, context: *const u8, arrived: &mut impl FnMut([u8; NBYTES])) {
         let Some(op) = self.contexts.index(context) else { return };
         let done = &mut self.ops[op as usize];
-        match std::mem::replace(&mut done.use_, Use::Plain) {
+        match std::mem::replace(&mut done.use_, Use::None) {
             Use::Receive => {
                 let mut message = [0; NBYTES];
                 let from = self.staging.cell(op).base;
@@ -62,7 +74,14 @@ impl FiEndpoint {
                 // SAFETY: valid until now by the contract of `read_copy`; a cell has as many bytes.
                 unsafe { mem::copy_bytes(to.base, from, to.nbytes) };
             }
-            Use::Plain | Use::Registered { .. } => {}
+            Use::Word(Wanted { at, width }) => {
+                let old = self.staging.cell(op).base.cast::<u64>();
+                // SAFETY: aligned, as cells are, and long enough; its operation is over.
+                let old = unsafe { old.read() };
+                // SAFETY: valid until now by the contract of `atomic`.
+                unsafe { width.write(at, old) };
+            }
+            Use::None | Use::Plain | Use::Registered { .. } => {}
         }
         self.pending[done.pe as usize] -= 1;
         self.in_flight -= 1;
@@ -82,7 +101,7 @@ impl FiEndpoint {
         if let Some(op) = op
             && matches!(self.ops[op as usize].use_, Use::Receive)
         {
-            self.ops[op as usize].use_ = Use::Plain;
+            self.ops[op as usize].use_ = Use::None;
             self.free.push(op);
             self.receiving -= 1;
             return Ok(());

@@ -12,33 +12,30 @@ impl FiEndpoint {
     /// # Safety
     /// The range is valid for reads.
     #[inline(always)]
-    pub(crate) unsafe fn write_copy(&mut self, to: &Remote, from: LocalBuf) -> Result<Post, i32> {
-        let Some(&op) = self.free.last() else { return Ok(Post::Later) };
-        if from.nbytes <= self.inject_up_to {
-            let flags = self.completion | fi::FI_INJECT;
-            // SAFETY: valid by contract, and injected memory is free when the call returns.
-            let code = unsafe { self.write_message(op, to, from, null_mut(), flags) };
-            if code == 0 {
-                return Ok(self.started(op, to.pe, Use::Plain));
-            }
-            if code == -(fi::FI_EAGAIN as isize) {
-                return Ok(Post::Later);
-            }
-            self.injects_not(code)?;
+    pub(crate) unsafe fn write_copy(&mut self, to: Remote, from: LocalBuf) -> Result<Post, i32> {
+        if from.nbytes > self.inject_up_to {
+            // SAFETY: the same contract.
+            return unsafe { self.write_staged(to, from) };
         }
-        // SAFETY: the same contract.
-        unsafe { self.write_staged(op, to, from) }
+        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
+        let flags = self.completion | fi::FI_INJECT;
+        // SAFETY: valid by contract, and injected memory is free when the call returns.
+        let code = unsafe { self.write_message(op, &to, from, null_mut(), flags) };
+        match self.decide(code, op, to.pe, Use::Plain) {
+            Err(code) => self.injects_not(code),
+            posted => posted,
+        }
     }
 
-    /// An injected write was refused: from now on none is injected, if the provider does not do this at all.
+    /// An injected write was refused: if the provider does not do this at all, none is injected any more when it is tried again.
     #[cold]
-    fn injects_not(&mut self, code: isize) -> Result<(), i32> {
-        let code = i32::try_from(code).unwrap_or(-fi::FI_EIO);
+    #[inline(never)]
+    fn injects_not(&mut self, code: i32) -> Result<Post, i32> {
         if !is_refusal(code) {
             return Err(code);
         }
         self.inject_up_to = 0;
-        Ok(())
+        Ok(Post::Later)
     }
 
     /// As [`write_copy`](Self::write_copy), by way of a cell.
@@ -46,13 +43,14 @@ impl FiEndpoint {
     /// # Safety
     /// The same.
     #[inline(never)]
-    unsafe fn write_staged(&mut self, op: u32, to: &Remote, from: LocalBuf) -> Result<Post, i32> {
-        let cell = self.staging.cell(op).skip(0).first(from.nbytes);
+    unsafe fn write_staged(&mut self, to: Remote, from: LocalBuf) -> Result<Post, i32> {
+        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
+        let cell = self.staging.cell(op).first(from.nbytes);
         // SAFETY: the source is valid by contract, and a cell has as many bytes.
         unsafe { mem::copy_bytes(cell.base, from.base, from.nbytes) };
         // SAFETY: the cell is this operation's until it completes.
         let code =
-            unsafe { self.write_message(op, to, cell, self.staging_desc(), self.completion) };
+            unsafe { self.write_message(op, &to, cell, self.staging_desc(), self.completion) };
         self.decide(code, op, to.pe, Use::Plain)
     }
 
@@ -62,15 +60,18 @@ impl FiEndpoint {
     /// The range is valid for reads until the operation completes or the ep is dropped.
     pub(crate) unsafe fn write(
         &mut self,
-        to: Remote,
+        to: &Remote,
         from: LocalBuf,
         known: Option<usize>,
     ) -> Result<Post, i32> {
-        let Some(&op) = self.free.last() else { return Ok(Post::Later) };
+        if self.free.is_empty() {
+            return Ok(Post::Later);
+        }
         // SAFETY: valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(from, known, fi::FI_WRITE) }?;
+        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
         // SAFETY: by contract.
-        let code = unsafe { self.write_message(op, &to, from, desc, self.completion) };
+        let code = unsafe { self.write_message(op, to, from, desc, self.completion) };
         self.decide(code, op, to.pe, use_)
     }
 
@@ -102,61 +103,83 @@ impl FiEndpoint {
         unsafe { fi::fi_writemsg(self.endpoint.raw(), &message, flags) }
     }
 
-    /// Starts a read into a cell; `dest`, of at most `copy_up_to` bytes, is written when it completes.
-    ///
-    /// # Safety
-    /// `dest` is valid for writes until the operation completes or the ep is dropped.
-    pub(crate) unsafe fn read_copy(&mut self, from: Remote, dest: LocalBuf) -> Result<Post, i32> {
-        let Some(&op) = self.free.last() else { return Ok(Post::Later) };
-        let cell = self.staging.cell(op).skip(0).first(dest.nbytes);
-        // SAFETY: the cell is this operation's until it completes.
-        let code = unsafe { self.read_into(op, from, cell, self.staging_desc()) };
-        self.decide(code, op, from.pe, Use::Landing(dest))
-    }
-
     /// Starts a read of a byte that nobody wants.
-    pub(crate) fn read_and_forget(&mut self, from: Remote) -> Result<Post, i32> {
-        let Some(&op) = self.free.last() else { return Ok(Post::Later) };
-        let cell = self.staging.cell(op).skip(0).first(1);
-        // SAFETY: the cell is this operation's until it completes.
-        let code = unsafe { self.read_into(op, from, cell, self.staging_desc()) };
-        self.decide(code, op, from.pe, Use::Plain)
+    pub(crate) fn read_and_forget(&mut self, from: &Remote) -> Result<Post, i32> {
+        // SAFETY: nothing is copied.
+        unsafe { self.read_staged(from, 1, Use::Plain) }
     }
 
     /// Starts a read.
     ///
     /// # Safety
     /// `dest` is valid for writes until the operation completes or the ep is dropped.
+    #[inline(always)]
     pub(crate) unsafe fn read(
         &mut self,
         from: Remote,
         dest: LocalBuf,
         known: Option<usize>,
     ) -> Result<Post, i32> {
-        if self.staging_mr.is_some() && known.is_none() && dest.nbytes <= self.copy_up_to {
+        if self.staging_mr.is_some() {
             // SAFETY: the same contract.
-            return unsafe { self.read_copy(from, dest) };
+            return unsafe { self.read_into_registered(from, dest, known) };
         }
-        let Some(&op) = self.free.last() else { return Ok(Post::Later) };
+        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
+        // SAFETY: by contract.
+        let code = unsafe { self.read_into(op, &from, dest, null_mut()) };
+        self.decide(code, op, from.pe, Use::Plain)
+    }
+
+    /// As [`read`](Self::read) where memory must be registered: what is not, and not too long, comes into a cell first.
+    ///
+    /// # Safety
+    /// The same.
+    #[inline(never)]
+    unsafe fn read_into_registered(
+        &mut self,
+        from: Remote,
+        dest: LocalBuf,
+        known: Option<usize>,
+    ) -> Result<Post, i32> {
+        if known.is_none() && dest.nbytes <= self.copy_up_to {
+            // SAFETY: by contract.
+            return unsafe { self.read_staged(&from, dest.nbytes, Use::Landing(dest)) };
+        }
+        if self.free.is_empty() {
+            return Ok(Post::Later);
+        }
         // SAFETY: valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(dest, known, fi::FI_READ) }?;
+        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
         // SAFETY: by contract.
-        let code = unsafe { self.read_into(op, from, dest, desc) };
+        let code = unsafe { self.read_into(op, &from, dest, desc) };
+        self.decide(code, op, from.pe, use_)
+    }
+
+    /// Starts a read of at most `copy_up_to` bytes into a cell.
+    ///
+    /// # Safety
+    /// Where they are to be copied to is valid for writes until the operation completes or the ep is dropped.
+    unsafe fn read_staged(&mut self, from: &Remote, nbytes: usize, use_: Use) -> Result<Post, i32> {
+        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
+        let cell = self.staging.cell(op).first(nbytes);
+        // SAFETY: the cell is this operation's until it completes.
+        let code = unsafe { self.read_into(op, from, cell, self.staging_desc()) };
         self.decide(code, op, from.pe, use_)
     }
 
     /// # Safety
     /// The range is valid for writes until completion.
-    #[inline]
+    #[inline(always)]
     unsafe fn read_into(
         &self,
         op: u32,
-        from: Remote,
+        from: &Remote,
         to: LocalBuf,
         desc: *mut core::ffi::c_void,
     ) -> isize {
         let (endpoint, context) = (self.endpoint.raw(), self.context(op));
-        let (Remote { at, address, key, .. }, LocalBuf { base, nbytes }) = (from, to);
+        let (&Remote { at, address, key, .. }, LocalBuf { base, nbytes }) = (from, to);
         // SAFETY: an open endpoint, a context that is free, and memory that is valid by contract.
         unsafe { fi::fi_read(endpoint, base.cast(), nbytes, desc, at, address, key, context) }
     }

@@ -4,10 +4,12 @@
 //! This file must never know who polls.
 #![allow(unsafe_code)]
 
+use super::routes::Route;
 use super::{Due, OfiEndpoint};
+use crate::ep::Wanted;
 use crate::message::{Data, Message, Request, Update};
-use rushmem_transport::kit::answers::{Asked, Stream};
-use rushmem_transport::{AmoWidth, Amos, Error, Follows, LocalBuf, Pe, Put, Signal};
+use rushmem_transport::kit::answers::Stream;
+use rushmem_transport::{Amos, Error, Follows, Pe, Put, Signal};
 use std::sync::atomic::Ordering;
 
 impl OfiEndpoint {
@@ -21,57 +23,64 @@ impl OfiEndpoint {
 
     /// Waits until a write that follows the last fence may begin towards a PE.
     #[inline(always)]
-    pub(super) fn follow(&mut self, pe: Pe) -> Result<(), Error> {
-        match self.followed.get(pe.index()) {
-            Some(&followed) if followed != self.fences => self.follow_fence(pe),
-            _ => Ok(()),
-        }
+    pub(crate) fn follow(&mut self, pe: Pe) -> Result<(), Error> {
+        if self.is_past_fence(pe) { self.follow_fence(pe) } else { Ok(()) }
     }
 
     #[inline(never)]
     fn follow_fence(&mut self, pe: Pe) -> Result<(), Error> {
+        if pe.index() >= self.shared().peers.n_pes() {
+            return Err(Error::Unreachable(pe));
+        }
         self.follow_writes(pe)?;
         if !self.is_before_fence_done(pe) {
             self.ask_for_answer(pe)?;
             self.listen(pe, |this| this.is_before_fence_done(pe))?;
         }
-        self.followed[pe.index()] = self.fences;
+        self.route(pe).followed = self.fences;
         Ok(())
     }
 
     /// Waits until a request that follows the last fence may follow the writes before it. Among themselves requests have an order.
     pub(super) fn follow_writes(&mut self, pe: Pe) -> Result<(), Error> {
-        let is_past_fence = self.followed.get(pe.index()).is_some_and(|at| *at != self.fences);
-        if is_past_fence && !self.shared().keeps_order() && self.shared().peers.known(pe).is_some()
+        if self.is_past_fence(pe)
+            && !self.shared().keeps_order()
+            && self.shared().peers.known(pe).is_some()
         {
             self.delivered(pe)?;
         }
         Ok(())
     }
 
-    /// What a PE was asked, if it was asked anything.
-    fn asked_of(&self, pe: Pe) -> Option<&Asked> {
-        let place = *self.places.get(pe.index())?;
-        self.asked.get((place as usize).checked_sub(1)?)
+    /// What was issued to a PE.
+    fn route(&mut self, pe: Pe) -> &mut Route {
+        self.routes.of(pe, self.ep.told.by(pe))
     }
 
-    /// What a PE was asked, with a new entry if that was nothing.
-    fn asked_of_mut(&mut self, pe: Pe) -> &mut Asked {
-        let place = &mut self.places[pe.index()];
-        if *place == 0 {
-            self.asked.push(Asked::after(self.ep.told.by(pe)));
-            *place = self.asked.len() as u32;
-        }
-        &mut self.asked[*place as usize - 1]
+    /// All that was issued is complete, so nothing needs to follow the fences up to now.
+    pub(crate) fn settle(&mut self) {
+        self.settled = self.fences;
+    }
+
+    /// Whether something follows a fence that nothing to this PE has followed.
+    #[inline(always)]
+    pub(crate) fn is_past_fence(&self, pe: Pe) -> bool {
+        self.fences != self.settled && self.is_past_fence_of(pe)
+    }
+
+    #[inline(never)]
+    fn is_past_fence_of(&self, pe: Pe) -> bool {
+        let followed = self.routes.get(pe).map_or(0, |route| route.followed);
+        followed != self.fences
     }
 
     fn is_before_fence_done(&mut self, pe: Pe) -> bool {
         let (fences, told) = (self.fences, self.ep.told.by(pe));
-        self.unanswered(pe) == 0 || self.asked_of_mut(pe).is_before_fence_done(fences, told)
+        self.unanswered(pe) == 0 || self.route(pe).asked.is_before_fence_done(fences, told)
     }
 
     fn unanswered(&self, pe: Pe) -> u32 {
-        self.asked_of(pe).map_or(0, |asked| asked.unanswered(self.ep.told.by(pe)))
+        self.routes.get(pe).map_or(0, |route| route.asked.unanswered(self.ep.told.by(pe)))
     }
 
     /// Waits until a PE has told enough.
@@ -98,7 +107,7 @@ impl OfiEndpoint {
     /// Has a PE tell when it has carried out all that it was asked, unless it does so anyway.
     pub(crate) fn ask_for_answer(&mut self, pe: Pe) -> Result<(), Error> {
         let told = self.ep.told.by(pe);
-        match self.asked_of(pe).is_some_and(|asked| asked.must_ask(told)) {
+        match self.routes.get(pe).is_some_and(|route| route.asked.must_ask(told)) {
             true => self.send(pe, None, None, None, (true, true)),
             false => Ok(()),
         }
@@ -116,7 +125,7 @@ impl OfiEndpoint {
     pub(crate) fn carried_out(&mut self, pe: Pe) -> Result<(), Error> {
         self.ask_for_answer(pe)?;
         self.listen(pe, |this| this.unanswered(pe) == 0)?;
-        if std::mem::take(&mut self.is_owing[pe.index()]) {
+        if std::mem::take(&mut self.route(pe).is_owing) {
             self.owing.retain(|&other| other != pe.0);
         }
         Ok(())
@@ -127,22 +136,21 @@ impl OfiEndpoint {
         self.ask_for_answers()?;
         while let Some(&pe) = self.owing.last() {
             self.listen(Pe(pe), |this| this.unanswered(Pe(pe)) == 0)?;
-            self.is_owing[pe as usize] = false;
+            self.route(Pe(pe)).is_owing = false;
             self.owing.pop();
         }
         Ok(())
     }
 
-    /// A slot for an old value that goes to `fetched`.
-    pub(super) fn slot(&mut self, pe: Pe, fetched: *mut u8, width: AmoWidth) -> Result<u32, Error> {
+    /// A slot for an old value.
+    pub(super) fn slot(&mut self, pe: Pe, wanted: Wanted) -> Result<u32, Error> {
         if self.slots.is_empty() {
             self.due_at_most(self.shared().tuning.amos - 1, |_| true)?;
         }
         let Some(slot) = self.slots.pop() else {
             return Err(Error::Invalid("more replies are due than there are slots".to_owned()));
         };
-        let fetched = LocalBuf { base: fetched, nbytes: width.nbytes() };
-        self.due.push(Due { slot, pe: pe.0, fetched, width });
+        self.due.push(Due { slot, pe: pe.0, wanted });
         Ok(slot)
     }
 
@@ -162,13 +170,13 @@ impl OfiEndpoint {
         let at = self.shared().peers.get(pe)?.at;
         let told = self.ep.told.by(pe);
         let fences = self.fences;
-        let place = self.asked_of_mut(pe).place(fences, told, window, (ordered, asks));
+        let place = self.route(pe).asked.place(fences, told, window, (ordered, asks));
         let shared = &self.progress.shared;
         let stream = Stream { pe: shared.me, origin: self.ep.number() };
         let news = shared.answers.for_message_to(pe);
         let message = Message::Request(Request { stream, place, news, slot, data, update });
         let message = message.encode(shared.tag);
-        if !std::mem::replace(&mut self.is_owing[pe.index()], true) {
+        if !std::mem::replace(&mut self.route(pe).is_owing, true) {
             self.owing.push(pe.0);
         }
         self.ep.asked.fetch_add(1, Ordering::Relaxed);

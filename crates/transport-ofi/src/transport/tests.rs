@@ -121,7 +121,7 @@ fn what_unknown_senders_send_uses_up_no_buffers() {
                     let (raw, from) = (ep.endpoint().raw(), long.as_ptr().cast());
                     // SAFETY: an open endpoint and bytes that live during the call.
                     match unsafe { fi::fi_inject(raw, from, long.len(), to) } as i32 {
-                        0 => Ok(Post::Started),
+                        0 => Ok(Post::Done),
                         code if code == -fi::FI_EAGAIN => Ok(Post::Later),
                         code => Err(code),
                     }

@@ -1,4 +1,5 @@
-/* Collectives of the first PEs: by teams where the header has them (OpenSHMEM 1.5), otherwise by active sets.
+/* Collectives of the first PEs: by teams where the header has them (OpenSHMEM 1.5), otherwise by active sets; some by active sets always,
+ * which every library has.
  *
  * Calls in a row use two targets in turn, so that none writes into a buffer that another member still needs. A single call is
  * timed after all members have met.
@@ -16,38 +17,7 @@ static int size;          /* members; PEs from there on take no part */
 static uint64_t half;     /* bytes of each of the two targets */
 static unsigned turn;     /* which of them is next */
 
-#ifdef HAS_TEAMS
-static shmem_team_t team = SHMEM_TEAM_WORLD;
-
-int allocate_collectives(uint64_t nbytes)
-{
-    half = nbytes;
-    return 0;
-}
-
-int prepare_collective(const struct perf_task *task)
-{
-    if (size < shmem_n_pes() && team != SHMEM_TEAM_WORLD && team != SHMEM_TEAM_INVALID)
-        shmem_team_destroy(team);
-    size = task->team_size;
-    team = SHMEM_TEAM_WORLD;
-    if (size == shmem_n_pes())
-        return 0;
-    const int status = shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, size, NULL, 0, &team);
-    return shmem_my_pe() < size && (status != 0 || team == SHMEM_TEAM_INVALID) ? -1 : 0;
-}
-
-static void meet(void)
-{
-    shmem_team_sync(team);
-}
-
-#define BROADCAST(to, from, n) shmem_broadcastmem(team, to, from, n, 0)
-#define FCOLLECT(to, from, n) shmem_fcollectmem(team, to, from, n)
-#define COLLECT(to, from, n) shmem_collectmem(team, to, from, n)
-#define ALLTOALL(to, from, n) shmem_alltoallmem(team, to, from, n)
-#define SUM(to, from, n) shmem_long_sum_reduce(team, (long *)(to), (const long *)(from), (n) / 8)
-#else
+/* Active sets. Their synchronization words and work areas are used in turn, too. */
 enum { MOST_SYNC = 1024 };
 
 static long sync_words[SHMEM_BARRIER_SYNC_SIZE];
@@ -73,6 +43,36 @@ int allocate_collectives(uint64_t nbytes)
     return work == NULL ? -1 : 0;
 }
 
+#define SET 0, 0, size, psync[turn]
+#define TO_ALL(ROUTINE, to, from, n)                                                                                    \
+    ROUTINE((long *)(to), (long *)(from), (n) / 8, 0, 0, size, work + turn * work_words, psync[turn])
+
+#ifdef HAS_TEAMS
+static shmem_team_t team = SHMEM_TEAM_WORLD;
+
+int prepare_collective(const struct perf_task *task)
+{
+    if (size < shmem_n_pes() && team != SHMEM_TEAM_WORLD && team != SHMEM_TEAM_INVALID)
+        shmem_team_destroy(team);
+    size = task->team_size;
+    team = SHMEM_TEAM_WORLD;
+    if (size == shmem_n_pes())
+        return 0;
+    const int status = shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, size, NULL, 0, &team);
+    return shmem_my_pe() < size && (status != 0 || team == SHMEM_TEAM_INVALID) ? -1 : 0;
+}
+
+static void meet(void)
+{
+    shmem_team_sync(team);
+}
+
+#define BROADCAST(to, from, n) shmem_broadcastmem(team, to, from, n, 0)
+#define FCOLLECT(to, from, n) shmem_fcollectmem(team, to, from, n)
+#define COLLECT(to, from, n) shmem_collectmem(team, to, from, n)
+#define ALLTOALL(to, from, n) shmem_alltoallmem(team, to, from, n)
+#define SUM(to, from, n) shmem_long_sum_reduce(team, (long *)(to), (const long *)(from), (n) / 8)
+#else
 int prepare_collective(const struct perf_task *task)
 {
     size = task->team_size;
@@ -84,12 +84,11 @@ static void meet(void)
     shmem_sync(0, 0, size, sync_words);
 }
 
-#define SET 0, 0, size, psync[turn]
 #define BROADCAST(to, from, n) shmem_broadcast64(to, from, (n) / 8, 0, SET)
 #define FCOLLECT(to, from, n) shmem_fcollect64(to, from, (n) / 8, SET)
 #define COLLECT(to, from, n) shmem_collect64(to, from, (n) / 8, SET)
 #define ALLTOALL(to, from, n) shmem_alltoall64(to, from, (n) / 8, SET)
-#define SUM(to, from, n) shmem_long_sum_to_all((long *)(to), (long *)(from), (n) / 8, 0, 0, size, work + turn * work_words, psync[turn])
+#define SUM(to, from, n) TO_ALL(shmem_long_sum_to_all, to, from, n)
 #endif
 
 /* Runs an operation on the members. */
@@ -124,6 +123,9 @@ LOOP(broadcast, BROADCAST(to, from, n))
 LOOP(fcollect, FCOLLECT(to, from, n))
 LOOP(collect, COLLECT(to, from, n))
 LOOP(alltoall, ALLTOALL(to, from, n))
+LOOP(max_to_all, TO_ALL(shmem_long_max_to_all, to, from, n))
+LOOP(broadcast64, (shmem_broadcast64(to, from, n / 8, 0, SET), shmem_barrier_all()))
+LOOP(fcollect64, (shmem_fcollect64(to, from, n / 8, SET), shmem_barrier_all()))
 LOOP(malloc, shmem_free(shmem_malloc(64)))
 #if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 6
 LOOP(inscan, shmem_long_sum_inscan(team, (long *)to, (const long *)from, n / 8))
@@ -147,6 +149,9 @@ const struct perf_operation collective_operations[] = {
     { .name = "fcollect", .kind = COLLECTIVE, .least = 8, .blocks_by_member = 1, .run = fcollect_run },
     { .name = "collect", .kind = COLLECTIVE, .least = 8, .blocks_by_member = 1, .run = collect_run },
     { .name = "alltoall", .kind = COLLECTIVE, .least = 8, .blocks_by_member = 1, .run = alltoall_run },
+    { .name = "max_to_all", .kind = COLLECTIVE, .least = 8, .run = max_to_all_run },
+    { .name = "broadcast64 and barrier_all", .kind = COLLECTIVE, .least = 8, .run = broadcast64_run },
+    { .name = "fcollect64 and barrier_all", .kind = COLLECTIVE, .least = 8, .blocks_by_member = 1, .run = fcollect64_run },
 #if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 6
     { .name = "sum_inscan", .kind = COLLECTIVE, .least = 8, .is_rooted = 1, .run = inscan_run },
     { .name = "sum_exscan", .kind = COLLECTIVE, .least = 8, .is_rooted = 1, .run = exscan_run },

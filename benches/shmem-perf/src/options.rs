@@ -52,6 +52,10 @@ pub struct Options {
     #[arg(long, value_name = "FACTOR", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=1024))]
     pub growth: u64,
 
+    /// These sizes in bytes instead
+    #[arg(long, value_name = "BYTES,...", value_delimiter = ',', value_parser = nbytes, conflicts_with_all = ["min_bytes", "max_bytes", "growth"])]
+    pub sizes: Vec<u64>,
+
     /// Pairs of PEs that are active at once: one, neighbours, random, or all, which is the first half with the second half
     #[arg(long, value_name = "PAIRS", default_value = "one", hide_possible_values = true)]
     pub pairs: Pairs,
@@ -190,10 +194,24 @@ fn seconds(text: &str) -> Result<Duration, String> {
 impl Options {
     /// The sizes, growing.
     pub fn sizes(&self) -> Vec<u64> {
+        if !self.sizes.is_empty() {
+            let mut sizes = self.sizes.clone();
+            sizes.sort_unstable();
+            sizes.dedup();
+            return sizes;
+        }
         let next = |size: &u64| size.checked_mul(self.growth);
         std::iter::successors(Some(self.min_bytes), next)
             .take_while(|&size| size <= self.max_bytes)
             .collect()
+    }
+
+    /// The bytes that a buffer may have: of the largest size, and room for a block of the smallest for each of so many members.
+    pub fn most_bytes(&self, n_blocks: u64) -> u64 {
+        let sizes = self.sizes();
+        let of = |size: Option<&u64>| size.copied().unwrap_or(self.max_bytes);
+        let most = if self.sizes.is_empty() { self.max_bytes } else { of(sizes.last()) };
+        most.max(n_blocks * of(sizes.first()))
     }
 
     /// What flags alone cannot rule out.
@@ -243,6 +261,16 @@ mod tests {
     fn sizes_grow_to_the_largest() {
         let sizes = options(&["--min-bytes", "8", "--max-bytes", "1k", "--growth", "8"]).sizes();
         assert_eq!(sizes, [8, 64, 512]);
+    }
+
+    #[test]
+    fn sizes_can_be_listed() {
+        let listed = options(&["--sizes", "1m,8,8k,8"]);
+        assert_eq!(listed.sizes(), [8, 8192, 1 << 20]);
+        assert_eq!((listed.most_bytes(2), options(&["--sizes", "8"]).most_bytes(4)), (1 << 20, 32));
+        assert_eq!(options(&["--max-bytes", "100"]).most_bytes(4), 100);
+        let both = Options::try_parse_from(["shmem-perf", "--sizes", "8", "--growth", "2"]);
+        assert!(both.is_err());
     }
 
     #[test]

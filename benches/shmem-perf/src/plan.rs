@@ -205,7 +205,7 @@ fn library_subjects(
         (What::Collective, []) => vec![Some(facts.n_pes)],
         // These are of all PEs.
         (What::Collective, _)
-            if ["barrier_all", "malloc and free"].contains(&operation.name.as_str()) =>
+            if operation.name.ends_with("barrier_all") || operation.name == "malloc and free" =>
         {
             vec![Some(facts.n_pes)]
         }
@@ -251,8 +251,8 @@ fn sizes(options: &Options, what: What, operation: &Operation, members: u32) -> 
     let most_static = if operation.name.starts_with('i') { STATIC_BYTES / 2 } else { STATIC_BYTES };
     let fits = |size: &u64| {
         let is_whole = operation.least < 8 || size.is_multiple_of(8);
-        let has_room = size * blocks <= options.max_bytes.max(blocks * options.min_bytes)
-            && (!is_static || *size <= most_static);
+        let has_room =
+            size * blocks <= options.most_bytes(blocks) && (!is_static || *size <= most_static);
         is_whole && has_room && *size >= operation.least
     };
     let sizes = options.sizes().into_iter().filter(fits);

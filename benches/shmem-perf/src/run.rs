@@ -79,7 +79,7 @@ fn run(options: &Options, arguments: &[String], mut library: Joined<'_>, start: 
         return refuse(library, &sentence, MISUSED);
     }
     // Collectives of the smallest size have a block for each PE.
-    let nbytes = options.max_bytes.max(options.min_bytes * u64::from(n)).max(LEAST_BYTES);
+    let nbytes = options.most_bytes(u64::from(n)).max(LEAST_BYTES);
     if let Err(sentence) = library.allocate(nbytes) {
         return refuse(library, &sentence, FAILED);
     }

@@ -158,6 +158,19 @@ fn every_operation_can_be_measured() {
     assert!(team(1) && team(2) && team(3));
 }
 
+fn collectives_on_active_sets_have_the_sizes_that_are_listed() {
+    let words = ["--operations", "max_to_all,broadcast64,fcollect64,barrier_all"];
+    let words = words.into_iter().chain(["--measures", "collective", "--sizes", "8,8k"]);
+    let (record, _) = record("sets.json", short(3, &words.collect::<Vec<_>>()));
+    for operation in ["max_to_all", "broadcast64 and barrier_all", "fcollect64 and barrier_all"] {
+        let series = find(&record, Measure::Collective, operation).expect(operation);
+        let sizes: Vec<u64> = series.points.iter().map(|point| point.nbytes).collect();
+        let fits: &[u64] = if operation.starts_with("fcollect") { &[8] } else { &[8, 8192] };
+        assert_eq!(sizes, fits, "{operation}");
+    }
+    has(&record, Measure::Collective, &["barrier_all"]);
+}
+
 fn threads_contexts_and_static_data_can_be_measured() {
     for words in [
         &["--threads", "2", "--contexts", "3"][..],
@@ -265,6 +278,7 @@ testkit::tests!(
     four_pes_measure_in_pairs_over_tcp,
     a_record_says_how_to_do_it_again,
     every_operation_can_be_measured,
+    collectives_on_active_sets_have_the_sizes_that_are_listed,
     threads_contexts_and_static_data_can_be_measured,
     a_matrix_has_each_pe_with_each_other_one,
     a_table_of_values_has_a_line_for_each_point,

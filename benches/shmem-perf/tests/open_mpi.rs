@@ -5,6 +5,9 @@ use std::path::Path;
 use shmem_perf::record::{Measure, Record};
 use testkit::{Job, absent, prefix};
 
+/// What both libraries have on active sets.
+const SETS: &str = "max_to_all,broadcast64,fcollect64";
+
 mod mpirun {
     use super::*;
 
@@ -22,16 +25,22 @@ mod mpirun {
             Job::direct(prefix().join("bin/shmem-perf")).arg("build").arg("--oshcc").arg(oshcc);
         let outcome = build.arg("-o").arg(program.display()).run();
         assert_eq!(outcome.code(), 0, "{outcome}");
-        let words = ["--allow-run-as-root", "--oversubscribe", "-n", "2"];
-        let job = words.iter().fold(Job::direct(launcher), |job, word| job.arg(word));
-        let words = ["--time", "2", "--max-bytes", "4k", "--growth", "8", "-o"];
-        let job = words.iter().fold(job.arg(program.display()), |job, word| job.arg(word));
-        // Its memory hooks crash in finalize on some systems.
-        let job = job.env("OMPI_MCA_memory", "^patcher");
-        let outcome = job.arg(record.display()).run();
-        assert_eq!(outcome.code(), 0, "{outcome}");
-        let record = std::fs::read_to_string(record).expect("a record");
-        let record: Record = serde_json::from_str(&record).expect("a record");
+        let measured = |words: &[&str]| -> Record {
+            let launch = ["--allow-run-as-root", "--oversubscribe", "-n", "2"];
+            let job = launch.iter().fold(Job::direct(launcher), |job, word| job.arg(word));
+            let job = job.arg(program.display()).arg("-o").arg(record.display());
+            // Its memory hooks crash in finalize on some systems.
+            let job = job.env("OMPI_MCA_memory", "^patcher");
+            let outcome = words.iter().fold(job, |job, word| job.arg(word)).run();
+            assert_eq!(outcome.code(), 0, "{outcome}");
+            let text = std::fs::read_to_string(&record).expect("a record");
+            serde_json::from_str(&text).expect("a record")
+        };
+        let sets = measured(&["--time", "1", "--operations", SETS, "--sizes", "8,8k"]);
+        let names: Vec<&str> = sets.series.iter().map(|one| one.operation.as_str()).collect();
+        let expected = ["max_to_all", "broadcast64 and barrier_all", "fcollect64 and barrier_all"];
+        assert_eq!(names, expected);
+        let record = measured(&["--time", "2", "--max-bytes", "4k", "--growth", "8"]);
         assert!(
             record.complete && record.library.name.contains("open-mpi"),
             "{:?}",

@@ -4,9 +4,11 @@
  */
 #define _GNU_SOURCE
 #include "perf.h"
+#include <sched.h>
 #include <shmem.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 char *heap_target, *heap_source, *local_source;
 char static_target[STATIC_BYTES];
@@ -118,6 +120,20 @@ static void read_clock(uint64_t n, uint64_t *nanoseconds)
         nanoseconds[i] = now();
 }
 
+/* A CPU that the thread may not use is refused by the kernel. */
+static int32_t bind_to(int32_t index)
+{
+    const long n_cpus = sysconf(_SC_NPROCESSORS_CONF);
+    for (int cpu = 0; cpu < n_cpus && cpu < CPU_SETSIZE; cpu++) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(cpu, &set);
+        if (sched_setaffinity(0, sizeof set, &set) == 0 && index-- == 0)
+            return 0;
+    }
+    return -1;
+}
+
 int main(int argc, char **argv)
 {
     const struct perf_library library = {
@@ -137,6 +153,7 @@ int main(int argc, char **argv)
         .prepare = prepare,
         .compute = perf_compute,
         .read_clock = read_clock,
+        .bind = bind_to,
     };
     return shmem_perf_main(argc, argv, &library);
 }

@@ -75,6 +75,8 @@ struct perf_library {
     int32_t (*prepare)(const struct perf_task *);
     void (*compute)(uint64_t turns);
     void (*read_clock)(uint64_t n, uint64_t *nanoseconds);
+    /* Moves the calling thread to the index-th CPU that it may use; 0, or -1 if there are fewer. */
+    int32_t (*bind)(int32_t index);
 };
 
 int shmem_perf_main(int argc, char **argv, const struct perf_library *);

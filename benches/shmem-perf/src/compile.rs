@@ -54,7 +54,15 @@ pub fn run(args: &[String]) -> Result<u8, String> {
 fn parts() -> Result<PathBuf, String> {
     let program = std::env::current_exe()
         .map_err(|error| format!("this program cannot be found: {error}."))?;
-    let folder = program.parent().unwrap_or(Path::new("/")).join(PARTS);
+    parts_beside(program.parent().unwrap_or(Path::new("/")))
+}
+
+/// The parts of the installation whose programs are in this folder.
+///
+/// # Errors
+/// One sentence if it has none.
+pub fn parts_beside(programs: &Path) -> Result<PathBuf, String> {
+    let folder = programs.join(PARTS);
     match folder.join(ARCHIVE).exists() {
         true => Ok(folder.canonicalize().unwrap_or(folder)),
         false => Err(format!(

@@ -13,7 +13,7 @@ mod entry;
 mod fixture;
 mod flags;
 mod library;
-mod load;
+pub mod load;
 mod machine;
 mod matrix;
 mod measure;

@@ -133,6 +133,7 @@ pub struct RawRoutines {
     prepare: unsafe extern "C" fn(*const Task) -> i32,
     compute: unsafe extern "C" fn(u64),
     read_clock: unsafe extern "C" fn(u64, *mut u64),
+    bind: unsafe extern "C" fn(i32) -> i32,
 }
 
 /// A library before its job is joined.
@@ -319,6 +320,12 @@ impl Joined<'_> {
         // SAFETY: there is room for all readings.
         unsafe { (self.routines.raw.read_clock)(n as u64, readings.as_mut_ptr()) };
         readings
+    }
+
+    /// Moves this thread to the CPU of an index among those that it may use, and says whether there is one.
+    pub fn bind(&self, index: u32) -> bool {
+        // SAFETY: any index is allowed.
+        unsafe { (self.routines.raw.bind)(index as i32) == 0 }
     }
 
     /// That a task stays within what is allocated.

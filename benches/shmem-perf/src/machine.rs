@@ -88,6 +88,21 @@ pub fn job(all: Vec<Own>) -> Job {
     job
 }
 
+/// The CPU that each PE gets for itself: its place among the PEs of its host; none where a host has too few.
+pub fn places(job: &Job) -> Vec<Option<u32>> {
+    let mut taken = vec![0; job.hosts.len()];
+    let mut places = Vec::new();
+    for pe in &job.pes {
+        places.push(Some(taken[pe.host as usize]));
+        taken[pe.host as usize] += 1;
+    }
+    let is_full = |host: u32| taken[host as usize] > job.hosts[host as usize].n_cpus;
+    for (place, pe) in places.iter_mut().zip(&job.pes) {
+        place.take_if(|_| is_full(pe.host));
+    }
+    places
+}
+
 /// The settings that the library tells of, and the environment, as far as it chooses something.
 pub fn settings(told: Vec<Setting>) -> Vec<Setting> {
     let is_one = |name: &String| {
@@ -243,6 +258,13 @@ mod tests {
             numa_nodes: Vec::new(),
             nics: Vec::new(),
         }
+    }
+
+    #[test]
+    fn pes_get_cpus_where_there_are_enough() {
+        let hosts = vec![host("a"), host("b")];
+        let pes = [0, 1, 0, 1, 1].map(|host| PeInfo { host, cpus: String::new() }).to_vec();
+        assert_eq!(places(&Job { hosts, pes }), [Some(0), None, Some(1), None, None]);
     }
 
     fn setting(name: &str, value: &str) -> Setting {

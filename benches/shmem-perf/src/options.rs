@@ -88,6 +88,10 @@ pub struct Options {
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub team_sizes: Vec<u32>,
 
+    /// Bind each PE to a CPU of its own, in their order, on hosts that have enough of them
+    #[arg(long)]
+    pub bind: bool,
+
     /// Measure each PE with each other one, and nothing else unless --operations or --measures asks for it
     #[arg(long)]
     pub matrix: bool,

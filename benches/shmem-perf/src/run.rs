@@ -11,7 +11,7 @@ use crate::measure::Bench;
 use crate::options::Options;
 use crate::output::Output;
 use crate::plan::{Call, Facts, Group, plan};
-use crate::record::{FORMAT, Library, Record, Series};
+use crate::record::{FORMAT, Job, Library, Record, Series};
 use crate::socket::Socket;
 use crate::world::World;
 use crate::{compare, compile, machine, matrix, pairs, report, rushmem, text};
@@ -113,6 +113,26 @@ struct Measurement<'a> {
 /// Why a run ends early, with its exit status. All PEs have the same.
 type Refused = (String, u8);
 
+/// Where all PEs are.
+fn machines(job: &World<'_>) -> Job {
+    let owns = job.gather(&machine::own());
+    let machines = (job.me == 0).then(|| machine::job(owns));
+    job.share(0, machines.as_ref())
+}
+
+/// Gives each PE a CPU of its own where there are enough.
+fn bind(job: &World<'_>) -> Result<(), Refused> {
+    let place = machine::places(&machines(job))[job.me as usize];
+    let is_bound = place.is_none_or(|place| job.library.bind(place));
+    let all = job.gather(&is_bound);
+    let fail = all.iter().position(|&is_bound| !is_bound);
+    let fail: Option<usize> = job.share(0, Some(&fail));
+    match fail {
+        None => Ok(()),
+        Some(pe) => Err((format!("--bind: PE {pe} may use too few CPUs"), FAILED)),
+    }
+}
+
 impl<'a> Measurement<'a> {
     fn new(
         options: &'a Options,
@@ -121,9 +141,10 @@ impl<'a> Measurement<'a> {
         pairs: Vec<(u32, u32)>,
     ) -> Result<Self, Refused> {
         let (from, to) = pairs[0];
-        let owns = job.gather(&machine::own());
-        let machines = (job.me == 0).then(|| machine::job(owns));
-        let machines = job.share(0, machines.as_ref());
+        if options.bind {
+            bind(job)?;
+        }
+        let machines = machines(job);
         let warnings = job.share(0, Some(&machine::warnings(&machines)));
         let maps = job.share(from, Some(&job.library.maps(to)));
         let facts = Facts {

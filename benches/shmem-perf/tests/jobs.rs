@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use shmem_perf::record::{FORMAT, Measure, Record, Series};
+use shmem_perf::record::{FORMAT, Measure, PeInfo, Record, Series};
 use testkit::{Job, Outcome, eventually, kill, prefix};
 
 fn program() -> PathBuf {
@@ -126,7 +126,7 @@ fn four_pes_measure_in_pairs_over_tcp() {
 }
 
 fn a_record_says_how_to_do_it_again() {
-    let words = ["--operations", "p", "--measures", "latency"];
+    let words = ["--operations", "p", "--measures", "latency", "--bind"];
     let job = short(2, &words).env("SHMEM_VIRTUAL_NODES", "2").env("SHMEM_HOST_LIMIT", "20");
     let (record, _) = record("again.json", job);
     let setting = |name: &str| {
@@ -142,6 +142,11 @@ fn a_record_says_how_to_do_it_again() {
     assert!(record.library.below.iter().any(|found| found.starts_with("tcp: ")), "{record:?}");
     let [launcher, rest @ ..] = record.launcher.as_slice() else { panic!("no launcher") };
     assert!(launcher.ends_with("oshrun") && rest.contains(&"-n".to_owned()), "{launcher} {rest:?}");
+    if record.job.hosts[0].n_cpus >= 2 {
+        let is_one = |pe: &PeInfo| pe.cpus.parse::<u32>().is_ok();
+        let [first, second] = record.job.pes.as_slice() else { panic!("two PEs") };
+        assert!(is_one(first) && is_one(second) && first.cpus != second.cpus, "{:?}", record.job);
+    }
     assert!(!record.job.hosts[0].numa_nodes.is_empty(), "{:?}", record.job.hosts);
 }
 

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
+use shmem_perf::{compile, load};
 use workbench::process;
 
-use super::suite::Suite;
+use super::suite::{Measured, Suite};
 use crate::stats::Spread;
 
 /// What Open MPI needs to run at all: its memory hooks crash in finalize, root is refused, as are more
@@ -23,10 +24,13 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("OMPI_MCA_hwloc_base_binding_policy", "none"),
     ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
 ];
+/// What shmem-perf is called once this oshcc has built it.
+const PERF: &str = "shmem-perf";
 /// Of one launch.
 const LIMIT: Duration = Duration::from_secs(300);
 
 pub struct Contender {
+    name: String,
     suite: &'static Suite,
     oshrun: PathBuf,
     /// Where the programs that it built are.
@@ -37,9 +41,20 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// Compiles the programs of the suite into `folder` with the oshcc of `bin`.
-    pub fn build(suite: &'static Suite, bin: &Path, benches: &Path, folder: &Path) -> Result<Self> {
+    /// Compiles the programs of the suite into the folder of this name with the oshcc of `bin`, and shmem-perf of its `parts`.
+    pub fn build(
+        name: &str,
+        suite: &'static Suite,
+        bin: &Path,
+        (benches, parts): (&Path, &Path),
+        folder: &Path,
+    ) -> Result<Self> {
+        let folder = &folder.join(name);
         fs::create_dir_all(folder)?;
+        if !suite.measured.is_empty() {
+            let build = compile::command(&bin.join("oshcc"), parts, &folder.join(PERF));
+            process::run(&mut build.map_err(Error::msg)?)?;
+        }
         for name in suite.sources {
             process::run(
                 Command::new(bin.join("oshcc"))
@@ -50,6 +65,7 @@ impl Contender {
             )?;
         }
         Ok(Self {
+            name: name.to_owned(),
             suite,
             oshrun: bin.join("oshrun"),
             folder: folder.to_owned(),
@@ -67,6 +83,18 @@ impl Contender {
                 self.add(&name, value);
             }
         }
+        for measured in self.suite.measured {
+            let record = self.record(measured);
+            let mut job = self.job(measured.pes, PERF);
+            process::run(job.args(measured.words).arg("-o").arg(&record).stdout(Stdio::null()))?;
+            let found = load::load(&record).map_err(Error::msg)?;
+            for series in &found.series {
+                for point in &series.points {
+                    let row = format!("{} {} {}", series.operation, point.nbytes, measured.pes);
+                    self.add(&row, point.summary.p50);
+                }
+            }
+        }
         let run = self.runs;
         for launch in self.suite.launches.iter().filter(|launch| run <= launch.most) {
             let mut job = self.job(launch.pes, launch.program);
@@ -79,6 +107,15 @@ impl Contender {
             self.add(name, percent);
         }
         Ok(())
+    }
+
+    /// The records of the last run.
+    pub fn records(&self) -> impl Iterator<Item = PathBuf> {
+        self.suite.measured.iter().map(|measured| self.record(measured))
+    }
+
+    fn record(&self, measured: &Measured) -> PathBuf {
+        self.folder.join(format!("{}, {} PEs.json", self.name, measured.pes))
     }
 
     /// By how many percent `program` takes longer where there is a second PE. Which of the two jobs

@@ -1,23 +1,24 @@
-//! `cargo xtask bench-peer`: our library and another OpenSHMEM, side by side.
+//! `cargo xtask bench-peer`: our library and others, side by side.
 //!
-//! The sources under benches/ are built by both compilers' wrappers and run by both launchers in turn,
-//! so that whatever else the machine does falls on both. The table quotes medians with the range of
+//! shmem-perf, and the sources under benches/ that do what it cannot, are built by all compilers' wrappers and run by all launchers in turn,
+//! so that whatever else the machine does falls on all. A table for each other library quotes medians with the range of
 //! the middle half; where two ranges overlap no difference was measured, and the table says equal.
 //!
 //! `--suite` says what is compared: PEs that share memory (the usual one), PEs that have nothing but TCP, by
 //! our own transport or by UCX, whole jobs from start to end, or collectives with shared memory and over TCP. The other one is the
-//! system's Open MPI and ours is built and installed under target/, unless told otherwise.
+//! system's Open MPI and ours is built and installed under target/, unless told otherwise. What shmem-perf measured last also becomes a page.
 
 mod contender;
 mod suite;
 mod table;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use lexopt::{Arg, ValueExt};
+use shmem_perf::{compile, report};
 use workbench::workspace::{Install, Workspace};
 use workbench::{needs, process};
 
@@ -35,14 +36,14 @@ const QUIET: f64 = 0.5;
 pub fn run(args: &[String], install: Install) -> Result<()> {
     let mut runs = RUNS;
     let mut ours = None;
-    let mut theirs = None;
+    let mut peers = Vec::new();
     let mut suite = &suite::ON_NODE;
     let mut parser = lexopt::Parser::from_args(args);
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Long("runs") => runs = parser.value()?.parse()?,
             Arg::Long("ours") => ours = Some(PathBuf::from(parser.value()?)),
-            Arg::Long("peer") => theirs = Some(PathBuf::from(parser.value()?)),
+            Arg::Long("peer") => peers.push(PathBuf::from(parser.value()?)),
             Arg::Long("suite") => {
                 let name = parser.value()?.string()?;
                 suite = suite::named(&name).with_context(|| {
@@ -58,14 +59,22 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
     }
     let workspace = Workspace::open()?;
     let folder = workspace.target.join("bench-peer");
-    let theirs = match theirs {
-        Some(bin) => bin,
-        None => open_mpi()?,
-    };
+    if peers.is_empty() {
+        peers.push(open_mpi()?);
+    }
     let ours = ours::bin(ours, &workspace, &folder, install)?;
     let benches = workspace.root.join("benches");
-    let mut ours = Contender::build(suite, &ours, &benches, &folder.join("ours"))?;
-    let mut theirs = Contender::build(suite, &theirs, &benches, &folder.join("theirs"))?;
+    let parts = match suite.measured {
+        [] => PathBuf::new(),
+        _ => compile::parts_beside(&ours).map_err(Error::msg)?,
+    };
+    let build =
+        |name: &str, bin: &Path| Contender::build(name, suite, bin, (&benches, &parts), &folder);
+    let mut all = vec![build("ours", &ours)?];
+    for (bin, number) in peers.iter().zip(1..) {
+        let name = if peers.len() > 1 { format!("theirs-{number}") } else { "theirs".into() };
+        all.push(build(&name, bin)?);
+    }
 
     if let Some(load) = load().filter(|&load| load > QUIET) {
         println!(
@@ -74,17 +83,28 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
     }
     for run in 1..=runs {
         eprint!("\rrun {run} of {runs} ");
-        // Neither is always the one that finds the machine as the other left it.
-        let (first, second) = match run % 2 {
-            0 => (&mut theirs, &mut ours),
-            _ => (&mut ours, &mut theirs),
-        };
-        first.measure()?;
-        second.measure()?;
+        // None is always the one that finds the machine as the same other one left it.
+        let (later, first) = all.split_at_mut(run % (peers.len() + 1));
+        for contender in first.iter_mut().chain(later) {
+            contender.measure()?;
+        }
     }
     eprintln!();
     println!("{runs} runs each, in turn: median (middle half)\n");
-    print!("{}", table::of(suite.rows, suite.bare, &ours.spreads(), &theirs.spreads()));
+    let (ours, theirs) = all.split_first().context("ours takes part")?;
+    for (bin, theirs) in peers.iter().zip(theirs) {
+        if peers.len() > 1 {
+            println!("Theirs: {}\n", bin.display());
+        }
+        println!("{}", table::of(suite.rows, suite.bare, &ours.spreads(), &theirs.spreads()));
+    }
+    let records = all.iter().flat_map(Contender::records);
+    let mut words: Vec<String> = records.map(|record| record.display().to_string()).collect();
+    if !words.is_empty() {
+        let page = folder.join(suite.name).with_extension("html");
+        words.extend(["-o".to_owned(), page.display().to_string()]);
+        report::run(&words).map_err(Error::msg)?;
+    }
     if runs < RUNS {
         println!("\nFewer than {RUNS} runs: not to be quoted.");
     }

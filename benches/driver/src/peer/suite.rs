@@ -10,6 +10,8 @@ pub struct Suite {
     pub sources: &'static [&'static str],
     /// Those of them that print the values of rows, and on how many PEs.
     pub programs: &'static [(&'static str, usize)],
+    /// Jobs of shmem-perf.
+    pub measured: &'static [Measured],
     pub launches: &'static [Launch],
     /// By how many percent a second PE prolongs the one time that a source prints: the row, the source.
     pub costs: &'static [(&'static str, &'static str)],
@@ -28,6 +30,12 @@ pub fn named(name: &str) -> Option<&'static Suite> {
     ALL.into_iter().find(|suite| suite.name == name)
 }
 
+/// A job of shmem-perf. Each of its figures is a value of the row that is called `OPERATION BYTES PES`.
+pub struct Measured {
+    pub pes: usize,
+    pub words: &'static [&'static str],
+}
+
 /// A launch that is timed from outside.
 pub struct Launch {
     /// The row.
@@ -44,6 +52,7 @@ pub const ON_NODE: Suite = Suite {
     name: "on-node",
     sources: &["peer", "empty", "empty_large", "large", "locks"],
     programs: &[("peer", 2), ("large", 2), ("locks", 2), ("locks", 8)],
+    measured: &[],
     launches: &[
         launch("launch_empty", "empty", 2),
         launch("launch_large", "empty_large", 2),
@@ -86,6 +95,7 @@ pub const TCP: Suite = Suite {
     name: "tcp",
     sources: &["network", "compute"],
     programs: &[("network", 2)],
+    measured: &[],
     launches: &[],
     costs: &[("compute_cost", "compute")],
     environment: &[
@@ -150,6 +160,7 @@ pub const START: Suite = Suite {
     name: "start",
     sources: &["start"],
     programs: &[],
+    measured: &[],
     launches: &[
         launch("start_2", "start", 2),
         launch("start_16", "start", 16),
@@ -170,47 +181,53 @@ pub const START: Suite = Suite {
 /// Collectives of PEs that share their memory, on as many processors and on fewer.
 pub const COLLECTIVES: Suite = Suite {
     name: "collectives",
-    sources: &["collectives"],
-    programs: &[("collectives", 2), ("collectives", 8), ("collectives", 16)],
+    sources: &["bare_reduction"],
+    programs: &[("bare_reduction", 2), ("bare_reduction", 8), ("bare_reduction", 16)],
+    measured: &[on_active_sets(2), on_active_sets(8), on_active_sets(16)],
     launches: &[],
     costs: &[],
     environment: &[],
     rows: &[
-        alone("barrier_2", "barrier_all, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.4)]),
-        alone("max_2", "max_to_all of a long, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.6)]),
-        alone("max_medium_2", "max_to_all of 8 KiB, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.3)]),
+        alone("barrier_all 0 2", "barrier_all, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.4)]),
+        alone("max_to_all 8 2", "max_to_all of a long, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.6)]),
+        alone("max_to_all 8192 2", "max_to_all of 8 KiB, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.3)]),
         row(
-            "max_large_2",
+            "max_to_all 1048576 2",
             "max_to_all of 1 MiB, 2 PEs",
             "bare_max_large_2",
             &[Aim::OfTheirs(0.4), Aim::OfBare(1.3)],
         ),
         alone(
-            "broadcast_2",
+            "broadcast64 and barrier_all 8 2",
             "broadcast of 8 bytes and a barrier, 2 PEs",
             Unit::Time,
             &[Aim::OfTheirs(0.5)],
         ),
         alone(
-            "fcollect_2",
+            "fcollect64 and barrier_all 8 2",
             "fcollect of 8 bytes and a barrier, 2 PEs",
             Unit::Time,
             &[Aim::OfTheirs(0.6)],
         ),
-        alone("barrier_8", "barrier_all, 8 PEs", Unit::Time, &[Aim::OfTheirs(0.6)]),
-        alone("max_8", "max_to_all of a long, 8 PEs", Unit::Time, &[Aim::OfTheirs(0.6)]),
-        alone("max_medium_8", "max_to_all of 8 KiB, 8 PEs", Unit::Time, &[Aim::OfTheirs(0.3)]),
+        alone("barrier_all 0 8", "barrier_all, 8 PEs", Unit::Time, &[Aim::OfTheirs(0.6)]),
+        alone("max_to_all 8 8", "max_to_all of a long, 8 PEs", Unit::Time, &[Aim::OfTheirs(0.6)]),
+        alone("max_to_all 8192 8", "max_to_all of 8 KiB, 8 PEs", Unit::Time, &[Aim::OfTheirs(0.3)]),
         row(
-            "max_large_8",
+            "max_to_all 1048576 8",
             "max_to_all of 1 MiB, 8 PEs",
             "bare_max_large_8",
             &[Aim::OfTheirs(0.3), Aim::OfBare(1.3)],
         ),
-        alone("barrier_16", "barrier_all, 16 PEs", Unit::Time, &[Aim::OfTheirs(0.5)]),
-        alone("max_16", "max_to_all of a long, 16 PEs", Unit::Time, &[Aim::OfTheirs(0.5)]),
-        alone("max_medium_16", "max_to_all of 8 KiB, 16 PEs", Unit::Time, &[Aim::OfTheirs(0.3)]),
+        alone("barrier_all 0 16", "barrier_all, 16 PEs", Unit::Time, &[Aim::OfTheirs(0.5)]),
+        alone("max_to_all 8 16", "max_to_all of a long, 16 PEs", Unit::Time, &[Aim::OfTheirs(0.5)]),
+        alone(
+            "max_to_all 8192 16",
+            "max_to_all of 8 KiB, 16 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.3)],
+        ),
         row(
-            "max_large_16",
+            "max_to_all 1048576 16",
             "max_to_all of 1 MiB, 16 PEs",
             "bare_max_large_16",
             &[Aim::OfTheirs(0.3), Aim::OfBare(1.3)],
@@ -222,7 +239,8 @@ pub const COLLECTIVES: Suite = Suite {
 /// The same where the PEs have nothing but TCP over the loopback interface. Open MPI's go through MPI.
 pub const COLLECTIVES_TCP: Suite = Suite {
     name: "collectives-tcp",
-    programs: &[("collectives", 2), ("collectives", 4)],
+    programs: &[("bare_reduction", 2), ("bare_reduction", 4)],
+    measured: &[on_active_sets(2), on_active_sets(4)],
     environment: &[
         ("SHMEM_ONNODE", "off"),
         ("SHMEM_TRANSPORT", "tcp"),
@@ -233,32 +251,32 @@ pub const COLLECTIVES_TCP: Suite = Suite {
         ("OMPI_MCA_btl_tcp_if_include", "lo"),
     ],
     rows: &[
-        alone("barrier_2", "barrier_all, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
-        alone("max_2", "max_to_all of a long, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.8)]),
-        alone("max_medium_2", "max_to_all of 8 KiB, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.8)]),
+        alone("barrier_all 0 2", "barrier_all, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
+        alone("max_to_all 8 2", "max_to_all of a long, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.8)]),
+        alone("max_to_all 8192 2", "max_to_all of 8 KiB, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.8)]),
         row(
-            "max_large_2",
+            "max_to_all 1048576 2",
             "max_to_all of 1 MiB, 2 PEs",
             "bare_max_large_2",
             &[Aim::OfTheirs(0.7), Aim::OfBare(1.2)],
         ),
         alone(
-            "broadcast_2",
+            "broadcast64 and barrier_all 8 2",
             "broadcast of 8 bytes and a barrier, 2 PEs",
             Unit::Time,
             &[Aim::OfTheirs(0.8)],
         ),
         alone(
-            "fcollect_2",
+            "fcollect64 and barrier_all 8 2",
             "fcollect of 8 bytes and a barrier, 2 PEs",
             Unit::Time,
             &[Aim::OfTheirs(0.8)],
         ),
-        alone("barrier_4", "barrier_all, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
-        alone("max_4", "max_to_all of a long, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
-        alone("max_medium_4", "max_to_all of 8 KiB, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
+        alone("barrier_all 0 4", "barrier_all, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
+        alone("max_to_all 8 4", "max_to_all of a long, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
+        alone("max_to_all 8192 4", "max_to_all of 8 KiB, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
         row(
-            "max_large_4",
+            "max_to_all 1048576 4",
             "max_to_all of 1 MiB, 4 PEs",
             "bare_max_large_4",
             &[Aim::OfTheirs(0.7), Aim::OfBare(1.2)],
@@ -267,6 +285,22 @@ pub const COLLECTIVES_TCP: Suite = Suite {
     bare: "bare sockets",
     ..COLLECTIVES
 };
+
+/// Collectives on active sets, which every library has.
+const fn on_active_sets(pes: usize) -> Measured {
+    let words = &[
+        "--operations",
+        "barrier_all,max_to_all,broadcast64,fcollect64",
+        "--measures",
+        "collective",
+        "--sizes",
+        "8,8k,1m",
+        "--bind",
+        "--time",
+        "1",
+    ];
+    Measured { pes, words }
+}
 
 const fn launch(row: &'static str, program: &'static str, pes: usize) -> Launch {
     Launch { row, program, pes, most: usize::MAX }
@@ -304,6 +338,18 @@ mod tests {
                     suite.sources
                 );
             }
+        }
+    }
+
+    #[test]
+    fn rows_of_shmem_perf_are_of_a_job() {
+        for suite in ALL {
+            let jobs: Vec<String> = suite.measured.iter().map(|job| job.pes.to_string()).collect();
+            for row in suite.rows.iter().filter(|row| row.name.contains(' ')) {
+                let pes = row.name.rsplit(' ').next().expect("a word");
+                assert!(jobs.iter().any(|job| job == pes), "{}: no job has so many PEs", row.name);
+            }
+            assert_eq!(jobs.is_empty(), suite.rows.iter().all(|row| !row.name.contains(' ')));
         }
     }
 

@@ -37,7 +37,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &["crates/runtime", "crates/providers", "crates/topology", "crates/transport"],
     ),
     ("launcher/shmem-tune", &["crates/runtime", "crates/providers", "crates/collectives"]),
-    ("benches/driver", &["ci/workbench"]),
+    ("benches/driver", &["ci/workbench", "benches/shmem-perf"]),
     ("benches/scale", &["crates/collectives"]),
     ("benches/shmem-perf", &[]),
     ("ci/workbench", &[]),

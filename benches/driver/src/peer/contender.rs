@@ -12,6 +12,7 @@ use shmem_perf::{compile, load};
 use workbench::process;
 
 use super::suite::{Measured, Suite};
+use super::{carrier, figures};
 use crate::stats::Spread;
 
 /// What Open MPI needs to run at all: its memory hooks crash in finalize, root is refused, as are more
@@ -86,13 +87,14 @@ impl Contender {
         for measured in self.suite.measured {
             let record = self.record(measured);
             let mut job = self.job(measured.pes, PERF);
+            let before = self.suite.carrier.map(carrier::carried).transpose()?;
             process::run(job.args(measured.words).arg("-o").arg(&record).stdout(Stdio::null()))?;
             let found = load::load(&record).map_err(Error::msg)?;
-            for series in &found.series {
-                for point in &series.points {
-                    let row = format!("{} {} {}", series.operation, point.nbytes, measured.pes);
-                    self.add(&row, point.summary.p50);
-                }
+            if let (Some(interface), Some(before)) = (self.suite.carrier, before) {
+                carrier::check(interface, before, &found)?;
+            }
+            for (row, value) in figures::of(&found) {
+                self.add(&row, value);
             }
         }
         let run = self.runs;
@@ -115,7 +117,7 @@ impl Contender {
     }
 
     fn record(&self, measured: &Measured) -> PathBuf {
-        self.folder.join(format!("{}, {} PEs.json", self.name, measured.pes))
+        self.folder.join(format!("{}, {}.json", self.name, measured.title))
     }
 
     /// By how many percent `program` takes longer where there is a second PE. Which of the two jobs

@@ -8,7 +8,9 @@
 //! our own transport or by UCX, whole jobs from start to end, or collectives with shared memory and over TCP. The other one is the
 //! system's Open MPI and ours is built and installed under target/, unless told otherwise. What shmem-perf measured last also becomes a page.
 
+mod carrier;
 mod contender;
+mod figures;
 mod suite;
 mod table;
 

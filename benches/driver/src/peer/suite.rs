@@ -15,6 +15,8 @@ pub struct Suite {
     pub launches: &'static [Launch],
     /// By how many percent a second PE prolongs the one time that a source prints: the row, the source.
     pub costs: &'static [(&'static str, &'static str)],
+    /// The interface that must carry what shmem-perf moves.
+    pub carrier: Option<&'static str>,
     /// Set for both contenders; each ignores what is meant for the other.
     pub environment: &'static [(&'static str, &'static str)],
     pub rows: &'static [Row],
@@ -30,8 +32,10 @@ pub fn named(name: &str) -> Option<&'static Suite> {
     ALL.into_iter().find(|suite| suite.name == name)
 }
 
-/// A job of shmem-perf. Each of its figures is a value of the row that is called `OPERATION BYTES PES`.
+/// A job of shmem-perf, each of whose figures is a value of a row; `figures` says how they are called.
 pub struct Measured {
+    /// What its record is called, in the page, too.
+    pub title: &'static str,
     pub pes: usize,
     pub words: &'static [&'static str],
 }
@@ -59,6 +63,7 @@ pub const ON_NODE: Suite = Suite {
         launch("launch_true", "/bin/true", 2),
     ],
     costs: &[],
+    carrier: None,
     environment: &[],
     rows: &[
         row("put8", "put of 8 bytes", "bare_put8", &[Aim::OfTheirs(0.3)]),
@@ -90,14 +95,48 @@ pub const ON_NODE: Suite = Suite {
     bare: "bare loop",
 };
 
-/// PEs that have nothing but TCP over the loopback interface; benches/network.c checks that.
+/// PEs that have nothing but TCP over the loopback interface.
 pub const TCP: Suite = Suite {
     name: "tcp",
-    sources: &["network", "compute"],
-    programs: &[("network", 2)],
-    measured: &[],
+    sources: &["compute"],
+    programs: &[],
+    measured: &[
+        Measured {
+            title: "transfers",
+            pes: 2,
+            words: &[
+                "--operations",
+                "put,get,p",
+                "--measures",
+                "latency,bandwidth",
+                "--sizes",
+                "8,1m",
+                "--bind",
+                "--time",
+                "2",
+            ],
+        },
+        Measured {
+            title: "rates",
+            pes: 2,
+            words: &[
+                "--operations",
+                "put_nbi",
+                "--measures",
+                "rate",
+                "--sizes",
+                "8",
+                "--window",
+                "4096",
+                "--bind",
+                "--time",
+                "0.5",
+            ],
+        },
+    ],
     launches: &[],
     costs: &[("compute_cost", "compute")],
+    carrier: Some("lo"),
     environment: &[
         ("SHMEM_ONNODE", "off"),
         ("SHMEM_TRANSPORT", "tcp"),
@@ -105,24 +144,44 @@ pub const TCP: Suite = Suite {
         ("UCX_NET_DEVICES", "lo"),
     ],
     rows: &[
-        row("put8_quiet", "put + quiet of 8 bytes", "floor_round_trip", &[Aim::OfTheirs(0.7)]),
-        row("get8", "get of 8 bytes", "floor_round_trip", &[Aim::OfTheirs(0.9)]),
-        row("pingpong", "flag ping-pong, round trip", "floor_round_trip", &[Aim::OfTheirs(0.6)]),
+        row(
+            "latency put 8 2",
+            "put + quiet of 8 bytes",
+            "latency socket round trip 8 2",
+            &[Aim::OfTheirs(0.7)],
+        ),
+        row(
+            "latency get 8 2",
+            "get of 8 bytes",
+            "latency socket round trip 8 2",
+            &[Aim::OfTheirs(0.9)],
+        ),
+        row(
+            "latency p round trip 8 2",
+            "flag ping-pong, round trip",
+            "latency socket round trip 8 2",
+            &[Aim::OfTheirs(0.6)],
+        ),
         alone(
-            "rate_million_per_s",
+            "rate put_nbi 8 2",
             "nbi puts of 8 bytes, rate",
             Unit::Rate("M/s"),
             &[Aim::OfTheirs(10.0)],
         ),
-        row("put_large_quiet", "put + quiet of 1 MiB", "floor_large", &[Aim::OfTheirs(0.6)]),
+        row(
+            "latency put 1048576 2",
+            "put + quiet of 1 MiB",
+            "time in a stream of socket 1048576 2",
+            &[Aim::OfTheirs(0.6)],
+        ),
         alone(
             "compute_cost",
             "what an idle peer costs a PE that computes",
             Unit::Percent,
             &[Aim::Below(2.0)],
         ),
-        alone("floor_round_trip", "plain socket, round trip", Unit::Time, &[]),
-        alone("bulk_gb_per_s", "plain socket, 1 MiB blocks", Unit::Rate("GB/s"), &[]),
+        alone("latency socket round trip 8 2", "plain socket, round trip", Unit::Time, &[]),
+        alone("bandwidth socket 1048576 2", "plain socket, 1 MiB blocks", Unit::Rate("GB/s"), &[]),
     ],
     bare: "plain socket",
 };
@@ -131,7 +190,7 @@ pub const TCP: Suite = Suite {
 pub const UCX: Suite = Suite {
     name: "ucx",
     costs: &[],
-    sources: &["network"],
+    sources: &[],
     environment: &[
         ("SHMEM_ONNODE", "off"),
         ("SHMEM_TRANSPORT", "ucx"),
@@ -139,18 +198,38 @@ pub const UCX: Suite = Suite {
         ("UCX_NET_DEVICES", "lo"),
     ],
     rows: &[
-        row("put8_quiet", "put + quiet of 8 bytes", "floor_round_trip", &[Aim::OfTheirs(1.15)]),
-        row("get8", "get of 8 bytes", "floor_round_trip", &[Aim::OfTheirs(1.15)]),
-        row("pingpong", "flag ping-pong, round trip", "floor_round_trip", &[]),
+        row(
+            "latency put 8 2",
+            "put + quiet of 8 bytes",
+            "latency socket round trip 8 2",
+            &[Aim::OfTheirs(1.15)],
+        ),
+        row(
+            "latency get 8 2",
+            "get of 8 bytes",
+            "latency socket round trip 8 2",
+            &[Aim::OfTheirs(1.15)],
+        ),
+        row(
+            "latency p round trip 8 2",
+            "flag ping-pong, round trip",
+            "latency socket round trip 8 2",
+            &[],
+        ),
         alone(
-            "rate_million_per_s",
+            "rate put_nbi 8 2",
             "nbi puts of 8 bytes, rate",
             Unit::Rate("M/s"),
             &[Aim::OfTheirs(2.0)],
         ),
-        row("put_large_quiet", "put + quiet of 1 MiB", "floor_large", &[Aim::OfTheirs(1.05)]),
-        alone("floor_round_trip", "plain socket, round trip", Unit::Time, &[]),
-        alone("bulk_gb_per_s", "plain socket, 1 MiB blocks", Unit::Rate("GB/s"), &[]),
+        row(
+            "latency put 1048576 2",
+            "put + quiet of 1 MiB",
+            "time in a stream of socket 1048576 2",
+            &[Aim::OfTheirs(1.05)],
+        ),
+        alone("latency socket round trip 8 2", "plain socket, round trip", Unit::Time, &[]),
+        alone("bandwidth socket 1048576 2", "plain socket, 1 MiB blocks", Unit::Rate("GB/s"), &[]),
     ],
     ..TCP
 };
@@ -168,6 +247,7 @@ pub const START: Suite = Suite {
         Launch { most: 2, ..launch("start_256", "start", 256) },
     ],
     costs: &[],
+    carrier: None,
     environment: &[],
     rows: &[
         alone("start_2", "2 PEs", Unit::Time, &[Aim::OfTheirs(0.6)]),
@@ -183,51 +263,96 @@ pub const COLLECTIVES: Suite = Suite {
     name: "collectives",
     sources: &["bare_reduction"],
     programs: &[("bare_reduction", 2), ("bare_reduction", 8), ("bare_reduction", 16)],
-    measured: &[on_active_sets(2), on_active_sets(8), on_active_sets(16)],
+    measured: &[
+        on_active_sets("2 PEs", 2),
+        on_active_sets("8 PEs", 8),
+        on_active_sets("16 PEs", 16),
+    ],
     launches: &[],
     costs: &[],
+    carrier: None,
     environment: &[],
     rows: &[
-        alone("barrier_all 0 2", "barrier_all, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.4)]),
-        alone("max_to_all 8 2", "max_to_all of a long, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.6)]),
-        alone("max_to_all 8192 2", "max_to_all of 8 KiB, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.3)]),
+        alone(
+            "collective barrier_all 0 2",
+            "barrier_all, 2 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.4)],
+        ),
+        alone(
+            "collective max_to_all 8 2",
+            "max_to_all of a long, 2 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.6)],
+        ),
+        alone(
+            "collective max_to_all 8192 2",
+            "max_to_all of 8 KiB, 2 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.3)],
+        ),
         row(
-            "max_to_all 1048576 2",
+            "collective max_to_all 1048576 2",
             "max_to_all of 1 MiB, 2 PEs",
             "bare_max_large_2",
             &[Aim::OfTheirs(0.4), Aim::OfBare(1.3)],
         ),
         alone(
-            "broadcast64 and barrier_all 8 2",
+            "collective broadcast64 and barrier_all 8 2",
             "broadcast of 8 bytes and a barrier, 2 PEs",
             Unit::Time,
             &[Aim::OfTheirs(0.5)],
         ),
         alone(
-            "fcollect64 and barrier_all 8 2",
+            "collective fcollect64 and barrier_all 8 2",
             "fcollect of 8 bytes and a barrier, 2 PEs",
             Unit::Time,
             &[Aim::OfTheirs(0.6)],
         ),
-        alone("barrier_all 0 8", "barrier_all, 8 PEs", Unit::Time, &[Aim::OfTheirs(0.6)]),
-        alone("max_to_all 8 8", "max_to_all of a long, 8 PEs", Unit::Time, &[Aim::OfTheirs(0.6)]),
-        alone("max_to_all 8192 8", "max_to_all of 8 KiB, 8 PEs", Unit::Time, &[Aim::OfTheirs(0.3)]),
+        alone(
+            "collective barrier_all 0 8",
+            "barrier_all, 8 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.6)],
+        ),
+        alone(
+            "collective max_to_all 8 8",
+            "max_to_all of a long, 8 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.6)],
+        ),
+        alone(
+            "collective max_to_all 8192 8",
+            "max_to_all of 8 KiB, 8 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.3)],
+        ),
         row(
-            "max_to_all 1048576 8",
+            "collective max_to_all 1048576 8",
             "max_to_all of 1 MiB, 8 PEs",
             "bare_max_large_8",
             &[Aim::OfTheirs(0.3), Aim::OfBare(1.3)],
         ),
-        alone("barrier_all 0 16", "barrier_all, 16 PEs", Unit::Time, &[Aim::OfTheirs(0.5)]),
-        alone("max_to_all 8 16", "max_to_all of a long, 16 PEs", Unit::Time, &[Aim::OfTheirs(0.5)]),
         alone(
-            "max_to_all 8192 16",
+            "collective barrier_all 0 16",
+            "barrier_all, 16 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.5)],
+        ),
+        alone(
+            "collective max_to_all 8 16",
+            "max_to_all of a long, 16 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.5)],
+        ),
+        alone(
+            "collective max_to_all 8192 16",
             "max_to_all of 8 KiB, 16 PEs",
             Unit::Time,
             &[Aim::OfTheirs(0.3)],
         ),
         row(
-            "max_to_all 1048576 16",
+            "collective max_to_all 1048576 16",
             "max_to_all of 1 MiB, 16 PEs",
             "bare_max_large_16",
             &[Aim::OfTheirs(0.3), Aim::OfBare(1.3)],
@@ -240,7 +365,8 @@ pub const COLLECTIVES: Suite = Suite {
 pub const COLLECTIVES_TCP: Suite = Suite {
     name: "collectives-tcp",
     programs: &[("bare_reduction", 2), ("bare_reduction", 4)],
-    measured: &[on_active_sets(2), on_active_sets(4)],
+    measured: &[on_active_sets("2 PEs", 2), on_active_sets("4 PEs", 4)],
+    carrier: None,
     environment: &[
         ("SHMEM_ONNODE", "off"),
         ("SHMEM_TRANSPORT", "tcp"),
@@ -251,32 +377,62 @@ pub const COLLECTIVES_TCP: Suite = Suite {
         ("OMPI_MCA_btl_tcp_if_include", "lo"),
     ],
     rows: &[
-        alone("barrier_all 0 2", "barrier_all, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
-        alone("max_to_all 8 2", "max_to_all of a long, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.8)]),
-        alone("max_to_all 8192 2", "max_to_all of 8 KiB, 2 PEs", Unit::Time, &[Aim::OfTheirs(0.8)]),
+        alone(
+            "collective barrier_all 0 2",
+            "barrier_all, 2 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.7)],
+        ),
+        alone(
+            "collective max_to_all 8 2",
+            "max_to_all of a long, 2 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.8)],
+        ),
+        alone(
+            "collective max_to_all 8192 2",
+            "max_to_all of 8 KiB, 2 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.8)],
+        ),
         row(
-            "max_to_all 1048576 2",
+            "collective max_to_all 1048576 2",
             "max_to_all of 1 MiB, 2 PEs",
             "bare_max_large_2",
             &[Aim::OfTheirs(0.7), Aim::OfBare(1.2)],
         ),
         alone(
-            "broadcast64 and barrier_all 8 2",
+            "collective broadcast64 and barrier_all 8 2",
             "broadcast of 8 bytes and a barrier, 2 PEs",
             Unit::Time,
             &[Aim::OfTheirs(0.8)],
         ),
         alone(
-            "fcollect64 and barrier_all 8 2",
+            "collective fcollect64 and barrier_all 8 2",
             "fcollect of 8 bytes and a barrier, 2 PEs",
             Unit::Time,
             &[Aim::OfTheirs(0.8)],
         ),
-        alone("barrier_all 0 4", "barrier_all, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
-        alone("max_to_all 8 4", "max_to_all of a long, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
-        alone("max_to_all 8192 4", "max_to_all of 8 KiB, 4 PEs", Unit::Time, &[Aim::OfTheirs(0.7)]),
+        alone(
+            "collective barrier_all 0 4",
+            "barrier_all, 4 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.7)],
+        ),
+        alone(
+            "collective max_to_all 8 4",
+            "max_to_all of a long, 4 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.7)],
+        ),
+        alone(
+            "collective max_to_all 8192 4",
+            "max_to_all of 8 KiB, 4 PEs",
+            Unit::Time,
+            &[Aim::OfTheirs(0.7)],
+        ),
         row(
-            "max_to_all 1048576 4",
+            "collective max_to_all 1048576 4",
             "max_to_all of 1 MiB, 4 PEs",
             "bare_max_large_4",
             &[Aim::OfTheirs(0.7), Aim::OfBare(1.2)],
@@ -287,7 +443,7 @@ pub const COLLECTIVES_TCP: Suite = Suite {
 };
 
 /// Collectives on active sets, which every library has.
-const fn on_active_sets(pes: usize) -> Measured {
+const fn on_active_sets(title: &'static str, pes: usize) -> Measured {
     let words = &[
         "--operations",
         "barrier_all,max_to_all,broadcast64,fcollect64",
@@ -299,7 +455,7 @@ const fn on_active_sets(pes: usize) -> Measured {
         "--time",
         "1",
     ];
-    Measured { pes, words }
+    Measured { title, pes, words }
 }
 
 const fn launch(row: &'static str, program: &'static str, pes: usize) -> Launch {

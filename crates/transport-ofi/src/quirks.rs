@@ -1,6 +1,7 @@
 //! Providers that cannot be relied on by known faults of theirs, and what to use instead. Whatever is only slow
 //! or lacks something is no matter of names: [`Facts`](crate::facts::Facts) tell.
 
+use libfabric_sys as fi;
 use rushmem_transport::Amos;
 
 /// Layers of providers, and what is wrong with them.
@@ -55,6 +56,19 @@ pub(crate) fn needs_first_thread(provider: &str) -> bool {
     provider.split(';').any(|part| part == "shm")
 }
 
+/// What helps where a provider has refused an endpoint, as the end of a sentence. shm names its files after processes, and those of a
+/// process that was killed stay: a later one with its number finds the name taken.
+pub(crate) fn cure(provider: &str, code: i32) -> String {
+    let is_taken = provider.split(';').any(|part| part == "shm") && code.abs() == fi::FI_EBUSY;
+    match is_taken {
+        false => String::new(),
+        true => format!(
+            ": a process that was killed has left files named /dev/shm/{}:*, so remove them",
+            std::process::id()
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +85,13 @@ mod tests {
                 assert_eq!(of(good, amos), None);
             }
         }
+    }
+
+    #[test]
+    fn files_of_killed_processes_are_named() {
+        let named = format!("/dev/shm/{}:", std::process::id());
+        assert!(cure("shm", -fi::FI_EBUSY).contains(&named));
+        assert_eq!(cure("shm", -fi::FI_EIO) + &cure("tcp;ofi_rxm", -fi::FI_EBUSY), "");
     }
 
     #[test]

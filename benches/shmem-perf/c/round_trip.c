@@ -150,7 +150,7 @@ static void line_follow(const struct perf_task *task)
 
 const struct perf_operation round_trip_operations[] = {
     { .name = "p round trip", .kind = ROUND_TRIP, .least = 8, .most = 8, .run = p_run, .follow = p_follow, .end = p_end },
-    { .name = "put, fence, p round trip", .kind = ROUND_TRIP, .least = 1, .run = put_flag_run, .follow = put_flag_follow,
+    { .name = "put_fence_p round trip", .kind = ROUND_TRIP, .least = 1, .run = put_flag_run, .follow = put_flag_follow,
       .end = p_end },
 #if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 5
     { .name = "put_signal round trip", .kind = ROUND_TRIP, .least = 1, .run = put_signal_run, .follow = put_signal_follow,

@@ -18,7 +18,7 @@ pub fn csv(record: &Record) -> String {
             text += &format!(
                 "{},{},{},{},{},{team_size},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{ended},,\n",
                 name(series.measure),
-                quoted(&series.operation),
+                series.operation,
                 series.is_floor,
                 shape.n_pes,
                 shape.pairs,
@@ -48,7 +48,7 @@ pub fn csv(record: &Record) -> String {
             text += &format!(
                 "{},{},false,{},,,,,,,{},,,,{value},,,,,,,,{from},{to}\n",
                 name(matrix.measure),
-                quoted(&matrix.operation),
+                matrix.operation,
                 matrix.values.len(),
                 matrix.nbytes,
             );
@@ -65,9 +65,4 @@ fn name(measure: Measure) -> String {
 fn word(value: &impl serde::Serialize) -> String {
     let text = serde_json::to_string(value).expect("a word");
     text.trim_matches('"').to_owned()
-}
-
-/// Names may have commas in them.
-fn quoted(name: &str) -> String {
-    if name.contains(',') { format!("\"{name}\"") } else { name.to_owned() }
 }

@@ -6,11 +6,11 @@
 use std::time::{Duration, Instant};
 
 use crate::library::Task;
-use crate::plan::{Call, Subject};
+use crate::plan::{Call, Medium, Subject};
 use crate::record::{Ended, Measure, Point, Summary};
 use crate::repeat::{Limits, MOST_SAMPLES, repeat};
-use crate::socket::{Exchange, Socket};
 use crate::statistics::median;
+use crate::wire::{Exchange, Way, Wire};
 use crate::world::World;
 
 /// What measures in a job.
@@ -18,9 +18,12 @@ pub struct Bench<'a> {
     world: &'a World<'a>,
     /// The PE that issues and its peer.
     pairs: Vec<(u32, u32)>,
-    /// Of the first pair, where it is needed.
-    socket: Option<Socket>,
+    /// Of the first pair, those that are needed.
+    wires: Wires,
 }
+
+/// What connects the PEs of a pair without the library, by its medium; nothing at other PEs.
+pub type Wires = Vec<(Medium, Box<dyn Wire>)>;
 
 /// Turns of computing that last long enough to be timed.
 const TURNS: u64 = 100_000;
@@ -34,8 +37,8 @@ enum Role {
 
 impl<'a> Bench<'a> {
     /// Measures between these pairs.
-    pub fn new(world: &'a World<'a>, pairs: Vec<(u32, u32)>, socket: Option<Socket>) -> Self {
-        Self { world, pairs, socket }
+    pub fn new(world: &'a World<'a>, pairs: Vec<(u32, u32)>, wires: Wires) -> Self {
+        Self { world, pairs, wires }
     }
 
     /// Makes ready for a subject. All PEs call it.
@@ -45,7 +48,7 @@ impl<'a> Bench<'a> {
     pub fn prepare(&self, subject: &Subject) -> Result<(), String> {
         match subject.call {
             Call::Library(_) => self.world.library.prepare(&self.task(subject, 0, self.world.me)),
-            Call::Socket | Call::Init => Ok(()),
+            Call::Wire(..) | Call::Init => Ok(()),
         }
     }
 
@@ -54,7 +57,7 @@ impl<'a> Bench<'a> {
         let pair = self.pairs[0];
         match subject.call {
             Call::Init => self.init(),
-            Call::Socket => self.over_socket(subject, nbytes, time),
+            Call::Wire(medium, way) => self.over_wire(subject, medium, way, nbytes, time),
             Call::Library(_) => {
                 let is_one = subject.is_floor
                     || self.pairs.len() == 1
@@ -88,7 +91,7 @@ impl<'a> Bench<'a> {
     fn limits(&self, subject: &Subject, time: Duration) -> Limits {
         let is_rooted = match subject.call {
             Call::Library(index) => self.world.library.operations()[index].is_rooted,
-            Call::Socket | Call::Init => false,
+            Call::Wire(..) | Call::Init => false,
         };
         Limits {
             time,
@@ -248,25 +251,28 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn over_socket(&mut self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
+    fn over_wire(
+        &mut self,
+        subject: &Subject,
+        medium: Medium,
+        way: Way,
+        nbytes: u64,
+        time: Duration,
+    ) -> Point {
         let world = self.world;
         let (from, to) = self.pairs[0];
         let limits = self.limits(subject, time);
         let overhead = world.clock.overhead_ns;
-        let exchange = Exchange {
-            nbytes,
-            window: subject.shape.window.into(),
-            is_round_trip: subject.measure == Measure::Latency,
-        };
+        let exchange = Exchange { nbytes, window: subject.shape.window.into(), way };
         world.library.barrier();
         let mut point = None;
         let mut failed = None;
-        if let Some(socket) = &mut self.socket {
+        if let Some((_, wire)) = self.wires.iter_mut().find(|(found, _)| *found == medium) {
             if world.me == to {
-                failed = socket.follow(exchange).err();
+                failed = wire.follow(exchange).err();
             } else if world.me == from {
                 let times = |samples: u64, group: u64| {
-                    let times = socket.lead(exchange, samples, group).unwrap_or_else(|error| {
+                    let times = wire.lead(exchange, samples, group).unwrap_or_else(|error| {
                         failed = Some(error);
                         vec![1; samples as usize]
                     });
@@ -274,13 +280,13 @@ impl<'a> Bench<'a> {
                     times.into_iter().map(each).collect()
                 };
                 point = Some(repeat(nbytes, &limits, times, |ns| value(subject, nbytes, 1, ns)));
-                failed = failed.or(socket.end(exchange).err());
+                failed = failed.or(wire.end(exchange).err());
             }
         }
         if let Some(error) = failed {
             eprintln!(
-                "shmem-perf: PE {}: the socket between PEs {from} and {to} failed: {error}",
-                world.me
+                "shmem-perf: PE {}: {} between PEs {from} and {to} failed: {error}",
+                world.me, subject.name
             );
             world.library.exit_all(1);
         }

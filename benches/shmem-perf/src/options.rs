@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 
 use crate::library::MOST_LANES;
+use crate::network::Network;
 
 /// Measure an OpenSHMEM library: latency, bandwidth, message rate, overlap and collectives, beside what the machine itself takes.
 #[derive(Clone, Debug, Parser)]
@@ -87,6 +88,10 @@ pub struct Options {
     /// Members of the teams of collectives, each of the first PEs; by default all PEs
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub team_sizes: Vec<u32>,
+
+    /// Also what these take by themselves: ucx, libfabric; by default the one that connects the pair, where the library tells it
+    #[arg(long, value_name = "LIBRARY,...", value_delimiter = ',', hide_possible_values = true)]
+    pub floors: Vec<Network>,
 
     /// Bind each PE to a CPU of its own, in their order, on hosts that have enough of them
     #[arg(long)]

@@ -3,8 +3,10 @@
 //! This file must never know how anything is measured.
 
 use crate::library::{Kind, Operation, STATIC_BYTES};
+use crate::network::Network;
 use crate::options::{Memory, Options, Pairs, What};
 use crate::record::{Measure, Shape};
+use crate::wire::Way;
 
 /// Tables have sizes as rows, or operations.
 #[derive(Clone, Debug)]
@@ -22,10 +24,19 @@ pub struct Group {
 pub enum Call {
     /// An operation of the library's table, by its index.
     Library(usize),
-    /// A socket between the PEs.
-    Socket,
+    /// What two PEs exchange without the library.
+    Wire(Medium, Way),
     /// The start, which has been timed already.
     Init,
+}
+
+/// What connects PEs without the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// A socket.
+    Socket,
+    /// What the library goes over, too.
+    Network(Network),
 }
 
 /// One operation at several sizes.
@@ -54,6 +65,8 @@ pub struct Facts {
     pub shares_memory: bool,
     /// Whether the pair is on one host.
     pub shares_host: bool,
+    /// Whether what each of [`Network::ALL`] takes by itself is measured, too.
+    pub networks: [bool; Network::ALL.len()],
 }
 
 /// Operations that most programs use, by what is measured of them.
@@ -63,7 +76,7 @@ fn usual(what: What) -> &'static [&'static str] {
             "put",
             "get",
             "put_signal round trip",
-            "put, fence, p round trip",
+            "put_fence_p round trip",
             "p",
             "g",
             "fetch_add",
@@ -123,7 +136,7 @@ pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<
     for what in ALL.into_iter().filter(|&what| wanted(what)) {
         let mut subjects = Vec::new();
         for (index, operation) in table.iter().enumerate() {
-            let stands_in = operation.name == "put, fence, p round trip";
+            let stands_in = operation.name == "put_fence_p round trip";
             let is_usual = options.operations.is_empty();
             if is_floor(operation) || (is_usual && stands_in && has_signals) {
                 continue;
@@ -292,15 +305,27 @@ fn floors(
         for (index, operation) in table.iter().enumerate().filter(|(_, found)| suits(found)) {
             floors.extend(library_subjects(&plain, facts, what, index, operation));
         }
-    } else if facts.shares_host && matches!(what, What::Latency | What::Bandwidth) {
-        floors.push(Subject {
-            call: Call::Socket,
-            name: if what == What::Latency { "socket round trip" } else { "socket" }.into(),
+    }
+    if matches!(what, What::Latency | What::Bandwidth) {
+        let wire = |medium, way, name: &str| Subject {
+            call: Call::Wire(medium, way),
+            name: name.into(),
             measure: measure(what),
             is_floor: true,
             sizes: options.sizes(),
             shape: shape(&plain, facts, what, None),
-        });
+        };
+        if !facts.shares_memory && facts.shares_host {
+            floors.push(match what {
+                What::Latency => wire(Medium::Socket, Way::RoundTrip, "socket round trip"),
+                _ => wire(Medium::Socket, Way::Stream, "socket"),
+            });
+        }
+        let networks = Network::ALL.into_iter().zip(facts.networks);
+        for network in networks.filter_map(|(network, is_wanted)| is_wanted.then_some(network)) {
+            let transfers = network.transfers();
+            floors.extend(transfers.map(|(way, name)| wire(Medium::Network(network), way, name)));
+        }
     }
     let is_sized = |subject: &Subject| subject.sizes.len() > 1;
     let (has_sized, has_single) =

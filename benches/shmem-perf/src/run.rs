@@ -7,12 +7,14 @@ use clap::Parser;
 
 use crate::bar::Bar;
 use crate::library::{Joined, Routines};
-use crate::measure::Bench;
+use crate::measure::{Bench, Wires};
+use crate::network::{Connection, Network};
 use crate::options::Options;
 use crate::output::Output;
-use crate::plan::{Call, Facts, Group, plan};
+use crate::plan::{Call, Facts, Group, Medium, plan};
 use crate::record::{FORMAT, Job, Library, Record, Series};
 use crate::socket::Socket;
+use crate::wire::Wire;
 use crate::world::World;
 use crate::{compare, compile, machine, matrix, pairs, report, rushmem, text};
 
@@ -133,6 +135,23 @@ fn bind(job: &World<'_>) -> Result<(), Refused> {
     }
 }
 
+/// Which networks' floors are measured between the two PEs: those that the flags name, or else what the library itself goes over.
+fn networks(
+    options: &Options,
+    job: &World<'_>,
+    (from, to): (u32, u32),
+    shares_memory: bool,
+) -> [bool; Network::ALL.len()] {
+    let open = rushmem::transport().filter(|_| !shares_memory);
+    let used = open.and_then(|name| Network::of_transport(&name));
+    let is_wanted = |network| match options.floors.as_slice() {
+        [] => used == Some(network),
+        named => named.contains(&network),
+    };
+    let wanted = Network::ALL.map(|network| from != to && is_wanted(network));
+    job.share(from, Some(&wanted))
+}
+
 impl<'a> Measurement<'a> {
     fn new(
         options: &'a Options,
@@ -147,10 +166,12 @@ impl<'a> Measurement<'a> {
         let machines = machines(job);
         let warnings = job.share(0, Some(&machine::warnings(&machines)));
         let maps = job.share(from, Some(&job.library.maps(to)));
+        let networks = networks(options, job, (from, to), maps);
         let facts = Facts {
             n_pes: job.n,
             shares_memory: maps,
             shares_host: machines.pes[from as usize].host == machines.pes[to as usize].host,
+            networks,
         };
         let is_asked_for_more = !options.operations.is_empty() || !options.measures.is_empty();
         let groups = match options.matrix && !is_asked_for_more {
@@ -195,13 +216,13 @@ impl<'a> Measurement<'a> {
     fn all(&mut self, start: Instant) -> Result<(), Refused> {
         self.print(&text::head(&self.record, &self.pairs, self.facts.shares_memory));
         let mut groups = std::mem::take(&mut self.groups);
-        let socket = self.socket(&mut groups);
+        let wires = self.wires(&mut groups);
         let matrix_time = match (self.options.matrix, groups.is_empty()) {
             (false, _) => Duration::ZERO,
             (true, true) => self.options.time,
             (true, false) => self.options.time / 4,
         };
-        let mut bench = Bench::new(self.job, self.pairs.clone(), socket);
+        let mut bench = Bench::new(self.job, self.pairs.clone(), wires);
         let deadline = start + self.options.time - matrix_time;
         let mut left: u32 = groups
             .iter()
@@ -268,21 +289,41 @@ impl<'a> Measurement<'a> {
         })
     }
 
-    /// The connection that floors need; where there can be none, they are left out.
-    fn socket(&self, groups: &mut [Group]) -> Option<Socket> {
-        let mut subjects = groups.iter().flat_map(|group| &group.subjects);
-        if !subjects.any(|subject| subject.call == Call::Socket) {
-            return None;
-        }
+    /// The connections that floors need; where there can be none, they are left out.
+    fn wires(&self, groups: &mut [Group]) -> Wires {
         let (from, to) = self.pairs[0];
-        let socket = Socket::connect(self.job, (from, to), !self.is_oversubscribed());
-        let ends = [from, to].map(|pe| self.job.share(pe, Some(&socket.is_some())));
-        if ends.contains(&false) {
-            for group in groups {
-                group.subjects.retain(|subject| subject.call != Call::Socket);
+        let mut wires = Wires::new();
+        let mut media: Vec<Medium> = Vec::new();
+        for subject in groups.iter().flat_map(|group| &group.subjects) {
+            if let Call::Wire(medium, _) = subject.call
+                && !media.contains(&medium)
+            {
+                media.push(medium);
             }
         }
-        socket
+        for medium in media {
+            let wire: Option<Box<dyn Wire>> = match medium {
+                Medium::Socket => {
+                    let spins = !self.is_oversubscribed();
+                    Socket::connect(self.job, (from, to), spins).map(|wire| Box::new(wire) as _)
+                }
+                Medium::Network(network) => {
+                    let most = self.options.sizes().last().copied().unwrap_or_default();
+                    let is_one_host = self.record.job.hosts.len() == 1;
+                    let wire = Connection::open(self.job, (from, to), network, most, is_one_host);
+                    wire.map(|wire| Box::new(wire) as _)
+                }
+            };
+            let ends = [from, to].map(|pe| self.job.share(pe, Some(&wire.is_some())));
+            if ends.contains(&false) {
+                for group in &mut *groups {
+                    let is_it = |call| matches!(call, Call::Wire(found, _) if found == medium);
+                    group.subjects.retain(|subject| !is_it(subject.call));
+                }
+            }
+            wires.extend(wire.map(|wire| (medium, wire)));
+        }
+        wires
     }
 
     fn print(&mut self, text: &str) {

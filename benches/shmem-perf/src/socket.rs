@@ -7,23 +7,13 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Instant;
 
+use crate::wire::{Exchange, Way, Wire};
 use crate::world::World;
 
 /// A connection between two PEs.
 pub struct Socket {
     stream: TcpStream,
     buffer: Vec<u8>,
-}
-
-/// Messages between two answers, and bytes of each.
-#[derive(Clone, Copy)]
-pub struct Exchange {
-    /// Bytes of a message.
-    pub nbytes: u64,
-    /// Messages before an answer.
-    pub window: u64,
-    /// Whether the answer is as long as a message.
-    pub is_round_trip: bool,
 }
 
 const MORE: u8 = 1;
@@ -49,50 +39,6 @@ impl Socket {
         stream.set_nodelay(true).ok()?;
         stream.set_nonblocking(spins).ok()?;
         Some(Self { stream, buffer: Vec::new() })
-    }
-
-    /// Nanoseconds of each of `samples` times `group` windows.
-    pub fn lead(
-        &mut self,
-        exchange: Exchange,
-        samples: u64,
-        group: u64,
-    ) -> std::io::Result<Vec<u64>> {
-        self.fit(exchange);
-        let mut times = Vec::with_capacity(samples as usize);
-        for _ in 0..samples {
-            let start = Instant::now();
-            for _ in 0..group {
-                for _ in 0..exchange.window {
-                    self.buffer[0] = MORE;
-                    self.send(exchange.nbytes)?;
-                }
-                self.receive(exchange.answer())?;
-            }
-            times.push(start.elapsed().as_nanos() as u64);
-        }
-        Ok(times)
-    }
-
-    /// Ends what the other PE follows.
-    pub fn end(&mut self, exchange: Exchange) -> std::io::Result<()> {
-        self.fit(exchange);
-        self.buffer[0] = END;
-        self.send(exchange.nbytes)
-    }
-
-    /// Answers until it is ended.
-    pub fn follow(&mut self, exchange: Exchange) -> std::io::Result<()> {
-        self.fit(exchange);
-        loop {
-            for _ in 0..exchange.window {
-                self.receive(exchange.nbytes)?;
-                if self.buffer[0] == END {
-                    return Ok(());
-                }
-            }
-            self.send(exchange.answer())?;
-        }
     }
 
     fn fit(&mut self, exchange: Exchange) {
@@ -125,8 +71,45 @@ impl Socket {
     }
 }
 
-impl Exchange {
-    fn answer(self) -> u64 {
-        if self.is_round_trip { self.nbytes } else { 1 }
+impl Wire for Socket {
+    fn lead(&mut self, exchange: Exchange, samples: u64, group: u64) -> std::io::Result<Vec<u64>> {
+        self.fit(exchange);
+        let mut times = Vec::with_capacity(samples as usize);
+        for _ in 0..samples {
+            let start = Instant::now();
+            for _ in 0..group {
+                for _ in 0..exchange.window {
+                    self.buffer[0] = MORE;
+                    self.send(exchange.nbytes)?;
+                }
+                self.receive(answer(exchange))?;
+            }
+            times.push(start.elapsed().as_nanos() as u64);
+        }
+        Ok(times)
     }
+
+    fn end(&mut self, exchange: Exchange) -> std::io::Result<()> {
+        self.fit(exchange);
+        self.buffer[0] = END;
+        self.send(exchange.nbytes)
+    }
+
+    fn follow(&mut self, exchange: Exchange) -> std::io::Result<()> {
+        self.fit(exchange);
+        loop {
+            for _ in 0..exchange.window {
+                self.receive(exchange.nbytes)?;
+                if self.buffer[0] == END {
+                    return Ok(());
+                }
+            }
+            self.send(answer(exchange))?;
+        }
+    }
+}
+
+/// Bytes of what completes a window.
+fn answer(exchange: Exchange) -> u64 {
+    if exchange.way == Way::RoundTrip { exchange.nbytes } else { 1 }
 }

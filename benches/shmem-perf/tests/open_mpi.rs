@@ -49,7 +49,7 @@ mod mpirun {
         );
         for (measure, operation) in [
             (Measure::Latency, "put"),
-            (Measure::Latency, "put, fence, p round trip"),
+            (Measure::Latency, "put_fence_p round trip"),
             (Measure::Bandwidth, "put_nbi"),
             (Measure::Collective, "sum_reduce"),
         ] {

@@ -16,7 +16,7 @@ fn table() -> Vec<Operation> {
         of("put_nbi", Kind::Alone, 1, 0),
         of("iput", Kind::Alone, 8, 0),
         of("p", Kind::Alone, 8, 8),
-        of("put, fence, p round trip", Kind::RoundTrip, 1, 0),
+        of("put_fence_p round trip", Kind::RoundTrip, 1, 0),
         of("put_signal round trip", Kind::RoundTrip, 1, 0),
         of("store", Kind::Plain, 8, 8),
         of("memcpy to peer", Kind::Plain, 1, 0),
@@ -31,7 +31,7 @@ fn options(words: &[&str]) -> Options {
 }
 
 fn facts(n_pes: u32, shares_memory: bool) -> Facts {
-    Facts { n_pes, shares_memory, shares_host: true }
+    Facts { n_pes, shares_memory, shares_host: true, networks: [false; 2] }
 }
 
 /// Measures and names, in their order.
@@ -64,7 +64,7 @@ fn without_flags_it_is_what_most_programs_use() {
     }
     assert!(!has(&found, Measure::Latency, "iput"));
     // Something stands in only for what is missing.
-    assert!(!has(&found, Measure::Latency, "put, fence, p round trip"));
+    assert!(!has(&found, Measure::Latency, "put_fence_p round trip"));
 }
 
 #[test]
@@ -77,6 +77,34 @@ fn floors_are_those_of_the_path_and_of_the_sizes() {
     assert!(!has(&found, Measure::Latency, "memcpy to peer"));
     let alone = planned(&[], facts(1, true));
     assert!(!has(&alone, Measure::Latency, "cache line round trip"));
+}
+
+#[test]
+fn floors_of_networks_are_those_that_are_wanted() {
+    let of = |networks, words: &[&str]| planned(words, Facts { networks, ..facts(2, false) });
+    for (networks, names) in
+        [([true, false], ["ucp_put", "ucp_get"]), ([false, true], ["fi_write", "fi_read"])]
+    {
+        let found = of(networks, &[]);
+        for measure in [Measure::Latency, Measure::Bandwidth] {
+            assert!(names.iter().all(|name| has(&found, measure, name)), "{found:?}");
+        }
+        assert!(!has(&found, Measure::MessageRate, names[0]), "{found:?}");
+    }
+    let found = of([true, true], &["--operations", "p"]);
+    assert!(!has(&found, Measure::Latency, "ucp_put"), "p has one size: {found:?}");
+    assert!(!has(&of([false, false], &[]), Measure::Latency, "fi_write"));
+}
+
+#[test]
+fn each_operation_can_be_named() {
+    for name in table().iter().filter(|operation| !is_floor(operation)).map(|found| &found.name) {
+        let options = options(&["--operations", name]);
+        assert_eq!(options.operations, [name.as_str()], "a comma divides names");
+        let found = plan(&options, &table(), facts(2, false)).expect("a plan");
+        let subjects = found.iter().flat_map(|group| &group.subjects);
+        assert!(subjects.into_iter().any(|subject| subject.name == *name), "{name}");
+    }
 }
 
 #[test]

@@ -277,7 +277,9 @@ fn in_part(needs: Result<()>) -> Result<Outcome> {
 
 /// The test programs in a setting that the plain tier leaves out.
 fn programs(session: &Session, setting: &str) -> Result<Outcome> {
-    let run = suites(session, |program| program.is(SHMEM_C, "programs"))?;
+    let run = suites(session, |program| {
+        program.is(SHMEM_C, "programs") || program.is(SHMEM_PERF, "floors")
+    })?;
     run.args([setting, "--ignored"]).run()
 }
 

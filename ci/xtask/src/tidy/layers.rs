@@ -39,7 +39,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("launcher/shmem-tune", &["crates/runtime", "crates/providers", "crates/collectives"]),
     ("benches/driver", &["ci/workbench", "benches/shmem-perf"]),
     ("benches/scale", &["crates/collectives"]),
-    ("benches/shmem-perf", &[]),
+    ("benches/shmem-perf", &["sys/ucx-sys", "sys/libfabric-sys"]),
     ("ci/workbench", &[]),
     ("ci/verbs", &["ci/workbench"]),
     ("ci/xtask", &["ci/workbench", "ci/verbs", "benches/driver", "benches/shmem-perf"]),

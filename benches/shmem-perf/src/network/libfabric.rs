@@ -1,0 +1,338 @@
+//! libfabric: `fi_write` and `fi_read` with their completions, on a reliable datagram endpoint.
+//!
+//! The provider is the one that Rushmem's variables name, or else the first that libfabric has. A write completes when it is visible
+//! at the target, with providers that know when. This file must never know what is timed.
+#![allow(unsafe_code)]
+
+use std::env;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+
+use libfabric_sys as fi;
+use libfabric_sys::Libfabric;
+
+use super::route::{Card, Region, Route};
+
+/// Operations in flight at most.
+const DEPTH: usize = 256;
+/// Providers that lose parts of writes, or stop or crash in the middle of them.
+const FAULTY: [&str; 3] = ["ofi_rxd", "net", "ofi_mrail"];
+/// The own name of the registration, where registrations name themselves.
+const KEY: u64 = 1;
+
+/// An endpoint with its queue. Nothing of it is closed.
+pub struct Endpoint {
+    library: Libfabric,
+    memory: Region,
+    endpoint: *mut fi::fid_ep,
+    queue: *mut fi::fid_cq,
+    addresses: *mut fi::fid_av,
+    registration: *mut fi::fid_mr,
+    /// Of the registration, where the provider asks for it.
+    desc: *mut c_void,
+    /// Whether the memory of peers is named by its addresses.
+    is_by_address: bool,
+    /// The longest transfer.
+    most: usize,
+    completion: u64,
+    peer: fi::fi_addr_t,
+    base: u64,
+    key: u64,
+    /// Of each operation, as long as it is in flight.
+    contexts: &'static mut [fi::fi_context2],
+    n_begun: usize,
+    n_complete: usize,
+}
+
+impl Endpoint {
+    /// Opens libfabric and registers memory.
+    pub fn open(memory: Region, is_one_host: bool) -> Result<Self, String> {
+        let library = Libfabric::open()?;
+        if library.version() < fi::OLDEST {
+            return Err("libfabric is too old".into());
+        }
+        let (with, without) = (fi::FI_DELIVERY_COMPLETE, fi::FI_TRANSMIT_COMPLETE);
+        let found = entry(&library, is_one_host, with).map(|info| (info, with));
+        let (info, completion) = match found {
+            Some(found) => found,
+            None => (entry(&library, is_one_host, 0).ok_or("no provider fits")?, without),
+        };
+        let said = |code: c_int| match code {
+            0 => Ok(()),
+            code => Err(library.strerror(code)),
+        };
+        // SAFETY: entries that libfabric returns have all parts.
+        let tx = unsafe { &mut *info.tx_attr };
+        // SAFETY: as above.
+        let rx = unsafe { &mut *info.rx_attr };
+        // SAFETY: as above.
+        let domain_attr = unsafe { &*info.domain_attr };
+        // SAFETY: as above.
+        let ep_attr = unsafe { &*info.ep_attr };
+        (tx.op_flags, rx.op_flags) = (0, 0);
+        (tx.size, rx.size) = (tx.size.min(DEPTH), rx.size.min(DEPTH));
+        let (n_in_flight, most) = (tx.size.max(1), ep_attr.max_msg_size);
+        let asks = |mode: u64| domain_attr.mr_mode as u64 & mode != 0;
+        let mut fabric = null_mut();
+        // SAFETY: the part of an entry that libfabric made.
+        said(unsafe { library.fabric(info.fabric_attr, &mut fabric) })?;
+        let mut domain = null_mut();
+        // SAFETY: an open fabric and its entry.
+        said(unsafe { fi::fi_domain(fabric, info, &mut domain) })?;
+        let mut attr = fi::fi_av_attr {
+            type_: match domain_attr.av_type {
+                fi::FI_AV_UNSPEC => fi::FI_AV_TABLE,
+                of_domain => of_domain,
+            },
+            rx_ctx_bits: 0,
+            count: 2,
+            ep_per_node: 0,
+            name: std::ptr::null(),
+            map_addr: null_mut(),
+            flags: 0,
+        };
+        let mut addresses = null_mut();
+        // SAFETY: an open domain.
+        said(unsafe { fi::fi_av_open(domain, &mut attr, &mut addresses) })?;
+        let mut attr = fi::fi_cq_attr {
+            size: 2 * DEPTH,
+            flags: 0,
+            format: fi::FI_CQ_FORMAT_CONTEXT,
+            wait_obj: fi::FI_WAIT_NONE,
+            signaling_vector: 0,
+            wait_cond: fi::FI_CQ_COND_NONE,
+            wait_set: null_mut(),
+        };
+        let mut queue = null_mut();
+        // SAFETY: an open domain.
+        said(unsafe { fi::fi_cq_open(domain, &mut attr, &mut queue) })?;
+        let mut endpoint = null_mut();
+        // SAFETY: an open domain and its entry.
+        said(unsafe { fi::fi_endpoint(domain, info, &mut endpoint) })?;
+        // SAFETY: both are open, and an object begins with its `fid`.
+        said(unsafe { fi::fi_bind(endpoint.cast(), queue.cast(), fi::FI_TRANSMIT | fi::FI_RECV) })?;
+        // SAFETY: as above.
+        said(unsafe { fi::fi_bind(endpoint.cast(), addresses.cast(), 0) })?;
+        // SAFETY: an endpoint that is bound to all it needs.
+        said(unsafe { fi::fi_enable(endpoint.cast()) })?;
+        let access = fi::FI_READ | fi::FI_WRITE | fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE;
+        let (base, nbytes) = (memory.base().cast(), memory.nbytes());
+        let mut registration = null_mut();
+        // SAFETY: an open domain and memory that is valid as long as the process.
+        said(unsafe { fi::fi_mr_reg(domain, base, nbytes, access, KEY, &mut registration) })?;
+        if asks(fi::FI_MR_ENDPOINT) {
+            // SAFETY: both are open.
+            said(unsafe { fi::fi_bind(registration.cast(), endpoint.cast(), 0) })?;
+            // SAFETY: an open registration that is bound.
+            said(unsafe { fi::fi_enable(registration.cast()) })?;
+        }
+        // SAFETY: an open registration.
+        let desc = unsafe { (*registration).mem_desc };
+        let free = fi::fi_context2 { internal: [null_mut(); 8] };
+        Ok(Self {
+            memory,
+            endpoint,
+            queue,
+            addresses,
+            registration,
+            desc: if asks(fi::FI_MR_LOCAL) { desc } else { null_mut() },
+            is_by_address: asks(fi::FI_MR_VIRT_ADDR),
+            most,
+            completion: fi::FI_COMPLETION | completion,
+            peer: fi::ADDR_NOTAVAIL,
+            base: 0,
+            key: 0,
+            contexts: Vec::leak(vec![free; n_in_flight]),
+            n_begun: 0,
+            n_complete: 0,
+            library,
+        })
+    }
+
+    /// Begins a transfer by `begin`, which gets the endpoint and a context, as soon as the provider takes it.
+    fn begin(&mut self, begin: impl Fn(&Self, *mut c_void) -> isize) -> Result<(), String> {
+        if self.n_begun == self.contexts.len() {
+            self.complete()?;
+        }
+        let context = (&raw mut self.contexts[self.n_begun]).cast();
+        loop {
+            match begin(self, context) {
+                0 => break,
+                code if code == -(fi::FI_EAGAIN as isize) => self.progress()?,
+                code => return Err(self.library.strerror(code as c_int)),
+            }
+        }
+        self.n_begun += 1;
+        Ok(())
+    }
+
+    /// Offsets and lengths of the parts of a transfer.
+    fn parts(&self, nbytes: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let most = self.most;
+        (0..nbytes).step_by(most).map(move |at| (at, (nbytes - at).min(most)))
+    }
+
+    fn own(&self, offset: usize) -> *mut c_void {
+        self.memory.base().wrapping_add(offset).cast()
+    }
+}
+
+impl Route for Endpoint {
+    fn card(&self) -> Result<Card, String> {
+        let mut name = vec![0u8; 1024];
+        let mut nbytes = name.len();
+        // SAFETY: an open endpoint and as many bytes as are told.
+        let code = unsafe { fi::fi_getname(self.endpoint, name.as_mut_ptr().cast(), &mut nbytes) };
+        if code != 0 {
+            return Err(self.library.strerror(code));
+        }
+        name.truncate(nbytes);
+        // SAFETY: an open registration.
+        let key = unsafe { (*self.registration).key };
+        let base = if self.is_by_address { self.memory.base().addr() as u64 } else { 0 };
+        Ok(Card { name, base, key: key.to_ne_bytes().to_vec() })
+    }
+
+    fn connect(&mut self, card: &Card) -> Result<(), String> {
+        // Names may be structures: libfabric reads them where they are aligned.
+        let word = |chunk: &[u8]| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u64::from_ne_bytes(word)
+        };
+        let name: Vec<u64> = card.name.chunks(8).map(word).collect();
+        // SAFETY: an open table, and a name that an endpoint of the same provider gave.
+        match unsafe { fi::fi_av_insert(self.addresses, name.as_ptr().cast(), &mut self.peer) } {
+            1 => {}
+            code => return Err(self.library.strerror(code)),
+        }
+        (self.base, self.key) = (card.base, word(&card.key));
+        Ok(())
+    }
+
+    fn put(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String> {
+        for (at, nbytes) in self.parts(nbytes) {
+            let iov = fi::iovec { iov_base: self.own(from + at), iov_len: nbytes };
+            let rma =
+                fi::fi_rma_iov { addr: self.base + (to + at) as u64, len: nbytes, key: self.key };
+            self.begin(|own, context| {
+                let mut desc = [own.desc];
+                let message = fi::fi_msg_rma {
+                    msg_iov: &raw const iov,
+                    desc: desc.as_mut_ptr(),
+                    iov_count: 1,
+                    addr: own.peer,
+                    rma_iov: &raw const rma,
+                    rma_iov_count: 1,
+                    context,
+                    data: 0,
+                };
+                // SAFETY: an open endpoint, a context that is free, vectors that live during the call, and memory that stays
+                // registered.
+                unsafe { fi::fi_writemsg(own.endpoint, &message, own.completion) }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String> {
+        for (at, nbytes) in self.parts(nbytes) {
+            let (to, from) = (self.own(to + at), self.base + (from + at) as u64);
+            self.begin(|own, context| {
+                let (endpoint, desc, peer, key) = (own.endpoint, own.desc, own.peer, own.key);
+                // SAFETY: an open endpoint, a context that is free, and memory that stays registered.
+                unsafe { fi::fi_read(endpoint, to, nbytes, desc, peer, from, key, context) }
+            })?;
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self) -> Result<(), String> {
+        while self.n_complete < self.n_begun {
+            self.progress()?;
+        }
+        (self.n_begun, self.n_complete) = (0, 0);
+        Ok(())
+    }
+
+    fn progress(&mut self) -> Result<(), String> {
+        const ENTRIES: usize = 32;
+        let mut entries = [const { MaybeUninit::<fi::fi_cq_entry>::uninit() }; ENTRIES];
+        // SAFETY: an open queue whose entries are of this kind, and room for as many as are told.
+        match unsafe { fi::fi_cq_read(self.queue, entries.as_mut_ptr().cast(), ENTRIES) } {
+            n if n >= 0 => self.n_complete += n as usize,
+            code if code == -(fi::FI_EAGAIN as isize) => {}
+            code if code == -(fi::FI_EAVAIL as isize) => {
+                // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
+                let mut entry: fi::fi_cq_err_entry = unsafe { std::mem::zeroed() };
+                // SAFETY: an open queue.
+                unsafe { fi::fi_cq_readerr(self.queue, &mut entry) };
+                return Err(self.library.strerror(entry.err));
+            }
+            code => return Err(self.library.strerror(code as c_int)),
+        }
+        Ok(())
+    }
+}
+
+/// The first entry that fits, with this completion of writes. It is kept as long as the process.
+fn entry(
+    library: &Libfabric,
+    is_one_host: bool,
+    completion: u64,
+) -> Option<&'static mut fi::fi_info> {
+    // SAFETY: null asks for an empty one.
+    let hints = unsafe { library.dupinfo(std::ptr::null()) };
+    // SAFETY: null, or an owned one, which has all parts.
+    let hints = unsafe { hints.as_mut() }?;
+    hints.caps = fi::FI_MSG | fi::FI_RMA;
+    if !is_one_host {
+        hints.caps |= fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM;
+    }
+    hints.mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
+    // SAFETY: a part of hints that libfabric made.
+    unsafe { &mut *hints.ep_attr }.type_ = fi::FI_EP_RDM;
+    // SAFETY: as above.
+    unsafe { &mut *hints.tx_attr }.op_flags = completion;
+    // SAFETY: as above.
+    let domain = unsafe { &mut *hints.domain_attr };
+    // One thread uses it, but what providers offer, and so which is the first, may depend on this.
+    domain.threading = fi::FI_THREAD_SAFE;
+    domain.control_progress = fi::FI_PROGRESS_MANUAL;
+    domain.data_progress = fi::FI_PROGRESS_MANUAL;
+    domain.resource_mgmt = fi::FI_RM_ENABLED;
+    domain.mr_mode = (fi::FI_MR_LOCAL
+        | fi::FI_MR_VIRT_ADDR
+        | fi::FI_MR_ALLOCATED
+        | fi::FI_MR_PROV_KEY
+        | fi::FI_MR_ENDPOINT) as i32;
+    domain.name = named("SHMEM_OFI_DOMAIN");
+    // SAFETY: as above.
+    unsafe { &mut *hints.fabric_attr }.prov_name = named("SHMEM_OFI_PROVIDER");
+    let mut first = null_mut();
+    // SAFETY: valid hints.
+    if unsafe { library.getinfo(hints, &mut first) } != 0 {
+        return None;
+    }
+    // SAFETY: a list that lives as long as the process and that nobody else has; null ends it.
+    let at = |entry: *mut fi::fi_info| unsafe { entry.as_mut() };
+    let mut next = at(first);
+    while let Some(entry) = next {
+        // SAFETY: entries that libfabric returns have all parts.
+        let name = unsafe { &*entry.fabric_attr }.prov_name;
+        // SAFETY: a string of an entry that lives.
+        let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+        if !name.split(';').any(|layer| FAULTY.contains(&layer)) {
+            return Some(entry);
+        }
+        next = at(entry.next);
+    }
+    None
+}
+
+/// What a variable names, as a string of libfabric's; null for nothing.
+fn named(variable: &str) -> *mut c_char {
+    let value = env::var(variable).ok().filter(|value| !value.is_empty());
+    value.and_then(|value| CString::new(value).ok()).map_or(null_mut(), CString::into_raw)
+}

@@ -1,0 +1,75 @@
+//! What each network must be able to do between two PEs, and the memory for it.
+//!
+//! This file must never know which networks there are.
+
+use std::sync::atomic::AtomicU64;
+
+use serde::{Deserialize, Serialize};
+
+/// What a peer must know of a PE.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Card {
+    /// Its address.
+    pub name: Vec<u8>,
+    /// Where its memory begins.
+    pub base: u64,
+    /// What names its memory's registration.
+    pub key: Vec<u8>,
+}
+
+/// The way to the memory of the other PE.
+pub trait Route {
+    /// What the other PE needs to connect.
+    fn card(&self) -> Result<Card, String>;
+    /// Connects to the PE that has this card.
+    fn connect(&mut self, card: &Card) -> Result<(), String>;
+    /// Begins to write so many of the own bytes, from one offset on, to another offset there.
+    fn put(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String>;
+    /// Begins to read so many bytes, from one offset there on, to another offset here.
+    fn get(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String>;
+    /// Waits until all that has begun is complete, at the other PE too.
+    fn complete(&mut self) -> Result<(), String>;
+    /// Lets the network work.
+    fn progress(&mut self) -> Result<(), String>;
+}
+
+/// Memory that the other PE writes and reads: the word that ends a point, the one that it is written from, the target, the source.
+#[derive(Clone, Copy)]
+pub struct Region {
+    words: &'static [AtomicU64],
+}
+
+/// Offset of the word that ends a point.
+pub const END: usize = 0;
+/// Offset of the word that it is written from.
+pub const END_SOURCE: usize = 64;
+/// Offset of the target.
+pub const TARGET: usize = 4096;
+
+impl Region {
+    /// With room for transfers of so many bytes. It is kept as long as the process.
+    pub fn new(nbytes: usize) -> Self {
+        let n = (source(nbytes) + nbytes).div_ceil(8);
+        Self { words: Vec::leak((0..n).map(|_| AtomicU64::new(0)).collect()) }
+    }
+
+    /// Where it begins.
+    pub fn base(self) -> *mut u8 {
+        self.words.as_ptr().cast_mut().cast()
+    }
+
+    /// Its bytes.
+    pub fn nbytes(self) -> usize {
+        size_of_val(self.words)
+    }
+
+    /// A word of it.
+    pub fn word(self, offset: usize) -> &'static AtomicU64 {
+        &self.words[offset / 8]
+    }
+}
+
+/// Offset of the source if there is room for so many bytes.
+pub fn source(most: usize) -> usize {
+    TARGET + most.next_multiple_of(4096)
+}

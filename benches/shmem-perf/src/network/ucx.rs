@@ -1,0 +1,219 @@
+//! UCX: `ucp_put_nbx` with the flush of its endpoint, and `ucp_get_nbx` with what tells that it is complete.
+//!
+//! UCX chooses its transports by its own variables, and by those of Rushmem that name them. This file must never know what is timed.
+#![allow(unsafe_code)]
+
+use std::env;
+use std::ffi::{CStr, CString};
+use std::ptr::{null, null_mut};
+
+use ucx_sys as sys;
+
+use super::route::{Card, Region, Route};
+
+/// A worker, and its endpoint at the other PE. Neither is closed.
+pub struct Ucp {
+    ucp: &'static sys::Ucp,
+    memory: Region,
+    context: sys::ucp_context_h,
+    worker: sys::ucp_worker_h,
+    registration: sys::ucp_mem_h,
+    endpoint: sys::ucp_ep_h,
+    key: sys::ucp_rkey_h,
+    /// Where the other PE's memory begins.
+    base: u64,
+    /// Reads that are not complete.
+    reads: Vec<sys::ucs_status_ptr_t>,
+    /// Whether something was written since the last flush.
+    has_written: bool,
+}
+
+impl Ucp {
+    /// Opens UCX and registers memory.
+    pub fn open(memory: Region) -> Result<Self, String> {
+        let ucp = sys::open()?;
+        let context = context(ucp)?;
+        let params = sys::ucp_worker_params_t {
+            field_mask: sys::UCP_WORKER_PARAM_FIELD_THREAD_MODE.into(),
+            thread_mode: sys::UCS_THREAD_MODE_SINGLE,
+            ..Default::default()
+        };
+        let mut worker = null_mut();
+        // SAFETY: a live context; it writes a handle when it succeeds.
+        let status = unsafe { ucp.ucp_worker_create(context, &raw const params, &raw mut worker) };
+        fine(ucp, status)?;
+        let mask = sys::UCP_MEM_MAP_PARAM_FIELD_ADDRESS | sys::UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+        let params = sys::ucp_mem_map_params_t {
+            field_mask: mask.into(),
+            address: memory.base().cast(),
+            length: memory.nbytes(),
+            ..Default::default()
+        };
+        let mut registration = null_mut();
+        // SAFETY: a live context and memory that is valid as long as the process.
+        let status = unsafe { ucp.ucp_mem_map(context, &raw const params, &raw mut registration) };
+        fine(ucp, status)?;
+        Ok(Self {
+            ucp,
+            memory,
+            context,
+            worker,
+            registration,
+            endpoint: null_mut(),
+            key: null_mut(),
+            base: 0,
+            reads: Vec::new(),
+            has_written: false,
+        })
+    }
+
+    /// Waits until a request is complete.
+    fn wait(&mut self, request: sys::ucs_status_ptr_t) -> Result<(), String> {
+        let Some(request) = pending(self.ucp, request)? else { return Ok(()) };
+        loop {
+            // SAFETY: a request that has not been freed.
+            match unsafe { self.ucp.ucp_request_check_status(request) } {
+                sys::UCS_INPROGRESS => self.progress()?,
+                status => {
+                    // SAFETY: as above, and this frees it.
+                    unsafe { self.ucp.ucp_request_free(request) };
+                    return fine(self.ucp, status);
+                }
+            }
+        }
+    }
+}
+
+impl Route for Ucp {
+    fn card(&self) -> Result<Card, String> {
+        let (ucp, mut address, mut nbytes) = (self.ucp, null_mut(), 0);
+        // SAFETY: a live worker; it writes an address and its size when it succeeds.
+        let status =
+            unsafe { ucp.ucp_worker_get_address(self.worker, &raw mut address, &raw mut nbytes) };
+        fine(ucp, status)?;
+        // SAFETY: the address that was just made, of that size; it is not released.
+        let name = unsafe { std::slice::from_raw_parts(address.cast::<u8>(), nbytes) }.to_vec();
+        let mut key = null_mut();
+        // SAFETY: live handles; it writes a buffer and its size when it succeeds.
+        let status = unsafe {
+            ucp.ucp_rkey_pack(self.context, self.registration, &raw mut key, &raw mut nbytes)
+        };
+        fine(ucp, status)?;
+        // SAFETY: the buffer that was just made, of that size; it is not released.
+        let key = unsafe { std::slice::from_raw_parts(key.cast::<u8>(), nbytes) }.to_vec();
+        Ok(Card { name, base: self.memory.base().addr() as u64, key })
+    }
+
+    fn connect(&mut self, card: &Card) -> Result<(), String> {
+        let params = sys::ucp_ep_params_t {
+            field_mask: sys::UCP_EP_PARAM_FIELD_REMOTE_ADDRESS.into(),
+            address: card.name.as_ptr().cast(),
+            ..Default::default()
+        };
+        let (ucp, at) = (self.ucp, &raw mut self.endpoint);
+        // SAFETY: a live worker and an address that UCX made; it writes a handle when it succeeds.
+        fine(ucp, unsafe { ucp.ucp_ep_create(self.worker, &raw const params, at) })?;
+        let (packed, at) = (card.key.as_ptr().cast(), &raw mut self.key);
+        // SAFETY: a live endpoint and a key that UCX packed; it writes a handle when it succeeds.
+        fine(ucp, unsafe { ucp.ucp_ep_rkey_unpack(self.endpoint, packed, at) })?;
+        self.base = card.base;
+        Ok(())
+    }
+
+    fn put(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String> {
+        let (params, to) = (plain(), self.base + to as u64);
+        let from = self.memory.base().wrapping_add(from).cast();
+        // SAFETY: a connected endpoint, and memory of both PEs that is registered and stays so.
+        let request = unsafe {
+            self.ucp.ucp_put_nbx(self.endpoint, from, nbytes, to, self.key, &raw const params)
+        };
+        self.has_written = true;
+        if let Some(request) = pending(self.ucp, request)? {
+            // SAFETY: a request that has not been freed; the flush tells when it is complete.
+            unsafe { self.ucp.ucp_request_free(request) };
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String> {
+        let (params, from) = (plain(), self.base + from as u64);
+        let to = self.memory.base().wrapping_add(to).cast();
+        // SAFETY: a connected endpoint, and memory of both PEs that is registered and stays so.
+        let request = unsafe {
+            self.ucp.ucp_get_nbx(self.endpoint, to, nbytes, from, self.key, &raw const params)
+        };
+        self.reads.push(request);
+        Ok(())
+    }
+
+    fn complete(&mut self) -> Result<(), String> {
+        while let Some(request) = self.reads.pop() {
+            self.wait(request)?;
+        }
+        if std::mem::take(&mut self.has_written) {
+            let params = plain();
+            // SAFETY: a connected endpoint.
+            let request = unsafe { self.ucp.ucp_ep_flush_nbx(self.endpoint, &raw const params) };
+            self.wait(request)?;
+        }
+        Ok(())
+    }
+
+    fn progress(&mut self) -> Result<(), String> {
+        // SAFETY: a live worker, and no callback calls this.
+        unsafe { self.ucp.ucp_worker_progress(self.worker) };
+        Ok(())
+    }
+}
+
+/// UCX with the transports that the job's variables name.
+fn context(ucp: &'static sys::Ucp) -> Result<sys::ucp_context_h, String> {
+    let mut config = null_mut();
+    // SAFETY: no prefix and no file; it writes a handle when it succeeds.
+    fine(ucp, unsafe { ucp.ucp_config_read(null(), null(), &raw mut config) })?;
+    if let (None, Ok(transports)) = (env::var_os("UCX_TLS"), env::var("SHMEM_UCX_TLS")) {
+        let transports = CString::new(transports).map_err(|error| error.to_string())?;
+        // SAFETY: a live configuration and two C strings.
+        fine(ucp, unsafe { ucp.ucp_config_modify(config, c"TLS".as_ptr(), transports.as_ptr()) })?;
+    }
+    let params = sys::ucp_params_t {
+        field_mask: sys::UCP_PARAM_FIELD_FEATURES.into(),
+        features: sys::UCP_FEATURE_RMA.into(),
+        ..Default::default()
+    };
+    let (major, minor) = sys::OLDEST;
+    let mut context = null_mut();
+    // SAFETY: parameters and a configuration that live; it writes a handle when it succeeds.
+    let status =
+        unsafe { ucp.ucp_init_version(major, minor, &raw const params, config, &raw mut context) };
+    // SAFETY: read above and released once.
+    unsafe { ucp.ucp_config_release(config) };
+    fine(ucp, status).map(|()| context)
+}
+
+/// Parameters of which nothing is set.
+fn plain() -> sys::ucp_request_param_t {
+    sys::ucp_request_param_t { user_data: null_mut(), ..Default::default() }
+}
+
+/// The request of a call that began something; none if that is complete already.
+fn pending(
+    ucp: &sys::Ucp,
+    request: sys::ucs_status_ptr_t,
+) -> Result<Option<sys::ucs_status_ptr_t>, String> {
+    let error = request.addr() as isize;
+    match (isize::from(sys::UCS_ERR_LAST)..0).contains(&error) {
+        true => fine(ucp, error as sys::ucs_status_t).map(|()| None),
+        false => Ok(Some(request).filter(|request| !request.is_null())),
+    }
+}
+
+fn fine(ucp: &sys::Ucp, status: sys::ucs_status_t) -> Result<(), String> {
+    if status == sys::UCS_OK {
+        return Ok(());
+    }
+    // SAFETY: it takes any number and returns a text that is never freed.
+    let text = unsafe { ucp.ucs_status_string(status) };
+    // SAFETY: a C string of the library's own.
+    Err(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
-use self::route::{Card, END, END_SOURCE, Region, Route, TARGET, source};
+use self::route::{Contact, END, END_SOURCE, Region, Route, TARGET, source};
 use crate::wire::{Exchange, Way, Wire};
 use crate::world::World;
 
@@ -73,22 +73,22 @@ impl Connection {
     ) -> Option<Self> {
         let is_of_pair = world.me == from || world.me == to;
         let memory = Region::new(if is_of_pair { most as usize } else { 0 });
-        let open = || -> Result<(Box<dyn Route>, Card), String> {
+        let open = || -> Result<(Box<dyn Route>, Contact), String> {
             let route: Box<dyn Route> = match network {
                 Network::Ucx => Box::new(ucx::Ucp::open(memory)?),
                 Network::Libfabric => Box::new(libfabric::Endpoint::open(memory, is_one_host)?),
             };
-            let card = route.card()?;
-            Ok((route, card))
+            let contact = route.contact()?;
+            Ok((route, contact))
         };
         let own = is_of_pair.then(open).and_then(Result::ok);
-        let own_card: Option<Card> = own.as_ref().map(|(_, card)| card.clone());
-        let cards: [Option<Card>; 2] =
-            [world.share(from, Some(&own_card)), world.share(to, Some(&own_card))];
-        let peers = if world.me == from { &cards[1] } else { &cards[0] };
+        let own_contact: Option<Contact> = own.as_ref().map(|(_, contact)| contact.clone());
+        let contacts: [Option<Contact>; 2] =
+            [world.share(from, Some(&own_contact)), world.share(to, Some(&own_contact))];
+        let peers = if world.me == from { &contacts[1] } else { &contacts[0] };
         let mut route = own.map(|(route, _)| route);
         let is_connected = match (&mut route, peers) {
-            (Some(route), Some(card)) => route.connect(card).is_ok(),
+            (Some(route), Some(contact)) => route.connect(contact).is_ok(),
             _ => false,
         };
         let ends: [bool; 2] = [from, to].map(|pe| world.share(pe, Some(&is_connected)));

@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 
-use super::route::{Card, Region, Route};
+use super::route::{Contact, Region, Route};
 
 /// Operations in flight at most.
 const DEPTH: usize = 256;
@@ -179,7 +179,7 @@ impl Endpoint {
 }
 
 impl Route for Endpoint {
-    fn card(&self) -> Result<Card, String> {
+    fn contact(&self) -> Result<Contact, String> {
         let mut name = vec![0u8; 1024];
         let mut nbytes = name.len();
         // SAFETY: an open endpoint and as many bytes as are told.
@@ -191,23 +191,23 @@ impl Route for Endpoint {
         // SAFETY: an open registration.
         let key = unsafe { (*self.registration).key };
         let base = if self.is_by_address { self.memory.base().addr() as u64 } else { 0 };
-        Ok(Card { name, base, key: key.to_ne_bytes().to_vec() })
+        Ok(Contact { name, base, key: key.to_ne_bytes().to_vec() })
     }
 
-    fn connect(&mut self, card: &Card) -> Result<(), String> {
+    fn connect(&mut self, contact: &Contact) -> Result<(), String> {
         // Names may be structures: libfabric reads them where they are aligned.
         let word = |chunk: &[u8]| {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
             u64::from_ne_bytes(word)
         };
-        let name: Vec<u64> = card.name.chunks(8).map(word).collect();
+        let name: Vec<u64> = contact.name.chunks(8).map(word).collect();
         // SAFETY: an open table, and a name that an endpoint of the same provider gave.
         match unsafe { fi::fi_av_insert(self.addresses, name.as_ptr().cast(), &mut self.peer) } {
             1 => {}
             code => return Err(self.library.strerror(code)),
         }
-        (self.base, self.key) = (card.base, word(&card.key));
+        (self.base, self.key) = (contact.base, word(&contact.key));
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a peer must know of a PE.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Card {
+pub struct Contact {
     /// Its address.
     pub name: Vec<u8>,
     /// Where its memory begins.
@@ -20,9 +20,9 @@ pub struct Card {
 /// The way to the memory of the other PE.
 pub trait Route {
     /// What the other PE needs to connect.
-    fn card(&self) -> Result<Card, String>;
-    /// Connects to the PE that has this card.
-    fn connect(&mut self, card: &Card) -> Result<(), String>;
+    fn contact(&self) -> Result<Contact, String>;
+    /// Connects to the PE that has this contact.
+    fn connect(&mut self, contact: &Contact) -> Result<(), String>;
     /// Begins to write so many of the own bytes, from one offset on, to another offset there.
     fn put(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String>;
     /// Begins to read so many bytes, from one offset there on, to another offset here.

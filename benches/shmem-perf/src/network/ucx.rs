@@ -9,7 +9,7 @@ use std::ptr::{null, null_mut};
 
 use ucx_sys as sys;
 
-use super::route::{Card, Region, Route};
+use super::route::{Contact, Region, Route};
 
 /// A worker, and its endpoint at the other PE. Neither is closed.
 pub struct Ucp {
@@ -85,7 +85,7 @@ impl Ucp {
 }
 
 impl Route for Ucp {
-    fn card(&self) -> Result<Card, String> {
+    fn contact(&self) -> Result<Contact, String> {
         let (ucp, mut address, mut nbytes) = (self.ucp, null_mut(), 0);
         // SAFETY: a live worker; it writes an address and its size when it succeeds.
         let status =
@@ -101,22 +101,22 @@ impl Route for Ucp {
         fine(ucp, status)?;
         // SAFETY: the buffer that was just made, of that size; it is not released.
         let key = unsafe { std::slice::from_raw_parts(key.cast::<u8>(), nbytes) }.to_vec();
-        Ok(Card { name, base: self.memory.base().addr() as u64, key })
+        Ok(Contact { name, base: self.memory.base().addr() as u64, key })
     }
 
-    fn connect(&mut self, card: &Card) -> Result<(), String> {
+    fn connect(&mut self, contact: &Contact) -> Result<(), String> {
         let params = sys::ucp_ep_params_t {
             field_mask: sys::UCP_EP_PARAM_FIELD_REMOTE_ADDRESS.into(),
-            address: card.name.as_ptr().cast(),
+            address: contact.name.as_ptr().cast(),
             ..Default::default()
         };
         let (ucp, at) = (self.ucp, &raw mut self.endpoint);
         // SAFETY: a live worker and an address that UCX made; it writes a handle when it succeeds.
         fine(ucp, unsafe { ucp.ucp_ep_create(self.worker, &raw const params, at) })?;
-        let (packed, at) = (card.key.as_ptr().cast(), &raw mut self.key);
+        let (packed, at) = (contact.key.as_ptr().cast(), &raw mut self.key);
         // SAFETY: a live endpoint and a key that UCX packed; it writes a handle when it succeeds.
         fine(ucp, unsafe { ucp.ucp_ep_rkey_unpack(self.endpoint, packed, at) })?;
-        self.base = card.base;
+        self.base = contact.base;
         Ok(())
     }
 

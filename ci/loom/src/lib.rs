@@ -1,7 +1,7 @@
 //! The memory order that Rushmem promises, tried in every execution that the memory model allows.
 //!
-//! Loom cannot see memory shared between processes, so the runtime's files about waiting and ordering
-//! are compiled here with loom's atomics in the place of the standard library's. They are the same
+//! Loom cannot see memory shared between processes, so the runtime's files about waiting and ordering,
+//! and the kit's about a lock with an owner, are compiled here with loom's atomics in the place of the standard library's. They are the same
 //! files: what passes here is what runs.
 #![cfg(test)]
 #![forbid(unsafe_code)]
@@ -11,10 +11,30 @@ mod base {
         pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};
     }
 }
+/// Loom has no `membarrier`: a fence on either side orders what the kernel's barrier on both orders.
+mod primitive {
+    use loom::sync::atomic::fence;
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    pub(crate) fn has_heavy_barrier() -> bool {
+        true
+    }
+
+    pub(crate) fn light_barrier() {
+        fence(Ordering::SeqCst);
+    }
+
+    pub(crate) fn heavy_barrier() {
+        fence(Ordering::SeqCst);
+    }
+}
 #[path = "../../../crates/runtime/src/sync/bell.rs"]
 mod bell;
+#[path = "../../../crates/transport/src/kit/bias.rs"]
+mod bias;
 #[path = "../../../crates/runtime/src/base/visibility.rs"]
 mod visibility;
 
+mod exclusion;
 mod litmus;
 mod wake_up;

@@ -7,7 +7,6 @@
 use crate::ep::{Failure, Post, Remote, Wanted};
 use crate::native::Amo;
 use crate::origin::OfiEndpoint;
-use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Amos, Error, Pe};
 
@@ -35,7 +34,7 @@ impl OfiEndpoint {
         let Some(remote) = shared.known_remote(pe, dest, width.nbytes()) else {
             return Ok(Post::Later);
         };
-        let mut ep = lock(&self.ep.ep);
+        let mut ep = self.ep.ep.lock();
         let Some(ep) = ep.as_mut() else { return Ok(Post::Later) };
         // SAFETY: by contract.
         match unsafe { ep.atomic(remote, Amo { op, width, operand, condition }, Some(wanted)) } {

@@ -12,7 +12,6 @@ use crate::shared::{Shared, SharedEp};
 use routes::Routes;
 use rushmem_transport::Amos;
 use rushmem_transport::kit::backoff::Backoff;
-use rushmem_transport::kit::lock::lock;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::{AmoRequest, AmoWidth, Completion, Error, Get, Pe, Put, RemoteAddr};
 use std::sync::Arc;
@@ -105,7 +104,7 @@ impl OfiEndpoint {
 
     /// The ep is closed, so that nothing touches memory of the caller's any more.
     fn close(&mut self) {
-        *lock(&self.ep.ep) = None;
+        *self.ep.ep.lock() = None;
         self.due.clear();
     }
 
@@ -126,7 +125,7 @@ impl OfiEndpoint {
         &mut self,
         work: impl FnOnce(&mut FiEndpoint) -> Result<T, Failure>,
     ) -> Result<T, Error> {
-        let done = lock(&self.ep.ep).as_mut().map(work);
+        let done = self.ep.ep.lock().as_mut().map(work);
         done.unwrap_or_else(|| Err(given_up())).map_err(|failure| self.give_up(&failure))
     }
 
@@ -168,7 +167,7 @@ impl OfiEndpoint {
         pe: u32,
         post: &mut (impl FnMut(&mut FiEndpoint) -> Result<Post, i32> + ?Sized),
     ) -> Result<Post, Error> {
-        let mut ep = lock(&self.ep.ep);
+        let mut ep = self.ep.ep.lock();
         match ep.as_mut().map(post) {
             Some(Ok(posted)) => {
                 if posted != Post::Later {
@@ -436,7 +435,7 @@ impl OfiEndpoint {
         }
         let Some(remote) = shared.known_remote(pe, dest, source.nbytes) else { return false };
         self.touch(pe);
-        let mut ep = lock(&self.ep.ep);
+        let mut ep = self.ep.ep.lock();
         let Some(ep) = ep.as_mut() else { return false };
         // SAFETY: valid during this call.
         let posted = unsafe { ep.write_copy(remote, source) };
@@ -531,7 +530,7 @@ impl OfiEndpoint {
             return Ok(Post::Later);
         };
         let known = shared.descriptor_of(dest);
-        let mut ep = lock(&self.ep.ep);
+        let mut ep = self.ep.ep.lock();
         let Some(ep) = ep.as_mut() else { return Ok(Post::Later) };
         // SAFETY: by contract.
         match unsafe { ep.read(remote, dest, known) } {

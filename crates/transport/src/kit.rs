@@ -6,6 +6,7 @@
 //! | [`answers`] | requests that are messages: their order, and who has to be told what is carried out |
 //! | [`attendance`] | who polls the network: threads that wait in the library, or the service thread |
 //! | [`backoff`] | how a waiter spins, yields and sleeps, and for how long the service thread backs off |
+//! | [`biased`] | a lock that one thread takes often and others seldom |
 //! | [`lock`] | mutexes that ignore poisoning |
 //! | [`loss`] | the first loss of a PE, after which every verb fails |
 //! | [`peers`] | the table of connected PEs; checks of addresses |
@@ -25,9 +26,12 @@
 pub mod answers;
 pub mod attendance;
 pub mod backoff;
+mod bias;
+pub mod biased;
 pub mod lock;
 pub mod loss;
 pub mod peers;
+mod primitive;
 pub mod segments;
 pub mod service;
 pub mod timer;

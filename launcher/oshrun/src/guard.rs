@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::mark::{self, Mark};
-use crate::{descendants, program};
+use crate::{descendants, leftovers, program};
 
 /// The name by which a process knows that it is a guard.
 const NAME: &str = "oshrun-guard";
@@ -136,6 +136,8 @@ pub fn stand() -> ExitCode {
     let early = numbers(early);
     kill(&early);
     end_marked(&early);
+    // Whoever adopted them has waited for them, or they keep their numbers.
+    early.iter().for_each(|pe| leftovers::remove(*pe));
     let late = numbers(late);
     let since = Instant::now();
     let is_left = |group: &Pid| rustix::process::test_kill_process_group(*group).is_ok();

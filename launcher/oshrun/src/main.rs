@@ -4,7 +4,7 @@
 //!
 //! - what to start: `args`, `program`; where: `hosts`, `placement`; with which variables: `environment`;
 //! - starting: `prepare` and `capacity` check first, `limits` and `spawn` start PEs, `guard` ends them if oshrun is killed;
-//! - `mark`, `descendants` and `liveness` ensure that no process remains;
+//! - `mark`, `descendants` and `liveness` ensure that no process remains, `leftovers` that no file of libfabric's does;
 //! - `local_pes` holds the PEs of this process, `tree` those of other processes and hosts;
 //! - `output` and `input` forward streams, `link` frames, `signals` the signals of the user;
 //! - `debugger`, `progress` and `timings` help to watch a job;
@@ -23,6 +23,7 @@ mod guard;
 mod hosts;
 mod input;
 mod job;
+mod leftovers;
 mod limits;
 mod link;
 mod liveness;

@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use rushmem_bootstrap::Exit;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::process::{Pid, Signal};
 use tokio::time::{Instant, sleep};
 
 use crate::descendants;
 use crate::guard::Guard;
+use crate::leftovers;
 use crate::liveness::Liveness;
 use crate::mark::{self, Mark};
 use crate::spawn::Ties;
@@ -98,7 +99,7 @@ impl Processes {
     /// Waits for whatever has ended and returns the members among them, the lowest PE first.
     pub fn reap(&mut self) -> Vec<(Member, Exit)> {
         let mut exits = Vec::new();
-        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+        while let Ok(Some((pid, status))) = leftovers::wait() {
             self.foreign.remove(&pid);
             let alive = |process: &&mut Process| process.pid == pid && process.exit.is_none();
             if let Some(process) = self.list.iter_mut().find(alive) {
@@ -228,7 +229,7 @@ impl Processes {
 /// Waits for what has ended and returns whether anything runs.
 fn has_children() -> bool {
     loop {
-        match rustix::process::wait(WaitOptions::NOHANG) {
+        match leftovers::wait() {
             Ok(Some(_)) | Err(Errno::INTR) => {}
             Ok(None) => return true,
             Err(_) => return false,

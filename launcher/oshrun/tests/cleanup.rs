@@ -2,10 +2,11 @@
 
 mod support;
 
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
-use support::{Job, eventually_nothing_left, oshrun, pe, pids};
+use support::{Agent, Job, eventually_nothing_left, oshrun, pe, pids};
 use testkit::eventually;
 
 /// Numbers that differ from run to run and can be had again from the seed (splitmix64).
@@ -49,6 +50,45 @@ fn a_killed_oshrun_leaves_nothing() {
         assert_eq!(job.wait().status, 137);
         eventually_nothing_left(&mark);
     }
+}
+
+/// As libfabric names its shared memory, for a shell.
+const SHARED: &str = "/dev/shm/$$:$(id -u):7";
+
+/// The files of these processes.
+fn shared(pids: &[u32]) -> Vec<PathBuf> {
+    let uid = rustix::process::getuid().as_raw();
+    let files = pids.iter().map(|pid| PathBuf::from(format!("/dev/shm/{pid}:{uid}:7")));
+    files.filter(|file| file.exists()).collect()
+}
+
+#[test]
+fn shared_memory_of_killed_pes_is_removed() {
+    let agent = Agent::new("");
+    for end in ["kill -KILL $$", "exit 3"] {
+        let script = format!("echo pid $$; : > {SHARED}; {end}");
+        let program = ["sh", "-c", script.as_str()];
+        let here = Job::new(&[&["-n", "2"], &program[..]].concat());
+        for job in [here, agent.job("a:1,b:1", "", &program)] {
+            let run = job.run();
+            assert_ne!(run.status, 0);
+            let pids: Vec<u32> =
+                run.sorted().iter().map(|pid| pid[4..].parse().expect("a number")).collect();
+            assert!(!pids.is_empty());
+            assert_eq!(shared(&pids), [] as [PathBuf; 0], "after {end}");
+        }
+    }
+}
+
+#[test]
+fn a_killed_oshrun_leaves_no_shared_memory() {
+    let script = format!(": > {SHARED}; echo pid $$; exec sleep 60");
+    let mut job = Job::new(&["-n", "2", "sh", "-c", &script]).start();
+    let pids = pids(&mut job.stdout(), 2);
+    assert_eq!(shared(&pids).len(), 2);
+    job.signal(Signal::KILL);
+    job.wait();
+    eventually("no shared memory is left", || shared(&pids).is_empty());
 }
 
 #[test]

@@ -73,7 +73,8 @@ pub(crate) struct Fabric {
     av: Fid<fi::fid_av>,
     domain: Fid<fi::fid_domain>,
     fabric: Fid<fi::fid_fabric>,
-    /// libfabric may change it while it opens an endpoint.
+    /// libfabric may change it while it opens an endpoint. Whoever inserts a peer has it, too: shm (1.17, smr_av_insert) then uses
+    /// all endpoints of the table without a lock, also those that are not enabled yet.
     info: Mutex<List>,
     pub(crate) library: &'static Libfabric,
     pub(crate) facts: Facts,
@@ -182,7 +183,6 @@ impl Fabric {
         let info = lock(&self.info);
         // SAFETY: an open domain and the entry that it was opened with, which nobody else uses meanwhile.
         let code = unsafe { fi::fi_endpoint(self.domain.raw(), info.first(), &mut endpoint) };
-        drop(info);
         // SAFETY: stored by the call.
         let endpoint = unsafe { Fid::opened(code, endpoint) }?;
         // SAFETY: both are open, and the queue is dropped after the endpoint.
@@ -225,6 +225,7 @@ impl Fabric {
                 u64::from_ne_bytes(word)
             })
             .collect();
+        let _nobody_opens = lock(&self.info);
         // SAFETY: an open table, and a name that an endpoint of the same provider gave.
         match unsafe { fi::fi_av_insert(self.av.raw(), words.as_ptr().cast(), &mut at) } {
             1 if at != fi::ADDR_NOTAVAIL => Ok(at),

@@ -139,8 +139,8 @@ fn a_pe() {
         Ok("that lock") => vec![LOCKING],
         _ => vec![REFUSING, FLAWED, SOCKETS],
     };
-    setup::init(Call("shmem_init"), &providers);
-    setup::finalize(Call("shmem_finalize"));
+    setup::init(Call(&"shmem_init"), &providers);
+    setup::finalize(Call(&"shmem_finalize"));
 }
 
 fn job(variables: &[(&str, &str)]) -> Outcome {

@@ -34,7 +34,7 @@ impl OfiEndpoint {
         let Some(remote) = shared.known_remote(pe, dest, width.nbytes()) else {
             return Ok(Post::Later);
         };
-        let mut ep = self.ep.ep.lock();
+        let Some(mut ep) = self.ep.ep.own() else { return Ok(Post::Later) };
         let Some(ep) = ep.as_mut() else { return Ok(Post::Later) };
         // SAFETY: by contract.
         match unsafe { ep.atomic(remote, Amo { op, width, operand, condition }, Some(wanted)) } {

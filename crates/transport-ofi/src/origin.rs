@@ -435,7 +435,7 @@ impl OfiEndpoint {
         }
         let Some(remote) = shared.known_remote(pe, dest, source.nbytes) else { return false };
         self.touch(pe);
-        let mut ep = self.ep.ep.lock();
+        let Some(mut ep) = self.ep.ep.own() else { return false };
         let Some(ep) = ep.as_mut() else { return false };
         // SAFETY: valid during this call.
         let posted = unsafe { ep.write_copy(remote, source) };
@@ -530,7 +530,7 @@ impl OfiEndpoint {
             return Ok(Post::Later);
         };
         let known = shared.descriptor_of(dest);
-        let mut ep = self.ep.ep.lock();
+        let Some(mut ep) = self.ep.ep.own() else { return Ok(Post::Later) };
         let Some(ep) = ep.as_mut() else { return Ok(Post::Later) };
         // SAFETY: by contract.
         match unsafe { ep.read(remote, dest, known) } {

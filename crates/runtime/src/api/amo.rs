@@ -164,7 +164,26 @@ macro_rules! fetching {
             value: T,
             pe: c_int,
         ) -> T {
-            let pe = ctx.world_pe(call, pe);
+            /// On a context that numbers PEs by itself.
+            ///
+            /// # Safety
+            /// The same.
+            #[inline(never)]
+            unsafe fn numbered<T: $bound, C: Context>(
+                call: Call,
+                ctx: C,
+                dest: *mut T,
+                value: T,
+                pe: c_int,
+            ) -> T {
+                let pe = ctx.world_pe(call, pe);
+                // SAFETY: the same contract.
+                unsafe { $name(call, ctx.of_world(), dest, value, pe) }
+            }
+            if !ctx.is_of_world() {
+                // SAFETY: the same contract.
+                return unsafe { numbered(call, ctx, dest, value, pe) };
+            }
             match mapped_atomic(dest, pe) {
                 // SAFETY: mapped and aligned.
                 Some(at) => unsafe { <T as $bound>::$name(at, value) },

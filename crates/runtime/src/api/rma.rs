@@ -7,15 +7,15 @@
 use crate::base::call::{Call, fail};
 use crate::memory::address::{mapped, mapped_word};
 use crate::net::contexts::Context;
-use crate::net::remote::{Access, Completion};
+use crate::net::remote::{self, Access};
 use core::ffi::c_int;
 use rushmem_transport::mem;
 pub use rushmem_transport::mem::Element;
 use std::mem::MaybeUninit;
 
-/// The blocking and the non-blocking form of a transfer.
+/// The blocking and the non-blocking form of a transfer, which is complete at the next quiet.
 macro_rules! forms {
-    ($($(#[$doc:meta])* $name:ident = $transfer:ident, $completion:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $transfer:ident, $at_quiet:literal;)*) => {$(
         $(#[$doc])*
         #[inline(always)]
         pub unsafe fn $name<T: Element, C: Context>(
@@ -27,7 +27,7 @@ macro_rules! forms {
             pe: c_int,
         ) {
             // SAFETY: the same contract.
-            unsafe { $transfer(call, ctx, dest, source, nelems, pe, Completion::$completion) }
+            unsafe { $transfer::<T, C, $at_quiet>(call, ctx, dest, source, nelems, pe) }
         }
     )*};
 }
@@ -37,40 +37,42 @@ forms! {
     ///
     /// # Safety
     /// `source` is valid for reads of `nelems` elements; nobody writes them during the call.
-    put = put_until, Now;
+    put = put_until, false;
 
     /// `shmem_put_nbi`: a put that is complete at the next quiet (§9.6.2.1).
     ///
     /// # Safety
     /// As [`put`], but until the next quiet.
-    put_nbi = put_until, AtQuiet;
+    put_nbi = put_until, true;
 
     /// `shmem_get`: copy `nelems` elements from `source` on `pe` to the local `dest` (§9.6.1.5).
     ///
     /// # Safety
     /// `dest` is valid for writes of `nelems` elements; nobody else accesses them during the call.
-    get = get_until, Now;
+    get = get_until, false;
 
     /// `shmem_get_nbi`: a get that is complete at the next quiet (§9.6.2.2).
     ///
     /// # Safety
     /// As [`get`], but until the next quiet.
-    get_nbi = get_until, AtQuiet;
+    get_nbi = get_until, true;
 }
 
 /// # Safety
 /// `source` is valid for reads of `nelems` elements until the put is complete.
 #[inline(always)]
-unsafe fn put_until<T: Element, C: Context>(
+unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
     call: Call,
     ctx: C,
     dest: *mut T,
     source: *const T,
     nelems: usize,
     pe: c_int,
-    completion: Completion,
 ) {
-    let pe = ctx.world_pe(call, pe);
+    if !ctx.is_of_world() {
+        // SAFETY: the same contract.
+        return unsafe { put_numbered::<T, C, AT_QUIET>(call, ctx, dest, source, nelems, pe) };
+    }
     if nelems == 0 {
         return;
     }
@@ -79,26 +81,47 @@ unsafe fn put_until<T: Element, C: Context>(
         // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
         Some(to) => unsafe { copy(to, source, nelems) },
         None => {
-            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
             // SAFETY: valid by contract.
-            unsafe { access.put(dest.addr(), source.cast(), nbytes, completion) }
+            unsafe {
+                remote::put::<AT_QUIET>(ctx.handle(), dest.addr(), source.cast(), nbytes, pe, call)
+            }
         }
     }
 }
 
+/// As [`put_until`], on a context that numbers PEs by itself.
+///
 /// # Safety
-/// `dest` is valid for writes of `nelems` elements until the get is complete.
-#[inline(always)]
-unsafe fn get_until<T: Element, C: Context>(
+/// The same.
+#[inline(never)]
+unsafe fn put_numbered<T: Element, C: Context, const AT_QUIET: bool>(
     call: Call,
     ctx: C,
     dest: *mut T,
     source: *const T,
     nelems: usize,
     pe: c_int,
-    completion: Completion,
 ) {
     let pe = ctx.world_pe(call, pe);
+    // SAFETY: the same contract.
+    unsafe { put_until::<T, _, AT_QUIET>(call, ctx.of_world(), dest, source, nelems, pe) }
+}
+
+/// # Safety
+/// `dest` is valid for writes of `nelems` elements until the get is complete.
+#[inline(always)]
+unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    pe: c_int,
+) {
+    if !ctx.is_of_world() {
+        // SAFETY: the same contract.
+        return unsafe { get_numbered::<T, C, AT_QUIET>(call, ctx, dest, source, nelems, pe) };
+    }
     if nelems == 0 {
         return;
     }
@@ -107,11 +130,30 @@ unsafe fn get_until<T: Element, C: Context>(
         // SAFETY: `from` is mapped for `nelems` elements, `dest` is valid by contract.
         Some(from) => unsafe { copy(dest, from, nelems) },
         None => {
-            let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
             // SAFETY: valid by contract.
-            unsafe { access.get(dest.cast(), source.addr(), nbytes, completion) }
+            unsafe {
+                remote::get::<AT_QUIET>(ctx.handle(), dest.cast(), source.addr(), nbytes, pe, call)
+            }
         }
     }
+}
+
+/// As [`get_until`], on a context that numbers PEs by itself.
+///
+/// # Safety
+/// The same.
+#[inline(never)]
+unsafe fn get_numbered<T: Element, C: Context, const AT_QUIET: bool>(
+    call: Call,
+    ctx: C,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    pe: c_int,
+) {
+    let pe = ctx.world_pe(call, pe);
+    // SAFETY: the same contract.
+    unsafe { get_until::<T, _, AT_QUIET>(call, ctx.of_world(), dest, source, nelems, pe) }
 }
 
 /// `shmem_p`: store one element to `dest` on `pe` (§9.6.1.2).
@@ -136,10 +178,9 @@ fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: 
         // SAFETY: `to` is mapped for an element.
         Some(to) => unsafe { mem::store(to, value) },
         None => {
-            let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
-            let source = (&raw const value).cast();
+            let (source, nbytes) = ((&raw const value).cast(), size_of::<T>());
             // SAFETY: a local element, reusable when the put returns.
-            unsafe { access.put(dest.addr(), source, size_of::<T>(), Completion::Now) }
+            unsafe { remote::put::<false>(ctx.handle(), dest.addr(), source, nbytes, pe, call) }
         }
     }
 }
@@ -166,11 +207,10 @@ fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe:
         // SAFETY: `from` is mapped for an element.
         Some(from) => unsafe { mem::load(from) },
         None => {
-            let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
             let mut value = MaybeUninit::<T>::uninit();
-            let dest = value.as_mut_ptr().cast();
+            let (dest, nbytes) = (value.as_mut_ptr().cast(), size_of::<T>());
             // SAFETY: a local element, filled when the get returns.
-            unsafe { access.get(dest, source.addr(), size_of::<T>(), Completion::Now) };
+            unsafe { remote::get::<false>(ctx.handle(), dest, source.addr(), nbytes, pe, call) };
             // SAFETY: filled with the bytes of a `T`.
             unsafe { value.assume_init() }
         }

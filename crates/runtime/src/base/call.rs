@@ -9,9 +9,10 @@ use crate::base::stdio;
 use std::fmt;
 use std::time::Duration;
 
-/// The name of a function as the user called it, such as `shmem_long_put`.
+/// The name of a function as the user called it, such as `shmem_long_put`: the address of a string, so that it passes in one
+/// register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call(pub &'static str);
+pub struct Call(pub &'static &'static str);
 
 impl Call {
     /// End the job with status 1 and one message: PE, call, `why`. What the program has printed comes before it. In a

@@ -89,6 +89,20 @@ pub(crate) fn on<R>(
     }
 }
 
+/// As [`on`], if the context has its endpoint to itself; `None` if it has none, or shares one.
+#[inline(always)]
+pub(crate) fn alone<R>(ctx: ContextHandle, verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
+    let place = PLACES.get(ctx.place())?;
+    // Paired with the store of whoever made the endpoint, which also set `uses`.
+    if place.context.load(Ordering::Acquire) != ctx.0
+        || !place.uses.load(Ordering::Relaxed).is_null()
+    {
+        return None;
+    }
+    // SAFETY: a context that no other thread uses.
+    unsafe { &mut *place.endpoint.get() }.as_deref_mut().map(verb)
+}
+
 /// Do something with the library's own endpoint; `None` if the network is closed.
 pub(crate) fn on_library<R>(verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
     PLACES[LIBRARY].locked().endpoint.as_deref_mut().map(verb)

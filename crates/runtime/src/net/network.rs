@@ -73,6 +73,16 @@ pub(crate) fn on<R>(
     done.unwrap_or_else(|| refuse(call))
 }
 
+/// As [`on`], for a context that has its endpoint to itself; `None` for any other.
+#[inline(always)]
+pub(crate) fn at_once<R>(
+    call: Call,
+    ctx: ContextHandle,
+    verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>,
+) -> Option<R> {
+    endpoints::alone(ctx, |endpoint| or_lose(call, verb(endpoint)))
+}
+
 /// The first use of a context, or that of one which does not exist.
 #[cold]
 #[inline(never)]
@@ -118,7 +128,7 @@ pub(crate) fn hand_over() {
 }
 
 /// The call for operations of the library itself.
-pub(crate) const LIBRARY: Call = Call("transport");
+pub(crate) const LIBRARY: Call = Call(&"transport");
 
 fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> R {
     let transport = TRANSPORT.read().unwrap_or_else(PoisonError::into_inner);

@@ -26,6 +26,65 @@ pub(crate) struct Access {
     pub(crate) pe: c_int,
 }
 
+/// `nbytes` bytes to `dest`. The arguments are in the order of the routines that put, so that they stay in their registers.
+///
+/// # Safety
+/// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn put<const AT_QUIET: bool>(
+    ctx: ContextHandle,
+    dest: usize,
+    source: *const u8,
+    nbytes: usize,
+    pe: c_int,
+    call: Call,
+) {
+    let completion = completion::<AT_QUIET>();
+    let begun = address::remote_in_heap(dest, nbytes, pe).and_then(|dest| {
+        let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
+        // SAFETY: valid by contract.
+        network::at_once(call, ctx, |endpoint| unsafe { endpoint.put(network::pe(pe), put) })
+    });
+    if begun.is_none() {
+        let access = Access { call, ctx, argument: "dest", pe };
+        // SAFETY: valid by contract.
+        unsafe { access.put(dest, source, nbytes, completion) }
+    }
+}
+
+/// `nbytes` bytes from `source`; as [`put`].
+///
+/// # Safety
+/// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn get<const AT_QUIET: bool>(
+    ctx: ContextHandle,
+    dest: *mut u8,
+    source: usize,
+    nbytes: usize,
+    pe: c_int,
+    call: Call,
+) {
+    let completion = completion::<AT_QUIET>();
+    let begun = address::remote_in_heap(source, nbytes, pe).and_then(|source| {
+        let get = Get { dest: LocalBuf { base: dest, nbytes }, source, completion };
+        // SAFETY: valid by contract.
+        network::at_once(call, ctx, |endpoint| unsafe { endpoint.get(network::pe(pe), get) })
+    });
+    if begun.is_none() {
+        let access = Access { call, ctx, argument: "source", pe };
+        // SAFETY: valid by contract.
+        unsafe { access.get(dest, source, nbytes, completion) }
+    }
+}
+
+#[inline(always)]
+fn completion<const AT_QUIET: bool>() -> Completion {
+    if AT_QUIET { Completion::AtQuiet } else { Completion::Now }
+}
+
 impl Access {
     /// `nbytes` bytes to `dest`.
     ///

@@ -72,7 +72,7 @@ fn all_exit(job: &'static Job) -> bool {
     let (done, all) = mpsc::channel();
     let meet = move || {
         if network::is_open() {
-            network::complete(Call("exit"));
+            network::complete(Call(&"exit"));
         }
         // Nobody waits any more if it took too long.
         let _ = done.send(job.session().barrier().is_ok());

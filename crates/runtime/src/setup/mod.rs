@@ -75,7 +75,7 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
     enter(call, providers, SHMEM_THREAD_SINGLE);
     extern "C" fn finalize_at_exit() {
         if process::depth() > 0 && process::is_this_process() && !leave::is_exiting() {
-            close(Call("start_pes (at exit)"));
+            close(Call(&"start_pes (at exit)"));
         }
     }
     // SAFETY: a function that outlives the process's main. It fails only without memory, and the
@@ -100,7 +100,7 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     check::initialized_here();
     process::deepen();
     // Other PEs may enter by another routine.
-    barrier_all(Call("shmem_init"));
+    barrier_all(Call(&"shmem_init"));
     job
 }
 
@@ -393,7 +393,7 @@ fn close(call: Call) {
         lock::finalize(call);
     }
     // Other PEs may leave by another routine.
-    barrier_all(Call("shmem_finalize"));
+    barrier_all(Call(&"shmem_finalize"));
     if !is_last {
         process::rise();
         return;

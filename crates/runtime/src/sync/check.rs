@@ -248,16 +248,16 @@ fn is_main() -> bool {
 mod tests {
     use super::*;
 
-    fn line(pe: u32, call: &'static str, arguments: &[Argument]) -> (u32, Vec<u64>) {
+    fn line(pe: u32, call: &'static &'static str, arguments: &[Argument]) -> (u32, Vec<u64>) {
         (pe, words(Call(call), arguments))
     }
 
     #[test]
     fn who_is_where() {
         let lines = vec![
-            line(4, "shmem_team_sync", &[]),
-            line(2, "shmem_longdouble_prod_reduce", &[("bytes", 16)]),
-            line(0, "shmem_team_sync", &[]),
+            line(4, &"shmem_team_sync", &[]),
+            line(2, &"shmem_longdouble_prod_reduce", &[("bytes", 16)]),
+            line(0, &"shmem_team_sync", &[]),
         ];
         let text = report(lines, &[]);
         assert_eq!(text, "PE 4, PE 0 in shmem_team_sync; PE 2 in shmem_longdouble_prod_reduce");
@@ -267,8 +267,8 @@ mod tests {
     fn values_are_told_where_only_they_differ() {
         let arguments = |root| [("PE_root", root), ("bytes", 8)];
         let lines = vec![
-            line(0, "shmem_int_broadcast", &arguments(0)),
-            line(1, "shmem_int_broadcast", &arguments(1)),
+            line(0, &"shmem_int_broadcast", &arguments(0)),
+            line(1, &"shmem_int_broadcast", &arguments(1)),
         ];
         let text = report(lines, &arguments(0));
         let [first, second] = ["PE_root 0", "PE_root 1"];

@@ -58,11 +58,16 @@ impl<T> BiasedLock<T> {
     /// If this thread has it already.
     #[inline(always)]
     pub fn lock(&self) -> Guard<'_, T> {
-        let claim = match self.bias.enter(thread::number()) {
-            true => None,
-            false => self.enter_by_claims(),
-        };
-        self.guard(claim)
+        match self.own() {
+            Some(guard) => guard,
+            None => self.guard(self.enter_by_claims()),
+        }
+    }
+
+    /// The lock, if this thread owns it and nobody has it: for a path that is short only then.
+    #[inline(always)]
+    pub fn own(&self) -> Option<Guard<'_, T>> {
+        self.bias.enter(thread::number()).then(|| self.guard(None))
     }
 
     #[cold]
@@ -75,8 +80,8 @@ impl<T> BiasedLock<T> {
 
     /// The lock, if it is free and was not claimed from its owner just before.
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
-        if self.bias.enter(thread::number()) {
-            return Some(self.guard(None));
+        if let Some(guard) = self.own() {
+            return Some(guard);
         }
         let mut claims = try_lock(&self.claims)?;
         if self.bias.has_owner() {

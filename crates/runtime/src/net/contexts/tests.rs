@@ -2,7 +2,7 @@
 
 use super::*;
 
-const CALL: Call = Call("test");
+const CALL: Call = Call(&"test");
 
 #[test]
 fn a_slot_is_reused_and_its_old_handles_mean_nothing() {

@@ -151,6 +151,8 @@ fn a_record_says_how_to_do_it_again() {
     assert!(record.library.below.iter().any(|found| found.starts_with("tcp: ")), "{record:?}");
     let [launcher, rest @ ..] = record.launcher.as_slice() else { panic!("no launcher") };
     assert!(launcher.ends_with("oshrun") && rest.contains(&"-n".to_owned()), "{launcher} {rest:?}");
+    let nodes: Vec<Option<u32>> = record.job.pes.iter().map(|pe| pe.node).collect();
+    assert_eq!(nodes, [Some(0), Some(1)], "virtual nodes share no memory");
     if record.job.hosts[0].n_cpus >= 2 {
         let is_one = |pe: &PeInfo| pe.cpus.parse::<u32>().is_ok();
         let [first, second] = record.job.pes.as_slice() else { panic!("two PEs") };

@@ -164,6 +164,9 @@ pub struct Shape {
     pub window: u32,
     /// Memory at the target: `heap` or `static`.
     pub memory: String,
+    /// Whether the target's PE computed meanwhile and called nothing; otherwise it waited in a barrier.
+    #[serde(default)]
+    pub target_computes: bool,
 }
 
 /// One size.

@@ -52,7 +52,7 @@ pub fn empty() -> Record {
         job: Job {
             hosts: HOSTS.iter().map(host).collect(),
             pes: (0..N_PES)
-                .map(|pe| PeInfo { host: pe / 4, cpus: format!("{}", pe % 4) })
+                .map(|pe| PeInfo { host: pe / 4, node: None, cpus: format!("{}", pe % 4) })
                 .collect(),
         },
         settings: vec![

@@ -86,6 +86,9 @@ pub struct Host {
 pub struct PeInfo {
     /// Index in [`Job::hosts`].
     pub host: u32,
+    /// The lowest number of the PEs whose memory it shares, its own included: those are its node.
+    #[serde(default)]
+    pub node: Option<u32>,
     /// CPUs that it may use, as the kernel lists them, such as `0-3,8`.
     pub cpus: String,
 }
@@ -164,6 +167,9 @@ pub struct Shape {
     pub window: u32,
     /// Memory at the target: `heap` or `static`.
     pub memory: String,
+    /// Whether the target's PE computed meanwhile and called nothing; otherwise it waited in a barrier.
+    #[serde(default)]
+    pub target_computes: bool,
 }
 
 /// One size.

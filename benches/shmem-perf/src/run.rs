@@ -117,7 +117,8 @@ type Refused = (String, u8);
 
 /// Where all PEs are.
 fn machines(job: &World<'_>) -> Job {
-    let owns = job.gather(&machine::own());
+    let node = (0..job.n).find(|&pe| job.library.maps(pe)).unwrap_or(job.me);
+    let owns = job.gather(&machine::own(node));
     let machines = (job.me == 0).then(|| machine::job(owns));
     job.share(0, machines.as_ref())
 }

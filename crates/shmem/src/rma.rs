@@ -13,14 +13,13 @@ use rushmem_runtime::{Call, rma};
 mod sealed {
     /// Elements in memory of this PE, private or symmetric, that stay where they are as long as this exists.
     pub trait Memory<T> {
-        fn start(&self) -> *const T;
-        fn len(&self) -> usize;
+        /// Where they begin, and how many there are: from one look, since a program's `as_ref` may answer differently next time.
+        fn parts(&self) -> (*const T, usize);
     }
 
     /// The same, for writing.
     pub trait MemoryMut<T> {
-        fn start(&mut self) -> *mut T;
-        fn len(&self) -> usize;
+        fn parts(&mut self) -> (*mut T, usize);
     }
 }
 pub(crate) use sealed::{Memory, MemoryMut};
@@ -36,23 +35,17 @@ impl<T, M: MemoryMut<T>> Destination<T> for M {}
 
 impl<T, S: AsRef<[T]> + ?Sized> Memory<T> for &S {
     #[inline(always)]
-    fn start(&self) -> *const T {
-        (*self).as_ref().as_ptr()
-    }
-    #[inline(always)]
-    fn len(&self) -> usize {
-        (*self).as_ref().len()
+    fn parts(&self) -> (*const T, usize) {
+        let elements = (*self).as_ref();
+        (elements.as_ptr(), elements.len())
     }
 }
 
-impl<T, S: AsMut<[T]> + AsRef<[T]> + ?Sized> MemoryMut<T> for &mut S {
+impl<T, S: AsMut<[T]> + ?Sized> MemoryMut<T> for &mut S {
     #[inline(always)]
-    fn start(&mut self) -> *mut T {
-        (*self).as_mut().as_mut_ptr()
-    }
-    #[inline(always)]
-    fn len(&self) -> usize {
-        (**self).as_ref().len()
+    fn parts(&mut self) -> (*mut T, usize) {
+        let elements = (*self).as_mut();
+        (elements.as_mut_ptr(), elements.len())
     }
 }
 
@@ -60,22 +53,16 @@ macro_rules! symmetric {
     ($($object:ty)*) => {$(
         impl<'a, T: Symmetric> Memory<T> for $object {
             #[inline(always)]
-            fn start(&self) -> *const T {
-                SymSlice::from(*self).as_ptr()
-            }
-            #[inline(always)]
-            fn len(&self) -> usize {
-                SymSlice::from(*self).len()
+            fn parts(&self) -> (*const T, usize) {
+                let elements = SymSlice::from(*self);
+                (elements.as_ptr(), elements.len())
             }
         }
         impl<'a, T: Symmetric> MemoryMut<T> for $object {
             #[inline(always)]
-            fn start(&mut self) -> *mut T {
-                SymSlice::from(*self).as_ptr()
-            }
-            #[inline(always)]
-            fn len(&self) -> usize {
-                SymSlice::from(*self).len()
+            fn parts(&mut self) -> (*mut T, usize) {
+                let elements = SymSlice::from(*self);
+                (elements.as_ptr(), elements.len())
             }
         }
     )*};
@@ -93,11 +80,11 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         source: impl Source<T>,
         pe: u32,
     ) {
-        let dest = dest.into();
-        let (from, to) = (source.start().cast::<Plain<T>>(), dest.as_ptr().cast());
-        same_length("put", dest.len(), source.len());
+        let (dest, (from, nelems)) = (dest.into(), source.parts());
+        same_length("put", dest.len(), nelems);
+        let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         // SAFETY: as many elements each; the source stays where it is until the end of the call.
-        unsafe { rma::put(Call("put"), self.handle(), to, from, dest.len(), number(pe)) }
+        unsafe { rma::put(Call("put"), self.handle(), to, from, nelems, number(pe)) }
     }
 
     /// Copy `source` on `pe` to `dest`, which has as many elements (`shmem_get`, §9.6.1.5).
@@ -109,11 +96,11 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         source: impl Into<SymSlice<'a, T>>,
         pe: u32,
     ) {
-        let source = source.into();
-        let (from, to) = (source.as_ptr().cast::<Plain<T>>(), dest.start().cast());
-        same_length("get", dest.len(), source.len());
+        let (source, (to, nelems)) = (source.into(), dest.parts());
+        same_length("get", nelems, source.len());
+        let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
         // SAFETY: as many elements each; the destination is borrowed until the end of the call.
-        unsafe { rma::get(Call("get"), self.handle(), to, from, source.len(), number(pe)) }
+        unsafe { rma::get(Call("get"), self.handle(), to, from, nelems, number(pe)) }
     }
 
     /// Write `value` to `dest` on `pe` (`shmem_p`, §9.6.1.2).

@@ -39,10 +39,9 @@ pub struct Endpoint {
     peer: fi::fi_addr_t,
     base: u64,
     key: u64,
-    /// Of each operation, as long as it is in flight.
-    contexts: &'static mut [fi::fi_context2],
-    n_begun: usize,
-    n_complete: usize,
+    /// Contexts that no operation in flight has.
+    free: Vec<*mut c_void>,
+    n_contexts: usize,
 }
 
 impl Endpoint {
@@ -129,7 +128,8 @@ impl Endpoint {
         }
         // SAFETY: an open registration.
         let desc = unsafe { (*registration).mem_desc };
-        let free = fi::fi_context2 { internal: [null_mut(); 8] };
+        let context = fi::fi_context2 { internal: [null_mut(); 8] };
+        let contexts: &'static mut [_] = Vec::leak(vec![context; n_in_flight]);
         Ok(Self {
             memory,
             endpoint,
@@ -143,28 +143,27 @@ impl Endpoint {
             peer: fi::ADDR_NOTAVAIL,
             base: 0,
             key: 0,
-            contexts: Vec::leak(vec![free; n_in_flight]),
-            n_begun: 0,
-            n_complete: 0,
+            free: contexts.iter_mut().map(|context| (&raw mut *context).cast()).collect(),
+            n_contexts: n_in_flight,
             library,
         })
     }
 
     /// Begins a transfer by `begin`, which gets the endpoint and a context, as soon as the provider takes it.
     fn begin(&mut self, begin: impl Fn(&Self, *mut c_void) -> isize) -> Result<(), String> {
-        if self.n_begun == self.contexts.len() {
-            self.complete()?;
-        }
-        let context = (&raw mut self.contexts[self.n_begun]).cast();
+        let context = loop {
+            match self.free.pop() {
+                Some(context) => break context,
+                None => self.progress()?,
+            }
+        };
         loop {
             match begin(self, context) {
-                0 => break,
+                0 => return Ok(()),
                 code if code == -(fi::FI_EAGAIN as isize) => self.progress()?,
                 code => return Err(self.library.strerror(code as c_int)),
             }
         }
-        self.n_begun += 1;
-        Ok(())
     }
 
     /// Offsets and lengths of the parts of a transfer.
@@ -249,10 +248,9 @@ impl Route for Endpoint {
     }
 
     fn complete(&mut self) -> Result<(), String> {
-        while self.n_complete < self.n_begun {
+        while self.free.len() < self.n_contexts {
             self.progress()?;
         }
-        (self.n_begun, self.n_complete) = (0, 0);
         Ok(())
     }
 
@@ -261,7 +259,12 @@ impl Route for Endpoint {
         let mut entries = [const { MaybeUninit::<fi::fi_cq_entry>::uninit() }; ENTRIES];
         // SAFETY: an open queue whose entries are of this kind, and room for as many as are told.
         match unsafe { fi::fi_cq_read(self.queue, entries.as_mut_ptr().cast(), ENTRIES) } {
-            n if n >= 0 => self.n_complete += n as usize,
+            n if n >= 0 => {
+                // SAFETY: libfabric has filled in so many.
+                let filled =
+                    entries[..n as usize].iter().map(|entry| unsafe { entry.assume_init_ref() });
+                self.free.extend(filled.map(|entry| entry.op_context));
+            }
             code if code == -(fi::FI_EAGAIN as isize) => {}
             code if code == -(fi::FI_EAVAIL as isize) => {
                 // SAFETY: a C struct of numbers and pointers, for which zeros mean none.

@@ -501,6 +501,6 @@ fn maps(runs: &[Source]) -> Vec<Part> {
     if maps.is_empty() {
         return Vec::new();
     }
-    let text = "Rows are the PE that issues, columns its target; lines divide hosts. Dark is a small value. Red marks what is far slower than pairs of its kind.";
+    let text = "Rows are the PE that issues, columns its target; lines divide nodes. Dark is a small value. Red marks what is far slower than pairs of its kind.";
     vec![Part::Text(Element::new("p").class("note").text(text)), Part::Figures(maps)]
 }

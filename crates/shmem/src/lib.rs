@@ -43,6 +43,7 @@ mod rma;
 mod signal;
 mod symmetric;
 mod team;
+pub mod testing;
 mod thread_level;
 mod wait;
 

@@ -11,24 +11,24 @@ use bytemuck::Pod;
 use rushmem_runtime::{Call, rma};
 
 mod sealed {
-    /// Elements in memory of this PE, private or symmetric, that stay where they are as long as this exists.
+    /// Elements in memory of this PE, private or symmetric, that stay where they are, and as they are or symmetric, as long as this
+    /// type lives.
     pub trait Memory<T> {
-        fn start(&self) -> *const T;
-        fn len(&self) -> usize;
+        /// The first one and their number, from one question: a type of the program's may answer a second one differently.
+        fn parts(&self) -> (*const T, usize);
     }
 
-    /// The same, for writing.
+    /// The same, for writing: nobody else accesses them, or they are symmetric.
     pub trait MemoryMut<T> {
-        fn start(&mut self) -> *mut T;
-        fn len(&self) -> usize;
+        fn parts(&mut self) -> (*mut T, usize);
     }
 }
 pub(crate) use sealed::{Memory, MemoryMut};
 
-/// What a put can copy from: a slice, array or vector (anything that is [`AsRef<[T]>`](AsRef)), or symmetric memory.
+/// What a put can copy from: a slice, array or vector (anything that is [`AsRef<[T]>`](AsRef)) by reference, or symmetric memory.
 pub trait Source<T>: Memory<T> {}
 
-/// What a get can copy to: a slice, array or vector (anything that is [`AsMut<[T]>`](AsMut)), or symmetric memory.
+/// What a get can copy to: a slice, array or vector (anything that is [`AsMut<[T]>`](AsMut)) by reference, or symmetric memory.
 pub trait Destination<T>: MemoryMut<T> {}
 
 impl<T, M: Memory<T>> Source<T> for M {}
@@ -36,23 +36,17 @@ impl<T, M: MemoryMut<T>> Destination<T> for M {}
 
 impl<T, S: AsRef<[T]> + ?Sized> Memory<T> for &S {
     #[inline(always)]
-    fn start(&self) -> *const T {
-        (*self).as_ref().as_ptr()
-    }
-    #[inline(always)]
-    fn len(&self) -> usize {
-        (*self).as_ref().len()
+    fn parts(&self) -> (*const T, usize) {
+        let elements = (*self).as_ref();
+        (elements.as_ptr(), elements.len())
     }
 }
 
-impl<T, S: AsMut<[T]> + AsRef<[T]> + ?Sized> MemoryMut<T> for &mut S {
+impl<T, S: AsMut<[T]> + ?Sized> MemoryMut<T> for &mut S {
     #[inline(always)]
-    fn start(&mut self) -> *mut T {
-        (*self).as_mut().as_mut_ptr()
-    }
-    #[inline(always)]
-    fn len(&self) -> usize {
-        (**self).as_ref().len()
+    fn parts(&mut self) -> (*mut T, usize) {
+        let elements = (*self).as_mut();
+        (elements.as_mut_ptr(), elements.len())
     }
 }
 
@@ -60,22 +54,16 @@ macro_rules! symmetric {
     ($($object:ty)*) => {$(
         impl<'a, T: Symmetric> Memory<T> for $object {
             #[inline(always)]
-            fn start(&self) -> *const T {
-                SymSlice::from(*self).as_ptr()
-            }
-            #[inline(always)]
-            fn len(&self) -> usize {
-                SymSlice::from(*self).len()
+            fn parts(&self) -> (*const T, usize) {
+                let elements = SymSlice::from(*self);
+                (elements.as_ptr(), elements.len())
             }
         }
         impl<'a, T: Symmetric> MemoryMut<T> for $object {
             #[inline(always)]
-            fn start(&mut self) -> *mut T {
-                SymSlice::from(*self).as_ptr()
-            }
-            #[inline(always)]
-            fn len(&self) -> usize {
-                SymSlice::from(*self).len()
+            fn parts(&mut self) -> (*mut T, usize) {
+                let elements = SymSlice::from(*self);
+                (elements.as_ptr(), elements.len())
             }
         }
     )*};
@@ -94,8 +82,9 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         pe: u32,
     ) {
         let dest = dest.into();
-        let (from, to) = (source.start().cast::<Plain<T>>(), dest.as_ptr().cast());
-        same_length("put", dest.len(), source.len());
+        let (from, len) = source.parts();
+        same_length("put", dest.len(), len);
+        let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         // SAFETY: as many elements each; the source stays where it is until the end of the call.
         unsafe { rma::put(Call("put"), self.handle(), to, from, dest.len(), number(pe)) }
     }
@@ -110,8 +99,9 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         pe: u32,
     ) {
         let source = source.into();
-        let (from, to) = (source.as_ptr().cast::<Plain<T>>(), dest.start().cast());
-        same_length("get", dest.len(), source.len());
+        let (to, len) = dest.parts();
+        same_length("get", len, source.len());
+        let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
         // SAFETY: as many elements each; the destination is borrowed until the end of the call.
         unsafe { rma::get(Call("get"), self.handle(), to, from, source.len(), number(pe)) }
     }

@@ -45,8 +45,9 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         pe: u32,
     ) {
         let (dest, at, (value, op)) = (dest.into(), signal.into().as_ptr().cast(), update.parts());
-        let (from, to) = (source.start().cast::<Plain<T>>(), dest.as_ptr().cast());
-        same_length("put_signal", dest.len(), source.len());
+        let (from, len) = source.parts();
+        same_length("put_signal", dest.len(), len);
+        let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (call, pe) = (Call("put_signal"), number(pe));
         // SAFETY: as many elements each, and a signal of a symmetric object; the source stays where it is until the end.
         unsafe { signal::put_signal(call, self.handle(), to, from, dest.len(), at, value, op, pe) }

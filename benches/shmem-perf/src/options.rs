@@ -85,6 +85,10 @@ pub struct Options {
     #[arg(long, value_name = "MEMORY", default_value = "heap", hide_possible_values = true)]
     pub memory: Memory,
 
+    /// What the target's PE does meanwhile: waits, in the library, or computes, and calls nothing
+    #[arg(long, value_name = "DOING", default_value = "waits", hide_possible_values = true)]
+    pub target: Target,
+
     /// Members of the teams of collectives, each of the first PEs; by default all PEs
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub team_sizes: Vec<u32>,
@@ -171,6 +175,15 @@ impl Memory {
             Self::Static => "static",
         }
     }
+}
+
+/// What the PE does whose memory is the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Target {
+    /// It waits in a barrier.
+    Waits,
+    /// It computes and calls nothing.
+    Computes,
 }
 
 fn nbytes(text: &str) -> Result<u64, String> {

@@ -4,7 +4,7 @@
 
 use crate::library::{Kind, Operation, STATIC_BYTES};
 use crate::network::Network;
-use crate::options::{Memory, Options, Pairs, What};
+use crate::options::{Memory, Options, Pairs, Target, What};
 use crate::record::{Measure, Shape};
 use crate::wire::Way;
 
@@ -231,7 +231,12 @@ fn library_subjects(
         measure: measure(what),
         is_floor: is_floor(operation),
         sizes: sizes(options, what, operation, team_size.unwrap_or(1)),
-        shape: shape(options, facts, what, team_size),
+        shape: Shape {
+            target_computes: options.target == Target::Computes
+                && operation.kind == Kind::Alone
+                && what != What::Bidirectional,
+            ..shape(options, facts, what, team_size)
+        },
     };
     teams.into_iter().map(of).filter(|subject| !subject.sizes.is_empty()).collect()
 }
@@ -249,6 +254,7 @@ fn shape(options: &Options, facts: Facts, what: What, team_size: Option<u32>) ->
         threads: if is_collective || is_of_one { 1 } else { options.threads },
         window: if is_windowed { options.window } else { 1 },
         memory: if is_collective { Memory::Heap.name() } else { options.memory.name() }.into(),
+        target_computes: false,
     }
 }
 

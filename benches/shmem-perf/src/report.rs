@@ -11,6 +11,7 @@ mod header;
 mod heat;
 mod histogram;
 mod markup;
+mod nodes;
 mod page;
 mod ramp;
 mod rows;

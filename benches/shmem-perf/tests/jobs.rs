@@ -125,6 +125,15 @@ fn four_pes_measure_in_pairs_over_tcp() {
     assert_eq!((put.shape.pairs.as_str(), put.shape.n_pes), ("all", 4));
 }
 
+fn a_target_can_compute_meanwhile() {
+    let words = ["--operations", "fetch_add", "--measures", "latency,bidirectional", "--target"];
+    let words = [&words[..], &["computes"]].concat();
+    let job = short(4, &words).arg("--pairs").arg("all").env("SHMEM_VIRTUAL_NODES", "2");
+    let (record, outcome) = record("computes.json", job.env("SHMEM_TRANSPORT", "tcp"));
+    let shape = &find(&record, Measure::Latency, "fetch_add").expect("it is there").shape;
+    assert!(shape.target_computes, "{outcome}");
+}
+
 fn a_record_says_how_to_do_it_again() {
     let words = ["--operations", "p", "--measures", "latency", "--bind"];
     let job = short(2, &words).env("SHMEM_VIRTUAL_NODES", "2").env("SHMEM_HOST_LIMIT", "20");
@@ -142,6 +151,8 @@ fn a_record_says_how_to_do_it_again() {
     assert!(record.library.below.iter().any(|found| found.starts_with("tcp: ")), "{record:?}");
     let [launcher, rest @ ..] = record.launcher.as_slice() else { panic!("no launcher") };
     assert!(launcher.ends_with("oshrun") && rest.contains(&"-n".to_owned()), "{launcher} {rest:?}");
+    let nodes: Vec<Option<u32>> = record.job.pes.iter().map(|pe| pe.node).collect();
+    assert_eq!(nodes, [Some(0), Some(1)], "virtual nodes share no memory");
     if record.job.hosts[0].n_cpus >= 2 {
         let is_one = |pe: &PeInfo| pe.cpus.parse::<u32>().is_ok();
         let [first, second] = record.job.pes.as_slice() else { panic!("two PEs") };
@@ -182,6 +193,7 @@ fn threads_contexts_and_static_data_can_be_measured() {
         &["--threads", "3", "--contexts", "2"],
         &["--contexts", "2", "--memory", "static"],
         &["--pairs", "random", "--seed", "5", "--window", "4"],
+        &["--target", "computes"],
     ] {
         let common = ["--operations", "put_nbi,fetch_add,iput", "--max-bytes", "64"];
         let (record, _) = record("threads.json", short(2, &[&common, words].concat()));
@@ -281,6 +293,7 @@ testkit::tests!(
     two_pes_measure_what_one_wants_to_know,
     one_pe_measures_with_itself_and_says_so,
     four_pes_measure_in_pairs_over_tcp,
+    a_target_can_compute_meanwhile,
     a_record_says_how_to_do_it_again,
     every_operation_can_be_measured,
     collectives_on_active_sets_have_the_sizes_that_are_listed,

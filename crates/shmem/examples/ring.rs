@@ -1,12 +1,11 @@
-//! Every PE writes its number to the next one.
+//! Every PE writes its number to the next one: a put, a barrier and a load.
 
 fn main() {
     let shmem = shmem::init();
     let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
-    let mut inbox = shmem.array::<u64>(1);
-    shmem.put(&inbox, &[u64::from(me)], (me + 1) % n_pes);
+    let inbox = shmem.zeroed();
+    shmem.p(&inbox, me, (me + 1) % n_pes);
     shmem.barrier_all();
-    println!("PE {me} of {n_pes} heard from PE {}", inbox.load(0));
-    let first = inbox.epoch(|own| own[0]);
-    assert_eq!(first, u64::from((me + n_pes - 1) % n_pes));
+    println!("PE {me} heard from PE {}", inbox.load());
+    assert_eq!(inbox.load(), (me + n_pes - 1) % n_pes);
 }

@@ -74,7 +74,12 @@ pub fn init_thread<L: ThreadLevel>() -> Result<Shmem<L>, ThreadLevelError> {
     }
     match setup::init_thread(call, ALL, L::LEVEL) {
         Some(provided) if provided >= L::LEVEL => Ok(Shmem { context: Context::new(()) }),
-        provided => Err(refuse(provided.unwrap_or(-1))),
+        Some(provided) => {
+            // An earlier round had another level, which remains; there is no handle to finalize this one.
+            setup::finalize(call);
+            Err(refuse(provided))
+        }
+        None => unreachable!("{} is a level of the standard", L::LEVEL),
     }
 }
 

@@ -46,6 +46,7 @@ mod signal;
 mod split;
 mod symmetric;
 mod team;
+pub mod testing;
 mod thread_level;
 mod values;
 mod wait;

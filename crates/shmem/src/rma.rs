@@ -11,24 +11,23 @@ use bytemuck::Pod;
 use rushmem_runtime::{Call, rma};
 
 mod sealed {
-    /// Elements in memory of this PE, private or symmetric, that stay where they are, and as they are or symmetric, as long as this
-    /// type lives.
+    /// Elements in memory of this PE, private or symmetric, that stay where they are as long as this exists.
     pub trait Memory<T> {
-        /// The first one and their number, from one question: a type of the program's may answer a second one differently.
+        /// Where they begin, and how many there are: from one look, since a program's `as_ref` may answer differently next time.
         fn parts(&self) -> (*const T, usize);
     }
 
-    /// The same, for writing: nobody else accesses them, or they are symmetric.
+    /// The same, for writing.
     pub trait MemoryMut<T> {
         fn parts(&mut self) -> (*mut T, usize);
     }
 }
 pub(crate) use sealed::{Memory, MemoryMut};
 
-/// What a put can copy from: a slice, array or vector (anything that is [`AsRef<[T]>`](AsRef)) by reference, or symmetric memory.
+/// What a put can copy from: a slice, array or vector (anything that is [`AsRef<[T]>`](AsRef)), or symmetric memory.
 pub trait Source<T>: Memory<T> {}
 
-/// What a get can copy to: a slice, array or vector (anything that is [`AsMut<[T]>`](AsMut)) by reference, or symmetric memory.
+/// What a get can copy to: a slice, array or vector (anything that is [`AsMut<[T]>`](AsMut)), or symmetric memory.
 pub trait Destination<T>: MemoryMut<T> {}
 
 impl<T, M: Memory<T>> Source<T> for M {}
@@ -81,12 +80,11 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         source: impl Source<T>,
         pe: u32,
     ) {
-        let dest = dest.into();
-        let (from, len) = source.parts();
-        same_length("put", dest.len(), len);
+        let (dest, (from, nelems)) = (dest.into(), source.parts());
+        same_length("put", dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         // SAFETY: as many elements each; the source stays where it is until the end of the call.
-        unsafe { rma::put(Call("put"), self.handle(), to, from, dest.len(), number(pe)) }
+        unsafe { rma::put(Call("put"), self.handle(), to, from, nelems, number(pe)) }
     }
 
     /// Copy `source` on `pe` to `dest`, which has as many elements (`shmem_get`, §9.6.1.5).
@@ -98,12 +96,11 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         source: impl Into<SymSlice<'a, T>>,
         pe: u32,
     ) {
-        let source = source.into();
-        let (to, len) = dest.parts();
-        same_length("get", len, source.len());
+        let (source, (to, nelems)) = (source.into(), dest.parts());
+        same_length("get", nelems, source.len());
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
         // SAFETY: as many elements each; the destination is borrowed until the end of the call.
-        unsafe { rma::get(Call("get"), self.handle(), to, from, source.len(), number(pe)) }
+        unsafe { rma::get(Call("get"), self.handle(), to, from, nelems, number(pe)) }
     }
 
     /// Write `value` to `dest` on `pe` (`shmem_p`, §9.6.1.2).

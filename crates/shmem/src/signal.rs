@@ -45,12 +45,12 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         pe: u32,
     ) {
         let (dest, at, (value, op)) = (dest.into(), signal.into().as_ptr().cast(), update.parts());
-        let (from, len) = source.parts();
-        same_length("put_signal", dest.len(), len);
+        let (from, nelems) = source.parts();
+        same_length("put_signal", dest.len(), nelems);
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (call, pe) = (Call("put_signal"), number(pe));
         // SAFETY: as many elements each, and a signal of a symmetric object; the source stays where it is until the end.
-        unsafe { signal::put_signal(call, self.handle(), to, from, dest.len(), at, value, op, pe) }
+        unsafe { signal::put_signal(call, self.handle(), to, from, nelems, at, value, op, pe) }
     }
 
     /// Update a signal on `pe` (`shmem_signal_set`, `shmem_signal_add`, §9.8.5 and §9.8.3).

@@ -5,7 +5,7 @@
 //! the middle half; where two ranges overlap no difference was measured, and the table says equal.
 //!
 //! `--suite` says what is compared: PEs that share memory (the usual one), PEs that have nothing but TCP, by
-//! our own transport or by UCX, whole jobs from start to end, or collectives with shared memory and over TCP. The other one is the
+//! our own transport, by UCX or by libfabric, whole jobs from start to end, or collectives with shared memory and over TCP. The other one is the
 //! system's Open MPI and ours is built and installed under target/, unless told otherwise. What shmem-perf measured last also becomes a page.
 
 mod carrier;

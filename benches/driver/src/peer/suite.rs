@@ -25,7 +25,7 @@ pub struct Suite {
 }
 
 /// All there are; the first is the usual one.
-pub const ALL: [&Suite; 6] = [&ON_NODE, &TCP, &UCX, &START, &COLLECTIVES, &COLLECTIVES_TCP];
+pub const ALL: [&Suite; 7] = [&ON_NODE, &TCP, &UCX, &OFI, &START, &COLLECTIVES, &COLLECTIVES_TCP];
 
 /// The suite of a name.
 pub fn named(name: &str) -> Option<&'static Suite> {
@@ -37,7 +37,9 @@ pub struct Measured {
     /// What its record is called, in the page, too.
     pub title: &'static str,
     pub pes: usize,
-    pub words: &'static [&'static str],
+    pub operations: &'static str,
+    /// Its other flags.
+    pub words: &'static str,
 }
 
 /// A launch that is timed from outside.
@@ -51,49 +53,102 @@ pub struct Launch {
     pub most: usize,
 }
 
-/// PEs that share their memory.
+/// PEs that share their memory. How long a fork takes is the system's matter, and shmem-perf's static variables are small.
 pub const ON_NODE: Suite = Suite {
     name: "on-node",
-    sources: &["peer", "empty", "empty_large", "large", "locks"],
-    programs: &[("peer", 2), ("large", 2), ("locks", 2), ("locks", 8)],
-    measured: &[],
-    launches: &[
-        launch("launch_empty", "empty", 2),
-        launch("launch_large", "empty_large", 2),
-        launch("launch_true", "/bin/true", 2),
+    sources: &["large"],
+    programs: &[("large", 2)],
+    measured: &[
+        Measured {
+            title: "operations",
+            pes: 2,
+            operations: "put,get,g,fetch_add,p round trip,lock",
+            words: "--measures latency,collective --sizes 8,1m --time 2",
+        },
+        Measured {
+            title: "streams",
+            pes: 2,
+            operations: "put,put_nbi,p,inc",
+            words: "--measures rate --sizes 8 --window 4096 --time 1",
+        },
+        Measured {
+            title: "a private context",
+            pes: 2,
+            operations: "put",
+            words: "--measures rate --sizes 8 --window 4096 --contexts 1 --time 0.5",
+        },
+        Measured {
+            title: "a static variable",
+            pes: 2,
+            operations: "p",
+            words: "--measures rate --window 4096 --memory static --time 0.5",
+        },
+        Measured {
+            title: "a lock",
+            pes: 8,
+            operations: "lock in turn",
+            words: "--measures collective --time 0.5",
+        },
     ],
+    launches: &[],
     costs: &[],
     carrier: None,
     environment: &[],
     rows: &[
-        row("put8", "put of 8 bytes", "bare_put8", &[Aim::OfTheirs(0.3)]),
-        row("put8_private", "put of 8 bytes, private context", "bare_put8", &[]),
-        row("p8", "p of a long", "bare_put8", &[Aim::OfTheirs(0.3)]),
-        row("p8_static", "p to a static long", "bare_put8", &[Aim::OfTheirs(0.1)]),
-        row("put8_nbi", "nbi put of 8 bytes", "bare_put8", &[Aim::OfTheirs(0.3)]),
-        row("get8", "get of 8 bytes", "bare_get8", &[Aim::OfTheirs(0.2)]),
-        row("g8", "g of a long", "bare_get8", &[Aim::OfTheirs(0.2)]),
-        row("fetch_add", "fetch_add on a long", "bare_fetch_add", &[Aim::OfTheirs(0.4)]),
-        row("inc", "inc on a long", "bare_fetch_add", &[Aim::OfTheirs(0.4)]),
-        row("put_large", "put + quiet of 1 MiB", "bare_put_large", &[Aim::OfTheirs(1.1)]),
-        row("get_large", "get of 1 MiB", "bare_get_large", &[Aim::OfTheirs(1.1)]),
+        row("time in a stream of put 8 2", "put of 8 bytes", PUT_BY_MEMCPY, &[Aim::OfTheirs(0.3)]),
         row(
-            "pingpong",
+            "time in a stream of put by contexts 8 2",
+            "put of 8 bytes, private context",
+            PUT_BY_MEMCPY,
+            &[],
+        ),
+        row("time in a stream of p 8 2", "p of a long", PUT_BY_MEMCPY, &[Aim::OfTheirs(0.3)]),
+        row(
+            "time in a stream of p to static 8 2",
+            "p to a static long",
+            PUT_BY_MEMCPY,
+            &[Aim::OfTheirs(0.1)],
+        ),
+        row(
+            "time in a stream of put_nbi 8 2",
+            "nbi put of 8 bytes",
+            PUT_BY_MEMCPY,
+            &[Aim::OfTheirs(0.3)],
+        ),
+        row("latency get 8 2", "get of 8 bytes", GET_BY_MEMCPY, &[Aim::OfTheirs(0.2)]),
+        row("latency g 8 2", "g of a long", GET_BY_MEMCPY, &[Aim::OfTheirs(0.2)]),
+        row("latency fetch_add 8 2", "fetch_add on a long", ADD_BY_CPU, &[Aim::OfTheirs(0.4)]),
+        row("time in a stream of inc 8 2", "inc on a long", ADD_BY_CPU, &[Aim::OfTheirs(0.4)]),
+        row(
+            "latency put 1048576 2",
+            "put + quiet of 1 MiB",
+            "latency memcpy to peer 1048576 2",
+            &[Aim::OfTheirs(1.1)],
+        ),
+        row(
+            "latency get 1048576 2",
+            "get of 1 MiB",
+            "latency memcpy from peer 1048576 2",
+            &[Aim::OfTheirs(1.1)],
+        ),
+        row(
+            "latency p round trip 8 2",
             "flag ping-pong, round trip",
-            "bare_pingpong",
+            "latency cache line round trip 8 2",
             &[Aim::OfTheirs(1.1), Aim::OfBare(1.1)],
         ),
-        row("lock_alone", "lock that nobody else wants", "bare_fetch_add", &[]),
-        alone("lock_2", "lock from PE to PE, 2 want it", Unit::Time, &[]),
-        alone("lock_8", "lock from PE to PE, 8 want it", Unit::Time, &[]),
-        alone("launch_empty", "oshrun -n 2 of an empty program", Unit::Time, &[Aim::OfTheirs(0.1)]),
-        alone("launch_large", "the same with 4 GiB of .bss", Unit::Time, &[]),
+        row("latency lock 0 2", "lock that nobody else wants", ADD_BY_CPU, &[]),
+        alone("collective lock in turn 0 2", "lock, each of 2 PEs has it once", Unit::Time, &[]),
+        alone("collective lock in turn 0 8", "lock, each of 8 PEs has it once", Unit::Time, &[]),
         alone("fork_unused", "fork with 4 GiB of .bss", Unit::Time, &[]),
         alone("fork_used", "the same, 64 MiB of it in use", Unit::Time, &[]),
-        alone("launch_true", "oshrun -n 2 /bin/true", Unit::Time, &[]),
     ],
     bare: "bare loop",
 };
+
+const PUT_BY_MEMCPY: &str = "latency memcpy to peer 8 2";
+const GET_BY_MEMCPY: &str = "latency memcpy from peer 8 2";
+const ADD_BY_CPU: &str = "latency CPU fetch_add 8 2";
 
 /// PEs that have nothing but TCP over the loopback interface.
 pub const TCP: Suite = Suite {
@@ -104,34 +159,14 @@ pub const TCP: Suite = Suite {
         Measured {
             title: "transfers",
             pes: 2,
-            words: &[
-                "--operations",
-                "put,get,p",
-                "--measures",
-                "latency,bandwidth",
-                "--sizes",
-                "8,1m",
-                "--bind",
-                "--time",
-                "2",
-            ],
+            operations: "put,get,p",
+            words: "--measures latency,bandwidth --sizes 8,1m --time 2",
         },
         Measured {
             title: "rates",
             pes: 2,
-            words: &[
-                "--operations",
-                "put_nbi",
-                "--measures",
-                "rate",
-                "--sizes",
-                "8",
-                "--window",
-                "4096",
-                "--bind",
-                "--time",
-                "0.5",
-            ],
+            operations: "put_nbi",
+            words: "--measures rate --sizes 8 --window 4096 --time 0.5",
         },
     ],
     launches: &[],
@@ -234,10 +269,68 @@ pub const UCX: Suite = Suite {
     ..TCP
 };
 
-/// Jobs from their start to their end: init, a barrier, finalize.
+/// By libfabric, beside what the same provider takes by itself. The other library has its TCP.
+pub const OFI: Suite = Suite {
+    name: "ofi",
+    sources: &[],
+    measured: &[
+        Measured {
+            title: "transfers",
+            pes: 2,
+            operations: "put,get,fetch_add",
+            words: "--measures latency --sizes 8,1m --time 2",
+        },
+        Measured {
+            title: "streams",
+            pes: 2,
+            operations: "put_nbi",
+            words: "--measures bandwidth --sizes 8 --window 4096 --time 1",
+        },
+    ],
+    costs: &[],
+    carrier: None,
+    environment: &[
+        ("SHMEM_ONNODE", "off"),
+        ("SHMEM_TRANSPORT", "ofi"),
+        ("UCX_TLS", "tcp,self"),
+        ("UCX_NET_DEVICES", "lo"),
+    ],
+    rows: &[
+        row(
+            "latency put 8 2",
+            "put + quiet of 8 bytes",
+            "latency fi_write 8 2",
+            &[Aim::OfBare(1.15)],
+        ),
+        row(
+            "time in a stream of put_nbi 8 2",
+            "put_nbi of 8 bytes, in a stream",
+            "time in a stream of fi_write 8 2",
+            &[Aim::OfBare(1.43)],
+        ),
+        row("latency get 8 2", "get of 8 bytes", "latency fi_read 8 2", &[Aim::OfBare(1.15)]),
+        row(
+            "latency put 1048576 2",
+            "put + quiet of 1 MiB",
+            "latency fi_write 1048576 2",
+            &[Aim::OfBare(1.05)],
+        ),
+        row(
+            "latency get 1048576 2",
+            "get of 1 MiB",
+            "latency fi_read 1048576 2",
+            &[Aim::OfBare(1.05)],
+        ),
+        row("latency fetch_add 8 2", "fetch_add, beside a read", "latency fi_read 8 2", &[]),
+    ],
+    bare: "libfabric",
+    ..TCP
+};
+
+/// Jobs from their start to their end: init, a barrier, finalize. No program can see that of itself.
 pub const START: Suite = Suite {
     name: "start",
-    sources: &["start"],
+    sources: &["start", "start_large"],
     programs: &[],
     measured: &[],
     launches: &[
@@ -245,15 +338,19 @@ pub const START: Suite = Suite {
         launch("start_16", "start", 16),
         Launch { most: 5, ..launch("start_64", "start", 64) },
         Launch { most: 2, ..launch("start_256", "start", 256) },
+        launch("start_large", "start_large", 2),
+        launch("launch_true", "/bin/true", 2),
     ],
     costs: &[],
     carrier: None,
     environment: &[],
     rows: &[
-        alone("start_2", "2 PEs", Unit::Time, &[Aim::OfTheirs(0.6)]),
+        alone("start_2", "2 PEs", Unit::Time, &[Aim::OfTheirs(0.1)]),
         alone("start_16", "16 PEs", Unit::Time, &[Aim::OfTheirs(0.2)]),
         alone("start_64", "64 PEs", Unit::Time, &[Aim::OfTheirs(0.15)]),
         alone("start_256", "256 PEs", Unit::Time, &[Aim::OfTheirs(0.05)]),
+        alone("start_large", "2 PEs with 4 GiB of .bss", Unit::Time, &[]),
+        alone("launch_true", "oshrun -n 2 /bin/true", Unit::Time, &[]),
     ],
     bare: "bare",
 };
@@ -444,18 +541,12 @@ pub const COLLECTIVES_TCP: Suite = Suite {
 
 /// Collectives on active sets, which every library has.
 const fn on_active_sets(title: &'static str, pes: usize) -> Measured {
-    let words = &[
-        "--operations",
-        "barrier_all,max_to_all,broadcast64,fcollect64",
-        "--measures",
-        "collective",
-        "--sizes",
-        "8,8k,1m",
-        "--bind",
-        "--time",
-        "1",
-    ];
-    Measured { title, pes, words }
+    Measured {
+        title,
+        pes,
+        operations: "barrier_all,max_to_all,broadcast64,fcollect64",
+        words: "--measures collective --sizes 8,8k,1m --time 1",
+    }
 }
 
 const fn launch(row: &'static str, program: &'static str, pes: usize) -> Launch {

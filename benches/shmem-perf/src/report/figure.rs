@@ -61,7 +61,7 @@ impl Figure {
         match self.found.as_deref() {
             None => figure,
             Some([]) => figure
-                .child(Element::new("p").class("note").text("No host, PE or pair stands out.")),
+                .child(Element::new("p").class("note").text("No node, PE or pair stands out.")),
             Some(sentences) => {
                 let items = sentences.iter().map(|sentence| Element::new("li").text(sentence));
                 figure.child(Element::new("ul").class("found").children(items))

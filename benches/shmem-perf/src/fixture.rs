@@ -61,6 +61,7 @@ pub fn empty() -> Record {
         ],
         clock: Clock { name: "CLOCK_MONOTONIC".into(), overhead_ns: 18.4, resolution_ns: 1.0 },
         warnings: Vec::new(),
+        floors: Vec::new(),
         complete: true,
         series: Vec::new(),
         matrices: Vec::new(),

@@ -31,6 +31,9 @@ pub struct Record {
     pub clock: Clock,
     /// What makes the figures doubtful, one sentence each: load, frequency scaling, `SHMEM_CHECK`.
     pub warnings: Vec<String>,
+    /// What the floors of networks went over and how their PEs waited, one sentence each.
+    #[serde(default)]
+    pub floors: Vec<String>,
     /// Whether the run came to its end. What was measured before is here either way.
     pub complete: bool,
     /// What was measured by size.

@@ -200,6 +200,7 @@ impl<'a> Measurement<'a> {
             settings,
             clock: job.clock.clone(),
             warnings,
+            floors: Vec::new(),
             complete: false,
             series: Vec::new(),
             matrices: Vec::new(),
@@ -217,7 +218,9 @@ impl<'a> Measurement<'a> {
     fn all(&mut self, start: Instant) -> Result<(), Refused> {
         self.print(&text::head(&self.record, &self.pairs, self.facts.shares_memory));
         let mut groups = std::mem::take(&mut self.groups);
-        let wires = self.wires(&mut groups);
+        let (wires, paths) = self.wires(&mut groups);
+        self.print(&text::paths(&paths));
+        self.record.floors = paths;
         let matrix_time = match (self.options.matrix, groups.is_empty()) {
             (false, _) => Duration::ZERO,
             (true, true) => self.options.time,
@@ -290,8 +293,10 @@ impl<'a> Measurement<'a> {
         })
     }
 
-    /// The connections that floors need; where there can be none, they are left out.
-    fn wires(&self, groups: &mut [Group]) -> Wires {
+    /// The connections that floors need, and what they go over, in sentences; where there can be none, they are left out.
+    fn wires(&self, groups: &mut [Group]) -> (Wires, Vec<String>) {
+        let spins = !self.is_oversubscribed();
+        let mut paths = Vec::new();
         let (from, to) = self.pairs[0];
         let mut wires = Wires::new();
         let mut media: Vec<Medium> = Vec::new();
@@ -305,13 +310,16 @@ impl<'a> Measurement<'a> {
         for medium in media {
             let wire: Option<Box<dyn Wire>> = match medium {
                 Medium::Socket => {
-                    let spins = !self.is_oversubscribed();
                     Socket::connect(self.job, (from, to), spins).map(|wire| Box::new(wire) as _)
                 }
                 Medium::Network(network) => {
                     let most = self.options.sizes().last().copied().unwrap_or_default();
                     let is_one_host = self.record.job.hosts.len() == 1;
-                    let wire = Connection::open(self.job, (from, to), network, most, is_one_host);
+                    let wire =
+                        Connection::open(self.job, (from, to), network, most, is_one_host, spins);
+                    let path = wire.as_ref().map(|wire| wire.path.clone());
+                    let path: Option<String> = self.job.share(from, Some(&path));
+                    paths.extend(path);
                     wire.map(|wire| Box::new(wire) as _)
                 }
             };
@@ -324,7 +332,7 @@ impl<'a> Measurement<'a> {
             }
             wires.extend(wire.map(|wire| (medium, wire)));
         }
-        wires
+        (wires, paths)
     }
 
     fn print(&mut self, text: &str) {

@@ -4,7 +4,7 @@
 use crate::thread_level::{Single, ThreadLevel};
 use core::ffi::{c_int, c_long};
 use rushmem_runtime::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
-use rushmem_runtime::{Call, ContextHandle, World, ctx, order};
+use rushmem_runtime::{Call, Context as _, ContextHandle, World, ctx, order};
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -132,6 +132,26 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
             // SAFETY: one number.
             unsafe { order::pe_quiet(Call("Context::pe_quiet"), self.handle(), &raw const pe, 1) };
         }
+    }
+}
+
+/// A session (OpenSHMEM 1.6, §9.9): a hint that many operations on a context follow, until it is dropped.
+#[derive(Debug)]
+#[must_use = "a session ends when it is dropped"]
+pub struct Session<'c, K: Kind, L: ThreadLevel>(&'c Context<'c, K, L>);
+
+impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+    /// Start a session (`shmem_ctx_session_start`, §9.9.2).
+    pub fn session(&self) -> Session<'_, K, L> {
+        ctx::session_start(Call("Context::session"), self.handle().handle());
+        Session(self)
+    }
+}
+
+impl<K: Kind, L: ThreadLevel> Drop for Session<'_, K, L> {
+    /// Stop it (`shmem_ctx_session_stop`, §9.9.3).
+    fn drop(&mut self) {
+        ctx::session_stop(Call("Session::drop"), self.0.handle().handle());
     }
 }
 

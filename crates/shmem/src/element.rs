@@ -60,7 +60,7 @@ unsafe impl<T: Symmetric> Element for Plain<T> {}
 
 /// A call's name and a wrong argument, in the one message with which the job ends.
 macro_rules! fail {
-    ($call:literal, $($why:tt)*) => {
+    ($call:expr, $($why:tt)*) => {
         rushmem_runtime::Call($call).fail(format_args!($($why)*))
     };
 }

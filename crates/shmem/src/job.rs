@@ -106,6 +106,11 @@ impl<L: ThreadLevel> Shmem<L> {
         Team::predefined(TeamHandle::SHARED)
     }
 
+    /// The team of the PEs on this PE's machine (`SHMEM_TEAM_NODE`, an extension).
+    pub fn node(&self) -> Team<'_, L> {
+        Team::predefined(TeamHandle::NODE)
+    }
+
     /// Wait for all PEs, and complete what was issued on their default contexts (`shmem_barrier_all`, §9.10.1).
     #[inline]
     pub fn barrier_all(&self) {

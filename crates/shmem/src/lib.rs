@@ -36,26 +36,34 @@
 //! Nothing here knows how a call is carried out: that is the runtime's.
 
 mod amo;
+mod collectives;
 mod context;
 mod element;
 mod job;
+mod operator;
 mod rma;
 mod signal;
+mod split;
 mod symmetric;
 mod team;
 pub mod testing;
 mod thread_level;
+mod values;
 mod wait;
 
-pub use context::{Context, DefaultContext, Kind, Private, Serialized, Shared};
+pub use collectives::Blocks;
+pub use context::{Context, DefaultContext, Kind, Private, Serialized, Session, Shared};
 pub use element::{Atomic, AtomicInteger, AtomicValue, Comparable, Signal, Symmetric};
 pub use job::{Shmem, ThreadLevelError, init, init_thread};
+pub use operator::{And, Max, Min, Operator, Or, Prod, Sum, Xor};
 pub use rma::{Destination, Source};
+pub use rushmem_runtime::combine::{Arithmetic, Complex};
 pub use signal::SignalOp;
+pub use split::SplitError;
 pub use symmetric::array::{OutOfMemory, SymArray};
 pub use symmetric::boxed::SymBox;
 pub use symmetric::statics::SymStatic;
 pub use symmetric::view::{SymRef, SymSlice};
-pub use team::Team;
+pub use team::{Team, TeamConfig, TooManyContexts};
 pub use thread_level::{Multiple, Single, ThreadLevel};
 pub use wait::{Awaited, Cmp};

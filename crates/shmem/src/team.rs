@@ -2,7 +2,7 @@
 
 use crate::context::{Context, Created, Kind, Owned};
 use crate::thread_level::{Single, ThreadLevel};
-use rushmem_runtime::team::{self, Config};
+use rushmem_runtime::team;
 use rushmem_runtime::{Call, TeamHandle, collectives, ctx};
 use std::fmt;
 use std::marker::PhantomData;
@@ -44,13 +44,10 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         u32::try_from(number).ok()
     }
 
-    /// Split off the members `start`, `start + stride`, ... , `size` of them (`shmem_team_split_strided`, §9.4.6).
-    /// Collective over this team; `None` on PEs that are not among them.
-    pub fn split_strided(&self, start: u32, stride: i32, size: u32) -> Option<Team<'s, L>> {
-        let (start, size) = (start as i32, size as i32);
-        let call = Call("Team::split_strided");
-        let made = team::split_strided(call, self.handle, start, stride, size, Config::default());
-        made.filter(|made| *made != TeamHandle::INVALID).map(Team::split_off)
+    /// What was asked for when the team was split off (`shmem_team_get_config`, §9.4.4).
+    pub fn config(&self) -> TeamConfig {
+        let config = team::config(Call("Team::config"), self.handle);
+        TeamConfig { contexts: config.map_or(0, |config| config.num_contexts.max(0) as u32) }
     }
 
     /// Wait for all members, and complete nothing (`shmem_team_sync`, §9.10.3).
@@ -58,17 +55,41 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
         collectives::sync(Call("Team::sync"), self.handle().into());
     }
 
-    /// Create a context whose PEs are those of the team (`shmem_team_create_ctx`, §9.5.2). Not collective. The job ends with
-    /// a message if there are too many, which are over 65,000.
+    /// Create a context whose PEs are those of the team (`shmem_team_create_ctx`, §9.5.2). Not collective. Ends the job with a
+    /// message if there are too many.
     pub fn context<K: Kind + Created>(&self) -> Context<'_, K, L> {
-        let call = Call("Team::context");
-        match ctx::create(call, self.handle, K::OPTIONS) {
-            Some(handle) => Context::new(Owned(handle)),
-            None => call
-                .fail(format_args!("there are too many contexts; drop those that are not in use")),
-        }
+        self.try_context()
+            .unwrap_or_else(|error| Call("Team::context").fail(format_args!("{error}")))
+    }
+
+    /// As [`context`](Self::context).
+    ///
+    /// # Errors
+    /// There are too many contexts on this PE, which are over 65,000.
+    pub fn try_context<K: Kind + Created>(&self) -> Result<Context<'_, K, L>, TooManyContexts> {
+        let made = ctx::create(Call("Team::context"), self.handle, K::OPTIONS);
+        made.map(|handle| Context::new(Owned(handle))).ok_or(TooManyContexts)
     }
 }
+
+/// What the users of a team expect (`shmem_team_config_t`, §9.4.3). It is a hint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TeamConfig {
+    /// How many contexts they will create.
+    pub contexts: u32,
+}
+
+/// There are as many contexts as can be on this PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyContexts;
+
+impl fmt::Display for TooManyContexts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("there are too many contexts; drop those that are not in use")
+    }
+}
+
+impl std::error::Error for TooManyContexts {}
 
 impl<L: ThreadLevel> Drop for Team<'_, L> {
     fn drop(&mut self) {

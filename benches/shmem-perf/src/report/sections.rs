@@ -1,5 +1,7 @@
 //! Which charts a report has: the series of all runs, by measure and kind of operation, in charts of as many as can be told apart.
 
+use std::collections::BTreeSet;
+
 use super::chart::{self, Across, Spot, Trace};
 use super::drawing::Drawing;
 use super::figure::{Entry, Figure};
@@ -418,7 +420,7 @@ fn figure(title: &str, note: &str, drawing: Drawing, legend: Vec<Entry>) -> Figu
 
 /// For each operation whose calls were timed singly, the histogram of its smallest size.
 fn distributions(runs: &[Source]) -> Vec<Part> {
-    let mut charts = Vec::new();
+    let (mut charts, mut seen) = (Vec::new(), BTreeSet::new());
     for measure in [Measure::Latency, Measure::Collective, Measure::Event] {
         let series: Vec<_> = all(measure, runs)
             .into_iter()
@@ -457,6 +459,7 @@ fn distributions(runs: &[Source]) -> Vec<Part> {
                     Some((one.run, one.series.points[place].histogram.as_slice()))
                 })
                 .collect();
+            seen.extend(histograms.iter().map(|(run, _)| *run));
             let at =
                 if nbytes > 0 { format!(", {} bytes", units::size(nbytes)) } else { String::new() };
             let svg = histogram::draw(measure, &histograms, runs.len());
@@ -479,7 +482,7 @@ fn distributions(runs: &[Source]) -> Vec<Part> {
             Element::new("span").child(svg).text(called(runs, run))
         };
         let legend = Element::new("div").class("legend");
-        body.push(Part::Text(legend.children((0..runs.len()).map(entry))));
+        body.push(Part::Text(legend.children(seen.into_iter().map(entry))));
     }
     body.push(Part::SmallFigures(charts));
     body

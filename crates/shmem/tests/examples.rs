@@ -33,7 +33,7 @@ fn program(example: &str) -> PathBuf {
     let program = built.join("examples").join(example);
     assert!(
         program.exists(),
-        "{} is missing: cargo test builds it if no test program is named",
+        "{} is missing: build it by cargo build --examples",
         program.display()
     );
     program

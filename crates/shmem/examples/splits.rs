@@ -2,14 +2,14 @@
 
 /// Two factors of `n` that are about the same, the greater one first.
 fn two_factors(n: u32) -> [u32; 2] {
-    let x = (n.isqrt()..=n).find(|x| n % x == 0).expect("n divides n");
+    let x = (n.isqrt()..=n).find(|x| n.is_multiple_of(*x)).expect("n divides n");
     [x.max(n / x), x.min(n / x)]
 }
 
 /// The same with three.
 fn three_factors(n: u32) -> [u32; 3] {
     let root = f64::from(n).cbrt().ceil() as u32;
-    let x = (1..=root).rev().find(|x| n % x == 0).expect("1 divides n");
+    let x = (1..=root).rev().find(|x| n.is_multiple_of(*x)).expect("1 divides n");
     let [y, z] = two_factors(n / x);
     [x, y, z]
 }

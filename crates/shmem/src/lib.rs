@@ -1,7 +1,7 @@
 //! OpenSHMEM for Rust programs: N processing elements (PEs) put, get and update each other's symmetric memory, split
 //! into teams and reduce over them.
 //!
-//! ```no_run
+//! ```standalone_crate
 //! let shmem = shmem::init();
 //! let inbox = shmem.array::<u64>(1);
 //! let next = (shmem.my_pe() + 1) % shmem.n_pes();

@@ -209,7 +209,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     /// Combine `source` of all members element by element, and store the result in `dest` of all (`shmem_and_reduce` and others,
     /// §9.10.9).
     ///
-    /// ```no_run
+    /// ```standalone_crate
     /// # use shmem::Max;
     /// # let shmem = shmem::init();
     /// # let (most, own) = (shmem.array::<f64>(8), shmem.array::<f64>(8));

@@ -1,7 +1,7 @@
 //! OpenSHMEM for Rust programs: N processing elements (PEs) put, get and update each other's symmetric memory, split
 //! into teams and reduce over them.
 //!
-//! ```no_run
+//! ```standalone_crate
 //! let shmem = shmem::init();
 //! let inbox = shmem.array::<u64>(1);
 //! let next = (shmem.my_pe() + 1) % shmem.n_pes();
@@ -40,30 +40,42 @@ mod collectives;
 mod context;
 mod element;
 mod job;
+mod lock;
 mod operator;
 mod rma;
+mod scope;
 mod signal;
 mod split;
+mod strided;
 mod symmetric;
 mod team;
 pub mod testing;
 mod thread_level;
+mod transfer;
 mod values;
 mod wait;
+mod wait_set;
+mod waiting;
 
 pub use collectives::Blocks;
 pub use context::{Context, DefaultContext, Kind, Private, Serialized, Session, Shared};
 pub use element::{Atomic, AtomicInteger, AtomicValue, Comparable, Signal, Symmetric};
-pub use job::{Shmem, ThreadLevelError, init, init_thread};
+pub use job::{NAME, Shmem, ThreadLevelError, VERSION, init, init_thread};
+pub use lock::{Lock, LockGuard};
 pub use operator::{And, Max, Min, Operator, Or, Prod, Sum, Xor};
 pub use rma::{Destination, Source};
 pub use rushmem_runtime::combine::{Arithmetic, Complex};
+pub use scope::Scope;
 pub use signal::SignalOp;
 pub use split::SplitError;
+pub use strided::Strides;
 pub use symmetric::array::{OutOfMemory, SymArray};
 pub use symmetric::boxed::SymBox;
 pub use symmetric::statics::SymStatic;
 pub use symmetric::view::{SymRef, SymSlice};
 pub use team::{Team, TeamConfig, TooManyContexts};
 pub use thread_level::{Multiple, Single, ThreadLevel};
+pub use transfer::Transfer;
 pub use wait::{Awaited, Cmp};
+pub use wait_set::Values;
+pub use waiting::block_on;

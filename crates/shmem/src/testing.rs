@@ -13,14 +13,13 @@ use std::time::{Duration, Instant};
 /// A test that runs as a job: a `#[test]` whose body is called on each of `pes` PEs, with the [`Shmem`](crate::Shmem) of
 /// [`init`](crate::init).
 ///
-/// ```
+/// ```standalone_crate,test_harness
 /// shmem::test!(everyone_hears_from_the_last, pes = [1, 4], |shmem| {
 ///     let inbox = shmem.boxed(0);
 ///     shmem.p(&inbox, 17, (shmem.my_pe() + 1) % shmem.n_pes());
 ///     shmem.barrier_all();
 ///     assert_eq!(inbox.load(), 17);
 /// });
-/// # fn main() {}
 /// ```
 ///
 /// `pes` is a number of PEs, or an array of them, each of which is a job. A closure without an argument initialises the library

@@ -14,7 +14,7 @@ use rushmem_runtime::private::{self, Over};
 impl<L: ThreadLevel> Team<'_, L> {
     /// Combine a value of each member (§9.10.9, of one element).
     ///
-    /// ```no_run
+    /// ```standalone_crate
     /// # let shmem = shmem::init();
     /// let longest = shmem.world().reduce_value(shmem::Max, 0.1);
     /// ```

@@ -8,8 +8,20 @@ use std::process::ExitCode;
 use testkit::{Job, Test};
 
 /// For each there is a test named like it in every setting.
-const EXAMPLES: [&str; 7] =
-    ["hash_table", "heat", "hello", "histogram", "ring", "sort", "work_queue"];
+const EXAMPLES: [&str; 12] = [
+    "conjugate_gradient",
+    "hash_table",
+    "heat",
+    "hello",
+    "histogram",
+    "mandelbrot",
+    "max_reduction",
+    "pi",
+    "ring",
+    "sort",
+    "splits",
+    "work_queue",
+];
 
 const PES: [usize; 4] = [1, 2, 4, 7];
 const VIRTUAL_NODES: [(&str, usize); 3] = [("1+1", 2), ("2+2", 4), ("1+2+4", 7)];
@@ -21,7 +33,7 @@ fn program(example: &str) -> PathBuf {
     let program = built.join("examples").join(example);
     assert!(
         program.exists(),
-        "{} is missing: cargo test builds it if no test program is named",
+        "{} is missing: build it by cargo build --examples",
         program.display()
     );
     program

@@ -27,7 +27,7 @@ shmem::test!(does_as_told, pes = 3, |shmem| {
     match std::env::var("TOLD").as_deref() {
         Ok("panic") => assert_ne!(shmem.my_pe(), 1, "told to"),
         Ok("hang") if shmem.my_pe() == 2 => sleep(Duration::from_secs(1000)),
-        Ok("exit") if shmem.my_pe() == 0 => std::process::exit(0),
+        Ok("exit") if shmem.my_pe() == 0 => std::process::exit(3),
         _ => {}
     }
     shmem.barrier_all();

@@ -13,7 +13,7 @@ use std::fmt;
 /// A static variable of the program, which every PE has (OpenSHMEM 1.6, §4). A handle of the library is needed to
 /// access it.
 ///
-/// ```no_run
+/// ```standalone_crate
 /// use shmem::SymStatic;
 /// static COUNTS: SymStatic<[u64; 8]> = SymStatic::new([0; 8]);
 ///

@@ -4,6 +4,7 @@ use crate::context::{Context, DefaultContext};
 use crate::team::Team;
 use crate::thread_level::{Single, ThreadLevel};
 use rushmem_providers::ALL;
+use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
 use rushmem_runtime::{Call, TeamHandle, collectives, setup};
 use std::fmt;
 use std::ops::Deref;
@@ -17,6 +18,12 @@ use std::thread::{self, ThreadId};
 pub struct Shmem<L: ThreadLevel = Single> {
     context: Context<'static, DefaultContext, L>,
 }
+
+/// The version of the standard, major and minor (§9.1.11).
+pub const VERSION: (u32, u32) = (SHMEM_MAJOR_VERSION as u32, SHMEM_MINOR_VERSION as u32);
+
+/// The name and version of the library (§9.1.12).
+pub const NAME: &str = SHMEM_VENDOR_STRING;
 
 /// The handles that exist at [`Single`], and their thread.
 static SINGLE: Mutex<Option<(ThreadId, usize)>> = Mutex::new(None);

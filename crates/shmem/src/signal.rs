@@ -10,7 +10,7 @@ use crate::wait::Cmp;
 use bytemuck::Pod;
 use core::ffi::c_int;
 use rushmem_runtime::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
-use rushmem_runtime::{Call, signal};
+use rushmem_runtime::{Call, signal, wait};
 
 /// How a signal is updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,5 +83,19 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         let at = signal.into().as_ptr().cast();
         // SAFETY: a signal of a symmetric object.
         unsafe { signal::wait_until(Call("signal_wait_until"), at, cmp.constant(), value) }
+    }
+    /// This PE's signal, if it compares so now.
+    pub(crate) fn signal_test(
+        &self,
+        signal: SymRef<'_, Signal>,
+        cmp: Cmp,
+        value: u64,
+    ) -> Option<u64> {
+        let at = signal.as_ptr().cast::<u64>();
+        // SAFETY: a signal of a symmetric object.
+        let holds = unsafe { wait::test(Call("signal_test"), at, cmp.constant(), value) } != 0;
+        // It may have changed since.
+        let now = holds.then(|| self.signal_fetch(signal))?;
+        cmp.holds(now, value).then_some(now)
     }
 }

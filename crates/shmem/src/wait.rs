@@ -40,6 +40,17 @@ impl Cmp {
             Cmp::Le => SHMEM_CMP_LE,
         }
     }
+
+    pub(crate) fn holds(self, left: u64, right: u64) -> bool {
+        match self {
+            Cmp::Eq => left == right,
+            Cmp::Ne => left != right,
+            Cmp::Gt => left > right,
+            Cmp::Ge => left >= right,
+            Cmp::Lt => left < right,
+            Cmp::Le => left <= right,
+        }
+    }
 }
 
 /// An element that a PE can wait for: an integer, or an [`Atomic`] one.

@@ -7,7 +7,7 @@
 
 use crate::element::{Plain, Symmetric, fail};
 use bytemuck::Pod;
-use rushmem_runtime::local;
+use rushmem_runtime::{Call, local, setup};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
@@ -102,6 +102,12 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
     pub fn as_ptr(self) -> *mut T {
         self.start
     }
+
+    /// Where `pe`'s copy is, if this PE can load and store it, for code that is unsafe (`shmem_ptr`, §9.1.9). It and others may access
+    /// it at any time; it is there as long as the object is.
+    pub fn on(self, pe: u32) -> Option<*mut T> {
+        there(self.start, pe)
+    }
 }
 
 impl<T: Pod> SymSlice<'_, T> {
@@ -170,6 +176,11 @@ impl<'a, T: Symmetric> SymRef<'a, T> {
     pub fn as_ptr(self) -> *mut T {
         self.at
     }
+
+    /// As [`SymSlice::on`].
+    pub fn on(self, pe: u32) -> Option<*mut T> {
+        there(self.at, pe)
+    }
 }
 
 impl<T: Pod> SymRef<'_, T> {
@@ -193,6 +204,11 @@ impl<'a, T: Symmetric> From<SymRef<'a, T>> for SymSlice<'a, T> {
     fn from(element: SymRef<'a, T>) -> SymSlice<'a, T> {
         SymSlice { start: element.at, len: 1, object: PhantomData }
     }
+}
+
+fn there<T>(own: *mut T, pe: u32) -> Option<*mut T> {
+    let there = setup::ptr(Call("SymSlice::on"), own.cast_const().cast(), pe as i32);
+    (!there.is_null()).then_some(there.cast())
 }
 
 #[cold]

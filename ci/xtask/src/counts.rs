@@ -22,7 +22,7 @@ use crate::install;
 mod network;
 
 /// The routines that are counted on a node, which benches/counts.c knows how to call, and the same operations of the
-/// Rust interface, which take no more (crates/shmem/benches/counts.rs).
+/// Rust interface, which take no more (benches/counts).
 const ROUTINES: &[(&str, &str)] = &[
     ("shmem_putmem", "rust_put"),
     ("shmem_getmem", "rust_get"),
@@ -103,12 +103,8 @@ fn counted(workspace: &Workspace, prefix: &Path) -> Result<Vec<(String, u64)>> {
 
 /// The program that calls operations of the Rust interface, stripped.
 fn rust_program(workspace: &Workspace) -> Result<PathBuf> {
-    let made = workspace.build(&["build", "--release", "-p", "rushmem", "--bench", "counts"])?;
-    let is_program = |file: &&PathBuf| {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("counts-") && file.extension().is_none()
-    };
-    let built = made.iter().find(is_program);
+    let made = workspace.build(&["build", "--release", "-p", "counts"])?;
+    let built = made.iter().find(|file| file.ends_with("counts"));
     let program = workspace.target.join("counts-in-rust");
     let stripped = workspace.target.join("counts-in-rust.stripped");
     fs::copy(built.context("cargo built no program")?, &program)?;

@@ -48,6 +48,9 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
     if runs == 0 {
         bail!("--runs 0 measures nothing");
     }
+    if let Some(few) = pes.iter().find(|&&n: &&usize| n < 2) {
+        bail!("--pes {few}: what a PE takes for others is measured, so 2 are the fewest");
+    }
     let workspace = Workspace::open()?;
     let folder = workspace.target.join("bench-size");
     let bin = ours::bin(ours, &workspace, &folder, install)?;

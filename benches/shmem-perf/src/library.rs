@@ -200,7 +200,7 @@ impl Joined<'_> {
         if unsafe { (self.routines.raw.allocate)(nbytes) } != 0 {
             return Err(format!(
                 "the symmetric heap has no room for transfers of {nbytes} bytes: a larger heap (SHMEM_SYMMETRIC_SIZE) \
-                 or a smaller --max-bytes is needed"
+                 or smaller sizes are needed"
             ));
         }
         self.nbytes = nbytes;

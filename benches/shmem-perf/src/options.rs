@@ -256,7 +256,7 @@ impl Options {
             return Err("--pair names one pair, which is not what --pairs asks for".into());
         }
         if let Some(size) = self.team_sizes.iter().find(|size| !(1..=n_pes).contains(size)) {
-            return Err(format!("--team-sizes {size}: there are {n_pes} PEs"));
+            return Err(format!("--team-sizes {size}: a team has from 1 to {n_pes} members here"));
         }
         if self.matrix && n_pes < 2 {
             return Err("--matrix needs at least 2 PEs".into());

@@ -4,17 +4,23 @@
 //! light, dark and paper. Nothing here knows how anything is measured.
 
 mod axis;
+mod by_size;
+mod by_team;
 mod chart;
+mod curves;
+mod distributions;
 mod drawing;
 mod figure;
 mod header;
 mod heat;
 mod histogram;
+mod kinds;
 mod markup;
 mod nodes;
 mod page;
 mod ramp;
 mod rows;
+mod section;
 mod sections;
 mod source;
 mod style;
@@ -27,7 +33,7 @@ use clap::Parser;
 
 use crate::{flags, load};
 use figure::file_names;
-use sections::Part;
+use section::Part;
 
 /// Make one page of HTML from the records of some runs.
 #[derive(Parser)]

@@ -11,7 +11,7 @@ use crate::measure::{Bench, Wires};
 use crate::network::{Connection, Network};
 use crate::options::Options;
 use crate::output::Output;
-use crate::plan::{Call, Facts, Group, Medium, plan};
+use crate::plan::{Call, Facts, Group, Medium, needs_blocks, plan};
 use crate::record::{FORMAT, Job, Library, Record, Series};
 use crate::socket::Socket;
 use crate::wire::Wire;
@@ -80,8 +80,8 @@ fn run(options: &Options, arguments: &[String], mut library: Joined<'_>, start: 
     if let Err(sentence) = options.check(n) {
         return refuse(library, &sentence, MISUSED);
     }
-    // Collectives of the smallest size have a block for each PE.
-    let nbytes = options.most_bytes(u64::from(n)).max(LEAST_BYTES);
+    let n_blocks = if needs_blocks(options, library.operations()) { n } else { 1 };
+    let nbytes = options.most_bytes(u64::from(n_blocks)).max(LEAST_BYTES);
     if let Err(sentence) = library.allocate(nbytes) {
         return refuse(library, &sentence, FAILED);
     }
@@ -109,6 +109,8 @@ struct Measurement<'a> {
     output: Option<Output>,
     /// Why the record could not be written last time.
     unwritten: Option<String>,
+    /// Why a table could not be printed.
+    unprinted: Option<String>,
     bar: Bar,
 }
 
@@ -211,7 +213,18 @@ impl<'a> Measurement<'a> {
         let first: Result<(), String> = job.share(0, Some(&first));
         first.map_err(|sentence| (sentence, FAILED))?;
         let bar = Bar::new(job.me == 0);
-        Ok(Self { options, job, pairs, facts, groups, record, output, unwritten: None, bar })
+        Ok(Self {
+            options,
+            job,
+            pairs,
+            facts,
+            groups,
+            record,
+            output,
+            unwritten: None,
+            unprinted: None,
+            bar,
+        })
     }
 
     /// Measures all.
@@ -278,7 +291,8 @@ impl<'a> Measurement<'a> {
         self.bar.clear();
         self.record.complete = true;
         self.write();
-        let unwritten: Option<String> = self.job.share(0, Some(&self.unwritten));
+        let unwritten = self.unwritten.take().or(self.unprinted.take());
+        let unwritten: Option<String> = self.job.share(0, Some(&unwritten));
         match unwritten {
             Some(sentence) => Err((sentence, FAILED)),
             None => Ok(()),
@@ -338,9 +352,11 @@ impl<'a> Measurement<'a> {
     fn print(&mut self, text: &str) {
         if self.job.me == 0 {
             self.bar.clear();
-            // Whoever reads no longer is no reason to stop: there is also a file.
             let mut out = std::io::stdout().lock();
-            _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            // What is measured later may still find its way into a file.
+            if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+                self.unprinted = Some(format!("the tables cannot be printed: {error}"));
+            }
         }
     }
 

@@ -235,7 +235,7 @@ fn what_does_not_fit_is_refused_once() {
     for (words, parts) in [
         (&["--bogus"][..], &["--bogus"][..]),
         (&["--operations", "teleport"], &["teleport", "there is no such operation", "get_nbi"]),
-        (&["--team-sizes", "9"], &["--team-sizes 9", "3 PEs"]),
+        (&["--team-sizes", "9"], &["--team-sizes 9", "1 to 3 members"]),
         (&["--pair", "0,3"], &["--pair 0,3", "3 PEs"]),
         (&["--measures", "overlap", "--operations", "p"], &["nothing is left"]),
         (&["-o", "/nowhere/record.json"], &["/nowhere/record.json", "cannot be written"]),
@@ -248,6 +248,9 @@ fn what_does_not_fit_is_refused_once() {
 
 fn a_full_disk_is_reported() {
     refused(&short(2, &["-o", "/dev/full"]).run(), &["/dev/full", "No space left"]);
+    let command = format!("{} --time 0.2 --operations p > /dev/full", program().display());
+    let outcome = Job::direct("/bin/sh").arg("-c").arg(command).run();
+    refused(&outcome, &["cannot be printed", "No space left"]);
 }
 
 fn what_was_measured_outlives_a_peer() {

@@ -42,6 +42,11 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// One in which nothing is looked for.
+    pub fn new(title: &str, note: &str, drawing: Drawing, legend: Vec<Entry>) -> Self {
+        Self { title: title.to_owned(), note: note.to_owned(), drawing, legend, found: None }
+    }
+
     /// A part of the page.
     pub fn part(self) -> Element {
         let caption = Element::new("figcaption")

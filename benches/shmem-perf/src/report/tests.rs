@@ -6,7 +6,8 @@ use roxmltree::{Document, Node, ParsingOptions};
 
 use super::figure::file_names;
 use super::page::page;
-use super::sections::{Part, sections};
+use super::section::Part;
+use super::sections::sections;
 use super::source::Source;
 use crate::fixture;
 use crate::record::{Measure, Point, Record};

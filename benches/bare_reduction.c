@@ -3,7 +3,7 @@
  * It runs on any number of PEs and prints `bare_max_large_N nanoseconds` for N of them. Where PEs share memory, that is the memory traffic
  * that the reduction cannot avoid: every PE copies its share of everybody's source to everybody's destination. Where they do not,
  * a power of two of them reduce over plain sockets: they exchange halves, then halves of these, and combine; then the results
- * go back. Other numbers of PEs print nothing. It calls only routines of OpenSHMEM 1.4, so any implementation can build it unchanged.
+ * go back. Other numbers of PEs print nothing. What shmem-perf measures without the library is between two PEs. It calls only routines of OpenSHMEM 1.4, so any implementation can build it unchanged.
  */
 #define _GNU_SOURCE
 #include "plain.h"
@@ -34,7 +34,7 @@ static void exchange_plainly(int connection, long *from, long *to, int count)
     size_t unsent = count * sizeof *from, missing = unsent;
     int idle = 0;
     while (unsent + missing > 0) {
-        const ssize_t sent = send_some(connection, out, unsent < at_a_time ? unsent : at_a_time, MSG_DONTWAIT);
+        const ssize_t sent = send(connection, out, unsent < at_a_time ? unsent : at_a_time, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent > 0) {
             out += sent;
             unsent -= sent;
@@ -49,8 +49,8 @@ static void exchange_plainly(int connection, long *from, long *to, int count)
         } else if (idle++ < 20) {
             sched_yield();
         } else {
-            struct pollfd news = { .fd = connection, .events = (missing ? POLLIN : 0) | (unsent ? POLLOUT : 0) };
-            poll(&news, 1, 10);
+            struct pollfd wanted = { .fd = connection, .events = (missing ? POLLIN : 0) | (unsent ? POLLOUT : 0) };
+            poll(&wanted, 1, 10);
         }
     }
 }
@@ -84,6 +84,17 @@ static void connect_all(int me, int n)
         connections[round++] = connect_plainly(dest, me ^ bit);
     if (n <= sysconf(_SC_NPROCESSORS_ONLN))
         at_a_time = 256 * 1024; /* so that what is sent stays in a cache until it is received */
+}
+
+/* The time of one of `count` rounds, in which all PEs take part. */
+static double each_round(void (*rounds)(int me, long count), long count)
+{
+    shmem_barrier_all();
+    const double start = now();
+    rounds(shmem_my_pe(), count);
+    const double lasted = now() - start;
+    shmem_barrier_all();
+    return lasted / count;
 }
 
 /* Prints the time of a round of N PEs. */

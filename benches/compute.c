@@ -1,7 +1,7 @@
 /* Times a loop in PE 0 that only computes, while the other PE sleeps in the kernel.
  *
  * The same loop in a job of one PE, which serves no peer, shows what the other PE costs. The program prints one line,
- * `compute nanoseconds`.
+ * `compute nanoseconds`. shmem-perf has no second job to compare with.
  */
 #define _GNU_SOURCE
 #include "plain.h"
@@ -40,10 +40,10 @@ int main(void)
         const double start = now();
         compute();
         report("compute", now() - start);
-        if (n_pes == 2)
-            move_all(send_some, connection, &woken, 1, 0);
-    } else {
-        move_all(recv, connection, &woken, 1, 0);
+        if (n_pes == 2 && send(connection, &woken, 1, MSG_NOSIGNAL) != 1)
+            give_up("the plain connection failed");
+    } else if (recv(connection, &woken, 1, 0) != 1) {
+        give_up("the plain connection failed");
     }
     if (n_pes == 2)
         close(connection);

@@ -1,12 +1,16 @@
-/* Measures the memory that the library uses on each PE after a barrier and a split of the world into rows and columns,
- * and prints the maximum over the PEs.
+/* Measures the memory that the library uses on each PE, and prints the maximum over the PEs.
  *
- * `private` is Private_Dirty of the kernel. `slice` is the resident part of the PE's slice of the node's memory, in which the
- * program has stored nothing by then. `tables` is the size of the page tables, and `tables_touched` their size after every PE has
- * touched all heaps. With the argument `without`, the library is loaded but not initialised, which shows what the program
- * uses anyway.
+ * On a node: after a barrier and a split of the world into rows and columns. `private` is Private_Dirty of the kernel. `slice` is the
+ * resident part of the PE's slice of the node's memory, in which the program has stored nothing by then. `tables` is the size of the
+ * page tables, and `tables_touched` their size after every PE has touched all heaps.
+ *
+ * With the argument `pairs`: `first` is Private_Dirty after a barrier, and `private` once the PE has put a word to every other PE and
+ * got one from it; `files` is the number of open descriptors then.
+ *
+ * With the argument `without`, the library is loaded but not initialised, which shows what the program uses anyway.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include "timing.h"
@@ -77,21 +81,50 @@ static void touch(char *heap)
     shmem_barrier_all();
 }
 
-static double max_of(double value)
+static void report_most(const char *name, double value)
 {
     static double own, most;
     own = value;
     shmem_double_max_reduce(SHMEM_TEAM_WORLD, &most, &own, 1);
-    return most;
+    if (shmem_my_pe() == 0)
+        report(name, most);
 }
 
-int main(int count, char **words)
+/* Open descriptors, without that of the folder that lists them. */
+static double files(void)
 {
-    if (count > 1 && strcmp(words[1], "without") == 0) {
-        report("without", private_dirty());
-        return 0;
-    }
-    shmem_init();
+    DIR *const folder = opendir("/proc/self/fd");
+    double found = -1;
+    if (folder == NULL)
+        give_up("the kernel does not list descriptors");
+    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        found += entry->d_name[0] != '.';
+    closedir(folder);
+    return found;
+}
+
+static void measure_pairs(void)
+{
+    static long word;
+    const int me = shmem_my_pe(), n = shmem_n_pes();
+    shmem_barrier_all();
+    const double first = private_dirty();
+    shmem_barrier_all();
+    for (int i = 1; i < n; i++)
+        shmem_long_p(&word, 1, (me + i) % n);
+    shmem_barrier_all();
+    for (int i = 1; i < n; i++)
+        if (shmem_long_g(&word, (me + i) % n) != 1)
+            give_up("a word did not arrive");
+    shmem_barrier_all();
+    const double private_bytes = private_dirty(), n_files = files();
+    report_most("first", first);
+    report_most("private", private_bytes);
+    report_most("files", n_files);
+}
+
+static void measure_node(void)
+{
     int width = 1;
     while (width * width < shmem_n_pes())
         width++;
@@ -108,13 +141,24 @@ int main(int count, char **words)
     shmem_barrier_all();
     touch(heap);
     const double touched = page_tables();
-    const char *const names[] = {"private", "slice", "tables", "tables_touched"};
-    const double values[] = {private_bytes, slice_bytes, tables, touched};
-    for (int i = 0; i < 4; i++) {
-        const double most = max_of(values[i]);
-        if (shmem_my_pe() == 0)
-            report(names[i], most);
+    report_most("private", private_bytes);
+    report_most("slice", slice_bytes);
+    report_most("tables", tables);
+    report_most("tables_touched", touched);
+}
+
+int main(int count, char **words)
+{
+    const char *const what = count > 1 ? words[1] : "";
+    if (strcmp(what, "without") == 0) {
+        report("without", private_dirty());
+        return 0;
     }
+    shmem_init();
+    if (strcmp(what, "pairs") == 0)
+        measure_pairs();
+    else
+        measure_node();
     shmem_finalize();
     return 0;
 }

@@ -38,27 +38,4 @@ static inline int connect_plainly(long *port, int other)
     return connection;
 }
 
-/* What moves some bytes: recv, or send_some. */
-typedef ssize_t transfer(int, void *, size_t, int);
-
-static inline ssize_t send_some(int to, void *bytes, size_t most, int flags)
-{
-    return send(to, bytes, most, flags | MSG_NOSIGNAL);
-}
-
-/* Moves `left` bytes: with MSG_DONTWAIT in `flags` it polls, without it sleeps. */
-static inline void move_all(transfer *some, int connection, void *bytes, size_t left, int flags)
-{
-    char *at = bytes;
-    while (left > 0) {
-        const ssize_t moved = some(connection, at, left, flags);
-        if (moved > 0) {
-            at += moved;
-            left -= moved;
-        } else if (moved == 0 || (errno != EAGAIN && errno != EINTR)) {
-            give_up("the plain connection failed");
-        }
-    }
-}
-
 #endif

@@ -1,4 +1,4 @@
-/* Common code of the timed programs of this folder: the clock, the processor of a PE, symmetric memory.
+/* Common code of the programs of this folder, which measure what shmem-perf cannot: the clock, the processor of a PE, symmetric memory.
  *
  * It calls only routines of OpenSHMEM 1.4. A source defines _GNU_SOURCE before it includes anything.
  */
@@ -13,9 +13,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-/* Words that are timed are so far apart that they share neither a cache line nor a pair of lines. */
-enum { LINE = 128 };
 
 static inline double now(void)
 {
@@ -46,15 +43,6 @@ static inline void run_on_processor(int index)
     give_up("there are fewer processors than PEs");
 }
 
-/* The number of this PE in a job of two, each on a processor of its own. */
-static inline int one_of_two(void)
-{
-    if (shmem_n_pes() != 2)
-        give_up("it measures between 2 PEs, neither fewer nor more");
-    run_on_processor(shmem_my_pe());
-    return shmem_my_pe();
-}
-
 /* Zeroed symmetric memory that starts a page. */
 static inline void *symmetric(size_t bytes)
 {
@@ -70,29 +58,6 @@ static inline void report(const char *name, double value)
 {
     printf("%s %.3f\n", name, value);
     fflush(stdout);
-}
-
-/* The time of one operation. Doubles the number of operations until they take `enough`; the last loop counts. */
-static inline double each(void (*loop)(long count), double enough)
-{
-    for (long count = 64;; count *= 2) {
-        const double start = now();
-        loop(count);
-        const double lasted = now() - start;
-        if (lasted >= enough)
-            return lasted / count;
-    }
-}
-
-/* The time of one of `count` rounds, in which both PEs take part. */
-static inline double each_round(void (*rounds)(int me, long count), long count)
-{
-    shmem_barrier_all();
-    const double start = now();
-    rounds(shmem_my_pe(), count);
-    const double lasted = now() - start;
-    shmem_barrier_all();
-    return lasted / count;
 }
 
 #endif

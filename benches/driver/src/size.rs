@@ -2,8 +2,8 @@
 //!
 //! For each number of PEs: how long a job of init, one barrier and finalize takes from oshrun's start to its end
 //! (benches/start.c), and what the library takes of each PE's memory (benches/memory.c), less what the same program takes that
-//! does not
-//! initialise it. It must never decide: the tables are for docs/scale.md.
+//! does not initialise it. Neither is a matter for shmem-perf: a program does not see when its launcher starts and ends, and the memory
+//! that is measured would be shmem-perf's own. It must never decide: the tables are for docs/scale.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,22 +48,20 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
     if runs == 0 {
         bail!("--runs 0 measures nothing");
     }
+    if let Some(few) = pes.iter().find(|&&n: &&usize| n < 2) {
+        bail!("--pes {few}: what a PE takes for others is measured, so 2 are the fewest");
+    }
     let workspace = Workspace::open()?;
     let folder = workspace.target.join("bench-size");
     let bin = ours::bin(ours, &workspace, &folder, install)?;
     let benches = workspace.root.join("benches");
-    if let Some(transport) = transport {
-        let program = build(&bin, &benches, &folder, "peers")?;
-        return off_node(
-            &bin,
-            if pes.is_empty() { PES_OFF_NODE } else { &pes },
-            &program,
-            &transport,
-        );
-    }
-    let [start, memory] = ["start", "memory"].map(|name| build(&bin, &benches, &folder, name));
-    let (start, memory) = (start?, memory?);
+    let memory = build(&bin, &benches, &folder, "memory")?;
     let without = value(&capture(&bin, 1, &[&memory, Path::new("without")])?, "without")?;
+    if let Some(transport) = transport {
+        let pes = if pes.is_empty() { PES_OFF_NODE } else { &pes };
+        return off_node(&bin, pes, (&memory, without), &transport);
+    }
+    let start = build(&bin, &benches, &folder, "start")?;
     println!("| PEs | time | memory of a PE | at most | page tables | all heaps touched |");
     println!("|---|---|---|---|---|---|");
     for &pes in if pes.is_empty() { PES } else { &pes } {
@@ -84,14 +82,18 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
 }
 
 /// What each PE uses once it has reached every other one by a transport.
-fn off_node(bin: &Path, pes: &[usize], program: &Path, transport: &str) -> Result<()> {
-    let without = value(&capture(bin, 1, &[program, Path::new("without")])?, "without")?;
+fn off_node(
+    bin: &Path,
+    pes: &[usize],
+    (memory, without): (&Path, f64),
+    transport: &str,
+) -> Result<()> {
     println!("| PEs | private memory of a PE after a barrier | all pairs used | descriptors |");
     println!("|---|---|---|---|");
     for &pes in pes {
         let mut job = job(bin, pes);
-        job.envs([("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", transport)]).arg(program);
-        let printed = process::capture(&mut job)?;
+        job.envs([("SHMEM_ONNODE", "off"), ("SHMEM_TRANSPORT", transport)]);
+        let printed = process::capture(job.arg(memory).arg("pairs"))?;
         let kib = |name| value(&printed, name).map(|bytes| (bytes - without) / 1024.0);
         let (first, all) = (kib("first")?, kib("private")?);
         println!("| {pes} | {first:.0} KiB | {all:.0} KiB | {:.0} |", value(&printed, "files")?);

@@ -28,6 +28,7 @@ static int n_contexts;
 static int are_shared; /* whether threads share them */
 static volatile long sink; /* what is fetched ends here */
 static long *lock;         /* symmetric */
+static volatile long *is_ended; /* symmetric: tells a target that computes to stop */
 
 static inline void complete(const struct lane *lane)
 {
@@ -151,23 +152,48 @@ static void run_lanes(const struct perf_task *task, loop *by_default, loop *by_c
     pthread_barrier_destroy(&start);
 }
 
-int prepare_alone(const struct perf_task *task)
+int allocate_alone(void)
+{
+    char *const words = shmem_align(128, 256);
+    if (words == NULL)
+        return -1;
+    memset(words, 0, 256);
+    lock = (long *)words;
+    is_ended = (long *)(words + 128);
+    return 0;
+}
+
+/* The target's part: nothing that the library sees. */
+static void compute_until_ended(const struct perf_task *task)
+{
+    while (task->target_computes && !*is_ended)
+        perf_compute(100);
+    *is_ended = 0;
+}
+
+static void end(const struct perf_task *task)
+{
+    if (!task->target_computes || task->peer == shmem_my_pe())
+        return;
+    shmem_long_p((long *)is_ended, 1, task->peer);
+    shmem_quiet();
+}
+
+void destroy_contexts(void)
 {
     while (n_contexts > 0)
         shmem_ctx_destroy(contexts[--n_contexts]);
+}
+
+int prepare_alone(const struct perf_task *task)
+{
+    destroy_contexts();
     are_shared = task->contexts > 0 && task->contexts < task->threads;
     const long options = task->threads == 1 ? SHMEM_CTX_PRIVATE : are_shared ? 0 : SHMEM_CTX_SERIALIZED;
     while (n_contexts < task->contexts && n_contexts < MOST_LANES) {
         if (shmem_ctx_create(options, &contexts[n_contexts]) != 0)
             return -1;
         n_contexts++;
-    }
-    if (lock == NULL) {
-        lock = shmem_align(128, 128);
-        if (lock == NULL)
-            return -1;
-        *lock = 0;
-        shmem_barrier_all();
     }
     return 0;
 }
@@ -238,10 +264,11 @@ PLAIN_LOOP(cpu_fetch_add, sink = __atomic_fetch_add((long *)there, 1, __ATOMIC_S
 PLAIN_LOOP(memcpy_to, memcpy(there, local, nbytes))
 PLAIN_LOOP(memcpy_from, memcpy(local, there, nbytes))
 
-#define ANY_SIZE(NAME, OVERLAPS) { .name = #NAME, .kind = ALONE, .least = 1, .overlaps = OVERLAPS, .run = NAME##_run }
-#define WORDS(NAME) { .name = #NAME, .kind = ALONE, .least = 8, .run = NAME##_run }
-#define EIGHT(NAME) { .name = #NAME, .kind = ALONE, .least = 8, .most = 8, .run = NAME##_run }
-#define NO_SIZE(NAME) { .name = #NAME, .kind = ALONE, .run = NAME##_run }
+#define BY_ONE(NAME) .name = #NAME, .kind = ALONE, .run = NAME##_run, .follow = compute_until_ended, .end = end
+#define ANY_SIZE(NAME, OVERLAPS) { BY_ONE(NAME), .least = 1, .overlaps = OVERLAPS }
+#define WORDS(NAME) { BY_ONE(NAME), .least = 8 }
+#define EIGHT(NAME) { BY_ONE(NAME), .least = 8, .most = 8 }
+#define NO_SIZE(NAME) { BY_ONE(NAME) }
 
 const struct perf_operation alone_operations[] = {
     ANY_SIZE(put, 0), ANY_SIZE(put_nbi, 1), ANY_SIZE(get, 0), ANY_SIZE(get_nbi, 1), WORDS(iput), WORDS(iget), EIGHT(p), EIGHT(g),

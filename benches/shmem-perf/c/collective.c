@@ -6,8 +6,10 @@
  */
 #define _GNU_SOURCE
 #include "perf.h"
+#include <sched.h>
 #include <shmem.h>
 #include <string.h>
+#include <unistd.h>
 
 #if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 5
 #define HAS_TEAMS 1
@@ -16,6 +18,7 @@
 static int size;          /* members; PEs from there on take no part */
 static uint64_t half;     /* bytes of each of the two targets */
 static unsigned turn;     /* which of them is next */
+static long n_cpus;
 
 /* Active sets. Their synchronization words and work areas are used in turn, too. */
 enum { MOST_SYNC = 1024 };
@@ -31,6 +34,7 @@ int allocate_collectives(uint64_t nbytes)
         SHMEM_ALLTOALL_SYNC_SIZE > MOST_SYNC)
         return -1;
     half = nbytes;
+    n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
     work_words = nbytes / 16 + 1;
     if (work_words < SHMEM_REDUCE_MIN_WRKDATA_SIZE)
         work_words = SHMEM_REDUCE_MIN_WRKDATA_SIZE;
@@ -127,6 +131,17 @@ LOOP(max_to_all, TO_ALL(shmem_long_max_to_all, to, from, n))
 LOOP(broadcast64, (shmem_broadcast64(to, from, n / 8, 0, SET), shmem_barrier_all()))
 LOOP(fcollect64, (shmem_fcollect64(to, from, n / 8, SET), shmem_barrier_all()))
 LOOP(malloc, shmem_free(shmem_malloc(64)))
+
+/* Each member takes the lock once, in the order that the library chooses. */
+static void take_turn(void)
+{
+    static long lock;
+    shmem_set_lock(&lock);
+    if (size > n_cpus)
+        sched_yield(); /* so that others ask for the lock while it is held */
+    shmem_clear_lock(&lock);
+}
+LOOP(lock, take_turn())
 #if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 6
 LOOP(inscan, shmem_long_sum_inscan(team, (long *)to, (const long *)from, n / 8))
 LOOP(exscan, shmem_long_sum_exscan(team, (long *)to, (const long *)from, n / 8))
@@ -160,5 +175,6 @@ const struct perf_operation collective_operations[] = {
     { .name = "team_split_strided and destroy", .kind = COLLECTIVE, .run = split_run },
 #endif
     { .name = "malloc and free", .kind = COLLECTIVE, .run = malloc_run },
+    { .name = "lock in turn", .kind = COLLECTIVE, .run = lock_run },
 };
 const int n_collective_operations = sizeof collective_operations / sizeof *collective_operations;

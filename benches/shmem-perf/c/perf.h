@@ -32,6 +32,7 @@ struct perf_task {
     int32_t threads;
     int32_t contexts; /* of the whole PE; 0 is the default context */
     int32_t is_static; /* whether the target is a static variable */
+    int32_t target_computes; /* whether the target's PE computes meanwhile and calls nothing */
     uint64_t nbytes;
     uint64_t window;  /* operations before each completion */
     uint64_t compute; /* turns of the loop of perf_compute between issue and completion */
@@ -46,7 +47,7 @@ struct perf_operation {
     int32_t overlaps;         /* whether it can compute between issue and completion */
     /* Times `samples` times `batch` windows; nanoseconds go to `times`, for each thread after those of the one before. */
     void (*run)(const struct perf_task *, uint64_t samples, uint64_t batch, uint64_t *times);
-    /* Of round trips: answers the peer until it ends them. */
+    /* The peer's part: of round trips the answers, otherwise to compute if it shall, until the PE that issues ends it. */
     void (*follow)(const struct perf_task *);
     void (*end)(const struct perf_task *);
 };
@@ -86,9 +87,11 @@ int shmem_perf_main(int argc, char **argv, const struct perf_library *);
 extern const struct perf_operation alone_operations[], round_trip_operations[], collective_operations[];
 extern const int n_alone_operations, n_round_trip_operations, n_collective_operations;
 
+int allocate_alone(void);
 int allocate_round_trips(void);
 int allocate_collectives(uint64_t nbytes);
 int prepare_alone(const struct perf_task *);
+void destroy_contexts(void);
 int prepare_collective(const struct perf_task *);
 void perf_compute(uint64_t turns);
 

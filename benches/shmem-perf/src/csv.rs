@@ -3,7 +3,7 @@
 use crate::record::{Measure, Record};
 
 /// The names of the columns.
-const HEAD: &str = "measure,operation,is_floor,n_pes,pairs,team_size,contexts,threads,window,memory,nbytes,n,mean,min,p50,p90,p99,\
+const HEAD: &str = "measure,operation,is_floor,n_pes,pairs,team_size,contexts,threads,window,memory,target_computes,nbytes,n,mean,min,p50,p90,p99,\
                     p99.9,max,interval_low,interval_high,ended,from,to\n";
 
 /// The text of the file.
@@ -16,7 +16,7 @@ pub fn csv(record: &Record) -> String {
             let team_size = shape.team_size.map(|size| size.to_string()).unwrap_or_default();
             let ended = word(&s.ended);
             text += &format!(
-                "{},{},{},{},{},{team_size},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{ended},,\n",
+                "{},{},{},{},{},{team_size},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{ended},,\n",
                 name(series.measure),
                 series.operation,
                 series.is_floor,
@@ -26,6 +26,7 @@ pub fn csv(record: &Record) -> String {
                 shape.threads,
                 shape.window,
                 shape.memory,
+                shape.target_computes,
                 point.nbytes,
                 s.n,
                 s.mean,
@@ -46,7 +47,7 @@ pub fn csv(record: &Record) -> String {
             .flat_map(|(from, row)| row.iter().enumerate().map(move |(to, cell)| (from, to, cell)));
         for (from, to, value) in cells.filter_map(|(from, to, cell)| Some((from, to, (*cell)?))) {
             text += &format!(
-                "{},{},false,{},,,,,,,{},,,,{value},,,,,,,,{from},{to}\n",
+                "{},{},false,{},,,,,,,,{},,,,{value},,,,,,,,{from},{to}\n",
                 name(matrix.measure),
                 matrix.operation,
                 matrix.values.len(),

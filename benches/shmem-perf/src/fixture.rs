@@ -52,7 +52,7 @@ pub fn empty() -> Record {
         job: Job {
             hosts: HOSTS.iter().map(host).collect(),
             pes: (0..N_PES)
-                .map(|pe| PeInfo { host: pe / 4, cpus: format!("{}", pe % 4) })
+                .map(|pe| PeInfo { host: pe / 4, node: None, cpus: format!("{}", pe % 4) })
                 .collect(),
         },
         settings: vec![
@@ -61,6 +61,7 @@ pub fn empty() -> Record {
         ],
         clock: Clock { name: "CLOCK_MONOTONIC".into(), overhead_ns: 18.4, resolution_ns: 1.0 },
         warnings: Vec::new(),
+        floors: Vec::new(),
         complete: true,
         series: Vec::new(),
         matrices: Vec::new(),

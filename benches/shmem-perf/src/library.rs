@@ -29,6 +29,8 @@ pub struct Task {
     pub contexts: i32,
     /// 1 where the target is a static variable.
     pub is_static: i32,
+    /// 1 where the target's PE computes meanwhile and calls nothing.
+    pub target_computes: i32,
     /// Bytes of each transfer.
     pub nbytes: u64,
     /// Operations before each completion.
@@ -198,7 +200,7 @@ impl Joined<'_> {
         if unsafe { (self.routines.raw.allocate)(nbytes) } != 0 {
             return Err(format!(
                 "the symmetric heap has no room for transfers of {nbytes} bytes: a larger heap (SHMEM_SYMMETRIC_SIZE) \
-                 or a smaller --max-bytes is needed"
+                 or smaller sizes are needed"
             ));
         }
         self.nbytes = nbytes;
@@ -290,7 +292,7 @@ impl Joined<'_> {
         times
     }
 
-    /// Answers the peer in a round trip until it ends it.
+    /// Does the peer's part until the PE that issues ends it.
     pub fn follow(&self, task: &Task) {
         self.check(task);
         if let Some(follow) = self.operations()[task.operation as usize].functions.follow {
@@ -299,7 +301,7 @@ impl Joined<'_> {
         }
     }
 
-    /// Ends a round trip.
+    /// Ends the peer's part.
     pub fn end(&self, task: &Task) {
         self.check(task);
         if let Some(end) = self.operations()[task.operation as usize].functions.end {

@@ -26,11 +26,12 @@ const OF_LAUNCHERS: &[&str] = &[
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Own {
     host: Host,
+    node: u32,
     cpus: String,
 }
 
-/// This PE.
-pub fn own() -> Own {
+/// This PE, whose node has this number.
+pub fn own(node: u32) -> Own {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let cpus = field("/proc/self/status", "Cpus_allowed_list").unwrap_or_default();
     let model = field("/proc/cpuinfo", "model name").or_else(|| field("/proc/cpuinfo", "CPU part"));
@@ -47,6 +48,7 @@ pub fn own() -> Own {
                 .collect(),
             nics: listed("/sys/class/infiniband").iter().map(|path| nic(path)).collect(),
         },
+        node,
         cpus,
     }
 }
@@ -83,7 +85,7 @@ pub fn job(all: Vec<Own>) -> Job {
             job.hosts.push(own.host.clone());
             job.hosts.len() as u32 - 1
         });
-        job.pes.push(PeInfo { host, cpus: own.cpus });
+        job.pes.push(PeInfo { host, node: Some(own.node), cpus: own.cpus });
     }
     job
 }
@@ -263,7 +265,8 @@ mod tests {
     #[test]
     fn pes_get_cpus_where_there_are_enough() {
         let hosts = vec![host("a"), host("b")];
-        let pes = [0, 1, 0, 1, 1].map(|host| PeInfo { host, cpus: String::new() }).to_vec();
+        let pes =
+            [0, 1, 0, 1, 1].map(|host| PeInfo { host, node: None, cpus: String::new() }).to_vec();
         assert_eq!(places(&Job { hosts, pes }), [Some(0), None, Some(1), None, None]);
     }
 
@@ -312,7 +315,7 @@ mod tests {
     #[test]
     fn more_pes_than_cpus_are_warned_of() {
         let host = Host { n_cpus: 1, ..host("a") };
-        let own = Own { host, cpus: "0".into() };
+        let own = Own { host, node: 0, cpus: "0".into() };
         let job = job(vec![own.clone(), own]);
         assert_eq!(job.hosts.len(), 1);
         assert!(warnings(&job).iter().any(|warning| warning.contains("2 PEs share 1 CPUs")));

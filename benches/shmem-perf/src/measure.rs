@@ -82,6 +82,7 @@ impl<'a> Bench<'a> {
             threads: subject.shape.threads as i32,
             contexts: subject.shape.contexts as i32,
             is_static: (subject.shape.memory == "static").into(),
+            target_computes: subject.shape.target_computes.into(),
             nbytes,
             window: subject.shape.window.into(),
             compute: 0,

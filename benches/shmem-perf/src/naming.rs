@@ -53,13 +53,17 @@ fn words(shape: &Shape) -> Vec<String> {
         },
         pairs,
         shape.team_size.map_or(String::new(), |n| format!("team of {n}")),
-        many(shape.contexts, "contexts"),
+        match shape.contexts {
+            1 => "1 context".into(),
+            n => many(n, "contexts"),
+        },
         many(shape.threads, "threads"),
         match shape.window {
             0 | 1 => String::new(),
             window => format!("window {window}"),
         },
         shape.memory.clone(),
+        if shape.target_computes { "the target computes".into() } else { String::new() },
     ]
 }
 

@@ -4,6 +4,7 @@
 //! writes last, ends both. Nothing is ever closed: that would need the other PE once more, and the kernel does it when the process ends.
 //! Both libraries are opened at run time; where one is missing there is no floor. This file must never know what their functions are called.
 
+mod device;
 mod libfabric;
 mod route;
 mod ucx;
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
+use self::device::Preference;
 use self::route::{Contact, END, END_SOURCE, Region, Route, TARGET, source};
 use crate::wire::{Exchange, Way, Wire};
 use crate::world::World;
@@ -59,24 +61,30 @@ pub struct Connection {
     source: usize,
     /// Points that have ended.
     n_ended: u64,
+    /// What it goes over, in words.
+    pub path: String,
 }
 
 impl Connection {
-    /// Connects two PEs for transfers of at most so many bytes. All PEs call it; those that are not of the pair, and all if it fails,
-    /// get nothing.
+    /// Connects two PEs for transfers of at most so many bytes. PEs that do not spin let others run between two looks. All PEs call it;
+    /// those that are not of the pair, and all if it fails, get nothing.
     pub fn open(
         world: &World<'_>,
         (from, to): (u32, u32),
         network: Network,
         most: u64,
         is_one_host: bool,
+        spins: bool,
     ) -> Option<Self> {
+        let preference = Preference::of_this_pe(is_one_host);
         let is_of_pair = world.me == from || world.me == to;
         let memory = Region::new(if is_of_pair { most as usize } else { 0 });
         let open = || -> Result<(Box<dyn Route>, Contact), String> {
             let route: Box<dyn Route> = match network {
-                Network::Ucx => Box::new(ucx::Ucp::open(memory)?),
-                Network::Libfabric => Box::new(libfabric::Endpoint::open(memory, is_one_host)?),
+                Network::Ucx => Box::new(ucx::Ucp::open(memory, &preference, spins)?),
+                Network::Libfabric => {
+                    Box::new(libfabric::Endpoint::open(memory, &preference, spins)?)
+                }
             };
             let contact = route.contact()?;
             Ok((route, contact))
@@ -93,7 +101,10 @@ impl Connection {
         };
         let ends: [bool; 2] = [from, to].map(|pe| world.share(pe, Some(&is_connected)));
         let route = route.filter(|_| ends == [true, true])?;
-        Some(Self { route, memory, source: source(most as usize), n_ended: 0 })
+        let [(_, put), (_, get)] = network.transfers();
+        let waits = if spins { "poll" } else { "poll and let others run" };
+        let path = format!("{put} and {get} go over {}; their PEs {waits}", route.path());
+        Some(Self { route, memory, source: source(most as usize), n_ended: 0, path })
     }
 }
 

@@ -85,6 +85,10 @@ pub struct Options {
     #[arg(long, value_name = "MEMORY", default_value = "heap", hide_possible_values = true)]
     pub memory: Memory,
 
+    /// What the target's PE does meanwhile: waits, in the library, or computes, and calls nothing
+    #[arg(long, value_name = "DOING", default_value = "waits", hide_possible_values = true)]
+    pub target: Target,
+
     /// Members of the teams of collectives, each of the first PEs; by default all PEs
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub team_sizes: Vec<u32>,
@@ -173,6 +177,15 @@ impl Memory {
     }
 }
 
+/// What the PE does whose memory is the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Target {
+    /// It waits in a barrier.
+    Waits,
+    /// It computes and calls nothing.
+    Computes,
+}
+
 fn nbytes(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.trim_end_matches(['k', 'K', 'm', 'M']) {
         digits if text.ends_with(['k', 'K']) => (digits, 1 << 10),
@@ -243,7 +256,7 @@ impl Options {
             return Err("--pair names one pair, which is not what --pairs asks for".into());
         }
         if let Some(size) = self.team_sizes.iter().find(|size| !(1..=n_pes).contains(size)) {
-            return Err(format!("--team-sizes {size}: there are {n_pes} PEs"));
+            return Err(format!("--team-sizes {size}: a team has from 1 to {n_pes} members here"));
         }
         if self.matrix && n_pes < 2 {
             return Err("--matrix needs at least 2 PEs".into());

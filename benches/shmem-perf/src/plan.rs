@@ -4,7 +4,7 @@
 
 use crate::library::{Kind, Operation, STATIC_BYTES};
 use crate::network::Network;
-use crate::options::{Memory, Options, Pairs, What};
+use crate::options::{Memory, Options, Pairs, Target, What};
 use crate::record::{Measure, Shape};
 use crate::wire::Way;
 
@@ -116,7 +116,6 @@ const ALL: [What; 7] = [
 /// # Errors
 /// One sentence if the flags name an operation that is none, or nothing is left to measure.
 pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<Group>, String> {
-    let asks_all = options.operations.iter().any(|name| name == "all");
     for name in options.operations.iter().filter(|name| *name != "all") {
         if !table.iter().any(|operation| is_called(operation, name)) {
             let names: Vec<&str> = table.iter().map(|operation| operation.name.as_str()).collect();
@@ -126,14 +125,9 @@ pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<
             ));
         }
     }
-    let is_asked = |what: What, operation: &Operation| match options.operations.as_slice() {
-        [] => usual(what).contains(&operation.name.as_str()),
-        names => asks_all || names.iter().any(|name| is_called(operation, name)),
-    };
     let has_signals = table.iter().any(|operation| operation.name == "put_signal round trip");
-    let wanted = |what: What| options.measures.is_empty() || options.measures.contains(&what);
     let mut groups = Vec::new();
-    for what in ALL.into_iter().filter(|&what| wanted(what)) {
+    for what in ALL.into_iter().filter(|&what| wants(options, what)) {
         let mut subjects = Vec::new();
         for (index, operation) in table.iter().enumerate() {
             let stands_in = operation.name == "put_fence_p round trip";
@@ -141,7 +135,7 @@ pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<
             if is_floor(operation) || (is_usual && stands_in && has_signals) {
                 continue;
             }
-            if is_asked(what, operation) && applies(what, operation) {
+            if asks_for(options, what, operation) && applies(what, operation) {
                 subjects.extend(library_subjects(options, facts, what, index, operation));
             }
         }
@@ -168,6 +162,25 @@ pub fn plan(options: &Options, table: &[Operation], facts: Facts) -> Result<Vec<
         );
     }
     Ok(groups)
+}
+
+fn wants(options: &Options, what: What) -> bool {
+    options.measures.is_empty() || options.measures.contains(&what)
+}
+
+fn asks_for(options: &Options, what: What, operation: &Operation) -> bool {
+    match options.operations.as_slice() {
+        [] => usual(what).contains(&operation.name.as_str()),
+        names => names.iter().any(|name| name == "all" || is_called(operation, name)),
+    }
+}
+
+/// Whether a buffer must have room for a block of each member of a team.
+pub fn needs_blocks(options: &Options, table: &[Operation]) -> bool {
+    let is_one = |operation: &Operation| {
+        operation.blocks_by_member && asks_for(options, What::Collective, operation)
+    };
+    wants(options, What::Collective) && table.iter().any(is_one)
 }
 
 /// `put_signal` also names `put_signal round trip`.
@@ -231,7 +244,12 @@ fn library_subjects(
         measure: measure(what),
         is_floor: is_floor(operation),
         sizes: sizes(options, what, operation, team_size.unwrap_or(1)),
-        shape: shape(options, facts, what, team_size),
+        shape: Shape {
+            target_computes: options.target == Target::Computes
+                && operation.kind == Kind::Alone
+                && what != What::Bidirectional,
+            ..shape(options, facts, what, team_size)
+        },
     };
     teams.into_iter().map(of).filter(|subject| !subject.sizes.is_empty()).collect()
 }
@@ -249,6 +267,7 @@ fn shape(options: &Options, facts: Facts, what: What, team_size: Option<u32>) ->
         threads: if is_collective || is_of_one { 1 } else { options.threads },
         window: if is_windowed { options.window } else { 1 },
         memory: if is_collective { Memory::Heap.name() } else { options.memory.name() }.into(),
+        target_computes: false,
     }
 }
 

@@ -31,6 +31,9 @@ pub struct Record {
     pub clock: Clock,
     /// What makes the figures doubtful, one sentence each: load, frequency scaling, `SHMEM_CHECK`.
     pub warnings: Vec<String>,
+    /// What the floors of networks went over and how their PEs waited, one sentence each.
+    #[serde(default)]
+    pub floors: Vec<String>,
     /// Whether the run came to its end. What was measured before is here either way.
     pub complete: bool,
     /// What was measured by size.
@@ -86,6 +89,9 @@ pub struct Host {
 pub struct PeInfo {
     /// Index in [`Job::hosts`].
     pub host: u32,
+    /// The lowest number of the PEs whose memory it shares, its own included: those are its node.
+    #[serde(default)]
+    pub node: Option<u32>,
     /// CPUs that it may use, as the kernel lists them, such as `0-3,8`.
     pub cpus: String,
 }
@@ -164,6 +170,9 @@ pub struct Shape {
     pub window: u32,
     /// Memory at the target: `heap` or `static`.
     pub memory: String,
+    /// Whether the target's PE computed meanwhile and called nothing; otherwise it waited in a barrier.
+    #[serde(default)]
+    pub target_computes: bool,
 }
 
 /// One size.

@@ -1,6 +1,5 @@
 //! A run from the flags to the record. All PEs carry it out together; PE 0 prints and writes.
 
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -11,7 +10,8 @@ use crate::measure::{Bench, Wires};
 use crate::network::{Connection, Network};
 use crate::options::Options;
 use crate::output::Output;
-use crate::plan::{Call, Facts, Group, Medium, plan};
+use crate::plan::{Call, Facts, Group, Medium, needs_blocks, plan};
+use crate::print::print;
 use crate::record::{FORMAT, Job, Library, Record, Series};
 use crate::socket::Socket;
 use crate::wire::Wire;
@@ -53,10 +53,13 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
                 FAILED
             }
         },
-        Err(error) if !error.use_stderr() => {
-            print!("{error}");
-            0
-        }
+        Err(error) if !error.use_stderr() => match print(&error.to_string()) {
+            Ok(()) => 0,
+            Err(sentence) => {
+                eprintln!("shmem-perf: {sentence}");
+                FAILED
+            }
+        },
         Err(error) => match library.join(false) {
             Ok(joined) => {
                 refuse(joined, error.to_string().trim_start_matches("error: ").trim_end(), MISUSED)
@@ -80,8 +83,8 @@ fn run(options: &Options, arguments: &[String], mut library: Joined<'_>, start: 
     if let Err(sentence) = options.check(n) {
         return refuse(library, &sentence, MISUSED);
     }
-    // Collectives of the smallest size have a block for each PE.
-    let nbytes = options.most_bytes(u64::from(n)).max(LEAST_BYTES);
+    let n_blocks = if needs_blocks(options, library.operations()) { n } else { 1 };
+    let nbytes = options.most_bytes(u64::from(n_blocks)).max(LEAST_BYTES);
     if let Err(sentence) = library.allocate(nbytes) {
         return refuse(library, &sentence, FAILED);
     }
@@ -109,6 +112,8 @@ struct Measurement<'a> {
     output: Option<Output>,
     /// Why the record could not be written last time.
     unwritten: Option<String>,
+    /// Why a table could not be printed.
+    unprinted: Option<String>,
     bar: Bar,
 }
 
@@ -117,7 +122,8 @@ type Refused = (String, u8);
 
 /// Where all PEs are.
 fn machines(job: &World<'_>) -> Job {
-    let owns = job.gather(&machine::own());
+    let node = (0..job.n).find(|&pe| job.library.maps(pe)).unwrap_or(job.me);
+    let owns = job.gather(&machine::own(node));
     let machines = (job.me == 0).then(|| machine::job(owns));
     job.share(0, machines.as_ref())
 }
@@ -199,6 +205,7 @@ impl<'a> Measurement<'a> {
             settings,
             clock: job.clock.clone(),
             warnings,
+            floors: Vec::new(),
             complete: false,
             series: Vec::new(),
             matrices: Vec::new(),
@@ -209,14 +216,27 @@ impl<'a> Measurement<'a> {
         let first: Result<(), String> = job.share(0, Some(&first));
         first.map_err(|sentence| (sentence, FAILED))?;
         let bar = Bar::new(job.me == 0);
-        Ok(Self { options, job, pairs, facts, groups, record, output, unwritten: None, bar })
+        Ok(Self {
+            options,
+            job,
+            pairs,
+            facts,
+            groups,
+            record,
+            output,
+            unwritten: None,
+            unprinted: None,
+            bar,
+        })
     }
 
     /// Measures all.
     fn all(&mut self, start: Instant) -> Result<(), Refused> {
         self.print(&text::head(&self.record, &self.pairs, self.facts.shares_memory));
         let mut groups = std::mem::take(&mut self.groups);
-        let wires = self.wires(&mut groups);
+        let (wires, paths) = self.wires(&mut groups);
+        self.print(&text::paths(&paths));
+        self.record.floors = paths;
         let matrix_time = match (self.options.matrix, groups.is_empty()) {
             (false, _) => Duration::ZERO,
             (true, true) => self.options.time,
@@ -274,7 +294,8 @@ impl<'a> Measurement<'a> {
         self.bar.clear();
         self.record.complete = true;
         self.write();
-        let unwritten: Option<String> = self.job.share(0, Some(&self.unwritten));
+        let unwritten = self.unwritten.take().or(self.unprinted.take());
+        let unwritten: Option<String> = self.job.share(0, Some(&unwritten));
         match unwritten {
             Some(sentence) => Err((sentence, FAILED)),
             None => Ok(()),
@@ -289,8 +310,10 @@ impl<'a> Measurement<'a> {
         })
     }
 
-    /// The connections that floors need; where there can be none, they are left out.
-    fn wires(&self, groups: &mut [Group]) -> Wires {
+    /// The connections that floors need, and what they go over, in sentences; where there can be none, they are left out.
+    fn wires(&self, groups: &mut [Group]) -> (Wires, Vec<String>) {
+        let spins = !self.is_oversubscribed();
+        let mut paths = Vec::new();
         let (from, to) = self.pairs[0];
         let mut wires = Wires::new();
         let mut media: Vec<Medium> = Vec::new();
@@ -304,13 +327,16 @@ impl<'a> Measurement<'a> {
         for medium in media {
             let wire: Option<Box<dyn Wire>> = match medium {
                 Medium::Socket => {
-                    let spins = !self.is_oversubscribed();
                     Socket::connect(self.job, (from, to), spins).map(|wire| Box::new(wire) as _)
                 }
                 Medium::Network(network) => {
                     let most = self.options.sizes().last().copied().unwrap_or_default();
                     let is_one_host = self.record.job.hosts.len() == 1;
-                    let wire = Connection::open(self.job, (from, to), network, most, is_one_host);
+                    let wire =
+                        Connection::open(self.job, (from, to), network, most, is_one_host, spins);
+                    let path = wire.as_ref().map(|wire| wire.path.clone());
+                    let path: Option<String> = self.job.share(from, Some(&path));
+                    paths.extend(path);
                     wire.map(|wire| Box::new(wire) as _)
                 }
             };
@@ -323,15 +349,14 @@ impl<'a> Measurement<'a> {
             }
             wires.extend(wire.map(|wire| (medium, wire)));
         }
-        wires
+        (wires, paths)
     }
 
     fn print(&mut self, text: &str) {
         if self.job.me == 0 {
             self.bar.clear();
-            // Whoever reads no longer is no reason to stop: there is also a file.
-            let mut out = std::io::stdout().lock();
-            _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            // What is measured later may still find its way into a file.
+            self.unprinted = print(text).err().or(self.unprinted.take());
         }
     }
 

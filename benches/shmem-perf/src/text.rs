@@ -55,6 +55,11 @@ pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> Strin
     text
 }
 
+/// What the floors of networks go over.
+pub fn paths(paths: &[String]) -> String {
+    paths.iter().map(|path| format!("floor: {path}\n")).collect()
+}
+
 fn listed(pairs: &[(u32, u32)]) -> String {
     let mut words: Vec<String> =
         pairs.iter().take(8).map(|(from, to)| format!("{from}-{to}")).collect();

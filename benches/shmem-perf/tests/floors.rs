@@ -24,6 +24,8 @@ fn has_floors(transport: &str, variable: (&str, &str), words: &[&str], names: &[
     let text = std::fs::read_to_string(&file).expect("a record");
     let record: Record = serde_json::from_str(&text).expect("a record");
     assert!(record.complete);
+    let paths = names.len() / 2;
+    assert!(record.floors.len() == paths && outcome.stdout.matches("\nfloor: ").count() == paths);
     let networks = ["ucp_put", "ucp_get", "fi_write", "fi_read"];
     for measure in [Measure::Latency, Measure::Bandwidth] {
         let rows = record.series.iter().filter(|series| series.measure == measure);

@@ -125,6 +125,15 @@ fn four_pes_measure_in_pairs_over_tcp() {
     assert_eq!((put.shape.pairs.as_str(), put.shape.n_pes), ("all", 4));
 }
 
+fn a_target_can_compute_meanwhile() {
+    let words = ["--operations", "fetch_add", "--measures", "latency,bidirectional", "--target"];
+    let words = [&words[..], &["computes"]].concat();
+    let job = short(4, &words).arg("--pairs").arg("all").env("SHMEM_VIRTUAL_NODES", "2");
+    let (record, outcome) = record("computes.json", job.env("SHMEM_TRANSPORT", "tcp"));
+    let shape = &find(&record, Measure::Latency, "fetch_add").expect("it is there").shape;
+    assert!(shape.target_computes, "{outcome}");
+}
+
 fn a_record_says_how_to_do_it_again() {
     let words = ["--operations", "p", "--measures", "latency", "--bind"];
     let job = short(2, &words).env("SHMEM_VIRTUAL_NODES", "2").env("SHMEM_HOST_LIMIT", "20");
@@ -142,6 +151,8 @@ fn a_record_says_how_to_do_it_again() {
     assert!(record.library.below.iter().any(|found| found.starts_with("tcp: ")), "{record:?}");
     let [launcher, rest @ ..] = record.launcher.as_slice() else { panic!("no launcher") };
     assert!(launcher.ends_with("oshrun") && rest.contains(&"-n".to_owned()), "{launcher} {rest:?}");
+    let nodes: Vec<Option<u32>> = record.job.pes.iter().map(|pe| pe.node).collect();
+    assert_eq!(nodes, [Some(0), Some(1)], "virtual nodes share no memory");
     if record.job.hosts[0].n_cpus >= 2 {
         let is_one = |pe: &PeInfo| pe.cpus.parse::<u32>().is_ok();
         let [first, second] = record.job.pes.as_slice() else { panic!("two PEs") };
@@ -182,6 +193,7 @@ fn threads_contexts_and_static_data_can_be_measured() {
         &["--threads", "3", "--contexts", "2"],
         &["--contexts", "2", "--memory", "static"],
         &["--pairs", "random", "--seed", "5", "--window", "4"],
+        &["--target", "computes"],
     ] {
         let common = ["--operations", "put_nbi,fetch_add,iput", "--max-bytes", "64"];
         let (record, _) = record("threads.json", short(2, &[&common, words].concat()));
@@ -223,7 +235,7 @@ fn what_does_not_fit_is_refused_once() {
     for (words, parts) in [
         (&["--bogus"][..], &["--bogus"][..]),
         (&["--operations", "teleport"], &["teleport", "there is no such operation", "get_nbi"]),
-        (&["--team-sizes", "9"], &["--team-sizes 9", "3 PEs"]),
+        (&["--team-sizes", "9"], &["--team-sizes 9", "1 to 3 members"]),
         (&["--pair", "0,3"], &["--pair 0,3", "3 PEs"]),
         (&["--measures", "overlap", "--operations", "p"], &["nothing is left"]),
         (&["-o", "/nowhere/record.json"], &["/nowhere/record.json", "cannot be written"]),
@@ -236,6 +248,11 @@ fn what_does_not_fit_is_refused_once() {
 
 fn a_full_disk_is_reported() {
     refused(&short(2, &["-o", "/dev/full"]).run(), &["/dev/full", "No space left"]);
+    for words in ["--time 0.2 --operations p", "--help", "build --show"] {
+        let command = format!("{} {words} > /dev/full", program().display());
+        let outcome = Job::direct("/bin/sh").arg("-c").arg(command).run();
+        refused(&outcome, &["standard output cannot be written", "No space left"]);
+    }
 }
 
 fn what_was_measured_outlives_a_peer() {
@@ -281,6 +298,7 @@ testkit::tests!(
     two_pes_measure_what_one_wants_to_know,
     one_pe_measures_with_itself_and_says_so,
     four_pes_measure_in_pairs_over_tcp,
+    a_target_can_compute_meanwhile,
     a_record_says_how_to_do_it_again,
     every_operation_can_be_measured,
     collectives_on_active_sets_have_the_sizes_that_are_listed,

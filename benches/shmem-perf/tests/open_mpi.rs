@@ -41,7 +41,8 @@ mod mpirun {
         names.sort_unstable();
         let expected = ["broadcast64 and barrier_all", "fcollect64 and barrier_all", "max_to_all"];
         assert_eq!(names, expected);
-        let record = measured(&["--time", "2", "--max-bytes", "4k", "--growth", "8"]);
+        let words = ["--time", "2", "--max-bytes", "4k", "--growth", "8", "--contexts", "1"];
+        let record = measured(&words);
         assert!(
             record.complete && record.library.name.contains("open-mpi"),
             "{:?}",

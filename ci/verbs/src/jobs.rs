@@ -30,9 +30,6 @@ pub const PROGRAMS: [(&str, &str); 9] = [
     ("collectives_team", "crates/shmem-c/tests/programs/collectives_team.c"),
 ];
 
-/// Programs that measure, and their sources.
-pub const MEASURING: [(&str, &str); 1] = [("time_amo", "benches/amo.c")];
-
 /// Those that also run with the libraries of folders, across two guests, and over datagrams.
 const FEW: [&str; 5] = ["split_2d", "max_to_all", "rma", "amo", "signal"];
 
@@ -179,16 +176,20 @@ pub fn all(places: &Places, libraries: &[Libraries]) -> Vec<Job> {
 }
 
 /// A job that measures what an atomic operation takes, by whom it is carried out.
-fn measuring(Places { prefix, programs, .. }: &Places, network: &Network, amos: &str) -> Job {
-    let (prefix, programs, environment) =
-        (prefix.display(), programs.display(), network.environment);
+fn measuring(Places { prefix, .. }: &Places, network: &Network, amos: &str) -> Job {
+    let (bin, environment) = (prefix.join("bin"), network.environment);
     let environment =
         format!("{environment} SHMEM_TRANSPORT={} SHMEM_AMOS={amos}", network.transport);
+    let command = |target: &str| {
+        format!(
+            "env {environment} SHMEM_SYMMETRIC_SIZE=16m SHMEM_ONNODE=off {bin}/oshrun -n 2 {bin}/shmem-perf \
+             --operations fetch_add --measures latency --target {target} --time 10",
+            bin = bin.display()
+        )
+    };
     Job {
         name: format!("measure-{}-{amos}-amo", network.name),
-        command: format!(
-            "env {environment} SHMEM_SYMMETRIC_SIZE=16m SHMEM_ONNODE=off {prefix}/bin/oshrun -n 2 {programs}/time_amo"
-        ),
+        command: format!("{} && {}", command("waits"), command("computes")),
         limit: OF_PROGRAM,
         pair: false,
         measures: true,

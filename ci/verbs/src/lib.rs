@@ -149,8 +149,8 @@ fn build(workspace: &Workspace, install: Install) -> Result<jobs::Places> {
     );
     install(workspace, &places.prefix)?;
     fs::create_dir_all(&places.programs)?;
-    let programs = jobs::PROGRAMS.into_iter().chain(jobs::MEASURING);
-    let builders: Vec<_> = programs
+    let builders: Vec<_> = jobs::PROGRAMS
+        .into_iter()
         .map(|(name, source)| {
             let mut oshcc = Command::new(places.prefix.join("bin/oshcc"));
             oshcc.current_dir(&workspace.root).arg(source).arg("-O1").arg("-w");

@@ -68,18 +68,13 @@ const TASKS: &[Task] = &[
         run: counts::run,
     },
     Task {
-        name: "bench-fabric",
-        about: "compare with libfabric itself: [--provider NAME] [--ours DIR]",
-        run: |args| bench_driver::fabric::run(args, install::into),
-    },
-    Task {
         name: "bench-peer",
-        about: "compare with another OpenSHMEM: [--suite NAME] [--runs N] [--peer DIR] [--ours DIR]",
+        about: "compare with another OpenSHMEM: [--suite NAME] [--runs N] [--peer DIR]... [--ours DIR]",
         run: |args| bench_driver::peer::run(args, install::into),
     },
     Task {
         name: "bench-size",
-        about: "time and memory of jobs of many PEs: [--pes N]... [--runs N] [--ours DIR]",
+        about: "time and memory of jobs of many PEs: [--pes N]... [--runs N] [--transport NAME] [--ours DIR]",
         run: |args| bench_driver::size::run(args, install::into),
     },
 ];

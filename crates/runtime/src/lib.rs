@@ -25,11 +25,11 @@ pub mod setup;
 mod sync;
 mod teams;
 
-pub use api::{amo, ctx, heap, lock, rma, signal, team, wait};
+pub use api::{amo, ctx, heap, local, lock, rma, signal, team, wait};
 pub use base::call::Call;
 pub use base::handle::{ContextHandle, TeamHandle};
 pub use base::{constants, extension_constants, settings, stdio, time};
 pub use coll::combine::Combine;
-pub use coll::{alltoallv, collectives, combine, tuning};
+pub use coll::{alltoallv, collectives, combine, private, tuning};
 pub use net::contexts::{Context, World};
 pub use net::order;

@@ -3,6 +3,10 @@
 //!
 //! It measures in turn on the teams of the first 2, 4, 8, ... PEs and of all, so that a burst of other work meets all
 //! algorithms; the other PEs wait meanwhile.
+//!
+//! It has a loop of its own, not shmem-perf's: it changes the table of algorithms between two collectives of one job, which no routine of
+//! OpenSHMEM can, measures all algorithms of a size in turn, where shmem-perf measures one operation after the other, and keeps only
+//! the best time, so that it has no use for statistics.
 
 mod args;
 mod measure;

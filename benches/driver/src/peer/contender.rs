@@ -88,7 +88,11 @@ impl Contender {
             let record = self.record(measured);
             let mut job = self.job(measured.pes, PERF);
             let before = self.suite.carrier.map(carrier::carried).transpose()?;
-            process::run(job.args(measured.words).arg("-o").arg(&record).stdout(Stdio::null()))?;
+            job.args(["--bind", "--operations", measured.operations])
+                .args(measured.words.split(' '))
+                .arg("-o")
+                .arg(&record);
+            process::run(job.stdout(Stdio::null()))?;
             let found = load::load(&record).map_err(Error::msg)?;
             if let (Some(interface), Some(before)) = (self.suite.carrier, before) {
                 carrier::check(interface, before, &found)?;

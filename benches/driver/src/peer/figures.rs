@@ -3,23 +3,31 @@
 use shmem_perf::record::{Measure, Record};
 
 /// The median of each figure by `MEASURE OPERATION BYTES PES`: nanoseconds, millions of operations per second, GB per second; of a
-/// bandwidth also the nanoseconds of one transfer, as `time in a stream of OPERATION BYTES PES`.
+/// rate or bandwidth also the nanoseconds of one operation, as `time in a stream of OPERATION BYTES PES`. An operation that is
+/// issued on contexts or has its target in static memory is one of its own.
 pub fn of(found: &Record) -> Vec<(String, f64)> {
     let mut all = Vec::new();
     for series in &found.series {
+        let shape = &series.shape;
+        let by = if shape.contexts > 0 { " by contexts" } else { "" };
+        let to = if shape.memory == "static" { " to static" } else { "" };
         for point in &series.points {
             let value = point.summary.p50;
-            let which = format!("{} {} {}", series.operation, point.nbytes, found.job.pes.len());
+            let n_pes = found.job.pes.len();
+            let which = format!("{}{by}{to} {} {n_pes}", series.operation, point.nbytes);
+            let streamed = |ns| (format!("time in a stream of {which}"), ns);
             let (measure, value) = match series.measure {
                 Measure::Latency => ("latency", value),
                 Measure::Collective => ("collective", value),
                 Measure::Event => ("event", value),
                 Measure::Overlap => ("overlap", value),
-                Measure::MessageRate => ("rate", value / 1e6),
+                Measure::MessageRate => {
+                    all.push(streamed(1e9 / value));
+                    ("rate", value / 1e6)
+                }
                 Measure::BidirectionalBandwidth => ("bidirectional", value / 1e9),
                 Measure::Bandwidth => {
-                    let time = point.nbytes as f64 / value * 1e9;
-                    all.push((format!("time in a stream of {which}"), time));
+                    all.push(streamed(point.nbytes as f64 / value * 1e9));
                     ("bandwidth", value / 1e9)
                 }
             };
@@ -71,6 +79,7 @@ pub mod tests {
         ]));
         let expected = [
             ("latency put 8 2", 250.0),
+            ("time in a stream of put_nbi 8 2", 500.0),
             ("rate put_nbi 8 2", 2.0),
             ("time in a stream of socket 1000 2", 500.0),
             ("bandwidth socket 1000 2", 2.0),

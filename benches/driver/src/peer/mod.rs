@@ -5,13 +5,14 @@
 //! the middle half; where two ranges overlap no difference was measured, and the table says equal.
 //!
 //! `--suite` says what is compared: PEs that share memory (the usual one), PEs that have nothing but TCP, by
-//! our own transport or by UCX, whole jobs from start to end, or collectives with shared memory and over TCP. The other one is the
+//! our own transport, by UCX or by libfabric, whole jobs from start to end, or collectives with shared memory and over TCP. The other one is the
 //! system's Open MPI and ours is built and installed under target/, unless told otherwise. What shmem-perf measured last also becomes a page.
 
 mod carrier;
 mod contender;
 mod figures;
 mod suite;
+mod suites;
 mod table;
 
 use std::fs;
@@ -39,7 +40,7 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
     let mut runs = RUNS;
     let mut ours = None;
     let mut peers = Vec::new();
-    let mut suite = &suite::ON_NODE;
+    let mut suite = &suites::ON_NODE;
     let mut parser = lexopt::Parser::from_args(args);
     while let Some(arg) = parser.next()? {
         match arg {
@@ -48,8 +49,8 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
             Arg::Long("peer") => peers.push(PathBuf::from(parser.value()?)),
             Arg::Long("suite") => {
                 let name = parser.value()?.string()?;
-                suite = suite::named(&name).with_context(|| {
-                    let names: Vec<&str> = suite::ALL.iter().map(|suite| suite.name).collect();
+                suite = suites::named(&name).with_context(|| {
+                    let names: Vec<&str> = suites::ALL.iter().map(|suite| suite.name).collect();
                     format!("there is no suite {name}: it is one of {}", names.join(", "))
                 })?;
             }
@@ -83,16 +84,22 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
             "The machine is busy (load {load:.1}): ranges will be wide and equal means little."
         );
     }
-    for run in 1..=runs {
-        eprint!("\rrun {run} of {runs} ");
+    let mut done = 0;
+    let ended = loop {
+        eprint!("\rrun {} of {runs} ", done + 1);
         // None is always the one that finds the machine as the same other one left it.
-        let (later, first) = all.split_at_mut(run % (peers.len() + 1));
-        for contender in first.iter_mut().chain(later) {
-            contender.measure()?;
+        let (later, first) = all.split_at_mut((done + 1) % (peers.len() + 1));
+        let ended = first.iter_mut().chain(later).try_for_each(Contender::measure);
+        done += usize::from(ended.is_ok());
+        if ended.is_err() || done == runs {
+            break ended;
         }
-    }
+    };
     eprintln!();
-    println!("{runs} runs each, in turn: median (middle half)\n");
+    if done == 0 {
+        return ended;
+    }
+    println!("{done} runs each, in turn: median (middle half)\n");
     let (ours, theirs) = all.split_first().context("ours takes part")?;
     for (bin, theirs) in peers.iter().zip(theirs) {
         if peers.len() > 1 {
@@ -107,10 +114,10 @@ pub fn run(args: &[String], install: Install) -> Result<()> {
         words.extend(["-o".to_owned(), page.display().to_string()]);
         report::run(&words).map_err(Error::msg)?;
     }
-    if runs < RUNS {
+    if done < RUNS {
         println!("\nFewer than {RUNS} runs: not to be quoted.");
     }
-    Ok(())
+    ended
 }
 
 /// How many processes wanted a processor in the last minute.

@@ -1,6 +1,6 @@
 //! libfabric: `fi_write` and `fi_read` with their completions, on a reliable datagram endpoint.
 //!
-//! The provider is the one that Rushmem's variables name, or else the first that libfabric has. A write completes when it is visible
+//! The provider is the one that Rushmem's variables name, or else the first that libfabric has, with the device that the PE prefers. A write completes when it is visible
 //! at the target, with providers that know when. This file must never know what is timed.
 #![allow(unsafe_code)]
 
@@ -12,6 +12,7 @@ use std::ptr::null_mut;
 use libfabric_sys as fi;
 use libfabric_sys::Libfabric;
 
+use super::device::Preference;
 use super::route::{Contact, Region, Route};
 
 /// Operations in flight at most.
@@ -39,24 +40,25 @@ pub struct Endpoint {
     peer: fi::fi_addr_t,
     base: u64,
     key: u64,
-    /// Of each operation, as long as it is in flight.
-    contexts: &'static mut [fi::fi_context2],
-    n_begun: usize,
-    n_complete: usize,
+    /// Contexts that no operation in flight has.
+    free: Vec<*mut c_void>,
+    n_contexts: usize,
+    spins: bool,
+    path: String,
 }
 
 impl Endpoint {
     /// Opens libfabric and registers memory.
-    pub fn open(memory: Region, is_one_host: bool) -> Result<Self, String> {
+    pub fn open(memory: Region, preference: &Preference, spins: bool) -> Result<Self, String> {
         let library = Libfabric::open()?;
         if library.version() < fi::OLDEST {
             return Err("libfabric is too old".into());
         }
         let (with, without) = (fi::FI_DELIVERY_COMPLETE, fi::FI_TRANSMIT_COMPLETE);
-        let found = entry(&library, is_one_host, with).map(|info| (info, with));
+        let found = entry(&library, preference, with).map(|info| (info, with));
         let (info, completion) = match found {
             Some(found) => found,
-            None => (entry(&library, is_one_host, 0).ok_or("no provider fits")?, without),
+            None => (entry(&library, preference, 0).ok_or("no provider fits")?, without),
         };
         let said = |code: c_int| match code {
             0 => Ok(()),
@@ -129,7 +131,8 @@ impl Endpoint {
         }
         // SAFETY: an open registration.
         let desc = unsafe { (*registration).mem_desc };
-        let free = fi::fi_context2 { internal: [null_mut(); 8] };
+        let context = fi::fi_context2 { internal: [null_mut(); 8] };
+        let contexts: &'static mut [_] = Vec::leak(vec![context; n_in_flight]);
         Ok(Self {
             memory,
             endpoint,
@@ -143,34 +146,41 @@ impl Endpoint {
             peer: fi::ADDR_NOTAVAIL,
             base: 0,
             key: 0,
-            contexts: Vec::leak(vec![free; n_in_flight]),
-            n_begun: 0,
-            n_complete: 0,
+            free: contexts.iter_mut().map(|context| (&raw mut *context).cast()).collect(),
+            n_contexts: n_in_flight,
+            spins,
+            path: format!("{} of libfabric's {}", device(info), provider(info)),
             library,
         })
     }
 
     /// Begins a transfer by `begin`, which gets the endpoint and a context, as soon as the provider takes it.
     fn begin(&mut self, begin: impl Fn(&Self, *mut c_void) -> isize) -> Result<(), String> {
-        if self.n_begun == self.contexts.len() {
-            self.complete()?;
-        }
-        let context = (&raw mut self.contexts[self.n_begun]).cast();
+        let context = loop {
+            match self.free.pop() {
+                Some(context) => break context,
+                None => self.progress()?,
+            }
+        };
         loop {
             match begin(self, context) {
-                0 => break,
+                0 => return Ok(()),
                 code if code == -(fi::FI_EAGAIN as isize) => self.progress()?,
                 code => return Err(self.library.strerror(code as c_int)),
             }
         }
-        self.n_begun += 1;
-        Ok(())
     }
 
     /// Offsets and lengths of the parts of a transfer.
     fn parts(&self, nbytes: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let most = self.most;
         (0..nbytes).step_by(most).map(move |at| (at, (nbytes - at).min(most)))
+    }
+
+    fn pause(&self) {
+        if !self.spins {
+            std::thread::yield_now();
+        }
     }
 
     fn own(&self, offset: usize) -> *mut c_void {
@@ -249,10 +259,9 @@ impl Route for Endpoint {
     }
 
     fn complete(&mut self) -> Result<(), String> {
-        while self.n_complete < self.n_begun {
+        while self.free.len() < self.n_contexts {
             self.progress()?;
         }
-        (self.n_begun, self.n_complete) = (0, 0);
         Ok(())
     }
 
@@ -261,8 +270,14 @@ impl Route for Endpoint {
         let mut entries = [const { MaybeUninit::<fi::fi_cq_entry>::uninit() }; ENTRIES];
         // SAFETY: an open queue whose entries are of this kind, and room for as many as are told.
         match unsafe { fi::fi_cq_read(self.queue, entries.as_mut_ptr().cast(), ENTRIES) } {
-            n if n >= 0 => self.n_complete += n as usize,
-            code if code == -(fi::FI_EAGAIN as isize) => {}
+            0 => self.pause(),
+            n if n >= 0 => {
+                // SAFETY: libfabric has filled in so many.
+                let filled =
+                    entries[..n as usize].iter().map(|entry| unsafe { entry.assume_init_ref() });
+                self.free.extend(filled.map(|entry| entry.op_context));
+            }
+            code if code == -(fi::FI_EAGAIN as isize) => self.pause(),
             code if code == -(fi::FI_EAVAIL as isize) => {
                 // SAFETY: a C struct of numbers and pointers, for which zeros mean none.
                 let mut entry: fi::fi_cq_err_entry = unsafe { std::mem::zeroed() };
@@ -274,12 +289,16 @@ impl Route for Endpoint {
         }
         Ok(())
     }
+
+    fn path(&self) -> String {
+        self.path.clone()
+    }
 }
 
-/// The first entry that fits, with this completion of writes. It is kept as long as the process.
+/// The best entry of the first provider that fits, with this completion of writes. It is kept as long as the process.
 fn entry(
     library: &Libfabric,
-    is_one_host: bool,
+    preference: &Preference,
     completion: u64,
 ) -> Option<&'static mut fi::fi_info> {
     // SAFETY: null asks for an empty one.
@@ -287,7 +306,7 @@ fn entry(
     // SAFETY: null, or an owned one, which has all parts.
     let hints = unsafe { hints.as_mut() }?;
     hints.caps = fi::FI_MSG | fi::FI_RMA;
-    if !is_one_host {
+    if !preference.is_one_host {
         hints.caps |= fi::FI_LOCAL_COMM | fi::FI_REMOTE_COMM;
     }
     hints.mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
@@ -315,20 +334,39 @@ fn entry(
     if unsafe { library.getinfo(hints, &mut first) } != 0 {
         return None;
     }
-    // SAFETY: a list that lives as long as the process and that nobody else has; null ends it.
-    let at = |entry: *mut fi::fi_info| unsafe { entry.as_mut() };
-    let mut next = at(first);
-    while let Some(entry) = next {
-        // SAFETY: entries that libfabric returns have all parts.
-        let name = unsafe { &*entry.fabric_attr }.prov_name;
-        // SAFETY: a string of an entry that lives.
-        let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
-        if !name.split(';').any(|layer| FAULTY.contains(&layer)) {
-            return Some(entry);
-        }
-        next = at(entry.next);
+    let is_one = |entry: &*mut fi::fi_info| !entry.is_null();
+    // SAFETY: an entry of a list that lives as long as the process; null ends it.
+    let next = |entry: &*mut fi::fi_info| Some(unsafe { (**entry).next }).filter(is_one);
+    let entries: Vec<_> = std::iter::successors(Some(first).filter(is_one), next).collect();
+    // SAFETY: as above.
+    let provider_of = |entry: &*mut fi::fi_info| provider(unsafe { &**entry });
+    // SAFETY: as above.
+    let device_of = |entry: &*mut fi::fi_info| device(unsafe { &**entry });
+    let is_faulty = |name: &String| name.split(';').any(|layer| FAULTY.contains(&layer));
+    let name = entries.iter().map(provider_of).find(|name| !is_faulty(name))?;
+    let of_provider = entries.into_iter().filter(|entry| provider_of(entry) == name);
+    let best = of_provider.min_by_key(|entry| preference.rank(&device_of(entry)))?;
+    // SAFETY: as above, and nobody else has the list.
+    unsafe { best.as_mut() }
+}
+
+fn provider(entry: &fi::fi_info) -> String {
+    // SAFETY: entries that libfabric returns have all parts.
+    text(unsafe { &*entry.fabric_attr }.prov_name)
+}
+
+fn device(entry: &fi::fi_info) -> String {
+    // SAFETY: entries that libfabric returns have all parts.
+    text(unsafe { &*entry.domain_attr }.name)
+}
+
+/// A string of an entry; nothing for null.
+fn text(string: *const c_char) -> String {
+    match string.is_null() {
+        true => String::new(),
+        // SAFETY: a string of an entry, which lives as long as the process.
+        false => unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned(),
     }
-    None
 }
 
 /// What a variable names, as a string of libfabric's; null for nothing.

@@ -29,8 +29,10 @@ pub trait Route {
     fn get(&mut self, from: usize, to: usize, nbytes: usize) -> Result<(), String>;
     /// Waits until all that has begun is complete, at the other PE too.
     fn complete(&mut self) -> Result<(), String>;
-    /// Lets the network work.
+    /// Lets the network work, and others run if it has nothing to do and this PE shall not spin.
     fn progress(&mut self) -> Result<(), String>;
+    /// What it goes over, in words.
+    fn path(&self) -> String;
 }
 
 /// Memory that the other PE writes and reads: the word that ends a point, the one that it is written from, the target, the source.

@@ -9,6 +9,7 @@ use std::ptr::{null, null_mut};
 
 use ucx_sys as sys;
 
+use super::device::Preference;
 use super::route::{Contact, Region, Route};
 
 /// A worker, and its endpoint at the other PE. Neither is closed.
@@ -26,13 +27,20 @@ pub struct Ucp {
     reads: Vec<sys::ucs_status_ptr_t>,
     /// Whether something was written since the last flush.
     has_written: bool,
+    spins: bool,
+    path: String,
 }
 
 impl Ucp {
     /// Opens UCX and registers memory.
-    pub fn open(memory: Region) -> Result<Self, String> {
+    pub fn open(memory: Region, preference: &Preference, spins: bool) -> Result<Self, String> {
         let ucp = sys::open()?;
-        let context = context(ucp)?;
+        let devices = env::var("UCX_NET_DEVICES").ok().or_else(|| preference.port.clone());
+        let context = context(ucp, devices.as_deref())?;
+        let path = match devices {
+            Some(devices) => format!("the devices {devices}"),
+            None => "the devices that UCX chooses".to_owned(),
+        };
         let params = sys::ucp_worker_params_t {
             field_mask: sys::UCP_WORKER_PARAM_FIELD_THREAD_MODE.into(),
             thread_mode: sys::UCS_THREAD_MODE_SINGLE,
@@ -64,6 +72,8 @@ impl Ucp {
             base: 0,
             reads: Vec::new(),
             has_written: false,
+            spins,
+            path,
         })
     }
 
@@ -161,20 +171,28 @@ impl Route for Ucp {
 
     fn progress(&mut self) -> Result<(), String> {
         // SAFETY: a live worker, and no callback calls this.
-        unsafe { self.ucp.ucp_worker_progress(self.worker) };
+        if unsafe { self.ucp.ucp_worker_progress(self.worker) } == 0 && !self.spins {
+            std::thread::yield_now();
+        }
         Ok(())
+    }
+
+    fn path(&self) -> String {
+        self.path.clone()
     }
 }
 
-/// UCX with the transports that the job's variables name.
-fn context(ucp: &'static sys::Ucp) -> Result<sys::ucp_context_h, String> {
+/// UCX with the transports that the job's variables name, and with these devices.
+fn context(ucp: &'static sys::Ucp, devices: Option<&str>) -> Result<sys::ucp_context_h, String> {
     let mut config = null_mut();
     // SAFETY: no prefix and no file; it writes a handle when it succeeds.
     fine(ucp, unsafe { ucp.ucp_config_read(null(), null(), &raw mut config) })?;
-    if let (None, Ok(transports)) = (env::var_os("UCX_TLS"), env::var("SHMEM_UCX_TLS")) {
-        let transports = CString::new(transports).map_err(|error| error.to_string())?;
+    let transports = env::var("UCX_TLS").or_else(|_| env::var("SHMEM_UCX_TLS")).ok();
+    for (name, value) in [(c"TLS", transports.as_deref()), (c"NET_DEVICES", devices)] {
+        let Some(value) = value else { continue };
+        let value = CString::new(value).map_err(|error| error.to_string())?;
         // SAFETY: a live configuration and two C strings.
-        fine(ucp, unsafe { ucp.ucp_config_modify(config, c"TLS".as_ptr(), transports.as_ptr()) })?;
+        fine(ucp, unsafe { ucp.ucp_config_modify(config, name.as_ptr(), value.as_ptr()) })?;
     }
     let params = sys::ucp_params_t {
         field_mask: sys::UCP_PARAM_FIELD_FEATURES.into(),

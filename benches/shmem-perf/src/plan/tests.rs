@@ -130,6 +130,13 @@ fn sizes_are_those_that_an_operation_can_have() {
 }
 
 #[test]
+fn blocks_are_needed_for_what_is_asked_for() {
+    let needs = |words: &[&str]| needs_blocks(&options(words), &table());
+    assert!(needs(&[]) && needs(&["--operations", "all"]));
+    assert!(!needs(&["--operations", "put,barrier_all"]) && !needs(&["--measures", "rate"]));
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused() {
     let refused =
         |words: &[&str]| plan(&options(words), &table(), facts(2, true)).expect_err("none");

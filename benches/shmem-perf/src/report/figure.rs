@@ -42,6 +42,11 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// One in which nothing is looked for.
+    pub fn new(title: &str, note: &str, drawing: Drawing, legend: Vec<Entry>) -> Self {
+        Self { title: title.to_owned(), note: note.to_owned(), drawing, legend, found: None }
+    }
+
     /// A part of the page.
     pub fn part(self) -> Element {
         let caption = Element::new("figcaption")
@@ -61,7 +66,7 @@ impl Figure {
         match self.found.as_deref() {
             None => figure,
             Some([]) => figure
-                .child(Element::new("p").class("note").text("No host, PE or pair stands out.")),
+                .child(Element::new("p").class("note").text("No node, PE or pair stands out.")),
             Some(sentences) => {
                 let items = sentences.iter().map(|sentence| Element::new("li").text(sentence));
                 figure.child(Element::new("ul").class("found").children(items))

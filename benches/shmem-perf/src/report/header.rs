@@ -49,11 +49,12 @@ fn warnings(runs: &[Source]) -> Option<Element> {
 /// A column for each run.
 fn facts(runs: &[Source]) -> Element {
     type Fact = fn(&Record) -> String;
-    let facts: [(&str, Fact); 9] = [
+    let facts: [(&str, Fact); 10] = [
         ("library", |record| record.library.name.clone()),
         ("OpenSHMEM", |record| record.library.standard.clone()),
         ("transport", |record| record.library.transport.clone().unwrap_or("not known".into())),
         ("found below", |record| record.library.below.join("; ")),
+        ("floors", |record| record.floors.join("; ")),
         ("date", |record| record.date.replace('T', " ").replace('Z', " UTC")),
         ("PEs", |record| record.job.pes.len().to_string()),
         ("hosts", |record| hosts(&record.job)),
@@ -78,9 +79,11 @@ fn facts(runs: &[Source]) -> Element {
         let name = Element::new("th").with("scope", "row").text(name);
         Element::new("tr").child(name).children(cells)
     };
-    let told = facts.into_iter().map(|(name, fact)| {
-        let cells = runs.iter().map(|run| Element::new("td").text(fact(&run.record)));
-        row(name, cells.collect())
+    let told = facts.into_iter().filter_map(|(name, fact)| {
+        let facts: Vec<String> = runs.iter().map(|run| fact(&run.record)).collect();
+        let is_known = facts.iter().any(|fact| !fact.is_empty());
+        let cells = facts.iter().map(|fact| Element::new("td").text(fact));
+        is_known.then(|| row(name, cells.collect()))
     });
     let command = |run: &Source| {
         let record = &run.record;

@@ -7,6 +7,7 @@ use super::axis::Axis;
 use super::chart::WIDTH;
 use super::drawing::{Drawing, label, rule};
 use super::markup::{Element, px, shortened};
+use super::nodes::Nodes;
 use super::ramp;
 use super::suspects::{Outlier, Slow, Suspects, find};
 use crate::record::{Job, Matrix};
@@ -30,10 +31,8 @@ const LETTER: f64 = 6.4;
 /// A map as a drawing, and what stands out, in sentences.
 pub fn draw(matrix: &Matrix, job: &Job) -> (Drawing, Vec<String>) {
     let n = matrix.values.len();
-    let hosts: Vec<usize> =
-        (0..n).map(|pe| job.pes.get(pe).map_or(0, |pe| pe.host as usize)).collect();
-    let names: Vec<&str> = job.hosts.iter().map(|host| host.name.as_str()).collect();
-    let found = find(matrix, &hosts);
+    let nodes = Nodes::new(job, n);
+    let found = find(matrix, &nodes.of);
     let cell = (SIDE / n.max(1) as f64).min(CELL);
     let side = n as f64 * cell;
     let area = Element::new("rect")
@@ -46,10 +45,10 @@ pub fn draw(matrix: &Matrix, job: &Job) -> (Drawing, Vec<String>) {
         .child(area)
         .children(cells(matrix, &found, cell))
         .children(values(matrix, &found, cell))
-        .children(borders(&hosts, cell))
+        .children(borders(&nodes, cell))
         .children(outliers(&found, cell))
         .children(numbers(n, cell))
-        .children(host_names(&hosts, &names, cell))
+        .children(node_names(&nodes, cell))
         .child(label(LEFT + side / 2.0, 12.0, "axis", "to PE").with("text-anchor", "middle"))
         .child(
             label(0.0, 0.0, "axis", "from PE")
@@ -57,8 +56,8 @@ pub fn draw(matrix: &Matrix, job: &Job) -> (Drawing, Vec<String>) {
                 .with("transform", format!("translate(12 {}) rotate(-90)", px(TOP + side / 2.0))),
         )
         .children(scale(matrix, &found, cell, LEFT + side + 24.0))
-        .child(pointer(matrix, &hosts, &names, cell));
-    (svg, sentences(&found, &names, &hosts))
+        .child(pointer(matrix, &nodes, cell));
+    (svg, sentences(&found, &nodes))
 }
 
 fn figure(matrix: &Matrix, from: usize, to: usize) -> Option<f64> {
@@ -116,10 +115,10 @@ fn values(matrix: &Matrix, found: &Suspects, cell: f64) -> Vec<Element> {
     all
 }
 
-/// Lines between PEs of different hosts.
-fn borders(hosts: &[usize], cell: f64) -> Vec<Element> {
-    let side = hosts.len() as f64 * cell;
-    let edges = (1..hosts.len()).filter(|&pe| hosts[pe] != hosts[pe - 1]);
+/// Lines between PEs of different nodes.
+fn borders(nodes: &Nodes, cell: f64) -> Vec<Element> {
+    let side = nodes.of.len() as f64 * cell;
+    let edges = (1..nodes.of.len()).filter(|&pe| nodes.divide && nodes.of[pe] != nodes.of[pe - 1]);
     let line = |pe: usize| {
         let at = pe as f64 * cell;
         [
@@ -170,21 +169,21 @@ fn numbers(n: usize, cell: f64) -> Vec<Element> {
     (0..n).step_by(step).flat_map(number).collect()
 }
 
-/// The names of hosts above and at the left, where there is room for a few letters of each.
-fn host_names(hosts: &[usize], names: &[&str], cell: f64) -> Vec<Element> {
-    let pes: Vec<usize> = (0..hosts.len()).collect();
-    let groups: Vec<&[usize]> = pes.chunk_by(|a, b| hosts[*a] == hosts[*b]).collect();
+/// The names of nodes above and at the left, where there is room for a few letters of each.
+fn node_names(nodes: &Nodes, cell: f64) -> Vec<Element> {
+    let pes: Vec<usize> = (0..nodes.of.len()).collect();
+    let groups: Vec<&[usize]> = pes.chunk_by(|a, b| nodes.of[*a] == nodes.of[*b]).collect();
     let narrowest = groups.iter().map(|group| group.len()).min().unwrap_or(0) as f64 * cell;
-    if narrowest < 5.0 * LETTER {
+    if narrowest < 5.0 * LETTER || !nodes.divide {
         return Vec::new();
     }
     let name = |group: &&[usize]| {
         let letters = ((group.len() as f64 * cell - 8.0) / LETTER) as usize;
-        let name = shortened(names.get(hosts[group[0]]).unwrap_or(&""), letters);
+        let name = shortened(nodes.name(nodes.of[group[0]]), letters);
         let middle = (group[0] as f64 + group.len() as f64 / 2.0) * cell;
         [
-            label(LEFT + middle, TOP - 26.0, "host", &name).with("text-anchor", "middle"),
-            label(0.0, 0.0, "host", &name).with("text-anchor", "middle").with(
+            label(LEFT + middle, TOP - 26.0, "node", &name).with("text-anchor", "middle"),
+            label(0.0, 0.0, "node", &name).with("text-anchor", "middle").with(
                 "transform",
                 format!("translate({} {}) rotate(-90)", px(LEFT - 34.0), px(TOP + middle)),
             ),
@@ -240,12 +239,9 @@ fn scale(matrix: &Matrix, found: &Suspects, cell: f64, x: f64) -> Vec<Element> {
 }
 
 /// What the script needs to tell the values under the pointer: names of PEs and figures, row by row.
-fn pointer(matrix: &Matrix, hosts: &[usize], names: &[&str], cell: f64) -> Element {
+fn pointer(matrix: &Matrix, nodes: &Nodes, cell: f64) -> Element {
     let n = matrix.values.len();
-    let pe = |pe: usize| match names.get(hosts[pe]) {
-        Some(host) => format!("PE {pe} on {}", host.replace('|', "/")),
-        None => format!("PE {pe}"),
-    };
+    let pe = |pe: usize| format!("PE {pe} on {}", nodes.name(nodes.of[pe]).replace('|', "/"));
     let value = |i: usize| match figure(matrix, i / n, i % n) {
         Some(value) => units::figure(matrix.measure, value),
         None => String::new(),
@@ -269,37 +265,39 @@ fn pointer(matrix: &Matrix, hosts: &[usize], names: &[&str], cell: f64) -> Eleme
 }
 
 /// What stands out, the larger things first.
-fn sentences(found: &Suspects, names: &[&str], hosts: &[usize]) -> Vec<String> {
+fn sentences(found: &Suspects, nodes: &Nodes) -> Vec<String> {
     const MOST: usize = 6;
-    let host = |which: usize| names.get(which).copied().unwrap_or("?");
     let direction = |slow: &Slow| match (slow.from, slow.to) {
         (Some(from), Some(to)) => format!("from it take {from:.1} times and to it {to:.1} times"),
         (Some(from), None) => format!("from it take {from:.1} times"),
         (_, to) => format!("to it take {:.1} times", to.unwrap_or(1.0)),
     };
     let mut all = Vec::new();
-    for slow in found.hosts.iter().take(MOST) {
+    for slow in found.nodes.iter().take(MOST) {
+        let name = nodes.name(slow.which);
         all.push(format!(
-            "Host {}: transfers with other hosts {} as long as those of the other hosts.",
-            host(slow.which),
+            "Node {}: transfers with other nodes {} as long as those of the other nodes.",
+            name.strip_prefix("node ").unwrap_or(name),
             direction(slow)
         ));
     }
     for slow in found.pes.iter().take(MOST) {
         all.push(format!(
-            "PE {}: transfers within its host {} as long as those of other PEs.",
+            "PE {}: transfers within its node {} as long as those of other PEs.",
             slow.which,
             direction(slow)
         ));
     }
-    let home = |pe: usize| hosts.get(pe).copied().unwrap_or(0);
     for one in found.outliers.iter().take(MOST) {
         all.push(format!(
             "PE {} to PE {}: {:.1} times as long as other pairs {}.",
             one.from,
             one.to,
             one.times,
-            if home(one.from) == home(one.to) { "within a host" } else { "between hosts" }
+            match nodes.of[one.from] == nodes.of[one.to] {
+                true => "within a node",
+                false => "between nodes",
+            }
         ));
     }
     if found.outliers.len() > MOST {
@@ -323,7 +321,7 @@ mod tests {
             numa_nodes: Vec::new(),
             nics: Vec::new(),
         };
-        let pe = |pe| PeInfo { host: pe / per_host, cpus: String::new() };
+        let pe = |pe| PeInfo { host: pe / per_host, node: None, cpus: String::new() };
         Job { hosts: (0..n.div_ceil(per_host)).map(host).collect(), pes: (0..n).map(pe).collect() }
     }
 

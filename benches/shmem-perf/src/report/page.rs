@@ -2,7 +2,8 @@
 
 use super::header::header;
 use super::markup::Element;
-use super::sections::{Part, sections};
+use super::section::{Part, Section};
+use super::sections::sections;
 use super::source::Source;
 use super::style::DRAWINGS;
 
@@ -20,7 +21,7 @@ pub fn page(runs: &[Source]) -> String {
         .child(Element::new("meta").with("name", "color-scheme").with("content", "light dark"))
         .child(Element::new("title").text(format!("shmem-perf: {}", names.join(", "))))
         .child(Element::new("style").code(DRAWINGS).code(include_str!("page.css")));
-    let link = |section: &super::sections::Section| {
+    let link = |section: &Section| {
         Element::new("a").with("href", format!("#{}", section.id)).text(section.title)
     };
     let contents = Element::new("nav").children(sections.iter().map(link));

@@ -1,6 +1,6 @@
-//! What stands out in a matrix of PEs: hosts and PEs that are slow with all, single pairs that are slow, and the range of all others.
+//! What stands out in a matrix of PEs: nodes and PEs that are slow with all, single pairs that are slow, and the range of all others.
 //!
-//! PEs of one host are compared with each other apart from those of different hosts. This file must never know how a matrix is drawn.
+//! PEs of one node are compared with each other apart from those of different nodes. This file must never know how a matrix is drawn.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::record::{Matrix, Measure};
 
 /// How many times the usual time makes a pair an outlier, at least.
 const OUTLIER: f64 = 1.5;
-/// How many times the level of the others makes a PE or a host slow, at least.
+/// How many times the level of the others makes a PE or a node slow, at least.
 const SLOW: f64 = 1.3;
 /// The range of colours spans this factor at least, so that noise does not look like a pattern.
 const LEAST_SPAN: f64 = 2.0;
@@ -24,7 +24,7 @@ pub struct Outlier {
     pub times: f64,
 }
 
-/// A PE or a host that is slow with all others.
+/// A PE or a node that is slow with all others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slow {
     /// Its number.
@@ -41,24 +41,24 @@ pub struct Suspects {
     pub range: (f64, f64),
     /// The slowest first.
     pub outliers: Vec<Outlier>,
-    /// Hosts whose transfers with other hosts are slow.
-    pub hosts: Vec<Slow>,
-    /// PEs that are slow with those of their own host.
+    /// Nodes whose transfers with other nodes are slow.
+    pub nodes: Vec<Slow>,
+    /// PEs that are slow with those of their own node.
     pub pes: Vec<Slow>,
 }
 
-/// Looks for what stands out. `hosts` is the host of each PE.
-pub fn find(matrix: &Matrix, hosts: &[usize]) -> Suspects {
-    let cells = cells(matrix, hosts);
-    let host = |pe: usize| hosts.get(pe).copied().unwrap_or(0);
-    let between_hosts = cells.iter().filter(|cell| !cell.is_near);
-    let within_hosts = cells.iter().filter(|cell| cell.is_near);
-    let slow_hosts = slow(between_hosts.map(|cell| (host(cell.from), host(cell.to), cell.cost)));
-    let slow_pes = slow(within_hosts.map(|cell| (cell.from, cell.to, cell.cost)));
+/// Looks for what stands out. `nodes` is the node of each PE.
+pub fn find(matrix: &Matrix, nodes: &[usize]) -> Suspects {
+    let cells = cells(matrix, nodes);
+    let node = |pe: usize| nodes.get(pe).copied().unwrap_or(0);
+    let between_nodes = cells.iter().filter(|cell| !cell.is_near);
+    let within_nodes = cells.iter().filter(|cell| cell.is_near);
+    let slow_nodes = slow(between_nodes.map(|cell| (node(cell.from), node(cell.to), cell.cost)));
+    let slow_pes = slow(within_nodes.map(|cell| (cell.from, cell.to, cell.cost)));
     // What has a slow end is compared with its like, or it would hide single pairs that are slow.
     let kind = |cell: &Cell| match cell.is_near {
         true => (true, has_slow_end(&slow_pes, cell.from, cell.to)),
-        false => (false, has_slow_end(&slow_hosts, host(cell.from), host(cell.to))),
+        false => (false, has_slow_end(&slow_nodes, node(cell.from), node(cell.to))),
     };
     let kinds: Vec<(bool, bool)> = cells.iter().map(kind).collect();
     let mut outliers = Vec::new();
@@ -74,7 +74,7 @@ pub fn find(matrix: &Matrix, hosts: &[usize]) -> Suspects {
     let (low, high) = if low > high { (1.0, 1.0) } else { (low, high) };
     let wider = (LEAST_SPAN / (high / low)).max(1.0).sqrt();
     let range = (low / wider, high * wider);
-    Suspects { range, hosts: slow_hosts, pes: slow_pes, outliers }
+    Suspects { range, nodes: slow_nodes, pes: slow_pes, outliers }
 }
 
 fn has_slow_end(slow: &[Slow], from: usize, to: usize) -> bool {
@@ -86,14 +86,14 @@ fn has_slow_end(slow: &[Slow], from: usize, to: usize) -> bool {
 struct Cell {
     from: usize,
     to: usize,
-    /// Whether both are on one host.
+    /// Whether both are on one node.
     is_near: bool,
     value: f64,
     /// How long the same work takes, up to a factor.
     cost: f64,
 }
 
-fn cells(matrix: &Matrix, hosts: &[usize]) -> Vec<Cell> {
+fn cells(matrix: &Matrix, nodes: &[usize]) -> Vec<Cell> {
     let mut cells = Vec::new();
     for (from, row) in matrix.values.iter().enumerate() {
         for (to, value) in row.iter().enumerate() {
@@ -104,7 +104,7 @@ fn cells(matrix: &Matrix, hosts: &[usize]) -> Vec<Cell> {
                 Measure::Latency | Measure::Collective | Measure::Event => value,
                 _ => 1.0 / value,
             };
-            cells.push(Cell { from, to, is_near: hosts.get(from) == hosts.get(to), value, cost });
+            cells.push(Cell { from, to, is_near: nodes.get(from) == nodes.get(to), value, cost });
         }
     }
     cells
@@ -158,7 +158,7 @@ fn excess(lines: Vec<Vec<f64>>) -> Vec<Option<f64>> {
 mod tests {
     use super::*;
 
-    const HOSTS: [usize; 12] = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3];
+    const NODES: [usize; 12] = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3];
 
     fn matrix(measure: Measure, value: impl Fn(usize, usize) -> f64) -> Matrix {
         let row = |from| (0..12).map(|to| (from != to).then(|| value(from, to))).collect();
@@ -167,47 +167,47 @@ mod tests {
 
     fn usual(from: usize, to: usize) -> f64 {
         let noise = 1.0 + ((from * 7 + to * 5) % 11) as f64 / 200.0;
-        if HOSTS[from] == HOSTS[to] { 300.0 * noise } else { 1500.0 * noise }
+        if NODES[from] == NODES[to] { 300.0 * noise } else { 1500.0 * noise }
     }
 
     #[test]
-    fn nothing_stands_out_where_hosts_are_alike() {
-        let found = find(&matrix(Measure::Latency, usual), &HOSTS);
-        assert_eq!((found.outliers.len(), found.hosts.len(), found.pes.len()), (0, 0, 0));
+    fn nothing_stands_out_where_nodes_are_alike() {
+        let found = find(&matrix(Measure::Latency, usual), &NODES);
+        assert_eq!((found.outliers.len(), found.nodes.len(), found.pes.len()), (0, 0, 0));
         assert!(found.range.0 == 300.0 && found.range.1 > 1500.0);
     }
 
     #[test]
     fn one_bad_pair_is_an_outlier_and_leaves_the_range_alone() {
         let bad = |from, to| if (from, to) == (4, 9) { 9000.0 } else { usual(from, to) };
-        let found = find(&matrix(Measure::Latency, bad), &HOSTS);
+        let found = find(&matrix(Measure::Latency, bad), &NODES);
         assert_eq!(found.outliers.len(), 1);
         assert_eq!((found.outliers[0].from, found.outliers[0].to), (4, 9));
         assert!(found.outliers[0].times > 5.0 && found.range.1 < 1600.0);
-        assert!(found.hosts.is_empty());
+        assert!(found.nodes.is_empty());
     }
 
     #[test]
-    fn a_host_with_a_slow_nic_is_named() {
+    fn a_node_with_a_slow_nic_is_named() {
         let slow = |from: usize, to: usize| {
-            let (a, b) = (HOSTS[from], HOSTS[to]);
+            let (a, b) = (NODES[from], NODES[to]);
             usual(from, to) * if a != b && (a == 2 || b == 2) { 2.5 } else { 1.0 }
         };
-        let found = find(&matrix(Measure::Latency, slow), &HOSTS);
-        assert_eq!(found.hosts.len(), 1);
-        let host = found.hosts[0];
-        assert_eq!(host.which, 2);
-        assert!((host.from.unwrap_or(0.0) - 2.5).abs() < 0.1, "{host:?}");
-        assert!((host.to.unwrap_or(0.0) - 2.5).abs() < 0.1, "{host:?}");
+        let found = find(&matrix(Measure::Latency, slow), &NODES);
+        assert_eq!(found.nodes.len(), 1);
+        let node = found.nodes[0];
+        assert_eq!(node.which, 2);
+        assert!((node.from.unwrap_or(0.0) - 2.5).abs() < 0.1, "{node:?}");
+        assert!((node.to.unwrap_or(0.0) - 2.5).abs() < 0.1, "{node:?}");
         let rate = |from, to| 1e9 / slow(from, to);
-        let found = find(&matrix(Measure::Bandwidth, rate), &HOSTS);
-        assert_eq!(found.hosts.iter().map(|host| host.which).collect::<Vec<_>>(), [2]);
+        let found = find(&matrix(Measure::Bandwidth, rate), &NODES);
+        assert_eq!(found.nodes.iter().map(|node| node.which).collect::<Vec<_>>(), [2]);
     }
 
     #[test]
     fn a_pe_that_only_sends_slowly_is_named() {
         let slow = |from, to| usual(from, to) * if from == 7 { 3.0 } else { 1.0 };
-        let found = find(&matrix(Measure::Latency, slow), &HOSTS);
+        let found = find(&matrix(Measure::Latency, slow), &NODES);
         assert_eq!(found.pes.len(), 1);
         assert_eq!((found.pes[0].which, found.pes[0].to), (7, None));
         assert!(found.pes[0].from.is_some_and(|times| times > 2.5));
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn few_or_no_values_have_a_range() {
         let mut small = matrix(Measure::Latency, |_, _| 0.0);
-        let found = find(&small, &HOSTS);
+        let found = find(&small, &NODES);
         assert!(found.range.0 > 0.0 && found.range.1 > found.range.0);
         small.values = vec![vec![None, Some(5.0)], vec![Some(7.0), None]];
         let found = find(&small, &[]);

@@ -6,7 +6,8 @@ use roxmltree::{Document, Node, ParsingOptions};
 
 use super::figure::file_names;
 use super::page::page;
-use super::sections::{Part, sections};
+use super::section::Part;
+use super::sections::sections;
 use super::source::Source;
 use crate::fixture;
 use crate::record::{Measure, Point, Record};
@@ -194,8 +195,9 @@ fn a_page_to_look_at() {
     };
     write("shmem-perf-two-runs.html", &runs());
     let mut large = fixture::run(3, 1.0);
-    large.job.pes =
-        (0..512).map(|pe| crate::record::PeInfo { host: pe / 128, cpus: String::new() }).collect();
+    large.job.pes = (0..512)
+        .map(|pe| crate::record::PeInfo { host: pe / 128, node: None, cpus: String::new() })
+        .collect();
     for matrix in &mut large.matrices {
         let small = matrix.values.clone();
         let value = |from: usize, to: usize| {

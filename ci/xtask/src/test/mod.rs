@@ -48,6 +48,7 @@ const TEST: &[Step] = &[
     step("generated", steps::generated),
     step("install", steps::install),
     installed("tests", steps::tests),
+    installed("doc-tests", steps::doc_tests),
     installed("symbols", steps::symbols),
     installed("counts", steps::counts),
     installed("ordinary-user", ordinary::user),

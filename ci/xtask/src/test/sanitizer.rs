@@ -68,7 +68,7 @@ fn runtime() -> Result<PathBuf> {
     Ok(runtime)
 }
 
-fn target() -> String {
+pub fn target() -> String {
     format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }
 

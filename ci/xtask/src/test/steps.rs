@@ -14,6 +14,7 @@ use workbench::workspace::TestProgram;
 use workbench::{needs, process};
 
 use super::outcome::Outcome;
+use super::sanitizer;
 use super::session::Session;
 use super::suites::Run;
 use super::tools;
@@ -87,6 +88,7 @@ pub fn install(session: &Session) -> Result<Outcome> {
 
 /// Packages whose programs of tests steps name, by their folders.
 pub const SHMEM_C: &str = "crates/shmem-c";
+const SHMEM: &str = "crates/shmem";
 const SHMEM_PERF: &str = "benches/shmem-perf";
 const TRANSPORT_UCX: &str = "crates/transport-ucx";
 const TRANSPORT_OFI: &str = "crates/transport-ofi";
@@ -99,6 +101,21 @@ pub fn tests(session: &Session) -> Result<Outcome> {
         program.is_integration && WITH_LONG_SUITES.contains(&program.folder.as_str())
     };
     suites(session, |program| !is_long(program))?.run()
+}
+
+/// The programs in the documentation of the Rust interface, each as a job of 2 PEs.
+pub fn doc_tests(session: &Session) -> Result<Outcome> {
+    let oshrun = oshrun(session);
+    let runner =
+        format!("CARGO_TARGET_{}_RUNNER", sanitizer::target().to_uppercase().replace('-', "_"));
+    let mut cargo = session.workspace.cargo();
+    tools::tally(
+        cargo
+            .args(["test", "--doc", "-p", "rushmem"])
+            .env(runner, format!("{} -n 2", oshrun.display()))
+            .env("OSHRUN", oshrun),
+    )?
+    .outcome()
 }
 
 pub fn symbols(session: &Session) -> Result<Outcome> {
@@ -278,15 +295,21 @@ fn in_part(needs: Result<()>) -> Result<Outcome> {
 /// The test programs in a setting that the plain tier leaves out.
 fn programs(session: &Session, setting: &str) -> Result<Outcome> {
     let run = suites(session, |program| {
-        program.is(SHMEM_C, "programs") || program.is(SHMEM_PERF, "floors")
+        program.is(SHMEM_C, "programs")
+            || program.is(SHMEM, "examples")
+            || program.is(SHMEM_PERF, "floors")
     })?;
     run.args([setting, "--ignored"]).run()
 }
 
-/// Programs of tests, which find the installed prefix.
+/// Programs of tests, which find the installed prefix, and those of the Rust interface its launcher.
 fn suites(session: &Session, wanted: impl Fn(&TestProgram) -> bool) -> Result<Run> {
     let run = session.suites.choose(&session.workspace, wanted)?;
-    Ok(run.env("RUSHMEM_PREFIX", &session.prefix))
+    Ok(run.env("RUSHMEM_PREFIX", &session.prefix).env("OSHRUN", oshrun(session)))
+}
+
+fn oshrun(session: &Session) -> PathBuf {
+    session.prefix.join("bin/oshrun")
 }
 
 /// Modules of ignored tests that other steps of the tier run.

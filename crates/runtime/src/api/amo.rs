@@ -7,7 +7,7 @@ use crate::net::contexts::Context;
 use crate::net::remote::Access;
 use core::ffi::c_int;
 use rushmem_transport::AmoOp;
-use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
+pub use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
 
 /// `shmem_atomic_fetch` (§9.7.1.1).
 ///

@@ -56,17 +56,21 @@ fn allocate(call: Call, alignment: usize, nbytes: usize, barrier: bool) -> *mut 
 /// `shmem_calloc` (§9.3.6): `count` elements of `nbytes` zero bytes; null and no barrier when either
 /// is 0.
 pub fn calloc(call: Call, count: usize, nbytes: usize) -> *mut c_void {
+    zeroed(call, ALIGNMENT, count.saturating_mul(nbytes))
+}
+
+/// `nbytes` zero bytes, aligned to a power of two; null and no barrier for none.
+pub fn zeroed(call: Call, alignment: usize, nbytes: usize) -> *mut c_void {
     let job = job::require(call);
-    let total = count.saturating_mul(nbytes);
-    if total == 0 {
+    if nbytes == 0 {
         return null_mut();
     }
-    let block = take(call, job, total, ALIGNMENT);
+    let block = take(call, job, nbytes, alignment);
     if let Some(block) = block {
-        // SAFETY: a block of `total` bytes that no PE uses before the barrier.
-        unsafe { block.write_bytes(0, total) };
+        // SAFETY: a block of `nbytes` bytes that no PE uses before the barrier.
+        unsafe { block.write_bytes(0, nbytes) };
     }
-    barrier_all_with(call, &[("bytes", total as u64)]);
+    barrier_all_with(call, &[("bytes", nbytes as u64)]);
     block.map_or(null_mut(), |block| block.cast())
 }
 

@@ -5,6 +5,7 @@ pub mod amo;
 pub(crate) mod cray;
 pub mod ctx;
 pub mod heap;
+pub mod local;
 pub mod lock;
 pub mod rma;
 pub mod signal;

@@ -12,7 +12,7 @@ use crate::memory::address::require_aligned;
 use crate::memory::range::symmetric;
 use crate::sync::backoff;
 use core::ffi::c_int;
-use rushmem_transport::mem::Word;
+pub use rushmem_transport::mem::Word;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// What the words are compared with.

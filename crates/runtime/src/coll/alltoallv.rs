@@ -29,6 +29,15 @@ pub struct Source {
     pub sizes: *const usize,
 }
 
+/// Where blocks come to lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The symmetric array.
+    pub target: *mut u8,
+    /// How many bytes of it may be written to, on any PE; `usize::MAX` if the caller does not tell.
+    pub nbytes: usize,
+}
+
 /// `shmemx_alltoallv`: block `l` of member `k` goes to byte `t_offsets[k]` of `target` on member `l`,
 /// whose `t_sizes[k]` then says how long it is.
 ///
@@ -38,7 +47,7 @@ pub struct Source {
 pub unsafe fn alltoallv(
     call: Call,
     members: TeamOrActiveSet,
-    target: *mut u8,
+    target: Target,
     t_offsets: *const usize,
     t_sizes: *mut usize,
     blocks: Source,
@@ -69,7 +78,7 @@ pub unsafe fn alltoallv(
 pub unsafe fn alltoallv_packed(
     call: Call,
     members: TeamOrActiveSet,
-    target: *mut u8,
+    target: Target,
     target_len: usize,
     blocks: Source,
 ) -> usize {
@@ -133,7 +142,7 @@ fn exchange<const W: usize>(entered: &mut Entered<'_>, columns: [&[u64]; W]) -> 
 /// Each member's block, `sizes` bytes at an offset of `source`, to an offset of `target` there.
 fn deliver(
     entered: &mut Entered<'_>,
-    (target, places): (*mut u8, &[u64]),
+    (target, places): (Target, &[u64]),
     (source, from): (*const u8, &[u64]),
     sizes: &[u64],
 ) {
@@ -141,7 +150,16 @@ fn deliver(
     let copy = |member: usize, pe| {
         let nbytes = sizes[member] as usize;
         let from = source.wrapping_add(from[member] as usize);
-        let to = target.wrapping_add(places[member] as usize);
+        let place = places[member] as usize;
+        if place.checked_add(nbytes).is_none_or(|end| end > target.nbytes) {
+            let len = target.nbytes;
+            fail!(
+                call,
+                "argument target has {len} bytes, but {nbytes} bytes for member {member} would go to byte {place}; make it \
+                 larger, or the offsets smaller"
+            );
+        }
+        let to = target.target.wrapping_add(place);
         let to = symmetric(call, "target", to, nbytes);
         symmetric(call, "source", from, nbytes).copy_to(pe, to);
     };

@@ -100,7 +100,7 @@ pub unsafe fn broadcast(
     };
     entered.run(source, dest, parts, algorithm.plan(n, me, root as u32, number));
     if me == root as u32 && matches!(members, TeamOrActiveSet::Team(_)) {
-        source.copy_to(entered.job.me(), dest);
+        source.copy_here(dest);
     }
     0
 }
@@ -117,6 +117,23 @@ pub unsafe fn collect(
     source: *const u8,
     nbytes: usize,
 ) -> c_int {
+    // SAFETY: the same contract.
+    unsafe { collect_within(call, members, dest, source, nbytes, usize::MAX) };
+    0
+}
+
+/// As [`collect`], of at most `max_bytes` bytes in all; how many they are.
+///
+/// # Safety
+/// The precondition of all routines, which [the crate](crate#safety) states.
+pub unsafe fn collect_within(
+    call: Call,
+    members: TeamOrActiveSet,
+    dest: *mut u8,
+    source: *const u8,
+    nbytes: usize,
+    max_bytes: usize,
+) -> usize {
     let group = members.find(call);
     let mut entered = Entered::on(call, &group);
     let in_place = is_in_place(dest, source, nbytes);
@@ -127,10 +144,16 @@ pub unsafe fn collect(
     let in_place = words.iter().any(|word| word & IN_PLACE != 0);
     let table = offsets(words.iter().map(|word| word & !IN_PLACE));
     let total = table[table.len() - 1];
+    if total > max_bytes {
+        fail!(
+            call,
+            "argument dest has {max_bytes} bytes, but the members collect {total}; make it larger on all of them"
+        );
+    }
     let dest = symmetric(call, "dest", dest, total);
     let plan = entered.choose::<AllGatherAlgorithm>(total).plan(entered.n(), entered.me());
     entered.exchange(source, dest, in_place, Parts::Table(&table), plan);
-    0
+    total
 }
 
 /// Set in the size of a member's block that is where it also wants the result.

@@ -13,6 +13,7 @@
 #![allow(unsafe_code)]
 
 use crate::memory::range::SymmetricRange;
+use bytemuck::{Pod, Zeroable};
 use core::ffi::c_void;
 
 /// Stores `left[i] op right[i]` in `dest[i]` for every i below `nelems`.
@@ -230,6 +231,11 @@ macro_rules! floats {
     )*};
 }
 floats!(f32 f64);
+
+// SAFETY: zero is a number in both parts.
+unsafe impl<T: Zeroable> Zeroable for Complex<T> {}
+// SAFETY: two plain numbers of the same type, laid out as in C, so no byte is padding.
+unsafe impl<T: Pod> Pod for Complex<T> {}
 
 /// An operator on two elements.
 trait Operator<T> {

@@ -108,12 +108,12 @@ pub(crate) fn scan(
                         }
                     };
                     // The source may be where the result goes.
-                    own.copy_to_private(operand);
+                    own.copy_here(operand);
                     if exclusive && member > 0 {
                         prefix.copy_to(pe, dest);
                     }
                     match member {
-                        0 => operand.copy_to_private(prefix),
+                        0 => operand.copy_here(prefix),
                         _ => op.apply(prefix, prefix, operand),
                     }
                     if !exclusive {

@@ -292,19 +292,31 @@ impl<'a> Entered<'a> {
                 self.run_pieces(source, dest, nelems, op, Landings::Shared, plan);
             }
             AllReduceAlgorithm::RecursiveDoubling => {
-                let landings = match nbytes <= SHORT {
-                    true => Landings::BesideFlags,
-                    false if n == self.job.n_pes => Landings::OfJob,
-                    false => Landings::Shared,
-                };
-                if landings == Landings::Shared {
-                    let entry = recursive_doubling::entry(n, me);
-                    self.run(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0), entry);
-                }
-                self.run_pieces(source, dest, nelems, op, landings, recursive_doubling::all_reduce);
+                self.all_reduce_by_doubling(source, dest, nelems, op);
             }
             AllReduceAlgorithm::TwoLevel => self.all_reduce_over_nodes(source, dest, nbytes, op),
         }
+    }
+
+    /// The same by recursive doubling, through landings.
+    pub(crate) fn all_reduce_by_doubling(
+        &mut self,
+        source: SymmetricRange,
+        dest: SymmetricRange,
+        nelems: usize,
+        op: &'static Combine,
+    ) {
+        let (n, me) = (self.n(), self.me());
+        let landings = match nelems * op.elem_bytes() <= SHORT {
+            true => Landings::BesideFlags,
+            false if n == self.job.n_pes => Landings::OfJob,
+            false => Landings::Shared,
+        };
+        if landings == Landings::Shared {
+            let entry = recursive_doubling::entry(n, me);
+            self.run(SymmetricRange::EMPTY, SymmetricRange::EMPTY, Parts::Whole(0), entry);
+        }
+        self.run_pieces(source, dest, nelems, op, landings, recursive_doubling::all_reduce);
     }
 
     /// Carry out a plan that moves parts of every member's `source` to `dest`. If they are the same array on some
@@ -350,9 +362,22 @@ impl<'a> Entered<'a> {
         op: &'static Combine,
         exclusive: bool,
     ) {
+        let algorithm = self.choose(nelems * op.elem_bytes());
+        self.scan_by(algorithm, source, dest, nelems, op, exclusive);
+    }
+
+    pub(crate) fn scan_by(
+        &mut self,
+        algorithm: ScanAlgorithm,
+        source: SymmetricRange,
+        dest: SymmetricRange,
+        nelems: usize,
+        op: &'static Combine,
+        exclusive: bool,
+    ) {
         let nbytes = nelems * op.elem_bytes();
         let landings = Landings::Shared;
-        match self.choose(nbytes) {
+        match algorithm {
             ScanAlgorithm::Direct => {
                 let (n, me, parts) = (self.n(), self.me(), vector_parts(nbytes));
                 let plan = direct::scan(n, me, parts, self.choose(0), exclusive);
@@ -419,7 +444,7 @@ impl<'a> Entered<'a> {
                 (first * op.elem_bytes(), max_nelems.min(nelems - first) * op.elem_bytes());
             let piece = dest.part(at, nbytes);
             if !dest.starts_with(source) {
-                source.part(at, nbytes).copy_to(self.job.me(), piece);
+                source.part(at, nbytes).copy_here(piece);
             }
             let parity = match landings {
                 Landings::Shared => turn % 2,

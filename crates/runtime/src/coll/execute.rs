@@ -108,7 +108,7 @@ impl Execution<'_> {
                 Step::TakeCombined { .. } => {
                     let combined = flags::area().areas().combined(self.channels.slot());
                     let combined = flags::area().range(combined, self.accumulator.nbytes());
-                    combined.copy_to(self.job.me(), self.accumulator);
+                    combined.copy_here(self.accumulator);
                 }
                 Step::AwaitRelease { at } => self.channels.await_release(self.call, self.job, at),
                 Step::ReduceDirect { first, count } => {
@@ -130,10 +130,12 @@ impl Execution<'_> {
                         place => self.own_place(place),
                     };
                     let dest = self.own_place(to.place);
-                    let me = self.job.me();
                     match self.contiguous((source, from), (dest, to), count) {
-                        Some((source, dest)) => source.copy_to(me, dest),
-                        None => self.copy_strided(me, (source, from), (dest, to), count),
+                        Some((source, dest)) => source.copy_here(dest),
+                        None => {
+                            let me = self.job.me();
+                            self.copy_strided(me, (source, from), (dest, to), count);
+                        }
                     }
                 }
                 Step::Reduce { landing, landing_is_left } => {

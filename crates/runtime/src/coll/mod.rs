@@ -8,4 +8,5 @@ pub mod combine;
 mod direct;
 pub(crate) mod entered;
 pub(crate) mod execute;
+pub mod private;
 pub mod tuning;

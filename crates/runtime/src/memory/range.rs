@@ -70,11 +70,11 @@ impl SymmetricRange {
         SymmetricRange { segment: None, offset: 0, start: memory.as_mut_ptr().cast(), nbytes }
     }
 
-    /// Copy the bytes to private memory of the same size.
-    pub(crate) fn copy_to_private(self, private: SymmetricRange) {
-        assert!(private.segment.is_none() && self.nbytes == private.nbytes, "a copy elsewhere");
-        // SAFETY: mapped symmetric memory or private memory, and private memory, of the same size.
-        unsafe { mem::copy_bytes(private.start, self.start, self.nbytes) };
+    /// Copy the bytes to `dest` here, which may be private memory.
+    pub(crate) fn copy_here(self, dest: SymmetricRange) {
+        assert!(self.nbytes <= dest.nbytes, "{} bytes into {}", self.nbytes, dest.nbytes);
+        // SAFETY: symmetric memory that is mapped here, or private memory; `copy_bytes` allows overlap.
+        unsafe { mem::copy_bytes(dest.start, self.start, self.nbytes) };
     }
 
     /// The image on `pe`, to read from, if it is mapped here.
@@ -147,7 +147,7 @@ impl SymmetricRange {
     }
 
     fn segment(self) -> Segment {
-        self.segment.expect("private memory is read alone")
+        self.segment.expect("private memory has no image elsewhere")
     }
 }
 

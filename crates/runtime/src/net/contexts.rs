@@ -6,6 +6,7 @@
 //! lower half says so, and every use goes through the registry.
 //!
 //! It must not know how a context is created and destroyed; `api::ctx` does that.
+#![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
 use crate::base::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_THREAD_MULTIPLE};
@@ -14,8 +15,12 @@ use crate::base::members::Members;
 use crate::base::{job, process};
 use core::ffi::{c_int, c_long};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock};
+use std::ptr::null_mut;
+use std::sync::Mutex;
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+};
 use std::thread::{self, ThreadId};
 
 /// The context of an operation: the default context, known at compile time, or a handle.
@@ -118,8 +123,9 @@ struct Slot {
     stride: AtomicI32,
     /// It is a context of `SHMEM_TEAM_SHARED`.
     of_shared: AtomicBool,
-    /// It has an entry for each PE of the job and is made at first use, so it also serves any later team.
-    list: OnceLock<Box<[AtomicU32]>>,
+    /// It has an entry for each PE of the job, is made at first use and never freed, so it also serves any later team. Until
+    /// then it is null: slots that are zero take no room in a program's file.
+    list: AtomicPtr<AtomicU32>,
 }
 
 /// Maximum number of contexts beside the default one. Unused pages are never touched.
@@ -132,7 +138,7 @@ static SLOTS: [Slot; MOST] = [const {
         start: AtomicU32::new(0),
         stride: AtomicI32::new(0),
         of_shared: AtomicBool::new(false),
-        list: OnceLock::new(),
+        list: AtomicPtr::new(null_mut()),
     }
 }; MOST];
 
@@ -143,19 +149,32 @@ fn slot_of(handle: ContextHandle) -> Option<&'static Slot> {
 }
 
 impl Slot {
-    /// The world PE of a member.
-    fn world_pe(&self, pe: c_int) -> c_int {
-        match (self.stride.load(Relaxed), self.list.get()) {
-            (0, Some(list)) => list[pe as usize].load(Relaxed) as c_int,
-            (stride, _) => self.start.load(Relaxed) as c_int + stride * pe,
+    /// The world PE that `pe` means, if the slot knows it.
+    fn world_pe(&self, pe: c_int) -> Option<c_int> {
+        if pe as u32 >= self.n.load(Relaxed) {
+            return None;
         }
+        let (stride, list) = (self.stride.load(Relaxed), self.list.load(Acquire));
+        if stride != 0 || list.is_null() {
+            return Some(self.start.load(Relaxed) as c_int + stride * pe);
+        }
+        // SAFETY: it has an entry for each PE of the job; no team has more members.
+        let entry = unsafe { &*list.wrapping_add(pe as usize) };
+        Some(entry.load(Relaxed) as c_int)
     }
 
+    /// Called by one thread at a time, which has the registry.
     fn set(&self, members: &Members, n_pes: u32, check: bool) {
         let (start, stride) = members.triplet().unwrap_or((0, 0));
         if stride == 0 {
-            let list = self.list.get_or_init(|| (0..n_pes).map(AtomicU32::new).collect());
-            for (member, entry) in (0..members.n).zip(list) {
+            if self.list.load(Relaxed).is_null() {
+                let list = Box::leak((0..n_pes).map(AtomicU32::new).collect::<Box<[_]>>());
+                self.list.store(list.as_mut_ptr(), Release);
+            }
+            let list = self.list.load(Relaxed);
+            for member in 0..members.n {
+                // SAFETY: as above.
+                let entry = unsafe { &*list.wrapping_add(member as usize) };
                 entry.store(members.world_pe(member).0, Relaxed);
             }
         }
@@ -168,10 +187,8 @@ impl Slot {
 /// The world PE that `pe` means on a context with a slot.
 #[inline(never)]
 fn numbered(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
-    match slot_of(handle) {
-        Some(slot) if (pe as u32) < slot.n.load(Relaxed) => slot.world_pe(pe),
-        _ => number_checked(call, handle, pe),
-    }
+    let known = slot_of(handle).and_then(|slot| slot.world_pe(pe));
+    known.unwrap_or_else(|| number_checked(call, handle, pe))
 }
 
 /// Check that there is such a context; the registry is asked if the slot does not know.

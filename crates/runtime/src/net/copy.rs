@@ -96,7 +96,7 @@ impl SymmetricRange {
         }
         assert!(needed(dst) <= dest.nbytes() && needed(sst) <= self.nbytes(), "a stride too far");
         let from = self.start().cast_const();
-        let Some(to) = dest.on(pe) else {
+        let Some(start) = dest.on(pe) else {
             for i in 0..nelems {
                 let to = dest.remote(i * dst * elem_bytes);
                 let from = from.wrapping_add(i * sst * elem_bytes);
@@ -111,7 +111,7 @@ impl SymmetricRange {
                 // the last element.
                 unsafe {
                     let (dst, sst) = (dst as isize, sst as isize);
-                    mem::copy_strided::<$t>(to.cast(), from.cast(), dst, sst, 1, nelems)
+                    mem::copy_strided::<$t>(start.cast(), from.cast(), dst, sst, 1, nelems)
                 }
             };
         }
@@ -121,7 +121,13 @@ impl SymmetricRange {
             4 => of!(u32),
             8 => of!(u64),
             16 => of!(u128),
-            _ => unreachable!("elements of {elem_bytes} bytes"),
+            _ => (0..nelems).for_each(|i| {
+                let (to, from) = (i * dst * elem_bytes, i * sst * elem_bytes);
+                let from = self.start().wrapping_add(from);
+                let to = start.wrapping_add(to);
+                // SAFETY: an element of symmetric memory of this PE, and of its image on a mapped one.
+                unsafe { mem::copy_bytes(to, from, elem_bytes) }
+            }),
         }
     }
 }

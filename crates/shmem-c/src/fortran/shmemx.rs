@@ -3,7 +3,7 @@
 
 use core::ffi::c_int;
 
-use rushmem_runtime::alltoallv::{Source, alltoallv, alltoallv_packed};
+use rushmem_runtime::alltoallv::{Source, Target, alltoallv, alltoallv_packed};
 use rushmem_runtime::collectives::TeamOrActiveSet;
 use rushmem_runtime::time;
 use rushmem_runtime::{TeamHandle, team};
@@ -38,6 +38,7 @@ fortran! {
     ) = |call| {
         let members = TeamOrActiveSet::ActiveSet { start, log_stride, size, psync: psync.cast() };
         let blocks = Source { source, offsets: s_offsets, sizes: s_sizes };
+        let target = Target { target, nbytes: usize::MAX };
         alltoallv(call, members, target, t_offsets, t_sizes, blocks);
     };
     [shmemx_alltoallv_packed](
@@ -47,6 +48,7 @@ fortran! {
     ) = |call| {
         let members = TeamOrActiveSet::ActiveSet { start, log_stride, size, psync: psync.cast() };
         let blocks = Source { source, offsets: s_offsets, sizes: s_sizes };
+        let target = Target { target, nbytes: usize::MAX };
         t_size.write_unaligned(alltoallv_packed(call, members, target, target_len, blocks))
     };
 

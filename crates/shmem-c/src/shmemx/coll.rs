@@ -4,7 +4,7 @@
 use core::ffi::{c_int, c_long, c_longlong, c_short, c_void};
 
 use rushmem_runtime::TeamHandle;
-use rushmem_runtime::alltoallv::{Source, alltoallv, alltoallv_packed};
+use rushmem_runtime::alltoallv::{Source, Target, alltoallv, alltoallv_packed};
 use rushmem_runtime::collectives::{self, TeamOrActiveSet};
 
 use crate::longdouble::combine;
@@ -17,7 +17,8 @@ export! {
     ) = |call| {
         let members = TeamOrActiveSet::ActiveSet { start, log_stride, size, psync };
         let blocks = Source { source: source.cast(), offsets: s_offsets, sizes: s_sizes };
-        alltoallv(call, members, target.cast(), t_offsets, t_sizes, blocks);
+        let target = Target { target: target.cast(), nbytes: usize::MAX };
+        alltoallv(call, members, target, t_offsets, t_sizes, blocks);
     };
 
     [shmemx_alltoallv_packed](
@@ -27,7 +28,8 @@ export! {
     ) = |call| {
         let members = TeamOrActiveSet::ActiveSet { start, log_stride, size, psync };
         let blocks = Source { source: source.cast(), offsets: s_offsets, sizes: s_sizes };
-        t_size.write(alltoallv_packed(call, members, target.cast(), target_len, blocks));
+        let target = Target { target: target.cast(), nbytes: usize::MAX };
+        t_size.write(alltoallv_packed(call, members, target, target_len, blocks));
     };
 }
 

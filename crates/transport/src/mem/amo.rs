@@ -9,7 +9,7 @@ use super::copy::Element;
 use crate::verbs::AmoWidth;
 use sealed::Sealed;
 use std::sync::atomic::{
-    AtomicI16, AtomicI32, AtomicI64, AtomicU16, AtomicU32, AtomicU64,
+    AtomicI16, AtomicI32, AtomicI64, AtomicIsize, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{AcqRel, Acquire, Release},
 };
 
@@ -107,6 +107,8 @@ word! {
     u32, AtomicU32;
     i64, AtomicI64;
     u64, AtomicU64;
+    isize, AtomicIsize;
+    usize, AtomicUsize;
 }
 
 macro_rules! integer {
@@ -176,6 +178,8 @@ integer! {
     u32, u32, AtomicU32, Four;
     i64, u64, AtomicI64, Eight;
     u64, u64, AtomicU64, Eight;
+    isize, u64, AtomicIsize, Eight;
+    usize, u64, AtomicUsize, Eight;
 }
 
 macro_rules! float {

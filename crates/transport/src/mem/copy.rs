@@ -20,7 +20,7 @@ macro_rules! element {
     )*};
 }
 
-element! { i8 u8 i16 u16 i32 u32 i64 u64 i128 u128 f32 f64 }
+element! { i8 u8 i16 u16 i32 u32 i64 u64 isize usize i128 u128 f32 f64 }
 
 // SAFETY: an array has no padding besides that of its elements, and where it is a word in size, so are they.
 unsafe impl<T: Element, const N: usize> Element for [T; N] {}

@@ -28,7 +28,7 @@ impl<'a> Entered<'a> {
     }
 
     /// Combine vectors of `nbytes` bytes element by element over all members, to all.
-    pub(super) fn all_reduce_over_nodes(
+    pub(in crate::coll) fn all_reduce_over_nodes(
         &mut self,
         source: SymmetricRange,
         dest: SymmetricRange,
@@ -40,7 +40,7 @@ impl<'a> Entered<'a> {
         let (op, whole) = (Some(op), Parts::Whole(nbytes));
         if nbytes <= SHORT {
             if !dest.starts_with(source) {
-                source.copy_to(self.job.me(), dest);
+                source.copy_here(dest);
             }
             let plan = two_level::all_reduce_short(levels);
             self.run_in_pairs(source, dest, whole, op, (Landings::BesideFlags, 0), plan);

@@ -1,0 +1,14 @@
+/* A job with one barrier and 4 GiB of static variables on each PE, to time what they add to its start and its end. */
+#include <shmem.h>
+
+__attribute__((common)) char large[4l << 30];
+
+int main(int count, char **words)
+{
+    (void)words;
+    large[(4l << 30) - count] = 1;
+    shmem_init();
+    shmem_barrier_all();
+    shmem_finalize();
+    return 0;
+}

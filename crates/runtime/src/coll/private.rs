@@ -1,0 +1,138 @@
+//! Collectives on memory of the caller's own, for languages whose functions return values: C's have symmetric arrays.
+//!
+//! Peers neither read nor write this memory. What a member gives them passes through landings, in pieces, by plans that
+//! move nothing else. Where threads are in several collectives at once, landings cannot be shared; then members show
+//! each other a few bytes at a time. `collectives` has better plans for long vectors, which are symmetric.
+#![allow(unsafe_code)]
+
+use crate::base::call::{Call, fail};
+use crate::base::handle::TeamHandle;
+use crate::coll::combine::Combine;
+use crate::coll::entered::Entered;
+use crate::coll::execute::Landings;
+use crate::memory::areas::SHORT;
+use crate::memory::range::SymmetricRange;
+use crate::teams::team;
+use core::mem::MaybeUninit;
+use rushmem_collectives::central;
+use rushmem_collectives::choice::{AllReduceAlgorithm, ScanAlgorithm};
+
+/// Bytes of the largest element of an operator: a complex number of two words.
+const LARGEST: usize = 16;
+const WORD: usize = size_of::<u64>();
+
+/// Bytes combined as bits: how a broadcast is a reduction, to which the root alone gives anything.
+static OR: Combine = Combine::or::<u8>();
+
+/// Which members an element is combined over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// All.
+    All,
+    /// Those up to this one.
+    UpToThis,
+    /// Those before this one; for the first one the result is zero bytes.
+    Before,
+}
+
+/// Combine the elements that are in `memory` of all members, and leave each one's result there.
+pub fn combine(call: Call, team: TeamHandle, memory: &mut [u8], op: &'static Combine, over: Over) {
+    let team = team::find(call, "team", team);
+    let mut entered = Entered::new(call, &team);
+    entered.agree(&[("bytes", memory.len() as u64), ("over", over as u64)]);
+    let is_first = entered.me() == 0;
+    entered.combine_private(private(memory), op, over);
+    if is_first && over == Over::Before {
+        memory.fill(0);
+    }
+}
+
+/// What is in `memory` of member `root`, to that of all.
+pub fn broadcast(call: Call, team: TeamHandle, memory: &mut [u8], root: u32) {
+    let team = team::find(call, "team", team);
+    let mut entered = Entered::new(call, &team);
+    let (n, me) = (entered.n(), entered.me());
+    if root >= n {
+        fail!(call, "argument root is {root}, but the members are numbered 0 to {}", n - 1);
+    }
+    entered.agree(&[("bytes", memory.len() as u64), ("root", u64::from(root))]);
+    if me != root {
+        memory.fill(0);
+    }
+    entered.combine_private(private(memory), &OR, Over::All);
+}
+
+fn private(memory: &mut [u8]) -> SymmetricRange {
+    let memory: *mut [u8] = memory;
+    // SAFETY: the same bytes, borrowed exclusively as before; a range is written bytes that have values.
+    SymmetricRange::private(unsafe { &mut *(memory as *mut [MaybeUninit<u8>]) })
+}
+
+impl Entered<'_> {
+    fn combine_private(&mut self, memory: SymmetricRange, op: &'static Combine, over: Over) {
+        if memory.nbytes() == 0 || self.n() == 1 {
+            return;
+        }
+        match over {
+            _ if self.job.threads_somewhere => self.combine_shown(memory, op, over),
+            Over::All => self.reduce_private(memory, op),
+            Over::UpToThis | Over::Before => self.scan_private(memory, op, over == Over::Before),
+        }
+    }
+
+    fn reduce_private(&mut self, memory: SymmetricRange, op: &'static Combine) {
+        let nbytes = memory.nbytes();
+        let nelems = nbytes / op.elem_bytes();
+        match self.choose(nbytes) {
+            AllReduceAlgorithm::Central => {
+                let plan = |n, _| central::all_reduce(n);
+                self.run_pieces(memory, memory, nelems, op, Landings::Shared, plan);
+            }
+            AllReduceAlgorithm::TwoLevel if nbytes <= SHORT => {
+                self.all_reduce_over_nodes(memory, memory, nbytes, op);
+            }
+            _ => self.all_reduce_by_doubling(memory, memory, nelems, op),
+        }
+    }
+
+    fn scan_private(&mut self, memory: SymmetricRange, op: &'static Combine, exclusive: bool) {
+        let nelems = memory.nbytes() / op.elem_bytes();
+        let algorithm = match self.choose(memory.nbytes()) {
+            ScanAlgorithm::Direct => ScanAlgorithm::RecursiveDoubling,
+            algorithm => algorithm,
+        };
+        self.scan_by(algorithm, memory, memory, nelems, op, exclusive);
+    }
+
+    /// Combine a word or an element at a time, which the members show each other.
+    #[cold]
+    fn combine_shown(&mut self, memory: SymmetricRange, op: &Combine, over: Over) {
+        let me = self.me() as usize;
+        let members = match over {
+            Over::All => 0..self.n() as usize,
+            Over::UpToThis => 0..me + 1,
+            Over::Before => 0..me,
+        };
+        let at_once = op.elem_bytes().max(WORD);
+        assert!(at_once <= LARGEST, "elements of {at_once} bytes");
+        for at in (0..memory.nbytes()).step_by(at_once) {
+            let own = memory.part(at, at_once.min(memory.nbytes() - at));
+            let mut words = [0; LARGEST / WORD];
+            own.copy_here(of_words(&mut words));
+            let shown = words[..at_once / WORD].iter().map(|&word| self.gather(word));
+            let shown: Vec<Vec<u64>> = shown.collect();
+            for (turn, member) in members.clone().enumerate() {
+                shown.iter().zip(&mut words).for_each(|(shown, word)| *word = shown[member]);
+                let theirs = of_words(&mut words).part(0, own.nbytes());
+                match turn {
+                    0 => theirs.copy_here(own),
+                    _ => op.apply(own, own, theirs),
+                }
+            }
+        }
+    }
+}
+
+fn of_words(words: &mut [u64; LARGEST / WORD]) -> SymmetricRange {
+    private(bytemuck::cast_slice_mut(words))
+}

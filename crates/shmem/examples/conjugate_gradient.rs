@@ -1,0 +1,75 @@
+//! The method of conjugate gradients for a tridiagonal system, whose rows are spread over the PEs: values of neighbours by
+//! single puts, and sums over all PEs.
+
+use shmem::{Shmem, Sum, SymArray};
+
+/// Of each PE.
+const ROWS: usize = 24;
+
+/// The second differences of values that are zero beyond the ends.
+struct Laplace<'s> {
+    shmem: &'s Shmem,
+    /// What the PE before and the PE after this one have beside its own.
+    beside: SymArray<'s, f64>,
+}
+
+impl<'s> Laplace<'s> {
+    fn new(shmem: &'s Shmem) -> Laplace<'s> {
+        Laplace { shmem, beside: shmem.array(2) }
+    }
+
+    /// The own rows of the product. All PEs call, and a sum over all follows before the next call.
+    fn times(&self, x: &[f64]) -> Vec<f64> {
+        let (me, last) = (self.shmem.my_pe(), self.shmem.n_pes() - 1);
+        if me > 0 {
+            self.shmem.p(self.beside.at(1), x[0], me - 1);
+        }
+        if me < last {
+            self.shmem.p(self.beside.at(0), x[ROWS - 1], me + 1);
+        }
+        self.shmem.barrier_all();
+        let (before, after) = (self.beside.load(0), self.beside.load(1));
+        let at = |i: usize| match i {
+            0 => before,
+            i => x.get(i - 1).copied().unwrap_or(after),
+        };
+        (1..=ROWS).map(|i| 2.0 * at(i) - at(i - 1) - at(i + 1)).collect()
+    }
+}
+
+/// `x` plus `factor` times `y`.
+fn plus(x: &[f64], factor: f64, y: &[f64]) -> Vec<f64> {
+    x.iter().zip(y).map(|(x, y)| x + factor * y).collect()
+}
+
+fn main() {
+    let shmem = shmem::init();
+    let (me, n_pes, world) = (shmem.my_pe() as usize, shmem.n_pes() as usize, shmem.world());
+    let dot = |x: &[f64], y: &[f64]| {
+        world.reduce_value(Sum, x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>())
+    };
+
+    let laplace = Laplace::new(&shmem);
+    let mut x = vec![0.0; ROWS];
+    let mut rest = vec![1.0; ROWS];
+    let mut direction = rest.clone();
+    let mut square = dot(&rest, &rest);
+    let mut steps = 0;
+    while square > 1e-20 && steps < 2 * ROWS * n_pes {
+        let product = laplace.times(&direction);
+        let length = square / dot(&direction, &product);
+        x = plus(&x, length, &direction);
+        rest = plus(&rest, -length, &product);
+        let before = std::mem::replace(&mut square, dot(&rest, &rest));
+        direction = plus(&rest, square / before, &direction);
+        steps += 1;
+    }
+
+    // The solution is a parabola.
+    let all = (ROWS * n_pes) as f64;
+    for (i, x) in x.iter().enumerate() {
+        let place = (me * ROWS + i + 1) as f64;
+        assert!((x - place * (all + 1.0 - place) / 2.0).abs() < 1e-6);
+    }
+    println!("PE {me} has its part of the solution after {steps} steps");
+}

@@ -1,0 +1,84 @@
+//! Heat spreads over a plate whose rows are spread over the PEs: rows go to the neighbours by puts with signals, and nobody
+//! waits for more than its neighbours.
+
+use shmem::{Cmp, Shmem, Signal, SignalOp, SymArray, SymBox};
+use std::ops::Range;
+
+/// Inner rows of each PE.
+const ROWS: usize = 8;
+const COLUMNS: usize = 32;
+const STEPS: u64 = 50;
+
+/// The plate one step later. Its edge stays as it is.
+fn step(plate: &[f64]) -> Vec<f64> {
+    let mut next = plate.to_vec();
+    for i in COLUMNS..plate.len() - COLUMNS {
+        if (1..COLUMNS - 1).contains(&(i % COLUMNS)) {
+            let around = plate[i - COLUMNS] + plate[i + COLUMNS] + plate[i - 1] + plate[i + 1];
+            next[i] = plate[i] + 0.2 * (around - 4.0 * plate[i]);
+        }
+    }
+    next
+}
+
+/// A plate with so many inner rows, cold but for its first row.
+fn plate(rows: usize, first: f64) -> Vec<f64> {
+    let mut plate = vec![0.0; (rows + 2) * COLUMNS];
+    plate[..COLUMNS].fill(first);
+    plate
+}
+
+fn row(index: usize) -> Range<usize> {
+    index * COLUMNS..(index + 1) * COLUMNS
+}
+
+/// Where a neighbour puts its row. There is room for two, since the neighbour may be one step ahead.
+struct Inbox<'s> {
+    rows: SymArray<'s, f64>,
+    step: SymBox<'s, Signal>,
+}
+
+impl<'s> Inbox<'s> {
+    fn new(shmem: &'s Shmem) -> Inbox<'s> {
+        Inbox { rows: shmem.array(2 * COLUMNS), step: shmem.zeroed() }
+    }
+
+    fn send(&self, shmem: &Shmem, step: u64, values: &[f64], pe: u32) {
+        let room = self.rows.slice(row(step as usize % 2));
+        shmem.put_signal(room, values, &self.step, SignalOp::Set(step), pe);
+    }
+
+    fn receive(&self, shmem: &Shmem, step: u64, values: &mut [f64]) {
+        shmem.signal_wait_until(&self.step, Cmp::Ge, step);
+        self.rows.slice(row(step as usize % 2)).copy_to_slice(values);
+    }
+}
+
+fn main() {
+    let shmem = shmem::init();
+    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
+    let (above, below) = (me.checked_sub(1), Some(me + 1).filter(|pe| *pe < n_pes));
+    let (from_above, from_below) = (Inbox::new(&shmem), Inbox::new(&shmem));
+    let mut mine = plate(ROWS, if me == 0 { 1.0 } else { 0.0 });
+    for now in 1..=STEPS {
+        if let Some(pe) = above {
+            from_below.send(&shmem, now, &mine[row(1)], pe);
+        }
+        if let Some(pe) = below {
+            from_above.send(&shmem, now, &mine[row(ROWS)], pe);
+        }
+        if above.is_some() {
+            from_above.receive(&shmem, now, &mut mine[row(0)]);
+        }
+        if below.is_some() {
+            from_below.receive(&shmem, now, &mut mine[row(ROWS + 1)]);
+        }
+        mine = step(&mine);
+    }
+
+    // The same by one PE alone.
+    let whole = (0..STEPS).fold(plate(ROWS * n_pes as usize, 1.0), |plate, _| step(&plate));
+    let first = 1 + me as usize * ROWS;
+    assert_eq!(mine[COLUMNS..][..ROWS * COLUMNS], whole[row(first).start..][..ROWS * COLUMNS]);
+    println!("PE {me} has a mean of {:.4}", mine.iter().sum::<f64>() / mine.len() as f64);
+}

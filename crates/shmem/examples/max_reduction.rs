@@ -1,0 +1,30 @@
+//! The greatest of what all PEs have: of single values, of arrays element by element, and among some PEs alone.
+
+use shmem::Max;
+
+/// A value of a PE, which is not the greatest of the last one.
+fn value(pe: u32) -> u32 {
+    pe * 5 % 7
+}
+
+fn main() {
+    let shmem = shmem::init();
+    let (me, n_pes, world) = (shmem.my_pe(), shmem.n_pes(), shmem.world());
+
+    let greatest = world.reduce_value(Max, value(me));
+    assert_eq!(Some(greatest), (0..n_pes).map(value).max());
+
+    let (source, dest) = (shmem.array(3), shmem.array(3));
+    source.copy_from_slice(&[value(me), me, 7 - value(me)]);
+    world.reduce(Max, &dest, &source);
+    assert_eq!(dest.load(0), greatest);
+    assert_eq!(dest.load(1), n_pes - 1);
+
+    // The even PEs, every second one from the first.
+    let evens = world.split_strided(0, 2, n_pes.div_ceil(2)).expect("there are such PEs");
+    if let Some(evens) = evens {
+        let greatest = evens.reduce_value(Max, value(me));
+        assert_eq!(Some(greatest), (0..n_pes).step_by(2).map(value).max());
+    }
+    println!("PE {me} knows the greatest values {:?}", dest.to_vec());
+}

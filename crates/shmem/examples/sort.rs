@@ -1,0 +1,44 @@
+//! A sort of integers as in ISx: each key goes to the PE of its bucket, whose room is reserved by a fetch-add.
+
+use shmem::Atomic;
+
+/// Of each PE.
+const KEYS: usize = 2000;
+/// Keys are smaller.
+const MOST: u64 = 1 << 28;
+/// There is twice the room that a bucket takes in the mean.
+const ROOM: usize = 2 * KEYS;
+
+/// The keys of a PE.
+fn keys(pe: usize) -> impl Iterator<Item = u64> {
+    let first = (pe * KEYS) as u64;
+    (first..first + KEYS as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36)
+}
+
+fn main() {
+    let shmem = shmem::init();
+    let (me, n_pes) = (shmem.my_pe() as usize, shmem.n_pes() as usize);
+    let bucket = |key: u64| (key as usize * n_pes) / MOST as usize;
+    let inbox = shmem.array(ROOM);
+    let filled = shmem.zeroed::<Atomic<usize>>();
+
+    let mut buckets = vec![Vec::new(); n_pes];
+    keys(me).for_each(|key| buckets[bucket(key)].push(key));
+    shmem.scope(|s| {
+        // Everybody begins with another bucket.
+        for pe in (me..n_pes).chain(0..me) {
+            let keys = &buckets[pe];
+            let start = shmem.fetch_add(&filled, keys.len(), pe as u32);
+            s.put_nbi(inbox.slice(start..start + keys.len()), keys, pe as u32);
+        }
+    });
+    shmem.barrier_all();
+    let mut sorted = inbox.slice(..shmem.fetch(&filled, me as u32)).to_vec();
+    sorted.sort_unstable();
+
+    let mut expected: Vec<u64> =
+        (0..n_pes).flat_map(keys).filter(|&key| bucket(key) == me).collect();
+    expected.sort_unstable();
+    assert_eq!(sorted, expected);
+    println!("PE {me} has {} keys", sorted.len());
+}

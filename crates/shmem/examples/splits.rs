@@ -1,0 +1,37 @@
+//! Teams of the rows and columns of a grid of PEs, in 2 and in 3 dimensions.
+
+/// Two factors of `n` that are about the same, the greater one first.
+fn two_factors(n: u32) -> [u32; 2] {
+    let x = (n.isqrt()..=n).find(|x| n.is_multiple_of(*x)).expect("n divides n");
+    [x.max(n / x), x.min(n / x)]
+}
+
+/// The same with three.
+fn three_factors(n: u32) -> [u32; 3] {
+    let root = f64::from(n).cbrt().ceil() as u32;
+    let x = (1..=root).rev().find(|x| n.is_multiple_of(*x)).expect("1 divides n");
+    let [y, z] = two_factors(n / x);
+    [x, y, z]
+}
+
+fn main() {
+    let shmem = shmem::init();
+    let (me, n_pes, world) = (shmem.my_pe(), shmem.n_pes(), shmem.world());
+
+    // The row of this PE numbers it by its x, the column by its y.
+    let [width, height] = two_factors(n_pes);
+    let (row, column) = world.split_2d(width).expect("few teams are made");
+    assert_eq!((row.n_pes(), column.n_pes()), (width, height));
+    assert_eq!(row.my_pe() + width * column.my_pe(), me);
+    assert_eq!(row.translate_pe(0, &world), Some(me - me % width));
+
+    // A column is split again for the third dimension, and may then go.
+    let [x, y, z] = three_factors(n_pes);
+    let (along_x, plane) = world.split_2d(x).expect("few teams are made");
+    let (along_y, along_z) = plane.split_2d(y).expect("few teams are made");
+    drop(plane);
+    assert_eq!([&along_x, &along_y, &along_z].map(|team| team.n_pes()), [x, y, z]);
+    let [my_x, my_y, my_z] = [along_x, along_y, along_z].map(|team| team.my_pe());
+    assert_eq!(my_x + x * (my_y + y * my_z), me);
+    println!("PE {me} is at ({my_x}, {my_y}, {my_z}) of {x} x {y} x {z}");
+}

@@ -1,0 +1,35 @@
+//! Tasks that take different times: whoever is free takes the next one, by a fetch-add on a counter of PE 0.
+
+use shmem::Atomic;
+
+const TASKS: usize = 500;
+
+/// How many steps the Collatz sequence takes from `n` to 1.
+fn steps(n: u64) -> u64 {
+    std::iter::successors(Some(n), |n| match n {
+        1 => None,
+        n if n % 2 == 0 => Some(n / 2),
+        n => Some(3 * n + 1),
+    })
+    .count() as u64
+}
+
+fn main() {
+    let shmem = shmem::init();
+    let next = shmem.zeroed::<Atomic<usize>>();
+    let results = shmem.array(TASKS);
+    let mut done = 0;
+    loop {
+        let task = shmem.fetch_inc(&next, 0);
+        if task >= TASKS {
+            break;
+        }
+        shmem.p(results.at(task), steps(task as u64 + 1), 0);
+        done += 1;
+    }
+    println!("PE {} did {done} of {TASKS} tasks", shmem.my_pe());
+    shmem.barrier_all();
+    if shmem.my_pe() == 0 {
+        assert!((1..).zip(results.to_vec()).all(|(n, result)| result == steps(n)));
+    }
+}

@@ -1,0 +1,103 @@
+//! Atomic memory operations (OpenSHMEM 1.6, §9.7). They are atomic towards each other, on [`Atomic`] elements alone,
+//! and order nothing else: a [`fence`](Context::fence) or [`quiet`](Context::quiet) does.
+#![allow(unsafe_code)]
+
+use crate::context::{Context, Kind, number};
+use crate::element::{Atomic, AtomicInteger, AtomicValue};
+use crate::symmetric::view::SymRef;
+use crate::thread_level::ThreadLevel;
+use rushmem_runtime::{Call, amo};
+
+/// Operations that return the old value, or nothing.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident: $bound:ident $(-> $result:ident)?;)*) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub fn $name<'a, T: $bound>(
+            &self,
+            dest: impl Into<SymRef<'a, Atomic<T>>>,
+            value: T,
+            pe: u32,
+        ) $(-> $result)? {
+            let at = dest.into().as_ptr().cast::<T>();
+            // SAFETY: an aligned element of a symmetric object, which atomic operations alone access.
+            unsafe { amo::$name(Call(&stringify!($name)), self.handle(), at, value, number(pe)) }
+        }
+    )*};
+}
+
+impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+    /// The value on `pe` (`shmem_atomic_fetch`, §9.7.1.1).
+    #[inline]
+    pub fn fetch<'a, T: AtomicValue>(
+        &self,
+        source: impl Into<SymRef<'a, Atomic<T>>>,
+        pe: u32,
+    ) -> T {
+        let at = source.into().as_ptr().cast::<T>();
+        // SAFETY: an aligned element of a symmetric object, which atomic operations alone access.
+        unsafe { amo::fetch(Call(&"fetch"), self.handle(), at, number(pe)) }
+    }
+
+    /// Write `value` on `pe` if `condition` is there, and return what was there (`shmem_atomic_compare_swap`, §9.7.1.3).
+    #[inline]
+    pub fn compare_swap<'a, T: AtomicInteger>(
+        &self,
+        dest: impl Into<SymRef<'a, Atomic<T>>>,
+        condition: T,
+        value: T,
+        pe: u32,
+    ) -> T {
+        let at = dest.into().as_ptr().cast::<T>();
+        // SAFETY: an aligned element of a symmetric object, which atomic operations alone access.
+        unsafe {
+            amo::compare_swap(
+                Call(&"compare_swap"),
+                self.handle(),
+                at,
+                condition,
+                value,
+                number(pe),
+            )
+        }
+    }
+
+    operations! {
+        /// Write `value` on `pe` (`shmem_atomic_set`, §9.7.1.2).
+        set: AtomicValue;
+        /// Write `value` on `pe` and return what was there (`shmem_atomic_swap`, §9.7.1.4).
+        swap: AtomicValue -> T;
+        /// Add `value` on `pe`; the sum wraps (`shmem_atomic_add`, §9.7.1.8).
+        add: AtomicInteger;
+        /// Add `value` on `pe` and return what was there (`shmem_atomic_fetch_add`, §9.7.1.7).
+        fetch_add: AtomicInteger -> T;
+        /// Bitwise and with `value` on `pe` (`shmem_atomic_and`, §9.7.1.10).
+        and: AtomicInteger;
+        /// Bitwise and with `value` on `pe`; returns what was there (`shmem_atomic_fetch_and`, §9.7.1.9).
+        fetch_and: AtomicInteger -> T;
+        /// Bitwise or with `value` on `pe` (`shmem_atomic_or`, §9.7.1.12).
+        or: AtomicInteger;
+        /// Bitwise or with `value` on `pe`; returns what was there (`shmem_atomic_fetch_or`, §9.7.1.11).
+        fetch_or: AtomicInteger -> T;
+        /// Bitwise exclusive or with `value` on `pe` (`shmem_atomic_xor`, §9.7.1.14).
+        xor: AtomicInteger;
+        /// Bitwise exclusive or with `value` on `pe`; returns what was there (`shmem_atomic_fetch_xor`, §9.7.1.13).
+        fetch_xor: AtomicInteger -> T;
+    }
+
+    /// Add one on `pe` (`shmem_atomic_inc`, §9.7.1.6).
+    #[inline]
+    pub fn inc<'a, T: AtomicInteger>(&self, dest: impl Into<SymRef<'a, Atomic<T>>>, pe: u32) {
+        self.add(dest, T::ONE, pe);
+    }
+
+    /// Add one on `pe` and return what was there (`shmem_atomic_fetch_inc`, §9.7.1.5).
+    #[inline]
+    pub fn fetch_inc<'a, T: AtomicInteger>(
+        &self,
+        dest: impl Into<SymRef<'a, Atomic<T>>>,
+        pe: u32,
+    ) -> T {
+        self.fetch_add(dest, T::ONE, pe)
+    }
+}

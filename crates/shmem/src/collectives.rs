@@ -1,0 +1,349 @@
+//! Collectives over the members of a team (OpenSHMEM 1.6, §9.10), on symmetric memory.
+//!
+//! All members call with views of the same elements of the same objects. Until a call returns, any member may read `source` and
+//! write to `dest` of any other that has called, so nobody accesses them meanwhile: what is read there has values of some
+//! moment. `dest` is `source`, or has no element in common with it. Each of these routines writes to `dest` of this member's
+//! call and nowhere else, on all members; what mistaken programs get is wrong values, no other memory.
+#![allow(unsafe_code)]
+
+use crate::element::fail;
+use crate::operator::Operator;
+use crate::rma::same_length;
+use crate::symmetric::view::SymSlice;
+use crate::team::Team;
+use crate::thread_level::ThreadLevel;
+use bytemuck::Pod;
+use rushmem_runtime::alltoallv::{self, Target};
+use rushmem_runtime::combine::Arithmetic;
+use rushmem_runtime::{Call, collectives};
+use std::panic::Location;
+
+/// Blocks of an array, one for each member of a team: where each begins and how many elements it has.
+#[derive(Clone, Copy, Debug)]
+pub struct Blocks<'a> {
+    /// The index of the first element of each block.
+    pub offsets: &'a [usize],
+    /// The number of elements of each block.
+    pub counts: &'a [usize],
+}
+
+impl<L: ThreadLevel> Team<'_, L> {
+    /// Copy `source` of member `root` to `dest` of all (`shmem_broadcast`, §9.10.7).
+    #[track_caller]
+    pub fn broadcast<'a, T: Pod>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+        root: u32,
+    ) {
+        let (dest, source) = (dest.into(), source.into());
+        same_length(Call(&"Team::broadcast"), dest.len(), source.len());
+        apart(Call(&"Team::broadcast"), dest, source);
+        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
+        let (call, team) = (Call(&"Team::broadcast"), self.handle().into());
+        // SAFETY: as many bytes of symmetric objects each.
+        unsafe { collectives::broadcast(call, team, to, from, bytes_of(source), root as i32) };
+    }
+
+    /// Copy `source` of all members, whose lengths may differ, one after the other to `dest` of all (`shmem_collect`, §9.10.8).
+    /// Returns how many elements these are; the job ends with a message if `dest` has fewer.
+    #[track_caller]
+    pub fn collect<'a, T: Pod>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+    ) -> usize {
+        let (dest, source) = (dest.into(), source.into());
+        apart(Call(&"Team::collect"), dest, source);
+        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
+        let (call, team) = (Call(&"Team::collect"), self.handle().into());
+        let max_bytes = bytes_of(dest);
+        // SAFETY: a symmetric object, and one of at least as many bytes as are written.
+        let nbytes = unsafe {
+            collectives::collect_within(call, team, to, from, bytes_of(source), max_bytes)
+        };
+        elements_of::<T>(nbytes)
+    }
+
+    /// Copy `source` of all members, which has as many elements on each, one after the other to `dest` of all
+    /// (`shmem_fcollect`, §9.10.8).
+    #[track_caller]
+    pub fn fcollect<'a, T: Pod>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+    ) {
+        let (dest, source) = (dest.into(), source.into());
+        let total = source.len().saturating_mul(self.n_pes() as usize);
+        if dest.len() != total {
+            wrong_length(Call(&"Team::fcollect"), dest.len(), total);
+        }
+        apart(Call(&"Team::fcollect"), dest, source);
+        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
+        let (call, team) = (Call(&"Team::fcollect"), self.handle().into());
+        // SAFETY: symmetric objects, the destination of as many bytes as all sources have.
+        unsafe { collectives::fcollect(call, team, to, from, bytes_of(source)) };
+    }
+
+    /// Both sides are as many blocks as the team has members: block `l` of `source` of member `k` becomes block `k` of
+    /// `dest` of member `l` (`shmem_alltoall`, §9.10.5).
+    #[track_caller]
+    pub fn alltoall<'a, T: Pod>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+    ) {
+        let (dest, source) = (dest.into(), source.into());
+        same_length(Call(&"Team::alltoall"), dest.len(), source.len());
+        let n_pes = self.n_pes() as usize;
+        if !dest.len().is_multiple_of(n_pes) {
+            wrong_length(Call(&"Team::alltoall"), dest.len(), dest.len().next_multiple_of(n_pes));
+        }
+        apart(Call(&"Team::alltoall"), dest, source);
+        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
+        let (call, team) = (Call(&"Team::alltoall"), self.handle().into());
+        // SAFETY: symmetric objects, each of as many blocks as there are members.
+        unsafe { collectives::alltoall(call, team, to, from, bytes_of(source) / n_pes) };
+    }
+
+    /// As [`alltoall`](Self::alltoall), of blocks of `nelems` elements each, which are `dst` elements apart in `dest` and `sst` in
+    /// `source` (`shmem_alltoalls`, §9.10.6).
+    #[track_caller]
+    pub fn alltoalls<'a, T: Pod>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+        dst: usize,
+        sst: usize,
+        nelems: usize,
+    ) {
+        let (dest, source) = (dest.into(), source.into());
+        let elements = nelems.saturating_mul(self.n_pes() as usize);
+        let call = Call(&"Team::alltoalls");
+        in_span(call, "dest", dest.len(), dst, 1, elements);
+        in_span(call, "source", source.len(), sst, 1, elements);
+        apart(call, dest, source);
+        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
+        let (call, team, bytes) = (call, self.handle().into(), size_of::<T>());
+        let (dst, sst) = (dst as isize, sst as isize);
+        // SAFETY: symmetric objects, in which the last element is, too.
+        unsafe { collectives::alltoalls(call, team, to, from, dst, sst, nelems, bytes) };
+    }
+
+    /// As [`alltoall`](Self::alltoall), of blocks whose lengths differ: block `l` of member `k` goes to element `dest_offsets[k]` of `dest` of
+    /// member `l` (`shmemx_alltoallv`). Returns how many elements came from each member.
+    ///
+    /// The job ends with a message if a block does not fit. What comes from two members must not overlap.
+    #[track_caller]
+    pub fn alltoallv<'a, T: Pod>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        dest_offsets: &[usize],
+        source: impl Into<SymSlice<'a, T>>,
+        blocks: Blocks<'_>,
+    ) -> Vec<usize> {
+        let (dest, source) = (dest.into(), source.into());
+        let (call, n_pes) = (Call(&"Team::alltoallv"), self.n_pes() as usize);
+        apart(call, dest, source);
+        if dest_offsets.len() != n_pes {
+            wrong_length(call, dest_offsets.len(), n_pes);
+        }
+        let places: Vec<usize> = dest_offsets.iter().map(|&at| in_bytes::<T>(at)).collect();
+        let [offsets, counts] = self.blocks(call, source, blocks);
+        let mut sizes = vec![0; n_pes];
+        let target = Target { target: dest.as_ptr().cast(), nbytes: bytes_of(dest) };
+        let (offsets, counts) = (offsets.as_ptr(), counts.as_ptr());
+        let from = alltoallv::Source { source: source.as_ptr().cast(), offsets, sizes: counts };
+        let (places, received) = (places.as_ptr(), sizes.as_mut_ptr());
+        let (call, team) = (call, self.handle().into());
+        // SAFETY: an entry for each member in all arrays; the blocks are in the source, and the target is as long as it says.
+        unsafe { alltoallv::alltoallv(call, team, target, places, received, from) };
+        sizes.iter_mut().for_each(|size| *size = elements_of::<T>(*size));
+        sizes
+    }
+
+    /// As [`alltoallv`](Self::alltoallv); what comes from the members lies in `dest` one after the other, in their order
+    /// (`shmemx_alltoallv_packed`). Returns how many elements came. `dest` has the same length on all members.
+    #[track_caller]
+    pub fn alltoallv_packed<'a, T: Pod>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+        blocks: Blocks<'_>,
+    ) -> usize {
+        let (dest, source) = (dest.into(), source.into());
+        let call = Call(&"Team::alltoallv_packed");
+        apart(call, dest, source);
+        let [offsets, counts] = self.blocks(call, source, blocks);
+        let nbytes = bytes_of(dest);
+        let target = Target { target: dest.as_ptr().cast(), nbytes };
+        let (offsets, sizes) = (offsets.as_ptr(), counts.as_ptr());
+        let from = alltoallv::Source { source: source.as_ptr().cast(), offsets, sizes };
+        let (call, team) = (call, self.handle().into());
+        // SAFETY: an entry for each member in both arrays; the blocks are in the source, and the target is as long as it says.
+        elements_of::<T>(unsafe { alltoallv::alltoallv_packed(call, team, target, nbytes, from) })
+    }
+
+    /// The offsets and lengths in bytes of blocks that are in `source`.
+    #[track_caller]
+    fn blocks<T: Pod>(
+        &self,
+        call: Call,
+        source: SymSlice<'_, T>,
+        blocks: Blocks<'_>,
+    ) -> [Vec<usize>; 2] {
+        let Blocks { offsets, counts } = blocks;
+        let n_pes = self.n_pes() as usize;
+        for entries in [offsets.len(), counts.len()] {
+            if entries != n_pes {
+                wrong_length(call, entries, n_pes);
+            }
+        }
+        let ends = offsets.iter().zip(counts).map(|(&first, &count)| first.saturating_add(count));
+        if let Some(end) = ends.max().filter(|&end| end > source.len()) {
+            wrong_length(call, source.len(), end);
+        }
+        [offsets, counts].map(|numbers| numbers.iter().map(|&n| in_bytes::<T>(n)).collect())
+    }
+
+    /// Combine `source` of all members element by element, and store the result in `dest` of all (`shmem_and_reduce` and others,
+    /// §9.10.9).
+    ///
+    /// ```standalone_crate
+    /// # use shmem::Max;
+    /// # let shmem = shmem::init();
+    /// # let (most, own) = (shmem.array::<f64>(8), shmem.array::<f64>(8));
+    /// shmem.world().reduce(Max, &most, &own);
+    /// ```
+    #[track_caller]
+    pub fn reduce<'a, T: Pod, O: Operator<T>>(
+        &self,
+        _op: O,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+    ) {
+        let (dest, source) = (dest.into(), source.into());
+        same_length(Call(&"Team::reduce"), dest.len(), source.len());
+        apart(Call(&"Team::reduce"), dest, source);
+        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
+        let (call, team) = (Call(&"Team::reduce"), self.handle().into());
+        // SAFETY: as many elements of the operator's type in symmetric objects.
+        unsafe { collectives::reduce(call, team, to, from, source.len(), O::COMBINE) };
+    }
+
+    /// Add up `source` of the members up to this one element by element (`shmem_sum_inscan`, §9.10.10).
+    #[track_caller]
+    pub fn inscan<'a, T: Pod + Arithmetic>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+    ) {
+        let (dest, source) = (dest.into(), source.into());
+        same_length(Call(&"Team::inscan"), dest.len(), source.len());
+        apart(Call(&"Team::inscan"), dest, source);
+        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
+        let (call, team) = (Call(&"Team::inscan"), self.handle().into());
+        // SAFETY: as many elements of the operator's type in symmetric objects.
+        unsafe { collectives::inscan(call, team, to, from, source.len(), sum::<T>()) };
+    }
+
+    /// Add up `source` of the members before this one element by element; zero on the first (`shmem_sum_exscan`, §9.10.10).
+    #[track_caller]
+    pub fn exscan<'a, T: Pod + Arithmetic>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Into<SymSlice<'a, T>>,
+    ) {
+        let (dest, source) = (dest.into(), source.into());
+        same_length(Call(&"Team::exscan"), dest.len(), source.len());
+        apart(Call(&"Team::exscan"), dest, source);
+        let (to, from) = (dest.as_ptr().cast(), source.as_ptr().cast());
+        let (call, team) = (Call(&"Team::exscan"), self.handle().into());
+        // SAFETY: as many elements of the operator's type in symmetric objects.
+        unsafe { collectives::exscan(call, team, to, from, source.len(), sum::<T>()) };
+    }
+}
+
+/// The operator of scans.
+pub(crate) fn sum<T: Pod + Arithmetic>() -> &'static rushmem_runtime::Combine {
+    <crate::operator::Sum as crate::operator::Combines<T>>::COMBINE
+}
+
+fn bytes_of<T>(elements: SymSlice<'_, T>) -> usize
+where
+    T: Pod,
+{
+    elements.len() * size_of::<T>()
+}
+
+/// A number of elements in bytes; what overflows fits nowhere.
+fn in_bytes<T>(nelems: usize) -> usize {
+    nelems.saturating_mul(size_of::<T>())
+}
+
+fn elements_of<T>(nbytes: usize) -> usize {
+    nbytes.checked_div(size_of::<T>()).unwrap_or(0)
+}
+
+/// End the job unless both are the same elements, or have none in common.
+#[track_caller]
+fn apart<T: Pod>(call: Call, dest: SymSlice<'_, T>, source: SymSlice<'_, T>) {
+    let (to, from) = (dest.as_ptr().addr(), source.as_ptr().addr());
+    if to != from && to < from + bytes_of(source) && from < to + bytes_of(dest) {
+        let place = Location::caller();
+        fail!(
+            call,
+            "arguments dest and source overlap, at {place}; let them be the same elements, or others"
+        )
+    }
+}
+
+/// End the job unless blocks of `bsize` elements, `stride` elements apart, are in an array of `len` elements.
+#[inline]
+#[track_caller]
+pub(crate) fn in_span(
+    call: Call,
+    argument: &'static str,
+    len: usize,
+    stride: usize,
+    bsize: usize,
+    nblocks: usize,
+) {
+    if nblocks == 0 || bsize == 0 {
+        return;
+    }
+    let end = stride.saturating_mul(nblocks - 1).saturating_add(bsize);
+    if stride == 0 || stride < bsize || stride > isize::MAX as usize || end > len {
+        beyond(call, argument, len, stride, bsize, nblocks);
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn beyond(
+    call: Call,
+    argument: &'static str,
+    len: usize,
+    stride: usize,
+    bsize: usize,
+    nblocks: usize,
+) -> ! {
+    let place = Location::caller();
+    fail!(
+        call,
+        "argument {argument} has {len} elements, in which {nblocks} blocks of {bsize} that are {stride} elements apart do not \
+         lie one after the other, at {place}; make it larger, or the stride at least {bsize} and fitting"
+    )
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn wrong_length(call: Call, len: usize, needed: usize) -> ! {
+    let place = Location::caller();
+    fail!(
+        call,
+        "an argument has {len} elements, but {needed} are needed, at {place}; slice or enlarge it"
+    )
+}

@@ -1,0 +1,168 @@
+//! Contexts (OpenSHMEM 1.6, §9.5): streams of operations that are ordered and completed apart from each other.
+#![allow(unsafe_code)]
+
+use crate::thread_level::{Single, ThreadLevel};
+use core::ffi::{c_int, c_long};
+use rushmem_runtime::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
+use rushmem_runtime::{Call, Context as _, ContextHandle, World, ctx, order};
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+
+mod sealed {
+    pub trait Options {
+        /// What the context is known by here; its drop destroys it.
+        type Owned;
+        /// What the runtime knows it by.
+        type Handle: rushmem_runtime::Context;
+        /// `Send` and `Sync` as the context is among threads that may call the library.
+        type Threads;
+        fn handle(owned: &Self::Owned) -> Self::Handle;
+    }
+}
+use sealed::Options;
+
+/// The options of a context, as a type.
+pub trait Kind: Options {}
+
+/// A kind of context that a program can create.
+pub trait Created: Options<Owned = Owned> {
+    /// The option of the standard.
+    const OPTIONS: c_long;
+}
+
+/// The default context, which exists without being created. It numbers PEs as the world team does.
+#[derive(Clone, Copy, Debug)]
+pub struct DefaultContext;
+
+/// No option: any thread may use the context at any time.
+#[derive(Clone, Copy, Debug)]
+pub struct Shared;
+
+/// `SHMEM_CTX_SERIALIZED`: one thread at a time. The context is `Send`, but not `Sync`.
+#[derive(Clone, Copy, Debug)]
+pub struct Serialized;
+
+/// `SHMEM_CTX_PRIVATE`: the thread that created it alone. The context is neither `Send` nor `Sync`.
+#[derive(Clone, Copy, Debug)]
+pub struct Private;
+
+impl Options for DefaultContext {
+    type Owned = ();
+    type Handle = World;
+    type Threads = ();
+    #[inline(always)]
+    fn handle((): &()) -> World {
+        World
+    }
+}
+
+impl Kind for DefaultContext {}
+
+macro_rules! created {
+    ($($kind:ident, $threads:ty, $options:expr;)*) => {$(
+        impl Options for $kind {
+            type Owned = Owned;
+            type Handle = ContextHandle;
+            type Threads = $threads;
+            #[inline(always)]
+            fn handle(owned: &Owned) -> ContextHandle {
+                owned.0
+            }
+        }
+        impl Kind for $kind {}
+        impl Created for $kind {
+            const OPTIONS: c_long = $options;
+        }
+    )*};
+}
+created! {
+    Shared, (), 0;
+    Serialized, Cell<()>, SHMEM_CTX_SERIALIZED;
+    Private, *const (), SHMEM_CTX_PRIVATE;
+}
+
+/// A context that this program created and has to destroy.
+#[derive(Debug)]
+pub struct Owned(pub(crate) ContextHandle);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        ctx::destroy(Call(&"Context::drop"), self.0);
+    }
+}
+
+/// A stream of operations on the PEs of one team, numbered as in that team.
+///
+/// A [`Shmem`](crate::Shmem) dereferences to the default context. Others are made by [`Team::context`](crate::Team::context)
+/// and destroyed when they are dropped, which completes what was issued on them.
+pub struct Context<'t, K: Kind = DefaultContext, L: ThreadLevel = Single> {
+    owned: K::Owned,
+    team: PhantomData<&'t ()>,
+    threads: PhantomData<(K::Threads, L::Threads)>,
+}
+
+impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+    pub(crate) fn new(owned: K::Owned) -> Self {
+        Context { owned, team: PhantomData, threads: PhantomData }
+    }
+
+    #[inline(always)]
+    pub(crate) fn handle(&self) -> K::Handle {
+        K::handle(&self.owned)
+    }
+
+    /// Order the puts, atomic operations and signals that this context has issued before those that it will issue, towards
+    /// each PE (`shmem_ctx_fence`, §9.12.1).
+    #[inline]
+    pub fn fence(&self) {
+        order::fence(Call(&"Context::fence"), self.handle());
+    }
+
+    /// Complete everything that this context has issued, at its targets, too (`shmem_ctx_quiet`, §9.12.2).
+    #[inline]
+    pub fn quiet(&self) {
+        order::quiet(Call(&"Context::quiet"), self.handle());
+    }
+
+    /// As [`quiet`](Self::quiet), for what was issued to these PEs (`shmem_ctx_pe_quiet`, §9.12.3).
+    pub fn pe_quiet(&self, pes: &[u32]) {
+        for &pe in pes {
+            let pe = number(pe);
+            // SAFETY: one number.
+            unsafe { order::pe_quiet(Call(&"Context::pe_quiet"), self.handle(), &raw const pe, 1) };
+        }
+    }
+}
+
+/// A session (OpenSHMEM 1.6, §9.9): a hint that many operations on a context follow, until it is dropped.
+#[derive(Debug)]
+#[must_use = "a session ends when it is dropped"]
+pub struct Session<'c, K: Kind, L: ThreadLevel>(&'c Context<'c, K, L>);
+
+impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+    /// Start a session (`shmem_ctx_session_start`, §9.9.2).
+    pub fn session(&self) -> Session<'_, K, L> {
+        ctx::session_start(Call(&"Context::session"), self.handle().handle());
+        Session(self)
+    }
+}
+
+impl<K: Kind, L: ThreadLevel> Drop for Session<'_, K, L> {
+    /// Stop it (`shmem_ctx_session_stop`, §9.9.3).
+    fn drop(&mut self) {
+        ctx::session_stop(Call(&"Session::drop"), self.0.handle().handle());
+    }
+}
+
+/// A PE as the runtime takes it. What is too large becomes negative, which no PE is.
+#[inline(always)]
+pub(crate) fn number(pe: u32) -> c_int {
+    pe as c_int
+}
+
+impl<K: Kind, L: ThreadLevel> fmt::Debug for Context<'_, K, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Context")
+    }
+}

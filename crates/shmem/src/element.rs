@@ -1,0 +1,67 @@
+//! What symmetric memory is made of: plain data, and cells that only atomic operations or signals change.
+#![allow(unsafe_code)]
+
+use bytemuck::Pod;
+use rushmem_runtime::amo::{Amo, ArithmeticAmo, BitwiseAmo};
+use rushmem_runtime::rma::Element;
+use rushmem_runtime::wait::Word;
+
+/// An element of symmetric memory: every [`Pod`] type, [`Atomic`] and [`Signal`].
+///
+/// # Safety
+/// All bit patterns are values, zero is one of them, and no byte is padding.
+pub unsafe trait Symmetric: Copy + 'static {}
+
+// SAFETY: this is what `Pod` means.
+unsafe impl<T: Pod> Symmetric for T {}
+
+/// An integer, or a floating-point number, that only atomic operations access (OpenSHMEM 1.6, §9.7), since the standard
+/// leaves undefined what happens when puts and atomic operations meet. There are no values of this type outside of
+/// symmetric memory.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Atomic<T: AtomicValue>(T);
+
+// SAFETY: transparent, and `T` is `Pod`.
+unsafe impl<T: AtomicValue> Symmetric for Atomic<T> {}
+
+/// A word that signal operations update (OpenSHMEM 1.6, §9.8). There are no values of this type outside of symmetric
+/// memory.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Signal(u64);
+
+// SAFETY: transparent, and the word is `Pod`.
+unsafe impl Symmetric for Signal {}
+
+/// The types of fetch, set and swap: integers and floating-point numbers of 4 and 8 bytes (table 7 of the standard).
+pub trait AtomicValue: Pod + Amo {}
+
+impl<T: Pod + Amo> AtomicValue for T {}
+
+/// The types of all atomic operations: integers of 4 and 8 bytes (tables 6 and 8 of the standard, whose `int32_t` and
+/// `int64_t` include the signed ones).
+pub trait AtomicInteger: AtomicValue + ArithmeticAmo + BitwiseAmo {}
+
+impl<T: AtomicValue + ArithmeticAmo + BitwiseAmo> AtomicInteger for T {}
+
+/// The types of words that a PE can wait for (OpenSHMEM 1.6, §9.11).
+pub trait Comparable: Pod + Word {}
+
+impl<T: Pod + Word> Comparable for T {}
+
+/// An element as the runtime copies it.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Plain<T>(pub(crate) T);
+
+// SAFETY: no byte of a `Symmetric` is padding.
+unsafe impl<T: Symmetric> Element for Plain<T> {}
+
+/// A call's name and a wrong argument, in the one message with which the job ends.
+macro_rules! fail {
+    ($call:expr, $($why:tt)*) => {
+        $call.fail(format_args!($($why)*))
+    };
+}
+pub(crate) use fail;

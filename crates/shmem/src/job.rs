@@ -1,0 +1,173 @@
+//! The handle of the library: initialisation, finalization and what concerns all PEs (OpenSHMEM 1.6, §9.1, §9.2).
+
+use crate::context::{Context, DefaultContext};
+use crate::team::Team;
+use crate::thread_level::{Single, ThreadLevel};
+use rushmem_providers::ALL;
+use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
+use rushmem_runtime::{Call, TeamHandle, collectives, setup};
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, ThreadId};
+
+/// An initialised library. Dropping the last handle finalizes it, which is collective; a later [`init`] starts another
+/// round. Everything that needs the library borrows the handle.
+///
+/// It dereferences to the default [`Context`], so that `shmem.put(...)` is a put on that.
+pub struct Shmem<L: ThreadLevel = Single> {
+    context: Context<'static, DefaultContext, L>,
+}
+
+/// The version of the standard, major and minor (§9.1.11).
+pub const VERSION: (u32, u32) = (SHMEM_MAJOR_VERSION as u32, SHMEM_MINOR_VERSION as u32);
+
+/// The name and version of the library (§9.1.12).
+pub const NAME: &str = SHMEM_VENDOR_STRING;
+
+/// The handles that exist at [`Single`], and their thread.
+static SINGLE: Mutex<Option<(ThreadId, usize)>> = Mutex::new(None);
+
+/// The library was initialised before with another thread level, which remains in force (§9.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadLevelError {
+    requested: i32,
+    provided: i32,
+}
+
+impl fmt::Display for ThreadLevelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "thread level {} is provided instead of {}, since the library was initialised with that before",
+            self.provided, self.requested
+        )
+    }
+}
+
+impl std::error::Error for ThreadLevelError {}
+
+/// Initialise the library for use by this thread (`shmem_init`, §9.1.1). Collective over all PEs.
+///
+/// The job ends with a message if another thread has a handle of this kind.
+pub fn init() -> Shmem {
+    let call = Call(&"shmem::init");
+    let mut single = SINGLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let me = thread::current().id();
+    let (thread, count) = single.unwrap_or((me, 0));
+    if thread != me {
+        call.fail(format_args!(
+            "another thread has initialised the library for itself; initialise it with \
+             shmem::init_thread::<Multiple>() where several threads call it"
+        ));
+    }
+    *single = Some((me, count + 1));
+    setup::init(call, ALL);
+    Shmem { context: Context::new(()) }
+}
+
+/// Initialise the library at a level of thread support (`shmem_init_thread`, §9.2.1). Collective over all PEs.
+///
+/// # Errors
+/// The library is initialised already, at a lower level.
+pub fn init_thread<L: ThreadLevel>() -> Result<Shmem<L>, ThreadLevelError> {
+    let call = Call(&"shmem::init_thread");
+    let refuse = |provided| ThreadLevelError { requested: L::LEVEL, provided };
+    if setup::query_initialized() == 1 {
+        let provided = setup::query_thread(call);
+        if provided < L::LEVEL {
+            return Err(refuse(provided));
+        }
+    }
+    match setup::init_thread(call, ALL, L::LEVEL) {
+        Some(provided) if provided >= L::LEVEL => Ok(Shmem { context: Context::new(()) }),
+        Some(provided) => {
+            // An earlier round had another level, which remains; there is no handle to finalize this one.
+            setup::finalize(call);
+            Err(refuse(provided))
+        }
+        None => unreachable!("{} is a level of the standard", L::LEVEL),
+    }
+}
+
+impl<L: ThreadLevel> Shmem<L> {
+    /// The number of this PE (`shmem_my_pe`, §9.1.2).
+    #[inline]
+    pub fn my_pe(&self) -> u32 {
+        setup::my_pe(Call(&"Shmem::my_pe")) as u32
+    }
+
+    /// The number of PEs (`shmem_n_pes`, §9.1.3).
+    #[inline]
+    pub fn n_pes(&self) -> u32 {
+        setup::n_pes(Call(&"Shmem::n_pes")) as u32
+    }
+
+    /// The team of all PEs (`SHMEM_TEAM_WORLD`).
+    pub fn world(&self) -> Team<'_, L> {
+        Team::predefined(TeamHandle::WORLD)
+    }
+
+    /// The team of the PEs whose memory this PE can load and store (`SHMEM_TEAM_SHARED`).
+    pub fn shared(&self) -> Team<'_, L> {
+        Team::predefined(TeamHandle::SHARED)
+    }
+
+    /// The team of the PEs on this PE's machine (`SHMEM_TEAM_NODE`, an extension).
+    pub fn node(&self) -> Team<'_, L> {
+        Team::predefined(TeamHandle::NODE)
+    }
+
+    /// Wait for all PEs, and complete what was issued on their default contexts (`shmem_barrier_all`, §9.10.1).
+    #[inline]
+    pub fn barrier_all(&self) {
+        collectives::barrier_all(Call(&"Shmem::barrier_all"));
+    }
+
+    /// Wait for all PEs, and complete nothing (`shmem_sync_all`, §9.10.4).
+    #[inline]
+    pub fn sync_all(&self) {
+        collectives::sync_all(Call(&"Shmem::sync_all"));
+    }
+
+    /// End the job with a status, whatever the other PEs do (`shmem_global_exit`, §9.1.6).
+    pub fn global_exit(&self, status: i32) -> ! {
+        setup::global_exit(Call(&"Shmem::global_exit"), status)
+    }
+}
+
+impl<L: ThreadLevel> Deref for Shmem<L> {
+    type Target = Context<'static, DefaultContext, L>;
+    #[inline(always)]
+    fn deref(&self) -> &Self::Target {
+        &self.context
+    }
+}
+
+impl<L: ThreadLevel> Drop for Shmem<L> {
+    /// Finalize (`shmem_finalize`, §9.1.4).
+    fn drop(&mut self) {
+        end_if_panicking();
+        setup::finalize(Call(&"Shmem::drop"));
+        if L::LEVEL == Single::LEVEL {
+            let mut single = SINGLE.lock().unwrap_or_else(PoisonError::into_inner);
+            *single = single.and_then(|(thread, n)| (n > 1).then(|| (thread, n - 1)));
+        }
+    }
+}
+
+/// The exit status of a Rust program that panicked.
+const PANICKED: i32 = 101;
+
+/// End the job if this PE panics: it will not take part in the collective calls for which the others wait.
+pub(crate) fn end_if_panicking() {
+    if thread::panicking() {
+        setup::global_exit(Call(&"panic"), PANICKED);
+    }
+}
+
+impl<L: ThreadLevel> fmt::Debug for Shmem<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shmem").field("pe", &self.my_pe()).field("n_pes", &self.n_pes()).finish()
+    }
+}

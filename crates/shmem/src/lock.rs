@@ -1,0 +1,75 @@
+//! Locks (OpenSHMEM 1.6, §9.13), which one PE holds at a time, with guards.
+#![allow(unsafe_code)]
+
+use crate::element::Symmetric;
+use crate::job::Shmem;
+use crate::symmetric::view::SymRef;
+use crate::thread_level::ThreadLevel;
+use core::ffi::c_long;
+use rushmem_runtime::{Call, lock};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// An element that is a lock of the whole job, free at first. There are no values of this type outside of symmetric memory.
+///
+/// ```standalone_crate
+/// use shmem::{Lock, SymStatic};
+/// static TURN: SymStatic<Lock> = SymStatic::zeroed();
+///
+/// let shmem = shmem::init();
+/// let own = shmem.zeroed::<Lock>();
+/// {
+///     let _guard = shmem.lock(TURN.element(&shmem));
+///     let _other = shmem.lock(&own);
+/// }
+/// ```
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Lock(c_long);
+
+// SAFETY: transparent, and the word is a number.
+unsafe impl Symmetric for Lock {}
+
+/// A lock that this PE holds until this is dropped, which completes what was issued on the default context
+/// (`shmem_clear_lock`). One that is leaked is held until the job ends, with a message.
+#[must_use = "a lock is free again when its guard is dropped"]
+pub struct LockGuard<'a> {
+    lock: SymRef<'a, Lock>,
+    /// Only the thread that took the lock gives it back.
+    thread: PhantomData<*const ()>,
+}
+
+impl<L: ThreadLevel> Shmem<L> {
+    /// Wait for a lock and take it, in the order of the calls (`shmem_set_lock`, §9.13.1). Ends the job with a message if this
+    /// PE holds it already.
+    pub fn lock<'a>(&'a self, lock: impl Into<SymRef<'a, Lock>>) -> LockGuard<'a> {
+        let lock = lock.into();
+        // SAFETY: a word of a symmetric object, which lock routines alone access; it was zero.
+        unsafe { lock::set(Call(&"Shmem::lock"), lock.as_ptr().cast::<c_long>()) };
+        LockGuard { lock, thread: PhantomData }
+    }
+
+    /// Take a lock if it is free (`shmem_test_lock`, §9.13.3).
+    pub fn try_lock<'a>(&'a self, lock: impl Into<SymRef<'a, Lock>>) -> Option<LockGuard<'a>> {
+        let lock = lock.into();
+        // SAFETY: as above.
+        let is_held =
+            unsafe { lock::test(Call(&"Shmem::try_lock"), lock.as_ptr().cast::<c_long>()) };
+        (is_held == 0).then(|| LockGuard { lock, thread: PhantomData })
+    }
+}
+
+impl Drop for LockGuard<'_> {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe {
+            lock::clear(Call(&"drop of a lock's guard"), self.lock.as_ptr().cast::<c_long>())
+        };
+    }
+}
+
+impl fmt::Debug for LockGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LockGuard({:?})", self.lock)
+    }
+}

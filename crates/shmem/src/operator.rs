@@ -1,0 +1,56 @@
+//! The operators of reductions (OpenSHMEM 1.6, table 11), as types: a pair of an operator and an element type that does
+//! not exist does not compile.
+
+use bytemuck::Pod;
+use rushmem_runtime::Combine;
+use rushmem_runtime::combine::{Arithmetic, Bits, Ordered};
+
+mod sealed {
+    pub trait Combines<T> {
+        /// The operator as the runtime takes it.
+        const COMBINE: &'static rushmem_runtime::Combine;
+    }
+}
+pub(crate) use sealed::Combines;
+
+/// An operator that combines elements of type `T`.
+///
+/// The bitwise ones exist for integers, [`Max`] and [`Min`] for integers and floating-point numbers, [`Sum`] and [`Prod`]
+/// for these and [`Complex`](crate::Complex). Integers wrap. [`Max`] and [`Min`] are NaN if an operand is, and order -0.0
+/// before 0.0. So all but floating-point sums and products depend on the order of the PEs in no bit.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not combine elements of type `{T}`",
+    note = "And, Or and Xor combine integers, Max and Min also floating-point numbers, Sum and Prod also Complex"
+)]
+pub trait Operator<T: Pod>: Combines<T> + Copy {}
+
+impl<T: Pod, O: Combines<T> + Copy> Operator<T> for O {}
+
+macro_rules! operators {
+    ($($(#[$doc:meta])* $name:ident = $of:ident: $($bound:ident)+;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+
+        impl<T: Pod $(+ $bound)+> Combines<T> for $name {
+            const COMBINE: &'static Combine = &Combine::$of::<T>();
+        }
+    )*};
+}
+
+operators! {
+    /// Bitwise and.
+    And = and: Bits;
+    /// Bitwise or.
+    Or = or: Bits;
+    /// Bitwise exclusive or.
+    Xor = xor: Bits;
+    /// The greatest.
+    Max = max: Ordered PartialOrd;
+    /// The least.
+    Min = min: Ordered PartialOrd;
+    /// The sum.
+    Sum = sum: Arithmetic;
+    /// The product.
+    Prod = prod: Arithmetic;
+}

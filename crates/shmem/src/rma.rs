@@ -1,0 +1,140 @@
+//! Remote memory access (OpenSHMEM 1.6, §9.6).
+#![allow(unsafe_code)]
+
+use crate::context::{Context, Kind, number};
+use crate::element::{Plain, Symmetric};
+use crate::symmetric::array::SymArray;
+use crate::symmetric::boxed::SymBox;
+use crate::symmetric::view::{SymRef, SymSlice};
+use crate::thread_level::ThreadLevel;
+use bytemuck::Pod;
+use rushmem_runtime::{Call, rma};
+
+mod sealed {
+    /// Elements in memory of this PE, private or symmetric, that stay where they are as long as this exists.
+    pub trait Memory<T> {
+        /// Where they begin, and how many there are: from one look, since a program's `as_ref` may answer differently next time.
+        fn parts(&self) -> (*const T, usize);
+    }
+
+    /// The same, for writing.
+    pub trait MemoryMut<T> {
+        fn parts(&mut self) -> (*mut T, usize);
+    }
+}
+pub(crate) use sealed::{Memory, MemoryMut};
+
+/// What a put can copy from: a slice, array or vector (anything that is [`AsRef<[T]>`](AsRef)), or symmetric memory.
+pub trait Source<T>: Memory<T> {}
+
+/// What a get can copy to: a slice, array or vector (anything that is [`AsMut<[T]>`](AsMut)), or symmetric memory.
+pub trait Destination<T>: MemoryMut<T> {}
+
+impl<T, M: Memory<T>> Source<T> for M {}
+impl<T, M: MemoryMut<T>> Destination<T> for M {}
+
+impl<T, S: AsRef<[T]> + ?Sized> Memory<T> for &S {
+    #[inline(always)]
+    fn parts(&self) -> (*const T, usize) {
+        let elements = (*self).as_ref();
+        (elements.as_ptr(), elements.len())
+    }
+}
+
+impl<T, S: AsMut<[T]> + ?Sized> MemoryMut<T> for &mut S {
+    #[inline(always)]
+    fn parts(&mut self) -> (*mut T, usize) {
+        let elements = (*self).as_mut();
+        (elements.as_mut_ptr(), elements.len())
+    }
+}
+
+macro_rules! symmetric {
+    ($($object:ty)*) => {$(
+        impl<'a, T: Symmetric> Memory<T> for $object {
+            #[inline(always)]
+            fn parts(&self) -> (*const T, usize) {
+                let elements = SymSlice::from(*self);
+                (elements.as_ptr(), elements.len())
+            }
+        }
+        impl<'a, T: Symmetric> MemoryMut<T> for $object {
+            #[inline(always)]
+            fn parts(&mut self) -> (*mut T, usize) {
+                let elements = SymSlice::from(*self);
+                (elements.as_ptr(), elements.len())
+            }
+        }
+    )*};
+}
+symmetric! { SymSlice<'a, T> SymRef<'a, T> &'a SymArray<'_, T> &'a SymBox<'_, T> }
+
+impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+    /// Copy `source` to `dest` on `pe`, which has as many elements (`shmem_put`, §9.6.1.1). The source may be reused on
+    /// return; the data are at `pe` after a [`quiet`](Context::quiet).
+    #[inline]
+    #[track_caller]
+    pub fn put<'a, T: Pod>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Source<T>,
+        pe: u32,
+    ) {
+        let (dest, (from, nelems)) = (dest.into(), source.parts());
+        same_length(Call(&"put"), dest.len(), nelems);
+        let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
+        // SAFETY: as many elements each; the source stays where it is until the end of the call.
+        unsafe { rma::put(Call(&"put"), self.handle(), to, from, nelems, number(pe)) }
+    }
+
+    /// Copy `source` on `pe` to `dest`, which has as many elements (`shmem_get`, §9.6.1.5).
+    #[inline]
+    #[track_caller]
+    pub fn get<'a, T: Pod>(
+        &self,
+        mut dest: impl Destination<T>,
+        source: impl Into<SymSlice<'a, T>>,
+        pe: u32,
+    ) {
+        let (source, (to, nelems)) = (source.into(), dest.parts());
+        same_length(Call(&"get"), nelems, source.len());
+        let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
+        // SAFETY: as many elements each; the destination is borrowed until the end of the call.
+        unsafe { rma::get(Call(&"get"), self.handle(), to, from, nelems, number(pe)) }
+    }
+
+    /// Write `value` to `dest` on `pe` (`shmem_p`, §9.6.1.2).
+    #[inline]
+    pub fn p<'a, T: Pod>(&self, dest: impl Into<SymRef<'a, T>>, value: T, pe: u32) {
+        let to = dest.into().as_ptr().cast();
+        // SAFETY: an element of a symmetric object.
+        unsafe { rma::p(Call(&"p"), self.handle(), to, Plain(value), number(pe)) }
+    }
+
+    /// The value of `source` on `pe` (`shmem_g`, §9.6.1.6).
+    #[inline]
+    pub fn g<'a, T: Pod>(&self, source: impl Into<SymRef<'a, T>>, pe: u32) -> T {
+        let from = source.into().as_ptr().cast::<Plain<T>>();
+        // SAFETY: an element of a symmetric object, whose bits are a value whoever wrote them.
+        unsafe { rma::g(Call(&"g"), self.handle(), from, number(pe)) }.0
+    }
+}
+
+/// End the job unless both sides of a transfer have as many elements.
+#[inline(always)]
+#[track_caller]
+pub(crate) fn same_length(name: Call, dest: usize, source: usize) {
+    if dest != source {
+        lengths_differ(name, dest, source);
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn lengths_differ(name: Call, dest: usize, source: usize) -> ! {
+    let place = std::panic::Location::caller();
+    name.fail(format_args!(
+        "argument dest has {dest} elements and argument source {source}, at {place}; slice the longer one"
+    ))
+}

@@ -1,0 +1,194 @@
+//! Non-blocking operations (OpenSHMEM 1.6, §9.6.2, §9.7.2 and §9.8.2) in a scope, as threads in [`std::thread::scope`].
+//!
+//! Whatever an operation borrows, it borrows until the scope ends, which completes all of them. Nothing that a program can
+//! leak has a part in this: the scope is a call, and its end comes by a panic, too.
+#![allow(unsafe_code)]
+
+use crate::context::{Context, Kind, number};
+use crate::element::{Atomic, AtomicInteger, AtomicValue, Plain, Signal};
+use crate::rma::{Destination, Source, same_length};
+use crate::signal::SignalOp;
+use crate::symmetric::view::{SymRef, SymSlice};
+use crate::thread_level::ThreadLevel;
+use bytemuck::Pod;
+use rushmem_runtime::{Call, amo, rma, signal};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// What operations are issued on between the begin and the end of [`Context::scope`].
+pub struct Scope<'scope, 'env: 'scope, K: Kind, L: ThreadLevel> {
+    context: &'env Context<'env, K, L>,
+    /// Neither lifetime may be taken for a shorter one.
+    lifetimes: PhantomData<(&'scope mut &'scope (), &'env mut &'env ())>,
+}
+
+/// Completes what was issued when it is dropped.
+struct End<'c, K: Kind, L: ThreadLevel>(&'c Context<'c, K, L>);
+
+impl<K: Kind, L: ThreadLevel> Drop for End<'_, K, L> {
+    fn drop(&mut self) {
+        self.0.quiet();
+    }
+}
+
+impl<'env, K: Kind, L: ThreadLevel> Context<'env, K, L> {
+    /// Call `f`, which issues non-blocking operations, and complete them (`shmem_ctx_quiet`, §9.12.2) before this returns,
+    /// by a panic, too. Until then they borrow their buffers.
+    ///
+    /// ```standalone_crate
+    /// # let shmem = shmem::init();
+    /// # let counts = shmem.array::<u64>(100);
+    /// let mut everyones = vec![0; 100 * shmem.n_pes() as usize];
+    /// shmem.scope(|s| {
+    ///     for (counts_of, pe) in everyones.chunks_mut(100).zip(0..) {
+    ///         s.get_nbi(counts_of, &counts, pe);
+    ///     }
+    /// });
+    /// ```
+    pub fn scope<F, R>(&'env self, f: F) -> R
+    where
+        F: for<'scope> FnOnce(&'scope Scope<'scope, 'env, K, L>) -> R,
+    {
+        let _end = End(self);
+        f(&Scope { context: self, lifetimes: PhantomData })
+    }
+}
+
+/// Operations that fetch the old value.
+macro_rules! fetching {
+    ($($(#[$doc:meta])* $name:ident: $bound:ident;)*) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub fn $name<T: $bound>(
+            &'scope self,
+            fetched: &'scope mut T,
+            dest: impl Into<SymRef<'scope, Atomic<T>>>,
+            value: T,
+            pe: u32,
+        ) {
+            let at = dest.into().as_ptr().cast::<T>();
+            let (call, context) = (Call(&stringify!($name)), self.context.handle());
+            // SAFETY: an aligned element of a symmetric object, which atomic operations alone access; what is fetched goes to a
+            // value that is borrowed until the scope has completed the operation.
+            unsafe { amo::$name(call, context, fetched, at, value, number(pe)) }
+        }
+    )*};
+}
+
+impl<'scope, 'env, K: Kind, L: ThreadLevel> Scope<'scope, 'env, K, L> {
+    /// As [`Context::put`]; the source may be changed when the scope has ended (`shmem_put_nbi`, §9.6.2.1).
+    #[inline]
+    #[track_caller]
+    pub fn put_nbi<T: Pod>(
+        &'scope self,
+        dest: impl Into<SymSlice<'scope, T>>,
+        source: impl Source<T> + 'scope,
+        pe: u32,
+    ) {
+        let (dest, (from, nelems)) = (dest.into(), source.parts());
+        same_length(Call(&"put_nbi"), dest.len(), nelems);
+        let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
+        let (call, context) = (Call(&"put_nbi"), self.context.handle());
+        // SAFETY: as many elements each; the source stays as it is until the scope has completed the put.
+        unsafe { rma::put_nbi(call, context, to, from, nelems, number(pe)) }
+    }
+
+    /// As [`Context::get`]; the elements are there when the scope has ended (`shmem_get_nbi`, §9.6.2.2).
+    #[inline]
+    #[track_caller]
+    pub fn get_nbi<T: Pod>(
+        &'scope self,
+        mut dest: impl Destination<T> + 'scope,
+        source: impl Into<SymSlice<'scope, T>>,
+        pe: u32,
+    ) {
+        let (source, (to, nelems)) = (source.into(), dest.parts());
+        same_length(Call(&"get_nbi"), nelems, source.len());
+        let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
+        let (call, context) = (Call(&"get_nbi"), self.context.handle());
+        // SAFETY: as many elements each; the destination is borrowed until the scope has completed the get.
+        unsafe { rma::get_nbi(call, context, to, from, nelems, number(pe)) }
+    }
+
+    /// As [`Context::put_signal`]; the source may be changed when the scope has ended (`shmem_put_signal_nbi`, §9.8.2).
+    #[inline]
+    #[track_caller]
+    pub fn put_signal_nbi<T: Pod>(
+        &'scope self,
+        dest: impl Into<SymSlice<'scope, T>>,
+        source: impl Source<T> + 'scope,
+        signal: impl Into<SymRef<'scope, Signal>>,
+        update: SignalOp,
+        pe: u32,
+    ) {
+        let (dest, (from, nelems)) = (dest.into(), source.parts());
+        same_length(Call(&"put_signal_nbi"), dest.len(), nelems);
+        let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
+        let (at, (value, op)) = (signal.into().as_ptr().cast(), update.parts());
+        let (call, context, pe) = (Call(&"put_signal_nbi"), self.context.handle(), number(pe));
+        // SAFETY: as many elements each, and a signal of a symmetric object; the source stays as it is until the scope has
+        // completed the put.
+        unsafe { signal::put_signal_nbi(call, context, to, from, nelems, at, value, op, pe) }
+    }
+
+    /// As [`Context::fetch`], to `fetched` (`shmem_atomic_fetch_nbi`, §9.7.2.1).
+    #[inline]
+    pub fn fetch_nbi<T: AtomicValue>(
+        &'scope self,
+        fetched: &'scope mut T,
+        source: impl Into<SymRef<'scope, Atomic<T>>>,
+        pe: u32,
+    ) {
+        let at = source.into().as_ptr().cast::<T>();
+        let (call, context) = (Call(&"fetch_nbi"), self.context.handle());
+        // SAFETY: an aligned element of a symmetric object, which atomic operations alone access; what is fetched goes to a
+        // value that is borrowed until the scope has completed the operation.
+        unsafe { amo::fetch_nbi(call, context, fetched, at, number(pe)) }
+    }
+
+    /// As [`Context::compare_swap`], to `fetched` (`shmem_atomic_compare_swap_nbi`, §9.7.2.2).
+    #[inline]
+    pub fn compare_swap_nbi<T: AtomicInteger>(
+        &'scope self,
+        fetched: &'scope mut T,
+        dest: impl Into<SymRef<'scope, Atomic<T>>>,
+        condition: T,
+        value: T,
+        pe: u32,
+    ) {
+        let at = dest.into().as_ptr().cast::<T>();
+        let (call, context, pe) = (Call(&"compare_swap_nbi"), self.context.handle(), number(pe));
+        // SAFETY: as above.
+        unsafe { amo::compare_swap_nbi(call, context, fetched, at, condition, value, pe) }
+    }
+
+    fetching! {
+        /// As [`Context::swap`], to `fetched` (`shmem_atomic_swap_nbi`, §9.7.2.3).
+        swap_nbi: AtomicValue;
+        /// As [`Context::fetch_add`], to `fetched` (`shmem_atomic_fetch_add_nbi`, §9.7.2.5).
+        fetch_add_nbi: AtomicInteger;
+        /// As [`Context::fetch_and`], to `fetched` (`shmem_atomic_fetch_and_nbi`, §9.7.2.6).
+        fetch_and_nbi: AtomicInteger;
+        /// As [`Context::fetch_or`], to `fetched` (`shmem_atomic_fetch_or_nbi`, §9.7.2.7).
+        fetch_or_nbi: AtomicInteger;
+        /// As [`Context::fetch_xor`], to `fetched` (`shmem_atomic_fetch_xor_nbi`, §9.7.2.8).
+        fetch_xor_nbi: AtomicInteger;
+    }
+
+    /// As [`Context::fetch_inc`], to `fetched` (`shmem_atomic_fetch_inc_nbi`, §9.7.2.4).
+    #[inline]
+    pub fn fetch_inc_nbi<T: AtomicInteger>(
+        &'scope self,
+        fetched: &'scope mut T,
+        dest: impl Into<SymRef<'scope, Atomic<T>>>,
+        pe: u32,
+    ) {
+        self.fetch_add_nbi(fetched, dest, T::ONE, pe);
+    }
+}
+
+impl<K: Kind, L: ThreadLevel> fmt::Debug for Scope<'_, '_, K, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Scope")
+    }
+}

@@ -1,0 +1,101 @@
+//! Signals (OpenSHMEM 1.6, §9.8): data, and a word that says that they are there.
+#![allow(unsafe_code)]
+
+use crate::context::{Context, Kind, number};
+use crate::element::{Plain, Signal};
+use crate::rma::{Source, same_length};
+use crate::symmetric::view::{SymRef, SymSlice};
+use crate::thread_level::ThreadLevel;
+use crate::wait::Cmp;
+use bytemuck::Pod;
+use core::ffi::c_int;
+use rushmem_runtime::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
+use rushmem_runtime::{Call, signal, wait};
+
+/// How a signal is updated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignalOp {
+    /// To this value (`SHMEM_SIGNAL_SET`).
+    Set(u64),
+    /// By this value (`SHMEM_SIGNAL_ADD`).
+    Add(u64),
+}
+
+impl SignalOp {
+    #[inline(always)]
+    pub(crate) fn parts(self) -> (u64, c_int) {
+        match self {
+            SignalOp::Set(value) => (value, SHMEM_SIGNAL_SET),
+            SignalOp::Add(value) => (value, SHMEM_SIGNAL_ADD),
+        }
+    }
+}
+
+impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+    /// A [`put`](Context::put), then an update of `signal` on `pe`, which no PE sees before the data (`shmem_put_signal`,
+    /// §9.8.1).
+    #[inline]
+    #[track_caller]
+    pub fn put_signal<'a, T: Pod>(
+        &self,
+        dest: impl Into<SymSlice<'a, T>>,
+        source: impl Source<T>,
+        signal: impl Into<SymRef<'a, Signal>>,
+        update: SignalOp,
+        pe: u32,
+    ) {
+        let (dest, at, (value, op)) = (dest.into(), signal.into().as_ptr().cast(), update.parts());
+        let (from, nelems) = source.parts();
+        same_length(Call(&"put_signal"), dest.len(), nelems);
+        let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
+        let (call, pe) = (Call(&"put_signal"), number(pe));
+        // SAFETY: as many elements each, and a signal of a symmetric object; the source stays where it is until the end.
+        unsafe { signal::put_signal(call, self.handle(), to, from, nelems, at, value, op, pe) }
+    }
+
+    /// Update a signal on `pe` (`shmem_signal_set`, `shmem_signal_add`, §9.8.5 and §9.8.3).
+    #[inline]
+    pub fn signal<'a>(&self, signal: impl Into<SymRef<'a, Signal>>, update: SignalOp, pe: u32) {
+        let at = signal.into().as_ptr().cast();
+        let (call, pe) = (Call(&"signal"), number(pe));
+        match update {
+            // SAFETY: a signal of a symmetric object.
+            SignalOp::Set(value) => unsafe { signal::set(call, self.handle(), at, value, pe) },
+            // SAFETY: as above.
+            SignalOp::Add(value) => unsafe { signal::add(call, self.handle(), at, value, pe) },
+        }
+    }
+
+    /// The value of this PE's signal (`shmem_signal_fetch`, §9.8.4).
+    #[inline]
+    pub fn signal_fetch<'a>(&self, signal: impl Into<SymRef<'a, Signal>>) -> u64 {
+        // SAFETY: a signal of a symmetric object.
+        unsafe { signal::fetch(Call(&"signal_fetch"), signal.into().as_ptr().cast()) }
+    }
+
+    /// Wait until this PE's signal compares so, and return it (`shmem_signal_wait_until`, §9.11.15).
+    pub fn signal_wait_until<'a>(
+        &self,
+        signal: impl Into<SymRef<'a, Signal>>,
+        cmp: Cmp,
+        value: u64,
+    ) -> u64 {
+        let at = signal.into().as_ptr().cast();
+        // SAFETY: a signal of a symmetric object.
+        unsafe { signal::wait_until(Call(&"signal_wait_until"), at, cmp.constant(), value) }
+    }
+    /// This PE's signal, if it compares so now.
+    pub(crate) fn signal_test(
+        &self,
+        signal: SymRef<'_, Signal>,
+        cmp: Cmp,
+        value: u64,
+    ) -> Option<u64> {
+        let at = signal.as_ptr().cast::<u64>();
+        // SAFETY: a signal of a symmetric object.
+        let holds = unsafe { wait::test(Call(&"signal_test"), at, cmp.constant(), value) } != 0;
+        // It may have changed since.
+        let now = holds.then(|| self.signal_fetch(signal))?;
+        cmp.holds(now, value).then_some(now)
+    }
+}

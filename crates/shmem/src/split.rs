@@ -1,0 +1,130 @@
+//! Splitting teams (OpenSHMEM 1.6, §9.4.6 and §9.4.7, and Cray's forms). All members of a team call, unless it is said otherwise.
+
+use crate::team::{Team, TeamConfig};
+use crate::thread_level::ThreadLevel;
+use core::ffi::c_int;
+use rushmem_runtime::extension_constants::SHMEM_COLOR_UNDEFINED;
+use rushmem_runtime::team::{self, Config};
+use rushmem_runtime::{Call, TeamHandle};
+use std::fmt;
+
+/// A team cannot be split so: its members are not as many, or there are too many teams. It is the same on all members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitError;
+
+impl fmt::Display for SplitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the team cannot be split so: it does not have such members, or some of them are in too many teams",
+        )
+    }
+}
+
+impl std::error::Error for SplitError {}
+
+impl<'s, L: ThreadLevel> Team<'s, L> {
+    /// Split off the members `start`, `start + stride`, ... , `size` of them (`shmem_team_split_strided`, §9.4.6). Not a team
+    /// for those that are not among them.
+    ///
+    /// # Errors
+    /// There are no such members, or too many teams.
+    pub fn split_strided(
+        &self,
+        start: u32,
+        stride: i32,
+        size: u32,
+    ) -> Result<Option<Team<'s, L>>, SplitError> {
+        self.split_strided_with(TeamConfig::default(), start, stride, size)
+    }
+
+    /// As [`split_strided`](Self::split_strided), for users who expect this.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn split_strided_with(
+        &self,
+        config: TeamConfig,
+        start: u32,
+        stride: i32,
+        size: u32,
+    ) -> Result<Option<Team<'s, L>>, SplitError> {
+        let (call, parent) = (Call(&"Team::split_strided"), self.handle());
+        let (start, size) = (start as c_int, size as c_int);
+        let made = team::split_strided(call, parent, start, stride, size, hint(config));
+        made.map(own).ok_or(SplitError)
+    }
+
+    /// Lay the members out in rows of `xrange`: the teams of this PE's row and of its column (`shmem_team_split_2d`, §9.4.7).
+    ///
+    /// # Errors
+    /// A row has no member, or there are too many teams.
+    pub fn split_2d(&self, xrange: u32) -> Result<(Team<'s, L>, Team<'s, L>), SplitError> {
+        self.split_2d_with(xrange, TeamConfig::default(), TeamConfig::default())
+    }
+
+    /// As [`split_2d`](Self::split_2d), for users of the row and of the column who expect this.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn split_2d_with(
+        &self,
+        xrange: u32,
+        xaxis: TeamConfig,
+        yaxis: TeamConfig,
+    ) -> Result<(Team<'s, L>, Team<'s, L>), SplitError> {
+        let (call, parent) = (Call(&"Team::split_2d"), self.handle());
+        let made = team::split_2d(call, parent, xrange as c_int, hint(xaxis), hint(yaxis));
+        let (row, column) = made.ok_or(SplitError)?;
+        Ok((Team::split_off(row), Team::split_off(column)))
+    }
+
+    /// Split off the members that give the same colour, in the order of their keys, and of their numbers where these are
+    /// equal (`shmemx_team_split`). Not a team for those without a colour.
+    ///
+    /// The job ends with a message if a colour is above 2,147,483,647, or if there are too many teams.
+    pub fn split(&self, colour: Option<u32>, key: i32) -> Option<Team<'s, L>> {
+        let call = Call(&"Team::split");
+        let colour = match colour.map(c_int::try_from) {
+            None => SHMEM_COLOR_UNDEFINED,
+            Some(Ok(colour)) => colour,
+            Some(Err(_)) => {
+                call.fail(format_args!("argument colour is too large; colours are below 2^31"))
+            }
+        };
+        own(team::split_colour(call, self.handle(), colour, key))
+    }
+
+    /// Lay the members out in a grid of these ranges, whose first dimension varies fastest: for each dimension the team of
+    /// those that have the same place in the others (`shmemx_team_split_2d` and `_3d`). Not a team for members that
+    /// are beyond the grid; its last places may be empty.
+    ///
+    /// The job ends with a message if the ranges differ between members, or if there are too many teams.
+    pub fn split_grid<const D: usize>(&self, ranges: [u32; D]) -> [Option<Team<'s, L>>; D] {
+        let ranges = ranges.map(|range| ("ranges", range as c_int));
+        team::split_grid(Call(&"Team::split_grid"), self.handle(), ranges).map(own)
+    }
+
+    /// As [`split_strided`](Self::split_strided), but only those members call that are split off, which are numbered by their
+    /// places in the world (`shmemx_team_split_strided`). Others that call wait for nobody and get none.
+    ///
+    /// The job ends with a message if there are no such members, or too many teams.
+    pub fn split_strided_by_members(
+        &self,
+        start: u32,
+        stride: u32,
+        size: u32,
+    ) -> Option<Team<'s, L>> {
+        let (call, parent) = (Call(&"Team::split_strided_by_members"), self.handle());
+        let [start, stride, size] = [start, stride, size].map(|number| number as c_int);
+        own(team::split_strided_by_members(call, parent, start, stride, size))
+    }
+}
+
+fn hint(config: TeamConfig) -> Config {
+    Config { num_contexts: c_int::try_from(config.contexts).unwrap_or(c_int::MAX) }
+}
+
+/// A team of which this PE is a member, or none.
+fn own<'s, L: ThreadLevel>(made: TeamHandle) -> Option<Team<'s, L>> {
+    (made != TeamHandle::INVALID).then(|| Team::split_off(made))
+}

@@ -1,0 +1,150 @@
+//! Arrays in the symmetric heap (OpenSHMEM 1.6, §9.3).
+#![allow(unsafe_code)]
+
+use crate::element::Symmetric;
+use crate::job::Shmem;
+use crate::symmetric::block::Block;
+use crate::symmetric::view::{SymRef, SymSlice};
+use crate::thread_level::ThreadLevel;
+use bytemuck::Pod;
+use rushmem_runtime::Call;
+use std::fmt;
+use std::ops::RangeBounds;
+
+/// Elements in the symmetric heap, as many on each PE. All PEs allocate and drop their arrays in the same order, since both
+/// are collective; dropping completes what this PE has issued, waits for all PEs and frees the memory.
+pub struct SymArray<'s, T: Symmetric> {
+    pub(crate) block: Block<'s>,
+    data: *mut T,
+    len: usize,
+}
+
+// SAFETY: what threads share of an array is views, and copies of elements. It cannot be dropped by a thread that only
+// borrows it.
+unsafe impl<T: Symmetric> Sync for SymArray<'_, T> {}
+
+/// The symmetric heap has no room for an object. It has none on any PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    nbytes: usize,
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the symmetric heap has no room for {} bytes; make SHMEM_SYMMETRIC_SIZE larger",
+            self.nbytes
+        )
+    }
+}
+
+impl std::error::Error for OutOfMemory {}
+
+impl<L: ThreadLevel> Shmem<L> {
+    /// Allocate `len` zero elements on each PE (`shmem_calloc`, §9.3.6). Collective. Ends the job with a message if there is
+    /// no room.
+    pub fn array<T: Symmetric>(&self, len: usize) -> SymArray<'_, T> {
+        self.try_array(len)
+            .unwrap_or_else(|error| Call(&"Shmem::array").fail(format_args!("{error}")))
+    }
+
+    /// As [`array`](Self::array).
+    ///
+    /// # Errors
+    /// There is no room, which is so on all PEs.
+    pub fn try_array<T: Symmetric>(&self, len: usize) -> Result<SymArray<'_, T>, OutOfMemory> {
+        let block = Block::allocate::<T>(Call(&"Shmem::array"), len)
+            .ok_or(OutOfMemory { nbytes: size_of::<T>().saturating_mul(len) })?;
+        let data = block.data();
+        Ok(SymArray { block, data, len })
+    }
+}
+
+impl<T: Symmetric> SymArray<'_, T> {
+    /// All elements.
+    #[inline(always)]
+    pub fn as_slice(&self) -> SymSlice<'_, T> {
+        // SAFETY: all elements of the block, which is not freed while it is borrowed; an epoch borrows it exclusively.
+        unsafe { SymSlice::new(self.data, self.len) }
+    }
+
+    /// The number of elements.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// As [`SymSlice::slice`].
+    #[inline]
+    #[track_caller]
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> SymSlice<'_, T> {
+        self.as_slice().slice(range)
+    }
+
+    /// As [`SymSlice::at`].
+    #[inline]
+    #[track_caller]
+    pub fn at(&self, index: usize) -> SymRef<'_, T> {
+        self.as_slice().at(index)
+    }
+}
+
+impl<T: Pod> SymArray<'_, T> {
+    /// As [`SymSlice::load`].
+    #[inline]
+    #[track_caller]
+    pub fn load(&self, index: usize) -> T {
+        self.at(index).load()
+    }
+
+    /// As [`SymSlice::store`].
+    #[inline]
+    #[track_caller]
+    pub fn store(&self, index: usize, value: T) {
+        self.at(index).store(value);
+    }
+
+    /// As [`SymSlice::copy_to_slice`].
+    #[inline]
+    #[track_caller]
+    pub fn copy_to_slice(&self, dest: &mut [T]) {
+        self.as_slice().copy_to_slice(dest);
+    }
+
+    /// As [`SymSlice::copy_from_slice`].
+    #[inline]
+    #[track_caller]
+    pub fn copy_from_slice(&self, source: &[T]) {
+        self.as_slice().copy_from_slice(source);
+    }
+
+    /// As [`SymSlice::fill`].
+    pub fn fill(&self, value: T) {
+        self.as_slice().fill(value);
+    }
+
+    /// As [`SymSlice::to_vec`].
+    pub fn to_vec(&self) -> Vec<T> {
+        self.as_slice().to_vec()
+    }
+}
+
+impl<'a, T: Symmetric> From<&'a SymArray<'_, T>> for SymSlice<'a, T> {
+    #[inline(always)]
+    fn from(array: &'a SymArray<'_, T>) -> SymSlice<'a, T> {
+        array.as_slice()
+    }
+}
+
+impl<T: Symmetric> fmt::Debug for SymArray<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SymArray({:p}; {})", self.data, self.len)
+    }
+}

@@ -1,0 +1,68 @@
+//! Single values in the symmetric heap.
+
+use crate::element::Symmetric;
+use crate::job::Shmem;
+use crate::symmetric::array::SymArray;
+use crate::symmetric::view::{SymRef, SymSlice};
+use crate::thread_level::ThreadLevel;
+use bytemuck::Pod;
+
+/// One element in the symmetric heap of each PE: a [`SymArray`] of one.
+#[derive(Debug)]
+pub struct SymBox<'s, T: Symmetric>(SymArray<'s, T>);
+
+impl<L: ThreadLevel> Shmem<L> {
+    /// Allocate one element on each PE, which is `value` there. Collective.
+    pub fn boxed<T: Pod>(&self, value: T) -> SymBox<'_, T> {
+        let one = self.zeroed();
+        one.store(value);
+        self.sync_all();
+        one
+    }
+
+    /// Allocate one zero element on each PE. Collective.
+    pub fn zeroed<T: Symmetric>(&self) -> SymBox<'_, T> {
+        SymBox(self.array(1))
+    }
+}
+
+impl<T: Symmetric> SymBox<'_, T> {
+    /// The element.
+    #[inline(always)]
+    pub fn element(&self) -> SymRef<'_, T> {
+        self.0.at(0)
+    }
+}
+
+impl<T: Pod> SymBox<'_, T> {
+    /// This PE's copy.
+    #[inline(always)]
+    pub fn load(&self) -> T {
+        self.element().load()
+    }
+
+    /// Write to this PE's copy.
+    #[inline(always)]
+    pub fn store(&self, value: T) {
+        self.element().store(value);
+    }
+
+    /// As [`SymArray::epoch`].
+    pub fn epoch<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
+        self.0.epoch(|elements| f(&mut elements[0]))
+    }
+}
+
+impl<'a, T: Symmetric> From<&'a SymBox<'_, T>> for SymRef<'a, T> {
+    #[inline(always)]
+    fn from(one: &'a SymBox<'_, T>) -> SymRef<'a, T> {
+        one.element()
+    }
+}
+
+impl<'a, T: Symmetric> From<&'a SymBox<'_, T>> for SymSlice<'a, T> {
+    #[inline(always)]
+    fn from(one: &'a SymBox<'_, T>) -> SymSlice<'a, T> {
+        one.element().into()
+    }
+}

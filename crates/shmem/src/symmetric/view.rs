@@ -1,0 +1,243 @@
+//! Views of symmetric memory: where elements are, for as long as they are borrowed.
+//!
+//! A view names the same elements on every PE. Its own methods access this PE's copy; operations of a context access
+//! those of others. Elements that other PEs change meanwhile have a value that somebody wrote; those larger than 8 bytes
+//! may have bytes of several.
+#![allow(unsafe_code)]
+
+use crate::element::{Plain, Symmetric, fail};
+use bytemuck::Pod;
+use rushmem_runtime::{Call, local, setup};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Bound, RangeBounds};
+
+/// Symmetric elements, borrowed from a [`SymArray`](crate::SymArray) or a [`SymStatic`](crate::SymStatic).
+pub struct SymSlice<'a, T> {
+    start: *mut T,
+    len: usize,
+    object: PhantomData<&'a T>,
+}
+
+/// One symmetric element, borrowed.
+pub struct SymRef<'a, T> {
+    at: *mut T,
+    object: PhantomData<&'a T>,
+}
+
+// SAFETY: a view gives access to plain data by copies alone, which any thread may make at any time.
+unsafe impl<T: Symmetric> Send for SymSlice<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Symmetric> Sync for SymSlice<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Symmetric> Send for SymRef<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Symmetric> Sync for SymRef<'_, T> {}
+
+impl<T> Clone for SymSlice<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for SymSlice<'_, T> {}
+
+impl<T> Clone for SymRef<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for SymRef<'_, T> {}
+
+impl<'a, T: Symmetric> SymSlice<'a, T> {
+    /// # Safety
+    /// `len` elements from `start` are an aligned part of a symmetric object, which is neither freed nor in an epoch during `'a`.
+    pub(crate) unsafe fn new(start: *mut T, len: usize) -> SymSlice<'a, T> {
+        SymSlice { start, len, object: PhantomData }
+    }
+
+    /// The number of elements.
+    #[inline(always)]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[inline(always)]
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// The elements of a range of indices. Ends the job with a message if it is out of bounds.
+    #[inline]
+    #[track_caller]
+    pub fn slice(self, range: impl RangeBounds<usize>) -> SymSlice<'a, T> {
+        let first = match range.start_bound() {
+            Bound::Included(&first) => first,
+            Bound::Excluded(&before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&last) => last.saturating_add(1),
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => self.len,
+        };
+        if first > end || end > self.len {
+            out_of_bounds(format_args!("range {first}..{end}"), self.len);
+        }
+        SymSlice { start: self.start.wrapping_add(first), len: end - first, object: PhantomData }
+    }
+
+    /// The element at an index. Ends the job with a message if it is out of bounds.
+    #[inline]
+    #[track_caller]
+    pub fn at(self, index: usize) -> SymRef<'a, T> {
+        if index >= self.len {
+            out_of_bounds(format_args!("index {index}"), self.len);
+        }
+        SymRef { at: self.start.wrapping_add(index), object: PhantomData }
+    }
+
+    /// Where this PE's copy is, for code that is unsafe. Peers may access it at any time.
+    #[inline(always)]
+    pub fn as_ptr(self) -> *mut T {
+        self.start
+    }
+
+    /// Where `pe`'s copy is, if this PE can load and store it, for code that is unsafe (`shmem_ptr`, §9.1.9). It and others may access
+    /// it at any time; it is there as long as the object is.
+    pub fn on(self, pe: u32) -> Option<*mut T> {
+        there(self.start, pe)
+    }
+}
+
+impl<T: Pod> SymSlice<'_, T> {
+    /// This PE's copy of the element at an index.
+    #[inline]
+    #[track_caller]
+    pub fn load(self, index: usize) -> T {
+        self.at(index).load()
+    }
+
+    /// Write to this PE's copy of the element at an index.
+    #[inline]
+    #[track_caller]
+    pub fn store(self, index: usize, value: T) {
+        self.at(index).store(value);
+    }
+
+    /// Copy this PE's elements to `dest`, which has as many.
+    #[inline]
+    #[track_caller]
+    pub fn copy_to_slice(self, dest: &mut [T]) {
+        if dest.len() != self.len {
+            differ(self.len, dest.len());
+        }
+        // SAFETY: as many elements each, of a symmetric object and of a slice of the caller's.
+        unsafe {
+            local::copy_elements(dest.as_mut_ptr().cast::<Plain<T>>(), self.start.cast(), self.len)
+        }
+    }
+
+    /// Copy `source`, which has as many elements, to this PE's elements.
+    #[inline]
+    #[track_caller]
+    pub fn copy_from_slice(self, source: &[T]) {
+        if source.len() != self.len {
+            differ(self.len, source.len());
+        }
+        // SAFETY: as many elements each, of a symmetric object and of a slice of the caller's.
+        unsafe {
+            local::copy_elements(self.start.cast::<Plain<T>>(), source.as_ptr().cast(), self.len)
+        }
+    }
+
+    /// Write `value` to each of this PE's elements.
+    pub fn fill(self, value: T) {
+        (0..self.len).for_each(|index| self.store(index, value));
+    }
+
+    /// This PE's elements.
+    pub fn to_vec(self) -> Vec<T> {
+        let mut elements = vec![T::zeroed(); self.len];
+        self.copy_to_slice(&mut elements);
+        elements
+    }
+}
+
+impl<'a, T: Symmetric> SymRef<'a, T> {
+    /// # Safety
+    /// As [`SymSlice::new`], for one element.
+    pub(crate) unsafe fn new(at: *mut T) -> SymRef<'a, T> {
+        SymRef { at, object: PhantomData }
+    }
+
+    /// Where this PE's copy is, for code that is unsafe. Peers may access it at any time.
+    #[inline(always)]
+    pub fn as_ptr(self) -> *mut T {
+        self.at
+    }
+
+    /// As [`SymSlice::on`].
+    pub fn on(self, pe: u32) -> Option<*mut T> {
+        there(self.at, pe)
+    }
+}
+
+impl<T: Pod> SymRef<'_, T> {
+    /// This PE's copy.
+    #[inline(always)]
+    pub fn load(self) -> T {
+        // SAFETY: an aligned element of a symmetric object, whose bits are a value whoever wrote them.
+        unsafe { local::load(self.at.cast::<Plain<T>>()) }.0
+    }
+
+    /// Write to this PE's copy.
+    #[inline(always)]
+    pub fn store(self, value: T) {
+        // SAFETY: an aligned element of a symmetric object.
+        unsafe { local::store(self.at.cast(), Plain(value)) }
+    }
+}
+
+impl<'a, T: Symmetric> From<SymRef<'a, T>> for SymSlice<'a, T> {
+    #[inline(always)]
+    fn from(element: SymRef<'a, T>) -> SymSlice<'a, T> {
+        SymSlice { start: element.at, len: 1, object: PhantomData }
+    }
+}
+
+fn there<T>(own: *mut T, pe: u32) -> Option<*mut T> {
+    let there = setup::ptr(Call(&"SymSlice::on"), own.cast_const().cast(), pe as i32);
+    (!there.is_null()).then_some(there.cast())
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn out_of_bounds(what: fmt::Arguments<'_>, len: usize) -> ! {
+    let place = std::panic::Location::caller();
+    fail!(Call(&"SymSlice"), "{what} is out of bounds of {len} elements, at {place}")
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn differ(here: usize, there: usize) -> ! {
+    let place = std::panic::Location::caller();
+    fail!(
+        Call(&"SymSlice"),
+        "{here} symmetric elements cannot be copied from or to {there} elements, at {place}"
+    )
+}
+
+impl<T> fmt::Debug for SymSlice<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SymSlice({:p}; {})", self.start, self.len)
+    }
+}
+
+impl<T> fmt::Debug for SymRef<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SymRef({:p})", self.at)
+    }
+}

@@ -1,0 +1,106 @@
+//! Teams (OpenSHMEM 1.6, §9.4): groups of PEs that number themselves from 0.
+
+use crate::context::{Context, Created, Kind, Owned};
+use crate::thread_level::{Single, ThreadLevel};
+use rushmem_runtime::team;
+use rushmem_runtime::{Call, TeamHandle, collectives, ctx};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// A group of PEs, of which this PE is one. Dropping a team that was split off destroys it, which all members do.
+pub struct Team<'s, L: ThreadLevel = Single> {
+    handle: TeamHandle,
+    is_predefined: bool,
+    shmem: PhantomData<(&'s (), L::Threads)>,
+}
+
+impl<'s, L: ThreadLevel> Team<'s, L> {
+    pub(crate) fn predefined(handle: TeamHandle) -> Team<'s, L> {
+        Team { handle, is_predefined: true, shmem: PhantomData }
+    }
+
+    pub(crate) fn split_off(handle: TeamHandle) -> Team<'s, L> {
+        Team { handle, is_predefined: false, shmem: PhantomData }
+    }
+
+    pub(crate) fn handle(&self) -> TeamHandle {
+        self.handle
+    }
+
+    /// The number of this PE in the team (`shmem_team_my_pe`, §9.4.1).
+    pub fn my_pe(&self) -> u32 {
+        team::my_pe(Call(&"Team::my_pe"), self.handle) as u32
+    }
+
+    /// The number of PEs in the team (`shmem_team_n_pes`, §9.4.2).
+    pub fn n_pes(&self) -> u32 {
+        team::n_pes(Call(&"Team::n_pes"), self.handle) as u32
+    }
+
+    /// The number that PE `pe` of this team has in `other`, if it is a member of both (`shmem_team_translate_pe`, §9.4.5).
+    pub fn translate_pe(&self, pe: u32, other: &Team<'_, L>) -> Option<u32> {
+        let pe = i32::try_from(pe).ok()?;
+        let number = team::translate_pe(Call(&"Team::translate_pe"), self.handle, pe, other.handle);
+        u32::try_from(number).ok()
+    }
+
+    /// What was asked for when the team was split off (`shmem_team_get_config`, §9.4.4).
+    pub fn config(&self) -> TeamConfig {
+        let config = team::config(Call(&"Team::config"), self.handle);
+        TeamConfig { contexts: config.map_or(0, |config| config.num_contexts.max(0) as u32) }
+    }
+
+    /// Wait for all members, and complete nothing (`shmem_team_sync`, §9.10.3).
+    pub fn sync(&self) {
+        collectives::sync(Call(&"Team::sync"), self.handle().into());
+    }
+
+    /// Create a context whose PEs are those of the team (`shmem_team_create_ctx`, §9.5.2). Not collective. Ends the job with a
+    /// message if there are too many.
+    pub fn context<K: Kind + Created>(&self) -> Context<'_, K, L> {
+        self.try_context()
+            .unwrap_or_else(|error| Call(&"Team::context").fail(format_args!("{error}")))
+    }
+
+    /// As [`context`](Self::context).
+    ///
+    /// # Errors
+    /// There are too many contexts on this PE, which are over 65,000.
+    pub fn try_context<K: Kind + Created>(&self) -> Result<Context<'_, K, L>, TooManyContexts> {
+        let made = ctx::create(Call(&"Team::context"), self.handle, K::OPTIONS);
+        made.map(|handle| Context::new(Owned(handle))).ok_or(TooManyContexts)
+    }
+}
+
+/// What the users of a team expect (`shmem_team_config_t`, §9.4.3). It is a hint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TeamConfig {
+    /// How many contexts they will create.
+    pub contexts: u32,
+}
+
+/// There are as many contexts as can be on this PE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyContexts;
+
+impl fmt::Display for TooManyContexts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("there are too many contexts; drop those that are not in use")
+    }
+}
+
+impl std::error::Error for TooManyContexts {}
+
+impl<L: ThreadLevel> Drop for Team<'_, L> {
+    fn drop(&mut self) {
+        if !self.is_predefined {
+            team::destroy(Call(&"Team::drop"), self.handle);
+        }
+    }
+}
+
+impl<L: ThreadLevel> fmt::Debug for Team<'_, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Team").field("my_pe", &self.my_pe()).field("n_pes", &self.n_pes()).finish()
+    }
+}

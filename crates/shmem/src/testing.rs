@@ -1,0 +1,169 @@
+//! Tests whose body runs as a job: what [`test!`](crate::test) expands to.
+//!
+//! The test starts `oshrun` on its own program, with itself as the only test, and a variable in the environment by which
+//! the PEs know that they are to run the body. Nothing here knows what a body does.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A test that runs as a job: a `#[test]` whose body is called on each of `pes` PEs, with the [`Shmem`](crate::Shmem) of
+/// [`init`](crate::init).
+///
+/// ```standalone_crate,test_harness
+/// shmem::test!(everyone_hears_from_the_last, pes = [1, 4], |shmem| {
+///     let inbox = shmem.boxed(0);
+///     shmem.p(&inbox, 17, (shmem.my_pe() + 1) % shmem.n_pes());
+///     shmem.barrier_all();
+///     assert_eq!(inbox.load(), 17);
+/// });
+/// ```
+///
+/// `pes` is a number of PEs, or an array of them, each of which is a job. A closure without an argument initialises the library
+/// itself, for example at another thread level. Attributes, such as `#[ignore]`, stand before the name.
+///
+/// `oshrun` is found by the variable `OSHRUN`, which names the program, or by `PATH`. The first PE that panics ends its job, and
+/// the test fails and shows what the job printed. So does a job that takes longer than a minute, or as many seconds as
+/// the variable `SHMEM_TEST_TIMEOUT` says.
+#[macro_export]
+macro_rules! test {
+    ($(#[$attribute:meta])* $name:ident, pes = $pes:expr, |$shmem:pat_param| $body:expr $(,)?) => {
+        $crate::test!($(#[$attribute])* $name, pes = $pes, || {
+            let $shmem = $crate::init();
+            $body
+        });
+    };
+    ($(#[$attribute:meta])* $name:ident, pes = $pes:expr, || $body:expr $(,)?) => {
+        #[test]
+        $(#[$attribute])*
+        fn $name() {
+            $crate::testing::run(concat!(module_path!(), "::", stringify!($name)), $pes, || $body);
+        }
+    };
+}
+
+/// How many PEs a test is run with.
+pub trait Sizes {
+    /// One job for each.
+    fn sizes(&self) -> &[u32];
+}
+
+impl Sizes for u32 {
+    fn sizes(&self) -> &[u32] {
+        std::slice::from_ref(self)
+    }
+}
+
+impl<const N: usize> Sizes for [u32; N] {
+    fn sizes(&self) -> &[u32] {
+        self
+    }
+}
+
+/// The test whose body this process runs as a PE.
+const TEST: &str = "SHMEM_TEST";
+/// In every process that `oshrun` starts.
+const LOCAL_ID: &str = "SHMEM_LOCAL_ID";
+/// Seconds, if not a minute.
+const TIMEOUT: &str = "SHMEM_TEST_TIMEOUT";
+const MINUTE: Duration = Duration::from_secs(60);
+const GLANCE: Duration = Duration::from_millis(2);
+
+/// In a PE the body of the test `path`, elsewhere its jobs.
+#[doc(hidden)]
+pub fn run(path: &str, pes: impl Sizes, body: impl FnOnce()) {
+    // The harness knows tests without the name of the crate.
+    let name = path.split_once("::").map_or(path, |(_, name)| name);
+    match std::env::var(TEST) {
+        Ok(test) if test == name => body(),
+        Ok(test) => panic!("the PEs of the test {test} were asked for the test {name}"),
+        // A runner of cargo's has started this program as a job: one of its processes starts the jobs of tests.
+        Err(_) if std::env::var(LOCAL_ID).is_ok_and(|number| number != "0") => {}
+        Err(_) => pes.sizes().iter().for_each(|&n| job(name, n)),
+    }
+}
+
+/// The test on `n` PEs.
+fn job(name: &str, n: u32) {
+    let oshrun = oshrun();
+    let limit = limit();
+    let (mut output, writer) = io::pipe().expect("a pipe");
+    let mut command = Command::new(&oshrun);
+    command
+        .args(["-n", &n.to_string()])
+        .arg(std::env::current_exe().expect("a program knows its path"))
+        .args([name, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"])
+        .env(TEST, name)
+        .stdout(writer.try_clone().expect("a descriptor"))
+        .stderr(writer);
+    let mut child = command
+        .spawn()
+        .unwrap_or_else(|error| panic!("{} cannot be started: {error}", oshrun.display()));
+    // It holds the ends for writing, without which the output has an end.
+    drop(command);
+    let (sender, printed) = mpsc::channel();
+    thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = output.read_to_end(&mut text);
+        let _ = sender.send(String::from_utf8_lossy(&text).into_owned());
+    });
+    let status = wait(&mut child, limit);
+    // What the job has left behind may have the pipe open.
+    let printed = printed.recv_timeout(limit).unwrap_or_default();
+    let passed = printed.matches("test result: ok. 1 passed").count();
+    match status {
+        None => panic!("{name} on {n} PEs was not over after {limit:?}; it printed\n{printed}"),
+        Some(status) if !status.success() => {
+            panic!("{name} on {n} PEs failed with {status}; it printed\n{printed}")
+        }
+        Some(_) if passed != n as usize => {
+            panic!("{name} was run by {passed} of {n} PEs; the job printed\n{printed}")
+        }
+        Some(_) => {}
+    }
+}
+
+/// The launcher.
+fn oshrun() -> PathBuf {
+    if let Some(named) = std::env::var_os("OSHRUN") {
+        return named.into();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join("oshrun"))
+        .find(|file| file.is_file());
+    found.expect(
+        "this test runs as a job, and no folder of PATH has oshrun; install Rushmem (cargo xtask install --prefix DIR) and \
+         put DIR/bin into PATH, or set OSHRUN to the program",
+    )
+}
+
+fn limit() -> Duration {
+    match std::env::var(TIMEOUT) {
+        Err(_) => MINUTE,
+        Ok(text) => match text.parse() {
+            Ok(seconds) => Duration::from_secs(seconds),
+            Err(_) => panic!("{TIMEOUT} is no number of seconds: {text}"),
+        },
+    }
+}
+
+/// The status of a job, or nothing where it was ended at its limit. With its launcher the PEs end.
+fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("it is our child") {
+            return Some(status);
+        }
+        if start.elapsed() > limit {
+            // Whoever has ended already cannot be killed.
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        thread::sleep(GLANCE);
+    }
+}

@@ -1,0 +1,242 @@
+//! Non-blocking transfers of vectors that the transfer owns until it is complete: futures for any executor, and for none.
+//!
+//! A future that is leaked keeps its vector for ever, so nothing is written to memory that was freed. One that is dropped
+//! completes the transfer first.
+#![allow(unsafe_code)]
+
+use crate::context::{Context, Kind, number};
+use crate::element::Plain;
+use crate::rma::same_length;
+use crate::symmetric::view::SymSlice;
+use crate::thread_level::ThreadLevel;
+use bytemuck::Pod;
+use rushmem_runtime::{Call, order, rma};
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::pin::Pin;
+use std::task::{self, Poll};
+
+/// After so many polls in vain a transfer waits: others that are issued on its context meanwhile could keep that busy for ever.
+const POLLS: u32 = 1000;
+
+/// What tells whether operations are complete; of a context but in tests of this file.
+trait Completion {
+    fn is_complete(&self) -> bool;
+    fn complete(&self);
+}
+
+impl<K: Kind, L: ThreadLevel> Completion for &Context<'_, K, L> {
+    fn is_complete(&self) -> bool {
+        order::quiet_test(Call(&"Transfer::poll"), self.handle()) != 0
+    }
+
+    fn complete(&self) {
+        self.quiet();
+    }
+}
+
+/// A transfer in progress, which owns its vector: a future of the vector. It was started when it was made.
+#[must_use = "a transfer that is dropped is waited for"]
+pub struct Transfer<'c, T, K: Kind, L: ThreadLevel>(Owning<T, &'c Context<'c, K, L>>);
+
+/// A vector that nobody accesses before operations are complete. No reference to its elements exists until then.
+struct Owning<T, C: Completion> {
+    elements: Elements<T>,
+    is_taken: bool,
+    polls: u32,
+    completion: C,
+}
+
+/// The parts of a vector.
+struct Elements<T> {
+    start: *mut T,
+    len: usize,
+    capacity: usize,
+}
+
+// SAFETY: it owns the elements as a vector does.
+unsafe impl<T: Send> Send for Elements<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Elements<T> {}
+
+impl<T, C: Completion> Owning<T, C> {
+    fn new(vector: Vec<T>, completion: C) -> Self {
+        let mut vector = ManuallyDrop::new(vector);
+        let (start, len, capacity) = (vector.as_mut_ptr(), vector.len(), vector.capacity());
+        let elements = Elements { start, len, capacity };
+        Owning { elements, is_taken: false, polls: 0, completion }
+    }
+
+    /// The vector again, once the operations are complete.
+    fn take(&mut self) -> Vec<T> {
+        assert!(!self.is_taken, "a transfer was polled after its end");
+        self.is_taken = true;
+        let Elements { start, len, capacity } = self.elements;
+        // SAFETY: the parts of a vector that was forgotten, and is made again once.
+        unsafe { Vec::from_raw_parts(start, len, capacity) }
+    }
+
+    fn poll(&mut self, context: &mut task::Context<'_>) -> Poll<Vec<T>> {
+        if !self.completion.is_complete() {
+            self.polls += 1;
+            if self.polls < POLLS {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            self.completion.complete();
+        }
+        Poll::Ready(self.take())
+    }
+}
+
+impl<T, C: Completion> Drop for Owning<T, C> {
+    fn drop(&mut self) {
+        if !self.is_taken {
+            self.completion.complete();
+            self.take();
+        }
+    }
+}
+
+impl<T: Pod, K: Kind, L: ThreadLevel> Future for Transfer<'_, T, K, L> {
+    type Output = Vec<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Vec<T>> {
+        self.get_mut().0.poll(context)
+    }
+}
+
+impl<T, K: Kind, L: ThreadLevel> Unpin for Transfer<'_, T, K, L> {}
+
+impl<'c, K: Kind, L: ThreadLevel> Context<'c, K, L> {
+    /// As [`put`](Context::put), of a vector that comes back when the data are at `pe` (`shmem_put_nbi`, §9.6.2.1).
+    ///
+    /// ```standalone_crate
+    /// # let shmem = shmem::init();
+    /// # let dest = shmem.array::<u64>(3);
+    /// let buffer = shmem::block_on(shmem.put_owned(&dest, vec![1, 2, 3], 0));
+    /// ```
+    #[track_caller]
+    pub fn put_owned<T: Pod>(
+        &'c self,
+        dest: impl Into<SymSlice<'c, T>>,
+        source: Vec<T>,
+        pe: u32,
+    ) -> Transfer<'c, T, K, L> {
+        let dest = dest.into();
+        same_length(Call(&"put_owned"), dest.len(), source.len());
+        let transfer = Transfer(Owning::new(source, self));
+        let Elements { start, len, .. } = transfer.0.elements;
+        let (from, to) = (start.cast::<Plain<T>>(), dest.as_ptr().cast());
+        let (call, context) = (Call(&"put_owned"), self.handle());
+        // SAFETY: as many elements each; the transfer owns the source until it is complete.
+        unsafe { rma::put_nbi(call, context, to, from, len, number(pe)) };
+        transfer
+    }
+
+    /// As [`get`](Context::get), to a vector of as many elements, which comes back when they are there (`shmem_get_nbi`,
+    /// §9.6.2.2).
+    #[track_caller]
+    pub fn get_owned<T: Pod>(
+        &'c self,
+        dest: Vec<T>,
+        source: impl Into<SymSlice<'c, T>>,
+        pe: u32,
+    ) -> Transfer<'c, T, K, L> {
+        let source = source.into();
+        same_length(Call(&"get_owned"), dest.len(), source.len());
+        let transfer = Transfer(Owning::new(dest, self));
+        let Elements { start, len, .. } = transfer.0.elements;
+        let (from, to) = (source.as_ptr().cast::<Plain<T>>(), start.cast());
+        let (call, context) = (Call(&"get_owned"), self.handle());
+        // SAFETY: as many elements each; the transfer owns the destination until it is complete.
+        unsafe { rma::get_nbi(call, context, to, from, len, number(pe)) };
+        transfer
+    }
+}
+
+impl<T, K: Kind, L: ThreadLevel> fmt::Debug for Transfer<'_, T, K, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Transfer({} elements)", self.0.elements.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::task::Waker;
+
+    /// A network that is quick to say so after some polls, and then writes where it was told to.
+    struct Slow<'t> {
+        polls_left: &'t Cell<u32>,
+        written: &'t Cell<*mut u64>,
+    }
+
+    impl Completion for Slow<'_> {
+        fn is_complete(&self) -> bool {
+            let left = self.polls_left.get();
+            if left == 0 {
+                self.complete();
+            } else {
+                self.polls_left.set(left - 1);
+            }
+            left == 0
+        }
+
+        fn complete(&self) {
+            let dest = self.written.replace(std::ptr::null_mut());
+            if !dest.is_null() {
+                // SAFETY: the first element of a vector that a transfer owns.
+                unsafe { dest.write(17) };
+            }
+        }
+    }
+
+    fn start<'t>(polls_left: &'t Cell<u32>, written: &'t Cell<*mut u64>) -> Owning<u64, Slow<'t>> {
+        let owning = Owning::new(vec![0; 3], Slow { polls_left, written });
+        written.set(owning.elements.start);
+        owning
+    }
+
+    fn poll(owning: &mut Owning<u64, Slow<'_>>) -> Poll<Vec<u64>> {
+        owning.poll(&mut task::Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn the_vector_comes_back_when_the_transfer_is_complete() {
+        let (polls_left, written) = (Cell::new(2), Cell::default());
+        let mut owning = start(&polls_left, &written);
+        assert!(poll(&mut owning).is_pending() && poll(&mut owning).is_pending());
+        assert_eq!(poll(&mut owning), Poll::Ready(vec![17, 0, 0]));
+    }
+
+    #[test]
+    fn one_that_is_dropped_is_completed_and_one_that_is_leaked_keeps_its_memory() {
+        let (polls_left, written) = (Cell::new(9), Cell::default());
+        drop(start(&polls_left, &written));
+        assert!(written.get().is_null(), "it was not completed");
+
+        let leaked = ManuallyDrop::new(start(&polls_left, &written));
+        // SAFETY: the vector that nobody has freed.
+        unsafe { written.take().write(17) };
+        drop(ManuallyDrop::into_inner(leaked));
+    }
+
+    #[test]
+    fn a_context_that_is_never_quiet_is_waited_for() {
+        let (polls_left, written) = (Cell::new(u32::MAX), Cell::default());
+        let mut owning = start(&polls_left, &written);
+        let pending = (0..).take_while(|_| poll(&mut owning).is_pending()).count();
+        assert_eq!(pending, POLLS as usize - 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "polled after its end")]
+    fn it_ends_once() {
+        let (polls_left, written) = (Cell::new(0), Cell::default());
+        let mut owning = start(&polls_left, &written);
+        assert!(poll(&mut owning).is_ready());
+        let _ = poll(&mut owning);
+    }
+}

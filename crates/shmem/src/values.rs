@@ -1,0 +1,68 @@
+//! Collectives on values that a PE has of its own: they are passed and returned, and need no symmetric memory.
+//!
+//! For long vectors, those on symmetric memory are faster.
+
+use crate::collectives::sum;
+use crate::operator::Operator;
+use crate::team::Team;
+use crate::thread_level::ThreadLevel;
+use bytemuck::{Pod, bytes_of_mut, cast_slice_mut};
+use rushmem_runtime::Call;
+use rushmem_runtime::combine::Arithmetic;
+use rushmem_runtime::private::{self, Over};
+
+impl<L: ThreadLevel> Team<'_, L> {
+    /// Combine a value of each member (§9.10.9, of one element).
+    ///
+    /// ```standalone_crate
+    /// # let shmem = shmem::init();
+    /// let longest = shmem.world().reduce_value(shmem::Max, 0.1);
+    /// ```
+    pub fn reduce_value<T: Pod, O: Operator<T>>(&self, _op: O, mut value: T) -> T {
+        let (call, team) = (Call(&"Team::reduce_value"), self.handle());
+        private::combine(call, team, bytes_of_mut(&mut value), O::COMBINE, Over::All);
+        value
+    }
+
+    /// Combine vectors of the members element by element, and leave the result on each (§9.10.9). They have as many elements
+    /// each.
+    pub fn reduce_in_place<T: Pod, O: Operator<T>>(&self, _op: O, values: &mut [T]) {
+        let (call, team) = (Call(&"Team::reduce_in_place"), self.handle());
+        private::combine(call, team, cast_slice_mut(values), O::COMBINE, Over::All);
+    }
+
+    /// As [`reduce_in_place`](Self::reduce_in_place), with a result of its own.
+    pub fn all_reduce<T: Pod, O: Operator<T>>(&self, op: O, values: &[T]) -> Vec<T> {
+        let mut result = values.to_vec();
+        self.reduce_in_place(op, &mut result);
+        result
+    }
+
+    /// Add up a value of the members up to this one (§9.10.10, of one element).
+    pub fn inscan_value<T: Pod + Arithmetic>(&self, mut value: T) -> T {
+        let (call, team) = (Call(&"Team::inscan_value"), self.handle());
+        private::combine(call, team, bytes_of_mut(&mut value), sum::<T>(), Over::UpToThis);
+        value
+    }
+
+    /// Add up a value of the members before this one; zero on the first (§9.10.10, of one element): where this member's
+    /// elements begin, if the value is their number.
+    pub fn exscan_value<T: Pod + Arithmetic>(&self, mut value: T) -> T {
+        let (call, team) = (Call(&"Team::exscan_value"), self.handle());
+        private::combine(call, team, bytes_of_mut(&mut value), sum::<T>(), Over::Before);
+        value
+    }
+
+    /// The value of member `root`; those of the others do not count (§9.10.7).
+    pub fn broadcast_value<T: Pod>(&self, mut value: T, root: u32) -> T {
+        let (call, team) = (Call(&"Team::broadcast_value"), self.handle());
+        private::broadcast(call, team, bytes_of_mut(&mut value), root);
+        value
+    }
+
+    /// Copy the values of member `root` to those of the others, which have as many elements (§9.10.7).
+    pub fn broadcast_in_place<T: Pod>(&self, values: &mut [T], root: u32) {
+        let (call, team) = (Call(&"Team::broadcast_in_place"), self.handle());
+        private::broadcast(call, team, cast_slice_mut(values), root);
+    }
+}

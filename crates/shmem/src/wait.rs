@@ -1,0 +1,100 @@
+//! Waiting for and testing elements of this PE that others change (OpenSHMEM 1.6, §9.11).
+#![allow(unsafe_code)]
+
+use crate::context::{Context, Kind};
+use crate::element::{Atomic, AtomicValue, Comparable, Symmetric};
+use crate::symmetric::view::SymRef;
+use crate::thread_level::ThreadLevel;
+use core::ffi::c_int;
+use rushmem_runtime::constants::{
+    SHMEM_CMP_EQ, SHMEM_CMP_GE, SHMEM_CMP_GT, SHMEM_CMP_LE, SHMEM_CMP_LT, SHMEM_CMP_NE,
+};
+use rushmem_runtime::{Call, wait};
+
+/// How an element is compared with a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cmp {
+    /// Equal.
+    Eq,
+    /// Not equal.
+    Ne,
+    /// Greater.
+    Gt,
+    /// Greater or equal.
+    Ge,
+    /// Less.
+    Lt,
+    /// Less or equal.
+    Le,
+}
+
+impl Cmp {
+    #[inline(always)]
+    pub(crate) fn constant(self) -> c_int {
+        match self {
+            Cmp::Eq => SHMEM_CMP_EQ,
+            Cmp::Ne => SHMEM_CMP_NE,
+            Cmp::Gt => SHMEM_CMP_GT,
+            Cmp::Ge => SHMEM_CMP_GE,
+            Cmp::Lt => SHMEM_CMP_LT,
+            Cmp::Le => SHMEM_CMP_LE,
+        }
+    }
+
+    pub(crate) fn holds(self, left: u64, right: u64) -> bool {
+        match self {
+            Cmp::Eq => left == right,
+            Cmp::Ne => left != right,
+            Cmp::Gt => left > right,
+            Cmp::Ge => left >= right,
+            Cmp::Lt => left < right,
+            Cmp::Le => left <= right,
+        }
+    }
+}
+
+/// An element that a PE can wait for: an integer, or an [`Atomic`] one.
+pub trait Awaited: Symmetric + sealed::Sealed {
+    /// What it is compared with.
+    type Value: Comparable;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+impl<T: Comparable> sealed::Sealed for T {}
+impl<T: Comparable> Awaited for T {
+    type Value = T;
+}
+impl<T: Comparable + AtomicValue> sealed::Sealed for Atomic<T> {}
+impl<T: Comparable + AtomicValue> Awaited for Atomic<T> {
+    type Value = T;
+}
+
+impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+    /// Wait until this PE's element compares so with `value` (`shmem_wait_until`, §9.11.1). What its writer ordered before
+    /// is visible then.
+    pub fn wait_until<'a, T: Awaited>(
+        &self,
+        element: impl Into<SymRef<'a, T>>,
+        cmp: Cmp,
+        value: T::Value,
+    ) {
+        let at = element.into().as_ptr().cast::<T::Value>();
+        // SAFETY: an aligned element of a symmetric object.
+        unsafe { wait::wait_until(Call(&"wait_until"), at, cmp.constant(), value) }
+    }
+
+    /// Whether this PE's element compares so with `value` now (`shmem_test`, §9.11.8).
+    pub fn test<'a, T: Awaited>(
+        &self,
+        element: impl Into<SymRef<'a, T>>,
+        cmp: Cmp,
+        value: T::Value,
+    ) -> bool {
+        let at = element.into().as_ptr().cast::<T::Value>();
+        // SAFETY: an aligned element of a symmetric object.
+        unsafe { wait::test(Call(&"test"), at, cmp.constant(), value) != 0 }
+    }
+}

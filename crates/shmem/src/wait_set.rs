@@ -1,0 +1,164 @@
+//! Waiting for and testing several elements of this PE at once (OpenSHMEM 1.6, §9.11.2 to §9.11.14).
+//!
+//! The elements are those of a slice, without those whose entry in `status` is not 0; an empty `status` excludes none. They are compared
+//! with one value, or each with its own.
+#![allow(unsafe_code)]
+
+use crate::context::{Context, Kind};
+use crate::element::fail;
+use crate::symmetric::view::SymSlice;
+use crate::thread_level::ThreadLevel;
+use crate::wait::{Awaited, Cmp};
+use core::ffi::c_int;
+use rushmem_runtime::{Call, wait};
+use std::panic::Location;
+
+/// What elements are compared with.
+#[derive(Clone, Copy, Debug)]
+pub enum Values<'v, T> {
+    /// All with the same value.
+    Same(T),
+    /// Each with the value at its index (the vector forms).
+    Each(&'v [T]),
+}
+
+impl<T> From<T> for Values<'_, T> {
+    fn from(value: T) -> Self {
+        Values::Same(value)
+    }
+}
+
+impl<'v, T> From<&'v [T]> for Values<'v, T> {
+    fn from(values: &'v [T]) -> Self {
+        Values::Each(values)
+    }
+}
+
+impl<'v, T> From<&'v Vec<T>> for Values<'v, T> {
+    fn from(values: &'v Vec<T>) -> Self {
+        Values::Each(values)
+    }
+}
+
+impl<'v, T, const N: usize> From<&'v [T; N]> for Values<'v, T> {
+    fn from(values: &'v [T; N]) -> Self {
+        Values::Each(values)
+    }
+}
+
+/// The arguments of the runtime, whose lengths were compared.
+struct Set<T> {
+    ivars: *const T,
+    nelems: usize,
+    status: *const c_int,
+    values: wait::Values<T>,
+}
+
+impl<T> Set<T> {
+    #[track_caller]
+    fn new<E: Awaited<Value = T>>(
+        call: Call,
+        ivars: SymSlice<'_, E>,
+        status: &[i32],
+        values: Values<'_, T>,
+    ) -> Set<T> {
+        let nelems = ivars.len();
+        if !status.is_empty() && status.len() != nelems {
+            other_length(call, "status", status.len(), nelems);
+        }
+        let values = match values {
+            Values::Same(value) => wait::Values::Same(value),
+            Values::Each(values) if values.len() == nelems => wait::Values::Each(values.as_ptr()),
+            Values::Each(values) => other_length(call, "values", values.len(), nelems),
+        };
+        let status = if status.is_empty() { std::ptr::null() } else { status.as_ptr() };
+        Set { ivars: ivars.as_ptr().cast(), nelems, status, values }
+    }
+}
+
+#[cold]
+#[track_caller]
+fn other_length(call: Call, argument: &str, len: usize, nelems: usize) -> ! {
+    let place = Location::caller();
+    fail!(
+        call,
+        "argument {argument} has {len} entries for {nelems} elements, at {place}; give each one its own"
+    )
+}
+
+/// The forms that have no list of indices.
+macro_rules! sets {
+    ($($(#[$doc:meta])* $name:ident -> $result:ty = |$raw:ident| $convert:expr;)*) => {$(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $name<'a, 'v, T: Awaited>(
+            &self,
+            ivars: impl Into<SymSlice<'a, T>>,
+            status: &[i32],
+            cmp: Cmp,
+            values: impl Into<Values<'v, T::Value>>,
+        ) -> $result
+        where
+            T::Value: 'v,
+        {
+            let Set { ivars, nelems, status, values } =
+                Set::new(Call(&stringify!($name)), ivars.into(), status, values.into());
+            let (call, cmp) = (Call(&stringify!($name)), cmp.constant());
+            // SAFETY: elements of a symmetric object, and as many entries in the other arrays.
+            let $raw = unsafe { wait::$name(call, ivars, nelems, status, cmp, values) };
+            $convert
+        }
+    )*};
+}
+
+/// The forms that have one.
+macro_rules! lists {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $name<'a, 'v, 'i, T: Awaited>(
+            &self,
+            ivars: impl Into<SymSlice<'a, T>>,
+            indices: &'i mut [usize],
+            status: &[i32],
+            cmp: Cmp,
+            values: impl Into<Values<'v, T::Value>>,
+        ) -> &'i [usize]
+        where
+            T::Value: 'v,
+        {
+            let Set { ivars, nelems, status, values } =
+                Set::new(Call(&stringify!($name)), ivars.into(), status, values.into());
+            if indices.len() < nelems {
+                other_length(Call(&stringify!($name)), "indices", indices.len(), nelems);
+            }
+            let (call, cmp, found) = (Call(&stringify!($name)), cmp.constant(), indices.as_mut_ptr());
+            // SAFETY: elements of a symmetric object, and as many entries in the other arrays.
+            let count = unsafe { wait::$name(call, ivars, nelems, found, status, cmp, values) };
+            &indices[..count]
+        }
+    )*};
+}
+
+impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+    sets! {
+        /// Wait until all elements compare so (`shmem_wait_until_all`, §9.11.2 and §9.11.5).
+        wait_until_all -> () = |done| done;
+        /// Wait until an element compares so; its index (`shmem_wait_until_any`, §9.11.3 and §9.11.6). `None` at once if there are no
+        /// elements, or all are excluded.
+        wait_until_any -> Option<usize> = |index| (index != usize::MAX).then_some(index);
+        /// Whether all elements compare so now (`shmem_test_all`, §9.11.9 and §9.11.12).
+        test_all -> bool = |holds| holds != 0;
+        /// The index of an element that compares so now (`shmem_test_any`, §9.11.10 and §9.11.13).
+        test_any -> Option<usize> = |index| (index != usize::MAX).then_some(index);
+    }
+
+    lists! {
+        /// Wait until some elements compare so; their indices, in `indices`, which has room for all (`shmem_wait_until_some`, §9.11.4
+        /// and §9.11.7). None at once if there are no elements, or all are excluded.
+        wait_until_some;
+        /// The indices of the elements that compare so now, in `indices`, which has room for all (`shmem_test_some`, §9.11.11
+        /// and §9.11.14).
+        test_some;
+    }
+}

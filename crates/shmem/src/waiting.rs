@@ -1,0 +1,138 @@
+//! Waits as futures: a poll is a test, and asks to be polled again. And a way to wait for a future without an executor.
+
+use crate::context::{Context, Kind};
+use crate::element::Signal;
+use crate::symmetric::view::SymRef;
+use crate::thread_level::ThreadLevel;
+use crate::wait::{Awaited, Cmp};
+use rushmem_runtime::{Call, order};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{self, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+/// Polls with a pause, then polls that let other threads run, then polls between sleeps.
+const POLLS: u32 = 200;
+const YIELDS: u32 = 2000;
+const SLEEP: Duration = Duration::from_micros(50);
+
+impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+    /// As [`wait_until`](Context::wait_until), for a program that does other things meanwhile.
+    pub fn until<'a, T: Awaited>(
+        &'a self,
+        element: impl Into<SymRef<'a, T>>,
+        cmp: Cmp,
+        value: T::Value,
+    ) -> impl Future<Output = ()> {
+        let element = element.into();
+        poll_fn(move |context| ready(context, || self.test(element, cmp, value).then_some(())))
+    }
+
+    /// As [`signal_wait_until`](Context::signal_wait_until), for a program that does other things meanwhile.
+    pub fn signal_until<'a>(
+        &'a self,
+        signal: impl Into<SymRef<'a, Signal>>,
+        cmp: Cmp,
+        value: u64,
+    ) -> impl Future<Output = u64> {
+        let signal = signal.into();
+        poll_fn(move |context| ready(context, || self.signal_test(signal, cmp, value)))
+    }
+
+    /// As [`quiet`](Context::quiet), for a program that does other things meanwhile: what was issued before, and what is issued
+    /// until it is ready, is complete then (`shmemx_quiet_test`).
+    pub fn until_quiet(&self) -> impl Future<Output = ()> {
+        let is_quiet = || order::quiet_test(Call(&"Context::until_quiet"), self.handle()) != 0;
+        poll_fn(move |context| ready(context, || is_quiet().then_some(())))
+    }
+}
+
+fn ready<R>(context: &mut task::Context<'_>, test: impl FnOnce() -> Option<R>) -> Poll<R> {
+    match test() {
+        Some(result) => Poll::Ready(result),
+        None => {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    }
+}
+
+/// Wait for a future on this thread, which needs no executor.
+///
+/// It is polled again when it has asked for it: at once at first, less and less often later.
+pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
+    let mut future = pin!(future.into_future());
+    let woken = Arc::new(Woken { thread: thread::current(), woken: AtomicBool::new(false) });
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut context = task::Context::from_waker(&waker);
+    let mut polls = 0;
+    loop {
+        if let Poll::Ready(result) = future.as_mut().poll(&mut context) {
+            return result;
+        }
+        while !woken.woken.swap(false, Ordering::Acquire) {
+            thread::park();
+        }
+        match polls {
+            ..POLLS => std::hint::spin_loop(),
+            POLLS..YIELDS => thread::yield_now(),
+            _ => thread::sleep(SLEEP),
+        }
+        polls += 1;
+    }
+}
+
+struct Woken {
+    thread: Thread,
+    woken: AtomicBool,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_future_is_polled_until_it_is_ready() {
+        let mut left = 2 * YIELDS / 100;
+        let counts = poll_fn(|context| {
+            left -= 1;
+            ready(context, || (left == 0).then_some(17))
+        });
+        assert_eq!(block_on(counts), 17);
+    }
+
+    #[test]
+    fn another_thread_may_wake_it() {
+        let said = Arc::new(AtomicBool::new(false));
+        let mut speaker = None;
+        let heard = poll_fn(|context| {
+            if said.load(Ordering::Acquire) {
+                return Poll::Ready(());
+            }
+            let (said, waker) = (Arc::clone(&said), context.waker().clone());
+            speaker.get_or_insert_with(|| {
+                thread::spawn(move || {
+                    said.store(true, Ordering::Release);
+                    waker.wake();
+                })
+            });
+            Poll::Pending
+        });
+        block_on(heard);
+        speaker.expect("it was asked").join().expect("it has said so");
+    }
+}

@@ -1,0 +1,186 @@
+//! Collectives on symmetric memory and on values, on the world and on a part of it.
+
+use shmem::{And, Blocks, Complex, Max, Min, Or, Prod, Shmem, Single, Sum, Team, ThreadLevel, Xor};
+
+const PES: [u32; 5] = [1, 2, 3, 4, 7];
+
+/// On the world, and on the PEs of odd or even numbers.
+fn on_teams<L: ThreadLevel>(shmem: &Shmem<L>, body: impl Fn(&Shmem<L>, &Team<'_, L>)) {
+    let world = shmem.world();
+    body(shmem, &world);
+    let half = world.split(Some(shmem.my_pe() % 2), 0);
+    // Objects are allocated by all PEs, so both halves make the same.
+    body(shmem, &half.expect("every PE has a colour"));
+}
+
+fn numbers(team: &Team<'_>, of: impl Fn(u64) -> u64) -> Vec<u64> {
+    (0..u64::from(team.n_pes())).map(of).collect()
+}
+
+shmem::test!(elements_move_between_all_members, pes = PES, |shmem| {
+    on_teams(&shmem, |shmem: &Shmem<Single>, team| {
+        let (me, n, all) = (u64::from(team.my_pe()), team.n_pes() as usize, shmem.n_pes() as usize);
+        let (source, dest) = (shmem.array::<u64>(all), shmem.array::<u64>(2 * all * all));
+        let result = |len| {
+            team.sync();
+            let elements = dest.slice(..len).to_vec();
+            // From the next call on others may write to them.
+            team.sync();
+            elements
+        };
+
+        source.fill(100 + me);
+        team.broadcast(dest.slice(..n), source.slice(..n), team.n_pes() - 1);
+        assert_eq!(result(n), vec![99 + n as u64; n]);
+
+        team.fcollect(dest.slice(..n), source.at(0));
+        assert_eq!(result(n), numbers(team, |pe| 100 + pe));
+
+        let total = team.collect(&dest, source.slice(..me as usize));
+        assert_eq!(total, n * (n - 1) / 2);
+        let each = numbers(team, |pe| pe).into_iter().flat_map(|pe| vec![100 + pe; pe as usize]);
+        assert_eq!(result(total), each.collect::<Vec<_>>());
+
+        source.slice(..n).copy_from_slice(&numbers(team, |pe| 100 * me + pe));
+        team.alltoall(dest.slice(..n), source.slice(..n));
+        assert_eq!(result(n), numbers(team, |pe| 100 * pe + me));
+
+        dest.fill(0);
+        team.sync();
+        team.alltoalls(&dest, source.slice(..n), 2, 1, 1);
+        let spread = numbers(team, |pe| 100 * pe + me).into_iter().flat_map(|x| [x, 0]);
+        assert_eq!(result(2 * n), spread.collect::<Vec<_>>());
+    });
+});
+
+shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
+    on_teams(&shmem, |shmem: &Shmem<Single>, team| {
+        let (me, n, all) = (team.my_pe() as usize, team.n_pes() as usize, shmem.n_pes() as usize);
+        let (source, dest) = (shmem.array::<u32>(all), shmem.array::<u32>(2 * all));
+        let elements: Vec<u32> = (0..n).map(|to| (10 * me + to) as u32).collect();
+        source.slice(..n).copy_from_slice(&elements);
+        // To members of even numbers one element, to the others none.
+        let counts: Vec<usize> = (0..n).map(|to| (to + 1) % 2).collect();
+        let offsets: Vec<usize> = (0..n).collect();
+        let blocks = Blocks { offsets: &offsets, counts: &counts };
+        let expected: Vec<u32> = (0..n).map(|from| (10 * from + me) as u32).collect();
+        let is_even = me % 2 == 0;
+
+        let came = team.alltoallv_packed(dest.slice(..all), &source, blocks);
+        assert_eq!(came, if is_even { n } else { 0 });
+        team.sync();
+        if is_even {
+            assert_eq!(dest.slice(..n).to_vec(), expected);
+        }
+        team.sync();
+
+        // In the reverse order, in the second half. A member tells where it puts what comes from each one.
+        let places: Vec<usize> = (0..n).map(|from| all + n - 1 - from).collect();
+        let came = team.alltoallv(&dest, &places, &source, blocks);
+        assert_eq!(came, vec![usize::from(is_even); n]);
+        team.sync();
+        if is_even {
+            let reverse: Vec<u32> = expected.into_iter().rev().collect();
+            assert_eq!(dest.slice(all..all + n).to_vec(), reverse);
+        }
+    });
+});
+
+shmem::test!(vectors_are_combined_and_added_up, pes = PES, |shmem| {
+    on_teams(&shmem, |shmem: &Shmem<Single>, team| {
+        let (me, n) = (u64::from(team.my_pe()), u64::from(team.n_pes()));
+        let (source, dest) = (shmem.array::<u64>(5000), shmem.array::<u64>(5000));
+        for len in [1, 3, 5000] {
+            let (source, dest) = (source.slice(..len), dest.slice(..len));
+            (0..len).for_each(|i| source.store(i, i as u64 + me));
+            let is = |expected: &dyn Fn(u64) -> u64| {
+                team.sync();
+                (0..len).for_each(|i| assert_eq!(dest.load(i), expected(i as u64), "element {i}"));
+                team.sync();
+            };
+            let sum_of =
+                |members: u64, i: u64| members * i + members * members.saturating_sub(1) / 2;
+            team.sync();
+            team.reduce(Sum, dest, source);
+            is(&|i| sum_of(n, i));
+            team.reduce(Max, dest, source);
+            is(&|i| i + n - 1);
+            team.inscan(dest, source);
+            is(&|i| sum_of(me + 1, i));
+            team.exscan(dest, source);
+            is(&|i| sum_of(me, i));
+            // In place.
+            team.reduce(Min, source, source);
+            team.sync();
+            assert_eq!(source.load(len - 1), len as u64 - 1);
+        }
+    });
+});
+
+fn values_are_combined<L: ThreadLevel>(shmem: &Shmem<L>, team: &Team<'_, L>) {
+    let (me, n) = (team.my_pe(), team.n_pes());
+    let sum = n * (n - 1) / 2;
+    assert_eq!(team.reduce_value(Sum, me), sum);
+    assert_eq!(team.reduce_value(Max, f64::from(me)), f64::from(n - 1));
+    assert_eq!(team.reduce_value(Min, 7 - me as i8), 8 - n as i8);
+    assert_eq!(team.reduce_value(Or, 1u16 << me), (1u16 << n) - 1);
+    assert_eq!(team.reduce_value(And, !(1u64 << me)), !((1u64 << n) - 1));
+    assert_eq!(team.reduce_value(Xor, 1u8 << me), ((1u16 << n) - 1) as u8);
+    let i = Complex { re: 0.0, im: 1.0 };
+    let power = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][n as usize % 4];
+    assert_eq!(team.reduce_value(Prod, i), Complex { re: power.0, im: power.1 });
+
+    assert_eq!(team.inscan_value(u64::from(me)), u64::from(me * (me + 1) / 2));
+    assert_eq!(team.exscan_value(u64::from(me) + 1), u64::from(me * (me + 1) / 2));
+    assert_eq!(team.exscan_value(i), Complex { re: 0.0, im: f64::from(me) });
+
+    for len in [0, 1, 3, 17, 3000] {
+        let own: Vec<i32> = (0..len).map(|i| i + me as i32).collect();
+        let sums: Vec<i32> = (0..len).map(|i| i * n as i32 + sum as i32).collect();
+        assert_eq!(team.all_reduce(Sum, &own), sums, "{len} elements");
+        let mut values: Vec<u8> = own.iter().map(|&x| x as u8).collect();
+        team.broadcast_in_place(&mut values, n - 1);
+        assert!((0..len).all(|i| values[i as usize] == (i + n as i32 - 1) as u8), "{len} bytes");
+    }
+    assert_eq!(team.broadcast_value([f32::from(me as u8); 3], 0), [0.0; 3]);
+    shmem.sync_all();
+}
+
+shmem::test!(values_need_no_symmetric_memory, pes = PES, |shmem| {
+    on_teams(&shmem, values_are_combined);
+});
+
+shmem::test!(values_are_combined_where_threads_call, pes = PES, || {
+    let shmem = shmem::init_thread::<shmem::Multiple>().expect("it is the first");
+    on_teams(&shmem, values_are_combined);
+    let (first, second) = (shmem.world().split(Some(0), 0), shmem.world().split(Some(0), 0));
+    std::thread::scope(|threads| {
+        for team in [first, second].map(|team| team.expect("every PE has a colour")) {
+            threads.spawn(move || {
+                for round in 0..20 {
+                    let sum: Vec<u64> = team.all_reduce(Sum, &[round; 3]);
+                    assert_eq!(sum, [round * u64::from(team.n_pes()); 3]);
+                }
+            });
+        }
+    });
+});
+
+shmem::test!(teams_that_overlap_take_turns, pes = [3, 4, 7], |shmem| {
+    let world = shmem.world();
+    let me = shmem.my_pe();
+    let row = world.split(Some(me / 2), 0).expect("every PE has a colour");
+    let column = world.split(Some(me % 2), 0).expect("every PE has a colour");
+    for round in 0..50 {
+        let of_row = row.reduce_value(Sum, u64::from(me));
+        let of_column = column.all_reduce(Max, &[round; 40]);
+        let scanned = column.inscan_value(1u64);
+        assert_eq!(of_column, [round; 40]);
+        assert_eq!(scanned, u64::from(column.my_pe()) + 1);
+        assert!(of_row >= u64::from(me));
+        assert_eq!(
+            world.reduce_value(Max, u64::from(me) + round),
+            round + u64::from(shmem.n_pes()) - 1
+        );
+    }
+});

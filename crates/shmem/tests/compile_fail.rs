@@ -1,0 +1,110 @@
+//! Programs that must not compile: each file of `compile_fail` is one, and says on which lines and why.
+//!
+//! A line that the compiler refuses ends with `//~` and the error's code, or its message if it has none. These differ less between compilers
+//! than the texts of their messages do, so any compiler may run this.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+/// A line, and why it is refused.
+type Refusals = BTreeSet<(u64, String)>;
+
+/// The library as cargo has built it for this test, and where what it needs is.
+struct Library {
+    shmem: PathBuf,
+    dependencies: PathBuf,
+}
+
+impl Library {
+    fn find() -> Library {
+        let output = Command::new(env!("CARGO"))
+            .args(["build", "--lib", "--package", "rushmem", "--message-format", "json"])
+            .args(["--offline", "--quiet"])
+            .stderr(Stdio::inherit())
+            .output()
+            .expect("cargo runs");
+        assert!(output.status.success(), "cargo cannot build the library");
+        let rlib = messages(&output.stdout)
+            .filter(|message| message["reason"] == "compiler-artifact")
+            .filter(|message| message["target"]["name"] == "shmem")
+            .find_map(|message| Some(message["filenames"].get(0)?.as_str()?.to_owned()));
+        let shmem = PathBuf::from(rlib.expect("cargo says where the library is"));
+        let dependencies = shmem.parent().expect("it is in a folder").join("deps");
+        Library { shmem, dependencies }
+    }
+
+    /// What the compiler says of a program.
+    fn refusals(&self, program: &Path) -> Refusals {
+        let shmem = format!("shmem={}", self.shmem.display());
+        let dependencies = format!("dependency={}", self.dependencies.display());
+        let output = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
+            .args([
+                "--edition",
+                "2024",
+                "--crate-type",
+                "bin",
+                "--emit",
+                "metadata",
+                "-o",
+                "/dev/null",
+            ])
+            .args(["--error-format", "json", "--extern", &shmem, "-L", &dependencies])
+            .arg(program)
+            .output()
+            .expect("the compiler runs");
+        let errors = messages(&output.stderr).filter(|message| message["level"] == "error");
+        errors.filter_map(|error| refusal(&error)).collect()
+    }
+}
+
+fn messages(lines: &[u8]) -> impl Iterator<Item = Value> {
+    let lines = lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).expect("a line is a message"))
+}
+
+/// The line of an error and its code or message; the last error, which counts the others, has no line.
+fn refusal(error: &Value) -> Option<(u64, String)> {
+    let span = error["spans"].as_array()?.iter().find(|span| span["is_primary"] == true)?;
+    let why = error["code"]["code"].as_str().or(error["message"].as_str())?;
+    Some((span["line_start"].as_u64()?, why.to_owned()))
+}
+
+/// What a program says of itself.
+fn expected(program: &Path) -> Refusals {
+    let text = std::fs::read_to_string(program).expect("a program can be read");
+    let marked = (1..)
+        .zip(text.lines())
+        .filter_map(|(line, text)| text.split_once("//~ ").map(|(_, why)| (line, why.to_owned())));
+    marked.collect()
+}
+
+#[test]
+fn what_is_wrong_does_not_compile() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compile_fail");
+    let files = std::fs::read_dir(folder).expect("there are such programs");
+    let programs: Vec<PathBuf> = files.map(|file| file.expect("it can be read").path()).collect();
+    assert!(programs.len() >= 25, "{} programs", programs.len());
+    let library = Library::find();
+    let (next, failures) = (Mutex::new(programs.iter()), Mutex::new(Vec::new()));
+    std::thread::scope(|threads| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            threads.spawn(|| {
+                while let Some(program) = { next.lock().expect("no thread panics").next() } {
+                    let (expected, found) = (expected(program), library.refusals(program));
+                    if expected.is_empty() || expected != found {
+                        let failure = format!(
+                            "{}: expected {expected:?}, found {found:?}",
+                            program.file_name().unwrap_or_default().display()
+                        );
+                        failures.lock().expect("no thread panics").push(failure);
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().expect("no thread panics");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

@@ -1,0 +1,6 @@
+//! Not every byte is a bool.
+
+fn main() {
+    let shmem = shmem::init();
+    shmem.array::<bool>(1); //~ E0277
+}

@@ -1,0 +1,13 @@
+//! Padding has no value.
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Padded {
+    number: u64,
+    flag: u8,
+}
+
+fn main() {
+    let shmem = shmem::init();
+    shmem.array::<Padded>(1); //~ E0277
+}

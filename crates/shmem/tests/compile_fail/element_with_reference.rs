@@ -1,0 +1,6 @@
+//! A reference means nothing to other PEs.
+
+fn main() {
+    let shmem = shmem::init();
+    shmem.array::<&'static u8>(1); //~ E0277
+}

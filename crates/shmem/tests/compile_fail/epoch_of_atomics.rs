@@ -1,0 +1,9 @@
+//! Atomics are changed by atomic operations alone, also in an epoch.
+
+use shmem::Atomic;
+
+fn main() {
+    let shmem = shmem::init();
+    let mut array = shmem.array::<Atomic<u64>>(8);
+    array.epoch(|_| ()); //~ E0599
+}

@@ -1,0 +1,8 @@
+//! A get has its buffer to itself.
+
+fn main() {
+    let shmem = shmem::init();
+    let array = shmem.array::<u64>(1);
+    let buffer = vec![0u64];
+    shmem.get(&buffer, &array, 0); //~ E0277
+}

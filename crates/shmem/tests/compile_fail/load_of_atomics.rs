@@ -1,0 +1,9 @@
+//! Atomics are not loaded as plain data.
+
+use shmem::Atomic;
+
+fn main() {
+    let shmem = shmem::init();
+    let array = shmem.array::<Atomic<u64>>(1);
+    array.load(0); //~ E0599
+}

@@ -1,0 +1,12 @@
+//! A lock is given back by the thread that took it.
+
+use shmem::{Lock, Multiple};
+
+fn main() {
+    let shmem = shmem::init_thread::<Multiple>().unwrap();
+    let lock = shmem.zeroed::<Lock>();
+    let guard = shmem.lock(&lock);
+    std::thread::scope(|threads| {
+        threads.spawn(move || drop(guard)); //~ E0277
+    });
+}

@@ -1,0 +1,10 @@
+//! The source of a non-blocking put lives until the scope ends.
+
+fn main() {
+    let shmem = shmem::init();
+    let array = shmem.array::<u64>(1);
+    shmem.scope(|s| {
+        let source = vec![1];
+        s.put_nbi(&array, &source, 0); //~ E0597
+    });
+}

@@ -1,0 +1,9 @@
+//! Collectives on symmetric memory take nothing else.
+
+use shmem::Sum;
+
+fn main() {
+    let shmem = shmem::init();
+    let (dest, source) = (shmem.array::<u64>(2), [1, 2]);
+    shmem.world().reduce(Sum, &dest, &source); //~ E0277
+}

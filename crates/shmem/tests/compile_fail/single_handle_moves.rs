@@ -1,0 +1,6 @@
+//! A handle at Single does not move to another thread.
+
+fn main() {
+    let shmem = shmem::init();
+    std::thread::spawn(move || drop(shmem)); //~ E0277
+}

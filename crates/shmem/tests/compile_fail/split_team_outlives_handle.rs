@@ -1,0 +1,10 @@
+//! Nor does a team that was split off.
+
+fn main() {
+    let team = {
+        let shmem = shmem::init();
+        let world = shmem.world(); //~ E0597
+        world.split(Some(0), 0)
+    };
+    drop(team);
+}

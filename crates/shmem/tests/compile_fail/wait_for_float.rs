@@ -1,0 +1,9 @@
+//! A PE waits for integers.
+
+use shmem::Cmp;
+
+fn main() {
+    let shmem = shmem::init();
+    let array = shmem.array::<f64>(1);
+    shmem.wait_until(array.at(0), Cmp::Gt, 0.0); //~ E0277
+}

@@ -1,0 +1,121 @@
+//! Operations that are complete at the end of a scope, transfers of vectors as futures, and waits as futures.
+
+use shmem::{Atomic, Cmp, Shared, Signal, SignalOp, block_on};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+const PES: [u32; 3] = [1, 2, 4];
+
+shmem::test!(a_scope_completes_what_was_issued_in_it, pes = PES, |shmem| {
+    let (me, n) = (shmem.my_pe(), shmem.n_pes());
+    let next = (me + 1) % n;
+    let (numbers, signal) = (shmem.array::<u32>(1000), shmem.zeroed::<Signal>());
+    let counter = shmem.zeroed::<Atomic<u64>>();
+    let own: Vec<u32> = (0..500).map(|i| 1000 * me + i).collect();
+    shmem.barrier_all();
+    shmem.scope(|s| {
+        s.put_nbi(numbers.slice(..500), &own, next);
+        s.put_signal_nbi(numbers.slice(500..), &own, &signal, SignalOp::Set(1), next);
+    });
+    shmem.signal_wait_until(&signal, Cmp::Eq, 1);
+    shmem.barrier_all();
+    let of = |pe: u32| (0..1000).map(|i| 1000 * pe + i % 500).collect::<Vec<u32>>();
+    assert_eq!(numbers.to_vec(), of((me + n - 1) % n));
+
+    let mut got = vec![0; 1000];
+    let mut old = [0; 6];
+    let told = shmem.scope(|s| {
+        s.get_nbi(&mut got, &numbers, next);
+        if me == 0 {
+            let [swapped, fetched, added, one, compared, or] = &mut old;
+            s.swap_nbi(swapped, &counter, 1, n - 1);
+            s.fetch_nbi(fetched, &counter, n - 1);
+            s.fetch_add_nbi(added, &counter, 9, n - 1);
+            s.fetch_inc_nbi(one, &counter, n - 1);
+            s.compare_swap_nbi(compared, &counter, 11, 4, n - 1);
+            s.fetch_or_nbi(or, &counter, 3, n - 1);
+        }
+        "done"
+    });
+    assert_eq!((told, got), ("done", of(me)));
+    if me == 0 {
+        assert_eq!(old[0], 0);
+        assert_eq!(shmem.fetch(&counter, n - 1), 7);
+    }
+    shmem.barrier_all();
+});
+
+shmem::test!(a_scope_is_completed_by_a_panic_too, pes = 2, |shmem| {
+    let (me, array) = (shmem.my_pe(), shmem.array::<u32>(1 << 16));
+    let other = 1 - me;
+    let source = vec![me + 1; 1 << 16];
+    let context = shmem.world();
+    let context = context.context::<Shared>();
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        context.scope(|s| {
+            s.put_nbi(&array, &source, other);
+            std::panic::resume_unwind(Box::new(17));
+        })
+    }));
+    assert!(caught.is_err());
+    shmem.sync_all();
+    assert!(array.to_vec().iter().all(|&x| x == other + 1));
+});
+
+shmem::test!(a_transfer_owns_its_vector, pes = PES, |shmem| {
+    let (me, n) = (shmem.my_pe(), shmem.n_pes());
+    let next = (me + 1) % n;
+    let array = shmem.array::<u64>(1 << 14);
+    let sent = block_on(shmem.put_owned(&array, vec![u64::from(me); 1 << 14], next));
+    assert_eq!(sent, vec![u64::from(me); 1 << 14]);
+    shmem.barrier_all();
+    let both = async {
+        let first = shmem.get_owned(vec![9; 1 << 13], array.slice(..1 << 13), next);
+        let second = shmem.get_owned(vec![9; 1 << 13], array.slice(1 << 13..), next);
+        [first.await, second.await].concat()
+    };
+    assert_eq!(block_on(both), vec![u64::from(me); 1 << 14]);
+    drop(shmem.get_owned(vec![9; 1 << 13], array.slice(..1 << 13), next));
+    std::mem::forget(shmem.get_owned(vec![9; 1 << 13], array.slice(..1 << 13), next));
+});
+
+shmem::test!(waits_are_futures, pes = 2, |shmem| {
+    let (me, other) = (shmem.my_pe(), 1 - shmem.my_pe());
+    let (flag, signal) = (shmem.boxed(0u32), shmem.zeroed::<Signal>());
+    let mut early = pin!(shmem.until(&flag, Cmp::Gt, 0));
+    let mut context = Context::from_waker(Waker::noop());
+    assert_eq!(early.as_mut().poll(&mut context), Poll::Pending);
+    shmem.sync_all();
+    let ping_pong = async {
+        for round in 1..100 {
+            if me == 0 {
+                shmem.p(&flag, round, other);
+                assert_eq!(shmem.signal_until(&signal, Cmp::Ge, round.into()).await, round.into());
+            } else {
+                shmem.until(&flag, Cmp::Eq, round).await;
+                shmem.signal(&signal, SignalOp::Add(1), other);
+            }
+            shmem.until_quiet().await;
+        }
+    };
+    block_on(ping_pong);
+    if me == 1 {
+        block_on(early);
+    }
+});
+
+shmem::test!(threads_share_transfers, pes = 2, || {
+    let shmem = shmem::init_thread::<shmem::Multiple>().expect("it is the first");
+    let (array, other) = (shmem.array::<u64>(64), 1 - shmem.my_pe());
+    let world = shmem.world();
+    let context = world.context::<Shared>();
+    std::thread::scope(|threads| {
+        for part in 0..4 {
+            let (context, elements) = (&context, array.slice(16 * part..16 * (part + 1)));
+            let transfer = context.put_owned(elements, vec![part as u64; 16], other);
+            threads.spawn(move || block_on(transfer));
+        }
+    });
+    shmem.barrier_all();
+    assert!((0..64).all(|i| array.load(i) == i as u64 / 16));
+});

@@ -165,12 +165,15 @@ fn decided(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
     Ok(complaints)
 }
 
-/// Operations that take more instructions in Rust than in C, one sentence each.
+/// Instructions that Rust may take more than C: it compares the lengths of both sides, which a caller in C vouches for.
+const LENGTHS: u64 = 2;
+
+/// Operations that take more instructions in Rust than they may beside C, one sentence each.
 fn slower_in_rust(counts: &[(String, u64)]) -> Vec<String> {
     let count = |name: &str| counts.iter().find(|(counted, _)| counted == name);
     let pairs = ROUTINES.iter().filter_map(|(c, rust)| Some((count(c)?, count(rust)?)));
     pairs
-        .filter(|(c, rust)| rust.1 > c.1)
+        .filter(|(c, rust)| rust.1 > c.1 + LENGTHS)
         .map(|(c, rust)| format!("{} takes {} instructions, {} only {}", rust.0, rust.1, c.0, c.1))
         .collect()
 }

@@ -82,9 +82,7 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
         Some(to) => unsafe { copy(to, source, nelems) },
         None => {
             // SAFETY: valid by contract.
-            unsafe {
-                remote::put::<AT_QUIET>(ctx.handle(), dest.addr(), source.cast(), nbytes, pe, call)
-            }
+            unsafe { remote::put::<C, AT_QUIET>(ctx, dest.addr(), source.cast(), nbytes, pe, call) }
         }
     }
 }
@@ -131,9 +129,7 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
         Some(from) => unsafe { copy(dest, from, nelems) },
         None => {
             // SAFETY: valid by contract.
-            unsafe {
-                remote::get::<AT_QUIET>(ctx.handle(), dest.cast(), source.addr(), nbytes, pe, call)
-            }
+            unsafe { remote::get::<C, AT_QUIET>(ctx, dest.cast(), source.addr(), nbytes, pe, call) }
         }
     }
 }
@@ -180,7 +176,7 @@ fn p_elsewhere<T: Element, C: Context>(call: Call, ctx: C, dest: *mut T, value: 
         None => {
             let (source, nbytes) = ((&raw const value).cast(), size_of::<T>());
             // SAFETY: a local element, reusable when the put returns.
-            unsafe { remote::put::<false>(ctx.handle(), dest.addr(), source, nbytes, pe, call) }
+            unsafe { remote::put::<C, false>(ctx, dest.addr(), source, nbytes, pe, call) }
         }
     }
 }
@@ -210,7 +206,7 @@ fn g_elsewhere<T: Element, C: Context>(call: Call, ctx: C, source: *const T, pe:
             let mut value = MaybeUninit::<T>::uninit();
             let (dest, nbytes) = (value.as_mut_ptr().cast(), size_of::<T>());
             // SAFETY: a local element, filled when the get returns.
-            unsafe { remote::get::<false>(ctx.handle(), dest, source.addr(), nbytes, pe, call) };
+            unsafe { remote::get::<C, false>(ctx, dest, source.addr(), nbytes, pe, call) };
             // SAFETY: filled with the bytes of a `T`.
             unsafe { value.assume_init() }
         }

@@ -55,6 +55,7 @@ impl Context for World {
         true
     }
 
+    #[inline(always)]
     fn handle(self) -> ContextHandle {
         ContextHandle::DEFAULT
     }
@@ -81,6 +82,7 @@ impl Context for OfWorld {
         true
     }
 
+    #[inline(always)]
     fn handle(self) -> ContextHandle {
         self.0
     }
@@ -102,6 +104,7 @@ impl Context for ContextHandle {
         ContextHandle::is_of_world(self)
     }
 
+    #[inline(always)]
     fn handle(self) -> ContextHandle {
         self
     }

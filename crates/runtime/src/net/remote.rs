@@ -8,7 +8,7 @@ use crate::base::handle::ContextHandle;
 use crate::base::visibility::release;
 use crate::memory::address;
 use crate::net::cma;
-use crate::net::contexts;
+use crate::net::contexts::{self, Context};
 use crate::net::network;
 use core::ffi::c_int;
 pub(crate) use rushmem_transport::Completion;
@@ -26,21 +26,21 @@ pub(crate) struct Access {
     pub(crate) pe: c_int,
 }
 
-/// `nbytes` bytes to `dest`. The arguments are in the order of the routines that put, so that they stay in their registers.
+/// `nbytes` bytes to `dest`. The arguments are those of the routines that put, in their order, so that they stay in their registers.
 ///
 /// # Safety
 /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
 #[cold]
 #[inline(never)]
-pub(crate) unsafe fn put<const AT_QUIET: bool>(
-    ctx: ContextHandle,
+pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
+    ctx: C,
     dest: usize,
     source: *const u8,
     nbytes: usize,
     pe: c_int,
     call: Call,
 ) {
-    let completion = completion::<AT_QUIET>();
+    let (ctx, completion) = (ctx.handle(), completion::<AT_QUIET>());
     let begun = address::remote_in_heap(dest, nbytes, pe).and_then(|dest| {
         let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
         // SAFETY: valid by contract.
@@ -59,15 +59,15 @@ pub(crate) unsafe fn put<const AT_QUIET: bool>(
 /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
 #[cold]
 #[inline(never)]
-pub(crate) unsafe fn get<const AT_QUIET: bool>(
-    ctx: ContextHandle,
+pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
+    ctx: C,
     dest: *mut u8,
     source: usize,
     nbytes: usize,
     pe: c_int,
     call: Call,
 ) {
-    let completion = completion::<AT_QUIET>();
+    let (ctx, completion) = (ctx.handle(), completion::<AT_QUIET>());
     let begun = address::remote_in_heap(source, nbytes, pe).and_then(|source| {
         let get = Get { dest: LocalBuf { base: dest, nbytes }, source, completion };
         // SAFETY: valid by contract.

@@ -2,11 +2,12 @@
 //!
 //! Times depend on the machine and its day; instruction counts do not, so that they can be checked on
 //! every change. callgrind counts inside the routine alone, trampoline included: the program that
-//! calls it, and the compiler that built that, do not matter.
+//! calls it, and the compiler that built that, do not matter. A Rust program has the library in itself; what is
+//! counted there are functions of one operation each.
 
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -20,9 +21,18 @@ use crate::install;
 
 mod network;
 
-/// The routines that are counted on a node; benches/counts.c knows how to call each.
-const ROUTINES: &[&str] = &["shmem_long_p", "shmem_long_g", "shmem_long_atomic_fetch_add"];
+/// The routines that are counted on a node, which benches/counts.c knows how to call, and the same operations of the
+/// Rust interface, which take no more (benches/counts).
+const ROUTINES: &[(&str, &str)] = &[
+    ("shmem_putmem", "rust_put"),
+    ("shmem_getmem", "rust_get"),
+    ("shmem_long_p", "rust_p"),
+    ("shmem_long_g", "rust_g"),
+    ("shmem_long_atomic_fetch_add", "rust_fetch_add"),
+];
 const SOURCE: &str = "benches/counts.c";
+/// Bytes of a small Rust program with the whole library in it, stripped.
+const LARGEST: u64 = 2_000_000;
 const PINNED: &str = "benches/counts.txt";
 const CALLS: u64 = 10_000;
 const LIMIT: Duration = Duration::from_secs(60);
@@ -54,7 +64,8 @@ pub fn run(args: &[String]) -> Result<()> {
 pub fn check(workspace: &Workspace, prefix: &Path) -> Result<()> {
     let counts = counted(workspace, prefix)?;
     let pinned = fs::read_to_string(workspace.root.join(PINNED))?;
-    let complaints = decided(&pinned, &counts)?;
+    let mut complaints = decided(&pinned, &counts)?;
+    complaints.extend(slower_in_rust(&counts));
     if complaints.is_empty() {
         return Ok(());
     }
@@ -71,25 +82,11 @@ fn counted(workspace: &Workspace, prefix: &Path) -> Result<Vec<(String, u64)>> {
             .arg("-o")
             .arg(&program),
     )?;
+    let rust = rust_program(workspace)?;
     let mut counts = Vec::new();
-    for routine in ROUTINES {
-        let log = workspace.target.join("counts.log");
-        process::run(
-            process::limited(LIMIT, "valgrind")
-                .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-                .arg(format!("--toggle-collect={routine}"))
-                .arg(format!("--log-file={}", log.display()))
-                .arg(&program)
-                .args([routine, CALLS.to_string().as_str()])
-                .env("SHMEM_SYMMETRIC_SIZE", "1m"),
-        )?;
-        let log = fs::read_to_string(log)?;
-        let all = collected(&log).with_context(|| format!("callgrind counted nothing: {log}"))?;
-        let each = (all + CALLS / 2) / CALLS;
-        if each == 0 {
-            bail!("callgrind saw no call of {routine}");
-        }
-        counts.push(((*routine).to_owned(), each));
+    for (in_c, in_rust) in ROUTINES {
+        counts.push(on_node(workspace, &program, in_c)?);
+        counts.push(on_node(workspace, &rust, in_rust)?);
     }
     if process::on_path(LIBFABRIC.program).is_some() {
         let provider = network::provider(workspace)?;
@@ -102,6 +99,43 @@ fn counted(workspace: &Workspace, prefix: &Path) -> Result<Vec<(String, u64)>> {
         println!("{routine:40} {each:4} instructions");
     }
     Ok(counts)
+}
+
+/// The program that calls operations of the Rust interface, stripped.
+fn rust_program(workspace: &Workspace) -> Result<PathBuf> {
+    let made = workspace.build(&["build", "--release", "-p", "counts"])?;
+    let built = made.iter().find(|file| file.ends_with("counts"));
+    let program = workspace.target.join("counts-in-rust");
+    let stripped = workspace.target.join("counts-in-rust.stripped");
+    fs::copy(built.context("cargo built no program")?, &program)?;
+    process::run(Command::new("strip").arg("-o").arg(&stripped).arg(&program))?;
+    let bytes = fs::metadata(&stripped)?.len();
+    println!("A small Rust program has {bytes} bytes when it is stripped");
+    if bytes > LARGEST {
+        bail!("a small Rust program has {bytes} bytes when it is stripped, more than {LARGEST}");
+    }
+    Ok(program)
+}
+
+/// Instructions of one call of a routine by `program`, which is a job of one.
+fn on_node(workspace: &Workspace, program: &Path, routine: &str) -> Result<(String, u64)> {
+    let log = workspace.target.join("counts.log");
+    process::run(
+        process::limited(LIMIT, "valgrind")
+            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+            .arg(format!("--toggle-collect={routine}"))
+            .arg(format!("--log-file={}", log.display()))
+            .arg(program)
+            .args([routine, CALLS.to_string().as_str()])
+            .env("SHMEM_SYMMETRIC_SIZE", "1m"),
+    )?;
+    let log = fs::read_to_string(log)?;
+    let all = collected(&log).with_context(|| format!("callgrind counted nothing: {log}"))?;
+    let each = (all + CALLS / 2) / CALLS;
+    if each == 0 {
+        bail!("callgrind saw no call of {routine}");
+    }
+    Ok((routine.to_owned(), each))
 }
 
 /// The number of instructions in callgrind's report.
@@ -129,6 +163,16 @@ fn decided(pinned: &str, counts: &[(String, u64)]) -> Result<Vec<String>> {
         }
     }
     Ok(complaints)
+}
+
+/// Operations that take more instructions in Rust than in C, one sentence each.
+fn slower_in_rust(counts: &[(String, u64)]) -> Vec<String> {
+    let count = |name: &str| counts.iter().find(|(counted, _)| counted == name);
+    let pairs = ROUTINES.iter().filter_map(|(c, rust)| Some((count(c)?, count(rust)?)));
+    pairs
+        .filter(|(c, rust)| rust.1 > c.1)
+        .map(|(c, rust)| format!("{} takes {} instructions, {} only {}", rust.0, rust.1, c.0, c.1))
+        .collect()
 }
 
 /// The pinned number of `routine` on this kind of processor.
@@ -184,6 +228,13 @@ mod tests {
         assert!(decided(&pinned, &[count("shmem_p", 5), count("shmem_g", 4)]).unwrap().is_empty());
         assert_eq!(decided(&pinned, &[count("shmem_p", 6)]).unwrap().len(), 1);
         assert_eq!(decided(&pinned, &[count("shmem_put", 1)]).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn an_operation_may_not_take_more_in_rust() {
+        let counts = [count("shmem_long_p", 5), count("rust_p", 5), count("shmem_long_g", 5)];
+        assert!(slower_in_rust(&counts).is_empty());
+        assert_eq!(slower_in_rust(&[count("shmem_long_p", 5), count("rust_p", 6)]).len(), 1);
     }
 
     #[test]

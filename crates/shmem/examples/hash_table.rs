@@ -3,9 +3,9 @@
 use shmem::{Atomic, Shmem, SymArray};
 
 /// Slots of each PE.
-const SLOTS: usize = 256;
+const SLOTS: usize = 128;
 /// Keys of each PE; every PE inserts those of the next one, too.
-const KEYS: u64 = 100;
+const KEYS: u64 = 40;
 /// No key.
 const FREE: u64 = 0;
 

@@ -24,12 +24,14 @@ fn main() {
 
     let mut buckets = vec![Vec::new(); n_pes];
     keys(me).for_each(|key| buckets[bucket(key)].push(key));
-    // Everybody begins with another bucket.
-    for pe in (me..n_pes).chain(0..me) {
-        let keys = &buckets[pe];
-        let start = shmem.fetch_add(&filled, keys.len(), pe as u32);
-        shmem.put(inbox.slice(start..start + keys.len()), keys, pe as u32);
-    }
+    shmem.scope(|s| {
+        // Everybody begins with another bucket.
+        for pe in (me..n_pes).chain(0..me) {
+            let keys = &buckets[pe];
+            let start = shmem.fetch_add(&filled, keys.len(), pe as u32);
+            s.put_nbi(inbox.slice(start..start + keys.len()), keys, pe as u32);
+        }
+    });
     shmem.barrier_all();
     let mut sorted = inbox.slice(..shmem.fetch(&filled, me as u32)).to_vec();
     sorted.sort_unstable();

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 
 /// An element that is a lock of the whole job, free at first. There are no values of this type outside of symmetric memory.
 ///
-/// ```no_run
+/// ```standalone_crate
 /// use shmem::{Lock, SymStatic};
 /// static TURN: SymStatic<Lock> = SymStatic::zeroed();
 ///

@@ -35,7 +35,7 @@ impl<'env, K: Kind, L: ThreadLevel> Context<'env, K, L> {
     /// Call `f`, which issues non-blocking operations, and complete them (`shmem_ctx_quiet`, §9.12.2) before this returns,
     /// by a panic, too. Until then they borrow their buffers.
     ///
-    /// ```no_run
+    /// ```standalone_crate
     /// # let shmem = shmem::init();
     /// # let counts = shmem.array::<u64>(100);
     /// let mut everyones = vec![0; 100 * shmem.n_pes() as usize];

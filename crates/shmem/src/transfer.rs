@@ -111,7 +111,7 @@ impl<T, K: Kind, L: ThreadLevel> Unpin for Transfer<'_, T, K, L> {}
 impl<'c, K: Kind, L: ThreadLevel> Context<'c, K, L> {
     /// As [`put`](Context::put), of a vector that comes back when the data are at `pe` (`shmem_put_nbi`, §9.6.2.1).
     ///
-    /// ```no_run
+    /// ```standalone_crate
     /// # let shmem = shmem::init();
     /// # let dest = shmem.array::<u64>(3);
     /// let buffer = shmem::block_on(shmem.put_owned(&dest, vec![1, 2, 3], 0));

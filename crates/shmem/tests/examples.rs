@@ -8,18 +8,21 @@ use std::process::ExitCode;
 use testkit::{Job, Test};
 
 /// For each there is a test named like it in every setting.
-const EXAMPLES: [&str; 12] = [
+const EXAMPLES: [&str; 15] = [
     "conjugate_gradient",
     "hash_table",
     "heat",
     "hello",
     "histogram",
+    "lock",
     "mandelbrot",
     "max_reduction",
     "pi",
+    "pipeline",
     "ring",
     "sort",
     "splits",
+    "transpose",
     "work_queue",
 ];
 

@@ -37,6 +37,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &["crates/runtime", "crates/providers", "crates/topology", "crates/transport"],
     ),
     ("launcher/shmem-tune", &["crates/runtime", "crates/providers", "crates/collectives"]),
+    ("benches/counts", &["crates/shmem"]),
     ("benches/driver", &["ci/workbench", "benches/shmem-perf"]),
     ("benches/scale", &["crates/collectives"]),
     ("benches/shmem-perf", &["sys/ucx-sys", "sys/libfabric-sys"]),

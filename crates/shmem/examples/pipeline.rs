@@ -1,0 +1,88 @@
+//! Two pipelines through all PEs, one in each direction, on one thread: whatever is waited for in one, the other goes on. Blocks
+//! are sent as vectors that come back when they have arrived, and there is room for a few at each PE.
+
+use shmem::{Cmp, Shmem, Signal, SignalOp, SymArray, SymBox, SymSlice, block_on};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+const BLOCK: usize = 512;
+const BLOCKS: u64 = 20;
+/// Blocks that a PE has room for.
+const ROOM: u64 = 3;
+
+/// This PE's place in a pipeline.
+struct Stage<'s> {
+    shmem: &'s Shmem,
+    before: Option<u32>,
+    after: Option<u32>,
+    inbox: SymArray<'s, u64>,
+    /// Blocks that were put into the inbox here.
+    come: SymBox<'s, Signal>,
+    /// Blocks that were taken from the inbox of the PE after this one.
+    taken: SymBox<'s, Signal>,
+}
+
+impl<'s> Stage<'s> {
+    fn new(shmem: &'s Shmem, before: Option<u32>, after: Option<u32>) -> Stage<'s> {
+        let inbox = shmem.array(BLOCK * ROOM as usize);
+        Stage { shmem, before, after, inbox, come: shmem.zeroed(), taken: shmem.zeroed() }
+    }
+
+    fn room(&self, number: u64) -> SymSlice<'_, u64> {
+        let first = BLOCK * (number % ROOM) as usize;
+        self.inbox.slice(first..first + BLOCK)
+    }
+
+    /// The block with this number, when it has come.
+    async fn receive(&self, number: u64) -> Vec<u64> {
+        let Some(before) = self.before else {
+            return vec![number; BLOCK];
+        };
+        self.shmem.signal_until(&self.come, Cmp::Gt, number).await;
+        let block = self.room(number).to_vec();
+        self.shmem.signal(&self.taken, SignalOp::Add(1), before);
+        block
+    }
+
+    /// Passes a block on, when there is room for it.
+    async fn send(&self, number: u64, block: Vec<u64>) {
+        let Some(after) = self.after else {
+            return assert_eq!(block, [number + u64::from(self.shmem.n_pes()); BLOCK]);
+        };
+        let taken = (number + 1).saturating_sub(ROOM);
+        self.shmem.signal_until(&self.taken, Cmp::Ge, taken).await;
+        self.shmem.put_owned(self.room(number), block, after).await;
+        self.shmem.signal(&self.come, SignalOp::Add(1), after);
+    }
+
+    /// Every PE adds one to all elements.
+    async fn run(&self) {
+        for number in 0..BLOCKS {
+            let mut block = self.receive(number).await;
+            block.iter_mut().for_each(|element| *element += 1);
+            self.send(number, block).await;
+        }
+    }
+}
+
+/// Both futures, in turn.
+async fn both(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    let mut left = [true, true];
+    poll_fn(|context| {
+        left[0] = left[0] && one.as_mut().poll(context).is_pending();
+        left[1] = left[1] && other.as_mut().poll(context).is_pending();
+        if left == [false, false] { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+fn main() {
+    let shmem = shmem::init();
+    let (me, n_pes) = (shmem.my_pe(), shmem.n_pes());
+    let (left, right) = (me.checked_sub(1), Some(me + 1).filter(|pe| *pe < n_pes));
+    let (forth, back) = (Stage::new(&shmem, left, right), Stage::new(&shmem, right, left));
+    block_on(both(forth.run(), back.run()));
+    println!("PE {me} has passed on {BLOCKS} blocks in each direction");
+}

@@ -1,0 +1,37 @@
+//! The transpose of a matrix whose rows are spread over the PEs: non-blocking gets of a block from every PE, all of which are
+//! complete at the end of the scope.
+
+/// Of each PE.
+const ROWS: usize = 6;
+
+fn main() {
+    let shmem = shmem::init();
+    let (me, n_pes) = (shmem.my_pe() as usize, shmem.n_pes() as usize);
+    let size = ROWS * n_pes;
+    let value = |row: usize, column: usize| (1000 * row + column) as u32;
+
+    // The part of each PE is a row of square blocks, so that a block lies in one piece.
+    let matrix = shmem.array::<u32>(ROWS * size);
+    for block in 0..n_pes {
+        for (i, at) in (block * ROWS * ROWS..(block + 1) * ROWS * ROWS).enumerate() {
+            matrix.store(at, value(me * ROWS + i / ROWS, block * ROWS + i % ROWS));
+        }
+    }
+    shmem.barrier_all();
+
+    // Block number `me` of every PE, which is transposed by itself.
+    let mut blocks = vec![0; ROWS * size];
+    let wanted = matrix.slice(me * ROWS * ROWS..(me + 1) * ROWS * ROWS);
+    shmem.scope(|s| {
+        for (block, pe) in blocks.chunks_mut(ROWS * ROWS).zip(0..) {
+            s.get_nbi(block, wanted, pe);
+        }
+    });
+    for row in 0..ROWS {
+        for column in 0..size {
+            let transposed = blocks[column * ROWS + row];
+            assert_eq!(transposed, value(column, me * ROWS + row));
+        }
+    }
+    println!("PE {me} has {ROWS} rows of the transpose");
+}

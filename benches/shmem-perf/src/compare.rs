@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
+use crate::print::print;
 use crate::record::Record;
 use crate::{flags, load};
 
@@ -83,7 +84,7 @@ pub fn run(args: &[String]) -> Result<u8, String> {
             listed(&after)
         ));
     }
-    print!("{}", words::words((&runs.0, &runs.1), &found, threshold, flags.all));
+    print(&words::words((&runs.0, &runs.1), &found, threshold, flags.all))?;
     Ok(u8::from(found.is_slower()))
 }
 

@@ -8,6 +8,7 @@ use std::process::Command;
 use clap::Parser;
 
 use crate::flags;
+use crate::print::print;
 
 /// Where the parts are, as seen from the folder of the program.
 const PARTS: &str = "../share/rushmem/shmem-perf";
@@ -41,8 +42,7 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     if flags.show {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
-        println!("{}", words.join(" "));
-        return Ok(0);
+        return print(&format!("{}\n", words.join(" "))).map(|()| 0);
     }
     match command.status() {
         Ok(status) if status.success() => Ok(0),

@@ -3,6 +3,8 @@
 use clap::Parser;
 use clap::error::ErrorKind;
 
+use crate::print::print;
+
 /// The flags, or nothing where help was asked for and given.
 ///
 /// # Errors
@@ -12,8 +14,7 @@ pub fn parse<T: Parser>(program: &str, args: &[String]) -> Result<Option<T>, Str
     match T::try_parse_from(all) {
         Ok(flags) => Ok(Some(flags)),
         Err(error) if error.kind() == ErrorKind::DisplayHelp => {
-            print!("{error}");
-            Ok(None)
+            print(&error.to_string()).map(|()| None)
         }
         Err(error) => {
             let text = error.to_string();

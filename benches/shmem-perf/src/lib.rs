@@ -23,6 +23,7 @@ mod options;
 mod output;
 mod pairs;
 mod plan;
+mod print;
 pub mod record;
 mod repeat;
 pub mod report;

@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
+use crate::print::print;
 use crate::{flags, load};
 use figure::file_names;
 use section::Part;
@@ -60,7 +61,7 @@ pub fn run(args: &[String]) -> Result<u8, String> {
     let records = flags.records.into_iter().map(load).collect::<Result<Vec<_>, String>>()?;
     let sources = source::named(records);
     write(&flags.output, &page::page(&sources))?;
-    println!("The report is in {}.", flags.output.display());
+    print(&format!("The report is in {}.\n", flags.output.display()))?;
     if let Some(folder) = flags.charts {
         std::fs::create_dir_all(&folder)
             .map_err(|error| format!("{} cannot be made: {error}.", folder.display()))?;
@@ -69,7 +70,7 @@ pub fn run(args: &[String]) -> Result<u8, String> {
         for (name, figure) in file_names(&figures).into_iter().zip(figures) {
             write(&folder.join(name), &figure.picture())?;
         }
-        println!("The charts are in {}.", folder.display());
+        print(&format!("The charts are in {}.\n", folder.display()))?;
     }
     Ok(0)
 }

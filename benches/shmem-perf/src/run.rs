@@ -1,6 +1,5 @@
 //! A run from the flags to the record. All PEs carry it out together; PE 0 prints and writes.
 
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
@@ -12,6 +11,7 @@ use crate::network::{Connection, Network};
 use crate::options::Options;
 use crate::output::Output;
 use crate::plan::{Call, Facts, Group, Medium, needs_blocks, plan};
+use crate::print::print;
 use crate::record::{FORMAT, Job, Library, Record, Series};
 use crate::socket::Socket;
 use crate::wire::Wire;
@@ -53,10 +53,13 @@ pub fn main(arguments: &[String], library: Routines<'_>) -> u8 {
                 FAILED
             }
         },
-        Err(error) if !error.use_stderr() => {
-            print!("{error}");
-            0
-        }
+        Err(error) if !error.use_stderr() => match print(&error.to_string()) {
+            Ok(()) => 0,
+            Err(sentence) => {
+                eprintln!("shmem-perf: {sentence}");
+                FAILED
+            }
+        },
         Err(error) => match library.join(false) {
             Ok(joined) => {
                 refuse(joined, error.to_string().trim_start_matches("error: ").trim_end(), MISUSED)
@@ -352,11 +355,8 @@ impl<'a> Measurement<'a> {
     fn print(&mut self, text: &str) {
         if self.job.me == 0 {
             self.bar.clear();
-            let mut out = std::io::stdout().lock();
             // What is measured later may still find its way into a file.
-            if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-                self.unprinted = Some(format!("the tables cannot be printed: {error}"));
-            }
+            self.unprinted = print(text).err().or(self.unprinted.take());
         }
     }
 

@@ -248,9 +248,11 @@ fn what_does_not_fit_is_refused_once() {
 
 fn a_full_disk_is_reported() {
     refused(&short(2, &["-o", "/dev/full"]).run(), &["/dev/full", "No space left"]);
-    let command = format!("{} --time 0.2 --operations p > /dev/full", program().display());
-    let outcome = Job::direct("/bin/sh").arg("-c").arg(command).run();
-    refused(&outcome, &["cannot be printed", "No space left"]);
+    for words in ["--time 0.2 --operations p", "--help", "build --show"] {
+        let command = format!("{} {words} > /dev/full", program().display());
+        let outcome = Job::direct("/bin/sh").arg("-c").arg(command).run();
+        refused(&outcome, &["standard output cannot be written", "No space left"]);
+    }
 }
 
 fn what_was_measured_outlives_a_peer() {

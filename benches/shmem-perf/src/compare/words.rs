@@ -103,7 +103,11 @@ fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
     if all.iter().any(|run| hosts(run) != hosts(all[0])) {
         doubts.push("the runs were on different hosts.".into());
     }
-    if all.iter().any(|run| run.job.pes != all[0].job.pes) {
+    // Older records do not know nodes.
+    let places = |run: &Record| -> Vec<(u32, String)> {
+        run.job.pes.iter().map(|pe| (pe.host, pe.cpus.clone())).collect()
+    };
+    if all.iter().any(|run| places(run) != places(all[0])) {
         doubts.push("the runs had different PEs, or bound them to other CPUs.".into());
     }
     for (runs, when) in [(before, "before"), (after, "after")] {

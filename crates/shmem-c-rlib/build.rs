@@ -1,0 +1,19 @@
+//! Compiles what stable Rust cannot say, as the build script of librushmem does.
+
+const SOURCES: [&str; 3] = [
+    "../shmem-c/src/longdouble.c",
+    "../shmem-c/src/fortran/quad.c",
+    "../shmem-c/src/fortran/units.c",
+];
+
+fn main() {
+    for source in SOURCES {
+        println!("cargo:rerun-if-changed={source}");
+    }
+    cc::Build::new()
+        .std("c11")
+        .flag("-Werror=all")
+        .flag("-fvisibility=hidden")
+        .files(SOURCES)
+        .compile("rushmem_in_c");
+}

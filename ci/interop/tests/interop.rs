@@ -14,16 +14,28 @@ fn a_program_in_rust_calls_c() {
     }
 }
 
-#[test]
-fn a_program_in_c_calls_rust() {
+/// What cargo made of an example of this package.
+fn example(name: &str) -> PathBuf {
     let this = std::env::current_exe().expect("a test program knows its path");
     let built = this.parent().and_then(Path::parent).expect("it is in target/PROFILE/deps");
-    let library = built.join("examples/libin_rust.a");
-    assert!(
-        library.exists(),
-        "{} is missing: build it by cargo build --examples",
-        library.display()
-    );
+    let file = built.join("examples").join(name);
+    assert!(file.exists(), "{} is missing: build it by cargo build --examples", file.display());
+    file
+}
+
+#[test]
+fn two_copies_end_with_a_message() {
+    let library = prefix().join("lib/librushmem.so.1");
+    let outcome = Job::new(example("two_copies")).n(2).arg(library.display()).run();
+    let complaint =
+        outcome.stderr.lines().find(|line| line.contains("another copy of the library"));
+    assert!(complaint.is_some_and(|line| line.contains("shmem_init")), "{outcome}");
+    assert!(!outcome.status.success(), "{outcome}");
+}
+
+#[test]
+fn a_program_in_c_calls_rust() {
+    let library = example("libin_rust.a");
     let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("in_c");
     let output = Command::new("cc")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("c/main.c"))

@@ -37,7 +37,7 @@
 
 // C code in the program finds its functions there.
 #[cfg(feature = "c")]
-extern crate rushmem_c_functions as _;
+extern crate rushmem_c as _;
 
 /// The programs of the guide, as tests.
 #[cfg(doctest)]

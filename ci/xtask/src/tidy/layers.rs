@@ -28,9 +28,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crates/wire",
         ],
     ),
-    ("crates/shmem", &["crates/runtime", "crates/providers", "crates/shmem-c-rlib"]),
+    ("crates/shmem", &["crates/runtime", "crates/providers", "crates/shmem-c"]),
     ("crates/shmem-c", &["crates/runtime", "crates/providers"]),
-    ("crates/shmem-c-rlib", &["crates/runtime", "crates/providers"]),
+    ("crates/librushmem", &["crates/runtime", "crates/providers"]),
     ("sys/*", &[]),
     ("launcher/oshrun", &["crates/bootstrap", "crates/topology"]),
     (

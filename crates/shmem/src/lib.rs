@@ -47,6 +47,11 @@
 //!
 //! Nothing here knows how a call is carried out: that is the runtime's.
 
+/// The programs of the guide, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+mod guide {}
+
 mod amo;
 mod collectives;
 mod context;

@@ -78,7 +78,7 @@ impl Connection {
     ) -> Option<Self> {
         let preference = Preference::of_this_pe(is_one_host);
         let is_of_pair = world.me == from || world.me == to;
-        let memory = Region::new(if is_of_pair { most as usize } else { 0 });
+        let memory = Region::new(&world.library, most as usize)?;
         let open = || -> Result<(Box<dyn Route>, Contact), String> {
             let route: Box<dyn Route> = match network {
                 Network::Ucx => Box::new(ucx::Ucp::open(memory, &preference, spins)?),

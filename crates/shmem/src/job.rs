@@ -52,6 +52,13 @@ impl std::error::Error for ThreadLevelError {}
 /// The job ends with a message if another thread has a handle of this kind.
 pub fn init() -> Shmem {
     let call = Call("shmem::init");
+    keep_to_one_thread(call);
+    setup::init(call, ALL);
+    Shmem { context: Context::new(()) }
+}
+
+/// Count a handle at [`Single`]. Ends the job with a message if another thread has one.
+fn keep_to_one_thread(call: Call) {
     let mut single = SINGLE.lock().unwrap_or_else(PoisonError::into_inner);
     let me = thread::current().id();
     let (thread, count) = single.unwrap_or((me, 0));
@@ -62,8 +69,6 @@ pub fn init() -> Shmem {
         ));
     }
     *single = Some((me, count + 1));
-    setup::init(call, ALL);
-    Shmem { context: Context::new(()) }
 }
 
 /// Initialise the library at a level of thread support (`shmem_init_thread`, §9.2.1). Collective over all PEs.
@@ -73,6 +78,9 @@ pub fn init() -> Shmem {
 pub fn init_thread<L: ThreadLevel>() -> Result<Shmem<L>, ThreadLevelError> {
     let call = Call("shmem::init_thread");
     let refuse = |provided| ThreadLevelError { requested: L::LEVEL, provided };
+    if L::LEVEL == Single::LEVEL {
+        keep_to_one_thread(call);
+    }
     if setup::query_initialized() == 1 {
         let provided = setup::query_thread(call);
         if provided < L::LEVEL {

@@ -40,6 +40,7 @@
 #[doc = include_str!("../../../docs/rust.md")]
 mod guide {}
 
+mod agreement;
 mod amo;
 mod collectives;
 mod context;

@@ -1,6 +1,6 @@
 //! Mistakes that types cannot exclude: each ends its job with a message that says what is wrong, and where.
 
-use shmem::{Blocks, Cmp, Lock, Multiple, Strides, Sum, SymStatic};
+use shmem::{Blocks, Cmp, Lock, Multiple, Single, Strides, Sum, SymStatic};
 
 macro_rules! mistakes {
     ($($name:ident, $message:literal, |$shmem:ident| $body:expr;)*) => {$(
@@ -26,6 +26,25 @@ mistakes! {
         |shmem| shmem.array::<u64>(8 + shmem.my_pe() as usize);
     pes_allocate_other_types, "allocates something else",
         |shmem| if shmem.my_pe() == 0 { drop(shmem.array::<u64>(1)) } else { drop(shmem.array::<i64>(1)) };
+    pes_allocate_other_alignments, "allocates something else",
+        |shmem| if shmem.my_pe() == 0 { drop(shmem.array::<u128>(64)) } else { drop(shmem.array::<[u8; 16]>(64)) };
+    one_pe_drops_an_object, "PE 1 does not drop the same object; all PEs drop their objects in the same order",
+        |shmem| {
+            let array = shmem.array::<u64>(63);
+            if shmem.my_pe() == 0 {
+                drop(array);
+            } else {
+                shmem.barrier_all();
+                shmem.barrier_all();
+                // It would write into what PE 0 has freed.
+                shmem.put(&array, &[17; 63], 0);
+            }
+        };
+    pes_drop_objects_in_another_order, "does not drop the same object",
+        |shmem| {
+            let (one, other) = (shmem.boxed(1u64), shmem.boxed(2u64));
+            if shmem.my_pe() == 0 { drop((one, other)) } else { drop((other, one)) }
+        };
     too_much_is_allocated, "make SHMEM_SYMMETRIC_SIZE larger",
         |shmem| shmem.array::<u64>(1 << 45);
     more_is_collected_than_fits, "argument dest has 16 bytes, but the members collect 24",
@@ -95,6 +114,18 @@ shmem::test!(
     || {
         let _shmem = shmem::init();
         let _ = std::thread::spawn(|| drop(shmem::init())).join();
+    }
+);
+
+shmem::test!(
+    #[should_panic(expected = "another thread has initialised the library for itself")]
+    two_threads_ask_for_a_level_of_one,
+    pes = 1,
+    || {
+        let _shmem = shmem::init();
+        // It is counted as the other one.
+        drop(shmem::init_thread::<Single>());
+        let _ = std::thread::spawn(|| drop(shmem::init_thread::<Single>())).join();
     }
 );
 

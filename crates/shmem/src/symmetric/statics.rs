@@ -50,6 +50,11 @@ impl<T: Symmetric> SymStatic<T> {
         unsafe { SymRef::new(self.0.get()) }
     }
 
+    /// Where this PE's copy is.
+    pub(crate) fn as_ptr(&self) -> *mut T {
+        self.0.get()
+    }
+
     fn check<L: ThreadLevel>(&'static self, shmem: &Shmem<L>) {
         let at = self.0.get();
         if setup::addr_accessible(

@@ -1,6 +1,6 @@
 //! Mistakes that types cannot exclude: each ends its job with a message that says what is wrong, and where.
 
-use shmem::{Blocks, Cmp, Lock, Multiple, Single, Strides, Sum, SymStatic};
+use shmem::{Blocks, Cmp, Lock, Multiple, Strides, Sum, SymStatic};
 
 macro_rules! mistakes {
     ($($name:ident, $message:literal, |$shmem:ident| $body:expr;)*) => {$(
@@ -107,27 +107,36 @@ mistakes! {
         |shmem| shmem.array::<u64>(1).epoch(|_| if shmem.my_pe() == 0 { panic!("in the middle") });
 }
 
+fn on_another_thread(call: fn()) {
+    let _shmem = shmem::init();
+    let _ = std::thread::spawn(call).join();
+}
+
 shmem::test!(
     #[should_panic(expected = "another thread has initialised the library for itself")]
     two_threads_have_handles_of_their_own,
     pes = 1,
-    || {
-        let _shmem = shmem::init();
-        let _ = std::thread::spawn(|| drop(shmem::init())).join();
-    }
+    || on_another_thread(|| drop(shmem::init()))
 );
 
 shmem::test!(
     #[should_panic(expected = "another thread has initialised the library for itself")]
-    two_threads_ask_for_a_level_of_one,
+    another_thread_names_the_level,
     pes = 1,
-    || {
-        let _shmem = shmem::init();
-        // It is counted as the other one.
-        drop(shmem::init_thread::<Single>());
-        let _ = std::thread::spawn(|| drop(shmem::init_thread::<Single>())).join();
-    }
+    || on_another_thread(|| drop(shmem::init_thread::<shmem::Single>()))
 );
+
+shmem::test!(handles_at_single_go_from_round_to_round, pes = 2, || {
+    for _ in 0..2 {
+        let first = shmem::init();
+        let second = shmem::init_thread::<shmem::Single>().expect("no level is lower");
+        drop(first);
+        second.barrier_all();
+    }
+    std::thread::spawn(|| shmem::init().barrier_all())
+        .join()
+        .expect("no other thread has a handle");
+});
 
 shmem::test!(a_level_that_is_not_provided_is_an_error, pes = 2, || {
     let shmem = shmem::init();

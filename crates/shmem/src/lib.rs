@@ -47,11 +47,16 @@
 //!
 //! Nothing here knows how a call is carried out: that is the runtime's.
 
+// C code in the program finds its functions there.
+#[cfg(feature = "c")]
+extern crate rushmem_c as _;
+
 /// The programs of the guide, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]
 mod guide {}
 
+mod agreement;
 mod amo;
 mod collectives;
 mod context;

@@ -56,6 +56,7 @@ extern crate rushmem_c as _;
 #[doc = include_str!("../../../docs/rust.md")]
 mod guide {}
 
+mod agreement;
 mod amo;
 mod collectives;
 mod context;

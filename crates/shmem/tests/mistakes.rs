@@ -26,6 +26,25 @@ mistakes! {
         |shmem| shmem.array::<u64>(8 + shmem.my_pe() as usize);
     pes_allocate_other_types, "allocates something else",
         |shmem| if shmem.my_pe() == 0 { drop(shmem.array::<u64>(1)) } else { drop(shmem.array::<i64>(1)) };
+    pes_allocate_other_alignments, "allocates something else",
+        |shmem| if shmem.my_pe() == 0 { drop(shmem.array::<u128>(64)) } else { drop(shmem.array::<[u8; 16]>(64)) };
+    one_pe_drops_an_object, "PE 1 does not drop the same object; all PEs drop their objects in the same order",
+        |shmem| {
+            let array = shmem.array::<u64>(63);
+            if shmem.my_pe() == 0 {
+                drop(array);
+            } else {
+                shmem.barrier_all();
+                shmem.barrier_all();
+                // It would write into what PE 0 has freed.
+                shmem.put(&array, &[17; 63], 0);
+            }
+        };
+    pes_drop_objects_in_another_order, "does not drop the same object",
+        |shmem| {
+            let (one, other) = (shmem.boxed(1u64), shmem.boxed(2u64));
+            if shmem.my_pe() == 0 { drop((one, other)) } else { drop((other, one)) }
+        };
     too_much_is_allocated, "make SHMEM_SYMMETRIC_SIZE larger",
         |shmem| shmem.array::<u64>(1 << 45);
     more_is_collected_than_fits, "argument dest has 16 bytes, but the members collect 24",

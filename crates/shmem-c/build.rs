@@ -1,4 +1,4 @@
-//! Compiles what stable Rust cannot say, and names the shared library.
+//! Compiles what stable Rust cannot say.
 
 const SOURCES: [&str; 3] = ["src/longdouble.c", "src/fortran/quad.c", "src/fortran/units.c"];
 
@@ -12,10 +12,4 @@ fn main() {
         .flag("-fvisibility=hidden")
         .files(SOURCES)
         .compile("rushmem_in_c");
-
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,librushmem.so.1");
-    // Threads run in it, and what it did to the program's static data outlives any dlclose.
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
-    // Every shmem_x jumps to pshmem_x of this library directly instead of through the PLT.
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
 }

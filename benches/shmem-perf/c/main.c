@@ -43,6 +43,14 @@ static int32_t allocate(uint64_t nbytes)
     return allocate_alone() == 0 && allocate_round_trips() == 0 && allocate_collectives(nbytes) == 0 ? 0 : -1;
 }
 
+static void *reserve(uint64_t nbytes)
+{
+    void *const memory = shmem_align(4096, nbytes);
+    if (memory != NULL)
+        memset(memory, 0, nbytes);
+    return memory;
+}
+
 /* Open MPI crashes if a context is left. */
 static void leave(void)
 {
@@ -146,6 +154,7 @@ int main(int argc, char **argv)
     const struct perf_library library = {
         .init = init,
         .allocate = allocate,
+        .reserve = reserve,
         .finalize = leave,
         .exit_all = shmem_global_exit,
         .my_pe = own_pe,

@@ -58,6 +58,8 @@ struct perf_library {
     int64_t (*init)(int32_t several_threads);
     /* Allocates targets of `nbytes`, on all PEs; 0, or -1 if there is no room. */
     int32_t (*allocate)(uint64_t nbytes);
+    /* Symmetric memory of zeros, as long as the job, on all PEs; null if there is no room. */
+    void *(*reserve)(uint64_t nbytes);
     void (*finalize)(void);
     void (*exit_all)(int32_t status);
     int32_t (*my_pe)(void);

@@ -4,7 +4,8 @@
 //! `c/perf.h`. This file must never know what is measured for how long.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::atomic::AtomicU64;
 
 /// Bytes that a PE can lay out at once: `CONTROL_BYTES`.
 pub const CONTROL_BYTES: usize = 256 * 1024;
@@ -121,6 +122,7 @@ struct RawOperation {
 pub struct RawRoutines {
     init: unsafe extern "C" fn(i32) -> i64,
     allocate: unsafe extern "C" fn(u64) -> i32,
+    reserve: unsafe extern "C" fn(u64) -> *mut c_void,
     finalize: unsafe extern "C" fn(),
     exit_all: unsafe extern "C" fn(i32),
     my_pe: unsafe extern "C" fn() -> i32,
@@ -205,6 +207,15 @@ impl Joined<'_> {
         }
         self.nbytes = nbytes;
         Ok(())
+    }
+
+    /// Symmetric memory of zeros, if there is room, for what goes on beside the library. All PEs call it.
+    pub fn reserve(&self, n_words: usize) -> Option<&'static [AtomicU64]> {
+        // SAFETY: the job is joined.
+        let memory = unsafe { (self.routines.raw.reserve)(8 * n_words as u64) };
+        // SAFETY: so many words, aligned and zeroed, that nobody frees before the process ends; all access to them is atomic or
+        // by a network.
+        (!memory.is_null()).then(|| unsafe { std::slice::from_raw_parts(memory.cast(), n_words) })
     }
 
     /// Leaves the job.

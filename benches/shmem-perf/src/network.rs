@@ -14,6 +14,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use self::device::Preference;
 use self::route::{Contact, END, END_SOURCE, Region, Route, TARGET, source};
@@ -61,13 +63,11 @@ pub struct Connection {
     source: usize,
     /// Points that have ended.
     n_ended: u64,
-    /// What it goes over, in words.
-    pub path: String,
 }
 
 impl Connection {
     /// Connects two PEs for transfers of at most so many bytes. PEs that do not spin let others run between two looks. All PEs call it;
-    /// those that are not of the pair, and all if it fails, get nothing.
+    /// those that are not of the pair, and all if it fails, get no connection. All get the same sentence on what it goes over, or why it fails.
     pub fn open(
         world: &World<'_>,
         (from, to): (u32, u32),
@@ -75,10 +75,13 @@ impl Connection {
         most: u64,
         is_one_host: bool,
         spins: bool,
-    ) -> Option<Self> {
+    ) -> (Option<Self>, String) {
+        let [(_, put), (_, get)] = network.transfers();
+        let left_out = |why: &str| (None, format!("{put} and {get} are left out: {why}"));
+        let Some(memory) = Region::new(&world.library, most as usize) else {
+            return left_out("the symmetric heap has no room for them");
+        };
         let preference = Preference::of_this_pe(is_one_host);
-        let is_of_pair = world.me == from || world.me == to;
-        let memory = Region::new(if is_of_pair { most as usize } else { 0 });
         let open = || -> Result<(Box<dyn Route>, Contact), String> {
             let route: Box<dyn Route> = match network {
                 Network::Ucx => Box::new(ucx::Ucp::open(memory, &preference, spins)?),
@@ -89,23 +92,42 @@ impl Connection {
             let contact = route.contact()?;
             Ok((route, contact))
         };
-        let own = is_of_pair.then(open).and_then(Result::ok);
-        let own_contact: Option<Contact> = own.as_ref().map(|(_, contact)| contact.clone());
-        let contacts: [Option<Contact>; 2] =
-            [world.share(from, Some(&own_contact)), world.share(to, Some(&own_contact))];
-        let peers = if world.me == from { &contacts[1] } else { &contacts[0] };
-        let mut route = own.map(|(route, _)| route);
-        let is_connected = match (&mut route, peers) {
-            (Some(route), Some(contact)) => route.connect(contact).is_ok(),
-            _ => false,
+        let own = (world.me == from || world.me == to).then(open);
+        let contact = match &own {
+            Some(Ok((_, contact))) => Some(Ok(contact.clone())),
+            Some(Err(why)) => Some(Err(why.clone())),
+            None => None,
         };
-        let ends: [bool; 2] = [from, to].map(|pe| world.share(pe, Some(&is_connected)));
-        let route = route.filter(|_| ends == [true, true])?;
-        let [(_, put), (_, get)] = network.transfers();
+        let [of_from, of_to] = match of_both(world, (from, to), contact) {
+            Ok(contacts) => contacts,
+            Err(why) => return left_out(&why),
+        };
+        let mut route = own.and_then(Result::ok).map(|(route, _)| route);
+        let peers = if world.me == from { of_to } else { of_from };
+        let path = route.as_mut().map(|route| route.connect(&peers).map(|()| route.path()));
+        let [path, _] = match of_both(world, (from, to), path) {
+            Ok(paths) => paths,
+            Err(why) => return left_out(&why),
+        };
+        let own =
+            route.map(|route| Self { route, memory, source: source(most as usize), n_ended: 0 });
         let waits = if spins { "poll" } else { "poll and let others run" };
-        let path = format!("{put} and {get} go over {}; their PEs {waits}", route.path());
-        Some(Self { route, memory, source: source(most as usize), n_ended: 0, path })
+        (own, format!("{put} and {get} go over {path}; their PEs {waits}"))
     }
+}
+
+/// What the PEs of a pair have, or why one of them has nothing. All PEs call it; the others have nothing to tell.
+fn of_both<T: Serialize + DeserializeOwned>(
+    world: &World<'_>,
+    (from, to): (u32, u32),
+    own: Option<Result<T, String>>,
+) -> Result<[T; 2], String> {
+    let of = |pe| -> Result<T, String> {
+        let told: Option<Result<T, String>> = world.share(pe, Some(&own));
+        told.unwrap_or_else(|| Err(format!("PE {pe} has none")))
+    };
+    let (first, second) = (of(from), of(to));
+    Ok([first?, second?])
 }
 
 impl Wire for Connection {

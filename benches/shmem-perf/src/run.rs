@@ -332,11 +332,9 @@ impl<'a> Measurement<'a> {
                 Medium::Network(network) => {
                     let most = self.options.sizes().last().copied().unwrap_or_default();
                     let is_one_host = self.record.job.hosts.len() == 1;
-                    let wire =
+                    let (wire, path) =
                         Connection::open(self.job, (from, to), network, most, is_one_host, spins);
-                    let path = wire.as_ref().map(|wire| wire.path.clone());
-                    let path: Option<String> = self.job.share(from, Some(&path));
-                    paths.extend(path);
+                    paths.push(path);
                     wire.map(|wire| Box::new(wire) as _)
                 }
             };

@@ -73,6 +73,16 @@ mod ucx_sample {
         has_floors("tcp", UCX, &["--floors", "ucx"], &["ucp_put", "ucp_get"]);
         has_floors("tcp", UCX, &[], &[]);
     }
+
+    /// UCX does not reach another process by itself, and says so.
+    pub fn floors_that_cannot_be_say_why() {
+        needs("ucx_info");
+        let job = Job::new(prefix().join("bin/shmem-perf")).n(2).env("UCX_TLS", "self");
+        let words = ["--time", "0.3", "--operations", "put", "--sizes", "8", "--floors", "ucx"];
+        let outcome = words.into_iter().fold(job, |job, word| job.arg(word)).run();
+        assert_eq!(outcome.code(), 0, "{outcome}");
+        assert!(outcome.stdout.contains("ucp_put and ucp_get are left out: "), "{outcome}");
+    }
 }
 
 mod ofi_sample {
@@ -93,6 +103,7 @@ testkit::tests!(;
     ignored "part of `cargo xtask test --providers`" =>
     ucx_sample::floors_of_ucx_are_beside_it,
     ucx_sample::floors_of_ucx_are_had_on_request,
+    ucx_sample::floors_that_cannot_be_say_why,
     ofi_sample::floors_of_libfabric_are_beside_it,
     ofi_sample::floors_of_libfabric_are_had_on_request,
 );

@@ -234,10 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_may_not_take_more_in_rust() {
+    fn an_operation_may_take_little_more_in_rust() {
         let counts = [count("shmem_long_p", 5), count("rust_p", 5), count("shmem_long_g", 5)];
         assert!(slower_in_rust(&counts).is_empty());
-        assert_eq!(slower_in_rust(&[count("shmem_long_p", 5), count("rust_p", 6)]).len(), 1);
+        assert_eq!(
+            slower_in_rust(&[count("shmem_long_p", 5), count("rust_p", 6 + LENGTHS)]).len(),
+            1
+        );
     }
 
     #[test]

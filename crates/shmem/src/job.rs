@@ -8,7 +8,7 @@ use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM
 use rushmem_runtime::{Call, TeamHandle, collectives, setup};
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 /// An initialised library. Dropping the last handle finalizes it, which is collective; a later [`init`] starts another
@@ -27,6 +27,11 @@ pub const NAME: &str = SHMEM_VENDOR_STRING;
 
 /// The handles that exist at [`Single`], and their thread.
 static SINGLE: Mutex<Option<(ThreadId, usize)>> = Mutex::new(None);
+
+/// Locked while handles come and go.
+fn single() -> MutexGuard<'static, Option<(ThreadId, usize)>> {
+    SINGLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The library was initialised before with another thread level, which remains in force (§9.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,33 +56,39 @@ impl std::error::Error for ThreadLevelError {}
 ///
 /// The job ends with a message if another thread has a handle of this kind.
 pub fn init() -> Shmem {
-    let call = Call(&"shmem::init");
-    let mut single = SINGLE.lock().unwrap_or_else(PoisonError::into_inner);
-    let me = thread::current().id();
-    let (thread, count) = single.unwrap_or((me, 0));
-    if thread != me {
-        call.fail(format_args!(
-            "another thread has initialised the library for itself; initialise it with \
-             shmem::init_thread::<Multiple>() where several threads call it"
-        ));
-    }
-    *single = Some((me, count + 1));
-    setup::init(call, ALL);
-    Shmem { context: Context::new(()) }
+    let entered = enter(Call(&"shmem::init"));
+    entered.unwrap_or_else(|error| unreachable!("no level is lower: {error}"))
 }
 
 /// Initialise the library at a level of thread support (`shmem_init_thread`, §9.2.1). Collective over all PEs.
 ///
+/// At [`Single`] this is [`init`].
+///
 /// # Errors
 /// The library is initialised already, at a lower level.
 pub fn init_thread<L: ThreadLevel>() -> Result<Shmem<L>, ThreadLevelError> {
-    let call = Call(&"shmem::init_thread");
+    enter(Call(&"shmem::init_thread"))
+}
+
+fn enter<L: ThreadLevel>(call: Call) -> Result<Shmem<L>, ThreadLevelError> {
+    let mut single = single();
     let refuse = |provided| ThreadLevelError { requested: L::LEVEL, provided };
     if setup::query_initialized() == 1 {
         let provided = setup::query_thread(call);
         if provided < L::LEVEL {
             return Err(refuse(provided));
         }
+    }
+    if L::LEVEL == Single::LEVEL {
+        let me = thread::current().id();
+        let (thread, count) = single.unwrap_or((me, 0));
+        if thread != me {
+            call.fail(format_args!(
+                "another thread has initialised the library for itself; initialise it with \
+                 shmem::init_thread::<Multiple>() where several threads call it"
+            ));
+        }
+        *single = Some((me, count + 1));
     }
     match setup::init_thread(call, ALL, L::LEVEL) {
         Some(provided) if provided >= L::LEVEL => Ok(Shmem { context: Context::new(()) }),
@@ -148,9 +159,9 @@ impl<L: ThreadLevel> Drop for Shmem<L> {
     /// Finalize (`shmem_finalize`, §9.1.4).
     fn drop(&mut self) {
         end_if_panicking();
+        let mut single = single();
         setup::finalize(Call(&"Shmem::drop"));
         if L::LEVEL == Single::LEVEL {
-            let mut single = SINGLE.lock().unwrap_or_else(PoisonError::into_inner);
             *single = single.and_then(|(thread, n)| (n > 1).then(|| (thread, n - 1)));
         }
     }

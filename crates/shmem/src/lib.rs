@@ -22,6 +22,18 @@
 //! never undefined behaviour, because an element is [`bytemuck::Pod`]: all of its bit patterns are values. Only in an
 //! [epoch](SymArray::epoch), in which no PE can reach the array, is there a `&mut [T]`.
 //!
+//! # Operations that complete later
+//!
+//! Non-blocking operations are issued in a [scope](Context::scope), whose end completes them; until then they borrow their
+//! buffers. Or they own a vector, and are a future of it ([`Context::put_owned`], [`Context::get_owned`]). Waits are futures,
+//! too ([`Context::until`]). [`block_on`] waits for a future without an executor.
+//!
+//! # Collectives
+//!
+//! Collectives are methods of [`Team`]: on symmetric memory as in C ([`Team::reduce`], [`Team::alltoall`]), and on values that are
+//! passed and returned ([`Team::reduce_value`], [`Team::exscan_value`]). An [`Operator`] is a type, so that a sum of pointers does not
+//! compile.
+//!
 //! # Threads
 //!
 //! [`init`] makes a handle that stays on its thread. With [`init_thread`] and [`Multiple`] it is [`Sync`], and so are
@@ -35,6 +47,16 @@
 //!
 //! Nothing here knows how a call is carried out: that is the runtime's.
 
+// C code in the program finds its functions there.
+#[cfg(feature = "c")]
+extern crate rushmem_c as _;
+
+/// The programs of the guide, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+mod guide {}
+
+mod agreement;
 mod amo;
 mod collectives;
 mod context;

@@ -52,6 +52,9 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         let Strides { dst, sst } = strides;
         in_span(Call(&"ibput"), "dest", dest.len(), dst, bsize, nblocks);
         in_span(Call(&"ibput"), "source", len, sst, bsize, nblocks);
+        if size_of::<T>() == 0 {
+            return;
+        }
         let (from, to) = (from.cast::<Plain<T>>(), dest.as_ptr().cast());
         let (dst, sst, call, pe) = (dst as isize, sst as isize, Call(&"ibput"), number(pe));
         // SAFETY: all blocks lie in both; the source stays where it is until the end of the call.
@@ -88,6 +91,9 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         let Strides { dst, sst } = strides;
         in_span(Call(&"ibget"), "dest", len, dst, bsize, nblocks);
         in_span(Call(&"ibget"), "source", source.len(), sst, bsize, nblocks);
+        if size_of::<T>() == 0 {
+            return;
+        }
         let (from, to) = (source.as_ptr().cast::<Plain<T>>(), to.cast());
         let (dst, sst, call, pe) = (dst as isize, sst as isize, Call(&"ibget"), number(pe));
         // SAFETY: all blocks lie in both; the destination is borrowed until the end of the call.

@@ -104,6 +104,24 @@ shmem::test!(waits_are_futures, pes = 2, |shmem| {
     }
 });
 
+shmem::test!(other_executors_run_the_futures, pes = 2, |shmem| {
+    let (me, other) = (shmem.my_pe(), 1 - shmem.my_pe());
+    let (array, signal) = (shmem.array::<u64>(100), shmem.zeroed::<Signal>());
+    let send = async {
+        let sent = shmem.put_owned(&array, vec![u64::from(me); 100], other).await;
+        tokio::task::yield_now().await;
+        shmem.signal(&signal, SignalOp::Set(7), other);
+        sent.len()
+    };
+    let receive = async {
+        let seen = shmem.signal_until(&signal, Cmp::Ne, 0).await;
+        (seen, array.load(99))
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let both = runtime.block_on(async { tokio::join!(receive, send) });
+    assert_eq!(both, ((7, u64::from(other)), 100));
+});
+
 shmem::test!(threads_share_transfers, pes = 2, || {
     let shmem = shmem::init_thread::<shmem::Multiple>().expect("it is the first");
     let (array, other) = (shmem.array::<u64>(64), 1 - shmem.my_pe());

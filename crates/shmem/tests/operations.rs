@@ -64,6 +64,21 @@ shmem::test!(sets_of_elements_are_waited_for, pes = PES, |shmem| {
 
 static TURN: SymStatic<Lock> = SymStatic::zeroed();
 
+static COUNTERS: SymStatic<[Atomic<u32>; 3]> = SymStatic::zeros();
+static NUMBERS: SymStatic<[i16; 4]> = SymStatic::new([-1, 2, -3, 4]);
+
+shmem::test!(static_variables_are_symmetric, pes = PES, |shmem| {
+    let (counters, numbers) = (COUNTERS.elements(&shmem), NUMBERS.elements(&shmem));
+    for pe in 0..shmem.n_pes() {
+        shmem.inc(counters.at(2), pe);
+        assert_eq!(shmem.g(numbers.at(2), pe), -3);
+    }
+    shmem.barrier_all();
+    assert_eq!(shmem.fetch(counters.at(2), shmem.my_pe()), shmem.n_pes());
+    assert_eq!(shmem.fetch(counters.at(1), shmem.my_pe()), 0);
+    assert_eq!(NUMBERS.element(&shmem).load(), [-1, 2, -3, 4]);
+});
+
 shmem::test!(a_lock_keeps_others_out, pes = PES, |shmem| {
     let (own, value) = (shmem.zeroed::<Lock>(), shmem.boxed(0u64));
     for _ in 0..50 {

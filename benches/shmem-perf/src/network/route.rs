@@ -6,6 +6,8 @@ use std::sync::atomic::AtomicU64;
 
 use serde::{Deserialize, Serialize};
 
+use crate::library::Joined;
+
 /// What a peer must know of a PE.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Contact {
@@ -49,10 +51,11 @@ pub const END_SOURCE: usize = 64;
 pub const TARGET: usize = 4096;
 
 impl Region {
-    /// With room for transfers of so many bytes. It is kept as long as the process.
-    pub fn new(nbytes: usize) -> Self {
-        let n = (source(nbytes) + nbytes).div_ceil(8);
-        Self { words: Vec::leak((0..n).map(|_| AtomicU64::new(0)).collect()) }
+    /// With room for transfers of so many bytes, where the library has its targets, too. All PEs call it, and all get none if there is no
+    /// room.
+    pub fn new(library: &Joined<'_>, nbytes: usize) -> Option<Self> {
+        let n_words = (source(nbytes) + nbytes).div_ceil(8);
+        library.reserve(n_words).map(|words| Self { words })
     }
 
     /// Where it begins.

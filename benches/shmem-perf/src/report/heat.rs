@@ -1,4 +1,4 @@
-//! The map of all pairs of PEs: rows are from, columns are to, and what stands out is crossed out and named.
+//! The map of all pairs of PEs: rows are from, columns are to, and what stands out is marked and named.
 //!
 //! Cells of one colour are one path, so that a map of 512 PEs stays small; the script finds the cell under the pointer by its place. This
 //! file must never know what makes a pair stand out.
@@ -46,7 +46,7 @@ pub fn draw(matrix: &Matrix, job: &Job) -> (Drawing, Vec<String>) {
         .children(cells(matrix, &found, cell))
         .children(values(matrix, &found, cell))
         .children(borders(&nodes, cell))
-        .children(outliers(&found, cell))
+        .children(outliers(n, &found, cell))
         .children(numbers(n, cell))
         .children(node_names(&nodes, cell))
         .child(label(LEFT + side / 2.0, 12.0, "axis", "to PE").with("text-anchor", "middle"))
@@ -95,7 +95,7 @@ fn cells(matrix: &Matrix, found: &Suspects, cell: f64) -> Vec<Element> {
 /// The values in words, where there is room.
 fn values(matrix: &Matrix, found: &Suspects, cell: f64) -> Vec<Element> {
     let n = matrix.values.len();
-    if n > WITH_VALUES {
+    if !has_values(n) {
         return Vec::new();
     }
     let mut all = Vec::new();
@@ -129,12 +129,28 @@ fn borders(nodes: &Nodes, cell: f64) -> Vec<Element> {
     edges.flat_map(line).collect()
 }
 
-/// Whether outliers get a cross each: many crosses on small cells would hide the map, and these cells become red instead.
+/// Whether outliers get a sign each: many signs on small cells would hide the map, and these cells become red instead.
 fn has_crosses(found: &Suspects, cell: f64) -> bool {
     cell >= SMALL || found.outliers.len() <= MOST_CROSSES
 }
 
-fn outliers(found: &Suspects, cell: f64) -> Vec<Element> {
+/// Whether cells have room for their values.
+fn has_values(n: usize) -> bool {
+    n <= WITH_VALUES
+}
+
+/// What marks an outlier around a place: a cross, or a frame where a cross would hide a value.
+fn sign((x, y): (f64, f64), cell: f64, is_frame: bool) -> String {
+    // A cell too small for a cross gets one that reaches beyond it.
+    let reach = if is_frame { cell * 0.5 - 2.0 } else { (cell * 0.5 - 1.0).clamp(2.5, 12.0) };
+    let [left, right, top, bottom] = [x - reach, x + reach, y - reach, y + reach].map(px);
+    match is_frame {
+        true => format!("M{left} {top}H{right}V{bottom}H{left}z"),
+        false => format!("M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}"),
+    }
+}
+
+fn outliers(n: usize, found: &Suspects, cell: f64) -> Vec<Element> {
     if !has_crosses(found, cell) {
         let square = |one: &Outlier| format!("M{} {}h1v1h-1z", one.to, one.from);
         let squares: String = found.outliers.iter().map(square).collect();
@@ -142,15 +158,12 @@ fn outliers(found: &Suspects, cell: f64) -> Vec<Element> {
         let path = Element::new("path").class("outlier").with("transform", placed);
         return vec![path.with("d", squares)];
     }
-    let cross = |one: &Outlier| {
-        // A cell too small for a cross gets one that reaches beyond it.
-        let reach = (cell * 0.5 - 1.0).clamp(2.5, 12.0);
+    let sign = |one: &Outlier| {
         let (x, y) = (LEFT + (one.to as f64 + 0.5) * cell, TOP + (one.from as f64 + 0.5) * cell);
-        let [left, right, top, bottom] = [x - reach, x + reach, y - reach, y + reach].map(px);
-        let path = format!("M{left} {top}L{right} {bottom}M{left} {bottom}L{right} {top}");
+        let path = sign((x, y), cell, has_values(n));
         [("halo", path.clone()), ("cross", path)]
     };
-    let paths = found.outliers.iter().flat_map(cross);
+    let paths = found.outliers.iter().flat_map(sign);
     paths.map(|(class, path)| Element::new("path").class(class).with("d", path)).collect()
 }
 
@@ -213,11 +226,12 @@ fn scale(matrix: &Matrix, found: &Suspects, cell: f64, x: f64) -> Vec<Element> {
         all.push(rule("frame", (x + 16.0, y), (x + 20.0, y)));
         all.push(label(x + 24.0, y + 4.0, "tick", &units::tick(matrix.measure, value)));
     }
+    let n = matrix.values.len();
     let mut y = TOP + SCALE + 34.0;
     if !found.outliers.is_empty() {
         all.push(match has_crosses(found, cell) {
             true => {
-                let path = format!("M{0} {1}l10 10m0 -10l-10 10", px(x + 3.0), px(y - 9.0));
+                let path = sign((x + 8.0, y - 4.0), 14.0, has_values(n));
                 Element::new("path").class("cross").with("d", path)
             }
             false => {
@@ -228,7 +242,6 @@ fn scale(matrix: &Matrix, found: &Suspects, cell: f64, x: f64) -> Vec<Element> {
         all.push(label(x + 24.0, y, "tick", "outlier"));
         y += 24.0;
     }
-    let n = matrix.values.len();
     let is_absent = |i: usize| i / n != i % n && figure(matrix, i / n, i % n).is_none();
     if (0..n * n).any(is_absent) {
         let sign = Element::new("rect").class("absent").with("x", px(x)).with("y", px(y - 12.0));
@@ -341,11 +354,8 @@ mod tests {
             assert!(sentences[0].contains(fixture::HOSTS[fixture::SLOW]), "{sentences:?}");
             assert!(sentences[1].contains("PE 1 to PE 14"), "{sentences:?}");
             let text = svg.svg().to_string();
-            assert_eq!(
-                text.matches("class=\"cross\"").count(),
-                2,
-                "one in the map, one in the legend"
-            );
+            let crosses = text.matches("class=\"cross\"").count();
+            assert_eq!(crosses, 2, "one in the map, one in the legend");
             assert!(text.contains("no value"));
         }
     }
@@ -359,6 +369,10 @@ mod tests {
             assert!(text.len() < 7_000_000, "{n} PEs take {} bytes", text.len());
         }
         assert!(draw(&matrix(2), &job(2, 1)).0.svg().to_string().contains("in-cell"));
+        let mut few = matrix(4);
+        few.values[1][2] = Some(9000.0);
+        let text = draw(&few, &job(4, 8)).0.svg().to_string();
+        assert!(text.contains("class=\"cross\" d=\"M") && text.contains("in-cell"), "{text}");
         let mut spotted = matrix(128);
         (0..50).for_each(|i| spotted.values[i][i + 60] = Some(900.0));
         let text = draw(&spotted, &job(128, 8)).0.svg().to_string();

@@ -23,7 +23,7 @@ use help::Help;
 pub use files::{place, place_tree};
 
 /// The package that makes librushmem.so and librushmem.a.
-const LIBRARY: &str = "rushmem-c";
+const LIBRARY: &str = "librushmem";
 /// The programs that come with it; each is its package's.
 const PROGRAMS: [&str; 3] = ["oshrun", "shmem-info", "shmem-tune"];
 /// What measures any library: half of it is C, which the installed oshcc compiles.

@@ -77,7 +77,7 @@ fn prefix(session: &Session) -> Result<PathBuf> {
     let folder = session.workspace.target.join("thread-sanitizer");
     process::run(
         process::limited(BUILD_LIMIT, "rustup")
-            .args(["run", "nightly", "cargo", "build", "-Zbuild-std", "-p", "rushmem-c"])
+            .args(["run", "nightly", "cargo", "build", "-Zbuild-std", "-p", "librushmem"])
             .args(["--target", &target()])
             .current_dir(&session.workspace.root)
             .env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer")

@@ -26,6 +26,7 @@ const MIRI: &[&[&str]] = &[
     // A record of the largest size takes Miri two minutes.
     &["-p", "rushmem-bootstrap", "--lib", "proto", "--", "--skip", "the_largest_record"],
     &["-p", "rushmem-runtime", "--lib", "combine"],
+    &["-p", "rushmem", "--lib"],
 ];
 
 /// For each line of [`MIRI`], in the short tier and in the full one: how long it may take, and how many

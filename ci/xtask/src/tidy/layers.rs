@@ -28,8 +28,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "crates/wire",
         ],
     ),
-    ("crates/shmem", &["crates/runtime", "crates/providers"]),
+    ("crates/shmem", &["crates/runtime", "crates/providers", "crates/shmem-c"]),
     ("crates/shmem-c", &["crates/runtime", "crates/providers"]),
+    ("crates/librushmem", &["crates/runtime", "crates/providers"]),
     ("sys/*", &[]),
     ("launcher/oshrun", &["crates/bootstrap", "crates/topology"]),
     (
@@ -48,6 +49,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("ci/conformance", &["crates/transport", "ci/testkit"]),
     ("ci/strict-fabric", &["sys/libfabric-sys"]),
     ("ci/loom", &[]),
+    ("ci/interop", &["crates/shmem"]),
 ];
 
 /// What tests of any crate may import besides: transports of their own are made of the boundary's.

@@ -89,7 +89,7 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
         unsafe { free(call, ptr) };
         return null_mut();
     }
-    let arguments = [offset(job, ptr), ("size", nbytes as u64)];
+    let arguments = [at(call, ptr), ("size", nbytes as u64)];
     barrier_all_with(call, &arguments);
     let moved = with_allocator(job, |a| a.reallocate(ptr.cast(), nbytes));
     let Ok(moved) = moved else { not_a_block(call, ptr) };
@@ -109,7 +109,7 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     if ptr.is_null() {
         return;
     }
-    barrier_all_with(call, &[offset(job, ptr)]);
+    barrier_all_with(call, &[at(call, ptr)]);
     match with_allocator(job, |a| a.free(ptr.cast())) {
         Ok(nbytes) => {
             let block = ptr.addr()..ptr.addr() + nbytes;
@@ -135,9 +135,13 @@ fn refuse(call: Call, job: &Job, nbytes: usize, alignment: usize) {
     refusal::note(call, job, (nbytes, alignment), in_use);
 }
 
-/// A block by its place in the heap, which is the same on all PEs.
-fn offset(job: &Job, ptr: *mut c_void) -> Argument {
-    ("ptr at", ptr.addr().wrapping_sub(job.memory.heap().addr()) as u64)
+/// The place of a block in the heap, which is the same on all PEs.
+pub fn offset(call: Call, ptr: *const c_void) -> u64 {
+    ptr.addr().wrapping_sub(job::require(call).memory.heap().addr()) as u64
+}
+
+fn at(call: Call, ptr: *const c_void) -> Argument {
+    ("ptr at", offset(call, ptr))
 }
 
 /// Why an address cannot be freed or moved, for callers who want to know instead of failing.

@@ -36,6 +36,11 @@ pub(crate) fn at() -> Option<u64> {
     OUTCOME.get()?.as_ref().ok().filter(|_| are_shared()).map(|remapped| remapped.at)
 }
 
+/// Whether `oshrun` had started this process when the library was loaded.
+pub(crate) fn were_offered_a_place() -> bool {
+    OUTCOME.get().is_some()
+}
+
 /// Why they are not in the node's memory, although a launcher started the process.
 pub(crate) fn refusal() -> Option<&'static Refusal> {
     OUTCOME.get()?.as_ref().err()

@@ -132,6 +132,13 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     // Reported only now, since a PE that has joined names itself and ends the whole job.
     let settings = settings.unwrap_or_else(|error| fail!(call, "{error}"));
     let mut session = opened.unwrap_or_else(|error| fail!(call, "{error}"));
+    if !session.is_launched() && statics::were_offered_a_place() {
+        fail!(
+            call,
+            "oshrun started this process, but its variables are gone from the environment: another copy of the library in \
+             this process has joined the job; link one alone (docs/rust.md says how Rust and C share one)"
+        );
+    }
     let (me, n_pes) = (Pe(session.pe()), session.n_pes());
     child::watch(call);
     if session.is_launched() {

@@ -1,25 +1,23 @@
 //! A block of the symmetric heap: a header, which the PEs use among themselves, and the elements.
 //!
-//! All PEs allocate the same blocks in the same order. That every safe operation stays inside its object depends on
-//! this, so it is not believed, but checked: each PE writes a tag of what it allocates, and compares it with that of
-//! the next PE. The rest of the header is the flags of the barriers around an epoch, which are the object's own:
-//! those of the team would let a PE in that is at another object.
+//! All PEs allocate and free the same blocks in the same order, which `agreement` proves. The header is the flags of the
+//! barriers around an epoch, which are the object's own: those of the team would let a PE in that is at another object.
 #![allow(unsafe_code)]
 
-use crate::element::{Plain, Symmetric};
+use crate::agreement::{Step, compare};
+use crate::element::Symmetric;
 use crate::job::end_if_panicking;
 use rushmem_runtime::constants::SHMEM_CMP_GE;
-use rushmem_runtime::{Call, World, heap, local, order, rma, setup, signal, wait};
+use rushmem_runtime::{Call, World, collectives, heap, order, setup, signal, wait};
 use std::any::type_name;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Elements begin at a cache line of their own, so that no two objects share one.
 const LINE: usize = 64;
 
 /// A block, which is freed when it is dropped. It stays on the thread that may call the library.
 pub(crate) struct Block<'s> {
-    /// The tag, and then the flags: one for each round of a dissemination barrier.
+    /// The flags: one for each round of a dissemination barrier.
     header: *mut u64,
     data: *mut u8,
     /// Barriers on the flags so far.
@@ -32,7 +30,8 @@ impl<'s> Block<'s> {
     pub(crate) fn allocate<T: Symmetric>(call: Call, len: usize) -> Option<Block<'s>> {
         let n_pes = setup::n_pes(call) as u32;
         let alignment = align_of::<T>().max(LINE);
-        let words = 1 + rounds(n_pes) as usize;
+        // Where there is none, there still is a block, of an object of no bytes, too.
+        let words = (rounds(n_pes) as usize).max(1);
         let header_bytes = (words * size_of::<u64>()).next_multiple_of(alignment);
         let nbytes = size_of::<T>().checked_mul(len)?.checked_add(header_bytes)?;
         let start = heap::zeroed(call, alignment, nbytes);
@@ -41,7 +40,13 @@ impl<'s> Block<'s> {
         }
         let data = start.cast::<u8>().wrapping_add(header_bytes);
         let block = Block { header: start.cast(), data, barriers: 0, shmem: PhantomData };
-        block.compare(call, tag::<T>(len), n_pes);
+        let layout = [block.offset(), nbytes as u64, alignment as u64, digest::<T>(len)];
+        compare(
+            call,
+            Step::Allocate(layout),
+            "allocates something else; all PEs allocate objects of the same type and length, in the same order",
+        );
+        collectives::barrier_all(call);
         Some(block)
     }
 
@@ -51,20 +56,9 @@ impl<'s> Block<'s> {
         self.data.cast()
     }
 
-    /// End the job with a message unless the next PE has allocated the same.
-    fn compare(&self, call: Call, tag: u64, n_pes: u32) {
-        // SAFETY: the first word of the header.
-        unsafe { local::store(self.header.cast::<Plain<u64>>(), Plain(tag)) };
-        rushmem_runtime::collectives::barrier_all(call);
-        let next = (setup::my_pe(call) as u32 + 1) % n_pes;
-        // SAFETY: a word of the heap; whatever is there is a number.
-        let other: u64 = unsafe { rma::g(call, World, self.header, next as i32) };
-        if other != tag {
-            call.fail(format_args!(
-                "PE {next} allocates something else; all PEs allocate objects of the same type and length, \
-                 in the same order"
-            ));
-        }
+    /// Where it begins in the heap.
+    fn offset(&self) -> u64 {
+        heap::offset(Call(&"offset of an object"), self.header.cast())
     }
 
     /// Complete what this PE has issued on any context, and wait until all PEs have done so for this block.
@@ -74,7 +68,7 @@ impl<'s> Block<'s> {
         self.barriers += 1;
         let (n_pes, me) = (setup::n_pes(call) as u32, setup::my_pe(call) as u32);
         for round in 0..rounds(n_pes) {
-            let flag = self.header.wrapping_add(1 + round as usize);
+            let flag = self.header.wrapping_add(round as usize);
             let peer = (u64::from(me) + (1 << round)) % u64::from(n_pes);
             // SAFETY: a word of the header, which nothing else accesses.
             unsafe { signal::set(call, World, flag, self.barriers, peer as i32) };
@@ -89,8 +83,11 @@ impl Drop for Block<'_> {
         end_if_panicking();
         let call = Call(&"drop of a symmetric object");
         order::local_complete(call);
+        let mistake = "does not drop the same object; all PEs drop their objects in the same order";
+        compare(call, Step::Drop(self.offset()), mistake);
         let start = self.header;
-        // SAFETY: allocated above and freed once; views of it have ended, and what was issued is complete.
+        // SAFETY: allocated above and freed once; all PEs drop it, as the barrier of this call completes the proof of, so its
+        // views have ended everywhere, and what was issued is complete.
         unsafe { heap::free(call, start.cast()) };
     }
 }
@@ -100,13 +97,10 @@ fn rounds(n_pes: u32) -> u32 {
     n_pes.next_power_of_two().trailing_zeros()
 }
 
-/// What this PE allocates, and when.
-fn tag<T>(len: usize) -> u64 {
-    static ALLOCATED: AtomicU64 = AtomicU64::new(0);
-    let number = ALLOCATED.fetch_add(1, Relaxed);
+/// What a block is for.
+fn digest<T>(len: usize) -> u64 {
     let name = type_name::<T>().bytes().map(u64::from);
-    let of = [number, size_of::<T>() as u64, len as u64];
-    // FNV-1a; nobody constructs two of the same.
-    name.chain(of)
+    // FNV-1a.
+    name.chain([size_of::<T>() as u64, len as u64])
         .fold(0xcbf2_9ce4_8422_2325, |hash, part| (hash ^ part).wrapping_mul(0x0000_0100_0000_01b3))
 }

@@ -25,8 +25,9 @@ use std::fmt;
 #[repr(transparent)]
 pub struct SymStatic<T>(UnsafeCell<T>);
 
-// SAFETY: it is accessed by copies of plain data alone, which any thread may make at any time.
-unsafe impl<T: Symmetric> Sync for SymStatic<T> {}
+// SAFETY: there are only those of symmetric elements and of arrays of them. They are accessed by copies of plain data alone, which any
+// thread may make at any time.
+unsafe impl<T> Sync for SymStatic<T> {}
 
 impl<T: Pod> SymStatic<T> {
     /// A variable with this value on each PE.
@@ -49,6 +50,13 @@ impl<T: Symmetric> SymStatic<T> {
         // SAFETY: a static variable, which is symmetric, as was just checked, and never in an epoch.
         unsafe { SymRef::new(self.0.get()) }
     }
+}
+
+impl<T> SymStatic<T> {
+    /// Where this PE's copy is.
+    pub(crate) fn as_ptr(&self) -> *mut T {
+        self.0.get()
+    }
 
     fn check<L: ThreadLevel>(&'static self, shmem: &Shmem<L>) {
         let at = self.0.get();
@@ -66,10 +74,21 @@ impl<T: Symmetric> SymStatic<T> {
     }
 }
 
-impl<T: Symmetric, const N: usize> SymStatic<[T; N]>
-where
-    [T; N]: Symmetric,
-{
+impl<T: Symmetric, const N: usize> SymStatic<[T; N]> {
+    /// An array whose elements are zero on each PE, such as [`Atomic`](crate::Atomic) ones.
+    ///
+    /// ```standalone_crate
+    /// use shmem::{Atomic, SymStatic};
+    /// static COUNTERS: SymStatic<[Atomic<u64>; 8]> = SymStatic::zeros();
+    ///
+    /// let shmem = shmem::init();
+    /// shmem.inc(COUNTERS.elements(&shmem).at(3), 0);
+    /// ```
+    pub const fn zeros() -> SymStatic<[T; N]> {
+        // SAFETY: zero is a value of every `Symmetric`.
+        SymStatic(UnsafeCell::new(unsafe { std::mem::zeroed() }))
+    }
+
     /// The elements of an array.
     #[inline]
     pub fn elements<'s, L: ThreadLevel>(&'static self, shmem: &'s Shmem<L>) -> SymSlice<'s, T> {

@@ -241,3 +241,46 @@ impl<T> fmt::Debug for SymRef<'_, T> {
         write!(f, "SymRef({:p})", self.at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A view of private memory, which is as good for its own methods.
+    fn on_view<T: Pod>(elements: &mut [T], body: impl FnOnce(SymSlice<'_, T>)) {
+        let (start, len) = (elements.as_mut_ptr(), elements.len());
+        // SAFETY: aligned elements that nothing else accesses meanwhile.
+        body(unsafe { SymSlice::new(start, len) });
+    }
+
+    #[test]
+    fn ranges_of_ranges_are_where_they_are_in_slices() {
+        let mut elements: Vec<u64> = (0..10).collect();
+        on_view(&mut elements, |view| {
+            let part = view.slice(2..=7).slice(1..);
+            assert_eq!((part.len(), part.to_vec()), (5, vec![3, 4, 5, 6, 7]));
+            assert_eq!(part.slice((Bound::Excluded(1), Bound::Excluded(4))).to_vec(), [5, 6]);
+            assert_eq!(part.at(4).load(), 7);
+            assert!(part.slice(5..).is_empty() && view.slice(..0).is_empty());
+            part.at(0).store(33);
+            SymSlice::from(part.at(1)).fill(44);
+            part.slice(3..).fill(66);
+        });
+        assert_eq!(elements, [0, 1, 2, 33, 44, 5, 66, 66, 8, 9]);
+    }
+
+    #[test]
+    fn elements_of_any_size_are_copied() {
+        let mut elements = [[1u8, 2, 3], [4, 5, 6], [7, 8, 9]];
+        on_view(&mut elements, |view| {
+            view.store(1, [0; 3]);
+            assert_eq!(view.load(2), [7, 8, 9]);
+        });
+        assert_eq!(elements, [[1, 2, 3], [0; 3], [7, 8, 9]]);
+        let mut nothing = [(); 4];
+        on_view(&mut nothing, |view| assert_eq!(view.slice(1..).to_vec(), [(); 3]));
+        let mut long = vec![5u16; 1000];
+        on_view(&mut long, |view| view.slice(500..).fill(6));
+        assert_eq!((long[499], long[500], long[999]), (5, 6, 6));
+    }
+}

@@ -19,13 +19,13 @@ pub const ON_NODE: Suite = Suite {
             title: "streams",
             pes: 2,
             operations: "put,put_nbi,p,inc",
-            words: "--measures rate --sizes 8 --window 4096 --time 1",
+            words: "--measures rate,bandwidth --sizes 8 --window 4096 --time 1.5",
         },
         Measured {
             title: "a private context",
             pes: 2,
             operations: "put",
-            words: "--measures rate --sizes 8 --window 4096 --contexts 1 --time 0.5",
+            words: "--measures bandwidth --sizes 8 --window 4096 --contexts 1 --time 0.5",
         },
         Measured {
             title: "a static variable",
@@ -96,6 +96,6 @@ pub const ON_NODE: Suite = Suite {
     bare: "bare loop",
 };
 
-const PUT_BY_MEMCPY: &str = "latency memcpy to peer 8 2";
+const PUT_BY_MEMCPY: &str = "time in a stream of memcpy to peer 8 2";
 const GET_BY_MEMCPY: &str = "latency memcpy from peer 8 2";
 const ADD_BY_CPU: &str = "latency CPU fetch_add 8 2";

@@ -1,0 +1,13 @@
+//! A library in Rust for a program in C (c/main.c): both call one copy of the library.
+#![allow(unsafe_code)]
+
+use core::ffi::c_long;
+
+/// The sum of `mine` over all PEs.
+// SAFETY: no other function has this name.
+#[unsafe(no_mangle)]
+pub extern "C" fn sum_in_rust(mine: c_long) -> c_long {
+    // The program has initialised the library: this is counted, and so is the drop.
+    let shmem = shmem::init();
+    shmem.world().reduce_value(shmem::Sum, mine)
+}

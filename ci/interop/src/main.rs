@@ -1,0 +1,23 @@
+//! A program in Rust that calls a function in C, which is in the same job and reaches the same memory.
+#![allow(unsafe_code)]
+
+use core::ffi::c_long;
+
+unsafe extern "C" {
+    /// The sum of `mine` over all PEs; the number of this PE goes to `inbox` of the next one.
+    fn sum_in_c(mine: c_long, inbox: *mut c_long) -> c_long;
+}
+
+fn main() {
+    let shmem = shmem::init();
+    let (me, n) = (i64::from(shmem.my_pe()), i64::from(shmem.n_pes()));
+    let inbox = shmem.zeroed::<i64>();
+    // SAFETY: the function of c/in_c.c, and a symmetric word that is no part of an epoch.
+    let sum = unsafe { sum_in_c(me + 1, inbox.element().as_ptr()) };
+    shmem.barrier_all();
+    assert_eq!(sum, n * (n + 1) / 2);
+    assert_eq!(inbox.load(), (me + n - 1) % n);
+    if me == 0 {
+        println!("n_pes {n}\nPASS");
+    }
+}

@@ -25,28 +25,28 @@ struct Bindings {
 
 const ALL: &[Bindings] = &[
     Bindings {
-        package: "ucx-sys",
+        package: "rushmem-ucx-sys",
         program: "ucx-bindings",
         file: "sys/ucx-sys/src/bindings.rs",
         version: "1.13",
         library: "ucx",
     },
     Bindings {
-        package: "libfabric-sys",
+        package: "rushmem-libfabric-sys",
         program: "libfabric-bindings",
         file: "sys/libfabric-sys/src/bindings.rs",
         version: "1.17",
         library: "libfabric",
     },
     Bindings {
-        package: "pmix-sys",
+        package: "rushmem-pmix-sys",
         program: "pmix-bindings",
         file: "sys/pmix-sys/src/bindings.rs",
         version: "4.2",
         library: "pmix",
     },
     Bindings {
-        package: "hwloc-sys",
+        package: "rushmem-hwloc-sys",
         program: "hwloc-bindings",
         file: "sys/hwloc-sys/src/bindings.rs",
         version: "2.9",

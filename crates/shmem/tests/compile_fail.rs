@@ -12,34 +12,33 @@ use std::sync::Mutex;
 /// A line, and why it is refused.
 type Refusals = BTreeSet<(u64, String)>;
 
-/// The library as cargo has built it for this test, and where what it needs is.
+/// What programs are compiled against: the library as far as a compiler needs it to check them.
 struct Library {
-    shmem: PathBuf,
-    dependencies: PathBuf,
+    metadata: PathBuf,
 }
 
 impl Library {
     fn find() -> Library {
         let output = Command::new(env!("CARGO"))
-            .args(["build", "--lib", "--package", "rushmem", "--message-format", "json"])
+            .args(["check", "--lib", "--package", "rushmem", "--message-format", "json"])
             .args(["--offline", "--quiet"])
             .stderr(Stdio::inherit())
             .output()
             .expect("cargo runs");
-        assert!(output.status.success(), "cargo cannot build the library");
-        let rlib = messages(&output.stdout)
+        assert!(output.status.success(), "cargo cannot check the library");
+        let file = messages(&output.stdout)
             .filter(|message| message["reason"] == "compiler-artifact")
             .filter(|message| message["target"]["name"] == "shmem")
             .find_map(|message| Some(message["filenames"].get(0)?.as_str()?.to_owned()));
-        let shmem = PathBuf::from(rlib.expect("cargo says where the library is"));
-        let dependencies = shmem.parent().expect("it is in a folder").join("deps");
-        Library { shmem, dependencies }
+        Library { metadata: PathBuf::from(file.expect("cargo says where the library is")) }
     }
 
     /// What the compiler says of a program.
     fn refusals(&self, program: &Path) -> Refusals {
-        let shmem = format!("shmem={}", self.shmem.display());
-        let dependencies = format!("dependency={}", self.dependencies.display());
+        let shmem = format!("shmem={}", self.metadata.display());
+        // What the library needs is beside it.
+        let folder = self.metadata.parent().expect("it is in a folder");
+        let dependencies = format!("dependency={}", folder.display());
         let output = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
             .args([
                 "--edition",

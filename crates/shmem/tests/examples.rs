@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use testkit::{Job, Test};
 
 /// For each there is a test named like it in every setting.
-const EXAMPLES: [&str; 15] = [
+const EXAMPLES: [&str; 16] = [
     "conjugate_gradient",
     "hash_table",
     "heat",
@@ -22,6 +22,7 @@ const EXAMPLES: [&str; 15] = [
     "ring",
     "sort",
     "splits",
+    "threads",
     "transpose",
     "work_queue",
 ];

@@ -1,5 +1,5 @@
 //! Writes `src/bindings.rs` from the headers of the installed PMIx, or to the path that is given:
-//! `cargo run -p pmix-sys --features regenerate`.
+//! `cargo run -p rushmem-pmix-sys --features regenerate`.
 //!
 //! The committed file comes from PMIx 4.2. Nothing of it depends on the machine.
 

@@ -1,9 +1,11 @@
 //! A lock around what takes several operations: one PE after the other changes two numbers of PE 0.
 
-use shmem::{Lock, SymStatic};
+use shmem::Lock;
 
-static LOCK: SymStatic<Lock> = SymStatic::zeroed();
-static NUMBERS: SymStatic<[u64; 2]> = SymStatic::new([0; 2]);
+shmem::symmetric! {
+    static LOCK: Lock;
+    static NUMBERS: [u64; 2];
+}
 
 const TIMES: u64 = 25;
 

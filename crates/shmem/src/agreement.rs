@@ -7,7 +7,6 @@
 #![allow(unsafe_code)]
 
 use crate::element::Plain;
-use crate::symmetric::statics::SymStatic;
 use rushmem_runtime::{Call, World, collectives, local, rma, setup};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -23,8 +22,10 @@ pub(crate) enum Step {
 /// A step as it is compared: its number, what is done, and with what.
 type Words = [u64; 6];
 
-/// The steps with even and with odd numbers: a PE may write the next one while its peer reads.
-static STEPS: [SymStatic<Words>; 2] = [SymStatic::zeroed(), SymStatic::zeroed()];
+crate::symmetric! {
+    /// The steps with even and with odd numbers: a PE may write the next one while its peer reads.
+    static STEPS: [Words; 2];
+}
 
 /// End the job with this message unless the next PE does the same. Once all PEs have met in a further barrier, all do.
 pub(crate) fn compare(call: Call, step: Step, mistake: &str) {
@@ -36,7 +37,7 @@ pub(crate) fn compare(call: Call, step: Step, mistake: &str) {
         }
         Step::Drop(offset) => [number, 1, offset, 0, 0, 0],
     };
-    let at = STEPS[(number % 2) as usize].as_ptr().cast::<Plain<Words>>();
+    let at = STEPS.as_ptr().cast::<Plain<Words>>().wrapping_add((number % 2) as usize);
     // SAFETY: a static variable that only this function accesses.
     unsafe { local::store(at, Plain(own)) };
     collectives::barrier_all(call);

@@ -13,8 +13,10 @@ use std::marker::PhantomData;
 /// An element that is a lock of the whole job, free at first. There are no values of this type outside of symmetric memory.
 ///
 /// ```standalone_crate
-/// use shmem::{Lock, SymStatic};
-/// static TURN: SymStatic<Lock> = SymStatic::zeroed();
+/// use shmem::Lock;
+/// shmem::symmetric! {
+///     static TURN: Lock;
+/// }
 ///
 /// let shmem = shmem::init();
 /// let own = shmem.zeroed::<Lock>();

@@ -1,6 +1,6 @@
 //! Mistakes that types cannot exclude: each ends its job with a message that says what is wrong, and where.
 
-use shmem::{Blocks, Cmp, Lock, Multiple, Strides, Sum, SymStatic};
+use shmem::{Blocks, Cmp, Lock, Multiple, Strides, Sum};
 
 macro_rules! mistakes {
     ($($name:ident, $message:literal, |$shmem:ident| $body:expr;)*) => {$(
@@ -101,8 +101,6 @@ mistakes! {
             let _guard = shmem.lock(&lock);
             let _other = shmem.lock(&lock);
         };
-    a_static_variable_is_none, "it is not a static variable of the program itself",
-        |shmem| Box::leak(Box::new(SymStatic::new(1u64))).element(&shmem).load();
     a_panic_in_an_epoch_ends_the_job, "in the middle",
         |shmem| shmem.array::<u64>(1).epoch(|_| if shmem.my_pe() == 0 { panic!("in the middle") });
 }

@@ -1,8 +1,7 @@
 //! Strided transfers, sets of elements to wait for, locks, contexts and splits of teams.
 
 use shmem::{
-    Atomic, Cmp, Lock, Multiple, Private, Serialized, Shared, SplitError, Strides, SymStatic,
-    TeamConfig,
+    Atomic, Cmp, Lock, Multiple, Private, Serialized, Shared, SplitError, Strides, TeamConfig,
 };
 
 const PES: [u32; 4] = [1, 2, 4, 7];
@@ -62,10 +61,11 @@ shmem::test!(sets_of_elements_are_waited_for, pes = PES, |shmem| {
     shmem.sync_all();
 });
 
-static TURN: SymStatic<Lock> = SymStatic::zeroed();
-
-static COUNTERS: SymStatic<[Atomic<u32>; 3]> = SymStatic::zeros();
-static NUMBERS: SymStatic<[i16; 4]> = SymStatic::new([-1, 2, -3, 4]);
+shmem::symmetric! {
+    static TURN: Lock;
+    static COUNTERS: [Atomic<u32>; 3];
+    static NUMBERS: [i16; 4] = [-1, 2, -3, 4];
+}
 
 shmem::test!(static_variables_are_symmetric, pes = PES, |shmem| {
     let (counters, numbers) = (COUNTERS.elements(&shmem), NUMBERS.elements(&shmem));

@@ -20,6 +20,8 @@ use crate::install;
 const PROGRAMS: &str = "crates/shmem-c/tests/programs";
 /// What must be free of races, and on how many PEs.
 const CLEAN: &[&str] = &["stress", "threads", "lock", "contexts", "threads_overlap"];
+/// The same of examples of the Rust interface, which have the library in them.
+const CLEAN_IN_RUST: &[&str] = &["threads", "pipeline"];
 const PES: &[&str] = &["1", "3"];
 /// What must not: it shows that races are seen.
 const CONTROL: &str = "race";
@@ -41,8 +43,8 @@ pub fn thread_sanitizer(session: &Session) -> Result<Outcome> {
     };
     let prefix = prefix(session)?;
     let program = |name: &str| compile(session, &prefix, &runtime, name);
-    for name in CLEAN {
-        let program = program(name)?;
+    let in_c: Result<Vec<PathBuf>> = CLEAN.iter().map(|name| program(name)).collect();
+    for program in in_c?.into_iter().chain(examples(session)?) {
         for onnode in ["on", "off"] {
             for n in PES {
                 process::run(&mut job(&prefix, &program, onnode, n))?;
@@ -74,21 +76,37 @@ pub fn target() -> String {
 
 /// The prefix of the step `install` with an instrumented library in place of its own.
 fn prefix(session: &Session) -> Result<PathBuf> {
-    let folder = session.workspace.target.join("thread-sanitizer");
+    let built = build(session, &["-p", "librushmem"])?;
+    let prefix = folder(session).join("prefix");
+    install::place_tree(&session.prefix, &prefix)?;
+    install::place(&built.join("librushmem.so"), &prefix.join("lib/librushmem.so.1"))?;
+    Ok(prefix)
+}
+
+/// The instrumented examples in Rust.
+fn examples(session: &Session) -> Result<Vec<PathBuf>> {
+    let named = CLEAN_IN_RUST.iter().flat_map(|name| ["--example", name]);
+    let built = build(session, &["-p", "rushmem"].into_iter().chain(named).collect::<Vec<_>>())?;
+    Ok(CLEAN_IN_RUST.iter().map(|name| built.join("examples").join(name)).collect())
+}
+
+/// Builds with the standard library, all instrumented; the folder of what was built.
+fn build(session: &Session, arguments: &[&str]) -> Result<PathBuf> {
+    let folder = folder(session);
     process::run(
         process::limited(BUILD_LIMIT, "rustup")
-            .args(["run", "nightly", "cargo", "build", "-Zbuild-std", "-p", "librushmem"])
-            .args(["--target", &target()])
+            .args(["run", "nightly", "cargo", "build", "-Zbuild-std", "--target", &target()])
+            .args(arguments)
             .current_dir(&session.workspace.root)
             .env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer")
             .env("CARGO_TARGET_DIR", &folder)
             .env_remove("RUSTUP_TOOLCHAIN"),
     )?;
-    let prefix = folder.join("prefix");
-    install::place_tree(&session.prefix, &prefix)?;
-    let library = folder.join(target()).join("debug/librushmem.so");
-    install::place(&library, &prefix.join("lib/librushmem.so.1"))?;
-    Ok(prefix)
+    Ok(folder.join(target()).join("debug"))
+}
+
+fn folder(session: &Session) -> PathBuf {
+    session.workspace.target.join("thread-sanitizer")
 }
 
 /// Instrumented by the C compiler, linked with rustc's runtime.

@@ -1,4 +1,7 @@
 //! Static variables as symmetric objects.
+//!
+//! That every PE has the same variable at the same address is true of static variables alone: a value that is part of another
+//! one, as in a `OnceLock`, need not be there on other PEs. So only the macro, which makes a static variable, makes values.
 #![allow(unsafe_code)]
 
 use crate::element::{Symmetric, fail};
@@ -10,18 +13,10 @@ use rushmem_runtime::setup;
 use std::cell::UnsafeCell;
 use std::fmt;
 
-/// A static variable of the program, which every PE has (OpenSHMEM 1.6, §4). A handle of the library is needed to
-/// access it.
+/// A static variable of the program, which every PE has (OpenSHMEM 1.6, §4). It is declared by
+/// [`symmetric!`](crate::symmetric), and a handle of the library is needed to access it.
 ///
-/// ```standalone_crate
-/// use shmem::SymStatic;
-/// static COUNTS: SymStatic<[u64; 8]> = SymStatic::new([0; 8]);
-///
-/// let shmem = shmem::init();
-/// shmem.put(COUNTS.elements(&shmem), &[1; 8], 0);
-/// ```
-///
-/// Variables of shared libraries are not symmetric, nor is a leaked box: the first access of one ends the job with a message.
+/// Variables of shared libraries are not symmetric: the first access of one ends the job with a message.
 #[repr(transparent)]
 pub struct SymStatic<T>(UnsafeCell<T>);
 
@@ -29,16 +24,61 @@ pub struct SymStatic<T>(UnsafeCell<T>);
 // thread may make at any time.
 unsafe impl<T> Sync for SymStatic<T> {}
 
+/// Declare static variables that are symmetric. Those without a value are zero, as [`Atomic`](crate::Atomic) ones,
+/// [`Signal`](crate::Signal)s and [`Lock`](crate::Lock)s always are at first.
+///
+/// ```standalone_crate
+/// use shmem::Atomic;
+/// shmem::symmetric! {
+///     static NUMBERS: [u64; 8] = [17; 8];
+///     static COUNTERS: [Atomic<u64>; 8];
+/// }
+///
+/// let shmem = shmem::init();
+/// shmem.put(NUMBERS.elements(&shmem), &[1; 8], 0);
+/// shmem.inc(COUNTERS.elements(&shmem).at(3), 0);
+/// ```
+#[macro_export]
+macro_rules! symmetric {
+    () => {};
+    ($(#[$attribute:meta])* $visibility:vis static $name:ident: [$element:ty; $len:expr]; $($rest:tt)*) => {
+        $(#[$attribute])*
+        // SAFETY: it is a static variable.
+        $visibility static $name: $crate::SymStatic<[$element; $len]> = unsafe { $crate::SymStatic::zeros() };
+        $crate::symmetric! { $($rest)* }
+    };
+    ($(#[$attribute:meta])* $visibility:vis static $name:ident: $type:ty; $($rest:tt)*) => {
+        $(#[$attribute])*
+        // SAFETY: it is a static variable.
+        $visibility static $name: $crate::SymStatic<$type> = unsafe { $crate::SymStatic::zeroed() };
+        $crate::symmetric! { $($rest)* }
+    };
+    ($(#[$attribute:meta])* $visibility:vis static $name:ident: $type:ty = $value:expr; $($rest:tt)*) => {
+        $(#[$attribute])*
+        $visibility static $name: $crate::SymStatic<$type> = {
+            // Outside of the block, which would let it call unsafe functions.
+            const VALUE: $type = $value;
+            // SAFETY: it is a static variable.
+            unsafe { $crate::SymStatic::new(VALUE) }
+        };
+        $crate::symmetric! { $($rest)* }
+    };
+}
+
 impl<T: Pod> SymStatic<T> {
-    /// A variable with this value on each PE.
-    pub const fn new(value: T) -> SymStatic<T> {
+    /// # Safety
+    /// It is the value of a static variable.
+    #[doc(hidden)]
+    pub const unsafe fn new(value: T) -> SymStatic<T> {
         SymStatic(UnsafeCell::new(value))
     }
 }
 
 impl<T: Symmetric> SymStatic<T> {
-    /// A variable that is zero on each PE, such as an [`Atomic`](crate::Atomic) or a [`Signal`](crate::Signal).
-    pub const fn zeroed() -> SymStatic<T> {
+    /// # Safety
+    /// It is the value of a static variable.
+    #[doc(hidden)]
+    pub const unsafe fn zeroed() -> SymStatic<T> {
         // SAFETY: zero is a value of every `Symmetric`.
         SymStatic(UnsafeCell::new(unsafe { std::mem::zeroed() }))
     }
@@ -75,16 +115,10 @@ impl<T> SymStatic<T> {
 }
 
 impl<T: Symmetric, const N: usize> SymStatic<[T; N]> {
-    /// An array whose elements are zero on each PE, such as [`Atomic`](crate::Atomic) ones.
-    ///
-    /// ```standalone_crate
-    /// use shmem::{Atomic, SymStatic};
-    /// static COUNTERS: SymStatic<[Atomic<u64>; 8]> = SymStatic::zeros();
-    ///
-    /// let shmem = shmem::init();
-    /// shmem.inc(COUNTERS.elements(&shmem).at(3), 0);
-    /// ```
-    pub const fn zeros() -> SymStatic<[T; N]> {
+    /// # Safety
+    /// It is the value of a static variable.
+    #[doc(hidden)]
+    pub const unsafe fn zeros() -> SymStatic<[T; N]> {
         // SAFETY: zero is a value of every `Symmetric`.
         SymStatic(UnsafeCell::new(unsafe { std::mem::zeroed() }))
     }

@@ -1,7 +1,8 @@
 //! A view of a static variable does not outlive the handle.
 
-use shmem::SymStatic;
-static COUNT: SymStatic<u64> = SymStatic::new(0);
+shmem::symmetric! {
+    static COUNT: u64;
+}
 
 fn main() {
     let shmem = shmem::init();

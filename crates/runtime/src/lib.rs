@@ -30,6 +30,6 @@ pub use base::call::Call;
 pub use base::handle::{ContextHandle, TeamHandle};
 pub use base::{constants, extension_constants, settings, stdio, time};
 pub use coll::combine::Combine;
-pub use coll::{alltoallv, collectives, combine, private, tuning};
+pub use coll::{alltoallv, collectives, combine, private, step, tuning};
 pub use net::contexts::{Context, World};
 pub use net::order;

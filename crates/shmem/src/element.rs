@@ -6,7 +6,7 @@ use rushmem_runtime::amo::{Amo, ArithmeticAmo, BitwiseAmo};
 use rushmem_runtime::rma::Element;
 use rushmem_runtime::wait::Word;
 
-/// An element of symmetric memory: every [`Pod`] type, [`Atomic`] and [`Signal`].
+/// An element of symmetric memory: every [`Pod`] type, [`Atomic`], [`Signal`] and [`Lock`](crate::Lock).
 ///
 /// # Safety
 /// All bit patterns are values, zero is one of them, and no byte is padding.

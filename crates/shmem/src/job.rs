@@ -4,7 +4,10 @@ use crate::context::{Context, DefaultContext};
 use crate::team::Team;
 use crate::thread_level::{Single, ThreadLevel};
 use rushmem_providers::ALL;
-use rushmem_runtime::constants::{SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING};
+use rushmem_runtime::constants::{
+    SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_THREAD_FUNNELED, SHMEM_THREAD_SERIALIZED,
+    SHMEM_THREAD_SINGLE, SHMEM_VENDOR_STRING,
+};
 use rushmem_runtime::{Call, TeamHandle, collectives, setup};
 use std::fmt;
 use std::ops::Deref;
@@ -44,13 +47,24 @@ impl fmt::Display for ThreadLevelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "thread level {} is provided instead of {}, since the library was initialised with that before",
-            self.provided, self.requested
+            "{} is provided instead of {}, since the library was initialised with that before",
+            name(self.provided),
+            name(self.requested)
         )
     }
 }
 
 impl std::error::Error for ThreadLevelError {}
+
+/// A level by the name of its constant.
+fn name(level: i32) -> &'static str {
+    match level {
+        SHMEM_THREAD_SINGLE => "SHMEM_THREAD_SINGLE",
+        SHMEM_THREAD_FUNNELED => "SHMEM_THREAD_FUNNELED",
+        SHMEM_THREAD_SERIALIZED => "SHMEM_THREAD_SERIALIZED",
+        _ => "SHMEM_THREAD_MULTIPLE",
+    }
+}
 
 /// Initialise the library for use by this thread (`shmem_init`, §9.1.1). Collective over all PEs.
 ///

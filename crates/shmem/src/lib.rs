@@ -18,9 +18,12 @@
 //!
 //! Peers may read and write symmetric memory at any time, so no reference ever points there. A program names it by a
 //! [`SymSlice`] or a [`SymRef`], copies elements in and out, and gets a value that some PE wrote, or bytes of several
-//! of them when it did not synchronize: elements of 1, 2, 4 or 8 bytes are never torn, larger ones may be. This is
-//! never undefined behaviour, because an element is [`bytemuck::Pod`]: all of its bit patterns are values. Only in an
-//! [epoch](SymArray::epoch), in which no PE can reach the array, is there a `&mut [T]`.
+//! of them when it did not synchronize: elements of 1, 2, 4 or 8 bytes are never torn, larger ones may be. Whatever
+//! peers do, this is not undefined behaviour, because an element is [`bytemuck::Pod`]: all of its bit patterns are values. Only
+//! in an [epoch](SymArray::epoch), in which no PE can reach the array, is there a `&mut [T]`.
+//!
+//! Elements larger than 8 bytes and runs longer than 64 bytes are copied by plain accesses. Threads of one PE must not access
+//! the same ones at the same time if one of them writes; no type excludes this data race yet.
 //!
 //! # Operations that complete later
 //!

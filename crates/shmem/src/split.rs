@@ -96,7 +96,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
 
     /// Lay the members out in a grid of these ranges, whose first dimension varies fastest: for each dimension the team of
     /// those that have the same place in the others (`shmemx_team_split_2d` and `_3d`). Not a team for members that
-    /// are beyond the grid; its last places may be empty.
+    /// are beyond the grid, and for none if a range is 0; the last places of the grid may be empty.
     ///
     /// The job ends with a message if the ranges differ between members, or if there are too many teams.
     pub fn split_grid<const D: usize>(&self, ranges: [u32; D]) -> [Option<Team<'s, L>>; D] {

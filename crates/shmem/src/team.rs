@@ -65,7 +65,7 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// As [`context`](Self::context).
     ///
     /// # Errors
-    /// There are too many contexts on this PE, which are over 65,000.
+    /// There are too many contexts on this PE: 65,536 can exist at once.
     pub fn try_context<K: Kind + Created>(&self) -> Result<Context<'_, K, L>, TooManyContexts> {
         let made = ctx::create(Call(&"Team::context"), self.handle, K::OPTIONS);
         made.map(|handle| Context::new(Owned(handle))).ok_or(TooManyContexts)

@@ -22,7 +22,8 @@ pub trait ThreadLevel: OfHandles {
 #[derive(Clone, Copy, Debug)]
 pub struct Single;
 
-/// Any threads call, at any time: `SHMEM_THREAD_MULTIPLE`. Two threads may not be in collectives on one team at once.
+/// Any threads call, at any time: `SHMEM_THREAD_MULTIPLE`. The job ends with a message if two
+/// threads are in collectives on one team at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Multiple;
 

@@ -9,4 +9,5 @@ mod direct;
 pub(crate) mod entered;
 pub(crate) mod execute;
 pub mod private;
+pub mod step;
 pub mod tuning;

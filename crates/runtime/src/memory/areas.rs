@@ -1,7 +1,7 @@
 //! Where the library's own flags and buffers are in a PE's internal area: the same on every PE.
 //!
 //! ```text
-//! bell | per source PE: mailbox, pair line, acknowledgement | slot per team | table | landings
+//! bell | per source PE: mailbox, pair line, acknowledgement | slot per team | table | landings | steps
 //! ```
 //!
 //! A fabric pins this memory, so it must not grow with the number of teams times PEs: a team's slot has a flag for each edge
@@ -88,7 +88,12 @@ impl Areas {
 
     /// Bytes of the whole area.
     pub(crate) fn nbytes(&self) -> usize {
-        self.landings + 4 * landing::count(self.n_pes as u32) * LANDING
+        self.step(2)
+    }
+
+    /// What this PE shows as its step, by parity.
+    pub(crate) fn step(&self, parity: usize) -> usize {
+        self.landings + 4 * landing::count(self.n_pes as u32) * LANDING + parity * LINE
     }
 
     /// The mailbox into which `source` writes: a sequence number, a tag, the message.

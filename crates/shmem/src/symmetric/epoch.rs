@@ -7,7 +7,7 @@ use bytemuck::Pod;
 use rushmem_runtime::Call;
 
 impl<T: Pod> SymArray<'_, T> {
-    /// Call `f` with this PE's elements, which no PE can reach until all have called their `f`. Collective over all PEs.
+    /// Call `f` with this PE's elements, which no other PE can reach until all PEs have returned from their `f`. Collective over all PEs.
     ///
     /// All of them wait for each other before and after it. A PE that is in it has the array borrowed exclusively, so it
     /// has no view of it with which it could start an operation; what it started before is complete. Other arrays may

@@ -93,11 +93,6 @@ impl<T: Symmetric> SymStatic<T> {
 }
 
 impl<T> SymStatic<T> {
-    /// Where this PE's copy is.
-    pub(crate) fn as_ptr(&self) -> *mut T {
-        self.0.get()
-    }
-
     fn check<L: ThreadLevel>(&'static self, shmem: &Shmem<L>) {
         let at = self.0.get();
         if setup::addr_accessible(

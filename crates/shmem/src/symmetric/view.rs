@@ -12,7 +12,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
-/// Symmetric elements, borrowed from a [`SymArray`](crate::SymArray) or a [`SymStatic`](crate::SymStatic).
+/// Symmetric elements, borrowed from a [`SymArray`](crate::SymArray), a [`SymBox`](crate::SymBox) or a
+/// [`SymStatic`](crate::SymStatic).
 pub struct SymSlice<'a, T> {
     start: *mut T,
     len: usize,
@@ -104,7 +105,7 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
     }
 
     /// Where `pe`'s copy is, if this PE can load and store it, for code that is unsafe (`shmem_ptr`, §9.1.9). It and others may access
-    /// it at any time; it is there as long as the object is.
+    /// it at any time; it is there as long as the object is. The job ends with a message if there is no such PE.
     pub fn on(self, pe: u32) -> Option<*mut T> {
         there(self.start, pe)
     }

@@ -27,6 +27,7 @@ static const char *routine;
 static long count;
 static long *word;
 static int threads;
+static pthread_barrier_t all_exist;
 
 static void *calls(void *unused)
 {
@@ -35,6 +36,9 @@ static void *calls(void *unused)
     volatile long sink = 0;
     shmem_ctx_t ctx;
     (void)unused;
+    /* A thread that begins after another has ended would get its number under valgrind. */
+    if (threads)
+        pthread_barrier_wait(&all_exist);
     if (shmem_ctx_create(SHMEM_CTX_PRIVATE, &ctx) != 0) {
         fprintf(stderr, "counts: there is no context\n");
         shmem_global_exit(1);
@@ -84,6 +88,8 @@ int main(int argc, char **argv)
         return 2;
     shmem_init_thread(threads ? SHMEM_THREAD_MULTIPLE : SHMEM_THREAD_SINGLE, &provided);
     word = shmem_calloc(1, sizeof *word);
+    if (threads && pthread_barrier_init(&all_exist, NULL, threads) != 0)
+        return 1;
     for (int i = 0; i < threads; i++)
         if (pthread_create(&thread[i], NULL, calls, NULL) != 0)
             return 1;

@@ -8,36 +8,43 @@ use crate::ep::{Failure, Post, Remote, Wanted};
 use crate::native::Amo;
 use crate::origin::OfiEndpoint;
 use rushmem_transport::kit::peers::check_aligned;
-use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Amos, Error, Pe};
+use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Error, Pe, RemoteAddr};
 
 impl OfiEndpoint {
-    /// Carries an atomic operation out that the fabric has, where nothing is in its way. While it polls nobody else need.
-    ///
+    /// Carries an atomic operation out that the fabric has, where nothing is in its way; its old value. While it polls nobody else need.
+    #[inline(always)]
+    pub(crate) fn fetched_at_once(&mut self, dest: RemoteAddr, amo: Amo, pe: Pe) -> Option<u64> {
+        let mut old = 0u64;
+        let wanted = Wanted { at: (&raw mut old).cast(), width: AmoWidth::Eight };
+        // SAFETY: a local that lives until the operation is over, or the ep is closed after a loss.
+        let attempt = unsafe { self.attempt_fetch(dest, amo, pe, wanted) };
+        let is_done = matches!(attempt, Ok(Post::Done)) || self.attempted(pe, attempt);
+        // SAFETY: a live local, written through a pointer to it.
+        is_done.then(|| unsafe { (&raw const old).read() })
+    }
+
     /// # Safety
     /// Where the old value is wanted is valid for writes until the operation is over, or the ep was closed.
-    ///
-    /// # Errors
-    /// When the fabric says that something failed.
     #[inline(always)]
-    pub(crate) unsafe fn fetch_at_once(
+    unsafe fn attempt_fetch(
         &mut self,
+        dest: RemoteAddr,
+        amo: Amo,
         pe: Pe,
-        request: &AmoRequest,
         wanted: Wanted,
     ) -> Result<Post, Failure> {
-        let &AmoRequest { dest, width, op, operand, condition, .. } = request;
         let shared = self.shared();
-        let is_usual = shared.amos == Amos::Network && shared.native.has(op, width);
-        if !is_usual || self.is_past_fence(pe) || check_aligned(pe, dest, width).is_err() {
+        // Without operations of its own the fabric has none.
+        if !shared.native.has(amo.op, amo.width) || self.is_past_fence(pe) {
             return Ok(Post::Later);
         }
-        let Some(remote) = shared.known_remote(pe, dest, width.nbytes()) else {
+        let Some(remote) = shared.known_remote(pe, dest, amo.width.nbytes()) else {
             return Ok(Post::Later);
         };
         let Some(mut ep) = self.ep.ep.own() else { return Ok(Post::Later) };
         let Some(ep) = ep.as_mut() else { return Ok(Post::Later) };
         // SAFETY: by contract.
-        match unsafe { ep.atomic(remote, Amo { op, width, operand, condition }, Some(wanted)) } {
+        match unsafe { ep.atomic(remote, amo, Some(wanted)) } {
             Ok(Post::Started(op)) => ep.poll_for(op),
             _ => Ok(Post::Later),
         }

@@ -5,17 +5,19 @@
 //! share its memory, or the fabric's own where the user asks for them. Own memory is accessed directly.
 #![allow(unsafe_code)]
 
-use crate::ep::{Post, Wanted};
+use crate::ep::Wanted;
+use crate::native::Amo;
 use crate::origin::OfiEndpoint;
 use rushmem_transport::{
-    AmoRequest, Amos, Completion, Endpoint, Error, Get, OldValue, Pe, Put, Signal,
+    AmoOp, AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe,
+    Put, RemoteAddr, Segment, Signal,
 };
 use std::sync::Arc;
 
 impl Endpoint for OfiEndpoint {
     unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
         // SAFETY: valid during this call.
-        match unsafe { self.put_at_once(pe, &put) } {
+        match unsafe { self.write_at_once(put.dest, put.source, pe) } {
             true => Ok(()),
             // SAFETY: as above, or until the next quiet.
             false => unsafe { self.put_otherwise(pe, &put) },
@@ -25,13 +27,35 @@ impl Endpoint for OfiEndpoint {
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
         if get.completion == Completion::Now {
             // SAFETY: valid during this call.
-            let attempt = unsafe { self.get_at_once(pe, &get) };
-            if matches!(attempt, Ok(Post::Done)) || self.attempted(pe, attempt)? {
+            let is_done = unsafe { self.read_at_once(get.dest, get.source, pe) };
+            if is_done {
                 return Ok(());
             }
         }
         // SAFETY: as above, or until the next quiet.
         unsafe { self.get_otherwise(pe, &get) }
+    }
+
+    unsafe fn put_at_once(&mut self, dest: u64, source: LocalBuf, pe: Pe) -> bool {
+        // SAFETY: the same contract.
+        unsafe { self.write_at_once(in_heap(dest), source, pe) }
+    }
+
+    unsafe fn get_at_once(&mut self, dest: LocalBuf, source: u64, pe: Pe) -> bool {
+        // SAFETY: the same contract.
+        unsafe { self.read_at_once(dest, in_heap(source), pe) }
+    }
+
+    fn fetch_at_once(
+        &mut self,
+        dest: u64,
+        operand: u64,
+        condition: u64,
+        op: AmoOp,
+        width: AmoWidth,
+        pe: Pe,
+    ) -> Option<u64> {
+        self.fetched_at_once(in_heap(dest), Amo { op, width, operand, condition }, pe)
     }
 
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
@@ -120,4 +144,9 @@ impl Drop for OfiEndpoint {
             unsafe { self.shared().give_back(Arc::clone(&self.ep)) };
         }
     }
+}
+
+/// So many bytes from the start of the heap.
+fn in_heap(offset: u64) -> RemoteAddr {
+    RemoteAddr { segment: Segment::Heap, offset }
 }

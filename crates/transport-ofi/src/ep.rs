@@ -3,10 +3,11 @@
 //! Every operation has a cell: a context that the provider may use until it completes, and memory for
 //! short transfers, so that their source is free at once. Who uses an ep has its lock.
 //!
-//! The parts: `open` opens and closes it, `rma`, `message` and `atomic` start operations, `poll` takes completions. This file
-//! must never know what calls of libfabric there are.
+//! The parts: `open` opens and closes it, `rma`, with its `arguments`, `message` and `atomic` start operations, `poll` takes completions.
+//! This file must never know what calls of libfabric there are.
 #![allow(unsafe_code)]
 
+mod arguments;
 mod atomic;
 mod message;
 mod open;
@@ -16,6 +17,7 @@ mod rma;
 use crate::block::Block;
 use crate::fabric::{Cq, Fabric};
 use crate::fid::Fid;
+use arguments::WriteArguments;
 use libfabric_sys as fi;
 use rushmem_transport::{AmoWidth, LocalBuf};
 use std::mem::ManuallyDrop;
@@ -103,6 +105,7 @@ pub(crate) struct FiEndpoint {
     copy_up_to: usize,
     /// Writes up to this long are injected, with a completion; 0 if the provider does not take them so.
     inject_up_to: usize,
+    write_arguments: WriteArguments,
     /// What a write's completion tells, in libfabric's flags.
     completion: u64,
     fabric: Arc<Fabric>,
@@ -146,30 +149,51 @@ impl FiEndpoint {
         self.contexts.cell(op).base.cast()
     }
 
-    /// What became of the start of an operation, whose cell was taken from the free ones, by libfabric's code.
+    /// Begins an operation towards a PE: its cell, if there is a free one. It counts as in flight from now on, so that little is left to
+    /// do when libfabric has taken it.
     #[inline(always)]
-    fn decide(&mut self, code: isize, op: u32, pe: u32, use_: Use) -> Result<Post, i32> {
-        if code != 0 {
-            return self.refused(code, op);
-        }
+    fn begin(&mut self, pe: u32, use_: Use) -> Option<u32> {
+        let op = self.free.pop()?;
         // What a free cell had is over: there is nothing to drop.
         std::mem::forget(std::mem::replace(&mut self.ops[op as usize], Op { pe, use_ }));
         self.pending[pe as usize] += 1;
         self.in_flight += 1;
-        Ok(Post::Started(op))
+        Some(op)
+    }
+
+    /// The operation of a cell is over: what it did with memory.
+    #[inline(always)]
+    fn end(&mut self, op: u32) -> Use {
+        let Op { pe, use_ } = &mut self.ops[op as usize];
+        self.pending[*pe as usize] -= 1;
+        self.in_flight -= 1;
+        self.free.push(op);
+        std::mem::replace(use_, Use::None)
+    }
+
+    /// What became of an operation that has begun, by libfabric's code.
+    #[inline(always)]
+    fn begun(&mut self, code: isize, op: u32) -> Result<Post, i32> {
+        if code == 0 { Ok(Post::Started(op)) } else { self.not_begun(code, op) }
     }
 
     #[cold]
     #[inline(never)]
-    fn refused(&mut self, code: isize, op: u32) -> Result<Post, i32> {
-        self.free.push(op);
-        match i32::try_from(code).unwrap_or(-fi::FI_EIO) {
-            code if code == -fi::FI_EAGAIN => Ok(Post::Later),
-            code => Err(code),
-        }
+    fn not_begun(&mut self, code: isize, op: u32) -> Result<Post, i32> {
+        self.end(op);
+        refused(code)
     }
 
     pub(crate) fn strerror(&self, code: i32) -> String {
         self.fabric.library.strerror(code)
+    }
+}
+
+/// What libfabric's code tells of an operation that it has not taken.
+#[cold]
+fn refused(code: isize) -> Result<Post, i32> {
+    match i32::try_from(code).unwrap_or(-fi::FI_EIO) {
+        code if code == -fi::FI_EAGAIN => Ok(Post::Later),
+        code => Err(code),
     }
 }

@@ -13,7 +13,9 @@ use routes::Routes;
 use rushmem_transport::Amos;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::peers::check_aligned;
-use rushmem_transport::{AmoRequest, AmoWidth, Completion, Error, Get, Pe, Put, RemoteAddr};
+use rushmem_transport::{
+    AmoRequest, AmoWidth, Completion, Error, Get, LocalBuf, Pe, Put, RemoteAddr,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -142,21 +144,21 @@ impl OfiEndpoint {
         }
     }
 
-    /// Waits for the end of an attempt to carry something out at once; whether there was one, or else nothing was started.
+    /// Waits for the end of an attempt to carry something out at once; whether there was one, or else it is to be started anew. That also
+    /// reports what went wrong.
     #[cold]
     #[inline(never)]
-    pub(crate) fn attempted(
-        &mut self,
-        pe: Pe,
-        attempt: Result<Post, Failure>,
-    ) -> Result<bool, Error> {
+    pub(crate) fn attempted(&mut self, pe: Pe, attempt: Result<Post, Failure>) -> bool {
         match attempt {
-            Ok(Post::Done) => Ok(true),
-            Ok(Post::Later) => Ok(false),
+            Ok(Post::Done) => true,
+            Ok(Post::Later) => false,
             Ok(Post::Started(op)) => {
-                self.until(Some(pe.0), |ep| Ok(ep.is_over(op).then_some(true)))
+                self.until(Some(pe.0), |ep| Ok(ep.is_over(op).then_some(()))).is_ok()
             }
-            Err(failure) => Err(self.give_up(&failure)),
+            Err(failure) => {
+                self.give_up(&failure);
+                false
+            }
         }
     }
 
@@ -354,32 +356,13 @@ impl OfiEndpoint {
         let mut old = 0u64;
         let wanted = Wanted { at: (&raw mut old).cast(), width: AmoWidth::Eight };
         // SAFETY: a local that lives until the operation is over, or the ep is closed after a loss.
-        let attempt = unsafe { self.fetch_at_once(pe, request, wanted) };
-        if !matches!(attempt, Ok(Post::Done)) && !self.attempted(pe, attempt)? {
-            // SAFETY: as above.
-            unsafe { self.fetch_otherwise(pe, request, wanted) }?;
-        }
-        // SAFETY: a live local, written through a pointer to it.
-        Ok(unsafe { (&raw const old).read() })
-    }
-
-    /// As [`fetch`](Self::fetch), whatever is in its way.
-    ///
-    /// # Safety
-    /// As of [`start_amo`](Self::start_amo).
-    #[inline(never)]
-    unsafe fn fetch_otherwise(
-        &mut self,
-        pe: Pe,
-        request: &AmoRequest,
-        wanted: Wanted,
-    ) -> Result<(), Error> {
-        // SAFETY: by contract.
         unsafe { self.start_amo(pe, request, Some(wanted)) }?;
         match self.shared().amos {
             Amos::Network => self.completed(pe),
             Amos::Software => self.due_at_most(0, |due| due.wanted.at == wanted.at),
-        }
+        }?;
+        // SAFETY: a live local, written through a pointer to it.
+        Ok(unsafe { (&raw const old).read() })
     }
 
     /// Starts an atomic operation.
@@ -421,29 +404,28 @@ impl OfiEndpoint {
         true
     }
 
-    /// Starts a put that is copied, as most are, where nothing is in its way; whether it did.
+    /// Starts a put that is injected, as most are, where nothing is in its way; whether it did.
     ///
     /// # Safety
     /// The source is valid for reads.
     #[inline(always)]
-    pub(crate) unsafe fn put_at_once(&mut self, pe: Pe, put: &Put) -> bool {
-        let &Put { dest, source, completion } = put;
+    pub(crate) unsafe fn write_at_once(
+        &mut self,
+        dest: RemoteAddr,
+        source: LocalBuf,
+        pe: Pe,
+    ) -> bool {
         let shared = self.shared();
-        let is_copied = source.nbytes.wrapping_sub(1) < shared.copy_up_to(completion);
-        if !is_copied || pe == shared.me || self.is_past_fence(pe) {
+        if pe == shared.me || self.is_past_fence(pe) {
             return false;
         }
         let Some(remote) = shared.known_remote(pe, dest, source.nbytes) else { return false };
         self.touch(pe);
         let Some(mut ep) = self.ep.ep.own() else { return false };
         let Some(ep) = ep.as_mut() else { return false };
+        self.progress.shared.note(&self.ep);
         // SAFETY: valid during this call.
-        let posted = unsafe { ep.write_copy(remote, source) };
-        let is_started = matches!(posted, Ok(Post::Started(_)));
-        if is_started {
-            self.progress.shared.note(&self.ep);
-        }
-        is_started
+        unsafe { ep.write_at_once(remote, source) }
     }
 
     /// A put, whatever is in its way.
@@ -511,16 +493,31 @@ impl OfiEndpoint {
         }
     }
 
-    /// Carries a get out that is one read, as most are, where nothing is in its way. While it polls nobody else need.
+    /// Carries a get out that is one read, as most are, where nothing is in its way; whether it did. While it polls nobody else need.
     ///
     /// # Safety
-    /// The destination is valid for writes until the read is over, or the ep was closed.
-    ///
-    /// # Errors
-    /// When the fabric says that something failed.
+    /// The destination is valid for writes.
     #[inline(always)]
-    pub(crate) unsafe fn get_at_once(&mut self, pe: Pe, get: &Get) -> Result<Post, Failure> {
-        let &Get { dest, source, .. } = get;
+    pub(crate) unsafe fn read_at_once(
+        &mut self,
+        dest: LocalBuf,
+        source: RemoteAddr,
+        pe: Pe,
+    ) -> bool {
+        // SAFETY: the same contract.
+        let attempt = unsafe { self.attempt_read(dest, source, pe) };
+        matches!(attempt, Ok(Post::Done)) || self.attempted(pe, attempt)
+    }
+
+    /// # Safety
+    /// The destination is valid for writes until the read is over, or the ep was closed.
+    #[inline(always)]
+    unsafe fn attempt_read(
+        &mut self,
+        dest: LocalBuf,
+        source: RemoteAddr,
+        pe: Pe,
+    ) -> Result<Post, Failure> {
         let shared = self.shared();
         let is_one_read = dest.nbytes.wrapping_sub(1) < shared.tuning.max_bytes;
         if !is_one_read || pe == shared.me {

@@ -4,7 +4,7 @@
 //! composed of the others; a provider overrides it if its network can do better.
 #![allow(unsafe_code)]
 
-use crate::{AmoRequest, Error, Get, Pe, Put, Signal};
+use crate::{AmoOp, AmoRequest, AmoWidth, Error, Get, LocalBuf, Pe, Put, Signal};
 
 /// One context's access to every connected PE.
 ///
@@ -56,6 +56,40 @@ pub trait Endpoint: Send {
         self.fence()?;
         // SAFETY: the old value goes nowhere.
         unsafe { self.amo(pe, signal.amo()) }.map(|_| ())
+    }
+
+    /// Attempts a put to a PE's heap, whose source is free when this returns, where the network takes it within some hundred
+    /// instructions and nothing is in its way. Whether it was issued: if not, nothing was, and [`put`](Endpoint::put) takes it and knows
+    /// the reason. The arguments of this verb and its like pass in registers.
+    ///
+    /// # Safety
+    /// The source is valid for reads.
+    unsafe fn put_at_once(&mut self, dest: u64, source: LocalBuf, pe: Pe) -> bool {
+        let _ = (dest, source, pe);
+        false
+    }
+
+    /// Attempts a get from a PE's heap that is complete when this returns, as [`put_at_once`](Endpoint::put_at_once).
+    ///
+    /// # Safety
+    /// The destination is valid for writes.
+    unsafe fn get_at_once(&mut self, dest: LocalBuf, source: u64, pe: Pe) -> bool {
+        let _ = (dest, source, pe);
+        false
+    }
+
+    /// Attempts an atomic operation on an aligned word of a PE's heap, as [`put_at_once`](Endpoint::put_at_once). Returns the old value.
+    fn fetch_at_once(
+        &mut self,
+        dest: u64,
+        operand: u64,
+        condition: u64,
+        op: AmoOp,
+        width: AmoWidth,
+        pe: Pe,
+    ) -> Option<u64> {
+        let _ = (dest, operand, condition, op, width, pe);
+        None
     }
 
     /// Orders puts, atomic operations and signals to each PE: those issued before take effect before those that follow.

@@ -2,9 +2,9 @@
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;
-use crate::memory::address::mapped_atomic;
+use crate::memory::address::{Copy, find_atomic, mapped_atomic};
 use crate::net::contexts::Context;
-use crate::net::remote::Access;
+use crate::net::remote::{self, Access};
 use core::ffi::c_int;
 use rushmem_transport::AmoOp;
 pub use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
@@ -16,10 +16,14 @@ pub use rushmem_transport::mem::{Amo, ArithmeticAmo, BitwiseAmo};
 #[inline(always)]
 pub unsafe fn fetch<T: Amo, C: Context>(call: Call, ctx: C, source: *const T, pe: c_int) -> T {
     let pe = ctx.world_pe(call, pe);
-    match mapped_atomic(source, pe) {
+    match find_atomic(source, pe) {
         // SAFETY: mapped and aligned.
-        Some(at) => unsafe { T::fetch(at) },
-        None => {
+        Copy::Mapped(at) => unsafe { T::fetch(at) },
+        Copy::InHeap(source) => {
+            let (ctx, op) = (ctx.handle(), AmoOp::Fetch);
+            T::from_bits(remote::fetch_in_heap(ctx, source, 0, 0, op, T::WIDTH, pe, call))
+        }
+        Copy::Elsewhere => {
             let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
             T::from_bits(access.fetch(source.addr(), T::WIDTH, AmoOp::Fetch, 0, 0))
         }
@@ -69,13 +73,18 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
     pe: c_int,
 ) -> T {
     let pe = ctx.world_pe(call, pe);
-    match mapped_atomic(dest, pe) {
+    let (op, width) = (AmoOp::CompareSwap, T::WIDTH);
+    match find_atomic(dest, pe) {
         // SAFETY: mapped and aligned.
-        Some(at) => unsafe { T::compare_swap(at, cond, value) },
-        None => {
+        Copy::Mapped(at) => unsafe { T::compare_swap(at, cond, value) },
+        Copy::InHeap(dest) => {
+            let (ctx, value, cond) = (ctx.handle(), value.to_bits(), cond.to_bits());
+            T::from_bits(remote::fetch_in_heap(ctx, dest, value, cond, op, width, pe, call))
+        }
+        Copy::Elsewhere => {
             let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
             let (value, cond) = (value.to_bits(), cond.to_bits());
-            T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::CompareSwap, value, cond))
+            T::from_bits(access.fetch(dest.addr(), width, op, value, cond))
         }
     }
 }
@@ -184,13 +193,17 @@ macro_rules! fetching {
                 // SAFETY: the same contract.
                 return unsafe { numbered(call, ctx, dest, value, pe) };
             }
-            match mapped_atomic(dest, pe) {
+            let (op, width) = (AmoOp::$op, T::WIDTH);
+            match find_atomic(dest, pe) {
                 // SAFETY: mapped and aligned.
-                Some(at) => unsafe { <T as $bound>::$name(at, value) },
-                None => {
+                Copy::Mapped(at) => unsafe { <T as $bound>::$name(at, value) },
+                Copy::InHeap(dest) => {
+                    let (ctx, value) = (ctx.handle(), value.to_bits());
+                    T::from_bits(remote::fetch_in_heap(ctx, dest, value, 0, op, width, pe, call))
+                }
+                Copy::Elsewhere => {
                     let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
-                    let value = value.to_bits();
-                    T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::$op, value, 0))
+                    T::from_bits(access.fetch(dest.addr(), width, op, value.to_bits(), 0))
                 }
             }
         }

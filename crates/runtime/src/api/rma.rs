@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
-use crate::memory::address::{mapped, mapped_word};
+use crate::memory::address::{Copy, find, mapped, mapped_word};
 use crate::net::contexts::Context;
 use crate::net::remote::{self, Access};
 use core::ffi::c_int;
@@ -71,34 +71,41 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
 ) {
     if !ctx.is_of_world() {
         // SAFETY: the same contract.
-        return unsafe { put_numbered::<T, C, AT_QUIET>(call, ctx, dest, source, nelems, pe) };
+        return unsafe { put_numbered::<T, C, AT_QUIET>(ctx, dest, source, nelems, pe, call) };
     }
     if nelems == 0 {
         return;
     }
     let nbytes = bytes_of::<T>(nelems);
-    match mapped(dest, nbytes, pe) {
+    match find(dest, nbytes, pe) {
         // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
-        Some(to) => unsafe { copy(to, source, nelems) },
-        None => {
+        Copy::Mapped(to) => unsafe { copy(to, source, nelems) },
+        Copy::InHeap(dest) => {
+            // SAFETY: valid by contract.
+            unsafe {
+                remote::put_in_heap::<C, AT_QUIET>(ctx, dest, source.cast(), nbytes, pe, call)
+            }
+        }
+        Copy::Elsewhere => {
             // SAFETY: valid by contract.
             unsafe { remote::put::<C, AT_QUIET>(ctx, dest.addr(), source.cast(), nbytes, pe, call) }
         }
     }
 }
 
-/// As [`put_until`], on a context that numbers PEs by itself.
+/// As [`put_until`], on a context that numbers PEs by itself. The arguments are in the order of the routines that put, so that they
+/// stay in their registers.
 ///
 /// # Safety
 /// The same.
 #[inline(never)]
 unsafe fn put_numbered<T: Element, C: Context, const AT_QUIET: bool>(
-    call: Call,
     ctx: C,
     dest: *mut T,
     source: *const T,
     nelems: usize,
     pe: c_int,
+    call: Call,
 ) {
     let pe = ctx.world_pe(call, pe);
     // SAFETY: the same contract.
@@ -118,34 +125,40 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
 ) {
     if !ctx.is_of_world() {
         // SAFETY: the same contract.
-        return unsafe { get_numbered::<T, C, AT_QUIET>(call, ctx, dest, source, nelems, pe) };
+        return unsafe { get_numbered::<T, C, AT_QUIET>(ctx, dest, source, nelems, pe, call) };
     }
     if nelems == 0 {
         return;
     }
     let nbytes = bytes_of::<T>(nelems);
-    match mapped(source, nbytes, pe) {
+    match find(source, nbytes, pe) {
         // SAFETY: `from` is mapped for `nelems` elements, `dest` is valid by contract.
-        Some(from) => unsafe { copy(dest, from, nelems) },
-        None => {
+        Copy::Mapped(from) => unsafe { copy(dest, from, nelems) },
+        Copy::InHeap(source) => {
+            // SAFETY: valid by contract.
+            unsafe {
+                remote::get_in_heap::<C, AT_QUIET>(ctx, dest.cast(), source, nbytes, pe, call)
+            }
+        }
+        Copy::Elsewhere => {
             // SAFETY: valid by contract.
             unsafe { remote::get::<C, AT_QUIET>(ctx, dest.cast(), source.addr(), nbytes, pe, call) }
         }
     }
 }
 
-/// As [`get_until`], on a context that numbers PEs by itself.
+/// As [`get_until`], on a context that numbers PEs by itself, like [`put_numbered`].
 ///
 /// # Safety
 /// The same.
 #[inline(never)]
 unsafe fn get_numbered<T: Element, C: Context, const AT_QUIET: bool>(
-    call: Call,
     ctx: C,
     dest: *mut T,
     source: *const T,
     nelems: usize,
     pe: c_int,
+    call: Call,
 ) {
     let pe = ctx.world_pe(call, pe);
     // SAFETY: the same contract.

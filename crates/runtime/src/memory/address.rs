@@ -157,18 +157,51 @@ pub(crate) fn close() {
     MAP.statics.close();
 }
 
-/// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`, as a pointer into memory mapped here;
-/// with `None`, [`remote`] finds another path or reports why there is none.
+/// Where a PE's copy of symmetric bytes is.
+pub(crate) enum Copy<T> {
+    /// In memory mapped here.
+    Mapped(*mut T),
+    /// So many bytes from the start of the PE's heap, which is not mapped here.
+    InHeap(usize),
+    /// Elsewhere, or nowhere: [`remote`] finds it or reports why there is none.
+    Elsewhere,
+}
+
+impl<T> Copy<T> {
+    #[inline(always)]
+    fn mapped(self) -> Option<*mut T> {
+        match self {
+            Copy::Mapped(at) => Some(at),
+            Copy::InHeap(_) | Copy::Elsewhere => None,
+        }
+    }
+
+    /// In the heap of a PE whose delta is not known.
+    #[inline(always)]
+    fn in_heap(offset: usize, pe: c_int) -> Copy<T> {
+        if is_pe(pe) { Copy::InHeap(offset) } else { Copy::Elsewhere }
+    }
+}
+
+/// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`.
+#[inline(always)]
+pub(crate) fn find<T>(address: *const T, nbytes: usize, pe: c_int) -> Copy<T> {
+    let delta = if let Some(offset) = MAP.heap.offset(address.addr(), nbytes) {
+        let Some(delta) = MAP.heap.delta(pe) else { return Copy::in_heap(offset, pe) };
+        delta
+    } else if MAP.statics.offset(address.addr(), nbytes).is_some() {
+        let Some(delta) = MAP.statics.delta(pe) else { return Copy::Elsewhere };
+        delta
+    } else {
+        return Copy::Elsewhere;
+    };
+    Copy::Mapped(address.wrapping_byte_offset(delta).cast_mut())
+}
+
+/// As [`find`], where only a pointer into memory mapped here is of use.
 #[inline(always)]
 pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*mut T> {
-    let delta = if MAP.heap.offset(address.addr(), nbytes).is_some() {
-        MAP.heap.delta(pe)?
-    } else if MAP.statics.offset(address.addr(), nbytes).is_some() {
-        MAP.statics.delta(pe)?
-    } else {
-        return None;
-    };
-    Some(address.wrapping_byte_offset(delta).cast_mut())
+    find(address, nbytes, pe).mapped()
 }
 
 /// The segment that holds `nbytes` bytes at `addr`, and their offset in it.
@@ -193,34 +226,51 @@ pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
 /// As [`mapped`] for one word, which must be aligned to its size.
 #[inline(always)]
 pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
-    word(address, pe, Own::delta)
+    word(address, pe, Own::delta).mapped()
 }
 
-/// As [`mapped_word`] for an atomic operation or a signal: none where the network carries these out.
+/// As [`find`] for a word of an atomic operation: none is mapped where the network carries these out.
 #[inline(always)]
-pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+pub(crate) fn find_atomic<T>(address: *const T, pe: c_int) -> Copy<T> {
     word(address, pe, Own::word_delta)
 }
 
+/// As [`find_atomic`], where only a pointer into memory mapped here is of use.
 #[inline(always)]
-fn word<T>(
-    address: *const T,
-    pe: c_int,
-    delta: impl Fn(&Own, c_int) -> Option<isize>,
-) -> Option<*mut T> {
+pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+    find_atomic(address, pe).mapped()
+}
+
+#[inline(always)]
+fn word<T>(address: *const T, pe: c_int, delta: impl Fn(&Own, c_int) -> Option<isize>) -> Copy<T> {
     let delta = if MAP.heap.has_word::<T>(address.addr()) {
-        delta(&MAP.heap, pe)?
+        let Some(delta) = delta(&MAP.heap, pe) else {
+            return Copy::in_heap(address.addr().wrapping_sub(heap_start()), pe);
+        };
+        delta
     } else {
         less_often();
         if !is_aligned(address) || MAP.statics.offset(address.addr(), size_of::<T>()).is_none() {
-            return None;
+            return Copy::Elsewhere;
         }
-        not_merged(delta(&MAP.statics, pe)?)
+        let Some(delta) = delta(&MAP.statics, pe) else { return Copy::Elsewhere };
+        not_merged(delta)
     };
     let there = address.wrapping_byte_offset(delta).cast_mut();
     // SAFETY: aligned here, and deltas are multiples of the page size.
     unsafe { std::hint::assert_unchecked(is_aligned(there)) };
-    Some(there)
+    Copy::Mapped(there)
+}
+
+/// Where the own heap is while the fast path is open.
+#[inline(always)]
+fn heap_start() -> usize {
+    MAP.heap.start.load(Relaxed)
+}
+
+/// The own address of what [`find`] has found in the heap.
+pub(crate) fn of_offset_in_heap(offset: usize) -> usize {
+    heap_start().wrapping_add(offset)
 }
 
 /// Marks a path, so that the other one runs without a jump.

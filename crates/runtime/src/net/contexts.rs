@@ -13,6 +13,7 @@ use crate::base::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_THRE
 use crate::base::handle::{ContextHandle, TeamHandle};
 use crate::base::members::Members;
 use crate::base::{job, process};
+use crate::memory::address;
 use core::ffi::{c_int, c_long};
 use std::collections::HashMap;
 use std::ptr::null_mut;
@@ -233,6 +234,12 @@ impl Entry {
     fn is_private(&self) -> bool {
         self.options & SHMEM_CTX_PRIVATE != 0
     }
+
+    /// Whether atomic operations on it are an atomicity domain of their own: this CPU carries them out, and the network those of the
+    /// world.
+    fn is_domain(&self) -> bool {
+        self.team == TeamHandle::SHARED && address::are_atomics_by_network()
+    }
 }
 
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
@@ -269,7 +276,7 @@ pub(crate) fn require_for_network(call: Call, handle: ContextHandle) {
 }
 
 impl Registry {
-    fn with_slot(&mut self, members: &Members, n_pes: u32, check: bool) -> Option<ContextHandle> {
+    fn with_slot(&mut self, entry: &Entry, n_pes: u32, check: bool) -> Option<ContextHandle> {
         let index = match self.spare.pop() {
             Some(index) => index,
             None if self.used as usize == MOST => return None,
@@ -279,8 +286,9 @@ impl Registry {
             }
         };
         let slot = &SLOTS[index as usize];
-        slot.set(members, n_pes, check);
-        let is_of_world = !check && *members == Members::world(n_pes);
+        slot.set(&entry.members, n_pes, check);
+        slot.of_shared.store(entry.team == TeamHandle::SHARED, Relaxed);
+        let is_of_world = !check && !entry.is_domain() && entry.members == Members::world(n_pes);
         Some(ContextHandle::new(slot.generation.load(Relaxed), index + 1, is_of_world))
     }
 
@@ -296,11 +304,10 @@ impl Registry {
     }
 }
 
-/// Whether it is a context of `SHMEM_TEAM_SHARED`: atomic operations on it are an atomicity domain of
-/// their own, whoever carries out those of the world.
-#[inline]
+/// Whether it is a context of `SHMEM_TEAM_SHARED` on which atomic operations may be an atomicity domain of their own.
+#[inline(always)]
 pub(crate) fn is_of_shared(ctx: ContextHandle) -> bool {
-    slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))
+    !ctx.is_of_world() && slot_of(ctx).is_some_and(|slot| slot.of_shared.load(Relaxed))
 }
 
 /// Add a context of `team` with these members; its handle, `None` when there are too many.
@@ -312,10 +319,7 @@ pub(crate) fn add(
 ) -> Option<ContextHandle> {
     let entry = Entry { team, members, options, creator: thread::current().id() };
     with_registry(|registry| {
-        let handle = registry.with_slot(&entry.members, n_pes, check)?;
-        if let Some(slot) = slot_of(handle) {
-            slot.of_shared.store(team == TeamHandle::SHARED, Relaxed);
-        }
+        let handle = registry.with_slot(&entry, n_pes, check)?;
         registry.alive.insert(handle, entry);
         Some(handle)
     })

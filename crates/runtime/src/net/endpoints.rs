@@ -25,9 +25,11 @@ use std::sync::{Mutex, MutexGuard};
 
 /// Where the endpoint of a context is.
 struct ContextEndpoint {
-    /// The handle of the context, once it has an endpoint; 0 before and afterwards.
-    context: AtomicUsize,
-    /// The place whose endpoint it uses; null if it uses its own and no other thread does, so that it needs no lock.
+    /// The handle of the context if it has an endpoint that no other thread uses, so that it needs no lock; otherwise 0.
+    alone: AtomicUsize,
+    /// The handle of the context if it uses an endpoint by its lock; otherwise 0.
+    sharing: AtomicUsize,
+    /// The place of that endpoint.
     uses: AtomicPtr<ContextEndpoint>,
     lock: Mutex<()>,
     /// Changed by whoever has the lock, and used by whoever has it or is alone.
@@ -43,7 +45,8 @@ const LIBRARY: usize = MOST + 1;
 /// The first is that of the default context. Unused pages are never touched.
 static PLACES: [ContextEndpoint; MOST + 2] = [const {
     ContextEndpoint {
-        context: AtomicUsize::new(0),
+        alone: AtomicUsize::new(0),
+        sharing: AtomicUsize::new(0),
         uses: AtomicPtr::new(null_mut()),
         lock: Mutex::new(()),
         endpoint: UnsafeCell::new(None),
@@ -74,33 +77,34 @@ pub(crate) fn on<R>(
     verb: impl FnOnce(&mut dyn Endpoint) -> R,
 ) -> Option<R> {
     let place = PLACES.get(ctx.place())?;
-    // Paired with the store of whoever made the endpoint, which also set `uses`.
-    if place.context.load(Ordering::Acquire) != ctx.0 {
+    if !place.is_used_by(ctx) {
         missing();
-        if place.context.load(Ordering::Acquire) != ctx.0 {
-            return None;
-        }
+    }
+    if place.alone.load(Ordering::Acquire) == ctx.0 {
+        // SAFETY: a context that no other thread uses.
+        return unsafe { &mut *place.endpoint.get() }.as_deref_mut().map(verb);
+    }
+    if place.sharing.load(Ordering::Acquire) != ctx.0 {
+        return None;
     }
     // SAFETY: null or one of the places.
-    match unsafe { place.uses.load(Ordering::Relaxed).as_ref() } {
-        Some(uses) => uses.locked().endpoint.as_deref_mut().map(verb),
-        // SAFETY: a context that no other thread uses.
-        None => unsafe { &mut *place.endpoint.get() }.as_deref_mut().map(verb),
-    }
+    let uses = unsafe { place.uses.load(Ordering::Relaxed).as_ref() }?;
+    uses.locked().endpoint.as_deref_mut().map(verb)
 }
 
 /// As [`on`], if the context has its endpoint to itself; `None` if it has none, or shares one.
 #[inline(always)]
-pub(crate) fn alone<R>(ctx: ContextHandle, verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
+pub(crate) fn alone<R>(
+    ctx: ContextHandle,
+    verb: impl FnOnce(&mut dyn Endpoint) -> Option<R>,
+) -> Option<R> {
     let place = PLACES.get(ctx.place())?;
-    // Paired with the store of whoever made the endpoint, which also set `uses`.
-    if place.context.load(Ordering::Acquire) != ctx.0
-        || !place.uses.load(Ordering::Relaxed).is_null()
-    {
+    // Paired with the store of whoever made the endpoint.
+    if place.alone.load(Ordering::Acquire) != ctx.0 {
         return None;
     }
     // SAFETY: a context that no other thread uses.
-    unsafe { &mut *place.endpoint.get() }.as_deref_mut().map(verb)
+    unsafe { &mut *place.endpoint.get() }.as_deref_mut().and_then(verb)
 }
 
 /// Do something with the library's own endpoint; `None` if the network is closed.
@@ -121,25 +125,29 @@ pub(crate) fn make(
 ) {
     let place = &PLACES[ctx.place()];
     let own = place.locked();
-    if place.context.load(Ordering::Relaxed) == ctx.0 {
+    if place.is_used_by(ctx) {
         return;
     }
+    let default = &PLACES[0];
     let uses = match endpoint() {
         Ok(made) => {
             *own.endpoint = Some(made);
-            if contexts::has_one_user(ctx) { null_mut() } else { address(place) }
-        }
-        Err(_) if PLACES[0].context.load(Ordering::Acquire) == ContextHandle::DEFAULT.0 => {
-            match PLACES[0].uses.load(Ordering::Relaxed) {
-                // Threads are not in the library at once.
-                uses if uses.is_null() => address(&PLACES[0]),
-                uses => uses,
+            if contexts::has_one_user(ctx) {
+                return place.alone.store(ctx.0, Ordering::Release);
             }
+            address(place)
+        }
+        // Threads are not in the library at once.
+        Err(_) if default.alone.load(Ordering::Acquire) == ContextHandle::DEFAULT.0 => {
+            address(default)
+        }
+        Err(_) if default.sharing.load(Ordering::Acquire) == ContextHandle::DEFAULT.0 => {
+            default.uses.load(Ordering::Relaxed)
         }
         Err(_) => address(&PLACES[LIBRARY]),
     };
     place.uses.store(uses, Ordering::Relaxed);
-    place.context.store(ctx.0, Ordering::Release);
+    place.sharing.store(ctx.0, Ordering::Release);
 }
 
 fn address(place: &'static ContextEndpoint) -> *mut ContextEndpoint {
@@ -149,14 +157,22 @@ fn address(place: &'static ContextEndpoint) -> *mut ContextEndpoint {
 /// Forget the endpoint of a context that was completed.
 pub(crate) fn forget(ctx: ContextHandle) {
     let Some(place) = PLACES.get(ctx.place()) else { return };
-    if place.context.load(Ordering::Acquire) == ctx.0 {
+    if place.is_used_by(ctx) {
         place.clear();
     }
 }
 
 impl ContextEndpoint {
+    /// Whether the context has an endpoint.
+    #[inline(always)]
+    fn is_used_by(&self, ctx: ContextHandle) -> bool {
+        // Paired with the stores of whoever made the endpoint.
+        [&self.alone, &self.sharing].iter().any(|handle| handle.load(Ordering::Acquire) == ctx.0)
+    }
+
     fn clear(&self) {
-        self.context.store(0, Ordering::Release);
+        self.alone.store(0, Ordering::Release);
+        self.sharing.store(0, Ordering::Release);
         let forgotten = self.locked().endpoint.take();
         // It completes its operations, which may take long.
         drop(forgotten);

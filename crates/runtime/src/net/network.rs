@@ -73,14 +73,13 @@ pub(crate) fn on<R>(
     done.unwrap_or_else(|| refuse(call))
 }
 
-/// As [`on`], for a context that has its endpoint to itself; `None` for any other.
+/// Attempt something with the endpoint of a context that has it to itself; `None` for any other, and where the attempt fails.
 #[inline(always)]
 pub(crate) fn at_once<R>(
-    call: Call,
     ctx: ContextHandle,
-    verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Error>,
+    attempt: impl FnOnce(&mut dyn Endpoint) -> Option<R>,
 ) -> Option<R> {
-    endpoints::alone(ctx, |endpoint| or_lose(call, verb(endpoint)))
+    endpoints::alone(ctx, attempt)
 }
 
 /// The first use of a context, or that of one which does not exist.

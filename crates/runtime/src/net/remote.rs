@@ -26,10 +26,37 @@ pub(crate) struct Access {
     pub(crate) pe: c_int,
 }
 
-/// `nbytes` bytes to `dest`. The arguments are those of the routines that put, in their order, so that they stay in their registers.
+/// `nbytes` bytes to `dest` in the heap of `pe`. The arguments are those of the routines that put, in their order, so that they stay
+/// in their registers.
 ///
 /// # Safety
 /// `source` is valid for reads of `nbytes` bytes, until the next quiet if that completes it.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn put_in_heap<C: Context, const AT_QUIET: bool>(
+    ctx: C,
+    dest: usize,
+    source: *const u8,
+    nbytes: usize,
+    pe: c_int,
+    call: Call,
+) {
+    let from = LocalBuf::source(source, nbytes);
+    let is_done = network::at_once(ctx.handle(), |endpoint| {
+        // SAFETY: valid by contract.
+        unsafe { endpoint.put_at_once(dest as u64, from, network::pe(pe)) }.then_some(())
+    });
+    if is_done.is_none() {
+        let dest = address::of_offset_in_heap(dest);
+        // SAFETY: valid by contract.
+        unsafe { put::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
+    }
+}
+
+/// `nbytes` bytes to `dest`.
+///
+/// # Safety
+/// As [`put_in_heap`].
 #[cold]
 #[inline(never)]
 pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
@@ -40,23 +67,43 @@ pub(crate) unsafe fn put<C: Context, const AT_QUIET: bool>(
     pe: c_int,
     call: Call,
 ) {
-    let (ctx, completion) = (ctx.handle(), completion::<AT_QUIET>());
-    let begun = address::remote_in_heap(dest, nbytes, pe).and_then(|dest| {
-        let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
-        // SAFETY: valid by contract.
-        network::at_once(call, ctx, |endpoint| unsafe { endpoint.put(network::pe(pe), put) })
-    });
-    if begun.is_none() {
-        let access = Access { call, ctx, argument: "dest", pe };
-        // SAFETY: valid by contract.
-        unsafe { access.put(dest, source, nbytes, completion) }
-    }
+    let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
+    // SAFETY: the same contract.
+    unsafe { access.put(dest, source, nbytes, completion::<AT_QUIET>()) }
 }
 
-/// `nbytes` bytes from `source`; as [`put`].
+/// `nbytes` bytes from `source` in the heap of `pe`; as [`put_in_heap`].
 ///
 /// # Safety
 /// `dest` is valid for writes of `nbytes` bytes, until the next quiet if that completes it.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn get_in_heap<C: Context, const AT_QUIET: bool>(
+    ctx: C,
+    dest: *mut u8,
+    source: usize,
+    nbytes: usize,
+    pe: c_int,
+    call: Call,
+) {
+    let to = LocalBuf { base: dest, nbytes };
+    let is_done = network::at_once(ctx.handle(), |endpoint| {
+        // SAFETY: valid by contract.
+        let is_done =
+            !AT_QUIET && unsafe { endpoint.get_at_once(to, source as u64, network::pe(pe)) };
+        is_done.then_some(())
+    });
+    if is_done.is_none() {
+        let source = address::of_offset_in_heap(source);
+        // SAFETY: valid by contract.
+        unsafe { get::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
+    }
+}
+
+/// `nbytes` bytes from `source`.
+///
+/// # Safety
+/// As [`get_in_heap`].
 #[cold]
 #[inline(never)]
 pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
@@ -67,17 +114,35 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
     pe: c_int,
     call: Call,
 ) {
-    let (ctx, completion) = (ctx.handle(), completion::<AT_QUIET>());
-    let begun = address::remote_in_heap(source, nbytes, pe).and_then(|source| {
-        let get = Get { dest: LocalBuf { base: dest, nbytes }, source, completion };
-        // SAFETY: valid by contract.
-        network::at_once(call, ctx, |endpoint| unsafe { endpoint.get(network::pe(pe), get) })
+    let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
+    // SAFETY: the same contract.
+    unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>()) }
+}
+
+/// An atomic operation that returns the old value, on a word in the heap of `pe`. The arguments are those of the endpoint's verb, in its
+/// order.
+#[cold]
+#[inline(never)]
+#[expect(clippy::too_many_arguments, reason = "an atomic operation has so many")]
+pub(crate) fn fetch_in_heap(
+    ctx: ContextHandle,
+    dest: usize,
+    operand: u64,
+    condition: u64,
+    op: AmoOp,
+    width: AmoWidth,
+    pe: c_int,
+    call: Call,
+) -> u64 {
+    let old = (!contexts::is_of_shared(ctx)).then(|| {
+        network::at_once(ctx, |endpoint| {
+            endpoint.fetch_at_once(dest as u64, operand, condition, op, width, network::pe(pe))
+        })
     });
-    if begun.is_none() {
-        let access = Access { call, ctx, argument: "source", pe };
-        // SAFETY: valid by contract.
-        unsafe { access.get(dest, source, nbytes, completion) }
-    }
+    old.flatten().unwrap_or_else(|| {
+        let access = Access { call, ctx, argument: "dest", pe };
+        access.fetch(address::of_offset_in_heap(dest), width, op, operand, condition)
+    })
 }
 
 #[inline(always)]

@@ -21,7 +21,9 @@ impl FiEndpoint {
         amo: Amo,
         wanted: Option<Wanted>,
     ) -> Result<Post, i32> {
-        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
+        let Remote { pe, at, address, key } = to;
+        let use_ = wanted.map_or(Use::Plain, Use::Word);
+        let Some(op) = self.begin(pe, use_) else { return Ok(Post::Later) };
         let cell = self.staging.cell(op).base;
         // SAFETY: a cell is aligned and longer, and is this operation's.
         unsafe { cell.cast::<[u64; 3]>().write([0, amo.operand, amo.condition]) };
@@ -29,7 +31,6 @@ impl FiEndpoint {
         let (old, operand, condition) = (word(0), word(1), word(2));
         let (endpoint, desc, context) =
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
-        let Remote { pe, at, address, key } = to;
         let (datatype, name) = (amo.datatype(), amo.name());
         let code = match amo.op {
             // SAFETY: an open endpoint with atomic operations, a context that is free, and words that are this operation's.
@@ -46,6 +47,6 @@ impl FiEndpoint {
                 )
             },
         };
-        self.decide(code, op, pe, wanted.map_or(Use::Plain, Use::Word))
+        self.begun(code, op)
     }
 }

@@ -1,7 +1,7 @@
 //! Starting to send messages on an ep, and to receive them.
 #![allow(unsafe_code)]
 
-use super::{FiEndpoint, Post, Use};
+use super::{FiEndpoint, Post, Use, refused};
 use crate::message::NBYTES;
 use libfabric_sys as fi;
 use rushmem_transport::mem;
@@ -15,14 +15,14 @@ impl FiEndpoint {
         message: &[u8; NBYTES],
     ) -> Result<Post, i32> {
         let endpoint = self.endpoint.raw();
-        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
+        let Some(op) = self.begin(pe, Use::Plain) else { return Ok(Post::Later) };
         let cell = self.staging.cell(op);
         // SAFETY: a cell has at least as many bytes.
         unsafe { mem::copy_bytes(cell.base, message.as_ptr(), NBYTES) };
         let (desc, context) = (self.staging_desc(), self.context(op));
         // SAFETY: an open endpoint, a context that is free, and a cell that is this operation's.
         let code = unsafe { fi::fi_send(endpoint, cell.base.cast(), NBYTES, desc, to, context) };
-        self.decide(code, op, pe, Use::Plain)
+        self.begun(code, op)
     }
 
     /// Waits for one more message.
@@ -34,7 +34,8 @@ impl FiEndpoint {
         // SAFETY: an open endpoint, a context that is free, and a cell that is this operation's.
         let code = unsafe { fi::fi_recv(endpoint, to, NBYTES, desc, context) };
         if code != 0 {
-            return self.refused(code, op);
+            self.free.push(op);
+            return refused(code);
         }
         self.ops[op as usize].use_ = Use::Receive;
         self.receiving += 1;

@@ -3,6 +3,7 @@
 //! After an error whoever has the ep drops it: libfabric then uses no memory of its operations any more.
 #![allow(unsafe_code)]
 
+use super::arguments::WriteArguments;
 use super::poll::ENTRIES;
 use super::{FiEndpoint, Op, Use};
 use crate::block::Block;
@@ -16,7 +17,8 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Arc;
 
 impl FiEndpoint {
-    /// An ep for so many operations, with cells for so many bytes.
+    /// An ep for so many operations, with cells for `copy_up_to` bytes; writes of `inject_up_to` bytes, which are at most as many, are
+    /// injected.
     ///
     /// # Errors
     /// libfabric's number.
@@ -25,6 +27,7 @@ impl FiEndpoint {
         n_pes: usize,
         depth: usize,
         copy_up_to: usize,
+        inject_up_to: usize,
         sleep: bool,
     ) -> Result<FiEndpoint, i32> {
         let cq = Arc::new(fabric.cq(depth + ENTRIES, sleep)?);
@@ -51,7 +54,8 @@ impl FiEndpoint {
             in_flight: 0,
             receiving: 0,
             copy_up_to,
-            inject_up_to: fabric.facts.inject,
+            inject_up_to,
+            write_arguments: WriteArguments::new(),
             completion: match fabric.facts.delivery {
                 true => fi::FI_COMPLETION | fi::FI_DELIVERY_COMPLETE,
                 false => fi::FI_COMPLETION | fi::FI_TRANSMIT_COMPLETE,

@@ -58,17 +58,15 @@ impl FiEndpoint {
     #[inline]
     fn complete(&mut self, context: *const u8, arrived: &mut impl FnMut([u8; NBYTES])) {
         let Some(op) = self.contexts.index(context) else { return };
-        let done = &mut self.ops[op as usize];
-        match std::mem::replace(&mut done.use_, Use::None) {
-            Use::Receive => {
-                let mut message = [0; NBYTES];
-                let from = self.staging.cell(op).base;
-                // SAFETY: a cell has at least as many bytes, and its operation is over.
-                unsafe { mem::copy_bytes(message.as_mut_ptr(), from, NBYTES) };
-                self.free.push(op);
-                self.receiving -= 1;
-                return arrived(message);
-            }
+        if matches!(self.ops[op as usize].use_, Use::Receive) {
+            let mut message = [0; NBYTES];
+            let from = self.staging.cell(op).base;
+            // SAFETY: a cell has at least as many bytes, and its operation is over.
+            unsafe { mem::copy_bytes(message.as_mut_ptr(), from, NBYTES) };
+            self.received(op);
+            return arrived(message);
+        }
+        match self.end(op) {
             Use::Landing(to) => {
                 let from = self.staging.cell(op).base;
                 // SAFETY: valid until now by the contract of `read_copy`; a cell has as many bytes.
@@ -81,11 +79,15 @@ impl FiEndpoint {
                 // SAFETY: valid until now by the contract of `atomic`.
                 unsafe { width.write(at, old) };
             }
-            Use::None | Use::Plain | Use::Registered { .. } => {}
+            Use::None | Use::Plain | Use::Registered { .. } | Use::Receive => {}
         }
-        self.pending[done.pe as usize] -= 1;
-        self.in_flight -= 1;
+    }
+
+    /// A receive is over.
+    fn received(&mut self, op: u32) {
+        self.ops[op as usize].use_ = Use::None;
         self.free.push(op);
+        self.receiving -= 1;
     }
 
     /// An operation failed: say which and why. A message that does not fit was not sent by a peer.
@@ -101,9 +103,7 @@ impl FiEndpoint {
         if let Some(op) = op
             && matches!(self.ops[op as usize].use_, Use::Receive)
         {
-            self.ops[op as usize].use_ = Use::None;
-            self.free.push(op);
-            self.receiving -= 1;
+            self.received(op);
             return Ok(());
         }
         let mut text = [0; 256];

@@ -11,20 +11,34 @@ impl FiEndpoint {
     ///
     /// # Safety
     /// The range is valid for reads.
-    #[inline(always)]
     pub(crate) unsafe fn write_copy(&mut self, to: Remote, from: LocalBuf) -> Result<Post, i32> {
         if from.nbytes > self.inject_up_to {
             // SAFETY: the same contract.
             return unsafe { self.write_staged(to, from) };
         }
-        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
-        let flags = self.completion | fi::FI_INJECT;
-        // SAFETY: valid by contract, and injected memory is free when the call returns.
-        let code = unsafe { self.write_message(op, &to, from, null_mut(), flags) };
-        match self.decide(code, op, to.pe, Use::Plain) {
+        let Some(op) = self.begin(to.pe, Use::Plain) else { return Ok(Post::Later) };
+        // SAFETY: the same contract.
+        let code = unsafe { self.inject(op, &to, from) };
+        match self.begun(code, op) {
             Err(code) => self.injects_not(code),
             posted => posted,
         }
+    }
+
+    /// As [`write_copy`](Self::write_copy), if the write can be injected and there is room; whether it was started.
+    ///
+    /// # Safety
+    /// The same.
+    #[inline(always)]
+    pub(crate) unsafe fn write_at_once(&mut self, to: Remote, from: LocalBuf) -> bool {
+        // One of no bytes is not started either.
+        if from.nbytes.wrapping_sub(1) >= self.inject_up_to {
+            return false;
+        }
+        let Some(op) = self.begin(to.pe, Use::Plain) else { return false };
+        // SAFETY: the same contract.
+        let code = unsafe { self.inject(op, &to, from) };
+        matches!(self.begun(code, op), Ok(Post::Started(_)))
     }
 
     /// An injected write was refused: if the provider does not do this at all, none is injected any more when it is tried again.
@@ -44,14 +58,14 @@ impl FiEndpoint {
     /// The same.
     #[inline(never)]
     unsafe fn write_staged(&mut self, to: Remote, from: LocalBuf) -> Result<Post, i32> {
-        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
+        let Some(op) = self.begin(to.pe, Use::Plain) else { return Ok(Post::Later) };
         let cell = self.staging.cell(op).first(from.nbytes);
         // SAFETY: the source is valid by contract, and a cell has as many bytes.
         unsafe { mem::copy_bytes(cell.base, from.base, from.nbytes) };
+        let desc = self.staging_desc();
         // SAFETY: the cell is this operation's until it completes.
-        let code =
-            unsafe { self.write_message(op, &to, cell, self.staging_desc(), self.completion) };
-        self.decide(code, op, to.pe, Use::Plain)
+        let code = unsafe { self.write_message(op, &to, cell, desc, self.completion) };
+        self.begun(code, op)
     }
 
     /// Starts a write. `known` is the descriptor of the segment that the source is in, if it is in one.
@@ -69,38 +83,35 @@ impl FiEndpoint {
         }
         // SAFETY: valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(from, known, fi::FI_WRITE) }?;
-        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
+        let Some(op) = self.begin(to.pe, use_) else { return Ok(Post::Later) };
         // SAFETY: by contract.
         let code = unsafe { self.write_message(op, to, from, desc, self.completion) };
-        self.decide(code, op, to.pe, use_)
+        self.begun(code, op)
+    }
+
+    /// # Safety
+    /// The range is valid for reads.
+    #[inline(always)]
+    unsafe fn inject(&mut self, op: u32, to: &Remote, from: LocalBuf) -> isize {
+        // SAFETY: valid by contract, and injected memory is free when the call returns.
+        unsafe { self.write_message(op, to, from, null_mut(), self.completion | fi::FI_INJECT) }
     }
 
     /// # Safety
     /// The range is valid for reads: with `FI_INJECT` during the call, else until completion.
     #[inline(always)]
     unsafe fn write_message(
-        &self,
+        &mut self,
         op: u32,
         to: &Remote,
         from: LocalBuf,
         desc: *mut core::ffi::c_void,
         flags: u64,
     ) -> isize {
-        let iov = fi::iovec { iov_base: from.base.cast(), iov_len: from.nbytes };
-        let mut desc = [desc];
-        let rma = fi::fi_rma_iov { addr: to.address, len: from.nbytes, key: to.key };
-        let message = fi::fi_msg_rma {
-            msg_iov: &raw const iov,
-            desc: desc.as_mut_ptr(),
-            iov_count: 1,
-            addr: to.at,
-            rma_iov: &raw const rma,
-            rma_iov_count: 1,
-            context: self.context(op),
-            data: 0,
-        };
-        // SAFETY: an open endpoint, a context that is free, and vectors that live during the call.
-        unsafe { fi::fi_writemsg(self.endpoint.raw(), &message, flags) }
+        let context = self.context(op);
+        let message = self.write_arguments.of(to, from, desc, context);
+        // SAFETY: an open endpoint, a context that is the operation's, and arguments that live during the call.
+        unsafe { fi::fi_writemsg(self.endpoint.raw(), message, flags) }
     }
 
     /// Starts a read of a byte that nobody wants.
@@ -124,10 +135,10 @@ impl FiEndpoint {
             // SAFETY: the same contract.
             return unsafe { self.read_into_registered(from, dest, known) };
         }
-        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
+        let Some(op) = self.begin(from.pe, Use::Plain) else { return Ok(Post::Later) };
         // SAFETY: by contract.
         let code = unsafe { self.read_into(op, &from, dest, null_mut()) };
-        self.decide(code, op, from.pe, Use::Plain)
+        self.begun(code, op)
     }
 
     /// As [`read`](Self::read) where memory must be registered: what is not, and not too long, comes into a cell first.
@@ -150,10 +161,10 @@ impl FiEndpoint {
         }
         // SAFETY: valid until the operation completes, by contract.
         let (desc, use_) = unsafe { self.describe(dest, known, fi::FI_READ) }?;
-        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
+        let Some(op) = self.begin(from.pe, use_) else { return Ok(Post::Later) };
         // SAFETY: by contract.
         let code = unsafe { self.read_into(op, &from, dest, desc) };
-        self.decide(code, op, from.pe, use_)
+        self.begun(code, op)
     }
 
     /// Starts a read of at most `copy_up_to` bytes into a cell.
@@ -161,11 +172,11 @@ impl FiEndpoint {
     /// # Safety
     /// Where they are to be copied to is valid for writes until the operation completes or the ep is dropped.
     unsafe fn read_staged(&mut self, from: &Remote, nbytes: usize, use_: Use) -> Result<Post, i32> {
-        let Some(op) = self.free.pop() else { return Ok(Post::Later) };
+        let Some(op) = self.begin(from.pe, use_) else { return Ok(Post::Later) };
         let cell = self.staging.cell(op).first(nbytes);
         // SAFETY: the cell is this operation's until it completes.
         let code = unsafe { self.read_into(op, from, cell, self.staging_desc()) };
-        self.decide(code, op, from.pe, use_)
+        self.begun(code, op)
     }
 
     /// # Safety

@@ -6,7 +6,11 @@ use rushmem_transport::null;
 
 /// The place whose endpoint a context uses by a lock, if it does.
 fn locked(ctx: ContextHandle) -> Option<usize> {
-    let uses = PLACES[ctx.place()].uses.load(Ordering::Relaxed);
+    let place = &PLACES[ctx.place()];
+    if place.alone.load(Ordering::Relaxed) == ctx.0 {
+        return None;
+    }
+    let uses = place.uses.load(Ordering::Relaxed);
     PLACES.iter().position(|place| std::ptr::eq(place, uses))
 }
 

@@ -1,0 +1,99 @@
+//! What the call that writes gets by address. It stays where it is for the life of an ep, so that a write stores only what differs from
+//! the one before.
+//!
+//! This file must never know when a write is started.
+#![allow(unsafe_code)]
+
+use super::Remote;
+use core::ffi::c_void;
+use libfabric_sys as fi;
+use rushmem_transport::LocalBuf;
+use std::cell::Cell;
+use std::ptr::{NonNull, null_mut};
+
+/// The arguments of one write of one range to one range.
+pub(super) struct WriteArguments {
+    message: fi::fi_msg_rma,
+    lists: NonNull<Lists>,
+}
+
+/// The lists of one element each that the message has the addresses of.
+struct Lists {
+    iov: Cell<fi::iovec>,
+    desc: Cell<*mut c_void>,
+    rma: Cell<fi::fi_rma_iov>,
+}
+
+// SAFETY: it owns its memory, and its addresses are either of that or of no use to it.
+unsafe impl Send for WriteArguments {}
+
+impl WriteArguments {
+    pub(super) fn new() -> WriteArguments {
+        let lists = NonNull::from(Box::leak(Box::new(Lists {
+            iov: Cell::new(fi::iovec { iov_base: null_mut(), iov_len: 0 }),
+            desc: Cell::new(null_mut()),
+            rma: Cell::new(fi::fi_rma_iov { addr: 0, len: 0, key: 0 }),
+        })));
+        // SAFETY: a box that nobody else has.
+        let Lists { iov, desc, rma } = unsafe { lists.as_ref() };
+        let message = fi::fi_msg_rma {
+            msg_iov: iov.as_ptr(),
+            desc: desc.as_ptr(),
+            iov_count: 1,
+            addr: 0,
+            rma_iov: rma.as_ptr(),
+            rma_iov_count: 1,
+            context: null_mut(),
+            data: 0,
+        };
+        WriteArguments { message, lists }
+    }
+
+    /// Those of a write of `from`, whose descriptor is `desc`, with the context of its operation.
+    #[inline(always)]
+    pub(super) fn of(
+        &mut self,
+        to: &Remote,
+        from: LocalBuf,
+        desc: *mut c_void,
+        context: *mut c_void,
+    ) -> &fi::fi_msg_rma {
+        // SAFETY: alive as long as this.
+        let lists = unsafe { self.lists.as_ref() };
+        lists.iov.set(fi::iovec { iov_base: from.base.cast(), iov_len: from.nbytes });
+        lists.desc.set(desc);
+        lists.rma.set(fi::fi_rma_iov { addr: to.address, len: from.nbytes, key: to.key });
+        self.message.addr = to.at;
+        self.message.context = context;
+        &self.message
+    }
+}
+
+impl Drop for WriteArguments {
+    fn drop(&mut self) {
+        // SAFETY: a box that `new` leaked; no write is being started.
+        drop(unsafe { Box::from_raw(self.lists.as_ptr()) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_finds_all_of_its_arguments_wherever_they_were_moved() {
+        let mut moved = Box::new(WriteArguments::new());
+        for nbytes in [8, 9] {
+            let from = LocalBuf { base: std::ptr::without_provenance_mut(64), nbytes };
+            let to = Remote { pe: 1, at: 2, address: 3, key: 4 };
+            let message = moved.of(&to, from, null_mut(), null_mut());
+            // SAFETY: the lists live.
+            let iov = unsafe { *message.msg_iov };
+            // SAFETY: as above.
+            let rma = unsafe { *message.rma_iov };
+            assert_eq!((iov.iov_base.addr(), iov.iov_len), (64, nbytes));
+            assert_eq!((message.addr, rma.addr, rma.len, rma.key), (2, 3, nbytes, 4));
+            assert_eq!((message.iov_count, message.rma_iov_count, message.data), (1, 1, 0));
+        }
+    }
+}

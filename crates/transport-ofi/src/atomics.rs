@@ -11,36 +11,29 @@ use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::{AmoOp, AmoRequest, AmoWidth, Error, Pe, RemoteAddr};
 
 impl OfiEndpoint {
-    /// Carries an atomic operation out that the fabric has, where nothing is in its way; its old value. While it polls nobody else need.
-    #[inline(always)]
-    pub(crate) fn fetched_at_once(&mut self, dest: RemoteAddr, amo: Amo, pe: Pe) -> Option<u64> {
-        let mut old = 0u64;
-        let wanted = Wanted { at: (&raw mut old).cast(), width: AmoWidth::Eight };
-        // SAFETY: a local that lives until the operation is over, or the ep is closed after a loss.
-        let attempt = unsafe { self.attempt_fetch(dest, amo, pe, wanted) };
-        let is_done = matches!(attempt, Ok(Post::Done)) || self.attempted(pe, attempt);
-        // SAFETY: a live local, written through a pointer to it.
-        is_done.then(|| unsafe { (&raw const old).read() })
-    }
-
+    /// Attempts an atomic operation that the fabric has, where nothing is in its way. While it polls nobody else need.
+    ///
     /// # Safety
     /// Where the old value is wanted is valid for writes until the operation is over, or the ep was closed.
+    ///
+    /// # Errors
+    /// When the fabric says that something failed.
     #[inline(always)]
-    unsafe fn attempt_fetch(
+    pub(crate) unsafe fn fetch_at_once(
         &mut self,
         dest: RemoteAddr,
         amo: Amo,
         pe: Pe,
         wanted: Wanted,
     ) -> Result<Post, Failure> {
-        let shared = self.shared();
-        // Without operations of its own the fabric has none.
-        if !shared.native.has(amo.op, amo.width) || self.is_past_fence(pe) {
+        let (shared, nbytes) = (self.shared(), amo.width.nbytes());
+        // Where CPUs carry atomic operations out the fabric has none.
+        let is_usual =
+            shared.native.has(amo.op, amo.width) && dest.offset.is_multiple_of(nbytes as u64);
+        if !is_usual || self.is_past_fence(pe) {
             return Ok(Post::Later);
         }
-        let Some(remote) = shared.known_remote(pe, dest, amo.width.nbytes()) else {
-            return Ok(Post::Later);
-        };
+        let Some(remote) = shared.known_remote(pe, dest, nbytes) else { return Ok(Post::Later) };
         let Some(mut ep) = self.ep.ep.own() else { return Ok(Post::Later) };
         let Some(ep) = ep.as_mut() else { return Ok(Post::Later) };
         // SAFETY: by contract.

@@ -37,7 +37,7 @@ impl Block {
     #[inline]
     pub(crate) fn cell(&self, i: u32) -> LocalBuf {
         let at = (i as usize) << self.shift;
-        assert!(at < self.layout.size(), "a cell of the block");
+        debug_assert!(at < self.layout.size(), "a cell of the block");
         LocalBuf { base: self.base.wrapping_add(at), nbytes: 1 << self.shift }
     }
 

@@ -10,43 +10,44 @@ use crate::native::Amo;
 use crate::origin::OfiEndpoint;
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Amos, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe,
-    Put, RemoteAddr, Segment, Signal,
+    Put, RemoteAddr, Signal,
 };
 use std::sync::Arc;
 
 impl Endpoint for OfiEndpoint {
     unsafe fn put(&mut self, pe: Pe, put: Put) -> Result<(), Error> {
-        // SAFETY: valid during this call.
-        match unsafe { self.write_at_once(put.dest, put.source, pe) } {
-            true => Ok(()),
-            // SAFETY: as above, or until the next quiet.
-            false => unsafe { self.put_otherwise(pe, &put) },
-        }
+        // SAFETY: the same contract.
+        unsafe { self.write(put.dest, put.source, pe, put.completion) }.map_err(|error| *error)
+    }
+
+    unsafe fn put_in_heap(
+        &mut self,
+        dest: u64,
+        source: LocalBuf,
+        pe: Pe,
+        completion: Completion,
+    ) -> Result<(), Box<Error>> {
+        // SAFETY: the same contract.
+        unsafe { self.write(RemoteAddr::in_heap(dest), source, pe, completion) }
     }
 
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error> {
-        if get.completion == Completion::Now {
-            // SAFETY: valid during this call.
-            let is_done = unsafe { self.read_at_once(get.dest, get.source, pe) };
-            if is_done {
-                return Ok(());
-            }
-        }
-        // SAFETY: as above, or until the next quiet.
-        unsafe { self.get_otherwise(pe, &get) }
-    }
-
-    unsafe fn put_at_once(&mut self, dest: u64, source: LocalBuf, pe: Pe) -> bool {
         // SAFETY: the same contract.
-        unsafe { self.write_at_once(in_heap(dest), source, pe) }
+        unsafe { self.read(get.dest, get.source, pe, get.completion) }.map_err(|error| *error)
     }
 
-    unsafe fn get_at_once(&mut self, dest: LocalBuf, source: u64, pe: Pe) -> bool {
+    unsafe fn get_in_heap(
+        &mut self,
+        dest: LocalBuf,
+        source: u64,
+        pe: Pe,
+        completion: Completion,
+    ) -> Result<(), Box<Error>> {
         // SAFETY: the same contract.
-        unsafe { self.read_at_once(dest, in_heap(source), pe) }
+        unsafe { self.read(dest, RemoteAddr::in_heap(source), pe, completion) }
     }
 
-    fn fetch_at_once(
+    fn fetch_in_heap(
         &mut self,
         dest: u64,
         operand: u64,
@@ -54,13 +55,17 @@ impl Endpoint for OfiEndpoint {
         op: AmoOp,
         width: AmoWidth,
         pe: Pe,
-    ) -> Option<u64> {
-        self.fetched_at_once(in_heap(dest), Amo { op, width, operand, condition }, pe)
+    ) -> Result<u64, Box<Error>> {
+        self.fetch(RemoteAddr::in_heap(dest), Amo { op, width, operand, condition }, pe)
     }
 
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error> {
         let wanted = match request.old {
-            OldValue::Returned => return self.fetch(pe, &request),
+            OldValue::Returned => {
+                let AmoRequest { dest, width, op, operand, condition, .. } = request;
+                let amo = Amo { op, width, operand, condition };
+                return self.fetch(dest, amo, pe).map_err(|error| *error);
+            }
             OldValue::AtQuiet(at) => Some(Wanted { at, width: request.width }),
             OldValue::Ignored => None,
         };
@@ -144,9 +149,4 @@ impl Drop for OfiEndpoint {
             unsafe { self.shared().give_back(Arc::clone(&self.ep)) };
         }
     }
-}
-
-/// So many bytes from the start of the heap.
-fn in_heap(offset: u64) -> RemoteAddr {
-    RemoteAddr { segment: Segment::Heap, offset }
 }

@@ -7,6 +7,7 @@ mod routes;
 
 use crate::ep::{Failure, FiEndpoint, Post, Wanted};
 use crate::message::Update;
+use crate::native::Amo;
 use crate::progress::Progress;
 use crate::shared::{Shared, SharedEp};
 use routes::Routes;
@@ -14,7 +15,7 @@ use rushmem_transport::Amos;
 use rushmem_transport::kit::backoff::Backoff;
 use rushmem_transport::kit::peers::check_aligned;
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Completion, Error, Get, LocalBuf, Pe, Put, RemoteAddr,
+    AmoRequest, AmoWidth, Completion, Error, LocalBuf, OldValue, Pe, Put, RemoteAddr,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -144,21 +145,21 @@ impl OfiEndpoint {
         }
     }
 
-    /// Waits for the end of an attempt to carry something out at once; whether there was one, or else it is to be started anew. That also
-    /// reports what went wrong.
+    /// Waits for the end of an attempt to carry something out at once; whether there was one, or else nothing was started.
     #[cold]
     #[inline(never)]
-    pub(crate) fn attempted(&mut self, pe: Pe, attempt: Result<Post, Failure>) -> bool {
+    pub(crate) fn attempted(
+        &mut self,
+        pe: Pe,
+        attempt: Result<Post, Failure>,
+    ) -> Result<bool, Error> {
         match attempt {
-            Ok(Post::Done) => true,
-            Ok(Post::Later) => false,
+            Ok(Post::Done) => Ok(true),
+            Ok(Post::Later) => Ok(false),
             Ok(Post::Started(op)) => {
-                self.until(Some(pe.0), |ep| Ok(ep.is_over(op).then_some(()))).is_ok()
+                self.until(Some(pe.0), |ep| Ok(ep.is_over(op).then_some(true)))
             }
-            Err(failure) => {
-                self.give_up(&failure);
-                false
-            }
+            Err(failure) => Err(self.give_up(&failure)),
         }
     }
 
@@ -352,17 +353,41 @@ impl OfiEndpoint {
     }
 
     /// Carries an atomic operation out and returns the old value.
-    pub(crate) fn fetch(&mut self, pe: Pe, request: &AmoRequest) -> Result<u64, Error> {
+    #[inline(always)]
+    pub(crate) fn fetch(&mut self, dest: RemoteAddr, amo: Amo, pe: Pe) -> Result<u64, Box<Error>> {
         let mut old = 0u64;
         let wanted = Wanted { at: (&raw mut old).cast(), width: AmoWidth::Eight };
         // SAFETY: a local that lives until the operation is over, or the ep is closed after a loss.
-        unsafe { self.start_amo(pe, request, Some(wanted)) }?;
+        let attempt = unsafe { self.fetch_at_once(dest, amo, pe, wanted) };
+        if !matches!(attempt, Ok(Post::Done)) && !self.attempted(pe, attempt)? {
+            // SAFETY: as above.
+            unsafe { self.fetch_otherwise(dest, amo, pe, wanted) }?;
+        }
+        // SAFETY: a live local, written through a pointer to it.
+        Ok(unsafe { (&raw const old).read() })
+    }
+
+    /// As [`fetch`](Self::fetch), whatever is in its way.
+    ///
+    /// # Safety
+    /// As of [`start_amo`](Self::start_amo).
+    #[cold]
+    #[inline(never)]
+    unsafe fn fetch_otherwise(
+        &mut self,
+        dest: RemoteAddr,
+        amo: Amo,
+        pe: Pe,
+        wanted: Wanted,
+    ) -> Result<(), Error> {
+        let Amo { op, width, operand, condition } = amo;
+        let request = AmoRequest { dest, width, op, operand, condition, old: OldValue::Returned };
+        // SAFETY: by contract.
+        unsafe { self.start_amo(pe, &request, Some(wanted)) }?;
         match self.shared().amos {
             Amos::Network => self.completed(pe),
             Amos::Software => self.due_at_most(0, |due| due.wanted.at == wanted.at),
-        }?;
-        // SAFETY: a live local, written through a pointer to it.
-        Ok(unsafe { (&raw const old).read() })
+        }
     }
 
     /// Starts an atomic operation.
@@ -404,17 +429,32 @@ impl OfiEndpoint {
         true
     }
 
-    /// Starts a put that is injected, as most are, where nothing is in its way; whether it did.
+    /// A put. Most are injected, with nothing in their way.
     ///
     /// # Safety
-    /// The source is valid for reads.
+    /// The source is valid for reads during this call, or until the next quiet if that completes it.
     #[inline(always)]
-    pub(crate) unsafe fn write_at_once(
+    pub(crate) unsafe fn write(
         &mut self,
         dest: RemoteAddr,
         source: LocalBuf,
         pe: Pe,
-    ) -> bool {
+        completion: Completion,
+    ) -> Result<(), Box<Error>> {
+        // SAFETY: valid during this call.
+        match unsafe { self.write_at_once(dest, source, pe) } {
+            true => Ok(()),
+            // SAFETY: by contract.
+            false => unsafe { self.write_otherwise(dest, source, pe, completion) },
+        }
+    }
+
+    /// Starts a put that is injected, where nothing is in its way; whether it did.
+    ///
+    /// # Safety
+    /// The source is valid for reads.
+    #[inline(always)]
+    unsafe fn write_at_once(&mut self, dest: RemoteAddr, source: LocalBuf, pe: Pe) -> bool {
         let shared = self.shared();
         if pe == shared.me || self.is_past_fence(pe) {
             return false;
@@ -431,13 +471,23 @@ impl OfiEndpoint {
     /// A put, whatever is in its way.
     ///
     /// # Safety
-    /// The source is valid for reads during this call, or until the next quiet if that completes it.
+    /// As of [`write`](Self::write).
+    #[cold]
     #[inline(never)]
-    pub(crate) unsafe fn put_otherwise(&mut self, pe: Pe, put: &Put) -> Result<(), Error> {
+    unsafe fn write_otherwise(
+        &mut self,
+        dest: RemoteAddr,
+        source: LocalBuf,
+        pe: Pe,
+        completion: Completion,
+    ) -> Result<(), Box<Error>> {
         // SAFETY: by contract.
-        let is_free = unsafe { self.start_put(pe, put) }?;
-        let waits = put.completion == Completion::Now;
-        if waits && !is_free { self.completed(pe) } else { Ok(()) }
+        let is_free = unsafe { self.start_put(pe, &Put { dest, source, completion }) }?;
+        let waits = completion == Completion::Now;
+        if waits && !is_free {
+            self.completed(pe)?
+        }
+        Ok(())
     }
 
     /// Starts a put; returns whether its source is free already. A caller that waits for that would wait for the target.
@@ -493,26 +543,35 @@ impl OfiEndpoint {
         }
     }
 
-    /// Carries a get out that is one read, as most are, where nothing is in its way; whether it did. While it polls nobody else need.
+    /// A get. Most are one read, with nothing in its way; while such a get polls nobody else need.
     ///
     /// # Safety
-    /// The destination is valid for writes.
+    /// The destination is valid for writes during this call, or until the next quiet if that completes it.
     #[inline(always)]
-    pub(crate) unsafe fn read_at_once(
+    pub(crate) unsafe fn read(
         &mut self,
         dest: LocalBuf,
         source: RemoteAddr,
         pe: Pe,
-    ) -> bool {
-        // SAFETY: the same contract.
-        let attempt = unsafe { self.attempt_read(dest, source, pe) };
-        matches!(attempt, Ok(Post::Done)) || self.attempted(pe, attempt)
+        completion: Completion,
+    ) -> Result<(), Box<Error>> {
+        if completion == Completion::Now {
+            // SAFETY: valid during this call.
+            let attempt = unsafe { self.read_at_once(dest, source, pe) };
+            if matches!(attempt, Ok(Post::Done)) || self.attempted(pe, attempt)? {
+                return Ok(());
+            }
+        }
+        // SAFETY: by contract.
+        unsafe { self.read_otherwise(dest, source, pe, completion) }
     }
 
+    /// Attempts a get that is one read, where nothing is in its way.
+    ///
     /// # Safety
     /// The destination is valid for writes until the read is over, or the ep was closed.
     #[inline(always)]
-    unsafe fn attempt_read(
+    unsafe fn read_at_once(
         &mut self,
         dest: LocalBuf,
         source: RemoteAddr,
@@ -539,10 +598,16 @@ impl OfiEndpoint {
     /// A get, whatever is in its way.
     ///
     /// # Safety
-    /// The destination is valid for writes during this call, or until the next quiet if that completes it.
+    /// As of [`read`](Self::read).
+    #[cold]
     #[inline(never)]
-    pub(crate) unsafe fn get_otherwise(&mut self, pe: Pe, get: &Get) -> Result<(), Error> {
-        let &Get { dest, source, completion } = get;
+    unsafe fn read_otherwise(
+        &mut self,
+        dest: LocalBuf,
+        source: RemoteAddr,
+        pe: Pe,
+        completion: Completion,
+    ) -> Result<(), Box<Error>> {
         if dest.nbytes == 0 {
             return Ok(());
         }
@@ -563,7 +628,10 @@ impl OfiEndpoint {
             self.start(pe.0, |ep| unsafe { ep.read(from, part, known) })?;
             done += part.nbytes;
         }
-        if completion == Completion::Now { self.completed(pe) } else { Ok(()) }
+        if completion == Completion::Now {
+            self.completed(pe)?;
+        }
+        Ok(())
     }
 
     /// Waits until nothing of the fabric's is in flight towards a PE.

@@ -4,12 +4,15 @@
 //! composed of the others; a provider overrides it if its network can do better.
 #![allow(unsafe_code)]
 
-use crate::{AmoOp, AmoRequest, AmoWidth, Error, Get, LocalBuf, Pe, Put, Signal};
+use crate::{
+    AmoOp, AmoRequest, AmoWidth, Completion, Error, Get, LocalBuf, OldValue, Pe, Put, RemoteAddr,
+    Signal,
+};
 
 /// One context's access to every connected PE.
 ///
 /// Local memory that an operation names is valid until the operation is complete, which its
-/// [`Completion`](crate::Completion) or [`OldValue`](crate::OldValue) tells: when the call returns, or at the next
+/// [`Completion`] or [`OldValue`] tells: when the call returns, or at the next
 /// [`quiet`](Endpoint::quiet). Addresses lie within the peer's segment and words are aligned to their width; others are
 /// refused with [`Error::Invalid`]. When a verb returns an error, the network no longer uses local memory. Dropping an
 /// endpoint completes what it issued.
@@ -33,7 +36,7 @@ pub trait Endpoint: Send {
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error>;
 
     /// Carries out an atomic operation on a word of a PE. Returns the word's old value, zero-extended, if the request
-    /// asks for it ([`OldValue`](crate::OldValue)), and otherwise any number.
+    /// asks for it ([`OldValue`]), and otherwise any number.
     ///
     /// # Safety
     /// If the request names a destination of the old value, it is valid for writes of a word of this width until the next
@@ -58,28 +61,50 @@ pub trait Endpoint: Send {
         unsafe { self.amo(pe, signal.amo()) }.map(|_| ())
     }
 
-    /// Attempts a put to a PE's heap, whose source is free when this returns, where the network takes it within some hundred
-    /// instructions and nothing is in its way. Whether it was issued: if not, nothing was, and [`put`](Endpoint::put) takes it and knows
-    /// the reason. The arguments of this verb and its like pass in registers.
+    /// As [`put`](Endpoint::put), to a PE's heap, so many bytes from its start. Where a network takes a transfer within some hundred
+    /// instructions, passing arguments in memory counts: those of this verb and its like pass in registers, as does the result.
     ///
     /// # Safety
-    /// The source is valid for reads.
-    unsafe fn put_at_once(&mut self, dest: u64, source: LocalBuf, pe: Pe) -> bool {
-        let _ = (dest, source, pe);
-        false
+    /// As [`put`](Endpoint::put).
+    ///
+    /// # Errors
+    /// As [`put`](Endpoint::put).
+    unsafe fn put_in_heap(
+        &mut self,
+        dest: u64,
+        source: LocalBuf,
+        pe: Pe,
+        completion: Completion,
+    ) -> Result<(), Box<Error>> {
+        let put = Put { dest: RemoteAddr::in_heap(dest), source, completion };
+        // SAFETY: the same contract.
+        unsafe { self.put(pe, put) }.map_err(Box::new)
     }
 
-    /// Attempts a get from a PE's heap that is complete when this returns, as [`put_at_once`](Endpoint::put_at_once).
+    /// As [`get`](Endpoint::get), from a PE's heap, like [`put_in_heap`](Endpoint::put_in_heap).
     ///
     /// # Safety
-    /// The destination is valid for writes.
-    unsafe fn get_at_once(&mut self, dest: LocalBuf, source: u64, pe: Pe) -> bool {
-        let _ = (dest, source, pe);
-        false
+    /// As [`get`](Endpoint::get).
+    ///
+    /// # Errors
+    /// As [`get`](Endpoint::get).
+    unsafe fn get_in_heap(
+        &mut self,
+        dest: LocalBuf,
+        source: u64,
+        pe: Pe,
+        completion: Completion,
+    ) -> Result<(), Box<Error>> {
+        let get = Get { dest, source: RemoteAddr::in_heap(source), completion };
+        // SAFETY: the same contract.
+        unsafe { self.get(pe, get) }.map_err(Box::new)
     }
 
-    /// Attempts an atomic operation on an aligned word of a PE's heap, as [`put_at_once`](Endpoint::put_at_once). Returns the old value.
-    fn fetch_at_once(
+    /// As [`amo`](Endpoint::amo) that returns the old value, on a word of a PE's heap, like [`put_in_heap`](Endpoint::put_in_heap).
+    ///
+    /// # Errors
+    /// As [`amo`](Endpoint::amo).
+    fn fetch_in_heap(
         &mut self,
         dest: u64,
         operand: u64,
@@ -87,9 +112,11 @@ pub trait Endpoint: Send {
         op: AmoOp,
         width: AmoWidth,
         pe: Pe,
-    ) -> Option<u64> {
-        let _ = (dest, operand, condition, op, width, pe);
-        None
+    ) -> Result<u64, Box<Error>> {
+        let (dest, old) = (RemoteAddr::in_heap(dest), OldValue::Returned);
+        let request = AmoRequest { dest, width, op, operand, condition, old };
+        // SAFETY: the old value is returned.
+        unsafe { self.amo(pe, request) }.map_err(Box::new)
     }
 
     /// Orders puts, atomic operations and signals to each PE: those issued before take effect before those that follow.

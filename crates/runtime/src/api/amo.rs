@@ -19,8 +19,8 @@ pub unsafe fn fetch<T: Amo, C: Context>(call: Call, ctx: C, source: *const T, pe
     match find_atomic(source, pe) {
         // SAFETY: mapped and aligned.
         Copy::Mapped(at) => unsafe { T::fetch(at) },
-        Copy::InHeap(source) => {
-            let (ctx, op) = (ctx.handle(), AmoOp::Fetch);
+        Copy::InHeap => {
+            let (ctx, source, op) = (ctx.handle(), source.addr(), AmoOp::Fetch);
             T::from_bits(remote::fetch_in_heap(ctx, source, 0, 0, op, T::WIDTH, pe, call))
         }
         Copy::Elsewhere => {
@@ -77,7 +77,8 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
     match find_atomic(dest, pe) {
         // SAFETY: mapped and aligned.
         Copy::Mapped(at) => unsafe { T::compare_swap(at, cond, value) },
-        Copy::InHeap(dest) => {
+        Copy::InHeap => {
+            let dest = dest.addr();
             let (ctx, value, cond) = (ctx.handle(), value.to_bits(), cond.to_bits());
             T::from_bits(remote::fetch_in_heap(ctx, dest, value, cond, op, width, pe, call))
         }
@@ -197,8 +198,8 @@ macro_rules! fetching {
             match find_atomic(dest, pe) {
                 // SAFETY: mapped and aligned.
                 Copy::Mapped(at) => unsafe { <T as $bound>::$name(at, value) },
-                Copy::InHeap(dest) => {
-                    let (ctx, value) = (ctx.handle(), value.to_bits());
+                Copy::InHeap => {
+                    let (ctx, dest, value) = (ctx.handle(), dest.addr(), value.to_bits());
                     T::from_bits(remote::fetch_in_heap(ctx, dest, value, 0, op, width, pe, call))
                 }
                 Copy::Elsewhere => {

@@ -80,11 +80,10 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
     match find(dest, nbytes, pe) {
         // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
         Copy::Mapped(to) => unsafe { copy(to, source, nelems) },
-        Copy::InHeap(dest) => {
+        Copy::InHeap => {
+            let (dest, source) = (dest.addr(), source.cast());
             // SAFETY: valid by contract.
-            unsafe {
-                remote::put_in_heap::<C, AT_QUIET>(ctx, dest, source.cast(), nbytes, pe, call)
-            }
+            unsafe { remote::put_in_heap::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
         }
         Copy::Elsewhere => {
             // SAFETY: valid by contract.
@@ -134,11 +133,10 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
     match find(source, nbytes, pe) {
         // SAFETY: `from` is mapped for `nelems` elements, `dest` is valid by contract.
         Copy::Mapped(from) => unsafe { copy(dest, from, nelems) },
-        Copy::InHeap(source) => {
+        Copy::InHeap => {
+            let (dest, source) = (dest.cast(), source.addr());
             // SAFETY: valid by contract.
-            unsafe {
-                remote::get_in_heap::<C, AT_QUIET>(ctx, dest.cast(), source, nbytes, pe, call)
-            }
+            unsafe { remote::get_in_heap::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
         }
         Copy::Elsewhere => {
             // SAFETY: valid by contract.

@@ -94,24 +94,19 @@ impl Own {
     /// The number to add to an address in the segment to get that of a PE that is mapped here.
     #[inline(always)]
     fn delta(&self, pe: c_int) -> Option<isize> {
-        look_up(&self.deltas, pe)
-    }
-
-    /// As [`delta`](Own::delta), where this CPU may carry out atomic operations on words of that PE.
-    #[inline(always)]
-    fn word_delta(&self, pe: c_int) -> Option<isize> {
-        look_up(&self.word_deltas, pe)
+        look_up(&self.deltas, pe)?
     }
 }
 
+/// The number of a PE in a table of deltas, if there is such a PE, and if it is mapped here.
 #[inline(always)]
-fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<isize> {
+fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<Option<isize>> {
     if !is_pe(pe) {
         return None;
     }
     // SAFETY: every table has `n_pes` entries and is never freed.
     let delta = unsafe { table.load(Relaxed).wrapping_add(pe as u32 as usize).read() };
-    (delta != UNMAPPED).then_some(delta)
+    Some((delta != UNMAPPED).then_some(delta))
 }
 
 /// Publish which PEs are mapped here. The tables have one entry per PE, `None` if its memory is not mapped.
@@ -161,8 +156,8 @@ pub(crate) fn close() {
 pub(crate) enum Copy<T> {
     /// In memory mapped here.
     Mapped(*mut T),
-    /// So many bytes from the start of the PE's heap, which is not mapped here.
-    InHeap(usize),
+    /// In the PE's heap, which is not mapped here.
+    InHeap,
     /// Elsewhere, or nowhere: [`remote`] finds it or reports why there is none.
     Elsewhere,
 }
@@ -172,23 +167,20 @@ impl<T> Copy<T> {
     fn mapped(self) -> Option<*mut T> {
         match self {
             Copy::Mapped(at) => Some(at),
-            Copy::InHeap(_) | Copy::Elsewhere => None,
+            Copy::InHeap | Copy::Elsewhere => None,
         }
-    }
-
-    /// In the heap of a PE whose delta is not known.
-    #[inline(always)]
-    fn in_heap(offset: usize, pe: c_int) -> Copy<T> {
-        if is_pe(pe) { Copy::InHeap(offset) } else { Copy::Elsewhere }
     }
 }
 
 /// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`.
 #[inline(always)]
 pub(crate) fn find<T>(address: *const T, nbytes: usize, pe: c_int) -> Copy<T> {
-    let delta = if let Some(offset) = MAP.heap.offset(address.addr(), nbytes) {
-        let Some(delta) = MAP.heap.delta(pe) else { return Copy::in_heap(offset, pe) };
-        delta
+    let delta = if MAP.heap.offset(address.addr(), nbytes).is_some() {
+        match look_up(&MAP.heap.deltas, pe) {
+            Some(Some(delta)) => delta,
+            Some(None) => return Copy::InHeap,
+            None => return Copy::Elsewhere,
+        }
     } else if MAP.statics.offset(address.addr(), nbytes).is_some() {
         let Some(delta) = MAP.statics.delta(pe) else { return Copy::Elsewhere };
         delta
@@ -226,13 +218,13 @@ pub(crate) fn delta(segment: Segment, pe: c_int) -> Option<isize> {
 /// As [`mapped`] for one word, which must be aligned to its size.
 #[inline(always)]
 pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
-    word(address, pe, Own::delta).mapped()
+    word(address, pe, |own| &own.deltas).mapped()
 }
 
 /// As [`find`] for a word of an atomic operation: none is mapped where the network carries these out.
 #[inline(always)]
 pub(crate) fn find_atomic<T>(address: *const T, pe: c_int) -> Copy<T> {
-    word(address, pe, Own::word_delta)
+    word(address, pe, |own| &own.word_deltas)
 }
 
 /// As [`find_atomic`], where only a pointer into memory mapped here is of use.
@@ -242,19 +234,22 @@ pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
 }
 
 #[inline(always)]
-fn word<T>(address: *const T, pe: c_int, delta: impl Fn(&Own, c_int) -> Option<isize>) -> Copy<T> {
+fn word<T>(address: *const T, pe: c_int, table: impl Fn(&Own) -> &AtomicPtr<isize>) -> Copy<T> {
     let delta = if MAP.heap.has_word::<T>(address.addr()) {
-        let Some(delta) = delta(&MAP.heap, pe) else {
-            return Copy::in_heap(address.addr().wrapping_sub(heap_start()), pe);
-        };
-        delta
+        match look_up(table(&MAP.heap), pe) {
+            Some(Some(delta)) => delta,
+            Some(None) => return Copy::InHeap,
+            None => return Copy::Elsewhere,
+        }
     } else {
         less_often();
         if !is_aligned(address) || MAP.statics.offset(address.addr(), size_of::<T>()).is_none() {
             return Copy::Elsewhere;
         }
-        let Some(delta) = delta(&MAP.statics, pe) else { return Copy::Elsewhere };
-        not_merged(delta)
+        match look_up(table(&MAP.statics), pe) {
+            Some(Some(delta)) => not_merged(delta),
+            _ => return Copy::Elsewhere,
+        }
     };
     let there = address.wrapping_byte_offset(delta).cast_mut();
     // SAFETY: aligned here, and deltas are multiples of the page size.
@@ -262,15 +257,10 @@ fn word<T>(address: *const T, pe: c_int, delta: impl Fn(&Own, c_int) -> Option<i
     Copy::Mapped(there)
 }
 
-/// Where the own heap is while the fast path is open.
+/// How far into the heap an address is that is in it.
 #[inline(always)]
-fn heap_start() -> usize {
-    MAP.heap.start.load(Relaxed)
-}
-
-/// The own address of what [`find`] has found in the heap.
-pub(crate) fn of_offset_in_heap(offset: usize) -> usize {
-    heap_start().wrapping_add(offset)
+pub(crate) fn offset_in_heap(addr: usize) -> u64 {
+    addr.wrapping_sub(MAP.heap.start.load(Relaxed)) as u64
 }
 
 /// Marks a path, so that the other one runs without a jump.

@@ -94,17 +94,14 @@ pub(crate) fn on<R>(
 
 /// As [`on`], if the context has its endpoint to itself; `None` if it has none, or shares one.
 #[inline(always)]
-pub(crate) fn alone<R>(
-    ctx: ContextHandle,
-    verb: impl FnOnce(&mut dyn Endpoint) -> Option<R>,
-) -> Option<R> {
+pub(crate) fn alone<R>(ctx: ContextHandle, verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
     let place = PLACES.get(ctx.place())?;
     // Paired with the store of whoever made the endpoint.
     if place.alone.load(Ordering::Acquire) != ctx.0 {
         return None;
     }
     // SAFETY: a context that no other thread uses.
-    unsafe { &mut *place.endpoint.get() }.as_deref_mut().and_then(verb)
+    unsafe { &mut *place.endpoint.get() }.as_deref_mut().map(verb)
 }
 
 /// Do something with the library's own endpoint; `None` if the network is closed.

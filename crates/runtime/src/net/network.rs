@@ -10,6 +10,7 @@ use crate::base::job;
 use crate::net::{contexts, endpoints};
 use rushmem_transport::setting::environment;
 use rushmem_transport::{Endpoint, Error, Host, Nic, Pe, Transport};
+use std::borrow::Borrow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -73,13 +74,14 @@ pub(crate) fn on<R>(
     done.unwrap_or_else(|| refuse(call))
 }
 
-/// Attempt something with the endpoint of a context that has it to itself; `None` for any other, and where the attempt fails.
+/// As [`on`], for a context that has its endpoint to itself; `None` for any other.
 #[inline(always)]
 pub(crate) fn at_once<R>(
+    call: Call,
     ctx: ContextHandle,
-    attempt: impl FnOnce(&mut dyn Endpoint) -> Option<R>,
+    verb: impl FnOnce(&mut dyn Endpoint) -> Result<R, Box<Error>>,
 ) -> Option<R> {
-    endpoints::alone(ctx, attempt)
+    endpoints::alone(ctx, |endpoint| or_lose(call, verb(endpoint)))
 }
 
 /// The first use of a context, or that of one which does not exist.
@@ -135,11 +137,12 @@ fn with<R>(call: Call, act: impl FnOnce(&dyn Transport) -> Result<R, Error>) -> 
     or_lose(call, act(&**transport))
 }
 
+/// What an operation yields; ends the job with an error when it failed.
 #[inline(always)]
-fn or_lose<R>(call: Call, done: Result<R, Error>) -> R {
+fn or_lose<R, E: Borrow<Error>>(call: Call, done: Result<R, E>) -> R {
     match done {
         Ok(done) => done,
-        Err(error) => lose(call, &error),
+        Err(error) => lose(call, error.borrow()),
     }
 }
 

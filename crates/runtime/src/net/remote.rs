@@ -41,14 +41,13 @@ pub(crate) unsafe fn put_in_heap<C: Context, const AT_QUIET: bool>(
     pe: c_int,
     call: Call,
 ) {
-    let from = LocalBuf::source(source, nbytes);
-    let is_done = network::at_once(ctx.handle(), |endpoint| {
+    let (to, from) = (address::offset_in_heap(dest), LocalBuf::source(source, nbytes));
+    let done = network::at_once(call, ctx.handle(), |endpoint| {
         // SAFETY: valid by contract.
-        unsafe { endpoint.put_at_once(dest as u64, from, network::pe(pe)) }.then_some(())
+        unsafe { endpoint.put_in_heap(to, from, network::pe(pe), completion::<AT_QUIET>()) }
     });
-    if is_done.is_none() {
-        let dest = address::of_offset_in_heap(dest);
-        // SAFETY: valid by contract.
+    if done.is_none() {
+        // SAFETY: the same contract.
         unsafe { put::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
     }
 }
@@ -86,16 +85,13 @@ pub(crate) unsafe fn get_in_heap<C: Context, const AT_QUIET: bool>(
     pe: c_int,
     call: Call,
 ) {
-    let to = LocalBuf { base: dest, nbytes };
-    let is_done = network::at_once(ctx.handle(), |endpoint| {
+    let (to, from) = (LocalBuf { base: dest, nbytes }, address::offset_in_heap(source));
+    let done = network::at_once(call, ctx.handle(), |endpoint| {
         // SAFETY: valid by contract.
-        let is_done =
-            !AT_QUIET && unsafe { endpoint.get_at_once(to, source as u64, network::pe(pe)) };
-        is_done.then_some(())
+        unsafe { endpoint.get_in_heap(to, from, network::pe(pe), completion::<AT_QUIET>()) }
     });
-    if is_done.is_none() {
-        let source = address::of_offset_in_heap(source);
-        // SAFETY: valid by contract.
+    if done.is_none() {
+        // SAFETY: the same contract.
         unsafe { get::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
     }
 }
@@ -119,8 +115,8 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
     unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>()) }
 }
 
-/// An atomic operation that returns the old value, on a word in the heap of `pe`. The arguments are those of the endpoint's verb, in its
-/// order.
+/// An atomic operation that returns the old value, on an aligned word in the heap of `pe`. The arguments are those of the endpoint's
+/// verb, in its order.
 #[cold]
 #[inline(never)]
 #[expect(clippy::too_many_arguments, reason = "an atomic operation has so many")]
@@ -134,14 +130,15 @@ pub(crate) fn fetch_in_heap(
     pe: c_int,
     call: Call,
 ) -> u64 {
-    let old = (!contexts::is_of_shared(ctx)).then(|| {
-        network::at_once(ctx, |endpoint| {
-            endpoint.fetch_at_once(dest as u64, operand, condition, op, width, network::pe(pe))
+    let of_network = || {
+        let (at, pe) = (address::offset_in_heap(dest), network::pe(pe));
+        network::at_once(call, ctx, |endpoint| {
+            endpoint.fetch_in_heap(at, operand, condition, op, width, pe)
         })
-    });
-    old.flatten().unwrap_or_else(|| {
-        let access = Access { call, ctx, argument: "dest", pe };
-        access.fetch(address::of_offset_in_heap(dest), width, op, operand, condition)
+    };
+    let old = if contexts::is_of_shared(ctx) { None } else { of_network() };
+    old.unwrap_or_else(|| {
+        Access { call, ctx, argument: "dest", pe }.fetch(dest, width, op, operand, condition)
     })
 }
 

@@ -4,28 +4,27 @@ use super::*;
 
 const CALL: Call = Call(&"test");
 
+/// A context of `SHMEM_TEAM_SHARED` with these members.
+fn entry(members: Members) -> Entry {
+    Entry { team: TeamHandle::SHARED, members, options: 0, creator: thread::current().id() }
+}
+
 #[test]
 fn a_slot_is_reused_and_its_old_handles_mean_nothing() {
     // Other tests of this process may use the first slots.
     let mut registry = Registry { used: 60_000, ..Registry::default() };
-    let pair = Members::listed(vec![3, 2]);
-    let entry = |members| Entry {
-        team: TeamHandle::SHARED,
-        members,
-        options: 0,
-        creator: thread::current().id(),
-    };
+    let pair = entry(Members::listed(vec![3, 2]));
     let first = registry.with_slot(&pair, 9, false).expect("there are slots");
-    registry.alive.insert(first, entry(pair.clone()));
+    registry.alive.insert(first, pair.clone());
     assert_eq!([first.world_pe(CALL, 0), first.world_pe(CALL, 1)], [3, 2]);
     assert!(registry.remove(first) && !registry.remove(first));
     assert!(slot_of(first).is_none());
     let second = registry.with_slot(&pair, 9, false).expect("there are slots");
     assert_eq!(first.0 as u32, second.0 as u32);
     assert!(slot_of(first).is_none() && slot_of(second).is_some());
-    registry.alive.insert(second, entry(pair.clone()));
+    registry.alive.insert(second, pair.clone());
     registry.remove(second);
-    let list = Members::listed(vec![7, 1, 2]);
+    let list = entry(Members::listed(vec![7, 1, 2]));
     let third = registry.with_slot(&list, 9, false).expect("there are slots");
     assert_eq!([0, 1, 2].map(|pe| third.world_pe(CALL, pe)), [7, 1, 2]);
     // What checks leaves nothing to the short path.
@@ -35,7 +34,7 @@ fn a_slot_is_reused_and_its_old_handles_mean_nothing() {
 
 #[test]
 fn handles_tell_who_numbers_pes_as_the_world_and_slots_end() {
-    let (world, pair) = (Members::world(9), Members::listed(vec![3, 2]));
+    let (world, pair) = (entry(Members::world(9)), entry(Members::listed(vec![3, 2])));
     let mut registry = Registry { used: MOST as u32 - 3, ..Registry::default() };
     let mut made = |members, check| registry.with_slot(members, 9, check);
     assert!(made(&world, false).is_some_and(|h| h.is_of_world() && h != ContextHandle::DEFAULT));

@@ -461,9 +461,11 @@ impl OfiEndpoint {
         }
         let Some(remote) = shared.known_remote(pe, dest, source.nbytes) else { return false };
         self.touch(pe);
-        let Some(mut ep) = self.ep.ep.own() else { return false };
+        // Found once: the compiler does not know that the stores below leave these pointers as they are.
+        let (shared, own) = (self.shared(), &self.ep);
+        let Some(mut ep) = own.ep.own() else { return false };
         let Some(ep) = ep.as_mut() else { return false };
-        self.progress.shared.note(&self.ep);
+        shared.note(own);
         // SAFETY: valid during this call.
         unsafe { ep.write_at_once(remote, source) }
     }

@@ -20,8 +20,8 @@ pub unsafe fn fetch<T: Amo, C: Context>(call: Call, ctx: C, source: *const T, pe
         // SAFETY: mapped and aligned.
         Copy::Mapped(at) => unsafe { T::fetch(at) },
         Copy::InHeap => {
-            let (ctx, source, op) = (ctx.handle(), source.addr(), AmoOp::Fetch);
-            T::from_bits(remote::fetch_in_heap(ctx, source, 0, 0, op, T::WIDTH, pe, call))
+            const OP: u8 = AmoOp::Fetch as u8;
+            remote::fetch_in_heap::<T, C, OP>(ctx, source.addr(), 0, 0, pe, call)
         }
         Copy::Elsewhere => {
             let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
@@ -73,19 +73,18 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
     pe: c_int,
 ) -> T {
     let pe = ctx.world_pe(call, pe);
-    let (op, width) = (AmoOp::CompareSwap, T::WIDTH);
     match find_atomic(dest, pe) {
         // SAFETY: mapped and aligned.
         Copy::Mapped(at) => unsafe { T::compare_swap(at, cond, value) },
         Copy::InHeap => {
-            let dest = dest.addr();
-            let (ctx, value, cond) = (ctx.handle(), value.to_bits(), cond.to_bits());
-            T::from_bits(remote::fetch_in_heap(ctx, dest, value, cond, op, width, pe, call))
+            const OP: u8 = AmoOp::CompareSwap as u8;
+            let (dest, value, cond) = (dest.addr(), value.to_bits(), cond.to_bits());
+            remote::fetch_in_heap::<T, C, OP>(ctx, dest, value, cond, pe, call)
         }
         Copy::Elsewhere => {
             let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
             let (value, cond) = (value.to_bits(), cond.to_bits());
-            T::from_bits(access.fetch(dest.addr(), width, op, value, cond))
+            T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::CompareSwap, value, cond))
         }
     }
 }
@@ -194,17 +193,18 @@ macro_rules! fetching {
                 // SAFETY: the same contract.
                 return unsafe { numbered(call, ctx, dest, value, pe) };
             }
-            let (op, width) = (AmoOp::$op, T::WIDTH);
             match find_atomic(dest, pe) {
                 // SAFETY: mapped and aligned.
                 Copy::Mapped(at) => unsafe { <T as $bound>::$name(at, value) },
                 Copy::InHeap => {
-                    let (ctx, dest, value) = (ctx.handle(), dest.addr(), value.to_bits());
-                    T::from_bits(remote::fetch_in_heap(ctx, dest, value, 0, op, width, pe, call))
+                    const OP: u8 = AmoOp::$op as u8;
+                    let (dest, value) = (dest.addr(), value.to_bits());
+                    remote::fetch_in_heap::<T, C, OP>(ctx, dest, value, 0, pe, call)
                 }
                 Copy::Elsewhere => {
                     let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
-                    T::from_bits(access.fetch(dest.addr(), width, op, value.to_bits(), 0))
+                    let value = value.to_bits();
+                    T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::$op, value, 0))
                 }
             }
         }

@@ -115,31 +115,29 @@ pub(crate) unsafe fn get<C: Context, const AT_QUIET: bool>(
     unsafe { access.get(dest, source, nbytes, completion::<AT_QUIET>()) }
 }
 
-/// An atomic operation that returns the old value, on an aligned word in the heap of `pe`. The arguments are those of the endpoint's
-/// verb, in its order.
+/// The atomic operation of number `OP` that returns the old value, on an aligned word in the heap of `pe`. So few arguments stay in their
+/// registers.
 #[cold]
 #[inline(never)]
-#[expect(clippy::too_many_arguments, reason = "an atomic operation has so many")]
-pub(crate) fn fetch_in_heap(
-    ctx: ContextHandle,
+pub(crate) fn fetch_in_heap<T: Amo, C: Context, const OP: u8>(
+    ctx: C,
     dest: usize,
     operand: u64,
     condition: u64,
-    op: AmoOp,
-    width: AmoWidth,
     pe: c_int,
     call: Call,
-) -> u64 {
+) -> T {
+    let (ctx, op) = (ctx.handle(), const { AmoOp::ALL[OP as usize] });
     let of_network = || {
         let (at, pe) = (address::offset_in_heap(dest), network::pe(pe));
         network::at_once(call, ctx, |endpoint| {
-            endpoint.fetch_in_heap(at, operand, condition, op, width, pe)
+            endpoint.fetch_in_heap(at, operand, condition, op, T::WIDTH, pe)
         })
     };
     let old = if contexts::is_of_shared(ctx) { None } else { of_network() };
-    old.unwrap_or_else(|| {
-        Access { call, ctx, argument: "dest", pe }.fetch(dest, width, op, operand, condition)
-    })
+    T::from_bits(old.unwrap_or_else(|| {
+        Access { call, ctx, argument: "dest", pe }.fetch(dest, T::WIDTH, op, operand, condition)
+    }))
 }
 
 #[inline(always)]

@@ -91,7 +91,7 @@ fn counted(workspace: &Workspace, prefix: &Path) -> Result<Vec<(String, u64)>> {
     if process::on_path(LIBFABRIC.program).is_some() {
         let provider = network::provider(workspace)?;
         for routine in network::ROUTINES {
-            counts.push(network::counted(workspace, (prefix, &provider), &program, routine)?);
+            counts.extend(network::counted(workspace, (prefix, &provider), &program, routine)?);
         }
         counts.push(network::in_threads(workspace, (prefix, &provider), &program)?);
     }

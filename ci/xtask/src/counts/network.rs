@@ -3,7 +3,8 @@
 //!
 //! The provider is `strict` (ci/strict-fabric), whose domain `copy` completes every operation before its call returns. So nobody
 //! waits, and a call takes the same number of instructions each time but when the service thread comes in between: the median
-//! of some calls does not depend on the day. Each call begins with nothing in flight.
+//! of some calls does not depend on the day. Each call begins with nothing in flight. What a NIC waits for are those until the
+//! provider is called first, which are pinned by themselves.
 //!
 //! Threads that each have a private context take no lock of each other's, so that a call takes as many instructions beside other
 //! threads as alone: the largest median of several threads is pinned beside that of one. valgrind runs one thread at a time, so
@@ -30,8 +31,11 @@ pub const ROUTINES: &[&str] = &[
     "shmem_ctx_long_atomic_fetch_add",
 ];
 
-/// What precedes a routine's name among the pinned numbers.
+/// What precedes a routine's name among the pinned numbers: of a whole call, and until the provider is called.
 const PREFIX: &str = "network:";
+const UNTIL_PROVIDER: &str = "until-provider:";
+/// The functions of the provider.
+const PROVIDER: &str = "strict_fi_*";
 
 const LIBRARY: &str = "/librushmem.so.1";
 const CALLS: usize = 21;
@@ -53,16 +57,39 @@ pub fn provider(workspace: &Workspace) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Instructions of one call of a routine by `program` to another PE, and its name among the pinned numbers.
+/// Instructions of one call of a routine by `program` to another PE, and those until the provider is called first, with their names
+/// among the pinned numbers.
 pub fn counted(
     workspace: &Workspace,
     (prefix, provider): (&Path, &Path),
     program: &Path,
     routine: &str,
-) -> Result<(String, u64)> {
-    let mut parts = parts(workspace, (prefix, provider), program, routine, None)?;
-    let all = parts.values_mut().flat_map(std::mem::take).collect();
-    Ok((format!("{PREFIX}{routine}"), median(routine, all)?))
+) -> Result<[(String, u64); 2]> {
+    let options = [format!("--dump-before={PROVIDER}")];
+    let run = Run { prefix, provider, program, routine, threads: None };
+    let calls = calls(&run.parts(workspace, &options)?);
+    let (until, all) = calls.into_iter().unzip();
+    Ok([
+        (format!("{UNTIL_PROVIDER}{routine}"), median(routine, until)?),
+        (format!("{PREFIX}{routine}"), median(routine, all)?),
+    ])
+}
+
+/// Of each call the instructions until the provider was called first, and all of them.
+fn calls(parts: &[Part]) -> Vec<(u64, u64)> {
+    let mut calls = Vec::new();
+    let (mut until, mut all) = (None, 0);
+    for part in parts {
+        all += part.own;
+        if part.is_before_provider {
+            if all > 0 {
+                until.get_or_insert(all);
+            }
+        } else if all > 0 {
+            calls.push((until.take().unwrap_or(all), std::mem::take(&mut all)));
+        }
+    }
+    calls
 }
 
 /// The same of the thread with the largest median, where some threads at once each put on a private context.
@@ -72,9 +99,15 @@ pub fn in_threads(
     program: &Path,
 ) -> Result<(String, u64)> {
     let routine = "shmem_ctx_putmem_nbi";
-    let parts = parts(workspace, (prefix, provider), program, routine, Some(THREADS))?;
-    let medians: Result<Vec<u64>> =
-        parts.into_values().filter(|all| !all.is_empty()).map(|all| median(routine, all)).collect();
+    let run = Run { prefix, provider, program, routine, threads: Some(THREADS) };
+    let mut threads: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for part in run.parts(workspace, &["--separate-threads=yes".to_owned()])? {
+        // A thread that did not call meanwhile has none.
+        if part.own > 0 {
+            threads.entry(part.thread).or_default().push(part.own);
+        }
+    }
+    let medians: Result<Vec<u64>> = threads.into_values().map(|all| median(routine, all)).collect();
     let medians = medians?;
     if medians.len() != THREADS {
         bail!("callgrind saw {} threads instead of {THREADS}", medians.len());
@@ -83,55 +116,73 @@ pub fn in_threads(
     Ok((format!("{PREFIX}{THREADS}-threads:{routine}"), most))
 }
 
-/// The own instructions of what callgrind counted from one dump to the next, by the number of the thread.
-fn parts(
-    workspace: &Workspace,
-    (prefix, provider): (&Path, &Path),
-    program: &Path,
-    routine: &str,
+/// A job of two PEs, the first of which calls a routine.
+struct Run<'a> {
+    prefix: &'a Path,
+    provider: &'a Path,
+    program: &'a Path,
+    routine: &'a str,
     threads: Option<usize>,
-) -> Result<BTreeMap<String, Vec<u64>>> {
-    let folder = workspace.target.join("counts-parts");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder)?;
-    let into = |name: &str| format!("{}/{name}.%q{{SHMEM_LOCAL_ID}}", folder.display());
-    let mut job = process::limited(LIMIT, prefix.join("bin/oshrun"));
-    job.args(["-n", "2", "valgrind", "--tool=callgrind", "--compress-strings=no"])
-        .arg(format!("--toggle-collect={routine}"))
-        .arg(format!("--dump-after={routine}"))
-        .arg(format!("--callgrind-out-file={}", into("out")))
-        .arg(format!("--log-file={}", into("log")))
-        .args(threads.map(|_| "--separate-threads=yes"))
-        .arg(program)
-        .args([routine, &CALLS.to_string()])
-        .args(threads.map(|threads| threads.to_string()));
-    for (name, value) in [
-        ("FI_PROVIDER_PATH", provider.to_str().context("the path is no UTF-8")?),
-        ("SHMEM_TRANSPORT", "ofi"),
-        ("SHMEM_OFI_PROVIDER", "strict"),
-        ("SHMEM_OFI_DOMAIN", "copy"),
-        ("SHMEM_AMOS", "network"),
-        ("SHMEM_ONNODE", "off"),
-        ("SHMEM_SYMMETRIC_SIZE", "1m"),
-    ] {
-        job.env(name, value);
-    }
-    process::run(&mut job)?;
-    let mut parts: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    for part in fs::read_dir(&folder)? {
-        let part = part?.path();
-        let name = part.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if !name.starts_with("out.0.") {
-            continue;
+}
+
+/// What callgrind counted from one dump to the next.
+struct Part {
+    /// It comes after all parts with lower numbers.
+    number: u64,
+    thread: String,
+    /// It ends where the provider is called, and not where the routine returns.
+    is_before_provider: bool,
+    /// The library's instructions.
+    own: u64,
+}
+
+impl Run<'_> {
+    /// The parts of the first PE in their order, of a run with these options of callgrind's beside the usual ones.
+    fn parts(&self, workspace: &Workspace, options: &[String]) -> Result<Vec<Part>> {
+        let Run { prefix, provider, program, routine, threads } = *self;
+        let folder = workspace.target.join("counts-parts");
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder)?;
+        let into = |name: &str| format!("{}/{name}.%q{{SHMEM_LOCAL_ID}}", folder.display());
+        let mut job = process::limited(LIMIT, prefix.join("bin/oshrun"));
+        job.args(["-n", "2", "valgrind", "--tool=callgrind", "--compress-strings=no"])
+            .arg(format!("--toggle-collect={routine}"))
+            .arg(format!("--dump-after={routine}"))
+            .arg(format!("--callgrind-out-file={}", into("out")))
+            .arg(format!("--log-file={}", into("log")))
+            .args(options)
+            .arg(program)
+            .args([routine, &CALLS.to_string()])
+            .args(threads.map(|threads| threads.to_string()));
+        for (name, value) in [
+            ("FI_PROVIDER_PATH", provider.to_str().context("the path is no UTF-8")?),
+            ("SHMEM_TRANSPORT", "ofi"),
+            ("SHMEM_OFI_PROVIDER", "strict"),
+            ("SHMEM_OFI_DOMAIN", "copy"),
+            ("SHMEM_AMOS", "network"),
+            ("SHMEM_ONNODE", "off"),
+            ("SHMEM_SYMMETRIC_SIZE", "1m"),
+        ] {
+            job.env(name, value);
         }
-        let thread = name.split_once('-').map_or("", |(_, thread)| thread);
-        let count = own(&fs::read_to_string(&part)?);
-        // Of what follows the last call, and of threads that did not call meanwhile.
-        if count > 0 {
-            parts.entry(thread.to_owned()).or_default().push(count);
+        process::run(&mut job)?;
+        let mut parts = Vec::new();
+        for file in fs::read_dir(&folder)? {
+            let file = file?.path();
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let Some(name) = name.strip_prefix("out.0.") else { continue };
+            let (number, thread) = name.split_once('-').unwrap_or((name, ""));
+            let text = fs::read_to_string(&file)?;
+            parts.push(Part {
+                number: number.parse().with_context(|| format!("callgrind's file {name}"))?,
+                thread: thread.to_owned(),
+                is_before_provider: text.contains("\ndesc: Trigger: --dump-before="),
+                own: own(&text),
+            });
         }
+        parts.sort_by_key(|part| part.number);
+        Ok(parts)
     }
-    Ok(parts)
 }
 
 fn median(routine: &str, mut counts: Vec<u64>) -> Result<u64> {
@@ -164,6 +215,29 @@ fn own(part: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_ends_where_the_routine_returns() {
+        let part = |is_before_provider, own| Part {
+            number: 0,
+            thread: String::new(),
+            is_before_provider,
+            own,
+        };
+        // The second call goes to the provider twice, the third one never; other calls of the library go there between them.
+        let parts = [
+            part(true, 0),
+            part(true, 9),
+            part(false, 2),
+            part(true, 0),
+            part(true, 8),
+            part(true, 1),
+            part(false, 3),
+            part(false, 5),
+            part(false, 0),
+        ];
+        assert_eq!(calls(&parts), [(9, 11), (8, 12), (5, 5)]);
+    }
 
     #[test]
     fn what_the_provider_takes_does_not_count() {

@@ -3,7 +3,8 @@
 //! Every operation has a cell: a context that the provider may use until it completes, and memory for
 //! short transfers, so that their source is free at once. Who uses an ep has its lock.
 //!
-//! The parts: `open` opens and closes it, `rma`, with its `arguments`, `message` and `atomic` start operations, `poll` takes completions.
+//! The parts: `open` opens and closes it, `rma`, with its `arguments`, `message` and `atomic` start operations towards a
+//! `remote`, `poll` takes completions.
 //! This file must never know what calls of libfabric there are.
 #![allow(unsafe_code)]
 
@@ -12,6 +13,7 @@ mod atomic;
 mod message;
 mod open;
 mod poll;
+mod remote;
 mod rma;
 
 use crate::block::Block;
@@ -19,25 +21,10 @@ use crate::fabric::{Cq, Fabric};
 use crate::fid::Fid;
 use arguments::WriteArguments;
 use libfabric_sys as fi;
+pub(crate) use remote::Remote;
 use rushmem_transport::{AmoWidth, LocalBuf};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
-
-/// Where a transfer goes, as libfabric has it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Remote {
-    pub(crate) pe: u32,
-    pub(crate) at: fi::fi_addr_t,
-    pub(crate) address: u64,
-    pub(crate) key: u64,
-}
-
-impl Remote {
-    /// So many bytes further on.
-    pub(crate) fn skip(self, nbytes: usize) -> Remote {
-        Remote { address: self.address.wrapping_add(nbytes as u64), ..self }
-    }
-}
 
 /// Where the old value of an atomic operation goes, and as how many bytes.
 #[derive(Clone, Copy)]

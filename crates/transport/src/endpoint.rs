@@ -1,7 +1,7 @@
 //! The verbs that a provider implements, once for each context.
 //!
-//! They are few and take an operation as data, the three shortest ones in registers, too; strided routines are loops of the runtime. A verb with a default body can be
-//! composed of the others; a provider overrides it if its network can do better.
+//! They are few and take an operation as data, the three shortest ones in registers, too; strided routines are loops of the runtime.
+//! A verb with a default body can be composed of the others; a provider overrides it if its network can do better.
 #![allow(unsafe_code)]
 
 use crate::{

@@ -66,8 +66,8 @@ pub fn counted(
     routine: &str,
 ) -> Result<[(String, u64); 2]> {
     let options = [format!("--dump-before={PROVIDER}")];
-    let run = Run { prefix, provider, program, routine, threads: None };
-    let calls = calls(&run.parts(workspace, &options)?);
+    let job = Job { prefix, provider, program, routine, threads: None };
+    let calls = calls(&job.parts(workspace, &options)?);
     let (until, all) = calls.into_iter().unzip();
     Ok([
         (format!("{UNTIL_PROVIDER}{routine}"), median(routine, until)?),
@@ -99,9 +99,9 @@ pub fn in_threads(
     program: &Path,
 ) -> Result<(String, u64)> {
     let routine = "shmem_ctx_putmem_nbi";
-    let run = Run { prefix, provider, program, routine, threads: Some(THREADS) };
+    let job = Job { prefix, provider, program, routine, threads: Some(THREADS) };
     let mut threads: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    for part in run.parts(workspace, &["--separate-threads=yes".to_owned()])? {
+    for part in job.parts(workspace, &["--separate-threads=yes".to_owned()])? {
         // A thread that did not call meanwhile has none.
         if part.own > 0 {
             threads.entry(part.thread).or_default().push(part.own);
@@ -117,7 +117,7 @@ pub fn in_threads(
 }
 
 /// A job of two PEs, the first of which calls a routine.
-struct Run<'a> {
+struct Job<'a> {
     prefix: &'a Path,
     provider: &'a Path,
     program: &'a Path,
@@ -136,10 +136,10 @@ struct Part {
     own: u64,
 }
 
-impl Run<'_> {
+impl Job<'_> {
     /// The parts of the first PE in their order, of a run with these options of callgrind's beside the usual ones.
     fn parts(&self, workspace: &Workspace, options: &[String]) -> Result<Vec<Part>> {
-        let Run { prefix, provider, program, routine, threads } = *self;
+        let Job { prefix, provider, program, routine, threads } = *self;
         let folder = workspace.target.join("counts-parts");
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;

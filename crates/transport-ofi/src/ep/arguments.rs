@@ -4,7 +4,7 @@
 //! This file must never know when a write is started.
 #![allow(unsafe_code)]
 
-use super::Remote;
+use super::remote::Remote;
 use core::ffi::c_void;
 use libfabric_sys as fi;
 use rushmem_transport::LocalBuf;

@@ -1,0 +1,22 @@
+//! Where a transfer goes, as libfabric has it.
+//!
+//! This file must never know what is transferred.
+#![forbid(unsafe_code)]
+
+use libfabric_sys as fi;
+
+/// An address in a peer's memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Remote {
+    pub(crate) pe: u32,
+    pub(crate) at: fi::fi_addr_t,
+    pub(crate) address: u64,
+    pub(crate) key: u64,
+}
+
+impl Remote {
+    /// So many bytes further on.
+    pub(crate) fn skip(self, nbytes: usize) -> Remote {
+        Remote { address: self.address.wrapping_add(nbytes as u64), ..self }
+    }
+}

@@ -47,7 +47,7 @@ impl Memory {
         let from = self.at(offset, nbytes);
         let mut bytes = vec![0; nbytes];
         // SAFETY: checked to be within the memory; the vector has as many bytes.
-        unsafe { mem::copy_bytes(bytes.as_mut_ptr(), from, nbytes) };
+        unsafe { mem::copy_bytes::<mem::Atomic>(bytes.as_mut_ptr(), from, nbytes) };
         bytes
     }
 

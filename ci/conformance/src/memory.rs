@@ -54,7 +54,7 @@ impl Memory {
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) {
         let to = self.at(offset, bytes.len());
         // SAFETY: checked to be within the memory.
-        unsafe { mem::copy_bytes(to, bytes.as_ptr(), bytes.len()) };
+        unsafe { mem::copy_bytes::<mem::Volatile>(to, bytes.as_ptr(), bytes.len()) };
     }
 
     pub(crate) fn word<T: Amo>(&self, offset: usize) -> *mut T {

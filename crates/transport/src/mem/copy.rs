@@ -1,7 +1,6 @@
 //! Plain data: single words and runs.
 #![allow(unsafe_code)]
 
-use sealed::Sealed;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Up to this many bytes a run of words is copied word by word, each untorn; a longer one by
@@ -27,7 +26,7 @@ element! { i8 u8 i16 u16 i32 u32 i64 u64 isize usize i128 u128 f32 f64 }
 unsafe impl<T: Element, const N: usize> Element for [T; N] {}
 
 /// How a copy reads the words of its source.
-pub trait Loads: Sealed {
+pub trait Loads {
     /// Whether by atomic loads.
     const ATOMIC: bool;
 }
@@ -38,13 +37,6 @@ pub enum Atomic {}
 
 /// By volatile reads: no thread of this process writes the source meanwhile. It may be a `&[T]`, in which there can be no atomic.
 pub enum Volatile {}
-
-mod sealed {
-    /// A word is read in the two ways of this file.
-    pub trait Sealed {}
-    impl Sealed for super::Atomic {}
-    impl Sealed for super::Volatile {}
-}
 
 impl Loads for Atomic {
     const ATOMIC: bool = true;

@@ -1,7 +1,7 @@
-//! What all PEs must do together for memory to be safe: to allocate an object and to drop it.
+//! What all PEs must do together for memory to be safe: to allocate an object, to drop it, and to finalize.
 //!
 //! That every safe operation stays inside its object depends on it: where one PE has freed what another one can still name, the
-//! other one writes into the heap's own records. A barrier does not prove it, since a program may meet it by a barrier for
+//! other one writes into the heap's own records, and the next round of the library has a new heap in the same place. A barrier does not prove it, since a program may meet it by a barrier for
 //! something else. So each PE shows what it does where no view of a program can reach, and compares it with what the next
 //! PE shows.
 
@@ -15,6 +15,8 @@ pub(crate) enum Step {
     Allocate([u64; 4]),
     /// It drops the block that begins there.
     Drop(u64),
+    /// It finalizes the library when it was initialised so often.
+    Finalize(u32),
 }
 
 /// End the job with this message unless the next PE does the same. Once all PEs have met in a further barrier, all do.
@@ -26,6 +28,7 @@ pub(crate) fn compare(call: Call, step: Step, mistake: &str) {
             [number, 0, offset, nbytes, alignment, digest]
         }
         Step::Drop(offset) => [number, 1, offset, 0, 0, 0],
+        Step::Finalize(inits) => [number, 2, inits.into(), 0, 0, 0],
     };
     let (next, other) = step::of_next_pe(call, number, &own);
     if other != own {

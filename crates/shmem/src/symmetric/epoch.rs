@@ -11,7 +11,9 @@ impl<T: Pod> SymArray<'_, T> {
     ///
     /// All of them wait for each other before and after it. A PE that is in it has the array borrowed exclusively, so it
     /// has no view of it with which it could start an operation; what it started before is complete. Other arrays may
-    /// be used meanwhile. A panic in `f` ends the job.
+    /// be used meanwhile. A panic in `f` ends the job. This has no form in the standard.
+    ///
+    /// PEs that do something else meanwhile are waited for, for ever if they wait for this one.
     pub fn epoch<R>(&mut self, f: impl FnOnce(&mut [T]) -> R) -> R {
         let call = Call(&"SymArray::epoch");
         self.block.barrier(call);

@@ -12,7 +12,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
-/// Symmetric elements, borrowed from a [`SymArray`](crate::SymArray), a [`SymBox`](crate::SymBox) or a
+/// Symmetric elements (§4), borrowed from a [`SymArray`](crate::SymArray), a [`SymBox`](crate::SymBox) or a
 /// [`SymStatic`](crate::SymStatic).
 pub struct SymSlice<'a, T> {
     start: *mut T,
@@ -20,7 +20,7 @@ pub struct SymSlice<'a, T> {
     object: PhantomData<&'a T>,
 }
 
-/// One symmetric element, borrowed.
+/// One symmetric element (§4), borrowed.
 pub struct SymRef<'a, T> {
     at: *mut T,
     object: PhantomData<&'a T>,
@@ -126,7 +126,7 @@ impl<T: Pod> SymSlice<'_, T> {
         self.at(index).store(value);
     }
 
-    /// Copy this PE's elements to `dest`, which has as many.
+    /// Copy this PE's elements to `dest`, which has as many; the job ends with a message if it has not.
     #[inline]
     #[track_caller]
     pub fn copy_to_slice(self, dest: &mut [T]) {
@@ -143,7 +143,7 @@ impl<T: Pod> SymSlice<'_, T> {
         }
     }
 
-    /// Copy `source`, which has as many elements, to this PE's elements.
+    /// Copy `source`, which has as many elements, to this PE's elements; the job ends with a message if it has not.
     #[inline]
     #[track_caller]
     pub fn copy_from_slice(self, source: &[T]) {

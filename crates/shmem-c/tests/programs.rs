@@ -225,13 +225,14 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
 
 /// The programs. For each there is a test named like it, on one node, and over each transport on none and on virtual
 /// nodes.
-const HERE: [&str; 57] = [
+const HERE: [&str; 58] = [
     "active_sets.c",
     "active_sets_many.c",
     "amo.c",
     "barriers.c",
     "broadcasts_ahead.c",
     "broadcasts_crossed.c",
+    "by_way_of_peers.c",
     "c11_generics.c",
     "collectives_team.c",
     "constants.c",

@@ -13,7 +13,8 @@
 //!   to be sent, in `heartbeat` for how long nothing came; `own` is what a PE asks of itself, without a connection;
 //! - `unauthenticated` is a connection whose other end has not proved itself, and `socket` how all of them are set;
 //! - `proto` is the wire format and its state machines, without I/O;
-//! - `found` says which addresses this machine has, `settings` has the limits and variables, `sys` the system calls.
+//! - `found` says which addresses this machine has, `settings` has the limits and variables, `sys` the system
+//!   calls, and `order` says what they order.
 //!
 //! What it does not do: it does not encrypt, and signs only the handshake; it does not reconnect (a
 //! connection that breaks ends the job); it does not keep a word whole that lies in a transfer of more
@@ -33,6 +34,7 @@ mod found;
 pub mod fuzzing;
 mod heartbeat;
 mod news;
+mod order;
 mod origin;
 mod own;
 mod progress;

@@ -223,10 +223,7 @@ impl Shared {
         let mut link = lock(&peer.link);
         self.loss.check()?;
         let done = match &mut *link {
-            Link::Open(connection) => {
-                self.segments.sending();
-                work(connection).inspect(|_| self.follow_up(pe, connection))
-            }
+            Link::Open(connection) => work(connection).inspect(|_| self.follow_up(pe, connection)),
             Link::Closed { why, .. } => Err(End::Broken(why.clone())),
             Link::Unconnected(_) => unreachable!("a link is used once the PE was reached"),
         };

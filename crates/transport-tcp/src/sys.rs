@@ -4,6 +4,7 @@
 //! of the thread first, which costs two atomic operations each. User buffers and symmetric memory go to the kernel as pointers: no slice of them is ever formed.
 #![allow(unsafe_code)]
 
+use crate::order;
 use rushmem_transport::LocalBuf;
 use rustix::net::{RecvFlags, SendFlags};
 use std::io;
@@ -38,6 +39,9 @@ pub(crate) const VECTORS: usize = 32;
 
 /// Sends the first [`VECTORS`] ranges, or as much as there is room for; never blocks, raises no signal.
 ///
+/// It goes to the kernel directly, which has read what it has taken before any peer has it. A race detector would believe of the
+/// C library's function that the calling thread reads after the call.
+///
 /// # Safety
 /// Every range is valid for reads.
 pub(crate) unsafe fn send(
@@ -47,8 +51,11 @@ pub(crate) unsafe fn send(
     let mut vectors = [NONE; VECTORS];
     let message = message(ranges, &mut vectors);
     let fd = socket.as_fd().as_raw_fd();
+    order::sending();
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: an open descriptor and vectors that live; the ranges are valid by contract.
-    count(unsafe { libc::sendmsg(fd, &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) })
+    let nbytes = unsafe { libc::syscall(libc::SYS_sendmsg, fd, &raw const message, flags) };
+    count(nbytes as isize)
 }
 
 /// Receives into memory and, when that is full, into a buffer of the caller's own; never blocks. Zero is the end.
@@ -65,12 +72,16 @@ pub(crate) unsafe fn receive(
     let mut message = message([memory, buffer].into_iter(), &mut vectors);
     let fd = socket.as_fd().as_raw_fd();
     // SAFETY: an open descriptor and vectors that live; the memory is valid by contract, the buffer as a slice.
-    count(unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) })
+    let nbytes = count(unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) })?;
+    order::received();
+    Ok(nbytes)
 }
 
 /// Receives into a buffer of the caller's own; never blocks. Zero is the end.
 pub(crate) fn receive_own(socket: impl AsFd, buffer: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
-    Ok(rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT)?.1)
+    let nbytes = rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT)?.1;
+    order::received();
+    Ok(nbytes)
 }
 
 /// Whether something can be received, which is not taken: `None` if nothing came, `false` at the end.
@@ -84,6 +95,7 @@ pub(crate) fn look(socket: impl AsFd) -> io::Result<Option<bool>> {
 
 /// Sends bytes of the caller's own, or as many as there is room for; never blocks, raises no signal.
 pub(crate) fn send_own(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    order::sending();
     Ok(rustix::net::send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?)
 }
 

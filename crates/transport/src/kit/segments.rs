@@ -7,7 +7,7 @@
 
 use crate::{AmoRequest, AmoWidth, Error, LocalBuf, RemoteAddr, Segment, mem};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 
 /// A registered segment, with what a provider knows of it.
 struct Registered<T> {
@@ -20,15 +20,11 @@ struct Registered<T> {
 unsafe impl<T: Sync> Sync for Registered<T> {}
 
 /// The table of registered segments.
-pub struct Segments<T = ()> {
-    table: [OnceLock<Registered<T>>; Segment::COUNT],
-    /// Counts what this PE sends, where the provider says so.
-    sent: AtomicU32,
-}
+pub struct Segments<T = ()>([OnceLock<Registered<T>>; Segment::COUNT]);
 
 impl<T> Default for Segments<T> {
     fn default() -> Segments<T> {
-        Segments { table: [const { OnceLock::new() }; Segment::COUNT], sent: AtomicU32::new(0) }
+        Segments([const { OnceLock::new() }; Segment::COUNT])
     }
 }
 
@@ -47,27 +43,13 @@ impl<T> Segments<T> {
         extra: T,
     ) -> Result<(), Error> {
         let again = |_| Error::Invalid(format!("segment {segment:?} is registered already"));
-        self.table[segment as usize].set(Registered { memory, extra }).map_err(again)
-    }
-
-    /// The calling thread will send something to a peer: what it did before comes before whatever any thread of this PE does for the
-    /// peer afterwards, such as to write where this thread has read. The peer and the kernel see to that, but neither is a part of
-    /// this program, so it has to be said.
-    #[inline]
-    pub fn sending(&self) {
-        self.sent.fetch_add(1, Ordering::Release);
-    }
-
-    /// What was done before anything was sent comes before what follows.
-    #[inline]
-    fn after_sending(&self) {
-        self.sent.load(Ordering::Acquire);
+        self.0[segment as usize].set(Registered { memory, extra }).map_err(again)
     }
 
     /// The `nbytes` bytes at an address if they lie within the segment: they are valid for reads and writes.
     #[inline]
     pub fn bytes(&self, at: RemoteAddr, nbytes: usize) -> Option<LocalBuf> {
-        let memory = self.table[at.segment as usize].get()?.memory;
+        let memory = self.0[at.segment as usize].get()?.memory;
         let end = at.offset.checked_add(nbytes as u64)?;
         (end <= memory.nbytes as u64).then(|| memory.skip(at.offset as usize).first(nbytes))
     }
@@ -81,7 +63,7 @@ impl<T> Segments<T> {
 
     /// What the provider knows of the segment that contains all of `memory`.
     pub fn holding(&self, memory: LocalBuf) -> Option<&T> {
-        let registered = self.table.iter().filter_map(OnceLock::get);
+        let registered = self.0.iter().filter_map(OnceLock::get);
         let holds = |of: &&Registered<T>| {
             let offset = memory.base.addr().checked_sub(of.memory.base.addr());
             let end = offset.and_then(|offset| offset.checked_add(memory.nbytes));
@@ -104,7 +86,6 @@ impl<T> Segments<T> {
     #[inline]
     pub unsafe fn write_from(&self, dest: RemoteAddr, source: LocalBuf) -> bool {
         let Some(to) = self.bytes(dest, source.nbytes) else { return false };
-        self.after_sending();
         fence(Ordering::Release);
         // SAFETY: the source is valid by contract, the destination lies within a segment.
         unsafe { mem::copy_bytes::<mem::Volatile>(to.base, source.base, source.nbytes) };
@@ -130,7 +111,6 @@ impl<T> Segments<T> {
     pub fn apply(&self, request: &AmoRequest) -> Option<u64> {
         let &AmoRequest { dest, width, op, operand, condition, .. } = request;
         let word = self.word(dest, width)?;
-        self.after_sending();
         fence(Ordering::Release);
         // SAFETY: within a segment, and aligned.
         Some(unsafe { mem::apply(op, width, word, operand, condition) })

@@ -139,6 +139,26 @@ mistakes! {
             let _guard = shmem.lock(&lock);
             let _other = shmem.lock(&lock);
         };
+    one_pe_allocates_during_an_epoch, "PE 1 allocates or drops something meanwhile; all PEs enter and leave an epoch",
+        |shmem| {
+            let mut array = shmem.array::<u64>(1);
+            if shmem.my_pe() == 0 { array.epoch(|_| ()) } else { drop(shmem.boxed(1u64)) }
+        };
+    one_pe_drops_in_an_epoch, "PE 0 allocates or drops something meanwhile",
+        |shmem| {
+            let (mut array, other) = (shmem.array::<u64>(1), shmem.boxed(1u64));
+            (0..10).for_each(|_| array.epoch(|own| own[0] += 1));
+            array.epoch(|_| if shmem.my_pe() == 0 { drop(other) } else { std::mem::forget(other) });
+        };
+    one_pe_finalizes_during_an_epoch, "PE 1 allocates or drops something meanwhile",
+        |shmem| {
+            let mut array = shmem.array::<u64>(1);
+            if shmem.my_pe() == 1 {
+                std::mem::forget(array);
+                return drop(shmem);
+            }
+            array.epoch(|_| ());
+        };
     a_panic_in_an_epoch_ends_the_job, "in the middle",
         |shmem| shmem.array::<u64>(1).epoch(|_| if shmem.my_pe() == 0 { panic!("in the middle") });
 }

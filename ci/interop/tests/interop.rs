@@ -33,21 +33,40 @@ fn two_copies_end_with_a_message() {
     assert!(!outcome.status.success(), "{outcome}");
 }
 
-#[test]
-fn a_program_in_c_calls_rust() {
-    let library = example("libin_rust.a");
-    let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("in_c");
+/// A program in C, linked with a library in Rust.
+fn linked(source: &str, library: &Path, more: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(source);
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(source.file_stem().expect("a name"));
     let output = Command::new("cc")
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("c/main.c"))
+        .arg(source)
         .arg("-I")
         .arg(prefix().join("include"))
-        .arg(&library)
-        .args(["-lm", "-lpthread", "-ldl", "-lgcc_s", "-o"])
+        .arg(library)
+        .args(more)
+        .arg("-o")
         .arg(&program)
         .output()
         .expect("there is a C compiler");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    program
+}
+
+#[test]
+fn a_program_in_c_calls_rust() {
+    let more = ["-lm", "-lpthread", "-ldl", "-lgcc_s"];
+    let program = linked("main.c", &example("libin_rust.a"), &more);
     for n in PES {
         Job::new(&program).n(n).run().assert_ok(n);
     }
+}
+
+/// Its heap is that of any program, but only the program's own static variables are symmetric.
+#[test]
+fn a_shared_library_in_rust_is_in_a_job() {
+    let program = linked("loads.c", &example("libin_library.so"), &[]);
+    for n in PES {
+        Job::new(&program).n(n).run().assert_ok(n);
+    }
+    let outcome = Job::new(&program).n(2).arg("with_static").run();
+    outcome.assert_fails(&["SymStatic: the variable at 0x", "is not symmetric"]);
 }

@@ -18,7 +18,8 @@ use rushmem_runtime::combine::Arithmetic;
 use rushmem_runtime::{Call, collectives};
 use std::panic::Location;
 
-/// Blocks of an array, one for each member of a team: where each begins and how many elements it has.
+/// Blocks of an array, one for each member of a team: where each begins and how many elements it has. All numbers are numbers of
+/// elements, none of bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Blocks<'a> {
     /// The index of the first element of each block.
@@ -131,7 +132,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     }
 
     /// As [`alltoall`](Self::alltoall), of blocks whose lengths differ: block `l` of member `k` goes to element `dest_offsets[k]` of `dest` of
-    /// member `l` (`shmemx_alltoallv`). Returns how many elements came from each member.
+    /// member `l` (`shmemx_alltoallv`, an extension). Returns how many elements came from each member.
     ///
     /// The job ends with a message if a block does not fit. What comes from two members must not overlap.
     #[track_caller]
@@ -163,7 +164,7 @@ impl<L: ThreadLevel> Team<'_, L> {
     }
 
     /// As [`alltoallv`](Self::alltoallv); what comes from the members lies in `dest` one after the other, in their order
-    /// (`shmemx_alltoallv_packed`). Returns how many elements came. `dest` has the same length on all members.
+    /// (`shmemx_alltoallv_packed`, an extension). Returns how many elements came. `dest` has the same length on all members.
     #[track_caller]
     pub fn alltoallv_packed<'a, T: Pod>(
         &self,

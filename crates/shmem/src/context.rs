@@ -22,28 +22,28 @@ mod sealed {
 }
 use sealed::Options;
 
-/// The options of a context, as a type.
+/// The options of a context (§9.5.1), as a type.
 pub trait Kind: Options {}
 
-/// A kind of context that a program can create.
+/// A kind of context that a program can create (§9.5.1).
 pub trait Created: Options<Owned = Owned> {
     /// The option of the standard.
     const OPTIONS: c_long;
 }
 
-/// The default context, which exists without being created. It numbers PEs as the world team does.
+/// The default context (`SHMEM_CTX_DEFAULT`, §9.5), which exists without being created. It numbers PEs as the world team does.
 #[derive(Clone, Copy, Debug)]
 pub struct DefaultContext;
 
-/// No option: any thread may use the context at any time.
+/// No option (§9.5.1): any thread may use the context at any time.
 #[derive(Clone, Copy, Debug)]
 pub struct Shared;
 
-/// `SHMEM_CTX_SERIALIZED`: one thread at a time. The context is `Send`, but not `Sync`.
+/// `SHMEM_CTX_SERIALIZED` (§9.5.1): one thread at a time. The context is `Send`, but not `Sync`.
 #[derive(Clone, Copy, Debug)]
 pub struct Serialized;
 
-/// `SHMEM_CTX_PRIVATE`: the thread that created it alone. The context is neither `Send` nor `Sync`.
+/// `SHMEM_CTX_PRIVATE` (§9.5.1): the thread that created it alone. The context is neither `Send` nor `Sync`.
 #[derive(Clone, Copy, Debug)]
 pub struct Private;
 
@@ -92,10 +92,10 @@ impl Drop for Owned {
     }
 }
 
-/// A stream of operations on the PEs of one team, numbered as in that team.
+/// A stream of operations on the PEs of one team, numbered as in that team (`shmem_ctx_t`, §9.5).
 ///
 /// A [`Shmem`](crate::Shmem) dereferences to the default context. Others are made by [`Team::context`](crate::Team::context)
-/// and destroyed when they are dropped, which completes what was issued on them.
+/// and destroyed when they are dropped, which completes what was issued on them (`shmem_ctx_destroy`, §9.5.3).
 pub struct Context<'t, K: Kind = DefaultContext, L: ThreadLevel = Single> {
     owned: K::Owned,
     team: PhantomData<&'t ()>,
@@ -125,7 +125,8 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         order::quiet(Call(&"Context::quiet"), self.handle());
     }
 
-    /// As [`quiet`](Self::quiet), for what was issued to these PEs (`shmem_ctx_pe_quiet`, §9.12.3).
+    /// As [`quiet`](Self::quiet), for what was issued to these PEs (`shmem_ctx_pe_quiet`, §9.12.3). The job ends with a message if
+    /// there is no such PE.
     pub fn pe_quiet(&self, pes: &[u32]) {
         for &pe in pes {
             let pe = number(pe);

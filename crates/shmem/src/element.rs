@@ -6,7 +6,7 @@ use rushmem_runtime::amo::{Amo, ArithmeticAmo, BitwiseAmo};
 use rushmem_runtime::rma::Element;
 use rushmem_runtime::wait::Word;
 
-/// An element of symmetric memory: every [`Pod`] type, [`Atomic`], [`Signal`] and [`Lock`](crate::Lock).
+/// An element of symmetric memory (§4): every [`Pod`] type, [`Atomic`], [`Signal`] and [`Lock`](crate::Lock).
 ///
 /// # Safety
 /// All bit patterns are values, zero is one of them, and no byte is padding.
@@ -34,12 +34,12 @@ pub struct Signal(u64);
 // SAFETY: transparent, and the word is `Pod`.
 unsafe impl Symmetric for Signal {}
 
-/// The types of fetch, set and swap: integers and floating-point numbers of 4 and 8 bytes (table 7 of the standard).
+/// The types of fetch, set and swap: integers and floating-point numbers of 4 and 8 bytes (§9.7, table 7).
 pub trait AtomicValue: Pod + Amo {}
 
 impl<T: Pod + Amo> AtomicValue for T {}
 
-/// The types of all atomic operations: integers of 4 and 8 bytes (tables 6 and 8 of the standard, whose `int32_t` and
+/// The types of all atomic operations: integers of 4 and 8 bytes (§9.7, tables 6 and 8, whose `int32_t` and
 /// `int64_t` include the signed ones).
 pub trait AtomicInteger: AtomicValue + ArithmeticAmo + BitwiseAmo {}
 

@@ -1,5 +1,6 @@
 //! The handle of the library: initialisation, finalization and what concerns all PEs (OpenSHMEM 1.6, §9.1, §9.2).
 
+use crate::agreement::{Entered, Step};
 use crate::context::{Context, DefaultContext};
 use crate::team::Team;
 use crate::thread_level::{Single, ThreadLevel};
@@ -14,7 +15,8 @@ use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// An initialised library. Dropping the last handle finalizes it, which is collective; a later [`init`] starts another
+/// An initialised library (§9.1). Dropping the last handle finalizes it (`shmem_finalize`, §9.1.4), which is collective: the job ends
+/// with a message if another PE does something else then. A later [`init`] starts another
 /// round. Everything that needs the library borrows the handle.
 ///
 /// It dereferences to the default [`Context`], so that `shmem.put(...)` is a put on that.
@@ -108,7 +110,7 @@ fn enter<L: ThreadLevel>(call: Call) -> Result<Shmem<L>, ThreadLevelError> {
         Some(provided) if provided >= L::LEVEL => Ok(Shmem { context: Context::new(()) }),
         Some(provided) => {
             // An earlier round had another level, which remains; there is no handle to finalize this one.
-            setup::finalize(call);
+            finalize(call);
             Err(refuse(provided))
         }
         None => unreachable!("{} is a level of the standard", L::LEVEL),
@@ -128,17 +130,17 @@ impl<L: ThreadLevel> Shmem<L> {
         setup::n_pes(Call(&"Shmem::n_pes")) as u32
     }
 
-    /// The team of all PEs (`SHMEM_TEAM_WORLD`).
+    /// The team of all PEs (`SHMEM_TEAM_WORLD`, §9.4).
     pub fn world(&self) -> Team<'_, L> {
         Team::predefined(TeamHandle::WORLD)
     }
 
-    /// The team of the PEs whose memory this PE can load and store (`SHMEM_TEAM_SHARED`).
+    /// The team of the PEs whose memory this PE can load and store (`SHMEM_TEAM_SHARED`, §9.4).
     pub fn shared(&self) -> Team<'_, L> {
         Team::predefined(TeamHandle::SHARED)
     }
 
-    /// The team of the PEs on this PE's machine (`SHMEM_TEAM_NODE`, an extension).
+    /// The team of the PEs on this PE's machine (`SHMEM_TEAM_NODE`, an extension of Cray's).
     pub fn node(&self) -> Team<'_, L> {
         Team::predefined(TeamHandle::NODE)
     }
@@ -174,11 +176,20 @@ impl<L: ThreadLevel> Drop for Shmem<L> {
     fn drop(&mut self) {
         end_if_panicking();
         let mut single = single();
-        setup::finalize(Call(&"Shmem::drop"));
+        finalize(Call(&"Shmem::drop"));
         if L::LEVEL == Single::LEVEL {
             *single = single.and_then(|(thread, n)| (n > 1).then(|| (thread, n - 1)));
         }
     }
+}
+
+/// Finalize, as all PEs do: objects of one that has not would be in the heap of the next round.
+fn finalize(call: Call) {
+    if let Some(inits) = setup::inits_in_force() {
+        let mistake = "does not drop its handle of the library; all PEs drop as many in the same order as other objects";
+        Entered::new(call).compare(Step::Finalize(inits), mistake);
+    }
+    setup::finalize(call);
 }
 
 /// The exit status of a Rust program that panicked.

@@ -22,8 +22,8 @@
 //! peers do, this is not undefined behaviour, because an element is [`bytemuck::Pod`]: all of its bit patterns are values. Only
 //! in an [epoch](SymArray::epoch), in which no PE can reach the array, is there a `&mut [T]`.
 //!
-//! Elements larger than 8 bytes and runs longer than 64 bytes are copied by plain accesses. Threads of one PE must not access
-//! the same ones at the same time if one of them writes; no type excludes this data race yet.
+//! Elements larger than 8 bytes, runs longer than 64 bytes and the source of a put are not accessed atomically. Threads of one PE must
+//! not access the same ones at the same time if one of them writes; no type excludes this data race yet.
 //!
 //! # Operations that complete later
 //!

@@ -10,7 +10,7 @@ use rushmem_runtime::{Call, lock};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// An element that is a lock of the whole job, free at first. There are no values of this type outside of symmetric memory.
+/// An element that is a lock of the whole job (§9.13.1), free at first. There are no values of this type outside of symmetric memory.
 ///
 /// ```standalone_crate
 /// use shmem::Lock;
@@ -33,7 +33,7 @@ pub struct Lock(c_long);
 unsafe impl Symmetric for Lock {}
 
 /// A lock that this PE holds until this is dropped, which completes what was issued on the default context
-/// (`shmem_clear_lock`). One that is leaked is held until the job ends, with a message.
+/// (`shmem_clear_lock`, §9.13.1). One that is leaked is held until the job ends, with a message.
 #[must_use = "a lock is free again when its guard is dropped"]
 pub struct LockGuard<'a> {
     lock: SymRef<'a, Lock>,
@@ -51,7 +51,7 @@ impl<L: ThreadLevel> Shmem<L> {
         LockGuard { lock, thread: PhantomData }
     }
 
-    /// Take a lock if it is free (`shmem_test_lock`, §9.13.3).
+    /// Take a lock if it is free (`shmem_test_lock`, §9.13.1).
     pub fn try_lock<'a>(&'a self, lock: impl Into<SymRef<'a, Lock>>) -> Option<LockGuard<'a>> {
         let lock = lock.into();
         // SAFETY: as above.

@@ -13,7 +13,7 @@ mod sealed {
 }
 pub(crate) use sealed::Combines;
 
-/// An operator that combines elements of type `T`.
+/// An operator that combines elements of type `T` (§9.10.9, table 11).
 ///
 /// The bitwise ones exist for integers, [`Max`] and [`Min`] for integers and floating-point numbers, [`Sum`] and [`Prod`]
 /// for these and [`Complex`](crate::Complex). Integers wrap. [`Max`] and [`Min`] are NaN if an operand is, and order -0.0

@@ -24,10 +24,10 @@ mod sealed {
 }
 pub(crate) use sealed::{Memory, MemoryMut};
 
-/// What a put can copy from: a slice, array or vector (anything that is [`AsRef<[T]>`](AsRef)), or symmetric memory.
+/// What a put (§9.6) can copy from: a slice, array or vector (anything that is [`AsRef<[T]>`](AsRef)), or symmetric memory.
 pub trait Source<T>: Memory<T> {}
 
-/// What a get can copy to: a slice, array or vector (anything that is [`AsMut<[T]>`](AsMut)), or symmetric memory.
+/// What a get (§9.6) can copy to: a slice, array or vector (anything that is [`AsMut<[T]>`](AsMut)), or symmetric memory.
 pub trait Destination<T>: MemoryMut<T> {}
 
 impl<T, M: Memory<T>> Source<T> for M {}
@@ -72,6 +72,8 @@ symmetric! { SymSlice<'a, T> SymRef<'a, T> &'a SymArray<'_, T> &'a SymBox<'_, T>
 impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
     /// Copy `source` to `dest` on `pe`, which has as many elements (`shmem_put`, §9.6.1.1). The source may be reused on
     /// return; the data are at `pe` after a [`quiet`](Context::quiet).
+    ///
+    /// The job ends with a message if the lengths differ or there is no such PE, as with all transfers.
     #[inline]
     #[track_caller]
     pub fn put<'a, T: Pod>(

@@ -15,7 +15,7 @@ use rushmem_runtime::{Call, amo, rma, signal};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What operations are issued on between the begin and the end of [`Context::scope`].
+/// What operations are issued on between the begin and the end of [`Context::scope`]: their names end in `_nbi` (§9.6.2, §9.7.2, §9.8.2).
 pub struct Scope<'scope, 'env: 'scope, K: Kind, L: ThreadLevel> {
     context: &'env Context<'env, K, L>,
     /// Neither lifetime may be taken for a shorter one.

@@ -12,7 +12,7 @@ use core::ffi::c_int;
 use rushmem_runtime::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
 use rushmem_runtime::{Call, signal, wait};
 
-/// How a signal is updated.
+/// How a signal is updated (§9.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalOp {
     /// To this value (`SHMEM_SIGNAL_SET`).

@@ -12,7 +12,10 @@ use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
 use rushmem_runtime::{Call, rma};
 
-/// Blocks at constant distances: where they begin in the destination and in the source, in elements.
+/// Blocks at constant distances (`dst` and `sst` of §9.6.1.3 to §9.6.1.8, and of §9.10.6): where they begin in the destination and in the
+/// source. All numbers are numbers of elements, none of bytes.
+///
+/// The job ends with a message if a block is not inside its side or blocks overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strides {
     /// From the start of a block to that of the next one in the destination: at least the length of a block.

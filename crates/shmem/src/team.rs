@@ -7,7 +7,8 @@ use rushmem_runtime::{Call, TeamHandle, collectives, ctx};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A group of PEs, of which this PE is one. Dropping a team that was split off destroys it, which all members do.
+/// A group of PEs, of which this PE is one (`shmem_team_t`, §9.4). Dropping a team that was split off destroys it, which all members do
+/// (`shmem_team_destroy`, §9.4.8).
 pub struct Team<'s, L: ThreadLevel = Single> {
     handle: TeamHandle,
     is_predefined: bool,
@@ -79,7 +80,7 @@ pub struct TeamConfig {
     pub contexts: u32,
 }
 
-/// There are as many contexts as can be on this PE.
+/// There are as many contexts as can be on this PE (§9.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyContexts;
 

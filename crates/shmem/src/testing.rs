@@ -23,7 +23,8 @@ use std::time::{Duration, Instant};
 /// ```
 ///
 /// `pes` is a number of PEs, or an array of them, each of which is a job. A closure without an argument initialises the library
-/// itself, for example at another thread level. Attributes, such as `#[ignore]`, stand before the name.
+/// itself, for example at another thread level. Attributes, such as `#[ignore]`, stand before the name. Tests are items of a module:
+/// one inside a function, where no harness could find it, does not compile.
 ///
 /// `oshrun` is found by the variable `OSHRUN`, which names the program, or by `PATH`. The first PE that panics ends its job, and
 /// the test fails and shows what the job printed. So does a job that takes longer than a minute, or as many seconds as
@@ -40,6 +41,8 @@ macro_rules! test {
         #[test]
         $(#[$attribute])*
         fn $name() {
+            // It is not there if it is inside a function, where no harness finds a test.
+            let _: fn() = self::$name;
             $crate::testing::run(concat!(module_path!(), "::", stringify!($name)), $pes, || $body);
         }
     };

@@ -11,18 +11,18 @@ mod sealed {
 }
 use sealed::OfHandles;
 
-/// How many threads of a PE call the library.
+/// How many threads of a PE call the library (§9.2).
 pub trait ThreadLevel: OfHandles {
     /// The constant of the standard.
     const LEVEL: c_int;
 }
 
 /// One thread calls: the one that called [`init`](crate::init). Handles are neither `Send` nor `Sync`. This is
-/// `SHMEM_THREAD_SINGLE`; other threads may exist, and may load and store symmetric elements.
+/// `SHMEM_THREAD_SINGLE` (§9.2); other threads may exist, and may load and store symmetric elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Single;
 
-/// Any threads call, at any time: `SHMEM_THREAD_MULTIPLE`. The job ends with a message if two
+/// Any threads call, at any time: `SHMEM_THREAD_MULTIPLE` (§9.2). The job ends with a message if two
 /// threads are in collectives on one team at once.
 #[derive(Clone, Copy, Debug)]
 pub struct Multiple;

@@ -35,7 +35,7 @@ impl<K: Kind, L: ThreadLevel> Completion for &Context<'_, K, L> {
     }
 }
 
-/// A transfer in progress, which owns its vector: a future of the vector. It was started when it was made.
+/// A transfer in progress (§9.6.2), which owns its vector: a future of the vector. It was started when it was made.
 #[must_use = "a transfer that is dropped is waited for"]
 pub struct Transfer<'c, T, K: Kind, L: ThreadLevel>(Owning<T, &'c Context<'c, K, L>>);
 

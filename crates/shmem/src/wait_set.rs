@@ -13,7 +13,7 @@ use core::ffi::c_int;
 use rushmem_runtime::{Call, wait};
 use std::panic::Location;
 
-/// What elements are compared with.
+/// What elements are compared with (§9.11.2 to §9.11.14).
 #[derive(Clone, Copy, Debug)]
 pub enum Values<'v, T> {
     /// All with the same value.

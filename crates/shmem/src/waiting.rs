@@ -20,7 +20,7 @@ const YIELDS: u32 = 2000;
 const SLEEP: Duration = Duration::from_micros(50);
 
 impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
-    /// As [`wait_until`](Context::wait_until), for a program that does other things meanwhile.
+    /// As [`wait_until`](Context::wait_until), for a program that does other things meanwhile: `shmem_test` (§9.11.8) at each poll.
     pub fn until<'a, T: Awaited>(
         &'a self,
         element: impl Into<SymRef<'a, T>>,
@@ -31,7 +31,7 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
         poll_fn(move |context| ready(context, || self.test(element, cmp, value).then_some(())))
     }
 
-    /// As [`signal_wait_until`](Context::signal_wait_until), for a program that does other things meanwhile.
+    /// As [`signal_wait_until`](Context::signal_wait_until) (§9.11.15), for a program that does other things meanwhile.
     pub fn signal_until<'a>(
         &'a self,
         signal: impl Into<SymRef<'a, Signal>>,
@@ -43,7 +43,7 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
     }
 
     /// As [`quiet`](Context::quiet), for a program that does other things meanwhile: what was issued before, and what is issued
-    /// until it is ready, is complete then (`shmemx_quiet_test`).
+    /// until it is ready, is complete then (`shmemx_quiet_test`, an extension of the quiet of §9.12.2).
     pub fn until_quiet(&self) -> impl Future<Output = ()> {
         let is_quiet = || order::quiet_test(Call(&"Context::until_quiet"), self.handle()) != 0;
         poll_fn(move |context| ready(context, || is_quiet().then_some(())))
@@ -60,7 +60,7 @@ fn ready<R>(context: &mut task::Context<'_>, test: impl FnOnce() -> Option<R>) -
     }
 }
 
-/// Wait for a future on this thread, which needs no executor.
+/// Wait for a future on this thread, which needs no executor. This has no form in the standard.
 ///
 /// It is polled again when it has asked for it: at once at first, less and less often later.
 pub fn block_on<F: IntoFuture>(future: F) -> F::Output {

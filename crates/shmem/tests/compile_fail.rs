@@ -40,16 +40,7 @@ impl Library {
         let folder = self.metadata.parent().expect("it is in a folder");
         let dependencies = format!("dependency={}", folder.display());
         let output = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
-            .args([
-                "--edition",
-                "2024",
-                "--crate-type",
-                "bin",
-                "--emit",
-                "metadata",
-                "-o",
-                "/dev/null",
-            ])
+            .args(["--edition", "2024", "--test", "--emit", "metadata", "-o", "/dev/null"])
             .args(["--error-format", "json", "--extern", &shmem, "-L", &dependencies])
             .arg(program)
             .output()

@@ -1,6 +1,6 @@
 //! Mistakes that types cannot exclude: each ends its job with a message that says what is wrong, and where.
 
-use shmem::{Blocks, Cmp, Lock, Multiple, Strides, Sum};
+use shmem::{Blocks, Cmp, Lock, Multiple, Private, Strides, Sum};
 
 macro_rules! mistakes {
     ($($name:ident, $message:literal, |$shmem:ident| $body:expr;)*) => {$(
@@ -20,8 +20,24 @@ mistakes! {
         |shmem| shmem.put(&shmem.array::<u64>(8), &[1, 2], 0);
     a_pe_does_not_exist, "argument pe is 2, but PEs are numbered 0 to 1",
         |shmem| shmem.p(&shmem.boxed(0u64), 1, 2);
-    a_pe_is_far_away, "PEs are numbered 0 to 1",
+    a_pe_is_far_away, "argument pe is 4294967295, but PEs are numbered 0 to 1",
         |shmem| shmem.p(&shmem.boxed(0u64), 1, u32::MAX);
+    a_pe_of_a_context_is_far_away, "argument pe is 4294967295, but the context's team has 2 PEs",
+        |shmem| {
+            let reversed = shmem.world().split_strided(1, -1, 2).ok().flatten().expect("all are members");
+            reversed.context::<Private>().g(&shmem.boxed(0u64), u32::MAX)
+        };
+    a_pe_to_complete_is_far_away, "PE 4294967295, but PEs are numbered 0 to 1",
+        |shmem| shmem.pe_quiet(&[u32::MAX]);
+    a_root_is_far_away, "argument PE_root is 4294967295",
+        |shmem| {
+            let array = shmem.array::<u64>(2);
+            shmem.world().broadcast(array.slice(..1), array.slice(1..), u32::MAX);
+        };
+    a_range_of_a_grid_is_large, "argument ranges is 4294967295, but a range is from 0 to 2147483647",
+        |shmem| shmem.world().split_grid([u32::MAX, 1]);
+    a_split_off_team_is_large, "argument PE_size is 4294967295",
+        |shmem| shmem.world().split_strided_by_members(0, 1, u32::MAX);
     pes_allocate_other_lengths, "allocates something else",
         |shmem| shmem.array::<u64>(8 + shmem.my_pe() as usize);
     pes_allocate_other_types, "allocates something else",
@@ -44,6 +60,28 @@ mistakes! {
         |shmem| {
             let (one, other) = (shmem.boxed(1u64), shmem.boxed(2u64));
             if shmem.my_pe() == 0 { drop((one, other)) } else { drop((other, one)) }
+        };
+    one_pe_begins_another_round, "PE 1 does not drop its handle of the library; all PEs drop as many",
+        |shmem| {
+            if shmem.my_pe() == 0 {
+                std::mem::forget(shmem.array::<u64>(1000));
+                drop(shmem);
+                // It would be where the other array is on PE 1.
+                return shmem::init().array::<u64>(1000).fill(0);
+            }
+            let array = shmem.array::<u64>(1000);
+            (0..10).for_each(|_| shmem.barrier_all());
+            array.fill(17);
+        };
+    one_pe_finalizes_while_another_allocates, "does not drop its handle",
+        |shmem| if shmem.my_pe() == 0 { return drop(shmem) } else { shmem.array::<u64>(1) };
+    one_pe_drops_one_handle_of_two, "does not drop its handle",
+        |shmem| {
+            if shmem.my_pe() == 1 {
+                shmem.barrier_all();
+                return drop(shmem);
+            }
+            drop(shmem::init());
         };
     too_much_is_allocated, "make SHMEM_SYMMETRIC_SIZE larger",
         |shmem| shmem.array::<u64>(1 << 45);
@@ -100,6 +138,26 @@ mistakes! {
             let lock = shmem.zeroed::<Lock>();
             let _guard = shmem.lock(&lock);
             let _other = shmem.lock(&lock);
+        };
+    one_pe_allocates_during_an_epoch, "PE 1 allocates or drops something meanwhile; all PEs enter and leave an epoch",
+        |shmem| {
+            let mut array = shmem.array::<u64>(1);
+            if shmem.my_pe() == 0 { array.epoch(|_| ()) } else { drop(shmem.boxed(1u64)) }
+        };
+    one_pe_drops_in_an_epoch, "PE 0 allocates or drops something meanwhile",
+        |shmem| {
+            let (mut array, other) = (shmem.array::<u64>(1), shmem.boxed(1u64));
+            (0..10).for_each(|_| array.epoch(|own| own[0] += 1));
+            array.epoch(|_| if shmem.my_pe() == 0 { drop(other) } else { std::mem::forget(other) });
+        };
+    one_pe_finalizes_during_an_epoch, "PE 1 allocates or drops something meanwhile",
+        |shmem| {
+            let mut array = shmem.array::<u64>(1);
+            if shmem.my_pe() == 1 {
+                std::mem::forget(array);
+                return drop(shmem);
+            }
+            array.epoch(|_| ());
         };
     a_panic_in_an_epoch_ends_the_job, "in the middle",
         |shmem| shmem.array::<u64>(1).epoch(|_| if shmem.my_pe() == 0 { panic!("in the middle") });

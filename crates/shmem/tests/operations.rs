@@ -181,3 +181,17 @@ shmem::test!(a_serialized_context_goes_from_thread_to_thread, pes = 2, || {
     shmem.barrier_all();
     assert_eq!(inbox.load(), 17);
 });
+
+// PEs that have left an epoch go on to the next allocation while others are still on their way out.
+shmem::test!(epochs_and_allocations_take_turns, pes = [1, 2, 3, 5], |shmem| {
+    let mut array = shmem.array::<u64>(1);
+    for round in 1..200 {
+        let others = [shmem.boxed(round), shmem.boxed(2 * round)];
+        array.epoch(|own| own[0] += others[0].load());
+        array.epoch(|own| {
+            own[0] -= 1;
+            drop(others);
+        });
+        assert_eq!(array.load(0), round * (round + 1) / 2 - round);
+    }
+});

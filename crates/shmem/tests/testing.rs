@@ -28,6 +28,7 @@ shmem::test!(does_as_told, pes = 3, |shmem| {
         Ok("panic") => assert_ne!(shmem.my_pe(), 1, "told to"),
         Ok("hang") if shmem.my_pe() == 2 => sleep(Duration::from_secs(1000)),
         Ok("exit") if shmem.my_pe() == 0 => std::process::exit(3),
+        Ok("exit0") if shmem.my_pe() == 0 => std::process::exit(0),
         _ => {}
     }
     shmem.barrier_all();
@@ -71,7 +72,9 @@ fn a_job_that_hangs_is_ended_at_its_limit() {
 
 #[test]
 fn a_pe_that_ends_early_fails_the_test() {
-    fails(&told("exit", &[]), &["does_as_told on 3 PEs failed"]);
+    fails(&told("exit", &[]), &["does_as_told on 3 PEs failed", "exited with status 3"]);
+    // It waits for the others to do the same, as in C.
+    fails(&told("exit0", &[]), &["PE 0", "exited with status 0 before shmem_finalize"]);
 }
 
 #[test]

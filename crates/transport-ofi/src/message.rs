@@ -37,7 +37,9 @@ impl Data {
         let fits = (1..=DATA).contains(&source.nbytes);
         fits.then(|| {
             // SAFETY: valid by contract; there is room for as many bytes.
-            unsafe { mem::copy_bytes(bytes.as_mut_ptr(), source.base, source.nbytes) };
+            unsafe {
+                mem::copy_bytes::<mem::Volatile>(bytes.as_mut_ptr(), source.base, source.nbytes)
+            };
             Data { dest, bytes, nbytes: source.nbytes as u8 }
         })
     }

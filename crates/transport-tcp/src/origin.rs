@@ -6,7 +6,7 @@
 use crate::proto::{AMO_BODY, Head, Ledger, Piece, Reply, Request, Violation, Want};
 use crate::send_queue::SendQueue;
 use crate::settings::Tuning;
-use rushmem_transport::{AmoRequest, AmoWidth, LocalBuf, RemoteAddr};
+use rushmem_transport::{AmoRequest, AmoWidth, LocalBuf, RemoteAddr, mem};
 
 /// Where an answer goes. What it points to stays valid until it has come or the connection is closed.
 #[derive(Clone, Copy)]
@@ -159,5 +159,5 @@ fn memory(to: &To) -> Result<LocalBuf, Violation> {
 fn store(to: LocalBuf, bytes: &[u8]) {
     assert!(bytes.len() <= to.nbytes, "an answer is as long as was asked");
     // SAFETY: within a destination that is valid until its request is answered.
-    unsafe { rushmem_transport::mem::copy_bytes(to.base, bytes.as_ptr(), bytes.len()) };
+    unsafe { mem::copy_bytes::<mem::Volatile>(to.base, bytes.as_ptr(), bytes.len()) };
 }

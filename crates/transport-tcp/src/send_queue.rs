@@ -79,7 +79,7 @@ impl SendQueue {
         self.own.reserve(range.nbytes);
         let to = self.own.as_mut_ptr().wrapping_add(start);
         // SAFETY: the range is valid by contract, and room for as many bytes was reserved.
-        unsafe { mem::copy_bytes(to, range.base, range.nbytes) };
+        unsafe { mem::copy_bytes::<mem::Volatile>(to, range.base, range.nbytes) };
         // SAFETY: reserved and written above.
         unsafe { self.own.set_len(start + range.nbytes) };
         self.appended_own(range.nbytes);

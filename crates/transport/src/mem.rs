@@ -2,7 +2,8 @@
 //!
 //! Another process may touch the same bytes at any time, so nothing here forms a slice or a reference
 //! to data: a word is accessed by one atomic instruction of its size, larger runs by raw copies. The
-//! only references are to atomics, for the length of one operation. Ordering is the business of
+//! only references are to atomics, for the length of one operation. The source of a copy may also be private
+//! memory, of which no atomic may be made where it is borrowed as `&[T]`. Ordering is the business of
 //! `fence`, `quiet` and the waits; data accesses are relaxed. This file and the heap's allocator are
 //! the only code that dereferences symmetric memory.
 //!
@@ -15,4 +16,6 @@ mod copy;
 
 pub use amo::{Amo, ArithmeticAmo, BitwiseAmo, Word};
 pub use apply::apply;
-pub use copy::{Element, copy_bytes, copy_elements, copy_strided, load, store};
+pub use copy::{
+    Atomic, Element, Loads, Volatile, copy_bytes, copy_elements, copy_strided, load, store,
+};

@@ -26,6 +26,7 @@ const MIRI: &[&[&str]] = &[
     // A record of the largest size takes Miri two minutes.
     &["-p", "rushmem-bootstrap", "--lib", "proto", "--", "--skip", "the_largest_record"],
     &["-p", "rushmem-runtime", "--lib", "combine"],
+    &["-p", "rushmem-transport", "--lib", "mem"],
     &["-p", "rushmem", "--lib"],
 ];
 

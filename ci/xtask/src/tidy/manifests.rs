@@ -1,12 +1,15 @@
-//! Every crate's Cargo.toml inherits the workspace's lints, and one oldest Rust is stated everywhere.
+//! Every crate's Cargo.toml inherits the workspace's lints, one oldest Rust is stated everywhere, and packages contain the licences.
 
 use super::tree::Tree;
 
 /// Files whose text must name the oldest Rust, as `Rust 1.2`.
 const STATE_THE_RUST: &[&str] = &["README.md"];
 
+/// What a package contains as links to the files at the top, which cargo follows.
+const LICENCES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
+
 pub fn check(tree: &Tree) -> Vec<String> {
-    let mut complaints = Vec::new();
+    let mut complaints = without_licences(tree);
     for file in &tree.files {
         if file.path.ends_with("/Cargo.toml") && !inherits_lints(&file.text) {
             complaints.push(format!(
@@ -39,6 +42,20 @@ pub fn check(tree: &Tree) -> Vec<String> {
         }
     }
     complaints
+}
+
+/// The packages that are published without the licences at the top.
+fn without_licences(tree: &Tree) -> Vec<String> {
+    let text = |path: &str| tree.files.iter().find(|file| file.path == path).map(|file| &file.text);
+    let published = tree.files.iter().filter(|file| file.text.contains("\npublish = true\n"));
+    let folders = published.filter_map(|file| file.path.strip_suffix("/Cargo.toml"));
+    let files = folders.flat_map(|folder| LICENCES.map(|name| (format!("{folder}/{name}"), name)));
+    files
+        .filter(|(path, name)| text(path).is_none_or(|found| text(name) != Some(found)))
+        .map(|(path, name)| {
+            format!("{path}: it is published, but is not a link to {name} at the top")
+        })
+        .collect()
 }
 
 /// Whether the section `[lints]` says `workspace = true`.

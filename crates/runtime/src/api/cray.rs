@@ -58,9 +58,11 @@ fn parent_team(call: Call, handle: TeamHandle) -> HeldTeam {
 fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_int) -> Members {
     let n = parent.n;
     if size < 1 {
+        let size = call.written(size);
         fail!(call, "argument PE_size is {size}, but a team has at least 1 PE");
     }
     if stride < 1 && size > 1 {
+        let stride = call.written(stride);
         fail!(
             call,
             "argument PE_stride is {stride}, but PE_start is the lowest PE of the team: strides are \
@@ -68,6 +70,7 @@ fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_in
         );
     }
     let Some(members) = parent.subset(start, stride, size) else {
+        let [start, stride, size] = [start, stride, size].map(|argument| call.written(argument));
         fail!(
             call,
             "the triplet PE_start {start}, PE_stride {stride}, PE_size {size} does not lie within the \
@@ -107,7 +110,10 @@ pub fn split_grid<const D: usize>(
     let parent = parent_team(call, parent);
     let sizes = ranges.map(|(argument, range)| match u32::try_from(range) {
         Ok(range) => range,
-        Err(_) => fail!(call, "argument {argument} is {range}, but a range is not negative"),
+        Err(_) => {
+            let range = call.written(range);
+            fail!(call, "argument {argument} is {range}, but a range is from 0 to {}", c_int::MAX)
+        }
     });
     let job = job::require(call);
     let tag = digest(&[GRID, parent.handle().0 as u64]);

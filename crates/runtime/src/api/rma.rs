@@ -79,7 +79,7 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
     let nbytes = bytes_of::<T>(nelems);
     match find(dest, nbytes, pe) {
         // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
-        Copy::Mapped(to) => unsafe { copy(to, source, nelems) },
+        Copy::Mapped(to) => unsafe { copy::<mem::Volatile, T>(to, source, nelems) },
         Copy::InHeap => {
             let (dest, source) = (dest.addr(), source.cast());
             // SAFETY: valid by contract.
@@ -132,7 +132,7 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
     let nbytes = bytes_of::<T>(nelems);
     match find(source, nbytes, pe) {
         // SAFETY: `from` is mapped for `nelems` elements, `dest` is valid by contract.
-        Copy::Mapped(from) => unsafe { copy(dest, from, nelems) },
+        Copy::Mapped(from) => unsafe { copy::<mem::Atomic, T>(dest, from, nelems) },
         Copy::InHeap => {
             let (dest, source) = (dest.cast(), source.addr());
             // SAFETY: valid by contract.
@@ -248,7 +248,9 @@ pub unsafe fn ibput<T: Element, C: Context>(
     }
     match mapped(dest, span::<T>(call, dst, sst, bsize, nblocks).0, pe) {
         // SAFETY: the whole span of `to` is mapped, `source` is valid by contract.
-        Some(to) => unsafe { mem::copy_strided(to, source, dst, sst, bsize, nblocks) },
+        Some(to) => unsafe {
+            mem::copy_strided::<mem::Volatile, T>(to, source, dst, sst, bsize, nblocks)
+        },
         None => {
             let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
             let strides = (bytes_of::<T>(dst as usize), bytes_of::<T>(sst as usize));
@@ -283,7 +285,9 @@ pub unsafe fn ibget<T: Element, C: Context>(
     }
     match mapped(source, span::<T>(call, dst, sst, bsize, nblocks).1, pe) {
         // SAFETY: the whole span of `from` is mapped, `dest` is valid by contract.
-        Some(from) => unsafe { mem::copy_strided(dest, from, dst, sst, bsize, nblocks) },
+        Some(from) => unsafe {
+            mem::copy_strided::<mem::Atomic, T>(dest, from, dst, sst, bsize, nblocks)
+        },
         None => {
             let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
             let strides = (bytes_of::<T>(dst as usize), bytes_of::<T>(sst as usize));
@@ -352,15 +356,19 @@ pub(crate) fn bytes_of<T>(nelems: usize) -> usize {
 /// Copy elements, or bytes whose type is not known.
 ///
 /// # Safety
-/// Both are valid for `nelems` elements.
+/// Both are valid for `nelems` elements; what else the source is, `L` says.
 #[inline(always)]
-pub(crate) unsafe fn copy<T: Element>(dest: *mut T, source: *const T, nelems: usize) {
+pub(crate) unsafe fn copy<L: mem::Loads, T: Element>(
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+) {
     if size_of::<T>() == 1 {
         // SAFETY: the same contract; an element is a byte.
-        unsafe { mem::copy_bytes(dest.cast(), source.cast(), nelems) }
+        unsafe { mem::copy_bytes::<L>(dest.cast(), source.cast(), nelems) }
     } else {
         // SAFETY: the same contract.
-        unsafe { mem::copy_elements(dest, source, nelems) }
+        unsafe { mem::copy_elements::<L, T>(dest, source, nelems) }
     }
 }
 

@@ -6,6 +6,7 @@
 
 use crate::base::process;
 use crate::base::stdio;
+use core::ffi::c_int;
 use std::fmt;
 use std::time::Duration;
 
@@ -29,6 +30,14 @@ impl Call {
                 leave(false, 1)
             }
         }
+    }
+}
+
+impl Call {
+    /// An argument as the user wrote it: numbers and counts of PEs are unsigned in Rust, and signed in C and Fortran, whose
+    /// functions begin with `shmem`.
+    pub(crate) fn written(self, argument: c_int) -> i64 {
+        if self.0.starts_with("shmem") { argument.into() } else { (argument as u32).into() }
     }
 }
 

@@ -82,7 +82,8 @@ pub unsafe fn broadcast(
     let mut entered = Entered::on(call, &group);
     let (n, me) = (entered.n(), entered.me());
     if root < 0 || root as u32 >= n {
-        fail!(call, "argument PE_root is {root}, but the members are numbered 0 to {}", n - 1);
+        let (root, last) = (call.written(root), n - 1);
+        fail!(call, "argument PE_root is {root}, but the members are numbered 0 to {last}");
     }
     let dest = symmetric(call, "dest", dest, nbytes);
     let source = symmetric(call, "source", source, nbytes);

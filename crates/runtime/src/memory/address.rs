@@ -339,7 +339,8 @@ pub(crate) fn refuse(
     let job = job::require(call);
     let n_pes = job.n_pes;
     if pe < 0 || pe as u32 >= n_pes {
-        fail!(call, "argument pe is {pe}, but PEs are numbered 0 to {}", n_pes - 1);
+        let (pe, last) = (call.written(pe), n_pes - 1);
+        fail!(call, "argument pe is {pe}, but PEs are numbered 0 to {last}");
     }
     let (heap, heap_bytes) = (job.memory.heap().addr(), job.memory.layout().heap_bytes());
     let (first, static_bytes) = (statics::own().start(), statics::own().nbytes());

@@ -96,6 +96,11 @@ impl Areas {
         self.landings + 4 * landing::count(self.n_pes as u32) * LANDING + parity * LINE
     }
 
+    /// Where the PE before this one says how far it has come: the end of the line of a step.
+    pub(crate) fn progress(&self) -> usize {
+        self.step(0) + LINE - WORD
+    }
+
     /// The mailbox into which `source` writes: a sequence number, a tag, the message.
     pub(crate) fn mailbox(&self, source: Pe) -> usize {
         LINE + source.index() * LINE

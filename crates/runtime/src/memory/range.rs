@@ -53,7 +53,7 @@ impl SymmetricRange {
         let mut copy = vec![0u128; self.nbytes.div_ceil(size_of::<u128>())];
         let start: *mut u8 = copy.as_mut_ptr().cast();
         // SAFETY: symmetric memory of this PE, and a private array that is at least as long.
-        unsafe { mem::copy_bytes(start, self.start, self.nbytes) };
+        unsafe { mem::copy_bytes::<mem::Atomic>(start, self.start, self.nbytes) };
         f(SymmetricRange { segment: None, offset: 0, start, nbytes: self.nbytes })
     }
 
@@ -74,7 +74,7 @@ impl SymmetricRange {
     pub(crate) fn copy_here(self, dest: SymmetricRange) {
         assert!(self.nbytes <= dest.nbytes, "{} bytes into {}", self.nbytes, dest.nbytes);
         // SAFETY: symmetric memory that is mapped here, or private memory; `copy_bytes` allows overlap.
-        unsafe { mem::copy_bytes(dest.start, self.start, self.nbytes) };
+        unsafe { mem::copy_bytes::<mem::Atomic>(dest.start, self.start, self.nbytes) };
     }
 
     /// The image on `pe`, to read from, if it is mapped here.

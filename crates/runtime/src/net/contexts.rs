@@ -206,7 +206,8 @@ fn is_known(call: Call, handle: ContextHandle) -> bool {
 fn number_checked(call: Call, handle: ContextHandle, pe: c_int) -> c_int {
     let members = require(call, handle);
     if pe as u32 >= members.n {
-        fail!(call, "argument pe is {pe}, but the context's team has {} PEs", members.n);
+        let (pe, n) = (call.written(pe), members.n);
+        fail!(call, "argument pe is {pe}, but the context's team has {n} PEs");
     }
     members.world_pe(pe as u32).0 as c_int
 }

@@ -14,7 +14,7 @@ impl SymmetricRange {
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
         match dest.on(pe) {
             // SAFETY: symmetric memory of this PE and of a mapped one; `copy_bytes` allows overlap.
-            Some(to) => unsafe { mem::copy_bytes(to, self.start(), self.nbytes()) },
+            Some(to) => unsafe { mem::copy_bytes::<mem::Atomic>(to, self.start(), self.nbytes()) },
             // SAFETY: symmetric memory of this PE.
             None => unsafe { put(pe, dest.remote(0), self.start(), self.nbytes()) },
         }
@@ -26,7 +26,7 @@ impl SymmetricRange {
         assert!(nbytes <= self.nbytes(), "{nbytes} bytes into {}", self.nbytes());
         if let Some(from) = source.on(pe) {
             // SAFETY: symmetric memory of a mapped PE and of this one; `copy_bytes` allows overlap.
-            return unsafe { mem::copy_bytes(self.start(), from, nbytes) };
+            return unsafe { mem::copy_bytes::<mem::Atomic>(self.start(), from, nbytes) };
         }
         match cma::path(network::LIBRARY, pe.0 as c_int, source.remote(0)) {
             // SAFETY: symmetric memory of this PE.
@@ -111,7 +111,7 @@ impl SymmetricRange {
                 // the last element.
                 unsafe {
                     let (dst, sst) = (dst as isize, sst as isize);
-                    mem::copy_strided::<$t>(start.cast(), from.cast(), dst, sst, 1, nelems)
+                    mem::copy_strided::<mem::Atomic, $t>(start.cast(), from.cast(), dst, sst, 1, nelems)
                 }
             };
         }
@@ -126,7 +126,7 @@ impl SymmetricRange {
                 let from = self.start().wrapping_add(from);
                 let to = start.wrapping_add(to);
                 // SAFETY: an element of symmetric memory of this PE, and of its image on a mapped one.
-                unsafe { mem::copy_bytes(to, from, elem_bytes) }
+                unsafe { mem::copy_bytes::<mem::Atomic>(to, from, elem_bytes) }
             }),
         }
     }

@@ -302,7 +302,7 @@ impl Access {
             && let Some(to) = self.mapped(dest, nbytes)
         {
             // SAFETY: mapped, and valid by contract; `copy_bytes` allows overlap.
-            unsafe { mem::copy_bytes(to, source, nbytes) };
+            unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) };
             // SAFETY: mapped and aligned.
             return unsafe { update_mapped(at.cast(), op, signal) };
         }
@@ -310,7 +310,7 @@ impl Access {
             // One of them may be mapped. The other one is complete when its call returns.
             match self.mapped(dest, nbytes) {
                 // SAFETY: mapped, and valid by contract; `copy_bytes` allows overlap.
-                Some(to) => unsafe { mem::copy_bytes(to, source, nbytes) },
+                Some(to) => unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) },
                 // SAFETY: valid by contract.
                 None => unsafe { self.put(dest, source, nbytes, completion) },
             }

@@ -114,7 +114,9 @@ impl Access {
             for i in 0..n {
                 let from = source.wrapping_add((first + i) * sst);
                 // SAFETY: a block of the source, and as many of them as the pack has room for.
-                unsafe { mem::copy_bytes(pack.wrapping_add(i * block), from, block) };
+                unsafe {
+                    mem::copy_bytes::<mem::Volatile>(pack.wrapping_add(i * block), from, block)
+                };
             }
             // SAFETY: written above, and reusable when the put returns.
             unsafe { self.put(dest + first * block, pack, n * block, Completion::Now) };
@@ -148,7 +150,9 @@ impl Access {
             for i in 0..n {
                 let to = dest.wrapping_add((first + i) * dst);
                 // SAFETY: a block of the destination; the get has written as many of them.
-                unsafe { mem::copy_bytes(to, pack.wrapping_add(i * block), block) };
+                unsafe {
+                    mem::copy_bytes::<mem::Volatile>(to, pack.wrapping_add(i * block), block)
+                };
             }
         }
     }

@@ -424,6 +424,13 @@ fn close(call: Call) {
     }
 }
 
+/// The number of inits without a finalize yet; `None` where a finalize does not wait for other PEs, since there is nothing to
+/// finalize or all of them have come to their exit.
+pub fn inits_in_force() -> Option<u32> {
+    let inits = process::depth();
+    (inits > 0 && !leave::job_has_ended()).then_some(inits)
+}
+
 /// `shmem_global_exit` (§9.1.6): end the job with `status`, whatever the other PEs do.
 pub fn global_exit(call: Call, status: c_int) -> ! {
     job::require(call);

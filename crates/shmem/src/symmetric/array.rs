@@ -11,8 +11,9 @@ use rushmem_runtime::Call;
 use std::fmt;
 use std::ops::RangeBounds;
 
-/// Elements in the symmetric heap, as many on each PE. All PEs allocate and drop their arrays in the same order, since both
-/// are collective; dropping completes what this PE has issued, waits for all PEs and frees the memory.
+/// Elements in the symmetric heap (§9.3), as many on each PE. All PEs allocate and drop their arrays in the same order, since both
+/// are collective; dropping completes what this PE has issued, waits for all PEs and frees the memory (`shmem_free`, §9.3.2). The job ends
+/// with a message if another PE does something else then.
 pub struct SymArray<'s, T: Symmetric> {
     pub(crate) block: Block<'s>,
     data: *mut T,
@@ -23,7 +24,7 @@ pub struct SymArray<'s, T: Symmetric> {
 // borrows it.
 unsafe impl<T: Symmetric> Sync for SymArray<'_, T> {}
 
-/// The symmetric heap has no room for an object. It has none on any PE.
+/// The symmetric heap, of as many bytes as `SHMEM_SYMMETRIC_SIZE` says (§8), has no room for an object. It has none on any PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     nbytes: usize,
@@ -42,8 +43,8 @@ impl fmt::Display for OutOfMemory {
 impl std::error::Error for OutOfMemory {}
 
 impl<L: ThreadLevel> Shmem<L> {
-    /// Allocate `len` zero elements on each PE (`shmem_calloc`, §9.3.6). Collective. Ends the job with a message if there is
-    /// no room.
+    /// Allocate `len` zero elements, not bytes, on each PE (`shmem_calloc`, §9.3.6). Collective. The job ends with a message if there is
+    /// no room, or if another PE allocates something else.
     pub fn array<T: Symmetric>(&self, len: usize) -> SymArray<'_, T> {
         self.try_array(len)
             .unwrap_or_else(|error| Call(&"Shmem::array").fail(format_args!("{error}")))

@@ -4,11 +4,10 @@
 //! barriers around an epoch, which are the object's own: those of the team would let a PE in that is at another object.
 #![allow(unsafe_code)]
 
-use crate::agreement::{Step, compare};
+use crate::agreement::{Barrier, Entered, Step};
 use crate::element::Symmetric;
 use crate::job::end_if_panicking;
-use rushmem_runtime::constants::SHMEM_CMP_GE;
-use rushmem_runtime::{Call, World, collectives, heap, order, setup, signal, wait};
+use rushmem_runtime::{Call, World, collectives, heap, order, setup, signal};
 use std::any::type_name;
 use std::marker::PhantomData;
 
@@ -34,6 +33,7 @@ impl<'s> Block<'s> {
         let words = (rounds(n_pes) as usize).max(1);
         let header_bytes = (words * size_of::<u64>()).next_multiple_of(alignment);
         let nbytes = size_of::<T>().checked_mul(len)?.checked_add(header_bytes)?;
+        let entered = Entered::new(call);
         let start = heap::zeroed(call, alignment, nbytes);
         if start.is_null() {
             return None;
@@ -41,8 +41,7 @@ impl<'s> Block<'s> {
         let data = start.cast::<u8>().wrapping_add(header_bytes);
         let block = Block { header: start.cast(), data, barriers: 0, shmem: PhantomData };
         let layout = [block.offset(), nbytes as u64, alignment as u64, digest::<T>(len)];
-        compare(
-            call,
+        entered.compare(
             Step::Allocate(layout),
             "allocates something else; all PEs allocate objects of the same type and length, in the same order",
         );
@@ -66,6 +65,7 @@ impl<'s> Block<'s> {
         order::local_complete(call);
         order::quiet(call, World);
         self.barriers += 1;
+        let barrier = Barrier::enter();
         let (n_pes, me) = (setup::n_pes(call) as u32, setup::my_pe(call) as u32);
         for round in 0..rounds(n_pes) {
             let flag = self.header.wrapping_add(round as usize);
@@ -73,7 +73,7 @@ impl<'s> Block<'s> {
             // SAFETY: a word of the header, which nothing else accesses.
             unsafe { signal::set(call, World, flag, self.barriers, peer as i32) };
             // SAFETY: as above.
-            unsafe { wait::wait_until(call, flag, SHMEM_CMP_GE, self.barriers) };
+            unsafe { barrier.wait(call, flag, self.barriers) };
         }
     }
 }
@@ -84,7 +84,7 @@ impl Drop for Block<'_> {
         let call = Call(&"drop of a symmetric object");
         order::local_complete(call);
         let mistake = "does not drop the same object; all PEs drop their objects in the same order";
-        compare(call, Step::Drop(self.offset()), mistake);
+        Entered::new(call).compare(Step::Drop(self.offset()), mistake);
         let start = self.header;
         // SAFETY: allocated above and freed once; all PEs drop it, as the barrier of this call completes the proof of, so its
         // views have ended everywhere, and what was issued is complete.

@@ -7,12 +7,13 @@ use crate::symmetric::view::{SymRef, SymSlice};
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
 
-/// One element in the symmetric heap of each PE: a [`SymArray`] of one.
+/// One element in the symmetric heap of each PE (§9.3): a [`SymArray`] of one.
 #[derive(Debug)]
 pub struct SymBox<'s, T: Symmetric>(SymArray<'s, T>);
 
 impl<L: ThreadLevel> Shmem<L> {
-    /// Allocate one element on each PE, which is `value` there. Collective.
+    /// Allocate one element on each PE, which is `value` there (`shmem_malloc`, §9.3.1). Collective. The job ends with a message as that of
+    /// [`array`](Self::array).
     pub fn boxed<T: Pod>(&self, value: T) -> SymBox<'_, T> {
         let one = self.zeroed();
         one.store(value);
@@ -20,7 +21,8 @@ impl<L: ThreadLevel> Shmem<L> {
         one
     }
 
-    /// Allocate one zero element on each PE. Collective.
+    /// Allocate one zero element on each PE (`shmem_calloc`, §9.3.6). Collective. The job ends with a message as that of
+    /// [`array`](Self::array).
     pub fn zeroed<T: Symmetric>(&self) -> SymBox<'_, T> {
         SymBox(self.array(1))
     }

@@ -7,11 +7,15 @@ use bytemuck::Pod;
 use rushmem_runtime::Call;
 
 impl<T: Pod> SymArray<'_, T> {
-    /// Call `f` with this PE's elements, which no other PE can reach until all PEs have returned from their `f`. Collective over all PEs.
+    /// Call `f` with this PE's elements, which no other PE can reach until all PEs have returned from their `f`. Collective over all PEs, so one
+    /// thread of a PE at a time.
     ///
     /// All of them wait for each other before and after it. A PE that is in it has the array borrowed exclusively, so it
     /// has no view of it with which it could start an operation; what it started before is complete. Other arrays may
-    /// be used meanwhile. A panic in `f` ends the job.
+    /// be used meanwhile. A panic in `f` ends the job. This has no form in the standard.
+    ///
+    /// The job ends with a message if another PE allocates or drops something instead, or finalizes. One that calls another collective is
+    /// waited for.
     pub fn epoch<R>(&mut self, f: impl FnOnce(&mut [T]) -> R) -> R {
         let call = Call(&"SymArray::epoch");
         self.block.barrier(call);

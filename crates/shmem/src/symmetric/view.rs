@@ -12,7 +12,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
-/// Symmetric elements, borrowed from a [`SymArray`](crate::SymArray), a [`SymBox`](crate::SymBox) or a
+/// Symmetric elements (§4), borrowed from a [`SymArray`](crate::SymArray), a [`SymBox`](crate::SymBox) or a
 /// [`SymStatic`](crate::SymStatic).
 pub struct SymSlice<'a, T> {
     start: *mut T,
@@ -20,7 +20,7 @@ pub struct SymSlice<'a, T> {
     object: PhantomData<&'a T>,
 }
 
-/// One symmetric element, borrowed.
+/// One symmetric element (§4), borrowed.
 pub struct SymRef<'a, T> {
     at: *mut T,
     object: PhantomData<&'a T>,
@@ -126,7 +126,7 @@ impl<T: Pod> SymSlice<'_, T> {
         self.at(index).store(value);
     }
 
-    /// Copy this PE's elements to `dest`, which has as many.
+    /// Copy this PE's elements to `dest`, which has as many; the job ends with a message if it has not.
     #[inline]
     #[track_caller]
     pub fn copy_to_slice(self, dest: &mut [T]) {
@@ -135,11 +135,15 @@ impl<T: Pod> SymSlice<'_, T> {
         }
         // SAFETY: as many elements each, of a symmetric object and of a slice of the caller's.
         unsafe {
-            local::copy_elements(dest.as_mut_ptr().cast::<Plain<T>>(), self.start.cast(), self.len)
+            local::copy_elements::<local::Atomic, Plain<T>>(
+                dest.as_mut_ptr().cast(),
+                self.start.cast(),
+                self.len,
+            )
         }
     }
 
-    /// Copy `source`, which has as many elements, to this PE's elements.
+    /// Copy `source`, which has as many elements, to this PE's elements; the job ends with a message if it has not.
     #[inline]
     #[track_caller]
     pub fn copy_from_slice(self, source: &[T]) {
@@ -148,7 +152,11 @@ impl<T: Pod> SymSlice<'_, T> {
         }
         // SAFETY: as many elements each, of a symmetric object and of a slice of the caller's.
         unsafe {
-            local::copy_elements(self.start.cast::<Plain<T>>(), source.as_ptr().cast(), self.len)
+            local::copy_elements::<local::Volatile, Plain<T>>(
+                self.start.cast(),
+                source.as_ptr().cast(),
+                self.len,
+            )
         }
     }
 
@@ -266,8 +274,11 @@ mod tests {
             part.at(0).store(33);
             SymSlice::from(part.at(1)).fill(44);
             part.slice(3..).fill(66);
+            // For Miri: what is borrowed is only read.
+            let borrowed: &[u64] = &[1, 2];
+            view.slice(..2).copy_from_slice(borrowed);
         });
-        assert_eq!(elements, [0, 1, 2, 33, 44, 5, 66, 66, 8, 9]);
+        assert_eq!(elements, [1, 2, 2, 33, 44, 5, 66, 66, 8, 9]);
     }
 
     #[test]

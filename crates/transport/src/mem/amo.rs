@@ -23,7 +23,7 @@ pub trait Word: Sealed + Copy + PartialOrd + 'static {
     /// Reads it; what its writer ordered before the write is visible afterwards.
     ///
     /// # Safety
-    /// `source` is valid for reads and aligned to the word's size.
+    /// `source` is valid for reads and writes, as the pointer of every atomic, and aligned to the word's size.
     unsafe fn load_acquire(source: *const Self) -> Self;
 }
 
@@ -38,7 +38,7 @@ pub trait Amo: Sealed + Element + 'static {
     /// Reads atomically.
     ///
     /// # Safety
-    /// `source` is valid for reads and aligned to the type's size.
+    /// `source` is valid for reads and writes and aligned to the type's size.
     unsafe fn fetch(source: *const Self) -> Self;
     /// Writes atomically.
     ///

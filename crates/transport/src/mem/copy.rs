@@ -25,25 +25,60 @@ element! { i8 u8 i16 u16 i32 u32 i64 u64 isize usize i128 u128 f32 f64 }
 // SAFETY: an array has no padding besides that of its elements, and where it is a word in size, so are they.
 unsafe impl<T: Element, const N: usize> Element for [T; N] {}
 
-/// Reads one element; untorn when its size is 1, 2, 4 or 8 and it is aligned to that.
+/// How a copy reads the words of its source.
+pub trait Loads {
+    /// Whether by atomic loads.
+    const ATOMIC: bool;
+}
+
+/// By atomic loads: the source is symmetric memory, which threads of this process may write meanwhile. It is valid for writes,
+/// too, which the pointer of an atomic has to be.
+pub enum Atomic {}
+
+/// By volatile reads: no thread of this process writes the source meanwhile. It may be a `&[T]`, in which there can be no atomic.
+pub enum Volatile {}
+
+impl Loads for Atomic {
+    const ATOMIC: bool = true;
+}
+impl Loads for Volatile {
+    const ATOMIC: bool = false;
+}
+
+/// Reads one element of symmetric memory; untorn when its size is 1, 2, 4 or 8 and it is aligned to that.
 ///
 /// # Safety
-/// `source` is valid for reads of a `T`, and what is there is one, whoever wrote it.
+/// `source` is valid for reads and writes of a `T`, and what is there is one, whoever wrote it.
 #[inline(always)]
 pub unsafe fn load<T: Element>(source: *const T) -> T {
+    // SAFETY: the same contract.
+    unsafe { load_by::<Atomic, T>(source) }
+}
+
+/// As [`load`].
+///
+/// # Safety
+/// `source` is valid for reads of a `T`, and what is there is one, whoever wrote it; what else it is, `L` says.
+#[inline(always)]
+unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
     macro_rules! word {
-        ($atomic:ty) => {{
-            // SAFETY: valid for a read by contract, aligned by the test below.
-            let word = unsafe { <$atomic>::from_ptr(source as *mut _) }.load(Relaxed);
+        ($word:ty, $atomic:ty) => {{
+            let word: $word = if L::ATOMIC {
+                // SAFETY: valid for reads and writes, as `L` says, and aligned by the test below.
+                unsafe { <$atomic>::from_ptr(source.cast_mut().cast()) }.load(Relaxed)
+            } else {
+                // SAFETY: valid for a read by contract, aligned by the test below.
+                unsafe { source.cast::<$word>().read_volatile() }
+            };
             // SAFETY: `T` has the word's size, and the bits there are a `T` by contract.
             unsafe { std::mem::transmute_copy(&word) }
         }};
     }
     match size_of::<T>() {
-        1 => word!(AtomicU8),
-        2 if source.addr().is_multiple_of(2) => word!(AtomicU16),
-        4 if source.addr().is_multiple_of(4) => word!(AtomicU32),
-        8 if source.addr().is_multiple_of(8) => word!(AtomicU64),
+        1 => word!(u8, AtomicU8),
+        2 if source.addr().is_multiple_of(2) => word!(u16, AtomicU16),
+        4 if source.addr().is_multiple_of(4) => word!(u32, AtomicU32),
+        8 if source.addr().is_multiple_of(8) => word!(u64, AtomicU64),
         // SAFETY: valid for a read by contract; no alignment is needed.
         _ => unsafe { source.read_unaligned() },
     }
@@ -76,18 +111,18 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
 /// Copies `nelems` elements; each is untorn when its size is 1, 2, 4 or 8 and both sides are aligned.
 ///
 /// # Safety
-/// `source` is valid for reads, `dest` for writes of `nelems` elements; both may be anything when
+/// `source` is valid for reads, as `L` says, `dest` for writes of `nelems` elements; both may be anything when
 /// `nelems` is 0.
 #[inline(always)]
-pub unsafe fn copy_elements<T: Element>(dest: *mut T, source: *const T, nelems: usize) {
+pub unsafe fn copy_elements<L: Loads, T: Element>(dest: *mut T, source: *const T, nelems: usize) {
     if nelems == 1 {
         // SAFETY: both are valid for one element by contract.
-        let value = unsafe { load(source) };
+        let value = unsafe { load_by::<L, T>(source) };
         // SAFETY: as above.
         unsafe { store(dest, value) }
     } else {
         // SAFETY: the same contract.
-        unsafe { copy_run(dest, source, nelems) }
+        unsafe { copy_run::<L, T>(dest, source, nelems) }
     }
 }
 
@@ -96,13 +131,13 @@ pub unsafe fn copy_elements<T: Element>(dest: *mut T, source: *const T, nelems: 
 /// # Safety
 /// As [`copy_elements`].
 #[inline(never)]
-unsafe fn copy_run<T: Element>(dest: *mut T, source: *const T, nelems: usize) {
+unsafe fn copy_run<L: Loads, T: Element>(dest: *mut T, source: *const T, nelems: usize) {
     if nelems * size_of::<T>() <= WORDWISE {
         for i in 0..nelems {
             // SAFETY: `i` is below `nelems`.
             let from = unsafe { source.add(i) };
             // SAFETY: valid for reads by contract.
-            let value = unsafe { load(from) };
+            let value = unsafe { load_by::<L, T>(from) };
             // SAFETY: `i` is below `nelems`.
             let to = unsafe { dest.add(i) };
             // SAFETY: valid for writes by contract.
@@ -118,18 +153,18 @@ unsafe fn copy_run<T: Element>(dest: *mut T, source: *const T, nelems: usize) {
 /// runs of 2 or 4 aligned bytes as one word, so that a flag sent by `shmem_putmem` is untorn.
 ///
 /// # Safety
-/// `source` is valid for reads, `dest` for writes of `nbytes` bytes; both may be anything when
+/// `source` is valid for reads, as `L` says, `dest` for writes of `nbytes` bytes; both may be anything when
 /// `nbytes` is 0.
 #[inline(always)]
-pub unsafe fn copy_bytes(dest: *mut u8, source: *const u8, nbytes: usize) {
+pub unsafe fn copy_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
     if nbytes == 8 {
-        // SAFETY: both are valid for 8 bytes by contract; `load` and `store` need no alignment.
-        let value = unsafe { load::<u64>(source.cast()) };
+        // SAFETY: both are valid for 8 bytes by contract; a load and a store need no alignment.
+        let value = unsafe { load_by::<L, u64>(source.cast()) };
         // SAFETY: as above.
         unsafe { store::<u64>(dest.cast(), value) }
     } else {
         // SAFETY: the same contract.
-        unsafe { copy_other_bytes(dest, source, nbytes) }
+        unsafe { copy_other_bytes::<L>(dest, source, nbytes) }
     }
 }
 
@@ -138,17 +173,17 @@ pub unsafe fn copy_bytes(dest: *mut u8, source: *const u8, nbytes: usize) {
 /// # Safety
 /// As [`copy_bytes`].
 #[inline(never)]
-unsafe fn copy_other_bytes(dest: *mut u8, source: *const u8, nbytes: usize) {
+unsafe fn copy_other_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
     let alignment = dest.addr() | source.addr() | nbytes;
     if nbytes <= WORDWISE && alignment.is_multiple_of(8) {
         // SAFETY: as many words as fill `nbytes`, valid by contract.
-        unsafe { copy_run::<u64>(dest.cast(), source.cast(), nbytes / 8) }
+        unsafe { copy_run::<L, u64>(dest.cast(), source.cast(), nbytes / 8) }
     } else if nbytes <= WORDWISE && alignment.is_multiple_of(4) {
         // SAFETY: as above.
-        unsafe { copy_run::<u32>(dest.cast(), source.cast(), nbytes / 4) }
+        unsafe { copy_run::<L, u32>(dest.cast(), source.cast(), nbytes / 4) }
     } else if nbytes <= WORDWISE && alignment.is_multiple_of(2) {
         // SAFETY: as above.
-        unsafe { copy_run::<u16>(dest.cast(), source.cast(), nbytes / 2) }
+        unsafe { copy_run::<L, u16>(dest.cast(), source.cast(), nbytes / 2) }
     } else {
         // SAFETY: valid by contract; `copy` allows overlap and, for bytes, any alignment.
         unsafe { std::ptr::copy(source, dest, nbytes) }
@@ -159,8 +194,8 @@ unsafe fn copy_other_bytes(dest: *mut u8, source: *const u8, nbytes: usize) {
 /// (OpenSHMEM 1.6, `shmem_ibput`; `bsize` 1 is `shmem_iput`).
 ///
 /// # Safety
-/// Every block is valid for reads at `source`, for writes at `dest`.
-pub unsafe fn copy_strided<T: Element>(
+/// Every block is valid for reads at `source`, as `L` says, and for writes at `dest`.
+pub unsafe fn copy_strided<L: Loads, T: Element>(
     dest: *mut T,
     source: *const T,
     dst: isize,
@@ -172,7 +207,7 @@ pub unsafe fn copy_strided<T: Element>(
         let to = dest.wrapping_offset(block * dst);
         let from = source.wrapping_offset(block * sst);
         // SAFETY: the block lies within what the caller vouches for.
-        unsafe { copy_elements(to, from, bsize) }
+        unsafe { copy_elements::<L, T>(to, from, bsize) }
     }
 }
 

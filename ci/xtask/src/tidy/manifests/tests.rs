@@ -32,3 +32,19 @@ fn the_oldest_rust_is_the_same_everywhere() {
         ]
     );
 }
+
+#[test]
+fn what_is_published_has_the_licences() {
+    let lints = "[lints]\nworkspace = true\n";
+    let published = format!("[package]\npublish = true\n{lints}");
+    let top = [TOP, README, ("LICENSE-MIT", "mit"), ("LICENSE-APACHE", "apache")];
+    let check = |files: &[(&str, &str)]| check(&tree(&[&top, files].concat()));
+    assert!(check(&[("crates/a/Cargo.toml", lints)]).is_empty());
+    let manifest = ("crates/a/Cargo.toml", published.as_str());
+    let apache = ("crates/a/LICENSE-APACHE", "apache");
+    assert!(check(&[manifest, ("crates/a/LICENSE-MIT", "mit"), apache]).is_empty());
+    let complaint =
+        "crates/a/LICENSE-MIT: it is published, but is not a link to LICENSE-MIT at the top";
+    assert_eq!(check(&[manifest, apache]), [complaint]);
+    assert_eq!(check(&[manifest, ("crates/a/LICENSE-MIT", "another"), apache]), [complaint]);
+}

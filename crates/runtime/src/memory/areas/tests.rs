@@ -34,6 +34,7 @@ fn nothing_overlaps() {
             ends.extend([0, 1].map(|parity| (a.landing_of_job(k, parity), LANDING)));
         }
         ends.extend([0, 1].map(|parity| (a.step(parity), MESSAGE * WORD)));
+        ends.push((a.progress(), WORD));
         ends.sort();
         for pair in ends.windows(2) {
             assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?} for {n} PEs");

@@ -11,7 +11,7 @@ fn runs_of_every_length_and_alignment_arrive() {
             let mut dest = vec![0xAAu8; 400];
             let (d, s) = (dest[to..].as_mut_ptr(), source[from..].as_ptr());
             // SAFETY: both vectors hold 400 bytes, offsets and lengths stay below that.
-            unsafe { copy_bytes(d, s, nbytes) };
+            unsafe { copy_bytes::<Volatile>(d, s, nbytes) };
             assert_eq!(dest[to..to + nbytes], source[from..from + nbytes]);
             assert!(dest[..to].iter().chain(&dest[to + nbytes..]).all(|&b| b == 0xAA));
         }
@@ -25,7 +25,7 @@ fn elements_of_every_size_arrive() {
             let source: Vec<T> = (0..40).map(&make).collect();
             let mut dest: Vec<T> = (0..40).map(|_| make(99)).collect();
             // SAFETY: both vectors hold 40 elements.
-            unsafe { copy_elements(dest.as_mut_ptr(), source.as_ptr(), nelems) };
+            unsafe { copy_elements::<Volatile, T>(dest.as_mut_ptr(), source.as_ptr(), nelems) };
             assert_eq!(dest[..nelems], source[..nelems]);
             assert!(dest[nelems..].iter().all(|&x| x == make(99)));
         }
@@ -42,6 +42,42 @@ fn strided_blocks_leave_gaps_alone() {
     let source: Vec<i32> = (0..12).collect();
     let mut dest = [-1; 12];
     // SAFETY: 3 blocks of 2 elements, 4 and 3 apart, end at elements 10 and 8.
-    unsafe { copy_strided(dest.as_mut_ptr(), source.as_ptr(), 4, 3, 2, 3) };
+    unsafe { copy_strided::<Volatile, i32>(dest.as_mut_ptr(), source.as_ptr(), 4, 3, 2, 3) };
     assert_eq!(dest, [0, 1, -1, -1, 3, 4, -1, -1, 6, 7, -1, -1]);
+}
+
+/// For Miri: no atomic of borrowed elements, and none of them is read twice.
+#[test]
+fn a_borrowed_source_is_not_written() {
+    fn copied<T: Element, const N: usize>(source: &[T; N], mut dest: [T; N]) -> [T; N] {
+        // SAFETY: as many elements each.
+        unsafe { copy_elements::<Volatile, T>(dest.as_mut_ptr(), source.as_ptr(), N) };
+        dest
+    }
+    assert_eq!(copied(&[17u8], [0]), [17]);
+    assert_eq!(copied(&[1u16, 2], [0; 2]), [1, 2]);
+    assert_eq!(copied(&[1.5f32, 2.5], [0.0; 2]), [1.5, 2.5]);
+    assert_eq!(copied(&[u64::MAX; 7], [0; 7]), [u64::MAX; 7]);
+    assert_eq!(copied(&[3u64; 70], [0; 70]), [3; 70]);
+    assert_eq!(copied(&[[1u8, 2, 3]], [[0; 3]]), [[1, 2, 3]]);
+}
+
+/// For Miri: it is no data race that another thread writes the source of an atomic copy.
+#[test]
+fn words_of_symmetric_memory_are_untorn_while_another_thread_writes_them() {
+    let words: [AtomicU64; 8] = Default::default();
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            for round in 1..20u64 {
+                // SAFETY: a word.
+                words.iter().for_each(|word| unsafe { store(word.as_ptr(), round << 32 | round) });
+            }
+        });
+        for _ in 0..20 {
+            let mut seen = [0u64; 8];
+            // SAFETY: as many words each.
+            unsafe { copy_elements::<Atomic, u64>(seen.as_mut_ptr(), words.as_ptr().cast(), 8) };
+            assert!(seen.iter().all(|&word| word >> 32 == word & 0xFFFF_FFFF), "{seen:?}");
+        }
+    });
 }

@@ -1,0 +1,33 @@
+//! A shared library in Rust for a program that has no part in the job (c/loads.c): what the library allocates is symmetric, and its
+//! static variables are not.
+#![allow(unsafe_code)]
+
+use core::ffi::c_int;
+use shmem::{Shmem, Sum};
+
+shmem::symmetric! {
+    static OF_LIBRARY: u64;
+}
+
+/// Use the memory of a job, and also a static variable if that is asked for.
+// SAFETY: no other function has this name.
+#[unsafe(no_mangle)]
+pub extern "C" fn run_in_library(with_static: c_int) {
+    let shmem = shmem::init();
+    ring(&shmem);
+    if with_static != 0 {
+        OF_LIBRARY.element(&shmem).store(1);
+    }
+}
+
+fn ring(shmem: &Shmem) {
+    let (me, n) = (u64::from(shmem.my_pe()), u64::from(shmem.n_pes()));
+    let mut inbox = shmem.array::<u64>(3);
+    shmem.put(&inbox, &[me; 3], (shmem.my_pe() + 1) % shmem.n_pes());
+    let sum = inbox.epoch(|own| own.iter().sum::<u64>());
+    assert_eq!(sum, 3 * ((me + n - 1) % n));
+    assert_eq!(shmem.world().reduce_value(Sum, sum), 3 * n * (n - 1) / 2);
+    if me == 0 {
+        println!("n_pes {n}\nPASS");
+    }
+}

@@ -483,13 +483,22 @@ impl OfiEndpoint {
         pe: Pe,
         completion: Completion,
     ) -> Result<(), Box<Error>> {
-        // SAFETY: by contract.
-        let is_free = unsafe { self.start_put(pe, &Put { dest, source, completion }) }?;
-        let waits = completion == Completion::Now;
-        if waits && !is_free {
-            self.completed(pe)?
-        }
-        Ok(())
+        self.attending(|this| {
+            // SAFETY: by contract.
+            let is_free = unsafe { this.start_put(pe, &Put { dest, source, completion }) }?;
+            let waits = completion == Completion::Now;
+            if waits && !is_free { this.completed(pe) } else { Ok(()) }
+        })
+        .map_err(Box::new)
+    }
+
+    /// Works, which may take long within a call of libfabric's: a provider over sockets moves a megabyte in one. Nobody else needs to
+    /// poll meanwhile.
+    fn attending<T>(&mut self, work: impl FnOnce(&mut OfiEndpoint) -> T) -> T {
+        self.shared().attendance.begin_wait();
+        let done = work(self);
+        self.shared().attendance.end_wait();
+        done
     }
 
     /// Starts a put; returns whether its source is free already. A caller that waits for that would wait for the target.

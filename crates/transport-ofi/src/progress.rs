@@ -79,9 +79,14 @@ impl Progress {
     /// # Errors
     /// When a PE was lost.
     pub(crate) fn poll(&self) -> Result<bool, Error> {
-        self.shared.attendance.polled();
+        let attendance = &self.shared.attendance;
+        attendance.polled();
+        // A provider over sockets moves hundreds of kilobytes within one poll.
+        attendance.begin_wait();
         self.shared.poll_eps();
-        self.poll_service()
+        let worked = self.poll_service();
+        attendance.end_wait();
+        worked
     }
 
     /// Serves peers, if nobody else does; returns whether there was work.

@@ -101,8 +101,8 @@ fn splits_in_cray_s_form() {
     for (how, words) in [
         ("strided_beyond_parent", ["shmemx_team_split_strided", "PE_start 1", "0 to 2"]),
         ("strided_stride_negative", ["shmemx_team_split_strided", "PE_stride", "-1"]),
-        ("strided_stride_0", ["shmemx_team_split_strided", "PE_stride", "at least 1"]),
-        ("strided_size_0", ["shmemx_team_split_strided", "PE_size", "at least 1"]),
+        ("strided_stride_0", ["shmemx_team_split_strided", "PE_stride", "strides are 1 to"]),
+        ("strided_size_0", ["shmemx_team_split_strided", "PE_size", "has 1 to"]),
         ("strided_parent_null", ["shmemx_team_split_strided", "parent_team", "SHMEM_TEAM_NULL"]),
         ("strided_parent_gone", ["shmemx_team_split_strided", "parent_team", "destroyed"]),
         ("strided_differs", ["shmemx_team_split_strided", "another team", "same arguments"]),

@@ -15,8 +15,8 @@ use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// An initialised library (§9.1). Dropping the last handle finalizes it (`shmem_finalize`, §9.1.4), which is collective: the job ends
-/// with a message if another PE does something else then. A later [`init`] starts another
+/// An initialised library (§9.1). Dropping a handle is collective, and dropping the last one finalizes the library (`shmem_finalize`,
+/// §9.1.4): the job ends with a message if another PE does something else then. A later [`init`] starts another
 /// round. Everything that needs the library borrows the handle.
 ///
 /// It dereferences to the default [`Context`], so that `shmem.put(...)` is a put on that.

@@ -23,7 +23,8 @@
 //! in an [epoch](SymArray::epoch), in which no PE can reach the array, is there a `&mut [T]`.
 //!
 //! Elements larger than 8 bytes, runs longer than 64 bytes and the source of a put are not accessed atomically. Threads of one PE must
-//! not access the same ones at the same time if one of them writes; no type excludes this data race yet.
+//! not access the same ones at the same time if one of them writes, to which the library's own threads count that carry out puts of
+//! peers over a network; no type excludes this data race yet.
 //!
 //! # Operations that complete later
 //!

@@ -36,7 +36,7 @@ mistakes! {
         };
     a_range_of_a_grid_is_large, "argument ranges is 4294967295, but a range is from 0 to 2147483647",
         |shmem| shmem.world().split_grid([u32::MAX, 1]);
-    a_split_off_team_is_large, "argument PE_size is 4294967295",
+    a_split_off_team_is_large, "argument PE_size is 4294967295, but a team has 1 to 2 PEs",
         |shmem| shmem.world().split_strided_by_members(0, 1, u32::MAX);
     pes_allocate_other_lengths, "allocates something else",
         |shmem| shmem.array::<u64>(8 + shmem.my_pe() as usize);

@@ -4,8 +4,7 @@
 //! short transfers, so that their source is free at once. Who uses an ep has its lock.
 //!
 //! The parts: `open` opens and closes it, `rma`, with its `arguments`, `message` and `atomic` start operations towards a
-//! `remote`, `poll` takes completions.
-//! This file must never know what calls of libfabric there are.
+//! `remote`, `poll` takes completions. This file must never know what calls of libfabric there are.
 #![allow(unsafe_code)]
 
 mod arguments;
@@ -90,6 +89,8 @@ pub(crate) struct FiEndpoint {
     /// Receives that wait for a message.
     receiving: usize,
     copy_up_to: usize,
+    /// Writes up to this long are copied when they start, whenever they complete.
+    at_once_up_to: usize,
     /// Writes up to this long are injected, with a completion; 0 if the provider does not take them so.
     inject_up_to: usize,
     write_arguments: WriteArguments,

@@ -429,7 +429,7 @@ impl OfiEndpoint {
         true
     }
 
-    /// A put. Most are injected, with nothing in their way.
+    /// A put. Most are so short that they are copied when they start, with nothing in their way.
     ///
     /// # Safety
     /// The source is valid for reads during this call, or until the next quiet if that completes it.
@@ -449,7 +449,7 @@ impl OfiEndpoint {
         }
     }
 
-    /// Starts a put that is injected, where nothing is in its way; whether it did.
+    /// Starts a put that is copied at once, where nothing is in its way; whether it did.
     ///
     /// # Safety
     /// The source is valid for reads.
@@ -483,22 +483,27 @@ impl OfiEndpoint {
         pe: Pe,
         completion: Completion,
     ) -> Result<(), Box<Error>> {
-        self.attending(|this| {
-            // SAFETY: by contract.
-            let is_free = unsafe { this.start_put(pe, &Put { dest, source, completion }) }?;
-            let waits = completion == Completion::Now;
-            if waits && !is_free { this.completed(pe) } else { Ok(()) }
-        })
-        .map_err(Box::new)
+        let is_long = source.nbytes > self.shared().copy_up_to(completion);
+        // One call of libfabric's may take long: a provider over sockets moves a megabyte in one. The service thread leaves the CPU
+        // alone meanwhile, for a few of its sleeps at most.
+        if is_long {
+            self.shared().attendance.begin_wait();
+        }
+        // SAFETY: by contract.
+        let done = unsafe { self.put_and_wait(pe, &Put { dest, source, completion }) };
+        if is_long {
+            self.shared().attendance.end_wait();
+        }
+        done.map_err(Box::new)
     }
 
-    /// Works, which may take long within a call of libfabric's: a provider over sockets moves a megabyte in one. Nobody else needs to
-    /// poll meanwhile.
-    fn attending<T>(&mut self, work: impl FnOnce(&mut OfiEndpoint) -> T) -> T {
-        self.shared().attendance.begin_wait();
-        let done = work(self);
-        self.shared().attendance.end_wait();
-        done
+    /// # Safety
+    /// As of [`write`](Self::write).
+    unsafe fn put_and_wait(&mut self, pe: Pe, put: &Put) -> Result<(), Error> {
+        // SAFETY: by contract.
+        let is_free = unsafe { self.start_put(pe, put) }?;
+        let waits = put.completion == Completion::Now;
+        if waits && !is_free { self.completed(pe) } else { Ok(()) }
     }
 
     /// Starts a put; returns whether its source is free already. A caller that waits for that would wait for the target.

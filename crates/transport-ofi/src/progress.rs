@@ -45,6 +45,9 @@ const SERVICE_BACKOFF: ServiceBackoffLimits = ServiceBackoffLimits {
 const SERVICE_BACKOFF_OVERSUBSCRIBED: ServiceBackoffLimits =
     ServiceBackoffLimits { often: Duration::from_millis(1), ..SERVICE_BACKOFF };
 
+/// Sleeps of the service thread beside a thread that counts as waiting, but does not poll: it may be within one long call, or within one
+/// after another, and then nobody serves.
+const UNPOLLED: u32 = 4;
 /// Longest sleep of the service thread while something is in flight.
 const IN_FLIGHT: Duration = Duration::from_micros(200);
 /// Longest sleep of any thread where the fabric may have news that the kernel does not tell of.
@@ -164,7 +167,7 @@ impl Progress {
 pub(crate) fn run(progress: &Progress) {
     let shared = &progress.shared;
     let attendance = &shared.attendance;
-    let mut seen = 0;
+    let (mut seen, mut unpolled) = (0, 0);
     let limits =
         if shared.oversubscribed { SERVICE_BACKOFF_OVERSUBSCRIBED } else { SERVICE_BACKOFF };
     let mut backoff = ServiceBackoff::new(limits);
@@ -179,7 +182,8 @@ pub(crate) fn run(progress: &Progress) {
         let polls = all.wrapping_sub(seen);
         seen = all;
         let waiting = attendance.any_waiting();
-        if (polls > 0 || waiting) && attendance.may_back_off() {
+        unpolled = if polls > 0 { 0 } else { unpolled + 1 };
+        if (polls > 0 || waiting && unpolled < UNPOLLED) && attendance.may_back_off() {
             // Others serve: this thread leaves their CPU alone for longer and longer. Who moves much data polls rarely, but will
             // soon.
             let polls = if waiting { u64::MAX } else { polls };
@@ -188,6 +192,7 @@ pub(crate) fn run(progress: &Progress) {
             attendance.back_off(time);
             continue;
         }
+        unpolled = 0;
         // Whoever polls next learns of a loss; the host was told.
         let worked = progress.serve().unwrap_or(false);
         if worked {

@@ -234,11 +234,11 @@ impl Ofi {
         }
         let depth = shared.tuning.depth.min(shared.fabric.facts.depth.max(1));
         let (n_pes, copy_up_to) = (shared.peers.n_pes(), shared.copy_up_to(Completion::Now));
-        let inject_up_to = shared.fabric.facts.inject.min(shared.copy_up_to(Completion::AtQuiet));
+        let at_once_up_to = shared.copy_up_to(Completion::AtQuiet);
         // Shm of libfabric 2.5 cannot open an endpoint while another works.
         let ep = self.progress.while_nobody_serves(|_| {
             let fabric = Arc::clone(&shared.fabric);
-            FiEndpoint::open(fabric, n_pes, depth, copy_up_to, inject_up_to, false)
+            FiEndpoint::open(fabric, n_pes, depth, copy_up_to, at_once_up_to, false)
         });
         ep.map_err(|code| {
             let why = shared.fabric.library.strerror(code);

@@ -1,5 +1,5 @@
-//! What a thread of this process did before it sent something comes before what any of its threads does after it received something
-//! that a peer sent because of it, and be it by way of other peers.
+//! What a thread of this process did before it sent something comes before what any thread of this process does after it received
+//! something that a peer sent because of it, even if that came by way of other peers.
 //!
 //! The kernels and the peers see to that, but neither is a part of this program, so it has to be said: by a count of what is sent,
 //! which whoever receives reads. This file must never know what is sent, nor to whom.

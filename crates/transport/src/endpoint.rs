@@ -62,7 +62,7 @@ pub trait Endpoint: Send {
     }
 
     /// As [`put`](Endpoint::put), to a PE's heap, so many bytes from its start. Where a network takes a transfer within some hundred
-    /// instructions, passing arguments in memory counts: those of this verb and its like pass in registers, as does the result.
+    /// instructions, passing arguments in memory counts: those of this verb and its like pass in registers, but for one of a fetch, as does the result.
     ///
     /// # Safety
     /// As [`put`](Endpoint::put).

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;
-use crate::memory::address::{Copy, find_atomic, mapped_atomic};
+use crate::memory::address::{Located, find_atomic, mapped_atomic};
 use crate::net::contexts::Context;
 use crate::net::remote::{self, Access};
 use core::ffi::c_int;
@@ -18,12 +18,12 @@ pub unsafe fn fetch<T: Amo, C: Context>(call: Call, ctx: C, source: *const T, pe
     let pe = ctx.world_pe(call, pe);
     match find_atomic(source, pe) {
         // SAFETY: mapped and aligned.
-        Copy::Mapped(at) => unsafe { T::fetch(at) },
-        Copy::InHeap => {
+        Located::Mapped(at) => unsafe { T::fetch(at) },
+        Located::InHeap => {
             const OP: u8 = AmoOp::Fetch as u8;
             remote::fetch_in_heap::<T, C, OP>(ctx, source.addr(), 0, 0, pe, call)
         }
-        Copy::Elsewhere => {
+        Located::Elsewhere => {
             let access = Access { call, ctx: ctx.handle(), argument: "source", pe };
             T::from_bits(access.fetch(source.addr(), T::WIDTH, AmoOp::Fetch, 0, 0))
         }
@@ -75,13 +75,13 @@ pub unsafe fn compare_swap<T: ArithmeticAmo, C: Context>(
     let pe = ctx.world_pe(call, pe);
     match find_atomic(dest, pe) {
         // SAFETY: mapped and aligned.
-        Copy::Mapped(at) => unsafe { T::compare_swap(at, cond, value) },
-        Copy::InHeap => {
+        Located::Mapped(at) => unsafe { T::compare_swap(at, cond, value) },
+        Located::InHeap => {
             const OP: u8 = AmoOp::CompareSwap as u8;
             let (dest, value, cond) = (dest.addr(), value.to_bits(), cond.to_bits());
             remote::fetch_in_heap::<T, C, OP>(ctx, dest, value, cond, pe, call)
         }
-        Copy::Elsewhere => {
+        Located::Elsewhere => {
             let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
             let (value, cond) = (value.to_bits(), cond.to_bits());
             T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::CompareSwap, value, cond))
@@ -195,13 +195,13 @@ macro_rules! fetching {
             }
             match find_atomic(dest, pe) {
                 // SAFETY: mapped and aligned.
-                Copy::Mapped(at) => unsafe { <T as $bound>::$name(at, value) },
-                Copy::InHeap => {
+                Located::Mapped(at) => unsafe { <T as $bound>::$name(at, value) },
+                Located::InHeap => {
                     const OP: u8 = AmoOp::$op as u8;
                     let (dest, value) = (dest.addr(), value.to_bits());
                     remote::fetch_in_heap::<T, C, OP>(ctx, dest, value, 0, pe, call)
                 }
-                Copy::Elsewhere => {
+                Located::Elsewhere => {
                     let access = Access { call, ctx: ctx.handle(), argument: "dest", pe };
                     let value = value.to_bits();
                     T::from_bits(access.fetch(dest.addr(), T::WIDTH, AmoOp::$op, value, 0))

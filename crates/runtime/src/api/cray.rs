@@ -59,14 +59,15 @@ fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_in
     let n = parent.n;
     if size < 1 {
         let size = call.written(size);
-        fail!(call, "argument PE_size is {size}, but a team has at least 1 PE");
+        fail!(call, "argument PE_size is {size}, but a team has 1 to {n} PEs");
     }
     if stride < 1 && size > 1 {
         let stride = call.written(stride);
         fail!(
             call,
             "argument PE_stride is {stride}, but PE_start is the lowest PE of the team: strides are \
-             at least 1"
+             1 to {}",
+            c_int::MAX
         );
     }
     let Some(members) = parent.subset(start, stride, size) else {

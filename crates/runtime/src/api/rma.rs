@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
-use crate::memory::address::{Copy, find, mapped, mapped_word};
+use crate::memory::address::{Located, find, mapped, mapped_word};
 use crate::net::contexts::Context;
 use crate::net::remote::{self, Access};
 use core::ffi::c_int;
@@ -79,13 +79,13 @@ unsafe fn put_until<T: Element, C: Context, const AT_QUIET: bool>(
     let nbytes = bytes_of::<T>(nelems);
     match find(dest, nbytes, pe) {
         // SAFETY: `to` is mapped for `nelems` elements, `source` is valid by contract.
-        Copy::Mapped(to) => unsafe { copy::<mem::Volatile, T>(to, source, nelems) },
-        Copy::InHeap => {
+        Located::Mapped(to) => unsafe { copy::<mem::Volatile, T>(to, source, nelems) },
+        Located::InHeap => {
             let (dest, source) = (dest.addr(), source.cast());
             // SAFETY: valid by contract.
             unsafe { remote::put_in_heap::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
         }
-        Copy::Elsewhere => {
+        Located::Elsewhere => {
             // SAFETY: valid by contract.
             unsafe { remote::put::<C, AT_QUIET>(ctx, dest.addr(), source.cast(), nbytes, pe, call) }
         }
@@ -132,13 +132,13 @@ unsafe fn get_until<T: Element, C: Context, const AT_QUIET: bool>(
     let nbytes = bytes_of::<T>(nelems);
     match find(source, nbytes, pe) {
         // SAFETY: `from` is mapped for `nelems` elements, `dest` is valid by contract.
-        Copy::Mapped(from) => unsafe { copy::<mem::Atomic, T>(dest, from, nelems) },
-        Copy::InHeap => {
+        Located::Mapped(from) => unsafe { copy::<mem::Atomic, T>(dest, from, nelems) },
+        Located::InHeap => {
             let (dest, source) = (dest.cast(), source.addr());
             // SAFETY: valid by contract.
             unsafe { remote::get_in_heap::<C, AT_QUIET>(ctx, dest, source, nbytes, pe, call) }
         }
-        Copy::Elsewhere => {
+        Located::Elsewhere => {
             // SAFETY: valid by contract.
             unsafe { remote::get::<C, AT_QUIET>(ctx, dest.cast(), source.addr(), nbytes, pe, call) }
         }

@@ -50,8 +50,10 @@ fn next(job: &Job) -> Pe {
     Pe((job.me().0 + 1) % job.n_pes)
 }
 
-/// Wait in a barrier of the caller's own until `flag` has `value` or more. If the PE before this one is at a further step without having entered
-/// the barrier, this barrier has no end: that PE.
+/// Wait in a barrier of the caller's own until `flag` has `value` or more.
+///
+/// # Errors
+/// The PE before this one, if it is at a further step without having entered the barrier, which then has no end.
 ///
 /// # Safety
 /// `flag` is an aligned word of symmetric memory.

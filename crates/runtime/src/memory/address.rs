@@ -153,7 +153,7 @@ pub(crate) fn close() {
 }
 
 /// Where a PE's copy of symmetric bytes is.
-pub(crate) enum Copy<T> {
+pub(crate) enum Located<T> {
     /// In memory mapped here.
     Mapped(*mut T),
     /// In the PE's heap, which is not mapped here.
@@ -162,32 +162,32 @@ pub(crate) enum Copy<T> {
     Elsewhere,
 }
 
-impl<T> Copy<T> {
+impl<T> Located<T> {
     #[inline(always)]
     fn mapped(self) -> Option<*mut T> {
         match self {
-            Copy::Mapped(at) => Some(at),
-            Copy::InHeap | Copy::Elsewhere => None,
+            Located::Mapped(at) => Some(at),
+            Located::InHeap | Located::Elsewhere => None,
         }
     }
 }
 
 /// PE `pe`'s copy of the `nbytes` symmetric bytes at `address`.
 #[inline(always)]
-pub(crate) fn find<T>(address: *const T, nbytes: usize, pe: c_int) -> Copy<T> {
+pub(crate) fn find<T>(address: *const T, nbytes: usize, pe: c_int) -> Located<T> {
     let delta = if MAP.heap.offset(address.addr(), nbytes).is_some() {
         match look_up(&MAP.heap.deltas, pe) {
             Some(Some(delta)) => delta,
-            Some(None) => return Copy::InHeap,
-            None => return Copy::Elsewhere,
+            Some(None) => return Located::InHeap,
+            None => return Located::Elsewhere,
         }
     } else if MAP.statics.offset(address.addr(), nbytes).is_some() {
-        let Some(delta) = MAP.statics.delta(pe) else { return Copy::Elsewhere };
+        let Some(delta) = MAP.statics.delta(pe) else { return Located::Elsewhere };
         delta
     } else {
-        return Copy::Elsewhere;
+        return Located::Elsewhere;
     };
-    Copy::Mapped(address.wrapping_byte_offset(delta).cast_mut())
+    Located::Mapped(address.wrapping_byte_offset(delta).cast_mut())
 }
 
 /// As [`find`], where only a pointer into memory mapped here is of use.
@@ -223,7 +223,7 @@ pub(crate) fn mapped_word<T>(address: *const T, pe: c_int) -> Option<*mut T> {
 
 /// As [`find`] for a word of an atomic operation: none is mapped where the network carries these out.
 #[inline(always)]
-pub(crate) fn find_atomic<T>(address: *const T, pe: c_int) -> Copy<T> {
+pub(crate) fn find_atomic<T>(address: *const T, pe: c_int) -> Located<T> {
     word(address, pe, |own| &own.word_deltas)
 }
 
@@ -234,27 +234,27 @@ pub(crate) fn mapped_atomic<T>(address: *const T, pe: c_int) -> Option<*mut T> {
 }
 
 #[inline(always)]
-fn word<T>(address: *const T, pe: c_int, table: impl Fn(&Own) -> &AtomicPtr<isize>) -> Copy<T> {
+fn word<T>(address: *const T, pe: c_int, table: impl Fn(&Own) -> &AtomicPtr<isize>) -> Located<T> {
     let delta = if MAP.heap.has_word::<T>(address.addr()) {
         match look_up(table(&MAP.heap), pe) {
             Some(Some(delta)) => delta,
-            Some(None) => return Copy::InHeap,
-            None => return Copy::Elsewhere,
+            Some(None) => return Located::InHeap,
+            None => return Located::Elsewhere,
         }
     } else {
         less_often();
         if !is_aligned(address) || MAP.statics.offset(address.addr(), size_of::<T>()).is_none() {
-            return Copy::Elsewhere;
+            return Located::Elsewhere;
         }
         match look_up(table(&MAP.statics), pe) {
             Some(Some(delta)) => not_merged(delta),
-            _ => return Copy::Elsewhere,
+            _ => return Located::Elsewhere,
         }
     };
     let there = address.wrapping_byte_offset(delta).cast_mut();
     // SAFETY: aligned here, and deltas are multiples of the page size.
     unsafe { std::hint::assert_unchecked(is_aligned(there)) };
-    Copy::Mapped(there)
+    Located::Mapped(there)
 }
 
 /// How far into the heap an address is that is in it.

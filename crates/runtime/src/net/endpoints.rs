@@ -25,9 +25,9 @@ use std::sync::{Mutex, MutexGuard};
 
 /// Where the endpoint of a context is.
 struct ContextEndpoint {
-    /// The handle of the context if it has an endpoint that no other thread uses, so that it needs no lock; otherwise 0.
+    /// The handle of the context if it has an endpoint that no other thread uses, so that it needs no lock; otherwise 0, which is the handle of none.
     alone: AtomicUsize,
-    /// The handle of the context if it uses an endpoint by its lock; otherwise 0.
+    /// The handle of the context if it uses an endpoint by its lock; otherwise 0, which is the handle of none.
     sharing: AtomicUsize,
     /// The place of that endpoint.
     uses: AtomicPtr<ContextEndpoint>,
@@ -76,6 +76,7 @@ pub(crate) fn on<R>(
     missing: impl FnOnce(),
     verb: impl FnOnce(&mut dyn Endpoint) -> R,
 ) -> Option<R> {
+    debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
     let place = PLACES.get(ctx.place())?;
     if !place.is_used_by(ctx) {
         missing();
@@ -87,7 +88,7 @@ pub(crate) fn on<R>(
     if place.sharing.load(Ordering::Acquire) != ctx.0 {
         return None;
     }
-    // SAFETY: null or one of the places.
+    // SAFETY: one of the places, since `sharing` was set after it.
     let uses = unsafe { place.uses.load(Ordering::Relaxed).as_ref() }?;
     uses.locked().endpoint.as_deref_mut().map(verb)
 }
@@ -95,6 +96,7 @@ pub(crate) fn on<R>(
 /// As [`on`], if the context has its endpoint to itself; `None` if it has none, or shares one.
 #[inline(always)]
 pub(crate) fn alone<R>(ctx: ContextHandle, verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
+    debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
     let place = PLACES.get(ctx.place())?;
     // Paired with the store of whoever made the endpoint.
     if place.alone.load(Ordering::Acquire) != ctx.0 {

@@ -1,5 +1,5 @@
-//! What the call that writes gets by address. It stays where it is for the life of an ep, so that a write stores only what differs from
-//! the one before.
+//! What the call that writes gets by address. It stays where it is for the life of an ep, so that a write stores only what may
+//! differ from the one before.
 //!
 //! This file must never know when a write is started.
 #![allow(unsafe_code)]

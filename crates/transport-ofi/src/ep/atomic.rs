@@ -33,7 +33,7 @@ impl FiEndpoint {
             (self.endpoint.raw(), self.staging_desc(), self.context(op));
         let (datatype, name) = (amo.datatype(), amo.name());
         let code = match amo.op {
-            // SAFETY: an open endpoint with atomic operations, a context that is free, and words that are this operation's.
+            // SAFETY: an open endpoint with atomic operations, a context that is the operation's, and words that are this operation's.
             AmoOp::CompareSwap => unsafe {
                 fi::fi_compare_atomic(
                     endpoint, operand, desc, condition, desc, old, desc, at, address, key,

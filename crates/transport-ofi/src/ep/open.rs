@@ -17,8 +17,8 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Arc;
 
 impl FiEndpoint {
-    /// An ep for so many operations, with cells for `copy_up_to` bytes; writes of `inject_up_to` bytes, which are at most as many, are
-    /// injected.
+    /// An ep for so many operations, with cells for `copy_up_to` bytes; writes of `at_once_up_to` bytes, which are at most as many, are
+    /// copied whenever they complete.
     ///
     /// # Errors
     /// libfabric's number.
@@ -27,7 +27,7 @@ impl FiEndpoint {
         n_pes: usize,
         depth: usize,
         copy_up_to: usize,
-        inject_up_to: usize,
+        at_once_up_to: usize,
         sleep: bool,
     ) -> Result<FiEndpoint, i32> {
         let cq = Arc::new(fabric.cq(depth + ENTRIES, sleep)?);
@@ -54,7 +54,8 @@ impl FiEndpoint {
             in_flight: 0,
             receiving: 0,
             copy_up_to,
-            inject_up_to,
+            at_once_up_to,
+            inject_up_to: fabric.facts.inject.min(at_once_up_to),
             write_arguments: WriteArguments::new(),
             completion: match fabric.facts.delivery {
                 true => fi::FI_COMPLETION | fi::FI_DELIVERY_COMPLETE,

@@ -46,7 +46,7 @@ fn strided_blocks_leave_gaps_alone() {
     assert_eq!(dest, [0, 1, -1, -1, 3, 4, -1, -1, 6, 7, -1, -1]);
 }
 
-/// For Miri: no atomic of borrowed elements, and none of them is read twice.
+/// For Miri: no atomic of borrowed elements.
 #[test]
 fn a_borrowed_source_is_not_written() {
     fn copied<T: Element, const N: usize>(source: &[T; N], mut dest: [T; N]) -> [T; N] {

@@ -14,6 +14,7 @@ const BYTES_PER_PEER: u64 = 8;
 
 /// Of a small job, and of a large one, only the first two PEs are there, and they use each other: both take about the same.
 pub(crate) fn peers(member: &Member) {
+    without_huge_pages();
     let mut used = [0u64; 8];
     let (few, few_taken) = opened(member, FEW, &mut used);
     let (many, many_taken) = opened(member, MANY, &mut used);
@@ -49,6 +50,14 @@ fn opened(member: &Member, n_pes: u32, heap: &mut [u64; 8]) -> (Box<dyn Transpor
     endpoint.quiet().expect("a PE that is there");
     drop(endpoint);
     (transport, opened + private_bytes().saturating_sub(before))
+}
+
+/// From now on the kernel gives this process small pages. Where all memory gets huge ones, one peer that is used takes as much as 2 MiB
+/// of each table, which tells nothing of the others.
+fn without_huge_pages() {
+    // SAFETY: takes numbers.
+    let code = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+    assert_eq!(code, 0, "the kernel lets a process do without huge pages");
 }
 
 /// Memory that this process alone has.

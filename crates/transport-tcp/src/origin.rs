@@ -60,7 +60,7 @@ impl Origin {
         self.requests.push(&Request::Put { dest, nbytes: source.nbytes as u32 }.encode());
         if copy {
             // SAFETY: valid by contract.
-            unsafe { self.requests.push_copy(source) };
+            unsafe { self.requests.push_copy::<mem::Volatile>(source) };
         } else {
             // SAFETY: valid by contract.
             unsafe { self.requests.push_memory(source) };

@@ -70,16 +70,16 @@ impl SendQueue {
         self.appended_own(bytes.len());
     }
 
-    /// Appends a copy of memory.
+    /// Appends a copy of memory, read as `L` says.
     ///
     /// # Safety
-    /// The range is valid for reads.
-    pub(crate) unsafe fn push_copy(&mut self, range: LocalBuf) {
+    /// The range is valid for such reads.
+    pub(crate) unsafe fn push_copy<L: mem::Loads>(&mut self, range: LocalBuf) {
         let start = self.own.len();
         self.own.reserve(range.nbytes);
         let to = self.own.as_mut_ptr().wrapping_add(start);
         // SAFETY: the range is valid by contract, and room for as many bytes was reserved.
-        unsafe { mem::copy_bytes::<mem::Volatile>(to, range.base, range.nbytes) };
+        unsafe { mem::copy_bytes::<L>(to, range.base, range.nbytes) };
         // SAFETY: reserved and written above.
         unsafe { self.own.set_len(start + range.nbytes) };
         self.appended_own(range.nbytes);

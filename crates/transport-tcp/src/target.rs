@@ -6,6 +6,7 @@
 use crate::proto::{Piece, Reply, Request, Violation};
 use crate::send_queue::SendQueue;
 use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::mem::Atomic;
 use rushmem_transport::{AmoRequest, LocalBuf, OldValue, RemoteAddr};
 
 /// Data that an answer copies, as long as few copies wait.
@@ -86,7 +87,7 @@ impl Target {
                 let few = self.replies.own_bytes() < MAX_COPIED;
                 if from.nbytes <= COPY_ALWAYS || from.nbytes <= COPY_UP_TO && few {
                     // SAFETY: checked to be in the segment.
-                    unsafe { self.replies.push_copy(from) };
+                    unsafe { self.replies.push_copy::<Atomic>(from) };
                 } else {
                     // SAFETY: checked to be in the segment, which outlives the connection.
                     unsafe { self.replies.push_memory(from) };

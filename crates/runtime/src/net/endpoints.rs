@@ -25,7 +25,8 @@ use std::sync::{Mutex, MutexGuard};
 
 /// Where the endpoint of a context is.
 struct ContextEndpoint {
-    /// The handle of the context if it has an endpoint that no other thread uses, so that it needs no lock; otherwise 0, which is the handle of none.
+    /// The handle of the context if it has an endpoint that no other thread uses, so that it needs no lock; otherwise 0, which is the
+    /// handle of none.
     alone: AtomicUsize,
     /// The handle of the context if it uses an endpoint by its lock; otherwise 0, which is the handle of none.
     sharing: AtomicUsize,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use testkit::{Job, Test, program};
+use testkit::{Job, Outcome, Test, compile, program};
 
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
@@ -153,14 +153,22 @@ const STRICT_JOBS: [Nodes; 5] = [
     (("SHMEM_ONNODE", "off"), 4),
 ];
 
-fn runs_strict(source: &str, profile: &str, (nodes, n): Nodes) {
+/// Those that have the atomic operations which locks need.
+const STRICT_WITH_AMOS: [&str; 3] = ["cxi", "opx", "psm3"];
+
+/// The folder where libfabric finds the provider.
+fn strict_folder() -> String {
     let folder = strict_fabric::folder(Path::new(env!("CARGO_TARGET_TMPDIR")));
-    let folder = folder.expect("the provider was built");
+    folder.expect("the provider was built").to_str().expect("a plain name").to_owned()
+}
+
+fn runs_strict(source: &str, profile: &str, (nodes, n): Nodes) {
+    let folder = strict_folder();
     let environment = [
         ("SHMEM_TRANSPORT", "ofi"),
         ("SHMEM_OFI_PROVIDER", "strict"),
         ("SHMEM_OFI_DOMAIN", profile),
-        ("FI_PROVIDER_PATH", folder.to_str().expect("a plain name")),
+        ("FI_PROVIDER_PATH", &folder),
         nodes,
     ];
     runs(source, n, &environment);
@@ -211,6 +219,68 @@ impl Network {
     }
 }
 
+/// Jobs whose PEs contend for locks that a network's atomic operations change.
+const LOCK_JOBS: [Nodes; 4] = [
+    (("SHMEM_ONNODE", "off"), 2),
+    (("SHMEM_ONNODE", "off"), 4),
+    (("SHMEM_ONNODE", "off"), 8),
+    (("SHMEM_VIRTUAL_NODES", "2+2"), 4),
+];
+
+/// Locks of each type in these jobs, where the network carries out atomic operations. Each outcome goes to `judge`.
+fn locks_by_network(network: &[(&str, &str)], judge: impl Fn(&Outcome, usize)) {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs"));
+    let fortran = folder.join("fortran_lock_contended.F90");
+    let programs = [
+        program!("lock_contended.c"),
+        program!("fortran_lock_contended.F90"),
+        compile(&fortran, Path::new(env!("CARGO_TARGET_TMPDIR")), &["-DLOCK_KIND=8"]),
+    ];
+    for program in programs {
+        for ((name, value), n) in LOCK_JOBS {
+            let job = Job::new(&program).n(n).env(name, value).env("SHMEM_AMOS", "network");
+            let job = network.iter().fold(job, |job, (name, value)| job.env(name, value));
+            judge(&job.run(), n);
+        }
+    }
+}
+
+/// Over the usual path and `others`, some of which are not everywhere.
+fn locks_by(network: &Network, others: &[&str]) {
+    for path in [network.usual].iter().chain(others) {
+        let variables = [("SHMEM_TRANSPORT", network.transport), (network.variable, path)];
+        locks_by_network(&variables, |outcome, n| {
+            // Some versions of UCX have wrong operations or none, and say so.
+            let may_be_refused = network.transport == "ucx" || *path != network.usual;
+            let is_refused = outcome.stderr.contains("which cannot be used here");
+            if !(may_be_refused && is_refused) {
+                outcome.assert_ok(n);
+            }
+        });
+    }
+}
+
+fn locks_by_ucx() {
+    locks_by(&UCX, &["posix,self"]);
+}
+
+fn locks_by_libfabric() {
+    locks_by(&OFI, &["tcp", "sockets", "shm"]);
+}
+
+fn locks_by_strict_fabrics() {
+    let folder = strict_folder();
+    for profile in STRICT_WITH_AMOS {
+        let variables = [
+            ("SHMEM_TRANSPORT", "ofi"),
+            ("SHMEM_OFI_PROVIDER", "strict"),
+            ("SHMEM_OFI_DOMAIN", profile),
+            ("FI_PROVIDER_PATH", &folder),
+        ];
+        locks_by_network(&variables, |outcome, n| outcome.assert_ok(n));
+    }
+}
+
 fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     let mut job = Job::new(program!(source)).n(n);
     for (name, value) in environment {
@@ -225,7 +295,7 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
 
 /// The programs. For each there is a test named like it, on one node, and over each transport on none and on virtual
 /// nodes.
-const HERE: [&str; 58] = [
+const HERE: [&str; 60] = [
     "active_sets.c",
     "active_sets_many.c",
     "amo.c",
@@ -242,6 +312,7 @@ const HERE: [&str; 58] = [
     "fortran_amo.F90",
     "fortran_collectives.F90",
     "fortran_lock.f90",
+    "fortran_lock_contended.F90",
     "fortran_max_to_all.f",
     "fortran_memory.f90",
     "fortran_reductions.F90",
@@ -256,6 +327,7 @@ const HERE: [&str; 58] = [
     "init_finalize.c",
     "litmus.c",
     "lock.c",
+    "lock_contended.c",
     "max_to_all.c",
     "memory.c",
     "ordering.c",
@@ -289,20 +361,20 @@ const HERE: [&str; 58] = [
 /// How every program is run, and why not always.
 type Setting = (&'static str, fn(&'static str), Option<&'static str>);
 
-const PROVIDERS: Option<&str> = Some("part of `cargo xtask test --providers`");
-const FULL: Option<&str> = Some("part of `cargo xtask test --full`");
+const PROVIDERS: &str = "part of `cargo xtask test --providers`";
+const FULL: &str = "part of `cargo xtask test --full`";
 
 const SETTINGS: [Setting; 10] = [
     ("on_node", on_node, None),
     ("checked", checked, None),
-    ("tcp_sample", |source| TCP.runs_sample(source), PROVIDERS),
-    ("ucx_sample", |source| UCX.runs_sample(source), PROVIDERS),
-    ("ofi_sample", |source| OFI.runs_sample(source), PROVIDERS),
-    ("strict_sample", strict_sample, PROVIDERS),
-    ("strict_at_every_profile", strict_at_every_profile, FULL),
-    ("tcp_at_every_size", |source| TCP.runs_at_every_size(source), FULL),
-    ("ucx_at_every_size", |source| UCX.runs_at_every_size(source), FULL),
-    ("ofi_at_every_size", |source| OFI.runs_at_every_size(source), FULL),
+    ("tcp_sample", |source| TCP.runs_sample(source), Some(PROVIDERS)),
+    ("ucx_sample", |source| UCX.runs_sample(source), Some(PROVIDERS)),
+    ("ofi_sample", |source| OFI.runs_sample(source), Some(PROVIDERS)),
+    ("strict_sample", strict_sample, Some(PROVIDERS)),
+    ("strict_at_every_profile", strict_at_every_profile, Some(FULL)),
+    ("tcp_at_every_size", |source| TCP.runs_at_every_size(source), Some(FULL)),
+    ("ucx_at_every_size", |source| UCX.runs_at_every_size(source), Some(FULL)),
+    ("ofi_at_every_size", |source| OFI.runs_at_every_size(source), Some(FULL)),
 ];
 
 fn on_node(source: &str) {
@@ -411,6 +483,9 @@ fn main() -> ExitCode {
             "without_a_launcher_a_program_is_a_job_of_one_pe",
             without_a_launcher_a_program_is_a_job_of_one_pe,
         ),
+        Test::new("ucx_sample::locks_by_network", locks_by_ucx).ignored(PROVIDERS),
+        Test::new("ofi_sample::locks_by_network", locks_by_libfabric).ignored(PROVIDERS),
+        Test::new("strict_sample::locks_by_network", locks_by_strict_fabrics).ignored(PROVIDERS),
         Test::new("every_program_on_64_pes", every_program_on_64_pes)
             .ignored("a minute; part of `cargo xtask test --full`"),
         Test::new(

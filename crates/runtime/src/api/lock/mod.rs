@@ -3,9 +3,14 @@
 //! J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory
 //! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word on every PE. One
 //! field of it, on the lock's home PE, names the last PE of the queue; the other one is this PE's node of
-//! the queue: whether this PE waits, and which PE is next. So PEs get the lock in the order of their
-//! calls, each polls only its own word, and a lock of zero is free. `word` knows where the fields are in
-//! C's `long` and in Fortran's INTEGER.
+//! the queue: whether the PE before has granted the lock to it, and which PE is next. So PEs get the lock in the
+//! order of their calls, each polls only its own word, and a lock of zero is free. `word` knows where the fields are
+//! in C's `long` and in Fortran's INTEGER.
+//!
+//! A PE enters the queue with a node of zero, and from then on other PEs only set bits of it. Where a network carries
+//! out atomic operations, one without an old value takes effect at any time before the next quiet. So a PE clears its
+//! node by an operation that returns the old value, before it enters the queue. The bits that others set may come late:
+//! this PE waits for each of them before it leaves the queue, and a CPU's load sees what was waited for.
 //!
 //! Threads of one PE share its node: `turns` decides which of them has it. A PE that sets a lock twice, or
 //! clears one that it does not hold, gets a message instead of waiting for ever.
@@ -79,33 +84,38 @@ impl<T: LockWord> Lock<T> {
         self.job.me().0 + 1
     }
 
-    fn reset_node(&self, value: u32) {
+    fn node(&self) -> u32 {
         // SAFETY: the lock was checked to be symmetric and aligned.
-        unsafe { T::reset_node(self.on(self.job.me().0 as c_int), value) }
+        unsafe { T::node(self.word) }
     }
 
-    fn waits(&self) -> bool {
-        // SAFETY: as above.
-        unsafe { T::node(self.word) & T::WAITING != 0 }
+    /// Clear what the last time in the queue left in this PE's node. No other PE changes it now.
+    fn prepare(&self) {
+        if self.node() != 0 {
+            // SAFETY: the lock was checked to be symmetric and aligned.
+            unsafe { T::clear_node(self.on(self.job.me().0 as c_int)) }
+        }
+    }
+
+    fn is_granted(&self) -> bool {
+        self.node() & T::GRANTED != 0
     }
 
     /// The PE that is next, once it is known.
     fn next(&self) -> Option<Pe> {
-        // SAFETY: as above.
-        let node = unsafe { T::node(self.word) };
-        self.other(node & !T::WAITING, self.job.me())
+        self.other(self.node() & !T::GRANTED, self.job.me())
     }
 
     /// Make this PE the last of the queue; who was it before.
     fn enqueue(&self) -> Option<Pe> {
-        // SAFETY: as above.
+        // SAFETY: the lock was checked to be symmetric and aligned.
         let last = unsafe { T::swap_tail(self.on(self.home), self.name()) };
         self.other(last, Pe(self.home as u32))
     }
 
     /// Change the last of the queue from one to the other, each a number in a field; the number that was found.
     fn replace_last(&self, from: u32, to: u32) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: the lock was checked to be symmetric and aligned.
         unsafe { T::compare_swap_tail(self.on(self.home), from, to) }
     }
 
@@ -142,18 +152,21 @@ impl<T: LockWord> Lock<T> {
         )
     }
 
-    /// Tell a PE that waits, or holds the lock, that this one is next.
-    fn follow(&self, pe: Pe) {
-        // SAFETY: as above.
-        unsafe { T::add_to_node(self.on(pe.0 as c_int), self.name()) };
+    /// Set bits in the node of another PE of the queue, and wake that PE if it sleeps.
+    fn add_to_node(&self, pe: Pe, bits: u32) {
+        // SAFETY: the lock was checked to be symmetric and aligned.
+        unsafe { T::add_to_node(self.on(pe.0 as c_int), bits) };
         flags::area().ring(pe);
     }
 
-    /// Hand the lock on.
-    fn hand_to(&self, pe: Pe) {
-        // SAFETY: as above.
-        unsafe { T::stop_waiting(self.on(pe.0 as c_int)) };
-        flags::area().ring(pe);
+    /// Wait for another PE to set bits of this PE's node.
+    fn wait(&self, ready: impl FnMut() -> bool) {
+        if address::are_atomics_by_network() {
+            // A network sets the bits when it likes, and then rings no bell.
+            backoff::until_seen(self.job, ready);
+        } else {
+            backoff::until_rung(self.job, ready);
+        }
     }
 
     /// What is wrong about holding it when the library is finalized: a message when another PE waits
@@ -181,11 +194,11 @@ pub unsafe fn set<T: LockWord>(call: Call, lock: *mut T) {
              shmem_clear_lock before it is set again"
         );
     }
-    lock.reset_node(T::WAITING);
+    lock.prepare();
     if let Some(last) = lock.enqueue() {
         turns::hold(lock.address(), false);
-        lock.follow(last);
-        backoff::until_rung(lock.job, || !lock.waits());
+        lock.add_to_node(last, lock.name());
+        lock.wait(|| lock.is_granted());
         turns::hold(lock.address(), true);
     }
 }
@@ -199,7 +212,7 @@ pub unsafe fn test<T: LockWord>(call: Call, lock: *mut T) -> c_int {
     if lock.take_turn(false) != Answer::Yours {
         return 1;
     }
-    lock.reset_node(0);
+    lock.prepare();
     if lock.other(lock.replace_last(0, lock.name()), Pe(lock.home as u32)).is_none() {
         return 0;
     }
@@ -222,8 +235,8 @@ pub unsafe fn clear<T: LockWord>(call: Call, lock: *mut T) {
     }
     order::quiet(call, World);
     if lock.next().is_some() || !lock.retire() {
-        backoff::until_rung(lock.job, || lock.next().is_some());
-        lock.hand_to(lock.next().expect("it was just waited for"));
+        lock.wait(|| lock.next().is_some());
+        lock.add_to_node(lock.next().expect("it was just waited for"), T::GRANTED);
     }
     turns::pass(lock.address());
 }

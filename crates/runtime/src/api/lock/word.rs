@@ -26,17 +26,15 @@ pub struct Place<T> {
 pub trait LockWord: Sized + 'static {
     /// The most PEs that it can tell apart.
     const MAX_PES: u32;
-    /// Set in a node while its PE waits; the other bits are the next PE.
-    const WAITING: u32;
+    /// Set in the node of a PE that waits, once the lock is its own; the other bits are the next PE.
+    const GRANTED: u32;
 
     /// The node in this PE's word; what its writer did before is visible.
     unsafe fn node(word: *const Self) -> u32;
-    /// Gives the node of this PE, which is in no queue, a new value.
-    unsafe fn reset_node(own: Place<Self>, value: u32);
-    /// Adds the next PE to a node.
-    unsafe fn add_to_node(at: Place<Self>, next: u32);
-    /// Tells a PE that it has the lock.
-    unsafe fn stop_waiting(at: Place<Self>);
+    /// Makes the node of this PE, which is in no queue, zero. It is zero when the call returns.
+    unsafe fn clear_node(own: Place<Self>);
+    /// Sets bits of a node, at the latest when this PE completes what it has issued.
+    unsafe fn add_to_node(at: Place<Self>, bits: u32);
     /// Makes `last` the last PE of the queue and returns the one before it.
     unsafe fn swap_tail(home: Place<Self>, last: u32) -> u32;
     /// Makes `last` the last PE of the queue if `cond` is; returns the one that was.
@@ -55,35 +53,30 @@ impl Place<c_long> {
 
 impl LockWord for c_long {
     const MAX_PES: u32 = i32::MAX as u32;
-    const WAITING: u32 = 1 << 31;
+    const GRANTED: u32 = 1 << 31;
 
     unsafe fn node(word: *const Self) -> u32 {
         // SAFETY: the second half of an aligned `long` of this PE.
         unsafe { u32::load_acquire(word.cast::<u32>().wrapping_add(1)) }
     }
 
-    unsafe fn reset_node(own: Place<Self>, value: u32) {
-        // SAFETY: half of a `long` is aligned.
-        unsafe { amo::set(own.call, World, own.node(), value, own.pe) };
+    unsafe fn clear_node(own: Place<Self>) {
+        // SAFETY: half of a symmetric, aligned `long` is symmetric and aligned.
+        unsafe { amo::swap(own.call, World, own.node(), 0, own.pe) };
     }
 
-    unsafe fn add_to_node(at: Place<Self>, next: u32) {
-        // SAFETY: as above.
-        unsafe { amo::or(at.call, World, at.node(), next, at.pe) };
-    }
-
-    unsafe fn stop_waiting(at: Place<Self>) {
-        // SAFETY: as above.
-        unsafe { amo::and(at.call, World, at.node(), !Self::WAITING, at.pe) };
+    unsafe fn add_to_node(at: Place<Self>, bits: u32) {
+        // SAFETY: half of a symmetric, aligned `long` is symmetric and aligned.
+        unsafe { amo::or(at.call, World, at.node(), bits, at.pe) };
     }
 
     unsafe fn swap_tail(home: Place<Self>, last: u32) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: half of a symmetric, aligned `long` is symmetric and aligned.
         unsafe { amo::swap(home.call, World, home.tail(), last, home.pe) }
     }
 
     unsafe fn compare_swap_tail(home: Place<Self>, cond: u32, last: u32) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: half of a symmetric, aligned `long` is symmetric and aligned.
         unsafe { amo::compare_swap(home.call, World, home.tail(), cond, last, home.pe) }
     }
 }
@@ -93,8 +86,8 @@ const TAIL: u32 = 16;
 const NODE: u32 = (1 << TAIL) - 1;
 
 impl LockWord for c_int {
-    const MAX_PES: u32 = Self::WAITING - 1;
-    const WAITING: u32 = 1 << 15;
+    const MAX_PES: u32 = Self::GRANTED - 1;
+    const GRANTED: u32 = 1 << 15;
 
     unsafe fn node(word: *const Self) -> u32 {
         // SAFETY: an aligned word of this PE.
@@ -102,31 +95,24 @@ impl LockWord for c_int {
         word & NODE
     }
 
-    // On the home PE others change the tail meanwhile, so both steps are atomic.
-    unsafe fn reset_node(own: Place<Self>, value: u32) {
-        // SAFETY: aligned by contract.
-        unsafe { amo::and(own.call, World, own.word.cast(), !NODE, own.pe) };
-        // SAFETY: as above.
-        unsafe { amo::or(own.call, World, own.word.cast(), value, own.pe) };
+    // On the home PE others change the tail meanwhile, so this leaves it as it is.
+    unsafe fn clear_node(own: Place<Self>) {
+        // SAFETY: symmetric and aligned by contract.
+        unsafe { amo::fetch_and(own.call, World, own.word.cast(), !NODE, own.pe) };
     }
 
-    unsafe fn add_to_node(at: Place<Self>, next: u32) {
-        // SAFETY: as above.
-        unsafe { amo::or(at.call, World, at.word.cast(), next, at.pe) };
-    }
-
-    unsafe fn stop_waiting(at: Place<Self>) {
-        // SAFETY: as above.
-        unsafe { amo::and(at.call, World, at.word.cast(), !Self::WAITING, at.pe) };
+    unsafe fn add_to_node(at: Place<Self>, bits: u32) {
+        // SAFETY: symmetric and aligned by contract.
+        unsafe { amo::or(at.call, World, at.word.cast(), bits, at.pe) };
     }
 
     unsafe fn swap_tail(home: Place<Self>, last: u32) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: the same contract.
         unsafe { change_tail(home, |_| Some(last)) }
     }
 
     unsafe fn compare_swap_tail(home: Place<Self>, cond: u32, last: u32) -> u32 {
-        // SAFETY: as above.
+        // SAFETY: the same contract.
         unsafe { change_tail(home, |tail| (tail == cond).then_some(last)) }
     }
 }

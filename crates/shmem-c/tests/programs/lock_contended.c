@@ -1,0 +1,47 @@
+/* Locks that all PEs want at once: no two hold one, and what a holder wrote the next one reads. */
+#include "check.h"
+
+/* Turns of all PEs together at each lock, and locks, whose words lie on different PEs. */
+enum { TURNS = 96, LOCKS = 3 };
+
+static void take(long *lock, int by_test) {
+    if (!by_test)
+        shmem_set_lock(lock);
+    else
+        while (shmem_test_lock(lock))
+            sched_yield();
+}
+
+/* A holder counts itself in, adds to a word that only the lock protects, and counts itself out; it leaves the completion of that
+ * to shmem_clear_lock in every other turn. The words are on PE `keeper`. */
+static void exclusion(long *lock, int by_test, int keeper) {
+    static uint64_t holders, word;
+    holders = word = 0;
+    shmem_barrier_all();
+    for (int i = 0; i < TURNS / check_n; i++) {
+        take(lock, by_test == 2 ? (i + check_me) % 2 : by_test);
+        uint64_t before = shmem_uint64_atomic_fetch_add(&holders, 1, keeper);
+        CHECK(before == 0, 70, "in turn %d, %d other PEs hold the lock", i, (int)before);
+        shmem_uint64_p(&word, shmem_uint64_g(&word, keeper) + 1, keeper);
+        if (i % 2)
+            shmem_quiet();
+        shmem_uint64_atomic_add(&holders, (uint64_t)-1, keeper);
+        shmem_clear_lock(lock);
+    }
+    shmem_barrier_all();
+    uint64_t turns = (uint64_t)(TURNS / check_n * check_n);
+    CHECK(check_me != keeper || word == turns, 71, "%d of %d turns are counted", (int)word, (int)turns);
+    CHECK(check_me != keeper || holders == 0, 71, "%d holders are counted in the end", (int)holders);
+    shmem_barrier_all();
+}
+
+int main(void) {
+    static long locks[LOCKS];
+    check_begin();
+    long *on_heap = shmem_calloc(LOCKS, sizeof *on_heap);
+    for (int i = 0; i < LOCKS; i++)
+        for (int by_test = 0; by_test < 3; by_test++)
+            exclusion(i % 2 ? &locks[i] : &on_heap[i], by_test, (i + by_test) % check_n);
+    shmem_free(on_heap);
+    return check_end();
+}

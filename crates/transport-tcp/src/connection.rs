@@ -5,12 +5,13 @@
 //! wait for ever. This file must never know other connections, nor who polls.
 #![allow(unsafe_code)]
 
+use crate::bounce::BounceBuffers;
 use crate::heartbeat::Heartbeat;
 use crate::origin::Origin;
-use crate::proto::{Addressed, Frame, Reader, Reply, Request, Violation};
+use crate::proto::{Addressed, Frame, Reader, Reply, Violation};
 use crate::send_queue::UpTo;
 use crate::sys;
-use crate::target::{Target, range};
+use crate::target::Target;
 use rushmem_transport::LocalBuf;
 use rushmem_transport::kit::segments::Segments;
 use std::fmt;
@@ -18,10 +19,9 @@ use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
 use std::net::TcpStream;
 use std::slice::from_raw_parts;
-use std::sync::atomic::{Ordering, fence};
 
-/// Bytes received at once where they do not go straight to their place. They are on the stack, which threads of the user may have
-/// little of.
+/// Bytes received at once where no long transfer is being received. They are on the stack, which threads of the user may have little
+/// of.
 const BUFFER: usize = 16 << 10;
 /// Reads of one connection before others get their turn.
 const READS: usize = 32;
@@ -132,11 +132,19 @@ impl Connection {
     }
 
     /// Takes what has come: carries out requests, and puts answers where they belong. Returns whether anything came.
-    pub(crate) fn receive(&mut self, segments: &Segments) -> Result<bool, End> {
-        let mut buffer = [MaybeUninit::uninit(); BUFFER];
+    pub(crate) fn receive(
+        &mut self,
+        segments: &Segments,
+        buffers: &BounceBuffers,
+    ) -> Result<bool, End> {
+        let (mut small, mut large) = ([MaybeUninit::uninit(); BUFFER], None);
         let mut came = false;
         for _ in 0..READS {
-            match self.receive_once(segments, &mut buffer)? {
+            let buffer = match self.reader.body() {
+                Some(_) => &mut *large.get_or_insert_with(|| buffers.borrow()).bytes,
+                None => &mut small,
+            };
+            match self.receive_once(segments, buffer)? {
                 Received::Nothing => break,
                 Received::All => {
                     came = true;
@@ -154,22 +162,18 @@ impl Connection {
         segments: &Segments,
         buffer: &mut [MaybeUninit<u8>],
     ) -> Result<Received, End> {
-        // What came earlier is seen before what the kernel may write now.
-        fence(Ordering::Release);
         let body = self.reader.body();
         let direct = match body {
-            Some((Frame::Request(Request::Put { dest, nbytes }), done)) => {
-                range(segments, dest, nbytes as usize)?.skip(done)
-            }
-            Some((Frame::Reply(Reply::Data { seq, nbytes }), done)) => {
-                self.origin.destination(seq, nbytes)?.skip(done)
-            }
+            Some((Frame::Reply(Reply::Data { seq, nbytes }), done)) => self
+                .origin
+                .private_destination(seq, nbytes)?
+                .map_or(LocalBuf::EMPTY, |dest| dest.skip(done)),
             _ => LocalBuf::EMPTY,
         };
         let received = if direct.nbytes == 0 {
             sys::receive_own(&self.socket, buffer)
         } else {
-            // SAFETY: a range that was checked to be in a segment, or a destination that is valid until its request is answered.
+            // SAFETY: a destination that is valid until its request is answered.
             unsafe { sys::receive(&self.socket, direct, buffer) }
         };
         let nbytes = match received {
@@ -183,15 +187,12 @@ impl Connection {
             Err(e) => return Err(e.into()),
         };
         let to_place = nbytes.min(direct.nbytes);
-        if let Some((head, _)) = body
+        if let Some((Frame::Reply(reply), _)) = body
             && to_place > 0
         {
             self.reader.advance(to_place);
-            let is_last = to_place == direct.nbytes;
-            match head {
-                Frame::Reply(reply) if is_last => self.origin.settle(reply)?,
-                Frame::Request(_) => self.target.placed(is_last),
-                _ => {}
+            if to_place == direct.nbytes {
+                self.origin.settle(reply)?;
             }
         }
         // SAFETY: the kernel has written the range first, and so many bytes of the buffer then.

@@ -136,7 +136,7 @@ impl TcpEndpoint {
         let (seq, unsent) = self.until(pe, |connection, shared| {
             if !connection.origin.has_room(&tuning) {
                 connection.flush()?;
-                connection.receive(&shared.segments)?;
+                connection.receive(&shared.segments, &shared.buffers)?;
                 if !connection.origin.has_room(&tuning) {
                     return Ok(None);
                 }
@@ -170,7 +170,7 @@ impl TcpEndpoint {
                 if connection.has_unsent() {
                     connection.flush()?;
                 }
-                connection.receive(&shared.segments)?;
+                connection.receive(&shared.segments, &shared.buffers)?;
             }
             Ok((connection.origin.acked() >= seq).then_some(()))
         })
@@ -239,7 +239,7 @@ impl TcpEndpoint {
         self.until(pe, |connection, shared| {
             if connection.origin.positions().1 < position {
                 connection.flush()?;
-                connection.receive(&shared.segments)?;
+                connection.receive(&shared.segments, &shared.buffers)?;
             }
             Ok((connection.origin.positions().1 >= position).then_some(()))
         })
@@ -277,12 +277,14 @@ impl Endpoint for TcpEndpoint {
             return unsafe { own::get(self.shared(), &get) };
         }
         let leave = Leave::of(completion);
+        let is_symmetric = self.shared().segments.holding(dest).is_some();
         let (mut seq, mut done) = (0, 0);
         while done < dest.nbytes {
             let part = dest.skip(done).first(MAX_BODY);
             let at = RemoteAddr { offset: source.offset + done as u64, ..source };
             // SAFETY: a part of the destination, valid until the get is complete by contract.
-            seq = self.issue(pe, leave, |link| unsafe { link.origin.get(at, part) })?;
+            let append = |link: &mut Connection| unsafe { link.origin.get(at, part, is_symmetric) };
+            seq = self.issue(pe, leave, append)?;
             done += part.nbytes;
         }
         match completion {
@@ -379,7 +381,7 @@ impl Endpoint for TcpEndpoint {
             let seq = self.last[pe.index()];
             let shared = self.shared();
             match shared.with_link(pe, |connection| {
-                connection.receive(&shared.segments)?;
+                connection.receive(&shared.segments, &shared.buffers)?;
                 Ok(connection.origin.acked() >= seq)
             }) {
                 Ok(true) => {}

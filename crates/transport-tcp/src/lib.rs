@@ -11,19 +11,20 @@
 //!   `news` wakes who sleeps;
 //! - `connection` is what each end has of one: in `origin` what it asks, in `target` what it is asked, in `send_queue` what waits
 //!   to be sent, in `heartbeat` for how long nothing came; `own` is what a PE asks of itself, without a connection;
+//! - `whole_words` writes what is received word by word, and `bounce` has the buffers from which it does;
 //! - `unauthenticated` is a connection whose other end has not proved itself, and `socket` how all of them are set;
 //! - `proto` is the wire format and its state machines, without I/O;
 //! - `found` says which addresses this machine has, `settings` has the limits and variables, `sys` the system
 //!   calls, and `order` says what they order.
 //!
 //! What it does not do: it does not encrypt, and signs only the handshake; it does not reconnect (a
-//! connection that breaks ends the job); it does not keep a word whole that lies in a transfer of more
-//! than 64 bytes, until that transfer is complete; it sends no page without a copy by the kernel. A child
+//! connection that breaks ends the job); it sends no page without a copy by the kernel. A child
 //! of `fork` that executes no other program inherits the sockets: it must not use the library, and
 //! while it lives only the launcher tells peers of its parent's death.
 
 #[cfg(test)]
 mod arbitrary;
+mod bounce;
 mod connect;
 mod connection;
 mod endpoint;
@@ -48,6 +49,7 @@ mod sys;
 mod target;
 mod transport;
 mod unauthenticated;
+mod whole_words;
 
 pub use settings::Tuning;
 pub use transport::open;

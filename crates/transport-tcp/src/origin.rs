@@ -6,12 +6,16 @@
 use crate::proto::{AMO_BODY, Head, Ledger, Piece, Reply, Request, Violation, Want};
 use crate::send_queue::SendQueue;
 use crate::settings::Tuning;
+use crate::whole_words::WholeWords;
 use rushmem_transport::{AmoRequest, AmoWidth, LocalBuf, RemoteAddr, mem};
 
 /// Where an answer goes. What it points to stays valid until it has come or the connection is closed.
 #[derive(Clone, Copy)]
 enum To {
-    Memory(LocalBuf),
+    /// Memory of this PE alone.
+    Private(LocalBuf),
+    /// Memory that others may read meanwhile.
+    Symmetric(LocalBuf),
     Word(*mut u8, AmoWidth),
     Nobody,
 }
@@ -23,11 +27,13 @@ unsafe impl Send for To {}
 pub(crate) struct Origin {
     pub(crate) requests: SendQueue,
     ledger: Ledger<To>,
+    /// Of the answer to symmetric memory whose body is being received.
+    words: WholeWords,
 }
 
 impl Origin {
     pub(crate) fn new() -> Origin {
-        Origin { requests: SendQueue::new(), ledger: Ledger::new() }
+        Origin { requests: SendQueue::new(), ledger: Ledger::new(), words: WholeWords::default() }
     }
 
     /// Whether another request may be issued.
@@ -68,14 +74,20 @@ impl Origin {
         self.ledger.issue()
     }
 
-    /// Appends a get; returns its number.
+    /// Appends a get; returns its number. Others may read `dest` meanwhile if it `is_symmetric`.
     ///
     /// # Safety
     /// `dest` is valid for writes until the request is answered or the connection is closed.
-    pub(crate) unsafe fn get(&mut self, source: RemoteAddr, dest: LocalBuf) -> u64 {
+    pub(crate) unsafe fn get(
+        &mut self,
+        source: RemoteAddr,
+        dest: LocalBuf,
+        is_symmetric: bool,
+    ) -> u64 {
         let nbytes = dest.nbytes as u32;
         self.requests.push(&Request::Get { source, nbytes }.encode());
-        self.ledger.expect(Want::Data(nbytes), To::Memory(dest))
+        let to = if is_symmetric { To::Symmetric(dest) } else { To::Private(dest) };
+        self.ledger.expect(Want::Data(nbytes), to)
     }
 
     fn push_amo(&mut self, request: &AmoRequest, fetch: bool) {
@@ -115,9 +127,16 @@ impl Origin {
         }
     }
 
-    /// Where the body of a `Data` reply goes, which must be the next answer that is due.
-    pub(crate) fn destination(&self, seq: u64, nbytes: u32) -> Result<LocalBuf, Violation> {
-        memory(self.ledger.data(seq, nbytes)?)
+    /// Where the body of a `Data` reply goes, which must be the next answer that is due, if the kernel may write there.
+    pub(crate) fn private_destination(
+        &self,
+        seq: u64,
+        nbytes: u32,
+    ) -> Result<Option<LocalBuf>, Violation> {
+        match *self.ledger.data(seq, nbytes)? {
+            To::Private(dest) => Ok(Some(dest)),
+            _ => Ok(None),
+        }
     }
 
     /// The body of a reply has come as a whole to its destination.
@@ -129,14 +148,19 @@ impl Origin {
     pub(crate) fn take(&mut self, piece: Piece<'_, Reply>) -> Result<(), Violation> {
         match piece {
             Piece::Part { head: head @ Reply::Data { seq, nbytes }, done, bytes } => {
-                store(self.destination(seq, nbytes)?.skip(done), bytes);
+                match *self.ledger.data(seq, nbytes)? {
+                    To::Private(dest) => store(dest.skip(done), bytes),
+                    // SAFETY: valid until the request is answered, by the contract of `get`.
+                    To::Symmetric(dest) => unsafe { self.words.write(dest.skip(done), bytes) },
+                    To::Word(..) | To::Nobody => return Err(Violation::Unasked),
+                }
                 if done + bytes.len() == head.body() {
                     self.settle(head)?;
                 }
             }
             Piece::Part { .. } => return Err(Violation::Unknown("reply")),
             Piece::Whole(head, body) => match (head, self.ledger.settle(head)?) {
-                (Reply::Data { .. }, To::Memory(range)) => store(range, body),
+                (Reply::Data { .. }, To::Private(dest) | To::Symmetric(dest)) => store(dest, body),
                 (Reply::Value(value), To::Word(at, width)) => {
                     // SAFETY: valid for a word of this width until now, by the contract of `amo`.
                     unsafe { width.write(at, value) };
@@ -145,13 +169,6 @@ impl Origin {
             },
         }
         Ok(())
-    }
-}
-
-fn memory(to: &To) -> Result<LocalBuf, Violation> {
-    match *to {
-        To::Memory(range) => Ok(range),
-        To::Word(..) | To::Nobody => Err(Violation::Unasked),
     }
 }
 

@@ -1,6 +1,9 @@
 //! What waits to be sent on a connection: copied bytes and ranges of memory, in order. Small requests are copied, and leave
 //! together in one system call.
 //!
+//! The kernel reads memory in pieces that begin and end within words, at different times. Memory that others
+//! may change meanwhile is therefore copied, word by word, when its turn comes: a part of it at a time.
+//!
 //! It must never know what the bytes mean.
 #![allow(unsafe_code)]
 
@@ -15,7 +18,14 @@ enum Unsent {
     Own(usize),
     /// Memory that stays valid until it is sent.
     Memory(LocalBuf),
+    /// The same, which others may change.
+    Shared(LocalBuf),
 }
+
+/// The most bytes of such memory that are copied at a time. They fit into the cache of a CPU.
+const COPY: usize = 64 << 10;
+/// A copy ends at the end of a word of this size.
+const WORD: usize = 8;
 
 /// How far a queue is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,6 +40,10 @@ pub(crate) struct SendQueue {
     own: Vec<u8>,
     /// How many of the own bytes are sent.
     own_sent: usize,
+    /// A copy of the start of the first shared memory that is unsent.
+    copy: Vec<u8>,
+    /// How much of it is sent.
+    copy_sent: usize,
     unsent: VecDeque<Unsent>,
     appended: u64,
     sent: u64,
@@ -37,7 +51,15 @@ pub(crate) struct SendQueue {
 
 impl SendQueue {
     pub(crate) fn new() -> SendQueue {
-        SendQueue { own: Vec::new(), own_sent: 0, unsent: VecDeque::new(), appended: 0, sent: 0 }
+        SendQueue {
+            own: Vec::new(),
+            own_sent: 0,
+            copy: Vec::new(),
+            copy_sent: 0,
+            unsent: VecDeque::new(),
+            appended: 0,
+            sent: 0,
+        }
     }
 
     /// Position up to which everything was appended.
@@ -75,13 +97,8 @@ impl SendQueue {
     /// # Safety
     /// The range is valid for such reads.
     pub(crate) unsafe fn push_copy<L: mem::Loads>(&mut self, range: LocalBuf) {
-        let start = self.own.len();
-        self.own.reserve(range.nbytes);
-        let to = self.own.as_mut_ptr().wrapping_add(start);
-        // SAFETY: the range is valid by contract, and room for as many bytes was reserved.
-        unsafe { mem::copy_bytes::<L>(to, range.base, range.nbytes) };
-        // SAFETY: reserved and written above.
-        unsafe { self.own.set_len(start + range.nbytes) };
+        // SAFETY: the same contract.
+        unsafe { append::<L>(&mut self.own, range) };
         self.appended_own(range.nbytes);
     }
 
@@ -91,6 +108,15 @@ impl SendQueue {
     /// The range stays valid for reads until it is sent or the queue is dropped.
     pub(crate) unsafe fn push_memory(&mut self, range: LocalBuf) {
         self.unsent.push_back(Unsent::Memory(range));
+        self.appended += range.nbytes as u64;
+    }
+
+    /// Appends memory by reference that others may change until it is sent. No word of it is torn.
+    ///
+    /// # Safety
+    /// The range stays valid for reads by atomics until it is sent or the queue is dropped.
+    pub(crate) unsafe fn push_shared(&mut self, range: LocalBuf) {
+        self.unsent.push_back(Unsent::Shared(range));
         self.appended += range.nbytes as u64;
     }
 
@@ -122,14 +148,23 @@ impl SendQueue {
         Ok(true)
     }
 
-    fn send_ranges(&self, socket: impl AsFd, up_to: UpTo) -> io::Result<usize> {
-        let is_memory = |part: &Unsent| matches!(part, Unsent::Memory(_));
-        let n_parts = match up_to {
-            UpTo::Everything => VECTORS,
-            UpTo::EndOfMemory => {
-                self.unsent.iter().position(is_memory).map_or(VECTORS, |at| VECTORS.min(at + 1))
-            }
+    fn send_ranges(&mut self, socket: impl AsFd, up_to: UpTo) -> io::Result<usize> {
+        // Only the start of shared memory has a copy, so nothing that follows it can be sent yet.
+        let is_end = |part: &Unsent| match part {
+            Unsent::Own(_) => false,
+            Unsent::Memory(_) => up_to == UpTo::EndOfMemory,
+            Unsent::Shared(_) => true,
         };
+        let end = self.unsent.iter().take(VECTORS).position(is_end);
+        let n_parts = end.map_or(VECTORS, |at| at + 1);
+        if let Some(Unsent::Shared(range)) = end.and_then(|at| self.unsent.get(at))
+            && self.copy.is_empty()
+        {
+            let end = range.base.addr().wrapping_add(COPY) % WORD;
+            // SAFETY: valid by the contract of `push_shared`.
+            unsafe { append::<mem::Atomic>(&mut self.copy, range.first(COPY - end)) };
+        }
+        let copy = LocalBuf::source(self.copy.as_ptr(), self.copy.len()).skip(self.copy_sent);
         let unsent = &self.own[self.own_sent..];
         let mut own = LocalBuf::source(unsent.as_ptr(), unsent.len());
         let ranges = self.unsent.iter().map(|part| match *part {
@@ -139,8 +174,9 @@ impl SendQueue {
                 range
             }
             Unsent::Memory(range) => range,
+            Unsent::Shared(_) => copy,
         });
-        // SAFETY: own bytes live in `own`; memory is valid by the contract of `push_memory`.
+        // SAFETY: own bytes live in `own`, a copy in `copy`; memory is valid by the contract of `push_memory`.
         unsafe { sys::send(&socket, ranges.take(n_parts)) }
     }
 
@@ -154,7 +190,7 @@ impl SendQueue {
             };
             let left = match first {
                 Unsent::Own(left) => left,
-                Unsent::Memory(range) => &mut range.nbytes,
+                Unsent::Memory(range) | Unsent::Shared(range) => &mut range.nbytes,
             };
             let taken = nbytes.min(*left);
             *left -= taken;
@@ -164,6 +200,19 @@ impl SendQueue {
                 Unsent::Own(_) => self.own_sent += taken,
                 Unsent::Memory(range) => {
                     range.base = range.base.wrapping_add(taken);
+                    ended |= gone;
+                }
+                Unsent::Shared(range) => {
+                    range.base = range.base.wrapping_add(taken);
+                    self.copy_sent += taken;
+                    if self.copy_sent == self.copy.len() {
+                        self.copy.clear();
+                        self.copy_sent = 0;
+                    }
+                    if gone {
+                        // A connection that sends no such memory needs no buffer.
+                        self.copy = Vec::new();
+                    }
                     ended |= gone;
                 }
             }
@@ -180,4 +229,18 @@ impl SendQueue {
         }
         ended
     }
+}
+
+/// Appends a copy of memory, read as `L` says.
+///
+/// # Safety
+/// The range is valid for such reads.
+unsafe fn append<L: mem::Loads>(bytes: &mut Vec<u8>, range: LocalBuf) {
+    let start = bytes.len();
+    bytes.reserve(range.nbytes);
+    let to = bytes.as_mut_ptr().wrapping_add(start);
+    // SAFETY: the range is valid by contract, and room for as many bytes was reserved.
+    unsafe { mem::copy_bytes::<L>(to, range.base, range.nbytes) };
+    // SAFETY: reserved and written above.
+    unsafe { bytes.set_len(start + range.nbytes) };
 }

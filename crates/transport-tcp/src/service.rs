@@ -119,7 +119,7 @@ impl Service {
             if was_blocked {
                 connection.flush()?;
             }
-            Ok(connection.receive(&shared.segments)? || was_blocked)
+            Ok(connection.receive(&shared.segments, &shared.buffers)? || was_blocked)
         });
         if worked == Some(true) {
             self.expected.came_from(pe);

@@ -4,6 +4,7 @@
 //! waits for no other lock, except for the list of what is unfinished, which is held for a few instructions. No link is held while
 //! it is connected. This file must never know what peers ask of this PE.
 
+use crate::bounce::BounceBuffers;
 use crate::connect::{self, Refusal};
 use crate::connection::{Connection, End};
 use crate::establishment::Establishment;
@@ -97,6 +98,7 @@ pub(crate) struct Shared {
     /// This PE's address; its host's name goes into messages.
     pub(crate) address: Address,
     pub(crate) segments: Segments,
+    pub(crate) buffers: BounceBuffers,
     pub(crate) peers: Peers<Peer>,
     /// Every socket of this PE.
     pub(crate) epoll: OwnedFd,
@@ -118,6 +120,7 @@ impl Shared {
             loss: Loss::new(open.pe, address.host.clone(), Arc::clone(&open.host)),
             address,
             segments: Segments::default(),
+            buffers: BounceBuffers::default(),
             peers: Peers::new(open.n_pes),
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             attendance: Attendance::new()?,

@@ -5,15 +5,16 @@
 
 use crate::proto::{Piece, Reply, Request, Violation};
 use crate::send_queue::SendQueue;
+use crate::whole_words::WholeWords;
 use rushmem_transport::kit::segments::Segments;
 use rushmem_transport::mem::Atomic;
 use rushmem_transport::{AmoRequest, LocalBuf, OldValue, RemoteAddr};
+use std::sync::atomic::{Ordering, fence};
 
 /// Data that an answer copies, as long as few copies wait.
 const COPY_UP_TO: usize = 4 << 10;
 const MAX_COPIED: usize = 64 << 10;
-/// Data that an answer always copies: the kernel may take memory by reference in parts, at different
-/// times, and a word in it would be torn.
+/// Data that an answer always copies: each range that is sent by reference takes a system call of its own.
 const COPY_ALWAYS: usize = 64;
 
 /// The most bytes that wait for room with the answers to a peer: more than those to all requests that it may have
@@ -23,7 +24,9 @@ const MAX_WAITING: usize = 1 << 20;
 /// What the peer asks of this PE.
 pub(crate) struct Target {
     /// How many requests were carried out.
-    done: u64,
+    pub(crate) done: u64,
+    /// Of the put whose body is being received.
+    words: WholeWords,
     pub(crate) replies: SendQueue,
     /// This PE's memory was changed.
     pub(crate) changed: bool,
@@ -31,13 +34,7 @@ pub(crate) struct Target {
 
 impl Target {
     pub(crate) fn new() -> Target {
-        Target { done: 0, replies: SendQueue::new(), changed: false }
-    }
-
-    /// A part of the body of a put came to its place, maybe the last one.
-    pub(crate) fn placed(&mut self, is_last: bool) {
-        self.changed = true;
-        self.done += u64::from(is_last);
+        Target { done: 0, words: WholeWords::default(), replies: SendQueue::new(), changed: false }
     }
 
     /// Refuses a peer that does not take its answers but asks for more: it cannot make this PE hold more than a
@@ -57,11 +54,13 @@ impl Target {
     ) -> Result<(), Violation> {
         match piece {
             Piece::Part { head: Request::Put { dest, nbytes }, done, bytes } => {
-                let left = range(segments, dest, nbytes as usize)?.nbytes - done;
-                let at = RemoteAddr { offset: dest.offset + done as u64, ..dest };
-                expect(segments.write(at, bytes), at)?;
+                let rest = range(segments, dest, nbytes as usize)?.skip(done);
+                // What came earlier is seen before this.
+                fence(Ordering::Release);
+                // SAFETY: checked to be in the segment.
+                unsafe { self.words.write(rest, bytes) };
                 self.changed = true;
-                self.done += u64::from(bytes.len() == left);
+                self.done += u64::from(bytes.len() == rest.nbytes);
                 Ok(())
             }
             Piece::Part { .. } => Err(Violation::Unknown("request")),
@@ -90,7 +89,7 @@ impl Target {
                     unsafe { self.replies.push_copy::<Atomic>(from) };
                 } else {
                     // SAFETY: checked to be in the segment, which outlives the connection.
-                    unsafe { self.replies.push_memory(from) };
+                    unsafe { self.replies.push_shared(from) };
                 }
             }
             Request::Amo { dest, op, width, fetch } => {
@@ -110,11 +109,7 @@ impl Target {
 }
 
 /// So many bytes of a segment.
-pub(crate) fn range(
-    segments: &Segments,
-    at: RemoteAddr,
-    nbytes: usize,
-) -> Result<LocalBuf, Violation> {
+fn range(segments: &Segments, at: RemoteAddr, nbytes: usize) -> Result<LocalBuf, Violation> {
     segments.bytes(at, nbytes).ok_or(Violation::Address(at.offset))
 }
 

@@ -2,12 +2,15 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::proto::Piece;
+use crate::proto::{Piece, Request};
 use rushmem_transport::{RemoteAddr, Segment};
-use std::io::Read;
+use rustix::net::sockopt;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 
 const BYTES: usize = 4 << 20;
+/// Bytes of the head of a frame.
+const HEAD: usize = 16;
 
 /// An answer to what the peer asked waits for the data that is being sent at most, not for all that waits.
 #[test]
@@ -49,4 +52,94 @@ fn an_answer_leaves_between_the_data() {
     assert!((1..8).contains(&answered_after), "after {answered_after} of 8");
     drop(connection);
     drop(data);
+}
+
+/// A connection to a peer that is a socket of the test's own.
+fn connected() -> (Connection, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let socket = TcpStream::connect(listener.local_addr().expect("a port")).expect("it listens");
+    let (peer, _) = listener.accept().expect("it is connected");
+    socket.set_nonblocking(true).expect("a socket");
+    peer.set_nodelay(true).expect("a socket");
+    (Connection::new(socket), peer)
+}
+
+/// However a stream is cut, a word of a put is in memory as a whole or not at all.
+#[test]
+fn a_put_arrives_in_whole_words() {
+    // All of it fits into the kernel's buffers.
+    const WORDS: usize = 1 << 12;
+    let mut heap = vec![0u64; WORDS];
+    let base = heap.as_mut_ptr();
+    let segments = Segments::default();
+    let memory = LocalBuf { base: base.cast(), nbytes: 8 * WORDS };
+    // SAFETY: the vector outlives the segments.
+    unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
+    let (mut connection, mut peer) = connected();
+    let buffers = BounceBuffers::default();
+    let dest = RemoteAddr { segment: Segment::Heap, offset: 0 };
+    for round in 1..=200u64 {
+        let put = Request::Put { dest, nbytes: 8 * WORDS as u32 };
+        let mut stream = put.encode().to_vec();
+        stream.resize(HEAD + 8 * WORDS, round as u8);
+        // Cuts at every place within a word, and at any distance from each other.
+        let cut = HEAD + 80 + (round as usize * 1_009) % (4 * WORDS);
+        let (now, later) = stream.split_at(cut);
+        for (part, left) in [(now, Some(cut - HEAD)), (later, None)] {
+            peer.write_all(part).expect("room for it");
+            while connection.reader.body().map(|(_, done)| done) != left
+                || connection.target.done < round - u64::from(left.is_some())
+            {
+                connection.receive(&segments, &buffers).expect("requests");
+            }
+            for at in 0..WORDS {
+                // SAFETY: within the vector, which nobody else uses now.
+                let word = unsafe { base.add(at).read() };
+                let bytes = word.to_ne_bytes();
+                assert!(bytes.iter().all(|byte| *byte == bytes[0]), "word {at} is {word:x}");
+            }
+        }
+        // SAFETY: within the vector, which nobody else uses now.
+        assert_eq!(unsafe { base.add(WORDS - 1).read() }, u64::from_ne_bytes([round as u8; 8]));
+    }
+    drop((connection, segments, heap));
+}
+
+/// Memory that changes while the kernel has no room for more of it leaves in whole words.
+#[test]
+fn a_get_reads_whole_words() {
+    const WORDS: usize = 1 << 16;
+    let mut heap = vec![0u64; WORDS];
+    let base = heap.as_mut_ptr();
+    let segments = Segments::default();
+    let memory = LocalBuf { base: base.cast(), nbytes: 8 * WORDS };
+    // SAFETY: the vector outlives the segments.
+    unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
+    let (mut connection, mut peer) = connected();
+    sockopt::set_socket_send_buffer_size(&connection.socket, 16 << 10).expect("a socket");
+    sockopt::set_socket_recv_buffer_size(&peer, 16 << 10).expect("a socket");
+    for round in 0..8 {
+        let fill = |value: u8| {
+            // SAFETY: all of the vector, which nobody else uses now.
+            unsafe { base.write_bytes(value, WORDS) };
+        };
+        fill(0);
+        let source = RemoteAddr { segment: Segment::Heap, offset: 0 };
+        // A byte more than words before it, so that the kernel's buffers end within words.
+        let odd = Piece::Whole(Request::Get { source, nbytes: 1 + round % 7 }, &[][..]);
+        connection.target.take(&segments, odd).expect("within the segment");
+        let get = Request::Get { source, nbytes: 8 * WORDS as u32 };
+        connection.target.take(&segments, Piece::Whole(get, &[][..])).expect("within the segment");
+        let before = 2 * HEAD + 1 + round as usize % 7;
+        let (mut received, mut buffer) = (Vec::new(), vec![0; 10_003]);
+        while received.len() < before + 8 * WORDS {
+            connection.flush().expect("it is connected");
+            fill(received.len() as u8);
+            let nbytes = peer.read(&mut buffer).expect("it is connected");
+            received.extend_from_slice(&buffer[..nbytes]);
+        }
+        let mut bytes = received[before..].chunks_exact(8);
+        assert!(bytes.all(|word| word.iter().all(|byte| *byte == word[0])), "round {round}");
+    }
+    drop((connection, segments, heap));
 }

@@ -1,0 +1,56 @@
+//! At no time is a part of a word in memory, wherever a body begins and is cut.
+
+use super::*;
+
+const BYTES: usize = 40;
+const OLD: u8 = 0;
+const NEW: u8 = 1;
+
+/// No word of a body at `start..start + nbytes` is there in part.
+fn has_whole_words(memory: &[u8], start: usize, nbytes: usize) {
+    for width in [2, 4, 8] {
+        for at in (0..memory.len()).step_by(width) {
+            let is_within = at >= start && at + width <= start + nbytes;
+            let word = &memory[at..at + width];
+            assert!(!is_within || word.iter().all(|byte| *byte == word[0]), "{at}: {memory:?}");
+        }
+    }
+}
+
+/// A body of `nbytes` bytes that begins at `start` and comes in three parts.
+fn write(start: usize, nbytes: usize, cuts: [usize; 2]) {
+    #[repr(align(8))]
+    struct Memory([u8; BYTES]);
+    let mut memory = Memory([OLD; BYTES]);
+    let base = (&raw mut memory.0).cast::<u8>();
+    let dest = LocalBuf { base: base.wrapping_add(start), nbytes };
+    let body = [NEW; BYTES];
+    let mut words = WholeWords::default();
+    let mut done = 0;
+    for end in [cuts[0], cuts[1], nbytes] {
+        // SAFETY: the destination is a part of the memory.
+        unsafe { words.write(dest.skip(done), &body[done..end]) };
+        done = end;
+        // SAFETY: the memory is initialized, and nobody writes it now.
+        let memory = unsafe { std::slice::from_raw_parts(base, BYTES) };
+        has_whole_words(memory, start, nbytes);
+        let written = memory.iter().filter(|byte| **byte == NEW).count();
+        assert!(written <= done && done - written < WORD, "{written} of {done} are there");
+    }
+    assert_eq!(words.n_held, 0);
+    let expected = std::array::from_fn(|at| u8::from((start..start + nbytes).contains(&at)));
+    assert_eq!(memory.0, expected);
+}
+
+#[test]
+fn words_are_whole_wherever_a_body_begins_and_is_cut() {
+    for start in 0..WORD {
+        for nbytes in 0..BYTES - WORD {
+            for first in 0..=nbytes {
+                for second in first..=nbytes {
+                    write(start, nbytes, [first, second]);
+                }
+            }
+        }
+    }
+}

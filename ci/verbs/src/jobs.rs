@@ -201,7 +201,7 @@ fn measuring(Places { prefix, .. }: &Places, network: &Network, amos: &str) -> J
 fn auto(Places { prefix, programs, .. }: &Places) -> Job {
     let (prefix, programs) = (prefix.display(), programs.display());
     let environment =
-        "SHMEM_TRANSPORT=auto SHMEM_DEBUG=1 SHMEM_SYMMETRIC_SIZE=16m SHMEM_ONNODE=off";
+        "SHMEM_TRANSPORT=auto SHMEM_DEBUG=2 SHMEM_SYMMETRIC_SIZE=16m SHMEM_ONNODE=off";
     let told =
         "/transport (ucx|ofi): .*; not chosen: no PE has an RDMA device|transport tcp: .*; chosen/";
     Job {

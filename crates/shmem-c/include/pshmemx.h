@@ -54,6 +54,9 @@ void pshmemx_ctx_signal_add(shmem_ctx_t ctx, uint64_t *sig_addr, uint64_t signal
 /* SOS and OSSS-UCX: time */
 double pshmemx_wtime(void);
 
+/* Rushmem: setup */
+const char *pshmemx_transport(void);
+
 /* SOS: rma */
 void pshmemx_float_ibput(float *dest, const float *source, ptrdiff_t dst, ptrdiff_t sst,
     size_t bsize, size_t nblocks, int pe);

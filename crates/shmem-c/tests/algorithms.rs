@@ -104,7 +104,7 @@ fn a_file_says_which_algorithm_is_used_where() {
                 collect 1k+/pe 2-3 one any any ring\n";
     let file = tuning("rows", rows);
     for program in [program!("reductions.c"), program!("collectives_team.c")] {
-        let outcome = Job::new(program).n(3).env(TUNING, &file).env("SHMEM_DEBUG", 1).run();
+        let outcome = Job::new(program).n(3).env(TUNING, &file).env("SHMEM_DEBUG", 2).run();
         outcome.assert_ok(3);
         for told in [
             "reduce of all PEs: recursive_doubling from 0 B (line 3 of SHMEM_COLL_TUNING), ",
@@ -121,7 +121,7 @@ fn a_file_says_which_algorithm_is_used_where() {
 fn what_is_forced_goes_before_what_a_file_says() {
     let file = tuning("before", "collect any any any any any ring");
     let job = Job::new(program!("barriers.c")).n(2).env(TUNING, file).env(COLLECT, "bruck");
-    let outcome = job.env("SHMEM_DEBUG", 1).run();
+    let outcome = job.env("SHMEM_DEBUG", 2).run();
     assert!(outcome.stderr.contains("collect of all PEs: bruck from 0 B (forced)"));
 }
 
@@ -158,7 +158,7 @@ fn a_measured_file_is_used() {
             assert!(text.lines().any(|line| is_row(&line)), "{operation}: {text}");
         }
         let job = Job::new(program!("collectives_team.c")).n(3).env(TUNING, &file);
-        let outcome = job.env("SHMEM_ONNODE", onnode).env("SHMEM_DEBUG", 1).run();
+        let outcome = job.env("SHMEM_ONNODE", onnode).env("SHMEM_DEBUG", 2).run();
         outcome.assert_ok(3);
         assert!(outcome.stderr.contains(" of SHMEM_COLL_TUNING)"), "{outcome}");
     }

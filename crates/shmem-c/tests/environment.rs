@@ -111,5 +111,5 @@ fn version_and_help_are_printed_on_request() {
         assert_eq!(all.lines().filter(|line| line.contains(word)).count(), 1, "{name}\n{outcome}");
         assert!(!plain.stdout.contains(word) && !plain.stderr.contains(word), "{plain}");
     }
-    heap(&[("SHMEM_DEBUG", "1")], 0, 0).assert_ok(2);
+    heap(&[("SHMEM_DEBUG", "2")], 0, 0).assert_ok(2);
 }

@@ -152,7 +152,7 @@ fn job(variables: &[(&str, &str)]) -> Outcome {
 
 #[test]
 fn the_next_one_is_tried_and_the_reason_is_kept() {
-    let outcome = job(&[("SHMEM_DEBUG", "1")]);
+    let outcome = job(&[("SHMEM_DEBUG", "2")]);
     assert!(outcome.status.success(), "{outcome}");
     for line in [
         "transport refusing: a claim; not chosen: PE 1: its NIC is broken",
@@ -196,7 +196,7 @@ fn memory_that_may_not_be_locked_is_not_registered() {
 
 /// The line that says who carries out atomic operations in a job with cards.
 fn carried_out(variables: &[(&str, &str)]) -> String {
-    let outcome = job(&[&[("SHMEM_DEBUG", "1"), ("PROVIDERS", "with cards")], variables].concat());
+    let outcome = job(&[&[("SHMEM_DEBUG", "2"), ("PROVIDERS", "with cards")], variables].concat());
     assert!(outcome.status.success(), "{outcome}");
     let is_one = |line: &&str| line.contains("atomic operations are carried out");
     let lines: Vec<&str> = outcome.stderr.lines().filter(is_one).collect();

@@ -100,7 +100,7 @@ fn an_ordinary_user_starts_512_pes() {
 fn the_library_registers_little_memory_of_its_own() {
     for (program, n) in [(program!("teams_thousand.c"), 3), (program!("grid.c"), 48)] {
         let job = Job::new(program).n(n).env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
-        let outcome = job.env("SHMEM_DEBUG", 1).run();
+        let outcome = job.env("SHMEM_DEBUG", 2).run();
         outcome.assert_ok(n);
         let registered = outcome.stderr.lines().filter(|line| line.contains("registers memory"));
         let field = |line: &str, name: &str| {

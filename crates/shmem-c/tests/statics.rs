@@ -261,7 +261,7 @@ fn went(outcome: &Outcome, n: usize, way: &str) {
 fn threads_that_are_there_first_leave_the_kernel_and_the_transport() {
     let first = format!("export LD_PRELOAD={};", busy_tool());
     for n in [1, 2, 3, 8] {
-        let outcome = after(&first, n).env("SHMEM_DEBUG", "1").run();
+        let outcome = after(&first, n).env("SHMEM_DEBUG", "2").run();
         went(&outcome, n, if n == 1 { "like the heap" } else { "by process_vm_readv" });
         assert!(outcome.stderr.contains("other threads ran already"), "no reason\n{outcome}");
     }
@@ -272,7 +272,7 @@ fn threads_that_are_there_first_leave_the_kernel_and_the_transport() {
 fn a_pe_whose_static_data_are_not_shared_may_be_the_only_one() {
     let first = format!("[ $SHMEM_LOCAL_ID = 1 ] && export LD_PRELOAD={};", busy_tool());
     for n in [2, 3] {
-        went(&after(&first, n).env("SHMEM_DEBUG", "1").run(), n, "by process_vm_readv");
+        went(&after(&first, n).env("SHMEM_DEBUG", "2").run(), n, "by process_vm_readv");
     }
 }
 
@@ -282,17 +282,17 @@ fn where_the_kernel_refuses_copies_too_the_transport_is_left() {
     for n in [2, 3] {
         let program = program!("statics.c").display().to_string();
         let command = format!("{first} exec {forbidding} {program}");
-        let job = Job::new("/bin/sh").n(n).arg("-c").arg(command).env("SHMEM_DEBUG", "1");
+        let job = Job::new("/bin/sh").n(n).arg("-c").arg(command).env("SHMEM_DEBUG", "2");
         went(&job.run(), n, "by the transport, since");
     }
     let shared = Job::new(&forbidding).n(3).arg(program!("statics.c").display());
-    went(&shared.env("SHMEM_DEBUG", "1").run(), 3, "like the heap");
+    went(&shared.env("SHMEM_DEBUG", "2").run(), 3, "like the heap");
 }
 
 /// A limit of file sizes below the place of static data, above that of a small heap.
 fn a_limit_of_file_sizes_leaves_them_where_they_are() {
     let job = after("ulimit -f 4000000;", 2).env("SHMEM_SYMMETRIC_SIZE", "1m");
-    went(&job.env("SHMEM_DEBUG", "1").run(), 2, "by process_vm_readv");
+    went(&job.env("SHMEM_DEBUG", "2").run(), 2, "by process_vm_readv");
 }
 
 /// A program's children have its environment before `shmem_init`, so a library that is preloaded everywhere finds the

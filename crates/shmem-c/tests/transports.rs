@@ -160,7 +160,7 @@ fn who_carries_out_atomic_operations_is_one_setting() {
                 // The machines of the tests have no such hardware.
                 _ => "target, on-node and off-node alike (not every PE has hardware",
             };
-            let stderr = job().env("SHMEM_DEBUG", 1).run().stderr;
+            let stderr = job().env("SHMEM_DEBUG", 2).run().stderr;
             let lines =
                 stderr.lines().filter(|line| line.contains("atomic operations are carried"));
             let lines: Vec<&str> = lines.collect();
@@ -196,7 +196,7 @@ fn what_is_found_here_names_who_carries_out_atomic_operations() {
 
 fn what_is_found_and_chosen_is_told_on_request() {
     let told = |variables: &[(&str, &str)]| {
-        let outcome = job(4, variables).env("SHMEM_DEBUG", 1).run();
+        let outcome = job(4, variables).env("SHMEM_DEBUG", 2).run();
         outcome.assert_ok(4);
         outcome.stderr
     };
@@ -213,6 +213,16 @@ fn what_is_found_and_chosen_is_told_on_request() {
     line(&tcp, &["transport ucx:", "not chosen: SHMEM_TRANSPORT is tcp"]);
     // A job on one node has no transport.
     assert!(!told(&[]).contains("transport "));
+    let chosen = |variables: &[(&str, &str)], path: &str| {
+        let outcome = job(4, variables).env("SHMEM_DEBUG", 1).run();
+        outcome.assert_ok(4);
+        let lines: Vec<&str> = outcome.stderr.lines().collect();
+        assert!(lines.len() == 1 && lines[0].contains(path), "{path} alone in\n{outcome}");
+    };
+    chosen(&[], "shared memory: all PEs are on one node; atomic operations");
+    chosen(&forced("tcp"), " tcp: SHMEM_TRANSPORT is tcp; atomic operations");
+    let split = ("SHMEM_VIRTUAL_NODES", "2");
+    chosen(&[split], "shared memory on a node, tcp between nodes: ucx is not chosen: ");
     let info = job(2, &[("SHMEM_INFO", "1")]).run();
     line(&info.stdout, &["SHMEM_TRANSPORT", "auto", "tcp", "ucx", "ofi"]);
 }
@@ -263,7 +273,7 @@ fn atomics_of_the_network_are_the_nodes_too() {
         for (nodes, n) in NODES {
             let job = Job::new(program!("hammer.c")).n(n).env("SHMEM_VIRTUAL_NODES", nodes);
             let job = job.env("SHMEM_TRANSPORT", transport).env("SHMEM_AMOS", "network");
-            let outcome = job.env(name, value).env("SHMEM_DEBUG", 1).run();
+            let outcome = job.env(name, value).env("SHMEM_DEBUG", 2).run();
             // Of UCX's some are wrong, or not there.
             if transport == "ucx" && !outcome.status.success() {
                 assert!(outcome.stderr.contains("SHMEM_AMOS=software"), "{outcome}");

@@ -11,6 +11,7 @@ use rushmem_collectives::choice::{
 use rushmem_transport::setting::{Invalid, Origin, environment};
 use rushmem_transport::{Amos, Nic, Setting};
 use std::time::Duration;
+use tracing::Level;
 
 /// Makes the rows, the struct and its parser. The parser of a row gets the value, or the default where none is set.
 macro_rules! settings {
@@ -70,9 +71,11 @@ settings! {
     /// Print the settings.
     info: bool = "SHMEM_INFO", &["SMA_INFO"], None;
         "any value: print the settings with their values at start-up"; is_set, "anything";
-    /// Print what is found and chosen.
-    debug: bool = "SHMEM_DEBUG", &["SMA_DEBUG"], None;
-        "any value: print what the library finds and chooses to standard error"; is_set, "anything";
+    /// Print what is chosen, or also what is found.
+    debug: Option<Level> = "SHMEM_DEBUG", &["SMA_DEBUG"], None;
+        "1: print to standard error how the PEs of the job reach each other, and why, in one line of PE 0; 2 and any other \
+         value: also print everything else that the library finds and chooses";
+        |value| Some(value.map(|value| if value == "1" { Level::INFO } else { Level::DEBUG })), "anything";
     /// Make checks that cost time.
     check: bool = "SHMEM_CHECK", &[], Some("0");
         "1: also make checks that cost time: that all PEs of a team or an active set are in the same collective with the same \

@@ -8,6 +8,7 @@
 use super::amos::{Way, ways};
 use super::choice::{Offer, Seen, Selection, agree, complaint};
 use super::locked::{Limits, Registered};
+use super::path::{self, Chosen};
 use super::probe;
 use crate::base::call::{Call, fail};
 use crate::base::job::Job;
@@ -68,6 +69,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     }
     address::atomics_by_network(false);
     if job.nodes.n_nodes() == 1 && !cma::exist() {
+        path::note(job, None);
         return;
     }
     let offer = offer(&job.settings, &providers);
@@ -83,6 +85,8 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
             Ok((Tried { endpoint, transport }, way)) => {
                 address::atomics_by_network(!transport.caps().amos_compose_with_cpu);
                 network::open(transport, endpoint);
+                let why = why_chosen(asked, &providers, &passed_over);
+                path::note(job, Some(Chosen { name: provider.name, why, way: &way }));
                 let later = "what comes before it works".to_owned();
                 passed_over.extend(candidates.map(|place| (place, later.clone())));
                 report(job, &providers, provider, &passed_over, &way);
@@ -100,6 +104,22 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     let whys = passed_over.iter().map(|(place, why)| format!("{}: {why}", providers[*place].name));
     let whys: Vec<String> = whys.collect();
     fail!(call, "PEs that share no memory need a transport, and none works: {}", whys.join("; "))
+}
+
+/// Why a provider was chosen, given those that are preferred to it and why they were not.
+fn why_chosen(
+    asked: Option<&str>,
+    providers: &[&Provider],
+    passed_over: &[(usize, String)],
+) -> String {
+    if let Some(asked) = asked {
+        return format!("SHMEM_TRANSPORT is {asked}");
+    }
+    let each = passed_over
+        .iter()
+        .map(|(place, why)| format!("{} is not chosen: {why}", providers[*place].name));
+    let each: Vec<String> = each.collect();
+    if each.is_empty() { "every PE has it".to_owned() } else { each.join("; ") }
 }
 
 /// The providers that this program can use.
@@ -341,7 +361,7 @@ fn probed(job: &Job, mut endpoint: Box<dyn Endpoint>) -> Result<Box<dyn Endpoint
     Ok(endpoint)
 }
 
-/// Print with `SHMEM_DEBUG` what was chosen, and why the rest was not.
+/// Print with `SHMEM_DEBUG=2` what was found of each provider, and why it was chosen or not.
 fn report(
     job: &Job,
     providers: &[&Provider],
@@ -349,7 +369,7 @@ fn report(
     passed_over: &[(usize, String)],
     way: &Way,
 ) {
-    if job.me != Pe(0) || !job.settings.debug {
+    if job.me != Pe(0) || job.settings.debug != Some(tracing::Level::DEBUG) {
         return;
     }
     let host = Process::default();

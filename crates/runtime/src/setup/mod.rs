@@ -12,11 +12,13 @@ mod leave;
 mod locality;
 mod locked;
 mod node_peers;
+mod path;
 mod probe;
 mod record;
 mod threads;
 
 pub use connect::{OnThisMachine, transports};
+pub use path::transport;
 
 use crate::api;
 use crate::api::ctx;
@@ -145,12 +147,10 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         stdio::print_line_by_line();
         leave::at_exit();
     }
-    if settings.debug {
+    if let Some(level) = settings.debug {
         // A subscriber that the program has set before keeps printing.
-        let _ = tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::DEBUG)
-            .with_writer(std::io::stderr)
-            .try_init();
+        let _ =
+            tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).try_init();
     }
     if me == Pe(0) {
         announce(&settings, providers);
@@ -255,7 +255,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         n_nodes = nodes.n_nodes(),
         static_bytes = statics::own().nbytes(),
         static_data = path,
-        "joined the job; on-node accesses go to shared memory, atomics are the CPU's"
+        "joined the job"
     );
     flags::set(FlagArea::new(memory, areas));
     cma::set(node_peers, have_node_peers);

@@ -1,6 +1,6 @@
-//! Thread levels under Cray's names, and a clock.
+//! Thread levels under Cray's names, a clock, and the transport of the job.
 
-use core::ffi::c_int;
+use core::ffi::{c_char, c_int};
 
 use rushmem_providers::ALL;
 use rushmem_runtime::{setup, time};
@@ -16,4 +16,5 @@ export! {
         };
     [shmemx_query_thread](provided: *mut c_int) = |call| provided.write(setup::query_thread(call));
     [shmemx_wtime]() -> f64 = |_call| time::wtime();
+    [shmemx_transport]() -> *const c_char = |call| setup::transport(call).as_ptr();
 }

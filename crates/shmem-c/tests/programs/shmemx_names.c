@@ -168,8 +168,15 @@ static void time_goes_on(void) {
     CHECK(after - before >= 0.0019, 0, "2 ms of sleep took %g s", after - before);
 }
 
+static void transport_is_named(void) {
+    const char *path = shmemx_transport();
+    CHECK(strstr(path, ": "), 0, "%s", path);
+    CHECK(path == shmemx_transport(), 0, "it moves");
+}
+
 int main(void) {
     check_begin();
+    transport_is_named();
     right = (check_me + 1) % check_n, left = (check_me + check_n - 1) % check_n;
     signals();
     blocks();

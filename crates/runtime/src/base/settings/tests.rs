@@ -49,6 +49,14 @@ fn new_names_win_over_old_ones() {
 }
 
 #[test]
+fn the_lowest_level_of_debugging_is_1() {
+    let level = |value| read(&[("SHMEM_DEBUG", value)]).expect("valid").debug;
+    assert_eq!(read(&[]).expect("valid").debug, None);
+    assert_eq!(level("1"), Some(Level::INFO));
+    assert!(["2", "", "yes"].into_iter().all(|value| level(value) == Some(Level::DEBUG)));
+}
+
+#[test]
 fn a_host_may_be_silent_for_ten_seconds_or_as_said() {
     let limit = |value| read(&[("SHMEM_HOST_LIMIT", value)]).map(|settings| settings.host_limit);
     assert_eq!(read(&[]).expect("valid").host_limit, Duration::from_secs(10));

@@ -36,6 +36,32 @@ fn a_pe_that_exits_without_finalize_ends_the_job() {
     }
 }
 
+/// The library finalizes such a program, and so never tells a PE that has failed from one that has ended.
+#[test]
+fn a_pe_that_fails_after_start_pes_ends_the_job() {
+    for (onnode, ways) in [("on", &["collective", "computing"][..]), ("off", &["collective"])] {
+        for how in ways {
+            let job = Job::new(program!("start_pes_exits.c")).n(3).arg(how);
+            let outcome = job.env("SHMEM_ONNODE", onnode).run();
+            outcome.assert_fails(&["PE 1", "exited with status 3", "shmem_finalize"]);
+            assert_eq!(outcome.code(), 3, "{outcome}");
+            assert!(!outcome.stdout.contains("a barrier ended"), "{outcome}");
+        }
+    }
+}
+
+/// Their statuses are results then.
+#[test]
+fn pes_that_all_exit_after_start_pes_are_finalized_whatever_their_status_is() {
+    for onnode in ["on", "off"] {
+        for how in ["all_fail", "late"] {
+            let job = Job::new(program!("start_pes_exits.c")).n(3).arg(how);
+            let outcome = job.env("SHMEM_ONNODE", onnode).run();
+            assert_eq!((outcome.code(), outcome.stderr.as_str()), (3, ""), "{outcome}");
+        }
+    }
+}
+
 const UNFINALIZED: &str =
     "oshrun: warning: no PE called shmem_finalize; call it before the program ends";
 

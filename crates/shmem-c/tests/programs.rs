@@ -10,7 +10,7 @@ use testkit::{Job, Outcome, Test, compile, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 36] = [
+const ELSEWHERE: [&str; 37] = [
     "check.h",
     "child_exits.c",
     "core.c",
@@ -45,6 +45,7 @@ const ELSEWHERE: [&str; 36] = [
     "slots_reused.c",
     "soak.c",
     "splits.h",
+    "start_pes_exits.c",
     "teams_thousand.c",
     "types.h",
 ];

@@ -1,7 +1,7 @@
 //! Where the library's own flags and buffers are in a PE's internal area: the same on every PE.
 //!
 //! ```text
-//! bell | per source PE: mailbox, pair line, acknowledgement | slot per team | table | landings | steps
+//! bell, exits | per source PE: mailbox, pair line, acknowledgement | slot per team | table | landings | steps
 //! ```
 //!
 //! A fabric pins this memory, so it must not grow with the number of teams times PEs: a team's slot has a flag for each edge
@@ -99,6 +99,12 @@ impl Areas {
     /// Where the PE before this one says how far it has come: the end of the line of a step.
     pub(crate) fn progress(&self) -> usize {
         self.step(0) + LINE - WORD
+    }
+
+    /// Where PEs are counted that have come to the exit of a program which the library finalizes: what CPUs count, and what a
+    /// network does. The two must not update the same word. It is on PE 0.
+    pub(crate) fn exits(&self) -> [usize; 2] {
+        [WORD, 2 * WORD]
     }
 
     /// The mailbox into which `source` writes: a sequence number, a tag, the message.

@@ -4,6 +4,9 @@
 //! that the others still need. Only the others know: if every PE of the job exits with status 0, none needs another
 //! one, and the job has produced its whole result. Therefore a PE that exits with status 0 waits for the others to
 //! do the same, for [`LIMIT`] at most, since others may wait for it in the library for ever.
+//!
+//! After `start_pes` the library is finalized at the exit. A PE that exits with another status waits for the others to come
+//! to their exit, for [`GRACE`] at most, since they may wait for it in a collective; if they do not come, it has failed.
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;
@@ -11,19 +14,25 @@ use crate::base::job::{self, Job};
 use crate::base::process;
 use crate::base::stdio;
 use crate::net::network;
+use crate::sync::flags;
 use core::ffi::{c_int, c_void};
+use rushmem_transport::Pe;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a PE waits at its exit for the others.
 const LIMIT: Duration = Duration::from_secs(10);
+/// How long a PE that is to finalize at its exit, with another status than 0, waits there for the others.
+const GRACE: Duration = Duration::from_millis(1500);
+/// Between two looks at how many of them have come.
+const PAUSE: Duration = Duration::from_millis(1);
 
 unsafe extern "C" {
     /// glibc's form of `atexit` that passes the status to the handler.
-    fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+    fn on_exit(function: Handler, argument: *mut c_void) -> c_int;
 }
 
 /// Set by a global exit: nothing is synchronised any more.
@@ -39,11 +48,19 @@ pub(super) fn is_exiting() -> bool {
     EXITING.load(Ordering::Acquire)
 }
 
-/// Register the handler that runs when the program exits.
-pub(super) fn at_exit() {
+/// What runs when the program exits, given the status.
+type Handler = extern "C" fn(c_int, *mut c_void);
+
+/// Register a handler, which runs before those that were registered earlier.
+pub(super) fn register(handler: Handler) {
     // SAFETY: a function that outlives the process's main. It fails only without memory, and the launcher then takes
     // the exit for a failure.
-    unsafe { on_exit(leave, std::ptr::null_mut()) };
+    unsafe { on_exit(handler, std::ptr::null_mut()) };
+}
+
+/// Register the handler of every PE that a launcher started.
+pub(super) fn at_exit() {
+    register(leave);
 }
 
 extern "C" fn leave(status: c_int, _: *mut c_void) {
@@ -64,6 +81,31 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
         stdio::flush();
         aborter.abort(status, &message);
     }
+}
+
+/// Whether a PE at its exit finalizes the library, after `start_pes`: with a status other than 0 only if all the others come to
+/// their exit soon.
+pub(super) fn may_finalize(status: c_int) -> bool {
+    let is_due = process::depth() > 0 && process::is_this_process() && !is_exiting();
+    let Some(job) = job::known().filter(|_| is_due) else { return false };
+    let [at, by_network] = flags::area().areas().exits();
+    flags::area().count(Pe(0), at, by_network);
+    status == 0 || all_have_come(job)
+}
+
+/// Whether every PE has come to its exit within [`GRACE`].
+fn all_have_come(job: &Job) -> bool {
+    let area = flags::area();
+    let first = || std::iter::once(Pe(0));
+    let come = || area.areas().exits().iter().flat_map(|at| area.shown(first(), *at)).sum::<u64>();
+    let end = Instant::now() + GRACE;
+    while come() < u64::from(job.n_pes) {
+        if Instant::now() > end {
+            return false;
+        }
+        thread::sleep(PAUSE);
+    }
+    true
 }
 
 /// Whether every PE comes to its exit, with status 0 and without finalize, within [`LIMIT`]. Then the operations of this

@@ -69,20 +69,19 @@ pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Opti
 }
 
 /// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do nothing. A child
-/// process that exits is not the program.
+/// process that exits is not the program. A PE that exits with another status than 0 while others go on does not finalize: that
+/// is a failure, which ends the job.
 pub fn start_pes(call: Call, providers: &[Provider]) {
     if process::depth() > 0 {
         return;
     }
     enter(call, providers, SHMEM_THREAD_SINGLE);
-    extern "C" fn finalize_at_exit() {
-        if process::depth() > 0 && process::is_this_process() && !leave::is_exiting() {
+    extern "C" fn finalize_at_exit(status: c_int, _: *mut c_void) {
+        if leave::may_finalize(status) {
             close(Call(&"start_pes (at exit)"));
         }
     }
-    // SAFETY: a function that outlives the process's main. It fails only without memory, and the
-    // launcher then says that this PE exited without finalizing.
-    unsafe { libc::atexit(finalize_at_exit) };
+    leave::register(finalize_at_exit);
 }
 
 /// Count an init; the first one joins the job, the first one after a last finalize returns to it.

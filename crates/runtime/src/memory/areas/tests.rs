@@ -14,7 +14,8 @@ fn edges(n: u32) -> impl Iterator<Item = (Edge, usize)> {
 fn nothing_overlaps() {
     for n in [1u32, 2, 3, 64, 65, 512] {
         let a = Areas::new(n);
-        let mut ends = vec![(0, LINE), (a.table(), n as usize * WORD)];
+        let mut ends = vec![(0, WORD), (a.table(), n as usize * WORD)];
+        ends.extend(a.exits().map(|at| (at, WORD)));
         ends.extend((0..n).map(|p| (a.mailbox(Pe(p)), LINE)));
         ends.extend((0..n).map(|p| (a.acknowledged(Pe(p)), WORD)));
         for p in (0..n).map(Pe) {

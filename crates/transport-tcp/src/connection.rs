@@ -12,8 +12,8 @@ use crate::proto::{Addressed, Frame, Reader, Reply, Violation};
 use crate::send_queue::UpTo;
 use crate::sys;
 use crate::target::Target;
-use rushmem_transport::LocalBuf;
 use rushmem_transport::kit::segments::Segments;
+use rushmem_transport::{Fault, LocalAccess, LocalBuf};
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::mem::MaybeUninit;
@@ -33,13 +33,18 @@ pub(crate) enum End {
     Bye,
     /// It broke; the text says how.
     Broken(String),
+    /// This PE cannot use it; the text says why.
+    Own(String),
+    /// This PE cannot access memory that it sends or receives.
+    Fault(Fault),
 }
 
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             End::Bye => "it has left the job",
-            End::Broken(why) => why,
+            End::Broken(why) | End::Own(why) => why,
+            End::Fault(fault) => return fault.fmt(f),
         })
     }
 }
@@ -50,9 +55,27 @@ impl From<Violation> for End {
     }
 }
 
-impl From<io::Error> for End {
-    fn from(error: io::Error) -> End {
-        End::Broken(error.to_string())
+/// The errors of a send or receive that the peer or the path to it causes. All others are this PE's: it lacks memory, for example.
+const OF_THE_PEER: [i32; 11] = [
+    libc::ECONNABORTED,
+    libc::ECONNREFUSED,
+    libc::ECONNRESET,
+    libc::EHOSTDOWN,
+    libc::EHOSTUNREACH,
+    libc::ENETDOWN,
+    libc::ENETRESET,
+    libc::ENETUNREACH,
+    libc::ENOTCONN,
+    libc::EPIPE,
+    libc::ETIMEDOUT,
+];
+
+/// How a connection ends by an error of the kernel, which accessed this memory.
+fn end(error: &io::Error, access: LocalAccess, memory: LocalBuf) -> End {
+    match error.raw_os_error() {
+        Some(libc::EFAULT) => End::Fault(Fault::new(access, memory)),
+        Some(code) if OF_THE_PEER.contains(&code) => End::Broken(error.to_string()),
+        _ => End::Own(format!("the kernel refused to send or receive: {error}")),
     }
 }
 
@@ -122,9 +145,13 @@ impl Connection {
             let both = !requests.is_empty() && !replies.is_empty();
             let next = if self.replies_turn { replies } else { requests };
             let up_to = if both { UpTo::EndOfMemory } else { UpTo::Everything };
-            if !next.flush(&self.socket, up_to)? {
-                self.blocked = true;
-                return Ok(());
+            match next.flush(&self.socket, up_to) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.blocked = true;
+                    return Ok(());
+                }
+                Err(error) => return Err(end(&error, LocalAccess::Read, next.next_memory())),
             }
             self.replies_turn = !self.replies_turn;
         }
@@ -184,7 +211,7 @@ impl Connection {
             Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(Received::MoreToCome),
             // Closed by a peer to which something was on its way, it is reset.
             Err(_) if self.bye => return Err(End::Bye),
-            Err(e) => return Err(e.into()),
+            Err(e) => return Err(end(&e, LocalAccess::Write, direct)),
         };
         let to_place = nbytes.min(direct.nbytes);
         if let Some((Frame::Reply(reply), _)) = body

@@ -11,7 +11,8 @@ use crate::proto::MAX_BODY;
 use crate::shared::Shared;
 use rushmem_transport::kit::peers::{check_aligned, check_range};
 use rushmem_transport::{
-    AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, OldValue, Pe, Put, RemoteAddr, Signal,
+    AmoRequest, AmoWidth, Completion, Endpoint, Error, Fault, Get, LocalAccess, OldValue, Pe, Put,
+    RemoteAddr, Signal,
 };
 use std::sync::Arc;
 
@@ -276,6 +277,12 @@ impl Endpoint for TcpEndpoint {
             // SAFETY: valid by contract.
             return unsafe { own::get(self.shared(), &get) };
         }
+        // The CPU stores the first bytes that come, which would end the process by a signal.
+        if dest.nbytes > self.shared().tuning.copy_up_to
+            && let Some(fault) = Fault::at_ends(LocalAccess::Write, dest)
+        {
+            return Err(self.shared().loss.of_memory(fault));
+        }
         let leave = Leave::of(completion);
         let is_symmetric = self.shared().segments.holding(dest).is_some();
         let (mut seq, mut done) = (0, 0);
@@ -337,7 +344,7 @@ impl Endpoint for TcpEndpoint {
             let leave = Leave::of(put.completion);
             return self.issue(pe, leave, |link| link.origin.update(&update)).map(|_| ());
         }
-        // SAFETY: as for `put`.
+        // SAFETY: valid until the put is complete here by contract: the call waits for that, or the next quiet does.
         let position = unsafe { self.start_put(pe, &put, Some(&update)) }?;
         match put.completion {
             Completion::Now => self.sent(pe, position),

@@ -128,20 +128,37 @@ impl SendQueue {
         self.appended += nbytes as u64;
     }
 
+    /// The next memory that is sent by reference.
+    pub(crate) fn next_memory(&self) -> LocalBuf {
+        let memory = self.unsent.iter().find_map(|part| match part {
+            Unsent::Memory(range) => Some(*range),
+            Unsent::Own(_) | Unsent::Shared(_) => None,
+        });
+        memory.unwrap_or(LocalBuf::EMPTY)
+    }
+
     /// Sends what the kernel takes, up to everything or to the end of the next range of memory; returns whether that was reached.
+    ///
+    /// # Errors
+    /// The kernel's. If it is EFAULT, the [next memory](SendQueue::next_memory) cannot be read.
     pub(crate) fn flush(&mut self, socket: impl AsFd, up_to: UpTo) -> io::Result<bool> {
         let mut reached = false;
+        let mut at_once = up_to;
         while !self.is_empty() && !reached {
             let result = match self.unsent.front() {
                 Some(&Unsent::Own(nbytes)) if self.unsent.len() == 1 => {
                     sys::send_own(&socket, &self.own[self.own_sent..self.own_sent + nbytes])
                 }
-                _ => self.send_ranges(&socket, up_to),
+                _ => self.send_ranges(&socket, at_once),
             };
             match result {
                 Ok(nbytes) => reached = self.strike(nbytes) && up_to == UpTo::EndOfMemory,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                // Any of the ranges may be at fault: they are sent one by one, so that it is the next one when it fails again.
+                Err(e) if e.raw_os_error() == Some(libc::EFAULT) && at_once == UpTo::Everything => {
+                    at_once = UpTo::EndOfMemory;
+                }
                 Err(e) => return Err(e),
             }
         }

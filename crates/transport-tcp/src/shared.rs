@@ -230,11 +230,26 @@ impl Shared {
             Link::Closed { why, .. } => Err(End::Broken(why.clone())),
             Link::Unconnected(_) => unreachable!("a link is used once the PE was reached"),
         };
-        done.map_err(|end| {
-            let error = self.lose(pe, &end.to_string());
-            *link = Link::closed(end.to_string());
-            error
-        })
+        done.map_err(|end| self.close(pe, &mut link, &end))
+    }
+
+    /// A link has ended, and with it the job unless the peer said that it leaves. Returns the first loss.
+    fn close(&self, pe: Pe, link: &mut Link, end: &End) -> Error {
+        let why = end.to_string();
+        let error = match end {
+            End::Bye | End::Broken(_) => self.lose(pe, &why),
+            End::Own(why) => self.loss.of_self(&format!("at the connection to PE {pe} {why}")),
+            End::Fault(fault) => self.loss.of_memory(*fault),
+        };
+        *link = match (std::mem::take(link), end) {
+            // The peer must not take this PE for lost, which has the cause and reports it.
+            (Link::Open(connection), End::Own(_) | End::Fault(_)) => {
+                self.unwatch(&connection.socket);
+                Link::Closed { why, _unused: Some(connection) }
+            }
+            _ => Link::closed(why),
+        };
+        error
     }
 
     /// After work on a link: whoever waits for what came is told, and whatever is left to send will be sent.
@@ -314,10 +329,10 @@ impl Shared {
                 Some(worked)
             }
             Err(end) => {
-                if let End::Broken(why) = &end {
-                    self.lose(pe, why);
+                match end {
+                    End::Bye => *link = Link::closed(end.to_string()),
+                    _ => drop(self.close(pe, &mut link, &end)),
                 }
-                *link = Link::closed(end.to_string());
                 self.tell_sleepers();
                 Some(true)
             }

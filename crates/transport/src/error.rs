@@ -1,6 +1,6 @@
 //! The errors of a provider.
 
-use crate::{Pe, Segment};
+use crate::{Fault, Pe, Segment};
 use std::fmt;
 
 /// A failure of a provider. A full queue is none: the provider makes progress and tries again.
@@ -15,6 +15,8 @@ pub enum Error {
     Lost(Pe, String),
     /// An argument that the provider cannot pass on; the text says which and why.
     Invalid(String),
+    /// Local memory of an operation that this process cannot access. The operation may be an earlier one.
+    Fault(Fault),
 }
 
 impl Error {
@@ -52,6 +54,7 @@ impl fmt::Display for Error {
             Error::Unavailable(why) | Error::Invalid(why) => f.write_str(why),
             Error::Unreachable(pe) => write!(f, "there is no path to PE {pe}"),
             Error::Lost(pe, why) => write!(f, "PE {pe} was lost: {why}"),
+            Error::Fault(fault) => write!(f, "an earlier call's {fault}"),
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::base::handle::ContextHandle;
 use crate::net::network;
 use core::ffi::c_int;
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
-    RemoteAddr, Segment,
+    AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalAccess, LocalBuf, OldValue,
+    Pe, Put, RemoteAddr, Segment,
 };
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU8;
@@ -96,7 +96,8 @@ impl CmaPath {
             // SAFETY: valid by contract.
             let copied =
                 unsafe { copy(Direction::To, self.peer.pid, there, source.cast_mut(), nbytes) };
-            return self.expect(copied);
+            let source = LocalBuf::source(source, nbytes);
+            return self.expect(copied, LocalAccess::Read, source);
         }
         let source = LocalBuf::source(source, nbytes);
         let put = Put { dest: self.at, source, completion: Completion::Now };
@@ -113,7 +114,7 @@ impl CmaPath {
             let there = self.peer.statics + self.at.offset as usize;
             // SAFETY: valid by contract.
             let copied = unsafe { copy(Direction::From, self.peer.pid, there, dest, nbytes) };
-            return self.expect(copied);
+            return self.expect(copied, LocalAccess::Write, LocalBuf { base: dest, nbytes });
         }
         let dest = LocalBuf { base: dest, nbytes };
         let get = Get { dest, source: self.at, completion: Completion::Now };
@@ -140,8 +141,9 @@ impl CmaPath {
         });
     }
 
-    fn expect(self, copied: std::io::Result<()>) {
+    fn expect(self, copied: std::io::Result<()>, access: LocalAccess, memory: LocalBuf) {
         if let Err(error) = copied {
+            network::check_memory(self.call, access, memory);
             let pe = self.pe;
             fail!(
                 self.call,

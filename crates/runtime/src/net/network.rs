@@ -9,7 +9,7 @@ use crate::base::handle::ContextHandle;
 use crate::base::job;
 use crate::net::{contexts, endpoints};
 use rushmem_transport::setting::environment;
-use rushmem_transport::{Endpoint, Error, Host, Nic, Pe, Transport};
+use rushmem_transport::{Endpoint, Error, Fault, Host, LocalAccess, LocalBuf, Nic, Pe, Transport};
 use std::borrow::Borrow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -20,6 +20,9 @@ use std::time::Duration;
 fn first_word(host_limit: Duration) -> Duration {
     host_limit / 4
 }
+
+/// How long a call that waits has to report memory that another thread could not access.
+const BY_ITS_CALL: Duration = Duration::from_millis(200);
 
 /// Whether there is a network. An on-node job reads nothing else of this file.
 static OPEN: AtomicBool = AtomicBool::new(false);
@@ -163,6 +166,21 @@ fn lose(call: Call, error: &Error) -> ! {
     fail!(call, "{error}")
 }
 
+/// As [`lose`], after a failed operation on local memory: if this process cannot access it, that is the cause.
+#[cold]
+#[inline(never)]
+pub(crate) fn lose_over(call: Call, error: &Error, access: LocalAccess, memory: LocalBuf) -> ! {
+    check_memory(call, access, memory);
+    lose(call, error)
+}
+
+/// After a failed operation on local memory: end the job if this process cannot access it.
+pub(crate) fn check_memory(call: Call, access: LocalAccess, memory: LocalBuf) {
+    if let Some(fault) = Fault::within(access, memory) {
+        fail!(call, "{fault}")
+    }
+}
+
 /// The NIC that this PE should prefer, once it is known that there is one.
 static NIC: OnceLock<Nic> = OnceLock::new();
 
@@ -224,12 +242,19 @@ impl Host for Process {
 
     fn lost(&self, error: &Error) {
         // A PE that cannot use its network any more can keep others in a test for ever: it ends the job then, too.
-        let is_own = matches!(error, Error::Lost(pe, _) if *pe == self.me);
+        let is_own = match error {
+            Error::Lost(pe, _) => *pe == self.me,
+            error => matches!(error, Error::Fault(_)),
+        };
         if !is_own && !self.settled.load(Ordering::Acquire) {
             return;
         }
         let (error, open) = (error.clone(), Arc::downgrade(&self.open));
-        let wait = first_word(self.host_limit);
+        // The call to which memory was passed names itself if it has not returned yet. A launcher may know more of a loss.
+        let wait = match error {
+            Error::Fault(_) => BY_ITS_CALL,
+            _ => first_word(self.host_limit),
+        };
         let end = move || {
             std::thread::sleep(wait);
             if open.upgrade().is_some() {

@@ -14,7 +14,8 @@ use core::ffi::c_int;
 pub(crate) use rushmem_transport::Completion;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalBuf, OldValue, Put, RemoteAddr, Signal, mem,
+    AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalAccess, LocalBuf, OldValue, Put, RemoteAddr,
+    Signal, mem,
 };
 
 /// One access: the call, the context, and the name of the symmetric address.
@@ -44,7 +45,9 @@ pub(crate) unsafe fn put_in_heap<C: Context, const AT_QUIET: bool>(
     let (to, from) = (address::offset_in_heap(dest), LocalBuf::source(source, nbytes));
     let done = network::at_once(call, ctx.handle(), |endpoint| {
         // SAFETY: valid by contract.
-        unsafe { endpoint.put_in_heap(to, from, network::pe(pe), completion::<AT_QUIET>()) }
+        let put =
+            unsafe { endpoint.put_in_heap(to, from, network::pe(pe), completion::<AT_QUIET>()) };
+        put.or_else(|error| network::lose_over(call, &error, LocalAccess::Read, from))
     });
     if done.is_none() {
         // SAFETY: the same contract.
@@ -88,7 +91,9 @@ pub(crate) unsafe fn get_in_heap<C: Context, const AT_QUIET: bool>(
     let (to, from) = (LocalBuf { base: dest, nbytes }, address::offset_in_heap(source));
     let done = network::at_once(call, ctx.handle(), |endpoint| {
         // SAFETY: valid by contract.
-        unsafe { endpoint.get_in_heap(to, from, network::pe(pe), completion::<AT_QUIET>()) }
+        let got =
+            unsafe { endpoint.get_in_heap(to, from, network::pe(pe), completion::<AT_QUIET>()) };
+        got.or_else(|error| network::lose_over(call, &error, LocalAccess::Write, to))
     });
     if done.is_none() {
         // SAFETY: the same contract.
@@ -165,9 +170,12 @@ impl Access {
             return unsafe { path.put(self.ctx, source, nbytes) };
         }
         let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
-        // SAFETY: valid by contract.
-        network::on(self.call, self.ctx, |endpoint| unsafe {
-            endpoint.put(network::pe(self.pe), put)
+        network::on(self.call, self.ctx, |endpoint| {
+            // SAFETY: valid by contract.
+            let done = unsafe { endpoint.put(network::pe(self.pe), put) };
+            done.or_else(|error| {
+                network::lose_over(self.call, &error, LocalAccess::Read, put.source)
+            })
         })
     }
 
@@ -190,9 +198,12 @@ impl Access {
             return unsafe { path.get(self.ctx, dest, nbytes) };
         }
         let get = Get { dest: LocalBuf { base: dest, nbytes }, source, completion };
-        // SAFETY: valid by contract.
-        network::on(self.call, self.ctx, |endpoint| unsafe {
-            endpoint.get(network::pe(self.pe), get)
+        network::on(self.call, self.ctx, |endpoint| {
+            // SAFETY: valid by contract.
+            let done = unsafe { endpoint.get(network::pe(self.pe), get) };
+            done.or_else(|error| {
+                network::lose_over(self.call, &error, LocalAccess::Write, get.dest)
+            })
         })
     }
 
@@ -325,9 +336,12 @@ impl Access {
         let dest = self.remote(dest, nbytes);
         let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
         let signal = Signal { dest: at, op, value: signal, follows: Follows::Data };
-        // SAFETY: valid by contract.
-        network::on(self.call, self.ctx, |endpoint| unsafe {
-            endpoint.put_signal(network::pe(self.pe), put, signal)
+        network::on(self.call, self.ctx, |endpoint| {
+            // SAFETY: valid by contract.
+            let done = unsafe { endpoint.put_signal(network::pe(self.pe), put, signal) };
+            done.or_else(|error| {
+                network::lose_over(self.call, &error, LocalAccess::Read, put.source)
+            })
         })
     }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static int static_word = 5, static_source = 6;
 static long static_sync[SHMEM_SYNC_SIZE];
@@ -259,6 +260,40 @@ static int alone_too(const char *how, int *heap) {
     return 1;
 }
 
+enum { PAGE = 4096, LONG = 100000, VERY_LONG = 48 << 20 };
+
+/* Local memory that cannot be accessed, from the start or when the library comes to it; `block` has VERY_LONG bytes. */
+static void inaccessible(const char *how, char *block) {
+    char *nowhere = (char *)0x1000;
+    char *local = mmap(NULL, VERY_LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (is(how, "local_put"))
+        shmem_putmem(block, nowhere, LONG, 0);
+    else if (is(how, "local_put_nbi")) {
+        shmem_putmem_nbi(block, nowhere, LONG, 0);
+        shmem_quiet();
+    } else if (is(how, "local_put_signal"))
+        shmem_putmem_signal(block, nowhere, LONG, (uint64_t *)(block + LONG / 8 * 8 + 8), 1, SHMEM_SIGNAL_SET, 0);
+    else if (is(how, "local_put_hole")) {
+        mprotect(local + LONG / 2 / PAGE * PAGE, PAGE, PROT_NONE);
+        shmem_putmem(block, local, LONG, 0);
+    } else if (is(how, "local_put_later")) {
+        /* More than the kernel takes at once, so that the rest is sent while this PE waits. */
+        shmem_putmem_nbi(block, local, VERY_LONG, 0);
+        mprotect(local, VERY_LONG, PROT_NONE);
+    } else if (is(how, "local_get"))
+        shmem_getmem(nowhere, block, LONG, 0);
+    else if (is(how, "local_get_nbi")) {
+        shmem_getmem_nbi(nowhere, block, LONG, 0);
+        shmem_quiet();
+    } else if (is(how, "local_get_constant")) {
+        mprotect(local, VERY_LONG, PROT_READ);
+        shmem_getmem(local + 1, block, LONG, 0);
+    } else if (is(how, "local_get_hole")) {
+        mprotect(local + LONG / 2 / PAGE * PAGE, PAGE, PROT_NONE);
+        shmem_getmem(local, block, LONG, 0);
+    }
+}
+
 static void alone(const char *how, int *heap) {
     if (alone_too(how, heap)) {
         printf("%s had no consequence\n", how);
@@ -368,7 +403,11 @@ int main(int argc, char **argv) {
     shmem_barrier_all();
     if (is(how, "p_beyond_team"))
         put_beyond_team(heap);
-    else if (is(how, "barriers_by_another_thread"))
+    else if (strncmp(how, "local_", 6) == 0) {
+        char *block = shmem_malloc(VERY_LONG);
+        if (shmem_my_pe() == 1)
+            inaccessible(how, block);
+    } else if (is(how, "barriers_by_another_thread"))
         elsewhere(barriers_here);
     else if (!collective(how, heap) && shmem_my_pe() == 1 % shmem_n_pes())
         alone(how, heap);

@@ -1,9 +1,10 @@
-//! The first loss of a PE. From then on every operation of the transport fails, and the host is told once.
+//! The first loss of a PE, or the first failure of this one. From then on every operation of the transport fails, and the host is
+//! notified once.
 //!
 //! Every verb and every poll checks this first, so that all of them fail with the same error. This file must never know how a
 //! provider detects a loss.
 
-use crate::{Error, Host, Pe};
+use crate::{Error, Fault, Host, Pe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -54,6 +55,11 @@ impl Loss {
     pub fn of_self(&self, why: &str) -> Error {
         let (me, own) = (self.me, &self.own_host);
         self.end(Error::Lost(me, format!("PE {me} on {own} cannot use its network: {why}")))
+    }
+
+    /// Reports memory of this process that it cannot access. Returns the first loss, which may be another one.
+    pub fn of_memory(&self, fault: Fault) -> Error {
+        self.end(Error::Fault(fault))
     }
 
     /// This PE leaves the job: from now on the host is told of no loss. A transport calls this first when it is dropped.

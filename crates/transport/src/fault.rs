@@ -1,0 +1,144 @@
+//! Local memory that an operation names but this process cannot access: a mistake of the program, not the loss of a PE.
+//!
+//! A provider reports it where its network or the kernel finds it, which may be after the call.
+#![allow(unsafe_code)]
+
+use crate::LocalBuf;
+use std::{fmt, io};
+
+/// What an operation does to its local memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocalAccess {
+    /// It reads the source of a put.
+    Read,
+    /// It writes the destination of a get.
+    Write,
+}
+
+/// Memory that cannot be accessed, as the argument of the call that it was passed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    access: LocalAccess,
+    base: usize,
+    nbytes: usize,
+}
+
+/// The kernel protects memory in units of at least so many bytes.
+const PAGE: usize = 4096;
+
+impl Fault {
+    /// Memory that the kernel or a library could not access.
+    pub fn new(access: LocalAccess, memory: LocalBuf) -> Fault {
+        Fault { access, base: memory.base.addr(), nbytes: memory.nbytes }
+    }
+
+    /// The fault of this memory if its first or last byte cannot be accessed. It takes two short system calls and changes nothing.
+    pub fn at_ends(access: LocalAccess, memory: LocalBuf) -> Option<Fault> {
+        let last = memory.nbytes.max(1) - 1;
+        let fails = [0, last].iter().any(|&at| is_refused(access, memory.base.wrapping_add(at)));
+        fails.then(|| Fault::new(access, memory))
+    }
+
+    /// The fault of this memory if any of it cannot be accessed: for an operation that has failed, since it takes a system call for
+    /// each page.
+    pub fn within(access: LocalAccess, memory: LocalBuf) -> Option<Fault> {
+        let mut pages = (0..memory.nbytes).step_by(PAGE);
+        let fails = pages.any(|at| is_refused(access, memory.base.wrapping_add(at)));
+        if fails { Some(Fault::new(access, memory)) } else { Fault::at_ends(access, memory) }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (argument, able) = match self.access {
+            LocalAccess::Read => ("source", "readable"),
+            LocalAccess::Write => ("dest", "writable"),
+        };
+        let Fault { base, nbytes, .. } = self;
+        write!(f, "argument {argument} ({base:#x}, {nbytes} bytes) is not {able}")
+    }
+}
+
+/// Whether the kernel refuses to access a byte. If it does not try for another reason, the byte counts as accessible.
+fn is_refused(access: LocalAccess, at: *const u8) -> bool {
+    // The aligned word that contains the byte is on the same page.
+    let word = at.map_addr(|at| at & !3);
+    let result = match access {
+        LocalAccess::Read => read(word),
+        LocalAccess::Write => write(word),
+    };
+    result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
+}
+
+/// Has the kernel compare a word with 0, and wait for no time if it is equal.
+fn read(word: *const u8) -> libc::c_long {
+    let op = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel checks the address of the word; the time limit lives.
+    unsafe { libc::syscall(libc::SYS_futex, word, op, 0u32, &raw const no_time) }
+}
+
+/// Has the kernel combine a word with 0 by an atomic `or`, which leaves it as it is.
+fn write(word: *const u8) -> libc::c_long {
+    const OR_ZERO: u32 = (libc::FUTEX_OP_OR as u32) << 28;
+    let op = libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG;
+    // Nobody waits on it.
+    let own = 0u32;
+    // SAFETY: the kernel checks the address of the word, which keeps its value; the local word lives.
+    unsafe { libc::syscall(libc::SYS_futex, &raw const own, op, 0u32, 0u32, word, OR_ZERO) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
+
+    /// Three pages: one that can be written, one that can be read, and one of neither.
+    fn pages() -> *mut u8 {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let (nowhere, nbytes) = (std::ptr::null_mut(), 3 * PAGE);
+        // SAFETY: a new mapping.
+        let base = unsafe { mmap_anonymous(nowhere, nbytes, protection, MapFlags::PRIVATE) };
+        let base = base.expect("memory");
+        for (page, protection) in [(1, MprotectFlags::READ), (2, MprotectFlags::empty())] {
+            // SAFETY: a page of the mapping, which nobody uses.
+            unsafe { mprotect(base.wrapping_byte_add(page * PAGE), PAGE, protection) }
+                .expect("a page");
+        }
+        base.cast()
+    }
+
+    #[test]
+    fn a_fault_is_found_at_either_end_and_nothing_changes() {
+        let base = pages();
+        let memory = |at, nbytes| LocalBuf { base: base.wrapping_add(at), nbytes };
+        // SAFETY: the first page.
+        unsafe { base.add(PAGE - 1).write(7) };
+        let fails = |access, memory| Fault::at_ends(access, memory).is_some();
+        for nbytes in [0, 1, 2, 3, PAGE] {
+            assert!(!fails(LocalAccess::Read, memory(PAGE - nbytes, nbytes)), "{nbytes}");
+            assert!(!fails(LocalAccess::Write, memory(PAGE - nbytes, nbytes)), "{nbytes}");
+        }
+        assert!(!fails(LocalAccess::Read, memory(0, 2 * PAGE)));
+        assert!(fails(LocalAccess::Read, memory(0, 2 * PAGE + 1)));
+        assert!(fails(LocalAccess::Write, memory(PAGE - 1, 2)));
+        let holed = memory(0, 3 * PAGE);
+        assert!(Fault::within(LocalAccess::Read, holed).is_some());
+        assert!(Fault::within(LocalAccess::Read, holed.first(2 * PAGE)).is_none());
+        assert!(Fault::within(LocalAccess::Write, holed.first(PAGE + 1)).is_some());
+        assert!(Fault::within(LocalAccess::Write, holed.first(PAGE)).is_none());
+        assert!(fails(LocalAccess::Write, LocalBuf { base: 0x1000 as *mut u8, nbytes: 8 }));
+        assert!(fails(LocalAccess::Read, LocalBuf { base: 0x1000 as *mut u8, nbytes: 8 }));
+        // SAFETY: the first page.
+        assert_eq!(unsafe { base.add(PAGE - 1).read() }, 7);
+    }
+
+    #[test]
+    fn the_argument_is_named() {
+        let memory = LocalBuf { base: 0x1000 as *mut u8, nbytes: 100_000 };
+        let source = Fault::new(LocalAccess::Read, memory).to_string();
+        assert_eq!(source, "argument source (0x1000, 100000 bytes) is not readable");
+        let dest = Fault::new(LocalAccess::Write, memory).to_string();
+        assert_eq!(dest, "argument dest (0x1000, 100000 bytes) is not writable");
+    }
+}

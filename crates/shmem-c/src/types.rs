@@ -15,8 +15,10 @@ const _: () = assert!(size_of::<usize>() == 8 && size_of::<core::ffi::c_long>() 
 #[derive(Clone, Copy)]
 pub struct LongDouble([MaybeUninit<u64>; 2]);
 
-// SAFETY: it is no word, so it may have padding.
-unsafe impl rushmem_runtime::rma::Element for LongDouble {}
+// SAFETY: it says that it may have padding.
+unsafe impl rushmem_runtime::rma::Element for LongDouble {
+    const PADDED: bool = true;
+}
 
 /// Standard AMO types.
 macro_rules! for_each_standard_amo_type {

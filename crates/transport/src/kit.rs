@@ -3,6 +3,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
+//! | [`alone`] | the exclusion of an only user, who takes no lock, and of threads that claim what it uses |
 //! | [`answers`] | requests that are messages: their order, and who has to be told what is carried out |
 //! | [`attendance`] | who polls the network: threads that wait in the library, or the service thread |
 //! | [`backoff`] | how a waiter spins, yields and sleeps, and for how long the service thread backs off |
@@ -23,6 +24,7 @@
 //! The kit must never know a network library, a wire format or the runtime. What differs between providers (how often to poll,
 //! how long to sleep) is a constant that the provider passes in.
 
+pub mod alone;
 pub mod answers;
 pub mod attendance;
 pub mod backoff;

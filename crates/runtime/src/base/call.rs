@@ -34,6 +34,15 @@ impl Call {
 }
 
 impl Call {
+    /// Ends the process with a message if this PE and all others are at their exit, so that the network is closed.
+    pub(crate) fn require_no_exit(self) {
+        if process::job_has_ended() {
+            self.fail(format_args!(
+                "called by a thread while the program exits; join all threads that call the library before main returns"
+            ));
+        }
+    }
+
     /// An argument as the user wrote it: numbers and counts of PEs are unsigned in Rust, and signed in C and Fortran, whose
     /// functions begin with `shmem`.
     pub(crate) fn written(self, argument: c_int) -> i64 {

@@ -15,6 +15,19 @@ static DEPTH: AtomicU32 = AtomicU32::new(0);
 /// This process is a child of the one that is the PE.
 static IS_CHILD: AtomicBool = AtomicBool::new(false);
 
+/// All PEs of the job have come to their exit without finalize.
+static JOB_HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
+/// Record that this PE and all others are at their exit.
+pub(crate) fn end_job() {
+    JOB_HAS_ENDED.store(true, Ordering::Release);
+}
+
+/// Whether this PE and all others are at their exit. Threads that the program did not join may still call the library.
+pub(crate) fn job_has_ended() -> bool {
+    JOB_HAS_ENDED.load(Ordering::Acquire)
+}
+
 /// Record that this process is a child of the PE, in which the library is not initialised.
 pub(crate) fn become_child() {
     IS_CHILD.store(true, Ordering::Release);

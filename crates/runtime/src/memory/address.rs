@@ -336,6 +336,7 @@ pub(crate) fn refuse(
     nbytes: usize,
     pe: c_int,
 ) -> ! {
+    call.require_no_exit();
     let job = job::require(call);
     let n_pes = job.n_pes;
     if pe < 0 || pe as u32 >= n_pes {

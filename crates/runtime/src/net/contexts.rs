@@ -328,13 +328,18 @@ pub(crate) fn add(
 
 /// Whether no two threads use a context at once: it is private or serialized, or threads are not in the library at once.
 pub(crate) fn has_one_user(ctx: ContextHandle) -> bool {
-    if job::known().is_some_and(|job| job.thread_level < SHMEM_THREAD_MULTIPLE) {
+    if !are_threads_at_once() {
         return true;
     }
     let alone = SHMEM_CTX_PRIVATE | SHMEM_CTX_SERIALIZED;
     with_registry(|registry| {
         registry.alive.get(&ctx).is_some_and(|entry| entry.options & alone != 0)
     })
+}
+
+/// Whether several threads may be in the library at once.
+pub(crate) fn are_threads_at_once() -> bool {
+    job::known().is_none_or(|job| job.thread_level >= SHMEM_THREAD_MULTIPLE)
 }
 
 /// How many places contexts ever had, that of the default context not counted.

@@ -4,11 +4,12 @@
 //!
 //! - A context that several threads may use at once has a lock: the one of its place. Nobody waits for it but threads that use
 //!   the same context at once, or a context that shares its endpoint. The library's own endpoint always has one.
-//! - A private or serialized context has none, and below `SHMEM_THREAD_MULTIPLE` no context has. The standard leaves it to the
-//!   program that no two threads use such a context at once, and that whoever uses it next has synchronized with whoever used it
-//!   before. The calls that use contexts which their caller does not name are `shmem_finalize`, `shmem_team_destroy`, the exit of
-//!   the process and `shmemx_local_complete`; for these the program ensures the same, since they end the context or are said to use
-//!   it. A private context that shares the endpoint of another place takes the lock of that place.
+//! - A private or serialized context has one user at a time, and below `SHMEM_THREAD_MULTIPLE` every context has. The user takes no lock.
+//!   Other threads of the PE may complete what was issued on the context (`shmemx_local_complete`, the drop of an array in Rust) or
+//!   end it (`shmem_finalize`, `shmem_team_destroy`, the exit of the process) while the user goes on. They take the lock of the place and
+//!   claim the endpoint from its user, who finds it claimed and waits for the lock ([`Alone`]). Below `SHMEM_THREAD_MULTIPLE` no
+//!   two threads are in the library at once, so nothing is claimed there. Without the system call that a claim needs, such a context
+//!   is one that takes the lock. A private context that shares the endpoint of another place takes the lock of that place.
 //!
 //! A place and its lock exist for the life of the process, so whoever uses a context that was destroyed, or a network that was
 //! closed, finds nothing there and gets a message. This file must never know what an endpoint does.
@@ -17,23 +18,23 @@
 use crate::base::handle::ContextHandle;
 use crate::base::process;
 use crate::net::contexts::{self, MOST};
+use rushmem_transport::kit::alone::Alone;
 use rushmem_transport::{Endpoint, Error};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Where the endpoint of a context is.
 struct ContextEndpoint {
-    /// The handle of the context if it has an endpoint that no other thread uses, so that it needs no lock; otherwise 0, which is the
-    /// handle of none.
-    alone: AtomicUsize,
-    /// The handle of the context if it uses an endpoint by its lock; otherwise 0, which is the handle of none.
-    sharing: AtomicUsize,
+    /// Knows the context by its handle if it has an endpoint to itself and one user at a time, who needs no lock.
+    alone: Alone,
+    /// The handle of the context if it has an endpoint, or else 0, which is the handle of none.
+    context: AtomicUsize,
     /// The place of that endpoint.
     uses: AtomicPtr<ContextEndpoint>,
     lock: Mutex<()>,
-    /// Changed by whoever has the lock, and used by whoever has it or is alone.
+    /// Used by whoever has entered `alone`, or has the lock and has claimed it.
     endpoint: UnsafeCell<Option<Box<dyn Endpoint>>>,
 }
 
@@ -46,8 +47,8 @@ const LIBRARY: usize = MOST + 1;
 /// The first is that of the default context. Unused pages are never touched.
 static PLACES: [ContextEndpoint; MOST + 2] = [const {
     ContextEndpoint {
-        alone: AtomicUsize::new(0),
-        sharing: AtomicUsize::new(0),
+        alone: Alone::of(AtomicUsize::new(0), AtomicBool::new(false)),
+        context: AtomicUsize::new(0),
         uses: AtomicPtr::new(null_mut()),
         lock: Mutex::new(()),
         endpoint: UnsafeCell::new(None),
@@ -60,13 +61,39 @@ struct Use<'a> {
     endpoint: &'a mut Option<Box<dyn Endpoint>>,
 }
 
+/// The use of an endpoint by a thread that need not be its user, to whom it goes back in the end.
+struct Claimed<'a> {
+    alone: &'a Alone,
+    user: usize,
+    /// Dropped last.
+    used: Use<'a>,
+}
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        self.alone.give(self.user);
+    }
+}
+
 impl ContextEndpoint {
-    /// The use of the endpoint of this place, when nobody else has it.
+    /// The use of the endpoint of this place by one of those that take its lock, or by its user that found it claimed.
     #[inline(always)]
     fn locked(&self) -> Use<'_> {
         let guard = process::lock(&self.lock);
-        // SAFETY: whoever does not take the lock is the only one who uses this place.
+        // SAFETY: if a place has a user who takes no lock, that is the calling thread.
         Use { _guard: guard, endpoint: unsafe { &mut *self.endpoint.get() } }
+    }
+
+    /// The use of the endpoint of this place by any thread.
+    fn claimed(&self) -> Claimed<'_> {
+        let guard = process::lock(&self.lock);
+        let user = match contexts::are_threads_at_once() {
+            true => self.alone.claim(std::thread::yield_now),
+            false => self.alone.user(),
+        };
+        // SAFETY: whoever takes the lock is kept out by it, and the user by the claim.
+        let endpoint = unsafe { &mut *self.endpoint.get() };
+        Claimed { alone: &self.alone, user, used: Use { _guard: guard, endpoint } }
     }
 }
 
@@ -82,29 +109,26 @@ pub(crate) fn on<R>(
     if !place.is_used_by(ctx) {
         missing();
     }
-    if place.alone.load(Ordering::Acquire) == ctx.0 {
-        // SAFETY: a context that no other thread uses.
-        return unsafe { &mut *place.endpoint.get() }.as_deref_mut().map(verb);
+    if place.alone.enter(ctx.0) {
+        return place.as_its_user(verb);
     }
-    if place.sharing.load(Ordering::Acquire) != ctx.0 {
+    if !place.is_used_by(ctx) {
         return None;
     }
-    // SAFETY: one of the places, since `sharing` was set after it.
+    // SAFETY: one of the places, since `context` was set after it.
     let uses = unsafe { place.uses.load(Ordering::Relaxed).as_ref() }?;
     uses.locked().endpoint.as_deref_mut().map(verb)
 }
 
-/// As [`on`], if the context has its endpoint to itself; `None` if it has none, or shares one.
+/// As [`on`], if the context has its endpoint to itself and nobody has claimed that; `None` otherwise.
 #[inline(always)]
 pub(crate) fn alone<R>(ctx: ContextHandle, verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
     let place = PLACES.get(ctx.place())?;
-    // Paired with the store of whoever made the endpoint.
-    if place.alone.load(Ordering::Acquire) != ctx.0 {
+    if !place.alone.enter(ctx.0) {
         return None;
     }
-    // SAFETY: a context that no other thread uses.
-    unsafe { &mut *place.endpoint.get() }.as_deref_mut().map(verb)
+    place.as_its_user(verb)
 }
 
 /// Do something with the library's own endpoint; `None` if the network is closed.
@@ -129,25 +153,24 @@ pub(crate) fn make(
         return;
     }
     let default = &PLACES[0];
+    let mut is_alone = false;
     let uses = match endpoint() {
         Ok(made) => {
             *own.endpoint = Some(made);
-            if contexts::has_one_user(ctx) {
-                return place.alone.store(ctx.0, Ordering::Release);
-            }
+            is_alone = contexts::has_one_user(ctx)
+                && (Alone::can_be_claimed() || !contexts::are_threads_at_once());
             address(place)
         }
-        // Threads are not in the library at once.
-        Err(_) if default.alone.load(Ordering::Acquire) == ContextHandle::DEFAULT.0 => {
-            address(default)
-        }
-        Err(_) if default.sharing.load(Ordering::Acquire) == ContextHandle::DEFAULT.0 => {
+        Err(_) if default.is_used_by(ContextHandle::DEFAULT) => {
             default.uses.load(Ordering::Relaxed)
         }
         Err(_) => address(&PLACES[LIBRARY]),
     };
     place.uses.store(uses, Ordering::Relaxed);
-    place.sharing.store(ctx.0, Ordering::Release);
+    place.context.store(ctx.0, Ordering::Release);
+    if is_alone {
+        place.alone.give(ctx.0);
+    }
 }
 
 fn address(place: &'static ContextEndpoint) -> *mut ContextEndpoint {
@@ -166,14 +189,25 @@ impl ContextEndpoint {
     /// Whether the context has an endpoint.
     #[inline(always)]
     fn is_used_by(&self, ctx: ContextHandle) -> bool {
-        // Paired with the stores of whoever made the endpoint.
-        [&self.alone, &self.sharing].iter().any(|handle| handle.load(Ordering::Acquire) == ctx.0)
+        // Paired with the store of whoever made the endpoint.
+        self.context.load(Ordering::Acquire) == ctx.0
+    }
+
+    /// Do something with the endpoint of this place, whose user has entered, and leave.
+    #[inline(always)]
+    fn as_its_user<R>(&self, verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
+        // SAFETY: whoever else would use it waits until the user has left.
+        let done = unsafe { &mut *self.endpoint.get() }.as_deref_mut().map(verb);
+        self.alone.leave();
+        done
     }
 
     fn clear(&self) {
-        self.alone.store(0, Ordering::Release);
-        self.sharing.store(0, Ordering::Release);
-        let forgotten = self.locked().endpoint.take();
+        let mut claimed = self.claimed();
+        claimed.user = 0;
+        self.context.store(0, Ordering::Release);
+        let forgotten = claimed.used.endpoint.take();
+        drop(claimed);
         // It completes its operations, which may take long.
         drop(forgotten);
     }
@@ -187,7 +221,7 @@ pub(crate) fn on_all(
     mut verb: impl FnMut(&mut dyn Endpoint) -> Result<(), Error>,
 ) -> Result<(), Error> {
     for place in all() {
-        if let Some(endpoint) = place.locked().endpoint.as_deref_mut() {
+        if let Some(endpoint) = place.claimed().used.endpoint.as_deref_mut() {
             verb(endpoint)?;
         }
     }

@@ -152,6 +152,7 @@ fn or_lose<R, E: Borrow<Error>>(call: Call, done: Result<R, E>) -> R {
 #[cold]
 #[inline(never)]
 fn refuse(call: Call) -> ! {
+    call.require_no_exit();
     fail!(call, "called without a transport")
 }
 

@@ -122,19 +122,10 @@ fn all_exit(job: &'static Job) -> bool {
     thread::Builder::new().spawn(meet).is_ok() && all.recv_timeout(LIMIT) == Ok(true)
 }
 
-/// Whether all PEs came to their exit without finalize.
-static HAS_ENDED: AtomicBool = AtomicBool::new(false);
-
-/// Whether this PE and all others are at their exit. An exit handler of the program may still call finalize. Then it must
-/// not wait for the other PEs, which may have ended.
-pub(super) fn job_has_ended() -> bool {
-    HAS_ENDED.load(Ordering::Relaxed)
-}
-
-/// Tell the launcher that this exit is not a failure. The library stays initialised: an exit handler of the program
-/// that runs later may still finalize it.
+/// Report to the launcher that this exit is no failure. The library stays initialised: an exit handler of the program
+/// that runs later may still call finalize, which must not wait for the other PEs, because they may have ended.
 fn end_unfinalized(job: &Job) {
-    HAS_ENDED.store(true, Ordering::Relaxed);
+    process::end_job();
     network::close();
     if job.me.0 == 0 && process::aborter().is_some_and(|aborter| !aborter.is_oshrun()) {
         let warning = "warning: no PE called shmem_finalize; call it before the program ends";

@@ -381,7 +381,7 @@ pub fn finalize(call: Call) {
     }
     let job = job::require(call);
     check::finalizer(call, job);
-    if !leave::job_has_ended() {
+    if !process::job_has_ended() {
         close(call);
         return;
     }
@@ -427,7 +427,7 @@ fn close(call: Call) {
 /// finalize or all of them have come to their exit.
 pub fn inits_in_force() -> Option<u32> {
     let inits = process::depth();
-    (inits > 0 && !leave::job_has_ended()).then_some(inits)
+    (inits > 0 && !process::job_has_ended()).then_some(inits)
 }
 
 /// `shmem_global_exit` (§9.1.6): end the job with `status`, whatever the other PEs do.

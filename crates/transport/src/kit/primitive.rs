@@ -1,4 +1,4 @@
-//! What `bias` is made of, named in one place: the models in `ci/loom` compile it with loom's in their stead.
+//! What `bias` and `alone` are made of, named in one place: the models in `ci/loom` compile it with loom's in their stead.
 //!
 //! A light barrier is one for the compiler alone and takes no instruction; a heavy one has the kernel carry out a barrier on every
 //! processor that runs a thread of this process. Together they order as two sequentially consistent fences do: of one thread that
@@ -7,7 +7,8 @@
 
 use rustix::thread::{MembarrierCommand, membarrier};
 use std::sync::OnceLock;
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
+pub use std::sync::atomic::{AtomicBool, AtomicUsize};
+pub(crate) use std::sync::atomic::{Ordering, compiler_fence};
 
 /// Whether the kernel has a heavy barrier for this process.
 pub(crate) fn has_heavy_barrier() -> bool {

@@ -1,6 +1,25 @@
 //! Plain data: single words and runs.
+//!
+//! # Data races
+//!
+//! Threads of this process, its service thread among them, and other processes may write the same symmetric bytes at the same time, and
+//! safe Rust programs can cause that. So no access to symmetric memory in this file is a plain one of Rust's, for which this would be a
+//! data race and undefined behavior:
+//!
+//! - Up to [`WORDWISE`] bytes are accessed by relaxed atomic loads and stores, of a whole word each where it is aligned.
+//! - What is longer, or not aligned, is copied by `memmove` of the C library, which is called through a pointer whose value the compiler
+//!   does not know. To the compiler this is a foreign function that may access the bytes in any way that Rust code could, and as such it is
+//!   defined here: it carries out relaxed atomic loads and stores of unspecified width. The machine code keeps this promise, because
+//!   every load and store instruction of the processors that Rushmem runs on is at least that. A direct call would not do, because the
+//!   compiler knows `memmove` by its name and takes it for plain accesses; a loop of atomic words would not do either, because
+//!   the compiler does not vectorize it and it takes up to three times as long, and per byte twenty times. Miri, which cannot call a foreign
+//!   function, gets loops of atomics.
+//!
+//! The memory model of Rust has no meaning yet for atomic accesses of different widths to the same bytes at the same time. Those that
+//! meet here are by different threads and processes, of which no compiler sees both; the processors define them.
 #![allow(unsafe_code)]
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Up to this many bytes a run of words is copied word by word, each untorn; a longer one by
@@ -10,8 +29,11 @@ const WORDWISE: usize = 64;
 /// A type of which symmetric arrays are made: plain bytes to whoever copies it.
 ///
 /// # Safety
-/// A type of 1, 2, 4 or 8 bytes has no padding: all of its bytes are initialized in every value.
-pub unsafe trait Element: Copy {}
+/// It has no padding, that is all of its bytes are initialized in every value, unless it says so.
+pub unsafe trait Element: Copy {
+    /// Whether some of its bytes may be padding. It is no word then.
+    const PADDED: bool = false;
+}
 
 macro_rules! element {
     ($($t:ty)*) => {$(
@@ -22,8 +44,10 @@ macro_rules! element {
 
 element! { i8 u8 i16 u16 i32 u32 i64 u64 isize usize i128 u128 f32 f64 }
 
-// SAFETY: an array has no padding besides that of its elements, and where it is a word in size, so are they.
-unsafe impl<T: Element, const N: usize> Element for [T; N] {}
+// SAFETY: an array has no padding besides that of its elements.
+unsafe impl<T: Element, const N: usize> Element for [T; N] {
+    const PADDED: bool = T::PADDED;
+}
 
 /// How a copy reads the words of its source.
 pub trait Loads {
@@ -80,8 +104,44 @@ unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
         4 if source.addr().is_multiple_of(4) => word!(u32, AtomicU32),
         8 if source.addr().is_multiple_of(8) => word!(u64, AtomicU64),
         // SAFETY: valid for a read by contract; no alignment is needed.
-        _ => unsafe { source.read_unaligned() },
+        _ if !L::ATOMIC => unsafe { source.read_unaligned() },
+        nbytes => {
+            let mut value = MaybeUninit::<T>::uninit();
+            let to = value.as_mut_ptr();
+            if is_of_words::<T>(source.addr()) {
+                for i in 0..nbytes / size_of::<u64>() {
+                    // SAFETY: a word of the element, valid for reads and writes by contract, aligned by the test above.
+                    let word = unsafe {
+                        AtomicU64::from_ptr(source.cast_mut().cast::<u64>().wrapping_add(i))
+                    };
+                    // SAFETY: the same word of a value of the same size.
+                    unsafe { to.cast::<u64>().wrapping_add(i).write_unaligned(word.load(Relaxed)) };
+                }
+            } else {
+                // SAFETY: valid for reads by contract, and a value of that many bytes.
+                unsafe { foreign_copy(to.cast(), source.cast(), nbytes) };
+            }
+            // SAFETY: all of its bytes were written, and are a `T` by contract.
+            unsafe { value.assume_init() }
+        }
     }
+}
+
+/// Whether elements at addresses with these bits are accessed by words.
+#[inline(always)]
+fn is_by_words<T: Element>(addrs: usize) -> bool {
+    match size_of::<T>() {
+        nbytes @ (1 | 2 | 4 | 8) => addrs.is_multiple_of(nbytes),
+        _ => is_of_words::<T>(addrs),
+    }
+}
+
+/// Whether an element that is no word is accessed word by word.
+#[inline(always)]
+fn is_of_words<T: Element>(addr: usize) -> bool {
+    !T::PADDED
+        && size_of::<T>() <= WORDWISE
+        && (addr | size_of::<T>()).is_multiple_of(size_of::<u64>())
 }
 
 /// Writes one element; untorn when its size is 1, 2, 4 or 8 and it is aligned to that.
@@ -103,8 +163,52 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
         2 if dest.addr().is_multiple_of(2) => word!(AtomicU16),
         4 if dest.addr().is_multiple_of(4) => word!(AtomicU32),
         8 if dest.addr().is_multiple_of(8) => word!(AtomicU64),
-        // SAFETY: valid for a write by contract; no alignment is needed.
-        _ => unsafe { dest.write_unaligned(value) },
+        nbytes if is_of_words::<T>(dest.addr()) => {
+            for i in 0..nbytes / size_of::<u64>() {
+                // SAFETY: a word of the value, which has no padding.
+                let bits =
+                    unsafe { (&raw const value).cast::<u64>().wrapping_add(i).read_unaligned() };
+                // SAFETY: the same word of the element, valid for a write by contract, aligned by the test above.
+                let word = unsafe { AtomicU64::from_ptr(dest.cast::<u64>().wrapping_add(i)) };
+                word.store(bits, Relaxed);
+            }
+        }
+        // SAFETY: a value of that many bytes, and valid for writes by contract.
+        nbytes => unsafe { foreign_copy(dest.cast(), (&raw const value).cast(), nbytes) },
+    }
+}
+
+/// Copies bytes, which may overlap, by a function that the compiler does not know; the head of this file says why.
+///
+/// # Safety
+/// `source` is valid for reads and `dest` for writes of `nbytes` bytes.
+#[cfg(not(miri))]
+#[inline(always)]
+unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
+    type Copy = unsafe extern "C" fn(
+        *mut libc::c_void,
+        *const libc::c_void,
+        libc::size_t,
+    ) -> *mut libc::c_void;
+    static MEMMOVE: Copy = libc::memmove;
+    // SAFETY: a static variable. A volatile read may yield anything, as far as the compiler knows.
+    let copy = unsafe { (&raw const MEMMOVE).read_volatile() };
+    // SAFETY: the same contract.
+    unsafe { copy(dest.cast(), source.cast(), nbytes) };
+}
+
+/// The same for Miri, which sees private memory alone.
+///
+/// # Safety
+/// As above.
+#[cfg(miri)]
+unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
+    // SAFETY: valid for reads by contract.
+    let byte = |i| unsafe { source.add(i).read_volatile() };
+    let bytes: Vec<u8> = (0..nbytes).map(byte).collect();
+    for (i, byte) in bytes.into_iter().enumerate() {
+        // SAFETY: valid for writes by contract.
+        unsafe { AtomicU8::from_ptr(dest.add(i)) }.store(byte, Relaxed);
     }
 }
 
@@ -115,7 +219,7 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
 /// `nelems` is 0.
 #[inline(always)]
 pub unsafe fn copy_elements<L: Loads, T: Element>(dest: *mut T, source: *const T, nelems: usize) {
-    if nelems == 1 {
+    if nelems == 1 && is_by_words::<T>(dest.addr() | source.addr()) {
         // SAFETY: both are valid for one element by contract.
         let value = unsafe { load_by::<L, T>(source) };
         // SAFETY: as above.
@@ -132,7 +236,8 @@ pub unsafe fn copy_elements<L: Loads, T: Element>(dest: *mut T, source: *const T
 /// As [`copy_elements`].
 #[inline(never)]
 unsafe fn copy_run<L: Loads, T: Element>(dest: *mut T, source: *const T, nelems: usize) {
-    if nelems * size_of::<T>() <= WORDWISE {
+    let is_short = nelems * size_of::<T>() <= WORDWISE;
+    if is_short && is_by_words::<T>(dest.addr() | source.addr()) {
         for i in 0..nelems {
             // SAFETY: `i` is below `nelems`.
             let from = unsafe { source.add(i) };
@@ -144,8 +249,8 @@ unsafe fn copy_run<L: Loads, T: Element>(dest: *mut T, source: *const T, nelems:
             unsafe { store(to, value) }
         }
     } else {
-        // SAFETY: valid by contract; as bytes no alignment is needed, and `copy` allows overlap.
-        unsafe { std::ptr::copy(source.cast::<u8>(), dest.cast::<u8>(), nelems * size_of::<T>()) }
+        // SAFETY: valid by contract.
+        unsafe { foreign_copy(dest.cast(), source.cast(), nelems * size_of::<T>()) }
     }
 }
 
@@ -157,8 +262,8 @@ unsafe fn copy_run<L: Loads, T: Element>(dest: *mut T, source: *const T, nelems:
 /// `nbytes` is 0.
 #[inline(always)]
 pub unsafe fn copy_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
-    if nbytes == 8 {
-        // SAFETY: both are valid for 8 bytes by contract; a load and a store need no alignment.
+    if nbytes == 8 && is_by_words::<u64>(dest.addr() | source.addr()) {
+        // SAFETY: both are valid for 8 bytes by contract.
         let value = unsafe { load_by::<L, u64>(source.cast()) };
         // SAFETY: as above.
         unsafe { store::<u64>(dest.cast(), value) }
@@ -185,8 +290,8 @@ unsafe fn copy_other_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: u
         // SAFETY: as above.
         unsafe { copy_run::<L, u16>(dest.cast(), source.cast(), nbytes / 2) }
     } else {
-        // SAFETY: valid by contract; `copy` allows overlap and, for bytes, any alignment.
-        unsafe { std::ptr::copy(source, dest, nbytes) }
+        // SAFETY: valid by contract.
+        unsafe { foreign_copy(dest, source, nbytes) }
     }
 }
 

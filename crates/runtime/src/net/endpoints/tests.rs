@@ -7,7 +7,8 @@ use rushmem_transport::null;
 /// The place whose endpoint a context uses by a lock, if it does.
 fn locked(ctx: ContextHandle) -> Option<usize> {
     let place = &PLACES[ctx.place()];
-    if place.alone.load(Ordering::Relaxed) == ctx.0 {
+    if place.alone.enter(ctx.0) {
+        place.alone.leave();
         return None;
     }
     let uses = place.uses.load(Ordering::Relaxed);

@@ -1,0 +1,97 @@
+//! Threads of a PE that use contexts of their own while another one allocates, drops and enters epochs, also over a network.
+
+use shmem::{Context, Kind, Multiple, Private, Serialized, Shmem, SymSlice};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use testkit::Job;
+
+/// Elements of a thread's own.
+const OWN: usize = 512;
+
+/// Puts and gets on a context of this thread's until `is_over`: whether all that was put was got.
+fn exchange<K: Kind>(
+    context: &Context<'_, K, Multiple>,
+    array: SymSlice<'_, u64>,
+    peer: u32,
+    is_over: &AtomicBool,
+) -> bool {
+    let mut is_right = true;
+    for round in 1.. {
+        if is_over.load(Relaxed) {
+            break;
+        }
+        let source = [round; 8];
+        context.scope(|s| {
+            (0..OWN / 8).for_each(|i| s.put_nbi(array.slice(8 * i..8 * (i + 1)), &source, peer));
+        });
+        // Not complete when the other thread completes what this PE has issued.
+        context.put(array.slice(..8), &source, peer);
+        let mut got = [0; 8];
+        context.get(&mut got, array.slice(OWN - 8..), peer);
+        is_right &= got == source;
+    }
+    is_right
+}
+
+shmem::test!(contexts_of_threads_are_used_beside_epochs_and_drops, pes = 2, || {
+    let shmem = shmem::init_thread::<Multiple>().expect("it is the first");
+    let peer = 1 - shmem.my_pe();
+    let array = shmem.array::<u64>(2 * OWN);
+    let mut other = shmem.array::<u64>(64);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|threads| {
+        let (shmem, is_over) = (&shmem, &is_over);
+        let [one, two] = [0, OWN].map(|first| array.slice(first..first + OWN));
+        let private = threads
+            .spawn(move || exchange(&shmem.world().context::<Private>(), one, peer, is_over));
+        let serialized = threads
+            .spawn(move || exchange(&shmem.world().context::<Serialized>(), two, peer, is_over));
+        (0..40).for_each(|_| other.epoch(|own| own[0] += 1));
+        (0..10).for_each(|_| drop(shmem.array::<u64>(10)));
+        is_over.store(true, Relaxed);
+        assert!(private.join().expect("it ends") && serialized.join().expect("it ends"));
+    });
+    assert_eq!(other.load(0), 40);
+    shmem.barrier_all();
+});
+
+shmem::test!(threads_are_still_there_at_the_exit, pes = 2, || {
+    let shmem: &'static Shmem<Multiple> =
+        Box::leak(Box::new(shmem::init_thread::<Multiple>().expect("it is the first")));
+    let array = Box::leak(Box::new(shmem.array::<u64>(4096))).as_slice();
+    for _ in 0..2 {
+        thread::spawn(move || {
+            let team = shmem.world();
+            let context = team.context::<Private>();
+            loop {
+                context.put(array, &[1; 4096], 1 - shmem.my_pe());
+            }
+        });
+    }
+    shmem.barrier_all();
+});
+
+/// A test of this file as a job over TCP.
+fn over_tcp(test: &str) -> testkit::Outcome {
+    let this = std::env::current_exe().expect("a test program knows its path");
+    let job = Job::new(this).n(2).env("SHMEM_TEST", test);
+    let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
+    let arguments = [test, "--exact", "--nocapture", "--test-threads=1"];
+    arguments.into_iter().fold(job, |job, argument| job.arg(argument)).run()
+}
+
+#[test]
+fn contexts_of_threads_are_used_beside_epochs_and_drops_over_tcp() {
+    for _ in 0..2 {
+        let outcome = over_tcp("contexts_of_threads_are_used_beside_epochs_and_drops");
+        assert!(outcome.status.success(), "{outcome}");
+    }
+}
+
+#[test]
+fn a_thread_at_the_exit_is_named_as_the_mistake_that_it_is() {
+    let outcome = over_tcp("threads_are_still_there_at_the_exit");
+    // Where no thread was in time the job has just ended.
+    let message = "called by a thread while the program exits; join all threads";
+    assert!(outcome.status.success() || outcome.stderr.contains(message), "{outcome}");
+}

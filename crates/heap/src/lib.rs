@@ -4,7 +4,7 @@
 //! So a peer's copy of an address is the own address plus a multiple of the stride, one descriptor serves any
 //! number of PEs, and nothing can be left behind, since the file has no name.
 //!
-//! [`layout`] computes the locations (pure), [`node`] maps the memory, [`statics`] moves the program's variables
+//! [`layout`] computes the locations (pure), [`Reservation`] finds addresses for them, [`node`] maps the memory, [`statics`] moves the program's variables
 //! there, [`allocator`] allocates from the heap. This is the only crate that maps memory. It must never know teams,
 //! transports or launchers, and it dereferences symmetric memory only in the allocator and where a child process
 //! gets its copy of the static data.
@@ -16,10 +16,12 @@ mod mapping;
 pub mod node;
 mod numa;
 mod published;
+mod reservation;
 pub mod statics;
 
 pub use allocator::{Allocator, Place};
 pub use error::Error;
 pub use layout::Layout;
 pub use node::NodeMemory;
+pub use reservation::Reservation;
 pub use statics::Statics;

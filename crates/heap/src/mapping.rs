@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
-use std::ptr::null_mut;
+use std::ptr::{null_mut, without_provenance_mut};
 
 /// The range. What is mapped over it goes with it.
 #[derive(Debug)]
@@ -27,6 +27,20 @@ impl Mapping {
         Ok(Mapping { start, nbytes })
     }
 
+    /// The range that starts at an address, without access, if nothing is mapped in it.
+    ///
+    /// # Errors
+    /// When something is, or the kernel refuses.
+    pub(crate) fn reserve(address: usize, nbytes: usize) -> Result<Mapping, Errno> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
+        let at = without_provenance_mut(address);
+        // SAFETY: a new range, since the kernel replaces no mapping by it.
+        let start = unsafe { mmap_anonymous(at, nbytes, ProtFlags::empty(), flags) }?;
+        let mapping = Mapping { start, nbytes };
+        // Kernels before 4.17 and valgrind take the address for a suggestion.
+        if start.addr() == address { Ok(mapping) } else { Err(Errno::EXIST) }
+    }
+
     /// A range of shared memory, at an address of the kernel's choice.
     ///
     /// # Errors
@@ -45,6 +59,10 @@ impl Mapping {
 
     pub(crate) fn start(&self) -> *mut c_void {
         self.start
+    }
+
+    pub(crate) fn nbytes(&self) -> usize {
+        self.nbytes
     }
 }
 

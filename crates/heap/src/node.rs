@@ -6,6 +6,7 @@ use crate::layout::{Layout, STATICS_AT};
 use crate::mapping::Mapping;
 use crate::numa;
 use crate::published::Published;
+use crate::reservation::Reservation;
 use crate::statics::{Statics, Views};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
@@ -38,17 +39,19 @@ impl NodeMemory {
     /// Map the memory of a node of `n_local` PEs of which this is number `local`. `memory` is the
     /// memfd that all PEs of the node inherited; without one this process makes its own. The first PE can
     /// publish `published_bytes`. `statics_at` has for each of the PEs where in the memory its `statics` begin,
-    /// where they are there, as that PE says.
+    /// where they are there, as that PE says. The slices come to the addresses that are `reserved` for them, if any
+    /// are, and otherwise to addresses of the kernel's choice.
     ///
     /// # Errors
     /// When the sizes or the kernel do not allow it, or a PE's static data cannot be where it says.
     ///
     /// # Panics
-    /// When `local` is not below `n_local`.
+    /// When `local` is not below `n_local`, or the reservation is one for other slices.
     pub fn map(
         memory: Option<OwnedFd>,
         layout: Layout,
         (n_local, local): (u32, u32),
+        reserved: Option<Reservation>,
         published_bytes: usize,
         statics: &Statics,
         statics_at: &[Option<u64>],
@@ -79,7 +82,11 @@ impl NodeMemory {
         }
         fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW)
             .map_err(|e| Error::Refused("sealing shared memory", e))?;
-        let (slices, base) = map_aligned(&memory, slices_bytes, layout.stride())?;
+        let range = match reserved {
+            Some(reservation) => reservation.into_range(),
+            None => anywhere(slices_bytes, layout.stride())?,
+        };
+        let base = map_aligned(&memory, slices_bytes, layout.stride(), &range)?;
         // SAFETY: exactly the range that was mapped above; the advice changes no contents.
         unsafe { madvise(base.as_ptr().cast(), slices_bytes, Advice::LinuxDontDump) }
             .map_err(|e| Error::Refused("keeping shared memory out of core files", e))?;
@@ -87,7 +94,7 @@ impl NodeMemory {
         let statics = Views::map((memory.as_fd(), size), statics, statics_at, local)?;
         let behind = slices_bytes as u64;
         let published = Published::map(memory.as_fd(), behind, published_bytes, local == 0)?;
-        Ok(NodeMemory { _slices: slices, base, layout, local, statics, published })
+        Ok(NodeMemory { _slices: range, base, layout, local, statics, published })
     }
 
     /// Where everything is in a slice.
@@ -151,32 +158,42 @@ impl NodeMemory {
     }
 }
 
-/// Map `memory` at a multiple of `alignment`, a power of two. What is reserved for that stays so.
+/// What the kernel refuses, for messages.
+const WHAT: &str = "mapping shared memory";
+
+/// A range, at an address of the kernel's choice, that has room for `nbytes` from a multiple of `alignment` on.
+fn anywhere(nbytes: usize, alignment: usize) -> Result<Mapping, Error> {
+    let nbytes = nbytes.checked_add(alignment).ok_or(Error::TooLarge)?;
+    Mapping::new(nbytes, ProtFlags::empty()).map_err(|e| Error::Refused(WHAT, e))
+}
+
+/// Map `memory` at the first multiple of `alignment`, a power of two, in a range that is reserved for it.
+///
+/// # Panics
+/// When the range has no room for that.
 fn map_aligned(
     memory: &impl AsFd,
-    bytes: usize,
+    nbytes: usize,
     alignment: usize,
-) -> Result<(Mapping, NonNull<u8>), Error> {
-    const WHAT: &str = "mapping shared memory";
-    let refused = |e| Error::Refused(WHAT, e);
-    let nbytes = bytes.checked_add(alignment).ok_or(Error::TooLarge)?;
-    let reserved = Mapping::new(nbytes, ProtFlags::empty()).map_err(refused)?;
+    reserved: &Mapping,
+) -> Result<NonNull<u8>, Error> {
     let start = reserved.start();
-    let base = start.wrapping_byte_add(start.addr().next_multiple_of(alignment) - start.addr());
-    // SAFETY: `base` to `base + bytes` lies in the range just reserved, which nobody uses.
+    let padding = start.addr().next_multiple_of(alignment) - start.addr();
+    assert!(padding + nbytes <= reserved.nbytes(), "{nbytes} bytes in {reserved:?}");
+    let base = start.wrapping_byte_add(padding);
+    // SAFETY: `base` to `base + nbytes` lies in a range that is reserved for it and that nobody uses.
     let mapped = unsafe {
         mmap(
             base,
-            bytes,
+            nbytes,
             ProtFlags::READ | ProtFlags::WRITE,
             MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE,
             memory,
             0,
         )
     }
-    .map_err(refused)?;
-    let base = NonNull::new(mapped.cast()).ok_or(Error::Refused(WHAT, Errno::NOMEM))?;
-    Ok((reserved, base))
+    .map_err(|e| Error::Refused(WHAT, e))?;
+    NonNull::new(mapped.cast()).ok_or(Error::Refused(WHAT, Errno::NOMEM))
 }
 
 #[cfg(test)]
@@ -184,9 +201,10 @@ fn map_aligned(
 mod tests {
     use super::*;
     use crate::layout::STATICS_STRIDE;
+    use crate::reservation;
 
     fn map(fd: Option<OwnedFd>, layout: Layout, n: u32, local: u32) -> Result<NodeMemory, Error> {
-        NodeMemory::map(fd, layout, (n, local), 100, &Statics::of_program(), &[])
+        NodeMemory::map(fd, layout, (n, local), None, 100, &Statics::of_program(), &[])
     }
 
     #[test]
@@ -205,6 +223,21 @@ mod tests {
         // SAFETY: PE 1's own slice was not written.
         assert_eq!(unsafe { one.heap().add(8).cast::<u32>().read() }, 0);
         assert_eq!(one.delta(1), 0);
+    }
+
+    #[test]
+    fn the_own_slice_is_where_it_was_reserved() {
+        let _alone = reservation::tests::alone();
+        let layout = Layout::new(1 << 24, 1 << 16).expect("fits");
+        let mut reserved = Reservation::all(&layout, (3, 2));
+        let reservation = reserved.pop().expect("a free range");
+        let slice = reservation.slice();
+        let statics = Statics::of_program();
+        let mapped = NodeMemory::map(None, layout, (3, 2), Some(reservation), 0, &statics, &[]);
+        let mapped = mapped.expect("mapped");
+        assert_eq!(mapped.heap().addr(), slice);
+        // SAFETY: the first 4 bytes of PE 0's slice.
+        unsafe { mapped.heap().wrapping_offset(mapped.delta(0)).cast::<u32>().write(77) };
     }
 
     #[test]
@@ -277,7 +310,8 @@ mod tests {
         let map = |at| {
             let fd = memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("a memfd");
             ftruncate(&fd, second + (1 << 30)).expect("room");
-            NodeMemory::map(Some(fd), layout, (2, 0), 0, &statics, &[None, Some(at)]).map(drop)
+            NodeMemory::map(Some(fd), layout, (2, 0), None, 0, &statics, &[None, Some(at)])
+                .map(drop)
         };
         map(second).expect("the start of its place");
         for at in [0, STATICS_AT, second + 1, second + STATICS_STRIDE, !4095] {

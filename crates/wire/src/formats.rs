@@ -14,9 +14,9 @@ const fn format(name: &'static str, version: u8) -> Format {
 }
 
 /// Frames between PEs, daemons and `oshrun`.
-pub const JOB: Format = format("job protocol", 2);
+pub const JOB: Format = format("job protocol", 3);
 /// What each PE tells all others when it joins the job.
-pub const RECORD: Format = format("record of a PE", 6);
+pub const RECORD: Format = format("record of a PE", 7);
 /// What a PE offers before a transport is selected.
 pub const OFFER: Format = format("offer of transports", 3);
 /// What came of a step of opening a transport.

@@ -102,6 +102,11 @@ struct Flags {
     #[arg(long)]
     report_bindings: bool,
 
+    /// Start the program without address space layout randomization (ASLR), so that its static variables have the same
+    /// address on all PEs
+    #[arg(long)]
+    no_aslr: bool,
+
     /// Print at the end of the job when each of its phases was complete
     #[arg(long)]
     timings: bool,
@@ -133,6 +138,8 @@ pub struct Options {
     pub tag_output: bool,
     /// The folder for the output files of PEs.
     pub output_files: Option<PathBuf>,
+    /// Whether the program starts without ASLR.
+    pub no_aslr: bool,
     /// Whether to print when each phase was complete.
     pub timings: bool,
     /// PEs that run under a debugger.
@@ -199,6 +206,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         export,
         tag_output: flags.tag_output,
         output_files: flags.output_files,
+        no_aslr: flags.no_aslr,
         timings: flags.timings,
         gdb: flags.gdb,
         timeout: flags.timeout,

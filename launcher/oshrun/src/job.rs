@@ -121,6 +121,7 @@ fn task(options: &Options, is_far: bool) -> Result<Task, Failure> {
         carried: if is_far { environment::carried() } else { Vec::new() },
         folder,
         wish: options.wish,
+        no_aslr: options.no_aslr,
         output_files: options.output_files.clone(),
         debugged: options.gdb.clone(),
         prompts: rustix::termios::isatty(rustix::stdio::stdin()),

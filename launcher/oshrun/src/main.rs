@@ -3,7 +3,8 @@
 //! One file or folder per subject:
 //!
 //! - what to start: `args`, `program`; where: `hosts`, `placement`; with which variables: `environment`;
-//! - starting: `prepare` and `capacity` check first, `limits` and `spawn` start PEs, `guard` ends them if oshrun is killed;
+//! - starting: `prepare` and `capacity` check first, `aslr`, `limits` and `spawn` start PEs, `guard`
+//!   ends them if oshrun is killed;
 //! - `mark`, `descendants` and `liveness` ensure that no process remains, `leftovers` that no file of libfabric's does;
 //! - `local_pes` holds the PEs of this process, `tree` those of other processes and hosts;
 //! - `output` and `input` forward streams, `link` frames, `signals` the signals of the user;
@@ -14,6 +15,7 @@
 //! records that PEs exchange.
 
 mod args;
+mod aslr;
 mod capacity;
 mod debugger;
 mod descendants;

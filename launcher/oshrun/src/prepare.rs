@@ -7,7 +7,7 @@ use crate::failure::{Failure, cannot};
 use crate::output::Files;
 use crate::spawn::Launch;
 use crate::tree::orders::{Growth, Part, Task};
-use crate::{capacity, debugger, limits, placement, program, spawn};
+use crate::{aslr, capacity, debugger, limits, placement, program, spawn};
 
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
@@ -51,6 +51,9 @@ pub fn prepare(
     if part.pes.start != part.node.start {
         // Another process of this host prints it.
         placements.words.clear();
+    }
+    if task.no_aslr {
+        aslr::disable()?;
     }
     let limit = limits::make_room(part.pes.len() as u32, n_daemons, task.output_files.is_some())?;
     let files = match &task.output_files {

@@ -29,6 +29,8 @@ pub(crate) struct Job {
     pub(crate) oversubscribed: bool,
     /// The same for some machine of the job. It is equal on all PEs, so algorithms can depend on it.
     pub(crate) oversubscribed_somewhere: bool,
+    /// The symmetric heap has the same address on all PEs.
+    pub(crate) equal_heap_addresses: bool,
     pub(crate) thread_level: c_int,
     /// Whether several threads may be in the library at once on some PE: the same on all PEs.
     pub(crate) threads_somewhere: bool,

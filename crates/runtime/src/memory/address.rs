@@ -363,7 +363,12 @@ pub(crate) fn refuse(
         call,
         "argument {argument}: {addr:#x} is not symmetric: neither in the symmetric heap \
          ({heap_bytes} bytes at {heap:#x}) nor a static variable of the program ({static_bytes} bytes \
-         at {first:#x}); allocate it with shmem_malloc, or declare it static{}",
-        refusal::of_null(addr)
+         at {first:#x}); allocate it with shmem_malloc, or declare it static{}{}",
+        refusal::of_null(addr),
+        match job.equal_heap_addresses {
+            true => "",
+            false =>
+                "; the heap has another address on other PEs, so a pointer from there is not valid here",
+        }
     );
 }

@@ -1,6 +1,7 @@
 //! Initialisation and finalization (OpenSHMEM 1.6, §9.1), and queries about this PE and the others.
 #![allow(unsafe_code)]
 
+mod addresses;
 mod algorithms;
 mod amos;
 mod available;
@@ -51,7 +52,7 @@ use core::ffi::{c_int, c_void};
 use record::Record;
 use rushmem_bootstrap::{NodeMap, Protocol, Session};
 use rushmem_collectives::choice::Facts;
-use rushmem_heap::{Allocator, Layout, NodeMemory};
+use rushmem_heap::{Allocator, Layout, NodeMemory, Reservation};
 use rushmem_transport::setting::environment;
 use rushmem_transport::{Directory, Pe, Provider};
 use std::sync::Mutex;
@@ -162,6 +163,12 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     if let Err(error) = getrandom::fill(&mut secret) {
         fail!(call, "the kernel gives no random bytes for the job's secret: {error}");
     }
+    let machine = machines.node_of(me.0);
+    let (n_local, local) = (machines.size(machine), machines.local_index(me.0));
+    let areas = Areas::new(n_pes);
+    let layout = Layout::new(settings.symmetric_size, areas.nbytes());
+    let reserved =
+        layout.map_or_else(Vec::new, |layout| Reservation::all(&layout, (n_local, local)));
     let statics_at = statics::at();
     let own = Record {
         symmetric_size: settings.symmetric_size,
@@ -174,6 +181,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         statics: digest(statics::own().fingerprint()),
         statics_at,
         statics_start: statics::own().start(),
+        reserved: reserved.iter().map(Reservation::slice).collect(),
         probe: Probe::new(secret, statics_at.is_none() && session.is_launched()),
     };
     let records = match session.exchange(&own.encode()) {
@@ -212,19 +220,32 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
              start all PEs with the same executable"
         );
     }
-    let machine = machines.node_of(me.0);
-    let n_local = machines.size(machine);
+    let heap_address = addresses::of_heap(&records);
+    let reserved = addresses::keep(reserved, heap_address);
+    addresses::report(me, &records, heap_address);
     let usable =
         |machine| cpus::of_node(machines.members(machine).map(|pe| &records[pe as usize].cpus));
     let oversubscribed = |machine| machines.size(machine) as usize > usable(machine);
 
-    let areas = Areas::new(n_pes);
-    let local = machines.local_index(me.0);
     let statics_at: Vec<Option<u64>> =
         machines.members(machine).map(|pe| records[pe as usize].statics_at).collect();
     let directory = Directory::most_bytes(n_pes, rushmem_bootstrap::proto::MAX_RECORD);
-    let sizes = (settings.symmetric_size, areas.nbytes(), directory);
-    let memory = map(call, &mut session, sizes, local, &statics_at);
+    let place = (n_local, local);
+    let map = |layout| {
+        let memory = session.take_node_memory();
+        let statics = statics::own();
+        NodeMemory::map(memory, layout, place, reserved, directory, statics, &statics_at)
+    };
+    let mapped = layout.ok_or(rushmem_heap::Error::TooLarge).and_then(map);
+    let memory: &'static NodeMemory = match mapped {
+        Ok(memory) => Box::leak(Box::new(memory)),
+        Err(error) => fail!(
+            call,
+            "a symmetric heap of {} bytes for each of {n_local} PEs cannot be mapped: {error}; \
+             reduce SHMEM_SYMMETRIC_SIZE",
+            settings.symmetric_size
+        ),
+    };
     locality::place_memory(me, memory, &own.cpus);
     if local == 0 && settings.symmetric_size_is_set {
         warn_of_shortage(settings.symmetric_size, n_local);
@@ -284,6 +305,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         allocator: Mutex::new(None),
         oversubscribed: oversubscribed(machine),
         oversubscribed_somewhere,
+        equal_heap_addresses: heap_address.is_some() || n_pes == 1,
         thread_level,
         threads_somewhere,
         secret: records[0].secret,
@@ -324,33 +346,6 @@ fn announce(chosen: &Settings, providers: &[Provider]) {
         for row in settings::ALL.iter().chain(of_providers) {
             println!("{}: {}; now {}", row.names(), row.description(), settings::state(row));
         }
-    }
-}
-
-/// Map the node's memory, for the life of the process.
-fn map(
-    call: Call,
-    session: &mut Session,
-    (symmetric_size, internal_bytes, published_bytes): (u64, usize, usize),
-    local: u32,
-    statics_at: &[Option<u64>],
-) -> &'static NodeMemory {
-    let n_local = statics_at.len() as u32;
-    let map = |layout| {
-        let memory = session.take_node_memory();
-        let place = (n_local, local);
-        NodeMemory::map(memory, layout, place, published_bytes, statics::own(), statics_at)
-    };
-    let mapped = Layout::new(symmetric_size, internal_bytes)
-        .ok_or(rushmem_heap::Error::TooLarge)
-        .and_then(map);
-    match mapped {
-        Ok(memory) => Box::leak(Box::new(memory)),
-        Err(error) => fail!(
-            call,
-            "a symmetric heap of {symmetric_size} bytes for each of {n_local} PEs cannot be mapped: \
-             {error}; reduce SHMEM_SYMMETRIC_SIZE"
-        ),
     }
 }
 

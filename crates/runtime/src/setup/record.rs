@@ -29,6 +29,8 @@ pub(super) struct Record {
     pub(super) statics_at: Option<u64>,
     /// The start of its static data in its process.
     pub(super) statics_start: usize,
+    /// The addresses at which it could reserve room for its heap.
+    pub(super) reserved: Vec<usize>,
     /// Lets others test whether the kernel copies between processes; it contains the secret.
     pub(super) probe: Probe,
 }

@@ -28,6 +28,8 @@ pub struct Task {
     pub folder: Option<PathBuf>,
     /// The requested placement.
     pub wish: Wish,
+    /// Whether the program starts without ASLR.
+    pub no_aslr: bool,
     /// The folder for the output files of PEs; `None` if oshrun prints the output.
     pub output_files: Option<PathBuf>,
     /// PEs that run under a debugger.

@@ -1,0 +1,107 @@
+//! Ranges of addresses that a process reserves before the PEs of its job agree on one of them, so
+//! that the own slice has the same address on all PEs.
+//!
+//! The places depend only on the size of the address space and of a slice, and lie where Linux maps
+//! nothing of its own accord. The program may have mapped something there, so a reservation never
+//! replaces a mapping. This file must never know what other processes could reserve.
+#![allow(unsafe_code)]
+
+use crate::layout::Layout;
+use crate::mapping::Mapping;
+use rustix::process::{Resource, getrlimit};
+
+/// Where the own slice may begin, in 1,024ths of the address space, best first.
+///
+/// Linux loads programs from 2/3 of the address space on. It maps memory from the end of the address
+/// space downwards or, where the stack is unlimited, from 1/3 upwards, and ASLR moves either by 1/8
+/// at most. The first place is in the middle between 1/3 + 1/8 and 2/3. The second one is below 1/3
+/// and above the shadow memory of `AddressSanitizer`. The third one is for `x86_64`, where
+/// `ThreadSanitizer` reserves the other two and leaves this one to programs.
+const PLACES: [usize; 3] = [576, 256, 1014];
+
+/// A range for the slices of a node.
+#[derive(Debug)]
+pub struct Reservation {
+    /// Where the own slice begins.
+    slice: usize,
+    range: Mapping,
+}
+
+impl Reservation {
+    /// The ranges that this process, number `local` of `n_local` on its node, can have.
+    pub fn all(layout: &Layout, (n_local, local): (u32, u32)) -> Vec<Reservation> {
+        let Some(nbytes) = layout.node_bytes(n_local) else { return Vec::new() };
+        let stride = layout.stride();
+        let in_front = local as usize * stride;
+        let places = PLACES.iter().filter_map(|place| {
+            let slice = (end_of_addresses() / 1024 * place) / stride * stride;
+            let start = slice.checked_sub(in_front).filter(|&start| start > 0)?;
+            let range = Mapping::reserve(start, nbytes).ok()?;
+            Some(Reservation { slice, range })
+        });
+        // A limit (`ulimit -v`) counts what is reserved, so one must do.
+        let most = getrlimit(Resource::As).current.map_or(PLACES.len(), |_| 1);
+        places.take(most).collect()
+    }
+
+    /// Where the own slice begins.
+    pub fn slice(&self) -> usize {
+        self.slice
+    }
+
+    pub(crate) fn into_range(self) -> Mapping {
+        self.range
+    }
+}
+
+/// The end of the addresses that a program can have: the power of two above its stack, at whose top
+/// the kernel stores the name of the program. 0 if that is not known.
+fn end_of_addresses() -> usize {
+    // SAFETY: asks for a number that the kernel gave this process at its start.
+    let name = unsafe { libc::getauxval(libc::AT_EXECFN) };
+    (name as usize).checked_next_power_of_two().filter(|_| name > 0).unwrap_or(0)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// The places are the same for all tests of a process.
+    pub(crate) fn alone() -> MutexGuard<'static, ()> {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[test]
+    fn own_slices_have_equal_addresses() {
+        let _alone = alone();
+        let layout = Layout::new(1 << 20, 1 << 16).expect("fits");
+        let slices = |n, local| -> Vec<usize> {
+            Reservation::all(&layout, (n, local)).iter().map(Reservation::slice).collect()
+        };
+        let of_one = slices(1, 0);
+        assert!(of_one.iter().all(|slice| slice % layout.stride() == 0), "{of_one:x?}");
+        assert!(!of_one.is_empty());
+        for (n, local) in [(2, 0), (2, 1), (300, 0), (300, 299)] {
+            assert_eq!(slices(n, local), of_one);
+        }
+    }
+
+    #[test]
+    fn what_is_taken_is_left_alone() {
+        let _alone = alone();
+        let layout = Layout::new(1 << 30, 1 << 16).expect("fits");
+        let first = Reservation::all(&layout, (3, 1));
+        let again = Reservation::all(&layout, (3, 1));
+        for slice in again.iter().map(Reservation::slice) {
+            assert!(first.iter().all(|reservation| reservation.slice() != slice), "{slice:#x}");
+        }
+    }
+
+    #[test]
+    fn no_place_is_large_enough_for_everything() {
+        let layout = Layout::new(1 << 60, 1).expect("fits an address");
+        assert!(Reservation::all(&layout, (1, 0)).is_empty());
+    }
+}

@@ -1,0 +1,56 @@
+//! The addresses of symmetric objects: the same on all PEs where that is possible, so that programs
+//! can keep pointers in symmetric memory.
+//!
+//! Each PE reserves what it can of a few ranges, and all take the first one that all PEs have. Static
+//! data are where the kernel loads the program. This file must never know how ranges are chosen.
+
+use super::record::Record;
+use rushmem_heap::Reservation;
+use rushmem_transport::Pe;
+
+/// Where the heaps of all PEs begin; `None` if no range is free on all of them.
+pub(super) fn of_heap(records: &[Record]) -> Option<usize> {
+    let on_all = |slice: &usize| records.iter().all(|record| record.reserved.contains(slice));
+    records[0].reserved.iter().copied().find(on_all)
+}
+
+/// Keep the agreed reservation alone.
+pub(super) fn keep(reserved: Vec<Reservation>, agreed: Option<usize>) -> Option<Reservation> {
+    reserved.into_iter().find(|reservation| Some(reservation.slice()) == agreed)
+}
+
+/// Print with `SHMEM_DEBUG` which addresses are the same on all PEs, once for the job.
+pub(super) fn report(me: Pe, records: &[Record], heap: Option<usize>) {
+    if me != Pe(0) || records.len() == 1 {
+        return;
+    }
+    match heap {
+        Some(at) => tracing::debug!("the symmetric heap begins at {at:#x} on all PEs"),
+        None => tracing::debug!(
+            "the symmetric heap begins at different addresses on the PEs: {}",
+            obstacle(records)
+        ),
+    }
+    let statics = records[0].statics_start;
+    match records.iter().position(|record| record.statics_start != statics) {
+        None => tracing::debug!("the static data begin at {statics:#x} on all PEs"),
+        Some(pe) => tracing::debug!(
+            "the static data begin at {statics:#x} on PE 0 and at {:#x} on PE {pe}: `oshrun --no-aslr` \
+             gives them one address",
+            records[pe].statics_start
+        ),
+    }
+}
+
+/// Why no range is free on all PEs.
+fn obstacle(records: &[Record]) -> String {
+    let none = |pe: usize| format!("PE {pe} could reserve no range of addresses for them");
+    let Some(first) = records[0].reserved.first() else { return none(0) };
+    match records.iter().enumerate().find(|(_, record)| !record.reserved.contains(first)) {
+        Some((pe, record)) if record.reserved.is_empty() => none(pe),
+        Some((pe, _)) => {
+            format!("PE {pe} has other memory at {first:#x}, and no other range is free on all")
+        }
+        None => unreachable!("the first range is free on all"),
+    }
+}

@@ -133,6 +133,10 @@ impl Transport for Ucx {
     fn hand_over(&self) {
         self.progress.shared.attendance.hand_over();
     }
+
+    fn lose(&self, pe: Pe, why: &str) {
+        self.progress.shared.give_up(pe, why);
+    }
 }
 
 impl Drop for Ucx {

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::status::fine;
+use crate::defaults::library;
 use crate::sys;
 use rushmem_transport::setting::environment;
 use std::ffi::{CStr, CString, c_void};
@@ -101,7 +102,7 @@ impl Context {
 
     /// Initialises UCX for a job of so many PEs, with these changes to its configuration.
     pub(crate) fn open(n_pes: u32, changes: &[(&str, String)]) -> Result<Context, String> {
-        let ucp = ucx_sys::open()?;
+        let ucp = library()?;
         let config = Config::read(ucp)?;
         for (name, value) in changes {
             config.set(name, value)?;

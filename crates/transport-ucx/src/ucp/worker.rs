@@ -4,6 +4,7 @@
 use super::context::Context;
 use super::request::{UcpRequest, plain, started};
 use super::status::{fine, said};
+use crate::abort::within;
 use crate::sys;
 use rushmem_transport::Segment;
 use rushmem_transport::kit::variables;
@@ -113,7 +114,7 @@ impl Worker {
     /// Lets it work; returns whether there was anything to do.
     pub(crate) fn progress(&self) -> bool {
         // SAFETY: a live worker, and no callback calls this.
-        unsafe { self.ucp().ucp_worker_progress(self.handle) != 0 }
+        within(|| unsafe { self.ucp().ucp_worker_progress(self.handle) != 0 })
     }
 
     /// Has the descriptor tell of what comes; false when something is there already.

@@ -90,6 +90,20 @@ fn a_hangup_ends_a_job_over_ucx() {
     running.finish().assert_fails(&["PE 1", "was killed by SIGHUP"]);
 }
 
+/// UCX has such files for its shared memory, which it cannot use between these PEs; they stay when it is killed while
+/// it makes them.
+fn a_job_over_ucx_has_no_files_of_ucxs_shared_memory() {
+    let (running, pids) = lingering();
+    for pid in pids {
+        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("a process").flatten();
+        let files = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+        let files: Vec<_> = files.filter(|file| file.starts_with("/dev/shm")).collect();
+        assert!(files.is_empty(), "{files:?}");
+    }
+    testkit::kill(running.pid());
+    assert_eq!(running.finish().code(), 137);
+}
+
 /// UCX aborts a process that answers a peer which has just died, and whose data are still coming in: the job is said to
 /// have ended by the peer. Which kill makes it do so is a matter of chance; without a remedy one of five does.
 fn the_pe_that_died_first_is_named_over_ucx() {
@@ -131,5 +145,6 @@ fn the_pe_that_died_first_is_named_over_ucx() {
 testkit::tests! {
     a_refused_connection_over_libfabric_ends_init,
     a_hangup_ends_a_job_over_ucx,
+    a_job_over_ucx_has_no_files_of_ucxs_shared_memory,
     the_pe_that_died_first_is_named_over_ucx,
 }

@@ -142,9 +142,48 @@ fn the_pe_that_died_first_is_named_over_ucx() {
     }
 }
 
+/// Nor is a word seen of which only a part has come.
+fn words_of_a_long_put_arrive_whole_over_ucx() {
+    needs("libucp.so.0");
+    let text = r#"
+        #include <shmem.h>
+        #include <stdint.h>
+        #include <stdio.h>
+        enum { WORDS = 65536, ROUNDS = 200 };
+        static uint64_t to[WORDS], from[WORDS], seen;
+        int main(void) {
+            shmem_init();
+            long torn = 0;
+            for (uint64_t round = 1; round <= ROUNDS; round++) {
+                uint64_t now = round * 0x0001000100010001, before = now - 0x0001000100010001;
+                if (shmem_my_pe() == 1) {
+                    for (int i = 0; i < WORDS; i++)
+                        from[i] = now;
+                    shmem_uint64_put(to, from, WORDS, 0);
+                    shmem_uint64_wait_until(&seen, SHMEM_CMP_GE, round);
+                } else {
+                    for (int i = 0; i < WORDS; i++) {
+                        shmem_uint64_wait_until(&to[i], SHMEM_CMP_NE, before);
+                        torn += *(volatile uint64_t *)&to[i] != now;
+                    }
+                    shmem_uint64_p(&seen, round, 1);
+                }
+            }
+            if (torn)
+                fprintf(stderr, "%ld words were torn\n", torn);
+            shmem_finalize();
+            return torn != 0;
+        }
+    "#;
+    let job = Job::new(compile_text("whole_words.c", text, tmpdir(), &[])).n(2);
+    let outcome = over("ucx", job).env("UCX_TLS", "tcp,self").run();
+    assert!(outcome.status.success(), "{outcome}");
+}
+
 testkit::tests! {
     a_refused_connection_over_libfabric_ends_init,
     a_hangup_ends_a_job_over_ucx,
     a_job_over_ucx_has_no_files_of_ucxs_shared_memory,
     the_pe_that_died_first_is_named_over_ucx,
+    words_of_a_long_put_arrive_whole_over_ucx,
 }

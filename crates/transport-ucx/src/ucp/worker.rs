@@ -72,6 +72,11 @@ impl Worker {
         self.context.copies
     }
 
+    /// The longest put that UCX is given at once.
+    pub(crate) fn longest_put(&self) -> usize {
+        self.context.longest_put
+    }
+
     /// UCX's fence orders without waiting.
     pub(crate) fn orders(&self) -> bool {
         self.context.orders

@@ -3,13 +3,13 @@
 #![allow(unsafe_code)]
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use rushmem_runtime::{Call, setup};
 use rushmem_transport::{
-    Amos, Caps, Directory, Endpoint, Error, Found, Host, Key, Open, Pe, Provider, Segment,
-    Transport, null,
+    AmoRequest, Amos, Caps, Directory, Endpoint, Error, Found, Get, Host, Key, Open, Pe, Provider,
+    Put, Segment, Transport, null,
 };
 use testkit::{Job, Outcome};
 
@@ -38,6 +38,80 @@ const FLAWED: Provider = Provider {
     },
     ..null::PROVIDER
 };
+
+/// It reports nothing: an operation on a PE waits until that PE is given up.
+const SILENT: Provider = Provider {
+    name: "silent",
+    available: claim,
+    open: |_| Ok(Box::new(Silent::default())),
+    ..null::PROVIDER
+};
+
+/// The loss that ends all waits.
+#[derive(Clone, Default)]
+struct Silent(Arc<(Mutex<Option<Error>>, Condvar)>);
+
+impl Silent {
+    fn wait(&self) -> Error {
+        let (loss, given_up) = &*self.0;
+        let loss = loss.lock().expect("no panic holds it");
+        let loss = given_up.wait_while(loss, |loss| loss.is_none()).expect("no panic holds it");
+        loss.clone().expect("it was waited for")
+    }
+}
+
+impl Transport for Silent {
+    fn caps(&self) -> Caps {
+        Caps::default()
+    }
+
+    unsafe fn register(&mut self, _: Segment, _: *mut u8, _: usize) -> Result<Key, Error> {
+        Ok(Key(Vec::new()))
+    }
+
+    fn address(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn connect(&mut self, _: Arc<Directory>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn endpoint(&self) -> Result<Box<dyn Endpoint>, Error> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn progress(&self) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn lose(&self, pe: Pe, why: &str) {
+        *self.0.0.lock().expect("no panic holds it") = Some(Error::Lost(pe, why.to_owned()));
+        self.0.1.notify_all();
+    }
+}
+
+impl Endpoint for Silent {
+    unsafe fn put(&mut self, _: Pe, _: Put) -> Result<(), Error> {
+        Err(self.wait())
+    }
+
+    unsafe fn get(&mut self, _: Pe, _: Get) -> Result<(), Error> {
+        Err(self.wait())
+    }
+
+    unsafe fn amo(&mut self, _: Pe, _: AmoRequest) -> Result<u64, Error> {
+        Err(self.wait())
+    }
+
+    fn fence(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn quiet(&mut self) -> Result<(), Error> {
+        Err(self.wait())
+    }
+}
 
 /// Its cards carry out atomic operations, unless the variable `NO_CARD` names the PE; they do it wrong where `BAD_CARD` does.
 /// Sockets play the cards.
@@ -128,6 +202,10 @@ impl Transport for Altered {
     fn wait(&self, at_most: Duration) -> Result<bool, Error> {
         self.sockets.wait(at_most)
     }
+
+    fn lose(&self, pe: Pe, why: &str) {
+        self.sockets.lose(pe, why);
+    }
 }
 
 /// What each PE of the jobs below is: it joins, leaves, and both are barriers over the transport.
@@ -137,6 +215,7 @@ fn a_pe() {
         Ok("that fail") => vec![REFUSING, FLAWED],
         Ok("with cards") => vec![CARDS, SOCKETS],
         Ok("that lock") => vec![LOCKING],
+        Ok("that wait") => vec![SILENT, SOCKETS],
         _ => vec![REFUSING, FLAWED, SOCKETS],
     };
     setup::init(Call(&"shmem_init"), &providers);
@@ -162,6 +241,23 @@ fn the_next_one_is_tried_and_the_reason_is_kept() {
         let lines = outcome.stderr.lines().filter(|printed| printed.contains(line)).count();
         assert_eq!(lines, 1, "{line}\n{outcome}");
     }
+}
+
+#[test]
+fn one_that_answers_nothing_is_given_up() {
+    let waits = ("PROVIDERS", "that wait");
+    let silence = "a put to PE 1 to try it out failed: PE 1 was lost: a transfer to try it out is not over after";
+    let outcome = job(&[waits, ("SHMEM_HOST_LIMIT", "0.2"), ("SHMEM_DEBUG", "1")]);
+    assert!(outcome.status.success(), "{outcome}");
+    let warned = format!(
+        "warning: the transport silent does not work here and is passed over: PE 0: {silence}"
+    );
+    for line in [&*warned, "transport sockets: nothing; chosen"] {
+        let lines = outcome.stderr.lines().filter(|printed| printed.contains(line)).count();
+        assert_eq!(lines, 1, "{line}\n{outcome}");
+    }
+    let forced = [waits, ("SHMEM_HOST_LIMIT", "0.2"), ("SHMEM_TRANSPORT", "silent")];
+    job(&forced).assert_fails(&["SHMEM_TRANSPORT is silent", silence, "SHMEM_TRANSPORT to"]);
 }
 
 #[test]

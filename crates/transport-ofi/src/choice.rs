@@ -258,6 +258,7 @@ fn facts(info: &fi::fi_info, delivery: bool) -> Facts {
         key_bytes: domain.mr_key_size,
         inject: tx.inject_size,
         depth: tx.size,
+        receives: rx.size,
         max_message: endpoint.max_msg_size,
         ordered: tx.msg_order & rx.msg_order & ORDERS == ORDERS
             && endpoint.max_order_waw_size >= endpoint.max_msg_size,

@@ -4,6 +4,7 @@
 
 use crate::fabric::Fabric;
 use crate::raw::RawKey;
+use crate::unconfirmed;
 use libfabric_sys as fi;
 use rushmem_transport::{Error, Key, Pe, PeRecord, Segment};
 use rushmem_wire::{OFI_ADDRESS, OFI_KEY, decode, encode};
@@ -21,6 +22,14 @@ pub(crate) struct Address {
 impl Address {
     pub(crate) fn encode(&self) -> Vec<u8> {
         encode(OFI_ADDRESS, &(&self.provider, &self.host, &self.name))
+    }
+
+    /// The service endpoint's name, for messages.
+    pub(crate) fn shown(&self) -> String {
+        match unconfirmed::socket(&self.name) {
+            Some(socket) => socket.to_string(),
+            None => self.name.escape_ascii().to_string(),
+        }
     }
 
     /// # Errors

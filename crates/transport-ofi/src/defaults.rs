@@ -16,7 +16,7 @@ use std::ffi::CStr;
 
 /// `NAME=value`; the last one is not for machines with NICs.
 const OURS: [&CStr; 4] = [
-    c"FI_OFI_RXM_BUFFER_SIZE=256",
+    c"FI_OFI_RXM_BUFFER_SIZE=128",
     c"FI_OFI_RXM_MSG_RX_SIZE=512",
     c"IPATH_NO_BACKTRACE=1",
     c"FI_UNIVERSE_SIZE=4",

@@ -174,13 +174,18 @@ impl Fabric {
         Ok(Cq { cq: open(fi::FI_WAIT_NONE)?, wait: None })
     }
 
-    /// An endpoint that is ready for use.
+    /// An endpoint that is ready for use, with room for so many receives: some providers make it at once.
     ///
     /// # Errors
     /// libfabric's number.
-    pub(crate) fn endpoint(&self, cq: &Cq) -> Result<Fid<fi::fid_ep>, i32> {
+    pub(crate) fn endpoint(&self, cq: &Cq, receives: usize) -> Result<Fid<fi::fid_ep>, i32> {
         let mut endpoint = null_mut();
         let info = lock(&self.info);
+        // SAFETY: an entry that is owned here, with all its parts, and that nobody else uses meanwhile.
+        let entry = unsafe { &mut *info.first() };
+        // SAFETY: as above: a part of the entry.
+        let rx = unsafe { &mut *entry.rx_attr };
+        rx.size = receives.min(self.facts.receives);
         // SAFETY: an open domain and the entry that it was opened with, which nobody else uses meanwhile.
         let code = unsafe { fi::fi_endpoint(self.domain.raw(), info.first(), &mut endpoint) };
         // SAFETY: stored by the call.

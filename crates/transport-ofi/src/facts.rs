@@ -15,6 +15,8 @@ pub(crate) struct Facts {
     pub(crate) inject: usize,
     /// Operations that an endpoint may have in flight.
     pub(crate) depth: usize,
+    /// Receives that an endpoint may wait for.
+    pub(crate) receives: usize,
     pub(crate) max_message: usize,
     /// Writes of an endpoint to one address, and sends after them, arrive in order.
     pub(crate) ordered: bool,

@@ -169,15 +169,26 @@ impl Shared {
 
     /// Something failed: from now on everything does. Returns the first loss.
     pub(crate) fn lose(&self, failure: &Failure) -> Error {
-        let why = format!("libfabric ({}) says {}", self.address.provider, failure.why);
+        let provider = &self.address.provider;
         match failure.pe {
             Some(pe) => {
-                let address = self.address_of(pe);
-                let host = address.as_ref().map(|address| &*address.host);
-                self.loss.of_peer(Pe(pe), host, &why)
+                self.lose_peer(Pe(pe), &format!("libfabric ({provider}) says {}", failure.why))
             }
-            None => self.loss.of_self(&why),
+            None => self.loss.of_self(&format!("libfabric ({provider}) says {}", failure.why)),
         }
+    }
+
+    /// The path to a PE failed, or the PE has not answered for too long. Returns the first loss.
+    pub(crate) fn lose_peer(&self, pe: Pe, why: &str) -> Error {
+        let (own, there) = (&self.address, self.address_of(pe.0));
+        let shown = there.as_ref().map_or("an unknown address".to_owned(), Address::shown);
+        let why = format!(
+            "{why} (provider {}, from {} to {shown}); see what PE {pe} said last, and whether both hosts let such \
+             connections through (firewall, SHMEM_OFI_PROVIDER)",
+            own.provider,
+            own.shown()
+        );
+        self.loss.of_peer(pe, there.as_ref().map(|there| &*there.host), &why)
     }
 
     /// The address of a PE, as it told it.

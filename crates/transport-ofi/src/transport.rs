@@ -209,6 +209,10 @@ impl Transport for Ofi {
     fn hand_over(&self) {
         self.progress.hand_over();
     }
+
+    fn lose(&self, pe: Pe, why: &str) {
+        self.shared().lose_peer(pe, why);
+    }
 }
 
 impl Ofi {

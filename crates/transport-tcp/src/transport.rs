@@ -120,6 +120,10 @@ impl Transport for Tcp {
     fn hand_over(&self) {
         self.shared().attendance.hand_over();
     }
+
+    fn lose(&self, pe: Pe, why: &str) {
+        self.shared().lose(pe, why);
+    }
 }
 
 impl Tcp {

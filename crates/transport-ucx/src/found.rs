@@ -1,5 +1,6 @@
 //! What this machine has of UCX: whether a device is behind it that reads and writes memory by itself.
 
+use crate::defaults::library;
 use crate::settings::TLS;
 use crate::ucp::{Context, Worker};
 use rushmem_transport::{Found, Host, Nic, device};
@@ -17,7 +18,7 @@ const IMITATIONS: [&str; 1] = ["hfi1"];
 /// # Errors
 /// What is missing.
 pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
-    let (major, minor, release) = ucx_sys::version(ucx_sys::open()?);
+    let (major, minor, release) = ucx_sys::version(library()?);
     let version = format!("UCX {major}.{minor}.{release}");
     let devices = device::active();
     if devices.is_empty() {
@@ -31,13 +32,20 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
 /// The versions of UCX whose sockets do not reach each other over the loopback interface.
 const LOOPBACK_UNREACHED: (u32, u32) = (1, 20);
 
+/// UCX's transports but those of shared memory. It uses none of these where it can notice that a peer fails, as it can
+/// over any network; yet each worker takes megabytes for them, and files that stay when the process is killed meanwhile.
+const WITHOUT_SHARED_MEMORY: &str = "^sm";
+/// The oldest version that understands this.
+const EXCLUDES: (u32, u32) = (1, 12);
+
 /// What our variables, the NIC that this PE should prefer, and a job on one machine alone change in UCX's
 /// configuration. UCX listens on every device that it may use, and asks nobody who they are: so sockets are kept
 /// to the interfaces that the user names or, where no other machine needs them, to loopback.
 pub(crate) fn changes(host: &dyn Host, one_machine: bool) -> Vec<(&'static str, String)> {
-    let (major, minor, _) = ucx_sys::open().map_or((0, 0, 0), ucx_sys::version);
+    let (major, minor, _) = library().map_or((0, 0, 0), ucx_sys::version);
     let unless_set = |name, value: Option<String>| value.filter(|_| host.variable(name).is_none());
-    let transports = unless_set("UCX_TLS", host.variable(TLS));
+    let others = ((major, minor) >= EXCLUDES).then(|| WITHOUT_SHARED_MEMORY.to_owned());
+    let transports = unless_set("UCX_TLS", host.variable(TLS).or(others));
     let loopback = one_machine && (major, minor) != LOOPBACK_UNREACHED;
     // UCX takes a blank for a part of a name.
     let chosen = host

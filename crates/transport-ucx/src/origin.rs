@@ -295,15 +295,24 @@ impl Origin {
         }
         let blocks = matches!(kind, Transfer::Put | Transfer::Get);
         let params = if blocks { plain() } else { noted(&connection) };
-        let (ucp, base, nbytes) = (self.ucp(), local.base.cast::<c_void>(), local.nbytes);
-        let params = &raw const params;
-        let begun = match is_put {
+        let (ucp, params) = (self.ucp(), &raw const params);
+        if !is_put {
+            let (base, nbytes) = (local.base.cast::<c_void>(), local.nbytes);
             // SAFETY: a live endpoint and its key; the local memory is valid by contract.
-            true => unsafe { ucp.ucp_put_nbx(endpoint, base, nbytes, remote, key, params) },
-            // SAFETY: as above.
-            false => unsafe { ucp.ucp_get_nbx(endpoint, base, nbytes, remote, key, params) },
-        };
-        self.finish_or_note(shared, pe, &connection, blocks, begun)
+            let begun = unsafe { ucp.ucp_get_nbx(endpoint, base, nbytes, remote, key, params) };
+            return self.finish_or_note(shared, pe, &connection, blocks, begun);
+        }
+        let mut done = 0;
+        while done < local.nbytes {
+            self.room(shared)?;
+            let piece = local.skip(done).first(self.worker.longest_put());
+            let (base, to) = (piece.base.cast::<c_void>(), remote + done as u64);
+            // SAFETY: a live endpoint and its key; the local memory is valid by contract.
+            let begun = unsafe { ucp.ucp_put_nbx(endpoint, base, piece.nbytes, to, key, params) };
+            self.finish_or_note(shared, pe, &connection, blocks, begun)?;
+            done += piece.nbytes;
+        }
+        Ok(())
     }
 
     #[inline]

@@ -15,7 +15,7 @@ pub(crate) const ALL: &[Setting] = &[Setting {
     name: TLS,
     old_names: &[],
     default: None,
-    meaning: "the transports that UCX may use, unless UCX_TLS says so; by default all",
+    meaning: "the transports that UCX may use, unless UCX_TLS says so; by default all but those of shared memory",
 }];
 
 /// Connections of two workers to a peer and of a peer's two to this PE, and one back for each of these.

@@ -99,6 +99,19 @@ impl Shared {
         self.loss.of_peer(pe, address.as_ref().map(|address| &*address.host), why)
     }
 
+    /// A PE has not answered for too long, as `why` says. UCX's addresses are not for people, so its devices are named.
+    pub(crate) fn give_up(&self, pe: Pe, why: &str) {
+        let resources = self.context.resources();
+        let used: Vec<String> =
+            resources.iter().map(|(t, device)| format!("{t} on {device}")).collect();
+        let why = format!(
+            "{why} (UCX with {}); see whether both hosts let such connections through, or name other devices or \
+             transports (UCX_NET_DEVICES, SHMEM_UCX_TLS)",
+            used.join(", ")
+        );
+        self.lose(pe, &why);
+    }
+
     /// A thread that waits serves peers, if nobody else does; returns whether there was work.
     pub(crate) fn serve(&self) -> bool {
         self.attendance.polled();

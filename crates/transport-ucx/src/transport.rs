@@ -3,6 +3,7 @@
 //! It must never know how an operation is carried out.
 #![allow(unsafe_code)]
 
+use crate::abort;
 use crate::connect::{self, Peer};
 use crate::endpoint::UcxEndpoint;
 use crate::found::changes;
@@ -46,6 +47,7 @@ pub fn open(open: &Open, tuning: Tuning) -> Result<Box<dyn Transport>, Error> {
 /// What works once there is a service thread, and this PE's address.
 fn prepare(open: &Open, tuning: Tuning) -> Result<(Progress, Vec<u8>), String> {
     DESCRIPTORS.require(open.n_pes, MIN_DESCRIPTORS)?;
+    abort::guard(open.pe, open.host.host_limit() / 2);
     let context = Arc::new(Context::open(open.n_pes, &changes(&*open.host, open.one_machine))?);
     if open.amos == Amos::Network {
         probe(&context)
@@ -132,6 +134,10 @@ impl Transport for Ucx {
 
     fn hand_over(&self) {
         self.progress.shared.attendance.hand_over();
+    }
+
+    fn lose(&self, pe: Pe, why: &str) {
+        self.progress.shared.give_up(pe, why);
     }
 }
 

@@ -62,6 +62,8 @@ impl Transport for Null {
     fn progress(&self) -> Result<bool, Error> {
         Ok(false)
     }
+
+    fn lose(&self, _: Pe, _: &str) {}
 }
 
 impl Endpoint for Nowhere {

@@ -27,6 +27,7 @@ use rushmem_wire::{Format, OFFER, STEP, decode, encode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What this machine has of a transport, for messages.
 pub struct OnThisMachine {
@@ -76,7 +77,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
     let offers: Vec<Offer> = exchange(call, job, OFFER, &offer).collect();
     let agreed = agree(&providers, &offers).unwrap_or_else(|why| fail!(call, "{why}"));
     let Selection { candidates, mut passed_over } = agreed;
-    let mut candidates = candidates.into_iter();
+    let (mut candidates, not_tried) = (candidates.into_iter(), passed_over.len());
     for place in candidates.by_ref() {
         let provider = providers[place];
         let has = |offer: &Offer| offer.hardware_amos.iter().any(|name| name == provider.name);
@@ -87,6 +88,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
                 network::open(transport, endpoint);
                 let why = why_chosen(asked, &providers, &passed_over);
                 path::note(job, Some(Chosen { name: provider.name, why, way: &way }));
+                warn(job, &providers, &passed_over[not_tried..]);
                 let later = "what comes before it works".to_owned();
                 passed_over.extend(candidates.map(|place| (place, later.clone())));
                 report(job, &providers, provider, &passed_over, &way);
@@ -260,7 +262,7 @@ fn attempt(call: Call, job: &Job, provider: &Provider, amos: Amos) -> Result<Tri
     let directory = Arc::new(Directory::new(job.memory.published()));
     let mut transport = transport.expect("what this PE lacks was said");
     let endpoint = on_all(call, job, connected(&mut *transport, directory))?;
-    let endpoint = on_all(call, job, probed(job, endpoint))?;
+    let endpoint = on_all(call, job, probed(call, job, &*transport, endpoint))?;
     host.settle();
     Ok(Tried { endpoint, transport })
 }
@@ -351,14 +353,39 @@ fn connected(
 }
 
 /// Move data to the next PE whose memory is not mapped here. All PEs are connected: one that knows no peers answers none.
-fn probed(job: &Job, mut endpoint: Box<dyn Endpoint>) -> Result<Box<dyn Endpoint>, String> {
+fn probed(
+    call: Call,
+    job: &Job,
+    transport: &dyn Transport,
+    mut endpoint: Box<dyn Endpoint>,
+) -> Result<Box<dyn Endpoint>, String> {
     let node = job.nodes.node_of(job.me.0);
     let unmapped = |pe: u32| pe != job.me.0 && (cma::exist() || job.nodes.node_of(pe) != node);
     let after = (1..job.n_pes).map(|distance| (job.me.0 + distance) % job.n_pes);
-    if let Some(pe) = after.into_iter().find(|&pe| unmapped(pe)) {
-        probe::transfer(&mut *endpoint, flags::area().areas(), job.me, Pe(pe))?;
+    if let Some(pe) = after.into_iter().find(|&pe| unmapped(pe)).map(Pe) {
+        probe::limited(call, transport, (pe, probe_limit(job)), || {
+            probe::transfer(&mut *endpoint, flags::area().areas(), job.me, pe)
+        })?;
     }
     Ok(endpoint)
+}
+
+/// How long the test of a transport may take: longer than a silent host is waited for, since a NIC may take seconds to
+/// connect; and where PEs outnumber the CPUs, each of them needs a CPU first.
+fn probe_limit(job: &Job) -> Duration {
+    let machines = job.session().nodes().clone();
+    let n_local = machines.size(machines.node_of(job.me.0));
+    let turns =
+        if job.oversubscribed { Duration::from_secs(n_local.into()) } else { Duration::ZERO };
+    3 * job.settings.host_limit + turns
+}
+
+/// Warn of transports that were tried and do not work, since another one may be slower.
+fn warn(job: &Job, providers: &[&Provider], tried: &[(usize, String)]) {
+    for (place, why) in tried.iter().filter(|_| job.me == Pe(0)) {
+        let name = providers[*place].name;
+        eprintln!("warning: the transport {name} does not work here and is passed over: {why}");
+    }
 }
 
 /// Print with `SHMEM_DEBUG=2` what was found of each provider, and why it was chosen or not.

@@ -1,17 +1,75 @@
-//! A transfer of every kind to a node peer, whose outcome decides whether a transport works.
+//! A transfer of every kind to a peer, whose outcome decides whether a transport works.
 //!
-//! It goes to a line of the peer's internal area that this PE alone writes. How long it may take is the
-//! transport's to say, who knows when a peer is lost.
+//! It goes to a line of the peer's internal area that this PE alone writes. It has a time limit, since a provider may
+//! try for ever to connect and report nothing.
 #![allow(unsafe_code)]
 
+use crate::base::call::{Call, fail};
 use crate::memory::areas::Areas;
+use rushmem_transport::thread::without_signals;
 use rushmem_transport::{
     AmoOp, AmoRequest, AmoWidth, Completion, Endpoint, Error, Get, LocalBuf, OldValue, Pe, Put,
-    RemoteAddr, Segment,
+    RemoteAddr, Segment, Transport,
 };
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::{Builder, scope};
+use std::time::Duration;
 
 /// Words that are put and read back.
 const WORDS: usize = 4;
+
+/// The time limit is counted in sleeps of this length, so that the time of a process that is stopped does not count.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Runs a `test` that waits for `pe`. If it is not over after `limit`, the transport gives the PE up, which ends the
+/// test with an error; a test that does not end even then is within a call of the provider, and the job ends.
+///
+/// # Errors
+/// Those of the test, or when the kernel refuses a thread.
+pub(super) fn limited(
+    call: Call,
+    transport: &dyn Transport,
+    (pe, limit): (Pe, Duration),
+    test: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
+    let (over, is_over) = mpsc::channel();
+    let watch = move || {
+        if sleeps(limit, &is_over) {
+            let why =
+                format!("a transfer to try it out is not over after {} s", limit.as_secs_f64());
+            transport.lose(pe, &why);
+            if sleeps(limit, &is_over) {
+                fail!(
+                    call,
+                    "{why}: this PE has given PE {pe} up, but its network library does not return; \
+                     choose another one by SHMEM_TRANSPORT"
+                );
+            }
+        }
+    };
+    scope(|scope| {
+        let watching = without_signals(|| {
+            Builder::new().name("rushmem-probe".to_owned()).spawn_scoped(scope, watch)
+        });
+        watching.map_err(|error| format!("the kernel refused a thread: {error}"))?;
+        let tested = test();
+        drop::<mpsc::Sender<()>>(over);
+        tested
+    })
+}
+
+/// Sleeps for as long as this; false if the test is over before.
+fn sleeps(limit: Duration, is_over: &Receiver<()>) -> bool {
+    let mut left = limit;
+    while !left.is_zero() {
+        let tick = left.min(TICK);
+        if is_over.recv_timeout(tick) != Err(RecvTimeoutError::Timeout) {
+            return false;
+        }
+        left -= tick;
+    }
+    true
+}
 
 /// Put, get, an atomic operation and what completes them, between this PE and `pe`.
 ///
@@ -24,7 +82,7 @@ pub(super) fn transfer(
     pe: Pe,
 ) -> Result<(), String> {
     let failed = |what: &'static str| {
-        move |error: Error| format!("a {what} to PE {pe} to try it out failed: {error}")
+        move |error: Error| format!("{what} PE {pe} to try it out failed: {error}")
     };
     let at = |word: usize| {
         let offset = (areas.probe(me) + word * 8) as u64;
@@ -38,11 +96,12 @@ pub(super) fn transfer(
     let source = LocalBuf::source(sent.as_ptr().cast(), size_of_val(&sent));
     let put = Put { dest: at(0), source, completion };
     // SAFETY: a local array.
-    unsafe { endpoint.put(pe, put) }.map_err(failed("put"))?;
-    endpoint.quiet().map_err(failed("put"))?;
+    unsafe { endpoint.put(pe, put) }.map_err(failed("a put to"))?;
+    endpoint.quiet().map_err(failed("a put to"))?;
     let dest = LocalBuf { base: found.as_mut_ptr().cast(), nbytes: size_of_val(&found) };
     // SAFETY: a local array.
-    unsafe { endpoint.get(pe, Get { dest, source: at(0), completion }) }.map_err(failed("get"))?;
+    unsafe { endpoint.get(pe, Get { dest, source: at(0), completion }) }
+        .map_err(failed("a get from"))?;
     if found != sent {
         return Err(format!("PE {pe} does not hold what was put there to try it out"));
     }
@@ -50,12 +109,12 @@ pub(super) fn transfer(
         let (dest, width, old) = (at(WORDS), AmoWidth::Eight, OldValue::Returned);
         let request = AmoRequest { dest, width, op, operand, condition: 0, old };
         // SAFETY: the old value is returned.
-        unsafe { endpoint.amo(pe, request) }.map_err(failed("atomic operation"))
+        unsafe { endpoint.amo(pe, request) }.map_err(failed("an atomic operation on"))
     };
     amo(AmoOp::Swap, seed)?;
     let (added, last) = (amo(AmoOp::Add, 1)?, amo(AmoOp::Fetch, 0)?);
     if (added, last) != (seed, seed.wrapping_add(1)) {
         return Err(format!("an atomic operation on PE {pe} to try it out fetched a wrong value"));
     }
-    endpoint.quiet().map_err(failed("quiet"))
+    endpoint.quiet().map_err(failed("the completion of operations on"))
 }

@@ -10,6 +10,7 @@ fn ordered(offers: &[(&str, &str, bool)], wish: &Wish) -> Vec<String> {
         key_bytes: 8,
         inject: 0,
         depth: 1,
+        receives: 1,
         max_message: 1,
         ordered: false,
         reads_follow: false,

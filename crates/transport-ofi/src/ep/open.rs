@@ -16,6 +16,9 @@ use std::mem::ManuallyDrop;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Arc;
 
+/// Room for receives of an ep that receives nothing: few, as not every provider makes an endpoint without.
+const NO_RECEIVES: usize = 16;
+
 impl FiEndpoint {
     /// An ep for so many operations, with cells for `copy_up_to` bytes; writes of `at_once_up_to` bytes, which are at most as many, are
     /// copied whenever they complete.
@@ -31,7 +34,8 @@ impl FiEndpoint {
         sleep: bool,
     ) -> Result<FiEndpoint, i32> {
         let cq = Arc::new(fabric.cq(depth + ENTRIES, sleep)?);
-        let endpoint = fabric.endpoint(&cq)?;
+        // The service alone receives messages, and sleeps until one comes.
+        let endpoint = fabric.endpoint(&cq, if sleep { depth } else { NO_RECEIVES })?;
         let staging = Block::new(depth, copy_up_to.max(NBYTES));
         let staging_mr = match fabric.facts.asks(fi::FI_MR_LOCAL) {
             false => None,

@@ -59,6 +59,19 @@ fn sockets_stay_on_the_interfaces_of_the_job() {
 }
 
 #[test]
+fn shared_memory_is_used_where_it_is_asked_for() {
+    let transports = |variables| {
+        let changes = changes(&Variables(variables), true);
+        changes.into_iter().find(|(name, _)| *name == "TLS").map(|(_, value)| value)
+    };
+    assert_eq!(transports(&[(TLS, "posix,self")]).as_deref(), Some("posix,self"));
+    assert_eq!(transports(&[("UCX_TLS", "posix,self")]), None, "UCX's goes first");
+    // Only where there is a UCX is its version known.
+    let excludes = library().is_ok_and(|ucp| ucx_sys::version(ucp) >= (1, 12, 0));
+    assert_eq!(transports(&[]).as_deref(), excludes.then_some("^sm"));
+}
+
+#[test]
 fn datagrams_and_imitations_are_not() {
     assert!(!decided(&[("ud_verbs", "rdmap0s6:1")], &["rdmap0s6"]).0);
     assert!(!decided(&[("rc_verbs", "hfi1_0:1")], &["hfi1_0"]).0);

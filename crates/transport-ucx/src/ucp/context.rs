@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::status::fine;
+use crate::defaults::library;
 use crate::sys;
 use rushmem_transport::setting::environment;
 use std::ffi::{CStr, CString, c_void};
@@ -18,6 +19,9 @@ use ucx_sys::{
 /// Over sockets UCX sends what it copies in pieces, and the target answers each one that belongs to a put: pieces as long as
 /// what it takes in at a time are an eighth as many.
 const SOCKETS: &CStr = c"UCX_TCP_TX_SEG_SIZE=64k";
+/// The longest put that fits one such piece with its headers. UCX cuts a longer one within words, and a target that waits
+/// for a word would see half of it.
+const PIECE: usize = (64 << 10) - 512;
 /// Over shared memory each worker has 512 buffers for each of two transports, and touches all of them: 4 MiB, which PEs of a
 /// node that share memory anyway have no use for. More are taken where they are needed.
 const SHARED_MEMORY: &CStr = c"UCX_MM_RX_BUFS_GROW=32";
@@ -33,6 +37,8 @@ pub(crate) struct Context {
     pub(super) worker_variables: Vec<&'static CStr>,
     /// Processors move the data, at the target too: there is no NIC that does.
     pub(super) copies: bool,
+    /// The longest put that arrives as a whole, where processors move the data over sockets.
+    pub(super) longest_put: usize,
     /// Its fence orders without waiting: not so since [`FENCE_WAITS`], nor where [`SHOWS_ORDER`] matters.
     pub(super) orders: bool,
 }
@@ -101,7 +107,7 @@ impl Context {
 
     /// Initialises UCX for a job of so many PEs, with these changes to its configuration.
     pub(crate) fn open(n_pes: u32, changes: &[(&str, String)]) -> Result<Context, String> {
-        let ucp = ucx_sys::open()?;
+        let ucp = library()?;
         let config = Config::read(ucp)?;
         for (name, value) in changes {
             config.set(name, value)?;
@@ -135,6 +141,7 @@ impl Context {
             notices_failures: false,
             worker_variables: Vec::new(),
             copies: false,
+            longest_put: usize::MAX,
             orders: false,
         };
         let resources = context.resources();
@@ -142,6 +149,9 @@ impl Context {
         context.notices_failures = resources.iter().any(|(name, _)| !inside(name));
         context.worker_variables = worker_variables(&resources);
         context.copies = resources.iter().all(|(name, _)| inside(name) || name == "tcp");
+        if context.copies && context.worker_variables.contains(&SOCKETS) {
+            context.longest_put = PIECE;
+        }
         context.orders = ucx_sys::version(ucp) < FENCE_WAITS && (SHOWS_ORDER || !context.copies);
         context.guards_against_threads().then_some(context).ok_or_else(|| {
             "this UCX was built without support for threads (--enable-mt)".to_owned()

@@ -4,6 +4,7 @@
 use super::context::Context;
 use super::request::{UcpRequest, plain, started};
 use super::status::{fine, said};
+use crate::abort::within;
 use crate::sys;
 use rushmem_transport::Segment;
 use rushmem_transport::kit::variables;
@@ -71,6 +72,11 @@ impl Worker {
         self.context.copies
     }
 
+    /// The longest put that UCX is given at once.
+    pub(crate) fn longest_put(&self) -> usize {
+        self.context.longest_put
+    }
+
     /// UCX's fence orders without waiting.
     pub(crate) fn orders(&self) -> bool {
         self.context.orders
@@ -113,7 +119,7 @@ impl Worker {
     /// Lets it work; returns whether there was anything to do.
     pub(crate) fn progress(&self) -> bool {
         // SAFETY: a live worker, and no callback calls this.
-        unsafe { self.ucp().ucp_worker_progress(self.handle) != 0 }
+        within(|| unsafe { self.ucp().ucp_worker_progress(self.handle) != 0 })
     }
 
     /// Has the descriptor tell of what comes; false when something is there already.

@@ -1,0 +1,21 @@
+//! What UCX is told by its own variables, where the user says nothing.
+//!
+//! UCX takes signals of the process when it is opened: SIGHUP, which then switches its log on instead of ending the
+//! process, and those of crashes, for which it prints a backtrace of its own. Signals belong to the program.
+
+use rushmem_transport::kit::variables;
+use std::ffi::CStr;
+use std::sync::OnceLock;
+use ucx_sys::Ucp;
+
+/// `NAME=value`.
+const OURS: [&CStr; 2] = [c"UCX_DEBUG_SIGNO=0", c"UCX_HANDLE_ERRORS=none"];
+
+/// UCX, opened once. It reads these variables when it is loaded.
+///
+/// # Errors
+/// What is missing.
+pub(crate) fn library() -> Result<&'static Ucp, String> {
+    static LIBRARY: OnceLock<Result<&'static Ucp, String>> = OnceLock::new();
+    LIBRARY.get_or_init(|| variables::told(&OURS, ucx_sys::open)).clone()
+}

@@ -11,6 +11,7 @@ mod cpus;
 mod leave;
 mod locality;
 mod locked;
+mod mistakes;
 mod node_peers;
 mod path;
 mod probe;
@@ -316,11 +317,14 @@ fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> Nod
 }
 
 fn announce(chosen: &Settings, providers: &[Provider]) {
+    let of_providers = providers.iter().flat_map(|provider| provider.settings);
+    for warning in mistakes::found(of_providers.clone()) {
+        eprintln!("warning: {warning}");
+    }
     if chosen.version {
         println!("{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})");
     }
     if chosen.info {
-        let of_providers = providers.iter().flat_map(|provider| provider.settings);
         for row in settings::ALL.iter().chain(of_providers) {
             println!("{}: {}; now {}", row.names(), row.description(), settings::state(row));
         }

@@ -9,8 +9,10 @@
 //! - A PE that exits without an initialisation or exchange that another PE has entered ends the job, since that one can
 //!   never complete.
 //! - An abort ends it with the first message, a global exit silently.
+//! - A signal that asks programs to end ends the job at once if a PE has not started, since it cannot reach that one.
 //! - A PE that fails after it was refused memory is named with what it was refused.
-//! - Everything else is left to run; the job's status is that of the first PE that failed.
+//! - Everything else is left to run; the job's status is that of the first PE that failed, which is named at the end of the job if
+//!   it has not called shmem_init.
 
 use std::sync::Arc;
 
@@ -185,8 +187,10 @@ impl Server {
     }
 
     /// The launcher has forwarded a signal that asks programs to end: PEs that now end early are not to blame.
-    pub fn interrupted(&mut self, signal: i32) {
+    pub fn interrupted(&mut self, signal: i32) -> Option<Decision> {
         self.interrupt = Some(signal);
+        let have_started = self.pes.iter().all(|pe| pe.pid != 0);
+        if have_started { None } else { self.interrupted_end(signal) }
     }
 
     /// The launcher itself ends the job, with a message of its own. `None` when the job is ending already.

@@ -275,6 +275,10 @@ impl Job {
     }
 
     async fn request(&mut self, request: Request) {
+        // Which PEs have started may decide what a signal does.
+        for news in self.subtree.arrived() {
+            self.hear(news);
+        }
         match request {
             Request::Forward(libc::SIGINT) if self.interrupted => {
                 let message = "oshrun: the job was killed by a second SIGINT";
@@ -285,11 +289,12 @@ impl Job {
             }
             Request::Forward(number) => {
                 self.interrupted |= number == libc::SIGINT;
-                if request.is_end() {
-                    self.server.interrupted(number);
-                }
                 if let Some(signal) = Signal::from_named_raw(number) {
                     self.subtree.signal(signal);
+                }
+                if request.is_end() {
+                    let decision = self.server.interrupted(number);
+                    self.carry_out(decision);
                 }
             }
             Request::Stop => stop(&self.subtree).await,

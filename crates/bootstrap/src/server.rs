@@ -89,6 +89,8 @@ pub struct Server {
     records: u32,
     initialised: u32,
     status: i32,
+    /// The first PE that failed.
+    failed: Option<u32>,
     interrupt: Option<i32>,
     ended: bool,
 }
@@ -118,6 +120,7 @@ impl Server {
             records: 0,
             initialised: 0,
             status: 0,
+            failed: None,
             interrupt: None,
             ended: false,
         }
@@ -149,7 +152,8 @@ impl Server {
         if self.ended {
             return None;
         }
-        if self.status == 0 {
+        if exit.status() != 0 && self.failed.is_none() {
+            self.failed = Some(pe);
             self.status = exit.status();
         }
         if let Exit::Signal(signal) = exit {
@@ -177,7 +181,24 @@ impl Server {
                 "oshrun: warning: no PE called shmem_finalize; call it before the program ends";
             return Some(Decision::Warn { message: message.to_string() });
         }
-        self.left_behind()
+        self.left_behind().or_else(|| self.failed_without_init().filter(|_| !others_run))
+    }
+
+    /// What to say at the end of a job whose program failed before it could print why, as it would where a library is missing.
+    fn failed_without_init(&self) -> Option<Decision> {
+        let failed = self.failed.filter(|_| self.interrupt.is_none())?;
+        let Pe { phase: Phase::Silent, exit: Some(exit), .. } = self.pes[failed as usize] else {
+            return None;
+        };
+        let has_failed = |pe: &&Pe| pe.exit.is_some_and(|exit| exit.status() != 0);
+        let others = match self.pes.iter().filter(has_failed).count() - 1 {
+            0 => String::new(),
+            1 => "; 1 other PE failed, too".to_owned(),
+            n => format!("; {n} other PEs failed, too"),
+        };
+        let name = self.name(failed);
+        let message = format!("oshrun: {name} {exit} without calling shmem_init{others}");
+        Some(Decision::Warn { message })
     }
 
     /// What to add to the message about a failed PE if it was refused memory before.

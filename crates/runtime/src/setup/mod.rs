@@ -353,7 +353,8 @@ fn map(
         Err(error) => fail!(
             call,
             "a symmetric heap of {symmetric_size} bytes for each of {n_local} PEs cannot be mapped: \
-             {error}; reduce SHMEM_SYMMETRIC_SIZE"
+             {error}; {}",
+            error.remedy()
         ),
     }
 }
@@ -437,6 +438,7 @@ pub fn inits_in_force() -> Option<u32> {
 /// `shmem_global_exit` (§9.1.6): end the job with `status`, whatever the other PEs do.
 pub fn global_exit(call: Call, status: c_int) -> ! {
     job::require(call);
+    let status = exit_status(status);
     leave::begin_exit();
     stdio::flush();
     let launched = process::aborter().is_some_and(|aborter| aborter.global_exit(status));
@@ -445,6 +447,15 @@ pub fn global_exit(call: Call, status: c_int) -> ! {
         unsafe { libc::exit(status) }
     }
     call::leave(launched, status)
+}
+
+/// The exit status of the job. An operating system keeps the low 8 bits of a status: where these are 0 and the status is not,
+/// the job must not look as if it had succeeded.
+fn exit_status(status: c_int) -> c_int {
+    match status & 0xff {
+        0 if status != 0 => 255,
+        low => low,
+    }
 }
 
 /// `shmem_my_pe` (§9.1.2).

@@ -11,8 +11,7 @@
 //! - An abort ends it with the first message, a global exit silently.
 //! - A signal that asks programs to end ends the job at once if a PE has not started, since it cannot reach that one.
 //! - A PE that fails after it was refused memory is named with what it was refused.
-//! - Everything else is left to run; the job's status is that of the first PE that failed, which is named at the end of the job if
-//!   it has not called shmem_init.
+//! - Everything else is left to run; the job's status is that of the first PE that failed.
 
 use std::sync::Arc;
 
@@ -181,12 +180,12 @@ impl Server {
                 "oshrun: warning: no PE called shmem_finalize; call it before the program ends";
             return Some(Decision::Warn { message: message.to_string() });
         }
-        self.left_behind().or_else(|| self.failed_without_init().filter(|_| !others_run))
+        self.left_behind()
     }
 
-    /// What to say at the end of a job whose program failed before it could print why, as it would where a library is missing.
-    fn failed_without_init(&self) -> Option<Decision> {
-        let failed = self.failed.filter(|_| self.interrupt.is_none())?;
+    /// What to say at the end of a job that has printed no error, if its first failed PE had not called shmem_init.
+    pub fn failed_without_init(&self) -> Option<String> {
+        let failed = self.failed.filter(|_| self.interrupt.is_none() && !self.ended)?;
         let Pe { phase: Phase::Silent, exit: Some(exit), .. } = self.pes[failed as usize] else {
             return None;
         };
@@ -196,9 +195,7 @@ impl Server {
             1 => "; 1 other PE failed, too".to_owned(),
             n => format!("; {n} other PEs failed, too"),
         };
-        let name = self.name(failed);
-        let message = format!("oshrun: {name} {exit} without calling shmem_init{others}");
-        Some(Decision::Warn { message })
+        Some(format!("oshrun: {} {exit} without calling shmem_init{others}", self.name(failed)))
     }
 
     /// What to add to the message about a failed PE if it was refused memory before.

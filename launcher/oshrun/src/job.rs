@@ -371,6 +371,10 @@ impl Job {
         };
         if let Some(sentence) = lost {
             fail_late(&mut self.server, 1, &sentence);
+        } else if !self.output.has_complaint().await
+            && let Some(message) = self.server.failed_without_init()
+        {
+            complain(&message);
         }
         self.subtree.dismiss(REST).await;
         self.server.status()

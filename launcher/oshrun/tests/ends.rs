@@ -38,6 +38,8 @@ fn programs_without_init_end_with_the_first_failure() {
         outcome.stderr.starts_with("oshrun: PE ") && outcome.stderr.ends_with(&format!("{how}\n"))
     );
     assert_eq!((outcome.status, outcome.stderr.lines().count()), (1, 1), "{outcome:?}");
+    // What has printed an error needs no other one.
+    Job::new(&["-n", "1", "sh", "-c", "echo why >&2; exit 3"]).run().expect(3, "why\n");
 }
 
 #[test]

@@ -188,12 +188,11 @@ fn an_exit_without_init_ends_the_job_of_those_who_called_it() {
 #[test]
 fn programs_without_init_end_with_the_first_failure() {
     let mut server = job(3);
-    for (pe, status) in [(2, 0), (1, 5)] {
+    for (pe, status) in [(2, 0), (1, 5), (0, 4)] {
         assert_eq!(server.exited(pe, Exit::Status(status)), None);
     }
     let message = "oshrun: PE 1 (pid 101, host a) exited with status 5 without calling shmem_init; 1 other PE failed, too";
-    let named = Decision::Warn { message: message.to_owned() };
-    assert_eq!(server.exited(0, Exit::Status(4)), Some(named));
+    assert_eq!(server.failed_without_init().as_deref(), Some(message));
     assert_eq!(server.status(), 5);
 }
 
@@ -201,10 +200,14 @@ fn programs_without_init_end_with_the_first_failure() {
 fn a_job_without_init_ends_silently_if_it_succeeds_or_is_interrupted() {
     let mut successful = job(2);
     (0..2).for_each(|pe| assert_eq!(successful.exited(pe, Exit::Status(0)), None));
+    assert_eq!(successful.failed_without_init(), None);
     let mut interrupted = job(1);
     assert_eq!(interrupted.interrupted(2), None);
     assert_eq!(interrupted.exited(0, Exit::Status(130)), None);
-    assert_eq!(interrupted.status(), 130);
+    assert_eq!((interrupted.status(), interrupted.failed_without_init()), (130, None));
+    let mut ended = running(1);
+    ended.exited(0, Exit::Status(3));
+    assert_eq!(ended.failed_without_init(), None);
 }
 
 #[test]

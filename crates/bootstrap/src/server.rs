@@ -9,6 +9,7 @@
 //! - A PE that exits without an initialisation or exchange that another PE has entered ends the job, since that one can
 //!   never complete.
 //! - An abort ends it with the first message, a global exit silently.
+//! - A signal that asks programs to end ends the job at once if a PE has not started, since it cannot reach that one.
 //! - A PE that fails after it was refused memory is named with what it was refused.
 //! - Everything else is left to run; the job's status is that of the first PE that failed.
 
@@ -87,6 +88,8 @@ pub struct Server {
     records: u32,
     initialised: u32,
     status: i32,
+    /// The first PE that failed.
+    failed: Option<u32>,
     interrupt: Option<i32>,
     ended: bool,
 }
@@ -116,6 +119,7 @@ impl Server {
             records: 0,
             initialised: 0,
             status: 0,
+            failed: None,
             interrupt: None,
             ended: false,
         }
@@ -147,7 +151,8 @@ impl Server {
         if self.ended {
             return None;
         }
-        if self.status == 0 {
+        if exit.status() != 0 && self.failed.is_none() {
+            self.failed = Some(pe);
             self.status = exit.status();
         }
         if let Exit::Signal(signal) = exit {
@@ -178,6 +183,21 @@ impl Server {
         self.left_behind()
     }
 
+    /// What to say at the end of a job that has printed no error, if its first failed PE had not called shmem_init.
+    pub fn failed_without_init(&self) -> Option<String> {
+        let failed = self.failed.filter(|_| self.interrupt.is_none() && !self.ended)?;
+        let Pe { phase: Phase::Silent, exit: Some(exit), .. } = self.pes[failed as usize] else {
+            return None;
+        };
+        let has_failed = |pe: &&Pe| pe.exit.is_some_and(|exit| exit.status() != 0);
+        let others = match self.pes.iter().filter(has_failed).count() - 1 {
+            0 => String::new(),
+            1 => "; 1 other PE failed, too".to_owned(),
+            n => format!("; {n} other PEs failed, too"),
+        };
+        Some(format!("oshrun: {} {exit} without calling shmem_init{others}", self.name(failed)))
+    }
+
     /// What to add to the message about a failed PE if it was refused memory before.
     fn refusal(&self, pe: u32) -> String {
         let refused = self.pes[pe as usize].refused.as_ref();
@@ -185,8 +205,10 @@ impl Server {
     }
 
     /// The launcher has forwarded a signal that asks programs to end: PEs that now end early are not to blame.
-    pub fn interrupted(&mut self, signal: i32) {
+    pub fn interrupted(&mut self, signal: i32) -> Option<Decision> {
         self.interrupt = Some(signal);
+        let have_started = self.pes.iter().all(|pe| pe.pid != 0);
+        if have_started { None } else { self.interrupted_end(signal) }
     }
 
     /// The launcher itself ends the job, with a message of its own. `None` when the job is ending already.

@@ -11,8 +11,35 @@ pub enum Error {
     TooLarge,
     /// The static data of the node's PE with this number cannot be where it says that they are.
     Misplaced(u32),
+    /// The node's memory is larger than this process may make a file; both in bytes.
+    FileSize {
+        /// What the node needs.
+        needed: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// The kernel refused; with the operation that it refused.
     Refused(&'static str, Errno),
+}
+
+impl Error {
+    /// What the user can do, as the end of a sentence.
+    pub fn remedy(&self) -> String {
+        match self {
+            Error::Misplaced(_) => "start all PEs with the same installation".to_owned(),
+            Error::FileSize { needed, .. } => format!(
+                "raise the limit with `ulimit -f {}` or `ulimit -f unlimited`, or reduce SHMEM_SYMMETRIC_SIZE",
+                needed.div_ceil(1024)
+            ),
+            Error::TooLarge | Error::Refused(_, Errno::NOMEM | Errno::NOSPC | Errno::FBIG) => {
+                "reduce SHMEM_SYMMETRIC_SIZE".to_owned()
+            }
+            Error::Refused(_, Errno::MFILE | Errno::NFILE) => "raise `ulimit -n`".to_owned(),
+            Error::Refused(..) => {
+                "the size is not the reason: the kernel lacks the call, or a container or sandbox refuses it".to_owned()
+            }
+        }
+    }
 }
 
 impl fmt::Display for Error {
@@ -22,6 +49,10 @@ impl fmt::Display for Error {
             Error::Misplaced(local) => write!(
                 f,
                 "PE {local} of this node says that its static data are where they cannot be in shared memory"
+            ),
+            Error::FileSize { needed, limit } => write!(
+                f,
+                "the node's memory is a file of {needed} bytes, but the limit of file sizes (ulimit -f) is {limit} bytes"
             ),
             Error::Refused(what, errno) => write!(f, "{what} was refused: {errno}"),
         }

@@ -10,6 +10,7 @@
 //! gets its copy of the static data.
 
 pub mod allocator;
+mod core_files;
 mod error;
 pub mod layout;
 mod mapping;

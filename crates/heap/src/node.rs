@@ -1,6 +1,7 @@
 //! The memory that the PEs of a node share, mapped into this one.
 #![allow(unsafe_code)]
 
+use crate::core_files;
 use crate::error::Error;
 use crate::layout::{Layout, STATICS_AT};
 use crate::mapping::Mapping;
@@ -10,7 +11,7 @@ use crate::reservation::Reservation;
 use crate::statics::{Statics, Views};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap};
 use rustix::process::{Resource, getrlimit};
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
@@ -73,9 +74,10 @@ impl NodeMemory {
             fstat(&memory).map_err(|e| Error::Refused("looking at shared memory", e))?.st_size;
         if (size as u64) < bytes as u64 {
             // The kernel would answer with SIGXFSZ, which says nothing to the user.
-            if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < bytes as u64) {
-                let what = "sizing shared memory beyond the limit of file sizes (ulimit -f)";
-                return Err(Error::Refused(what, Errno::FBIG));
+            let needed = bytes as u64;
+            if let Some(limit) = getrlimit(Resource::Fsize).current.filter(|&limit| limit < needed)
+            {
+                return Err(Error::FileSize { needed, limit });
             }
             ftruncate(&memory, bytes as u64)
                 .map_err(|e| Error::Refused("sizing shared memory", e))?;
@@ -87,9 +89,7 @@ impl NodeMemory {
             None => anywhere(slices_bytes, layout.stride())?,
         };
         let base = map_aligned(&memory, slices_bytes, layout.stride(), &range)?;
-        // SAFETY: exactly the range that was mapped above; the advice changes no contents.
-        unsafe { madvise(base.as_ptr().cast(), slices_bytes, Advice::LinuxDontDump) }
-            .map_err(|e| Error::Refused("keeping shared memory out of core files", e))?;
+        core_files::omit(base.as_ptr().cast(), slices_bytes);
         let size = (size as u64).max(bytes as u64);
         let statics = Views::map((memory.as_fd(), size), statics, statics_at, local)?;
         let behind = slices_bytes as u64;

@@ -5,9 +5,10 @@
 //! know what the bytes mean.
 #![allow(unsafe_code)]
 
+use crate::core_files;
 use crate::error::Error;
 use crate::mapping::Mapping;
-use rustix::mm::{Advice, ProtFlags, madvise};
+use rustix::mm::ProtFlags;
 use rustix::thread::futex;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -52,8 +53,7 @@ impl Published {
         protection.set(ProtFlags::WRITE, is_first);
         let nbytes = HEADER + room;
         let memory = Mapping::shared(memory, offset, nbytes, protection).map_err(refused)?;
-        // SAFETY: exactly the range that was mapped above; the advice changes no contents.
-        unsafe { madvise(memory.start(), nbytes, Advice::LinuxDontDump) }.map_err(refused)?;
+        core_files::omit(memory.start(), nbytes);
         Ok(Published { memory, room, seen: AtomicU32::new(0) })
     }
 

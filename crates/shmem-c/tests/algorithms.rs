@@ -129,6 +129,13 @@ fn what_is_forced_goes_before_what_a_file_says() {
 fn a_file_with_a_mistake_or_without_the_same_rows_everywhere_is_an_error() {
     let run = |file: &str| Job::new(program!("barriers.c")).n(2).env(TUNING, file).run();
     run("/nowhere/tuning").assert_fails(&[TUNING, "/nowhere/tuning", "cannot be read"]);
+    let fifo = tuning("fifo", "");
+    std::fs::remove_file(&fifo).expect("own file");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo");
+    assert!(made.success());
+    run(&fifo).assert_fails(&[TUNING, &fifo, "not a regular file"]);
+    std::fs::remove_file(&fifo).expect("own file");
+    run("/dev/zero").assert_fails(&[TUNING, "/dev/zero", "not a regular file"]);
     let file = tuning("mistake", "\nreduce any any any any any bruck\n");
     run(&file).assert_fails(&[TUNING, &file, "line 2", "no algorithm of reduce", "direct"]);
 

@@ -135,6 +135,9 @@ fn the_status_of_a_pe_after_finalize_is_the_jobs() {
 fn global_exit_ends_the_job_with_its_status() {
     let outcome = death("global_exit0", 4);
     assert_eq!((outcome.code(), outcome.stderr.as_str()), (0, ""), "{outcome}");
+    // Its low 8 bits would be those of a success.
+    assert_eq!(death("global_exit256", 3).code(), 255);
+    assert_eq!(death("global_exit259", 2).code(), 3);
     for n in [2, 3, 8] {
         let outcome = death("global_exit7", n);
         assert_eq!(outcome.code(), 7, "{outcome}");

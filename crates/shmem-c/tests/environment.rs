@@ -1,6 +1,8 @@
 //! Environment variables of the standard, read as it says, and those of our own.
 
-use testkit::{Job, Outcome, program};
+use std::path::Path;
+
+use testkit::{Job, Outcome, compile_text, program};
 
 /// A job of 2 PEs that can have `possible` bytes in one piece and not `impossible`; 0 leaves that out.
 fn heap(variables: &[(&str, &str)], possible: u64, impossible: u64) -> Outcome {
@@ -96,6 +98,74 @@ fn a_transport_that_is_not_there_ends_the_job() {
             heap(&settings[1..], 0, 0).assert_fails(&["SHMEM_TRANSPORT", text, "tcp"]);
         }
     }
+}
+
+/// What has no effect is named once per job, by PE 0, and the job goes on.
+#[test]
+fn variables_with_a_mistake_are_warned_of() {
+    let typo = "warning: SHMEM_TRANSPROT is set, but there is no such setting; did you mean SHMEM_TRANSPORT?";
+    let empty = "warning: SHMEM_TCP_INTERFACE is empty, which is as if it were not set";
+    let interface =
+        "warning: SHMEM_TCP_INTERFACE names loo, which the host of PE 0 does not have: it has ";
+    let nic = "warning: SHMEM_NIC names mlx5_77, which the host of PE 0 does not have: it has ";
+    for (name, value, warning) in [
+        ("SHMEM_TRANSPROT", "ucx", typo),
+        ("SHMEM_TCP_INTERFACE", "", empty),
+        ("SHMEM_TCP_INTERFACE", " , ", empty),
+        ("SHMEM_TCP_INTERFACE", "loo", interface),
+        ("SHMEM_NIC", "mlx5_77:1", nic),
+    ] {
+        let outcome = heap(&[(name, value)], 0, 0);
+        outcome.assert_ok(2);
+        let lines: Vec<&str> = outcome.stderr.lines().collect();
+        assert!(lines.len() == 1 && lines[0].starts_with(warning), "{warning}\n{outcome}");
+    }
+    let over_tcp = [("SHMEM_ONNODE", "off"), ("SHMEM_TCP_INTERFACE", "")];
+    heap(&over_tcp, MIB, 0).assert_ok(2);
+    let of_others = [("SHMEM_USE_HUGEPAGES", "1"), ("SHMEM_FCOLLECT_ALGORITHM", "ring")];
+    assert_eq!(heap(&of_others, 0, 0).stderr, "");
+}
+
+/// A limit of file sizes is named with its remedy, since a smaller heap need not be what the user wants.
+#[test]
+fn a_heap_beyond_the_limit_of_file_sizes_says_which_limit_to_raise() {
+    let script = "ulimit -f 1000; exec \"$0\" 0 0";
+    let program = program!("heap_size.c").display().to_string();
+    let outcome = Job::new("/bin/sh").n(2).arg("-c").arg(script).arg(program).run();
+    outcome.assert_fails(&["PE ", "shmem_init", "limit of file sizes", "`ulimit -f unlimited`"]);
+}
+
+/// A kernel or sandbox that cannot keep memory out of core files is no obstacle.
+#[test]
+fn advice_that_is_refused_is_done_without() {
+    let text = "
+        #include <errno.h>
+        #include <linux/filter.h>
+        #include <linux/seccomp.h>
+        #include <stddef.h>
+        #include <sys/mman.h>
+        #include <sys/prctl.h>
+        #include <sys/syscall.h>
+        #include <unistd.h>
+        int main(int count, char **words) {
+            struct sock_filter steps[] = {
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MADV_DONTDUMP, 0, 1),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+            };
+            struct sock_fprog program = {sizeof steps / sizeof *steps, steps};
+            if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+                return 77;
+            execvp(words[1], words + (count > 1));
+            return 127;
+        }
+    ";
+    let refusing = compile_text("refusing.c", text, Path::new(env!("CARGO_TARGET_TMPDIR")), &[]);
+    let job = Job::new(refusing).n(2).arg(program!("reductions.c").display());
+    job.run().assert_ok(2);
 }
 
 /// Once per job, wherever it goes; the program's own output is untouched.

@@ -159,6 +159,39 @@ fn warns_of_pes_without_finalize(launcher: &Launcher) {
     }
 }
 
+/// Nobody ends the PEs of a manager that is killed, here the parent of the PEs or of the shells that start them. The time is far
+/// more than they need, and less than PEs once stayed.
+fn ends_with_its_manager(launcher: &Launcher) {
+    const N: usize = 3;
+    let program = program!("soak.c").display().to_string();
+    for script in ["exec \"$0\" forever", "\"$0\" forever; exit $?"] {
+        let job = launcher.job("/bin/sh", N).arg("-c").arg(format!("echo shell $$; {script}"));
+        let mut running = job.arg(&program).start();
+        let numbers = |lines: &[&str], what: &str| -> Vec<i32> {
+            let number = |line: &&str| line.rsplit_once(what)?.1.parse().ok();
+            lines.iter().filter_map(number).collect()
+        };
+        let (shells, pes) = running.wait_for(|lines| {
+            let pes = numbers(lines, " pid ");
+            (pes.len() == N).then(|| (numbers(lines, "shell "), pes))
+        });
+        testkit::kill(status_of(shells[0]).expect("it runs").1);
+        let (start, within) = (Instant::now(), testkit::patient(Duration::from_secs(15)));
+        let runs = |pe: &i32| status_of(*pe).is_some_and(|(state, _)| state != 'Z');
+        while pes.iter().any(runs) {
+            assert!(start.elapsed() < within, "PEs outlive their process manager");
+            sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// The state and the parent of a process.
+fn status_of(pid: i32) -> Option<(char, i32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut words = stat.rsplit_once(") ")?.1.split(' ');
+    Some((words.next()?.chars().next()?, words.next()?.parse().ok()?))
+}
+
 /// `status` is what becomes of a global exit with 7.
 fn exits_as_a_whole(launcher: &Launcher, status: i32) {
     let outcome = launcher.death("global_exit7");
@@ -250,6 +283,13 @@ mod hydra {
         }
     }
 
+    pub fn a_job_ends_with_its_proxy() {
+        for launcher in hydras() {
+            ends_with_its_manager(&launcher);
+            ends_with_its_manager(&launcher.env("SHMEM_BOOTSTRAP", "pmi2"));
+        }
+    }
+
     pub fn among_attackers() {
         let launcher = hydra();
         starts_among_attackers(&launcher);
@@ -329,6 +369,10 @@ fn a_silent_pmix_server_is_named() {
 
 mod mpirun {
     use super::*;
+
+    pub fn a_job_ends_with_it() {
+        ends_with_its_manager(&mpirun());
+    }
 
     pub fn over_pmix() {
         let launcher = mpirun();
@@ -494,12 +538,14 @@ testkit::tests! {
     hydra::over_an_inherited_socket,
     hydra::over_a_port,
     hydra::a_job_ends_as_a_whole,
+    hydra::a_job_ends_with_its_proxy,
     hydra::among_attackers,
     hydra::with_few_descriptors,
     hydra::beside_mpich,
     hydra::on_two_hosts,
     mpirun::over_pmix,
     mpirun::a_job_ends_as_a_whole,
+    mpirun::a_job_ends_with_it,
     mpirun::among_attackers,
     mpirun::a_server_that_is_gone_is_named,
     mpirun::beside_open_mpi,

@@ -111,6 +111,11 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
+/// Whether a list of names that commas separate has none.
+pub fn is_blank(value: &str) -> bool {
+    value.split(',').all(|name| name.trim().is_empty())
+}
+
 /// A variable of this process, for [`Setting::set`] and [`Setting::state`]. Bytes that are not UTF-8 are replaced, so that
 /// the message about such a value can show it.
 pub fn environment(name: &str) -> Option<String> {

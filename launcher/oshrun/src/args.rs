@@ -107,6 +107,10 @@ struct Flags {
     #[arg(long)]
     no_aslr: bool,
 
+    /// Print what would be started on which host, with which variables and bindings, and start nothing
+    #[arg(long)]
+    dry_run: bool,
+
     /// Print at the end of the job when each of its phases was complete
     #[arg(long)]
     timings: bool,
@@ -140,6 +144,8 @@ pub struct Options {
     pub output_files: Option<PathBuf>,
     /// Whether the program starts without ASLR.
     pub no_aslr: bool,
+    /// Whether to print what would be started instead of starting it.
+    pub dry_run: bool,
     /// Whether to print when each phase was complete.
     pub timings: bool,
     /// PEs that run under a debugger.
@@ -207,10 +213,15 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Option<Options
         tag_output: flags.tag_output,
         output_files: flags.output_files,
         no_aslr: flags.no_aslr,
+        dry_run: flags.dry_run,
         timings: flags.timings,
         gdb: flags.gdb,
         timeout: flags.timeout,
-        wish: Wish { map_by: flags.map_by, bind_to: flags.bind_to, report: flags.report_bindings },
+        wish: Wish {
+            map_by: flags.map_by,
+            bind_to: flags.bind_to,
+            report: flags.report_bindings || flags.dry_run,
+        },
         program,
         arguments: rest.collect(),
     }))

@@ -3,6 +3,7 @@
 //! It moves what happens (frames, exits, signals, time) into the rules of `rushmem_bootstrap::server` and carries out what
 //! they decide. Everything runs on one thread, so what a PE has sent is decided before its exit.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use crate::timings::Timings;
 use crate::tree::orders::{Growth, Task, n_children};
 use crate::tree::wire::Up;
 use crate::tree::{PIECES, Plan, Subtree};
-use crate::{environment, input, limits};
+use crate::{dry_run, environment, input, limits};
 
 /// Time between SIGTERM and SIGKILL when a job is ended.
 const GRACE: Duration = Duration::from_millis(500);
@@ -53,6 +54,11 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
     let is_far = hosts.parts.len() > usize::from(hosts.own.is_some());
     let (task, growth) = (task(options, is_far)?, growth(options, &hosts)?);
     let plan = plan(hosts, &task, &growth)?;
+    if options.dry_run {
+        let text = dry_run::describe(&plan, &task, &growth);
+        let printed = std::io::stdout().write_all(&text);
+        return printed.map(|()| 0).map_err(|error| cannot("print", &error));
+    }
     let has_first = plan.own.as_ref().is_some_and(|(part, _)| part.pes.contains(&0));
     let mut pieces = match has_first {
         true => None,
@@ -122,7 +128,8 @@ fn task(options: &Options, is_far: bool) -> Result<Task, Failure> {
         folder,
         wish: options.wish,
         no_aslr: options.no_aslr,
-        output_files: options.output_files.clone(),
+        // A folder for output is not made either if nothing is started.
+        output_files: options.output_files.clone().filter(|_| !options.dry_run),
         debugged: options.gdb.clone(),
         prompts: rustix::termios::isatty(rustix::stdio::stdin()),
     })
@@ -276,6 +283,10 @@ impl Job {
     }
 
     async fn request(&mut self, request: Request) {
+        // Which PEs have started may decide what a signal does.
+        for news in self.subtree.arrived() {
+            self.hear(news);
+        }
         match request {
             Request::Forward(libc::SIGINT) if self.interrupted => {
                 let message = "oshrun: the job was killed by a second SIGINT";
@@ -286,11 +297,12 @@ impl Job {
             }
             Request::Forward(number) => {
                 self.interrupted |= number == libc::SIGINT;
-                if request.is_end() {
-                    self.server.interrupted(number);
-                }
                 if let Some(signal) = Signal::from_named_raw(number) {
                     self.subtree.signal(signal);
+                }
+                if request.is_end() {
+                    let decision = self.server.interrupted(number);
+                    self.carry_out(decision);
                 }
             }
             Request::Stop => stop(&self.subtree).await,
@@ -360,6 +372,10 @@ impl Job {
         };
         if let Some(sentence) = lost {
             fail_late(&mut self.server, 1, &sentence);
+        } else if !self.output.has_complaint().await
+            && let Some(message) = self.server.failed_without_init()
+        {
+            complain(&message);
         }
         self.subtree.dismiss(REST).await;
         self.server.status()

@@ -8,7 +8,7 @@
 //! - `mark`, `descendants` and `liveness` ensure that no process remains, `leftovers` that no file of libfabric's does;
 //! - `local_pes` holds the PEs of this process, `tree` those of other processes and hosts;
 //! - `output` and `input` forward streams, `link` frames, `signals` the signals of the user;
-//! - `debugger`, `progress` and `timings` help to watch a job;
+//! - `debugger`, `progress` and `timings` help to watch a job, `dry_run` shows one that is not started;
 //! - `job` decides, by the rules of `rushmem_bootstrap::server`.
 //!
 //! The same program has three roles: oshrun itself, a daemon (`tree::daemon`) and a guard. It never interprets the
@@ -19,6 +19,7 @@ mod aslr;
 mod capacity;
 mod debugger;
 mod descendants;
+mod dry_run;
 mod environment;
 mod failure;
 mod guard;

@@ -114,7 +114,7 @@ impl Launch {
     }
 
     /// The program, or a debugger that runs it.
-    fn command(&self, pe: u32) -> Command {
+    pub fn command(&self, pe: u32) -> Command {
         let debugger = self.debugged.as_ref().and_then(|(debugged, shows)| {
             debugged.command(pe, *shows, &self.file, &self.arguments)
         });

@@ -4,7 +4,7 @@ mod support;
 
 use std::path::PathBuf;
 
-use support::{Agent, Job, pe};
+use support::{Agent, Job, oshrun, pe};
 use testkit::absent;
 
 /// A folder of this test's own, gone with the value.
@@ -110,7 +110,44 @@ fn a_debugger_without_anybody_at_it_prints_where_a_signal_came() {
     assert_eq!(run(&["--gdb"], &format!("exec {steps}")).status, 0);
 }
 
+fn a_dry_run_shows_what_it_does_not_start() {
+    let folder = Folder::new("dry");
+    let called = folder.0.join("called");
+    let agent = Agent::new(&format!("mkdir -p {}; : > {}", folder.0.display(), called.display()));
+    let folder_option = format!("--output-files {}/below", folder.0.display());
+    let options = format!("--dry-run --fan-out 1 -x A=b {folder_option}");
+    let job = agent.job("localhost:2,b:3,c:1", &options, &["sh", "-c", "exit 3"]);
+    let outcome = job.run().expect(0, "");
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    for expected in [
+        "sh -c 'exit 3'",
+        "variable: A=b",
+        "host localhost: PE 0 to 1 (2 PEs), started by this oshrun",
+        "  PE 0: not bound",
+        "  PE 1: SHMEM_LOCAL_ID=1",
+    ] {
+        let holds = |line: &&&str| line.contains(expected);
+        assert_eq!(lines.iter().filter(holds).count(), 1, "{expected} in {outcome:?}");
+    }
+    let call = |host: &str| format!(" by {} {host} 'exec {} --daemon'", agent.path(), oshrun());
+    let hosts = [
+        format!("host b: PE 2 to 4 (3 PEs), started from this host{}", call("b")),
+        format!("host c: PE 5, started from host b{}", call("c")),
+    ];
+    assert_eq!(lines[lines.len() - 2..], hosts);
+    assert!(!folder.0.exists(), "something was started or made");
+
+    // What is wrong on this host is found as if the job were started.
+    let missing = Job::new(&["--dry-run", "no-such-program"]).run();
+    missing.expect(127, "oshrun: the program no-such-program was not found in PATH\n");
+    let many = ["--dry-run", "-n", "5", "--pes-per-process", "2", "true"];
+    let outcome = Job::new(&many).run().expect(0, "");
+    let pieces = ["  PE 2 to 3 (2 PEs) of them by a", "  PE 4 of them by a further process"];
+    assert!(pieces.iter().all(|piece| outcome.stdout.contains(piece)), "{outcome:?}");
+}
+
 testkit::tests! {
+    a_dry_run_shows_what_it_does_not_start,
     each_pe_prints_into_files_of_its_own,
     files_that_cannot_be_made_are_named_before_a_pe_starts,
     phases_are_timed_on_request,

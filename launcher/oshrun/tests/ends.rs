@@ -30,7 +30,16 @@ fn programs_without_init_end_with_the_first_failure() {
     let first = pids(&mut job.stdout(), 1)[0];
     eventually("oshrun has waited for PE 1", || state(first) == 'X');
     job.end_input();
-    job.wait().expect(7, "");
+    let how = "exited with status 7 without calling shmem_init; 1 other PE failed, too";
+    job.wait().expect(7, &format!("{PE_1} {how}\n"));
+    let how = "exited with status 1 without calling shmem_init; 2 other PEs failed, too";
+    let outcome = Job::new(&["-n", "3", "false"]).run().expect_nothing_left();
+    assert!(
+        outcome.stderr.starts_with("oshrun: PE ") && outcome.stderr.ends_with(&format!("{how}\n"))
+    );
+    assert_eq!((outcome.status, outcome.stderr.lines().count()), (1, 1), "{outcome:?}");
+    // What has printed an error needs no other one.
+    Job::new(&["-n", "1", "sh", "-c", "echo why >&2; exit 3"]).run().expect(3, "why\n");
 }
 
 #[test]

@@ -148,7 +148,9 @@ fn pes_that_fail_are_named_with_their_host() {
         .run()
         .expect(6, "no heap\n");
     agent.steps("a:1,b:2", "", &["init", "1?global_exit:4", "barrier"]).run().expect(4, "");
-    agent.steps("a:1,b:3", "", &["2?exit:7"]).run().expect(7, "");
+    let message =
+        "oshrun: PE 3 (pid PID, host b) exited with status 7 without calling shmem_init\n";
+    agent.steps("a:1,b:3", "", &["2?exit:7"]).run().expect(7, message);
 }
 
 #[test]

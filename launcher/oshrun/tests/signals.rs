@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-use support::{Job, Running, oshrun, pe, pids, state};
+use support::{Agent, Job, Running, eventually_nothing_left, oshrun, pe, pids, state};
 use testkit::eventually;
 
 /// A job of which every PE has done what `shell` says, has told its pid, and sleeps now.
@@ -186,4 +186,55 @@ fn a_question_is_shown_before_it_is_answered() {
     assert!(question.ends_with(b"name?"), "{question:?}");
     keyboard.write_all(b"me\n\x04").expect("the keyboard");
     job.wait().expect(0, "");
+}
+
+/// The launch agent of host b waits for a file, so that the signal surely comes before its daemon.
+#[test]
+fn an_interrupt_ends_a_job_whose_hosts_have_not_all_answered() {
+    let name = format!("oshrun-interrupted-{}", std::process::id());
+    let (called, go) =
+        ["called", "go"].map(|it| std::env::temp_dir().join(format!("{name}-{it}"))).into();
+    let script = format!(
+        "if [ $1 = b ]; then : > {}; while ! [ -e {} ]; do sleep 0.05; done; fi",
+        called.display(),
+        go.display()
+    );
+    let agent = Agent::new(&script);
+    for (hosts, options) in
+        [("a,b", ""), ("b,a", ""), ("a:2,b,c", "--fan-out 1"), ("localhost:2,b", "")]
+    {
+        for goes_on in [false, true] {
+            let job = agent.steps(hosts, options, &["init", "barrier", "sleep:60000"]).start();
+            let mark = job.mark();
+            eventually("host b is called", || called.exists());
+            job.signal(Signal::INT);
+            if goes_on {
+                std::fs::write(&go, "").expect("a file");
+            }
+            let outcome = job.wait();
+            let message = "oshrun: the job was ended by SIGINT\n";
+            assert_eq!((outcome.status, outcome.stderr.as_str()), (130, message), "{hosts}");
+            eventually_nothing_left(&mark);
+            for file in [&called, &go] {
+                let _ = std::fs::remove_file(file);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_ends_a_job_from_the_first_instruction_on() {
+    let agent = Agent::new("");
+    for n_processes in 0..8 {
+        let steps = ["init", "barrier", "sleep:60000"];
+        let mut job = agent.steps("a:1,b:2", "--fan-out 1", &steps).start();
+        let mark = job.mark();
+        eventually("processes start", || job.processes().len() >= n_processes || job.has_ended());
+        job.signal(Signal::INT);
+        let outcome = job.wait();
+        // Before oshrun listens, the signal has its default action.
+        assert_eq!(outcome.status, 130, "{outcome:?}");
+        assert!(["", "oshrun: the job was ended by SIGINT\n"].contains(&outcome.stderr.as_str()));
+        eventually_nothing_left(&mark);
+    }
 }

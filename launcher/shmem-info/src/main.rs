@@ -71,7 +71,8 @@ fn everything() -> String {
 fn markdown() -> String {
     let mut text = "# Settings\n\nThese are the environment variables that the library reads. `SHMEM_INFO=1` prints them at start-up; `shmem-info` prints\n\
         them at any time. Both show the value of each and where it comes from. A variable in parentheses is deprecated and counts\n\
-        only where the first one is not set. A value that a variable may not have ends the job with a message.\n\n\
+        only where the first one is not set. A value that a variable may not have ends the job with a message. PE 0 warns of\n\
+        variables whose names are nearly those of settings, of interfaces and NICs that its host does not have, and of empty lists.\n\n\
         `oshrun` has options instead of variables ([launching.md](launching.md)). It sets `SHMEM_LOCAL_ID` to the number of the PE\n\
         on its node and, on a machine with several NICs, `SHMEM_NIC` unless it is set.\n\n\
         `shmem-info --markdown` writes this page.\n\n| variable | default | meaning |\n|---|---|---|\n"

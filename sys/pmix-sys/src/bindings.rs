@@ -32,6 +32,35 @@ pub type pmix_data_buffer_t = pmix_data_buffer;
 pub type pmix_proc_stats_t = pmix_proc_stats;
 pub type pmix_value_t = pmix_value;
 pub type pmix_info_t = pmix_info;
+pub type pmix_op_cbfunc_t = ::std::option::Option<
+    unsafe extern "C" fn(status: pmix_status_t, cbdata: *mut ::std::os::raw::c_void),
+>;
+pub type pmix_event_notification_cbfunc_fn_t = ::std::option::Option<
+    unsafe extern "C" fn(
+        status: pmix_status_t,
+        results: *mut pmix_info_t,
+        nresults: usize,
+        cbfunc: pmix_op_cbfunc_t,
+        thiscbdata: *mut ::std::os::raw::c_void,
+        notification_cbdata: *mut ::std::os::raw::c_void,
+    ),
+>;
+pub type pmix_notification_fn_t = ::std::option::Option<
+    unsafe extern "C" fn(
+        evhdlr_registration_id: usize,
+        status: pmix_status_t,
+        source: *const pmix_proc_t,
+        info: *mut pmix_info_t,
+        ninfo: usize,
+        results: *mut pmix_info_t,
+        nresults: usize,
+        cbfunc: pmix_event_notification_cbfunc_fn_t,
+        cbdata: *mut ::std::os::raw::c_void,
+    ),
+>;
+pub type pmix_hdlr_reg_cbfunc_t = ::std::option::Option<
+    unsafe extern "C" fn(status: pmix_status_t, refid: usize, cbdata: *mut ::std::os::raw::c_void),
+>;
 #[derive(PartialEq, Eq, Copy, Clone, Debug, Hash)]
 #[repr(C, align(8))]
 pub struct __BindgenOpaqueArray8<T>(pub T);
@@ -232,6 +261,18 @@ pub struct Pmix {
         ) -> pmix_status_t,
         ::libloading::Error,
     >,
+    pub PMIx_Register_event_handler: Result<
+        unsafe extern "C" fn(
+            codes: *mut pmix_status_t,
+            ncodes: usize,
+            info: *mut pmix_info_t,
+            ninfo: usize,
+            evhdlr: pmix_notification_fn_t,
+            cbfunc: pmix_hdlr_reg_cbfunc_t,
+            cbdata: *mut ::std::os::raw::c_void,
+        ) -> pmix_status_t,
+        ::libloading::Error,
+    >,
     pub PMIx_Error_string: Result<
         unsafe extern "C" fn(status: pmix_status_t) -> *const ::std::os::raw::c_char,
         ::libloading::Error,
@@ -243,10 +284,12 @@ pub const PMIX_JOB_SIZE: &::std::ffi::CStr = c"pmix.job.size";
 pub const PMIX_COLLECT_DATA: &::std::ffi::CStr = c"pmix.collect";
 pub const PMIX_SUCCESS: u32 = 0;
 pub const PMIX_ERR_NOT_FOUND: i32 = -46;
+pub const PMIX_ERR_LOST_CONNECTION: i32 = -61;
 pub const PMIX_BOOL: u32 = 1;
 pub const PMIX_UINT32: u32 = 14;
 pub const PMIX_BYTE_OBJECT: u32 = 27;
 pub const PMIX_GLOBAL: u32 = 3;
+pub const PMIX_ERR_LOST_CONNECTION_TO_SERVER: i32 = -101;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of timeval"][::std::mem::size_of::<timeval>() - 16usize];
@@ -621,6 +664,8 @@ impl Pmix {
         let PMIx_Commit = __library.get(b"PMIx_Commit\0").map(|sym| *sym);
         let PMIx_Fence = __library.get(b"PMIx_Fence\0").map(|sym| *sym);
         let PMIx_Get = __library.get(b"PMIx_Get\0").map(|sym| *sym);
+        let PMIx_Register_event_handler =
+            __library.get(b"PMIx_Register_event_handler\0").map(|sym| *sym);
         let PMIx_Error_string = __library.get(b"PMIx_Error_string\0").map(|sym| *sym);
         Ok(Pmix {
             __library,
@@ -631,6 +676,7 @@ impl Pmix {
             PMIx_Commit,
             PMIx_Fence,
             PMIx_Get,
+            PMIx_Register_event_handler,
             PMIx_Error_string,
         })
     }
@@ -688,6 +734,20 @@ impl Pmix {
     ) -> pmix_status_t {
         (self.PMIx_Get.as_ref().expect("Expected function, got error."))(
             proc_, key, info, ninfo, val,
+        )
+    }
+    pub unsafe fn PMIx_Register_event_handler(
+        &self,
+        codes: *mut pmix_status_t,
+        ncodes: usize,
+        info: *mut pmix_info_t,
+        ninfo: usize,
+        evhdlr: pmix_notification_fn_t,
+        cbfunc: pmix_hdlr_reg_cbfunc_t,
+        cbdata: *mut ::std::os::raw::c_void,
+    ) -> pmix_status_t {
+        (self.PMIx_Register_event_handler.as_ref().expect("Expected function, got error."))(
+            codes, ncodes, info, ninfo, evhdlr, cbfunc, cbdata,
         )
     }
     pub unsafe fn PMIx_Error_string(&self, status: pmix_status_t) -> *const ::std::os::raw::c_char {

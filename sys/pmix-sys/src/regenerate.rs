@@ -6,11 +6,12 @@
 use std::path::PathBuf;
 
 /// What Rushmem calls; types follow by themselves.
-const FUNCTIONS: &[&str] = &["PMIx_(Init|Finalize|Put|Commit|Fence|Get|Abort|Error_string)"];
+const FUNCTIONS: &[&str] =
+    &["PMIx_(Init|Finalize|Put|Commit|Fence|Get|Abort|Error_string|Register_event_handler)"];
 
 /// Constants, and what C has as macros with casts.
 const CONSTANTS: &[&str] = &[
-    "PMIX_(SUCCESS|ERR_NOT_FOUND|GLOBAL)",
+    "PMIX_(SUCCESS|ERR_NOT_FOUND|ERR_LOST_CONNECTION|ERR_LOST_CONNECTION_TO_SERVER|GLOBAL)",
     "PMIX_(BYTE_OBJECT|UINT32|BOOL)",
     "PMIX_(JOB_SIZE|COLLECT_DATA|MAX_NSLEN|MAX_KEYLEN)",
     "RANK_WILDCARD",

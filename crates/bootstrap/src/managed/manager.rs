@@ -1,6 +1,7 @@
 //! The interface of a process manager to its processes, whichever protocol it speaks.
 
 use std::fmt::Debug;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use super::abort_message;
@@ -36,6 +37,16 @@ pub(crate) trait Manager: Debug + Send {
 pub(crate) trait Ender: Debug + Send + Sync {
     /// Asks the manager to kill all processes and to return `status` where it can. Whether it was asked.
     fn ask(&self, status: i32) -> bool;
+
+    /// The connection that ends with the manager, if a watch may look at it: whether it has ended, not what arrives.
+    fn line(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Whether the manager was told that this process leaves: then the connection may end.
+    fn has_left(&self) -> bool {
+        false
+    }
 
     /// As [`Ender::ask`], once the manager has read what this process has printed.
     fn end(&self, status: i32) -> bool {

@@ -8,6 +8,7 @@ mod admission;
 mod chunks;
 mod limit;
 mod manager;
+mod manager_watch;
 mod meeting;
 mod mpi;
 mod node_key;
@@ -147,6 +148,7 @@ impl Managed {
         };
         let watches = nodes.local_index(manager.pe()) < 2;
         let watch = Watch::start(node_peers.take_lifelines(), watches, manager.ender());
+        manager_watch::start(manager.pe(), manager.ender());
         Ok(Managed { manager, node_peers, watch, nodes, round: 0 })
     }
 

@@ -4,7 +4,7 @@
 //! of the program's own MPI, so both can use it in turn.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -57,6 +57,14 @@ impl PmiSender {
 }
 
 impl Ender for PmiSender {
+    fn line(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+
+    fn has_left(&self) -> bool {
+        self.left.load(Ordering::Acquire)
+    }
+
     fn ask(&self, status: i32) -> bool {
         if self.left.load(Ordering::Acquire) {
             return false;

@@ -4,8 +4,9 @@
 //! initialisations.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::fmt;
+use std::io::Write;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -13,9 +14,10 @@ use std::thread;
 use std::time::Duration;
 
 use pmix_sys::{
-    LIBRARY, PMIX_BOOL, PMIX_BYTE_OBJECT, PMIX_COLLECT_DATA, PMIX_GLOBAL, PMIX_JOB_SIZE,
-    PMIX_SUCCESS, PMIX_UINT32, Pmix as Library, RANK_WILDCARD, pmix_byte_object, pmix_info_t,
-    pmix_proc_t, pmix_status_t, pmix_value_t,
+    LIBRARY, PMIX_BOOL, PMIX_BYTE_OBJECT, PMIX_COLLECT_DATA, PMIX_ERR_LOST_CONNECTION,
+    PMIX_ERR_LOST_CONNECTION_TO_SERVER, PMIX_GLOBAL, PMIX_JOB_SIZE, PMIX_SUCCESS, PMIX_UINT32,
+    Pmix as Library, RANK_WILDCARD, pmix_byte_object, pmix_event_notification_cbfunc_fn_t,
+    pmix_info_t, pmix_proc_t, pmix_status_t, pmix_value_t,
 };
 
 use super::limit::Limit;
@@ -50,6 +52,7 @@ fn complete(library: &Library) -> Result<(), &pmix_sys::OpenError> {
     library.PMIx_Get.as_ref()?;
     library.PMIx_Abort.as_ref()?;
     library.PMIx_Error_string.as_ref()?;
+    library.PMIx_Register_event_handler.as_ref()?;
     Ok(())
 }
 
@@ -76,6 +79,7 @@ impl Pmix {
         let library = library()?;
         let me = init(library, limit).map_err(|cause| nobody(format!("PMIx_Init: {cause}")))?;
         let ender = Arc::new(Abort { library, left: AtomicBool::new(false) });
+        end_with_server(library, me.rank, &ender);
         let mut pmix = Pmix { library, me, n_pes: 0, ender };
         let size = pmix.value(RANK_WILDCARD, PMIX_JOB_SIZE)?;
         if u32::from(size.0.type_) != PMIX_UINT32 {
@@ -125,6 +129,64 @@ fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, Strin
             Some(Ok((me, status))) => return explain(library, status).map(|()| me),
         }
     }
+}
+
+/// This process and its ender, for [`server_lost`].
+static MEMBER: OnceLock<(u32, Arc<Abort>)> = OnceLock::new();
+
+/// The events of a lost server: that of PMIx 4 and later, and that of earlier versions.
+static SERVER_LOST: [pmix_status_t; 2] =
+    [PMIX_ERR_LOST_CONNECTION, PMIX_ERR_LOST_CONNECTION_TO_SERVER];
+
+/// Ends this process when its server is gone. A launcher that is killed cannot end its processes, which would wait for each
+/// other or compute for nobody.
+fn end_with_server(library: &Library, rank: u32, ender: &Arc<Abort>) {
+    if MEMBER.set((rank, ender.clone())).is_err() {
+        return;
+    }
+    let (events, n_events) = (SERVER_LOST.as_ptr().cast_mut(), SERVER_LOST.len());
+    // SAFETY: the library only reads the events, which are static. It calls the handler, which stays, in its own thread. Without
+    // a callback it returns when the handler is registered.
+    // Where the server refuses, the process ends with its launcher only if the launcher ends it, as without a handler.
+    let _ = unsafe {
+        library.PMIx_Register_event_handler(
+            events,
+            n_events,
+            null_mut(),
+            0,
+            Some(server_lost),
+            None,
+            null_mut(),
+        )
+    };
+}
+
+/// The library's notice that the server is gone.
+unsafe extern "C" fn server_lost(
+    _: usize,
+    _: pmix_status_t,
+    _: *const pmix_proc_t,
+    _: *mut pmix_info_t,
+    _: usize,
+    _: *mut pmix_info_t,
+    _: usize,
+    _: pmix_event_notification_cbfunc_fn_t,
+    _: *mut c_void,
+) {
+    let Some((rank, ender)) = MEMBER.get() else { return };
+    if ender.left.load(Ordering::Acquire) {
+        return;
+    }
+    // One line is enough for the job: if the servers of other hosts are left, their launcher reports what has happened.
+    if *rank == 0 {
+        // The standard error may have gone with the launcher.
+        let _ = writeln!(
+            std::io::stderr(),
+            "PE 0: the connection to the PMIx server of the launcher was lost; all PEs of that server end"
+        );
+    }
+    // SAFETY: ends the process at once, whatever its other threads do: its exit handlers could wait for other PEs.
+    unsafe { libc::_exit(1) }
 }
 
 /// A value that the library has made, with the memory that it is in.

@@ -191,7 +191,23 @@ fn programs_without_init_end_with_the_first_failure() {
     for (pe, status) in [(2, 0), (1, 5), (0, 4)] {
         assert_eq!(server.exited(pe, Exit::Status(status)), None);
     }
+    let message = "oshrun: PE 1 (pid 101, host a) exited with status 5 without calling shmem_init; 1 other PE failed, too";
+    assert_eq!(server.failed_without_init().as_deref(), Some(message));
     assert_eq!(server.status(), 5);
+}
+
+#[test]
+fn a_job_without_init_ends_silently_if_it_succeeds_or_is_interrupted() {
+    let mut successful = job(2);
+    (0..2).for_each(|pe| assert_eq!(successful.exited(pe, Exit::Status(0)), None));
+    assert_eq!(successful.failed_without_init(), None);
+    let mut interrupted = job(1);
+    assert_eq!(interrupted.interrupted(2), None);
+    assert_eq!(interrupted.exited(0, Exit::Status(130)), None);
+    assert_eq!((interrupted.status(), interrupted.failed_without_init()), (130, None));
+    let mut ended = running(1);
+    ended.exited(0, Exit::Status(3));
+    assert_eq!(ended.failed_without_init(), None);
 }
 
 #[test]
@@ -265,18 +281,29 @@ fn an_interrupt_is_blamed_on_nobody() {
     let message = Some("oshrun: the job was ended by SIGINT");
     for exit in [Exit::Signal(2), Exit::Status(130), Exit::Status(0)] {
         let mut server = running(2);
-        server.interrupted(2);
+        assert_eq!(server.interrupted(2), None);
         assert_ends(&server.exited(1, exit), 130, message);
     }
     let mut crash = running(2);
-    crash.interrupted(2);
+    assert_eq!(crash.interrupted(2), None);
     let message = "oshrun: PE 1 (pid 101, host a) was killed by SIGSEGV";
     assert_ends(&crash.exited(1, Exit::Signal(11)), 139, Some(message));
     let mut graceful = running(1);
-    graceful.interrupted(15);
+    assert_eq!(graceful.interrupted(15), None);
     say(&mut graceful, 0, &FromPe::Finalized);
     assert_eq!(graceful.exited(0, Exit::Status(0)), None);
     assert_eq!(graceful.status(), 0);
+}
+
+#[test]
+fn an_interrupt_before_all_pes_have_started_ends_the_job() {
+    let mut server = Server::new(NodeMap::one_node(2).expect("PEs"), vec!["a".to_string()]);
+    server.started(0, 100);
+    assert_ends(&server.interrupted(2), 130, Some("oshrun: the job was ended by SIGINT"));
+    assert_eq!(server.interrupted(2), None, "the end is announced once");
+    server.started(1, 101);
+    assert_eq!(server.exited(1, Exit::Signal(15)), None);
+    assert_eq!(server.status(), 130);
 }
 
 #[test]
@@ -355,8 +382,7 @@ proptest! {
                     server.exited(pe, exit).into_iter().collect()
                 }
                 Event::Interrupt => {
-                    server.interrupted(2);
-                    Vec::new()
+                    server.interrupted(2).into_iter().collect()
                 }
             };
             for decision in decisions {

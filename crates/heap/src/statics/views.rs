@@ -2,12 +2,13 @@
 #![allow(unsafe_code)]
 
 use super::program::{Part, Statics, page};
+use crate::core_files;
 use crate::error::Error;
 use crate::layout::{STATICS_AT, STATICS_STRIDE};
 use crate::mapping::Mapping;
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::ffi::c_void;
 
 /// Mappings of peers' static data: a place for each PE, side by side, filled where a PE's are shared memory.
@@ -51,8 +52,7 @@ impl Views {
             fill(place, memory, statics, at).map_err(refused)?;
             views.filled[local as usize] = true;
         }
-        // SAFETY: the range that was just mapped; the advice changes no contents.
-        unsafe { madvise(places.start(), nbytes, Advice::LinuxDontDump) }.map_err(refused)?;
+        core_files::omit(places.start(), nbytes);
         views.places = Some(places);
         Ok(views)
     }

@@ -8,7 +8,7 @@ use crate::base::call::{Call, fail};
 use crate::base::handle::ContextHandle;
 use crate::base::job;
 use crate::net::{contexts, endpoints};
-use rushmem_transport::setting::environment;
+use rushmem_transport::setting::{environment, is_blank};
 use rushmem_transport::{Endpoint, Error, Fault, Host, LocalAccess, LocalBuf, Nic, Pe, Transport};
 use std::borrow::Borrow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -226,7 +226,8 @@ impl Process {
 
 impl Host for Process {
     fn variable(&self, name: &str) -> Option<String> {
-        environment(name)
+        // A setting that a script has left empty is as if it were not set. What other libraries read is theirs.
+        environment(name).filter(|value| !name.starts_with("SHMEM_") || !is_blank(value))
     }
 
     fn nic(&self) -> Option<Nic> {

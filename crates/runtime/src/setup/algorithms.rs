@@ -4,6 +4,12 @@
 use crate::base::digest::digest;
 use crate::base::settings::Settings;
 use rushmem_collectives::choice::{Facts, Origin, Table};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// The largest file of rows, far more than `shmem-tune` writes.
+const MAX_FILE: u64 = 1 << 20;
 
 /// What settings ask for.
 ///
@@ -13,7 +19,7 @@ pub(super) fn table(settings: &Settings) -> Result<Table, String> {
     let mut table = Table::default();
     settings.force(&mut table);
     if let Some(file) = &settings.coll_tuning {
-        let text = std::fs::read_to_string(file).map_err(|error| {
+        let text = read(file).map_err(|error| {
             format!(
                 "SHMEM_COLL_TUNING: {file} cannot be read: {error}; every PE reads it, so each host needs a copy at that place"
             )
@@ -22,6 +28,21 @@ pub(super) fn table(settings: &Settings) -> Result<Table, String> {
     }
     table.complete();
     Ok(table)
+}
+
+/// The text of a regular file. Another kind of file may block the PE for ever or have no end.
+fn read(file: &str) -> io::Result<String> {
+    // Opening a FIFO without this flag waits for a writer.
+    let mut options = File::options();
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(file)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut text = String::new();
+    match file.take(MAX_FILE + 1).read_to_string(&mut text)? as u64 {
+        0..=MAX_FILE => Ok(text),
+        _ => Err(io::Error::other(format!("it is larger than {MAX_FILE} bytes"))),
+    }
 }
 
 /// A digest of what is forced.

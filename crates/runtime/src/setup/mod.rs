@@ -12,6 +12,7 @@ mod cpus;
 mod leave;
 mod locality;
 mod locked;
+mod mistakes;
 mod node_peers;
 mod path;
 mod probe;
@@ -241,9 +242,9 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
         Ok(memory) => Box::leak(Box::new(memory)),
         Err(error) => fail!(
             call,
-            "a symmetric heap of {} bytes for each of {n_local} PEs cannot be mapped: {error}; \
-             reduce SHMEM_SYMMETRIC_SIZE",
-            settings.symmetric_size
+            "a symmetric heap of {} bytes for each of {n_local} PEs cannot be mapped: {error}; {}",
+            settings.symmetric_size,
+            error.remedy()
         ),
     };
     locality::place_memory(me, memory, &own.cpus);
@@ -338,11 +339,14 @@ fn who_shares_memory(call: Call, settings: &Settings, machines: &NodeMap) -> Nod
 }
 
 fn announce(chosen: &Settings, providers: &[Provider]) {
+    let of_providers = providers.iter().flat_map(|provider| provider.settings);
+    for warning in mistakes::found(of_providers.clone()) {
+        eprintln!("warning: {warning}");
+    }
     if chosen.version {
         println!("{SHMEM_VENDOR_STRING} (OpenSHMEM {SHMEM_MAJOR_VERSION}.{SHMEM_MINOR_VERSION})");
     }
     if chosen.info {
-        let of_providers = providers.iter().flat_map(|provider| provider.settings);
         for row in settings::ALL.iter().chain(of_providers) {
             println!("{}: {}; now {}", row.names(), row.description(), settings::state(row));
         }
@@ -428,6 +432,7 @@ pub fn inits_in_force() -> Option<u32> {
 /// `shmem_global_exit` (§9.1.6): end the job with `status`, whatever the other PEs do.
 pub fn global_exit(call: Call, status: c_int) -> ! {
     job::require(call);
+    let status = exit_status(status);
     leave::begin_exit();
     stdio::flush();
     let launched = process::aborter().is_some_and(|aborter| aborter.global_exit(status));
@@ -436,6 +441,15 @@ pub fn global_exit(call: Call, status: c_int) -> ! {
         unsafe { libc::exit(status) }
     }
     call::leave(launched, status)
+}
+
+/// The exit status of the job. An operating system keeps the low 8 bits of a status: where these are 0 and the status is not,
+/// the job must not look as if it had succeeded.
+fn exit_status(status: c_int) -> c_int {
+    match status & 0xff {
+        0 if status != 0 => 255,
+        low => low,
+    }
 }
 
 /// `shmem_my_pe` (§9.1.2).

@@ -151,6 +151,11 @@ impl Output {
         Ok(writer)
     }
 
+    /// Whether anything was printed to oshrun's standard error.
+    pub async fn has_complaint(&self) -> bool {
+        self.stderr.lock().await.has_complaint()
+    }
+
     /// Waits until output is lost for another reason than a closed reader; returns what could not be written, and why.
     pub async fn lost(&mut self) -> String {
         match self.losses.recv().await {

@@ -31,6 +31,11 @@ impl Sink {
         }
     }
 
+    /// Whether a PE or oshrun has printed anything to its standard error here.
+    pub fn has_complaint(&self) -> bool {
+        matches!(self, Sink::Stream(Stream { has_complaint: true, .. }))
+    }
+
     /// Nothing more will be written.
     pub fn close(&mut self) {
         if let Sink::Stream(stream) = self {
@@ -45,15 +50,17 @@ pub struct Stream {
     page: Page,
     destination: Arc<Destination>,
     writer: Option<Writer>,
+    has_complaint: bool,
 }
 
 impl Stream {
     /// Without any text.
     pub fn new(destination: Arc<Destination>, writer: Writer) -> Stream {
-        Stream { page: Page::default(), destination, writer: Some(writer) }
+        Stream { page: Page::default(), destination, writer: Some(writer), has_complaint: false }
     }
 
     async fn write(&mut self, owner: Owner, tag: &[u8], text: Vec<u8>) -> bool {
+        self.has_complaint |= !matches!(owner, Owner::Stdout(_));
         let text = self.page.add(owner, tag, text);
         match &self.writer {
             Some(writer) => writer.write(&self.destination, text).await,

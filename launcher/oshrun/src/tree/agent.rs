@@ -88,7 +88,7 @@ fn line(oshrun: &Path) -> OsString {
 }
 
 /// A word, quoted for a shell.
-fn quoted(word: &OsStr) -> OsString {
+pub fn quoted(word: &OsStr) -> OsString {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(byte);
     if !word.is_empty() && word.as_bytes().iter().all(is_plain) {
         return word.to_owned();

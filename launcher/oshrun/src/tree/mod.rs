@@ -145,6 +145,15 @@ impl Subtree {
         }
     }
 
+    /// The events that have arrived by now and wait for nothing else.
+    pub fn arrived(&mut self) -> VecDeque<Up> {
+        while let Ok((number, arrival)) = self.arrivals.try_recv() {
+            let news = self.branches.arrived(number, arrival, &self.processes);
+            self.news.extend(news);
+        }
+        std::mem::take(&mut self.news)
+    }
+
     fn reap(&mut self) {
         let exits = self.processes.reap();
         self.note(exits);

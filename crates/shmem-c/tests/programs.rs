@@ -296,7 +296,7 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
 
 /// The programs. For each there is a test named like it, on one node, and over each transport on none and on virtual
 /// nodes.
-const HERE: [&str; 60] = [
+const HERE: [&str; 61] = [
     "active_sets.c",
     "active_sets_many.c",
     "amo.c",
@@ -309,6 +309,7 @@ const HERE: [&str; 60] = [
     "constants.c",
     "contexts.c",
     "cxx.cpp",
+    "cxx_generics.cpp",
     "declared_again.c",
     "fortran_amo.F90",
     "fortran_collectives.F90",

@@ -10,6 +10,7 @@ pub mod exports;
 pub mod fortran;
 mod generics;
 mod header;
+mod overloads;
 pub mod table;
 
 use std::fs;

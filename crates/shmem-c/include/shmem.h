@@ -3439,4 +3439,352 @@ void shmem_udcflush_line(void *dest);
 
 #endif /* C11 */
 
+/* The same in C++, by overloads; complex numbers have none. */
+#if defined(__cplusplus)
+extern "C++" {
+
+inline void shmem_signal_add(shmem_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int pe)
+    { return shmem_ctx_signal_add(ctx, sig_addr, signal, pe); }
+inline void shmem_signal_set(shmem_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int pe)
+    { return shmem_ctx_signal_set(ctx, sig_addr, signal, pe); }
+inline int shmem_sync(shmem_team_t team)
+    { return shmem_team_sync(team); }
+
+#define RUSHMEM_RMA_OVERLOADS(T, N) \
+    inline void shmem_put(T *dest, const T *source, size_t nelems, int pe) \
+        { return shmem_##N##_put(dest, source, nelems, pe); } \
+    inline void shmem_put(shmem_ctx_t ctx, T *dest, const T *source, size_t nelems, int pe) \
+        { return shmem_ctx_##N##_put(ctx, dest, source, nelems, pe); } \
+    inline void shmem_p(T *dest, T value, int pe) \
+        { return shmem_##N##_p(dest, value, pe); } \
+    inline void shmem_p(shmem_ctx_t ctx, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_p(ctx, dest, value, pe); } \
+    inline void shmem_iput(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe) \
+        { return shmem_##N##_iput(dest, source, dst, sst, nelems, pe); } \
+    inline void shmem_iput(shmem_ctx_t ctx, T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe) \
+        { return shmem_ctx_##N##_iput(ctx, dest, source, dst, sst, nelems, pe); } \
+    inline void shmem_ibput(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe) \
+        { return shmem_##N##_ibput(dest, source, dst, sst, bsize, nblocks, pe); } \
+    inline void shmem_ibput(shmem_ctx_t ctx, T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe) \
+        { return shmem_ctx_##N##_ibput(ctx, dest, source, dst, sst, bsize, nblocks, pe); } \
+    inline void shmem_get(T *dest, const T *source, size_t nelems, int pe) \
+        { return shmem_##N##_get(dest, source, nelems, pe); } \
+    inline void shmem_get(shmem_ctx_t ctx, T *dest, const T *source, size_t nelems, int pe) \
+        { return shmem_ctx_##N##_get(ctx, dest, source, nelems, pe); } \
+    inline T shmem_g(const T *source, int pe) \
+        { return shmem_##N##_g(source, pe); } \
+    inline T shmem_g(shmem_ctx_t ctx, const T *source, int pe) \
+        { return shmem_ctx_##N##_g(ctx, source, pe); } \
+    inline void shmem_iget(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe) \
+        { return shmem_##N##_iget(dest, source, dst, sst, nelems, pe); } \
+    inline void shmem_iget(shmem_ctx_t ctx, T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe) \
+        { return shmem_ctx_##N##_iget(ctx, dest, source, dst, sst, nelems, pe); } \
+    inline void shmem_ibget(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe) \
+        { return shmem_##N##_ibget(dest, source, dst, sst, bsize, nblocks, pe); } \
+    inline void shmem_ibget(shmem_ctx_t ctx, T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe) \
+        { return shmem_ctx_##N##_ibget(ctx, dest, source, dst, sst, bsize, nblocks, pe); } \
+    inline void shmem_put_nbi(T *dest, const T *source, size_t nelems, int pe) \
+        { return shmem_##N##_put_nbi(dest, source, nelems, pe); } \
+    inline void shmem_put_nbi(shmem_ctx_t ctx, T *dest, const T *source, size_t nelems, int pe) \
+        { return shmem_ctx_##N##_put_nbi(ctx, dest, source, nelems, pe); } \
+    inline void shmem_get_nbi(T *dest, const T *source, size_t nelems, int pe) \
+        { return shmem_##N##_get_nbi(dest, source, nelems, pe); } \
+    inline void shmem_get_nbi(shmem_ctx_t ctx, T *dest, const T *source, size_t nelems, int pe) \
+        { return shmem_ctx_##N##_get_nbi(ctx, dest, source, nelems, pe); } \
+    inline void shmem_put_signal(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) \
+        { return shmem_##N##_put_signal(dest, source, nelems, sig_addr, signal, sig_op, pe); } \
+    inline void shmem_put_signal(shmem_ctx_t ctx, T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) \
+        { return shmem_ctx_##N##_put_signal(ctx, dest, source, nelems, sig_addr, signal, sig_op, pe); } \
+    inline void shmem_put_signal_nbi(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) \
+        { return shmem_##N##_put_signal_nbi(dest, source, nelems, sig_addr, signal, sig_op, pe); } \
+    inline void shmem_put_signal_nbi(shmem_ctx_t ctx, T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) \
+        { return shmem_ctx_##N##_put_signal_nbi(ctx, dest, source, nelems, sig_addr, signal, sig_op, pe); } \
+    inline int shmem_alltoall(shmem_team_t team, T *dest, const T *source, size_t nelems) \
+        { return shmem_##N##_alltoall(team, dest, source, nelems); } \
+    inline int shmem_alltoalls(shmem_team_t team, T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems) \
+        { return shmem_##N##_alltoalls(team, dest, source, dst, sst, nelems); } \
+    inline int shmem_broadcast(shmem_team_t team, T *dest, const T *source, size_t nelems, int PE_root) \
+        { return shmem_##N##_broadcast(team, dest, source, nelems, PE_root); } \
+    inline int shmem_collect(shmem_team_t team, T *dest, const T *source, size_t nelems) \
+        { return shmem_##N##_collect(team, dest, source, nelems); } \
+    inline int shmem_fcollect(shmem_team_t team, T *dest, const T *source, size_t nelems) \
+        { return shmem_##N##_fcollect(team, dest, source, nelems); }
+RUSHMEM_RMA_OVERLOADS(float, float)
+RUSHMEM_RMA_OVERLOADS(double, double)
+RUSHMEM_RMA_OVERLOADS(long double, longdouble)
+RUSHMEM_RMA_OVERLOADS(char, char)
+RUSHMEM_RMA_OVERLOADS(signed char, schar)
+RUSHMEM_RMA_OVERLOADS(short, short)
+RUSHMEM_RMA_OVERLOADS(int, int)
+RUSHMEM_RMA_OVERLOADS(long, long)
+RUSHMEM_RMA_OVERLOADS(long long, longlong)
+RUSHMEM_RMA_OVERLOADS(unsigned char, uchar)
+RUSHMEM_RMA_OVERLOADS(unsigned short, ushort)
+RUSHMEM_RMA_OVERLOADS(unsigned int, uint)
+RUSHMEM_RMA_OVERLOADS(unsigned long, ulong)
+RUSHMEM_RMA_OVERLOADS(unsigned long long, ulonglong)
+#undef RUSHMEM_RMA_OVERLOADS
+
+#define RUSHMEM_EXTENDED_AMO_OVERLOADS(T, N) \
+    inline T shmem_atomic_fetch(const T *source, int pe) \
+        { return shmem_##N##_atomic_fetch(source, pe); } \
+    inline T shmem_atomic_fetch(shmem_ctx_t ctx, const T *source, int pe) \
+        { return shmem_ctx_##N##_atomic_fetch(ctx, source, pe); } \
+    inline void shmem_atomic_set(T *dest, T value, int pe) \
+        { return shmem_##N##_atomic_set(dest, value, pe); } \
+    inline void shmem_atomic_set(shmem_ctx_t ctx, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_set(ctx, dest, value, pe); } \
+    inline T shmem_atomic_swap(T *dest, T value, int pe) \
+        { return shmem_##N##_atomic_swap(dest, value, pe); } \
+    inline T shmem_atomic_swap(shmem_ctx_t ctx, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_swap(ctx, dest, value, pe); } \
+    inline void shmem_atomic_fetch_nbi(T *fetch, const T *source, int pe) \
+        { return shmem_##N##_atomic_fetch_nbi(fetch, source, pe); } \
+    inline void shmem_atomic_fetch_nbi(shmem_ctx_t ctx, T *fetch, const T *source, int pe) \
+        { return shmem_ctx_##N##_atomic_fetch_nbi(ctx, fetch, source, pe); } \
+    inline void shmem_atomic_swap_nbi(T *fetch, T *dest, T value, int pe) \
+        { return shmem_##N##_atomic_swap_nbi(fetch, dest, value, pe); } \
+    inline void shmem_atomic_swap_nbi(shmem_ctx_t ctx, T *fetch, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_swap_nbi(ctx, fetch, dest, value, pe); }
+RUSHMEM_EXTENDED_AMO_OVERLOADS(float, float)
+RUSHMEM_EXTENDED_AMO_OVERLOADS(double, double)
+RUSHMEM_EXTENDED_AMO_OVERLOADS(int, int)
+RUSHMEM_EXTENDED_AMO_OVERLOADS(long, long)
+RUSHMEM_EXTENDED_AMO_OVERLOADS(long long, longlong)
+RUSHMEM_EXTENDED_AMO_OVERLOADS(unsigned int, uint)
+RUSHMEM_EXTENDED_AMO_OVERLOADS(unsigned long, ulong)
+RUSHMEM_EXTENDED_AMO_OVERLOADS(unsigned long long, ulonglong)
+#undef RUSHMEM_EXTENDED_AMO_OVERLOADS
+
+#define RUSHMEM_OLD_EXTENDED_AMO_OVERLOADS(T, N) \
+    inline T shmem_fetch(const T *source, int pe) \
+        { return shmem_##N##_fetch(source, pe); } \
+    inline void shmem_set(T *dest, T value, int pe) \
+        { return shmem_##N##_set(dest, value, pe); } \
+    inline T shmem_swap(T *dest, T value, int pe) \
+        { return shmem_##N##_swap(dest, value, pe); }
+RUSHMEM_OLD_EXTENDED_AMO_OVERLOADS(float, float)
+RUSHMEM_OLD_EXTENDED_AMO_OVERLOADS(double, double)
+RUSHMEM_OLD_EXTENDED_AMO_OVERLOADS(int, int)
+RUSHMEM_OLD_EXTENDED_AMO_OVERLOADS(long, long)
+RUSHMEM_OLD_EXTENDED_AMO_OVERLOADS(long long, longlong)
+#undef RUSHMEM_OLD_EXTENDED_AMO_OVERLOADS
+
+#define RUSHMEM_STANDARD_AMO_OVERLOADS(T, N) \
+    inline T shmem_atomic_compare_swap(T *dest, T cond, T value, int pe) \
+        { return shmem_##N##_atomic_compare_swap(dest, cond, value, pe); } \
+    inline T shmem_atomic_compare_swap(shmem_ctx_t ctx, T *dest, T cond, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_compare_swap(ctx, dest, cond, value, pe); } \
+    inline T shmem_atomic_fetch_inc(T *dest, int pe) \
+        { return shmem_##N##_atomic_fetch_inc(dest, pe); } \
+    inline T shmem_atomic_fetch_inc(shmem_ctx_t ctx, T *dest, int pe) \
+        { return shmem_ctx_##N##_atomic_fetch_inc(ctx, dest, pe); } \
+    inline void shmem_atomic_inc(T *dest, int pe) \
+        { return shmem_##N##_atomic_inc(dest, pe); } \
+    inline void shmem_atomic_inc(shmem_ctx_t ctx, T *dest, int pe) \
+        { return shmem_ctx_##N##_atomic_inc(ctx, dest, pe); } \
+    inline T shmem_atomic_fetch_add(T *dest, T value, int pe) \
+        { return shmem_##N##_atomic_fetch_add(dest, value, pe); } \
+    inline T shmem_atomic_fetch_add(shmem_ctx_t ctx, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_fetch_add(ctx, dest, value, pe); } \
+    inline void shmem_atomic_add(T *dest, T value, int pe) \
+        { return shmem_##N##_atomic_add(dest, value, pe); } \
+    inline void shmem_atomic_add(shmem_ctx_t ctx, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_add(ctx, dest, value, pe); } \
+    inline void shmem_atomic_compare_swap_nbi(T *fetch, T *dest, T cond, T value, int pe) \
+        { return shmem_##N##_atomic_compare_swap_nbi(fetch, dest, cond, value, pe); } \
+    inline void shmem_atomic_compare_swap_nbi(shmem_ctx_t ctx, T *fetch, T *dest, T cond, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_compare_swap_nbi(ctx, fetch, dest, cond, value, pe); } \
+    inline void shmem_atomic_fetch_inc_nbi(T *fetch, T *dest, int pe) \
+        { return shmem_##N##_atomic_fetch_inc_nbi(fetch, dest, pe); } \
+    inline void shmem_atomic_fetch_inc_nbi(shmem_ctx_t ctx, T *fetch, T *dest, int pe) \
+        { return shmem_ctx_##N##_atomic_fetch_inc_nbi(ctx, fetch, dest, pe); } \
+    inline void shmem_atomic_fetch_add_nbi(T *fetch, T *dest, T value, int pe) \
+        { return shmem_##N##_atomic_fetch_add_nbi(fetch, dest, value, pe); } \
+    inline void shmem_atomic_fetch_add_nbi(shmem_ctx_t ctx, T *fetch, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_fetch_add_nbi(ctx, fetch, dest, value, pe); } \
+    inline void shmem_wait_until_all(T *ivars, size_t nelems, const int *status, int cmp, T cmp_value) \
+        { return shmem_##N##_wait_until_all(ivars, nelems, status, cmp, cmp_value); } \
+    inline size_t shmem_wait_until_any(T *ivars, size_t nelems, const int *status, int cmp, T cmp_value) \
+        { return shmem_##N##_wait_until_any(ivars, nelems, status, cmp, cmp_value); } \
+    inline size_t shmem_wait_until_some(T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, T cmp_value) \
+        { return shmem_##N##_wait_until_some(ivars, nelems, indices, status, cmp, cmp_value); } \
+    inline void shmem_wait_until_all_vector(T *ivars, size_t nelems, const int *status, int cmp, const T *cmp_values) \
+        { return shmem_##N##_wait_until_all_vector(ivars, nelems, status, cmp, cmp_values); } \
+    inline size_t shmem_wait_until_any_vector(T *ivars, size_t nelems, const int *status, int cmp, const T *cmp_values) \
+        { return shmem_##N##_wait_until_any_vector(ivars, nelems, status, cmp, cmp_values); } \
+    inline size_t shmem_wait_until_some_vector(T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, const T *cmp_values) \
+        { return shmem_##N##_wait_until_some_vector(ivars, nelems, indices, status, cmp, cmp_values); } \
+    inline int shmem_test_all(T *ivars, size_t nelems, const int *status, int cmp, T cmp_value) \
+        { return shmem_##N##_test_all(ivars, nelems, status, cmp, cmp_value); } \
+    inline size_t shmem_test_any(T *ivars, size_t nelems, const int *status, int cmp, T cmp_value) \
+        { return shmem_##N##_test_any(ivars, nelems, status, cmp, cmp_value); } \
+    inline size_t shmem_test_some(T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, T cmp_value) \
+        { return shmem_##N##_test_some(ivars, nelems, indices, status, cmp, cmp_value); } \
+    inline int shmem_test_all_vector(T *ivars, size_t nelems, const int *status, int cmp, const T *cmp_values) \
+        { return shmem_##N##_test_all_vector(ivars, nelems, status, cmp, cmp_values); } \
+    inline size_t shmem_test_any_vector(T *ivars, size_t nelems, const int *status, int cmp, const T *cmp_values) \
+        { return shmem_##N##_test_any_vector(ivars, nelems, status, cmp, cmp_values); } \
+    inline size_t shmem_test_some_vector(T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, const T *cmp_values) \
+        { return shmem_##N##_test_some_vector(ivars, nelems, indices, status, cmp, cmp_values); }
+RUSHMEM_STANDARD_AMO_OVERLOADS(int, int)
+RUSHMEM_STANDARD_AMO_OVERLOADS(long, long)
+RUSHMEM_STANDARD_AMO_OVERLOADS(long long, longlong)
+RUSHMEM_STANDARD_AMO_OVERLOADS(unsigned int, uint)
+RUSHMEM_STANDARD_AMO_OVERLOADS(unsigned long, ulong)
+RUSHMEM_STANDARD_AMO_OVERLOADS(unsigned long long, ulonglong)
+#undef RUSHMEM_STANDARD_AMO_OVERLOADS
+
+#define RUSHMEM_OLD_AMO_OVERLOADS(T, N) \
+    inline T shmem_cswap(T *dest, T cond, T value, int pe) \
+        { return shmem_##N##_cswap(dest, cond, value, pe); } \
+    inline T shmem_finc(T *dest, int pe) \
+        { return shmem_##N##_finc(dest, pe); } \
+    inline void shmem_inc(T *dest, int pe) \
+        { return shmem_##N##_inc(dest, pe); } \
+    inline T shmem_fadd(T *dest, T value, int pe) \
+        { return shmem_##N##_fadd(dest, value, pe); } \
+    inline void shmem_add(T *dest, T value, int pe) \
+        { return shmem_##N##_add(dest, value, pe); }
+RUSHMEM_OLD_AMO_OVERLOADS(int, int)
+RUSHMEM_OLD_AMO_OVERLOADS(long, long)
+RUSHMEM_OLD_AMO_OVERLOADS(long long, longlong)
+#undef RUSHMEM_OLD_AMO_OVERLOADS
+
+#define RUSHMEM_BITWISE_AMO_OVERLOADS(T, N) \
+    inline T shmem_atomic_fetch_and(T *dest, T value, int pe) \
+        { return shmem_##N##_atomic_fetch_and(dest, value, pe); } \
+    inline T shmem_atomic_fetch_and(shmem_ctx_t ctx, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_fetch_and(ctx, dest, value, pe); } \
+    inline void shmem_atomic_and(T *dest, T value, int pe) \
+        { return shmem_##N##_atomic_and(dest, value, pe); } \
+    inline void shmem_atomic_and(shmem_ctx_t ctx, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_and(ctx, dest, value, pe); } \
+    inline T shmem_atomic_fetch_or(T *dest, T value, int pe) \
+        { return shmem_##N##_atomic_fetch_or(dest, value, pe); } \
+    inline T shmem_atomic_fetch_or(shmem_ctx_t ctx, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_fetch_or(ctx, dest, value, pe); } \
+    inline void shmem_atomic_or(T *dest, T value, int pe) \
+        { return shmem_##N##_atomic_or(dest, value, pe); } \
+    inline void shmem_atomic_or(shmem_ctx_t ctx, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_or(ctx, dest, value, pe); } \
+    inline T shmem_atomic_fetch_xor(T *dest, T value, int pe) \
+        { return shmem_##N##_atomic_fetch_xor(dest, value, pe); } \
+    inline T shmem_atomic_fetch_xor(shmem_ctx_t ctx, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_fetch_xor(ctx, dest, value, pe); } \
+    inline void shmem_atomic_xor(T *dest, T value, int pe) \
+        { return shmem_##N##_atomic_xor(dest, value, pe); } \
+    inline void shmem_atomic_xor(shmem_ctx_t ctx, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_xor(ctx, dest, value, pe); } \
+    inline void shmem_atomic_fetch_and_nbi(T *fetch, T *dest, T value, int pe) \
+        { return shmem_##N##_atomic_fetch_and_nbi(fetch, dest, value, pe); } \
+    inline void shmem_atomic_fetch_and_nbi(shmem_ctx_t ctx, T *fetch, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_fetch_and_nbi(ctx, fetch, dest, value, pe); } \
+    inline void shmem_atomic_fetch_or_nbi(T *fetch, T *dest, T value, int pe) \
+        { return shmem_##N##_atomic_fetch_or_nbi(fetch, dest, value, pe); } \
+    inline void shmem_atomic_fetch_or_nbi(shmem_ctx_t ctx, T *fetch, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_fetch_or_nbi(ctx, fetch, dest, value, pe); } \
+    inline void shmem_atomic_fetch_xor_nbi(T *fetch, T *dest, T value, int pe) \
+        { return shmem_##N##_atomic_fetch_xor_nbi(fetch, dest, value, pe); } \
+    inline void shmem_atomic_fetch_xor_nbi(shmem_ctx_t ctx, T *fetch, T *dest, T value, int pe) \
+        { return shmem_ctx_##N##_atomic_fetch_xor_nbi(ctx, fetch, dest, value, pe); }
+RUSHMEM_BITWISE_AMO_OVERLOADS(unsigned int, uint)
+RUSHMEM_BITWISE_AMO_OVERLOADS(unsigned long, ulong)
+RUSHMEM_BITWISE_AMO_OVERLOADS(unsigned long long, ulonglong)
+RUSHMEM_BITWISE_AMO_OVERLOADS(int32_t, int32)
+RUSHMEM_BITWISE_AMO_OVERLOADS(int64_t, int64)
+#undef RUSHMEM_BITWISE_AMO_OVERLOADS
+
+#define RUSHMEM_BITWISE_REDUCE_OVERLOADS(T, N) \
+    inline int shmem_and_reduce(shmem_team_t team, T *dest, const T *source, size_t nreduce) \
+        { return shmem_##N##_and_reduce(team, dest, source, nreduce); } \
+    inline int shmem_or_reduce(shmem_team_t team, T *dest, const T *source, size_t nreduce) \
+        { return shmem_##N##_or_reduce(team, dest, source, nreduce); } \
+    inline int shmem_xor_reduce(shmem_team_t team, T *dest, const T *source, size_t nreduce) \
+        { return shmem_##N##_xor_reduce(team, dest, source, nreduce); }
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(unsigned char, uchar)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(unsigned short, ushort)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(unsigned int, uint)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(unsigned long, ulong)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(unsigned long long, ulonglong)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(int8_t, int8)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(int16_t, int16)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(int32_t, int32)
+RUSHMEM_BITWISE_REDUCE_OVERLOADS(int64_t, int64)
+#undef RUSHMEM_BITWISE_REDUCE_OVERLOADS
+
+#define RUSHMEM_ORDERED_REDUCE_OVERLOADS(T, N) \
+    inline int shmem_max_reduce(shmem_team_t team, T *dest, const T *source, size_t nreduce) \
+        { return shmem_##N##_max_reduce(team, dest, source, nreduce); } \
+    inline int shmem_min_reduce(shmem_team_t team, T *dest, const T *source, size_t nreduce) \
+        { return shmem_##N##_min_reduce(team, dest, source, nreduce); }
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(char, char)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(signed char, schar)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(short, short)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(int, int)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(long, long)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(long long, longlong)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(unsigned char, uchar)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(unsigned short, ushort)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(unsigned int, uint)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(unsigned long, ulong)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(unsigned long long, ulonglong)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(float, float)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(double, double)
+RUSHMEM_ORDERED_REDUCE_OVERLOADS(long double, longdouble)
+#undef RUSHMEM_ORDERED_REDUCE_OVERLOADS
+
+#define RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(T, N) \
+    inline int shmem_prod_reduce(shmem_team_t team, T *dest, const T *source, size_t nreduce) \
+        { return shmem_##N##_prod_reduce(team, dest, source, nreduce); } \
+    inline int shmem_sum_reduce(shmem_team_t team, T *dest, const T *source, size_t nreduce) \
+        { return shmem_##N##_sum_reduce(team, dest, source, nreduce); } \
+    inline int shmem_sum_exscan(shmem_team_t team, T *dest, const T *source, size_t nelems) \
+        { return shmem_##N##_sum_exscan(team, dest, source, nelems); } \
+    inline int shmem_sum_inscan(shmem_team_t team, T *dest, const T *source, size_t nelems) \
+        { return shmem_##N##_sum_inscan(team, dest, source, nelems); }
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(char, char)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(signed char, schar)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(short, short)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(int, int)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(long, long)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(long long, longlong)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(unsigned char, uchar)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(unsigned short, ushort)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(unsigned int, uint)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(unsigned long, ulong)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(unsigned long long, ulonglong)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(float, float)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(double, double)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(long double, longdouble)
+#undef RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS
+
+#define RUSHMEM_WAIT_OVERLOADS(T, N) \
+    inline void shmem_wait_until(T *ivar, int cmp, T cmp_value) \
+        { return shmem_##N##_wait_until(ivar, cmp, cmp_value); }
+RUSHMEM_WAIT_OVERLOADS(int, int)
+RUSHMEM_WAIT_OVERLOADS(long long, longlong)
+RUSHMEM_WAIT_OVERLOADS(unsigned int, uint)
+RUSHMEM_WAIT_OVERLOADS(unsigned long, ulong)
+RUSHMEM_WAIT_OVERLOADS(unsigned long long, ulonglong)
+RUSHMEM_WAIT_OVERLOADS(short, short)
+RUSHMEM_WAIT_OVERLOADS(unsigned short, ushort)
+#undef RUSHMEM_WAIT_OVERLOADS
+
+#define RUSHMEM_WAIT_OVERLOADS(T, N) \
+    inline int shmem_test(T *ivar, int cmp, T cmp_value) \
+        { return shmem_##N##_test(ivar, cmp, cmp_value); }
+RUSHMEM_WAIT_OVERLOADS(int, int)
+RUSHMEM_WAIT_OVERLOADS(long, long)
+RUSHMEM_WAIT_OVERLOADS(long long, longlong)
+RUSHMEM_WAIT_OVERLOADS(unsigned int, uint)
+RUSHMEM_WAIT_OVERLOADS(unsigned long, ulong)
+RUSHMEM_WAIT_OVERLOADS(unsigned long long, ulonglong)
+RUSHMEM_WAIT_OVERLOADS(short, short)
+RUSHMEM_WAIT_OVERLOADS(unsigned short, ushort)
+#undef RUSHMEM_WAIT_OVERLOADS
+
+}
+#endif
+
 #endif /* RUSHMEM_SHMEM_H */

@@ -476,4 +476,62 @@ int shmemx_ctx_quiet_test(shmem_ctx_t ctx);
 
 #endif /* C11 */
 
+/* The same in C++, by overloads; complex numbers have none. */
+#if defined(__cplusplus)
+extern "C++" {
+
+inline void shmemx_signal_add(shmem_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int pe)
+    { return shmemx_ctx_signal_add(ctx, sig_addr, signal, pe); }
+inline void shmemx_signal_set(shmem_ctx_t ctx, uint64_t *sig_addr, uint64_t signal, int pe)
+    { return shmemx_ctx_signal_set(ctx, sig_addr, signal, pe); }
+
+#define RUSHMEM_RMA_OVERLOADS(T, N) \
+    inline void shmemx_ibget(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe) \
+        { return shmemx_##N##_ibget(dest, source, dst, sst, bsize, nblocks, pe); } \
+    inline void shmemx_ibget(shmem_ctx_t ctx, T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe) \
+        { return shmemx_ctx_##N##_ibget(ctx, dest, source, dst, sst, bsize, nblocks, pe); } \
+    inline void shmemx_ibput(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe) \
+        { return shmemx_##N##_ibput(dest, source, dst, sst, bsize, nblocks, pe); } \
+    inline void shmemx_ibput(shmem_ctx_t ctx, T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t bsize, size_t nblocks, int pe) \
+        { return shmemx_ctx_##N##_ibput(ctx, dest, source, dst, sst, bsize, nblocks, pe); }
+RUSHMEM_RMA_OVERLOADS(float, float)
+RUSHMEM_RMA_OVERLOADS(double, double)
+RUSHMEM_RMA_OVERLOADS(long double, longdouble)
+RUSHMEM_RMA_OVERLOADS(char, char)
+RUSHMEM_RMA_OVERLOADS(signed char, schar)
+RUSHMEM_RMA_OVERLOADS(short, short)
+RUSHMEM_RMA_OVERLOADS(int, int)
+RUSHMEM_RMA_OVERLOADS(long, long)
+RUSHMEM_RMA_OVERLOADS(long long, longlong)
+RUSHMEM_RMA_OVERLOADS(unsigned char, uchar)
+RUSHMEM_RMA_OVERLOADS(unsigned short, ushort)
+RUSHMEM_RMA_OVERLOADS(unsigned int, uint)
+RUSHMEM_RMA_OVERLOADS(unsigned long, ulong)
+RUSHMEM_RMA_OVERLOADS(unsigned long long, ulonglong)
+#undef RUSHMEM_RMA_OVERLOADS
+
+#define RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(T, N) \
+    inline int shmemx_sum_exscan(shmem_team_t team, T *dest, const T *source, size_t nelems) \
+        { return shmemx_##N##_sum_exscan(team, dest, source, nelems); } \
+    inline int shmemx_sum_inscan(shmem_team_t team, T *dest, const T *source, size_t nelems) \
+        { return shmemx_##N##_sum_inscan(team, dest, source, nelems); }
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(char, char)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(signed char, schar)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(short, short)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(int, int)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(long, long)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(long long, longlong)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(unsigned char, uchar)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(unsigned short, ushort)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(unsigned int, uint)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(unsigned long, ulong)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(unsigned long long, ulonglong)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(float, float)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(double, double)
+RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS(long double, longdouble)
+#undef RUSHMEM_ARITHMETIC_REDUCE_OVERLOADS
+
+}
+#endif
+
 #endif /* RUSHMEM_SHMEMX_H */

@@ -309,6 +309,7 @@ const HERE: [&str; 61] = [
     "constants.c",
     "contexts.c",
     "cxx.cpp",
+    "cxx_generics.cpp",
     "declared_again.c",
     "fortran_amo.F90",
     "fortran_collectives.F90",

@@ -63,7 +63,7 @@ pub fn define_extensions(table: &Table) -> Result<String> {
 
 /// The functions that a macro has to select from, without those that share a type with an earlier
 /// one.
-fn selected<'a>(functions: &'a [Function], name: &str) -> Vec<&'a Function> {
+pub(super) fn selected<'a>(functions: &'a [Function], name: &str) -> Vec<&'a Function> {
     let mut seen = HashSet::new();
     let mut functions: Vec<_> =
         functions.iter().filter(|function| function.generic == name).collect();
@@ -131,7 +131,7 @@ fn generic(functions: &[Function], name: &str) -> Result<String> {
 }
 
 /// The macro of a type table.
-fn named(rule: &str) -> Result<&'static str> {
+pub(super) fn named(rule: &str) -> Result<&'static str> {
     Ok(match rule {
         "stdrmatypes" => "RUSHMEM_RMA",
         "stdamotypes" => "RUSHMEM_STANDARD_AMO",

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anyhow::Result;
 
 use super::table::{Function, Table};
-use super::{constants, generics};
+use super::{constants, generics, overloads};
 
 const WIDTH: usize = 100;
 
@@ -77,6 +77,14 @@ extern \"C\" {
 @GENERICS@
 #endif /* C11 */
 
+/* The same in C++, by overloads; complex numbers have none. */
+#if defined(__cplusplus)
+extern \"C++\" {
+
+@OVERLOADS@
+}
+#endif
+
 #endif /* RUSHMEM_SHMEM_H */
 ";
 
@@ -117,6 +125,14 @@ extern \"C\" {
 @GENERICS@
 #endif /* C11 */
 
+/* The same in C++, by overloads; complex numbers have none. */
+#if defined(__cplusplus)
+extern \"C++\" {
+
+@OVERLOADS@
+}
+#endif
+
 #endif /* RUSHMEM_SHMEMX_H */
 ";
 
@@ -142,7 +158,8 @@ pub fn shmem(table: &Table) -> Result<String> {
     let body = SHMEM
         .replace("@TYPES@", &types(table)?)
         .replace("@PROTOTYPES@", &prototypes(&table.functions, |function| function.symbol.clone())?)
-        .replace("@GENERICS@", &generics::define(table)?);
+        .replace("@GENERICS@", &generics::define(table)?)
+        .replace("@OVERLOADS@", &overloads::define(table)?);
     Ok(notice("the functions, constants and types of the standard.") + &body)
 }
 
@@ -159,7 +176,8 @@ pub fn shmemx(table: &Table) -> Result<String> {
     let body = SHMEMX
         .replace("@CONSTANTS@", &constants::extensions()?)
         .replace("@PROTOTYPES@", &prototypes(&table.extensions, |f| f.symbol.clone())?)
-        .replace("@GENERICS@", &generics::define_extensions(table)?);
+        .replace("@GENERICS@", &generics::define_extensions(table)?)
+        .replace("@OVERLOADS@", &overloads::define_extensions(table)?);
     Ok(notice("what vendors add to the standard.") + &body)
 }
 

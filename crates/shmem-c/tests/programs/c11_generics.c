@@ -1,8 +1,14 @@
-/* The C11 generic names: each with every type it lists, with and without a context. What they do is checked elsewhere; here
- * the right function must be reached, so each result is checked in full width. */
+/* The generic names of C11 and C++: each with every type it lists, with and without a context. What they do is checked
+ * elsewhere; here the right function must be reached, so each result is checked in full width. In C++ complex numbers have
+ * none. */
 #include "check.h"
 #include "types.h"
+#if defined(__cplusplus)
+#define SUM_TYPES RMA_TYPES
+#else
 #include <complex.h>
+#define SUM_TYPES TEAM_SUM_TYPES
+#endif
 
 enum { ROOM = 64 * 16 };
 
@@ -248,7 +254,7 @@ WAIT_TYPES(WAIT)
 AMO_TYPES(WAIT_SET)
 RMA_TYPES(MOVE)
 RMA_TYPES(ORDER)
-TEAM_SUM_TYPES(SUM)
+SUM_TYPES(SUM)
 TEAM_BITWISE_TYPES(BITS)
 
 /* Point 64: one name, two shapes: a team, or a triplet and a pSync. */
@@ -281,9 +287,9 @@ int main(void) {
     me = check_me;
     right = (me + 1) % check_n;
     left = (me + check_n - 1) % check_n;
-    dest = shmem_calloc(ROOM, 1);
-    source = shmem_calloc(ROOM, 1);
-    signal_word = shmem_calloc(1, sizeof *signal_word);
+    dest = (unsigned char *)shmem_calloc(ROOM, 1);
+    source = (unsigned char *)shmem_calloc(ROOM, 1);
+    signal_word = (uint64_t *)shmem_calloc(1, sizeof *signal_word);
     CHECK(shmem_ctx_create(0, &ctx) == 0, 20, "no context can be had");
 #define RUN_RMA(N, T) rma_##N(), move_##N(), order_##N();
 #define RUN_EXTENDED_AMO(N, T) extended_amo_##N();
@@ -301,7 +307,7 @@ int main(void) {
     OLD_EXTENDED_AMO_TYPES(RUN_OLD_EXTENDED_AMO)
     OLD_AMO_TYPES(RUN_OLD_AMO)
     WAIT_TYPES(RUN_WAIT)
-    TEAM_SUM_TYPES(RUN_SUM)
+    SUM_TYPES(RUN_SUM)
     TEAM_BITWISE_TYPES(RUN_BITS)
     sync_and_signals();
     shmem_ctx_destroy(ctx);

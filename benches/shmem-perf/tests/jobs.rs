@@ -52,9 +52,12 @@ fn plausible(series: &Series) {
     assert!(series.points.is_sorted_by_key(|point| point.nbytes), "{name}");
     for point in &series.points {
         let s = &point.summary;
-        let growing = [s.min, s.p50, s.p90, s.p99, s.p999, s.max];
+        let growing = [s.min, s.p50, s.p90, s.p99, s.p999.unwrap_or(s.p99), s.max];
         assert!(growing.is_sorted() && s.n > 0, "{name}: {s:?}");
-        assert!(s.interval.0 <= s.interval.1 && !s.batches.is_empty(), "{name}: {s:?}");
+        let holds = |(low, high): (f64, f64)| low <= s.p50 && s.p50 <= high;
+        assert!(s.interval.is_none_or(holds) && !s.batches.is_empty(), "{name}: {s:?}");
+        assert_eq!(s.interval.is_some(), s.batches.len() >= 6, "{name}: {s:?}");
+        assert_eq!(s.p999.is_some(), s.n >= 1000, "{name}: {s:?}");
         assert!(s.min > 0.0 || series.measure == Measure::Overlap, "{name}: {s:?}");
     }
 }

@@ -65,7 +65,7 @@ pub fn by_team(
         for (i, group) in groups.into_iter().enumerate() {
             let part =
                 if n_groups > 1 { format!(" ({} of {n_groups})", i + 1) } else { String::new() };
-            let drawn = coloured(&group, operations);
+            let drawn = coloured(&group, operations, runs);
             let svg = chart::draw(measure, Across::Team, &drawn, runs.len());
             let title = titled(measure, "", &format!(" by team, {which} size{part}"));
             charts.push(Figure::new(&title, &common, svg, legend(&drawn, false, runs)));

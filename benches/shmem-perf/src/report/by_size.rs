@@ -1,7 +1,7 @@
 //! Charts of a measure by size: curves of what has several sizes, rows of what has one.
 
 use super::chart::{self, Across, Trace};
-use super::curves::{Named, coloured, curve, grouped, legend, named};
+use super::curves::{Named, coloured, curve, grouped, legend, named, noted};
 use super::figure::Figure;
 use super::kinds::titled;
 use super::rows;
@@ -55,7 +55,7 @@ pub fn by_size(
         let by = if measure == Measure::Collective { " by size" } else { "" };
         charts.push(Figure::new(
             &titled(measure, kind, &format!("{by}{part}")),
-            &common,
+            &noted(&common, &drawn),
             svg,
             legend,
         ));
@@ -84,7 +84,7 @@ pub fn by_size(
         let drawn: Vec<Trace> = group.iter().map(|one| curve(one, colour(one), runs)).collect();
         let svg = rows::draw(measure, &drawn, runs.len());
         let title = titled(measure, kind, &format!("{at}{part}"));
-        charts.push(Figure::new(&title, &common, svg, Vec::new()));
+        charts.push(Figure::new(&title, &noted(&common, &drawn), svg, Vec::new()));
     }
     charts
 }

@@ -1,7 +1,7 @@
 //! Charts of collectives by the number of members.
 
 use super::chart::{self, Across};
-use super::curves::{coloured, grouped, legend, named};
+use super::curves::{coloured, grouped, legend, named, noted};
 use super::figure::Figure;
 use super::kinds::titled;
 use super::source::Source;
@@ -68,7 +68,12 @@ pub fn by_team(
             let drawn = coloured(&group, operations, runs);
             let svg = chart::draw(measure, Across::Team, &drawn, runs.len());
             let title = titled(measure, "", &format!(" by team, {which} size{part}"));
-            charts.push(Figure::new(&title, &common, svg, legend(&drawn, false, runs)));
+            charts.push(Figure::new(
+                &title,
+                &noted(&common, &drawn),
+                svg,
+                legend(&drawn, false, runs),
+            ));
         }
     }
     charts

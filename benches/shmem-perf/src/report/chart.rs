@@ -18,8 +18,8 @@ const BOTTOM: f64 = HEIGHT - 46.0;
 /// What a label of the horizontal axis needs.
 const LABEL_WIDTH: f64 = 46.0;
 /// What the names of floors need at the right, and how many letters that is.
-const FLOOR_WIDTH: f64 = 118.0;
-const FLOOR_LETTERS: usize = 18;
+const FLOOR_WIDTH: f64 = 146.0;
+const FLOOR_LETTERS: usize = 20;
 
 /// What a chart's horizontal axis counts.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -89,18 +89,17 @@ fn variable(value: &str) -> Option<&str> {
 fn sheet() -> (Properties<'static>, Vec<Rule<'static>>) {
     let (light, rest) = DRAWINGS.split_once("@media").expect("a dark form");
     let (_, rest) = rest.split_once("\n}").expect("its end");
-    let mut rules =
-        rest.split('}').filter_map(|rule| rule.split_once('{')).filter_map(|(selectors, all)| {
-            (!selectors.contains(':')).then(|| (selectors, properties(all)))
-        });
-    let rules = rules.by_ref().flat_map(|(selectors, properties)| {
+    let rules = rest.split('}').filter_map(|rule| rule.split_once('{'));
+    let rules = rules.filter(|(selectors, _)| !selectors.contains(':'));
+    let rules = rules.flat_map(|(selectors, all)| {
         selectors.split(',').map(move |selector| {
             let (tag, classes) = selector.trim().split_once('.').unwrap_or((selector.trim(), ""));
             let classes = classes.split('.').filter(|class| !class.is_empty()).collect();
-            Rule { tag, classes, properties: properties.clone() }
+            Rule { tag, classes, properties: properties(all) }
         })
     });
-    (properties(light.trim_start_matches(":root {").trim().trim_end_matches('}')), rules.collect())
+    let light = light.trim_start_matches(":root {").trim_end().trim_end_matches('}');
+    (properties(light), rules.collect())
 }
 
 fn properties(text: &'static str) -> Properties<'static> {

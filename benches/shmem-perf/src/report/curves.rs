@@ -93,6 +93,15 @@ fn spread(measure: Measure, summary: &Summary) -> (f64, f64) {
     }
 }
 
+/// What some curves have in common, and what their signs mean.
+pub fn noted(common: &str, curves: &[Trace]) -> String {
+    let has = |sign: fn(&Spot) -> bool| curves.iter().flat_map(|one| &one.spots).any(sign);
+    let late = has(|spot| spot.is_late).then_some("hollow: cut short by the time limit");
+    let invalid = has(|spot| spot.is_invalid).then_some("red cross: invalid as a floor");
+    let common = Some(common).filter(|common| !common.is_empty());
+    [common, late, invalid].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
 /// A colour for each name, and a kind of line for each run.
 pub fn legend(curves: &[Trace], has_floors: bool, runs: &[Source]) -> Vec<Entry> {
     let entry = |classes: &str, run, text: &str| Entry {

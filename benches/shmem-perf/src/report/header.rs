@@ -64,6 +64,7 @@ fn answers(runs: &[Source]) -> Vec<Element> {
                 .class("answers")
                 .child(Element::new("h3").text(title))
                 .child(table(&answer::HEAD.map(String::from), &rows, 1))
+                .child(Element::new("p").class("note").text("Likely reasons"))
                 .child(Element::new("ul").class("found").children(reasons))
         })
     };

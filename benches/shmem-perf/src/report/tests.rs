@@ -222,7 +222,7 @@ fn nothing_is_clipped(document: &Document, title: &str) {
         let width: f64 = size.expect("a width");
         for text in svg.descendants().filter(|node| node.has_tag_name("text")) {
             let words = text.text().unwrap_or_default();
-            let length = 6.2 * words.chars().count() as f64;
+            let length = 6.8 * words.chars().count() as f64;
             let x: f64 = text.attribute("x").and_then(|x| x.parse().ok()).expect("a place");
             let from = match text.attribute("text-anchor") {
                 Some("end") => x - length,

@@ -19,6 +19,7 @@ struct lane {
     char *target; /* symmetric */
     char *local;
     uint64_t nbytes, window, compute;
+    const struct perf_task *task;
 };
 
 typedef void loop(const struct lane *, uint64_t samples, uint64_t batch, uint64_t *times);
@@ -28,6 +29,8 @@ static int n_contexts;
 static int are_shared; /* whether threads share them */
 static volatile long sink; /* what is fetched ends here */
 static long *lock;         /* symmetric */
+static uint64_t n_issued;  /* operations of each thread since the buffers were filled */
+static __thread uint64_t place; /* where the next buffers begin */
 static volatile long *is_ended; /* symmetric: tells a target that computes to stop */
 
 static inline void complete(const struct lane *lane)
@@ -36,44 +39,43 @@ static inline void complete(const struct lane *lane)
         shmem_ctx_quiet(lane->contexts[i]);
 }
 
-/* The two loops of an operation: CALL(f) and WITH(f, ctx) are its call, COMPLETE and COMPLETE_ALL what ends a window. */
-#define LOOPS(NAME, CALL, WITH, COMPLETE, COMPLETE_ALL)                                                                 \
-    static void NAME##_by_default(const struct lane *lane, uint64_t samples, uint64_t batch, uint64_t *times)           \
+/* A loop of an operation: EACH stands before each CALL, and COMPLETE ends a window. */
+#define LOOP(NAME, EACH, CALL, COMPLETE)                                                                                \
+    static void NAME(const struct lane *lane, uint64_t samples, uint64_t batch, uint64_t *times)                        \
     {                                                                                                                   \
         const int peer = lane->peer;                                                                                    \
-        char *const target = lane->target, *const local = lane->local;                                                  \
-        const uint64_t nbytes = lane->nbytes, window = lane->window;                                                    \
-        (void)peer, (void)local, (void)nbytes, (void)target;                                                             \
-        for (uint64_t sample = 0; sample < samples; sample++) {                                                         \
-            const uint64_t start = now();                                                                               \
-            for (uint64_t i = 0; i < batch; i++) {                                                                      \
-                for (uint64_t j = 0; j < window; j++)                                                                   \
-                    CALL;                                                                                               \
-                COMPLETE;                                                                                               \
-            }                                                                                                           \
-            times[sample] = now() - start;                                                                              \
-        }                                                                                                               \
-    }                                                                                                                   \
-    static void NAME##_by_contexts(const struct lane *lane, uint64_t samples, uint64_t batch, uint64_t *times)          \
-    {                                                                                                                   \
-        const int peer = lane->peer;                                                                                    \
-        char *const target = lane->target, *const local = lane->local;                                                  \
+        char *target = lane->target, *local = lane->local;                                                              \
         const uint64_t nbytes = lane->nbytes, window = lane->window;                                                    \
         int turn = 0;                                                                                                   \
-        (void)peer, (void)local, (void)nbytes, (void)target;                                                             \
+        shmem_ctx_t ctx = SHMEM_CTX_DEFAULT;                                                                            \
+        (void)peer, (void)local, (void)nbytes, (void)target, (void)turn, (void)ctx;                                     \
         for (uint64_t sample = 0; sample < samples; sample++) {                                                         \
             const uint64_t start = now();                                                                               \
             for (uint64_t i = 0; i < batch; i++) {                                                                      \
                 for (uint64_t j = 0; j < window; j++) {                                                                 \
-                    const shmem_ctx_t ctx = lane->contexts[turn];                                                       \
-                    turn = turn + 1 == lane->n_contexts ? 0 : turn + 1;                                                 \
-                    WITH;                                                                                               \
+                    EACH;                                                                                               \
+                    CALL;                                                                                               \
                 }                                                                                                       \
-                COMPLETE_ALL;                                                                                           \
+                COMPLETE;                                                                                               \
             }                                                                                                           \
             times[sample] = now() - start;                                                                              \
         }                                                                                                               \
-    }                                                                                                                   \
+    }
+
+/* Contexts in turn, and buffers in turn where none shall be in the cache. */
+#define NEXT                                                                                                            \
+    ctx = lane->contexts[turn];                                                                                         \
+    turn = turn + 1 == lane->n_contexts ? 0 : turn + 1;                                                                 \
+    if (lane->task->off_cache) {                                                                                        \
+        target = lane->target + place;                                                                                  \
+        local = lane->local + place;                                                                                    \
+        place = next_place(lane->task, place);                                                                          \
+    }
+
+/* The two loops of an operation, by the default context and by others: CALL and WITH are its calls. */
+#define LOOPS(NAME, CALL, WITH, COMPLETE, COMPLETE_ALL)                                                                 \
+    LOOP(NAME##_by_default, (void)0, CALL, COMPLETE)                                                                    \
+    LOOP(NAME##_by_contexts, NEXT, WITH, COMPLETE_ALL)                                                                  \
     static void NAME##_run(const struct perf_task *task, uint64_t samples, uint64_t batch, uint64_t *times)             \
     {                                                                                                                   \
         run_lanes(task, NAME##_by_default, NAME##_by_contexts, samples, batch, times);                                  \
@@ -114,6 +116,7 @@ static void run_lanes(const struct perf_task *task, loop *by_default, loop *by_c
                       uint64_t *times)
 {
     const int n = task->threads;
+    const shmem_ctx_t default_context = SHMEM_CTX_DEFAULT;
     pthread_barrier_t start;
     struct thread threads[MOST_LANES];
     for (int i = 0; i < n; i++) {
@@ -129,16 +132,21 @@ static void run_lanes(const struct perf_task *task, loop *by_default, loop *by_c
             .nbytes = task->nbytes,
             .window = task->window,
             .compute = task->compute,
+            .task = task,
         };
+        if (n_contexts == 0 && task->off_cache)
+            lane.n_contexts = 1, lane.contexts = &default_context;
         threads[i] = (struct thread){
             .start = &start,
             .lane = lane,
-            .loop = n_contexts > 0 ? by_contexts : by_default,
+            .loop = lane.n_contexts > 0 ? by_contexts : by_default,
             .samples = samples,
             .batch = batch,
             .times = times + i * samples,
         };
     }
+    n_issued += samples * batch * task->window;
+    place = next_place(task, place);
     if (n == 1) {
         threads[0].loop(&threads[0].lane, samples, batch, times);
         return;
@@ -150,6 +158,21 @@ static void run_lanes(const struct perf_task *task, loop *by_default, loop *by_c
     for (int i = 0; i < n; i++)
         pthread_join(threads[i].id, NULL);
     pthread_barrier_destroy(&start);
+}
+
+void forget_issued(void)
+{
+    n_issued = place = 0;
+}
+
+uint64_t issued(void)
+{
+    return n_issued;
+}
+
+uint64_t fetched(void)
+{
+    return (uint64_t)sink;
 }
 
 int allocate_alone(void)
@@ -244,8 +267,9 @@ COMPLETES(lock, (shmem_set_lock(lock), shmem_clear_lock(lock)), ((void)ctx, shme
 #define PLAIN_LOOP(NAME, STATEMENT)                                                                                     \
     static void NAME##_run(const struct perf_task *task, uint64_t samples, uint64_t batch, uint64_t *times)             \
     {                                                                                                                   \
-        char *const there = shmem_ptr(heap_target, task->peer), *const local = local_source;                            \
+        char *there = shmem_ptr(heap_target, task->peer), *local = local_source;                                        \
         const uint64_t window = task->window;                                                                           \
+        place = 0;                                                                                                      \
         (void)local;                                                                                                    \
         for (uint64_t sample = 0; sample < samples; sample++) {                                                         \
             const uint64_t start = now();                                                                               \
@@ -253,6 +277,10 @@ COMPLETES(lock, (shmem_set_lock(lock), shmem_clear_lock(lock)), ((void)ctx, shme
                 size_t nbytes = task->nbytes;                                                                           \
                 UNKNOWN(nbytes);                                                                                        \
                 STATEMENT;                                                                                              \
+                if (task->off_cache) {                                                                                  \
+                    const uint64_t next = next_place(task, place);                                                      \
+                    there += next - place, local += next - place, place = next;                                         \
+                }                                                                                                       \
             }                                                                                                           \
             times[sample] = now() - start;                                                                              \
         }                                                                                                               \
@@ -264,18 +292,19 @@ PLAIN_LOOP(cpu_fetch_add, sink = __atomic_fetch_add((long *)there, 1, __ATOMIC_S
 PLAIN_LOOP(memcpy_to, memcpy(there, local, nbytes))
 PLAIN_LOOP(memcpy_from, memcpy(local, there, nbytes))
 
-#define BY_ONE(NAME) .name = #NAME, .kind = ALONE, .run = NAME##_run, .follow = compute_until_ended, .end = end
-#define ANY_SIZE(NAME, OVERLAPS) { BY_ONE(NAME), .least = 1, .overlaps = OVERLAPS }
-#define WORDS(NAME) { BY_ONE(NAME), .least = 8 }
-#define EIGHT(NAME) { BY_ONE(NAME), .least = 8, .most = 8 }
-#define NO_SIZE(NAME) { BY_ONE(NAME) }
+#define BY_ONE(NAME, MOVES) .name = #NAME, .kind = ALONE, .run = NAME##_run, .follow = compute_until_ended, .end = end, .moves = MOVES
+#define ANY_SIZE(NAME, MOVES, OVERLAPS) { BY_ONE(NAME, MOVES), .least = 1, .overlaps = OVERLAPS }
+#define WORDS(NAME, MOVES) { BY_ONE(NAME, MOVES), .least = 8 }
+#define EIGHT(NAME, MOVES) { BY_ONE(NAME, MOVES), .least = 8, .most = 8 }
+#define NO_SIZE(NAME) { BY_ONE(NAME, NOTHING) }
 
 const struct perf_operation alone_operations[] = {
-    ANY_SIZE(put, 0), ANY_SIZE(put_nbi, 1), ANY_SIZE(get, 0), ANY_SIZE(get_nbi, 1), WORDS(iput), WORDS(iget), EIGHT(p), EIGHT(g),
-    EIGHT(fetch), EIGHT(set), EIGHT(add), EIGHT(fetch_add), EIGHT(inc), EIGHT(fetch_inc), EIGHT(swap), EIGHT(compare_swap),
-    EIGHT(and), EIGHT(or), EIGHT(xor), EIGHT(fetch_and), EIGHT(fetch_or), EIGHT(fetch_xor),
+    ANY_SIZE(put, PUTS, 0), ANY_SIZE(put_nbi, PUTS, 1), ANY_SIZE(get, GETS, 0), ANY_SIZE(get_nbi, GETS, 1), WORDS(iput, IPUTS),
+    WORDS(iget, IGETS), EIGHT(p, P), EIGHT(g, G), EIGHT(fetch, G), EIGHT(set, REPLACES), EIGHT(add, ADDS), EIGHT(fetch_add, ADDS),
+    EIGHT(inc, ADDS), EIGHT(fetch_inc, ADDS), EIGHT(swap, REPLACES), EIGHT(compare_swap, REPLACES), EIGHT(and, ANDS), EIGHT(or, ORS),
+    EIGHT(xor, XORS), EIGHT(fetch_and, ANDS), EIGHT(fetch_or, ORS), EIGHT(fetch_xor, XORS),
 #if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 5
-    EIGHT(fetch_add_nbi),
+    EIGHT(fetch_add_nbi, ADDS),
 #endif
     NO_SIZE(quiet), NO_SIZE(fence), NO_SIZE(lock),
     { .name = "store", .kind = PLAIN, .least = 8, .most = 8, .run = store_run },

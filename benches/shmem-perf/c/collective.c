@@ -18,6 +18,7 @@
 static int size;          /* members; PEs from there on take no part */
 static uint64_t half;     /* bytes of each of the two targets */
 static unsigned turn;     /* which of them is next */
+static uint64_t place;    /* where the next data lies in each of them and in the source */
 static long n_cpus;
 
 /* Active sets. Their synchronization words and work areas are used in turn, too. */
@@ -47,6 +48,18 @@ int allocate_collectives(uint64_t nbytes)
     return work == NULL ? -1 : 0;
 }
 
+char *last_result(int before)
+{
+    return heap_target + (turn == (unsigned)before ? half : 0);
+}
+
+/* Each transfer has room for a block of each member. */
+static uint64_t next_block(const struct perf_task *task)
+{
+    const struct perf_task all = { .nbytes = (uint64_t)size * task->nbytes, .off_cache = task->off_cache };
+    return next_place(&all, place);
+}
+
 #define SET 0, 0, size, psync[turn]
 #define TO_ALL(ROUTINE, to, from, n)                                                                                    \
     ROUTINE((long *)(to), (long *)(from), (n) / 8, 0, 0, size, work + turn * work_words, psync[turn])
@@ -59,6 +72,7 @@ int prepare_collective(const struct perf_task *task)
     if (size < shmem_n_pes() && team != SHMEM_TEAM_WORLD && team != SHMEM_TEAM_INVALID)
         shmem_team_destroy(team);
     size = task->team_size;
+    place = 0;
     team = SHMEM_TEAM_WORLD;
     if (size == shmem_n_pes())
         return 0;
@@ -80,6 +94,7 @@ static void meet(void)
 int prepare_collective(const struct perf_task *task)
 {
     size = task->team_size;
+    place = 0;
     return 0;
 }
 
@@ -103,16 +118,18 @@ static void meet(void)
         (void)n;                                                                                                        \
         if (shmem_my_pe() >= size)                                                                                      \
             return;                                                                                                     \
+        place = next_block(task);                                                                                       \
         for (uint64_t sample = 0; sample < samples; sample++) {                                                         \
             if (batch == 1)                                                                                             \
                 meet();                                                                                                 \
             const uint64_t start = now();                                                                               \
             for (uint64_t i = 0; i < batch; i++) {                                                                      \
-                char *const to = heap_target + (turn ? half : 0);                                                       \
-                char *const from = heap_source;                                                                         \
+                char *const to = heap_target + (turn ? half : 0) + place;                                               \
+                char *const from = heap_source + place;                                                                 \
                 (void)to, (void)from;                                                                                   \
                 CALL;                                                                                                   \
                 turn = !turn;                                                                                           \
+                place = next_block(task);                                                                               \
             }                                                                                                           \
             times[sample] = now() - start;                                                                              \
         }                                                                                                               \
@@ -159,17 +176,17 @@ LOOP(split, split())
 const struct perf_operation collective_operations[] = {
     { .name = "barrier_all", .kind = COLLECTIVE, .run = barrier_run },
     { .name = "sync", .kind = COLLECTIVE, .run = sync_run },
-    { .name = "sum_reduce", .kind = COLLECTIVE, .least = 8, .run = sum_run },
-    { .name = "broadcast", .kind = COLLECTIVE, .least = 8, .is_rooted = 1, .run = broadcast_run },
-    { .name = "fcollect", .kind = COLLECTIVE, .least = 8, .blocks_by_member = 1, .run = fcollect_run },
-    { .name = "collect", .kind = COLLECTIVE, .least = 8, .blocks_by_member = 1, .run = collect_run },
-    { .name = "alltoall", .kind = COLLECTIVE, .least = 8, .blocks_by_member = 1, .run = alltoall_run },
-    { .name = "max_to_all", .kind = COLLECTIVE, .least = 8, .run = max_to_all_run },
-    { .name = "broadcast64 and barrier_all", .kind = COLLECTIVE, .least = 8, .run = broadcast64_run },
-    { .name = "fcollect64 and barrier_all", .kind = COLLECTIVE, .least = 8, .blocks_by_member = 1, .run = fcollect64_run },
+    { .name = "sum_reduce", .kind = COLLECTIVE, .moves = SUMS, .least = 8, .run = sum_run },
+    { .name = "broadcast", .kind = COLLECTIVE, .moves = BROADCASTS, .least = 8, .is_rooted = 1, .run = broadcast_run },
+    { .name = "fcollect", .kind = COLLECTIVE, .moves = COLLECTS, .least = 8, .blocks_by_member = 1, .run = fcollect_run },
+    { .name = "collect", .kind = COLLECTIVE, .moves = COLLECTS, .least = 8, .blocks_by_member = 1, .run = collect_run },
+    { .name = "alltoall", .kind = COLLECTIVE, .moves = ALLTOALLS, .least = 8, .blocks_by_member = 1, .run = alltoall_run },
+    { .name = "max_to_all", .kind = COLLECTIVE, .moves = TAKES_MOST, .least = 8, .run = max_to_all_run },
+    { .name = "broadcast64 and barrier_all", .kind = COLLECTIVE, .moves = BROADCASTS, .least = 8, .run = broadcast64_run },
+    { .name = "fcollect64 and barrier_all", .kind = COLLECTIVE, .moves = COLLECTS, .least = 8, .blocks_by_member = 1, .run = fcollect64_run },
 #if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 6
-    { .name = "sum_inscan", .kind = COLLECTIVE, .least = 8, .is_rooted = 1, .run = inscan_run },
-    { .name = "sum_exscan", .kind = COLLECTIVE, .least = 8, .is_rooted = 1, .run = exscan_run },
+    { .name = "sum_inscan", .kind = COLLECTIVE, .moves = INSCANS, .least = 8, .is_rooted = 1, .run = inscan_run },
+    { .name = "sum_exscan", .kind = COLLECTIVE, .moves = EXSCANS, .least = 8, .is_rooted = 1, .run = exscan_run },
 #endif
 #ifdef HAS_TEAMS
     { .name = "team_split_strided and destroy", .kind = COLLECTIVE, .run = split_run },

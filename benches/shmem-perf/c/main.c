@@ -118,6 +118,19 @@ static int32_t operation(int32_t index, struct perf_operation *found)
     return -1;
 }
 
+static void fill(const struct perf_task *task)
+{
+    struct perf_operation found;
+    if (operation(task->operation, &found) == 0)
+        perf_fill(&found, task);
+}
+
+static int64_t verify(const struct perf_task *task, int32_t issues, int32_t receives)
+{
+    struct perf_operation found;
+    return operation(task->operation, &found) == 0 ? perf_verify(&found, task, issues, receives) : -1;
+}
+
 static int32_t prepare(const struct perf_task *task)
 {
     return prepare_alone(task) == 0 && prepare_collective(task) == 0 ? 0 : -1;
@@ -167,6 +180,8 @@ int main(int argc, char **argv)
         .maps = maps,
         .operation = operation,
         .prepare = prepare,
+        .fill = fill,
+        .verify = verify,
         .compute = perf_compute,
         .read_clock = read_clock,
         .bind = bind_to,

@@ -24,6 +24,14 @@ enum kind {
     PLAIN_ROUND_TRIP = 4,
 };
 
+/* What an operation moves, for those that check it. */
+enum moves {
+    NOTHING = 0,
+    PUTS, IPUTS, GETS, IGETS, P, G,
+    ADDS, XORS, ANDS, ORS, REPLACES, /* AMOs */
+    BROADCASTS, COLLECTS, ALLTOALLS, SUMS, TAKES_MOST, INSCANS, EXSCANS,
+};
+
 /* One measurement at one size. */
 struct perf_task {
     int32_t operation; /* its place in the table */
@@ -36,6 +44,7 @@ struct perf_task {
     uint64_t nbytes;
     uint64_t window;  /* operations before each completion */
     uint64_t compute; /* turns of the loop of perf_compute between issue and completion */
+    uint64_t off_cache; /* bytes through which buffers move, so that none is in the cache; 0: they stay where they are */
 };
 
 struct perf_operation {
@@ -45,6 +54,7 @@ struct perf_operation {
     int32_t blocks_by_member; /* whether its buffers hold a block for each member */
     int32_t is_rooted;        /* whether a member may leave before the others have entered, so that calls in a row overlap */
     int32_t overlaps;         /* whether it can compute between issue and completion */
+    int32_t moves;            /* enum moves */
     /* Times `samples` times `batch` windows; nanoseconds go to `times`, for each thread after those of the one before. */
     void (*run)(const struct perf_task *, uint64_t samples, uint64_t batch, uint64_t *times);
     /* The peer's part: of round trips the answers, otherwise to compute if it shall, until the PE that issues ends it. */
@@ -76,6 +86,10 @@ struct perf_library {
     int32_t (*operation)(int32_t index, struct perf_operation *);
     /* Makes the contexts and the team of a task, on all PEs, in place of those before; 0, or -1 if the library refuses. */
     int32_t (*prepare)(const struct perf_task *);
+    /* Fills the buffers of a task before it is measured, on all PEs. */
+    void (*fill)(const struct perf_task *);
+    /* The first byte that was not moved as it should, or -1; for the PE that issues, the one that receives, or both. */
+    int64_t (*verify)(const struct perf_task *, int32_t issues, int32_t receives);
     void (*compute)(uint64_t turns);
     void (*read_clock)(uint64_t n, uint64_t *nanoseconds);
     /* Moves the calling thread to the index-th CPU that it may use; 0, or -1 if there are fewer. */
@@ -96,6 +110,12 @@ int prepare_alone(const struct perf_task *);
 void destroy_contexts(void);
 int prepare_collective(const struct perf_task *);
 void perf_compute(uint64_t turns);
+void perf_fill(const struct perf_operation *, const struct perf_task *);
+int64_t perf_verify(const struct perf_operation *, const struct perf_task *, int32_t issues, int32_t receives);
+void forget_issued(void);
+uint64_t issued(void);  /* operations of each thread since then */
+uint64_t fetched(void); /* what was fetched last */
+char *last_result(int before); /* of collectives: the target of the last call, or of the one before */
 
 extern char *heap_target;  /* symmetric: twice the bytes */
 extern char *heap_source;  /* symmetric */
@@ -105,6 +125,13 @@ extern char static_target[STATIC_BYTES];
 static inline char *target_of(const struct perf_task *task)
 {
     return task->is_static ? static_target : heap_target;
+}
+
+/* Where the next transfer begins in a buffer, if this one begins at `at`. */
+static inline uint64_t next_place(const struct perf_task *task, uint64_t at)
+{
+    const uint64_t next = at + (task->nbytes + 63) / 64 * 64;
+    return next + task->nbytes <= task->off_cache ? next : 0;
 }
 
 static inline uint64_t now(void)

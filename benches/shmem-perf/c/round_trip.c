@@ -13,6 +13,7 @@ enum { END = -1 };
 static long *flag;        /* symmetric: the number of the round, or END */
 static uint64_t *signals; /* symmetric: the same for puts with signal */
 static long turn;         /* the last number that this PE sent as leader */
+static uint64_t place;    /* where the next data lies in its buffers */
 
 int allocate_round_trips(void)
 {
@@ -30,6 +31,7 @@ static void forget(void)
     *(volatile long *)flag = 0;
     *(volatile uint64_t *)signals = 0;
     turn = 0;
+    place = 0;
 }
 
 /* The loop of the PE that leads. */
@@ -49,7 +51,8 @@ static void forget(void)
 
 static void put_and_flag(const struct perf_task *task, long value)
 {
-    shmem_putmem(target_of(task), local_source, task->nbytes, task->peer);
+    shmem_putmem(target_of(task) + place, local_source + place, task->nbytes, task->peer);
+    place = next_place(task, place);
     shmem_fence();
     shmem_long_p(flag, value, task->peer);
 }
@@ -92,7 +95,8 @@ static void put_flag_follow(const struct perf_task *task)
 #if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 5
 static void put_signal(const struct perf_task *task, uint64_t value)
 {
-    shmem_putmem_signal(target_of(task), local_source, task->nbytes, signals, value, SHMEM_SIGNAL_SET, task->peer);
+    shmem_putmem_signal(target_of(task) + place, local_source + place, task->nbytes, signals, value, SHMEM_SIGNAL_SET, task->peer);
+    place = next_place(task, place);
 }
 
 LEAD(put_signal, put_signal(task, (uint64_t)turn), shmem_signal_wait_until(signals, SHMEM_CMP_EQ, (uint64_t)turn))
@@ -150,10 +154,10 @@ static void line_follow(const struct perf_task *task)
 
 const struct perf_operation round_trip_operations[] = {
     { .name = "p round trip", .kind = ROUND_TRIP, .least = 8, .most = 8, .run = p_run, .follow = p_follow, .end = p_end },
-    { .name = "put_fence_p round trip", .kind = ROUND_TRIP, .least = 1, .run = put_flag_run, .follow = put_flag_follow,
+    { .name = "put_fence_p round trip", .kind = ROUND_TRIP, .moves = PUTS, .least = 1, .run = put_flag_run, .follow = put_flag_follow,
       .end = p_end },
 #if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 5
-    { .name = "put_signal round trip", .kind = ROUND_TRIP, .least = 1, .run = put_signal_run, .follow = put_signal_follow,
+    { .name = "put_signal round trip", .kind = ROUND_TRIP, .moves = PUTS, .least = 1, .run = put_signal_run, .follow = put_signal_follow,
       .end = put_signal_end },
 #endif
     { .name = "cache line round trip", .kind = PLAIN_ROUND_TRIP, .least = 8, .most = 8, .run = line_run, .follow = line_follow,

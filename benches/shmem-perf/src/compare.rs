@@ -34,7 +34,7 @@ const OF_ONE_RUN: f64 = 50.0;
 ///
 /// Floors are compared as well, but only to tell whether the machine was the same.
 ///
-/// Exit status: 0 if nothing is slower, 1 if something is, 2 if the records cannot be compared.
+/// Exit status: 0 if nothing is slower, 1 if something is, 2 if the records cannot be compared, such as one of a run that did not come to its end.
 #[derive(Parser)]
 #[command(name = "shmem-perf compare", verbatim_doc_comment)]
 struct CompareFlags {
@@ -72,6 +72,10 @@ pub fn run(args: &[String]) -> Result<u8, String> {
         paths.iter().map(|path| load::load(path)).collect()
     };
     let runs = (loaded(&before)?, loaded(&after)?);
+    let mut all = before.iter().chain(&after).zip(runs.0.iter().chain(&runs.1));
+    if let Some((path, _)) = all.find(|(_, run)| !run.complete) {
+        return Err(format!("the run of {} did not come to its end.", path.display()));
+    }
     let threshold = flags.threshold.unwrap_or(match (before.len(), after.len()) {
         (1, 1) => OF_ONE_RUN,
         _ => AMONG_RUNS,
@@ -162,6 +166,12 @@ mod tests {
         // Runs of the same may differ so much.
         assert_eq!(of(&files[..1], &slow[..1]), Ok(0));
         assert_eq!(answer(&["--threshold", "5", &files[0], &slow[0]]), Ok(1));
+        let torn = folder.path().join("torn").display().to_string();
+        let whole = std::fs::read_to_string(&files[0]).expect("a record");
+        let text = whole.replace("\"complete\":true", "\"complete\":false");
+        std::fs::write(&torn, text).expect("it is written");
+        let refused = answer(&[&files[0], &torn]).expect_err("it is refused");
+        assert!(refused.contains("torn did not come to its end"), "{refused}");
         let few = of(&files[..3], &slow[..3]).expect_err("it is refused");
         assert!(few.contains("4 of each side are the least"), "{few}");
     }

@@ -1,10 +1,14 @@
 //! A record as a table of comma-separated values: one line for each size of each series, and for each pair of a matrix.
 
+use crate::plan::Subject;
 use crate::record::{Measure, Record};
 
 /// The names of the columns.
 const HEAD: &str = "measure,operation,is_floor,n_pes,pairs,team_size,contexts,threads,window,memory,target_computes,nbytes,n,mean,min,p50,p90,p99,\
-                    p99.9,max,interval_low,interval_high,ended,from,to\n";
+                    p99.9,max,interval_low,interval_high,ended,pe_min,pe_mean,pe_max,from,to\n";
+
+/// The same of the file of all values.
+pub const SAMPLES: &str = "measure,operation,is_floor,pairs,team_size,nbytes,batch,value\n";
 
 /// The text of the file.
 pub fn csv(record: &Record) -> String {
@@ -15,8 +19,11 @@ pub fn csv(record: &Record) -> String {
             let s = &point.summary;
             let team_size = shape.team_size.map(|size| size.to_string()).unwrap_or_default();
             let ended = word(&s.ended);
+            let or_empty =
+                |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+            let by_pe = |part: fn((f64, f64, f64)) -> f64| or_empty(point.by_pe.map(part));
             text += &format!(
-                "{},{},{},{},{},{team_size},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{ended},,\n",
+                "{},{},{},{},{},{team_size},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{ended},{},{},{},,\n",
                 name(series.measure),
                 series.operation,
                 series.is_floor,
@@ -34,10 +41,13 @@ pub fn csv(record: &Record) -> String {
                 s.p50,
                 s.p90,
                 s.p99,
-                s.p999,
+                or_empty(s.p999),
                 s.max,
-                s.interval.0,
-                s.interval.1,
+                or_empty(s.interval.map(|(low, _)| low)),
+                or_empty(s.interval.map(|(_, high)| high)),
+                by_pe(|(least, ..)| least),
+                by_pe(|(_, mean, _)| mean),
+                by_pe(|(.., most)| most),
             );
         }
     }
@@ -47,7 +57,7 @@ pub fn csv(record: &Record) -> String {
             .flat_map(|(from, row)| row.iter().enumerate().map(move |(to, cell)| (from, to, cell)));
         for (from, to, value) in cells.filter_map(|(from, to, cell)| Some((from, to, (*cell)?))) {
             text += &format!(
-                "{},{},false,{},,,,,,,,{},,,,{value},,,,,,,,{from},{to}\n",
+                "{},{},false,{},,,,,,,,{},,,,{value},,,,,,,,,,,{from},{to}\n",
                 name(matrix.measure),
                 matrix.operation,
                 matrix.values.len(),
@@ -56,6 +66,21 @@ pub fn csv(record: &Record) -> String {
         }
     }
     text
+}
+
+/// All values of a measurement, by batch.
+pub fn samples(subject: &Subject, nbytes: u64, batches: &[Vec<f64>]) -> String {
+    let Subject { name: operation, is_floor, shape, .. } = subject;
+    let team_size = shape.team_size.map(|size| size.to_string()).unwrap_or_default();
+    let (measure, pairs) = (name(subject.measure), &shape.pairs);
+    let values = batches
+        .iter()
+        .enumerate()
+        .flat_map(|(batch, values)| values.iter().map(move |value| (batch, value)));
+    let line = |(batch, value)| {
+        format!("{measure},{operation},{is_floor},{pairs},{team_size},{nbytes},{batch},{value}\n")
+    };
+    values.map(line).collect()
 }
 
 fn name(measure: Measure) -> String {

@@ -4,6 +4,7 @@
 //! here: the flags, what is measured for how long, the statistics, and the output. A run leaves a [`record::Record`]; reports and
 //! comparisons read such records and nothing else.
 
+mod answer;
 mod bar;
 pub mod compare;
 pub mod compile;
@@ -19,6 +20,7 @@ mod matrix;
 mod measure;
 mod naming;
 mod network;
+mod operation;
 mod options;
 mod output;
 mod pairs;

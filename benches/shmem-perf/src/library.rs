@@ -38,6 +38,8 @@ pub struct Task {
     pub window: u64,
     /// Turns of computing between issue and completion.
     pub compute: u64,
+    /// Bytes through which buffers move, so that none is in the cache; 0: they stay where they are.
+    pub off_cache: u64,
 }
 
 /// Who takes part in an operation: `enum kind`.
@@ -112,6 +114,7 @@ struct RawOperation {
     blocks_by_member: i32,
     is_rooted: i32,
     overlaps: i32,
+    moves: i32,
     run: Option<Run>,
     follow: Option<OnTask>,
     end: Option<OnTask>,
@@ -135,6 +138,8 @@ pub struct RawRoutines {
     maps: unsafe extern "C" fn(i32) -> i32,
     operation: unsafe extern "C" fn(i32, *mut RawOperation) -> i32,
     prepare: unsafe extern "C" fn(*const Task) -> i32,
+    fill: unsafe extern "C" fn(*const Task),
+    verify: unsafe extern "C" fn(*const Task, i32, i32) -> i64,
     compute: unsafe extern "C" fn(u64),
     read_clock: unsafe extern "C" fn(u64, *mut u64),
     bind: unsafe extern "C" fn(i32) -> i32,
@@ -321,6 +326,21 @@ impl Joined<'_> {
         }
     }
 
+    /// Fills the buffers of a task before it is measured. All PEs call it.
+    pub fn fill(&self, task: &Task) {
+        self.check(task);
+        // SAFETY: all that a task says is in range.
+        unsafe { (self.routines.raw.fill)(task) }
+    }
+
+    /// The first byte that a task has not moved as it should, if there is one, at a PE that issues, one that receives, or both.
+    pub fn verify(&self, task: &Task, issues: bool, receives: bool) -> Option<u64> {
+        self.check(task);
+        // SAFETY: all that a task says is in range.
+        let wrong = unsafe { (self.routines.raw.verify)(task, issues.into(), receives.into()) };
+        u64::try_from(wrong).ok()
+    }
+
     /// Computes for so many turns.
     pub fn compute(&self, turns: u64) {
         // SAFETY: it only counts.
@@ -350,9 +370,11 @@ impl Joined<'_> {
         assert!((1..=MOST_LANES as i32).contains(&task.threads), "threads");
         assert!((0..=MOST_LANES as i32).contains(&task.contexts), "contexts");
         let blocks = if operation.blocks_by_member { task.team_size as u64 } else { 1 };
-        assert!(task.nbytes * blocks <= self.nbytes, "room in the targets");
+        let most = task.off_cache.max(task.nbytes * blocks);
+        assert!(most <= self.nbytes, "room in the targets");
         let room = if operation.name.starts_with('i') { STATIC_BYTES / 2 } else { STATIC_BYTES };
-        assert!(task.is_static == 0 || task.nbytes <= room, "room in the static target");
+        let is_small = task.nbytes <= room && task.off_cache == 0;
+        assert!(task.is_static == 0 || is_small, "room in the static target");
         let least_room = 128 * MOST_LANES as u64;
         assert!(self.nbytes >= least_room, "each thread has lines of its own");
     }
@@ -367,6 +389,7 @@ fn operation(raw: &RawRoutines, index: i32) -> Option<Operation> {
         blocks_by_member: 0,
         is_rooted: 0,
         overlaps: 0,
+        moves: 0,
         run: None,
         follow: None,
         end: None,

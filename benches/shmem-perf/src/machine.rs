@@ -126,7 +126,11 @@ pub fn settings(told: Vec<Setting>) -> Vec<Setting> {
 }
 
 /// The transport that is open, or else the one that a setting names, with the provider that a setting names.
-pub fn transport(open: Option<String>, settings: &[Setting]) -> Option<String> {
+pub fn transport(open: Option<String>, settings: &[Setting], job: &Job) -> Option<String> {
+    // One node needs none.
+    if open.is_none() && job.pes.iter().all(|pe| pe.node == Some(0)) {
+        return Some("shared memory".into());
+    }
     let value = |name: &str| {
         let setting = settings.iter().find(|setting| setting.name == name)?;
         Some(setting.value.clone()).filter(|value| !value.is_empty() && value != "auto")
@@ -277,10 +281,15 @@ mod tests {
     #[test]
     fn the_open_transport_counts_before_the_setting() {
         let ofi = [setting("SHMEM_TRANSPORT", "auto"), setting("SHMEM_OFI_PROVIDER", "cxi")];
-        assert_eq!(transport(Some("ofi".into()), &ofi).as_deref(), Some("ofi (cxi)"));
-        assert_eq!(transport(Some("tcp".into()), &ofi).as_deref(), Some("tcp"));
-        assert_eq!(transport(None, &ofi), None);
-        assert_eq!(transport(None, &[setting("SHMEM_TRANSPORT", "ucx")]).as_deref(), Some("ucx"));
+        let pe = |node| PeInfo { host: 0, node: Some(node), cpus: String::new() };
+        let job = Job { hosts: vec![host("a")], pes: vec![pe(0), pe(1)] };
+        assert_eq!(transport(Some("ofi".into()), &ofi, &job).as_deref(), Some("ofi (cxi)"));
+        assert_eq!(transport(Some("tcp".into()), &ofi, &job).as_deref(), Some("tcp"));
+        assert_eq!(transport(None, &ofi, &job), None);
+        let one_node = Job { pes: job.pes[..1].to_vec(), ..job.clone() };
+        assert_eq!(transport(None, &ofi, &one_node).as_deref(), Some("shared memory"));
+        let named = [setting("SHMEM_TRANSPORT", "ucx")];
+        assert_eq!(transport(None, &named, &job).as_deref(), Some("ucx"));
     }
 
     #[test]

@@ -5,10 +5,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::library::Task;
+use crate::library::{Kind, Task};
+use crate::options::Options;
 use crate::plan::{Call, Medium, Subject};
 use crate::record::{Ended, Measure, Point, Summary};
-use crate::repeat::{Limits, MOST_SAMPLES, repeat};
+use crate::repeat::{Batch, Limits, MOST_SAMPLES, repeat};
 use crate::statistics::median;
 use crate::wire::{Exchange, Way, Wire};
 use crate::world::World;
@@ -16,6 +17,7 @@ use crate::world::World;
 /// What measures in a job.
 pub struct Bench<'a> {
     world: &'a World<'a>,
+    options: &'a Options,
     /// The PE that issues and its peer.
     pairs: Vec<(u32, u32)>,
     /// Of the first pair, those that are needed.
@@ -37,8 +39,13 @@ enum Role {
 
 impl<'a> Bench<'a> {
     /// Measures between these pairs.
-    pub fn new(world: &'a World<'a>, pairs: Vec<(u32, u32)>, wires: Wires) -> Self {
-        Self { world, pairs, wires }
+    pub fn new(
+        world: &'a World<'a>,
+        options: &'a Options,
+        pairs: Vec<(u32, u32)>,
+        wires: Wires,
+    ) -> Self {
+        Self { world, options, pairs, wires }
     }
 
     /// Makes ready for a subject. All PEs call it.
@@ -54,23 +61,65 @@ impl<'a> Bench<'a> {
 
     /// Measures one size for about so long. All PEs call it and get the same.
     pub fn point(&mut self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
-        let pair = self.pairs[0];
         match subject.call {
             Call::Init => self.init(),
             Call::Wire(medium, way) => self.over_wire(subject, medium, way, nbytes, time),
-            Call::Library(_) => {
-                let is_one = subject.is_floor
-                    || self.pairs.len() == 1
-                    || subject.measure == Measure::Overlap;
-                let is_both =
-                    subject.measure == Measure::BidirectionalBandwidth && pair.0 != pair.1;
-                if is_one && !is_both && subject.measure != Measure::Collective {
-                    self.by_one(subject, nbytes, time)
-                } else {
-                    self.by_several(subject, nbytes, time)
-                }
-            }
+            Call::Library(_) => self.checked(subject, nbytes, time),
         }
+    }
+
+    /// An operation of the library. With `--validate`, all PEs end if it has not moved what it should.
+    fn checked(&mut self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
+        let library = &self.world.library;
+        let part = match self.options.validate && !subject.is_floor {
+            true => self.part(subject),
+            false => None,
+        };
+        if let Some((peer, ..)) = part {
+            library.fill(&self.task(subject, nbytes, peer));
+        }
+        let point = match self.is_of_one(subject) {
+            true => self.by_one(subject, nbytes, time),
+            false => self.by_several(subject, nbytes, time),
+        };
+        library.barrier();
+        let wrong = part.and_then(|(peer, issues, receives)| {
+            library.verify(&self.task(subject, nbytes, peer), issues, receives)
+        });
+        if let Some(byte) = wrong {
+            eprintln!(
+                "shmem-perf: PE {}: {} of {nbytes} bytes did not move what it should: byte {byte} is wrong",
+                self.world.me, subject.name
+            );
+            library.exit_all(1);
+        }
+        library.barrier();
+        point
+    }
+
+    /// Whether the first pair alone is active.
+    fn is_of_one(&self, subject: &Subject) -> bool {
+        let pair = self.pairs[0];
+        let is_one =
+            subject.is_floor || self.pairs.len() == 1 || subject.measure == Measure::Overlap;
+        let is_both = subject.measure == Measure::BidirectionalBandwidth && pair.0 != pair.1;
+        is_one && !is_both && subject.measure != Measure::Collective
+    }
+
+    /// This PE's peer, and whether it issues and receives.
+    fn part(&self, subject: &Subject) -> Option<(u32, bool, bool)> {
+        let me = self.world.me;
+        if subject.measure == Measure::Collective {
+            return Some((me, true, true));
+        }
+        let Call::Library(operation) = subject.call else { return None };
+        let is_both = subject.measure == Measure::BidirectionalBandwidth
+            || self.world.library.operations()[operation].kind == Kind::RoundTrip;
+        let n_pairs = if self.is_of_one(subject) { 1 } else { self.pairs.len() };
+        let pair = self.pairs[..n_pairs].iter().find(|(from, to)| [*from, *to].contains(&me));
+        let &(from, to) = pair?;
+        let peer = if me == from { to } else { from };
+        Some((peer, is_both || me == from, is_both || me == to))
     }
 
     fn task(&self, subject: &Subject, nbytes: u64, peer: u32) -> Task {
@@ -86,6 +135,7 @@ impl<'a> Bench<'a> {
             nbytes,
             window: subject.shape.window.into(),
             compute: 0,
+            off_cache: self.options.off_cache.unwrap_or_default(),
         }
     }
 
@@ -99,6 +149,9 @@ impl<'a> Bench<'a> {
             clock_ns: self.world.clock.overhead_ns,
             groups: !is_rooted,
             most_samples: MOST_SAMPLES / u64::from(subject.shape.threads),
+            warm_up: self.options.warm_up,
+            iterations: self.options.iterations,
+            keeps_samples: self.options.samples.is_some(),
         }
     }
 
@@ -123,7 +176,7 @@ impl<'a> Bench<'a> {
     }
 
     fn lead(&self, subject: &Subject, task: &Task, time: Duration) -> Point {
-        let times = |samples: u64, group: u64| {
+        let times = |Batch { samples, group, .. }: Batch| {
             let times = self.world.library.run(task, samples, group);
             let lanes: Vec<&[u64]> = times.chunks_exact(samples as usize).collect();
             self.each(subject, &lanes, group)
@@ -142,26 +195,29 @@ impl<'a> Bench<'a> {
         };
         let turn_ns = median(&[turn_ns(), turn_ns(), turn_ns(), turn_ns(), turn_ns()]).max(0.01);
         let limits = self.limits(subject, time / 2);
-        let times = |task: &Task, samples, group| {
+        let times = |task: &Task, Batch { samples, group, .. }: Batch| {
             self.each(subject, &[&library.run(task, samples, group)], group)
         };
-        let pure =
-            repeat(task.nbytes, &limits, |samples, group| times(&task, samples, group), |ns| ns);
+        let pure = repeat(task.nbytes, &limits, |batch| times(&task, batch), |ns| ns);
         let pure = pure.summary.p50.max(1.0);
         task.compute = (pure / turn_ns) as u64;
         let computed = task.compute as f64 * turn_ns;
         let percent = |ns: f64| (100.0 * (1.0 - (ns - computed) / pure)).clamp(0.0, 100.0);
-        repeat(task.nbytes, &limits, |samples, group| times(&task, samples, group), percent)
+        repeat(task.nbytes, &limits, |batch| times(&task, batch), percent)
     }
 
     /// All pairs, both PEs of one pair, or a team.
     fn by_several(&self, subject: &Subject, nbytes: u64, time: Duration) -> Point {
         let world = self.world;
-        let mut point = None;
+        let (mut point, mut members) = (None, Members::default());
         if world.me == 0 {
-            let times = |samples: u64, group: u64| {
-                world.share(0, Some(&(samples, group)));
+            let times = |batch: Batch| {
+                let Batch { samples, group, warms_up } = batch;
+                world.share(0, Some(&Some(batch)));
                 let gathered = world.gather_numbers(&self.step(subject, nbytes, samples, group));
+                if subject.measure == Measure::Collective && !warms_up {
+                    members.add(&gathered, group, world.clock.overhead_ns);
+                }
                 let lanes: Vec<&[u64]> = gathered
                     .iter()
                     .flat_map(|times| times.chunks_exact(samples as usize))
@@ -169,14 +225,11 @@ impl<'a> Bench<'a> {
                 self.each(subject, &lanes, group)
             };
             let value = |ns: f64| value(subject, nbytes, self.n_active(subject), ns);
-            point = Some(repeat(nbytes, &self.limits(subject, time), times, value));
-            world.share(0, Some(&(0u64, 0u64)));
+            let found = repeat(nbytes, &self.limits(subject, time), times, value);
+            point = Some(Point { by_pe: members.means(), ..found });
+            world.share(0, Some(&None::<Batch>));
         } else {
-            loop {
-                let (samples, group): (u64, u64) = world.share(0, None);
-                if samples == 0 {
-                    break;
-                }
+            while let Some(Batch { samples, group, .. }) = world.share::<Option<Batch>>(0, None) {
                 world.gather_numbers(&self.step(subject, nbytes, samples, group));
             }
         }
@@ -272,7 +325,7 @@ impl<'a> Bench<'a> {
             if world.me == to {
                 failed = wire.follow(exchange).err();
             } else if world.me == from {
-                let times = |samples: u64, group: u64| {
+                let times = |Batch { samples, group, .. }: Batch| {
                     let times = wire.lead(exchange, samples, group).unwrap_or_else(|error| {
                         failed = Some(error);
                         vec![1; samples as usize]
@@ -307,13 +360,41 @@ impl<'a> Bench<'a> {
             p50: slowest,
             p90: slowest,
             p99: slowest,
-            p999: slowest,
+            p999: None,
             max: slowest,
-            interval: (slowest, slowest),
+            interval: None,
             batches: vec![slowest],
-            ended: Ended::TimeUp,
+            ended: Ended::Once,
         };
-        Point { nbytes: 0, summary, histogram: Vec::new() }
+        Point { nbytes: 0, summary, histogram: Vec::new(), by_pe: None, samples: Vec::new() }
+    }
+}
+
+/// Nanoseconds of each member of a collective.
+#[derive(Default)]
+struct Members {
+    sums: Vec<f64>,
+    n: u64,
+}
+
+impl Members {
+    /// The times of a batch at each PE, of which those that are no members have none.
+    fn add(&mut self, gathered: &[Vec<u64>], group: u64, overhead: f64) {
+        self.sums.resize(gathered.len(), 0.0);
+        self.n += gathered.first().map_or(0, Vec::len) as u64;
+        for (sum, times) in self.sums.iter_mut().zip(gathered) {
+            *sum +=
+                times.iter().map(|&ns| (ns as f64 - overhead).max(0.0)).sum::<f64>() / group as f64;
+        }
+    }
+
+    /// The least, the mean and the greatest of their means.
+    fn means(&self) -> Option<(f64, f64, f64)> {
+        let means = self.sums.iter().filter(|sum| **sum > 0.0).map(|sum| sum / self.n as f64);
+        let means: Vec<f64> = means.collect();
+        let least = means.iter().copied().min_by(f64::total_cmp)?;
+        let most = means.iter().copied().max_by(f64::total_cmp)?;
+        Some((least, means.iter().sum::<f64>() / means.len() as f64, most))
     }
 }
 
@@ -327,5 +408,20 @@ fn value(subject: &Subject, nbytes: u64, n_active: u64, ns: f64) -> f64 {
         }
         Measure::MessageRate => operations / ns * 1e9,
         Measure::Latency | Measure::Overlap | Measure::Collective | Measure::Event => ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_have_means_of_their_own() {
+        let mut members = Members::default();
+        assert_eq!(members.means(), None);
+        // Two calls in each sample; the third PE is no member.
+        members.add(&[vec![210, 410], vec![810, 1210], Vec::new()], 2, 10.0);
+        members.add(&[vec![310], vec![1010], Vec::new()], 2, 10.0);
+        assert_eq!(members.means(), Some((150.0, 325.0, 500.0)));
     }
 }

@@ -24,7 +24,7 @@ use crate::network::Network;
                   variables of the environment, which the record names.\n\n\
                   Exit status:\n  \
                   0  All was measured\n  \
-                  1  The record could not be written, or the library refused something\n  \
+                  1  The record could not be written, the library refused something, or --validate found wrong data\n  \
                   2  The flags do not fit\n\n\
                   Examples:\n  \
                   oshrun -n 2 shmem-perf                         What one wants to know, in 20 seconds\n  \
@@ -108,6 +108,27 @@ pub struct Options {
     /// About how many seconds it may take
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = seconds)]
     pub time: Duration,
+
+    /// Operations before each measurement that are not counted; by default those of a 50th of its time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
+    pub warm_up: Option<u64>,
+
+    /// Operations (of bandwidths and rates windows) of each measurement, however long they take; by default until the median is known
+    /// to 2 % or the time is over
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: Option<u64>,
+
+    /// Use each time other memory of so many bytes, which should be more than the caches hold
+    #[arg(long, value_name = "BYTES", value_parser = nbytes)]
+    pub off_cache: Option<u64>,
+
+    /// Check after each measurement that the data was moved, and end with status 1 if it was not
+    #[arg(long, conflicts_with = "off_cache")]
+    pub validate: bool,
+
+    /// Write each value into FILE.csv, too, with its batch
+    #[arg(long, value_name = "FILE.csv")]
+    pub samples: Option<PathBuf>,
 
     /// Write a record into FILE.json, or a table into FILE.csv
     #[arg(short, long, value_name = "FILE")]
@@ -260,6 +281,9 @@ impl Options {
         }
         if self.matrix && n_pes < 2 {
             return Err("--matrix needs at least 2 PEs".into());
+        }
+        if self.off_cache.is_some() && self.memory == Memory::Static {
+            return Err("--off-cache needs --memory heap".into());
         }
         if let Some(path) = &self.output {
             let extension = path.extension().and_then(|extension| extension.to_str());

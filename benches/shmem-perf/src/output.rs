@@ -1,4 +1,4 @@
-//! The file that a run leaves: it is written after each series, so that what was measured is kept whatever happens.
+//! The files that a run leaves: they are written as it goes on, so that what was measured is kept whatever happens.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::csv::csv;
 use crate::record::Record;
 
-/// A file for a record.
+/// A file for a record, or for values.
 pub struct Output {
     path: PathBuf,
 }
@@ -29,7 +29,29 @@ impl Output {
         };
         let is_other = self.path.metadata().is_ok_and(|metadata| !metadata.is_file());
         let written = if is_other { self.written_into(&text) } else { self.replaced(&text) };
-        written.map_err(|error| format!("{} cannot be written: {error}", self.path.display()))
+        written.map_err(|error| self.sentence(&error))
+    }
+
+    /// Begins the file with this text.
+    ///
+    /// # Errors
+    /// One sentence with the file's name.
+    pub fn begin(&self, text: &str) -> Result<(), String> {
+        fs::write(&self.path, text).map_err(|error| self.sentence(&error))
+    }
+
+    /// Appends to it.
+    ///
+    /// # Errors
+    /// One sentence with the file's name.
+    pub fn append(&self, text: &str) -> Result<(), String> {
+        let file = fs::OpenOptions::new().append(true).open(&self.path);
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|error| self.sentence(&error))
+    }
+
+    fn sentence(&self, error: &std::io::Error) -> String {
+        format!("{} cannot be written: {error}", self.path.display())
     }
 
     fn written_into(&self, text: &str) -> std::io::Result<()> {

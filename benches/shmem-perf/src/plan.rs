@@ -2,8 +2,11 @@
 //!
 //! This file must never know how anything is measured.
 
+use std::collections::BTreeSet;
+
 use crate::library::{Kind, Operation, STATIC_BYTES};
 use crate::network::Network;
+use crate::operation::bounds;
 use crate::options::{Memory, Options, Pairs, Target, What};
 use crate::record::{Measure, Shape};
 use crate::wire::Way;
@@ -299,7 +302,7 @@ fn sizes(options: &Options, what: What, operation: &Operation, members: u32) -> 
     }
 }
 
-/// What the machine takes for the same, for one pair: at several sizes if a subject has several, at one if a subject has one.
+/// What the machine takes for the same, for one pair: the floors that bound a subject, at its sizes.
 fn floors(
     options: &Options,
     facts: Facts,
@@ -319,10 +322,19 @@ fn floors(
         Kind::PlainRoundTrip => what == What::Latency && facts.n_pes > 1,
         Kind::Alone | Kind::RoundTrip | Kind::Collective => false,
     };
+    // The sizes of all that a floor bounds.
+    let sizes = |name: &str| -> Vec<u64> {
+        let bounded = subjects.iter().filter(|subject| bounds(name, &subject.name));
+        let sizes = bounded.flat_map(|subject| subject.sizes.iter().copied());
+        sizes.collect::<BTreeSet<u64>>().into_iter().collect()
+    };
     let mut floors = Vec::new();
     if facts.shares_memory {
         for (index, operation) in table.iter().enumerate().filter(|(_, found)| suits(found)) {
-            floors.extend(library_subjects(&plain, facts, what, index, operation));
+            let mut sizes = sizes(&operation.name);
+            sizes.retain(|size| operation.most == 0 || operation.most == *size);
+            let all = library_subjects(&plain, facts, what, index, operation);
+            floors.extend(all.into_iter().map(|floor| Subject { sizes: sizes.clone(), ..floor }));
         }
     }
     if matches!(what, What::Latency | What::Bandwidth) {
@@ -331,13 +343,17 @@ fn floors(
             name: name.into(),
             measure: measure(what),
             is_floor: true,
-            sizes: options.sizes(),
+            sizes: sizes(name),
             shape: shape(&plain, facts, what, None),
         };
         if !facts.shares_memory && facts.shares_host {
-            floors.push(match what {
-                What::Latency => wire(Medium::Socket, Way::RoundTrip, "socket round trip"),
-                _ => wire(Medium::Socket, Way::Stream, "socket"),
+            let socket = |way, name| wire(Medium::Socket, way, name);
+            floors.extend(match what {
+                What::Latency => vec![
+                    socket(Way::Stream, "socket transfer"),
+                    socket(Way::RoundTrip, "socket round trip"),
+                ],
+                _ => vec![socket(Way::Stream, "socket")],
             });
         }
         let networks = Network::ALL.into_iter().zip(facts.networks);
@@ -346,10 +362,7 @@ fn floors(
             floors.extend(transfers.map(|(way, name)| wire(Medium::Network(network), way, name)));
         }
     }
-    let is_sized = |subject: &Subject| subject.sizes.len() > 1;
-    let (has_sized, has_single) =
-        (subjects.iter().any(is_sized), subjects.iter().any(|c| !is_sized(c)));
-    floors.retain(|floor| if is_sized(floor) { has_sized } else { has_single });
+    floors.retain(|floor| !floor.sizes.is_empty());
     floors
 }
 

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The version of this format. It grows when a reader of the older one would misread the newer one.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct Record {
     pub library: Library,
     /// Where it ran.
     pub job: Job,
+    /// The pairs of PEs that were active, each the PE that issues and its peer.
+    #[serde(default)]
+    pub pairs: Vec<(u32, u32)>,
     /// The settings of the library and of what is below it, with where each value comes from.
     pub settings: Vec<Setting>,
     /// The clock.
@@ -34,6 +37,9 @@ pub struct Record {
     /// What the floors of networks went over and how their PEs waited, one sentence each.
     #[serde(default)]
     pub floors: Vec<String>,
+    /// Whether the data that each measurement moved was checked.
+    #[serde(default)]
+    pub validated: bool,
     /// Whether the run came to its end. What was measured before is here either way.
     pub complete: bool,
     /// What was measured by size.
@@ -138,6 +144,17 @@ pub enum Measure {
     Event,
 }
 
+impl Measure {
+    /// How long the same work takes, up to a factor. Of overlap it is a transfer and as long a computation together.
+    pub fn cost(self, value: f64) -> f64 {
+        match self {
+            Self::Latency | Self::Collective | Self::Event => value,
+            Self::Bandwidth | Self::BidirectionalBandwidth | Self::MessageRate => 1.0 / value,
+            Self::Overlap => 200.0 - value,
+        }
+    }
+}
+
 /// One curve: an operation by size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Series {
@@ -184,6 +201,12 @@ pub struct Point {
     pub summary: Summary,
     /// How often each value was seen, growing values: (value, count). Empty where single operations were not timed.
     pub histogram: Vec<(f64, u64)>,
+    /// Of a collective, each member's mean time: the least, the mean, and the greatest of these.
+    #[serde(default)]
+    pub by_pe: Option<(f64, f64, f64)>,
+    /// Each value, by batch, where `--samples` asks for it; no record has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<Vec<f64>>,
 }
 
 /// Figures in the unit of their measure.
@@ -195,18 +218,18 @@ pub struct Summary {
     pub mean: f64,
     /// The least.
     pub min: f64,
-    /// The median.
+    /// The median of the batches' medians, between the quartiles of all values.
     pub p50: f64,
     /// 90 % are not above it.
     pub p90: f64,
     /// 99 % are not above it.
     pub p99: f64,
-    /// 99.9 % are not above it.
-    pub p999: f64,
+    /// 99.9 % are not above it; of fewer than 1,000 values it is not known.
+    pub p999: Option<f64>,
     /// The greatest.
     pub max: f64,
-    /// The interval of confidence of the median, 95 %, from batches of repetitions.
-    pub interval: (f64, f64),
+    /// The interval of confidence of the median, 95 %, from batches of repetitions; of fewer than six batches there is none.
+    pub interval: Option<(f64, f64)>,
     /// The medians of these batches, in the order of time: what a comparison tests.
     pub batches: Vec<f64>,
     /// Why it was not measured longer.
@@ -219,8 +242,12 @@ pub struct Summary {
 pub enum Ended {
     /// The interval of confidence is narrow.
     Narrow,
-    /// The time was up.
+    /// The time limit came first.
     TimeUp,
+    /// It was repeated as often as `--iterations` says.
+    Counted,
+    /// It is an event that happens once.
+    Once,
 }
 
 /// One figure for each two PEs.
@@ -249,9 +276,9 @@ mod tests {
             p50: 2.0,
             p90: 4.5,
             p99: 4.5,
-            p999: 4.5,
+            p999: None,
             max: 4.5,
-            interval: (1.5, 2.5),
+            interval: Some((1.5, 2.5)),
             batches: vec![2.0, 2.1],
             ended: Ended::TimeUp,
         };

@@ -1,8 +1,10 @@
-//! Repeats a measurement until the interval of confidence of its median is narrow, or its time is up.
+//! Repeats a measurement until the interval of confidence of its median is narrow, its time is up, or it was repeated as often as wanted.
 //!
 //! Whoever drives a measurement calls this: the PE that issues, or PE 0 for all. It must never know who else takes part.
 
 use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
 
 use crate::record::{Ended, Point};
 use crate::statistics::{Seen, median};
@@ -13,7 +15,7 @@ const READINGS: f64 = 20.0;
 const LARGEST_GROUP: u64 = 1 << 20;
 /// Samples of one call at most, of all threads of a PE.
 pub const MOST_SAMPLES: u64 = 8192;
-/// The time that is left is divided into so many batches.
+/// The time that is left, or the number of samples, is divided into so many batches.
 const BATCHES: u32 = 32;
 
 /// Then caches, connections and the CPU's frequency are as they will be.
@@ -29,50 +31,93 @@ pub struct Limits {
     pub groups: bool,
     /// Samples of one call at most.
     pub most_samples: u64,
+    /// Operations of the warm-up, where it is not a part of the time.
+    pub warm_up: Option<u64>,
+    /// Operations, where neither time nor interval bounds it.
+    pub iterations: Option<u64>,
+    /// Whether each value is kept.
+    pub keeps_samples: bool,
 }
 
-/// Repeats. `times(samples, group)` runs `samples` groups and returns the nanoseconds of one operation for each that it counts;
-/// `value` turns these into what is reported.
+/// One call: samples, each of a group of operations.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Batch {
+    /// Samples.
+    pub samples: u64,
+    /// Operations of each.
+    pub group: u64,
+    /// Whether it does not count.
+    pub warms_up: bool,
+}
+
+/// Repeats. `times` runs a batch and returns the nanoseconds of one operation for each sample that it counts; `value` turns these into
+/// what is reported.
 pub fn repeat(
     nbytes: u64,
     limits: &Limits,
-    mut times: impl FnMut(u64, u64) -> Vec<f64>,
+    mut times: impl FnMut(Batch) -> Vec<f64>,
     value: impl Fn(f64) -> f64,
 ) -> Point {
     let start = Instant::now();
     // The first calls warm up, and find out how long an operation takes.
-    let mut group = 1;
-    let mut each = median(&times(2, group));
-    let mut warm_ups = 1;
-    let warm_up = (limits.time / 50).min(LONGEST_WARM_UP);
-    while warm_ups < 3 || start.elapsed() < warm_up {
+    let (mut group, mut n_calls, mut done) = (1, 1, 2);
+    let mut each = median(&times(Batch { samples: 2, group, warms_up: true }));
+    loop {
         if limits.groups && each * (group as f64) < READINGS * limits.clock_ns {
             let needed = 1.2 * READINGS * limits.clock_ns / each.max(0.01);
             group = (needed.ceil() as u64).clamp(group + 1, LARGEST_GROUP);
         }
-        if start.elapsed() > limits.time / 4 {
+        let lasted = start.elapsed();
+        let is_warm = match limits.warm_up {
+            Some(n) => done + group > n,
+            None => {
+                let warm_up = (limits.time / 50).min(LONGEST_WARM_UP);
+                lasted > limits.time / 4 || (n_calls >= 3 && lasted >= warm_up)
+            }
+        };
+        if is_warm {
             break;
         }
-        let fitting = limits.time.as_nanos() as f64 / 200.0 / (each * group as f64).max(1.0);
-        each = median(&times((fitting as u64).clamp(1, limits.most_samples), group));
-        warm_ups += 1;
+        let fitting = match limits.warm_up {
+            Some(n) => (n - done) / group,
+            None => fitting(limits.time / 200, each * group as f64),
+        };
+        let samples = fitting.clamp(1, limits.most_samples);
+        each = median(&times(Batch { samples, group, warms_up: true }));
+        n_calls += 1;
+        done += samples * group;
     }
-    let batch_ns = limits.time.as_nanos() as f64 / f64::from(BATCHES);
-    let samples = (batch_ns / (each * group as f64).max(1.0)) as u64;
+    let wanted = limits.iterations.map(|n| n.div_ceil(group));
+    let samples = match wanted {
+        Some(n) => n.div_ceil(u64::from(BATCHES)),
+        None => fitting(limits.time / BATCHES, each * group as f64),
+    };
     let samples = samples.clamp(1, limits.most_samples);
-    let mut seen = Seen::new();
+    let (mut seen, mut n_samples, mut kept) = (Seen::new(), 0, Vec::new());
     let ended = loop {
-        let values: Vec<f64> = times(samples, group).into_iter().map(&value).collect();
+        let samples = wanted.map_or(samples, |n| samples.min(n - n_samples));
+        let batch = Batch { samples, group, warms_up: false };
+        let values: Vec<f64> = times(batch).into_iter().map(&value).collect();
         seen.add(&values);
-        if seen.is_narrow() {
-            break Ended::Narrow;
+        n_samples += samples;
+        if limits.keeps_samples {
+            kept.push(values);
         }
-        if start.elapsed() >= limits.time {
-            break Ended::TimeUp;
+        match wanted {
+            Some(n) if n_samples >= n => break Ended::Counted,
+            Some(_) => {}
+            None if seen.is_narrow() => break Ended::Narrow,
+            None if start.elapsed() >= limits.time => break Ended::TimeUp,
+            None => {}
         }
     };
     let histogram = if group == 1 { seen.histogram() } else { Vec::new() };
-    Point { nbytes, summary: seen.summary(ended), histogram }
+    Point { nbytes, summary: seen.summary(ended), histogram, by_pe: None, samples: kept }
+}
+
+/// How often something of so many nanoseconds fits into a time.
+fn fitting(time: Duration, ns: f64) -> u64 {
+    (time.as_nanos() as f64 / ns.max(1.0)) as u64
 }
 
 #[cfg(test)]
@@ -80,30 +125,35 @@ mod tests {
     use super::*;
 
     fn limits(time: Duration) -> Limits {
-        Limits { time, clock_ns: 25.0, groups: true, most_samples: 100 }
+        Limits {
+            time,
+            clock_ns: 25.0,
+            groups: true,
+            most_samples: 100,
+            warm_up: None,
+            iterations: None,
+            keeps_samples: false,
+        }
     }
+
+    const LONG: Duration = Duration::from_secs(3600);
 
     #[test]
     fn what_does_not_vary_ends_early() {
-        let point =
-            repeat(8, &limits(Duration::from_secs(3600)), |n, _| vec![1000.0; n as usize], |t| t);
+        let point = repeat(8, &limits(LONG), |batch| vec![1000.0; batch.samples as usize], |t| t);
         assert_eq!(point.summary.ended, Ended::Narrow);
         assert_eq!((point.summary.p50, point.nbytes), (1000.0, 8));
-        assert!(!point.histogram.is_empty());
+        assert!(!point.histogram.is_empty() && point.samples.is_empty());
     }
 
     #[test]
     fn short_operations_are_timed_in_groups() {
         let mut largest = 0;
-        let point = repeat(
-            8,
-            &limits(Duration::from_secs(3600)),
-            |n, group| {
-                largest = largest.max(group);
-                vec![2.0; n as usize]
-            },
-            |t| t,
-        );
+        let times = |batch: Batch| {
+            largest = largest.max(batch.group);
+            vec![2.0; batch.samples as usize]
+        };
+        let point = repeat(8, &limits(LONG), times, |t| t);
         assert!(largest as f64 * 2.0 >= READINGS * 25.0, "{largest}");
         assert!(point.histogram.is_empty());
     }
@@ -111,7 +161,7 @@ mod tests {
     #[test]
     fn the_time_can_be_up() {
         let mut turn = 0.0;
-        let vary = |_, _| {
+        let vary = |_| {
             turn += 1.0;
             std::thread::sleep(Duration::from_millis(1));
             vec![1e6 * (1.0 + turn % 7.0)]
@@ -119,5 +169,27 @@ mod tests {
         let point = repeat(0, &limits(Duration::from_millis(20)), vary, |t| t);
         assert_eq!(point.summary.ended, Ended::TimeUp);
         assert!(point.summary.n > 0);
+    }
+
+    #[test]
+    fn it_can_be_repeated_as_often_as_wanted() {
+        for (warm_up, iterations) in [(2, 1), (50, 7), (300, 1000)] {
+            let wanted = Limits {
+                warm_up: Some(warm_up),
+                iterations: Some(iterations),
+                keeps_samples: true,
+                ..limits(Duration::ZERO)
+            };
+            let mut n = [0, 0];
+            let times = |batch: Batch| {
+                n[usize::from(batch.warms_up)] += batch.samples * batch.group;
+                (0..batch.samples).map(|i| 1000.0 + i as f64).collect()
+            };
+            let point = repeat(8, &wanted, times, |t| t);
+            assert_eq!(n, [iterations, warm_up]);
+            assert_eq!((point.summary.ended, point.summary.n), (Ended::Counted, iterations));
+            let kept: Vec<f64> = point.samples.concat();
+            assert_eq!((kept.len() as u64, kept[0]), (iterations, 1000.0));
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! `shmem-perf report`: one page of HTML that shows what runs have found.
 //!
 //! The page is self-contained and asks the network for nothing. Its drawings take their colours from its style sheet, so that they follow
-//! light, dark and paper. Nothing here knows how anything is measured.
+//! light, dark and paper; pictures of their own have the light ones. Nothing here knows how anything is measured.
 
 mod axis;
 mod by_size;
 mod by_team;
 mod chart;
+mod concrete;
 mod curves;
 mod distributions;
 mod drawing;

@@ -4,19 +4,20 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 
+use crate::answer::is_oversubscribed;
 use crate::bar::Bar;
 use crate::library::{Joined, Routines};
 use crate::measure::{Bench, Wires};
 use crate::network::{Connection, Network};
 use crate::options::Options;
 use crate::output::Output;
-use crate::plan::{Call, Facts, Group, Medium, needs_blocks, plan};
+use crate::plan::{Call, Facts, Group, Medium, Subject, needs_blocks, plan};
 use crate::print::print;
 use crate::record::{FORMAT, Job, Library, Record, Series};
 use crate::socket::Socket;
 use crate::wire::Wire;
 use crate::world::World;
-use crate::{compare, compile, machine, matrix, pairs, report, rushmem, text};
+use crate::{compare, compile, csv, machine, matrix, pairs, report, rushmem, text};
 
 /// The exit status of a run whose record could not be written, and of one that was asked for in a wrong way.
 const FAILED: u8 = 1;
@@ -85,6 +86,7 @@ fn run(options: &Options, arguments: &[String], mut library: Joined<'_>, start: 
     }
     let n_blocks = if needs_blocks(options, library.operations()) { n } else { 1 };
     let nbytes = options.most_bytes(u64::from(n_blocks)).max(LEAST_BYTES);
+    let nbytes = nbytes.max(options.off_cache.unwrap_or_default());
     if let Err(sentence) = library.allocate(nbytes) {
         return refuse(library, &sentence, FAILED);
     }
@@ -110,8 +112,11 @@ struct Measurement<'a> {
     groups: Vec<Group>,
     record: Record,
     output: Option<Output>,
+    samples: Option<Output>,
     /// Why the record could not be written last time.
     unwritten: Option<String>,
+    /// Why values could not be written.
+    unwritten_samples: Option<String>,
     /// Why a table could not be printed.
     unprinted: Option<String>,
     bar: Bar,
@@ -198,21 +203,25 @@ impl<'a> Measurement<'a> {
             library: Library {
                 name,
                 standard: job.library.standard(),
-                transport: machine::transport(rushmem::transport(), &settings),
+                transport: machine::transport(rushmem::transport(), &settings, &machines),
                 below,
             },
             job: machines,
+            pairs: pairs.clone(),
             settings,
             clock: job.clock.clone(),
             warnings,
             floors: Vec::new(),
+            validated: options.validate,
             complete: false,
             series: Vec::new(),
             matrices: Vec::new(),
         };
         let output = options.output.as_deref().map(Output::new).filter(|_| job.me == 0);
         // Better to know before anything is measured.
+        let samples = options.samples.as_deref().map(Output::new).filter(|_| job.me == 0);
         let first = output.as_ref().map_or(Ok(()), |output| output.write(&record));
+        let first = first.and(samples.as_ref().map_or(Ok(()), |file| file.begin(csv::SAMPLES)));
         let first: Result<(), String> = job.share(0, Some(&first));
         first.map_err(|sentence| (sentence, FAILED))?;
         let bar = Bar::new(job.me == 0);
@@ -224,7 +233,9 @@ impl<'a> Measurement<'a> {
             groups,
             record,
             output,
+            samples,
             unwritten: None,
+            unwritten_samples: None,
             unprinted: None,
             bar,
         })
@@ -242,7 +253,7 @@ impl<'a> Measurement<'a> {
             (true, true) => self.options.time,
             (true, false) => self.options.time / 4,
         };
-        let mut bench = Bench::new(self.job, self.pairs.clone(), wires);
+        let mut bench = Bench::new(self.job, self.options, self.pairs.clone(), wires);
         let deadline = start + self.options.time - matrix_time;
         let mut left: u32 = groups
             .iter()
@@ -267,7 +278,10 @@ impl<'a> Measurement<'a> {
                     };
                     self.bar.show(1.0 - f64::from(left) / n_points, &what);
                     let time = deadline.saturating_duration_since(Instant::now()) / left.max(1);
-                    points.push(bench.point(subject, nbytes, time.max(least)));
+                    let mut point = bench.point(subject, nbytes, time.max(least));
+                    let samples = std::mem::take(&mut point.samples);
+                    self.write_samples(subject, nbytes, &samples);
+                    points.push(point);
                     left -= 1;
                 }
                 self.record.series.push(Series {
@@ -279,10 +293,10 @@ impl<'a> Measurement<'a> {
                 });
                 self.write();
             }
-            self.print(&text::table(group, &self.record.series[first..]));
+            self.print(&text::table(group, &self.record.series[first..], &self.record.series));
         }
         if self.options.matrix {
-            let is_oversubscribed = self.is_oversubscribed();
+            let is_oversubscribed = is_oversubscribed(&self.record.job);
             let bar = &mut self.bar;
             let shown = |done: u32, all: u32| bar.show(f64::from(done) / f64::from(all), "matrix");
             self.record.matrices =
@@ -292,9 +306,11 @@ impl<'a> Measurement<'a> {
             }
         }
         self.bar.clear();
+        self.print(&text::answers(&self.record));
         self.record.complete = true;
         self.write();
-        let unwritten = self.unwritten.take().or(self.unprinted.take());
+        let unwritten = self.unwritten.take().or(self.unwritten_samples.take());
+        let unwritten = unwritten.or(self.unprinted.take());
         let unwritten: Option<String> = self.job.share(0, Some(&unwritten));
         match unwritten {
             Some(sentence) => Err((sentence, FAILED)),
@@ -302,17 +318,9 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// Whether the PEs of a host outnumber its CPUs.
-    fn is_oversubscribed(&self) -> bool {
-        let job = &self.record.job;
-        job.hosts.iter().zip(0u32..).any(|(host, index)| {
-            job.pes.iter().filter(|pe| pe.host == index).count() > host.n_cpus as usize
-        })
-    }
-
     /// The connections that floors need, and what they go over, in sentences; where there can be none, they are left out.
     fn wires(&self, groups: &mut [Group]) -> (Wires, Vec<String>) {
-        let spins = !self.is_oversubscribed();
+        let spins = !is_oversubscribed(&self.record.job);
         let mut paths = Vec::new();
         let (from, to) = self.pairs[0];
         let mut wires = Wires::new();
@@ -330,7 +338,7 @@ impl<'a> Measurement<'a> {
                     Socket::connect(self.job, (from, to), spins).map(|wire| Box::new(wire) as _)
                 }
                 Medium::Network(network) => {
-                    let most = self.options.sizes().last().copied().unwrap_or_default();
+                    let most = self.options.sizes().last().copied().unwrap_or_default().max(8);
                     let is_one_host = self.record.job.hosts.len() == 1;
                     let (wire, path) =
                         Connection::open(self.job, (from, to), network, most, is_one_host, spins);
@@ -355,6 +363,13 @@ impl<'a> Measurement<'a> {
             self.bar.clear();
             // What is measured later may still find its way into a file.
             self.unprinted = print(text).err().or(self.unprinted.take());
+        }
+    }
+
+    fn write_samples(&mut self, subject: &Subject, nbytes: u64, samples: &[Vec<f64>]) {
+        if let Some(file) = &self.samples {
+            let written = file.append(&csv::samples(subject, nbytes, samples));
+            self.unwritten_samples = written.err().or(self.unwritten_samples.take());
         }
     }
 

@@ -14,6 +14,11 @@ const BAR: f64 = 1.02;
 const NARROW: f64 = 0.02;
 /// Fewer medians say too little of how much they vary.
 const FEWEST_BATCHES: usize = 16;
+/// Fewer values hold their median between the least and the greatest with less than 95 %.
+const FEWEST_OF_INTERVAL: usize = 6;
+/// Of fewer values, 99 % are all, and 99.9 %.
+pub const FEWEST_OF_P99: u64 = 100;
+const FEWEST_OF_P999: u64 = 1000;
 
 /// What was seen so far, in batches.
 pub struct Seen {
@@ -47,28 +52,32 @@ impl Seen {
 
     /// Whether the interval of confidence of the median is narrow.
     pub fn is_narrow(&self) -> bool {
-        let (low, high) = interval(&self.medians);
-        self.medians.len() >= FEWEST_BATCHES && high - low <= NARROW * self.median()
+        let is_narrow = |(low, high): (f64, f64)| high - low <= NARROW * median(&self.medians);
+        self.medians.len() >= FEWEST_BATCHES && interval(&self.medians).is_some_and(is_narrow)
     }
 
-    fn median(&self) -> f64 {
-        self.histogram.value_at_quantile(0.5) as f64 / SCALE
+    /// How many values there are.
+    pub fn n(&self) -> u64 {
+        self.histogram.len()
     }
 
     /// All of it. Something must have been seen.
     pub fn summary(&self, ended: Ended) -> Summary {
+        // The median is of the same values as its interval, the medians of the batches: that of all values may lie outside,
+        // where batches differ, and the histogram rounds it up.
+        let p50 = median(&self.medians);
         let at = |quantile: f64| {
             let value = self.histogram.value_at_quantile(quantile) as f64 / SCALE;
-            value.clamp(self.min, self.max)
+            value.clamp(p50, self.max)
         };
         Summary {
-            n: self.histogram.len(),
+            n: self.n(),
             mean: self.sum / self.histogram.len() as f64,
             min: self.min,
-            p50: at(0.5),
+            p50,
             p90: at(0.9),
             p99: at(0.99),
-            p999: at(0.999),
+            p999: (self.n() >= FEWEST_OF_P999).then(|| at(0.999)),
             max: self.max,
             interval: interval(&self.medians),
             batches: self.medians.clone(),
@@ -102,16 +111,13 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 /// The interval that holds the median with 95 %, whatever the distribution: as many values lie below it as a fair coin
-/// shows heads. Of few values, all.
-fn interval(values: &[f64]) -> (f64, f64) {
+/// shows heads. Few values have none.
+fn interval(values: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len();
-    if n == 0 {
-        return (0.0, 0.0);
-    }
     let below = ((n as f64 - 1.96 * (n as f64).sqrt()) / 2.0).floor().max(1.0) as usize;
-    (sorted[below - 1], sorted[n - below])
+    (n >= FEWEST_OF_INTERVAL).then(|| (sorted[below - 1], sorted[n - below]))
 }
 
 #[cfg(test)]
@@ -133,10 +139,10 @@ mod tests {
         let summary = seen.summary(Ended::TimeUp);
         assert_eq!((summary.n, summary.min, summary.max), (10_000, 1.0, 1000.9));
         near(summary.mean, 500.95);
-        near(summary.p50, 500.9);
+        assert_eq!(summary.p50, 500.95);
         near(summary.p90, 900.9);
         near(summary.p99, 990.9);
-        near(summary.p999, 999.9);
+        near(summary.p999.expect("of many values"), 999.9);
         assert_eq!(summary.batches.len(), 10);
         let total: u64 = seen.histogram().iter().map(|(_, count)| count).sum();
         assert_eq!(total, 10_000);
@@ -150,16 +156,39 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_few_values_is_all_of_them() {
-        assert_eq!(interval(&[3.0, 1.0, 2.0]), (1.0, 3.0));
-        assert_eq!(interval(&[]), (0.0, 0.0));
+    fn few_values_have_no_interval_and_no_tail() {
+        assert_eq!(interval(&[]), None);
+        assert_eq!(interval(&[3.0, 1.0, 2.0, 5.0, 4.0]), None);
+        assert_eq!(interval(&[3.0, 1.0, 2.0, 6.0, 5.0, 4.0]), Some((1.0, 6.0)));
+        let mut seen = Seen::new();
+        seen.add(&[1.0; 999]);
+        assert_eq!(seen.summary(Ended::TimeUp).p999, None);
+        seen.add(&[1.0]);
+        assert_eq!(seen.summary(Ended::TimeUp).p999, Some(1.0));
+    }
+
+    #[test]
+    fn a_median_lies_within_its_interval_and_between_the_percentiles() {
+        let rng = &mut fastrand::Rng::with_seed(4);
+        for n_batches in 6..60 {
+            // Half of the values of a batch are of one path and half of another, and the batches drift.
+            let mut seen = Seen::new();
+            for batch in 0..n_batches {
+                let of = |i| 10.0 + f64::from(batch) / 7.0 + f64::from(i % 2) * 90.0 + rng.f64();
+                seen.add(&(0..33).map(of).collect::<Vec<f64>>());
+            }
+            let s = seen.summary(Ended::TimeUp);
+            let (low, high) = s.interval.expect("of so many");
+            assert!(low <= s.p50 && s.p50 <= high, "{s:?}");
+            assert!(s.min <= s.p50 && s.p50 <= s.p90, "{s:?}");
+        }
     }
 
     #[test]
     fn the_interval_of_many_values_is_narrow() {
         // Of 16 values, 4 may lie below and 4 above: a fair coin shows fewer heads in 2 % of all cases.
         let values: Vec<f64> = (1..=16).map(f64::from).collect();
-        assert_eq!(interval(&values), (4.0, 13.0));
+        assert_eq!(interval(&values), Some((4.0, 13.0)));
     }
 
     #[test]

@@ -2,8 +2,13 @@
 //!
 //! This file must never know how anything was measured.
 
+use std::collections::BTreeSet;
+
+use crate::answer;
+use crate::operation::is_invalid;
 use crate::plan::Group;
-use crate::record::{Matrix, Measure, Point, Record, Series};
+use crate::record::{Ended, Matrix, Measure, Point, Record, Series};
+use crate::statistics::FEWEST_OF_P99;
 use crate::units::{figure, size};
 
 /// What was measured, where, and what makes it doubtful.
@@ -69,61 +74,136 @@ fn listed(pairs: &[(u32, u32)]) -> String {
     words.join(" ")
 }
 
-/// A group that was measured.
-pub fn table(group: &Group, series: &[Series]) -> String {
-    let rows = if group.is_by_size { by_size(series) } else { by_operation(series) };
-    format!("\n{}\n{}", group.title, aligned(&rows))
+/// A group that was measured; `all` is what was measured so far.
+pub fn table(group: &Group, series: &[Series], all: &[Series]) -> String {
+    let mut text = format!("\n{}\n", group.title);
+    if group.is_by_size {
+        text += &aligned(&by_size(series, |of, point| cell(all, of, point), true));
+        if series.iter().any(|of| of.points.iter().any(|point| point.by_pe.is_some())) {
+            text += "Each PE's mean: least, mean, most\n";
+            text +=
+                &aligned(&by_size(series, |of, point| by_pe(of.measure, point).join(", "), false));
+        }
+    } else {
+        text += &aligned(&by_operation(series, all));
+    }
+    for (sign, note) in SIGNS {
+        if text.contains(sign) {
+            text += &format!("  {sign} {note}\n");
+        }
+    }
+    text
+}
+
+/// What signs behind a figure mean.
+const SIGNS: [(char, &str); 2] = [
+    ('*', "the time limit (--time) came before the median was known to 2 %"),
+    ('!', "invalid as a floor: above what it should bound"),
+];
+
+/// The median with its signs.
+fn median(all: &[Series], of: &Series, point: &Point) -> String {
+    let late = if point.summary.ended == Ended::TimeUp { "*" } else { "" };
+    let invalid = if is_invalid(all, of, point) { "!" } else { "" };
+    format!("{}{late}{invalid}", figure(of.measure, point.summary.p50))
 }
 
 /// A row for each operation, with all percentiles.
-fn by_operation(series: &[Series]) -> Vec<Vec<String>> {
-    let head = ["", "bytes", "median", "+-", "90 %", "99 %", "99.9 %", "max"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for series in series {
-        for point in &series.points {
+fn by_operation(series: &[Series], all: &[Series]) -> Vec<Vec<String>> {
+    let measures = |measure| series.iter().any(|of| of.measure == measure);
+    // Large rates are good, so that these percentiles are about the best cases.
+    let has_tail = measures(Measure::Latency) || measures(Measure::Collective);
+    let mut head = vec!["", "bytes", "median", "+-"];
+    head.extend(["90 %", "99 %", "99.9 %", "max"].into_iter().filter(|_| has_tail));
+    head.push("n");
+    let of_pes = ["PE least", "PE mean", "PE most"];
+    head.extend(of_pes.into_iter().filter(|_| measures(Measure::Collective)));
+    let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<_>>()];
+    for of in series {
+        for point in &of.points {
             let s = &point.summary;
-            let show = |value: f64| figure(series.measure, value);
-            let half = (s.interval.1 - s.interval.0) / 2.0 / s.p50.abs().max(f64::MIN_POSITIVE);
+            let known =
+                |value: Option<f64>| value.map_or("-".into(), |value| figure(of.measure, value));
+            let half = |(low, high)| (high - low) / 2.0 / s.p50.abs().max(f64::MIN_POSITIVE);
+            let half = s.interval.map_or("-".into(), |ends| format!("{:.0} %", half(ends) * 100.0));
             let nbytes = if point.nbytes == 0 { String::new() } else { size(point.nbytes) };
-            let mut row = vec![name(series), nbytes, show(s.p50), format!("{:.0} %", half * 100.0)];
-            // Large rates are good, so that these percentiles are about the best cases.
-            if matches!(series.measure, Measure::Latency | Measure::Collective) {
-                row.extend([s.p90, s.p99, s.p999, s.max].map(show));
+            let mut row = vec![name(of), nbytes, median(all, of, point), half];
+            if has_tail {
+                let p99 = Some(s.p99).filter(|_| s.n >= FEWEST_OF_P99);
+                row.extend([Some(s.p90), p99, s.p999, Some(s.max)].map(known));
             }
+            row.push(s.n.to_string());
+            row.extend(by_pe(of.measure, point));
             rows.push(row);
         }
     }
-    let longest = rows[1..].iter().map(Vec::len).max().unwrap_or(0);
-    rows[0].truncate(longest);
     rows
 }
 
-/// A row for each size, with a column for each operation.
-fn by_size(series: &[Series]) -> Vec<Vec<String>> {
-    let mut sizes: Vec<u64> =
-        series.iter().flat_map(|s| s.points.iter().map(|point| point.nbytes)).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
+/// The least, the mean and the greatest of what members of a collective take.
+fn by_pe(measure: Measure, point: &Point) -> Vec<String> {
+    let of = |(least, mean, most)| [least, mean, most].map(|value| figure(measure, value)).to_vec();
+    point.by_pe.map(of).unwrap_or_default()
+}
+
+/// A row for each size, with a column for each operation, and, if that is wanted, one of how many values these are.
+fn by_size(
+    series: &[Series],
+    cell: impl Fn(&Series, &Point) -> String,
+    counts: bool,
+) -> Vec<Vec<String>> {
+    let sizes = series.iter().flat_map(|of| of.points.iter().map(|point| point.nbytes));
+    let sizes: BTreeSet<u64> = sizes.collect();
     let head = std::iter::once("bytes".to_owned()).chain(series.iter().map(name));
     let mut rows = vec![head.collect::<Vec<_>>()];
     for nbytes in sizes {
-        let cell = |series: &Series| {
-            let point = series.points.iter().find(|point| point.nbytes == nbytes);
-            point.map_or(String::new(), |point| cell(series.measure, point))
+        let cell = |of: &Series| {
+            let point = of.points.iter().find(|point| point.nbytes == nbytes);
+            point.map_or(String::new(), |point| cell(of, point))
         };
         rows.push(std::iter::once(size(nbytes)).chain(series.iter().map(cell)).collect());
+    }
+    if counts {
+        let counts = |of: &Series| {
+            let n = || of.points.iter().map(|point| point.summary.n);
+            match (n().min(), n().max()) {
+                (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+                (least, _) => least.unwrap_or_default().to_string(),
+            }
+        };
+        rows.push(std::iter::once("n".to_owned()).chain(series.iter().map(counts)).collect());
     }
     rows
 }
 
-fn cell(measure: Measure, point: &Point) -> String {
+fn cell(all: &[Series], of: &Series, point: &Point) -> String {
     let s = &point.summary;
-    match measure {
-        Measure::Latency | Measure::Collective => {
-            format!("{} ({})", figure(measure, s.p50), figure(measure, s.p99))
+    match of.measure {
+        Measure::Latency | Measure::Collective if s.n >= FEWEST_OF_P99 => {
+            format!("{} ({})", median(all, of, point), figure(of.measure, s.p99))
         }
-        _ => figure(measure, s.p50),
+        _ => median(all, of, point),
     }
+}
+
+/// What the run says of three questions: how long it takes, what is possible, and why there is a gap.
+pub fn answers(record: &Record) -> String {
+    let rows = answer::answers(record).into_iter().map(|(row, _)| row.to_vec());
+    let rows: Vec<_> =
+        std::iter::once(answer::HEAD.map(str::to_owned).to_vec()).chain(rows).collect();
+    if rows.len() < 2 {
+        return String::new();
+    }
+    let reasons = answer::reasons(record).into_iter().map(|reason| format!("  - {reason}\n"));
+    let checked = match record.validated {
+        true => "The data of each measurement of the library was checked.\n",
+        false => "",
+    };
+    format!(
+        "\nWhat it takes, and what is possible here\n{}Likely reasons\n{}{checked}",
+        aligned(&rows),
+        reasons.collect::<String>()
+    )
 }
 
 fn name(series: &Series) -> String {
@@ -207,12 +287,36 @@ pub fn matrix(matrix: &Matrix) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
 
     #[test]
     fn columns_are_aligned() {
         let rows = [["", "bytes"], ["put", "8"], ["get_nbi", "64"]];
         let rows = rows.map(|row| row.map(str::to_owned).to_vec());
         assert_eq!(aligned(&rows), "           bytes\n  put          8\n  get_nbi     64\n");
+    }
+
+    #[test]
+    fn figures_say_how_many_they_are_and_what_they_are_worth() {
+        let record = fixture::run(1, 1.0);
+        let of = |operation: &str, is_floor, values: Vec<f64>| {
+            let put = record.series.iter().find(|of| of.operation == "put").expect("puts").clone();
+            let points = vec![fixture::point(8, values)];
+            Series { operation: operation.into(), is_floor, points, ..put }
+        };
+        let mut all = vec![of("p", false, vec![10.0; 3]), of("store", true, vec![20.0; 1000])];
+        all[0].points[0].summary.ended = Ended::TimeUp;
+        let group =
+            |is_by_size| Group { title: "Latency".into(), is_by_size, subjects: Vec::new() };
+        let text = table(&group(false), &all, &all);
+        let rows: Vec<Vec<&str>> =
+            text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[3], "p 8 10.0 ns* - 10.0 ns - - 10.0 ns 3".split(' ').collect::<Vec<_>>());
+        let floor = "floor: store 8 20.0 ns! 0 % 20.0 ns 20.0 ns 20.0 ns 20.0 ns 1000";
+        assert_eq!(rows[4], floor.split(' ').collect::<Vec<_>>());
+        assert!(text.contains("* the time limit") && text.contains("! invalid"), "{text}");
+        let text = table(&group(true), &all, &all);
+        assert!(text.lines().any(|line| line.split_whitespace().eq(["n", "3", "1000"])), "{text}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use shmem_perf::record::{FORMAT, Measure, PeInfo, Record, Series};
+use shmem_perf::record::{Ended, FORMAT, Measure, PeInfo, Record, Series};
 use testkit::{Job, Outcome, eventually, kill, prefix};
 
 fn program() -> PathBuf {
@@ -52,9 +52,12 @@ fn plausible(series: &Series) {
     assert!(series.points.is_sorted_by_key(|point| point.nbytes), "{name}");
     for point in &series.points {
         let s = &point.summary;
-        let growing = [s.min, s.p50, s.p90, s.p99, s.p999, s.max];
+        let growing = [s.min, s.p50, s.p90, s.p99, s.p999.unwrap_or(s.p99), s.max];
         assert!(growing.is_sorted() && s.n > 0, "{name}: {s:?}");
-        assert!(s.interval.0 <= s.interval.1 && !s.batches.is_empty(), "{name}: {s:?}");
+        let holds = |(low, high): (f64, f64)| low <= s.p50 && s.p50 <= high;
+        assert!(s.interval.is_none_or(holds) && !s.batches.is_empty(), "{name}: {s:?}");
+        assert_eq!(s.interval.is_some(), s.batches.len() >= 6, "{name}: {s:?}");
+        assert_eq!(s.p999.is_some(), s.n >= 1000, "{name}: {s:?}");
         assert!(s.min > 0.0 || series.measure == Measure::Overlap, "{name}: {s:?}");
     }
 }
@@ -102,6 +105,11 @@ fn two_pes_measure_what_one_wants_to_know() {
         ["Latency by size", "Message rate", "Collectives by size", "which are subtracted"]
     {
         assert!(outcome.stdout.contains(heading), "{heading}\n{outcome}");
+    }
+    assert_eq!(record.library.transport.as_deref(), Some("shared memory"));
+    let (_, answers) = outcome.stdout.split_once("what is possible here").expect("answers");
+    for part in ["memcpy to peer", "Likely reasons", "share memory"] {
+        assert!(answers.contains(part), "{part}\n{outcome}");
     }
     // There is no terminal, so there is no bar.
     assert!(outcome.stderr.is_empty() && !outcome.stdout.contains('\r'), "{outcome}");
@@ -231,6 +239,89 @@ fn a_table_of_values_has_a_line_for_each_point() {
     );
 }
 
+fn moved_data_is_checked() {
+    for words in [
+        &["--operations", "all", "--sizes", "8,24", "--pairs", "neighbours"][..],
+        &["--operations", "put,get,p,add,iput,fetch_xor", "--sizes", "8,24", "--threads", "2"],
+        &["--operations", "put,iget,fetch_or", "--sizes", "24", "--memory", "static"],
+    ] {
+        let (record, outcome) =
+            record("validated.json", short(3, &[words, &["--validate"]].concat()));
+        assert!(record.validated && outcome.stdout.contains("was checked"), "{outcome}");
+    }
+}
+
+/// A library that leaves the last of 24 bytes, and adds one too many.
+const FAULTY: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+#define REAL(NAME, TYPE) ((TYPE)dlsym(RTLD_NEXT, #NAME))
+typedef void move(void *, const void *, size_t, int);
+void shmem_putmem(void *to, const void *from, size_t n, int pe)
+{
+    REAL(shmem_putmem, move *)(to, from, n - (n == 24), pe);
+}
+void shmem_getmem(void *to, const void *from, size_t n, int pe)
+{
+    REAL(shmem_getmem, move *)(to, from, n - (n == 24), pe);
+}
+long shmem_long_atomic_fetch_add(long *to, long value, int pe)
+{
+    return REAL(shmem_long_atomic_fetch_add, long (*)(long *, long, int))(to, value + 1, pe);
+}
+int shmem_long_sum_reduce(void *team, long *to, const long *from, size_t n)
+{
+    const int status = REAL(shmem_long_sum_reduce, int (*)(void *, long *, const long *, size_t))(team, to, from, n);
+    to[n - 1]++;
+    return status;
+}
+"#;
+
+fn data_that_was_not_moved_ends_the_job() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let faulty = testkit::compile_text("faulty.c", FAULTY, folder, &["-shared", "-fPIC"]);
+    for operation in ["put", "get", "fetch_add", "sum_reduce"] {
+        let job = |words: &[&str]| {
+            let job = Job::new("/usr/bin/env").n(2);
+            let job = job.arg(format!("LD_PRELOAD={}", faulty.display())).arg(program().display());
+            let common = ["--time", "0.3", "--sizes", "24", "--operations", operation];
+            common.iter().chain(words).fold(job, |job, word| job.arg(word)).run()
+        };
+        assert_eq!(job(&[]).code(), 0, "nobody looks at the data");
+        let outcome = job(&["--validate"]);
+        assert_ne!(outcome.code(), 0, "{outcome}");
+        let names = [operation, "did not move what it should", "PE ", "is wrong"];
+        assert!(names.iter().all(|part| outcome.stderr.contains(part)), "{outcome}");
+    }
+}
+
+fn what_is_repeated_and_kept_can_be_chosen() {
+    let samples = file("samples.csv");
+    let words = ["--operations", "put,barrier_all,fcollect", "--measures", "latency,collective"];
+    let words = [&words[..], &["--sizes", "8k", "--warm-up", "10", "--iterations", "40"]].concat();
+    let job = short(2, &words).arg("--off-cache").arg("4m").arg("--samples").arg(samples.display());
+    let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
+    let (record, _) = record("counted.json", job);
+    let text = fs::read_to_string(samples).expect("a file of values");
+    for (measure, name) in [(Measure::Latency, "put"), (Measure::Collective, "barrier_all")] {
+        let summary = &find(&record, measure, name).expect(name).points[0].summary;
+        assert_eq!((summary.n, summary.ended), (40, Ended::Counted), "{name}");
+        let is_it = |line: &&str| line.split(',').nth(1) == Some(name);
+        let values: Vec<f64> = text
+            .lines()
+            .filter(is_it)
+            .map(|line| line.rsplit(',').next().and_then(|v| v.parse().ok()).expect("a value"))
+            .collect();
+        let least = values.iter().copied().fold(f64::MAX, f64::min);
+        assert_eq!((values.len(), least), (40, summary.min), "{name}");
+    }
+    for of in record.series.iter().filter(|of| of.measure == Measure::Collective) {
+        let (least, mean, most) = of.points[0].by_pe.expect("each PE's mean");
+        assert!(0.0 < least && least <= mean && mean <= most, "{of:?}");
+    }
+}
+
 fn what_does_not_fit_is_refused_once() {
     for (words, parts) in [
         (&["--bogus"][..], &["--bogus"][..]),
@@ -240,6 +331,9 @@ fn what_does_not_fit_is_refused_once() {
         (&["--measures", "overlap", "--operations", "p"], &["nothing is left"]),
         (&["-o", "/nowhere/record.json"], &["/nowhere/record.json", "cannot be written"]),
         (&["-o", "record.xml"], &["record.xml", ".json or .csv"]),
+        (&["--samples", "/nowhere/values.csv"], &["/nowhere/values.csv", "cannot be written"]),
+        (&["--validate", "--off-cache", "1m"], &["--validate", "--off-cache"]),
+        (&["--memory", "static", "--off-cache", "1m"], &["--off-cache needs --memory heap"]),
     ] {
         refused(&short(3, words).run(), parts);
     }
@@ -305,6 +399,9 @@ testkit::tests!(
     threads_contexts_and_static_data_can_be_measured,
     a_matrix_has_each_pe_with_each_other_one,
     a_table_of_values_has_a_line_for_each_point,
+    moved_data_is_checked,
+    data_that_was_not_moved_ends_the_job,
+    what_is_repeated_and_kept_can_be_chosen,
     what_does_not_fit_is_refused_once,
     a_full_disk_is_reported,
     what_was_measured_outlives_a_peer,

@@ -4,7 +4,7 @@
 //! it has those of its batches, which do not know it. This file must never know how a verdict is printed.
 
 use super::mann_whitney::{least_p_value, p_value};
-use crate::record::{Measure, Point, Record, Series};
+use crate::record::{Point, Record, Series};
 use crate::statistics::median;
 
 /// How often something may be called different that is not, of all that are called different.
@@ -115,7 +115,7 @@ pub fn judge<'a>(
                 series,
                 nbytes,
                 medians: (old, new),
-                ratio: ratio(cost(series.measure, old), cost(series.measure, new)),
+                ratio: ratio(series.measure.cost(old), series.measure.cost(new)),
                 p: p_value(&a, &b),
                 verdict: Verdict::TooFew,
             });
@@ -179,15 +179,6 @@ fn values(basis: Basis, curves: &[&[Point]], nbytes: u64) -> Vec<f64> {
 fn is_same(a: &Series, b: &Series) -> bool {
     (a.measure, &a.operation, a.is_floor, &a.shape)
         == (b.measure, &b.operation, b.is_floor, &b.shape)
-}
-
-/// How long the same work takes, up to a factor. Of overlap it is a transfer and as long a computation together.
-fn cost(measure: Measure, value: f64) -> f64 {
-    match measure {
-        Measure::Latency | Measure::Collective | Measure::Event => value,
-        Measure::Bandwidth | Measure::BidirectionalBandwidth | Measure::MessageRate => 1.0 / value,
-        Measure::Overlap => 200.0 - value,
-    }
 }
 
 /// `after` over `before`, also where both are nothing or without limit.

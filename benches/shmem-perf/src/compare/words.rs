@@ -116,9 +116,6 @@ fn doubts(before: &[Record], after: &[Record]) -> Vec<String> {
                 1 => format!("the run {when}"),
                 _ => format!("run {at} {when}"),
             };
-            if !run.complete {
-                doubts.push(format!("{which} did not come to its end."));
-            }
             doubts.extend(run.warnings.iter().map(|warning| format!("of {which}: {warning}")));
         }
     }

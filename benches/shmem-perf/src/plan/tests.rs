@@ -14,6 +14,8 @@ fn table() -> Vec<Operation> {
     vec![
         of("put", Kind::Alone, 1, 0),
         of("put_nbi", Kind::Alone, 1, 0),
+        of("get", Kind::Alone, 1, 0),
+        of("get_nbi", Kind::Alone, 1, 0),
         of("iput", Kind::Alone, 8, 0),
         of("p", Kind::Alone, 8, 8),
         of("put_fence_p round trip", Kind::RoundTrip, 1, 0),
@@ -72,9 +74,16 @@ fn floors_are_those_of_the_path_and_of_the_sizes() {
     let found = planned(&[], facts(2, false));
     assert!(has(&found, Measure::Latency, "socket round trip"));
     assert!(!has(&found, Measure::Latency, "store"));
-    let found = planned(&["--operations", "p", "--measures", "latency"], facts(2, true));
+    let of = |operations: &str| {
+        planned(&["--operations", operations, "--measures", "latency"], facts(2, true))
+    };
+    let found = of("p");
     assert!(has(&found, Measure::Latency, "store"));
     assert!(!has(&found, Measure::Latency, "memcpy to peer"));
+    // A store says nothing of a round trip.
+    let found = of("put_signal");
+    assert!(has(&found, Measure::Latency, "cache line round trip"));
+    assert!(!has(&found, Measure::Latency, "store"));
     let alone = planned(&[], facts(1, true));
     assert!(!has(&alone, Measure::Latency, "cache line round trip"));
 }
@@ -92,7 +101,8 @@ fn floors_of_networks_are_those_that_are_wanted() {
         assert!(!has(&found, Measure::MessageRate, names[0]), "{found:?}");
     }
     let found = of([true, true], &["--operations", "p"]);
-    assert!(!has(&found, Measure::Latency, "ucp_put"), "p has one size: {found:?}");
+    assert!(has(&found, Measure::Latency, "ucp_put"), "{found:?}");
+    assert!(!has(&found, Measure::Latency, "ucp_get"), "a read bounds no write: {found:?}");
     assert!(!has(&of([false, false], &[]), Measure::Latency, "fi_write"));
 }
 

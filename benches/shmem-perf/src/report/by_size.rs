@@ -1,10 +1,10 @@
 //! Charts of a measure by size: curves of what has several sizes, rows of what has one.
 
 use super::chart::{self, Across, Trace};
-use super::curves::{Named, coloured, curve, grouped, legend, named};
+use super::curves::{Named, coloured, curve, grouped, legend, named, noted};
 use super::figure::Figure;
 use super::kinds::titled;
-use super::rows::{self, Mark};
+use super::rows;
 use super::source::Source;
 use super::style::N_COLOURS;
 use crate::record::{Measure, Series};
@@ -30,7 +30,7 @@ pub fn by_size(
     let is_curve = |one: &&Named| n_sizes(one.series) > 1;
     let curves: Vec<Named> = names.iter().filter(is_curve).cloned().collect();
     let mut single: Vec<Named> = match measure {
-        // Bars for all, also those that have a curve.
+        // Rows for all, also those that have a curve.
         Measure::MessageRate => names,
         _ => names.iter().filter(|one| n_sizes(one.series) == 1).cloned().collect(),
     };
@@ -48,19 +48,18 @@ pub fn by_size(
     let n_groups = groups.len();
     for (i, group) in groups.into_iter().enumerate() {
         let part = if n_groups > 1 { format!(" ({} of {n_groups})", i + 1) } else { String::new() };
-        let mut drawn = coloured(&group, operations);
+        let mut drawn = coloured(&group, operations, runs);
         let legend = legend(&drawn, !floor_curves.is_empty(), runs);
-        drawn.extend(floor_curves.iter().map(|floor| curve(floor, None)));
+        drawn.extend(floor_curves.iter().map(|floor| curve(floor, None, runs)));
         let svg = chart::draw(measure, Across::Bytes, &drawn, runs.len());
         let by = if measure == Measure::Collective { " by size" } else { "" };
         charts.push(Figure::new(
             &titled(measure, kind, &format!("{by}{part}")),
-            &common,
+            &noted(&common, &drawn),
             svg,
             legend,
         ));
     }
-    let mark = if measure == Measure::MessageRate { Mark::Bar } else { Mark::Dot };
     let groups = grouped(&single, MOST_ROWS);
     let n_groups = groups.len();
     for (i, mut group) in groups.into_iter().enumerate() {
@@ -82,10 +81,10 @@ pub fn by_size(
             size => format!(" at {} bytes", units::size(size)),
         };
         let colour = |one: &Named| (!one.series.is_floor).then_some(0);
-        let drawn: Vec<Trace> = group.iter().map(|one| curve(one, colour(one))).collect();
-        let svg = rows::draw(measure, mark, &drawn, runs.len());
+        let drawn: Vec<Trace> = group.iter().map(|one| curve(one, colour(one), runs)).collect();
+        let svg = rows::draw(measure, &drawn, runs.len());
         let title = titled(measure, kind, &format!("{at}{part}"));
-        charts.push(Figure::new(&title, &common, svg, Vec::new()));
+        charts.push(Figure::new(&title, &noted(&common, &drawn), svg, Vec::new()));
     }
     charts
 }

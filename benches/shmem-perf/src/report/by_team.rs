@@ -1,7 +1,7 @@
 //! Charts of collectives by the number of members.
 
 use super::chart::{self, Across};
-use super::curves::{coloured, grouped, legend, named};
+use super::curves::{coloured, grouped, legend, named, noted};
 use super::figure::Figure;
 use super::kinds::titled;
 use super::source::Source;
@@ -65,10 +65,15 @@ pub fn by_team(
         for (i, group) in groups.into_iter().enumerate() {
             let part =
                 if n_groups > 1 { format!(" ({} of {n_groups})", i + 1) } else { String::new() };
-            let drawn = coloured(&group, operations);
+            let drawn = coloured(&group, operations, runs);
             let svg = chart::draw(measure, Across::Team, &drawn, runs.len());
             let title = titled(measure, "", &format!(" by team, {which} size{part}"));
-            charts.push(Figure::new(&title, &common, svg, legend(&drawn, false, runs)));
+            charts.push(Figure::new(
+                &title,
+                &noted(&common, &drawn),
+                svg,
+                legend(&drawn, false, runs),
+            ));
         }
     }
     charts

@@ -18,8 +18,8 @@ const BOTTOM: f64 = HEIGHT - 46.0;
 /// What a label of the horizontal axis needs.
 const LABEL_WIDTH: f64 = 46.0;
 /// What the names of floors need at the right, and how many letters that is.
-const FLOOR_WIDTH: f64 = 118.0;
-const FLOOR_LETTERS: usize = 18;
+const FLOOR_WIDTH: f64 = 146.0;
+const FLOOR_LETTERS: usize = 20;
 
 /// What a chart's horizontal axis counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,20 @@ pub struct Spot {
     pub value: f64,
     /// Between which figures most lie.
     pub spread: (f64, f64),
+    /// How many values it is of.
+    pub n: u64,
+    /// Whether the time limit cut it short.
+    pub is_late: bool,
+    /// Whether it is of a floor that lies above what it should bound.
+    pub is_invalid: bool,
+}
+
+impl Spot {
+    /// A value that is as it should be.
+    #[cfg(test)]
+    pub fn at(x: u64, value: f64) -> Self {
+        Self { x, value, spread: (value, value), n: 1, is_late: false, is_invalid: false }
+    }
 }
 
 /// One operation of one run.
@@ -84,9 +98,9 @@ pub fn draw(measure: Measure, across: Across, curves: &[Trace], n_runs: usize) -
     let (floors, others): (Vec<&Trace>, Vec<&Trace>) =
         curves.iter().partition(|curve| curve.colour.is_none());
     for curve in floors.iter().chain(&others) {
-        svg = svg.children(line(curve, &xs, &ys));
+        svg = svg.children(line(curve, &xs, &ys, n_runs));
     }
-    svg.children(floor_names(&floors, &xs, &ys, right)).children(strips(
+    svg.children(floor_names(&floors, &xs, &ys, right, n_runs)).children(strips(
         measure,
         across,
         curves,
@@ -140,7 +154,19 @@ fn band(curve: &Trace, xs: &Doubling, ys: &Axis) -> Vec<Element> {
     pieces(curve, ys).into_iter().filter(|piece| piece.len() > 1).map(of).collect()
 }
 
-fn line(curve: &Trace, xs: &Doubling, ys: &Axis) -> Vec<Element> {
+/// The marker of a value: hollow if the time limit cut it short, a cross if it is no floor.
+pub fn mark(run: usize, (x, y): (f64, f64), spot: &Spot, class: &str) -> Element {
+    match () {
+        () if spot.is_invalid => {
+            let path = format!("M{} {}l7 7m0-7l-7 7", px(x - 3.5), px(y - 3.5));
+            Element::new("path").class("cross").with("d", path)
+        }
+        () if spot.is_late => marker(run, x, y, &format!("late {class}")),
+        () => marker(run, x, y, class),
+    }
+}
+
+fn line(curve: &Trace, xs: &Doubling, ys: &Axis, n_runs: usize) -> Vec<Element> {
     let class = curve.class();
     let mut parts = Vec::new();
     for piece in pieces(curve, ys) {
@@ -150,10 +176,12 @@ fn line(curve: &Trace, xs: &Doubling, ys: &Axis) -> Vec<Element> {
             (None, _) | (_, "") => line,
             (_, dashes) => line.with("stroke-dasharray", dashes),
         });
-        if curve.colour.is_some() || piece.len() == 1 {
-            let dot = |spot: &Spot| marker(curve.run, xs.at(spot.x), ys.at(spot.value), &class);
-            parts.extend(piece.iter().map(dot));
-        }
+        // Floors of several runs differ by their markers.
+        let is_marked = |spot: &&Spot| {
+            curve.colour.is_some() || piece.len() == 1 || n_runs > 1 || spot.is_invalid
+        };
+        let dot = |spot: &Spot| mark(curve.run, (xs.at(spot.x), ys.at(spot.value)), spot, &class);
+        parts.extend(piece.iter().filter(is_marked).map(dot));
     }
     parts
 }
@@ -167,16 +195,20 @@ fn path(places: impl Iterator<Item = (f64, f64)>) -> String {
     path
 }
 
-/// The names of floors at the right end, moved apart where they would lie on each other. Floors of several runs have one.
-fn floor_names(floors: &[&Trace], xs: &Doubling, ys: &Axis, right: f64) -> Vec<Element> {
-    let mut ends: Vec<(f64, f64, &str)> = Vec::new();
+/// The names of floors at the right end, with the letters of several runs, moved apart where they would lie on each other.
+fn floor_names(
+    floors: &[&Trace],
+    xs: &Doubling,
+    ys: &Axis,
+    right: f64,
+    n_runs: usize,
+) -> Vec<Element> {
+    let mut ends: Vec<(f64, f64, String)> = Vec::new();
     for floor in floors {
         let last = floor.spots.iter().rev().find(|spot| ys.has(spot.value));
-        if let Some(last) = last
-            && !ends.iter().any(|(_, _, name)| *name == floor.name)
-        {
-            ends.push((ys.at(last.value), xs.at(last.x), &floor.name));
-        }
+        let letter = if n_runs > 1 { format!("{} ", letter(floor.run)) } else { String::new() };
+        let name = format!("{letter}{}", floor.name);
+        ends.extend(last.map(|last| (ys.at(last.value), xs.at(last.x), name)));
     }
     ends.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut above = f64::MIN;
@@ -189,8 +221,8 @@ fn floor_names(floors: &[&Trace], xs: &Doubling, ys: &Axis, right: f64) -> Vec<E
         end.0 = end.0.min(below);
         below = end.0 - 14.0;
     }
-    let name = |(y, _, name): (f64, f64, &str)| {
-        label(right - 2.0, y + 4.0, "floor-name", &shortened(name, FLOOR_LETTERS))
+    let name = |(y, _, name): (f64, f64, String)| {
+        label(right - 2.0, y + 4.0, "floor-name", &shortened(&name, FLOOR_LETTERS))
     };
     ends.into_iter().map(name).collect()
 }
@@ -240,7 +272,9 @@ pub fn told(measure: Measure, name: &str, run: usize, spot: &Spot, n_runs: usize
     let run = if n_runs > 1 { format!("{} ", letter(run)) } else { String::new() };
     let [value, low, high] =
         [spot.value, spot.spread.0, spot.spread.1].map(|value| units::figure(measure, value));
-    format!("{run}{name}: {value} ({low} to {high})")
+    let late = if spot.is_late { ", time up" } else { "" };
+    let invalid = if spot.is_invalid { ", invalid as a floor" } else { "" };
+    format!("{run}{name}: {value} ({low} to {high}), n {}{late}{invalid}", spot.n)
 }
 
 #[cfg(test)]
@@ -248,8 +282,10 @@ mod tests {
     use super::*;
 
     fn curve(spots: &[(u64, f64)]) -> Trace {
-        let spot =
-            |(x, value): &(u64, f64)| Spot { x: *x, value: *value, spread: (*value, value * 2.0) };
+        let spot = |(x, value): &(u64, f64)| Spot {
+            spread: (*value, value * 2.0),
+            ..Spot::at(*x, *value)
+        };
         Trace {
             name: "put".into(),
             colour: Some(0),
@@ -285,10 +321,24 @@ mod tests {
     fn the_pointer_finds_the_values() {
         let text = drawn(&[curve(&[(1024, 1500.0), (2048, 2500.0)])]);
         assert!(
-            text.contains("data-tip=\"1 Ki bytes&#10;B put: 1.50 us (1.50 us to 3.00 us)\""),
+            text.contains("data-tip=\"1 Ki bytes&#10;B put: 1.50 us (1.50 us to 3.00 us), n 1\""),
             "{text}"
         );
         assert!(text.contains(">2 us</text>") && text.contains(">2 Ki</text>"), "{text}");
+    }
+
+    #[test]
+    fn floors_of_several_runs_have_markers_of_their_own_and_invalid_ones_a_cross() {
+        let floor = |run, is_invalid| {
+            let spot = |x| Spot { is_invalid, ..Spot::at(x, 5.0) };
+            Trace { colour: None, run, spots: vec![spot(8), spot(64)], ..curve(&[]) }
+        };
+        let floors = drawn(&[floor(0, false), floor(1, false)]);
+        assert_eq!(floors.matches("<circle class=\"dot floor\"").count(), 2, "{floors}");
+        assert_eq!(floors.matches("<path class=\"dot floor\"").count(), 2, "{floors}");
+        assert!(drawn(&[floor(0, true)]).matches("class=\"cross\"").count() == 2);
+        let late = Trace { spots: vec![Spot { is_late: true, ..Spot::at(8, 5.0) }], ..curve(&[]) };
+        assert!(drawn(&[late]).contains("class=\"dot late c0\""));
     }
 
     #[test]
@@ -299,10 +349,10 @@ mod tests {
             Doubling::new([1u64, 8].into_iter(), (0.0, 9.0)),
             Axis::log([5.0].into_iter(), (BOTTOM, TOP)),
         );
-        let floors = [floor("a"), floor("b"), floor("a")];
-        let names = floor_names(&floors.iter().collect::<Vec<_>>(), &xs, &ys, 9.0);
+        let floors = [Trace { run: 0, ..floor("a") }, floor("a")];
+        let names = floor_names(&floors.iter().collect::<Vec<_>>(), &xs, &ys, 9.0, 2);
         let places: Vec<String> = names.iter().map(ToString::to_string).collect();
-        assert_eq!(places.len(), 2);
-        assert!(places[0] != places[1].replace('b', "a"), "{places:?}");
+        assert!(places[0].contains(">A a<") && places[1].contains(">B a<"), "{places:?}");
+        assert!(places[0] != places[1].replace("B a", "A a"), "{places:?}");
     }
 }

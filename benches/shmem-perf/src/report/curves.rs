@@ -7,7 +7,8 @@ use super::figure::Entry;
 use super::source::{Source, called_shortly};
 use super::style::colours;
 use crate::naming::names;
-use crate::record::{Measure, Point, Series, Summary};
+use crate::operation::is_invalid;
+use crate::record::{Ended, Measure, Point, Series, Summary};
 
 /// A series with the place of its run and its name.
 #[derive(Clone)]
@@ -52,7 +53,7 @@ pub fn grouped<'a>(all: &[Named<'a>], most: usize) -> Vec<Vec<Named<'a>>> {
 }
 
 /// The curves of a group: a colour for each name, of an operation the same as in other charts of these operations.
-pub fn coloured(group: &[Named], operations: &[String]) -> Vec<Trace> {
+pub fn coloured(group: &[Named], operations: &[String], runs: &[Source]) -> Vec<Trace> {
     let mut firsts: Vec<&Named> = Vec::new();
     for one in group {
         if !firsts.iter().any(|first| first.name == one.name) {
@@ -64,15 +65,18 @@ pub fn coloured(group: &[Named], operations: &[String]) -> Vec<Trace> {
     let colour = |one: &Named| {
         firsts.iter().position(|first| first.name == one.name).map(|place| colours[place])
     };
-    group.iter().map(|one| curve(one, colour(one))).collect()
+    group.iter().map(|one| curve(one, colour(one), runs)).collect()
 }
 
 /// A series as a curve.
-pub fn curve(one: &Named, colour: Option<usize>) -> Trace {
+pub fn curve(one: &Named, colour: Option<usize>, runs: &[Source]) -> Trace {
     let spot = |point: &Point| Spot {
         x: point.nbytes,
         value: point.summary.p50,
         spread: spread(one.series.measure, &point.summary),
+        n: point.summary.n,
+        is_late: point.summary.ended == Ended::TimeUp,
+        is_invalid: is_invalid(&runs[one.run].record.series, one.series, point),
     };
     let spots = one.series.points.iter().map(spot).collect();
     Trace { name: one.name.clone(), colour, run: one.run, spots }
@@ -87,6 +91,15 @@ fn spread(measure: Measure, summary: &Summary) -> (f64, f64) {
             (low.min(*batch), high.max(*batch))
         }),
     }
+}
+
+/// What some curves have in common, and what their signs mean.
+pub fn noted(common: &str, curves: &[Trace]) -> String {
+    let has = |sign: fn(&Spot) -> bool| curves.iter().flat_map(|one| &one.spots).any(sign);
+    let late = has(|spot| spot.is_late).then_some("hollow: cut short by the time limit");
+    let invalid = has(|spot| spot.is_invalid).then_some("red cross: invalid as a floor");
+    let common = Some(common).filter(|common| !common.is_empty());
+    [common, late, invalid].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// A colour for each name, and a kind of line for each run.

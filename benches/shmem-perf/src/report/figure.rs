@@ -2,9 +2,10 @@
 //!
 //! This file must never know what is drawn.
 
+use super::concrete::concrete;
 use super::drawing::Drawing;
 use super::markup::{Element, px};
-use super::style::{DRAWINGS, swatch};
+use super::style::swatch;
 
 /// Where the title of a picture stands, and the note below it.
 const TITLE: f64 = 22.0;
@@ -74,7 +75,7 @@ impl Figure {
         }
     }
 
-    /// A picture of its own, as the text of a file.
+    /// A picture of its own, as the text of a file that needs no style sheet.
     pub fn picture(self) -> String {
         let width = self.drawing.width + 2.0 * MARGIN;
         let text = |y: f64, class: &str, text: &str| {
@@ -115,10 +116,9 @@ impl Figure {
             .with("width", px(width))
             .with("height", px(height))
             .child(Element::new("title").text(&self.title))
-            .child(Element::new("style").code(DRAWINGS))
             .child(back)
             .children(parts);
-        format!("{picture}\n")
+        concrete(&format!("{picture}\n"))
     }
 }
 

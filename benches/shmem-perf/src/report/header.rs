@@ -4,6 +4,7 @@ use super::markup::Element;
 use super::source::{Source, called, called_shortly};
 use super::style::swatch;
 use super::table::table;
+use crate::answer;
 use crate::record::{Job, Record};
 
 /// Hosts that are named; of more the number is told.
@@ -15,6 +16,7 @@ pub fn header(runs: &[Source]) -> Element {
     Element::new("header")
         .child(title)
         .children(warnings(runs))
+        .children(answers(runs))
         .child(facts(runs))
         .child(settings(runs))
         .child(places(runs))
@@ -46,10 +48,33 @@ fn warnings(runs: &[Source]) -> Option<Element> {
     (!items.is_empty()).then(|| list(items))
 }
 
+/// What each run says of three questions: how long it takes, what is possible, and why there is a gap.
+fn answers(runs: &[Source]) -> Vec<Element> {
+    let of = |(i, run): (usize, &Source)| {
+        let rows: Vec<Vec<String>> =
+            answer::answers(&run.record).into_iter().map(|(row, _)| row.to_vec()).collect();
+        let title = match runs.len() {
+            1 => "What it takes, and what is possible here".into(),
+            _ => format!("What it takes, and what is possible: {}", called_shortly(runs, i)),
+        };
+        let reasons = answer::reasons(&run.record);
+        let reasons = reasons.iter().map(|reason| Element::new("li").text(reason));
+        (!rows.is_empty()).then(|| {
+            Element::new("div")
+                .class("answers")
+                .child(Element::new("h3").text(title))
+                .child(table(&answer::HEAD.map(String::from), &rows, 1))
+                .child(Element::new("p").class("note").text("Likely reasons"))
+                .child(Element::new("ul").class("found").children(reasons))
+        })
+    };
+    runs.iter().enumerate().filter_map(of).collect()
+}
+
 /// A column for each run.
 fn facts(runs: &[Source]) -> Element {
     type Fact = fn(&Record) -> String;
-    let facts: [(&str, Fact); 10] = [
+    let facts: [(&str, Fact); 11] = [
         ("library", |record| record.library.name.clone()),
         ("OpenSHMEM", |record| record.library.standard.clone()),
         ("transport", |record| record.library.transport.clone().unwrap_or("not known".into())),
@@ -66,6 +91,9 @@ fn facts(runs: &[Source]) -> Element {
             )
         }),
         ("shmem-perf", |record| record.tool.clone()),
+        ("data", |record| {
+            if record.validated { "checked (--validate)" } else { "not checked" }.into()
+        }),
     ];
     let names = (0..runs.len()).map(|run| {
         let th = Element::new("th").with("scope", "col");
@@ -215,7 +243,10 @@ mod tests {
         assert!(warnings(&[Source { name: "a".into(), record: record.clone() }]).is_none());
         record.complete = false;
         record.warnings.push("The CPU was <busy>.".into());
+        record.series = fixture::run(1, 1.0).series;
         let text = header(&[Source { name: "a".into(), record }]).to_string();
+        let answer = text.find("possible here").expect("answers");
+        assert!(answer < text.find("OpenSHMEM").expect("facts"), "{text}");
         assert!(
             text.contains("did not come to its end") && text.contains("&lt;busy&gt;"),
             "{text}"

@@ -219,8 +219,10 @@ fn scale(matrix: &Matrix, found: &Suspects, cell: f64, x: f64) -> Vec<Element> {
                 .with("fill", ramp::colour(step))
         })
         .collect();
-    let (low, high) = found.range;
-    let axis = Axis::log_between((low, high), (TOP + SCALE, TOP));
+    // The good end is above.
+    let (bad, good) = found.range;
+    let place = if bad < good { (TOP + SCALE, TOP) } else { (TOP, TOP + SCALE) };
+    let axis = Axis::log_between((bad.min(good), bad.max(good)), place);
     for value in axis.ticks(24.0) {
         let y = axis.at(value);
         all.push(rule("frame", (x + 16.0, y), (x + 20.0, y)));

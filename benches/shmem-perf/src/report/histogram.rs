@@ -11,8 +11,8 @@ use crate::units;
 
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 230.0;
-const LEFT: f64 = 58.0;
-const RIGHT: f64 = WIDTH - 12.0;
+const LEFT: f64 = 76.0;
+const RIGHT: f64 = WIDTH - 26.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = HEIGHT - 28.0;
 /// Classes of times in a power of ten.

@@ -17,9 +17,9 @@ pub fn is_light(step: usize) -> bool {
     step * 5 >= STEPS * 2
 }
 
-/// The step of a value between two, by its logarithm.
-pub fn step(value: f64, (low, high): (f64, f64)) -> usize {
-    let part = (value / low).ln() / (high / low).ln();
+/// The step of a value between two, by its logarithm: the last, which is light, at the second of them.
+pub fn step(value: f64, (bad, good): (f64, f64)) -> usize {
+    let part = (value / bad).ln() / (good / bad).ln();
     ((part * STEPS as f64) as usize).min(STEPS - 1)
 }
 
@@ -67,7 +67,9 @@ mod tests {
     #[test]
     fn values_have_steps_by_their_logarithm() {
         let range = (1.0, 100.0);
-        assert_eq!([0.1, 1.0, 10.0, 100.0, 1e9].map(|v| step(v, range)), [0, 0, 16, 31, 31]);
+        let values = [0.1, 1.0, 10.0, 100.0, 1e9];
+        assert_eq!(values.map(|v| step(v, range)), [0, 0, 16, 31, 31]);
+        assert_eq!(values.map(|v| step(v, (100.0, 1.0))), [31, 31, 16, 0, 0]);
         assert_eq!(colour(0).len(), 7);
     }
 }

@@ -1,12 +1,13 @@
-//! Values of one size: for each operation and run a row, as a dot with its spread or as a bar from zero.
+//! Values of one size: for each operation and run a row with a dot and its spread, on a logarithmic axis, on which a rate over TCP and
+//! one of shared memory are both seen.
 //!
 //! This file must never know which series a chart is made of.
 
 use super::axis::Axis;
-use super::chart::{Spot, Trace, WIDTH, told};
+use super::chart::{Spot, Trace, WIDTH, mark, told};
 use super::drawing::{Drawing, label, rule};
 use super::markup::{Element, px, shortened};
-use super::style::{letter, marker};
+use super::style::letter;
 use crate::record::Measure;
 use crate::units;
 
@@ -18,28 +19,14 @@ const ROW: f64 = 18.0;
 const GAP: f64 = 7.0;
 const LETTERS: usize = 32;
 
-/// What a row draws.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
-    /// The median and its spread, over a logarithmic axis.
-    Dot,
-    /// A bar from zero.
-    Bar,
-}
-
 /// The rows of some curves, each of which has one spot. Curves of the same name follow each other.
-pub fn draw(measure: Measure, mark: Mark, curves: &[Trace], n_runs: usize) -> Drawing {
+pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {
     let groups: Vec<&[Trace]> = curves.chunk_by(|a, b| a.name == b.name).collect();
     let height = |group: &&[Trace]| group.len() as f64 * ROW + GAP;
     let bottom = TOP + groups.iter().map(height).sum::<f64>();
     let spots = curves.iter().filter_map(|curve| curve.spots.first());
     let place = (LEFT, RIGHT);
-    let axis = match mark {
-        Mark::Dot => {
-            Axis::log(spots.flat_map(|spot| [spot.value, spot.spread.0, spot.spread.1]), place)
-        }
-        Mark::Bar => Axis::linear(spots.map(|spot| spot.value), place),
-    };
+    let axis = Axis::log(spots.flat_map(|spot| [spot.value, spot.spread.0, spot.spread.1]), place);
     let mut svg = Drawing::new(WIDTH, bottom + 26.0);
     for value in axis.ticks(48.0) {
         let x = axis.at(value);
@@ -55,7 +42,7 @@ pub fn draw(measure: Measure, mark: Mark, curves: &[Trace], n_runs: usize) -> Dr
         svg = svg.child(name.with("text-anchor", "end"));
         for curve in group {
             if let Some(spot) = curve.spots.first() {
-                svg = svg.children(row(measure, mark, &axis, curve, spot, y, n_runs));
+                svg = svg.children(row(measure, &axis, curve, spot, y, n_runs));
             }
             y += ROW;
         }
@@ -66,7 +53,6 @@ pub fn draw(measure: Measure, mark: Mark, curves: &[Trace], n_runs: usize) -> Dr
 
 fn row(
     measure: Measure,
-    mark: Mark,
     axis: &Axis,
     curve: &Trace,
     spot: &Spot,
@@ -75,21 +61,10 @@ fn row(
 ) -> Vec<Element> {
     let (class, middle) = (curve.class(), top + ROW / 2.0);
     let mut parts = Vec::new();
-    match mark {
-        Mark::Dot if axis.has(spot.value) => {
-            let [low, high] = [spot.spread.0, spot.spread.1].map(|value| (axis.at(value), middle));
-            parts.push(rule(&format!("spread {class}"), low, high));
-            parts.push(marker(curve.run, axis.at(spot.value), middle, &class));
-        }
-        Mark::Bar if axis.has(spot.value) => parts.push(
-            Element::new("rect")
-                .class(format!("bar {class} r{}", curve.run % 3))
-                .with("x", px(LEFT))
-                .with("y", px(top + 2.0))
-                .with("width", px(axis.at(spot.value) - LEFT))
-                .with("height", px(ROW - 4.0)),
-        ),
-        _ => {}
+    if axis.has(spot.value) {
+        let [low, high] = [spot.spread.0, spot.spread.1].map(|value| (axis.at(value), middle));
+        parts.push(rule(&format!("spread {class}"), low, high));
+        parts.push(mark(curve.run, (axis.at(spot.value), middle), spot, &class));
     }
     let run = if n_runs > 1 { format!("{} ", letter(curve.run)) } else { String::new() };
     let figure = format!("{run}{}", units::figure(measure, spot.value));
@@ -111,26 +86,32 @@ mod tests {
     use super::*;
 
     fn curve(name: &str, run: usize, value: f64) -> Trace {
-        let spot = Spot { x: 8, value, spread: (value * 0.9, value * 1.5) };
+        let spot = Spot { spread: (value * 0.9, value * 1.5), ..Spot::at(8, value) };
         Trace { name: name.into(), colour: Some(1), run, spots: vec![spot] }
     }
 
+    fn drawn(measure: Measure, curves: &[Trace]) -> String {
+        draw(measure, curves, 2).svg().to_string()
+    }
+
     #[test]
-    fn bars_are_as_long_as_their_values() {
-        let curves = [curve("put", 0, 4e6), curve("put", 1, 8e6), curve("get", 0, 0.0)];
-        let text = draw(Measure::MessageRate, Mark::Bar, &curves, 2).svg().to_string();
-        let (half, whole) = (px((RIGHT - LEFT) / 2.0), px(RIGHT - LEFT));
-        assert!(text.contains(&format!("width=\"{half}\"")), "{text}");
-        assert!(text.contains(&format!("width=\"{whole}\"")), "{text}");
-        assert!(text.contains(">B 8.00 M/s</text>") && text.contains("width=\"0\""), "{text}");
+    fn a_rate_that_is_a_thousandth_of_another_is_seen_with_its_spread() {
+        let text = drawn(Measure::MessageRate, &[curve("put", 0, 4e8), curve("put", 1, 4e5)]);
+        let places: Vec<f64> = text
+            .split("class=\"spread c1\" d=\"M")
+            .skip(1)
+            .map(|rest| rest.split(' ').next().expect("a place").parse().expect("a number"))
+            .collect();
+        assert_eq!(places.len(), 2, "{text}");
+        assert!(LEFT < places[1] && places[1] + 100.0 < places[0], "{places:?}");
+        assert!(text.contains(">B 400 k/s</text>"), "{text}");
     }
 
     #[test]
     fn a_row_without_a_value_or_a_chart_without_rows_is_drawn() {
         let empty = Trace { spots: Vec::new(), ..curve("put", 0, 1.0) };
-        let text =
-            draw(Measure::Latency, Mark::Dot, &[empty, curve("get", 0, 0.0)], 1).svg().to_string();
-        assert!(text.contains(">put</text>") && text.contains(">0 ns</text>"), "{text}");
-        assert!(!draw(Measure::Latency, Mark::Dot, &[], 1).svg().to_string().contains("NaN"));
+        let text = drawn(Measure::Latency, &[empty, curve("get", 0, 0.0)]);
+        assert!(text.contains(">put</text>") && text.contains(">A 0 ns</text>"), "{text}");
+        assert!(!drawn(Measure::Latency, &[]).contains("NaN"));
     }
 }

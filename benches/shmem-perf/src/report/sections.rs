@@ -8,11 +8,12 @@ use super::distributions::distributions;
 use super::figure::Figure;
 use super::header::folded;
 use super::heat;
-use super::kinds::{kind_of, kinds};
+use super::kinds::kinds;
 use super::markup::Element;
 use super::section::{Part, Section};
 use super::source::{Source, called};
 use super::table::figures;
+use crate::operation::{bounds, kind_of};
 use crate::record::{Measure, Series};
 use crate::units;
 
@@ -47,7 +48,7 @@ fn of(id: &'static str, measures: &[Measure], runs: &[Source]) -> Section {
     }
     let note = match measures[0] {
         Measure::MessageRate => {
-            "Bars are medians at the smallest size. Lines are medians; bands reach over the medians of all batches."
+            "Dots and lines are medians, dots at the smallest size; bands and thin lines reach over the medians of all batches."
         }
         Measure::Bandwidth | Measure::Overlap => {
             "Lines are medians; bands reach over the medians of all batches."
@@ -79,6 +80,8 @@ fn charts(measure: Measure, series: &[(usize, &Series)], runs: &[Source]) -> Vec
         let is_shown = |series: &Series| series.shape.team_size == largest;
         let shown: Vec<_> =
             of_kind.iter().filter(|(_, series)| is_shown(series)).copied().collect();
+        let is_bound = |floor: &Series| operations.iter().any(|of| bounds(&floor.operation, of));
+        let floors: Vec<_> = floors.iter().filter(|(_, floor)| is_bound(floor)).copied().collect();
         charts.extend(by_size(measure, kind, &operations, &shown, &floors, runs));
         if largest.is_some() {
             charts.extend(by_team(measure, &operations, &of_kind, runs));
@@ -106,6 +109,6 @@ fn maps(runs: &[Source]) -> Vec<Part> {
     if maps.is_empty() {
         return Vec::new();
     }
-    let text = "Rows are the PE that issues, columns its target; lines divide nodes. Dark is a small value. Red marks what is far slower than pairs of its kind.";
+    let text = "Rows are the PE that issues, columns its target; lines divide nodes. Light is good, dark is bad: a long time or a small bandwidth. Red marks what is far slower than pairs of its kind.";
     vec![Part::Text(Element::new("p").class("note").text(text)), Part::Figures(maps)]
 }

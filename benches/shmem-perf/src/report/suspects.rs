@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use crate::record::{Matrix, Measure};
+use crate::record::Matrix;
 
 /// How many times the usual time makes a pair an outlier, at least.
 const OUTLIER: f64 = 1.5;
@@ -37,7 +37,7 @@ pub struct Slow {
 
 /// What stands out.
 pub struct Suspects {
-    /// The least and the greatest figure that is no outlier, a factor apart.
+    /// The worst and the best figure that is no outlier, a factor apart.
     pub range: (f64, f64),
     /// The slowest first.
     pub outliers: Vec<Outlier>,
@@ -73,7 +73,9 @@ pub fn find(matrix: &Matrix, nodes: &[usize]) -> Suspects {
     let (low, high) = usual.fold((f64::MAX, 0.0f64), |(l, h), value| (l.min(value), h.max(value)));
     let (low, high) = if low > high { (1.0, 1.0) } else { (low, high) };
     let wider = (LEAST_SPAN / (high / low)).max(1.0).sqrt();
-    let range = (low / wider, high * wider);
+    let (low, high) = (low / wider, high * wider);
+    let is_good_low = matrix.measure.cost(low) < matrix.measure.cost(high);
+    let range = if is_good_low { (high, low) } else { (low, high) };
     Suspects { range, nodes: slow_nodes, pes: slow_pes, outliers }
 }
 
@@ -100,10 +102,7 @@ fn cells(matrix: &Matrix, nodes: &[usize]) -> Vec<Cell> {
             let Some(value) = value.filter(|value| value.is_finite() && *value > 0.0) else {
                 continue;
             };
-            let cost = match matrix.measure {
-                Measure::Latency | Measure::Collective | Measure::Event => value,
-                _ => 1.0 / value,
-            };
+            let cost = matrix.measure.cost(value);
             cells.push(Cell { from, to, is_near: nodes.get(from) == nodes.get(to), value, cost });
         }
     }
@@ -157,6 +156,7 @@ fn excess(lines: Vec<Vec<f64>>) -> Vec<Option<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Measure;
 
     const NODES: [usize; 12] = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3];
 
@@ -174,7 +174,7 @@ mod tests {
     fn nothing_stands_out_where_nodes_are_alike() {
         let found = find(&matrix(Measure::Latency, usual), &NODES);
         assert_eq!((found.outliers.len(), found.nodes.len(), found.pes.len()), (0, 0, 0));
-        assert!(found.range.0 == 300.0 && found.range.1 > 1500.0);
+        assert!(found.range.1 == 300.0 && found.range.0 > 1500.0);
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
         let found = find(&matrix(Measure::Latency, bad), &NODES);
         assert_eq!(found.outliers.len(), 1);
         assert_eq!((found.outliers[0].from, found.outliers[0].to), (4, 9));
-        assert!(found.outliers[0].times > 5.0 && found.range.1 < 1600.0);
+        assert!(found.outliers[0].times > 5.0 && found.range.0 < 1600.0);
         assert!(found.nodes.is_empty());
     }
 
@@ -217,9 +217,9 @@ mod tests {
     fn few_or_no_values_have_a_range() {
         let mut small = matrix(Measure::Latency, |_, _| 0.0);
         let found = find(&small, &NODES);
-        assert!(found.range.0 > 0.0 && found.range.1 > found.range.0);
+        assert!(found.range.0.min(found.range.1) > 0.0 && found.range.0 != found.range.1);
         small.values = vec![vec![None, Some(5.0)], vec![Some(7.0), None]];
         let found = find(&small, &[]);
-        assert!(found.outliers.is_empty() && found.range.0 <= 5.0 && found.range.1 >= 7.0);
+        assert!(found.outliers.is_empty() && found.range.1 <= 5.0 && found.range.0 >= 7.0);
     }
 }

@@ -4,7 +4,9 @@ use super::chart::Across;
 use super::markup::Element;
 use super::source::{Source, called_shortly};
 use crate::naming::names;
+use crate::operation::is_invalid;
 use crate::record::{Ended, Series};
+use crate::statistics::FEWEST_OF_P99;
 use crate::units;
 
 /// A table whose columns from `numbers` on are aligned at the right.
@@ -28,18 +30,11 @@ pub fn figures(series: &[(usize, &Series)], across: Option<Across>, runs: &[Sour
     head.extend((runs.len() > 1).then_some("run"));
     head.extend(across.is_some().then_some("bytes"));
     let n_words = head.len();
-    head.extend([
-        "p50",
-        "95 % interval",
-        "mean",
-        "min",
-        "p90",
-        "p99",
-        "p99.9",
-        "max",
-        "n",
-        "ended",
-    ]);
+    head.extend(["median", "95 % interval", "mean", "min", "90 %", "99 %", "99.9 %", "max", "n"]);
+    let has_members = |(_, of): &(usize, &Series)| of.points.iter().any(|p| p.by_pe.is_some());
+    let has_members = series.iter().any(has_members);
+    head.extend(has_members.then_some("PE least, mean, most"));
+    head.push("ended");
     let mut rows = Vec::new();
     for ((run, series), name) in series.iter().zip(&names.names) {
         for point in &series.points {
@@ -48,16 +43,23 @@ pub fn figures(series: &[(usize, &Series)], across: Option<Across>, runs: &[Sour
             let mut row = vec![name.clone()];
             row.extend((runs.len() > 1).then(|| called_shortly(runs, *run)));
             row.extend(across.is_some().then(|| units::size(point.nbytes)));
-            row.push(figure(summary.p50));
-            row.push(format!("{} to {}", figure(summary.interval.0), figure(summary.interval.1)));
-            row.extend(
-                [summary.mean, summary.min, summary.p90, summary.p99, summary.p999, summary.max]
-                    .map(figure),
-            );
+            let known = |value: Option<f64>| value.map_or("-".into(), figure);
+            let between = |(low, high)| format!("{} to {}", figure(low), figure(high));
+            let is_invalid = is_invalid(&runs[*run].record.series, series, point);
+            let invalid = if is_invalid { " (invalid)" } else { "" };
+            row.push(format!("{}{invalid}", figure(summary.p50)));
+            row.push(summary.interval.map_or("-".into(), between));
+            row.extend([summary.mean, summary.min, summary.p90].map(figure));
+            let p99 = Some(summary.p99).filter(|_| summary.n >= FEWEST_OF_P99);
+            row.extend([p99, summary.p999, Some(summary.max)].map(known));
             row.push(summary.n.to_string());
+            let members = |(least, mean, most)| [least, mean, most].map(figure).join(", ");
+            row.extend(has_members.then(|| point.by_pe.map_or(String::new(), members)));
             row.push(match summary.ended {
-                Ended::Narrow => "narrow".into(),
+                Ended::Narrow => "known to 2 %".into(),
                 Ended::TimeUp => "time up".into(),
+                Ended::Counted => "iterations".into(),
+                Ended::Once => "once".into(),
             });
             rows.push(row);
         }

@@ -152,7 +152,7 @@ fn files_that_are_no_records_are_named() {
     let record = serde_json::to_string(&fixture::run(1, 1.0)).expect("a record");
     let good = file("good.json", &record);
     let other = file("other.json", &serde_json::to_string(&fixture::empty()).expect("a record"));
-    let newer = file("newer.json", &record.replacen("\"format\":1", "\"format\":7", 1));
+    let newer = file("newer.json", &record.replacen("\"format\":2", "\"format\":7", 1));
     let torn = file("torn.json", &record[..record.len() / 2]);
     let text = file("text.json", "not a record");
     let html = folder.path().join("page.html").display().to_string();
@@ -215,6 +215,26 @@ fn a_page_to_look_at() {
     write("shmem-perf-tiny.html", &[Source { name: "tiny".into(), record: tiny }]);
 }
 
+/// That no text ends outside of its picture, as wide as letters are on average.
+fn nothing_is_clipped(document: &Document, title: &str) {
+    for svg in all(document, "svg").filter(|svg| svg.attribute("role") == Some("img")) {
+        let size = svg.attribute("viewBox").and_then(|size| size.split(' ').nth(2)?.parse().ok());
+        let width: f64 = size.expect("a width");
+        for text in svg.descendants().filter(|node| node.has_tag_name("text")) {
+            let words = text.text().unwrap_or_default();
+            let length = 6.8 * words.chars().count() as f64;
+            let x: f64 = text.attribute("x").and_then(|x| x.parse().ok()).expect("a place");
+            let from = match text.attribute("text-anchor") {
+                Some("end") => x - length,
+                Some("middle") => x - length / 2.0,
+                _ => x,
+            };
+            let is_turned = text.attribute("transform").is_some();
+            assert!(is_turned || (from >= 0.0 && from + length <= width), "{title}: {words}");
+        }
+    }
+}
+
 #[test]
 fn every_chart_is_a_picture_of_its_own() {
     let parts = || sections(&runs()).into_iter().flat_map(|section| section.body);
@@ -224,15 +244,21 @@ fn every_chart_is_a_picture_of_its_own() {
     for figure in figures {
         let (title, entries) = (figure.title.clone(), figure.legend.len());
         let text = figure.picture();
-        for address in ["https:", "url(", "@import", "src="] {
+        for address in ["https:", "url(", "@import", "src=", "var(", "class=", "<style"] {
             assert_eq!(text.find(address), None, "{address}");
         }
         parsed(&text, |document| {
+            nothing_is_clipped(document, &title);
             let texts: Vec<&str> = all(document, "text").filter_map(|text| text.text()).collect();
             assert_eq!(texts.first(), Some(&title.as_str()));
-            let swatches =
-                document.descendants().filter(|node| node.attribute("class") == Some("swatch"));
-            assert_eq!(swatches.count(), entries);
+            let is_swatch = |node: &Node| node.attribute("viewBox") == Some("0 0 32 14");
+            assert_eq!(document.descendants().filter(is_swatch).count(), entries);
+            let is_shape =
+                |node: &Node| ["path", "rect", "circle", "text"].contains(&node.tag_name().name());
+            for node in document.descendants().filter(is_shape) {
+                let has = |name| node.attribute(name).is_some_and(|value| value != "none");
+                assert!(has("fill") || has("stroke"), "{title}: {node:?} would be black");
+            }
             let size = document.root_element().attribute("viewBox").expect("a size");
             let [_, _, width, height] = [0, 1, 2, 3].map(|i| {
                 let number = size.split(' ').nth(i).expect("four numbers");

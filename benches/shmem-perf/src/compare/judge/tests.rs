@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 use super::*;
 use crate::fixture;
-use crate::record::Shape;
+use crate::record::{Measure, Shape};
 
 /// 60 series of 5 sizes whose values are `factor(series)` times those of the same distribution.
 fn run(seed: u64, factor: impl Fn(usize) -> f64) -> Record {

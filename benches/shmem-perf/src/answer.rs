@@ -1,0 +1,205 @@
+//! What a run answers: how long an operation takes, what is possible on this machine, and the likely reasons of the gap.
+//!
+//! This file must never know how anything is measured or drawn.
+
+use crate::operation::{NOISE, bound, is_invalid};
+use crate::record::{Ended, Job, Measure, Point, Record, Series};
+use crate::units::{figure, size};
+
+/// What is answered for, if it was measured: of latencies the smallest size, of bandwidths the largest.
+const KEYS: [(Measure, &str); 7] = [
+    (Measure::Latency, "put"),
+    (Measure::Latency, "get"),
+    (Measure::Latency, "fetch_add"),
+    (Measure::Latency, "p round trip"),
+    (Measure::Latency, "put_signal round trip"),
+    (Measure::Bandwidth, "put_nbi"),
+    (Measure::Bandwidth, "get_nbi"),
+];
+/// Operations that are answered for where none of these was measured.
+const OTHERS: usize = 4;
+/// A gap is worth a sentence from so many times the floor on.
+const GAP: f64 = 1.5;
+
+/// A floor that is higher by more than noise bounds nothing.
+const LEAST: f64 = 1.0 / NOISE;
+
+/// The columns of an answer.
+pub const HEAD: [&str; 5] = ["operation", "bytes", "takes", "possible here", "ratio"];
+
+/// The answers as rows of a table, with how many times the floor each operation takes.
+pub fn answers(record: &Record) -> Vec<([String; 5], Option<f64>)> {
+    let all = &record.series;
+    let key = |(measure, name): &(Measure, &str)| {
+        let is_it =
+            |one: &&Series| !one.is_floor && one.measure == *measure && one.operation == *name;
+        all.iter().find(is_it)
+    };
+    let mut series: Vec<&Series> = KEYS.iter().filter_map(key).collect();
+    if series.is_empty() {
+        let is_one = |one: &&Series| {
+            !one.is_floor && [Measure::Latency, Measure::Bandwidth].contains(&one.measure)
+        };
+        series = all.iter().filter(is_one).take(OTHERS).collect();
+    }
+    let row = |of: &Series| {
+        let is_latency = of.measure == Measure::Latency;
+        let point = if is_latency { of.points.first()? } else { of.points.last()? };
+        let show = |point: &Point| figure(of.measure, point.summary.p50);
+        let bound = bound(all, of, point);
+        let possible = bound.as_ref().map_or("no floor is known".into(), |found| {
+            format!("{} ({})", show(found.point), found.floor)
+        });
+        let ratio = bound.map(|found| found.ratio);
+        let shown = match ratio {
+            Some(ratio) if ratio < LEAST => "the floor is invalid".into(),
+            Some(ratio) => format!("{ratio:.2}"),
+            None => String::new(),
+        };
+        let row = [of.operation.clone(), size(point.nbytes), show(point), possible, shown];
+        Some((row, ratio))
+    };
+    series.into_iter().filter_map(row).collect()
+}
+
+/// Why the gap is as it is, the more general reasons first.
+pub fn reasons(record: &Record) -> Vec<String> {
+    let job = &record.job;
+    let mut reasons = path(record);
+    if is_oversubscribed(job) {
+        reasons.push(
+            "PEs outnumber the CPUs of a host, and wait for each other to be scheduled.".into(),
+        );
+    }
+    reasons.extend(record.warnings.iter().cloned());
+    let answers = answers(record);
+    let gaps = answers.iter().filter_map(|(row, ratio)| Some((row, (*ratio)?)));
+    let gaps = gaps.filter(|(_, ratio)| *ratio >= LEAST);
+    match gaps.clone().max_by(|(_, a), (_, b)| a.total_cmp(b)) {
+        Some((row, ratio)) if ratio >= GAP => reasons.push(format!(
+            "The largest gap is that of {}: what lies between it and its floor is the library's own work, and that of the PE \
+             which answers.",
+            row[0]
+        )),
+        Some(_) => reasons.push(format!("Nothing of this takes {GAP} times what is possible here.")),
+        None => {}
+    }
+    let points =
+        || record.series.iter().flat_map(|of| of.points.iter().map(move |point| (of, point)));
+    let n_invalid = points().filter(|(of, point)| is_invalid(&record.series, of, point)).count();
+    if n_invalid > 0 {
+        reasons.push(format!(
+            "{n_invalid} figures of floors lie above what they should bound, and are marked invalid: something disturbed them, or the \
+             library goes a better way."
+        ));
+    }
+    let n_late = points().filter(|(_, point)| point.summary.ended == Ended::TimeUp).count();
+    if n_late > 0 {
+        reasons.push(format!(
+            "{n_late} of {} figures were cut short by the time limit: their medians are not known to 2 %; --time takes longer.",
+            points().count()
+        ));
+    }
+    reasons
+}
+
+/// What connects the first pair.
+fn path(record: &Record) -> Vec<String> {
+    let Some(&(from, to)) = record.pairs.first() else { return Vec::new() };
+    let pes = [from, to].map(|pe| record.job.pes.get(pe as usize));
+    let [Some(a), Some(b)] = pes else { return Vec::new() };
+    let over = record.library.transport.as_deref().unwrap_or("a transport that is not known");
+    let pair = format!("PE {from} and PE {to}");
+    let mut reasons = Vec::new();
+    if from == to {
+        return vec!["There is one PE, which measures with itself.".into()];
+    } else if a.host == b.host && a.node.is_some() && a.node == b.node {
+        reasons.push(format!("{pair} share memory: the CPU carries out their operations."));
+    } else {
+        let place = match a.host == b.host {
+            true => "are on one host, but share no memory",
+            false => "are on different hosts",
+        };
+        reasons.push(format!("{pair} {place}: operations go over {over}."));
+        let nics: Vec<&str> =
+            record.job.hosts.iter().flat_map(|host| &host.nics).map(String::as_str).collect();
+        if over.contains("tcp") || over.contains("sockets") {
+            reasons.push(match nics.as_slice() {
+                [] => "The kernels of both sides carry each operation over TCP; no RDMA device was found.".into(),
+                nics => format!(
+                    "The kernels of both sides carry each operation over TCP, which does not use {}: SHMEM_TRANSPORT=ucx or ofi does.",
+                    nics.join(", ")
+                ),
+            });
+        }
+    }
+    let is_one_cpu = a.cpus.parse::<u32>().is_ok();
+    if a.host == b.host && a.cpus == b.cpus && !is_one_cpu {
+        reasons
+            .push(format!("{pair} are not bound to CPUs, so the kernel may move them (--bind)."));
+    }
+    reasons
+}
+
+/// Whether the PEs of a host outnumber its CPUs.
+pub fn is_oversubscribed(job: &Job) -> bool {
+    job.hosts.iter().zip(0u32..).any(|(host, index)| {
+        job.pes.iter().filter(|pe| pe.host == index).count() > host.n_cpus as usize
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn record(values: &[(&str, bool, f64)]) -> Record {
+        let rng = &mut fastrand::Rng::with_seed(1);
+        let mut one = |&(operation, is_floor, value): &(&str, bool, f64)| {
+            let shape = fixture::pair("one", 2);
+            let series =
+                fixture::series(rng, Measure::Latency, operation, shape, [(8, value), (64, value)]);
+            Series { is_floor, ..series }
+        };
+        let series = values.iter().map(&mut one).collect();
+        Record { series, pairs: vec![(0, 4)], ..fixture::empty() }
+    }
+
+    #[test]
+    fn the_ratio_is_to_the_highest_floor() {
+        let record = record(&[
+            ("put", false, 3000.0),
+            ("get", false, 1000.0),
+            ("fi_write", true, 1000.0),
+            ("socket transfer", true, 1500.0),
+        ]);
+        let found = answers(&record);
+        let shown: Vec<[&str; 3]> =
+            found.iter().map(|(row, _)| [row[0].as_str(), &row[1], &row[4][..3]]).collect();
+        assert_eq!(shown, [["put", "8", "2.0"], ["get", "8", "the"]]);
+        assert!(found[0].0[3].ends_with("(socket transfer)"), "{:?}", found[0].0);
+        let text = reasons(&record).join("\n");
+        for part in [
+            "PE 0 and PE 4 are on different hosts: operations go over ofi (tcp;ofi_rxm)",
+            "does not use mlx5_0",
+            "largest gap is that of put",
+            "2 figures of floors lie above",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_measured_is_answered_for() {
+        let mut record = record(&[("iput", false, 100.0), ("memcpy to peer", true, 90.0)]);
+        record.pairs = vec![(0, 1)];
+        record.job.pes.iter_mut().for_each(|pe| pe.node = Some(pe.host * 4));
+        record.series[0].points[0].summary.ended = Ended::TimeUp;
+        assert_eq!(answers(&record)[0].0[0], "iput");
+        let text = reasons(&record).join("\n");
+        for part in ["share memory", "Nothing of this takes 1.5 times", "1 of 4 figures were cut"] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        assert!(answers(&fixture::empty()).is_empty());
+    }
+}

@@ -1,0 +1,138 @@
+//! What is known of an operation by its name: its kind, and the floors that bound it.
+//!
+//! This file must never know how anything is measured or drawn.
+
+use crate::record::{Point, Series};
+
+/// A floor is no bound if it takes longer than what it bounds by more than noise.
+pub const NOISE: f64 = 1.02;
+
+/// What is drawn together: of one measure, routines of a kind.
+pub fn kind_of(operation: &str) -> &'static str {
+    let routine = operation.trim_end_matches("_nbi");
+    match routine {
+        _ if operation.ends_with("round trip") => "round trips",
+        "p" | "g" | "put" | "get" => "puts and gets",
+        "add" | "inc" | "set" | "swap" | "compare_swap" | "and" | "or" | "xor" | "fetch" => {
+            "atomics"
+        }
+        _ if routine.starts_with("fetch_") => "atomics",
+        _ if ["wait", "signal", "test"].iter().any(|start| routine.starts_with(start)) => {
+            "waits and signals"
+        }
+        _ if ["iput", "iget", "ibput", "ibget", "put_", "get_"]
+            .iter()
+            .any(|start| routine.starts_with(start)) =>
+        {
+            "other transfers"
+        }
+        _ => "",
+    }
+}
+
+/// Whether an operation does at least what a floor of the same measure and size does.
+pub fn bounds(floor: &str, operation: &str) -> bool {
+    let routine = operation.trim_end_matches("_nbi");
+    let is_amo = kind_of(operation) == "atomics";
+    let returns = routine.starts_with("fetch") || routine.ends_with("swap");
+    let writes = matches!(routine, "put" | "iput");
+    let reads = matches!(routine, "get" | "iget");
+    match floor {
+        "store" => matches!(routine, "p" | "set"),
+        "load" => matches!(routine, "g" | "fetch"),
+        "CPU fetch_add" => is_amo && !matches!(routine, "set" | "fetch"),
+        "memcpy to peer" => writes,
+        "memcpy from peer" => reads,
+        "cache line round trip" | "socket round trip" => operation.ends_with("round trip"),
+        "socket" | "socket transfer" => writes || reads || is_amo || matches!(routine, "p" | "g"),
+        "ucp_put" | "fi_write" => writes || routine == "p" || (is_amo && !returns),
+        "ucp_get" | "fi_read" => reads || routine == "g" || (is_amo && returns),
+        _ => false,
+    }
+}
+
+/// A floor of an operation at a size: its name, its point, and how many times as long the operation takes.
+pub struct Bound<'a> {
+    /// The floor's name.
+    pub floor: &'a str,
+    /// Its point.
+    pub point: &'a Point,
+    /// How many times as long the operation takes; less than 1 if the floor bounds nothing.
+    pub ratio: f64,
+}
+
+/// The highest floor of a point among the series of its run. What several PEs or threads do at once has none.
+pub fn bound<'a>(all: &'a [Series], of: &Series, point: &Point) -> Option<Bound<'a>> {
+    let cost = |point: &Point| of.measure.cost(point.summary.p50);
+    let is_single = of.shape.pairs == "one" && of.shape.threads <= 1;
+    let floors = all.iter().filter(|floor| {
+        let is_one = floor.is_floor && floor.measure == of.measure;
+        is_one && is_single && !of.is_floor && bounds(&floor.operation, &of.operation)
+    });
+    let points = floors.flat_map(|floor| floor.points.iter().map(move |point| (floor, point)));
+    let points = points.filter(|(_, found)| found.nbytes == point.nbytes && cost(found) > 0.0);
+    let highest = points.max_by(|(_, a), (_, b)| cost(a).total_cmp(&cost(b)));
+    highest.map(|(floor, found)| Bound {
+        floor: &floor.operation,
+        point: found,
+        ratio: cost(point) / cost(found),
+    })
+}
+
+/// Whether a point of a floor lies above what it should bound.
+pub fn is_invalid(all: &[Series], floor: &Series, point: &Point) -> bool {
+    let cost = |point: &Point| floor.measure.cost(point.summary.p50);
+    floor.is_floor
+        && all.iter().any(|of| {
+            let bound =
+                |other: &Point| other.nbytes == point.nbytes && cost(point) > NOISE * cost(other);
+            let is_bounded = of.measure == floor.measure && bounds(&floor.operation, &of.operation);
+            let is_single = of.shape.pairs == "one" && of.shape.threads <= 1;
+            is_bounded && is_single && !of.is_floor && of.points.iter().any(bound)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::record::Measure;
+
+    #[test]
+    fn a_floor_bounds_what_does_the_same_and_more() {
+        assert!(bounds("store", "p") && bounds("memcpy to peer", "put_nbi"));
+        assert!(bounds("socket transfer", "fetch_add") && bounds("fi_read", "fetch_add_nbi"));
+        assert!(bounds("cache line round trip", "p round trip"));
+        for other in ["p round trip", "put_signal round trip", "get", "lock", "quiet"] {
+            assert!(!bounds("store", other) && !bounds("memcpy to peer", other), "{other}");
+        }
+        assert!(!bounds("cache line round trip", "put") && !bounds("ucp_put", "get"));
+    }
+
+    #[test]
+    fn a_floor_above_the_measurement_is_invalid() {
+        let rng = &mut fastrand::Rng::with_seed(1);
+        let mut of = |measure, operation: &str, is_floor, value| {
+            let shape = fixture::pair("one", 2);
+            let series = fixture::series(rng, measure, operation, shape, [(8, value)]);
+            Series { is_floor, ..series }
+        };
+        for (measure, good, bad) in
+            [(Measure::Latency, 50.0, 150.0), (Measure::Bandwidth, 150.0, 50.0)]
+        {
+            for (value, is_wrong) in [(good, false), (bad, true)] {
+                let all = [
+                    of(measure, "put", false, 100.0),
+                    of(measure, "memcpy to peer", true, value),
+                    of(measure, "memcpy from peer", true, bad),
+                ];
+                assert_eq!(is_invalid(&all, &all[1], &all[1].points[0]), is_wrong, "{measure:?}");
+                assert!(!is_invalid(&all, &all[2], &all[2].points[0]), "it bounds no put");
+                let found = bound(&all, &all[0], &all[0].points[0]).expect("a floor");
+                assert_eq!((found.floor, found.ratio < 1.0), ("memcpy to peer", is_wrong));
+                let several = Series { shape: fixture::pair("all", 2), ..all[0].clone() };
+                assert!(bound(&all, &several, &several.points[0]).is_none());
+            }
+        }
+    }
+}

@@ -296,7 +296,7 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
 
 /// The programs. For each there is a test named like it, on one node, and over each transport on none and on virtual
 /// nodes.
-const HERE: [&str; 61] = [
+const HERE: [&str; 62] = [
     "active_sets.c",
     "active_sets_many.c",
     "amo.c",

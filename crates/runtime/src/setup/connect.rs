@@ -91,7 +91,7 @@ pub(super) fn connect(call: Call, job: &'static Job, providers: &[Provider]) {
                 warn(job, &providers, &passed_over[not_tried..]);
                 let later = "what comes before it works".to_owned();
                 passed_over.extend(candidates.map(|place| (place, later.clone())));
-                report(job, &providers, provider, &passed_over, &way);
+                report(job, &providers, provider, &passed_over);
                 return;
             }
             Err(why) if asked.is_some() => fail!(
@@ -389,13 +389,7 @@ fn warn(job: &Job, providers: &[&Provider], tried: &[(usize, String)]) {
 }
 
 /// Print with `SHMEM_DEBUG=2` what was found of each provider, and why it was chosen or not.
-fn report(
-    job: &Job,
-    providers: &[&Provider],
-    chosen: &Provider,
-    passed_over: &[(usize, String)],
-    way: &Way,
-) {
+fn report(job: &Job, providers: &[&Provider], chosen: &Provider, passed_over: &[(usize, String)]) {
     if job.me != Pe(0) || job.settings.debug != Some(tracing::Level::DEBUG) {
         return;
     }
@@ -416,5 +410,4 @@ fn report(
         };
         tracing::debug!("transport {}: {found}; {fate}", provider.name);
     }
-    tracing::debug!("atomic operations are carried out {}", way.describe());
 }

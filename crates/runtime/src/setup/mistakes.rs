@@ -36,14 +36,15 @@ pub(super) fn found<'a>(of_providers: impl Iterator<Item = &'a Setting>) -> Vec<
     warnings
         .extend(blank.map(|(name, _)| format!("{name} is empty, which is as if it were not set")));
     let class = |class: &str| entries(&Path::new("/sys/class").join(class));
-    let interfaces = class("net");
     for (name, value) in rows().filter_map(of_user) {
         if name == INTERFACES {
+            let interfaces = class("net");
             let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
             warnings.extend(names.filter_map(|named| absent(name, named, &interfaces)));
         } else if name == rushmem_topology::NIC_VARIABLE
             && let Some(nic) = Nic::parse(&value).filter(|_| value != "any")
         {
+            let interfaces = class("net");
             let devices = [class("infiniband"), class("cxi"), interfaces.clone()].concat();
             warnings.extend(absent(name, &nic.name, &devices));
             let interface = nic.interface.as_deref();

@@ -62,7 +62,7 @@ static inline void complete(const struct lane *lane)
         }                                                                                                               \
     }
 
-/* Contexts in turn, and buffers in turn where none shall be in the cache. */
+/* Takes the contexts in turn and, with --off-cache, the next buffers. */
 #define NEXT                                                                                                            \
     ctx = lane->contexts[turn];                                                                                         \
     turn = turn + 1 == lane->n_contexts ? 0 : turn + 1;                                                                 \

@@ -90,7 +90,7 @@ static uint64_t collected(const struct perf_operation *operation, const struct p
     return sum;
 }
 
-/* The word that so many operations leave where this PE or its peer reads it. */
+/* The word that AMOs, of which a thread has issued this number, leave at their target. */
 static uint64_t left_by(int moves, uint64_t issued, uint64_t window)
 {
     switch (moves) {
@@ -107,7 +107,7 @@ static uint64_t left_by(int moves, uint64_t issued, uint64_t window)
     }
 }
 
-/* The first byte of so many that differs from the words of a PE, each `to` words after the one before, or -1. */
+/* The first of `nbytes` bytes that differs from the words of a PE, or -1. Words lie `to` words apart here, and `from` words there. */
 static int64_t first_wrong(const char *found, int pe, uint64_t nbytes, uint64_t to, uint64_t from)
 {
     for (uint64_t at = 0; at < nbytes; at += 8) {

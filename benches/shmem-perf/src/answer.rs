@@ -18,7 +18,7 @@ const KEYS: [(Measure, &str); 7] = [
 ];
 /// Operations that are answered for where none of these was measured.
 const OTHERS: usize = 4;
-/// A gap is worth a sentence from so many times the floor on.
+/// A ratio from which on a gap is named.
 const GAP: f64 = 1.5;
 
 /// A floor that is higher by more than noise bounds nothing.

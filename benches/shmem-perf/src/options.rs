@@ -118,7 +118,7 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: Option<u64>,
 
-    /// Use each time other memory of so many bytes, which should be more than the caches hold
+    /// Move buffers through this many bytes, one after the other, which should be more than the caches hold
     #[arg(long, value_name = "BYTES", value_parser = nbytes)]
     pub off_cache: Option<u64>,
 

@@ -15,7 +15,7 @@ const READINGS: f64 = 20.0;
 const LARGEST_GROUP: u64 = 1 << 20;
 /// Samples of one call at most, of all threads of a PE.
 pub const MOST_SAMPLES: u64 = 8192;
-/// The time that is left, or the number of samples, is divided into so many batches.
+/// Batches into which the time that is left, or the number of samples, is divided.
 const BATCHES: u32 = 32;
 
 /// Then caches, connections and the CPU's frequency are as they will be.
@@ -115,7 +115,7 @@ pub fn repeat(
     Point { nbytes, summary: seen.summary(ended), histogram, by_pe: None, samples: kept }
 }
 
-/// How often something of so many nanoseconds fits into a time.
+/// How often a duration in nanoseconds fits into a time.
 fn fitting(time: Duration, ns: f64) -> u64 {
     (time.as_nanos() as f64 / ns.max(1.0)) as u64
 }

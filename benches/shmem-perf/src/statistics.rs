@@ -178,7 +178,7 @@ mod tests {
                 seen.add(&(0..33).map(of).collect::<Vec<f64>>());
             }
             let s = seen.summary(Ended::TimeUp);
-            let (low, high) = s.interval.expect("of so many");
+            let (low, high) = s.interval.expect("an interval");
             assert!(low <= s.p50 && s.p50 <= high, "{s:?}");
             assert!(s.min <= s.p50 && s.p50 <= s.p90, "{s:?}");
         }

@@ -39,10 +39,10 @@ pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> Strin
         }
         [(from, to)] => format!(
             "PE {from} measures with PE {to}, {}.\n",
-            if shares_memory {
-                "with whom it shares memory"
-            } else {
-                "with whom it shares no memory"
+            match (shares_memory, &record.library.transport) {
+                (true, _) => "which shares memory with it".into(),
+                (false, Some(transport)) => format!("over {transport}"),
+                (false, None) => "which shares no memory with it".into(),
             }
         ),
         pairs => format!("{} pairs of PEs measure at once: {}\n", pairs.len(), listed(pairs)),

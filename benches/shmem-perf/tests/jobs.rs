@@ -288,7 +288,7 @@ fn data_that_was_not_moved_ends_the_job() {
             let common = ["--time", "0.3", "--sizes", "24", "--operations", operation];
             common.iter().chain(words).fold(job, |job, word| job.arg(word)).run()
         };
-        assert_eq!(job(&[]).code(), 0, "nobody looks at the data");
+        assert_eq!(job(&[]).code(), 0, "without --validate the data is not checked");
         let outcome = job(&["--validate"]);
         assert_ne!(outcome.code(), 0, "{outcome}");
         let names = [operation, "did not move what it should", "PE ", "is wrong"];

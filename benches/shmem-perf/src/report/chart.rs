@@ -222,7 +222,7 @@ fn floor_names(
         below = end.0 - 14.0;
     }
     let name = |(y, _, name): (f64, f64, String)| {
-        label(right - 2.0, y + 4.0, "floor-name", &shortened(&name, FLOOR_LETTERS))
+        label(right + 2.0, y + 4.0, "floor-name", &shortened(&name, FLOOR_LETTERS))
     };
     ends.into_iter().map(name).collect()
 }

@@ -17,7 +17,7 @@ const TOP: f64 = 6.0;
 const ROW: f64 = 18.0;
 /// What lies between two operations.
 const GAP: f64 = 7.0;
-const LETTERS: usize = 32;
+const LETTERS: usize = 30;
 
 /// The rows of some curves, each of which has one spot. Curves of the same name follow each other.
 pub fn draw(measure: Measure, curves: &[Trace], n_runs: usize) -> Drawing {

@@ -1,9 +1,9 @@
-//! Thread levels under Cray's names, and a clock.
+//! Thread levels under Cray's names, the numbers of a program's own threads, and a clock.
 
 use core::ffi::c_int;
 
 use rushmem_providers::ALL;
-use rushmem_runtime::{setup, time};
+use rushmem_runtime::{setup, thread, time};
 
 export! {
     [shmemx_init_thread](requested: c_int, provided: *mut c_int) -> c_int
@@ -15,5 +15,6 @@ export! {
             None => 1,
         };
     [shmemx_query_thread](provided: *mut c_int) = |call| provided.write(setup::query_thread(call));
+    [shmemx_register_gettid](gettid: thread::GetThread) = |call| thread::register(call, gettid);
     [shmemx_wtime]() -> f64 = |_call| time::wtime();
 }

@@ -50,10 +50,93 @@ void shmemx_alltoallv(void *target, const size_t *t_offsets, size_t *t_sizes, co
 void shmemx_alltoallv_packed(void *target, size_t target_len, size_t *t_size, const void *source,
     const size_t *s_offsets, const size_t *s_sizes, int PE_start, int logPE_stride, int PE_size,
     long *pSync);
+void shmemx_team_short_and_to_all(shmem_team_t team, short *dest, const short *source, int nreduce,
+    short *pWrk, long *pSync);
+void shmemx_team_int_and_to_all(shmem_team_t team, int *dest, const int *source, int nreduce,
+    int *pWrk, long *pSync);
+void shmemx_team_long_and_to_all(shmem_team_t team, long *dest, const long *source, int nreduce,
+    long *pWrk, long *pSync);
+void shmemx_team_longlong_and_to_all(shmem_team_t team, long long *dest, const long long *source,
+    int nreduce, long long *pWrk, long *pSync);
+void shmemx_team_short_or_to_all(shmem_team_t team, short *dest, const short *source, int nreduce,
+    short *pWrk, long *pSync);
+void shmemx_team_int_or_to_all(shmem_team_t team, int *dest, const int *source, int nreduce,
+    int *pWrk, long *pSync);
+void shmemx_team_long_or_to_all(shmem_team_t team, long *dest, const long *source, int nreduce,
+    long *pWrk, long *pSync);
+void shmemx_team_longlong_or_to_all(shmem_team_t team, long long *dest, const long long *source,
+    int nreduce, long long *pWrk, long *pSync);
+void shmemx_team_short_xor_to_all(shmem_team_t team, short *dest, const short *source, int nreduce,
+    short *pWrk, long *pSync);
+void shmemx_team_int_xor_to_all(shmem_team_t team, int *dest, const int *source, int nreduce,
+    int *pWrk, long *pSync);
+void shmemx_team_long_xor_to_all(shmem_team_t team, long *dest, const long *source, int nreduce,
+    long *pWrk, long *pSync);
+void shmemx_team_longlong_xor_to_all(shmem_team_t team, long long *dest, const long long *source,
+    int nreduce, long long *pWrk, long *pSync);
+void shmemx_team_short_max_to_all(shmem_team_t team, short *dest, const short *source, int nreduce,
+    short *pWrk, long *pSync);
+void shmemx_team_int_max_to_all(shmem_team_t team, int *dest, const int *source, int nreduce,
+    int *pWrk, long *pSync);
+void shmemx_team_long_max_to_all(shmem_team_t team, long *dest, const long *source, int nreduce,
+    long *pWrk, long *pSync);
+void shmemx_team_longlong_max_to_all(shmem_team_t team, long long *dest, const long long *source,
+    int nreduce, long long *pWrk, long *pSync);
+void shmemx_team_float_max_to_all(shmem_team_t team, float *dest, const float *source, int nreduce,
+    float *pWrk, long *pSync);
+void shmemx_team_double_max_to_all(shmem_team_t team, double *dest, const double *source,
+    int nreduce, double *pWrk, long *pSync);
+void shmemx_team_longdouble_max_to_all(shmem_team_t team, long double *dest,
+    const long double *source, int nreduce, long double *pWrk, long *pSync);
+void shmemx_team_short_min_to_all(shmem_team_t team, short *dest, const short *source, int nreduce,
+    short *pWrk, long *pSync);
+void shmemx_team_int_min_to_all(shmem_team_t team, int *dest, const int *source, int nreduce,
+    int *pWrk, long *pSync);
+void shmemx_team_long_min_to_all(shmem_team_t team, long *dest, const long *source, int nreduce,
+    long *pWrk, long *pSync);
+void shmemx_team_longlong_min_to_all(shmem_team_t team, long long *dest, const long long *source,
+    int nreduce, long long *pWrk, long *pSync);
+void shmemx_team_float_min_to_all(shmem_team_t team, float *dest, const float *source, int nreduce,
+    float *pWrk, long *pSync);
+void shmemx_team_double_min_to_all(shmem_team_t team, double *dest, const double *source,
+    int nreduce, double *pWrk, long *pSync);
+void shmemx_team_longdouble_min_to_all(shmem_team_t team, long double *dest,
+    const long double *source, int nreduce, long double *pWrk, long *pSync);
+void shmemx_team_short_sum_to_all(shmem_team_t team, short *dest, const short *source, int nreduce,
+    short *pWrk, long *pSync);
+void shmemx_team_int_sum_to_all(shmem_team_t team, int *dest, const int *source, int nreduce,
+    int *pWrk, long *pSync);
+void shmemx_team_long_sum_to_all(shmem_team_t team, long *dest, const long *source, int nreduce,
+    long *pWrk, long *pSync);
+void shmemx_team_longlong_sum_to_all(shmem_team_t team, long long *dest, const long long *source,
+    int nreduce, long long *pWrk, long *pSync);
+void shmemx_team_float_sum_to_all(shmem_team_t team, float *dest, const float *source, int nreduce,
+    float *pWrk, long *pSync);
+void shmemx_team_double_sum_to_all(shmem_team_t team, double *dest, const double *source,
+    int nreduce, double *pWrk, long *pSync);
+void shmemx_team_longdouble_sum_to_all(shmem_team_t team, long double *dest,
+    const long double *source, int nreduce, long double *pWrk, long *pSync);
+void shmemx_team_short_prod_to_all(shmem_team_t team, short *dest, const short *source, int nreduce,
+    short *pWrk, long *pSync);
+void shmemx_team_int_prod_to_all(shmem_team_t team, int *dest, const int *source, int nreduce,
+    int *pWrk, long *pSync);
+void shmemx_team_long_prod_to_all(shmem_team_t team, long *dest, const long *source, int nreduce,
+    long *pWrk, long *pSync);
+void shmemx_team_longlong_prod_to_all(shmem_team_t team, long long *dest, const long long *source,
+    int nreduce, long long *pWrk, long *pSync);
+void shmemx_team_float_prod_to_all(shmem_team_t team, float *dest, const float *source, int nreduce,
+    float *pWrk, long *pSync);
+void shmemx_team_double_prod_to_all(shmem_team_t team, double *dest, const double *source,
+    int nreduce, double *pWrk, long *pSync);
+void shmemx_team_longdouble_prod_to_all(shmem_team_t team, long double *dest,
+    const long double *source, int nreduce, long double *pWrk, long *pSync);
 
 /* Cray OpenSHMEMX: setup */
 int shmemx_init_thread(int requested, int *provided);
 void shmemx_query_thread(int *provided);
+
+/* SOS: setup */
+void shmemx_register_gettid(uint64_t (*gettid_fn)(void));
 
 /* Cray OpenSHMEMX: order */
 void shmemx_local_complete(void);

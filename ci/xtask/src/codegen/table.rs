@@ -3,7 +3,7 @@
 //! `openshmem-1.6.csv` lists every symbol; `families-1.6.csv` has the prototype of each family of
 //! functions, in which TYPE stands for the element type. `shmemx.csv` lists the extensions in the same
 //! form: a family that is `like` one of the standard's has its prototype, and its types unless it names
-//! others.
+//! others. A family of its own may have types, too.
 
 use std::collections::HashMap;
 
@@ -188,21 +188,26 @@ fn extensions(record: &HashMap<&str, String>, standard: &[Function]) -> Vec<Func
         ..extension(symbol, of)
     };
     if like.is_empty() {
-        let function = Function {
-            symbol: family.clone(),
-            family: family.clone(),
-            section: String::new(),
-            group: String::new(),
-            deprecated_since: String::new(),
-            removed_in: String::new(),
-            generic: String::new(),
-            type_name: String::new(),
-            c_type: String::new(),
-            type_rule: String::new(),
-            returns: record["returns"].clone(),
-            parameters: parameters(&record["args"]).map(str::to_owned).collect(),
+        let function = |c_type: &str| {
+            let type_name = c_type.replace(' ', "");
+            let of_type = |text: &str| text.replace("TYPE", c_type);
+            let function = Function {
+                symbol: String::new(),
+                family: family.clone(),
+                section: String::new(),
+                group: String::new(),
+                deprecated_since: String::new(),
+                removed_in: String::new(),
+                generic: String::new(),
+                type_rule: String::new(),
+                returns: record["returns"].clone(),
+                parameters: parameters(&record["args"]).map(of_type).collect(),
+                c_type: c_type.to_owned(),
+                type_name: type_name.clone(),
+            };
+            extension(family.replace("<TYPENAME>", &type_name), &function)
         };
-        return vec![extension(family.clone(), &function)];
+        return record["types"].split(", ").map(function).collect();
     }
     let alike: Vec<&Function> = standard.iter().filter(|f| f.family == *like).collect();
     assert!(!alike.is_empty(), "{family} is like {like}, which the standard has not");

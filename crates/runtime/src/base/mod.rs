@@ -15,5 +15,6 @@ pub(crate) mod process;
 pub(crate) mod refusal;
 pub mod settings;
 pub mod stdio;
+pub mod thread;
 pub mod time;
 pub(crate) mod visibility;

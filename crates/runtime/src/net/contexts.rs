@@ -12,6 +12,7 @@ use crate::base::call::{Call, fail};
 use crate::base::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_THREAD_MULTIPLE};
 use crate::base::handle::{ContextHandle, TeamHandle};
 use crate::base::members::Members;
+use crate::base::thread::{self, Thread};
 use crate::base::{job, process};
 use crate::memory::address;
 use core::ffi::{c_int, c_long};
@@ -22,7 +23,6 @@ use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::thread::{self, ThreadId};
 
 /// The context of an operation: the default context, known at compile time, or a handle.
 pub trait Context: Copy {
@@ -228,7 +228,7 @@ struct Entry {
     members: Members,
     options: c_long,
     /// The thread that created it.
-    creator: ThreadId,
+    creator: Thread,
 }
 
 impl Entry {
@@ -259,7 +259,7 @@ pub(crate) fn require(call: Call, handle: ContextHandle) -> Members {
         fail!(call, "argument ctx is not a context: was it destroyed, or never created?");
     };
     let checked = entry.is_private() && job::require(call).settings.check;
-    if checked && entry.creator != thread::current().id() {
+    if checked && entry.creator != thread::current() {
         fail!(
             call,
             "argument ctx is a private context of another thread: SHMEM_CTX_PRIVATE allows the thread \
@@ -318,7 +318,7 @@ pub(crate) fn add(
     options: c_long,
     (n_pes, check): (u32, bool),
 ) -> Option<ContextHandle> {
-    let entry = Entry { team, members, options, creator: thread::current().id() };
+    let entry = Entry { team, members, options, creator: thread::current() };
     with_registry(|registry| {
         let handle = registry.with_slot(&entry, n_pes, check)?;
         registry.alive.insert(handle, entry);

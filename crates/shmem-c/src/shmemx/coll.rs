@@ -1,5 +1,5 @@
-//! Collectives: Cray's all-to-all of blocks of any size, Sandia's names of the scans, bitwise
-//! reductions of the signed types of C.
+//! Collectives: Cray's all-to-all of blocks of any size and its old reductions over teams, Sandia's names of
+//! the scans, bitwise reductions of the signed types of C.
 
 use core::ffi::{c_int, c_long, c_longlong, c_short, c_void};
 
@@ -7,6 +7,7 @@ use rushmem_runtime::TeamHandle;
 use rushmem_runtime::alltoallv::{Source, Target, alltoallv, alltoallv_packed};
 use rushmem_runtime::collectives::{self, TeamOrActiveSet};
 
+use crate::active_set::count;
 use crate::longdouble::combine;
 
 export! {
@@ -67,3 +68,38 @@ bitwise!(short, c_short, and or xor);
 bitwise!(int, c_int, and or xor);
 bitwise!(long, c_long, and or xor);
 bitwise!(longlong, c_longlong, and or xor);
+
+// The two work arrays are those of active sets, which teams do not need.
+macro_rules! to_all {
+    ($name:ident, $t:ty, $($op:ident)+) => {
+        export! {$(
+            [shmemx_team_ $name _ $op _to_all](
+                team: TeamHandle, dest: *mut $t, source: *const $t, nreduce: c_int,
+                _pwrk: *mut $t, _psync: *mut c_long,
+            ) = |call| {
+                let (nreduce, op) = (count(call, "nreduce", nreduce), combine!($name, $t, $op));
+                let failed =
+                    collectives::reduce(call, team.into(), dest.cast(), source.cast(), nreduce, op);
+                if failed != 0 {
+                    call.fail(format_args!(
+                        "argument team is SHMEM_TEAM_NULL: only members of a team take part in its reductions"
+                    ));
+                }
+            };
+        )+}
+    };
+}
+
+macro_rules! bitwise_to_all {
+    ($name:ident, $t:ty) => {
+        to_all!($name, $t, and or xor);
+    };
+}
+for_each_old_wait_type!(bitwise_to_all);
+
+macro_rules! arithmetic_to_all {
+    ($name:ident, $t:ty) => {
+        to_all!($name, $t, max min sum prod);
+    };
+}
+for_each_ordered_to_all_type!(arithmetic_to_all);

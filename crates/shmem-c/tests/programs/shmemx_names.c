@@ -1,5 +1,6 @@
 /* The small extensions: what has another name in the standard does the same, the rest what its vendor says. */
 #include "members.h"
+#include <pthread.h>
 #include <shmemx.h>
 #include <unistd.h>
 
@@ -76,6 +77,81 @@ static void collectives(void) {
     BITWISE(long, long);
     BITWISE(longlong, long long);
     shmem_free(sums);
+}
+
+/* Over the PEs of the same parity, whose numbers are small, so that no product overflows. */
+static void team_reductions(void) {
+    shmem_team_t team;
+    int first = check_me % 2, size = (check_n - first + 1) / 2;
+    shmemx_team_split_strided(SHMEM_TEAM_WORLD, first, 2, size, &team);
+    static long psync[SHMEM_REDUCE_SYNC_SIZE];
+#define NUMBER(pe) (1 + (pe) % 3)
+#define TEAM_ARITHMETIC(NAME, T)                                                                                       \
+    do {                                                                                                               \
+        static T x[5], work[SHMEM_REDUCE_MIN_WRKDATA_SIZE];                                                            \
+        T most = 0, least = 100, sum = 0, product = 1;                                                                 \
+        for (int pe = first; pe < check_n; pe += 2) {                                                                  \
+            T value = NUMBER(pe);                                                                                      \
+            most = value > most ? value : most, least = value < least ? value : least;                                 \
+            sum = (T)(sum + value), product = (T)(product * value);                                                    \
+        }                                                                                                              \
+        x[0] = NUMBER(check_me);                                                                                       \
+        shmem_barrier_all();                                                                                           \
+        shmemx_team_##NAME##_max_to_all(team, &x[1], x, 1, work, psync);                                               \
+        shmemx_team_##NAME##_min_to_all(team, &x[2], x, 1, work, psync);                                               \
+        shmemx_team_##NAME##_sum_to_all(team, &x[3], x, 1, work, psync);                                               \
+        shmemx_team_##NAME##_prod_to_all(team, &x[4], x, 1, work, psync);                                              \
+        CHECK(x[1] == most && x[2] == least && x[3] == sum && x[4] == product, 59, #NAME ": reductions of a team");   \
+        shmem_barrier_all();                                                                                           \
+    } while (0)
+#define TEAM_BITWISE(NAME, T)                                                                                          \
+    do {                                                                                                               \
+        static T x[4], work[SHMEM_REDUCE_MIN_WRKDATA_SIZE];                                                            \
+        T all = (T)-1, any = 0, odd = 0;                                                                               \
+        for (int pe = first; pe < check_n; pe += 2)                                                                    \
+            all = (T)(all & NUMBER(pe)), any = (T)(any | NUMBER(pe)), odd = (T)(odd ^ NUMBER(pe));                     \
+        x[0] = NUMBER(check_me);                                                                                       \
+        shmem_barrier_all();                                                                                           \
+        shmemx_team_##NAME##_and_to_all(team, &x[1], x, 1, work, psync);                                               \
+        shmemx_team_##NAME##_or_to_all(team, &x[2], x, 1, work, psync);                                                \
+        shmemx_team_##NAME##_xor_to_all(team, &x[3], x, 1, work, psync);                                               \
+        CHECK(x[1] == all && x[2] == any && x[3] == odd, 59, #NAME ": bitwise reductions of a team");                  \
+        shmem_barrier_all();                                                                                           \
+        TEAM_ARITHMETIC(NAME, T);                                                                                      \
+    } while (0)
+    if (check_n > 20)
+        return;
+    TEAM_BITWISE(short, short);
+    TEAM_BITWISE(int, int);
+    TEAM_BITWISE(long, long);
+    TEAM_BITWISE(longlong, long long);
+    TEAM_ARITHMETIC(float, float);
+    TEAM_ARITHMETIC(double, double);
+    TEAM_ARITHMETIC(longdouble, long double);
+    shmemx_team_destroy(&team);
+}
+
+/* To the program, which says so, all of it is one thread, which uses a private context of its own. */
+static uint64_t one_thread(void) {
+    return 7;
+}
+
+static void *use(void *ctx) {
+    static int word;
+    shmem_ctx_int_p(*(shmem_ctx_t *)ctx, &word, 1, right);
+    shmem_ctx_quiet(*(shmem_ctx_t *)ctx);
+    return NULL;
+}
+
+static void threads_of_the_program(void) {
+    pthread_t other;
+    shmem_ctx_t ctx;
+    if (shmem_ctx_create(SHMEM_CTX_PRIVATE, &ctx) != 0)
+        return;
+    CHECK(pthread_create(&other, NULL, use, &ctx) == 0, 22, "no thread can be had");
+    pthread_join(other, NULL);
+    shmem_ctx_destroy(ctx);
+    shmem_barrier_all();
 }
 
 static void atomics(void) {
@@ -175,12 +251,17 @@ static void transport_is_named(void) {
 }
 
 int main(void) {
-    check_begin();
+    int level;
+    shmemx_register_gettid(one_thread);
+    CHECK(shmemx_init_thread(SHMEM_THREAD_SERIALIZED, &level) == 0, 76, "shmemx_init_thread failed");
+    check_start();
     transport_is_named();
     right = (check_me + 1) % check_n, left = (check_me + check_n - 1) % check_n;
     signals();
     blocks();
     collectives();
+    team_reductions();
+    threads_of_the_program();
     atomics();
     completion();
     no_barrier();

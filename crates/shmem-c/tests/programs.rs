@@ -42,6 +42,7 @@ const ELSEWHERE: [&str; 37] = [
     "operators.h",
     "order_spin.c",
     "race.c",
+    "refused.c",
     "slots_reused.c",
     "soak.c",
     "splits.h",

@@ -10,6 +10,7 @@ use crate::heartbeat::Heartbeat;
 use crate::origin::Origin;
 use crate::proto::{Addressed, Frame, Reader, Reply, Violation};
 use crate::send_queue::UpTo;
+use crate::socket::is_of_peer;
 use crate::sys;
 use crate::target::Target;
 use rushmem_transport::kit::segments::Segments;
@@ -55,26 +56,11 @@ impl From<Violation> for End {
     }
 }
 
-/// The errors of a send or receive that the peer or the path to it causes. All others are this PE's: it lacks memory, for example.
-const OF_THE_PEER: [i32; 11] = [
-    libc::ECONNABORTED,
-    libc::ECONNREFUSED,
-    libc::ECONNRESET,
-    libc::EHOSTDOWN,
-    libc::EHOSTUNREACH,
-    libc::ENETDOWN,
-    libc::ENETRESET,
-    libc::ENETUNREACH,
-    libc::ENOTCONN,
-    libc::EPIPE,
-    libc::ETIMEDOUT,
-];
-
 /// How a connection ends by an error of the kernel, which accessed this memory.
 fn end(error: &io::Error, access: LocalAccess, memory: LocalBuf) -> End {
     match error.raw_os_error() {
         Some(libc::EFAULT) => End::Fault(Fault::new(access, memory)),
-        Some(code) if OF_THE_PEER.contains(&code) => End::Broken(error.to_string()),
+        _ if is_of_peer(error) => End::Broken(error.to_string()),
         _ => End::Own(format!("the kernel refused to send or receive: {error}")),
     }
 }

@@ -7,7 +7,7 @@ use crate::expected::Expected;
 use crate::proto::{Acceptor, Answer};
 use crate::settings::DESCRIPTORS;
 use crate::shared::{Link, Shared, Token};
-use crate::socket::{nonce, prepare};
+use crate::socket::{is_of_peer, nonce, prepare};
 use crate::sys;
 use crate::unauthenticated::{Claim, Unauthenticated};
 use rushmem_transport::Pe;
@@ -15,7 +15,8 @@ use rushmem_transport::kit::lock::try_lock;
 use rushmem_transport::kit::timer::{sleep_on, timespec};
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags};
-use std::io::ErrorKind;
+use rustix::io::Errno;
+use std::io::{self, ErrorKind};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -214,7 +215,7 @@ impl Service {
 
     /// Answers a peer that has proved itself.
     fn answer(&mut self, shared: &Shared, pe: Pe, connection: Unauthenticated) {
-        let answer = shared.answer(pe);
+        let Some(answer) = shared.answer(pe) else { return };
         let is_reserved = answer == Answer::Welcome;
         if is_reserved {
             // A peer that claims again has given up the connection before.
@@ -232,7 +233,10 @@ impl Service {
                     shared.watch(socket, Token::Reserved(number), false);
                 }
             }
-            Err(_) if is_reserved => shared.settle_reserved(pe, None),
+            Err(error) if is_reserved => {
+                shared.settle_reserved(pe, None);
+                lose_by(shared, pe, &error);
+            }
             _ => {}
         }
     }
@@ -247,6 +251,9 @@ impl Service {
         if let Some(Reserved { socket, pe }) = entry.take() {
             let is_used = matches!(looked, Some(Ok(Some(true))));
             shared.settle_reserved(pe, is_used.then_some(socket));
+            if let Some(Err(error)) = looked {
+                lose_by(shared, pe, &error);
+            }
         }
     }
 
@@ -263,7 +270,11 @@ impl Service {
         if self.muted {
             for (number, listener) in self.listeners.iter().enumerate() {
                 let token = EventData::new_u64(Token::Listener(number as u32).into());
-                epoll::add(&shared.epoll, listener, token, EventFlags::IN)?;
+                match epoll::add(&shared.epoll, listener, token, EventFlags::IN) {
+                    // It was added in an earlier round, in which another one failed.
+                    Err(Errno::EXIST) => {}
+                    added => added?,
+                }
             }
             self.muted = false;
         }
@@ -304,6 +315,13 @@ fn is_waiting(listener: &TcpListener) -> bool {
     let mut fds = [PollFd::new(listener, PollFlags::IN)];
     sleep_on(&mut fds, Duration::ZERO);
     !fds[0].revents().is_empty()
+}
+
+/// A connection that the peer may use was closed by an error. If this PE is the cause, it reports it: the peer would report a loss.
+fn lose_by(shared: &Shared, pe: Pe, error: &io::Error) {
+    if !is_of_peer(error) {
+        shared.loss.of_self(&format!("it cannot accept the connection of PE {pe}: {error}"));
+    }
 }
 
 fn lose_if_silent(shared: &Shared, pe: Pe, silence: Duration) {

@@ -168,7 +168,8 @@ impl Shared {
             Ok(Some(socket)) => {
                 let token = epoll::EventData::new_u64(Token::Link(pe.0).into());
                 if let Err(e) = epoll::add(&self.epoll, &socket, token, EventFlags::IN) {
-                    return Err(self.lose(pe, &format!("its connection cannot be watched: {e}")));
+                    let why = format!("the kernel refused to watch the connection to PE {pe}: {e}");
+                    return Err(self.loss.of_self(&why));
                 }
                 self.open(&mut link, socket);
                 Ok(true)
@@ -189,13 +190,14 @@ impl Shared {
         self.tell_sleepers();
     }
 
-    /// What to answer to a peer that proved to be this PE.
-    pub(crate) fn answer(&self, pe: Pe) -> Answer {
+    /// What to answer to a peer that proved to be this PE; nothing if there will be no connection any more.
+    pub(crate) fn answer(&self, pe: Pe) -> Option<Answer> {
         // One that this PE has not heard of yet comes again.
-        let Ok(peer) = self.peers.get(pe) else { return Answer::Deferral };
+        let Ok(peer) = self.peers.get(pe) else { return Some(Answer::Deferral) };
         match &mut *lock(&peer.link) {
-            Link::Unconnected(establishment) => establishment.answer(self.me, pe),
-            Link::Open(_) | Link::Closed { .. } => Answer::Deferral,
+            Link::Unconnected(establishment) => Some(establishment.answer(self.me, pe)),
+            Link::Open(_) => Some(Answer::Deferral),
+            Link::Closed { .. } => None,
         }
     }
 
@@ -271,12 +273,15 @@ impl Shared {
         }
     }
 
-    /// Has the kernel tell of arrivals, and of room to send or not.
+    /// Has the kernel report arrivals at a socket that it watches, and room to send or not.
     pub(crate) fn watch(&self, socket: &TcpStream, token: Token, room: bool) {
         let mut flags = EventFlags::IN;
         flags.set(EventFlags::OUT, room);
-        // It fails for a socket that is not watched; there is none.
-        let _ = epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(token.into()), flags);
+        let data = epoll::EventData::new_u64(token.into());
+        if let Err(error) = epoll::modify(&self.epoll, socket, data, flags) {
+            // Nobody would serve the connection.
+            self.loss.of_self(&format!("the kernel refused to watch a connection: {error}"));
+        }
     }
 
     /// Hears no more of a socket.

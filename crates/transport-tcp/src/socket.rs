@@ -1,4 +1,4 @@
-//! How the socket of a connection is set, and random bytes for its handshake.
+//! How the socket of a connection is set, whose errors are whose, and random bytes for its handshake.
 //!
 //! It must never know what travels on a connection.
 
@@ -37,6 +37,26 @@ fn keep_alive(stream: &TcpStream, silence_limit: Duration) -> io::Result<()> {
     sockopt::set_tcp_keepintvl(stream, (third / 2).max(Duration::from_secs(1)))?;
     sockopt::set_tcp_keepcnt(stream, 4)?;
     Ok(())
+}
+
+/// The errors of a call on a socket that the peer or the path to it causes.
+const OF_THE_PEER: [i32; 11] = [
+    libc::ECONNABORTED,
+    libc::ECONNREFUSED,
+    libc::ECONNRESET,
+    libc::EHOSTDOWN,
+    libc::EHOSTUNREACH,
+    libc::ENETDOWN,
+    libc::ENETRESET,
+    libc::ENETUNREACH,
+    libc::ENOTCONN,
+    libc::EPIPE,
+    libc::ETIMEDOUT,
+];
+
+/// Whether the peer or the path to it caused an error. All others are this PE's own: it lacks memory, for example.
+pub(crate) fn is_of_peer(error: &io::Error) -> bool {
+    error.raw_os_error().is_some_and(|code| OF_THE_PEER.contains(&code))
 }
 
 /// Random bytes for a handshake.

@@ -40,8 +40,8 @@ fn loses(work: impl Fn(&mut UcxEndpoint, LocalBuf) -> Result<(), Error>) {
             pair.connect();
         }
         let error = pair.lose(|endpoint| work(endpoint, local));
-        let text = "the connection from PE 0 on here to PE 1 on here broke: it serves nobody";
-        assert_eq!(error, Error::Lost(PEER, text.to_owned()));
+        let how = "the connection from PE 0 on here to PE 1 on here broke: it serves nobody";
+        assert_eq!(error, Error::Lost(PEER, format!("PE 1 was lost: {how}")));
         assert_eq!(lock(&pair.issuer.origin).unended(), 0);
         memory.fill(2);
         pair.settle();

@@ -11,7 +11,7 @@ pub enum Error {
     Unavailable(String),
     /// The provider has no path to this PE.
     Unreachable(Pe),
-    /// The connection to this PE broke; the text names both hosts and says how.
+    /// This PE was lost, or cannot use its network if it is the caller; the text names it and its host, and says how.
     Lost(Pe, String),
     /// An argument that the provider cannot pass on; the text says which and why.
     Invalid(String),
@@ -51,9 +51,8 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Unavailable(why) | Error::Invalid(why) => f.write_str(why),
+            Error::Unavailable(why) | Error::Invalid(why) | Error::Lost(_, why) => f.write_str(why),
             Error::Unreachable(pe) => write!(f, "there is no path to PE {pe}"),
-            Error::Lost(pe, why) => write!(f, "PE {pe} was lost: {why}"),
             Error::Fault(fault) => write!(f, "an earlier call's {fault}"),
         }
     }

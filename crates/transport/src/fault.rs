@@ -34,7 +34,7 @@ impl Fault {
 
     /// The fault of this memory if its first or last byte cannot be accessed. It takes two short system calls and changes nothing.
     pub fn at_ends(access: LocalAccess, memory: LocalBuf) -> Option<Fault> {
-        let last = memory.nbytes.max(1) - 1;
+        let last = memory.nbytes.checked_sub(1)?;
         let fails = [0, last].iter().any(|&at| is_refused(access, memory.base.wrapping_add(at)));
         fails.then(|| Fault::new(access, memory))
     }

@@ -156,15 +156,20 @@ fn refuse(call: Call) -> ! {
     fail!(call, "called without a transport")
 }
 
-/// End the job because the network has failed. If a PE died, its launcher knows the reason better, so it goes first.
+/// End the job because the network has failed. If another PE died, its launcher knows the reason better, so it goes first.
 #[cold]
 #[inline(never)]
 fn lose(call: Call, error: &Error) -> ! {
-    if matches!(error, Error::Lost(..)) {
+    if is_of_another(error, job::known().map(|job| job.me())) {
         let host_limit = job::known().map_or(Duration::ZERO, |job| job.settings.host_limit);
         std::thread::sleep(first_word(host_limit));
     }
     fail!(call, "{error}")
+}
+
+/// Whether the error is the loss of another PE than this one.
+fn is_of_another(error: &Error, me: Option<Pe>) -> bool {
+    matches!(error, Error::Lost(pe, _) if Some(*pe) != me)
 }
 
 /// As [`lose`], after a failed operation on local memory: if this process cannot access it, that is the cause.
@@ -244,19 +249,13 @@ impl Host for Process {
 
     fn lost(&self, error: &Error) {
         // A PE that cannot use its network any more can keep others in a test for ever: it ends the job then, too.
-        let is_own = match error {
-            Error::Lost(pe, _) => *pe == self.me,
-            error => matches!(error, Error::Fault(_)),
-        };
-        if !is_own && !self.settled.load(Ordering::Acquire) {
+        if is_of_another(error, Some(self.me)) && !self.settled.load(Ordering::Acquire) {
             return;
         }
         let (error, open) = (error.clone(), Arc::downgrade(&self.open));
         // The call to which memory was passed names itself if it has not returned yet. A launcher may know more of a loss.
-        let wait = match error {
-            Error::Fault(_) => BY_ITS_CALL,
-            _ => first_word(self.host_limit),
-        };
+        let is_of_another = is_of_another(&error, Some(self.me));
+        let wait = if is_of_another { first_word(self.host_limit) } else { BY_ITS_CALL };
         let end = move || {
             std::thread::sleep(wait);
             if open.upgrade().is_some() {

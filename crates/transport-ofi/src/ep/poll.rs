@@ -7,6 +7,9 @@ use libfabric_sys as fi;
 use rushmem_transport::mem;
 use std::mem::MaybeUninit;
 
+/// The errors of an operation whose local memory cannot be accessed or sent, whichever PE it is with.
+const OF_THIS_PE: [i32; 3] = [libc::EFAULT, libc::ENOBUFS, libc::ENOMEM];
+
 /// Completions taken at once.
 pub(super) const ENTRIES: usize = 32;
 
@@ -118,6 +121,14 @@ impl FiEndpoint {
                 why += &format!(" ({said})");
             }
         }
-        Err(Failure { pe: op.map(|op| self.ops[op as usize].pe), why })
+        let pe = op.map(|op| self.ops[op as usize].pe);
+        Err(match pe {
+            // This PE's own failure, although the operation is with another one.
+            Some(pe) if OF_THIS_PE.contains(&entry.err) => {
+                let why = format!("{why}, of local memory of an operation with PE {pe}");
+                Failure { pe: None, why }
+            }
+            pe => Failure { pe, why },
+        })
     }
 }

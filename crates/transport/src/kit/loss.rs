@@ -46,8 +46,9 @@ impl Loss {
     /// PE, if it is known.
     pub fn of_peer(&self, pe: Pe, host: Option<&str>, why: &str) -> Error {
         let (me, own, host) = (self.me, &self.own_host, host.unwrap_or("an unknown host"));
-        let text =
-            format!("the connection from PE {me} on {own} to PE {pe} on {host} broke: {why}");
+        let text = format!(
+            "PE {pe} was lost: the connection from PE {me} on {own} to PE {pe} on {host} broke: {why}"
+        );
         self.end(Error::Lost(pe, text))
     }
 

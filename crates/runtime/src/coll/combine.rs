@@ -107,6 +107,11 @@ impl Combine {
 pub trait Sealed {}
 
 /// Element types of AND, OR and XOR: the integers. Every bit pattern is a value.
+#[diagnostic::on_unimplemented(
+    message = "the operators `And`, `Or` and `Xor` do not combine elements of type `{Self}`",
+    label = "not an integer",
+    note = "they combine integers of 1, 2, 4 and 8 bytes"
+)]
 pub trait Bits: Copy + Sealed {
     /// `self & other`
     fn and(self, other: Self) -> Self;
@@ -121,6 +126,11 @@ pub trait Bits: Copy + Sealed {
 ///
 /// Complex numbers are ordered by their real parts and, where these are equal, by their imaginary parts;
 /// -0.0 comes before +0.0, and a NaN in either makes both parts of the result NaN.
+#[diagnostic::on_unimplemented(
+    message = "the operators `Max` and `Min` do not combine elements of type `{Self}`",
+    label = "not a number with an order",
+    note = "they combine integers of 1, 2, 4 and 8 bytes, `f32` and `f64`"
+)]
 pub trait Ordered: Copy + Sealed {
     /// The greater one. Floating point: NaN when either is NaN, and +0.0 is greater than -0.0.
     fn max(self, other: Self) -> Self;
@@ -129,6 +139,11 @@ pub trait Ordered: Copy + Sealed {
 }
 
 /// Element types of SUM and PROD. Every bit pattern is a value.
+#[diagnostic::on_unimplemented(
+    message = "the operators `Sum` and `Prod`, and scans, do not combine elements of type `{Self}`",
+    label = "not a number",
+    note = "they combine integers of 1, 2, 4 and 8 bytes, `f32`, `f64` and `Complex` of these"
+)]
 pub trait Arithmetic: Copy + Sealed {
     /// `self + other`; integers wrap.
     fn add(self, other: Self) -> Self;

@@ -184,7 +184,7 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
 /// `source` is valid for reads and `dest` for writes of `nbytes` bytes.
 #[cfg(not(miri))]
 #[inline(always)]
-unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
+pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
     type Copy = unsafe extern "C" fn(
         *mut libc::c_void,
         *const libc::c_void,
@@ -202,7 +202,7 @@ unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
 /// # Safety
 /// As above.
 #[cfg(miri)]
-unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
+pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
     // SAFETY: valid for reads by contract.
     let byte = |i| unsafe { source.add(i).read_volatile() };
     let bytes: Vec<u8> = (0..nbytes).map(byte).collect();

@@ -1,9 +1,10 @@
 //! Contexts (OpenSHMEM 1.6, §9.5): streams of operations that are ordered and completed apart from each other.
 #![allow(unsafe_code)]
 
+use crate::team::Team;
 use crate::thread_level::{Single, ThreadLevel};
 use core::ffi::{c_int, c_long};
-use rushmem_runtime::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
+use rushmem_runtime::constants::{SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
 use rushmem_runtime::{Call, Context as _, ContextHandle, World, ctx, order};
 use std::cell::Cell;
 use std::fmt;
@@ -136,14 +137,67 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
     }
 }
 
+/// What is known of the use of a context (§9.5.1). It is a hint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContextConfig {
+    /// The orders and completions of the context need not include stores to memory of other PEs by pointers (`SHMEM_CTX_NOSTORE`).
+    pub no_store: bool,
+}
+
+impl ContextConfig {
+    /// With the options of a kind, as the standard has them.
+    pub(crate) fn options<K: Created>(self) -> c_long {
+        K::OPTIONS | if self.no_store { SHMEM_CTX_NOSTORE } else { 0 }
+    }
+}
+
+impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+    /// The team whose PEs the context numbers (`shmem_ctx_get_team`, §9.5.4).
+    ///
+    /// ```standalone_crate
+    /// let shmem = shmem::init();
+    /// let node = shmem.node();
+    /// let context = node.context::<shmem::Private>();
+    /// assert_eq!(context.team().n_pes(), node.n_pes());
+    /// ```
+    pub fn team(&self) -> Team<'_, L> {
+        let call = Call(&"Context::team");
+        let team = ctx::team_of(call, self.handle().handle());
+        Team::borrowed(team.unwrap_or_else(|| unreachable!("a context that exists has a team")))
+    }
+}
+
 /// A session (OpenSHMEM 1.6, §9.9): a hint that many operations on a context follow, until it is dropped.
 #[derive(Debug)]
 #[must_use = "a session ends when it is dropped"]
 pub struct Session<'c, K: Kind, L: ThreadLevel>(&'c Context<'c, K, L>);
 
+/// What is known of the operations in a session (§9.9.1). It is a hint, which this version makes no use of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionConfig {
+    /// They may be sent together later (`SHMEM_CTX_SESSION_BATCH`).
+    pub batch: bool,
+    /// How many they are (`total_ops` of `shmem_ctx_session_config_t`).
+    pub total_ops: Option<usize>,
+}
+
 impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
     /// Start a session (`shmem_ctx_session_start`, §9.9.2).
     pub fn session(&self) -> Session<'_, K, L> {
+        self.session_with(SessionConfig::default())
+    }
+
+    /// As [`session`](Self::session), of operations of which this is known.
+    ///
+    /// ```standalone_crate
+    /// # let shmem = shmem::init();
+    /// # let counters = shmem.array::<shmem::Atomic<u64>>(100);
+    /// let config = shmem::SessionConfig { batch: true, total_ops: Some(100) };
+    /// let session = shmem.session_with(config);
+    /// (0..100).for_each(|i| shmem.inc(counters.at(i), 0));
+    /// drop(session);
+    /// ```
+    pub fn session_with(&self, _config: SessionConfig) -> Session<'_, K, L> {
         ctx::session_start(Call(&"Context::session"), self.handle().handle());
         Session(self)
     }

@@ -10,6 +10,12 @@ use rushmem_runtime::wait::Word;
 ///
 /// # Safety
 /// All bit patterns are values, zero is one of them, and no byte is padding.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of elements of symmetric memory",
+    label = "not plain data",
+    note = "elements are plain data without padding, references and types with invalid bit patterns; for a structure of such fields: \
+            #[derive(Clone, Copy, shmem::bytemuck::Pod, shmem::bytemuck::Zeroable)] #[bytemuck(crate = \"shmem::bytemuck\")] #[repr(C)]"
+)]
 pub unsafe trait Symmetric: Copy + 'static {}
 
 // SAFETY: this is what `Pod` means.
@@ -41,6 +47,11 @@ impl<T: Pod + Amo> AtomicValue for T {}
 
 /// The types of all atomic operations: integers of 4 and 8 bytes (§9.7, tables 6 and 8, whose `int32_t` and
 /// `int64_t` include the signed ones).
+#[diagnostic::on_unimplemented(
+    message = "this atomic operation does not exist on elements of type `{Self}`",
+    label = "not an integer of 4 or 8 bytes",
+    note = "floating-point numbers have fetch, set and swap alone"
+)]
 pub trait AtomicInteger: AtomicValue + ArithmeticAmo + BitwiseAmo {}
 
 impl<T: AtomicValue + ArithmeticAmo + BitwiseAmo> AtomicInteger for T {}

@@ -30,8 +30,13 @@ pub const VERSION: (u32, u32) = (SHMEM_MAJOR_VERSION as u32, SHMEM_MINOR_VERSION
 /// The name and version of the library (§9.1.12).
 pub const NAME: &str = SHMEM_VENDOR_STRING;
 
-/// The handles that exist at [`Single`], and their thread.
+/// The handles that exist at [`Single`] and [`Funneled`](crate::Funneled), and their thread.
 static SINGLE: Mutex<Option<(ThreadId, usize)>> = Mutex::new(None);
+
+/// Whether handles of a level stay on one thread.
+const fn is_of_one_thread(level: i32) -> bool {
+    level < SHMEM_THREAD_SERIALIZED
+}
 
 /// Locked while handles come and go.
 fn single() -> MutexGuard<'static, Option<(ThreadId, usize)>> {
@@ -95,7 +100,7 @@ fn enter<L: ThreadLevel>(call: Call) -> Result<Shmem<L>, ThreadLevelError> {
             return Err(refuse(provided));
         }
     }
-    if L::LEVEL == Single::LEVEL {
+    if is_of_one_thread(L::LEVEL) {
         let me = thread::current().id();
         let (thread, count) = single.unwrap_or((me, 0));
         if thread != me {
@@ -132,17 +137,17 @@ impl<L: ThreadLevel> Shmem<L> {
 
     /// The team of all PEs (`SHMEM_TEAM_WORLD`, §9.4).
     pub fn world(&self) -> Team<'_, L> {
-        Team::predefined(TeamHandle::WORLD)
+        Team::borrowed(TeamHandle::WORLD)
     }
 
     /// The team of the PEs whose memory this PE can load and store (`SHMEM_TEAM_SHARED`, §9.4).
     pub fn shared(&self) -> Team<'_, L> {
-        Team::predefined(TeamHandle::SHARED)
+        Team::borrowed(TeamHandle::SHARED)
     }
 
     /// The team of the PEs on this PE's machine (`SHMEM_TEAM_NODE`, an extension of Cray's).
     pub fn node(&self) -> Team<'_, L> {
-        Team::predefined(TeamHandle::NODE)
+        Team::borrowed(TeamHandle::NODE)
     }
 
     /// Wait for all PEs, and complete what was issued on their default contexts (`shmem_barrier_all`, §9.10.1).
@@ -156,6 +161,19 @@ impl<L: ThreadLevel> Shmem<L> {
     pub fn sync_all(&self) {
         collectives::sync_all(Call(&"Shmem::sync_all"));
     }
+
+    /// Whether there is such a PE and it can be reached (`shmem_pe_accessible`, §9.1.7). This is so for all PEs of the job.
+    ///
+    /// ```standalone_crate
+    /// let shmem = shmem::init();
+    /// assert!(shmem.is_pe_accessible(0) && !shmem.is_pe_accessible(shmem.n_pes()));
+    /// ```
+    pub fn is_pe_accessible(&self, pe: u32) -> bool {
+        setup::pe_accessible(Call(&"Shmem::is_pe_accessible"), pe as i32) != 0
+    }
+
+    /// Ask a tool that observes the program for this level of detail (`shmem_pcontrol`, §9.15). The library itself does nothing.
+    pub fn pcontrol(&self, _level: i32) {}
 
     /// End the job with a status, whatever the other PEs do (`shmem_global_exit`, §9.1.6).
     pub fn global_exit(&self, status: i32) -> ! {
@@ -177,7 +195,7 @@ impl<L: ThreadLevel> Drop for Shmem<L> {
         end_if_panicking();
         let mut single = single();
         finalize(Call(&"Shmem::drop"));
-        if L::LEVEL == Single::LEVEL {
+        if is_of_one_thread(L::LEVEL) {
             *single = single.and_then(|(thread, n)| (n > 1).then(|| (thread, n - 1)));
         }
     }

@@ -22,9 +22,8 @@
 //! peers do, this is not undefined behaviour, because an element is [`bytemuck::Pod`]: all of its bit patterns are values. Only
 //! in an [epoch](SymArray::epoch), in which no PE can reach the array, is there a `&mut [T]`.
 //!
-//! Elements larger than 8 bytes, runs longer than 64 bytes and the source of a put are not accessed atomically. Threads of one PE must
-//! not access the same ones at the same time if one of them writes, to which the library's own threads count that carry out puts of
-//! peers over a network; no type excludes this data race yet.
+//! This holds for threads of one PE, too, and for the library's own threads that carry out puts of peers over a network: symmetric
+//! memory is only accessed by atomic operations, and by a copy that is foreign to the compiler and defined as such.
 //!
 //! # Operations that complete later
 //!
@@ -62,6 +61,7 @@ mod guide {}
 
 mod agreement;
 mod amo;
+mod atomics;
 mod collectives;
 mod context;
 mod element;
@@ -83,8 +83,29 @@ mod wait;
 mod wait_set;
 mod waiting;
 
+/// The crate that says which types are [`Pod`](bytemuck::Pod), and so elements. Its derives find it here by an attribute:
+///
+/// ```standalone_crate
+/// use shmem::bytemuck::{Pod, Zeroable};
+///
+/// #[derive(Clone, Copy, Pod, Zeroable)]
+/// #[bytemuck(crate = "shmem::bytemuck")]
+/// #[repr(C)]
+/// struct Particle {
+///     place: [f64; 3],
+///     mass: f64,
+/// }
+///
+/// let shmem = shmem::init();
+/// let particles = shmem.array::<Particle>(100);
+/// particles.store(0, Particle { place: [1.0, 2.0, 3.0], mass: 4.0 });
+/// ```
+pub use bytemuck;
 pub use collectives::Blocks;
-pub use context::{Context, DefaultContext, Kind, Private, Serialized, Session, Shared};
+pub use context::{
+    Context, ContextConfig, DefaultContext, Kind, Private, Serialized, Session, SessionConfig,
+    Shared,
+};
 pub use element::{Atomic, AtomicInteger, AtomicValue, Comparable, Signal, Symmetric};
 pub use job::{NAME, Shmem, ThreadLevelError, VERSION, init, init_thread};
 pub use lock::{Lock, LockGuard};
@@ -100,7 +121,7 @@ pub use symmetric::boxed::SymBox;
 pub use symmetric::statics::SymStatic;
 pub use symmetric::view::{SymRef, SymSlice};
 pub use team::{Team, TeamConfig, TooManyContexts};
-pub use thread_level::{Multiple, Single, ThreadLevel};
+pub use thread_level::{Funneled, Multiple, Single, ThreadLevel};
 pub use transfer::Transfer;
 pub use wait::{Awaited, Cmp};
 pub use wait_set::Values;

@@ -1,6 +1,6 @@
 //! Teams (OpenSHMEM 1.6, §9.4): groups of PEs that number themselves from 0.
 
-use crate::context::{Context, Created, Kind, Owned};
+use crate::context::{Context, ContextConfig, Created, Kind, Owned};
 use crate::thread_level::{Single, ThreadLevel};
 use rushmem_runtime::team;
 use rushmem_runtime::{Call, TeamHandle, collectives, ctx};
@@ -11,17 +11,18 @@ use std::marker::PhantomData;
 /// (`shmem_team_destroy`, §9.4.8).
 pub struct Team<'s, L: ThreadLevel = Single> {
     handle: TeamHandle,
-    is_predefined: bool,
+    /// It was split off, and its drop destroys it.
+    is_owned: bool,
     shmem: PhantomData<(&'s (), L::Threads)>,
 }
 
 impl<'s, L: ThreadLevel> Team<'s, L> {
-    pub(crate) fn predefined(handle: TeamHandle) -> Team<'s, L> {
-        Team { handle, is_predefined: true, shmem: PhantomData }
+    pub(crate) fn borrowed(handle: TeamHandle) -> Team<'s, L> {
+        Team { handle, is_owned: false, shmem: PhantomData }
     }
 
     pub(crate) fn split_off(handle: TeamHandle) -> Team<'s, L> {
-        Team { handle, is_predefined: false, shmem: PhantomData }
+        Team { handle, is_owned: true, shmem: PhantomData }
     }
 
     pub(crate) fn handle(&self) -> TeamHandle {
@@ -59,7 +60,19 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// Create a context whose PEs are those of the team (`shmem_team_create_ctx`, §9.5.2). Not collective. Ends the job with a
     /// message if there are too many.
     pub fn context<K: Kind + Created>(&self) -> Context<'_, K, L> {
-        self.try_context()
+        self.context_with(ContextConfig::default())
+    }
+
+    /// As [`context`](Self::context), for a use of which this is known (§9.5.1).
+    ///
+    /// ```standalone_crate
+    /// let shmem = shmem::init();
+    /// let team = shmem.world();
+    /// let config = shmem::ContextConfig { no_store: true };
+    /// let context = team.context_with::<shmem::Private>(config);
+    /// ```
+    pub fn context_with<K: Kind + Created>(&self, config: ContextConfig) -> Context<'_, K, L> {
+        self.try_context_with(config)
             .unwrap_or_else(|error| Call(&"Team::context").fail(format_args!("{error}")))
     }
 
@@ -68,7 +81,18 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     /// # Errors
     /// There are too many contexts on this PE: 65,536 can exist at once.
     pub fn try_context<K: Kind + Created>(&self) -> Result<Context<'_, K, L>, TooManyContexts> {
-        let made = ctx::create(Call(&"Team::context"), self.handle, K::OPTIONS);
+        self.try_context_with(ContextConfig::default())
+    }
+
+    /// As [`context_with`](Self::context_with).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_context_with<K: Kind + Created>(
+        &self,
+        config: ContextConfig,
+    ) -> Result<Context<'_, K, L>, TooManyContexts> {
+        let made = ctx::create(Call(&"Team::context"), self.handle, config.options::<K>());
         made.map(|handle| Context::new(Owned(handle))).ok_or(TooManyContexts)
     }
 }
@@ -94,7 +118,7 @@ impl std::error::Error for TooManyContexts {}
 
 impl<L: ThreadLevel> Drop for Team<'_, L> {
     fn drop(&mut self) {
-        if !self.is_predefined {
+        if self.is_owned {
             team::destroy(Call(&"Team::drop"), self.handle);
         }
     }

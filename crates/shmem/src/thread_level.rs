@@ -1,7 +1,9 @@
 //! The levels of thread support (OpenSHMEM 1.6, §9.2) as types, so that the compiler keeps handles on their threads.
 
 use core::ffi::c_int;
-use rushmem_runtime::constants::{SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE};
+use rushmem_runtime::constants::{
+    SHMEM_THREAD_FUNNELED, SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE,
+};
 
 mod sealed {
     pub trait OfHandles {
@@ -22,12 +24,26 @@ pub trait ThreadLevel: OfHandles {
 #[derive(Clone, Copy, Debug)]
 pub struct Single;
 
-/// Any threads call, at any time: `SHMEM_THREAD_MULTIPLE` (§9.2). The job ends with a message if two
-/// threads are in collectives on one team at once.
+/// As [`Single`], in a program that has other threads, which do not call: `SHMEM_THREAD_FUNNELED` (§9.2).
+///
+/// There is no type for `SHMEM_THREAD_SERIALIZED`: which thread calls next could not be left to the compiler, since everything that
+/// borrows a handle would have to move to another thread together. Programs use [`Multiple`].
+#[derive(Clone, Copy, Debug)]
+pub struct Funneled;
+
+/// Any threads call, at any time: `SHMEM_THREAD_MULTIPLE` (§9.2).
+///
+/// Threads of a PE are in collectives of one team one after the other, in the same order on all PEs, which the program ensures. The job ends
+/// with a message if two of them are inside at once. If they are not by chance, a thread gets values of the call that another thread has
+/// made on another PE; this is a mistake in the program, but not undefined behavior.
 #[derive(Clone, Copy, Debug)]
 pub struct Multiple;
 
 impl OfHandles for Single {
+    type Threads = *const ();
+}
+
+impl OfHandles for Funneled {
     type Threads = *const ();
 }
 
@@ -37,6 +53,10 @@ impl OfHandles for Multiple {
 
 impl ThreadLevel for Single {
     const LEVEL: c_int = SHMEM_THREAD_SINGLE;
+}
+
+impl ThreadLevel for Funneled {
+    const LEVEL: c_int = SHMEM_THREAD_FUNNELED;
 }
 
 impl ThreadLevel for Multiple {

@@ -1,7 +1,7 @@
 //! Programs that must not compile: each file of `compile_fail` is one, and says on which lines and why.
 //!
 //! A line that the compiler refuses ends with `//~` and the error's code, or its message if it has none. These differ less between compilers
-//! than the texts of their messages do, so any compiler may run this.
+//! than the texts of their messages do, so any compiler may run this. A code is followed by a colon and the message where that is ours.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -11,6 +11,14 @@ use std::sync::Mutex;
 
 /// A line, and why it is refused.
 type Refusals = BTreeSet<(u64, String)>;
+
+/// What messages of ours have in common.
+const OURS: [&str; 4] = [
+    "do not combine elements of type",
+    "atomic operation",
+    "cannot wait for",
+    "is not a type of elements",
+];
 
 /// What programs are compiled against: the library as far as a compiler needs it to check them.
 struct Library {
@@ -55,19 +63,26 @@ fn messages(lines: &[u8]) -> impl Iterator<Item = Value> {
     lines.map(|line| serde_json::from_slice(line).expect("a line is a message"))
 }
 
-/// The line of an error and its code or message; the last error, which counts the others, has no line.
+/// The line of an error and why, which is its code, or its message if that is ours or there is no code; the last error, which counts the others, has no line.
 fn refusal(error: &Value) -> Option<(u64, String)> {
     let span = error["spans"].as_array()?.iter().find(|span| span["is_primary"] == true)?;
-    let why = error["code"]["code"].as_str().or(error["message"].as_str())?;
-    Some((span["line_start"].as_u64()?, why.to_owned()))
+    let (code, message) = (error["code"]["code"].as_str(), error["message"].as_str()?);
+    let why = match code {
+        Some(code) if OURS.iter().any(|part| message.contains(part)) => {
+            format!("{code}: {message}")
+        }
+        Some(code) => code.to_owned(),
+        None => message.to_owned(),
+    };
+    Some((span["line_start"].as_u64()?, why))
 }
 
 /// What a program says of itself.
 fn expected(program: &Path) -> Refusals {
     let text = std::fs::read_to_string(program).expect("a program can be read");
-    let marked = (1..)
-        .zip(text.lines())
-        .filter_map(|(line, text)| text.split_once("//~ ").map(|(_, why)| (line, why.to_owned())));
+    let marked = (1..).zip(text.lines()).flat_map(|(line, text)| {
+        text.split("//~ ").skip(1).map(move |why| (line, why.trim_end().to_owned()))
+    });
     marked.collect()
 }
 

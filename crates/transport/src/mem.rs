@@ -6,7 +6,7 @@
 //! only references are to atomics, for the length of one operation. The source of a copy may also be private
 //! memory, of which no atomic may be made where it is borrowed as `&[T]`. Ordering is the business of
 //! `fence`, `quiet` and the waits; data accesses are relaxed. This file and the heap's allocator are
-//! the only code that dereferences symmetric memory, besides the operators of reductions.
+//! the only code that dereferences symmetric memory.
 //!
 //! Every function takes pointers that the caller has checked: valid for the access in this process,
 //! and aligned to the size of `T` where words are accessed.
@@ -14,9 +14,11 @@
 mod amo;
 mod apply;
 mod copy;
+mod lanes;
 
 pub use amo::{Amo, ArithmeticAmo, BitwiseAmo, Word};
 pub use apply::apply;
 pub use copy::{
     Atomic, Element, Loads, Volatile, copy_bytes, copy_elements, copy_strided, load, store,
 };
+pub use lanes::{Baseline, Lanes};

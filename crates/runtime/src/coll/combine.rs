@@ -15,11 +15,12 @@
 use crate::memory::range::SymmetricRange;
 use bytemuck::{Pod, Zeroable};
 use core::ffi::c_void;
+use rushmem_transport::mem::{self, Element, Lanes};
 
 /// Stores `left[i] op right[i]` in `dest[i]` for every i below `nelems`.
 ///
 /// # Safety
-/// `left` and `right` are readable and `dest` is writable for `nelems` elements, and nobody else writes them meanwhile. `dest`
+/// `left` and `right` are readable and `dest` is writable for `nelems` elements. `dest`
 /// equals `left` or `right` or is disjoint from them.
 pub type Function = unsafe extern "C" fn(
     dest: *mut c_void,
@@ -85,7 +86,7 @@ impl Combine {
         Self::with::<T, Prod>()
     }
 
-    const fn with<T: Copy, O: Operator<T>>() -> Self {
+    const fn with<T: Element, O: Operator<T>>() -> Self {
         Self { elem_bytes: size_of::<T>(), f: combine::<T, O> }
     }
 
@@ -107,7 +108,12 @@ impl Combine {
 pub trait Sealed {}
 
 /// Element types of AND, OR and XOR: the integers. Every bit pattern is a value.
-pub trait Bits: Copy + Sealed {
+#[diagnostic::on_unimplemented(
+    message = "the operators `And`, `Or` and `Xor` do not combine elements of type `{Self}`",
+    label = "not an integer",
+    note = "they combine integers of 1, 2, 4 and 8 bytes"
+)]
+pub trait Bits: Element + Sealed {
     /// `self & other`
     fn and(self, other: Self) -> Self;
     /// `self | other`
@@ -121,7 +127,12 @@ pub trait Bits: Copy + Sealed {
 ///
 /// Complex numbers are ordered by their real parts and, where these are equal, by their imaginary parts;
 /// -0.0 comes before +0.0, and a NaN in either makes both parts of the result NaN.
-pub trait Ordered: Copy + Sealed {
+#[diagnostic::on_unimplemented(
+    message = "the operators `Max` and `Min` do not combine elements of type `{Self}`",
+    label = "not a number with an order",
+    note = "they combine integers of 1, 2, 4 and 8 bytes, `f32` and `f64`"
+)]
+pub trait Ordered: Element + Sealed {
     /// The greater one. Floating point: NaN when either is NaN, and +0.0 is greater than -0.0.
     fn max(self, other: Self) -> Self;
     /// The lesser one. Floating point: NaN when either is NaN, and -0.0 is less than +0.0.
@@ -129,7 +140,12 @@ pub trait Ordered: Copy + Sealed {
 }
 
 /// Element types of SUM and PROD. Every bit pattern is a value.
-pub trait Arithmetic: Copy + Sealed {
+#[diagnostic::on_unimplemented(
+    message = "the operators `Sum` and `Prod`, and scans, do not combine elements of type `{Self}`",
+    label = "not a number",
+    note = "they combine integers of 1, 2, 4 and 8 bytes, `f32`, `f64` and `Complex` of these"
+)]
+pub trait Arithmetic: Element + Sealed {
     /// `self + other`; integers wrap.
     fn add(self, other: Self) -> Self;
     /// `self * other`; integers wrap.
@@ -232,6 +248,10 @@ macro_rules! floats {
 }
 floats!(f32 f64);
 
+// SAFETY: two numbers of the same type have no padding between them.
+unsafe impl<T: Element> Element for Complex<T> {
+    const PADDED: bool = T::PADDED;
+}
 // SAFETY: zero is a number in both parts.
 unsafe impl<T: Zeroable> Zeroable for Complex<T> {}
 // SAFETY: two plain numbers of the same type, laid out as in C, so no byte is padding.
@@ -262,7 +282,7 @@ operators! {
 }
 
 /// The function of a [`Combine`], whose type [`Function`] states what it asks of its caller.
-unsafe extern "C" fn combine<T: Copy, O: Operator<T>>(
+unsafe extern "C" fn combine<T: Element, O: Operator<T>>(
     dest: *mut c_void,
     left: *const c_void,
     right: *const c_void,
@@ -275,7 +295,7 @@ unsafe extern "C" fn combine<T: Copy, O: Operator<T>>(
         return unsafe { combine_avx2::<T, O>(dest, left, right, nelems) };
     }
     // SAFETY: the caller's promise.
-    unsafe { all::<T, O>(dest, left, right, nelems) }
+    unsafe { all::<T, O, mem::Baseline>(dest, left, right, nelems) }
 }
 
 /// From so many elements on the wider vectors are worth the question whether the CPU has them. Every x86-64 has SSE2, which
@@ -287,54 +307,54 @@ const WORTH_VECTORS: usize = 16;
 /// As [`Function`], and the CPU has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn combine_avx2<T: Copy, O: Operator<T>>(
+unsafe fn combine_avx2<T: Element, O: Operator<T>>(
     dest: *mut T,
     left: *const T,
     right: *const T,
     nelems: usize,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { all::<T, O>(dest, left, right, nelems) }
+    unsafe { all::<T, O, std::arch::x86_64::__m256i>(dest, left, right, nelems) }
 }
 
+/// Elements by the many as long as there are as many, then one by one. Threads and peers of a mistaken program may write to the
+/// operands meanwhile, so that they are accessed as `mem` says.
+///
 /// # Safety
-/// As [`Function`].
+/// As [`Function`], and the processor has the vectors.
 #[inline(always)]
-unsafe fn all<T: Copy, O: Operator<T>>(
+unsafe fn all<T: Element, O: Operator<T>, V: Lanes>(
     dest: *mut T,
     left: *const T,
     right: *const T,
     nelems: usize,
 ) {
-    // A loop that knows which of its pointers are one and the same can be vectorised.
-    if left == dest {
-        // SAFETY: the caller's promise.
-        unsafe { each::<T, O>(dest, dest, right, nelems) }
-    } else if right == dest {
-        // SAFETY: the caller's promise.
-        unsafe { each::<T, O>(dest, left, dest, nelems) }
-    } else {
-        // SAFETY: the caller's promise.
-        unsafe { each::<T, O>(dest, left, right, nelems) }
+    let at_once = const { size_of::<V>() / size_of::<T>() };
+    let in_lanes = nelems / at_once * at_once;
+    for i in (0..in_lanes).step_by(at_once) {
+        // SAFETY: elements below `nelems` of an array that the caller says is readable.
+        let mut result = unsafe { V::load(left.wrapping_add(i).cast()) };
+        // SAFETY: the same elements of the other one.
+        let right = unsafe { V::load(right.wrapping_add(i).cast()) };
+        let (results, right) = ((&raw mut result).cast::<T>(), (&raw const right).cast::<T>());
+        for lane in 0..at_once {
+            // SAFETY: an element of the lanes; every bit pattern is a value.
+            let l = unsafe { results.wrapping_add(lane).read_unaligned() };
+            // SAFETY: an element of the other lanes; every bit pattern is a value.
+            let r = unsafe { right.wrapping_add(lane).read_unaligned() };
+            // SAFETY: an element of the lanes.
+            unsafe { results.wrapping_add(lane).write_unaligned(O::apply(l, r)) };
+        }
+        // SAFETY: the same elements of an array that the caller says is writable.
+        unsafe { result.store(dest.wrapping_add(i).cast()) };
     }
-}
-
-/// # Safety
-/// As [`Function`].
-#[inline(always)]
-unsafe fn each<T: Copy, O: Operator<T>>(
-    dest: *mut T,
-    left: *const T,
-    right: *const T,
-    nelems: usize,
-) {
-    for i in 0..nelems {
+    for i in in_lanes..nelems {
         // SAFETY: element i < nelems of an array that the caller says is readable.
-        let l = unsafe { left.wrapping_add(i).read_unaligned() };
-        // SAFETY: as above.
-        let r = unsafe { right.wrapping_add(i).read_unaligned() };
-        // SAFETY: element i < nelems of an array that the caller says is writable.
-        unsafe { dest.wrapping_add(i).write_unaligned(O::apply(l, r)) };
+        let l = unsafe { mem::load(left.wrapping_add(i)) };
+        // SAFETY: the same element of the other one.
+        let r = unsafe { mem::load(right.wrapping_add(i)) };
+        // SAFETY: the same element of an array that the caller says is writable.
+        unsafe { mem::store(dest.wrapping_add(i), O::apply(l, r)) };
     }
 }
 

@@ -1,13 +1,13 @@
 //! Arrays in the symmetric heap (OpenSHMEM 1.6, §9.3).
 #![allow(unsafe_code)]
 
-use crate::element::Symmetric;
+use crate::element::{Plain, Symmetric};
 use crate::job::Shmem;
 use crate::symmetric::block::Block;
 use crate::symmetric::view::{SymRef, SymSlice};
 use crate::thread_level::ThreadLevel;
 use bytemuck::Pod;
-use rushmem_runtime::Call;
+use rushmem_runtime::{Call, local};
 use std::fmt;
 use std::ops::RangeBounds;
 
@@ -94,6 +94,35 @@ impl<T: Symmetric> SymArray<'_, T> {
     #[track_caller]
     pub fn at(&self, index: usize) -> SymRef<'_, T> {
         self.as_slice().at(index)
+    }
+}
+
+impl<T: Symmetric> SymArray<'_, T> {
+    /// Change the number of elements (`shmem_realloc`, §9.3.3). The first ones keep their values, further ones are zero. Collective; completes
+    /// what this PE has issued. Both the old and the new elements need room meanwhile.
+    ///
+    /// ```standalone_crate
+    /// let shmem = shmem::init();
+    /// let mut numbers = shmem.array::<u64>(2);
+    /// numbers.store(1, 17);
+    /// numbers.resize(1000)?;
+    /// assert_eq!((numbers.load(1), numbers.load(999)), (17, 0));
+    /// # Ok::<(), shmem::OutOfMemory>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no room, which is so on all PEs. The array remains as it is.
+    pub fn resize(&mut self, len: usize) -> Result<(), OutOfMemory> {
+        let call = Call(&"SymArray::resize");
+        let block = Block::allocate::<T>(call, len)
+            .ok_or(OutOfMemory { nbytes: size_of::<T>().saturating_mul(len) })?;
+        self.block.barrier(call);
+        let (to, from) = (block.data::<Plain<T>>(), self.data.cast::<Plain<T>>());
+        // SAFETY: as many elements each, of two blocks. No PE has a view of either before all have dropped the old one below.
+        unsafe { local::copy_elements::<local::Atomic, _>(to, from, len.min(self.len)) };
+        (self.data, self.len) = (block.data(), len);
+        drop(std::mem::replace(&mut self.block, block));
+        Ok(())
     }
 }
 

@@ -104,6 +104,11 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         self.start
     }
 
+    /// Whether operations can access `pe`'s copy (`shmem_addr_accessible`, §9.1.8). This is so for all PEs of the job.
+    pub fn is_accessible(self, pe: u32) -> bool {
+        setup::addr_accessible(Call(&"SymSlice::is_accessible"), self.start.cast(), pe as i32) != 0
+    }
+
     /// Where `pe`'s copy is, if this PE can load and store it, for code that is unsafe (`shmem_ptr`, §9.1.9). It and others may access
     /// it at any time; it is there as long as the object is. The job ends with a message if there is no such PE.
     pub fn on(self, pe: u32) -> Option<*mut T> {

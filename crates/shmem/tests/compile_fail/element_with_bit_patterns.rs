@@ -2,5 +2,5 @@
 
 fn main() {
     let shmem = shmem::init();
-    shmem.array::<bool>(1); //~ E0277
+    shmem.array::<bool>(1); //~ E0277: `bool` is not a type of elements of symmetric memory
 }

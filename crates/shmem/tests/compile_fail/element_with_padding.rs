@@ -9,5 +9,5 @@ struct Padded {
 
 fn main() {
     let shmem = shmem::init();
-    shmem.array::<Padded>(1); //~ E0277
+    shmem.array::<Padded>(1); //~ E0277: `Padded` is not a type of elements of symmetric memory
 }

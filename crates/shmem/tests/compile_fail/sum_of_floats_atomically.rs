@@ -5,5 +5,5 @@ use shmem::Atomic;
 fn main() {
     let shmem = shmem::init();
     let one = shmem.zeroed::<Atomic<f64>>();
-    shmem.fetch_add(&one, 1.0, 0); //~ E0277
+    shmem.fetch_add(&one, 1.0, 0); //~ E0277: this atomic operation does not exist on elements of type `f64`
 }

@@ -19,6 +19,10 @@ mod sealed {
 }
 
 /// A word that a PE can wait on (OpenSHMEM 1.6, point-to-point synchronization).
+#[diagnostic::on_unimplemented(
+    message = "a PE cannot wait for elements of type `{Self}`",
+    label = "not an integer of 2, 4 or 8 bytes"
+)]
 pub trait Word: Sealed + Copy + PartialOrd + 'static {
     /// Reads it; what its writer ordered before the write is visible afterwards.
     ///
@@ -28,6 +32,10 @@ pub trait Word: Sealed + Copy + PartialOrd + 'static {
 }
 
 /// A type of the extended AMO types: fetch, set and swap.
+#[diagnostic::on_unimplemented(
+    message = "there are no atomic operations on elements of type `{Self}`",
+    label = "not an integer or floating-point number of 4 or 8 bytes"
+)]
 pub trait Amo: Sealed + Element + 'static {
     /// Its size, which is that of the type.
     const WIDTH: AmoWidth;

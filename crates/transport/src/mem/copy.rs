@@ -6,11 +6,17 @@
 //! safe Rust programs can cause that. So no access to symmetric memory in this file is a plain one of Rust's, for which this would be a
 //! data race and undefined behavior:
 //!
-//! - Up to [`WORDWISE`] bytes are accessed by relaxed atomic loads and stores, of a whole word each where it is aligned.
-//! - What is longer, or not aligned, is copied by `memmove` of the C library, which is called through a pointer whose value the compiler
-//!   does not know. To the compiler this is a foreign function that may access the bytes in any way that Rust code could, and as such it is
-//!   defined here: it carries out relaxed atomic loads and stores of unspecified width. The machine code keeps this promise, because
-//!   every load and store instruction of the processors that Rushmem runs on is at least that. A direct call would not do, because the
+//! - Up to [`WORDWISE`] bytes are accessed by relaxed atomic loads and stores, of a whole word each where it is aligned. What may be
+//!   borrowed memory as well as symmetric memory, such as the source of a put, is loaded by an instruction that is written down here. Rust
+//!   permits no atomic in borrowed memory.
+//! - What is longer, or is not aligned, is copied by `memmove` of the C library, which is called through a pointer whose value the compiler
+//!   does not know.
+//!
+//! To the compiler, such an instruction or foreign function may access the bytes in any way that Rust code could, and as such both are
+//! defined here: they carry out relaxed atomic loads and stores, those of the copy of unspecified width. The machine code keeps this
+//! promise, because every load and store instruction of the processors that Rushmem runs on is at least that.
+//!
+//! A direct call would not do, because the
 //!   compiler knows `memmove` by its name and takes it for plain accesses; a loop of atomic words would not do either, because
 //!   the compiler does not vectorize it and it takes up to three times as long, and per byte twenty times. Miri, which cannot call a foreign
 //!   function, gets loops of atomics.
@@ -59,7 +65,8 @@ pub trait Loads {
 /// too, which the pointer of an atomic has to be.
 pub enum Atomic {}
 
-/// By volatile reads: no thread of this process writes the source meanwhile. It may be a `&[T]`, in which there can be no atomic.
+/// By loads that the compiler knows no more of than of volatile ones: the source may be a `&[T]`, in which there can be no atomic, or
+/// symmetric memory.
 pub enum Volatile {}
 
 impl Loads for Atomic {
@@ -92,7 +99,7 @@ unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
                 unsafe { <$atomic>::from_ptr(source.cast_mut().cast()) }.load(Relaxed)
             } else {
                 // SAFETY: valid for a read by contract, aligned by the test below.
-                unsafe { source.cast::<$word>().read_volatile() }
+                unsafe { <$word>::load_unseen(source.cast()) }
             };
             // SAFETY: `T` has the word's size, and the bits there are a `T` by contract.
             unsafe { std::mem::transmute_copy(&word) }
@@ -103,19 +110,21 @@ unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
         2 if source.addr().is_multiple_of(2) => word!(u16, AtomicU16),
         4 if source.addr().is_multiple_of(4) => word!(u32, AtomicU32),
         8 if source.addr().is_multiple_of(8) => word!(u64, AtomicU64),
-        // SAFETY: valid for a read by contract; no alignment is needed.
-        _ if !L::ATOMIC => unsafe { source.read_unaligned() },
         nbytes => {
             let mut value = MaybeUninit::<T>::uninit();
             let to = value.as_mut_ptr();
             if is_of_words::<T>(source.addr()) {
                 for i in 0..nbytes / size_of::<u64>() {
-                    // SAFETY: a word of the element, valid for reads and writes by contract, aligned by the test above.
-                    let word = unsafe {
-                        AtomicU64::from_ptr(source.cast_mut().cast::<u64>().wrapping_add(i))
+                    let at = source.cast::<u64>().wrapping_add(i);
+                    let word = if L::ATOMIC {
+                        // SAFETY: a word of the element, valid for reads and writes, as `L` says, and aligned by the test above.
+                        unsafe { AtomicU64::from_ptr(at.cast_mut()) }.load(Relaxed)
+                    } else {
+                        // SAFETY: a word of the element, valid for a read by contract, and aligned by the test above.
+                        unsafe { u64::load_unseen(at) }
                     };
                     // SAFETY: the same word of a value of the same size.
-                    unsafe { to.cast::<u64>().wrapping_add(i).write_unaligned(word.load(Relaxed)) };
+                    unsafe { to.cast::<u64>().wrapping_add(i).write_unaligned(word) };
                 }
             } else {
                 // SAFETY: valid for reads by contract, and a value of that many bytes.
@@ -178,13 +187,60 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
     }
 }
 
+/// A word that is loaded by an instruction that the compiler does not know.
+trait Unseen: Sized {
+    /// # Safety
+    /// `source` is valid for a read, and aligned to the size of the word.
+    unsafe fn load_unseen(source: *const Self) -> Self;
+}
+
+macro_rules! unseen {
+    ($($word:ty, $register:ident, $x86_64:literal, $aarch64:literal;)*) => {$(
+        impl Unseen for $word {
+            #[inline(always)]
+            unsafe fn load_unseen(source: *const $word) -> $word {
+                #[cfg(all(target_arch = "x86_64", not(miri)))]
+                {
+                    let word;
+                    // SAFETY: valid for a read by contract.
+                    unsafe {
+                        std::arch::asm!($x86_64, out($register) word, in(reg) source, options(nostack, preserves_flags, readonly));
+                    }
+                    word
+                }
+                #[cfg(all(target_arch = "aarch64", not(miri)))]
+                {
+                    let word;
+                    // SAFETY: valid for a read by contract.
+                    unsafe {
+                        std::arch::asm!($aarch64, out(reg) word, in(reg) source, options(nostack, preserves_flags, readonly));
+                    }
+                    word
+                }
+                #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
+                // SAFETY: valid for a read by contract, and aligned.
+                unsafe {
+                    source.read_volatile()
+                }
+            }
+        }
+    )*};
+}
+
+unseen! {
+    u8, reg_byte, "mov {}, byte ptr [{}]", "ldrb {:w}, [{}]";
+    u16, reg, "mov {:x}, word ptr [{}]", "ldrh {:w}, [{}]";
+    u32, reg, "mov {:e}, dword ptr [{}]", "ldr {:w}, [{}]";
+    u64, reg, "mov {}, qword ptr [{}]", "ldr {:x}, [{}]";
+}
+
 /// Copies bytes, which may overlap, by a function that the compiler does not know; the head of this file says why.
 ///
 /// # Safety
 /// `source` is valid for reads and `dest` for writes of `nbytes` bytes.
 #[cfg(not(miri))]
 #[inline(always)]
-unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
+pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
     type Copy = unsafe extern "C" fn(
         *mut libc::c_void,
         *const libc::c_void,
@@ -202,7 +258,7 @@ unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
 /// # Safety
 /// As above.
 #[cfg(miri)]
-unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
+pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
     // SAFETY: valid for reads by contract.
     let byte = |i| unsafe { source.add(i).read_volatile() };
     let bytes: Vec<u8> = (0..nbytes).map(byte).collect();

@@ -1,0 +1,139 @@
+//! Atomic elements by the many (OpenSHMEM 1.6, §9.7): arrays with values, and operations on all elements of a view, each of which is
+//! atomic by itself.
+
+use crate::context::{Context, DefaultContext, Kind};
+use crate::element::{Atomic, AtomicValue};
+use crate::job::Shmem;
+use crate::operator::Operator;
+use crate::rma::same_length;
+use crate::symmetric::array::SymArray;
+use crate::symmetric::boxed::SymBox;
+use crate::symmetric::view::SymSlice;
+use crate::team::Team;
+use crate::thread_level::ThreadLevel;
+use rushmem_runtime::{Call, setup};
+
+impl<L: ThreadLevel> Shmem<L> {
+    /// Allocate one atomic element on each PE, which is `value` there (`shmem_malloc`, §9.3.1). Collective. The job ends with a message as
+    /// that of [`array`](Self::array).
+    ///
+    /// ```standalone_crate
+    /// let shmem = shmem::init();
+    /// let ticket = shmem.atomic(100u64);
+    /// let mine = shmem.fetch_inc(&ticket, 0);
+    /// assert!((100..100 + u64::from(shmem.n_pes())).contains(&mine));
+    /// ```
+    pub fn atomic<T: AtomicValue>(&self, value: T) -> SymBox<'_, Atomic<T>> {
+        let one = self.zeroed();
+        self.set(&one, value, self.my_pe());
+        self.barrier_all();
+        one
+    }
+
+    /// Allocate as many atomic elements on each PE as there are `values`, which they have there (`shmem_malloc`, §9.3.1). Collective. The
+    /// job ends with a message as that of [`array`](Self::array), for example if another PE has another number of values.
+    ///
+    /// ```standalone_crate
+    /// let shmem = shmem::init();
+    /// let least = shmem.atomics(&[i64::MAX; 4]);
+    /// let mut seen = [0; 4];
+    /// shmem.fetch_all(&mut seen, &least, 0);
+    /// assert_eq!(seen, [i64::MAX; 4]);
+    /// ```
+    pub fn atomics<T: AtomicValue>(&self, values: &[T]) -> SymArray<'_, Atomic<T>> {
+        let array = self.array(values.len());
+        self.set_all(&array, values, self.my_pe());
+        self.barrier_all();
+        array
+    }
+}
+
+impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+    /// The values of the elements on `pe`, which may be this PE, to as many of `dest` (`shmem_atomic_fetch_nbi`, §9.7.2.1, of each). Completes
+    /// what was issued on this context.
+    #[track_caller]
+    pub fn fetch_all<'a, T: AtomicValue>(
+        &self,
+        dest: &mut [T],
+        source: impl Into<SymSlice<'a, Atomic<T>>>,
+        pe: u32,
+    ) {
+        let source = source.into();
+        same_length(Call(&"fetch_all"), dest.len(), source.len());
+        self.scope(|s| {
+            for (index, fetched) in dest.iter_mut().enumerate() {
+                s.fetch_nbi(fetched, source.at(index), pe);
+            }
+        });
+    }
+
+    /// Write `values` to as many elements on `pe` (`shmem_atomic_set`, §9.7.1.2, of each).
+    ///
+    /// ```standalone_crate
+    /// # let shmem = shmem::init();
+    /// let counters = shmem.array::<shmem::Atomic<u32>>(3);
+    /// if shmem.my_pe() == 0 {
+    ///     shmem.set_all(&counters, &[1, 2, 3], shmem.n_pes() - 1);
+    /// }
+    /// # shmem.barrier_all();
+    /// # assert!(shmem.my_pe() + 1 < shmem.n_pes() || shmem.fetch(counters.at(2), shmem.my_pe()) == 3);
+    /// ```
+    #[track_caller]
+    pub fn set_all<'a, T: AtomicValue>(
+        &self,
+        dest: impl Into<SymSlice<'a, Atomic<T>>>,
+        values: &[T],
+        pe: u32,
+    ) {
+        let dest = dest.into();
+        same_length(Call(&"set_all"), dest.len(), values.len());
+        for (index, &value) in values.iter().enumerate() {
+            self.set(dest.at(index), value, pe);
+        }
+    }
+
+    /// Write `value` to each element on `pe` (`shmem_atomic_set`, §9.7.1.2, of each).
+    ///
+    /// ```standalone_crate
+    /// # let shmem = shmem::init();
+    /// let counters = shmem.array::<shmem::Atomic<u32>>(3);
+    /// shmem.set_each(&counters, 7, shmem.my_pe());
+    /// assert_eq!(shmem.fetch(counters.at(1), shmem.my_pe()), 7);
+    /// ```
+    pub fn set_each<'a, T: AtomicValue>(
+        &self,
+        dest: impl Into<SymSlice<'a, Atomic<T>>>,
+        value: T,
+        pe: u32,
+    ) {
+        let dest = dest.into();
+        (0..dest.len()).for_each(|index| self.set(dest.at(index), value, pe));
+    }
+}
+
+impl<L: ThreadLevel> Team<'_, L> {
+    /// Fetch this PE's elements, and combine those of all members element by element (§9.10.9). All members call with as many elements.
+    /// An element that others update meanwhile has a value of some moment.
+    ///
+    /// ```standalone_crate
+    /// let shmem = shmem::init();
+    /// let hits = shmem.array::<shmem::Atomic<u64>>(2);
+    /// shmem.inc(hits.at(1), 0);
+    /// shmem.barrier_all();
+    /// let total = shmem.world().reduce_atomics(shmem::Sum, &hits);
+    /// assert_eq!(total, [0, u64::from(shmem.n_pes())]);
+    /// ```
+    #[track_caller]
+    pub fn reduce_atomics<'a, T: AtomicValue, O: Operator<T>>(
+        &self,
+        op: O,
+        source: impl Into<SymSlice<'a, Atomic<T>>>,
+    ) -> Vec<T> {
+        let source = source.into();
+        let mut values = vec![T::zeroed(); source.len()];
+        let me = setup::my_pe(Call(&"Team::reduce_atomics")) as u32;
+        Context::<DefaultContext, L>::new(()).fetch_all(&mut values, source, me);
+        self.reduce_in_place(op, &mut values);
+        values
+    }
+}

@@ -1,0 +1,10 @@
+//! Only the thread that initialised the library calls it at `Funneled`.
+
+use shmem::Funneled;
+
+fn main() {
+    let shmem = shmem::init_thread::<Funneled>().expect("it is the first");
+    std::thread::scope(|threads| {
+        threads.spawn(|| shmem.barrier_all()); //~ E0277
+    });
+}

@@ -18,7 +18,7 @@ mod numa;
 mod published;
 pub mod statics;
 
-pub use allocator::{Allocator, Place};
+pub use allocator::{Allocator, Misplaced, Overwritten, Place};
 pub use error::Error;
 pub use layout::Layout;
 pub use node::NodeMemory;

@@ -5,8 +5,8 @@
 //! blocks in private memory, so that a pointer that is not the start of a block is an error and does not corrupt
 //! the heap.
 //!
-//! A guarded allocator has guard words around each block, and marks what lies outside blocks for the tools that
-//! report wrong accesses. dlmalloc has its own data there.
+//! A guarded allocator has guard words around each block, and marks what lies outside blocks for
+//! the tools that report wrong accesses. dlmalloc has its own data there.
 #![allow(unsafe_code)]
 
 mod blocks;
@@ -21,9 +21,6 @@ use guard::GUARD;
 use marks::Marks;
 use std::fmt;
 use std::ops::RangeInclusive;
-
-/// How many blocks [`Allocator::overwritten`] looks at.
-const AT_ONCE: usize = 1024;
 
 /// The allocator of one PE's symmetric heap.
 pub struct Allocator {
@@ -102,8 +99,8 @@ impl Allocator {
         self
     }
 
-    /// A block of `nbytes` bytes, aligned to `alignment` (a power of two) and to 16, for the call `by`; `None` when
-    /// there is no room, or the alignment is no power of two.
+    /// A block of `nbytes` bytes, aligned to `alignment` (a power of two) and to 16, for the call
+    /// `by`; `None` when there is no room, or the alignment is no power of two.
     pub fn allocate(
         &mut self,
         by: &'static str,
@@ -165,8 +162,8 @@ impl Allocator {
         self.blocks.hold(address, nbytes)
     }
 
-    /// Change the size of a block for the call `by`, moving its contents if need be; `Ok(None)` when there is no
-    /// room, and the block is then as it was.
+    /// Change the size of a block for the call `by`, moving its contents if need be; `Ok(None)`
+    /// when there is no room, and the block is then as it was.
     ///
     /// # Errors
     /// When `block` is not the start of a block.
@@ -226,11 +223,11 @@ impl Allocator {
         self.damage(self.blocks.at(start.addr())?)
     }
 
-    /// A guard that was overwritten, among some of the blocks: those after the ones of the last call.
-    pub fn overwritten(&mut self) -> Option<Overwritten> {
+    /// A guard that was overwritten, of at most `n` blocks: those after the ones of the last call.
+    pub fn overwritten(&mut self, n: usize) -> Option<Overwritten> {
         let next = self.guards.as_ref()?.next;
         let mut some = self.blocks.from(next).chain(self.blocks.from(0));
-        let n = self.blocks.len().min(AT_ONCE);
+        let n = n.min(self.blocks.len());
         let found = some.clone().take(n).find_map(|block| self.damage(block));
         let next = some.nth(n).map_or(0, |block| block.start.addr());
         self.guards.as_mut()?.next = next;

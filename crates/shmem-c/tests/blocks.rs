@@ -1,5 +1,5 @@
-//! Blocks of the symmetric heap: what is outside of them is found with `SHMEM_CHECK`, by the library, by
-//! AddressSanitizer or by valgrind.
+//! Blocks of the symmetric heap: what is outside of them is found with `SHMEM_CHECK`, by the
+//! library, by AddressSanitizer or by valgrind.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -101,7 +101,8 @@ fn stores_of_the_program() {
     outcome.assert_fails(&["shmem_free: 1 bytes at 0x", "were overwritten, at the end of", block]);
 }
 
-/// They do with the checks what they do without; what is not correct goes on without them, if it does no harm.
+/// They do with the checks what they do without; what is not correct goes on without them, if it
+/// does no harm.
 fn correct_programs() {
     for (n, nodes) in [(1, "on"), (2, "on"), (3, "off")] {
         let job = Job::new(program!("blocks.c")).n(n).arg("none").env("SHMEM_CHECK", 1);

@@ -114,7 +114,8 @@ impl Blocks {
         self.allocated.range(..=address).next_back().map(|(_, block)| block)
     }
 
-    /// Blocks in the order of their addresses, from the first one that starts at an address or behind it.
+    /// Blocks in the order of their addresses, from the first one that starts at an address or
+    /// behind it.
     pub(super) fn from(&self, address: usize) -> impl Iterator<Item = &Block> + Clone {
         self.allocated.range(address..).map(|(_, block)| block)
     }

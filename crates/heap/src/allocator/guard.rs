@@ -1,7 +1,8 @@
 //! The guard words around a block, which show that something was written beyond its ends.
 //!
-//! They are written and read by volatile accesses: the heap is shared memory, and the functions that copy or
-//! compare memory are AddressSanitizer's own where a program runs under it, which forbids them these bytes.
+//! They are written and read by volatile accesses: the heap is shared memory, and the functions
+//! that copy or compare memory are AddressSanitizer's own where a program runs under it, which
+//! forbids them these bytes.
 #![allow(unsafe_code)]
 
 use std::ops::RangeInclusive;

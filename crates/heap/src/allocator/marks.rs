@@ -1,13 +1,14 @@
-//! Marks of memory for AddressSanitizer and for valgrind's memcheck, which report the program's own accesses to heap
-//! memory outside blocks.
+//! Marks of memory for AddressSanitizer and for valgrind's memcheck, which report the program's own
+//! accesses to heap memory outside blocks.
 //!
-//! The functions of AddressSanitizer are there if the program is linked with it. A request to valgrind is a
-//! sequence of instructions without an effect on a CPU.
+//! The functions of AddressSanitizer are there if the program is linked with it. A request to
+//! valgrind is a sequence of instructions without an effect on a CPU.
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_void};
 
-/// AddressSanitizer keeps one byte for 8, and marking writes them: no more than this is marked at once.
+/// AddressSanitizer keeps one byte for 8, and marking writes them: no more than this is marked at
+/// once.
 const MOST: usize = 256 << 20;
 
 type Mark = unsafe extern "C" fn(*const c_void, usize);
@@ -38,7 +39,8 @@ impl Marks {
         self.ask(valgrind::NO_ACCESS, start, nbytes);
     }
 
-    /// Anybody may access these bytes. What they contain is defined for memcheck, which does not see the stores of peers.
+    /// Anybody may access these bytes. What they contain is defined for memcheck, which does not
+    /// see the stores of peers.
     pub(super) fn access(&self, start: *const u8, nbytes: usize) {
         self.unpoison(start, nbytes);
         self.ask(valgrind::DEFINED, start, nbytes);
@@ -69,7 +71,8 @@ impl Marks {
         }
     }
 
-    /// Do what accesses bytes that nobody else may: this thread's errors are not reported meanwhile.
+    /// Do what accesses bytes that nobody else may: this thread's errors are not reported
+    /// meanwhile.
     pub(super) fn unreported<R>(&self, act: impl FnOnce() -> R) -> R {
         if self.valgrind {
             valgrind::request(valgrind::DISABLE_ERRORS, [1, 0]);
@@ -105,7 +108,8 @@ mod valgrind {
     pub(super) fn request(request: usize, [first, second]: [usize; 2]) -> usize {
         let message = [request, first, second, 0, 0, 0];
         let mut answer = 0usize;
-        // SAFETY: the rotations add up to two full turns, and the exchange is one of a register with itself.
+        // SAFETY: the rotations add up to two full turns, and the exchange is one of a register
+        // with itself.
         unsafe {
             std::arch::asm!(
                 "rol rdi, 3",
@@ -127,7 +131,8 @@ mod valgrind {
     pub(super) fn request(request: usize, [first, second]: [usize; 2]) -> usize {
         let message = [request, first, second, 0, 0, 0];
         let mut answer = 0usize;
-        // SAFETY: the rotations add up to two full turns, and the last instruction copies a register to itself.
+        // SAFETY: the rotations add up to two full turns, and the last instruction copies a
+        // register to itself.
         unsafe {
             std::arch::asm!(
                 "ror x12, x12, #3",

@@ -4,6 +4,7 @@
 use super::*;
 use proptest::prelude::*;
 
+const AT_ONCE: usize = 100;
 const BY: &str = "shmem_malloc";
 
 struct Heap {
@@ -31,7 +32,10 @@ fn what_is_written_beyond_a_block_is_found() {
     let blocks = [100, 24].map(|n| h.allocator.allocate(BY, n, 16).expect("room"));
     let offset = blocks[0].addr() - h.base;
     fill(&mut h, offset, 100, 7);
-    assert!(h.allocator.overwritten().is_none() && h.allocator.overwritten_at(blocks[0]).is_none());
+    assert!(
+        h.allocator.overwritten(AT_ONCE).is_none()
+            && h.allocator.overwritten_at(blocks[0]).is_none()
+    );
     for (at, n, words) in [
         (offset + 100, 1, "overwritten, at the end of the block of 100 bytes"),
         (offset + 102, 9, "overwritten, 2 bytes past the end of the block of 100 bytes"),
@@ -39,14 +43,14 @@ fn what_is_written_beyond_a_block_is_found() {
     ] {
         let before = copy_of(&h, at, n);
         fill(&mut h, at, n, 7);
-        let found = h.allocator.overwritten().expect("overwritten").to_string();
+        let found = h.allocator.overwritten(AT_ONCE).expect("overwritten").to_string();
         assert!(found.starts_with(&format!("{n} bytes at {:#x} were", h.base + at)), "{found}");
         assert!(found.contains(words), "{found}");
         assert!(found.contains("(block 1, allocated by shmem_malloc)"), "{found}");
         assert!(h.allocator.overwritten_at(blocks[0]).is_some());
         assert!(h.allocator.overwritten_at(blocks[1]).is_none());
         before.into_iter().enumerate().for_each(|(i, byte)| fill(&mut h, at + i, 1, byte));
-        assert!(h.allocator.overwritten().is_none());
+        assert!(h.allocator.overwritten(AT_ONCE).is_none());
     }
 }
 
@@ -60,7 +64,7 @@ fn every_guard_has_its_turn() {
         let at = blocks[i].addr() - h.base + 40;
         let before = copy_of(&h, at, 1)[0];
         fill(&mut h, at, 1, !before);
-        let looks = (1..=4).find(|_| h.allocator.overwritten().is_some());
+        let looks = (1..=4).find(|_| h.allocator.overwritten(AT_ONCE).is_some());
         assert!(looks.is_some(), "the guard of block {i}");
         fill(&mut h, at, 1, before);
     }
@@ -201,7 +205,7 @@ proptest! {
                 Op::Reallocate(..) | Op::Free(_) => {}
             }
         }
-        prop_assert!(pes[0].allocator.overwritten().is_none());
+        prop_assert!(pes[0].allocator.overwritten(AT_ONCE).is_none());
     }
 }
 

@@ -116,7 +116,8 @@ struct Set<T> {
 }
 
 impl<T: Word> Set<T> {
-    /// Ends the job with an error unless the arrays can be what the calls ask for. `others` are further arguments.
+    /// Ends the job with an error unless the arrays can be what the calls ask for. `others` are
+    /// further arguments.
     fn check(&self, others: &[(&str, *const usize)]) {
         if self.nelems == 0 {
             return;

@@ -1,4 +1,5 @@
-//! Which thread calls, and whether the thread level allows that. Both are looked at only with `SHMEM_CHECK`.
+//! Which thread calls, and whether the thread level allows that. Both are looked at only with
+//! `SHMEM_CHECK`.
 
 use crate::base::call::{Call, fail};
 use crate::base::constants::SHMEM_THREAD_FUNNELED;

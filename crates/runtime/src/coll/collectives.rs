@@ -33,7 +33,7 @@ pub(crate) fn barrier_all_with(call: Call, arguments: &[Argument]) {
     let job = job::require(call);
     let mut entered = Entered::new(call, teams().world());
     if job.settings.check {
-        blocks::require_guards(call, job);
+        blocks::require_some_guards(call, job);
         entered.agree(arguments);
     }
     entered.sync();

@@ -4,8 +4,8 @@
 //! address may lie, one for the PE, a load from the segment's table of deltas, and an addition. Whatever fails
 //! these compares goes to cold code, which finds another path or reports why there is none.
 //!
-//! With `SHMEM_CHECK` no address lies in the segments of the fast path, so that every access goes to the cold code,
-//! which has them as they are and checks it.
+//! With `SHMEM_CHECK` no address lies in the segments of the fast path, so that every access goes
+//! to the cold code, which has them as they are and checks it.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -161,8 +161,8 @@ pub(crate) fn are_atomics_by_network() -> bool {
     MAP.heap.word_deltas.load(Relaxed) != MAP.heap.deltas.load(Relaxed)
 }
 
-/// Open the fast path, for the first time or again after [`close`], with the same PEs; if accesses are to be checked,
-/// the way through the checks.
+/// Open the fast path, for the first time or again after [`close`], with the same PEs; if accesses
+/// are to be checked, the way through the checks.
 pub(crate) fn open(heap: *mut u8, heap_bytes: usize, check: bool) {
     let map = if check { &CHECKED } else { &MAP };
     map.heap.open(heap.addr(), heap_bytes);
@@ -231,8 +231,8 @@ pub(crate) fn unchecked_place(addr: usize, nbytes: usize) -> Option<(Segment, us
     MAP.place(addr, nbytes)
 }
 
-/// As [`place`]; ends the job with an error when there is none, no PE `pe`, or a mistake that `SHMEM_CHECK` finds. `argument`
-/// is the name that the address has in the call.
+/// As [`place`]; ends the job with an error when there is none, no PE `pe`, or a mistake that
+/// `SHMEM_CHECK` finds. `argument` is the name that the address has in the call.
 #[cold]
 #[inline(never)]
 pub(crate) fn require_place(
@@ -255,7 +255,8 @@ pub(crate) fn require_place(
     (segment, offset)
 }
 
-/// With `SHMEM_CHECK`, ends the job with an error if local bytes begin in the heap and do not lie in one block.
+/// With `SHMEM_CHECK`, ends the job with an error if local bytes begin in the heap and do not lie
+/// in one block.
 pub(crate) fn check_local(call: Call, argument: &'static str, addr: usize, nbytes: usize) {
     if nbytes > 0 && CHECKED.heap.offset(addr, 1).is_some() {
         blocks::require(call, job::require(call), argument, addr, nbytes);

@@ -1,5 +1,5 @@
-//! An access that is not on the fast path, and where its bytes are: a network reaches them, the kernel or, with
-//! `SHMEM_CHECK`, this CPU after the checks.
+//! An access that is not on the fast path, and where its bytes are: a network reaches them, the
+//! kernel or, with `SHMEM_CHECK`, this CPU after the checks.
 
 use crate::base::call::Call;
 use crate::base::handle::ContextHandle;
@@ -35,12 +35,13 @@ pub(super) enum By {
     Cpu(*mut u8),
 }
 
-/// What an access copies to or from on this PE: an address and a number of bytes. It need not be symmetric.
+/// What an access copies to or from on this PE: an address and a number of bytes. It need not be
+/// symmetric.
 pub(super) type Local = (*const u8, usize);
 
 impl Access {
-    /// The `nbytes` symmetric bytes at `addr`; ends the job with an error where there are none, or they cannot be
-    /// reached.
+    /// The `nbytes` symmetric bytes at `addr`; ends the job with an error where there are none, or
+    /// they cannot be reached.
     #[inline(always)]
     pub(super) fn remote(self, addr: usize, nbytes: usize, local: Local) -> RemoteBytes {
         let is_open = network::is_open();
@@ -61,8 +62,8 @@ impl Access {
         RemoteBytes { at, by: mapped.map_or_else(by_kernel, By::Cpu) }
     }
 
-    /// As [`remote`](Access::remote), of a word of an atomic operation. Where the network carries these out, it does
-    /// so on every PE, but for contexts of `SHMEM_TEAM_SHARED`.
+    /// As [`remote`](Access::remote), of a word of an atomic operation. Where the network carries
+    /// these out, it does so on every PE, but for contexts of `SHMEM_TEAM_SHARED`.
     #[inline(always)]
     pub(super) fn remote_word(self, addr: usize, nbytes: usize) -> RemoteBytes {
         address::require_aligned(self.call, self.argument, addr, nbytes);
@@ -76,8 +77,8 @@ impl Access {
         }
     }
 
-    /// A word on which this CPU carries out atomic operations although the network does so on the world:
-    /// one of this node, on a context of `SHMEM_TEAM_SHARED`.
+    /// A word on which this CPU carries out atomic operations although the network does so on the
+    /// world: one of this node, on a context of `SHMEM_TEAM_SHARED`.
     #[inline(always)]
     pub(super) fn word_of_cpu(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
         if contexts::is_of_shared(self.ctx) { self.word_of_domain(addr, nbytes) } else { None }

@@ -382,7 +382,8 @@ impl Access {
         signalling.update_at(word, AmoWidth::Eight, op, signal);
     }
 
-    /// With `SHMEM_CHECK`, ends the job with an error since the signal is one of the bytes that are put.
+    /// With `SHMEM_CHECK`, ends the job with an error since the signal is one of the bytes that are
+    /// put.
     #[cold]
     fn check_signal(self, dest: usize, nbytes: usize, sig_addr: usize) {
         if job::require(self.call).settings.check {

@@ -38,6 +38,7 @@ use crate::base::stdio;
 use crate::coll::collectives::barrier_all;
 use crate::memory::address;
 use crate::memory::areas::Areas;
+use crate::memory::blocks;
 use crate::memory::statics;
 use crate::net::cma;
 use crate::net::cma::Probe;
@@ -406,6 +407,7 @@ fn close(call: Call) {
     let is_last = process::depth() == 1;
     if is_last {
         lock::finalize(call);
+        blocks::check_all_guards(call, job);
     }
     // Other PEs may leave by another routine.
     barrier_all(Call(&"shmem_finalize"));

@@ -1,7 +1,7 @@
-//! The checks of collectives that are made only with `SHMEM_CHECK`, because they cost time: that all members of a team
-//! are in the same collective with the same arguments, and that arrays do not overlap. `base::caller` checks the
-//! calling thread and `memory::blocks` the blocks of the heap. Errors whose detection costs nothing are always found,
-//! elsewhere.
+//! The checks of collectives that are made only with `SHMEM_CHECK`, because they cost time: that
+//! all members of a team are in the same collective with the same arguments, and that arrays do not
+//! overlap. `base::caller` checks the calling thread and `memory::blocks` the blocks of the heap.
+//! Errors whose detection costs nothing are always found, elsewhere.
 //!
 //! For the first check, each two PEs exchange messages that do not use the channels of their team. So PEs that are
 //! in collectives of different teams, or on different active sets, notice each other too, since each two PEs make

@@ -105,7 +105,8 @@ impl Team {
         self.levels.as_ref()
     }
 
-    /// The split of this team that the PE begins, which all members call: a number that is the same on all of them.
+    /// The split of this team that the PE begins, which all members call: a number that is the same
+    /// on all of them.
     pub(crate) fn next_split(&self, call: Call) -> Split<'_> {
         let number = 1 + self.splits.fetch_add(1, Relaxed);
         Split { parent: &self.name, call, number: Some(number) }

@@ -4,18 +4,39 @@
 //! same offsets without communication. dlmalloc does the work. This file gives it the heap once, and records the
 //! blocks in private memory, so that a pointer that is not the start of a block is an error and does not corrupt
 //! the heap.
+//!
+//! A guarded allocator has guard words around each block, and marks what lies outside blocks for
+//! the tools that report wrong accesses. dlmalloc has its own data there.
 #![allow(unsafe_code)]
 
+mod blocks;
+mod guard;
+mod marks;
+
+pub use blocks::{Block, Misplaced};
+
+use blocks::Blocks;
 use dlmalloc::Dlmalloc;
-use std::collections::BTreeMap;
+use guard::GUARD;
+use marks::Marks;
+use std::fmt;
+use std::ops::RangeInclusive;
 
 /// The allocator of one PE's symmetric heap.
 pub struct Allocator {
     heap: Dlmalloc<Once>,
+    base: *mut u8,
     nbytes: usize,
     max_alignment: usize,
-    /// The blocks' starts and sizes, by address.
-    blocks: BTreeMap<usize, (*mut u8, usize)>,
+    blocks: Blocks,
+    guards: Option<Guards>,
+}
+
+/// What a guarded allocator has.
+struct Guards {
+    marks: Marks,
+    /// Where the next look at the guards begins.
+    next: usize,
 }
 
 // SAFETY: the pointers are into the heap, which the allocator has for itself by its contract.
@@ -26,14 +47,35 @@ unsafe impl Send for Allocator {}
 pub struct NotABlock;
 
 /// What an address of the heap is.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Place {
     /// The start of a block.
     Block,
     /// Within a block.
-    Inside,
+    Inside(Block),
     /// In no block.
     Free,
+}
+
+/// A guard that is not as it was written.
+#[derive(Debug)]
+pub struct Overwritten {
+    block: Block,
+    bytes: RangeInclusive<usize>,
+}
+
+/// What was overwritten.
+impl fmt::Display for Overwritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (block, first) = (&self.block, *self.bytes.start());
+        let nbytes = self.bytes.end() - first + 1;
+        write!(f, "{nbytes} bytes at {first:#x} were overwritten, ")?;
+        match first.checked_sub(block.end()) {
+            Some(0) => write!(f, "at the end of {block}"),
+            Some(by) => write!(f, "{by} bytes past the end of {block}"),
+            None => write!(f, "{} bytes before the start of {block}", block.start.addr() - first),
+        }
+    }
 }
 
 impl Allocator {
@@ -45,71 +87,191 @@ impl Allocator {
     /// allocator and the users of its blocks accesses it.
     pub unsafe fn new(base: *mut u8, nbytes: usize, max_alignment: usize) -> Allocator {
         let heap = Dlmalloc::new_with_allocator(Once { base, nbytes, taken: false.into() });
-        Allocator { heap, nbytes, max_alignment, blocks: BTreeMap::new() }
+        let blocks = Blocks::default();
+        Allocator { heap, base, nbytes, max_alignment, blocks, guards: None }
     }
 
-    /// A block of `nbytes` bytes, aligned to `alignment` (a power of two) and to 16; `None` when
-    /// there is no room, or the alignment is no power of two.
-    pub fn allocate(&mut self, nbytes: usize, alignment: usize) -> Option<*mut u8> {
+    /// The same with guards around its blocks, of which there are none yet.
+    pub fn guarded(mut self) -> Allocator {
+        let marks = Marks::find();
+        marks.no_access(self.base, self.nbytes);
+        self.guards = Some(Guards { marks, next: 0 });
+        self
+    }
+
+    /// A block of `nbytes` bytes, aligned to `alignment` (a power of two) and to 16, for the call
+    /// `by`; `None` when there is no room, or the alignment is no power of two.
+    pub fn allocate(
+        &mut self,
+        by: &'static str,
+        nbytes: usize,
+        alignment: usize,
+    ) -> Option<*mut u8> {
         if nbytes > self.nbytes || alignment > self.max_alignment || !alignment.is_power_of_two() {
             return None;
         }
+        let alignment = alignment.max(16);
+        let (front, tail) = self.guards.as_ref().map_or((0, 0), |_| (GUARD.max(alignment), GUARD));
+        let whole = front + nbytes + tail;
         // SAFETY: the heap is valid by the contract of `new`, the alignment is a power of two.
-        let block = unsafe { self.heap.c_memalign(alignment.max(16), nbytes) };
-        if block.is_null() {
+        let base = self.unreported(|heap| unsafe { heap.c_memalign(alignment, whole) });
+        if base.is_null() {
             return None;
         }
-        self.blocks.insert(block.addr(), (block, nbytes));
-        Some(block)
+        let start = base.wrapping_add(front);
+        let number = self.blocks.next_number();
+        self.put(Block { start, nbytes, front, number, by });
+        Some(start)
+    }
+
+    /// Record a block that was just allocated.
+    fn put(&mut self, block: Block) {
+        if let Some(Guards { marks, .. }) = &self.guards {
+            let end = block.start.wrapping_add(block.nbytes);
+            marks.no_access(block.start.wrapping_sub(GUARD), GUARD + block.nbytes + GUARD);
+            marks.access(block.start, block.nbytes);
+            marks.unreported(|| {
+                // SAFETY: the bytes before the block belong to it.
+                unsafe { guard::write(block.start.wrapping_sub(GUARD)) };
+                // SAFETY: the bytes behind the block belong to it.
+                unsafe { guard::write(end) };
+            });
+        }
+        self.blocks.insert(block);
     }
 
     /// Bytes of all blocks.
     pub fn in_use(&self) -> usize {
-        self.blocks.values().map(|&(_, nbytes)| nbytes).sum()
+        self.blocks.from(0).map(|block| block.nbytes).sum()
     }
 
     /// What `address` is.
     pub fn place(&self, address: *const u8) -> Place {
-        match self.blocks.range(..=address.addr()).next_back() {
-            Some((&start, _)) if start == address.addr() => Place::Block,
-            Some((&start, &(_, nbytes))) if address.addr() < start + nbytes => Place::Inside,
+        match self.blocks.up_to(address.addr()) {
+            Some(block) if block.start.addr() == address.addr() => Place::Block,
+            Some(block) if address.addr() < block.end() => Place::Inside(block.clone()),
             _ => Place::Free,
         }
     }
 
-    /// Change the size of a block, moving its contents if need be; `Ok(None)` when there is no room,
-    /// and the block is then as it was.
+    /// Whether `nbytes` bytes, at least one, lie in one block.
+    ///
+    /// # Errors
+    /// When they do not.
+    pub fn hold(&self, address: usize, nbytes: usize) -> Result<(), Misplaced> {
+        self.blocks.hold(address, nbytes)
+    }
+
+    /// Change the size of a block for the call `by`, moving its contents if need be; `Ok(None)`
+    /// when there is no room, and the block is then as it was.
     ///
     /// # Errors
     /// When `block` is not the start of a block.
     pub fn reallocate(
         &mut self,
+        by: &'static str,
         block: *mut u8,
         nbytes: usize,
     ) -> Result<Option<*mut u8>, NotABlock> {
-        let &(block, _) = self.blocks.get(&block.addr()).ok_or(NotABlock)?;
+        let old = self.blocks.at(block.addr()).ok_or(NotABlock)?.clone();
         if nbytes > self.nbytes {
             return Ok(None);
         }
+        let tail = if self.guards.is_some() { GUARD } else { 0 };
+        let (base, whole) = (old.start.wrapping_sub(old.front), old.front + nbytes + tail);
+        let copies_are_seen = self.guards.as_ref().is_some_and(|it| it.marks.copies_are_seen());
+        if copies_are_seen {
+            self.each_gap(Marks::unpoison);
+        }
         // SAFETY: a block of this heap, as just checked.
-        let moved = unsafe { self.heap.c_realloc(block, nbytes) };
+        let moved = self.unreported(|heap| unsafe { heap.c_realloc(base, whole) });
+        if copies_are_seen {
+            self.each_gap(Marks::poison);
+        }
         if moved.is_null() {
             return Ok(None);
         }
-        self.blocks.remove(&block.addr());
-        self.blocks.insert(moved.addr(), (moved, nbytes));
-        Ok(Some(moved))
+        self.take_away(&old, by);
+        let start = moved.wrapping_add(old.front);
+        self.put(Block { start, nbytes, by, ..old });
+        Ok(Some(start))
     }
 
-    /// Give a block back; its size.
+    /// Give a block back for the call `by`; its size.
     ///
     /// # Errors
     /// When `block` is not the start of a block.
-    pub fn free(&mut self, block: *mut u8) -> Result<usize, NotABlock> {
-        let (block, nbytes) = self.blocks.remove(&block.addr()).ok_or(NotABlock)?;
+    pub fn free(&mut self, by: &'static str, block: *mut u8) -> Result<usize, NotABlock> {
+        let block = self.blocks.at(block.addr()).ok_or(NotABlock)?.clone();
+        self.take_away(&block, by);
         // SAFETY: a block of this heap that was not freed yet, as just checked.
-        unsafe { self.heap.c_free(block) };
-        Ok(nbytes)
+        self.unreported(|heap| unsafe { heap.c_free(block.start.wrapping_sub(block.front)) });
+        Ok(block.nbytes)
+    }
+
+    /// Remove a block from the records.
+    fn take_away(&mut self, block: &Block, by: &'static str) {
+        self.blocks.remove(block.start.addr());
+        if let Some(Guards { marks, .. }) = &self.guards {
+            marks.no_access(block.start, block.nbytes);
+            self.blocks.remember(block.clone(), by);
+        }
+    }
+
+    /// The guard of the block that starts at an address, if it was overwritten.
+    pub fn overwritten_at(&self, start: *const u8) -> Option<Overwritten> {
+        self.damage(self.blocks.at(start.addr())?)
+    }
+
+    /// A guard that was overwritten, of at most `n` blocks: those after the ones of the last call.
+    pub fn overwritten(&mut self, n: usize) -> Option<Overwritten> {
+        let next = self.guards.as_ref()?.next;
+        let mut some = self.blocks.from(next).chain(self.blocks.from(0));
+        let n = n.min(self.blocks.len());
+        let found = some.clone().take(n).find_map(|block| self.damage(block));
+        let next = some.nth(n).map_or(0, |block| block.start.addr());
+        self.guards.as_mut()?.next = next;
+        found
+    }
+
+    fn damage(&self, block: &Block) -> Option<Overwritten> {
+        let Guards { marks, .. } = self.guards.as_ref()?;
+        let (before, after) =
+            (block.start.wrapping_sub(GUARD), block.start.wrapping_add(block.nbytes));
+        let damaged = marks.unreported(|| {
+            // SAFETY: the bytes behind the block belong to it.
+            let after = unsafe { guard::overwritten(after) };
+            // SAFETY: the bytes before the block belong to it.
+            after.or_else(|| unsafe { guard::overwritten(before) })
+        });
+        damaged.map(|bytes| Overwritten { block: block.clone(), bytes })
+    }
+
+    /// Call the allocator below, which has its data outside blocks.
+    fn unreported<R>(&mut self, act: impl FnOnce(&mut Dlmalloc<Once>) -> R) -> R {
+        match &self.guards {
+            Some(guards) => guards.marks.unreported(|| act(&mut self.heap)),
+            None => act(&mut self.heap),
+        }
+    }
+
+    /// Mark the bytes between blocks.
+    fn each_gap(&self, mark: fn(&Marks, *const u8, usize)) {
+        let Some(Guards { marks, .. }) = &self.guards else { return };
+        let mut gap = self.base;
+        for block in self.blocks.from(0) {
+            mark(marks, gap, block.start.addr() - gap.addr());
+            gap = block.start.wrapping_add(block.nbytes);
+        }
+        mark(marks, gap, self.base.addr() + self.nbytes - gap.addr());
+    }
+}
+
+impl Drop for Allocator {
+    fn drop(&mut self) {
+        if let Some(Guards { marks, .. }) = &self.guards {
+            marks.access(self.base, self.nbytes);
+        }
     }
 }
 

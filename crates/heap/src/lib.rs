@@ -20,7 +20,7 @@ mod published;
 mod reservation;
 pub mod statics;
 
-pub use allocator::{Allocator, Place};
+pub use allocator::{Allocator, Misplaced, Overwritten, Place};
 pub use error::Error;
 pub use layout::Layout;
 pub use node::NodeMemory;

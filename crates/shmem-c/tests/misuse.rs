@@ -232,6 +232,66 @@ fn who_is_where_when_not_all_are_in_the_same_collective() {
     }
 }
 
+/// A team is named by the splits that made it, which its members have counted alike.
+#[test]
+fn who_is_on_which_team() {
+    let second = "the team of 3 PEs from split 2 (shmem_team_split_strided) of SHMEM_TEAM_WORLD";
+    checked_misuse("teams_differ").assert_fails(&[
+        "PE 0 in shmem_team_sync with SHMEM_TEAM_WORLD",
+        "PE 1 in shmem_team_sync with SHMEM_TEAM_SHARED",
+        &format!("PE 2 in shmem_team_sync with {second}"),
+    ]);
+    // PE 2 is not in the first team, so that it and PE 0 need not hear of each other.
+    let outcome = checked_misuse("split_teams_differ");
+    let sentence =
+        outcome.assert_fails(&["in shmem_team_sync with the team of 2 PEs from split 1 ("]);
+    let row = format!("from split 1 (shmem_team_split_2d) of {second}");
+    assert!(sentence.contains(&row) || sentence.contains(second), "{outcome}");
+    assert!(!sentence.contains("with team "), "{outcome}");
+}
+
+/// An address outside the heap has no place that is the same on all PEs.
+#[test]
+fn what_is_no_block() {
+    for (how, words) in [
+        ("realloc_static", ["shmem_realloc: argument ptr: 0x", "is static data of the program"]),
+        ("free_foreign", ["shmem_free: argument ptr: 0x", "is static data of the program"]),
+        ("free_stack", ["shmem_free: argument ptr: 0x", "is not in the symmetric heap"]),
+        ("free_within", ["shmem_free: argument ptr: 0x", "is inside the block of 16 bytes at 0x"]),
+        ("free_again", ["shmem_free: argument ptr: 0x", "shmem_free has freed the block of 16"]),
+    ] {
+        checked_misuse(how).assert_fails(&words);
+        run(off_node_job(how).env("SHMEM_CHECK", "1")).assert_fails(&words);
+    }
+    misuse("realloc_static").assert_fails(&["shmem_realloc", "is static data of the program"]);
+}
+
+#[test]
+fn waits_signals_and_configurations() {
+    for (how, words) in [
+        ("wait_null", ["PE 1: shmem_int_wait_until_all: argument ivars", "not symmetric"]),
+        (
+            "wait_many",
+            ["PE 1: shmem_int_wait_until_all: argument ivars", "beyond the symmetric heap"],
+        ),
+        ("wait_some_null", ["PE 1: shmem_int_wait_until_some: argument indices", "null pointer"]),
+        (
+            "test_vector_null",
+            ["PE 1: shmem_int_test_some_vector: argument cmp_values", "null pointer"],
+        ),
+        ("test_on_the_stack", ["PE 1: shmem_uint64_test: argument ivar", "not symmetric"]),
+        ("signal_fetch_stack", ["PE 1: shmem_signal_fetch: argument sig_addr", "not symmetric"]),
+        (
+            "signal_in_dest",
+            ["PE 1: shmem_int_put_signal: argument sig_addr", "lies in the 16 bytes of dest"],
+        ),
+        ("contexts_negative", ["shmem_team_split_strided: argument config", "num_contexts is -5"]),
+    ] {
+        checked_misuse(how).assert_fails(&words);
+        run(off_node_job(how).env("SHMEM_CHECK", "1")).assert_fails(&words);
+    }
+}
+
 /// The deprecated forms are told apart from collectives of teams, and from those on other sets.
 #[test]
 fn who_is_where_when_some_are_in_a_collective_on_an_active_set() {
@@ -325,6 +385,23 @@ fn threads_that_call_in_turn() {
         assert_eq!(outcome.stderr.lines().filter(told(pe)).count(), 1, "{outcome}");
     }
     assert_eq!(outcome.stderr.matches("SHMEM_THREAD_SINGLE").count(), 3, "{outcome}");
+}
+
+/// The same of threads that access memory: on the heap and on static data.
+#[test]
+fn threads_that_access_memory() {
+    for nodes in ["on", "off"] {
+        let job = Job::new(program!("misuse.c")).n(3).arg("accesses_by_other_threads");
+        let outcome = run(job.env("SHMEM_CHECK", "1").env("SHMEM_ONNODE", nodes));
+        assert_eq!(outcome.code(), 98, "{outcome}");
+        for call in ["shmem_int_g", "shmem_int_p", "shmem_int_atomic_inc"] {
+            for pe in 0..3 {
+                let warning = format!("warning: PE {pe}: {call}: called by another thread");
+                assert_eq!(outcome.stderr.matches(&warning).count(), 1, "{outcome}");
+            }
+        }
+        assert_eq!(outcome.stderr.matches("SHMEM_THREAD_SINGLE").count(), 9, "{outcome}");
+    }
 }
 
 /// Nothing joins the PEs then, so each that makes the mistake says so, all in the same words.

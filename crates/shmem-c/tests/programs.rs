@@ -10,7 +10,8 @@ use testkit::{Job, Outcome, Test, compile, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 37] = [
+const ELSEWHERE: [&str; 39] = [
+    "blocks.c",
     "check.h",
     "child_exits.c",
     "core.c",

@@ -4,6 +4,9 @@
 use super::*;
 use proptest::prelude::*;
 
+const AT_ONCE: usize = 100;
+const BY: &str = "shmem_malloc";
+
 struct Heap {
     memory: Vec<u128>,
     allocator: Allocator,
@@ -18,44 +21,116 @@ fn heap(nbytes: usize) -> Heap {
     Heap { memory, allocator, base: base.addr() }
 }
 
+fn guarded_heap(nbytes: usize) -> Heap {
+    let Heap { memory, allocator, base } = heap(nbytes);
+    Heap { memory, allocator: allocator.guarded(), base }
+}
+
+#[test]
+fn what_is_written_beyond_a_block_is_found() {
+    let mut h = guarded_heap(1 << 16);
+    let blocks = [100, 24].map(|n| h.allocator.allocate(BY, n, 16).expect("room"));
+    let offset = blocks[0].addr() - h.base;
+    fill(&mut h, offset, 100, 7);
+    assert!(
+        h.allocator.overwritten(AT_ONCE).is_none()
+            && h.allocator.overwritten_at(blocks[0]).is_none()
+    );
+    for (at, n, words) in [
+        (offset + 100, 1, "overwritten, at the end of the block of 100 bytes"),
+        (offset + 102, 9, "overwritten, 2 bytes past the end of the block of 100 bytes"),
+        (offset - 8, 8, "overwritten, 8 bytes before the start of the block of 100 bytes"),
+    ] {
+        let before = copy_of(&h, at, n);
+        fill(&mut h, at, n, 7);
+        let found = h.allocator.overwritten(AT_ONCE).expect("overwritten").to_string();
+        assert!(found.starts_with(&format!("{n} bytes at {:#x} were", h.base + at)), "{found}");
+        assert!(found.contains(words), "{found}");
+        assert!(found.contains("(block 1, allocated by shmem_malloc)"), "{found}");
+        assert!(h.allocator.overwritten_at(blocks[0]).is_some());
+        assert!(h.allocator.overwritten_at(blocks[1]).is_none());
+        before.into_iter().enumerate().for_each(|(i, byte)| fill(&mut h, at + i, 1, byte));
+        assert!(h.allocator.overwritten(AT_ONCE).is_none());
+    }
+}
+
+/// No more than some at a time, and all of them in turn.
+#[test]
+fn every_guard_has_its_turn() {
+    let mut h = guarded_heap(4 << 20);
+    let n = 3 * AT_ONCE;
+    let blocks: Vec<_> = (0..n).map(|_| h.allocator.allocate(BY, 40, 16).expect("room")).collect();
+    for i in [0, n / 2, n - 1] {
+        let at = blocks[i].addr() - h.base + 40;
+        let before = copy_of(&h, at, 1)[0];
+        fill(&mut h, at, 1, !before);
+        let looks = (1..=4).find(|_| h.allocator.overwritten(AT_ONCE).is_some());
+        assert!(looks.is_some(), "the guard of block {i}");
+        fill(&mut h, at, 1, before);
+    }
+}
+
+#[test]
+fn bytes_that_are_in_no_block_are_described() {
+    let mut h = guarded_heap(1 << 16);
+    let block = h.allocator.allocate(BY, 100, 16).expect("room");
+    let other = h.allocator.allocate(BY, 100, 16).expect("room");
+    let why = |h: &Heap, address, n| h.allocator.hold(address, n).expect_err("why").to_string();
+    let at = block.addr();
+    assert!(h.allocator.hold(at, 100).is_ok() && h.allocator.hold(at + 99, 1).is_ok());
+    assert!(
+        why(&h, at + 96, 8).starts_with("reach 4 bytes past the end of the block of 100 bytes")
+    );
+    assert!(why(&h, at, usize::MAX).starts_with("reach "));
+    assert!(why(&h, at + 104, 8).starts_with("begin 4 bytes past the end of the block"));
+    assert!(why(&h, at - 16, 8).starts_with("begin 16 bytes before the start of the block"));
+    let far = why(&h, other.addr() + (8 << 10), 8);
+    assert!(far.starts_with("begin 8092 bytes past the end of the block"), "{far}");
+    h.allocator.free("shmem_free", block).expect("a block");
+    let freed = why(&h, at + 8, 8);
+    assert!(freed.starts_with("are not allocated: shmem_free has freed the block of 100 bytes"));
+    h.allocator.free("shmem_free", other).expect("a block");
+    assert!(why(&h, h.base + (60 << 10), 8).starts_with("are not allocated: no block"));
+}
+
 #[test]
 fn the_whole_heap_can_be_one_block() {
     let mut h = heap(1 << 20);
-    let block = h.allocator.allocate((1 << 20) - 4096, 16).expect("room");
-    assert_eq!(h.allocator.allocate(1 << 20, 16), None);
-    assert_eq!(h.allocator.allocate(usize::MAX - 8, 16), None);
-    h.allocator.free(block).expect("a block");
-    assert!(h.allocator.allocate((1 << 20) - 4096, 16).is_some());
-    assert_eq!(h.allocator.allocate(1, 8192), None);
+    let block = h.allocator.allocate(BY, (1 << 20) - 4096, 16).expect("room");
+    assert_eq!(h.allocator.allocate(BY, 1 << 20, 16), None);
+    assert_eq!(h.allocator.allocate(BY, usize::MAX - 8, 16), None);
+    h.allocator.free(BY, block).expect("a block");
+    assert!(h.allocator.allocate(BY, (1 << 20) - 4096, 16).is_some());
+    assert_eq!(h.allocator.allocate(BY, 1, 8192), None);
 }
 
 #[test]
 fn foreign_and_freed_pointers_are_refused() {
     let mut h = heap(1 << 16);
-    let block = h.allocator.allocate(100, 16).expect("room");
-    assert_eq!(h.allocator.free(block.wrapping_add(16)), Err(NotABlock));
-    assert_eq!(h.allocator.reallocate(block.wrapping_add(1), 5), Err(NotABlock));
-    assert_eq!(h.allocator.free(block), Ok(100));
-    assert_eq!(h.allocator.free(block), Err(NotABlock));
+    let block = h.allocator.allocate(BY, 100, 16).expect("room");
+    assert_eq!(h.allocator.free(BY, block.wrapping_add(16)), Err(NotABlock));
+    assert_eq!(h.allocator.reallocate(BY, block.wrapping_add(1), 5), Err(NotABlock));
+    assert_eq!(h.allocator.free(BY, block), Ok(100));
+    assert_eq!(h.allocator.free(BY, block), Err(NotABlock));
 }
 
 #[test]
 fn an_address_has_a_place() {
     let mut h = heap(1 << 16);
-    let block = h.allocator.allocate(100, 16).expect("room");
-    assert_eq!(h.allocator.place(block), Place::Block);
-    assert_eq!(h.allocator.place(block.wrapping_add(99)), Place::Inside);
-    assert_eq!(h.allocator.place(block.wrapping_add(100)), Place::Free);
-    assert_eq!(h.allocator.place(block.wrapping_sub(1)), Place::Free);
-    h.allocator.free(block).expect("a block");
-    assert_eq!(h.allocator.place(block), Place::Free);
+    let block = h.allocator.allocate(BY, 100, 16).expect("room");
+    assert!(matches!(h.allocator.place(block), Place::Block));
+    assert!(matches!(h.allocator.place(block.wrapping_add(99)), Place::Inside(_)));
+    assert!(matches!(h.allocator.place(block.wrapping_add(100)), Place::Free));
+    assert!(matches!(h.allocator.place(block.wrapping_sub(1)), Place::Free));
+    h.allocator.free(BY, block).expect("a block");
+    assert!(matches!(h.allocator.place(block), Place::Free));
 }
 
 #[test]
 fn a_heap_of_nothing_gives_nothing() {
     // SAFETY: no byte of the empty range is ever accessed.
     let mut a = unsafe { Allocator::new(std::ptr::dangling_mut(), 0, 16) };
-    assert_eq!(a.allocate(1, 16), None);
+    assert_eq!(a.allocate(BY, 1, 16), None);
 }
 
 #[derive(Clone, Debug)]
@@ -79,7 +154,11 @@ proptest! {
     /// Two PEs that make the same calls get the same offsets; blocks never overlap, are
     /// aligned, and keep their contents.
     #[test]
-    fn offsets_are_symmetric(ops in proptest::collection::vec(op(), 1..60)) {
+    fn offsets_are_symmetric(
+        guarded in any::<bool>(),
+        ops in proptest::collection::vec(op(), 1..60),
+    ) {
+        let heap = if guarded { guarded_heap } else { heap };
         let mut pes = [heap(256 << 10), heap(256 << 10)];
         // Offsets agree where bases agree modulo the largest alignment asked for.
         let skew = pes[0].base % 4096 != pes[1].base % 4096;
@@ -90,7 +169,7 @@ proptest! {
                 Op::Allocate(n, log) => {
                     let alignment = if skew { 16 } else { 1 << log };
                     let got = pes.each_mut().map(|h| {
-                        h.allocator.allocate(n, alignment).map(|p| p.addr() - h.base)
+                        h.allocator.allocate(BY, n, alignment).map(|p| p.addr() - h.base)
                     });
                     prop_assert_eq!(got[0], got[1]);
                     let Some(offset) = got[0] else { continue };
@@ -106,7 +185,8 @@ proptest! {
                     let (offset, len, mark) = live[i];
                     let got = pes.each_mut().map(|h| {
                         let block = std::ptr::with_exposed_provenance_mut(h.base + offset);
-                        h.allocator.reallocate(block, n).expect("live").map(|p| p.addr() - h.base)
+                        let moved = h.allocator.reallocate(BY, block, n).expect("live");
+                        moved.map(|p| p.addr() - h.base)
                     });
                     prop_assert_eq!(got[0], got[1]);
                     let Some(offset) = got[0] else { continue };
@@ -119,12 +199,13 @@ proptest! {
                     check(&mut pes[0], offset, len, mark);
                     for h in &mut pes {
                         let block = std::ptr::with_exposed_provenance_mut(h.base + offset);
-                        h.allocator.free(block).expect("live");
+                        h.allocator.free(BY, block).expect("live");
                     }
                 }
                 Op::Reallocate(..) | Op::Free(_) => {}
             }
         }
+        prop_assert!(pes[0].allocator.overwritten(AT_ONCE).is_none());
     }
 }
 
@@ -132,6 +213,12 @@ fn fill(h: &mut Heap, offset: usize, n: usize, mark: u8) {
     let base = h.memory.as_mut_ptr().cast::<u8>();
     // SAFETY: a live block of the vector that holds the heap.
     unsafe { base.add(offset).write_bytes(mark, n) }
+}
+
+fn copy_of(h: &Heap, offset: usize, n: usize) -> Vec<u8> {
+    let base = h.memory.as_ptr().cast::<u8>();
+    // SAFETY: bytes of the vector that holds the heap.
+    (offset..offset + n).map(|i| unsafe { base.add(i).read() }).collect()
 }
 
 fn check(h: &mut Heap, offset: usize, n: usize, mark: u8) {

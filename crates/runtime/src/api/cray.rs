@@ -14,7 +14,7 @@ use crate::coll::collectives;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::sync::check::{self, Argument};
 use crate::teams::agreement::{self, Agreed, Request, agree, elsewhere};
-use crate::teams::team::{Config, HeldTeam, Team, find, teams};
+use crate::teams::team::{Config, HeldTeam, Split, Team, find, team_name, teams};
 use core::ffi::c_int;
 
 /// What an agreement is about, in its tag.
@@ -40,7 +40,7 @@ pub fn split_strided_by_members(
     let [start, stride, size] = [start, stride, size].map(|number| number as u64);
     let arguments = [("PE_start", start), ("PE_stride", stride), ("PE_size", size)];
     let tag = digest(&[BY_MEMBERS, parent.handle().0 as u64, start, stride, size]);
-    make(call, members, tag, &arguments)
+    make(call, parent.split_by_members(call), members, tag, &arguments)
 }
 
 fn parent_team(call: Call, handle: TeamHandle) -> HeldTeam {
@@ -83,16 +83,22 @@ fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_in
 }
 
 /// The team of `members`, all of which call this with the same tag.
-fn make(call: Call, members: Members, tag: u64, arguments: &[Argument]) -> TeamHandle {
+fn make(
+    call: Call,
+    split: Split<'_>,
+    members: Members,
+    tag: u64,
+    arguments: &[Argument],
+) -> TeamHandle {
     let job = job::require(call);
     if job.settings.check {
-        check::same(call, job, &members, tag, arguments);
+        check::same(call, job, &members, tag, arguments, team_name);
     }
     let request = Request { tag, arguments: 0, able: true, keeps: true, count: 1 };
     match agree(job, &members, request) {
         Agreed::Slots(slots, generation, _) => {
-            let team =
-                Team::new(slots[0], generation, members, job.me(), &job.nodes, Config::default());
+            let (name, slot, config) = (split.name(&members), slots[0], Config::default());
+            let team = Team::new(name, slot, generation, members, job.me(), &job.nodes, config);
             teams().insert(team)
         }
         Agreed::Elsewhere(peer) => elsewhere(call, peer),
@@ -120,6 +126,7 @@ pub fn split_grid<const D: usize>(
     let tag = digest(&[GRID, parent.handle().0 as u64]);
     let arguments = digest(&sizes.map(u64::from));
     collectives::agree(call, &parent, &[]);
+    let split = parent.next_split(call);
     let axes = parent.members().axes(sizes, parent.me());
     let request = Request { tag, arguments, able: true, keeps: true, count: D };
     match agree(job, parent.members(), request) {
@@ -131,8 +138,8 @@ pub fn split_grid<const D: usize>(
             let mut slots = slots.into_iter();
             axes.map(|members| {
                 let slot = slots.next().expect("as many as asked for");
-                let team =
-                    Team::new(slot, generation, members, job.me(), &job.nodes, Config::default());
+                let (name, me, config) = (split.name(&members), job.me(), Config::default());
+                let team = Team::new(name, slot, generation, members, me, &job.nodes, config);
                 teams().insert(team)
             })
         }
@@ -160,6 +167,7 @@ pub fn split_colour(call: Call, parent: TeamHandle, colour: c_int, key: c_int) -
     let parent = parent_team(call, parent);
     let own = u64::from(colour as u32) << 32 | u64::from(key as u32);
     let words = collectives::words(call, &parent, own);
+    let split = parent.next_split(call);
     if colour == SHMEM_COLOR_UNDEFINED {
         return TeamHandle::INVALID;
     }
@@ -168,7 +176,7 @@ pub fn split_colour(call: Call, parent: TeamHandle, colour: c_int, key: c_int) -
     places.sort_unstable();
     let pes = places.into_iter().map(|(_, place)| parent.members().world_pe(place).0);
     let tag = digest(&[COLOUR, parent.handle().0 as u64, colour as u64]);
-    make(call, Members::listed(pes.collect()), tag, &[("color", colour as u64)])
+    make(call, split, Members::listed(pes.collect()), tag, &[("color", colour as u64)])
 }
 
 fn exhausted(call: Call) -> ! {

@@ -1,12 +1,12 @@
 //! Contexts (OpenSHMEM 1.6, §9.5): creating and destroying them, and queries about them.
 
 use crate::base::call::{Call, fail};
+use crate::base::caller;
 use crate::base::constants::{SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
 use crate::base::handle::{ContextHandle, TeamHandle};
 use crate::base::job;
 use crate::net::contexts::{self, Context};
 use crate::net::{endpoints, network, order};
-use crate::sync::check;
 use crate::teams::team;
 use core::ffi::c_long;
 
@@ -14,7 +14,7 @@ use core::ffi::c_long;
 /// collective. `None` for the invalid team, for unknown options, and when there are too many.
 pub fn create(call: Call, team: TeamHandle, options: c_long) -> Option<ContextHandle> {
     let job = job::require(call);
-    check::caller(call, job);
+    caller::check(call, job);
     let known = SHMEM_CTX_SERIALIZED | SHMEM_CTX_PRIVATE | SHMEM_CTX_NOSTORE;
     if team == TeamHandle::INVALID || options & !known != 0 {
         return None;

@@ -10,10 +10,10 @@ use crate::base::extension_constants::SHMEMX_MALLOC_NO_BARRIER;
 use crate::base::job::{self, Job};
 use crate::base::refusal;
 use crate::coll::collectives::barrier_all_with;
-use crate::memory::address;
+use crate::memory::{address, blocks};
 use crate::sync::check::Argument;
 use core::ffi::{c_long, c_void};
-use rushmem_heap::{Allocator, Place};
+use rushmem_heap::{Allocator, Misplaced, Place};
 use rushmem_transport::Segment;
 use std::ptr::null_mut;
 
@@ -89,10 +89,12 @@ pub unsafe fn realloc(call: Call, ptr: *mut c_void, nbytes: usize) -> *mut c_voi
         unsafe { free(call, ptr) };
         return null_mut();
     }
-    let arguments = [at(call, ptr), ("size", nbytes as u64)];
+    let arguments = [at(call, job, ptr), ("size", nbytes as u64)];
     barrier_all_with(call, &arguments);
-    let moved = with_allocator(job, |a| a.reallocate(ptr.cast(), nbytes));
-    let Ok(moved) = moved else { not_a_block(call, ptr) };
+    require_guard(call, job, ptr);
+    let by = *call.0;
+    let moved = with_allocator(job, |a| a.reallocate(by, ptr.cast(), nbytes));
+    let Ok(moved) = moved else { not_a_block(call, job, ptr) };
     if moved.is_none() {
         refuse(call, job, nbytes, ALIGNMENT);
     }
@@ -109,19 +111,20 @@ pub unsafe fn free(call: Call, ptr: *mut c_void) {
     if ptr.is_null() {
         return;
     }
-    barrier_all_with(call, &[at(call, ptr)]);
-    match with_allocator(job, |a| a.free(ptr.cast())) {
+    barrier_all_with(call, &[at(call, job, ptr)]);
+    require_guard(call, job, ptr);
+    match with_allocator(job, |a| a.free(call.0, ptr.cast())) {
         Ok(nbytes) => {
             let block = ptr.addr()..ptr.addr() + nbytes;
             lock::forget(block);
         }
-        Err(_) => not_a_block(call, ptr),
+        Err(_) => not_a_block(call, job, ptr),
     }
 }
 
 /// A block of the heap, if there is room.
 fn take(call: Call, job: &Job, nbytes: usize, alignment: usize) -> Option<*mut u8> {
-    let block = with_allocator(job, |a| a.allocate(nbytes, alignment));
+    let block = with_allocator(job, |a| a.allocate(call.0, nbytes, alignment));
     if block.is_none() {
         refuse(call, job, nbytes, alignment);
     }
@@ -140,8 +143,23 @@ pub fn offset(call: Call, ptr: *const c_void) -> u64 {
     ptr.addr().wrapping_sub(job::require(call).memory.heap().addr()) as u64
 }
 
-fn at(call: Call, ptr: *const c_void) -> Argument {
+/// The place of a block, which must be the same on all PEs; an address outside the heap has none.
+fn at(call: Call, job: &Job, ptr: *const c_void) -> Argument {
+    if !is_in_heap(ptr) {
+        not_a_block(call, job, ptr);
+    }
     ("ptr at", offset(call, ptr))
+}
+
+fn is_in_heap(ptr: *const c_void) -> bool {
+    matches!(address::place(ptr.addr(), 1), Some((Segment::Heap, _)))
+}
+
+/// With `SHMEM_CHECK`, ends the job with an error if the bytes beside a block were overwritten.
+fn require_guard(call: Call, job: &Job, ptr: *const c_void) {
+    if job.settings.check {
+        blocks::require_guard(call, job, ptr.cast());
+    }
 }
 
 /// Why an address cannot be freed or moved, for callers who want to know instead of failing.
@@ -161,13 +179,13 @@ pub enum NotABlock {
 /// When it is not.
 pub fn is_block(call: Call, ptr: *const c_void) -> Result<(), NotABlock> {
     let job = job::require(call);
-    if !matches!(address::place(ptr.addr(), 1), Some((Segment::Heap, _))) {
+    if !is_in_heap(ptr) {
         return Err(NotABlock::Outside);
     }
     match with_allocator(job, |a| a.place(ptr.cast())) {
         Place::Block => Ok(()),
         Place::Free => Err(NotABlock::Free),
-        Place::Inside => Err(NotABlock::Inside),
+        Place::Inside(_) => Err(NotABlock::Inside),
     }
 }
 
@@ -175,7 +193,29 @@ fn with_allocator<R>(job: &Job, f: impl FnOnce(&mut Allocator) -> R) -> R {
     f(job.allocator().as_mut().expect("there is an allocator between init and finalize"))
 }
 
-fn not_a_block(call: Call, ptr: *mut c_void) -> ! {
+fn not_a_block(call: Call, job: &Job, ptr: *const c_void) -> ! {
+    let is_static = || matches!(address::place(ptr.addr(), 1), Some((Segment::Static, _)));
+    if !is_in_heap(ptr) {
+        let what = if is_static() {
+            "is static data of the program"
+        } else {
+            "is not in the symmetric heap"
+        };
+        fail!(
+            call,
+            "argument ptr: {ptr:p} {what}; only a block that was returned by shmem_malloc or a similar routine can \
+             be freed or reallocated"
+        );
+    }
+    if let Place::Inside(block) = with_allocator(job, |a| a.place(ptr.cast())) {
+        fail!(
+            call,
+            "argument ptr: {ptr:p} is inside {block}, of which only the start can be freed or reallocated"
+        );
+    }
+    if let Err(Misplaced::Freed(block, by)) = with_allocator(job, |a| a.hold(ptr.addr(), 1)) {
+        fail!(call, "argument ptr: {ptr:p} is not allocated: {by} has freed {block} already");
+    }
     fail!(
         call,
         "argument ptr: {ptr:p} was not returned by shmem_malloc or a similar routine, or was freed already"

@@ -5,7 +5,9 @@ use crate::api::rma::{bytes_of, copy};
 use crate::api::wait;
 use crate::base::call::{Call, fail};
 use crate::base::constants::{SHMEM_SIGNAL_ADD, SHMEM_SIGNAL_SET};
+use crate::base::job;
 use crate::memory::address::{mapped, mapped_atomic, require_aligned};
+use crate::memory::range::symmetric;
 use crate::net::contexts::Context;
 use crate::net::remote::{Access, Completion, update_mapped};
 
@@ -148,8 +150,11 @@ fn operation(call: Call, sig_op: c_int) -> AmoOp {
 /// # Safety
 /// `sig_addr` is valid for reads.
 pub unsafe fn fetch(call: Call, sig_addr: *const u64) -> u64 {
-    crate::base::job::require(call);
+    let job = job::require(call);
     require_aligned(call, "sig_addr", sig_addr.addr(), 8);
+    if job.settings.check {
+        symmetric(call, "sig_addr", sig_addr.cast(), 8);
+    }
     // SAFETY: valid by contract, aligned as just checked.
     unsafe { u64::fetch(sig_addr) }
 }

@@ -31,7 +31,9 @@ pub fn split_strided(
         return None;
     }
     let parent = find(call, "parent_team", parent);
+    check_contexts(call, "config", config);
     collectives::agree(call, &parent, &[]);
+    let split = parent.next_split(call);
     let members = parent.members().subset(start, stride, size);
     let arguments = digest(&[start as u64, stride as u64, size as u64]);
     let tag = digest(&[STRIDED, parent.handle().0 as u64]);
@@ -43,7 +45,8 @@ pub fn split_strided(
                 agreement::slots().release(slots[0]);
                 return Some(TeamHandle::INVALID);
             }
-            let team = Team::new(slots[0], generation, members, job.me(), &job.nodes, config);
+            let (name, slot) = (split.name(&members), slots[0]);
+            let team = Team::new(name, slot, generation, members, job.me(), &job.nodes, config);
             Some(teams().insert(team))
         }
         Agreed::Refused => None,
@@ -53,6 +56,17 @@ pub fn split_strided(
             "start, stride or size differ between the PEs of the parent team; here they are \
              {start}, {stride} and {size}"
         ),
+    }
+}
+
+/// With `SHMEM_CHECK`, ends the job with an error if a team is to have less than no contexts.
+fn check_contexts(call: Call, argument: &str, config: Config) {
+    let number = config.num_contexts;
+    if number < 0 && job::require(call).settings.check {
+        fail!(
+            call,
+            "argument {argument}: num_contexts is {number}, but a number of contexts is not negative"
+        );
     }
 }
 
@@ -70,7 +84,10 @@ pub fn split_2d(
         return None;
     }
     let parent = find(call, "parent_team", parent);
+    check_contexts(call, "xaxis_config", xaxis);
+    check_contexts(call, "yaxis_config", yaxis);
     collectives::agree(call, &parent, &[]);
+    let split = parent.next_split(call);
     let axes = parent.members().row_and_column(xrange, parent.me());
     let tag = digest(&[GRID, parent.handle().0 as u64]);
     let arguments = digest(&[xrange as u64]);
@@ -79,7 +96,9 @@ pub fn split_2d(
         Agreed::Slots(slots, generation, _) => {
             let (row, column) = axes.expect("all were able");
             let team = |slot: u16, members, config| {
-                teams().insert(Team::new(slot, generation, members, job.me(), &job.nodes, config))
+                let (name, me) = (split.name(&members), job.me());
+                let team = Team::new(name, slot, generation, members, me, &job.nodes, config);
+                teams().insert(team)
             };
             Some((team(slots[0], row, xaxis), team(slots[1], column, yaxis)))
         }

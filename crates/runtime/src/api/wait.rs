@@ -91,13 +91,17 @@ pub unsafe fn wait_until<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_va
 /// # Safety
 /// `ivar` is valid for reads.
 pub unsafe fn test<T: Word>(call: Call, ivar: *const T, cmp: c_int, cmp_value: T) -> c_int {
-    job::require(call);
+    let job = job::require(call);
     require_aligned(call, "ivar", ivar.addr(), size_of::<T>());
-    c_int::from(backoff::is_seen(|| {
+    let is_seen = backoff::is_seen(|| {
         // SAFETY: valid by contract, aligned as just checked.
         let value = unsafe { T::load_acquire(ivar) };
         holds(call, cmp, value, cmp_value)
-    }))
+    });
+    if !is_seen && job.settings.check {
+        symmetric(call, "ivar", ivar.cast(), size_of::<T>());
+    }
+    c_int::from(is_seen)
 }
 
 /// A set of words: `nelems` from `ivars`, without those whose `status` is not 0.
@@ -112,6 +116,27 @@ struct Set<T> {
 }
 
 impl<T: Word> Set<T> {
+    /// Ends the job with an error unless the arrays can be what the calls ask for. `others` are
+    /// further arguments.
+    fn check(&self, others: &[(&str, *const usize)]) {
+        if self.nelems == 0 {
+            return;
+        }
+        let nbytes = self.nelems.saturating_mul(size_of::<T>());
+        symmetric(self.call, "ivars", self.ivars.cast(), nbytes);
+        let values = match self.values {
+            Values::Same(_) => None,
+            Values::Each(values) => Some(("cmp_values", values.cast())),
+        };
+        if let Some((argument, _)) = others.iter().chain(&values).find(|(_, at)| at.is_null()) {
+            let nelems = self.nelems;
+            fail!(
+                self.call,
+                "argument {argument} is a null pointer, but it must have room for {nelems} elements"
+            );
+        }
+    }
+
     /// # Safety
     /// `i` is below `nelems`, and the arrays are valid as the calls ask.
     #[inline]
@@ -217,6 +242,9 @@ macro_rules! sets {
             let $job = job::require(call);
             require_aligned(call, "ivars", ivars.addr(), size_of::<T>());
             let $set = Set { call, ivars, nelems, status, cmp, values };
+            if $job.settings.check {
+                $set.check(&[$((stringify!($indices), $indices.cast_const()))?]);
+            }
             $body
         }
     )*};
@@ -262,13 +290,13 @@ sets! {
     };
 
     /// `shmem_test_all` (§9.11.9, §9.11.12): 1 if all words of the set satisfy the comparison.
-    fn test_all() -> c_int = |_job, set| {
+    fn test_all() -> c_int = |job, set| {
         // SAFETY: the same contract.
         c_int::from(backoff::is_seen(|| unsafe { set.all() }))
     };
 
     /// `shmem_test_any` (§9.11.10, §9.11.13): an index that satisfies the comparison, or `SIZE_MAX`.
-    fn test_any() -> usize = |_job, set| {
+    fn test_any() -> usize = |job, set| {
         let mut found = None;
         backoff::is_seen(|| {
             // SAFETY: the same contract.
@@ -280,7 +308,7 @@ sets! {
 
     /// `shmem_test_some` (§9.11.11, §9.11.14): how many words satisfy the comparison, their indices
     /// in `indices`.
-    fn test_some(indices: *mut usize) -> usize = |_job, set| {
+    fn test_some(indices: *mut usize) -> usize = |job, set| {
         let mut found = 0;
         backoff::is_seen(|| {
             // SAFETY: the same contract.

@@ -3,6 +3,7 @@
 //! It knows no symmetric memory and no network, and knows other PEs only by their numbers.
 
 pub(crate) mod call;
+pub(crate) mod caller;
 pub mod constants;
 pub(crate) mod digest;
 pub mod extension_constants;

@@ -79,8 +79,9 @@ settings! {
     /// Make checks that cost time.
     check: bool = "SHMEM_CHECK", &[], Some("0");
         "1: also make checks that cost time: that all PEs of a team or an active set are in the same collective with the same \
-         arguments, that arrays of a collective do not overlap, and that the rules of private contexts and thread levels \
-         are followed; 0: do not";
+         arguments, that arrays of a collective do not overlap, that the rules of private contexts and thread levels are \
+         followed, and that no access goes beyond a block of the symmetric heap (docs/checking.md); 0: do not. It is the \
+         same on all PEs";
         |value| match value? {
             "1" => Some(true),
             "0" => Some(false),

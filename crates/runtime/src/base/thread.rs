@@ -14,7 +14,7 @@ pub struct GetThread(Option<unsafe extern "C" fn() -> u64>);
 
 /// A thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Thread {
+pub(crate) enum CallingThread {
     OfSystem(ThreadId),
     OfProgram(u64),
 }
@@ -37,11 +37,11 @@ pub unsafe fn register(call: Call, function: GetThread) {
 }
 
 /// The calling thread.
-pub(crate) fn current() -> Thread {
+pub(crate) fn current() -> CallingThread {
     let registered = *process::lock(&REGISTERED);
     match registered.0 {
         // SAFETY: `register` requires that any thread can call it.
-        Some(number) => Thread::OfProgram(unsafe { number() }),
-        None => Thread::OfSystem(thread::current().id()),
+        Some(number) => CallingThread::OfProgram(unsafe { number() }),
+        None => CallingThread::OfSystem(thread::current().id()),
     }
 }

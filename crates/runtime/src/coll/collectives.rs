@@ -10,6 +10,7 @@ use crate::base::job;
 use crate::coll::combine::Combine;
 use crate::coll::entered::Entered;
 use crate::coll::execute::{Parts, vector_parts};
+use crate::memory::blocks;
 use crate::memory::range::symmetric;
 use crate::net::contexts::World;
 use crate::net::order;
@@ -29,9 +30,12 @@ pub fn barrier_all(call: Call) {
 /// The barrier of a call whose arguments must be the same on all PEs.
 pub(crate) fn barrier_all_with(call: Call, arguments: &[Argument]) {
     order::quiet(call, World);
-    job::require(call);
+    let job = job::require(call);
     let mut entered = Entered::new(call, teams().world());
-    entered.agree(arguments);
+    if job.settings.check {
+        blocks::require_some_guards(call, job);
+        entered.agree(arguments);
+    }
     entered.sync();
 }
 

@@ -5,6 +5,7 @@
 //! routine.
 
 use crate::base::call::{Call, fail};
+use crate::base::caller;
 use crate::base::digest::digest;
 use crate::base::handle::TeamHandle;
 use crate::base::job::{self, Job};
@@ -101,7 +102,7 @@ impl<'a> Entered<'a> {
 
     pub(crate) fn new(call: Call, team: &'a Team) -> Entered<'a> {
         let job = job::require(call);
-        check::caller(call, job);
+        caller::check(call, job);
         let channels = match team.channels.try_lock() {
             Ok(channels) => channels,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -179,14 +180,15 @@ impl<'a> Entered<'a> {
     pub(crate) fn agree(&mut self, arguments: &[Argument]) {
         if self.job.settings.check {
             let number = self.team.handle().0 as u64;
-            let team = [("team", number)];
+            let team = [(check::TEAM, number)];
             let set = self.set.map(|set| {
                 let [start, log_stride, size] = set.triplet().map(|number| number as u64);
                 [("PE_start", start), ("logPE_stride", log_stride), ("PE_size", size)]
             });
             let identity = set.as_ref().map_or(&team[..], |set| &set[..]);
             let arguments = [arguments, identity].concat();
-            check::same(self.call, self.job, self.members(), number, &arguments);
+            let (call, job, members) = (self.call, self.job, self.members());
+            check::same(call, job, members, number, &arguments, team::team_name);
         }
     }
 

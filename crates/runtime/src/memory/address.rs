@@ -3,11 +3,16 @@
 //! This is everything that an on-node access does before it touches memory: a compare for each segment in which the
 //! address may lie, one for the PE, a load from the segment's table of deltas, and an addition. Whatever fails
 //! these compares goes to cold code, which finds another path or reports why there is none.
+//!
+//! With `SHMEM_CHECK` no address lies in the segments of the fast path, so that every access goes
+//! to the cold code, which has them as they are and checks it.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
+use crate::base::caller;
 use crate::base::job;
 use crate::base::refusal;
+use crate::memory::blocks;
 use crate::memory::statics;
 use core::ffi::c_int;
 use rushmem_transport::{RemoteAddr, Segment};
@@ -49,6 +54,10 @@ const NOWHERE: usize = 1 << 63;
 // Used as it is, or the compiler takes it apart and the parts are in several cache lines.
 #[used]
 static MAP: Map = Map { n_pes: AtomicUsize::new(0), heap: Own::closed(), statics: Own::closed() };
+
+/// The segments with `SHMEM_CHECK`, closed without. The tables of deltas are those of [`MAP`].
+static CHECKED: Map =
+    Map { n_pes: AtomicUsize::new(0), heap: Own::closed(), statics: Own::closed() };
 
 impl Own {
     const fn closed() -> Own {
@@ -98,6 +107,18 @@ impl Own {
     }
 }
 
+impl Map {
+    /// The segment that holds `nbytes` bytes at `addr`, and their offset in it.
+    #[inline(always)]
+    fn place(&self, addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
+        if let Some(offset) = self.heap.offset(addr, nbytes) {
+            return Some((Segment::Heap, offset));
+        }
+        let offset = self.statics.offset(addr, nbytes)?;
+        statics::own().hold(offset, nbytes).then_some((Segment::Static, offset))
+    }
+}
+
 /// The number of a PE in a table of deltas, if there is such a PE, and if it is mapped here.
 #[inline(always)]
 fn look_up(table: &AtomicPtr<isize>, pe: c_int) -> Option<Option<isize>> {
@@ -140,16 +161,20 @@ pub(crate) fn are_atomics_by_network() -> bool {
     MAP.heap.word_deltas.load(Relaxed) != MAP.heap.deltas.load(Relaxed)
 }
 
-/// Open the fast path, for the first time or again after [`close`], with the same PEs.
-pub(crate) fn open(heap: *mut u8, heap_bytes: usize) {
-    MAP.heap.open(heap.addr(), heap_bytes);
-    MAP.statics.open(statics::own().start(), statics::own().nbytes());
+/// Open the fast path, for the first time or again after [`close`], with the same PEs; if accesses
+/// are to be checked, the way through the checks.
+pub(crate) fn open(heap: *mut u8, heap_bytes: usize, check: bool) {
+    let map = if check { &CHECKED } else { &MAP };
+    map.heap.open(heap.addr(), heap_bytes);
+    map.statics.open(statics::own().start(), statics::own().nbytes());
 }
 
-/// Close the fast path: every access ends in a message from now on.
+/// Close both: every access ends in a message from now on.
 pub(crate) fn close() {
-    MAP.heap.close();
-    MAP.statics.close();
+    for map in [&MAP, &CHECKED] {
+        map.heap.close();
+        map.statics.close();
+    }
 }
 
 /// Where a PE's copy of symmetric bytes is.
@@ -198,11 +223,57 @@ pub(crate) fn mapped<T>(address: *const T, nbytes: usize, pe: c_int) -> Option<*
 
 /// The segment that holds `nbytes` bytes at `addr`, and their offset in it.
 pub(crate) fn place(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
-    if let Some(offset) = MAP.heap.offset(addr, nbytes) {
-        return Some((Segment::Heap, offset));
+    unchecked_place(addr, nbytes).or_else(|| CHECKED.place(addr, nbytes))
+}
+
+/// As [`place`]; `None` if accesses are to be checked.
+pub(crate) fn unchecked_place(addr: usize, nbytes: usize) -> Option<(Segment, usize)> {
+    MAP.place(addr, nbytes)
+}
+
+/// As [`place`]; ends the job with an error when there is none, no PE `pe`, or a mistake that
+/// `SHMEM_CHECK` finds. `argument` is the name that the address has in the call.
+#[cold]
+#[inline(never)]
+pub(crate) fn require_place(
+    call: Call,
+    argument: &'static str,
+    addr: usize,
+    nbytes: usize,
+    pe: c_int,
+) -> (Segment, usize) {
+    let Some((segment, offset)) = place(addr, nbytes).filter(|_| is_pe(pe)) else {
+        refuse(call, argument, addr, nbytes, pe)
+    };
+    let job = job::require(call);
+    if job.settings.check {
+        caller::check(call, job);
+        if segment == Segment::Heap {
+            blocks::require(call, job, argument, addr, nbytes);
+        }
     }
-    let offset = MAP.statics.offset(addr, nbytes)?;
-    statics::own().hold(offset, nbytes).then_some((Segment::Static, offset))
+    (segment, offset)
+}
+
+/// With `SHMEM_CHECK`, ends the job with an error if local bytes begin in the heap and do not lie
+/// in one block.
+pub(crate) fn check_local(call: Call, argument: &'static str, addr: usize, nbytes: usize) {
+    if nbytes > 0 && CHECKED.heap.offset(addr, 1).is_some() {
+        blocks::require(call, job::require(call), argument, addr, nbytes);
+    }
+}
+
+/// PE `pe`'s copy of bytes that [`require_place`] has found and checked, if it is mapped here.
+pub(crate) fn mapped_if_checked(addr: usize, segment: Segment, pe: c_int) -> Option<*mut u8> {
+    CHECKED.place(addr, 1)?;
+    let here = std::ptr::with_exposed_provenance_mut::<u8>(addr);
+    Some(here.wrapping_byte_offset(delta(segment, pe)?))
+}
+
+/// Where this PE can load and store PE `pe`'s copy of a byte, whether it is allocated or not.
+pub(crate) fn loadable<T>(address: *const T, pe: c_int) -> Option<*mut T> {
+    let checked = || mapped_if_checked(address.addr(), place(address.addr(), 1)?.0, pe);
+    mapped(address, 1, pe).or_else(|| Some(checked()?.cast()))
 }
 
 /// The delta of a PE for the addresses of a segment, where that is mapped here.
@@ -313,12 +384,11 @@ pub(crate) fn remote(
     nbytes: usize,
     (pe, is_reachable): (c_int, bool),
 ) -> RemoteAddr {
-    match place(addr, nbytes) {
-        Some((segment, offset)) if is_pe(pe) && is_reachable => {
-            RemoteAddr { segment, offset: offset as u64 }
-        }
-        _ => refuse(call, argument, addr, nbytes, pe),
+    let (segment, offset) = require_place(call, argument, addr, nbytes, pe);
+    if !is_reachable && delta(segment, pe).is_none() {
+        refuse(call, argument, addr, nbytes, pe);
     }
+    RemoteAddr { segment, offset: offset as u64 }
 }
 
 #[inline(always)]

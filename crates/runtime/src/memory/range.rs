@@ -161,13 +161,12 @@ pub(crate) fn symmetric(
     if nbytes == 0 {
         return SymmetricRange::EMPTY;
     }
-    match address::place(address.addr(), nbytes) {
-        // SAFETY: that part of the segment, as was just found.
-        Some((segment, offset)) => unsafe {
-            SymmetricRange::new(segment, offset, address.cast_mut(), nbytes)
-        },
-        None => address::refuse(call, argument, address.addr(), nbytes, 0),
-    }
+    let addr = address.addr();
+    // Every PE has them, also the first one.
+    let (segment, offset) = address::unchecked_place(addr, nbytes)
+        .unwrap_or_else(|| address::require_place(call, argument, addr, nbytes, 0));
+    // SAFETY: that part of the segment, as was just found.
+    unsafe { SymmetricRange::new(segment, offset, address.cast_mut(), nbytes) }
 }
 
 /// How many bytes, from where to where.

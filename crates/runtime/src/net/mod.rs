@@ -3,6 +3,7 @@
 //!
 //! It names no transport, and waits for nothing but the transport.
 
+mod access;
 pub(crate) mod cma;
 pub mod contexts;
 pub(crate) mod copy;

@@ -3,10 +3,12 @@
 //! instructions.
 #![allow(unsafe_code)]
 
-use crate::base::call::Call;
-use crate::base::handle::ContextHandle;
+use crate::base::call::{Call, fail};
+use crate::base::job;
 use crate::base::visibility::release;
 use crate::memory::address;
+pub(crate) use crate::net::access::Access;
+use crate::net::access::{By, RemoteBytes};
 use crate::net::cma;
 use crate::net::contexts::{self, Context};
 use crate::net::network;
@@ -14,18 +16,8 @@ use core::ffi::c_int;
 pub(crate) use rushmem_transport::Completion;
 use rushmem_transport::mem::{Amo, ArithmeticAmo};
 use rushmem_transport::{
-    AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalAccess, LocalBuf, OldValue, Put, RemoteAddr,
-    Signal, mem,
+    AmoOp, AmoRequest, AmoWidth, Follows, Get, LocalAccess, LocalBuf, OldValue, Put, Signal, mem,
 };
-
-/// One access: the call, the context, and the name of the symmetric address.
-#[derive(Clone, Copy)]
-pub(crate) struct Access {
-    pub(crate) call: Call,
-    pub(crate) ctx: ContextHandle,
-    pub(crate) argument: &'static str,
-    pub(crate) pe: c_int,
-}
 
 /// `nbytes` bytes to `dest` in the heap of `pe`. The arguments are those of the routines that put, in their order, so that they stay
 /// in their registers.
@@ -164,19 +156,40 @@ impl Access {
         nbytes: usize,
         completion: Completion,
     ) {
-        let dest = self.remote(dest, nbytes);
-        if let Some(path) = self.path(dest) {
+        let remote = self.remote(dest, nbytes, (source, nbytes));
+        // SAFETY: the same contract.
+        unsafe { self.put_to(remote, source, nbytes, completion) }
+    }
+
+    /// As [`put`](Access::put), to bytes that were found.
+    ///
+    /// # Safety
+    /// The same.
+    #[inline(always)]
+    unsafe fn put_to(
+        self,
+        remote: RemoteBytes,
+        source: *const u8,
+        nbytes: usize,
+        completion: Completion,
+    ) {
+        match remote.by {
+            By::Network => {
+                let source = LocalBuf::source(source, nbytes);
+                let put = Put { dest: remote.at, source, completion };
+                network::on(self.call, self.ctx, |endpoint| {
+                    // SAFETY: valid by contract.
+                    let done = unsafe { endpoint.put(network::pe(self.pe), put) };
+                    done.or_else(|error| {
+                        network::lose_over(self.call, &error, LocalAccess::Read, source)
+                    })
+                })
+            }
             // SAFETY: valid by contract.
-            return unsafe { path.put(self.ctx, source, nbytes) };
+            By::Kernel(path) => unsafe { path.put(self.ctx, source, nbytes) },
+            // SAFETY: mapped, and valid by contract; `copy_bytes` allows overlap.
+            By::Cpu(to) => unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) },
         }
-        let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
-        network::on(self.call, self.ctx, |endpoint| {
-            // SAFETY: valid by contract.
-            let done = unsafe { endpoint.put(network::pe(self.pe), put) };
-            done.or_else(|error| {
-                network::lose_over(self.call, &error, LocalAccess::Read, put.source)
-            })
-        })
     }
 
     /// `nbytes` bytes from `source`.
@@ -192,19 +205,24 @@ impl Access {
         nbytes: usize,
         completion: Completion,
     ) {
-        let source = self.remote(source, nbytes);
-        if let Some(path) = self.path(source) {
+        let remote = self.remote(source, nbytes, (dest, nbytes));
+        match remote.by {
+            By::Network => {
+                let dest = LocalBuf { base: dest, nbytes };
+                let get = Get { dest, source: remote.at, completion };
+                network::on(self.call, self.ctx, |endpoint| {
+                    // SAFETY: valid by contract.
+                    let done = unsafe { endpoint.get(network::pe(self.pe), get) };
+                    done.or_else(|error| {
+                        network::lose_over(self.call, &error, LocalAccess::Write, dest)
+                    })
+                })
+            }
             // SAFETY: valid by contract.
-            return unsafe { path.get(self.ctx, dest, nbytes) };
+            By::Kernel(path) => unsafe { path.get(self.ctx, dest, nbytes) },
+            // SAFETY: mapped, and valid by contract; `copy_bytes` allows overlap.
+            By::Cpu(from) => unsafe { mem::copy_bytes::<mem::Atomic>(dest, from, nbytes) },
         }
-        let get = Get { dest: LocalBuf { base: dest, nbytes }, source, completion };
-        network::on(self.call, self.ctx, |endpoint| {
-            // SAFETY: valid by contract.
-            let done = unsafe { endpoint.get(network::pe(self.pe), get) };
-            done.or_else(|error| {
-                network::lose_over(self.call, &error, LocalAccess::Write, get.dest)
-            })
-        })
     }
 
     /// An atomic operation that returns the old value.
@@ -222,8 +240,12 @@ impl Access {
             // SAFETY: mapped and aligned.
             return unsafe { mem::apply(op, width, at, operand, condition) };
         }
-        let dest = self.remote_word(dest, width.nbytes());
-        let old = OldValue::Returned;
+        let remote = self.remote_word(dest, width.nbytes());
+        if let By::Cpu(at) = remote.by {
+            // SAFETY: mapped and aligned.
+            return unsafe { mem::apply(op, width, at, operand, condition) };
+        }
+        let (dest, old) = (remote.at, OldValue::Returned);
         let request = AmoRequest { dest, width, op, operand, condition, old };
         // SAFETY: the old value is returned.
         network::on(self.call, self.ctx, |endpoint| unsafe {
@@ -252,9 +274,15 @@ impl Access {
             // SAFETY: valid by contract.
             return unsafe { width.write(fetched, old) };
         }
-        let dest = self.remote_word(dest, width.nbytes());
-        let pe = network::pe(self.pe);
-        let at_once = self.path(dest).is_some();
+        let remote = self.remote_word(dest, width.nbytes());
+        if let By::Cpu(at) = remote.by {
+            // SAFETY: mapped and aligned.
+            let old = unsafe { mem::apply(op, width, at, operand, condition) };
+            // SAFETY: valid by contract.
+            return unsafe { width.write(fetched, old) };
+        }
+        let (dest, pe) = (remote.at, network::pe(self.pe));
+        let at_once = matches!(remote.by, By::Kernel(_));
         let old = if at_once { OldValue::Returned } else { OldValue::AtQuiet(fetched) };
         let request = AmoRequest { dest, width, op, operand, condition, old };
         // SAFETY: valid by contract.
@@ -275,16 +303,28 @@ impl Access {
             unsafe { mem::apply(op, width, at, operand, 0) };
             return;
         }
-        let dest = self.remote_word(dest, width.nbytes());
-        if let Some(path) = self.path(dest) {
-            return path.update(self.ctx, width, op, operand);
+        self.update_at(self.remote_word(dest, width.nbytes()), width, op, operand);
+    }
+
+    /// As [`update`](Access::update), of a word that was found.
+    #[inline(always)]
+    fn update_at(self, remote: RemoteBytes, width: AmoWidth, op: AmoOp, operand: u64) {
+        match remote.by {
+            By::Network => {
+                let (dest, old) = (remote.at, OldValue::Ignored);
+                let request = AmoRequest { dest, width, op, operand, condition: 0, old };
+                // SAFETY: the old value goes nowhere.
+                network::on(self.call, self.ctx, |endpoint| unsafe {
+                    endpoint.amo(network::pe(self.pe), request)
+                });
+            }
+            By::Kernel(path) => path.update(self.ctx, width, op, operand),
+            By::Cpu(at) => {
+                release();
+                // SAFETY: mapped and aligned.
+                unsafe { mem::apply(op, width, at, operand, 0) };
+            }
         }
-        let old = OldValue::Ignored;
-        let request = AmoRequest { dest, width, op, operand, condition: 0, old };
-        // SAFETY: the old value goes nowhere.
-        network::on(self.call, self.ctx, |endpoint| unsafe {
-            endpoint.amo(network::pe(self.pe), request)
-        });
     }
 
     /// `nbytes` bytes to `dest`, then `op` with `signal` on `sig_addr`.
@@ -305,9 +345,12 @@ impl Access {
         completion: Completion,
     ) {
         let signalling = Access { argument: "sig_addr", ..self };
-        let at = signalling.remote_word(sig_addr, 8);
+        let word = signalling.remote_word(sig_addr, 8);
         if nbytes == 0 {
             return signalling.update(sig_addr, AmoWidth::Eight, op, signal);
+        }
+        if sig_addr.wrapping_sub(dest) < nbytes {
+            self.check_signal(dest, nbytes, sig_addr);
         }
         if let Some(at) = signalling.word_of_cpu(sig_addr, 8)
             && let Some(to) = self.mapped(dest, nbytes)
@@ -333,54 +376,35 @@ impl Access {
                 _ => signalling.update(sig_addr, AmoWidth::Eight, op, signal),
             };
         }
-        let dest = self.remote(dest, nbytes);
-        let put = Put { dest, source: LocalBuf::source(source, nbytes), completion };
-        let signal = Signal { dest: at, op, value: signal, follows: Follows::Data };
-        network::on(self.call, self.ctx, |endpoint| {
-            // SAFETY: valid by contract.
-            let done = unsafe { endpoint.put_signal(network::pe(self.pe), put, signal) };
-            done.or_else(|error| {
-                network::lose_over(self.call, &error, LocalAccess::Read, put.source)
-            })
-        })
-    }
-
-    fn remote_word(self, addr: usize, nbytes: usize) -> RemoteAddr {
-        address::require_aligned(self.call, self.argument, addr, nbytes);
-        self.remote(addr, nbytes)
-    }
-
-    /// A word on which this CPU carries out atomic operations although the network does so on the world:
-    /// one of this node, on a context of `SHMEM_TEAM_SHARED`.
-    #[inline(always)]
-    fn word_of_cpu(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
-        if contexts::is_of_shared(self.ctx) { self.word_of_domain(addr, nbytes) } else { None }
-    }
-
-    #[inline(never)]
-    fn word_of_domain(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
-        if !address::are_atomics_by_network() {
-            return None;
+        let remote = self.remote(dest, nbytes, (source, nbytes));
+        if let (By::Network, By::Network) = (remote.by, word.by) {
+            let (dest, source) = (remote.at, LocalBuf::source(source, nbytes));
+            let put = Put { dest, source, completion };
+            let signal = Signal { dest: word.at, op, value: signal, follows: Follows::Data };
+            return network::on(self.call, self.ctx, |endpoint| {
+                // SAFETY: valid by contract.
+                let done = unsafe { endpoint.put_signal(network::pe(self.pe), put, signal) };
+                done.or_else(|error| {
+                    network::lose_over(self.call, &error, LocalAccess::Read, source)
+                })
+            });
         }
-        address::require_aligned(self.call, self.argument, addr, nbytes);
-        self.mapped(addr, nbytes)
+        // What this CPU or the kernel does is complete.
+        // SAFETY: the same contract.
+        unsafe { self.put_to(remote, source, nbytes, completion) };
+        signalling.update_at(word, AmoWidth::Eight, op, signal);
     }
 
-    /// The path to static data of a node peer that are not mapped.
-    pub(super) fn path(self, at: RemoteAddr) -> Option<cma::CmaPath> {
-        cma::path(self.call, self.pe, at)
-    }
-
-    fn mapped(self, addr: usize, nbytes: usize) -> Option<*mut u8> {
-        address::mapped(std::ptr::with_exposed_provenance(addr), nbytes, self.pe)
-    }
-
-    #[inline(always)]
-    pub(super) fn remote(self, addr: usize, nbytes: usize) -> RemoteAddr {
-        let is_open = network::is_open();
-        match address::remote_in_heap(addr, nbytes, self.pe) {
-            Some(at) if is_open => at,
-            _ => address::remote(self.call, self.argument, addr, nbytes, (self.pe, is_open)),
+    /// With `SHMEM_CHECK`, ends the job with an error since the signal is one of the bytes that are
+    /// put.
+    #[cold]
+    fn check_signal(self, dest: usize, nbytes: usize, sig_addr: usize) {
+        if job::require(self.call).settings.check {
+            fail!(
+                self.call,
+                "argument sig_addr: the signal at {sig_addr:#x} lies in the {nbytes} bytes of dest at {dest:#x}; \
+                 use a word that is not part of the data"
+            );
         }
     }
 }

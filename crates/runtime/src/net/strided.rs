@@ -4,6 +4,7 @@
 //! some thousand bytes here. Others are transfers of their own, which the network carries out at the same time.
 #![allow(unsafe_code)]
 
+use crate::net::access::By;
 use crate::net::network;
 use crate::net::remote::{Access, Completion};
 use core::mem::MaybeUninit;
@@ -31,19 +32,31 @@ impl Access {
             // SAFETY: the same contract.
             return unsafe { self.put_packed(dest, source, sst, block, nblocks) };
         }
-        let dest = self.remote(dest, span(dst, block, nblocks));
-        if let Some(path) = self.path(dest) {
-            for i in 0..nblocks {
-                // SAFETY: a block of the source.
-                unsafe { path.further(i * dst).put(self.ctx, source.wrapping_add(i * sst), block) }
+        let local = (source, span(sst, block, nblocks));
+        let remote = self.remote(dest, span(dst, block, nblocks), local);
+        let blocks = (0..nblocks).map(|i| (i * dst, source.wrapping_add(i * sst)));
+        match remote.by {
+            By::Network => {}
+            By::Kernel(path) => {
+                for (at, source) in blocks {
+                    // SAFETY: a block of the source.
+                    unsafe { path.further(at).put(self.ctx, source, block) }
+                }
+                return;
             }
-            return;
+            By::Cpu(to) => {
+                for (at, source) in blocks {
+                    // SAFETY: a block of the source, and of the span, which is mapped.
+                    unsafe { mem::copy_bytes::<mem::Volatile>(to.wrapping_add(at), source, block) }
+                }
+                return;
+            }
         }
-        let pe = network::pe(self.pe);
+        let (dest, pe) = (remote.at, network::pe(self.pe));
         network::on(self.call, self.ctx, |endpoint| {
-            for i in 0..nblocks {
-                let dest = RemoteAddr { offset: dest.offset + (i * dst) as u64, ..dest };
-                let source = LocalBuf::source(source.wrapping_add(i * sst), block);
+            for (at, source) in blocks {
+                let dest = RemoteAddr { offset: dest.offset + at as u64, ..dest };
+                let source = LocalBuf::source(source, block);
                 // SAFETY: a block of the source.
                 unsafe { endpoint.put(pe, Put { dest, source, completion: Completion::Now }) }?;
             }
@@ -69,19 +82,31 @@ impl Access {
             // SAFETY: the same contract.
             return unsafe { self.get_packed(dest, source, dst, block, nblocks) };
         }
-        let source = self.remote(source, span(sst, block, nblocks));
-        if let Some(path) = self.path(source) {
-            for i in 0..nblocks {
-                // SAFETY: a block of the destination.
-                unsafe { path.further(i * sst).get(self.ctx, dest.wrapping_add(i * dst), block) }
+        let local = (dest.cast_const(), span(dst, block, nblocks));
+        let remote = self.remote(source, span(sst, block, nblocks), local);
+        let blocks = (0..nblocks).map(|i| (i * sst, dest.wrapping_add(i * dst)));
+        match remote.by {
+            By::Network => {}
+            By::Kernel(path) => {
+                for (at, dest) in blocks {
+                    // SAFETY: a block of the destination.
+                    unsafe { path.further(at).get(self.ctx, dest, block) }
+                }
+                return;
             }
-            return;
+            By::Cpu(from) => {
+                for (at, dest) in blocks {
+                    // SAFETY: a block of the destination, and of the span, which is mapped.
+                    unsafe { mem::copy_bytes::<mem::Atomic>(dest, from.wrapping_add(at), block) }
+                }
+                return;
+            }
         }
-        let pe = network::pe(self.pe);
+        let (source, pe) = (remote.at, network::pe(self.pe));
         network::on(self.call, self.ctx, |endpoint| {
-            for i in 0..nblocks {
-                let source = RemoteAddr { offset: source.offset + (i * sst) as u64, ..source };
-                let dest = LocalBuf { base: dest.wrapping_add(i * dst), nbytes: block };
+            for (at, dest) in blocks {
+                let source = RemoteAddr { offset: source.offset + at as u64, ..source };
+                let dest = LocalBuf { base: dest, nbytes: block };
                 // SAFETY: a block of the destination, which is valid until the quiet below.
                 unsafe { endpoint.get(pe, Get { dest, source, completion: Completion::AtQuiet }) }?;
             }
@@ -107,7 +132,7 @@ impl Access {
             return unsafe { self.put(dest, source, whole, Completion::Now) };
         }
         // Before the first piece goes.
-        self.remote(dest, whole);
+        self.remote(dest, whole, (source, span(sst, block, nblocks)));
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
         for (first, n) in pieces(block, nblocks) {
@@ -141,7 +166,7 @@ impl Access {
             return unsafe { self.get(dest, source, whole, Completion::Now) };
         }
         // Before the first piece comes.
-        self.remote(source, whole);
+        self.remote(source, whole, (dest, span(dst, block, nblocks)));
         let mut pack = [MaybeUninit::<u8>::uninit(); PACKED];
         let pack = pack.as_mut_ptr().cast::<u8>();
         for (first, n) in pieces(block, nblocks) {

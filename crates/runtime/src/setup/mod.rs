@@ -26,6 +26,7 @@ use crate::api;
 use crate::api::ctx;
 use crate::api::lock;
 use crate::base::call::{self, Call, fail};
+use crate::base::caller;
 use crate::base::constants::{
     SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_THREAD_MULTIPLE, SHMEM_THREAD_SINGLE,
     SHMEM_VENDOR_STRING,
@@ -41,11 +42,11 @@ use crate::base::stdio;
 use crate::coll::collectives::barrier_all;
 use crate::memory::address;
 use crate::memory::areas::Areas;
+use crate::memory::blocks;
 use crate::memory::statics;
 use crate::net::cma;
 use crate::net::cma::Probe;
 use crate::net::network;
-use crate::sync::check;
 use crate::sync::flags::{self, FlagArea};
 use crate::teams::active_set;
 use crate::teams::team::{self, Teams};
@@ -99,8 +100,8 @@ fn enter(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Jo
     }
     let job = threads::noting(|| open(call, providers, thread_level));
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
-    address::open(heap, heap_bytes);
-    check::initialized_here();
+    address::open(heap, heap_bytes, job.settings.check);
+    caller::initialized_here();
     process::deepen();
     // Other PEs may enter by another routine.
     barrier_all(Call(&"shmem_init"));
@@ -122,7 +123,7 @@ fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job
     // SAFETY: the heap is mapped for the life of the process; its last allocator is gone, as are the
     // blocks that it handed out.
     let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride()) };
-    *job.allocator() = Some(allocator);
+    *job.allocator() = Some(if job.settings.check { allocator.guarded() } else { allocator });
     connect::connect(call, job, providers);
     job
 }
@@ -173,6 +174,7 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     let statics_at = statics::at();
     let own = Record {
         symmetric_size: settings.symmetric_size,
+        check: settings.check,
         forced: algorithms::forced(&table),
         tuned: algorithms::tuned(&table),
         stack: record::stack(),
@@ -200,6 +202,13 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
             "SHMEM_SYMMETRIC_SIZE is {} bytes here and {} on PE {pe}; it must be the same on all",
             own.symmetric_size,
             records[pe].symmetric_size
+        );
+    }
+    if let Some(pe) = records.iter().position(|r| r.check != own.check) {
+        let (here, there) = (u8::from(own.check), u8::from(!own.check));
+        fail!(
+            call,
+            "SHMEM_CHECK is {here} here and {there} on PE {pe}; it must be the same on all"
         );
     }
     if let Some(pe) = records.iter().position(|r| r.forced != own.forced) {
@@ -379,7 +388,7 @@ pub fn finalize(call: Call) {
         return;
     }
     let job = job::require(call);
-    check::finalizer(call, job);
+    caller::check_finalizer(call, job);
     if !process::job_has_ended() {
         close(call);
         return;
@@ -396,6 +405,7 @@ fn close(call: Call) {
     let is_last = process::depth() == 1;
     if is_last {
         lock::finalize(call);
+        blocks::check_all_guards(call, job);
     }
     // Other PEs may leave by another routine.
     barrier_all(Call(&"shmem_finalize"));
@@ -467,7 +477,7 @@ pub fn n_pes(call: Call) -> c_int {
 /// `shmem_ptr` (§9.1.9): where this PE can load and store `pe`'s copy of `dest`; null when it cannot.
 pub fn ptr(call: Call, dest: *const c_void, pe: c_int) -> *mut c_void {
     job::require_pe(call, "pe", pe);
-    address::mapped(dest, 1, pe).unwrap_or(std::ptr::null_mut())
+    address::loadable(dest, pe).unwrap_or(std::ptr::null_mut())
 }
 
 /// `shmem_team_ptr` (§9.1.10): as [`ptr`], `pe` numbered as in `team`; null for the invalid team.

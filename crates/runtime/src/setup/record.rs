@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) symmetric_size: u64,
+    /// Whether it makes the checks of `SHMEM_CHECK`, with which blocks of the heap lie at other
+    /// places.
+    pub(super) check: bool,
     /// A digest of the algorithms of collectives that the user forces.
     pub(super) forced: u64,
     /// A digest of the rows for collectives that the user's file has.

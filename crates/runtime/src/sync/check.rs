@@ -1,7 +1,7 @@
-//! The checks that are made only with `SHMEM_CHECK`, because they cost time: that all members of a team are in the
-//! same collective with the same arguments, that arrays do not overlap, and that threads keep to their level when
-//! they create contexts, take locks or enter a collective. Errors whose detection costs nothing are always found,
-//! elsewhere.
+//! The checks of collectives that are made only with `SHMEM_CHECK`, because they cost time: that
+//! all members of a team are in the same collective with the same arguments, and that arrays do not
+//! overlap. `base::caller` checks the calling thread and `memory::blocks` the blocks of the heap.
+//! Errors whose detection costs nothing are always found, elsewhere.
 //!
 //! For the first check, each two PEs exchange messages that do not use the channels of their team. So PEs that are
 //! in collectives of different teams, or on different active sets, notice each other too, since each two PEs make
@@ -9,23 +9,23 @@
 //! made for each team separately.
 
 use crate::base::call::{Call, fail};
-use crate::base::constants::SHMEM_THREAD_FUNNELED;
+use crate::base::caller::warn_once;
 use crate::base::digest::digest;
 use crate::base::job::Job;
 use crate::base::members::Members;
-use crate::base::process;
 use crate::memory::range::SymmetricRange;
 use crate::sync::backoff;
 use crate::sync::mailbox::mailboxes;
 use rushmem_transport::Pe;
-use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::sync::Mutex;
-use std::thread::{self, ThreadId};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// An argument that must be the same on all members, by its name.
 pub(crate) type Argument = (&'static str, u64);
+
+/// The name of an argument whose value is the number of a team.
+pub(crate) const TEAM: &str = "team";
 
 /// Words that carry the name of a call, and the most arguments.
 const NAME_WORDS: usize = 6;
@@ -39,8 +39,15 @@ const WHO_IS_WHERE: u64 = 7;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Ends the job with an error unless all `members` are in `call` with the same `arguments`. `team` is a number of theirs
-/// that members of other teams do not have.
-pub(crate) fn same(call: Call, job: &Job, members: &Members, team: u64, arguments: &[Argument]) {
+/// that members of other teams do not have; `team_name` gives the name of the team with a number.
+pub(crate) fn same(
+    call: Call,
+    job: &Job,
+    members: &Members,
+    team: u64,
+    arguments: &[Argument],
+    team_name: fn(u64) -> String,
+) {
     let words = words(call, arguments);
     let team = if job.threads_somewhere { team } else { 0 };
     let tag = digest(&[WHO_IS_WHERE, team]);
@@ -72,7 +79,7 @@ pub(crate) fn same(call: Call, job: &Job, members: &Members, team: u64, argument
     fail!(
         call,
         "the PEs of the team or active set are not all in the same collective with the same arguments: {}",
-        report(lines(job, members, &others, tag, own, &words), arguments)
+        report(lines(job, members, &others, tag, own, &words), arguments, team_name)
     )
 }
 
@@ -134,17 +141,24 @@ fn words(call: Call, arguments: &[Argument]) -> Vec<u64> {
 }
 
 /// Which PE is in which call: PEs with the same words together, in the order of the team.
-fn report(lines: Vec<(u32, Vec<u64>)>, arguments: &[Argument]) -> String {
+fn report(
+    lines: Vec<(u32, Vec<u64>)>,
+    arguments: &[Argument],
+    team_name: fn(u64) -> String,
+) -> String {
     let differs = |word: usize| lines.iter().any(|(_, words)| words[word] != lines[0].1[word]);
     let one_call = !(0..NAME_WORDS).any(differs);
-    let told: Vec<(usize, &str)> = (NAME_WORDS..).zip(arguments).map(|(i, a)| (i, a.0)).collect();
-    let told: Vec<_> = told.into_iter().filter(|(i, _)| one_call && differs(*i)).collect();
+    let all = (NAME_WORDS..).zip(arguments).map(|(i, argument)| (i, argument.0));
+    let shown: Vec<(usize, &str)> = all.filter(|(i, _)| one_call && differs(*i)).collect();
     let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
     for (pe, words) in &lines {
         let bytes: Vec<u8> = words[..NAME_WORDS].iter().flat_map(|w| w.to_le_bytes()).collect();
         let mut text = String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned();
-        let values: Vec<String> =
-            told.iter().map(|(i, name)| format!("{name} {}", words[*i])).collect();
+        let value = |(i, name): &(usize, &str)| match *name {
+            TEAM => team_name(words[*i]),
+            name => format!("{name} {}", words[*i]),
+        };
+        let values: Vec<String> = shown.iter().map(value).collect();
         if one_call {
             let _ = write!(text, " with {}", values.join(", "));
         }
@@ -195,61 +209,28 @@ pub(crate) fn apart_or_in_place(
     }
 }
 
-/// Warn of something undefined but harmless here, once for each call.
-fn warn_once(call: Call, job: &Job, why: &'static str) {
-    static TOLD: Mutex<BTreeSet<(&str, &str)>> = Mutex::new(BTreeSet::new());
-    if process::lock(&TOLD).insert((call.0, why)) {
-        eprintln!("warning: PE {}: {call}: {why}", job.me());
-    }
-}
-
-/// The thread that initialised the library.
-static MAIN: Mutex<Option<ThreadId>> = Mutex::new(None);
-
-/// Record that the calling thread has initialised the library.
-pub(crate) fn initialized_here() {
-    *process::lock(&MAIN) = Some(thread::current().id());
-}
-
-/// Warn if the thread level does not allow the calling thread to call.
-pub(crate) fn caller(call: Call, job: &Job) {
-    if job.settings.check && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
-        let why = match job.thread_level {
-            SHMEM_THREAD_FUNNELED => {
-                "called by another thread than the one that initialised the library, but the thread level \
-                 is SHMEM_THREAD_FUNNELED: this works here as long as no two threads are in the library at \
-                 once; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE"
-            }
-            _ => {
-                "called by another thread than the one that initialised the library, but the thread level \
-                 is SHMEM_THREAD_SINGLE: this works here as long as no two threads are in the library at \
-                 once; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE"
-            }
-        };
-        warn_once(call, job, why);
-    }
-}
-
-/// Ends the job with an error if another thread finalizes than the one that initialised.
-pub(crate) fn finalizer(call: Call, job: &Job) {
-    if job.settings.check && !is_main() {
-        fail!(
-            call,
-            "called by another thread than the one that initialised the library, which must finalize it"
-        );
-    }
-}
-
-fn is_main() -> bool {
-    process::lock(&MAIN).is_none_or(|main| main == thread::current().id())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn line(pe: u32, call: &'static &'static str, arguments: &[Argument]) -> (u32, Vec<u64>) {
         (pe, words(Call(call), arguments))
+    }
+
+    fn no_team(number: u64) -> String {
+        unreachable!("team {number}")
+    }
+
+    #[test]
+    fn teams_have_names() {
+        let arguments = |team| [("bytes", 8), (TEAM, team)];
+        let lines = vec![
+            line(0, &"shmem_int_broadcast", &arguments(1)),
+            line(1, &"shmem_int_broadcast", &arguments(4417)),
+        ];
+        let text = report(lines, &arguments(1), |number| format!("the team {number:x}"));
+        let said = |team| format!("in shmem_int_broadcast with the team {team}");
+        assert_eq!(text, format!("PE 0 {}; PE 1 {}", said("1"), said("1141")));
     }
 
     #[test]
@@ -259,7 +240,7 @@ mod tests {
             line(2, &"shmem_longdouble_prod_reduce", &[("bytes", 16)]),
             line(0, &"shmem_team_sync", &[]),
         ];
-        let text = report(lines, &[]);
+        let text = report(lines, &[], no_team);
         assert_eq!(text, "PE 4, PE 0 in shmem_team_sync; PE 2 in shmem_longdouble_prod_reduce");
     }
 
@@ -270,7 +251,7 @@ mod tests {
             line(0, &"shmem_int_broadcast", &arguments(0)),
             line(1, &"shmem_int_broadcast", &arguments(1)),
         ];
-        let text = report(lines, &arguments(0));
+        let text = report(lines, &arguments(0), no_team);
         let [first, second] = ["PE_root 0", "PE_root 1"];
         let said = |root| format!("in shmem_int_broadcast with {root}");
         assert_eq!(text, format!("PE 0 {}; PE 1 {}", said(first), said(second)));

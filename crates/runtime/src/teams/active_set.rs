@@ -162,9 +162,10 @@ fn own_team(
     let tag = digest(&[ACTIVE_SET, start, log_stride, size, place(call, psync)]);
     match agree(job, members, Request { tag, arguments: 0, able: true, keeps, count: 1 }) {
         Agreed::Slots(slots, generation, all_keep) => {
-            let (members, config) = (members.clone(), Config::default());
-            let team =
-                Arc::new(Team::new(slots[0], generation, members, job.me(), &job.nodes, config));
+            let (name, members) = (String::from("an active set"), members.clone());
+            let (slot, config) = (slots[0], Config::default());
+            let team = Team::new(name, slot, generation, members, job.me(), &job.nodes, config);
+            let team = Arc::new(team);
             if !all_keep {
                 return (team, Owner::Call);
             }

@@ -13,6 +13,7 @@ use core::ops::Deref;
 use rushmem_bootstrap::NodeMap;
 use rushmem_collectives::two_level::NodeLists;
 use rushmem_transport::{Pe, TeamPe};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 /// `shmem_team_config_t` (§9.4.3).
@@ -27,6 +28,10 @@ pub struct Config {
 #[derive(Debug)]
 pub(crate) struct Team {
     handle: TeamHandle,
+    /// Its name in messages.
+    name: String,
+    /// How many splits of it all its members have called.
+    splits: AtomicU32,
     slot: u16,
     members: Members,
     me: TeamPe,
@@ -41,6 +46,7 @@ pub(crate) struct Team {
 
 impl Team {
     pub(crate) fn new(
+        name: String,
         slot: u16,
         generation: u64,
         members: Members,
@@ -56,6 +62,8 @@ impl Team {
         });
         Team {
             handle: TeamHandle::new(slot, generation),
+            name,
+            splits: AtomicU32::new(0),
             slot,
             members,
             me,
@@ -69,7 +77,8 @@ impl Team {
     /// The one whose channels all active sets share: its members are the world.
     pub(crate) fn of_active_sets(me: Pe, nodes: &NodeMap) -> Team {
         let world = Members::world(nodes.n_pes());
-        let mut team = Team::new(ACTIVE_SETS, 0, world.clone(), me, nodes, Config::default());
+        let name = String::from("the active sets");
+        let mut team = Team::new(name, ACTIVE_SETS, 0, world.clone(), me, nodes, Config::default());
         team.channels = Mutex::new(Channels::of_active_sets(ACTIVE_SETS, world, team.me));
         team
     }
@@ -96,6 +105,18 @@ impl Team {
         self.levels.as_ref()
     }
 
+    /// The split of this team that the PE begins, which all members call: a number that is the same
+    /// on all of them.
+    pub(crate) fn next_split(&self, call: Call) -> Split<'_> {
+        let number = 1 + self.splits.fetch_add(1, Relaxed);
+        Split { parent: &self.name, call, number: Some(number) }
+    }
+
+    /// A split of this team that only the members of the new one call.
+    pub(crate) fn split_by_members(&self, call: Call) -> Split<'_> {
+        Split { parent: &self.name, call, number: None }
+    }
+
     pub(crate) fn config(&self) -> Config {
         self.config
     }
@@ -106,6 +127,23 @@ impl Team {
         channels.retire();
         agreement::slots().reached(channels.reached());
         agreement::slots().release(self.slot);
+    }
+}
+
+/// A split of a team.
+#[derive(Clone, Copy)]
+pub(crate) struct Split<'a> {
+    parent: &'a str,
+    call: Call,
+    number: Option<u32>,
+}
+
+impl Split<'_> {
+    /// The name of a team that it makes.
+    pub(crate) fn name(self, members: &Members) -> String {
+        let Split { parent, call, number } = self;
+        let number = number.map_or_else(|| "a split".into(), |number| format!("split {number}"));
+        format!("the team of {} PEs from {number} ({call}) of {parent}", members.n)
     }
 }
 
@@ -154,12 +192,12 @@ impl Teams {
         nodes: &NodeMap,
         predefined: [Members; PREDEFINED as usize],
     ) -> Teams {
-        let predefined = predefined.into_iter().enumerate();
-        let teams: Vec<Option<Arc<Team>>> = predefined
-            .map(|(slot, members)| {
-                Some(Arc::new(Team::new(slot as u16, 0, members, me, nodes, Config::default())))
-            })
-            .collect();
+        let names = ["SHMEM_TEAM_WORLD", "SHMEM_TEAM_SHARED", "SHMEMX_TEAM_NODE"];
+        let team = |(slot, (members, name)): (u16, (Members, &str))| {
+            Some(Arc::new(Team::new(name.into(), slot, 0, members, me, nodes, Config::default())))
+        };
+        let teams: Vec<Option<Arc<Team>>> =
+            (0..).zip(predefined.into_iter().zip(names)).map(team).collect();
         let world = teams[0].clone().expect("the world was just made");
         Teams { world, by_slot: RwLock::new(teams) }
     }
@@ -172,6 +210,12 @@ impl Teams {
         let teams = self.by_slot.read().unwrap_or_else(PoisonError::into_inner);
         let team = teams.get(handle.slot()?)?.as_ref()?;
         (team.handle == handle).then(|| team.clone())
+    }
+
+    /// What messages call the team of a handle.
+    pub(crate) fn name(&self, handle: TeamHandle) -> String {
+        let team = self.get(handle);
+        team.map_or_else(|| "that was destroyed".into(), |team| team.name.clone())
     }
 
     pub(crate) fn insert(&self, team: Team) -> TeamHandle {
@@ -196,6 +240,11 @@ impl Teams {
         let mut teams = self.by_slot.write().unwrap_or_else(PoisonError::into_inner);
         teams.drain(PREDEFINED as usize..).flatten().for_each(|team| team.retire());
     }
+}
+
+/// The name in messages of the team with this number.
+pub(crate) fn team_name(number: u64) -> String {
+    teams().name(TeamHandle(number as usize))
 }
 
 /// The team of a handle; ends the job with an error when there is none. `argument` is the handle's name in the call.

@@ -92,6 +92,27 @@ static int checked(const char *how, int *heap) {
             shmem_team_sync(SHMEM_TEAM_WORLD);
         else
             shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &team);
+    } else if (is(how, "teams_differ") || is(how, "split_teams_differ")) {
+        shmem_team_t pair, all, beside[2];
+        shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 2, NULL, 0, &pair);
+        shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, shmem_n_pes(), NULL, 0, &all);
+        shmem_team_split_2d(all, 2, NULL, 0, &beside[0], NULL, 0, &beside[1]);
+        if (is(how, "teams_differ"))
+            shmem_team_sync(me == 0 ? SHMEM_TEAM_WORLD : me == 1 ? SHMEM_TEAM_SHARED : all);
+        else
+            shmem_team_sync(me == 0 ? pair : me == 1 ? beside[0] : all);
+    } else if (is(how, "realloc_static"))
+        shmem_realloc(static_work, 64);
+    else if (is(how, "free_stack"))
+        shmem_free(&me);
+    else if (is(how, "free_within"))
+        shmem_free(heap + 2);
+    else if (is(how, "free_again"))
+        shmem_free(heap), shmem_free(heap);
+    else if (is(how, "contexts_negative")) {
+        shmem_team_t team;
+        shmem_team_config_t config = {.num_contexts = -5};
+        shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 1, &config, SHMEM_TEAM_NUM_CONTEXTS, &team);
     } else if (is(how, "reduce_overlaps"))
         shmem_int_sum_reduce(SHMEM_TEAM_WORLD, heap, heap + 1, 2);
     else if (is(how, "broadcast_overlaps"))
@@ -204,6 +225,14 @@ static void *barriers_here(void *unused) {
     return NULL;
 }
 
+static void *access_here(void *unused) {
+    (void)unused;
+    int was = shmem_int_g(shared_heap, 0);
+    shmem_int_p(shared_heap, was, 0);
+    shmem_int_atomic_inc(&static_word, 0);
+    return NULL;
+}
+
 static void *finalize_here(void *unused) {
     (void)unused;
     shmem_finalize();
@@ -294,8 +323,31 @@ static void inaccessible(const char *how, char *block) {
     }
 }
 
+/* The same of waits and signals, with SHMEM_CHECK. */
+static int alone_checked(const char *how, int *heap) {
+    uint64_t on_stack = 0, *words = (uint64_t *)(void *)heap;
+    size_t indices[2];
+    if (is(how, "wait_null"))
+        shmem_int_wait_until_all(NULL, 2, NULL, SHMEM_CMP_EQ, 1);
+    else if (is(how, "wait_many"))
+        shmem_int_wait_until_all(heap, (size_t)1 << 62, NULL, SHMEM_CMP_EQ, 1);
+    else if (is(how, "wait_some_null"))
+        shmem_int_wait_until_some(heap, 2, NULL, NULL, SHMEM_CMP_EQ, 0);
+    else if (is(how, "test_vector_null"))
+        (void)shmem_int_test_some_vector(heap, 2, indices, NULL, SHMEM_CMP_EQ, NULL);
+    else if (is(how, "test_on_the_stack"))
+        (void)shmem_uint64_test(&on_stack, SHMEM_CMP_EQ, 1);
+    else if (is(how, "signal_fetch_stack"))
+        (void)shmem_signal_fetch(&on_stack);
+    else if (is(how, "signal_in_dest"))
+        shmem_int_put_signal(heap, &static_source, 4, words + 1, 1, SHMEM_SIGNAL_SET, 0);
+    else
+        return 0;
+    return 1;
+}
+
 static void alone(const char *how, int *heap) {
-    if (alone_too(how, heap)) {
+    if (alone_too(how, heap) || alone_checked(how, heap)) {
         printf("%s had no consequence\n", how);
         return;
     }
@@ -409,6 +461,8 @@ int main(int argc, char **argv) {
             inaccessible(how, block);
     } else if (is(how, "barriers_by_another_thread"))
         elsewhere(barriers_here);
+    else if (is(how, "accesses_by_other_threads"))
+        shared_heap = heap, elsewhere(access_here), elsewhere(access_here), elsewhere(access_here);
     else if (!collective(how, heap) && shmem_my_pe() == 1 % shmem_n_pes())
         alone(how, heap);
     shmem_barrier_all();

@@ -22,13 +22,13 @@ mod word;
 pub use word::LockWord;
 
 use crate::base::call::{Call, fail};
+use crate::base::caller;
 use crate::base::constants::SHMEM_THREAD_MULTIPLE;
 use crate::base::job::{self, Job};
 use crate::memory::address;
 use crate::memory::range;
 use crate::net::contexts::World;
 use crate::net::order;
-use crate::sync::check;
 use crate::sync::{backoff, flags};
 use core::ffi::{c_int, c_long};
 use rushmem_transport::Pe;
@@ -47,7 +47,7 @@ struct Lock<T> {
 impl<T: LockWord> Lock<T> {
     fn new(call: Call, word: *mut T) -> Lock<T> {
         let job = job::require(call);
-        check::caller(call, job);
+        caller::check(call, job);
         let place = range::symmetric(call, "lock", word.cast(), size_of::<T>());
         address::require_aligned(call, "lock", word.addr(), size_of::<T>());
         if job.n_pes > T::MAX_PES {

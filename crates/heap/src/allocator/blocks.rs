@@ -1,0 +1,155 @@
+//! The blocks that are allocated, and the last ones that were freed.
+
+use super::guard::GUARD;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+
+/// How many freed blocks are remembered.
+const REMEMBERED: usize = 4096;
+
+/// A block of the heap.
+#[derive(Clone, Debug)]
+pub struct Block {
+    pub(super) start: *mut u8,
+    pub(super) nbytes: usize,
+    /// Bytes from where the allocator below has it to its start.
+    pub(super) front: usize,
+    /// Which of all blocks it is, counted from 1: the same on every PE.
+    pub(super) number: u64,
+    /// The call that allocated it.
+    pub(super) by: &'static str,
+}
+
+impl Block {
+    pub(super) fn end(&self) -> usize {
+        self.start.addr() + self.nbytes
+    }
+
+    fn has(&self, address: usize) -> bool {
+        (self.start.addr()..self.end()).contains(&address)
+    }
+}
+
+impl fmt::Display for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Block { start, nbytes, number, by, .. } = *self;
+        write!(f, "the block of {nbytes} bytes at {start:p} (block {number}, allocated by {by})")
+    }
+}
+
+/// Why bytes do not lie in one block.
+#[derive(Debug)]
+pub enum Misplaced {
+    /// They begin in a block and end behind it.
+    Beyond(Block, usize),
+    /// They begin behind a block, this number of bytes after its end.
+    After(Block, usize),
+    /// They begin in front of a block, this number of bytes before its start.
+    Before(Block, usize),
+    /// They begin in a block that this call has freed.
+    Freed(Block, &'static str),
+    /// No block is near.
+    Nowhere,
+}
+
+/// In the words of a message that begins with the bytes.
+impl fmt::Display for Misplaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Misplaced::Beyond(block, by) => {
+                write!(
+                    f,
+                    "reach {by} bytes past the end of {block}, which ends at {:#x}",
+                    block.end()
+                )
+            }
+            Misplaced::After(block, 0) => write!(f, "begin at the end of {block}"),
+            Misplaced::After(block, by) => write!(f, "begin {by} bytes past the end of {block}"),
+            Misplaced::Before(block, by) => {
+                write!(f, "begin {by} bytes before the start of {block}")
+            }
+            Misplaced::Freed(block, freed_by) => {
+                write!(f, "are not allocated: {freed_by} has freed {block}")
+            }
+            Misplaced::Nowhere => {
+                f.write_str("are not allocated: no block of the symmetric heap is there")
+            }
+        }
+    }
+}
+
+/// The blocks.
+#[derive(Default)]
+pub(super) struct Blocks {
+    /// By their starts.
+    allocated: BTreeMap<usize, Block>,
+    /// The latest first, with the calls that freed them.
+    freed: VecDeque<(Block, &'static str)>,
+    /// How many there ever were.
+    count: u64,
+}
+
+impl Blocks {
+    pub(super) fn len(&self) -> usize {
+        self.allocated.len()
+    }
+
+    /// The number of the next block.
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.count += 1;
+        self.count
+    }
+
+    pub(super) fn insert(&mut self, block: Block) {
+        self.allocated.insert(block.start.addr(), block);
+    }
+
+    /// The block that starts at an address.
+    pub(super) fn at(&self, start: usize) -> Option<&Block> {
+        self.allocated.get(&start)
+    }
+
+    /// The last block that starts at an address or before it.
+    pub(super) fn up_to(&self, address: usize) -> Option<&Block> {
+        self.allocated.range(..=address).next_back().map(|(_, block)| block)
+    }
+
+    /// Blocks in the order of their addresses, from the first one that starts at an address or
+    /// behind it.
+    pub(super) fn from(&self, address: usize) -> impl Iterator<Item = &Block> + Clone {
+        self.allocated.range(address..).map(|(_, block)| block)
+    }
+
+    pub(super) fn remove(&mut self, start: usize) -> Option<Block> {
+        self.allocated.remove(&start)
+    }
+
+    /// Remember a block that was removed.
+    pub(super) fn remember(&mut self, block: Block, freed_by: &'static str) {
+        self.freed.truncate(REMEMBERED - 1);
+        self.freed.push_front((block, freed_by));
+    }
+
+    /// Whether `nbytes` bytes, at least one, lie in one block.
+    pub(super) fn hold(&self, address: usize, nbytes: usize) -> Result<(), Misplaced> {
+        let before = self.up_to(address);
+        if let Some(block) = before.filter(|block| block.has(address)) {
+            return match nbytes - nbytes.min(block.end() - address) {
+                0 => Ok(()),
+                too_many => Err(Misplaced::Beyond(block.clone(), too_many)),
+            };
+        }
+        let after = |block: &Block| Misplaced::After(block.clone(), address - block.end());
+        if let Some(block) = before.filter(|block| address - block.end() < GUARD) {
+            return Err(after(block));
+        }
+        let next = self.from(address).next();
+        if let Some(block) = next.filter(|block| block.start.addr() - address <= GUARD) {
+            return Err(Misplaced::Before(block.clone(), block.start.addr() - address));
+        }
+        if let Some((block, freed_by)) = self.freed.iter().find(|(block, _)| block.has(address)) {
+            return Err(Misplaced::Freed(block.clone(), freed_by));
+        }
+        Err(before.map_or(Misplaced::Nowhere, after))
+    }
+}

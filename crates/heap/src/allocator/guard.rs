@@ -1,0 +1,45 @@
+//! The guard words around a block, which show that something was written beyond its ends.
+//!
+//! They are written and read by volatile accesses: the heap is shared memory, and the functions
+//! that copy or compare memory are AddressSanitizer's own where a program runs under it, which
+//! forbids them these bytes.
+#![allow(unsafe_code)]
+
+use std::ops::RangeInclusive;
+
+/// Bytes of the guard on each side of a block.
+pub(super) const GUARD: usize = 64;
+
+/// The byte at an address is that of its place in a word, so that the guard needs no alignment.
+const WORD: [u8; 8] = [0xb1, 0x0c, 0x6a, 0x5d, 0xe4, 0x97, 0xf2, 0x3c];
+
+fn expected(address: usize) -> u8 {
+    WORD[address % WORD.len()]
+}
+
+/// Write the guard at `start`.
+///
+/// # Safety
+/// `start` is valid for writes of [`GUARD`] bytes.
+pub(super) unsafe fn write(start: *mut u8) {
+    for at in (0..GUARD).map(|i| start.wrapping_add(i)) {
+        // SAFETY: within the guard, which is valid by contract.
+        unsafe { at.write_volatile(expected(at.addr())) };
+    }
+}
+
+/// The first and the last address of the guard at `start` that were overwritten.
+///
+/// # Safety
+/// `start` is valid for reads of [`GUARD`] bytes.
+pub(super) unsafe fn overwritten(start: *const u8) -> Option<RangeInclusive<usize>> {
+    let is_overwritten = |at: &*const u8| {
+        // SAFETY: within the guard, which is valid by contract.
+        let byte = unsafe { at.read_volatile() };
+        byte != expected(at.addr())
+    };
+    let mut all = (0..GUARD).map(|i| start.wrapping_add(i));
+    let first = all.find(is_overwritten)?.addr();
+    let last = all.rfind(is_overwritten).map_or(first, <*const u8>::addr);
+    Some(first..=last)
+}

@@ -1,0 +1,157 @@
+//! Marks of memory for AddressSanitizer and for valgrind's memcheck, which report the program's own
+//! accesses to heap memory outside blocks.
+//!
+//! The functions of AddressSanitizer are there if the program is linked with it. A request to
+//! valgrind is a sequence of instructions without an effect on a CPU.
+#![allow(unsafe_code)]
+
+use core::ffi::{CStr, c_void};
+
+/// AddressSanitizer keeps one byte for 8, and marking writes them: no more than this is marked at
+/// once.
+const MOST: usize = 256 << 20;
+
+type Mark = unsafe extern "C" fn(*const c_void, usize);
+
+/// Who wants to know of marks.
+pub(super) struct Marks {
+    asan: Option<Asan>,
+    valgrind: bool,
+}
+
+struct Asan {
+    poison: Mark,
+    unpoison: Mark,
+}
+
+impl Marks {
+    pub(super) fn find() -> Marks {
+        let asan = || {
+            let poison = function(c"__asan_poison_memory_region")?;
+            Some(Asan { poison, unpoison: function(c"__asan_unpoison_memory_region")? })
+        };
+        Marks { asan: asan(), valgrind: valgrind::request(valgrind::RUNNING, [0; 2]) != 0 }
+    }
+
+    /// Nobody may access these bytes.
+    pub(super) fn no_access(&self, start: *const u8, nbytes: usize) {
+        self.poison(start, nbytes);
+        self.ask(valgrind::NO_ACCESS, start, nbytes);
+    }
+
+    /// Anybody may access these bytes. What they contain is defined for memcheck, which does not
+    /// see the stores of peers.
+    pub(super) fn access(&self, start: *const u8, nbytes: usize) {
+        self.unpoison(start, nbytes);
+        self.ask(valgrind::DEFINED, start, nbytes);
+    }
+
+    /// Whether AddressSanitizer sees what the functions that copy memory do.
+    pub(super) fn copies_are_seen(&self) -> bool {
+        self.asan.is_some()
+    }
+
+    pub(super) fn poison(&self, start: *const u8, nbytes: usize) {
+        if let Some(asan) = &self.asan {
+            // SAFETY: marks memory of the heap; it accesses none.
+            unsafe { (asan.poison)(start.cast(), nbytes.min(MOST)) };
+        }
+    }
+
+    pub(super) fn unpoison(&self, start: *const u8, nbytes: usize) {
+        if let Some(asan) = &self.asan {
+            // SAFETY: marks memory of the heap; it accesses none.
+            unsafe { (asan.unpoison)(start.cast(), nbytes) };
+        }
+    }
+
+    fn ask(&self, request: usize, start: *const u8, nbytes: usize) {
+        if self.valgrind {
+            valgrind::request(request, [start.addr(), nbytes]);
+        }
+    }
+
+    /// Do what accesses bytes that nobody else may: this thread's errors are not reported
+    /// meanwhile.
+    pub(super) fn unreported<R>(&self, act: impl FnOnce() -> R) -> R {
+        if self.valgrind {
+            valgrind::request(valgrind::DISABLE_ERRORS, [1, 0]);
+        }
+        let done = act();
+        if self.valgrind {
+            valgrind::request(valgrind::DISABLE_ERRORS, [usize::MAX, 0]);
+        }
+        done
+    }
+}
+
+/// A function of AddressSanitizer that marks memory, if the program has it.
+fn function(name: &CStr) -> Option<Mark> {
+    // SAFETY: looks a name up among the loaded objects.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    // SAFETY: both functions of these names have this type.
+    (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Mark>(found) })
+}
+
+/// Requests to valgrind, whose numbers and instructions are part of its interface.
+mod valgrind {
+    /// Whether it runs this process.
+    pub(super) const RUNNING: usize = 0x1001;
+    /// Report no errors of this thread if the sum of these numbers is positive.
+    pub(super) const DISABLE_ERRORS: usize = 0x1801;
+    const MEMCHECK: usize = (b'M' as usize) << 24 | (b'C' as usize) << 16;
+    pub(super) const NO_ACCESS: usize = MEMCHECK;
+    pub(super) const DEFINED: usize = MEMCHECK + 2;
+
+    /// The answer to a request; 0 where valgrind does not run this process.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn request(request: usize, [first, second]: [usize; 2]) -> usize {
+        let message = [request, first, second, 0, 0, 0];
+        let mut answer = 0usize;
+        // SAFETY: the rotations add up to two full turns, and the exchange is one of a register
+        // with itself.
+        unsafe {
+            std::arch::asm!(
+                "rol rdi, 3",
+                "rol rdi, 13",
+                "rol rdi, 61",
+                "rol rdi, 51",
+                "xchg rbx, rbx",
+                in("rax") message.as_ptr(),
+                inout("rdx") answer,
+                inout("rdi") 0usize => _,
+                options(nostack),
+            );
+        }
+        answer
+    }
+
+    /// The answer to a request; 0 where valgrind does not run this process.
+    #[cfg(target_arch = "aarch64")]
+    pub(super) fn request(request: usize, [first, second]: [usize; 2]) -> usize {
+        let message = [request, first, second, 0, 0, 0];
+        let mut answer = 0usize;
+        // SAFETY: the rotations add up to two full turns, and the last instruction copies a
+        // register to itself.
+        unsafe {
+            std::arch::asm!(
+                "ror x12, x12, #3",
+                "ror x12, x12, #13",
+                "ror x12, x12, #51",
+                "ror x12, x12, #61",
+                "orr x10, x10, x10",
+                in("x4") message.as_ptr(),
+                inout("x3") answer,
+                inout("x12") 0usize => _,
+                options(nostack),
+            );
+        }
+        answer
+    }
+
+    /// Nothing runs this process that could answer.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    pub(super) fn request(_: usize, _: [usize; 2]) -> usize {
+        0
+    }
+}

@@ -1,0 +1,59 @@
+//! Which thread calls, and whether the thread level allows that. Both are looked at only with
+//! `SHMEM_CHECK`.
+
+use crate::base::call::{Call, fail};
+use crate::base::constants::SHMEM_THREAD_FUNNELED;
+use crate::base::job::Job;
+use crate::base::process;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::thread::{self, ThreadId};
+
+/// Warn of something undefined but harmless here, once for each call.
+pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
+    static WARNED: Mutex<BTreeSet<(&str, &str)>> = Mutex::new(BTreeSet::new());
+    if process::lock(&WARNED).insert((call.0, why)) {
+        eprintln!("warning: PE {}: {call}: {why}", job.me());
+    }
+}
+
+/// The thread that initialised the library.
+static MAIN: Mutex<Option<ThreadId>> = Mutex::new(None);
+
+/// Record that the calling thread has initialised the library.
+pub(crate) fn initialized_here() {
+    *process::lock(&MAIN) = Some(thread::current().id());
+}
+
+/// Warn if the thread level does not allow the calling thread to call.
+pub(crate) fn check(call: Call, job: &Job) {
+    if job.settings.check && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
+        let why = match job.thread_level {
+            SHMEM_THREAD_FUNNELED => {
+                "called by another thread than the one that initialised the library, but the thread level \
+                 is SHMEM_THREAD_FUNNELED: this works here as long as no two threads are in the library at \
+                 once; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE"
+            }
+            _ => {
+                "called by another thread than the one that initialised the library, but the thread level \
+                 is SHMEM_THREAD_SINGLE: this works here as long as no two threads are in the library at \
+                 once; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE"
+            }
+        };
+        warn_once(call, job, why);
+    }
+}
+
+/// Ends the job with an error if another thread finalizes than the one that initialised.
+pub(crate) fn check_finalizer(call: Call, job: &Job) {
+    if job.settings.check && !is_main() {
+        fail!(
+            call,
+            "called by another thread than the one that initialised the library, which must finalize it"
+        );
+    }
+}
+
+fn is_main() -> bool {
+    process::lock(&MAIN).is_none_or(|main| main == thread::current().id())
+}

@@ -1,0 +1,51 @@
+//! The checks of `SHMEM_CHECK` that use the table of the heap's blocks and their guards.
+//!
+//! Allocation is symmetric, so the own table describes the blocks of every PE.
+
+use crate::base::call::{Call, fail};
+use crate::base::job::Job;
+
+/// Ends the job with an error unless `nbytes` bytes at `addr`, which is in the heap, lie in one
+/// block. `argument` is the name that the address has in the call.
+pub(crate) fn require(call: Call, job: &Job, argument: &str, addr: usize, nbytes: usize) {
+    let held = job.allocator().as_ref().map(|allocator| allocator.hold(addr, nbytes));
+    if let Some(Err(why)) = held {
+        fail!(call, "argument {argument}: {nbytes} bytes at {addr:#x} {why}");
+    }
+}
+
+/// Ends the job with an error if a guard was overwritten, of some of the blocks in turn.
+pub(crate) fn require_some_guards(call: Call, job: &Job) {
+    require_guards(call, job, AT_ONCE);
+}
+
+/// With `SHMEM_CHECK`, ends the job with an error if a guard was overwritten.
+pub(crate) fn check_all_guards(call: Call, job: &Job) {
+    if job.settings.check {
+        require_guards(call, job, usize::MAX);
+    }
+}
+
+fn require_guards(call: Call, job: &Job, n: usize) {
+    let overwritten = job.allocator().as_mut().and_then(|allocator| allocator.overwritten(n));
+    if let Some(overwritten) = overwritten {
+        fail!(call, "{overwritten}; {SEARCH}");
+    }
+}
+
+/// As [`require_some_guards`], of the block that starts at an address.
+pub(crate) fn require_guard(call: Call, job: &Job, start: *const u8) {
+    let allocator = job.allocator();
+    let overwritten = allocator.as_ref().and_then(|allocator| allocator.overwritten_at(start));
+    drop(allocator);
+    if let Some(overwritten) = overwritten {
+        fail!(call, "{overwritten}; {SEARCH}");
+    }
+}
+
+/// The blocks whose guards a barrier reads.
+const AT_ONCE: usize = 1024;
+
+/// What finds the store.
+const SEARCH: &str = "run the program with SHMEM_CHECK=1 under valgrind, or compile it with \
+                      -fsanitize=address, to see where this is done";

@@ -26,7 +26,7 @@ fn heaps_differ_only_where_no_address_is_free_on_all_pes() {
     const BEGINS: &str = "the symmetric heap begins at";
     let mut taken = Vec::new();
     while taken.len() < 10 {
-        let outcome = with_taken(&taken, "").env("SHMEM_DEBUG", 1).run();
+        let outcome = with_taken(&taken, "").env("SHMEM_DEBUG", 2).run();
         let Some(at) = address(&outcome, BEGINS) else { break };
         outcome.assert_ok(2);
         assert!(outcome.stderr.contains(&format!("{BEGINS} {at} on all PEs")), "{outcome}");
@@ -34,7 +34,7 @@ fn heaps_differ_only_where_no_address_is_free_on_all_pes() {
         taken.push(at);
     }
     assert!((2..10).contains(&taken.len()), "{taken:?}");
-    let outcome = with_taken(&taken, "differ").env("SHMEM_DEBUG", 1).run();
+    let outcome = with_taken(&taken, "differ").env("SHMEM_DEBUG", 2).run();
     outcome.assert_ok(2);
     assert!(outcome.stderr.contains(&format!("{BEGINS} different addresses")), "{outcome}");
     with_taken(&taken, "").run().assert_fails(&["has another address on other PEs"]);
@@ -69,7 +69,7 @@ fn static_data_are_equal_without_aslr() {
         .n(3)
         .launcher_options(["--no-aslr"])
         .arg("static")
-        .env("SHMEM_DEBUG", 1)
+        .env("SHMEM_DEBUG", 2)
         .run();
     outcome.assert_ok(3);
     assert!(address(&outcome, "the static data begin at").is_some(), "{outcome}");

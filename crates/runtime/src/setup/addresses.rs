@@ -19,7 +19,7 @@ pub(super) fn keep(reserved: Vec<Reservation>, agreed: Option<usize>) -> Option<
     reserved.into_iter().find(|reservation| Some(reservation.slice()) == agreed)
 }
 
-/// Print with `SHMEM_DEBUG` which addresses are the same on all PEs, once for the job.
+/// Print with `SHMEM_DEBUG=2` which addresses are the same on all PEs, once for the job.
 pub(super) fn report(me: Pe, records: &[Record], heap: Option<usize>) {
     if me != Pe(0) || records.len() == 1 {
         return;

@@ -264,24 +264,27 @@ COMPLETES(fence, shmem_fence(), shmem_ctx_fence(ctx))
 COMPLETES(lock, (shmem_set_lock(lock), shmem_clear_lock(lock)), ((void)ctx, shmem_set_lock(lock), shmem_clear_lock(lock)))
 
 /* What the memory itself takes, by the pointer that the library gives. */
+#define PLAIN_STEPS(STATEMENT, NEXT_STEP)                                                                               \
+    for (uint64_t i = 0; i < batch * window; i++) {                                                                     \
+        size_t nbytes = task->nbytes;                                                                                   \
+        UNKNOWN(nbytes);                                                                                                \
+        STATEMENT;                                                                                                      \
+        NEXT_STEP;                                                                                                      \
+    }
 #define PLAIN_LOOP(NAME, STATEMENT)                                                                                     \
     static void NAME##_run(const struct perf_task *task, uint64_t samples, uint64_t batch, uint64_t *times)             \
     {                                                                                                                   \
-        char *there = shmem_ptr(heap_target, task->peer), *local = local_source;                                        \
+        char *const to = shmem_ptr(heap_target, task->peer);                                                            \
+        char *there = to, *local = local_source;                                                                        \
         const uint64_t window = task->window;                                                                           \
-        place = 0;                                                                                                      \
         (void)local;                                                                                                    \
         for (uint64_t sample = 0; sample < samples; sample++) {                                                         \
             const uint64_t start = now();                                                                               \
-            for (uint64_t i = 0; i < batch * window; i++) {                                                             \
-                size_t nbytes = task->nbytes;                                                                           \
-                UNKNOWN(nbytes);                                                                                        \
-                STATEMENT;                                                                                              \
-                if (task->off_cache) {                                                                                  \
-                    const uint64_t next = next_place(task, place);                                                      \
-                    there += next - place, local += next - place, place = next;                                         \
-                }                                                                                                       \
-            }                                                                                                           \
+            if (task->off_cache)                                                                                        \
+                PLAIN_STEPS(STATEMENT, (place = next_place(task, place), there = to + place,                            \
+                                        local = local_source + place))                                                  \
+            else                                                                                                        \
+                PLAIN_STEPS(STATEMENT, (void)0)                                                                         \
             times[sample] = now() - start;                                                                              \
         }                                                                                                               \
     }

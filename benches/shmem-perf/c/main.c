@@ -84,6 +84,14 @@ static void version(int32_t *major, int32_t *minor)
     *minor = second;
 }
 
+/* Other libraries have no such routine. */
+extern const char *shmemx_transport(void) __attribute__((weak));
+
+static const char *path(void)
+{
+    return shmemx_transport ? shmemx_transport() : NULL;
+}
+
 static void post(const void *bytes, uint64_t nbytes)
 {
     memcpy(control, bytes, nbytes);
@@ -174,6 +182,7 @@ int main(int argc, char **argv)
         .n_pes = count_pes,
         .name = name,
         .version = version,
+        .path = path,
         .barrier = shmem_barrier_all,
         .post = post,
         .read = read_control,

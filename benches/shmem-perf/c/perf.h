@@ -77,6 +77,8 @@ struct perf_library {
     /* Writes the name of the library into 256 bytes. */
     void (*name)(char *name);
     void (*version)(int32_t *major, int32_t *minor);
+    /* How PEs reach each other, a colon, and the reason; null if the library does not say. */
+    const char *(*path)(void);
     void (*barrier)(void);
     /* Lays bytes where the others can read them after a barrier. */
     void (*post)(const void *bytes, uint64_t nbytes);

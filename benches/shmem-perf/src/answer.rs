@@ -90,7 +90,7 @@ pub fn reasons(record: &Record) -> Vec<String> {
     if n_invalid > 0 {
         reasons.push(format!(
             "{n_invalid} figures of floors lie above what they should bound, and are marked invalid: something disturbed them, or the \
-             library goes a better way."
+             library takes a better path."
         ));
     }
     let n_late = points().filter(|(_, point)| point.summary.ended == Ended::TimeUp).count();
@@ -108,7 +108,7 @@ fn path(record: &Record) -> Vec<String> {
     let Some(&(from, to)) = record.pairs.first() else { return Vec::new() };
     let pes = [from, to].map(|pe| record.job.pes.get(pe as usize));
     let [Some(a), Some(b)] = pes else { return Vec::new() };
-    let over = record.library.transport.as_deref().unwrap_or("a transport that is not known");
+    let over = record.library.path();
     let pair = format!("PE {from} and PE {to}");
     let mut reasons = Vec::new();
     if from == to {
@@ -123,7 +123,8 @@ fn path(record: &Record) -> Vec<String> {
         reasons.push(format!("{pair} {place}: operations go over {over}."));
         let nics: Vec<&str> =
             record.job.hosts.iter().flat_map(|host| &host.nics).map(String::as_str).collect();
-        if over.contains("tcp") || over.contains("sockets") {
+        let transport = record.library.transport.as_deref().unwrap_or_default();
+        if transport.contains("tcp") || transport.contains("sockets") {
             reasons.push(match nics.as_slice() {
                 [] => "The kernels of both sides carry each operation over TCP; no RDMA device was found.".into(),
                 nics => format!(
@@ -172,6 +173,7 @@ mod tests {
             ("get", false, 1000.0),
             ("fi_write", true, 1000.0),
             ("socket transfer", true, 1500.0),
+            ("ucp_put", true, 9000.0),
         ]);
         let found = answers(&record);
         let shown: Vec<[&str; 3]> =
@@ -183,7 +185,7 @@ mod tests {
             "PE 0 and PE 4 are on different hosts: operations go over ofi (tcp;ofi_rxm)",
             "does not use mlx5_0",
             "largest gap is that of put",
-            "2 figures of floors lie above",
+            "4 figures of floors lie above",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }

@@ -47,6 +47,7 @@ pub fn empty() -> Record {
             name: "Rushmem 0.1.0".into(),
             standard: "1.6".into(),
             transport: Some("ofi (tcp;ofi_rxm)".into()),
+            why: Some("SHMEM_TRANSPORT is ofi".into()),
             below: vec!["ofi: libfabric 1.17".into()],
         },
         job: Job {

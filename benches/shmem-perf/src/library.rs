@@ -132,6 +132,7 @@ pub struct RawRoutines {
     n_pes: unsafe extern "C" fn() -> i32,
     name: unsafe extern "C" fn(*mut c_char),
     version: unsafe extern "C" fn(*mut i32, *mut i32),
+    path: unsafe extern "C" fn() -> *const c_char,
     barrier: unsafe extern "C" fn(),
     post: unsafe extern "C" fn(*const u8, u64),
     read: unsafe extern "C" fn(i32, *mut u8, u64),
@@ -250,6 +251,14 @@ impl Joined<'_> {
         // SAFETY: C writes the two numbers.
         unsafe { (self.routines.raw.version)(&raw mut major, &raw mut minor) };
         format!("{major}.{minor}")
+    }
+
+    /// How PEs reach each other, a colon, and the reason, if the library says it.
+    pub fn path(&self) -> Option<String> {
+        // SAFETY: the job is joined.
+        let text = unsafe { (self.routines.raw.path)() };
+        // SAFETY: it is null or a string that stays.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     }
 
     /// Waits for all PEs, and completes what they have issued.

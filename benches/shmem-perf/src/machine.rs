@@ -136,7 +136,7 @@ pub fn transport(open: Option<String>, settings: &[Setting], job: &Job) -> Optio
         Some(setting.value.clone()).filter(|value| !value.is_empty() && value != "auto")
     };
     let transport = open.or_else(|| value("SHMEM_TRANSPORT"))?;
-    match value("SHMEM_OFI_PROVIDER").filter(|_| transport == "ofi") {
+    match value("SHMEM_OFI_PROVIDER").filter(|_| transport.split(' ').any(|word| word == "ofi")) {
         Some(provider) => Some(format!("{transport} ({provider})")),
         None => Some(transport),
     }

@@ -35,13 +35,13 @@ impl Network {
     /// Each.
     pub const ALL: [Self; 2] = [Self::Ucx, Self::Libfabric];
 
-    /// The one that a transport of Rushmem's goes over.
-    pub fn of_transport(name: &str) -> Option<Self> {
-        match name {
+    /// The one that a path of Rushmem's goes over, such as `shared memory on a node, ucx between nodes`.
+    pub fn of_path(path: &str) -> Option<Self> {
+        path.split([' ', ':']).find_map(|word| match word {
             "ucx" => Some(Self::Ucx),
             "ofi" => Some(Self::Libfabric),
             _ => None,
-        }
+        })
     }
 
     /// What its functions are called that go each way.
@@ -170,5 +170,22 @@ impl Wire for Connection {
             self.route.progress().map_err(io::Error::other)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_network_of_a_path_is_that_between_nodes() {
+        for (path, network) in [
+            ("ucx", Some(Network::Ucx)),
+            ("shared memory on a node, ofi between nodes", Some(Network::Libfabric)),
+            ("tcp", None),
+            ("shared memory", None),
+        ] {
+            assert_eq!(Network::of_path(path), network, "{path}");
+        }
     }
 }

@@ -61,7 +61,8 @@ pub struct Bound<'a> {
     pub ratio: f64,
 }
 
-/// The highest floor of a point among the series of its run. What several PEs or threads do at once has none.
+/// The highest floor of a point among the series of its run that is not above it, or else the lowest. What several PEs or threads do
+/// at once has none.
 pub fn bound<'a>(all: &'a [Series], of: &Series, point: &Point) -> Option<Bound<'a>> {
     let cost = |point: &Point| of.measure.cost(point.summary.p50);
     let is_single = of.shape.pairs == "one" && of.shape.threads <= 1;
@@ -71,8 +72,11 @@ pub fn bound<'a>(all: &'a [Series], of: &Series, point: &Point) -> Option<Bound<
     });
     let points = floors.flat_map(|floor| floor.points.iter().map(move |point| (floor, point)));
     let points = points.filter(|(_, found)| found.nbytes == point.nbytes && cost(found) > 0.0);
-    let highest = points.max_by(|(_, a), (_, b)| cost(a).total_cmp(&cost(b)));
-    highest.map(|(floor, found)| Bound {
+    let points: Vec<_> = points.collect();
+    let by_cost = |a: &&(&Series, &Point), b: &&(&Series, &Point)| cost(a.1).total_cmp(&cost(b.1));
+    let valid = points.iter().filter(|(_, found)| cost(found) <= NOISE * cost(point));
+    let found = valid.max_by(by_cost).or_else(|| points.iter().min_by(by_cost));
+    found.map(|&(floor, found)| Bound {
         floor: &floor.operation,
         point: found,
         ratio: cost(point) / cost(found),

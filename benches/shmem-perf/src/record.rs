@@ -55,11 +55,25 @@ pub struct Library {
     pub name: String,
     /// The version of the standard that it states, such as `1.6`.
     pub standard: String,
-    /// The transport between nodes, and the provider of libfabric, as far as the library tells.
+    /// How PEs reach each other, and the provider of libfabric, as far as it is known.
     pub transport: Option<String>,
+    /// Why it was chosen, as far as the library says it.
+    #[serde(default)]
+    pub why: Option<String>,
     /// What its transports found, with the versions of the libraries that they call.
     #[serde(default)]
     pub below: Vec<String>,
+}
+
+impl Library {
+    /// How PEs reach each other, and why.
+    pub fn path(&self) -> String {
+        match (&self.transport, &self.why) {
+            (None, _) => "not known".into(),
+            (Some(transport), None) => transport.clone(),
+            (Some(transport), Some(why)) => format!("{transport}: {why}"),
+        }
+    }
 }
 
 /// A job.

@@ -153,8 +153,9 @@ fn networks(
     (from, to): (u32, u32),
     shares_memory: bool,
 ) -> [bool; Network::ALL.len()] {
-    let open = rushmem::transport().filter(|_| !shares_memory);
-    let used = open.and_then(|name| Network::of_transport(&name));
+    let open = job.library.path().filter(|_| !shares_memory);
+    let way = open.as_deref().and_then(|path| path.split(':').next());
+    let used = way.and_then(Network::of_path);
     let is_wanted = |network| match options.floors.as_slice() {
         [] => used == Some(network),
         named => named.contains(&network),
@@ -191,6 +192,11 @@ impl<'a> Measurement<'a> {
                 .map_err(|sentence| (sentence, MISUSED))?,
         };
         let name = job.library.name();
+        let path = job.library.path();
+        let (open, why) = match path.as_deref().and_then(|path| path.split_once(": ")) {
+            Some((open, why)) => (Some(open.to_owned()), Some(why.to_owned())),
+            None => (path.filter(|path| !path.is_empty()), None),
+        };
         let told = if job.me == 0 { rushmem::ask(&name) } else { None };
         let below = told.as_ref().map(rushmem::Told::below).unwrap_or_default();
         let settings = machine::settings(told.map(|told| told.settings).unwrap_or_default());
@@ -203,7 +209,8 @@ impl<'a> Measurement<'a> {
             library: Library {
                 name,
                 standard: job.library.standard(),
-                transport: machine::transport(rushmem::transport(), &settings, &machines),
+                transport: machine::transport(open, &settings, &machines),
+                why,
                 below,
             },
             job: machines,

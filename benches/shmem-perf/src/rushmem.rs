@@ -1,9 +1,7 @@
-//! What Rushmem tells of a job beyond the standard: its settings with their origin, what it found below it, and the transport in use.
+//! What Rushmem says of a job beyond the standard: its settings with their origin, and what it found below it.
 //!
-//! `shmem-info` tells the first two; it lies beside this program or on the search path. The transport is that of this process, whose service
-//! thread has its name. Other libraries tell nothing of this.
+//! `shmem-info` prints both; it lies beside this program or on the search path. Other libraries say nothing of this.
 
-use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,8 +13,6 @@ use crate::record::Setting;
 
 /// How long `shmem-info` may look for transports.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How the names of service threads begin; the transport's follows.
-const SERVICE: &str = "rushmem-";
 
 /// What `shmem-info --json` prints.
 #[derive(Debug, Deserialize)]
@@ -71,16 +67,6 @@ fn told(text: &str, library: &str) -> Option<Told> {
     serde_json::from_str(text).ok().filter(|told: &Told| told.name == library)
 }
 
-/// The transport that this process has open.
-pub fn transport() -> Option<String> {
-    let threads = fs::read_dir("/proc/self/task").ok()?;
-    let mut names = threads.filter_map(|thread| {
-        let name = fs::read_to_string(thread.ok()?.path().join("comm")).ok()?;
-        Some(name.trim().strip_prefix(SERVICE)?.to_owned())
-    });
-    names.next()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,20 +80,5 @@ mod tests {
         let found = told(TEXT, "Rushmem 1.0").expect("it is the same");
         assert_eq!((found.settings.len(), found.below()), (1, vec!["ucx: UCX 1.13.1".to_owned()]));
         assert!(told(TEXT, "Rushmem 2.0").is_none() && told("no JSON", "Rushmem 1.0").is_none());
-    }
-
-    #[test]
-    fn the_transport_is_that_of_the_service_thread() {
-        let (tell, wait) = std::sync::mpsc::channel::<()>();
-        let thread = std::thread::Builder::new().name("rushmem-tcp".into());
-        let (ready, is_ready) = std::sync::mpsc::channel();
-        let thread = thread.spawn(move || {
-            ready.send(()).expect("the test waits");
-            _ = wait.recv();
-        });
-        is_ready.recv().expect("it has started");
-        assert_eq!(transport().as_deref(), Some("tcp"));
-        drop(tell);
-        thread.expect("a thread").join().expect("it ends");
     }
 }

@@ -32,6 +32,7 @@ pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> Strin
             host.kernel
         );
     }
+    text += &format!("transport: {}\n", record.library.path());
     text += &match pairs {
         [(from, to)] if from == to => {
             "There is 1 PE, which measures with itself: use oshrun -n 2 to measure between two.\n"
@@ -39,10 +40,9 @@ pub fn head(record: &Record, pairs: &[(u32, u32)], shares_memory: bool) -> Strin
         }
         [(from, to)] => format!(
             "PE {from} measures with PE {to}, {}.\n",
-            match (shares_memory, &record.library.transport) {
-                (true, _) => "which shares memory with it".into(),
-                (false, Some(transport)) => format!("over {transport}"),
-                (false, None) => "which shares no memory with it".into(),
+            match shares_memory {
+                true => "which shares memory with it",
+                false => "which shares no memory with it",
             }
         ),
         pairs => format!("{} pairs of PEs measure at once: {}\n", pairs.len(), listed(pairs)),

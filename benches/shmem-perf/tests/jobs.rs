@@ -106,7 +106,8 @@ fn two_pes_measure_what_one_wants_to_know() {
     {
         assert!(outcome.stdout.contains(heading), "{heading}\n{outcome}");
     }
-    assert_eq!(record.library.transport.as_deref(), Some("shared memory"));
+    assert_eq!(record.library.path(), "shared memory: all PEs are on one node");
+    assert!(outcome.stdout.contains("\ntransport: shared memory: all PEs"), "{outcome}");
     let (_, answers) = outcome.stdout.split_once("what is possible here").expect("answers");
     for part in ["memcpy to peer", "Likely reasons", "share memory"] {
         assert!(answers.contains(part), "{part}\n{outcome}");

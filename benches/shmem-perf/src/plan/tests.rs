@@ -18,6 +18,7 @@ fn table() -> Vec<Operation> {
         of("get_nbi", Kind::Alone, 1, 0),
         of("iput", Kind::Alone, 8, 0),
         of("p", Kind::Alone, 8, 8),
+        of("p round trip", Kind::RoundTrip, 8, 8),
         of("put_fence_p round trip", Kind::RoundTrip, 1, 0),
         of("put_signal round trip", Kind::RoundTrip, 1, 0),
         of("store", Kind::Plain, 8, 8),
@@ -81,9 +82,11 @@ fn floors_are_those_of_the_path_and_of_the_sizes() {
     assert!(has(&found, Measure::Latency, "store"));
     assert!(!has(&found, Measure::Latency, "memcpy to peer"));
     // A store says nothing of a round trip.
-    let found = of("put_signal");
-    assert!(has(&found, Measure::Latency, "cache line round trip"));
-    assert!(!has(&found, Measure::Latency, "store"));
+    for operation in ["put_signal", "p round trip"] {
+        let found = of(operation);
+        assert!(has(&found, Measure::Latency, "cache line round trip"), "{operation}");
+        assert!(!has(&found, Measure::Latency, "store"), "{operation}");
+    }
     let alone = planned(&[], facts(1, true));
     assert!(!has(&alone, Measure::Latency, "cache line round trip"));
 }

@@ -77,7 +77,7 @@ fn facts(runs: &[Source]) -> Element {
     let facts: [(&str, Fact); 11] = [
         ("library", |record| record.library.name.clone()),
         ("OpenSHMEM", |record| record.library.standard.clone()),
-        ("transport", |record| record.library.transport.clone().unwrap_or("not known".into())),
+        ("transport", |record| record.library.path()),
         ("found below", |record| record.library.below.join("; ")),
         ("floors", |record| record.floors.join("; ")),
         ("date", |record| record.date.replace('T', " ").replace('Z', " UTC")),

@@ -12,9 +12,9 @@ use std::thread::{self, ThreadId};
 #[repr(transparent)]
 pub struct GetThread(Option<unsafe extern "C" fn() -> u64>);
 
-/// A thread.
+/// A thread that calls the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Thread {
+pub(crate) enum Caller {
     OfSystem(ThreadId),
     OfProgram(u64),
 }
@@ -37,11 +37,11 @@ pub unsafe fn register(call: Call, function: GetThread) {
 }
 
 /// The calling thread.
-pub(crate) fn current() -> Thread {
+pub(crate) fn current() -> Caller {
     let registered = *process::lock(&REGISTERED);
     match registered.0 {
         // SAFETY: `register` requires that any thread can call it.
-        Some(number) => Thread::OfProgram(unsafe { number() }),
-        None => Thread::OfSystem(thread::current().id()),
+        Some(number) => Caller::OfProgram(unsafe { number() }),
+        None => Caller::OfSystem(thread::current().id()),
     }
 }

@@ -6,7 +6,7 @@ const CALL: Call = Call(&"test");
 
 /// A context of `SHMEM_TEAM_SHARED` with these members.
 fn entry(members: Members) -> Entry {
-    Entry { team: TeamHandle::SHARED, members, options: 0, creator: thread::current().id() }
+    Entry { team: TeamHandle::SHARED, members, options: 0, creator: thread::current() }
 }
 
 #[test]

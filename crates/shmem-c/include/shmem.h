@@ -6,6 +6,12 @@
 #ifndef RUSHMEM_SHMEM_H
 #define RUSHMEM_SHMEM_H
 
+/*
+ * shmem4py chooses by the header what it has to make up for. It does not know this library; for
+ * Sandia's it makes up for nothing.
+ */
+#define PySHMEM_VENDOR_Sandia 1
+
 #ifndef RUSHMEM_TYPES
 #define RUSHMEM_TYPES
 

@@ -12,9 +12,9 @@ use std::thread::{self, ThreadId};
 #[repr(transparent)]
 pub struct GetThread(Option<unsafe extern "C" fn() -> u64>);
 
-/// A thread.
+/// A thread that calls the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallingThread {
+pub(crate) enum Caller {
     OfSystem(ThreadId),
     OfProgram(u64),
 }
@@ -37,11 +37,11 @@ pub unsafe fn register(call: Call, function: GetThread) {
 }
 
 /// The calling thread.
-pub(crate) fn current() -> CallingThread {
+pub(crate) fn current() -> Caller {
     let registered = *process::lock(&REGISTERED);
     match registered.0 {
         // SAFETY: `register` requires that any thread can call it.
-        Some(number) => CallingThread::OfProgram(unsafe { number() }),
-        None => CallingThread::OfSystem(thread::current().id()),
+        Some(number) => Caller::OfProgram(unsafe { number() }),
+        None => Caller::OfSystem(thread::current().id()),
     }
 }

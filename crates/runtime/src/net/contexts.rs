@@ -12,7 +12,7 @@ use crate::base::call::{Call, fail};
 use crate::base::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED, SHMEM_THREAD_MULTIPLE};
 use crate::base::handle::{ContextHandle, TeamHandle};
 use crate::base::members::Members;
-use crate::base::thread::{self, CallingThread};
+use crate::base::thread::{self, Caller};
 use crate::base::{job, process};
 use crate::memory::address;
 use core::ffi::{c_int, c_long};
@@ -228,7 +228,7 @@ struct Entry {
     members: Members,
     options: c_long,
     /// The thread that created it.
-    creator: CallingThread,
+    creator: Caller,
 }
 
 impl Entry {

@@ -70,6 +70,15 @@ pub const VALGRIND: Need = Need {
     zypper: &["valgrind"],
 };
 
+/// strace.
+pub const STRACE: Need = Need {
+    program: "strace",
+    purpose: "has system calls fail",
+    apt: &["strace"],
+    dnf: &["strace"],
+    zypper: &["strace"],
+};
+
 /// The C compiler of LLVM.
 pub const CLANG: Need = Need {
     program: "clang",

@@ -10,7 +10,7 @@ use testkit::{Job, Outcome, Test, compile, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 37] = [
+const ELSEWHERE: [&str; 38] = [
     "check.h",
     "child_exits.c",
     "core.c",
@@ -42,6 +42,7 @@ const ELSEWHERE: [&str; 37] = [
     "operators.h",
     "order_spin.c",
     "race.c",
+    "refused.c",
     "slots_reused.c",
     "soak.c",
     "splits.h",

@@ -24,6 +24,7 @@ use crate::timings::Timings;
 use crate::tree::orders::{Growth, Task, n_children};
 use crate::tree::wire::Up;
 use crate::tree::{PIECES, Plan, Subtree};
+use crate::watchdog::StartLimit;
 use crate::{dry_run, environment, input, limits};
 
 /// Time between SIGTERM and SIGKILL when a job is ended.
@@ -65,6 +66,8 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
         false => Some(input::pieces().map_err(|error| cannot("read the input", &error))?),
     };
     let mut signals = Signals::listen().map_err(|error| cannot("listen to signals", &error))?;
+    let start_limit = StartLimit::of(nodes.n_pes());
+    let start_limit = start_limit.map_err(|error| cannot("start a thread", &error))?;
     let subtree = Subtree::new(false, growth.limit)
         .map_err(|error| cannot("start the guard process", &error))?;
     let tags = match options.tag_output {
@@ -87,6 +90,7 @@ pub async fn run(options: &Options) -> Result<i32, Failure> {
         job.output.message(&format!("oshrun: {words}"));
     }
     job.subtree.start(&task, &growth, plan, &mut job.output);
+    drop(start_limit);
     job.timings.mark("daemons and own PEs called");
     let limit = options.timeout.map(|limit| (limit, Instant::now() + limit));
     while !job.subtree.is_idle() && job.end != End::GivenUp {

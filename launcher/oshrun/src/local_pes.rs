@@ -120,30 +120,53 @@ impl LocalPes {
         }
     }
 
-    /// A part of what a PE has sent; the PE is announced again, since there may be more.
+    /// A part of what a PE has sent, or why messages cannot pass between it and this process; the PE is announced again, since there
+    /// may be more.
     pub fn read(&self, pe: u32) -> Option<Up> {
-        let bytes = self.piece(pe)?;
-        // This process has the receiver.
-        let _ = self.readable.send(pe);
-        Some(Up::Frames { pe, bytes })
-    }
-
-    fn piece(&self, pe: u32) -> Option<Vec<u8>> {
-        let mut bytes = [0; 16 * 1024];
-        let nbytes = self.link(pe)?.read(&mut bytes);
-        (nbytes > 0).then(|| bytes[..nbytes].to_vec())
+        let link = self.link(pe)?;
+        if let Some(error) = link.unsendable() {
+            return Some(unreachable(pe, "send to", error));
+        }
+        match piece(link) {
+            Ok(bytes) if bytes.is_empty() => None,
+            Ok(bytes) => {
+                // This process has the receiver.
+                let _ = self.readable.send(pe);
+                Some(Up::Frames { pe, bytes })
+            }
+            Err(error) => Some(unreachable(pe, "receive from", &error)),
+        }
     }
 
     /// The process of a PE has ended: what it sent last, then its exit.
     pub fn exited(&mut self, pe: u32, exit: Exit, news: &mut VecDeque<Up>) {
-        for bytes in (0..LAST_PIECES).map_while(|_| self.piece(pe)) {
-            news.push_back(Up::Frames { pe, bytes });
+        for _ in 0..LAST_PIECES {
+            match self.link(pe).map(piece) {
+                Some(Ok(bytes)) if !bytes.is_empty() => news.push_back(Up::Frames { pe, bytes }),
+                Some(Err(error)) => {
+                    news.push_back(unreachable(pe, "receive from", &error));
+                    break;
+                }
+                _ => break,
+            }
         }
         if let Some(link) = self.links.get_mut((pe - self.first) as usize) {
             *link = None;
         }
         news.push_back(Up::Exited { pe, exit });
     }
+}
+
+/// What has arrived, as far as it fits; empty if there is nothing.
+fn piece(link: &Link) -> io::Result<Vec<u8>> {
+    let mut bytes = [0; 16 * 1024];
+    let nbytes = link.read(&mut bytes)?;
+    Ok(bytes[..nbytes].to_vec())
+}
+
+/// Why messages cannot pass between a PE and this process, so that the PE would wait for ever.
+fn unreachable(pe: u32, what: &str, error: &io::Error) -> Up {
+    Up::Failed { status: 1, sentence: format!("cannot {what} PE {pe}: {}", reason(error)) }
 }
 
 /// The reason why a PE cannot be started, with the status that a shell would return.

@@ -8,6 +8,7 @@
 //! - `mark`, `descendants` and `liveness` ensure that no process remains, `leftovers` that no file of libfabric's does;
 //! - `local_pes` holds the PEs of this process, `tree` those of other processes and hosts;
 //! - `output` and `input` forward streams, `link` frames, `signals` the signals of the user;
+//! - `watchdog` ends oshrun if it can decide nothing any more;
 //! - `debugger`, `progress` and `timings` help to watch a job, `dry_run` shows one that is not started;
 //! - `job` decides, by the rules of `rushmem_bootstrap::server`.
 //!
@@ -42,6 +43,7 @@ mod signals;
 mod spawn;
 mod timings;
 mod tree;
+mod watchdog;
 
 use std::process::ExitCode;
 
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
     if tree::daemon::is_daemon() {
         return tree::daemon::serve();
     }
+    watchdog::report_panics();
     let status = start().unwrap_or_else(|failure| {
         complain(&format!("oshrun: {}", failure.sentence));
         failure.status

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use workbench::needs::{
     AUTOMAKE, BINUTILS, C_COMPILER, CLANG, CMAKE, CXX_COMPILER, FORTRAN_COMPILER, GDB, HWLOC,
-    HYDRA, LIBFABRIC, MANDOC, MPIRUN, Need, PKG_CONFIG, SLURM, UCX, VALGRIND,
+    HYDRA, LIBFABRIC, MANDOC, MPIRUN, Need, PKG_CONFIG, SLURM, STRACE, UCX, VALGRIND,
 };
 use workbench::workspace::TestProgram;
 use workbench::{needs, process};
@@ -46,6 +46,7 @@ pub fn needs(_: &Session) -> Result<Outcome> {
         &FORTRAN_COMPILER,
         &CLANG,
         &GDB,
+        &STRACE,
         &HWLOC,
         &CMAKE,
         &AUTOMAKE,

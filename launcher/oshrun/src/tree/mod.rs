@@ -37,6 +37,9 @@ use crate::spawn::Launch;
 /// Maximum number of pieces of input in flight to PE 0.
 pub const PIECES: usize = 16;
 
+/// How often children are waited for although no signal has come: the handler of a signal may fail to wake this process.
+const REAPING: Duration = Duration::from_secs(1);
+
 /// What a process starts: its own PEs, if it has any, and daemons for other parts of its host and for other hosts.
 #[derive(Debug, Default)]
 pub struct Plan {
@@ -64,6 +67,8 @@ pub struct Subtree {
     taken: Option<mpsc::UnboundedSender<()>>,
     inputs_taken: mpsc::UnboundedReceiver<()>,
     clock: Interval,
+    /// When children are waited for although no signal has come.
+    reaping: Interval,
 }
 
 impl Subtree {
@@ -77,6 +82,8 @@ impl Subtree {
         let (taken, inputs_taken) = mpsc::unbounded_channel();
         let mut clock = interval(heartbeat::period(limit));
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut reaping = interval(REAPING);
+        reaping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Subtree {
             local_pes: LocalPes::new(announce),
             branches: Branches::new(arrive),
@@ -88,6 +95,7 @@ impl Subtree {
             taken: fed.then_some(taken),
             inputs_taken,
             clock,
+            reaping,
         })
     }
 
@@ -138,6 +146,7 @@ impl Subtree {
                     }
                 }
                 Some(()) = self.inputs_taken.recv() => return Up::InputTaken,
+                _ = self.reaping.tick() => self.reap(),
                 _ = self.clock.tick(), if !self.branches.is_empty() => {
                     self.news.extend(self.branches.tick(&self.processes));
                 }

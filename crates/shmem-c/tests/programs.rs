@@ -10,7 +10,7 @@ use testkit::{Job, Outcome, Test, compile, program};
 const PES: [usize; 8] = [1, 2, 3, 4, 5, 7, 8, 12];
 
 /// Programs that other tests run, and the headers.
-const ELSEWHERE: [&str; 39] = [
+const ELSEWHERE: &[&str] = &[
     "blocks.c",
     "check.h",
     "child_exits.c",
@@ -298,7 +298,7 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
 
 /// The programs. For each there is a test named like it, on one node, and over each transport on none and on virtual
 /// nodes.
-const HERE: [&str; 62] = [
+const HERE: &[&str] = &[
     "active_sets.c",
     "active_sets_many.c",
     "amo.c",

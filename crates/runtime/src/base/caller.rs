@@ -5,9 +5,9 @@ use crate::base::call::{Call, fail};
 use crate::base::constants::SHMEM_THREAD_FUNNELED;
 use crate::base::job::Job;
 use crate::base::process;
+use crate::base::thread::{self, Thread};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
-use std::thread::{self, ThreadId};
 
 /// Warn of something undefined but harmless here, once for each call.
 pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
@@ -18,11 +18,11 @@ pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
 }
 
 /// The thread that initialised the library.
-static MAIN: Mutex<Option<ThreadId>> = Mutex::new(None);
+static MAIN: Mutex<Option<Thread>> = Mutex::new(None);
 
 /// Record that the calling thread has initialised the library.
 pub(crate) fn initialized_here() {
-    *process::lock(&MAIN) = Some(thread::current().id());
+    *process::lock(&MAIN) = Some(thread::current());
 }
 
 /// Warn if the thread level does not allow the calling thread to call.
@@ -55,5 +55,5 @@ pub(crate) fn check_finalizer(call: Call, job: &Job) {
 }
 
 fn is_main() -> bool {
-    process::lock(&MAIN).is_none_or(|main| main == thread::current().id())
+    process::lock(&MAIN).is_none_or(|main| main == thread::current())
 }

@@ -1,9 +1,10 @@
 //! Threads of a PE that use contexts of their own while another one allocates, drops and enters epochs, also over a network.
 
+mod over_tcp;
+
 use shmem::{Context, Kind, Multiple, Private, Serialized, Shmem, SymSlice};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use testkit::Job;
 
 /// Elements of a thread's own.
 const OWN: usize = 512;
@@ -71,26 +72,16 @@ shmem::test!(threads_are_still_there_at_the_exit, pes = 2, || {
     shmem.barrier_all();
 });
 
-/// A test of this file as a job over TCP.
-fn over_tcp(test: &str) -> testkit::Outcome {
-    let this = std::env::current_exe().expect("a test program knows its path");
-    let job = Job::new(this).n(2).env("SHMEM_TEST", test);
-    let job = job.env("SHMEM_ONNODE", "off").env("SHMEM_TRANSPORT", "tcp");
-    let arguments = [test, "--exact", "--nocapture", "--test-threads=1"];
-    arguments.into_iter().fold(job, |job, argument| job.arg(argument)).run()
-}
-
 #[test]
 fn contexts_of_threads_are_used_beside_epochs_and_drops_over_tcp() {
     for _ in 0..2 {
-        let outcome = over_tcp("contexts_of_threads_are_used_beside_epochs_and_drops");
-        assert!(outcome.status.success(), "{outcome}");
+        over_tcp::passes("contexts_of_threads_are_used_beside_epochs_and_drops");
     }
 }
 
 #[test]
 fn a_thread_at_the_exit_is_named_as_the_mistake_that_it_is() {
-    let outcome = over_tcp("threads_are_still_there_at_the_exit");
+    let outcome = over_tcp::run("threads_are_still_there_at_the_exit");
     // Where no thread was in time the job has just ended.
     let message = "called by a thread while the program exits; join all threads";
     assert!(outcome.status.success() || outcome.stderr.contains(message), "{outcome}");

@@ -465,14 +465,14 @@ fn no_program_is_forgotten() {
             entry.expect("it can be read").file_name().into_string().expect("a plain name")
         })
         .collect();
-    let run: BTreeSet<String> = HERE.iter().chain(&ELSEWHERE).map(|s| (*s).to_owned()).collect();
+    let run: BTreeSet<String> = HERE.iter().chain(ELSEWHERE).map(|s| (*s).to_owned()).collect();
     assert_eq!(present, run);
 }
 
 fn main() -> ExitCode {
     let mut tests = Vec::new();
     for (setting, body, ignored) in SETTINGS {
-        tests.extend(HERE.map(|source| {
+        tests.extend(HERE.iter().map(|&source| {
             let (name, _) = source.split_once('.').expect("a source has an extension");
             let test = Test::new(format!("{setting}::{name}"), move || body(source));
             ignored.into_iter().fold(test, Test::ignored)

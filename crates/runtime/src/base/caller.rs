@@ -5,7 +5,7 @@ use crate::base::call::{Call, fail};
 use crate::base::constants::SHMEM_THREAD_FUNNELED;
 use crate::base::job::Job;
 use crate::base::process;
-use crate::base::thread::{self, Thread};
+use crate::base::thread::{self, Caller};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -18,7 +18,7 @@ pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
 }
 
 /// The thread that initialised the library.
-static MAIN: Mutex<Option<Thread>> = Mutex::new(None);
+static MAIN: Mutex<Option<Caller>> = Mutex::new(None);
 
 /// Record that the calling thread has initialised the library.
 pub(crate) fn initialized_here() {

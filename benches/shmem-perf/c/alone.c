@@ -291,7 +291,8 @@ COMPLETES(lock, (shmem_set_lock(lock), shmem_clear_lock(lock)), ((void)ctx, shme
 
 PLAIN_LOOP(store, *(volatile long *)there = (long)i)
 PLAIN_LOOP(load, sink = *(volatile long *)there)
-PLAIN_LOOP(cpu_fetch_add, sink = __atomic_fetch_add((long *)there, 1, __ATOMIC_SEQ_CST))
+/* What it returns is not stored, since the next one would wait for the store. */
+PLAIN_LOOP(cpu_fetch_add, long old = __atomic_fetch_add((long *)there, 1, __ATOMIC_SEQ_CST); UNKNOWN(old))
 PLAIN_LOOP(memcpy_to, memcpy(there, local, nbytes))
 PLAIN_LOOP(memcpy_from, memcpy(local, there, nbytes))
 

@@ -18,6 +18,8 @@ pub struct Socket {
 
 const MORE: u8 = 1;
 const END: u8 = 2;
+/// Polls after which others may run.
+const YIELDING: u32 = 100;
 
 impl Socket {
     /// Connects two PEs. All PEs call it; those that are not of the pair, and all if it fails, get nothing.
@@ -46,11 +48,11 @@ impl Socket {
     }
 
     fn send(&mut self, nbytes: u64) -> std::io::Result<()> {
-        let mut rest = &self.buffer[..nbytes as usize];
+        let (mut rest, mut polls) = (&self.buffer[..nbytes as usize], 0);
         while !rest.is_empty() {
             match self.stream.write(rest) {
                 Ok(sent) => rest = &rest[sent..],
-                Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => poll_again(&mut polls),
                 Err(error) => return Err(error),
             }
         }
@@ -58,16 +60,25 @@ impl Socket {
     }
 
     fn receive(&mut self, nbytes: u64) -> std::io::Result<()> {
-        let mut rest = &mut self.buffer[..nbytes as usize];
+        let (mut rest, mut polls) = (&mut self.buffer[..nbytes as usize], 0);
         while !rest.is_empty() {
             match self.stream.read(rest) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(received) => rest = &mut rest[received..],
-                Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => poll_again(&mut polls),
                 Err(error) => return Err(error),
             }
         }
         Ok(())
+    }
+}
+
+/// Lets other programs run after many polls, since the other PE may be among those that wait for this CPU.
+fn poll_again(polls: &mut u32) {
+    *polls += 1;
+    match *polls % YIELDING {
+        0 => std::thread::yield_now(),
+        _ => std::hint::spin_loop(),
     }
 }
 

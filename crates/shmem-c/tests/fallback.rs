@@ -246,7 +246,7 @@ fn the_next_one_is_tried_and_the_reason_is_kept() {
 #[test]
 fn one_that_answers_nothing_is_given_up() {
     let waits = ("PROVIDERS", "that wait");
-    let silence = "a put to PE 1 to try it out failed: PE 1 was lost: a transfer to try it out is not over after";
+    let silence = "a put to PE 1 to try it out failed: a transfer to try it out is not over after";
     let outcome = job(&[waits, ("SHMEM_HOST_LIMIT", "0.2"), ("SHMEM_DEBUG", "2")]);
     assert!(outcome.status.success(), "{outcome}");
     let warned = format!(

@@ -81,15 +81,15 @@ unsafe fn copy(to: *mut u8, bytes: &[u8]) {
 /// # Safety
 /// `to` is valid for writes of as many bytes, and aligned to them or to 8.
 unsafe fn copy_aligned(to: *mut u8, bytes: &[u8]) {
-    match bytes {
+    match *bytes {
         // SAFETY: valid by contract.
-        &[a] => unsafe { mem::store(to, a) },
+        [a] => unsafe { mem::store(to, a) },
         // SAFETY: valid by contract.
-        &[a, b] => unsafe { mem::store(to.cast(), u16::from_ne_bytes([a, b])) },
+        [a, b] => unsafe { mem::store(to.cast(), u16::from_ne_bytes([a, b])) },
         // SAFETY: valid by contract.
-        &[a, b, c, d] => unsafe { mem::store(to.cast(), u32::from_ne_bytes([a, b, c, d])) },
+        [a, b, c, d] => unsafe { mem::store(to.cast(), u32::from_ne_bytes([a, b, c, d])) },
         // SAFETY: valid by contract.
-        &[a, b, c, d, e, f, g, h] => unsafe {
+        [a, b, c, d, e, f, g, h] => unsafe {
             mem::store(to.cast(), u64::from_ne_bytes([a, b, c, d, e, f, g, h]));
         },
         // SAFETY: a slice is valid for reads, the destination by contract.

@@ -1,4 +1,5 @@
 //! At no time is a part of a word in memory, wherever a body begins and is cut.
+#![allow(unsafe_code)]
 
 use super::*;
 

@@ -367,6 +367,15 @@ fn no_flag_overtakes_its_data() {
     flags_follow_their_data(3, 72, Duration::from_secs(60));
 }
 
+fn words_arrive_as_a_whole() {
+    let job = |transport| {
+        let job = Job::new(program!("words.c")).n(2);
+        forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value))
+    };
+    Job::new(program!("words.c")).n(2).run().assert_ok(2);
+    job("tcp").run().assert_ok(2);
+}
+
 /// Processes that keep the CPUs busy until this value ends.
 struct Busy(Vec<Child>);
 
@@ -456,6 +465,7 @@ testkit::tests! {
     a_killed_pe_ends_a_job_over_each_transport,
     a_job_on_one_machine_listens_on_loopback_alone,
     no_flag_overtakes_its_data,
+    words_arrive_as_a_whole,
     a_pe_with_too_few_descriptors_says_so,
     ; ignored "a minute; part of `cargo xtask test --full`" =>
     contexts_and_teams_over_libfabric_leave_nothing,

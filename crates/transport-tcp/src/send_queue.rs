@@ -97,8 +97,16 @@ impl SendQueue {
     /// # Safety
     /// The range is valid for such reads.
     pub(crate) unsafe fn push_copy<L: mem::Loads>(&mut self, range: LocalBuf) {
-        // SAFETY: the same contract.
-        unsafe { append::<L>(&mut self.own, range) };
+        // Words of memory that others may change are read at once where both sides are aligned alike.
+        if L::ATOMIC && range.nbytes > 1 && self.own.len() % WORD != range.base.addr() % WORD {
+            let mut copy = vec![0; range.base.addr() % WORD];
+            // SAFETY: the same contract.
+            unsafe { append::<L>(&mut copy, range) };
+            self.own.extend_from_slice(&copy[range.base.addr() % WORD..]);
+        } else {
+            // SAFETY: the same contract.
+            unsafe { append::<L>(&mut self.own, range) };
+        }
         self.appended_own(range.nbytes);
     }
 
@@ -178,6 +186,9 @@ impl SendQueue {
             && self.copy.is_empty()
         {
             let end = range.base.addr().wrapping_add(COPY) % WORD;
+            // As for `push_copy`.
+            self.copy_sent = range.base.addr() % WORD;
+            self.copy.resize(self.copy_sent, 0);
             // SAFETY: valid by the contract of `push_shared`.
             unsafe { append::<mem::Atomic>(&mut self.copy, range.first(COPY - end)) };
         }

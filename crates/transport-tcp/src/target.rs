@@ -55,17 +55,22 @@ impl Target {
         match piece {
             Piece::Part { head: Request::Put { dest, nbytes }, done, bytes } => {
                 let rest = range(segments, dest, nbytes as usize)?.skip(done);
-                // What came earlier is seen before this.
-                fence(Ordering::Release);
-                // SAFETY: checked to be in the segment.
-                unsafe { self.words.write(rest, bytes) };
-                self.changed = true;
+                self.write(rest, bytes);
                 self.done += u64::from(bytes.len() == rest.nbytes);
                 Ok(())
             }
             Piece::Part { .. } => Err(Violation::Unknown("request")),
             Piece::Whole(request, body) => self.carry_out(segments, request, body),
         }
+    }
+
+    /// Writes the next bytes of a put to the rest of its destination, a range of a segment.
+    fn write(&mut self, rest: LocalBuf, bytes: &[u8]) {
+        // What came earlier is seen before this.
+        fence(Ordering::Release);
+        // SAFETY: within a segment.
+        unsafe { self.words.write(rest, bytes) };
+        self.changed = true;
     }
 
     fn carry_out(
@@ -76,10 +81,7 @@ impl Target {
     ) -> Result<(), Violation> {
         self.done += 1;
         match request {
-            Request::Put { dest, .. } => {
-                expect(segments.write(dest, body), dest)?;
-                self.changed = true;
-            }
+            Request::Put { dest, .. } => self.write(range(segments, dest, body.len())?, body),
             Request::Get { source, nbytes } => {
                 let from = range(segments, source, nbytes as usize)?;
                 self.replies.push(&Reply::Data { seq: self.done, nbytes }.encode());
@@ -111,11 +113,6 @@ impl Target {
 /// So many bytes of a segment.
 fn range(segments: &Segments, at: RemoteAddr, nbytes: usize) -> Result<LocalBuf, Violation> {
     segments.bytes(at, nbytes).ok_or(Violation::Address(at.offset))
-}
-
-/// What a peer may use is within a segment.
-fn expect(is_within: bool, at: RemoteAddr) -> Result<(), Violation> {
-    if is_within { Ok(()) } else { Err(Violation::Address(at.offset)) }
 }
 
 /// Operand and condition.

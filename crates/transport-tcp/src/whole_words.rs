@@ -11,16 +11,11 @@ use rushmem_transport::mem::{self, Volatile};
 /// The longest word, and its alignment.
 const WORD: usize = 8;
 
-/// The place of a word, aligned as the word is.
-#[repr(align(8))]
-#[derive(Default)]
-struct Word([u8; WORD]);
-
 /// The state between two parts of a body.
 #[derive(Default)]
 pub(crate) struct WholeWords {
     /// Held bytes, each at its place within the aligned 8 bytes of the destination.
-    held: Word,
+    held: [u8; WORD],
     n_held: usize,
 }
 
@@ -44,7 +39,7 @@ impl WholeWords {
                 return;
             }
             let n_held = std::mem::take(&mut self.n_held);
-            let from = &self.held.0[place + word.len() - n_held..][..n_held];
+            let from = &self.held[place + word.len() - n_held..][..n_held];
             // SAFETY: the bytes before `rest`, valid by contract.
             unsafe { copy(rest.base.wrapping_sub(n_held), from) };
         }
@@ -57,16 +52,49 @@ impl WholeWords {
     }
 
     fn hold(&mut self, place: usize, bytes: &[u8]) {
-        self.held.0[place..place + bytes.len()].copy_from_slice(bytes);
+        self.held[place..place + bytes.len()].copy_from_slice(bytes);
         self.n_held += bytes.len();
     }
 }
 
+/// Copies bytes, each word of them at once. What lies before the first and behind the last aligned 8 bytes is copied in words of the
+/// size that the address allows; a copy of all of it could write a part of the next word first.
+///
 /// # Safety
 /// `to` is valid for writes of as many bytes.
 unsafe fn copy(to: *mut u8, bytes: &[u8]) {
-    // SAFETY: a slice is valid for reads, the destination by contract.
-    unsafe { mem::copy_bytes::<Volatile>(to, bytes.as_ptr(), bytes.len()) };
+    let (mut to, mut rest) = (to, bytes);
+    while !rest.is_empty() {
+        let aligned = 1 << to.addr().trailing_zeros().min(WORD.trailing_zeros());
+        let longest = 1 << rest.len().ilog2().min(WORD.trailing_zeros());
+        let nbytes = match aligned.min(longest) {
+            WORD => rest.len() - rest.len() % WORD,
+            short => short,
+        };
+        let (now, later) = rest.split_at(nbytes);
+        // SAFETY: a slice is valid for reads, the destination by contract.
+        unsafe { copy_aligned(to, now) };
+        (to, rest) = (to.wrapping_add(nbytes), later);
+    }
+}
+
+/// # Safety
+/// `to` is valid for writes of as many bytes, and aligned to them or to 8.
+unsafe fn copy_aligned(to: *mut u8, bytes: &[u8]) {
+    match *bytes {
+        // SAFETY: valid by contract.
+        [a] => unsafe { mem::store(to, a) },
+        // SAFETY: valid by contract.
+        [a, b] => unsafe { mem::store(to.cast(), u16::from_ne_bytes([a, b])) },
+        // SAFETY: valid by contract.
+        [a, b, c, d] => unsafe { mem::store(to.cast(), u32::from_ne_bytes([a, b, c, d])) },
+        // SAFETY: valid by contract.
+        [a, b, c, d, e, f, g, h] => unsafe {
+            mem::store(to.cast(), u64::from_ne_bytes([a, b, c, d, e, f, g, h]));
+        },
+        // SAFETY: a slice is valid for reads, the destination by contract.
+        _ => unsafe { mem::copy_bytes::<Volatile>(to, bytes.as_ptr(), bytes.len()) },
+    }
 }
 
 #[cfg(test)]

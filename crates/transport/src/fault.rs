@@ -113,7 +113,7 @@ mod tests {
         let base = pages();
         let memory = |at, nbytes| LocalBuf { base: base.wrapping_add(at), nbytes };
         // SAFETY: the first page.
-        unsafe { base.add(PAGE - 1).write(7) };
+        unsafe { base.wrapping_add(PAGE - 1).write(7) };
         let fails = |access, memory| Fault::at_ends(access, memory).is_some();
         for nbytes in [0, 1, 2, 3, PAGE] {
             assert!(!fails(LocalAccess::Read, memory(PAGE - nbytes, nbytes)), "{nbytes}");
@@ -130,7 +130,7 @@ mod tests {
         assert!(fails(LocalAccess::Write, LocalBuf { base: 0x1000 as *mut u8, nbytes: 8 }));
         assert!(fails(LocalAccess::Read, LocalBuf { base: 0x1000 as *mut u8, nbytes: 8 }));
         // SAFETY: the first page.
-        assert_eq!(unsafe { base.add(PAGE - 1).read() }, 7);
+        assert_eq!(unsafe { base.wrapping_add(PAGE - 1).read() }, 7);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Contexts (OpenSHMEM 1.6, §9.5): streams of operations that are ordered and completed apart from each other.
 #![allow(unsafe_code)]
 
-use crate::team::Team;
 use crate::thread_level::{Single, ThreadLevel};
 use core::ffi::{c_int, c_long};
 use rushmem_runtime::constants::{SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
@@ -148,22 +147,6 @@ impl ContextConfig {
     /// With the options of a kind, as the standard has them.
     pub(crate) fn options<K: Created>(self) -> c_long {
         K::OPTIONS | if self.no_store { SHMEM_CTX_NOSTORE } else { 0 }
-    }
-}
-
-impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
-    /// The team whose PEs the context numbers (`shmem_ctx_get_team`, §9.5.4).
-    ///
-    /// ```standalone_crate
-    /// let shmem = shmem::init();
-    /// let node = shmem.node();
-    /// let context = node.context::<shmem::Private>();
-    /// assert_eq!(context.team().n_pes(), node.n_pes());
-    /// ```
-    pub fn team(&self) -> Team<'_, L> {
-        let call = Call(&"Context::team");
-        let team = ctx::team_of(call, self.handle().handle());
-        Team::borrowed(team.unwrap_or_else(|| unreachable!("a context that exists has a team")))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::context::{Context, ContextConfig, Created, Kind, Owned};
 use crate::thread_level::{Single, ThreadLevel};
 use rushmem_runtime::team;
-use rushmem_runtime::{Call, TeamHandle, collectives, ctx};
+use rushmem_runtime::{Call, Context as _, TeamHandle, collectives, ctx};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -94,6 +94,22 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     ) -> Result<Context<'_, K, L>, TooManyContexts> {
         let made = ctx::create(Call(&"Team::context"), self.handle, config.options::<K>());
         made.map(|handle| Context::new(Owned(handle))).ok_or(TooManyContexts)
+    }
+}
+
+impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
+    /// The team whose PEs the context numbers (`shmem_ctx_get_team`, §9.5.4).
+    ///
+    /// ```standalone_crate
+    /// let shmem = shmem::init();
+    /// let node = shmem.node();
+    /// let context = node.context::<shmem::Private>();
+    /// assert_eq!(context.team().n_pes(), node.n_pes());
+    /// ```
+    pub fn team(&self) -> Team<'_, L> {
+        let call = Call(&"Context::team");
+        let team = ctx::team_of(call, self.handle().handle());
+        Team::borrowed(team.unwrap_or_else(|| unreachable!("a context that exists has a team")))
     }
 }
 

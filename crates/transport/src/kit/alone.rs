@@ -1,7 +1,7 @@
 //! How the only user of something and threads that seldom need it exclude each other: the user comes and goes by plain stores and
 //! loads, without an atomic read-modify-write; another thread first takes an ordinary lock, and then claims it from its user.
 //!
-//! The user may be another thread each time, as long as uses are ordered; it is known by a number that is not 0. As in [`bias`](super::bias),
+//! The user may be another thread each time, as long as uses are ordered; it is known by a number that is not 0. As in `bias`,
 //! the user says that it is inside and then looks whether it still is the user; who claims says that it is not, and then looks whether
 //! it is inside. `ci/loom` tries every execution, with two sequentially consistent fences in the place of the two barriers.
 //!

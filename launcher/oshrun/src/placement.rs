@@ -29,9 +29,9 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// Whether it depends on the topology of the machine.
-    fn needs_a_look(self) -> bool {
-        self.report || self.bind_to.is_some_and(|bind_to| bind_to != BindTo::None)
+    /// Whether it binds PEs.
+    fn binds(self) -> bool {
+        self.bind_to.is_some_and(|bind_to| bind_to != BindTo::None)
     }
 }
 
@@ -70,10 +70,15 @@ pub fn place(
     wish: Wish,
     is_set: impl Fn(&str) -> bool,
 ) -> Result<Placements, Failure> {
-    if !wish.needs_a_look() && !topology::has_choice() {
+    let decides = wish.binds() || topology::has_choice();
+    if !decides && !wish.report {
         return Ok(Placements::default());
     }
-    on(&Topology::of_this_machine(), node, topology::cpus_at_once(), wish, is_set)
+    let placements =
+        on(&Topology::of_this_machine(), node, topology::cpus_at_once(), wish, is_set)?;
+    // A report changes nothing: without it, a machine that leaves nothing to choose is not looked at.
+    let by_pe = if decides { placements.by_pe } else { Vec::new() };
+    Ok(Placements { by_pe, ..placements })
 }
 
 fn on(

@@ -97,22 +97,6 @@ impl<'s, L: ThreadLevel> Team<'s, L> {
     }
 }
 
-impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
-    /// The team whose PEs the context numbers (`shmem_ctx_get_team`, §9.5.4).
-    ///
-    /// ```standalone_crate
-    /// let shmem = shmem::init();
-    /// let node = shmem.node();
-    /// let context = node.context::<shmem::Private>();
-    /// assert_eq!(context.team().n_pes(), node.n_pes());
-    /// ```
-    pub fn team(&self) -> Team<'_, L> {
-        let call = Call(&"Context::team");
-        let team = ctx::team_of(call, self.handle().handle());
-        Team::borrowed(team.unwrap_or_else(|| unreachable!("a context that exists has a team")))
-    }
-}
-
 /// What the users of a team expect (`shmem_team_config_t`, §9.4.3). It is a hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TeamConfig {

@@ -138,7 +138,7 @@ fn rust_of(c_type: &str) -> String {
         "shmem_team_config_t" => type_name::<team::Config>(),
         "shmem_ctx_t" => type_name::<ContextHandle>(),
         "shmem_ctx_session_config_t" => type_name::<crate::ctx::SessionConfig>(),
-        "uint64_t (*)(void)" => type_name::<thread::GetThread>(),
+        "uint64_t (*) (void)" => type_name::<thread::GetThread>(),
         "..." => "...",
         other => panic!("{other} is no type of the standard"),
     }
@@ -187,7 +187,7 @@ fn the_headers_of_twins_declare_what_is_defined() {
 
 #[test]
 fn every_function_is_looked_at() {
-    let (standard, extensions) = (1794, 282);
+    let (standard, extensions) = (1794, 283);
     assert_eq!(in_rust().len() + BY_VALUE.len(), standard + extensions);
 }
 

@@ -27,14 +27,17 @@ use std::sync::{Mutex, MutexGuard};
 
 /// Where the endpoint of a context is.
 struct ContextEndpoint {
-    /// Knows the context by its handle if it has an endpoint to itself and one user at a time, who needs no lock.
+    /// The handle of the context if it has an endpoint to itself and no two threads are in the library at once, or else 0.
+    sole: AtomicUsize,
+    /// Knows the context by its handle if it has an endpoint to itself and one user at a time, beside whom other threads are in the
+    /// library.
     alone: Alone,
     /// The handle of the context if it has an endpoint, or else 0, which is the handle of none.
     context: AtomicUsize,
     /// The place of that endpoint.
     uses: AtomicPtr<ContextEndpoint>,
     lock: Mutex<()>,
-    /// Used by whoever has entered `alone`, or has the lock and has claimed it.
+    /// Used by the only thread, by whoever has entered `alone`, or by whoever has the lock and has claimed it.
     endpoint: UnsafeCell<Option<Box<dyn Endpoint>>>,
 }
 
@@ -47,6 +50,7 @@ const LIBRARY: usize = MOST + 1;
 /// The first is that of the default context. Unused pages are never touched.
 static PLACES: [ContextEndpoint; MOST + 2] = [const {
     ContextEndpoint {
+        sole: AtomicUsize::new(0),
         alone: Alone::of(AtomicUsize::new(0), AtomicBool::new(false)),
         context: AtomicUsize::new(0),
         uses: AtomicPtr::new(null_mut()),
@@ -87,10 +91,7 @@ impl ContextEndpoint {
     /// The use of the endpoint of this place by any thread.
     fn claimed(&self) -> Claimed<'_> {
         let guard = process::lock(&self.lock);
-        let user = match contexts::are_threads_at_once() {
-            true => self.alone.claim(std::thread::yield_now),
-            false => self.alone.user(),
-        };
+        let user = self.alone.claim(std::thread::yield_now);
         // SAFETY: whoever takes the lock is kept out by it, and the user by the claim.
         let endpoint = unsafe { &mut *self.endpoint.get() };
         Claimed { alone: &self.alone, user, used: Use { _guard: guard, endpoint } }
@@ -109,6 +110,10 @@ pub(crate) fn on<R>(
     if !place.is_used_by(ctx) {
         missing();
     }
+    if place.sole.load(Ordering::Acquire) == ctx.0 {
+        // SAFETY: no other thread is in the library.
+        return unsafe { &mut *place.endpoint.get() }.as_deref_mut().map(verb);
+    }
     if place.alone.enter(ctx.0) {
         return place.as_its_user(verb);
     }
@@ -125,10 +130,12 @@ pub(crate) fn on<R>(
 pub(crate) fn alone<R>(ctx: ContextHandle, verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
     let place = PLACES.get(ctx.place())?;
-    if !place.alone.enter(ctx.0) {
-        return None;
+    // Paired with the store of whoever made the endpoint.
+    if place.sole.load(Ordering::Acquire) == ctx.0 {
+        // SAFETY: no other thread is in the library.
+        return unsafe { &mut *place.endpoint.get() }.as_deref_mut().map(verb);
     }
-    place.as_its_user(verb)
+    if place.alone.enter(ctx.0) { place.as_its_user(verb) } else { None }
 }
 
 /// Do something with the library's own endpoint; `None` if the network is closed.
@@ -153,12 +160,11 @@ pub(crate) fn make(
         return;
     }
     let default = &PLACES[0];
-    let mut is_alone = false;
+    let mut has_own = false;
     let uses = match endpoint() {
         Ok(made) => {
             *own.endpoint = Some(made);
-            is_alone = contexts::has_one_user(ctx)
-                && (Alone::can_be_claimed() || !contexts::are_threads_at_once());
+            has_own = true;
             address(place)
         }
         Err(_) if default.is_used_by(ContextHandle::DEFAULT) => {
@@ -168,7 +174,9 @@ pub(crate) fn make(
     };
     place.uses.store(uses, Ordering::Relaxed);
     place.context.store(ctx.0, Ordering::Release);
-    if is_alone {
+    if has_own && !contexts::are_threads_at_once() {
+        place.sole.store(ctx.0, Ordering::Release);
+    } else if has_own && contexts::has_one_user(ctx) && Alone::can_be_claimed() {
         place.alone.give(ctx.0);
     }
 }
@@ -205,6 +213,7 @@ impl ContextEndpoint {
     fn clear(&self) {
         let mut claimed = self.claimed();
         claimed.user = 0;
+        self.sole.store(0, Ordering::Release);
         self.context.store(0, Ordering::Release);
         let forgotten = claimed.used.endpoint.take();
         drop(claimed);

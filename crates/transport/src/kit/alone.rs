@@ -70,11 +70,6 @@ impl Alone {
         user
     }
 
-    /// The user, or 0 if there is none.
-    pub fn user(&self) -> usize {
-        self.user.load(Ordering::Relaxed)
-    }
-
     /// From now on `user` is the user, or nobody if it is 0. The caller has the lock.
     pub fn give(&self, user: usize) {
         self.user.store(user, Ordering::Release);

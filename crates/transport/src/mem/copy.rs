@@ -6,9 +6,9 @@
 //! safe Rust programs can cause that. So no access to symmetric memory in this file is a plain one of Rust's, for which this would be a
 //! data race and undefined behavior:
 //!
-//! - Up to [`WORDWISE`] bytes are accessed by relaxed atomic loads and stores, of a whole word each where it is aligned. What may be
-//!   borrowed memory as well as symmetric memory, such as the source of a put, is loaded by an instruction that is written down here. Rust
-//!   permits no atomic in borrowed memory.
+//! - Up to [`WORDWISE`] bytes are accessed by relaxed atomic loads and stores, of a whole word each where it is aligned. Words that are
+//!   copied are moved by instructions that are written down here: their source may be borrowed memory, in which Rust permits no
+//!   atomic, and they need no alignment.
 //! - What is longer, or is not aligned, is copied by `memmove` of the C library, which is called through a pointer whose value the compiler
 //!   does not know.
 //!
@@ -140,7 +140,7 @@ unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
 #[inline(always)]
 fn is_by_words<T: Element>(addrs: usize) -> bool {
     match size_of::<T>() {
-        nbytes @ (1 | 2 | 4 | 8) => addrs.is_multiple_of(nbytes),
+        nbytes @ (1 | 2 | 4 | 8) => ANY_ALIGNMENT || addrs.is_multiple_of(nbytes),
         _ => is_of_words::<T>(addrs),
     }
 }
@@ -187,11 +187,18 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
     }
 }
 
-/// A word that is loaded by an instruction that the compiler does not know.
+/// Whether words that are not aligned are accessed by one instruction, too: where one is written down.
+const ANY_ALIGNMENT: bool =
+    cfg!(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)));
+
+/// A word that is accessed by an instruction that the compiler does not know.
 trait Unseen: Sized {
     /// # Safety
-    /// `source` is valid for a read, and aligned to the size of the word.
+    /// `source` is valid for a read, and aligned to the size of the word unless there is [`ANY_ALIGNMENT`].
     unsafe fn load_unseen(source: *const Self) -> Self;
+    /// # Safety
+    /// `dest` is valid for a write, and aligned as above.
+    unsafe fn store_unseen(dest: *mut Self, word: Self);
 }
 
 macro_rules! unseen {
@@ -204,7 +211,7 @@ macro_rules! unseen {
                     let word;
                     // SAFETY: valid for a read by contract.
                     unsafe {
-                        std::arch::asm!($x86_64, out($register) word, in(reg) source, options(nostack, preserves_flags, readonly));
+                        std::arch::asm!(concat!("mov ", $x86_64, ", [{1}]"), out($register) word, in(reg) source, options(nostack, preserves_flags, readonly));
                     }
                     word
                 }
@@ -213,7 +220,7 @@ macro_rules! unseen {
                     let word;
                     // SAFETY: valid for a read by contract.
                     unsafe {
-                        std::arch::asm!($aarch64, out(reg) word, in(reg) source, options(nostack, preserves_flags, readonly));
+                        std::arch::asm!(concat!("ldr", $aarch64, ", [{1}]"), out(reg) word, in(reg) source, options(nostack, preserves_flags, readonly));
                     }
                     word
                 }
@@ -223,15 +230,34 @@ macro_rules! unseen {
                     source.read_volatile()
                 }
             }
+
+            #[inline(always)]
+            unsafe fn store_unseen(dest: *mut $word, word: $word) {
+                #[cfg(all(target_arch = "x86_64", not(miri)))]
+                // SAFETY: valid for a write by contract.
+                unsafe {
+                    std::arch::asm!(concat!("mov [{1}], ", $x86_64), in($register) word, in(reg) dest, options(nostack, preserves_flags));
+                }
+                #[cfg(all(target_arch = "aarch64", not(miri)))]
+                // SAFETY: valid for a write by contract.
+                unsafe {
+                    std::arch::asm!(concat!("str", $aarch64, ", [{1}]"), in(reg) word, in(reg) dest, options(nostack, preserves_flags));
+                }
+                #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
+                // SAFETY: valid for a write by contract, and aligned.
+                unsafe {
+                    dest.write_volatile(word)
+                }
+            }
         }
     )*};
 }
 
 unseen! {
-    u8, reg_byte, "mov {}, byte ptr [{}]", "ldrb {:w}, [{}]";
-    u16, reg, "mov {:x}, word ptr [{}]", "ldrh {:w}, [{}]";
-    u32, reg, "mov {:e}, dword ptr [{}]", "ldr {:w}, [{}]";
-    u64, reg, "mov {}, qword ptr [{}]", "ldr {:x}, [{}]";
+    u8, reg_byte, "{0}", "b {0:w}";
+    u16, reg, "{0:x}", "h {0:w}";
+    u32, reg, "{0:e}", " {0:w}";
+    u64, reg, "{0}", " {0:x}";
 }
 
 /// Copies bytes, which may overlap, by a function that the compiler does not know; the head of this file says why.
@@ -268,6 +294,38 @@ pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usiz
     }
 }
 
+/// Copies an element by words, with no other path: a call on it, though not taken, would make the callers save registers.
+///
+/// # Safety
+/// As [`copy_elements`] with one element; [`is_by_words`] holds for both addresses.
+#[inline(always)]
+unsafe fn copy_by_words<L: Loads, T: Element>(dest: *mut T, source: *const T) {
+    macro_rules! word {
+        ($word:ty) => {{
+            // SAFETY: valid for reads by contract.
+            let word = unsafe { <$word>::load_unseen(source.cast()) };
+            // SAFETY: valid for writes by contract.
+            unsafe { <$word>::store_unseen(dest.cast(), word) }
+        }};
+    }
+    match size_of::<T>() {
+        1 if ANY_ALIGNMENT => word!(u8),
+        2 if ANY_ALIGNMENT => word!(u16),
+        4 if ANY_ALIGNMENT => word!(u32),
+        8 if ANY_ALIGNMENT => word!(u64),
+        _ => {
+            // SAFETY: by contract.
+            unsafe { std::hint::assert_unchecked(is_by_words::<T>(source.addr())) };
+            // SAFETY: by contract.
+            unsafe { std::hint::assert_unchecked(is_by_words::<T>(dest.addr())) };
+            // SAFETY: valid for reads by contract.
+            let value = unsafe { load_by::<L, T>(source) };
+            // SAFETY: valid for writes by contract.
+            unsafe { store(dest, value) }
+        }
+    }
+}
+
 /// Copies `nelems` elements; each is untorn when its size is 1, 2, 4 or 8 and both sides are aligned.
 ///
 /// # Safety
@@ -276,10 +334,8 @@ pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usiz
 #[inline(always)]
 pub unsafe fn copy_elements<L: Loads, T: Element>(dest: *mut T, source: *const T, nelems: usize) {
     if nelems == 1 && is_by_words::<T>(dest.addr() | source.addr()) {
-        // SAFETY: both are valid for one element by contract.
-        let value = unsafe { load_by::<L, T>(source) };
-        // SAFETY: as above.
-        unsafe { store(dest, value) }
+        // SAFETY: both are valid for one element by contract, and accessed by words.
+        unsafe { copy_by_words::<L, T>(dest, source) }
     } else {
         // SAFETY: the same contract.
         unsafe { copy_run::<L, T>(dest, source, nelems) }
@@ -297,12 +353,10 @@ unsafe fn copy_run<L: Loads, T: Element>(dest: *mut T, source: *const T, nelems:
         for i in 0..nelems {
             // SAFETY: `i` is below `nelems`.
             let from = unsafe { source.add(i) };
-            // SAFETY: valid for reads by contract.
-            let value = unsafe { load_by::<L, T>(from) };
             // SAFETY: `i` is below `nelems`.
             let to = unsafe { dest.add(i) };
-            // SAFETY: valid for writes by contract.
-            unsafe { store(to, value) }
+            // SAFETY: valid by contract; elements are as far aligned as the first one.
+            unsafe { copy_by_words::<L, T>(to, from) }
         }
     } else {
         // SAFETY: valid by contract.
@@ -319,10 +373,8 @@ unsafe fn copy_run<L: Loads, T: Element>(dest: *mut T, source: *const T, nelems:
 #[inline(always)]
 pub unsafe fn copy_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
     if nbytes == 8 && is_by_words::<u64>(dest.addr() | source.addr()) {
-        // SAFETY: both are valid for 8 bytes by contract.
-        let value = unsafe { load_by::<L, u64>(source.cast()) };
-        // SAFETY: as above.
-        unsafe { store::<u64>(dest.cast(), value) }
+        // SAFETY: both are valid for 8 bytes by contract, and aligned to them.
+        unsafe { copy_by_words::<L, u64>(dest.cast(), source.cast()) }
     } else {
         // SAFETY: the same contract.
         unsafe { copy_other_bytes::<L>(dest, source, nbytes) }

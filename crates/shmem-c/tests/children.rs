@@ -92,6 +92,35 @@ fn a_signal_that_comes_with_fork_finds_the_childs_variables() {
     Job::new(compile_text("signals.c", text, tmpdir(), &["-static"])).n(1).run().assert_ok(1);
 }
 
+/// The library takes no memory between the copy for the child and the fork, so the allocator of a
+/// static program is whole in the child, also where this is the first that the library does.
+#[test]
+fn a_child_of_a_static_program_that_forks_before_init_has_an_allocator() {
+    let text = "
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        #include <shmem.h>
+        int main(void) {
+            free(malloc(100));
+            const pid_t child = fork();
+            if (child == 0) {
+                for (size_t i = 0; i < 200; i++)
+                    *(volatile char *)malloc(1000 * i + 1) = 1;
+                _exit(0);
+            }
+            int status = -1;
+            waitpid(child, &status, 0);
+            shmem_init();
+            puts(status == 0 ? \"n_pes 1\\nPASS\" : \"FAIL: the child did not end well\");
+            shmem_finalize();
+        }
+    ";
+    let program = compile_text("forks_first.c", text, tmpdir(), &["-static"]);
+    Job::new(program).n(1).run().assert_ok(1);
+}
+
 /// In a static program the allocator's variables are among those that the child gets a copy of: whole, although another
 /// thread works on them all the time.
 #[test]

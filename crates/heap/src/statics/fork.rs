@@ -12,6 +12,7 @@ use super::signals::{block_signals, restore_signals};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 use std::cell::Cell;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,7 +51,9 @@ struct Forking {
 }
 
 thread_local! {
-    static FORKING: Cell<Option<Forking>> = const { Cell::new(None) };
+    /// Without a destructor: to register one takes memory, and after the copy is made, or while the C
+    /// library holds its locks, no memory may be allocated.
+    static FORKING: Cell<Option<ManuallyDrop<Forking>>> = const { Cell::new(None) };
 }
 
 /// Whether the static data of this process are shared memory: not in a child of the one that remapped them.
@@ -90,12 +93,13 @@ extern "C" fn before() {
     {
         let signals = block_signals();
         let copy = Copy::of(&shared.source()).ok();
-        FORKING.set(Some(Forking { copy, signals }));
+        FORKING.set(Some(ManuallyDrop::new(Forking { copy, signals })));
     }
 }
 
 extern "C" fn in_parent() {
-    let Some(Forking { copy, signals }) = FORKING.take() else { return };
+    let Some(forking) = FORKING.take() else { return };
+    let Forking { copy, signals } = ManuallyDrop::into_inner(forking);
     drop(copy);
     restore_signals(&signals);
 }
@@ -105,7 +109,8 @@ extern "C" fn in_child() {
     if !are_shared() {
         return;
     }
-    let (copy, signals) = FORKING.take().map(|f| (f.copy, f.signals)).unzip();
+    let forking = FORKING.take().map(ManuallyDrop::into_inner);
+    let (copy, signals) = forking.map(|f| (f.copy, f.signals)).unzip();
     if copy.flatten().is_none_or(|copy| copy.take_the_place_of(&shared.statics).is_err()) {
         const WORDS: &str = "rushmem: no memory for a child process's copy of the static data\n";
         // It ends either way.

@@ -26,7 +26,7 @@ pub(super) fn report(me: Pe, records: &[Record], heap: Option<usize>) {
     }
     match heap {
         Some(at) => tracing::debug!("the symmetric heap begins at {at:#x} on all PEs"),
-        None => tracing::debug!(
+        None => tracing::info!(
             "the symmetric heap begins at different addresses on the PEs: {}",
             obstacle(records)
         ),

@@ -139,8 +139,9 @@ fn join(call: Call, providers: &[Provider], thread_level: c_int) -> Job {
     if !session.is_launched() && statics::were_offered_a_place() {
         fail!(
             call,
-            "oshrun started this process, but its variables are gone from the environment: another copy of the library in \
-             this process has joined the job; link one alone (docs/rust.md says how Rust and C share one)"
+            "oshrun started this process, but its variables are gone from the environment: the program has removed them, or \
+             another copy of the library in this process has joined the job; keep the environment, and link one copy alone \
+             (docs/rust.md says how Rust and C share one)"
         );
     }
     let (me, n_pes) = (Pe(session.pe()), session.n_pes());

@@ -107,7 +107,7 @@ fn what_runs_in_the_background_ends_with_the_job() {
 
 /// Without its environment a process has no mark, and only what has started it shows where it belongs.
 fn a_daemon_without_variables_ends_with_the_job() {
-    let daemon = "(setsid env -i sh -c 'echo pid $$; exec sleep 600' &); read line";
+    let daemon = "(setsid env -i sh -c 'echo pid $$; exec sleep 600' &); read line; exit 0";
     let mut job = Job::new(&["-n", "1", "sh", "-c", daemon]).input_later().start();
     let daemon = pids(&mut job.stdout(), 1)[0];
     job.end_input();

@@ -80,8 +80,7 @@ settings! {
     check: bool = "SHMEM_CHECK", &[], Some("0");
         "1: also make checks that cost time: that all PEs of a team or an active set are in the same collective with the same \
          arguments, that arrays of a collective do not overlap, that the rules of private contexts and thread levels are \
-         followed, and that no access goes beyond a block of the symmetric heap (docs/checking.md); 0: do not. It is the \
-         same on all PEs";
+         followed, and that no access goes beyond a block of the symmetric heap; 0: do not; it must be the same on all PEs";
         |value| match value? {
             "1" => Some(true),
             "0" => Some(false),

@@ -1,6 +1,7 @@
 //! The reasons why symmetric memory cannot be provided.
 
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::fmt;
 
 /// Why symmetric memory could not be had.
@@ -31,6 +32,9 @@ impl Error {
                 "raise the limit with `ulimit -f {}` or `ulimit -f unlimited`, or reduce SHMEM_SYMMETRIC_SIZE",
                 needed.div_ceil(1024)
             ),
+            Error::Refused(_, Errno::NOMEM) if getrlimit(Resource::As).current.is_some() => {
+                "raise the limit of addresses with `ulimit -v`, or reduce SHMEM_SYMMETRIC_SIZE".to_owned()
+            }
             Error::TooLarge | Error::Refused(_, Errno::NOMEM | Errno::NOSPC | Errno::FBIG) => {
                 "reduce SHMEM_SYMMETRIC_SIZE".to_owned()
             }

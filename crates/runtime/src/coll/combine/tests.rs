@@ -8,7 +8,9 @@ fn run<T: Copy + PartialEq + core::fmt::Debug>(op: Combine, left: &[T], right: &
     assert_eq!(op.elem_bytes, size_of::<T>());
     assert_eq!(left.len(), right.len());
     let n = left.len();
-    let (l, r) = (left.as_ptr().cast(), right.as_ptr().cast());
+    // Operands are symmetric memory, which is never borrowed.
+    let (mut l, mut r) = (left.to_vec(), right.to_vec());
+    let (l, r) = (l.as_mut_ptr().cast_const().cast(), r.as_mut_ptr().cast_const().cast());
 
     let mut apart = left.to_vec();
     // SAFETY: three arrays of n elements, the first of them our own.

@@ -21,4 +21,4 @@ pub use apply::apply;
 pub use copy::{
     Atomic, Element, Loads, Volatile, copy_bytes, copy_elements, copy_strided, load, store,
 };
-pub use lanes::{Baseline, Lanes};
+pub use lanes::{Baseline, Lanes, Single};

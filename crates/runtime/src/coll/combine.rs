@@ -15,7 +15,7 @@
 use crate::memory::range::SymmetricRange;
 use bytemuck::{Pod, Zeroable};
 use core::ffi::c_void;
-use rushmem_transport::mem::{self, Element, Lanes};
+use rushmem_transport::mem::{Baseline, Element, Lanes, Single};
 
 /// Stores `left[i] op right[i]` in `dest[i]` for every i below `nelems`.
 ///
@@ -190,16 +190,16 @@ macro_rules! floats {
         // vectorised.
         impl Ordered for $float {
             fn max(self, other: Self) -> Self {
+                // Two instructions MAX, which differ for zeros of both signs alone: + is the clear bit.
                 let greater = if self > other { self } else { other };
-                // Equal numbers differ in the sign of zero at most, and + is the clear bit.
-                let both = $float::from_bits(self.to_bits() & other.to_bits());
-                let greater = if self == other { both } else { greater };
+                let or_equal = if other > self { other } else { self };
+                let greater = $float::from_bits(greater.to_bits() & or_equal.to_bits());
                 if self.is_nan() | other.is_nan() { $float::NAN } else { greater }
             }
             fn min(self, other: Self) -> Self {
                 let lesser = if self < other { self } else { other };
-                let either = $float::from_bits(self.to_bits() | other.to_bits());
-                let lesser = if self == other { either } else { lesser };
+                let or_equal = if other < self { other } else { self };
+                let lesser = $float::from_bits(lesser.to_bits() | or_equal.to_bits());
                 if self.is_nan() | other.is_nan() { $float::NAN } else { lesser }
             }
         }
@@ -210,22 +210,27 @@ macro_rules! floats {
         impl Complex<$float> {
             const NAN: Self = Self { re: $float::NAN, im: $float::NAN };
             fn is_nan(self) -> bool {
-                self.re.is_nan() || self.im.is_nan()
+                self.re.is_nan() | self.im.is_nan()
             }
+            /// Neither is NaN.
             fn is_less_than(self, other: Self) -> bool {
+                // A branch is faster than a vector of two numbers; loops over smaller ones are vectorized.
+                if size_of::<$float>() == 8 && self.re != other.re {
+                    return self.re < other.re;
+                }
                 self.re.total_cmp(&other.re).then(self.im.total_cmp(&other.im)).is_lt()
             }
         }
         impl Ordered for Complex<$float> {
             fn max(self, other: Self) -> Self {
-                match self.is_nan() || other.is_nan() {
+                match self.is_nan() | other.is_nan() {
                     true => Self::NAN,
                     false if self.is_less_than(other) => other,
                     false => self,
                 }
             }
             fn min(self, other: Self) -> Self {
-                match self.is_nan() || other.is_nan() {
+                match self.is_nan() | other.is_nan() {
                     true => Self::NAN,
                     false if self.is_less_than(other) => self,
                     false => other,
@@ -289,19 +294,22 @@ unsafe extern "C" fn combine<T: Element, O: Operator<T>>(
     nelems: usize,
 ) {
     let (dest, left, right) = (dest.cast::<T>(), left.cast::<T>(), right.cast::<T>());
+    if nelems < const { MANY / size_of::<T>() } {
+        // SAFETY: the caller's promise.
+        return unsafe { combine_few::<T, O>(dest, left, right, nelems) };
+    }
     #[cfg(target_arch = "x86_64")]
-    if nelems >= WORTH_VECTORS && std::arch::is_x86_feature_detected!("avx2") {
+    if std::arch::is_x86_feature_detected!("avx2") {
         // SAFETY: this CPU has AVX2; the rest is the caller's promise.
         return unsafe { combine_avx2::<T, O>(dest, left, right, nelems) };
     }
-    // SAFETY: the caller's promise.
-    unsafe { all::<T, O, mem::Baseline>(dest, left, right, nelems) }
+    // SAFETY: the caller's promise, and every processor has these vectors.
+    unsafe { combine_many::<T, O, Baseline>(dest, left, right, nelems) }
 }
 
-/// From so many elements on the wider vectors are worth the question whether the CPU has them. Every x86-64 has SSE2, which
-/// compares no integers of 8 bytes.
-#[cfg(target_arch = "x86_64")]
-const WORTH_VECTORS: usize = 16;
+/// The number of bytes from which several vectors at a time, and wider ones if this CPU has them, are faster. Every x86-64
+/// has SSE2, which compares no integers of 8 bytes.
+const MANY: usize = 128;
 
 /// # Safety
 /// As [`Function`], and the CPU has AVX2.
@@ -314,24 +322,71 @@ unsafe fn combine_avx2<T: Element, O: Operator<T>>(
     nelems: usize,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { all::<T, O, std::arch::x86_64::__m256i>(dest, left, right, nelems) }
+    unsafe { combine_many::<T, O, std::arch::x86_64::__m256d>(dest, left, right, nelems) }
 }
 
-/// Elements by the many as long as there are as many, then one by one. Threads and peers of a mistaken program may write to the
-/// operands meanwhile, so that they are accessed as `mem` says.
+/// Combines four vectors at a time, then one, then what does not fill a vector.
 ///
 /// # Safety
 /// As [`Function`], and the processor has the vectors.
 #[inline(always)]
-unsafe fn all<T: Element, O: Operator<T>, V: Lanes>(
+unsafe fn combine_many<T: Element, O: Operator<T>, V: Lanes>(
+    dest: *mut T,
+    left: *const T,
+    right: *const T,
+    nelems: usize,
+) where
+    [V; 4]: Lanes,
+{
+    // SAFETY: the caller's promise.
+    let done = unsafe { combine_by::<T, O, [V; 4]>(dest, left, right, 0, nelems) };
+    // SAFETY: the caller's promise.
+    let done = unsafe { combine_by::<T, O, V>(dest, left, right, done, nelems) };
+    if done < nelems {
+        let (dest, left, right) =
+            (dest.wrapping_add(done), left.wrapping_add(done), right.wrapping_add(done));
+        // SAFETY: the caller's promise about the elements from `done` on.
+        unsafe { combine_few::<T, O>(dest, left, right, nelems - done) }
+    }
+}
+
+/// Combines one vector at a time, then single elements. The function is not inlined, so that its instructions are never
+/// mixed with those of AVX2, which makes both slow.
+///
+/// # Safety
+/// As [`Function`].
+#[inline(never)]
+unsafe fn combine_few<T: Element, O: Operator<T>>(
     dest: *mut T,
     left: *const T,
     right: *const T,
     nelems: usize,
 ) {
+    // SAFETY: the caller's promise, and every processor has these vectors.
+    let done = unsafe { combine_by::<T, O, Baseline>(dest, left, right, 0, nelems) };
+    if const { size_of::<T>() < size_of::<Baseline>() } {
+        // SAFETY: the caller's promise.
+        unsafe { combine_by::<T, O, Single<T>>(dest, left, right, done, nelems) };
+    }
+}
+
+/// Combines the elements from `first` on as long as enough of them are left to fill a `V`, and returns the
+/// index of the first one that is left. Threads and peers of a mistaken program may write to the operands meanwhile, so that they
+/// are accessed as `mem` says.
+///
+/// # Safety
+/// As [`Function`], and the processor has the vectors.
+#[inline(always)]
+unsafe fn combine_by<T: Element, O: Operator<T>, V: Lanes>(
+    dest: *mut T,
+    left: *const T,
+    right: *const T,
+    first: usize,
+    nelems: usize,
+) -> usize {
     let at_once = const { size_of::<V>() / size_of::<T>() };
-    let in_lanes = nelems / at_once * at_once;
-    for i in (0..in_lanes).step_by(at_once) {
+    let end = first + (nelems - first) / at_once * at_once;
+    for i in (first..end).step_by(at_once) {
         // SAFETY: elements below `nelems` of an array that the caller says is readable.
         let mut result = unsafe { V::load(left.wrapping_add(i).cast()) };
         // SAFETY: the same elements of the other one.
@@ -348,14 +403,7 @@ unsafe fn all<T: Element, O: Operator<T>, V: Lanes>(
         // SAFETY: the same elements of an array that the caller says is writable.
         unsafe { result.store(dest.wrapping_add(i).cast()) };
     }
-    for i in in_lanes..nelems {
-        // SAFETY: element i < nelems of an array that the caller says is readable.
-        let l = unsafe { mem::load(left.wrapping_add(i)) };
-        // SAFETY: the same element of the other one.
-        let r = unsafe { mem::load(right.wrapping_add(i)) };
-        // SAFETY: the same element of an array that the caller says is writable.
-        unsafe { mem::store(dest.wrapping_add(i), O::apply(l, r)) };
-    }
+    end
 }
 
 #[cfg(test)]

@@ -260,6 +260,54 @@ unseen! {
     u64, reg, "{0}", " {0:x}";
 }
 
+/// Reads one element as [`load`], but by one instruction for every alignment, where one is written down.
+///
+/// # Safety
+/// As [`load`].
+#[inline(always)]
+pub(super) unsafe fn load_unseen<T: Element>(source: *const T) -> T {
+    macro_rules! word {
+        ($word:ty) => {{
+            // SAFETY: valid for reads by contract.
+            let word = unsafe { <$word>::load_unseen(source.cast()) };
+            // SAFETY: `T` has the word's size, and the bits there are a `T` by contract.
+            unsafe { std::mem::transmute_copy(&word) }
+        }};
+    }
+    match size_of::<T>() {
+        1 if ANY_ALIGNMENT => word!(u8),
+        2 if ANY_ALIGNMENT => word!(u16),
+        4 if ANY_ALIGNMENT => word!(u32),
+        8 if ANY_ALIGNMENT => word!(u64),
+        // SAFETY: the same contract.
+        _ => unsafe { load(source) },
+    }
+}
+
+/// Writes one element as [`store`], but by one instruction for every alignment, where one is written down.
+///
+/// # Safety
+/// As [`store`].
+#[inline(always)]
+pub(super) unsafe fn store_unseen<T: Element>(dest: *mut T, value: T) {
+    macro_rules! word {
+        ($word:ty) => {{
+            // SAFETY: `T` has the word's size and no padding, so its bytes are an integer.
+            let word = unsafe { std::mem::transmute_copy(&value) };
+            // SAFETY: valid for writes by contract.
+            unsafe { <$word>::store_unseen(dest.cast(), word) }
+        }};
+    }
+    match size_of::<T>() {
+        1 if ANY_ALIGNMENT => word!(u8),
+        2 if ANY_ALIGNMENT => word!(u16),
+        4 if ANY_ALIGNMENT => word!(u32),
+        8 if ANY_ALIGNMENT => word!(u64),
+        // SAFETY: the same contract.
+        _ => unsafe { store(dest, value) },
+    }
+}
+
 /// Copies bytes, which may overlap, by a function that the compiler does not know; the head of this file says why.
 ///
 /// # Safety

@@ -2,10 +2,14 @@
 //!
 //! The loads and stores are vector instructions that are written down here. To the compiler they are opaque, and defined as relaxed
 //! atomic accesses for the reasons at the head of `copy`. Where none are written down, a foreign copy is in their place.
+//!
+//! Four vectors are accessed by one block of instructions, because the compiler cannot put the offset of a vector into an
+//! instruction that is written down, and would compute each address by an instruction of its own. The vectors are of `f64`,
+//! because comparisons of floating-point numbers are not compiled to MAX and MIN instructions in vectors of integers;
+//! the instructions for integers are the same either way.
 #![allow(unsafe_code)]
 
-#[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::__m256i;
+use super::copy::{Element, load_unseen, store_unseen};
 
 /// As many bytes as one access moves, without a type.
 pub trait Lanes: Copy {
@@ -21,106 +25,175 @@ pub trait Lanes: Copy {
     unsafe fn store(self, dest: *mut u8);
 }
 
-/// The lanes that every processor of this architecture has.
-pub use baseline::Baseline;
+/// One element; a `T` is at its address, whoever wrote it.
+#[derive(Clone, Copy)]
+pub struct Single<T>(T);
 
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-mod baseline {
-    use super::Lanes;
-    use std::arch::asm;
-    pub use std::arch::x86_64::__m128i as Baseline;
+impl<T: Element> Lanes for Single<T> {
+    #[inline(always)]
+    unsafe fn load(source: *const u8) -> Self {
+        // SAFETY: valid for reads by contract, and symmetric memory, which is valid for writes, too.
+        Self(unsafe { load_unseen(source.cast()) })
+    }
 
-    impl Lanes for Baseline {
-        #[inline(always)]
-        unsafe fn load(source: *const u8) -> Self {
-            let lanes;
-            // SAFETY: valid for reads by contract; every x86-64 has SSE2.
-            unsafe {
-                asm!("movdqu {}, [{}]", out(xmm_reg) lanes, in(reg) source, options(nostack, preserves_flags, readonly));
-            }
-            lanes
-        }
-
-        #[inline(always)]
-        unsafe fn store(self, dest: *mut u8) {
-            // SAFETY: valid for writes by contract; every x86-64 has SSE2.
-            unsafe {
-                asm!("movdqu [{}], {}", in(reg) dest, in(xmm_reg) self, options(nostack, preserves_flags));
-            }
-        }
+    #[inline(always)]
+    unsafe fn store(self, dest: *mut u8) {
+        // SAFETY: valid for writes by contract.
+        unsafe { store_unseen(dest.cast(), self.0) }
     }
 }
 
+/// Implements [`Lanes`] for a vector and for four, by the instructions that load and store the four.
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", not(miri))))]
+macro_rules! vectors {
+    (
+        $(#[$attribute:meta])*
+        $vector:ty, $register:ident,
+        load $load:literal, store $store:literal,
+        load four $($load_four:literal)*, store four $($store_four:literal)*
+    ) => {
+        impl Lanes for $vector {
+            $(#[$attribute])*
+            unsafe fn load(source: *const u8) -> Self {
+                let lanes;
+                // SAFETY: valid for reads, and the processor has the vectors, by contract.
+                unsafe {
+                    std::arch::asm!(
+                        $load,
+                        out($register) lanes,
+                        at = in(reg) source,
+                        options(nostack, preserves_flags, readonly)
+                    );
+                }
+                lanes
+            }
+
+            $(#[$attribute])*
+            unsafe fn store(self, dest: *mut u8) {
+                // SAFETY: valid for writes, and the processor has the vectors, by contract.
+                unsafe {
+                    std::arch::asm!(
+                        $store,
+                        in($register) self,
+                        at = in(reg) dest,
+                        options(nostack, preserves_flags)
+                    );
+                }
+            }
+        }
+
+        impl Lanes for [$vector; 4] {
+            $(#[$attribute])*
+            unsafe fn load(source: *const u8) -> Self {
+                let (a, b, c, d);
+                // SAFETY: valid for reads, and the processor has the vectors, by contract.
+                unsafe {
+                    std::arch::asm!(
+                        $($load_four,)*
+                        out($register) a, out($register) b, out($register) c, out($register) d,
+                        at = in(reg) source,
+                        options(nostack, preserves_flags, readonly)
+                    );
+                }
+                [a, b, c, d]
+            }
+
+            $(#[$attribute])*
+            unsafe fn store(self, dest: *mut u8) {
+                let [a, b, c, d] = self;
+                // SAFETY: valid for writes, and the processor has the vectors, by contract.
+                unsafe {
+                    std::arch::asm!(
+                        $($store_four,)*
+                        in($register) a, in($register) b, in($register) c, in($register) d,
+                        at = in(reg) dest,
+                        options(nostack, preserves_flags)
+                    );
+                }
+            }
+        }
+    };
+}
+
+/// The lanes that every processor of this architecture has.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub use std::arch::x86_64::__m128d as Baseline;
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+vectors! {
+    #[inline(always)]
+    Baseline, xmm_reg,
+    load "movdqu {}, [{at}]",
+    store "movdqu [{at}], {}",
+    load four
+        "movdqu {}, [{at}]" "movdqu {}, [{at} + 16]"
+        "movdqu {}, [{at} + 32]" "movdqu {}, [{at} + 48]",
+    store four
+        "movdqu [{at}], {}" "movdqu [{at} + 16], {}"
+        "movdqu [{at} + 32], {}" "movdqu [{at} + 48], {}"
+}
+
+// Of processors with AVX2.
+#[cfg(target_arch = "x86_64")]
+vectors! {
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    std::arch::x86_64::__m256d, ymm_reg,
+    load "vmovdqu {}, [{at}]",
+    store "vmovdqu [{at}], {}",
+    load four
+        "vmovdqu {}, [{at}]" "vmovdqu {}, [{at} + 32]"
+        "vmovdqu {}, [{at} + 64]" "vmovdqu {}, [{at} + 96]",
+    store four
+        "vmovdqu [{at}], {}" "vmovdqu [{at} + 32], {}"
+        "vmovdqu [{at} + 64], {}" "vmovdqu [{at} + 96], {}"
+}
+
+/// The lanes that every processor of this architecture has, with Linux.
 #[cfg(all(target_arch = "aarch64", not(miri)))]
-mod baseline {
-    use super::Lanes;
-    pub use std::arch::aarch64::uint8x16_t as Baseline;
-    use std::arch::asm;
+pub use std::arch::aarch64::float64x2_t as Baseline;
 
-    impl Lanes for Baseline {
-        #[inline(always)]
-        unsafe fn load(source: *const u8) -> Self {
-            let lanes;
-            // SAFETY: valid for reads by contract; every aarch64 of Linux has NEON.
-            unsafe {
-                asm!("ldr {:q}, [{}]", out(vreg) lanes, in(reg) source, options(nostack, preserves_flags, readonly));
-            }
-            lanes
-        }
-
-        #[inline(always)]
-        unsafe fn store(self, dest: *mut u8) {
-            // SAFETY: valid for writes by contract; every aarch64 of Linux has NEON.
-            unsafe {
-                asm!("str {:q}, [{}]", in(vreg) self, in(reg) dest, options(nostack, preserves_flags));
-            }
-        }
-    }
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+vectors! {
+    #[inline(always)]
+    Baseline, vreg,
+    load "ldr {:q}, [{at}]",
+    store "str {:q}, [{at}]",
+    load four "ldp {:q}, {:q}, [{at}]" "ldp {:q}, {:q}, [{at}, #32]",
+    store four "stp {:q}, {:q}, [{at}]" "stp {:q}, {:q}, [{at}, #32]"
 }
 
 #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
-mod baseline {
+pub use foreign::Baseline;
+
+#[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
+mod foreign {
     use super::Lanes;
     use crate::mem::copy::foreign_copy;
+    use std::mem::MaybeUninit;
 
-    /// So many that a call is little beside them.
+    /// So many bytes that a call takes little time beside them.
     pub type Baseline = [u64; 32];
 
-    impl Lanes for Baseline {
-        unsafe fn load(source: *const u8) -> Self {
-            let mut lanes = [0; 32];
-            // SAFETY: valid for reads by contract, and as many bytes of this function's.
-            unsafe { foreign_copy(lanes.as_mut_ptr().cast(), source, size_of::<Self>()) };
-            lanes
-        }
+    macro_rules! by_foreign_copy {
+        ($($lanes:ty)*) => {$(
+            impl Lanes for $lanes {
+                unsafe fn load(source: *const u8) -> Self {
+                    let mut lanes = MaybeUninit::<Self>::uninit();
+                    // SAFETY: valid for reads by contract, and as many bytes of this function's.
+                    unsafe { foreign_copy(lanes.as_mut_ptr().cast(), source, size_of::<Self>()) };
+                    // SAFETY: all bytes are copied, and initialized by contract.
+                    unsafe { lanes.assume_init() }
+                }
 
-        unsafe fn store(self, dest: *mut u8) {
-            // SAFETY: as many bytes of this function's, and valid for writes by contract.
-            unsafe { foreign_copy(dest, self.as_ptr().cast(), size_of::<Self>()) };
-        }
-    }
-}
-
-/// Of processors with AVX2.
-#[cfg(target_arch = "x86_64")]
-impl Lanes for __m256i {
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    unsafe fn load(source: *const u8) -> Self {
-        let lanes;
-        // SAFETY: valid for reads, and there is AVX2, by contract.
-        unsafe {
-            std::arch::asm!("vmovdqu {}, [{}]", out(ymm_reg) lanes, in(reg) source, options(nostack, preserves_flags, readonly));
-        }
-        lanes
+                unsafe fn store(self, dest: *mut u8) {
+                    let lanes = (&raw const self).cast();
+                    // SAFETY: as many bytes of this function's, and valid for writes by contract.
+                    unsafe { foreign_copy(dest, lanes, size_of::<Self>()) };
+                }
+            }
+        )*};
     }
 
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    unsafe fn store(self, dest: *mut u8) {
-        // SAFETY: valid for writes, and there is AVX2, by contract.
-        unsafe {
-            std::arch::asm!("vmovdqu [{}], {}", in(reg) dest, in(ymm_reg) self, options(nostack, preserves_flags));
-        }
-    }
+    by_foreign_copy! { Baseline [Baseline; 4] }
 }

@@ -67,6 +67,49 @@ fn every_element_of_an_odd_number_is_combined() {
     assert!(run::<i32>(Combine::sum::<i32>(), &[], &[]).is_empty());
 }
 
+/// Vectors, one and several at a time, combine what single elements do.
+#[test]
+fn arrays_of_every_length_are_combined_like_their_elements() {
+    fn check<T>(op: Combine, bytes: impl Fn(usize) -> u8) {
+        let nbytes = |nelems: usize| nelems * size_of::<T>();
+        // One byte further on than the alignment.
+        let left: Vec<u8> = (0..=nbytes(75)).map(&bytes).collect();
+        let right: Vec<u8> = (0..=nbytes(75)).map(|i| bytes(i * 7 + 3)).collect();
+        let apply = |dest: &mut [u8], first: usize, nelems: usize| {
+            let (l, r) = (&left[1 + nbytes(first)..], &right[1 + nbytes(first)..]);
+            // SAFETY: as many elements lie behind each pointer; the vectors are our own.
+            unsafe {
+                (op.f)(dest.as_mut_ptr().cast(), l.as_ptr().cast(), r.as_ptr().cast(), nelems)
+            }
+        };
+        for nelems in 0..=75 {
+            let (mut together, mut one_by_one) = ([0xa5; 2000], [0xa5; 2000]);
+            apply(&mut together[1..], 0, nelems);
+            for i in 0..nelems {
+                apply(&mut one_by_one[1 + nbytes(i)..], i, 1);
+            }
+            assert_eq!(together, one_by_one, "{nelems} elements");
+        }
+    }
+    // Among the floating-point numbers of these bytes are zeros and a NaN of either sign.
+    let few = |i: usize| [0x00, 0x80, 0xff, 0x7f, 0x3f][i / 8 * 5 % 11 % 5];
+    let any = |i: usize| ((i * i) >> 3) as u8;
+    check::<i8>(Combine::min::<i8>(), any);
+    check::<u16>(Combine::sum::<u16>(), any);
+    check::<i32>(Combine::prod::<i32>(), any);
+    check::<u64>(Combine::max::<u64>(), any);
+    check::<i64>(Combine::xor::<i64>(), any);
+    check::<f32>(Combine::max::<f32>(), few);
+    check::<f64>(Combine::max::<f64>(), few);
+    check::<f64>(Combine::min::<f64>(), few);
+    check::<f64>(Combine::max::<f64>(), any);
+    check::<f64>(Combine::sum::<f64>(), any);
+    check::<[f32; 2]>(Combine::max::<Complex<f32>>(), few);
+    check::<[f64; 2]>(Combine::min::<Complex<f64>>(), few);
+    check::<[f64; 2]>(Combine::max::<Complex<f64>>(), any);
+    check::<[f64; 2]>(Combine::sum::<Complex<f64>>(), any);
+}
+
 #[test]
 fn no_alignment_is_needed() {
     let mut dest = [0u8; 9];

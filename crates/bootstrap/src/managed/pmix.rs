@@ -138,8 +138,8 @@ static MEMBER: OnceLock<(u32, Arc<Abort>)> = OnceLock::new();
 static SERVER_LOST: [pmix_status_t; 2] =
     [PMIX_ERR_LOST_CONNECTION, PMIX_ERR_LOST_CONNECTION_TO_SERVER];
 
-/// Ends this process when its server is gone. A launcher that is killed cannot end its processes, which would wait for each
-/// other or compute for nobody.
+/// Ends this process when its server is gone. A manager that is killed does not end its PEs, which would
+/// wait for each other or compute in vain.
 fn end_with_server(library: &Library, rank: u32, ender: &Arc<Abort>) {
     if MEMBER.set((rank, ender.clone())).is_err() {
         return;
@@ -161,7 +161,8 @@ fn end_with_server(library: &Library, rank: u32, ender: &Arc<Abort>) {
     };
 }
 
-/// The library's notice that the server is gone.
+/// The library's notice that the server is gone. A handler that returns must call `done`: the library waits for it before it
+/// calls the handlers of others, such as MPI's.
 unsafe extern "C" fn server_lost(
     _: usize,
     _: pmix_status_t,
@@ -170,13 +171,18 @@ unsafe extern "C" fn server_lost(
     _: usize,
     _: *mut pmix_info_t,
     _: usize,
-    _: pmix_event_notification_cbfunc_fn_t,
-    _: *mut c_void,
+    done: pmix_event_notification_cbfunc_fn_t,
+    data: *mut c_void,
 ) {
-    let Some((rank, ender)) = MEMBER.get() else { return };
-    if ender.left.load(Ordering::Acquire) {
+    let member = MEMBER.get().filter(|(_, ender)| !ender.left.load(Ordering::Acquire));
+    let Some((rank, _)) = member else {
+        if let Some(done) = done {
+            let status = PMIX_SUCCESS as pmix_status_t;
+            // SAFETY: the library passes this function with its data, for one call, in which no results are allowed.
+            unsafe { done(status, null_mut(), 0, None, null_mut(), data) };
+        }
         return;
-    }
+    };
     // One line is enough for the job: if the servers of other hosts are left, their launcher reports what has happened.
     if *rank == 0 {
         // The standard error may have gone with the launcher.

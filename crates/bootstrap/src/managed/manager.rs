@@ -43,7 +43,7 @@ pub(crate) trait Ender: Debug + Send + Sync {
         None
     }
 
-    /// Whether the manager was told that this process leaves: then the connection may end.
+    /// Whether this process has reported its end to the manager: then the connection may end.
     fn has_left(&self) -> bool {
         false
     }

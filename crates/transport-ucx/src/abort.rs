@@ -1,24 +1,25 @@
-//! UCX (1.13 and 1.19 do) aborts the process when it cannot answer a peer that has just died. The launcher knows which
-//! PE died first, and ends the job at once. An abort within UCX waits for that, so that this PE is not taken for the one
-//! that failed.
+//! UCX (1.13 and 1.19 do) aborts the process when it cannot answer a peer that has just died. The
+//! launcher knows which PE died first, and ends the job at once. An abort while UCX makes progress
+//! waits for that, so that this PE is not taken for the one that failed.
 //!
 //! This file must never know what UCX is called for.
 #![allow(unsafe_code)]
 
+use libc::siginfo_t;
 use rushmem_transport::Pe;
 use std::cell::Cell;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 thread_local! {
-    /// Whether this thread is within UCX.
+    /// Whether UCX makes progress in this thread.
     static WITHIN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What an abort does first: it waits for so long, then prints this.
+/// What an abort does first: it waits, then prints these words.
 struct Last {
     wait: libc::timespec,
     words: String,
@@ -26,7 +27,7 @@ struct Last {
 
 static LAST: OnceLock<Last> = OnceLock::new();
 
-/// Calls UCX, which may abort.
+/// Has UCX make progress, in which it may abort.
 #[inline]
 pub(crate) fn within<T>(call: impl FnOnce() -> T) -> T {
     WITHIN.set(true);
@@ -35,7 +36,8 @@ pub(crate) fn within<T>(call: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Aborts of this process, which is PE `me`, wait from now on if they come from UCX, unless the program handles them itself.
+/// Aborts of this process, which is PE `me`, wait from now on if they come from UCX, unless the
+/// program handles them itself.
 pub(crate) fn guard(me: Pe, wait: Duration) {
     let words = format!(
         "PE {me}: UCX ended this process, as it may when another PE has ended; see what UCX printed, and what other PEs \
@@ -54,23 +56,39 @@ pub(crate) fn guard(me: Pe, wait: Duration) {
     // SAFETY: written by the call, or zeros, which is a valid value of this structure.
     let mut action = unsafe { now.assume_init() };
     if known && action.sa_sigaction == libc::SIG_DFL {
-        action.sa_sigaction = aborted as extern "C" fn(c_int) as usize;
-        // SAFETY: a handler of this kind that calls only what a handler may call.
+        let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = aborted;
+        action.sa_sigaction = handler as usize;
+        action.sa_flags |= libc::SA_SIGINFO;
+        // SAFETY: a handler of three arguments, as the flag says, that calls only what a handler
+        // may call.
         unsafe { libc::sigaction(libc::SIGABRT, &action, null_mut()) };
     }
 }
 
-extern "C" fn aborted(signal: c_int) {
-    if let Some(Last { wait, words }) = LAST.get().filter(|_| WITHIN.get()) {
-        let mut left = *wait;
-        // SAFETY: both are valid; a signal that is handled ends a sleep early.
-        while unsafe { libc::nanosleep(&left, &mut left) } != 0 {}
-        // SAFETY: as many bytes as are told. Nobody can be told where stderr is closed.
+/// Whether the signal comes from a thread of this process, as abort's does: others are to end the
+/// process at once.
+fn is_own(info: &siginfo_t) -> bool {
+    // SAFETY: the kernel fills in the sender of a signal with this code.
+    info.si_code == libc::SI_TKILL && unsafe { info.si_pid() } == std::process::id().cast_signed()
+}
+
+extern "C" fn aborted(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
+    // SAFETY: the kernel passes the description of the signal, which lives through this call.
+    let is_own = is_own(unsafe { &*info });
+    if let Some(Last { wait, words }) = LAST.get().filter(|_| is_own && WITHIN.get()) {
+        let mut wait = *wait;
+        let left = &raw mut wait;
+        // SAFETY: both point to a time that lives here, and may be the same; a signal that is
+        // handled ends a sleep early.
+        while unsafe { libc::nanosleep(left, left) } != 0 {}
+        // SAFETY: the bytes of a text that lives as long as the process. Where stderr is closed,
+        // nothing is printed.
         unsafe { libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len()) };
     }
     // SAFETY: numbers; a handler may call it.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
-    // SAFETY: as above. The signal is blocked within its handler and ends the process on return.
+    // SAFETY: a number; a handler may call it. The signal is blocked within its handler and ends
+    // the process on return.
     unsafe { libc::raise(signal) };
 }
 
@@ -87,8 +105,15 @@ mod tests {
         guard(Pe(3), Duration::from_millis(1));
         match how {
             "within" => within(|| abort()),
+            "from_outside" => within(|| send(std::process::id())),
             _ => abort(),
         }
+    }
+
+    /// Has another process send the signal to this one.
+    fn send(pid: u32) -> ! {
+        let status = Command::new("kill").args(["-s", "ABRT", &pid.to_string()]).status();
+        panic!("the signal has not ended the process: {status:?}")
     }
 
     #[test]
@@ -97,7 +122,7 @@ mod tests {
             end(&how);
         }
         let this = std::env::current_exe().expect("a test program knows its path");
-        for (how, says_so) in [("within", true), ("elsewhere", false)] {
+        for (how, says_so) in [("within", true), ("elsewhere", false), ("from_outside", false)] {
             let test = "abort::tests::an_abort_within_ucx_waits_and_names_the_pe";
             let mut command = Command::new(&this);
             command.args([test, "--exact", "--nocapture"]).env(HOW, how);

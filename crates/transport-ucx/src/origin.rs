@@ -280,7 +280,6 @@ impl Origin {
             self.send_held(shared, pe)?;
         }
         let key = self.key(shared, pe, at.segment)?;
-        self.room(shared)?;
         let is_put = matches!(kind, Transfer::Put | Transfer::PutNbi);
         if is_put {
             if is_held {
@@ -297,6 +296,7 @@ impl Origin {
         let params = if blocks { plain() } else { noted(&connection) };
         let (ucp, params) = (self.ucp(), &raw const params);
         if !is_put {
+            self.room(shared)?;
             let (base, nbytes) = (local.base.cast::<c_void>(), local.nbytes);
             // SAFETY: a live endpoint and its key; the local memory is valid by contract.
             let begun = unsafe { ucp.ucp_get_nbx(endpoint, base, nbytes, remote, key, params) };
@@ -305,8 +305,11 @@ impl Origin {
         let mut done = 0;
         while done < local.nbytes {
             self.room(shared)?;
-            let piece = local.skip(done).first(self.worker.longest_put());
-            let (base, to) = (piece.base.cast::<c_void>(), remote + done as u64);
+            let to = remote + done as u64;
+            // A piece ends at a word of the target, wherever the put begins.
+            let longest = self.worker.longest_put() - (to % 8) as usize;
+            let piece = local.skip(done).first(longest);
+            let base = piece.base.cast::<c_void>();
             // SAFETY: a live endpoint and its key; the local memory is valid by contract.
             let begun = unsafe { ucp.ucp_put_nbx(endpoint, base, piece.nbytes, to, key, params) };
             self.finish_or_note(shared, pe, &connection, blocks, begun)?;

@@ -38,6 +38,9 @@ fn programs_without_init_end_with_the_first_failure() {
         outcome.stderr.starts_with("oshrun: PE ") && outcome.stderr.ends_with(&format!("{how}\n"))
     );
     assert_eq!((outcome.status, outcome.stderr.lines().count()), (1, 1), "{outcome:?}");
+    // oshrun's own lines are no explanation.
+    let outcome = Job::new(&["--report-bindings", "-n", "3", "false"]).run().expect_nothing_left();
+    assert!(outcome.stderr.ends_with(&format!("{how}\n")), "{outcome:?}");
     // What has printed an error needs no other one.
     Job::new(&["-n", "1", "sh", "-c", "echo why >&2; exit 3"]).run().expect(3, "why\n");
 }

@@ -1,7 +1,8 @@
-//! Every PE watches the process manager on its node, since nobody ends the PEs of a manager that is killed. They would wait for
-//! each other or compute for nobody.
+//! Every PE watches the process manager on its node, since a manager that is killed does not end
+//! its PEs, which would wait for each other or compute in vain.
 //!
-//! This is for managers that speak over a socket; PMIx's library reports the loss of its server by itself.
+//! This is for managers that speak over a socket; PMIx's library reports the loss of its server by
+//! itself.
 #![allow(unsafe_code)]
 
 use std::io::Write;
@@ -37,25 +38,38 @@ pub(super) fn start(pe: u32, manager: Arc<dyn Ender>) {
 /// Waits for the end of the connection; returns whether this process still needs the manager then.
 fn is_lost(manager: &dyn Ender) -> bool {
     let Some(line) = manager.line() else { return false };
-    wait_for_end(line);
+    if !wait_for_end(line) {
+        return false;
+    }
     thread::sleep(FIRST_WORD);
     // The program's MPI shares the connection, and its end of MPI may have closed it.
     !manager.has_left() && mpi::present() == Mpi::Absent
 }
 
-/// What arrives on the connection meanwhile is for others.
-fn wait_for_end(line: BorrowedFd<'_>) {
+/// Waits for the end of the connection. Returns whether it has ended: where the kernel cannot say
+/// so, the PE is not ended.
+fn wait_for_end(line: BorrowedFd<'_>) -> bool {
     loop {
-        let mut fds = [PollFd::new(&line, PollFlags::RDHUP)];
+        let mut fds = [PollFd::new(&line, END)];
         match poll(&mut fds, None) {
             Err(Errno::INTR) => {}
-            Ok(_) | Err(_) => return,
+            Ok(_) => return has_ended(&fds[0]),
+            Err(_) => return false,
         }
     }
 }
 
+/// What to wait for. What arrives on the connection meanwhile is for others.
+const END: PollFlags = PollFlags::RDHUP;
+
+/// A number that is no open file is not the end of a connection.
+fn has_ended(line: &PollFd<'_>) -> bool {
+    line.revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
+}
+
 fn end(pe: u32) -> ! {
-    // One line is enough for the job: a manager that has lost only one of its hosts reports that itself.
+    // One line is enough for the job: a manager that has lost only one of its hosts reports that
+    // itself.
     if pe == 0 {
         // The standard error may have gone with the manager.
         let _ = writeln!(
@@ -63,21 +77,20 @@ fn end(pe: u32) -> ! {
             "PE 0: the process manager of this host is gone; all of its PEs end"
         );
     }
-    // SAFETY: it ends the process at once, whatever its other threads do: exit handlers could wait for other PEs.
+    // SAFETY: it ends the process at once, whatever its other threads do: exit handlers could wait
+    // for other PEs.
     unsafe { libc::_exit(1) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use rustix::time::Timespec;
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::mpsc;
 
     #[derive(Debug)]
-    struct Socket(UnixStream, AtomicBool);
+    struct Socket(UnixStream, bool);
 
     impl Ender for Socket {
         fn ask(&self, _: i32) -> bool {
@@ -89,23 +102,41 @@ mod tests {
         }
 
         fn has_left(&self) -> bool {
-            self.1.load(Ordering::Acquire)
+            self.1
         }
+    }
+
+    /// What the kernel reports about the connection now.
+    fn now(line: BorrowedFd<'_>) -> PollFlags {
+        let mut fds = [PollFd::new(&line, END)];
+        poll(&mut fds, Some(&Timespec::default())).expect("it looks");
+        fds[0].revents()
+    }
+
+    #[test]
+    fn only_the_end_of_the_connection_is_an_event() {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+        theirs.write_all(b"cmd=barrier_out\n").expect("room");
+        assert_eq!(now(ours.as_fd()), PollFlags::empty(), "data are not its end");
+        drop(theirs);
+        assert_ne!(now(ours.as_fd()), PollFlags::empty());
+        assert!(wait_for_end(ours.as_fd()));
+    }
+
+    #[test]
+    fn a_connection_that_cannot_be_watched_has_not_ended() {
+        // SAFETY: it is only passed to poll, which reports that no file has this number.
+        let closed = unsafe { BorrowedFd::borrow_raw(i32::MAX) };
+        assert_eq!(now(closed), PollFlags::NVAL);
+        assert!(!wait_for_end(closed));
     }
 
     #[test]
     fn a_manager_is_lost_when_its_connection_ends_before_this_process_leaves() {
         for leaves in [false, true] {
-            let (ours, mut theirs) = UnixStream::pair().expect("a pair");
-            let socket = Arc::new(Socket(ours, AtomicBool::new(false)));
-            let watched = socket.clone();
-            let (tell, told) = mpsc::channel();
-            thread::spawn(move || tell.send(is_lost(&*watched)));
-            theirs.write_all(b"cmd=barrier_out\n").expect("room");
-            assert!(told.recv_timeout(Duration::from_millis(50)).is_err(), "it has not ended");
-            socket.1.store(leaves, Ordering::Release);
+            let (ours, theirs) = UnixStream::pair().expect("a pair");
             drop(theirs);
-            assert_eq!(told.recv(), Ok(!leaves));
+            assert_eq!(is_lost(&Socket(ours, leaves)), !leaves);
         }
     }
 }

@@ -151,7 +151,7 @@ impl Output {
         Ok(writer)
     }
 
-    /// Whether anything was printed to oshrun's standard error.
+    /// Whether a PE has printed anything to oshrun's standard error.
     pub async fn has_complaint(&self) -> bool {
         self.stderr.lock().await.has_complaint()
     }

@@ -31,7 +31,7 @@ impl Sink {
         }
     }
 
-    /// Whether a PE or oshrun has printed anything to its standard error here.
+    /// Whether a PE has printed anything to its standard error here.
     pub fn has_complaint(&self) -> bool {
         matches!(self, Sink::Stream(Stream { has_complaint: true, .. }))
     }
@@ -60,7 +60,7 @@ impl Stream {
     }
 
     async fn write(&mut self, owner: Owner, tag: &[u8], text: Vec<u8>) -> bool {
-        self.has_complaint |= !matches!(owner, Owner::Stdout(_));
+        self.has_complaint |= matches!(owner, Owner::Stderr(_));
         let text = self.page.add(owner, tag, text);
         match &self.writer {
             Some(writer) => writer.write(&self.destination, text).await,

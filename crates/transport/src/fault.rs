@@ -1,4 +1,5 @@
-//! Local memory that an operation names but this process cannot access: a mistake of the program, not the loss of a PE.
+//! Local memory that an operation names but this process cannot access: a mistake of the program,
+//! not the loss of a PE.
 //!
 //! A provider reports it where its network or the kernel finds it, which may be after the call.
 #![allow(unsafe_code)]
@@ -23,7 +24,7 @@ pub struct Fault {
     nbytes: usize,
 }
 
-/// The kernel protects memory in units of at least so many bytes.
+/// The size in bytes of the smallest unit in which the kernel protects memory.
 const PAGE: usize = 4096;
 
 impl Fault {
@@ -32,19 +33,24 @@ impl Fault {
         Fault { access, base: memory.base.addr(), nbytes: memory.nbytes }
     }
 
-    /// The fault of this memory if its first or last byte cannot be accessed. It takes two short system calls and changes nothing.
+    /// The fault of this memory if its first or last byte cannot be accessed. It takes two short
+    /// system calls and changes nothing.
     pub fn at_ends(access: LocalAccess, memory: LocalBuf) -> Option<Fault> {
         let last = memory.nbytes.checked_sub(1)?;
         let fails = [0, last].iter().any(|&at| is_refused(access, memory.base.wrapping_add(at)));
         fails.then(|| Fault::new(access, memory))
     }
 
-    /// The fault of this memory if any of it cannot be accessed: for an operation that has failed, since it takes a system call for
-    /// each page.
+    /// The fault of this memory if any of it cannot be accessed: for an operation that has failed,
+    /// since it takes a system call for each page, and puts memory behind each page that is to be
+    /// written.
     pub fn within(access: LocalAccess, memory: LocalBuf) -> Option<Fault> {
-        let mut pages = (0..memory.nbytes).step_by(PAGE);
-        let fails = pages.any(|at| is_refused(access, memory.base.wrapping_add(at)));
-        if fails { Some(Fault::new(access, memory)) } else { Fault::at_ends(access, memory) }
+        let pages = || {
+            let mut pages = (0..memory.nbytes).step_by(PAGE);
+            let fails = pages.any(|at| is_refused(access, memory.base.wrapping_add(at)));
+            fails.then(|| Fault::new(access, memory))
+        };
+        Fault::at_ends(access, memory).or_else(pages)
     }
 }
 
@@ -59,7 +65,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Whether the kernel refuses to access a byte. If it does not try for another reason, the byte counts as accessible.
+/// Whether the kernel refuses to access a byte. If it does not try for another reason, the byte
+/// counts as accessible.
 fn is_refused(access: LocalAccess, at: *const u8) -> bool {
     // The aligned word that contains the byte is on the same page.
     let word = at.map_addr(|at| at & !3);
@@ -70,12 +77,14 @@ fn is_refused(access: LocalAccess, at: *const u8) -> bool {
     result < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
 }
 
-/// Has the kernel compare a word with 0, and wait for no time if it is equal.
+/// Has the kernel compare a word with 0, and wake or requeue no thread if it is equal. It does not
+/// wait, as `FUTEX_WAIT` does even for no time.
 fn read(word: *const u8) -> libc::c_long {
-    let op = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-    let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel checks the address of the word; the time limit lives.
-    unsafe { libc::syscall(libc::SYS_futex, word, op, 0u32, &raw const no_time) }
+    let op = libc::FUTEX_CMP_REQUEUE | libc::FUTEX_PRIVATE_FLAG;
+    // Nobody waits on it.
+    let own = 0u32;
+    // SAFETY: the kernel checks the address of the word; the local word lives.
+    unsafe { libc::syscall(libc::SYS_futex, word, op, 0u32, 0usize, &raw const own, 0u32) }
 }
 
 /// Has the kernel combine a word with 0 by an atomic `or`, which leaves it as it is.
@@ -84,7 +93,8 @@ fn write(word: *const u8) -> libc::c_long {
     let op = libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG;
     // Nobody waits on it.
     let own = 0u32;
-    // SAFETY: the kernel checks the address of the word, which keeps its value; the local word lives.
+    // SAFETY: the kernel checks the address of the word, which keeps its value; the local word
+    // lives.
     unsafe { libc::syscall(libc::SYS_futex, &raw const own, op, 0u32, 0u32, word, OR_ZERO) }
 }
 

@@ -6,9 +6,10 @@
 #![allow(unsafe_code)]
 
 use core::ffi::{CStr, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// AddressSanitizer keeps one byte for 8, and marking writes them: no more than this is marked at
-/// once.
+/// AddressSanitizer keeps one byte for 8, and a mark writes them: a call marks no more bytes than
+/// this.
 const MOST: usize = 256 << 20;
 
 type Mark = unsafe extern "C" fn(*const c_void, usize);
@@ -22,13 +23,16 @@ pub(super) struct Marks {
 struct Asan {
     poison: Mark,
     unpoison: Mark,
+    /// The end of what has been poisoned: nothing behind it needs the opposite.
+    poisoned: AtomicUsize,
 }
 
 impl Marks {
     pub(super) fn find() -> Marks {
         let asan = || {
             let poison = function(c"__asan_poison_memory_region")?;
-            Some(Asan { poison, unpoison: function(c"__asan_unpoison_memory_region")? })
+            let unpoison = function(c"__asan_unpoison_memory_region")?;
+            Some(Asan { poison, unpoison, poisoned: AtomicUsize::new(0) })
         };
         Marks { asan: asan(), valgrind: valgrind::request(valgrind::RUNNING, [0; 2]) != 0 }
     }
@@ -53,13 +57,16 @@ impl Marks {
 
     pub(super) fn poison(&self, start: *const u8, nbytes: usize) {
         if let Some(asan) = &self.asan {
+            let nbytes = nbytes.min(MOST);
+            asan.poisoned.fetch_max(start.addr() + nbytes, Relaxed);
             // SAFETY: marks memory of the heap; it accesses none.
-            unsafe { (asan.poison)(start.cast(), nbytes.min(MOST)) };
+            unsafe { (asan.poison)(start.cast(), nbytes) };
         }
     }
 
     pub(super) fn unpoison(&self, start: *const u8, nbytes: usize) {
         if let Some(asan) = &self.asan {
+            let nbytes = nbytes.min(asan.poisoned.load(Relaxed).saturating_sub(start.addr()));
             // SAFETY: marks memory of the heap; it accesses none.
             unsafe { (asan.unpoison)(start.cast(), nbytes) };
         }

@@ -85,7 +85,7 @@ fn triplet(call: Call, parent: &Members, start: c_int, stride: c_int, size: c_in
 /// The team of `members`, all of which call this with the same tag.
 fn make(
     call: Call,
-    split: Split<'_>,
+    split: Split,
     members: Members,
     tag: u64,
     arguments: &[Argument],

@@ -1,18 +1,24 @@
 //! The endpoints of contexts, found by the places of the contexts, and the one of the library.
 //!
-//! An endpoint serves one thread at a time. Who ensures that depends on the context, and is decided when it gets its endpoint:
+//! An endpoint serves one thread at a time. What ensures that depends on the context, and is decided
+//! when the context gets its endpoint:
 //!
-//! - A context that several threads may use at once has a lock: the one of its place. Nobody waits for it but threads that use
-//!   the same context at once, or a context that shares its endpoint. The library's own endpoint always has one.
-//! - A private or serialized context has one user at a time, and below `SHMEM_THREAD_MULTIPLE` every context has. The user takes no lock.
-//!   Other threads of the PE may complete what was issued on the context (`shmemx_local_complete`, the drop of an array in Rust) or
-//!   end it (`shmem_finalize`, `shmem_team_destroy`, the exit of the process) while the user goes on. They take the lock of the place and
-//!   claim the endpoint from its user, who finds it claimed and waits for the lock ([`Alone`]). Below `SHMEM_THREAD_MULTIPLE` no
-//!   two threads are in the library at once, so nothing is claimed there. Without the system call that a claim needs, such a context
-//!   is one that takes the lock. A private context that shares the endpoint of another place takes the lock of that place.
+//! - A context that several threads may use at once takes the lock of its place. Only threads that
+//!   use the same context at once wait for it, or a context that shares its endpoint. The library's
+//!   own endpoint always has a lock.
+//! - A private or serialized context has one user at a time, and below `SHMEM_THREAD_MULTIPLE` every
+//!   context has. The user takes no lock. Other threads of the PE may complete what was issued on
+//!   the context (`shmemx_local_complete`, the drop of an array in Rust) or end it
+//!   (`shmem_finalize`, `shmem_team_destroy`, the exit of the process) while the user goes on. They
+//!   take the lock of the place and claim the endpoint from its user, who finds it claimed and waits
+//!   for the lock ([`Alone`]). Below `SHMEM_THREAD_MULTIPLE` no two threads are in the library at
+//!   once, so nothing is claimed. Where the system call that a claim needs is missing, such a
+//!   context takes the lock. A private context that shares the endpoint of another place takes the
+//!   lock of that place.
 //!
-//! A place and its lock exist for the life of the process, so whoever uses a context that was destroyed, or a network that was
-//! closed, finds nothing there and gets a message. This file must never know what an endpoint does.
+//! A place and its lock exist for the life of the process, so the user of a context that was
+//! destroyed, or of a network that was closed, finds no endpoint there and gets a message. This file
+//! must never know what an endpoint does.
 #![allow(unsafe_code)]
 
 use crate::base::handle::ContextHandle;
@@ -25,21 +31,27 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Where the endpoint of a context is.
+/// Where the endpoint of a context is: a cache line, since its user writes `alone` in each operation.
+#[repr(align(64))]
 struct ContextEndpoint {
-    /// The handle of the context if it has an endpoint to itself and no two threads are in the library at once, or else 0.
+    /// The handle of the context if it has an endpoint to itself and no two threads are in the
+    /// library at once, or else 0.
     sole: AtomicUsize,
-    /// Knows the context by its handle if it has an endpoint to itself and one user at a time, beside whom other threads are in the
-    /// library.
+    /// Knows the context by its handle if it has an endpoint to itself and one user at a time, while
+    /// other threads may be in the library.
     alone: Alone,
     /// The handle of the context if it has an endpoint, or else 0, which is the handle of none.
     context: AtomicUsize,
     /// The place of that endpoint.
     uses: AtomicPtr<ContextEndpoint>,
     lock: Mutex<()>,
-    /// Used by the only thread, by whoever has entered `alone`, or by whoever has the lock and has claimed it.
+    /// Used by the only thread, by the user that has entered `alone`, or by a thread that has the
+    /// lock and has claimed it.
     endpoint: UnsafeCell<Option<Box<dyn Endpoint>>>,
 }
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<ContextEndpoint>() == 64, "more than a cache line");
 
 // SAFETY: the endpoint can be sent, and the head of this file says who uses it: one thread at a time.
 unsafe impl Sync for ContextEndpoint {}
@@ -59,7 +71,7 @@ static PLACES: [ContextEndpoint; MOST + 2] = [const {
     }
 }; MOST + 2];
 
-/// The use of an endpoint by whoever has its lock.
+/// The use of an endpoint by a thread that has its lock.
 struct Use<'a> {
     _guard: MutexGuard<'a, ()>,
     endpoint: &'a mut Option<Box<dyn Endpoint>>,
@@ -79,8 +91,19 @@ impl Drop for Claimed<'_> {
     }
 }
 
+/// The stay of a user inside, which a panic ends too.
+struct Entered<'a>(&'a Alone);
+
+impl Drop for Entered<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
 impl ContextEndpoint {
-    /// The use of the endpoint of this place by one of those that take its lock, or by its user that found it claimed.
+    /// The use of the endpoint of this place by one of those that take its lock, or by its user that
+    /// found it claimed.
     #[inline(always)]
     fn locked(&self) -> Use<'_> {
         let guard = process::lock(&self.lock);
@@ -92,7 +115,7 @@ impl ContextEndpoint {
     fn claimed(&self) -> Claimed<'_> {
         let guard = process::lock(&self.lock);
         let user = self.alone.claim(std::thread::yield_now);
-        // SAFETY: whoever takes the lock is kept out by it, and the user by the claim.
+        // SAFETY: the lock keeps out all threads but the user, and the claim keeps out the user.
         let endpoint = unsafe { &mut *self.endpoint.get() };
         Claimed { alone: &self.alone, user, used: Use { _guard: guard, endpoint } }
     }
@@ -130,7 +153,7 @@ pub(crate) fn on<R>(
 pub(crate) fn alone<R>(ctx: ContextHandle, verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");
     let place = PLACES.get(ctx.place())?;
-    // Paired with the store of whoever made the endpoint.
+    // Paired with the store of the thread that made the endpoint.
     if place.sole.load(Ordering::Acquire) == ctx.0 {
         // SAFETY: no other thread is in the library.
         return unsafe { &mut *place.endpoint.get() }.as_deref_mut().map(verb);
@@ -148,8 +171,9 @@ pub(crate) fn set_library(endpoint: Box<dyn Endpoint>) {
     *PLACES[LIBRARY].locked().endpoint = Some(endpoint);
 }
 
-/// Make the endpoint of a context that exists, unless another thread was faster. If the network has no more, the context uses that
-/// of the default context, and at worst that of the library; then it completes more than it must.
+/// Make the endpoint of a context that exists, unless another thread was faster. If the network has
+/// no more, the context uses that of the default context, and at worst that of the library; then it
+/// completes more than it must.
 pub(crate) fn make(
     ctx: ContextHandle,
     endpoint: impl FnOnce() -> Result<Box<dyn Endpoint>, Error>,
@@ -197,17 +221,16 @@ impl ContextEndpoint {
     /// Whether the context has an endpoint.
     #[inline(always)]
     fn is_used_by(&self, ctx: ContextHandle) -> bool {
-        // Paired with the store of whoever made the endpoint.
+        // Paired with the store of the thread that made the endpoint.
         self.context.load(Ordering::Acquire) == ctx.0
     }
 
     /// Do something with the endpoint of this place, whose user has entered, and leave.
     #[inline(always)]
     fn as_its_user<R>(&self, verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
-        // SAFETY: whoever else would use it waits until the user has left.
-        let done = unsafe { &mut *self.endpoint.get() }.as_deref_mut().map(verb);
-        self.alone.leave();
-        done
+        let _entered = Entered(&self.alone);
+        // SAFETY: a thread that claims it waits until the user has left.
+        unsafe { &mut *self.endpoint.get() }.as_deref_mut().map(verb)
     }
 
     fn clear(&self) {

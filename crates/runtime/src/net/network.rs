@@ -156,7 +156,8 @@ fn refuse(call: Call) -> ! {
     fail!(call, "called without a transport")
 }
 
-/// End the job because the network has failed. If another PE died, its launcher knows the reason better, so it goes first.
+/// End the job because the network has failed. If another PE died, its launcher knows the reason
+/// better, so it goes first.
 #[cold]
 #[inline(never)]
 fn lose(call: Call, error: &Error) -> ! {
@@ -172,11 +173,17 @@ fn is_of_another(error: &Error, me: Option<Pe>) -> bool {
     matches!(error, Error::Lost(pe, _) if Some(*pe) != me)
 }
 
-/// As [`lose`], after a failed operation on local memory: if this process cannot access it, that is the cause.
+/// As [`lose`], after a failed operation on local memory: if this process cannot access it, that is
+/// the cause. After the loss of another PE only the ends are examined: all of a large array would
+/// delay the message.
 #[cold]
 #[inline(never)]
 pub(crate) fn lose_over(call: Call, error: &Error, access: LocalAccess, memory: LocalBuf) -> ! {
-    check_memory(call, access, memory);
+    if !is_of_another(error, job::known().map(|job| job.me())) {
+        check_memory(call, access, memory);
+    } else if let Some(fault) = Fault::at_ends(access, memory) {
+        fail!(call, "{fault}")
+    }
     lose(call, error)
 }
 
@@ -253,7 +260,8 @@ impl Host for Process {
             return;
         }
         let (error, open) = (error.clone(), Arc::downgrade(&self.open));
-        // The call to which memory was passed names itself if it has not returned yet. A launcher may know more of a loss.
+        // The call to which memory was passed names itself if it has not returned yet. A launcher
+        // may know more of a loss.
         let is_of_another = is_of_another(&error, Some(self.me));
         let wait = if is_of_another { first_word(self.host_limit) } else { BY_ITS_CALL };
         let end = move || {

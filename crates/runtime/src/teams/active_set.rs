@@ -19,7 +19,7 @@ use crate::memory::address;
 use crate::memory::areas::TEAM_SLOTS;
 use crate::memory::object;
 use crate::teams::agreement::{Agreed, Request, agree, elsewhere};
-use crate::teams::team::{Config, HeldTeam, Team};
+use crate::teams::team::{Config, HeldTeam, Name, Team};
 use core::ffi::{c_int, c_long};
 use rushmem_transport::TeamPe;
 use std::collections::HashMap;
@@ -162,7 +162,7 @@ fn own_team(
     let tag = digest(&[ACTIVE_SET, start, log_stride, size, place(call, psync)]);
     match agree(job, members, Request { tag, arguments: 0, able: true, keeps, count: 1 }) {
         Agreed::Slots(slots, generation, all_keep) => {
-            let (name, members) = (String::from("an active set"), members.clone());
+            let (name, members) = (Name::Fixed("an active set"), members.clone());
             let (slot, config) = (slots[0], Config::default());
             let team = Team::new(name, slot, generation, members, job.me(), &job.nodes, config);
             let team = Arc::new(team);

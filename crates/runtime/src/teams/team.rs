@@ -9,6 +9,7 @@ use crate::base::{job, process};
 use crate::sync::channel::Channels;
 use crate::teams::agreement::{self, ACTIVE_SETS, PREDEFINED};
 use core::ffi::c_int;
+use core::fmt;
 use core::ops::Deref;
 use rushmem_bootstrap::NodeMap;
 use rushmem_collectives::two_level::NodeLists;
@@ -28,8 +29,7 @@ pub struct Config {
 #[derive(Debug)]
 pub(crate) struct Team {
     handle: TeamHandle,
-    /// Its name in messages.
-    name: String,
+    name: Name,
     /// How many splits of it all its members have called.
     splits: AtomicU32,
     slot: u16,
@@ -46,7 +46,7 @@ pub(crate) struct Team {
 
 impl Team {
     pub(crate) fn new(
-        name: String,
+        name: Name,
         slot: u16,
         generation: u64,
         members: Members,
@@ -77,7 +77,7 @@ impl Team {
     /// The one whose channels all active sets share: its members are the world.
     pub(crate) fn of_active_sets(me: Pe, nodes: &NodeMap) -> Team {
         let world = Members::world(nodes.n_pes());
-        let name = String::from("the active sets");
+        let name = Name::Fixed("the active sets");
         let mut team = Team::new(name, ACTIVE_SETS, 0, world.clone(), me, nodes, Config::default());
         team.channels = Mutex::new(Channels::of_active_sets(ACTIVE_SETS, world, team.me));
         team
@@ -107,14 +107,14 @@ impl Team {
 
     /// The split of this team that the PE begins, which all members call: a number that is the same
     /// on all of them.
-    pub(crate) fn next_split(&self, call: Call) -> Split<'_> {
+    pub(crate) fn next_split(&self, call: Call) -> Split {
         let number = 1 + self.splits.fetch_add(1, Relaxed);
-        Split { parent: &self.name, call, number: Some(number) }
+        Split { parent: self.name.origin(), call, number: Some(number) }
     }
 
     /// A split of this team that only the members of the new one call.
-    pub(crate) fn split_by_members(&self, call: Call) -> Split<'_> {
-        Split { parent: &self.name, call, number: None }
+    pub(crate) fn split_by_members(&self, call: Call) -> Split {
+        Split { parent: self.name.origin(), call, number: None }
     }
 
     pub(crate) fn config(&self) -> Config {
@@ -130,20 +130,64 @@ impl Team {
     }
 }
 
+/// What messages call a team. It has the same size however often teams are split.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Name {
+    /// That of a team which no split made.
+    Fixed(&'static str),
+    /// That of a team that a split made, with its number of members.
+    Made(Split, u32),
+}
+
+/// The parent of a split: a team that no split made, or one that comes from it by splits.
+#[derive(Clone, Copy, Debug)]
+enum Origin {
+    Is(&'static str),
+    From(&'static str),
+}
+
 /// A split of a team.
-#[derive(Clone, Copy)]
-pub(crate) struct Split<'a> {
-    parent: &'a str,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Split {
+    parent: Origin,
     call: Call,
     number: Option<u32>,
 }
 
-impl Split<'_> {
+impl Split {
     /// The name of a team that it makes.
-    pub(crate) fn name(self, members: &Members) -> String {
-        let Split { parent, call, number } = self;
-        let number = number.map_or_else(|| "a split".into(), |number| format!("split {number}"));
-        format!("the team of {} PEs from {number} ({call}) of {parent}", members.n)
+    pub(crate) fn name(self, members: &Members) -> Name {
+        Name::Made(self, members.n)
+    }
+}
+
+impl Name {
+    /// That of a split of this team.
+    fn origin(self) -> Origin {
+        match self {
+            Name::Fixed(name) => Origin::Is(name),
+            Name::Made(Split { parent: Origin::Is(name) | Origin::From(name), .. }, _) => {
+                Origin::From(name)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Split { parent, call, number }, n) = match self {
+            Name::Fixed(name) => return f.write_str(name),
+            Name::Made(split, n) => (split, n),
+        };
+        write!(f, "the team of {n} PEs from ")?;
+        match number {
+            Some(number) => write!(f, "split {number}")?,
+            None => f.write_str("a split")?,
+        }
+        match parent {
+            Origin::Is(name) => write!(f, " ({call}) of {name}"),
+            Origin::From(name) => write!(f, " ({call}) of a team split from {name}"),
+        }
     }
 }
 
@@ -193,8 +237,16 @@ impl Teams {
         predefined: [Members; PREDEFINED as usize],
     ) -> Teams {
         let names = ["SHMEM_TEAM_WORLD", "SHMEM_TEAM_SHARED", "SHMEMX_TEAM_NODE"];
-        let team = |(slot, (members, name)): (u16, (Members, &str))| {
-            Some(Arc::new(Team::new(name.into(), slot, 0, members, me, nodes, Config::default())))
+        let team = |(slot, (members, name)): (u16, (Members, &'static str))| {
+            Some(Arc::new(Team::new(
+                Name::Fixed(name),
+                slot,
+                0,
+                members,
+                me,
+                nodes,
+                Config::default(),
+            )))
         };
         let teams: Vec<Option<Arc<Team>>> =
             (0..).zip(predefined.into_iter().zip(names)).map(team).collect();
@@ -215,7 +267,7 @@ impl Teams {
     /// What messages call the team of a handle.
     pub(crate) fn name(&self, handle: TeamHandle) -> String {
         let team = self.get(handle);
-        team.map_or_else(|| "that was destroyed".into(), |team| team.name.clone())
+        team.map_or_else(|| "that was destroyed".into(), |team| team.name.to_string())
     }
 
     pub(crate) fn insert(&self, team: Team) -> TeamHandle {

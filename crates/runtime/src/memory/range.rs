@@ -73,7 +73,7 @@ impl SymmetricRange {
     /// Copy the bytes to `dest` here, which may be private memory.
     pub(crate) fn copy_here(self, dest: SymmetricRange) {
         assert!(self.nbytes <= dest.nbytes, "{} bytes into {}", self.nbytes, dest.nbytes);
-        // SAFETY: symmetric memory that is mapped here, or private memory; `copy_bytes` allows overlap.
+        // SAFETY: symmetric memory that is mapped here, or private memory.
         unsafe { mem::copy_bytes::<mem::Atomic>(dest.start, self.start, self.nbytes) };
     }
 

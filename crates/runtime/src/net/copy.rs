@@ -13,7 +13,7 @@ impl SymmetricRange {
     pub(crate) fn copy_to(self, pe: Pe, dest: SymmetricRange) {
         assert!(self.nbytes() <= dest.nbytes(), "{} bytes into {}", self.nbytes(), dest.nbytes());
         match dest.on(pe) {
-            // SAFETY: symmetric memory of this PE and of a mapped one; `copy_bytes` allows overlap.
+            // SAFETY: symmetric memory of this PE and of a mapped one.
             Some(to) => unsafe { mem::copy_bytes::<mem::Atomic>(to, self.start(), self.nbytes()) },
             // SAFETY: symmetric memory of this PE.
             None => unsafe { put(pe, dest.remote(0), self.start(), self.nbytes()) },
@@ -25,7 +25,7 @@ impl SymmetricRange {
         let nbytes = source.nbytes();
         assert!(nbytes <= self.nbytes(), "{nbytes} bytes into {}", self.nbytes());
         if let Some(from) = source.on(pe) {
-            // SAFETY: symmetric memory of a mapped PE and of this one; `copy_bytes` allows overlap.
+            // SAFETY: symmetric memory of a mapped PE and of this one.
             return unsafe { mem::copy_bytes::<mem::Atomic>(self.start(), from, nbytes) };
         }
         match cma::path(network::LIBRARY, pe.0 as c_int, source.remote(0)) {

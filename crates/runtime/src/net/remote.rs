@@ -187,7 +187,7 @@ impl Access {
             }
             // SAFETY: valid by contract.
             By::Kernel(path) => unsafe { path.put(self.ctx, source, nbytes) },
-            // SAFETY: mapped, and valid by contract; `copy_bytes` allows overlap.
+            // SAFETY: mapped, and valid by contract.
             By::Cpu(to) => unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) },
         }
     }
@@ -220,7 +220,7 @@ impl Access {
             }
             // SAFETY: valid by contract.
             By::Kernel(path) => unsafe { path.get(self.ctx, dest, nbytes) },
-            // SAFETY: mapped, and valid by contract; `copy_bytes` allows overlap.
+            // SAFETY: mapped, and valid by contract.
             By::Cpu(from) => unsafe { mem::copy_bytes::<mem::Atomic>(dest, from, nbytes) },
         }
     }
@@ -355,7 +355,7 @@ impl Access {
         if let Some(at) = signalling.word_of_cpu(sig_addr, 8)
             && let Some(to) = self.mapped(dest, nbytes)
         {
-            // SAFETY: mapped, and valid by contract; `copy_bytes` allows overlap.
+            // SAFETY: mapped, and valid by contract.
             unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) };
             // SAFETY: mapped and aligned.
             return unsafe { update_mapped(at.cast(), op, signal) };
@@ -363,7 +363,7 @@ impl Access {
         if cma::is_one(self.pe) {
             // One of them may be mapped. The other one is complete when its call returns.
             match self.mapped(dest, nbytes) {
-                // SAFETY: mapped, and valid by contract; `copy_bytes` allows overlap.
+                // SAFETY: mapped, and valid by contract.
                 Some(to) => unsafe { mem::copy_bytes::<mem::Volatile>(to, source, nbytes) },
                 // SAFETY: valid by contract.
                 None => unsafe { self.put(dest, source, nbytes, completion) },

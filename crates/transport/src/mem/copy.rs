@@ -2,27 +2,38 @@
 //!
 //! # Data races
 //!
-//! Threads of this process, its service thread among them, and other processes may write the same symmetric bytes at the same time, and
-//! safe Rust programs can cause that. So no access to symmetric memory in this file is a plain one of Rust's, for which this would be a
-//! data race and undefined behavior:
+//! Threads of this process, its service thread among them, and other processes may write the same
+//! symmetric bytes at the same time, and safe Rust programs can cause that. So no access to
+//! symmetric memory in this file is a plain one of Rust's, for which this would be a data race and
+//! undefined behavior:
 //!
-//! - Up to [`WORDWISE`] bytes are accessed by relaxed atomic loads and stores, of a whole word each where it is aligned. Words that are
-//!   copied are moved by instructions that are written down here: their source may be borrowed memory, in which Rust permits no
-//!   atomic, and they need no alignment.
-//! - What is longer, or is not aligned, is copied by `memmove` of the C library, which is called through a pointer whose value the compiler
-//!   does not know.
+//! - Up to [`WORDWISE`] bytes are accessed by relaxed atomic loads and stores, of a whole word each
+//!   where it is aligned. Words that are copied are moved by instructions that are written down
+//!   here: their source may be borrowed memory, in which Rust permits no atomic, and they need no
+//!   alignment.
+//! - Longer runs are copied by `memmove` of the C library, which is called through a pointer whose
+//!   value the compiler does not know.
 //!
-//! To the compiler, such an instruction or foreign function may access the bytes in any way that Rust code could, and as such both are
-//! defined here: they carry out relaxed atomic loads and stores, those of the copy of unspecified width. The machine code keeps this
-//! promise, because every load and store instruction of the processors that Rushmem runs on is at least that.
+//! To the compiler, such an instruction or foreign function may access the bytes in any way that
+//! Rust code could, and as such both are defined here: they carry out relaxed atomic loads and
+//! stores, those of the copy of unspecified width. The machine code keeps this promise, because
+//! every load and store instruction of the processors that Rushmem runs on is at least that.
 //!
-//! A direct call would not do, because the
-//!   compiler knows `memmove` by its name and takes it for plain accesses; a loop of atomic words would not do either, because
-//!   the compiler does not vectorize it and it takes up to three times as long, and per byte twenty times. Miri, which cannot call a foreign
-//!   function, gets loops of atomics.
+//! A direct call would not do, because the compiler knows `memmove` by its name and takes it for
+//! plain accesses. A loop of atomic words would not do either, because the compiler does not
+//! vectorize it: it takes up to three times as long, and per byte twenty times. Miri, which cannot
+//! call a foreign function, gets loops of atomics.
 //!
-//! The memory model of Rust has no meaning yet for atomic accesses of different widths to the same bytes at the same time. Those that
-//! meet here are by different threads and processes, of which no compiler sees both; the processors define them.
+//! The memory model of Rust has no meaning yet for atomic accesses of different widths to the same
+//! bytes at the same time. Those that meet here are by different threads and processes, of which no
+//! compiler sees both; the processors define them.
+//!
+//! # Whole words
+//!
+//! No aligned word of 1, 2, 4 or 8 bytes is torn by a copy of a run, whatever the run's start and
+//! length are. `memmove` stores with vector instructions that are placed relative to the start and
+//! to the end of the run, so both must lie between words: what precedes the first and follows the
+//! last aligned 8 bytes is copied in smaller words.
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
@@ -31,6 +42,9 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Rel
 /// Up to this many bytes a run of words is copied word by word, each untorn; a longer one by
 /// `memmove`, whose accesses are at least as wide as a word where it is aligned.
 const WORDWISE: usize = 64;
+
+/// The longest word, and its alignment.
+const WORD: usize = size_of::<u64>();
 
 /// A type of which symmetric arrays are made: plain bytes to whoever copies it.
 ///
@@ -61,12 +75,13 @@ pub trait Loads {
     const ATOMIC: bool;
 }
 
-/// By atomic loads: the source is symmetric memory, which threads of this process may write meanwhile. It is valid for writes,
-/// too, which the pointer of an atomic has to be.
+/// By atomic loads: the source is symmetric memory, which threads of this process may write
+/// meanwhile. It is valid for writes, too, as the pointer of an atomic must be. Where source and
+/// destination are aligned differently, the words of the source are the ones that are not torn.
 pub enum Atomic {}
 
-/// By loads that the compiler knows no more of than of volatile ones: the source may be a `&[T]`, in which there can be no atomic, or
-/// symmetric memory.
+/// By loads that the compiler knows no more of than of volatile ones: the source may be a `&[T]`,
+/// in which there can be no atomic, or symmetric memory. The words of the destination are not torn.
 pub enum Volatile {}
 
 impl Loads for Atomic {
@@ -76,7 +91,8 @@ impl Loads for Volatile {
     const ATOMIC: bool = false;
 }
 
-/// Reads one element of symmetric memory; untorn when its size is 1, 2, 4 or 8 and it is aligned to that.
+/// Reads one element of symmetric memory; untorn when its size is 1, 2, 4 or 8 and it is aligned to
+/// that.
 ///
 /// # Safety
 /// `source` is valid for reads and writes of a `T`, and what is there is one, whoever wrote it.
@@ -89,7 +105,8 @@ pub unsafe fn load<T: Element>(source: *const T) -> T {
 /// As [`load`].
 ///
 /// # Safety
-/// `source` is valid for reads of a `T`, and what is there is one, whoever wrote it; what else it is, `L` says.
+/// `source` is valid for reads of a `T`, and what is there is one, whoever wrote it; what else it
+/// is, `L` says.
 #[inline(always)]
 unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
     macro_rules! word {
@@ -117,10 +134,12 @@ unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
                 for i in 0..nbytes / size_of::<u64>() {
                     let at = source.cast::<u64>().wrapping_add(i);
                     let word = if L::ATOMIC {
-                        // SAFETY: a word of the element, valid for reads and writes, as `L` says, and aligned by the test above.
+                        // SAFETY: a word of the element, valid for reads and writes, as `L` says,
+                        // and aligned by the test above.
                         unsafe { AtomicU64::from_ptr(at.cast_mut()) }.load(Relaxed)
                     } else {
-                        // SAFETY: a word of the element, valid for a read by contract, and aligned by the test above.
+                        // SAFETY: a word of the element, valid for a read by contract, and aligned
+                        // by the test above.
                         unsafe { u64::load_unseen(at) }
                     };
                     // SAFETY: the same word of a value of the same size.
@@ -159,6 +178,7 @@ fn is_of_words<T: Element>(addr: usize) -> bool {
 /// `dest` is valid for writes of a `T`.
 #[inline(always)]
 pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
+    const { assert!(!T::PADDED || !matches!(size_of::<T>(), 1 | 2 | 4 | 8), "not an integer") };
     macro_rules! word {
         ($atomic:ty) => {{
             // SAFETY: `T` has the word's size and no padding, so its bytes are an integer.
@@ -177,7 +197,8 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
                 // SAFETY: a word of the value, which has no padding.
                 let bits =
                     unsafe { (&raw const value).cast::<u64>().wrapping_add(i).read_unaligned() };
-                // SAFETY: the same word of the element, valid for a write by contract, aligned by the test above.
+                // SAFETY: the same word of the element, valid for a write by contract, aligned by
+                // the test above.
                 let word = unsafe { AtomicU64::from_ptr(dest.cast::<u64>().wrapping_add(i)) };
                 word.store(bits, Relaxed);
             }
@@ -187,17 +208,20 @@ pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
     }
 }
 
-/// Whether words that are not aligned are accessed by one instruction, too: where one is written down.
+/// Whether words that are not aligned are accessed by one instruction, too: where one is written
+/// down.
 const ANY_ALIGNMENT: bool =
     cfg!(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)));
 
 /// A word that is accessed by an instruction that the compiler does not know.
 trait Unseen: Sized {
     /// # Safety
-    /// `source` is valid for a read, and aligned to the size of the word unless there is [`ANY_ALIGNMENT`].
+    /// `source` is valid for a read, and aligned to the size of the word unless there is
+    /// [`ANY_ALIGNMENT`].
     unsafe fn load_unseen(source: *const Self) -> Self;
     /// # Safety
-    /// `dest` is valid for a write, and aligned as above.
+    /// `dest` is valid for a write, and aligned to the size of the word unless there is
+    /// [`ANY_ALIGNMENT`].
     unsafe fn store_unseen(dest: *mut Self, word: Self);
 }
 
@@ -211,7 +235,12 @@ macro_rules! unseen {
                     let word;
                     // SAFETY: valid for a read by contract.
                     unsafe {
-                        std::arch::asm!(concat!("mov ", $x86_64, ", [{1}]"), out($register) word, in(reg) source, options(nostack, preserves_flags, readonly));
+                        std::arch::asm!(
+                            concat!("mov ", $x86_64, ", [{1}]"),
+                            out($register) word,
+                            in(reg) source,
+                            options(nostack, preserves_flags, readonly),
+                        );
                     }
                     word
                 }
@@ -220,7 +249,12 @@ macro_rules! unseen {
                     let word;
                     // SAFETY: valid for a read by contract.
                     unsafe {
-                        std::arch::asm!(concat!("ldr", $aarch64, ", [{1}]"), out(reg) word, in(reg) source, options(nostack, preserves_flags, readonly));
+                        std::arch::asm!(
+                            concat!("ldr", $aarch64, ", [{1}]"),
+                            out(reg) word,
+                            in(reg) source,
+                            options(nostack, preserves_flags, readonly),
+                        );
                     }
                     word
                 }
@@ -236,12 +270,22 @@ macro_rules! unseen {
                 #[cfg(all(target_arch = "x86_64", not(miri)))]
                 // SAFETY: valid for a write by contract.
                 unsafe {
-                    std::arch::asm!(concat!("mov [{1}], ", $x86_64), in($register) word, in(reg) dest, options(nostack, preserves_flags));
+                    std::arch::asm!(
+                        concat!("mov [{1}], ", $x86_64),
+                        in($register) word,
+                        in(reg) dest,
+                        options(nostack, preserves_flags),
+                    );
                 }
                 #[cfg(all(target_arch = "aarch64", not(miri)))]
                 // SAFETY: valid for a write by contract.
                 unsafe {
-                    std::arch::asm!(concat!("str", $aarch64, ", [{1}]"), in(reg) word, in(reg) dest, options(nostack, preserves_flags));
+                    std::arch::asm!(
+                        concat!("str", $aarch64, ", [{1}]"),
+                        in(reg) word,
+                        in(reg) dest,
+                        options(nostack, preserves_flags),
+                    );
                 }
                 #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
                 // SAFETY: valid for a write by contract, and aligned.
@@ -260,7 +304,8 @@ unseen! {
     u64, reg, "{0}", " {0:x}";
 }
 
-/// Reads one element as [`load`], but by one instruction for every alignment, where one is written down.
+/// Reads one element as [`load`], but by one instruction for every alignment, where one is written
+/// down.
 ///
 /// # Safety
 /// As [`load`].
@@ -284,7 +329,8 @@ pub(super) unsafe fn load_unseen<T: Element>(source: *const T) -> T {
     }
 }
 
-/// Writes one element as [`store`], but by one instruction for every alignment, where one is written down.
+/// Writes one element as [`store`], but by one instruction for every alignment, where one is written
+/// down.
 ///
 /// # Safety
 /// As [`store`].
@@ -308,7 +354,8 @@ pub(super) unsafe fn store_unseen<T: Element>(dest: *mut T, value: T) {
     }
 }
 
-/// Copies bytes, which may overlap, by a function that the compiler does not know; the head of this file says why.
+/// Copies bytes, which may overlap, by a function that the compiler does not know; the head of this
+/// file says why.
 ///
 /// # Safety
 /// `source` is valid for reads and `dest` for writes of `nbytes` bytes.
@@ -330,7 +377,7 @@ pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usiz
 /// The same for Miri, which sees private memory alone.
 ///
 /// # Safety
-/// As above.
+/// `source` is valid for reads and `dest` for writes of `nbytes` bytes.
 #[cfg(miri)]
 pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
     // SAFETY: valid for reads by contract.
@@ -342,19 +389,38 @@ pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usiz
     }
 }
 
-/// Copies an element by words, with no other path: a call on it, though not taken, would make the callers save registers.
+/// Copies a word. One load and one store do it, except where a side that is not aligned needs a
+/// function.
+///
+/// # Safety
+/// `source` is valid for reads, as `L` says, `dest` for writes of a word.
+#[inline(always)]
+unsafe fn copy_word<L: Loads, W: Element + Unseen>(dest: *mut u8, source: *const u8) {
+    if ANY_ALIGNMENT {
+        // SAFETY: valid for reads by contract.
+        let word = unsafe { W::load_unseen(source.cast()) };
+        // SAFETY: valid for writes by contract.
+        unsafe { W::store_unseen(dest.cast(), word) }
+    } else {
+        // SAFETY: valid for reads, as `L` says, by contract.
+        let word = unsafe { load_by::<L, W>(source.cast()) };
+        // SAFETY: valid for writes by contract.
+        unsafe { store(dest.cast(), word) }
+    }
+}
+
+/// Copies an element by words, with no other path: a call on it, though not taken, would make the
+/// callers save registers.
 ///
 /// # Safety
 /// As [`copy_elements`] with one element; [`is_by_words`] holds for both addresses.
 #[inline(always)]
 unsafe fn copy_by_words<L: Loads, T: Element>(dest: *mut T, source: *const T) {
     macro_rules! word {
-        ($word:ty) => {{
-            // SAFETY: valid for reads by contract.
-            let word = unsafe { <$word>::load_unseen(source.cast()) };
-            // SAFETY: valid for writes by contract.
-            unsafe { <$word>::store_unseen(dest.cast(), word) }
-        }};
+        ($word:ty) => {
+            // SAFETY: one element of this size, valid by contract.
+            unsafe { copy_word::<L, $word>(dest.cast(), source.cast()) }
+        };
     }
     match size_of::<T>() {
         1 if ANY_ALIGNMENT => word!(u8),
@@ -374,23 +440,27 @@ unsafe fn copy_by_words<L: Loads, T: Element>(dest: *mut T, source: *const T) {
     }
 }
 
-/// Copies `nelems` elements; each is untorn when its size is 1, 2, 4 or 8 and both sides are aligned.
+/// Copies `nelems` elements. No aligned word is torn, and no element of 1, 2, 4 or 8 bytes if both
+/// sides are aligned to its size.
 ///
 /// # Safety
-/// `source` is valid for reads, as `L` says, `dest` for writes of `nelems` elements; both may be anything when
-/// `nelems` is 0.
+/// `source` is valid for reads, as `L` says, `dest` for writes of `nelems` elements; both may be
+/// anything when `nelems` is 0.
 #[inline(always)]
 pub unsafe fn copy_elements<L: Loads, T: Element>(dest: *mut T, source: *const T, nelems: usize) {
     if nelems == 1 && is_by_words::<T>(dest.addr() | source.addr()) {
         // SAFETY: both are valid for one element by contract, and accessed by words.
         unsafe { copy_by_words::<L, T>(dest, source) }
-    } else {
+    } else if T::PADDED || size_of::<T>().is_multiple_of(WORD) {
         // SAFETY: the same contract.
         unsafe { copy_run::<L, T>(dest, source, nelems) }
+    } else {
+        // SAFETY: the same contract; the elements are so many bytes, all of them initialized.
+        unsafe { copy_other_bytes::<L>(dest.cast(), source.cast(), nelems * size_of::<T>()) }
     }
 }
 
-/// The part of [`copy_elements`] that is worth a call.
+/// The part of [`copy_elements`] that is worth a call, for elements that end where a word ends.
 ///
 /// # Safety
 /// As [`copy_elements`].
@@ -412,16 +482,17 @@ unsafe fn copy_run<L: Loads, T: Element>(dest: *mut T, source: *const T, nelems:
     }
 }
 
-/// Copies `nbytes` bytes of unknown type. Runs whose ends are aligned to 8 are copied in words of 8, and
-/// runs of 2 or 4 aligned bytes as one word, so that a flag sent by `shmem_putmem` is untorn.
+/// Copies `nbytes` bytes of unknown type. No aligned word is torn: a flag that `shmem_putmem` sends
+/// may be one. Source and destination may be the same; where they overlap otherwise, the
+/// destination's bytes are unspecified.
 ///
 /// # Safety
-/// `source` is valid for reads, as `L` says, `dest` for writes of `nbytes` bytes; both may be anything when
-/// `nbytes` is 0.
+/// `source` is valid for reads, as `L` says, `dest` for writes of `nbytes` bytes; both may be
+/// anything when `nbytes` is 0.
 #[inline(always)]
 pub unsafe fn copy_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
-    if nbytes == 8 && is_by_words::<u64>(dest.addr() | source.addr()) {
-        // SAFETY: both are valid for 8 bytes by contract, and aligned to them.
+    if nbytes == WORD && is_by_words::<u64>(dest.addr() | source.addr()) {
+        // SAFETY: both are valid for 8 bytes by contract, and accessed by words.
         unsafe { copy_by_words::<L, u64>(dest.cast(), source.cast()) }
     } else {
         // SAFETY: the same contract.
@@ -435,19 +506,68 @@ pub unsafe fn copy_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usi
 /// As [`copy_bytes`].
 #[inline(never)]
 unsafe fn copy_other_bytes<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
-    let alignment = dest.addr() | source.addr() | nbytes;
-    if nbytes <= WORDWISE && alignment.is_multiple_of(8) {
+    if (dest.addr() | source.addr() | nbytes).is_multiple_of(WORD) {
         // SAFETY: as many words as fill `nbytes`, valid by contract.
-        unsafe { copy_run::<L, u64>(dest.cast(), source.cast(), nbytes / 8) }
-    } else if nbytes <= WORDWISE && alignment.is_multiple_of(4) {
-        // SAFETY: as above.
-        unsafe { copy_run::<L, u32>(dest.cast(), source.cast(), nbytes / 4) }
-    } else if nbytes <= WORDWISE && alignment.is_multiple_of(2) {
-        // SAFETY: as above.
-        unsafe { copy_run::<L, u16>(dest.cast(), source.cast(), nbytes / 2) }
+        unsafe { copy_run::<L, u64>(dest.cast(), source.cast(), nbytes / WORD) }
     } else {
-        // SAFETY: valid by contract.
-        unsafe { foreign_copy(dest, source, nbytes) }
+        // SAFETY: the same contract.
+        unsafe { copy_cut::<L>(dest, source, nbytes) }
+    }
+}
+
+/// How a run at `addr` is cut so that no aligned word is: the bytes before its first and after its
+/// last aligned 8 bytes. The bits of the first number are the sizes of the words that it begins
+/// with, the smallest first; those of the second number are of the words that it ends with, the
+/// largest first.
+#[inline(always)]
+fn cut(addr: usize, nbytes: usize) -> (usize, usize) {
+    let mut before = addr.wrapping_neg() % WORD;
+    // A run that ends before the next aligned 8 bytes has no word of the largest sizes.
+    for smaller in [3, 1, 0] {
+        if before > nbytes {
+            before &= smaller;
+        }
+    }
+    (before, (nbytes - before) % WORD)
+}
+
+/// Copies a run that begins or ends within aligned 8 bytes. Its long part is last, so that the call
+/// of a function for it saves no registers.
+///
+/// # Safety
+/// As [`copy_bytes`].
+#[inline(never)]
+unsafe fn copy_cut<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
+    let (before, after) = cut(if L::ATOMIC { source.addr() } else { dest.addr() }, nbytes);
+    let mut at = 0;
+    macro_rules! word_of {
+        ($bytes:ident, $word:ty) => {
+            if $bytes & size_of::<$word>() != 0 {
+                // SAFETY: a word within the run, valid by contract.
+                unsafe { copy_word::<L, $word>(dest.wrapping_add(at), source.wrapping_add(at)) };
+                at += size_of::<$word>();
+            }
+        };
+    }
+    word_of!(before, u8);
+    word_of!(before, u16);
+    word_of!(before, u32);
+    debug_assert_eq!(at, before, "the start of the long part");
+    at = nbytes - after;
+    word_of!(after, u32);
+    word_of!(after, u16);
+    word_of!(after, u8);
+    debug_assert_eq!(at, nbytes, "the end of the run");
+    let (to, from) = (dest.wrapping_add(before), source.wrapping_add(before));
+    let nbytes = nbytes - before - after;
+    if nbytes > WORDWISE {
+        // SAFETY: within the run, valid by contract.
+        unsafe { foreign_copy(to, from, nbytes) }
+    } else {
+        for at in (0..nbytes).step_by(WORD) {
+            // SAFETY: a word within the run, valid by contract.
+            unsafe { copy_word::<L, u64>(to.wrapping_add(at), from.wrapping_add(at)) }
+        }
     }
 }
 

@@ -7,13 +7,54 @@ use super::*;
 fn runs_of_every_length_and_alignment_arrive() {
     let source: Vec<u8> = (0..400).map(|i| i as u8).collect();
     for nbytes in (0..80).chain([128, 255, 256]) {
-        for (to, from) in [(0, 0), (8, 0), (4, 4), (2, 6), (1, 1), (3, 5), (0, 1)] {
+        for (to, from) in [(0, 0), (8, 0), (4, 4), (2, 6), (1, 1), (3, 5), (0, 1), (7, 0)] {
             let mut dest = vec![0xAAu8; 400];
             let (d, s) = (dest[to..].as_mut_ptr(), source[from..].as_ptr());
             // SAFETY: both vectors hold 400 bytes, offsets and lengths stay below that.
             unsafe { copy_bytes::<Volatile>(d, s, nbytes) };
             assert_eq!(dest[to..to + nbytes], source[from..from + nbytes]);
             assert!(dest[..to].iter().chain(&dest[to + nbytes..]).all(|&b| b == 0xAA));
+            let mut owned = source.clone();
+            let (d, s) = (dest[to..].as_mut_ptr(), owned[from + 9..].as_mut_ptr());
+            // SAFETY: both vectors hold 400 bytes, offsets and lengths stay below that.
+            unsafe { copy_bytes::<Atomic>(d, s, nbytes) };
+            assert_eq!(dest[to..to + nbytes], source[from + 9..from + 9 + nbytes]);
+            assert!(dest[..to].iter().chain(&dest[to + nbytes..]).all(|&b| b == 0xAA));
+            // SAFETY: both are the same bytes of a vector.
+            unsafe { copy_bytes::<Atomic>(s, s, nbytes) };
+            assert_eq!(owned, source);
+        }
+    }
+}
+
+/// The words into which a run at `addr` is cut, where each starts and ends.
+fn words(addr: usize, nbytes: usize) -> Vec<(usize, usize)> {
+    let (before, after) = cut(addr, nbytes);
+    let bits = |bytes: usize| [1, 2, 4].into_iter().filter(move |size| bytes & size != 0);
+    let middle = (nbytes - before - after) / WORD;
+    let sizes = bits(before).chain((0..middle).map(|_| WORD)).chain(bits(after).rev());
+    let mut end = addr;
+    sizes
+        .map(|size| {
+            end += size;
+            (end - size, end)
+        })
+        .collect()
+}
+
+#[test]
+fn no_aligned_word_is_cut() {
+    for addr in 64..64 + WORD {
+        for nbytes in 0..200 {
+            let (end, words) = (addr + nbytes, words(addr, nbytes));
+            assert_eq!(words.last().map_or(addr, |word| word.1), end);
+            for size in [1, 2, 4, 8] {
+                let aligned = (addr.next_multiple_of(size)..).step_by(size);
+                for at in aligned.take_while(|at| at + size <= end) {
+                    let is_whole = words.iter().any(|word| word.0 <= at && at + size <= word.1);
+                    assert!(is_whole, "{size} bytes at {at} of {addr}..{end}: {words:?}");
+                }
+            }
         }
     }
 }

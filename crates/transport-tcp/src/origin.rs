@@ -172,7 +172,7 @@ impl Origin {
     }
 }
 
-/// Copies received bytes to the start of a destination that has as many or more.
+/// Copies received bytes, in whole words, to the start of a destination that has as many or more.
 fn store(to: LocalBuf, bytes: &[u8]) {
     assert!(bytes.len() <= to.nbytes, "an answer is as long as was asked");
     // SAFETY: within a destination that is valid until its request is answered.

@@ -20,8 +20,9 @@ pub(crate) struct WholeWords {
 }
 
 impl WholeWords {
-    /// Takes the next bytes of a body. `rest` is where they go: the destination from the first byte that was not given yet to its
-    /// end. The body is complete when the bytes fill it; then nothing is held any more.
+    /// Takes the next bytes of a body. `rest` is where they go: the destination from the first byte
+    /// that was not given yet to its end. The body is complete when the bytes fill it; then nothing
+    /// is held any more.
     ///
     /// # Safety
     /// The destination of the whole body is valid for writes.
@@ -40,60 +41,21 @@ impl WholeWords {
             }
             let n_held = std::mem::take(&mut self.n_held);
             let from = &self.held[place + word.len() - n_held..][..n_held];
-            // SAFETY: the bytes before `rest`, valid by contract.
-            unsafe { copy(rest.base.wrapping_sub(n_held), from) };
+            let to = rest.base.wrapping_sub(n_held);
+            // SAFETY: the bytes before `rest`, valid by contract; a slice is valid for reads.
+            unsafe { mem::copy_bytes::<Volatile>(to, from.as_ptr(), n_held) };
         }
         let end = rest.base.addr().wrapping_add(bytes.len());
         let cut = if is_last { 0 } else { bytes.len().min(end % WORD) };
         let (whole, cut) = bytes.split_at(bytes.len() - cut);
-        // SAFETY: the start of `rest`, valid by contract.
-        unsafe { copy(rest.base, whole) };
+        // SAFETY: the start of `rest`, valid by contract; a slice is valid for reads.
+        unsafe { mem::copy_bytes::<Volatile>(rest.base, whole.as_ptr(), whole.len()) };
         self.hold((end - cut.len()) % WORD, cut);
     }
 
     fn hold(&mut self, place: usize, bytes: &[u8]) {
         self.held[place..place + bytes.len()].copy_from_slice(bytes);
         self.n_held += bytes.len();
-    }
-}
-
-/// Copies bytes, each word of them at once. What lies before the first and behind the last aligned 8 bytes is copied in words of the
-/// size that the address allows; a copy of all of it could write a part of the next word first.
-///
-/// # Safety
-/// `to` is valid for writes of as many bytes.
-unsafe fn copy(to: *mut u8, bytes: &[u8]) {
-    let (mut to, mut rest) = (to, bytes);
-    while !rest.is_empty() {
-        let aligned = 1 << to.addr().trailing_zeros().min(WORD.trailing_zeros());
-        let longest = 1 << rest.len().ilog2().min(WORD.trailing_zeros());
-        let nbytes = match aligned.min(longest) {
-            WORD => rest.len() - rest.len() % WORD,
-            short => short,
-        };
-        let (now, later) = rest.split_at(nbytes);
-        // SAFETY: a slice is valid for reads, the destination by contract.
-        unsafe { copy_aligned(to, now) };
-        (to, rest) = (to.wrapping_add(nbytes), later);
-    }
-}
-
-/// # Safety
-/// `to` is valid for writes of as many bytes, and aligned to them or to 8.
-unsafe fn copy_aligned(to: *mut u8, bytes: &[u8]) {
-    match *bytes {
-        // SAFETY: valid by contract.
-        [a] => unsafe { mem::store(to, a) },
-        // SAFETY: valid by contract.
-        [a, b] => unsafe { mem::store(to.cast(), u16::from_ne_bytes([a, b])) },
-        // SAFETY: valid by contract.
-        [a, b, c, d] => unsafe { mem::store(to.cast(), u32::from_ne_bytes([a, b, c, d])) },
-        // SAFETY: valid by contract.
-        [a, b, c, d, e, f, g, h] => unsafe {
-            mem::store(to.cast(), u64::from_ne_bytes([a, b, c, d, e, f, g, h]));
-        },
-        // SAFETY: a slice is valid for reads, the destination by contract.
-        _ => unsafe { mem::copy_bytes::<Volatile>(to, bytes.as_ptr(), bytes.len()) },
     }
 }
 

@@ -198,7 +198,7 @@ impl TcpEndpoint {
         };
         let (mut position, mut done) = (0, 0);
         while done < source.nbytes {
-            let part = source.skip(done).first(MAX_BODY);
+            let part = source.skip(done).first(room(dest.offset + done as u64));
             let at = RemoteAddr { offset: dest.offset + done as u64, ..dest };
             done += part.nbytes;
             let signal = signal.filter(|_| done == source.nbytes);
@@ -287,7 +287,7 @@ impl Endpoint for TcpEndpoint {
         let is_symmetric = self.shared().segments.holding(dest).is_some();
         let (mut seq, mut done) = (0, 0);
         while done < dest.nbytes {
-            let part = dest.skip(done).first(MAX_BODY);
+            let part = dest.skip(done).first(room(source.offset + done as u64));
             let at = RemoteAddr { offset: source.offset + done as u64, ..source };
             // SAFETY: a part of the destination, valid until the get is complete by contract.
             let append = |link: &mut Connection| unsafe { link.origin.get(at, part, is_symmetric) };
@@ -420,5 +420,25 @@ impl Drop for TcpEndpoint {
     fn drop(&mut self) {
         // After a loss there is nothing left to complete.
         let _ = self.quiet();
+    }
+}
+
+/// How many bytes from this offset of a segment go into one frame. The next frame begins at a
+/// multiple of 8, so that no aligned word of the segment is divided between two.
+fn room(offset: u64) -> usize {
+    MAX_BODY - (offset % 8) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_divide_no_aligned_word() {
+        for offset in 0..8 {
+            let end = offset + room(offset) as u64;
+            assert_eq!(end, MAX_BODY as u64, "from {offset}");
+            assert_eq!((end % 8, room(end)), (0, MAX_BODY), "from {offset}");
+        }
     }
 }

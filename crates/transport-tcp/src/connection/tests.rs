@@ -77,11 +77,13 @@ fn a_put_arrives_in_whole_words() {
     unsafe { segments.register(Segment::Heap, memory, ()) }.expect("the first");
     let (mut connection, mut peer) = connected();
     let buffers = BounceBuffers::default();
-    let dest = RemoteAddr { segment: Segment::Heap, offset: 0 };
     for round in 1..=200u64 {
-        let put = Request::Put { dest, nbytes: 8 * WORDS as u32 };
+        // From and to any place within the first and the last word.
+        let dest = RemoteAddr { segment: Segment::Heap, offset: round % 8 };
+        let nbytes = 8 * (WORDS - 1) - round as usize % 5;
+        let put = Request::Put { dest, nbytes: nbytes as u32 };
         let mut stream = put.encode().to_vec();
-        stream.resize(HEAD + 8 * WORDS, round as u8);
+        stream.resize(HEAD + nbytes, round as u8);
         // Cuts at every place within a word, and at any distance from each other.
         let cut = HEAD + 80 + (round as usize * 1_009) % (4 * WORDS);
         let (now, later) = stream.split_at(cut);
@@ -92,7 +94,7 @@ fn a_put_arrives_in_whole_words() {
             {
                 connection.receive(&segments, &buffers).expect("requests");
             }
-            for at in 0..WORDS {
+            for at in 1..WORDS - 2 {
                 // SAFETY: within the vector, which nobody else uses now.
                 let word = unsafe { base.wrapping_add(at).read() };
                 let bytes = word.to_ne_bytes();
@@ -100,7 +102,7 @@ fn a_put_arrives_in_whole_words() {
             }
         }
         // SAFETY: within the vector, which nobody else uses now.
-        let last = unsafe { base.wrapping_add(WORDS - 1).read() };
+        let last = unsafe { base.wrapping_add(WORDS - 3).read() };
         assert_eq!(last, u64::from_ne_bytes([round as u8; 8]));
     }
     drop((connection, segments, heap));
@@ -119,7 +121,7 @@ fn a_get_reads_whole_words() {
     let (mut connection, mut peer) = connected();
     sockopt::set_socket_send_buffer_size(&connection.socket, 16 << 10).expect("a socket");
     sockopt::set_socket_recv_buffer_size(&peer, 16 << 10).expect("a socket");
-    for round in 0..8 {
+    for round in 0..8u32 {
         let fill = |value: u8| {
             // SAFETY: all of the vector, which nobody else uses now.
             unsafe { base.write_bytes(value, WORDS) };
@@ -129,17 +131,21 @@ fn a_get_reads_whole_words() {
         // A byte more than words before it, so that the kernel's buffers end within words.
         let odd = Piece::Whole(Request::Get { source, nbytes: 1 + round % 7 }, &[][..]);
         connection.target.take(&segments, odd).expect("within the segment");
-        let get = Request::Get { source, nbytes: 8 * WORDS as u32 };
+        // From and to any place within the first and the last word.
+        let nbytes = 8 * (WORDS - 1) - round as usize % 5;
+        let source = RemoteAddr { offset: u64::from(round), ..source };
+        let get = Request::Get { source, nbytes: nbytes as u32 };
         connection.target.take(&segments, Piece::Whole(get, &[][..])).expect("within the segment");
         let before = 2 * HEAD + 1 + round as usize % 7;
         let (mut received, mut buffer) = (Vec::new(), vec![0; 10_003]);
-        while received.len() < before + 8 * WORDS {
+        while received.len() < before + nbytes {
             connection.flush().expect("it is connected");
             fill(received.len() as u8);
             let nbytes = peer.read(&mut buffer).expect("it is connected");
             received.extend_from_slice(&buffer[..nbytes]);
         }
-        let mut bytes = received[before..].chunks_exact(8);
+        let first = (8 - round as usize) % 8;
+        let mut bytes = received[before + first..].chunks_exact(8);
         assert!(bytes.all(|word| word.iter().all(|byte| *byte == word[0])), "round {round}");
     }
     drop((connection, segments, heap));

@@ -39,8 +39,10 @@ fn keep_alive(stream: &TcpStream, silence_limit: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// The errors of a call on a socket that the peer or the path to it causes.
-const OF_THE_PEER: [i32; 11] = [
+/// The errors of a call on a socket that the peer or the path to it causes. A peer that takes in
+/// nothing leaves no room to send, which is `EAGAIN`.
+const OF_THE_PEER: [i32; 12] = [
+    libc::EAGAIN,
     libc::ECONNABORTED,
     libc::ECONNREFUSED,
     libc::ECONNRESET,
@@ -54,9 +56,11 @@ const OF_THE_PEER: [i32; 11] = [
     libc::ETIMEDOUT,
 ];
 
-/// Whether the peer or the path to it caused an error. All others are this PE's own: it lacks memory, for example.
+/// Whether the peer or the path to it caused an error. All others are this PE's own: it lacks
+/// memory, for example. An error without a code is not the kernel's but the standard library's: a
+/// stream ended early.
 pub(crate) fn is_of_peer(error: &io::Error) -> bool {
-    error.raw_os_error().is_some_and(|code| OF_THE_PEER.contains(&code))
+    error.raw_os_error().is_none_or(|code| OF_THE_PEER.contains(&code))
 }
 
 /// Random bytes for a handshake.
@@ -81,6 +85,19 @@ mod tests {
         let there = listener.local_addr().expect("its address");
         rustix::net::connect(&socket, &there).expect("room to wait");
         (listener, socket.into())
+    }
+
+    #[test]
+    fn a_stream_that_ends_early_is_no_fault_of_this_pe() {
+        for code in [libc::EAGAIN, libc::ECONNRESET, libc::EPIPE] {
+            assert!(is_of_peer(&io::Error::from_raw_os_error(code)), "{code}");
+        }
+        for kind in [io::ErrorKind::UnexpectedEof, io::ErrorKind::WriteZero] {
+            assert!(is_of_peer(&io::Error::from(kind)), "{kind}");
+        }
+        for code in [libc::ENOMEM, libc::ENOBUFS, libc::EMFILE] {
+            assert!(!is_of_peer(&io::Error::from_raw_os_error(code)), "{code}");
+        }
     }
 
     #[test]

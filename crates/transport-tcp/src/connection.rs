@@ -1,8 +1,9 @@
 //! The connection to a peer: what this PE asks and what the peer asks, on one socket.
 //!
-//! Replies go out between requests: where both wait, one frame of each in turn, so that an answer does not wait for all the
-//! data that this PE sends. Whatever waits, everything that comes is read, since two PEs that waited for each other to read would
-//! wait for ever. This file must never know other connections, nor who polls.
+//! Replies go out between requests: where both wait, one frame of each in turn, so that an answer
+//! does not wait for all the data that this PE sends. Whatever waits, everything that comes is
+//! read, since two PEs that waited for each other to read would wait forever. This file must never
+//! know other connections, nor who polls.
 #![allow(unsafe_code)]
 
 use crate::bounce::BounceBuffers;
@@ -21,8 +22,8 @@ use std::mem::MaybeUninit;
 use std::net::TcpStream;
 use std::slice::from_raw_parts;
 
-/// Bytes received at once where no long transfer is being received. They are on the stack, which threads of the user may have little
-/// of.
+/// Bytes received at once behind a head or what goes straight to its destination. They are on the
+/// stack, of which threads of the user may have little.
 const BUFFER: usize = 16 << 10;
 /// Reads of one connection before others get their turn.
 const READS: usize = 32;
@@ -144,7 +145,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes what has come: carries out requests, and puts answers where they belong. Returns whether anything came.
+    /// Takes what has come: carries out requests, and puts answers where they belong. Returns
+    /// whether anything came.
     pub(crate) fn receive(
         &mut self,
         segments: &Segments,
@@ -153,11 +155,13 @@ impl Connection {
         let (mut small, mut large) = ([MaybeUninit::uninit(); BUFFER], None);
         let mut came = false;
         for _ in 0..READS {
-            let buffer = match self.reader.body() {
-                Some(_) => &mut *large.get_or_insert_with(|| buffers.borrow()).bytes,
-                None => &mut small,
+            let direct = self.direct()?;
+            let is_bounced = self.reader.body().is_some() && direct.nbytes == 0;
+            let buffer = match is_bounced {
+                true => &mut *large.get_or_insert_with(|| buffers.borrow()).bytes,
+                false => &mut small,
             };
-            match self.receive_once(segments, buffer)? {
+            match self.receive_once(segments, direct, buffer)? {
                 Received::Nothing => break,
                 Received::All => {
                     came = true;
@@ -170,19 +174,26 @@ impl Connection {
         Ok(came)
     }
 
-    fn receive_once(
-        &mut self,
-        segments: &Segments,
-        buffer: &mut [MaybeUninit<u8>],
-    ) -> Result<Received, End> {
-        let body = self.reader.body();
-        let direct = match body {
+    /// The memory, if any, to which the kernel may write what comes next. It is valid until the
+    /// request is answered that this is the answer to.
+    fn direct(&self) -> Result<LocalBuf, Violation> {
+        Ok(match self.reader.body() {
             Some((Frame::Reply(Reply::Data { seq, nbytes }), done)) => self
                 .origin
                 .private_destination(seq, nbytes)?
                 .map_or(LocalBuf::EMPTY, |dest| dest.skip(done)),
             _ => LocalBuf::EMPTY,
-        };
+        })
+    }
+
+    /// Receives to the [direct](Connection::direct) destination first and then into a buffer.
+    fn receive_once(
+        &mut self,
+        segments: &Segments,
+        direct: LocalBuf,
+        buffer: &mut [MaybeUninit<u8>],
+    ) -> Result<Received, End> {
+        let body = self.reader.body();
         let received = if direct.nbytes == 0 {
             sys::receive_own(&self.socket, buffer)
         } else {

@@ -1,8 +1,10 @@
-//! What all endpoints of a PE and its service thread share: the peers, the connections to them, and who is told of what.
+//! What all endpoints of a PE and its service thread share: the peers, the connections to them, and
+//! the notices of what arrived.
 //!
-//! Locks: a link is waited for by endpoints, and by the service for a peer that connects, and tried by everyone else; who holds one
-//! waits for no other lock, except for the list of what is unfinished, which is held for a few instructions. No link is held while
-//! it is connected. This file must never know what peers ask of this PE.
+//! Locks: endpoints wait for a link, as does the service for a peer that connects; all others try
+//! it. A thread that holds one waits for two other locks alone, each of which is held for a few
+//! instructions: that of the list of what is unfinished, and that of the list of bounce buffers. No
+//! link is held while it is connected. This file must never know what peers ask of this PE.
 
 use crate::bounce::BounceBuffers;
 use crate::connect::{self, Refusal};

@@ -1,8 +1,9 @@
-//! What waits to be sent on a connection: copied bytes and ranges of memory, in order. Small requests are copied, and leave
-//! together in one system call.
+//! What waits to be sent on a connection: copied bytes and ranges of memory, in order. Small
+//! requests are copied, and leave together in one system call.
 //!
-//! The kernel reads memory in pieces that begin and end within words, at different times. Memory that others
-//! may change meanwhile is therefore copied, word by word, when its turn comes: a part of it at a time.
+//! The kernel reads memory in pieces that begin and end within words, at different times. Memory
+//! that others may change meanwhile is therefore copied in whole words when its turn comes: a part
+//! of it at a time.
 //!
 //! It must never know what the bytes mean.
 #![allow(unsafe_code)]
@@ -97,7 +98,8 @@ impl SendQueue {
     /// # Safety
     /// The range is valid for such reads.
     pub(crate) unsafe fn push_copy<L: mem::Loads>(&mut self, range: LocalBuf) {
-        // Words of memory that others may change are read at once where both sides are aligned alike.
+        // A long copy reads whole words of memory that others may change only where both sides are
+        // aligned alike.
         if L::ATOMIC && range.nbytes > 1 && self.own.len() % WORD != range.base.addr() % WORD {
             let mut copy = vec![0; range.base.addr() % WORD];
             // SAFETY: the same contract.
@@ -145,7 +147,8 @@ impl SendQueue {
         memory.unwrap_or(LocalBuf::EMPTY)
     }
 
-    /// Sends what the kernel takes, up to everything or to the end of the next range of memory; returns whether that was reached.
+    /// Sends what the kernel takes, up to everything or to the end of the next range of memory;
+    /// returns whether that was reached.
     ///
     /// # Errors
     /// The kernel's. If it is EFAULT, the [next memory](SendQueue::next_memory) cannot be read.
@@ -163,7 +166,8 @@ impl SendQueue {
                 Ok(nbytes) => reached = self.strike(nbytes) && up_to == UpTo::EndOfMemory,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                // Any of the ranges may be at fault: they are sent one by one, so that it is the next one when it fails again.
+                // Any of the ranges may be at fault: they are sent one by one, so that it is the
+                // next one when it fails again.
                 Err(e) if e.raw_os_error() == Some(libc::EFAULT) && at_once == UpTo::Everything => {
                     at_once = UpTo::EndOfMemory;
                 }
@@ -186,7 +190,7 @@ impl SendQueue {
             && self.copy.is_empty()
         {
             let end = range.base.addr().wrapping_add(COPY) % WORD;
-            // As for `push_copy`.
+            // Both sides are aligned alike, as for `push_copy`.
             self.copy_sent = range.base.addr() % WORD;
             self.copy.resize(self.copy_sent, 0);
             // SAFETY: valid by the contract of `push_shared`.
@@ -204,7 +208,8 @@ impl SendQueue {
             Unsent::Memory(range) => range,
             Unsent::Shared(_) => copy,
         });
-        // SAFETY: own bytes live in `own`, a copy in `copy`; memory is valid by the contract of `push_memory`.
+        // SAFETY: own bytes live in `own`, a copy in `copy`; memory is valid by the contract of
+        // `push_memory`.
         unsafe { sys::send(&socket, ranges.take(n_parts)) }
     }
 

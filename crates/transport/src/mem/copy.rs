@@ -329,8 +329,8 @@ pub(super) unsafe fn load_unseen<T: Element>(source: *const T) -> T {
     }
 }
 
-/// Writes one element as [`store`], but by one instruction for every alignment, where one is written
-/// down.
+/// Writes one element as [`store`], but by one instruction for every alignment, where one is
+/// written down.
 ///
 /// # Safety
 /// As [`store`].

@@ -125,10 +125,14 @@ fn path(record: &Record) -> Vec<String> {
             record.job.hosts.iter().flat_map(|host| &host.nics).map(String::as_str).collect();
         let transport = record.library.transport.as_deref().unwrap_or_default();
         if transport.contains("tcp") || transport.contains("sockets") {
+            let remedy = match transport.starts_with("ofi") {
+                true => "another provider in SHMEM_OFI_PROVIDER",
+                false => "SHMEM_TRANSPORT=ucx or ofi",
+            };
             reasons.push(match nics.as_slice() {
                 [] => "The kernels of both sides carry each operation over TCP; no RDMA device was found.".into(),
                 nics => format!(
-                    "The kernels of both sides carry each operation over TCP, which does not use {}: SHMEM_TRANSPORT=ucx or ofi does.",
+                    "The kernels of both sides carry each operation over TCP, which does not use {}: {remedy} does.",
                     nics.join(", ")
                 ),
             });
@@ -184,6 +188,7 @@ mod tests {
         for part in [
             "PE 0 and PE 4 are on different hosts: operations go over ofi (tcp;ofi_rxm)",
             "does not use mlx5_0",
+            ": another provider in SHMEM_OFI_PROVIDER does.",
             "largest gap is that of put",
             "4 figures of floors lie above",
         ] {

@@ -187,7 +187,8 @@ mod tests {
         let text = reasons(&record).join("\n");
         for part in [
             "PE 0 and PE 4 are on different hosts: operations go over ofi (tcp;ofi_rxm)",
-            "does not use mlx5_0: another provider in SHMEM_OFI_PROVIDER does",
+            "does not use mlx5_0",
+            ": another provider in SHMEM_OFI_PROVIDER does.",
             "largest gap is that of put",
             "4 figures of floors lie above",
         ] {

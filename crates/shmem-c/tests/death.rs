@@ -39,24 +39,27 @@ fn a_pe_that_exits_without_finalize_ends_the_job() {
 /// The library finalizes such a program, and so never tells a PE that has failed from one that has ended.
 #[test]
 fn a_pe_that_fails_after_start_pes_ends_the_job() {
-    for (onnode, ways) in [("on", &["collective", "computing"][..]), ("off", &["collective"])] {
+    let on_node = &["collective", "computing", "again"][..];
+    for (onnode, ways) in [("on", on_node), ("off", &["collective", "again"])] {
         for how in ways {
             let job = Job::new(program!("start_pes_exits.c")).n(3).arg(how);
             let outcome = job.env("SHMEM_ONNODE", onnode).run();
-            outcome.assert_fails(&["PE 1", "exited with status 3", "shmem_finalize"]);
+            let words = ["PE 1: exited with status 3 after start_pes", "shmem_finalize"];
+            outcome.assert_fails(&words);
             assert_eq!(outcome.code(), 3, "{outcome}");
             assert!(!outcome.stdout.contains("a barrier ended"), "{outcome}");
         }
     }
 }
 
-/// Their statuses are results then.
+/// Their statuses are results then. The limit keeps a PE waiting for the others on a busy machine.
 #[test]
 fn pes_that_all_exit_after_start_pes_are_finalized_whatever_their_status_is() {
     for onnode in ["on", "off"] {
-        for how in ["all_fail", "late"] {
+        for how in ["all_fail", "late", "finalize"] {
             let job = Job::new(program!("start_pes_exits.c")).n(3).arg(how);
-            let outcome = job.env("SHMEM_ONNODE", onnode).run();
+            let job = job.env("SHMEM_ONNODE", onnode).env("SHMEM_HOST_LIMIT", "200");
+            let outcome = job.run();
             assert_eq!((outcome.code(), outcome.stderr.as_str()), (3, ""), "{outcome}");
         }
     }

@@ -101,8 +101,8 @@ impl Areas {
         self.step(0) + LINE - WORD
     }
 
-    /// Where PEs are counted that have come to the exit of a program which the library finalizes: what CPUs count, and what a
-    /// network does. The two must not update the same word. It is on PE 0.
+    /// Where PEs are counted that have come to finalize, or to their exit, after `start_pes`: by CPUs
+    /// and by a network, which must not update the same word. It is on PE 0.
     pub(crate) fn exits(&self) -> [usize; 2] {
         [WORD, 2 * WORD]
     }

@@ -92,9 +92,9 @@ impl Drop for Claimed<'_> {
 }
 
 /// The stay of a user inside, which a panic ends too.
-struct Entered<'a>(&'a Alone);
+struct EndpointUser<'a>(&'a Alone);
 
-impl Drop for Entered<'_> {
+impl Drop for EndpointUser<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         self.0.leave();
@@ -228,7 +228,7 @@ impl ContextEndpoint {
     /// Do something with the endpoint of this place, whose user has entered, and leave.
     #[inline(always)]
     fn as_its_user<R>(&self, verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
-        let _entered = Entered(&self.alone);
+        let _entered = EndpointUser(&self.alone);
         // SAFETY: a thread that claims it waits until the user has left.
         unsafe { &mut *self.endpoint.get() }.as_deref_mut().map(verb)
     }

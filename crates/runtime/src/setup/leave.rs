@@ -1,12 +1,14 @@
 //! The exit of a PE that a launcher started, by `exit` or a return from main.
 //!
-//! A process manager must be told of a regular exit, and a PE that has not finalized must be distinguished from one
-//! that the others still need. Only the others know: if every PE of the job exits with status 0, none needs another
-//! one, and the job has produced its whole result. Therefore a PE that exits with status 0 waits for the others to
-//! do the same, for [`LIMIT`] at most, since others may wait for it in the library for ever.
+//! A process manager must learn of a regular exit, and a PE that has not finalized must be
+//! distinguished from one that the others still need. Only the others know: if every PE of the job
+//! exits with status 0, none needs another one, and the job has produced its whole result.
+//! Therefore a PE that exits with status 0 waits for the others to do the same, for [`LIMIT`] at
+//! most, since others may wait for it in the library for ever.
 //!
-//! After `start_pes` the library is finalized at the exit. A PE that exits with another status waits for the others to come
-//! to their exit, for [`GRACE`] at most, since they may wait for it in a collective; if they do not come, it has failed.
+//! After `start_pes` the library is finalized at the exit. A PE that exits with another status
+//! waits until the others come to their exit or call finalize, for [`grace`] at most, since they
+//! may wait for it in a collective; if they do not come, it has failed.
 #![allow(unsafe_code)]
 
 use crate::base::call::Call;
@@ -18,15 +20,13 @@ use crate::sync::flags;
 use core::ffi::{c_int, c_void};
 use rushmem_transport::Pe;
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a PE waits at its exit for the others.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How long a PE that is to finalize at its exit, with another status than 0, waits there for the others.
-const GRACE: Duration = Duration::from_millis(1500);
 /// Between two looks at how many of them have come.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -35,7 +35,7 @@ unsafe extern "C" {
     fn on_exit(function: Handler, argument: *mut c_void) -> c_int;
 }
 
-/// Set by a global exit: nothing is synchronised any more.
+/// Set by a global exit: nothing is synchronized any more.
 static EXITING: AtomicBool = AtomicBool::new(false);
 
 /// Record that a global exit begins.
@@ -52,9 +52,9 @@ pub(super) fn is_exiting() -> bool {
 type Handler = extern "C" fn(c_int, *mut c_void);
 
 /// Register a handler, which runs before those that were registered earlier.
-pub(super) fn register(handler: Handler) {
-    // SAFETY: a function that outlives the process's main. It fails only without memory, and the launcher then takes
-    // the exit for a failure.
+fn register(handler: Handler) {
+    // SAFETY: a function that outlives the process's main. It fails only without memory, and the
+    // launcher then takes the exit for a failure.
     unsafe { on_exit(handler, std::ptr::null_mut()) };
 }
 
@@ -83,23 +83,71 @@ extern "C" fn leave(status: c_int, _: *mut c_void) {
     }
 }
 
-/// Whether a PE at its exit finalizes the library, after `start_pes`: with a status other than 0 only if all the others come to
-/// their exit soon.
+/// How many times `start_pes` has begun to use the library.
+static STARTED: AtomicU64 = AtomicU64::new(0);
+/// How many of these this PE has counted as ended, on PE 0.
+static ENDED: AtomicU64 = AtomicU64::new(0);
+
+/// Record that `start_pes` begins to use the library; `handler` runs at the exit.
+pub(super) fn starts(handler: Handler) {
+    if STARTED.fetch_add(1, Ordering::Relaxed) == 0 {
+        register(handler);
+    }
+}
+
+/// Count this PE as one that finalizes or exits, if `start_pes` has begun.
+pub(super) fn ends() {
+    let started = STARTED.load(Ordering::Relaxed);
+    if ENDED.swap(started, Ordering::Relaxed) < started {
+        let [at, by_network] = flags::area().areas().exits();
+        flags::area().count(Pe(0), at, by_network);
+    }
+}
+
+/// How long a PE that is to finalize at its exit, with another status than 0, waits there for the
+/// others: 1.5 s by default, since the failure of a PE ends the job within 2 s.
+fn grace(job: &Job) -> Duration {
+    job.settings.host_limit * 3 / 20
+}
+
+/// Whether a PE at its exit finalizes the library, after `start_pes`: with a status other than 0
+/// only if all the others come soon. If they do not, this ends the job.
 pub(super) fn may_finalize(status: c_int) -> bool {
     let is_due = process::depth() > 0 && process::is_this_process() && !is_exiting();
     let Some(job) = job::known().filter(|_| is_due) else { return false };
-    let [at, by_network] = flags::area().areas().exits();
-    flags::area().count(Pe(0), at, by_network);
-    status == 0 || all_have_come(job)
+    ends();
+    // What a launcher sees of it.
+    let status = status & 0xff;
+    let may = status == 0 || all_have_come(job);
+    if !may {
+        give_up(job, status);
+    }
+    may
 }
 
-/// Whether every PE has come to its exit within [`GRACE`].
+/// End the job because this PE exits while others go on.
+fn give_up(job: &Job, status: c_int) {
+    let me = job.me.0;
+    let message = format!(
+        "PE {me}: exited with status {status} after start_pes while other PEs go on; a PE that has \
+         not failed must return 0 from main or call shmem_finalize before"
+    );
+    begin_exit();
+    stdio::flush();
+    if let Some(aborter) = process::aborter() {
+        aborter.abort(status, &message);
+    }
+}
+
+/// Whether every PE has come to its exit or to finalize within [`grace`].
 fn all_have_come(job: &Job) -> bool {
     let area = flags::area();
     let first = || std::iter::once(Pe(0));
     let come = || area.areas().exits().iter().flat_map(|at| area.shown(first(), *at)).sum::<u64>();
-    let end = Instant::now() + GRACE;
-    while come() < u64::from(job.n_pes) {
+    // Each earlier end was a barrier, so all were counted there.
+    let all = u64::from(job.n_pes) * ENDED.load(Ordering::Relaxed);
+    let end = Instant::now() + grace(job);
+    while come() < all {
         if Instant::now() > end {
             return false;
         }
@@ -108,8 +156,8 @@ fn all_have_come(job: &Job) -> bool {
     true
 }
 
-/// Whether every PE comes to its exit, with status 0 and without finalize, within [`LIMIT`]. Then the operations of this
-/// PE are complete.
+/// Whether every PE comes to its exit, with status 0 and without finalize, within [`LIMIT`]. Then
+/// the operations of this PE are complete.
 fn all_exit(job: &'static Job) -> bool {
     let (done, all) = mpsc::channel();
     let meet = move || {
@@ -122,16 +170,17 @@ fn all_exit(job: &'static Job) -> bool {
     thread::Builder::new().spawn(meet).is_ok() && all.recv_timeout(LIMIT) == Ok(true)
 }
 
-/// Report to the launcher that this exit is no failure. The library stays initialised: an exit handler of the program
-/// that runs later may still call finalize, which must not wait for the other PEs, because they may have ended.
+/// Report to the launcher that this exit is no failure. The library stays initialized: an exit
+/// handler of the program that runs later may still call finalize, which must not wait for the
+/// other PEs, because they may have ended.
 fn end_unfinalized(job: &Job) {
     process::end_job();
     network::close();
     if job.me.0 == 0 && process::aborter().is_some_and(|aborter| !aborter.is_oshrun()) {
         let warning = "warning: no PE called shmem_finalize; call it before the program ends";
-        // Without a stderr nobody can be told.
+        // Without a stderr there is no place for the warning.
         let _ = writeln!(std::io::stderr(), "{warning}");
     }
-    // A launcher that is gone need not be told.
+    // A launcher that is gone needs no report.
     let _ = job.session().unfinalized();
 }

@@ -64,16 +64,16 @@ pub fn init(call: Call, providers: &[Provider]) {
     enter(call, providers, SHMEM_THREAD_SINGLE);
 }
 
-/// `shmem_init_thread` (§9.2.1): as init. Returns the level that is provided, which is the one that the
-/// first init requested; `None` if `requested` is not a level.
+/// `shmem_init_thread` (§9.2.1): as init. Returns the level that is provided, which is the one that
+/// the first init requested; `None` if `requested` is not a level.
 pub fn init_thread(call: Call, providers: &[Provider], requested: c_int) -> Option<c_int> {
     let levels = SHMEM_THREAD_SINGLE..=SHMEM_THREAD_MULTIPLE;
     levels.contains(&requested).then(|| enter(call, providers, requested).thread_level)
 }
 
-/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do nothing. A child
-/// process that exits is not the program. A PE that exits with another status than 0 while others go on does not finalize: that
-/// is a failure, which ends the job.
+/// `start_pes` (§9.1.13): an init that is finalized when the program exits. Further calls do
+/// nothing. A child process that exits is not the program. A PE that exits with another status than
+/// 0 while others go on does not finalize: that is a failure, which ends the job.
 pub fn start_pes(call: Call, providers: &[Provider]) {
     if process::depth() > 0 {
         return;
@@ -84,7 +84,7 @@ pub fn start_pes(call: Call, providers: &[Provider]) {
             close(Call(&"start_pes (at exit)"));
         }
     }
-    leave::register(finalize_at_exit);
+    leave::starts(finalize_at_exit);
 }
 
 /// Count an init; the first one joins the job, the first one after a last finalize returns to it.
@@ -120,8 +120,8 @@ fn open(call: Call, providers: &[Provider], thread_level: c_int) -> &'static Job
         None => job::set(join(call, providers, thread_level)),
     };
     let (heap, heap_bytes) = (job.memory.heap(), job.memory.layout().heap_bytes());
-    // SAFETY: the heap is mapped for the life of the process; its last allocator is gone, as are the
-    // blocks that it handed out.
+    // SAFETY: the heap is mapped for the life of the process; its last allocator is gone, as are
+    // the blocks that it handed out.
     let allocator = unsafe { Allocator::new(heap, heap_bytes, job.memory.layout().stride()) };
     *job.allocator() = Some(if job.settings.check { allocator.guarded() } else { allocator });
     connect::connect(call, job, providers);
@@ -363,7 +363,8 @@ fn announce(chosen: &Settings, providers: &[Provider]) {
     }
 }
 
-/// Warn if more memory is asked for than is available: pages are allocated on first touch, so the mapping succeeds.
+/// Warn if more memory is asked for than is available: pages are allocated on first touch, so the
+/// mapping succeeds.
 fn warn_of_shortage(symmetric_size: u64, n_local: u32) {
     let asked = symmetric_size.saturating_mul(n_local.into());
     if let Some(available) = available::bytes().filter(|&available| asked > available) {
@@ -379,9 +380,9 @@ fn beside(nodes: &NodeMap, me: Pe) -> Members {
     Members::listed(nodes.members(nodes.node_of(me.0)).collect())
 }
 
-/// `shmem_finalize` (§9.1.4): the one that matches the first init destroys what is left and closes the
-/// library; any other is a barrier. One that matches no init has no effect but a warning, since programs that do
-/// this run with other libraries.
+/// `shmem_finalize` (§9.1.4): the one that matches the first init destroys what is left and closes
+/// the library; any other is a barrier. One that matches no init has no effect but a warning, since
+/// programs that do this run with other libraries.
 pub fn finalize(call: Call) {
     if process::depth() == 0 && !process::is_child() {
         let pe = process::pe_for_messages();
@@ -405,6 +406,7 @@ fn close(call: Call) {
     let job = job::require(call);
     let is_last = process::depth() == 1;
     if is_last {
+        leave::ends();
         lock::finalize(call);
         blocks::check_all_guards(call, job);
     }
@@ -416,7 +418,8 @@ fn close(call: Call) {
     }
     ctx::destroy_of(call, None);
     if network::is_open() {
-        // No PE leaves while others still complete operations on its memory, including the flags of the barrier.
+        // No PE leaves while others still complete operations on its memory, including the flags of
+        // the barrier.
         network::complete(call);
         if let Err(error) = job.session().barrier() {
             fail!(call, "{error}");
@@ -433,8 +436,8 @@ fn close(call: Call) {
     }
 }
 
-/// The number of inits without a finalize yet; `None` where a finalize does not wait for other PEs, since there is nothing to
-/// finalize or all of them have come to their exit.
+/// The number of inits without a finalize yet; `None` where a finalize does not wait for other PEs,
+/// since there is nothing to finalize or all of them have come to their exit.
 pub fn inits_in_force() -> Option<u32> {
     let inits = process::depth();
     (inits > 0 && !process::job_has_ended()).then_some(inits)
@@ -454,8 +457,8 @@ pub fn global_exit(call: Call, status: c_int) -> ! {
     call::leave(launched, status)
 }
 
-/// The exit status of the job. An operating system keeps the low 8 bits of a status: where these are 0 and the status is not,
-/// the job must not look as if it had succeeded.
+/// The exit status of the job. An operating system keeps the low 8 bits of a status: where these
+/// are 0 and the status is not, the job must not look as if it had succeeded.
 fn exit_status(status: c_int) -> c_int {
     match status & 0xff {
         0 if status != 0 => 255,
@@ -475,7 +478,8 @@ pub fn n_pes(call: Call) -> c_int {
     job::require_or_inherited(call).n_pes as c_int
 }
 
-/// `shmem_ptr` (§9.1.9): where this PE can load and store `pe`'s copy of `dest`; null when it cannot.
+/// `shmem_ptr` (§9.1.9): where this PE can load and store `pe`'s copy of `dest`; null when it
+/// cannot.
 pub fn ptr(call: Call, dest: *const c_void, pe: c_int) -> *mut c_void {
     job::require_pe(call, "pe", pe);
     address::loadable(dest, pe).unwrap_or(std::ptr::null_mut())

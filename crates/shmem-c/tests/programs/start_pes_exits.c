@@ -1,6 +1,6 @@
-/* What ends a program that start_pes began, by argv[1]: all PEs exit with status 3, or PE 1 alone
- * does, after the others have come to their end, or while they are within a collective or
- * compute. */
+/* What ends a program that start_pes began, by argv[1]: all PEs exit with status 3, or PE 1 alone does,
+ * when the others have come to their end or call shmem_finalize, or while they are within a
+ * collective or compute; "again" does the last in a second use of the library. */
 #include <shmem.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +14,10 @@ int main(int argc, char **argv) {
     if (me == 0)
         printf("n_pes %d\n", shmem_n_pes()), fflush(stdout);
     shmem_barrier_all();
+    if (!strcmp(how, "again")) {
+        shmem_finalize();
+        start_pes(0);
+    }
     if (!strcmp(how, "all_fail"))
         return 3;
     if (!strcmp(how, "late") && me == 1)
@@ -22,6 +26,10 @@ int main(int argc, char **argv) {
         exit(3);
     if (!strcmp(how, "late"))
         return 0;
+    if (!strcmp(how, "finalize")) {
+        shmem_finalize();
+        return 0;
+    }
     if (!strcmp(how, "computing"))
         for (;;)
             pause();

@@ -3,6 +3,8 @@
 use super::*;
 use crate::base::constants::{SHMEM_CTX_PRIVATE, SHMEM_CTX_SERIALIZED};
 use rushmem_transport::null;
+use std::sync::{Barrier, TryLockError};
+use std::thread;
 
 /// The place whose endpoint a context uses by a lock, if it does.
 fn locked(ctx: ContextHandle) -> Option<usize> {
@@ -20,6 +22,44 @@ fn locked(ctx: ContextHandle) -> Option<usize> {
 
 fn quiet(ctx: ContextHandle) -> Option<Result<(), Error>> {
     on(ctx, || (), |endpoint| endpoint.quiet())
+}
+
+/// A thread that visits all endpoints visits those `before` while a user of `ctx` is inside, and goes
+/// on when the user has left.
+fn all_wait_for_the_user_of(ctx: ContextHandle, before: &[ContextHandle]) {
+    let done = Mutex::new(Vec::new());
+    let (entered, leave) = (Barrier::new(2), Barrier::new(2));
+    let is_claimed = || {
+        let lock = PLACES[ctx.place()].lock.try_lock();
+        matches!(lock, Err(TryLockError::WouldBlock)) || done.lock().unwrap().len() > before.len()
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            on(
+                ctx,
+                || (),
+                |_| {
+                    entered.wait();
+                    leave.wait();
+                    done.lock().unwrap().push("left");
+                },
+            )
+        });
+        entered.wait();
+        scope.spawn(|| {
+            on_all(|_| {
+                done.lock().unwrap().push("visited");
+                Ok(())
+            })
+        });
+        while !is_claimed() {
+            thread::yield_now();
+        }
+        leave.wait();
+    });
+    let done = done.into_inner().unwrap();
+    let left = done.iter().position(|event| *event == "left");
+    assert_eq!((left, done.len()), (Some(before.len()), 5), "{done:?}");
 }
 
 #[test]
@@ -56,6 +96,7 @@ fn contexts_have_endpoints_of_their_own_as_long_as_there_are_some() {
     })
     .expect("no error");
     assert_eq!(n, 4, "the library's and those of three contexts");
+    all_wait_for_the_user_of(private, &[a]);
     forget(a);
     assert!(quiet(a).is_none());
     clear();

@@ -1,4 +1,5 @@
-//! A biased lock, and what has an only user: nobody is inside beside another, and what one did inside the next one sees.
+//! A biased lock, and what has an only user: nobody is inside beside another, and what one did
+//! inside the next one sees.
 
 use crate::alone::Alone;
 use crate::bias::Bias;

@@ -1,7 +1,8 @@
 //! The memory order that Rushmem promises, tried in every execution that the memory model allows.
 //!
-//! Loom cannot see memory shared between processes, so the runtime's files about waiting and ordering,
-//! and the kit's about locks that one thread takes without an atomic read-modify-write, are compiled here with loom's atomics in the place of the standard library's. They are the same
+//! Loom cannot see memory shared between processes, so the runtime's files about waiting and
+//! ordering, and the kit's about locks that one thread takes without an atomic read-modify-write,
+//! are compiled here with loom's atomics in the place of the standard library's. They are the same
 //! files: what passes here is what runs.
 #![cfg(test)]
 #![forbid(unsafe_code)]

@@ -38,10 +38,10 @@ unsafe impl Sync for NodeMemory {}
 
 impl NodeMemory {
     /// Map the memory of a node of `n_local` PEs of which this is number `local`. `memory` is the
-    /// memfd that all PEs of the node inherited; without one this process makes its own. The first PE can
-    /// publish `published_bytes`. `statics_at` has for each of the PEs where in the memory its `statics` begin,
-    /// where they are there, as that PE says. The slices come to the addresses that are `reserved` for them, if any
-    /// are, and otherwise to addresses of the kernel's choice.
+    /// memfd that all PEs of the node inherited; without one this process makes its own. The first
+    /// PE can publish `published_bytes`. `statics_at` has for each of the PEs where in the memory
+    /// its `statics` begin, where they are there, as that PE says. The slices come to the addresses
+    /// that are `reserved` for them, if any are, and otherwise to addresses of the kernel's choice.
     ///
     /// # Errors
     /// When the sizes or the kernel do not allow it, or a PE's static data cannot be where it says.
@@ -161,13 +161,15 @@ impl NodeMemory {
 /// What the kernel refuses, for messages.
 const WHAT: &str = "mapping shared memory";
 
-/// A range, at an address of the kernel's choice, that has room for `nbytes` from a multiple of `alignment` on.
+/// A range, at an address of the kernel's choice, that has room for `nbytes` from a multiple of
+/// `alignment` on.
 fn anywhere(nbytes: usize, alignment: usize) -> Result<Mapping, Error> {
     let nbytes = nbytes.checked_add(alignment).ok_or(Error::TooLarge)?;
     Mapping::new(nbytes, ProtFlags::empty()).map_err(|e| Error::Refused(WHAT, e))
 }
 
-/// Map `memory` at the first multiple of `alignment`, a power of two, in a range that is reserved for it.
+/// Map `memory` at the first multiple of `alignment`, a power of two, in a range that is reserved
+/// for it.
 ///
 /// # Panics
 /// When the range has no room for that.
@@ -181,7 +183,8 @@ fn map_aligned(
     let padding = start.addr().next_multiple_of(alignment) - start.addr();
     assert!(padding + nbytes <= reserved.nbytes(), "{nbytes} bytes in {reserved:?}");
     let base = start.wrapping_byte_add(padding);
-    // SAFETY: `base` to `base + nbytes` lies in a range that is reserved for it and that nobody uses.
+    // SAFETY: `base` to `base + nbytes` lies in a range that is reserved for it and that nobody
+    // uses.
     let mapped = unsafe {
         mmap(
             base,

@@ -12,11 +12,11 @@ use rustix::process::{Resource, getrlimit};
 
 /// Where the own slice may begin, in 1,024ths of the address space, best first.
 ///
-/// Linux loads programs from 2/3 of the address space on. It maps memory from the end of the address
-/// space downwards or, where the stack is unlimited, from 1/3 upwards, and ASLR moves either by 1/8
-/// at most. The first place is in the middle between 1/3 + 1/8 and 2/3. The second one is below 1/3
-/// and above the shadow memory of `AddressSanitizer`. The third one is for `x86_64`, where
-/// `ThreadSanitizer` reserves the other two and leaves this one to programs.
+/// Linux loads programs from 2/3 of the address space on. It maps memory from the end of the
+/// address space downwards or, where the stack is unlimited, from 1/3 upwards, and ASLR moves
+/// either by 1/8 at most. The first place is in the middle between 1/3 + 1/8 and 2/3. The second
+/// one is below 1/3 and above the shadow memory of `AddressSanitizer`. The third one is for
+/// `x86_64`, where `ThreadSanitizer` reserves the other two and leaves this one to programs.
 const PLACES: [usize; 3] = [576, 256, 1014];
 
 /// A range for the slices of a node.

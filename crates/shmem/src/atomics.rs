@@ -1,5 +1,5 @@
-//! Atomic elements by the many (OpenSHMEM 1.6, §9.7): arrays with values, and operations on all elements of a view, each of which is
-//! atomic by itself.
+//! Arrays of atomic elements (OpenSHMEM 1.6, §9.7): arrays with values, and operations on all
+//! elements of a view, each of which is atomic by itself.
 
 use crate::context::{Context, DefaultContext, Kind};
 use crate::element::{Atomic, AtomicValue};
@@ -14,8 +14,8 @@ use crate::thread_level::ThreadLevel;
 use rushmem_runtime::{Call, setup};
 
 impl<L: ThreadLevel> Shmem<L> {
-    /// Allocate one atomic element on each PE, which is `value` there (`shmem_malloc`, §9.3.1). Collective. The job ends with a message as
-    /// that of [`array`](Self::array).
+    /// Allocate one atomic element on each PE, which is `value` there (`shmem_malloc`, §9.3.1).
+    /// Collective. The job ends with a message as that of [`array`](Self::array).
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -30,8 +30,9 @@ impl<L: ThreadLevel> Shmem<L> {
         one
     }
 
-    /// Allocate as many atomic elements on each PE as there are `values`, which they have there (`shmem_malloc`, §9.3.1). Collective. The
-    /// job ends with a message as that of [`array`](Self::array), for example if another PE has another number of values.
+    /// Allocate as many atomic elements on each PE as there are `values`, which they have there
+    /// (`shmem_malloc`, §9.3.1). Collective. The job ends with a message as that of
+    /// [`array`](Self::array), for example if another PE has another number of values.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -49,8 +50,8 @@ impl<L: ThreadLevel> Shmem<L> {
 }
 
 impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
-    /// The values of the elements on `pe`, which may be this PE, to as many of `dest` (`shmem_atomic_fetch_nbi`, §9.7.2.1, of each). Completes
-    /// what was issued on this context.
+    /// The values of the elements on `pe`, which may be this PE, to as many of `dest`
+    /// (`shmem_atomic_fetch_nbi`, §9.7.2.1, of each). Completes what was issued on this context.
     #[track_caller]
     pub fn fetch_all<'a, T: AtomicValue>(
         &self,
@@ -112,8 +113,9 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
 }
 
 impl<L: ThreadLevel> Team<'_, L> {
-    /// Fetch this PE's elements, and combine those of all members element by element (§9.10.9). All members call with as many elements.
-    /// An element that others update meanwhile has a value of some moment.
+    /// Fetch this PE's elements, and combine those of all members element by element (§9.10.9). All
+    /// members call with as many elements. An element that others update meanwhile has a value of
+    /// some moment.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();

@@ -139,7 +139,8 @@ impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {
 /// What is known of the use of a context (§9.5.1). It is a hint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContextConfig {
-    /// The orders and completions of the context need not include stores to memory of other PEs by pointers (`SHMEM_CTX_NOSTORE`).
+    /// The orders and completions of the context need not include stores to memory of other PEs by
+    /// pointers (`SHMEM_CTX_NOSTORE`).
     pub no_store: bool,
 }
 
@@ -155,7 +156,8 @@ impl ContextConfig {
 #[must_use = "a session ends when it is dropped"]
 pub struct Session<'c, K: Kind, L: ThreadLevel>(&'c Context<'c, K, L>);
 
-/// What is known of the operations in a session (§9.9.1). It is a hint, which this version makes no use of.
+/// What is known of the operations in a session (§9.9.1). It is a hint, which this version makes no
+/// use of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionConfig {
     /// They may be sent together later (`SHMEM_CTX_SESSION_BATCH`).

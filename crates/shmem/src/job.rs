@@ -162,7 +162,8 @@ impl<L: ThreadLevel> Shmem<L> {
         collectives::sync_all(Call(&"Shmem::sync_all"));
     }
 
-    /// Whether there is such a PE and it can be reached (`shmem_pe_accessible`, §9.1.7). This is so for all PEs of the job.
+    /// Whether there is such a PE and it can be reached (`shmem_pe_accessible`, §9.1.7). This is so
+    /// for all PEs of the job.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -172,7 +173,8 @@ impl<L: ThreadLevel> Shmem<L> {
         setup::pe_accessible(Call(&"Shmem::is_pe_accessible"), pe as i32) != 0
     }
 
-    /// Ask a tool that observes the program for this level of detail (`shmem_pcontrol`, §9.15). The library itself does nothing.
+    /// Ask a tool that observes the program for this level of detail (`shmem_pcontrol`, §9.15). The
+    /// library itself does nothing.
     pub fn pcontrol(&self, _level: i32) {}
 
     /// End the job with a status, whatever the other PEs do (`shmem_global_exit`, §9.1.6).

@@ -22,8 +22,9 @@
 //! peers do, this is not undefined behaviour, because an element is [`bytemuck::Pod`]: all of its bit patterns are values. Only
 //! in an [epoch](SymArray::epoch), in which no PE can reach the array, is there a `&mut [T]`.
 //!
-//! This holds for threads of one PE, too, and for the library's own threads that carry out puts of peers over a network: symmetric
-//! memory is only accessed by atomic operations, and by a copy that is foreign to the compiler and defined as such.
+//! This holds for threads of one PE, too, and for the library's own threads that carry out puts of
+//! peers over a network: symmetric memory is only accessed by atomic operations, and by a copy that
+//! is foreign to the compiler and defined as such.
 //!
 //! # Operations that complete later
 //!
@@ -83,7 +84,8 @@ mod wait;
 mod wait_set;
 mod waiting;
 
-/// The crate that says which types are [`Pod`](bytemuck::Pod), and so elements. Its derives find it here by an attribute:
+/// The crate that says which types are [`Pod`](bytemuck::Pod), and so elements. Its derives find it
+/// here by an attribute:
 ///
 /// ```standalone_crate
 /// use shmem::bytemuck::{Pod, Zeroable};

@@ -24,18 +24,21 @@ pub trait ThreadLevel: OfHandles {
 #[derive(Clone, Copy, Debug)]
 pub struct Single;
 
-/// As [`Single`], in a program that has other threads, which do not call: `SHMEM_THREAD_FUNNELED` (§9.2).
+/// As [`Single`], in a program that has other threads, which do not call: `SHMEM_THREAD_FUNNELED`
+/// (§9.2).
 ///
-/// There is no type for `SHMEM_THREAD_SERIALIZED`: which thread calls next could not be left to the compiler, since everything that
-/// borrows a handle would have to move to another thread together. Programs use [`Multiple`].
+/// There is no type for `SHMEM_THREAD_SERIALIZED`: which thread calls next could not be left to the
+/// compiler, since everything that borrows a handle would have to move to another thread together.
+/// Programs use [`Multiple`].
 #[derive(Clone, Copy, Debug)]
 pub struct Funneled;
 
 /// Any threads call, at any time: `SHMEM_THREAD_MULTIPLE` (§9.2).
 ///
-/// Threads of a PE are in collectives of one team one after the other, in the same order on all PEs, which the program ensures. The job ends
-/// with a message if two of them are inside at once. If they are not by chance, a thread gets values of the call that another thread has
-/// made on another PE; this is a mistake in the program, but not undefined behavior.
+/// Threads of a PE are in collectives of one team one after the other, in the same order on all
+/// PEs, which the program ensures. The job ends with a message if two of them are inside at once.
+/// If they are not by chance, a thread gets values of the call that another thread has made on
+/// another PE; this is a mistake in the program, but not undefined behavior.
 #[derive(Clone, Copy, Debug)]
 pub struct Multiple;
 

@@ -1,4 +1,5 @@
-//! Attempts at undefined behavior by safe code: each does what a program should not, and finds that memory has what it should.
+//! Attempts at undefined behavior by safe code: each does what a program should not, and finds that
+//! memory has what it should.
 
 mod over_tcp;
 

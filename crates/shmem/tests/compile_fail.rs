@@ -1,7 +1,8 @@
 //! Programs that must not compile: each file of `compile_fail` is one, and says on which lines and why.
 //!
-//! A line that the compiler refuses ends with `//~` and the error's code, or its message if it has none. These differ less between compilers
-//! than the texts of their messages do, so any compiler may run this. A code is followed by a colon and the message where that is ours.
+//! A line that the compiler refuses ends with `//~` and the error's code, or its message if it has
+//! none. These differ less between compilers than the texts of their messages do, so any compiler
+//! may run this. A code is followed by a colon and the message where that is ours.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -63,7 +64,8 @@ fn messages(lines: &[u8]) -> impl Iterator<Item = Value> {
     lines.map(|line| serde_json::from_slice(line).expect("a line is a message"))
 }
 
-/// The line of an error and why, which is its code, or its message if that is ours or there is no code; the last error, which counts the others, has no line.
+/// The line of an error and why, which is its code, or its message if that is ours or there is no
+/// code; the last error, which counts the others, has no line.
 fn refusal(error: &Value) -> Option<(u64, String)> {
     let span = error["spans"].as_array()?.iter().find(|span| span["is_primary"] == true)?;
     let (code, message) = (error["code"]["code"].as_str(), error["message"].as_str()?);

@@ -11,11 +11,13 @@ pub enum Error {
     Unavailable(String),
     /// The provider has no path to this PE.
     Unreachable(Pe),
-    /// This PE was lost, or cannot use its network if it is the caller; the text names it and its host, and says how.
+    /// This PE was lost, or cannot use its network if it is the caller; the text names it and its
+    /// host, and says how.
     Lost(Pe, String),
     /// An argument that the provider cannot pass on; the text says which and why.
     Invalid(String),
-    /// Local memory of an operation that this process cannot access. The operation may be an earlier one.
+    /// Local memory of an operation that this process cannot access. The operation may be an
+    /// earlier one.
     Fault(Fault),
 }
 

@@ -51,8 +51,8 @@ struct Forking {
 }
 
 thread_local! {
-    /// Without a destructor: to register one takes memory, and after the copy is made, or while the C
-    /// library holds its locks, no memory may be allocated.
+    /// Without a destructor: to register one takes memory, and after the copy is made, or while the
+    /// C library holds its locks, no memory may be allocated.
     static FORKING: Cell<Option<ManuallyDrop<Forking>>> = const { Cell::new(None) };
 }
 

@@ -34,7 +34,8 @@ impl Call {
 }
 
 impl Call {
-    /// Ends the process with a message if this PE and all others are at their exit, so that the network is closed.
+    /// Ends the process with a message if this PE and all others are at their exit, so that the
+    /// network is closed.
     pub(crate) fn require_no_exit(self) {
         if process::job_has_ended() {
             self.fail(format_args!(

@@ -17,10 +17,10 @@ pub(crate) fn warn_once(call: Call, job: &Job, why: &'static str) {
     }
 }
 
-/// The thread that initialised the library.
+/// The thread that initialized the library.
 static MAIN: Mutex<Option<Caller>> = Mutex::new(None);
 
-/// Record that the calling thread has initialised the library.
+/// Record that the calling thread has initialized the library.
 pub(crate) fn initialized_here() {
     *process::lock(&MAIN) = Some(thread::current());
 }
@@ -30,12 +30,12 @@ pub(crate) fn check(call: Call, job: &Job) {
     if job.settings.check && job.thread_level <= SHMEM_THREAD_FUNNELED && !is_main() {
         let why = match job.thread_level {
             SHMEM_THREAD_FUNNELED => {
-                "called by another thread than the one that initialised the library, but the thread level \
+                "called by another thread than the one that initialized the library, but the thread level \
                  is SHMEM_THREAD_FUNNELED: this works here as long as no two threads are in the library at \
                  once; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE"
             }
             _ => {
-                "called by another thread than the one that initialised the library, but the thread level \
+                "called by another thread than the one that initialized the library, but the thread level \
                  is SHMEM_THREAD_SINGLE: this works here as long as no two threads are in the library at \
                  once; ask shmem_init_thread for SHMEM_THREAD_SERIALIZED or SHMEM_THREAD_MULTIPLE"
             }
@@ -44,12 +44,12 @@ pub(crate) fn check(call: Call, job: &Job) {
     }
 }
 
-/// Ends the job with an error if another thread finalizes than the one that initialised.
+/// Ends the job with an error if another thread finalizes than the one that initialized.
 pub(crate) fn check_finalizer(call: Call, job: &Job) {
     if job.settings.check && !is_main() {
         fail!(
             call,
-            "called by another thread than the one that initialised the library, which must finalize it"
+            "called by another thread than the one that initialized the library, which must finalize it"
         );
     }
 }

@@ -23,7 +23,8 @@ pub(crate) fn end_job() {
     JOB_HAS_ENDED.store(true, Ordering::Release);
 }
 
-/// Whether this PE and all others are at their exit. Threads that the program did not join may still call the library.
+/// Whether this PE and all others are at their exit. Threads that the program did not join may
+/// still call the library.
 pub(crate) fn job_has_ended() -> bool {
     JOB_HAS_ENDED.load(Ordering::Acquire)
 }

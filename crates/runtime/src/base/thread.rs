@@ -1,5 +1,5 @@
-//! Which thread calls: one of the system's, unless the program has registered a function that numbers its threads. A program
-//! whose threads move between those of the system does that.
+//! Which thread calls: one of the system's, unless the program has registered a function that
+//! numbers its threads. A program whose threads move between those of the system does that.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};

@@ -1,24 +1,24 @@
 //! The endpoints of contexts, found by the places of the contexts, and the one of the library.
 //!
-//! An endpoint serves one thread at a time. What ensures that depends on the context, and is decided
-//! when the context gets its endpoint:
+//! An endpoint serves one thread at a time. What ensures that depends on the context, and is
+//! decided when the context gets its endpoint:
 //!
 //! - A context that several threads may use at once takes the lock of its place. Only threads that
 //!   use the same context at once wait for it, or a context that shares its endpoint. The library's
 //!   own endpoint always has a lock.
-//! - A private or serialized context has one user at a time, and below `SHMEM_THREAD_MULTIPLE` every
-//!   context has. The user takes no lock. Other threads of the PE may complete what was issued on
-//!   the context (`shmemx_local_complete`, the drop of an array in Rust) or end it
+//! - A private or serialized context has one user at a time, and below `SHMEM_THREAD_MULTIPLE`
+//!   every context has. The user takes no lock. Other threads of the PE may complete what was
+//!   issued on the context (`shmemx_local_complete`, the drop of an array in Rust) or end it
 //!   (`shmem_finalize`, `shmem_team_destroy`, the exit of the process) while the user goes on. They
-//!   take the lock of the place and claim the endpoint from its user, who finds it claimed and waits
-//!   for the lock ([`Alone`]). Below `SHMEM_THREAD_MULTIPLE` no two threads are in the library at
-//!   once, so nothing is claimed. Where the system call that a claim needs is missing, such a
-//!   context takes the lock. A private context that shares the endpoint of another place takes the
-//!   lock of that place.
+//!   take the lock of the place and claim the endpoint from its user, who finds it claimed and
+//!   waits for the lock ([`Alone`]). Below `SHMEM_THREAD_MULTIPLE` no two threads are in the
+//!   library at once, so nothing is claimed. Where the system call that a claim needs is missing,
+//!   such a context takes the lock. A private context that shares the endpoint of another place
+//!   takes the lock of that place.
 //!
 //! A place and its lock exist for the life of the process, so the user of a context that was
-//! destroyed, or of a network that was closed, finds no endpoint there and gets a message. This file
-//! must never know what an endpoint does.
+//! destroyed, or of a network that was closed, finds no endpoint there and gets a message. This
+//! file must never know what an endpoint does.
 #![allow(unsafe_code)]
 
 use crate::base::handle::ContextHandle;
@@ -31,14 +31,15 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Where the endpoint of a context is: a cache line, since its user writes `alone` in each operation.
+/// Where the endpoint of a context is: a cache line, since its user writes `alone` in each
+/// operation.
 #[repr(align(64))]
 struct ContextEndpoint {
     /// The handle of the context if it has an endpoint to itself and no two threads are in the
     /// library at once, or else 0.
     sole: AtomicUsize,
-    /// Knows the context by its handle if it has an endpoint to itself and one user at a time, while
-    /// other threads may be in the library.
+    /// Knows the context by its handle if it has an endpoint to itself and one user at a time,
+    /// while other threads may be in the library.
     alone: Alone,
     /// The handle of the context if it has an endpoint, or else 0, which is the handle of none.
     context: AtomicUsize,
@@ -53,7 +54,8 @@ struct ContextEndpoint {
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<ContextEndpoint>() == 64, "more than a cache line");
 
-// SAFETY: the endpoint can be sent, and the head of this file says who uses it: one thread at a time.
+// SAFETY: the endpoint can be sent, and the head of this file says who uses it: one thread at a
+// time.
 unsafe impl Sync for ContextEndpoint {}
 
 /// The place of the library's own endpoint, behind those of contexts.
@@ -102,8 +104,8 @@ impl Drop for EndpointUser<'_> {
 }
 
 impl ContextEndpoint {
-    /// The use of the endpoint of this place by one of those that take its lock, or by its user that
-    /// found it claimed.
+    /// The use of the endpoint of this place by one of those that take its lock, or by its user
+    /// that found it claimed.
     #[inline(always)]
     fn locked(&self) -> Use<'_> {
         let guard = process::lock(&self.lock);
@@ -121,7 +123,8 @@ impl ContextEndpoint {
     }
 }
 
-/// Do something with the endpoint of a context, after `missing` if it has none; `None` if it still has none.
+/// Do something with the endpoint of a context, after `missing` if it has none; `None` if it still
+/// has none.
 #[inline(always)]
 pub(crate) fn on<R>(
     ctx: ContextHandle,
@@ -148,7 +151,8 @@ pub(crate) fn on<R>(
     uses.locked().endpoint.as_deref_mut().map(verb)
 }
 
-/// As [`on`], if the context has its endpoint to itself and nobody has claimed that; `None` otherwise.
+/// As [`on`], if the context has its endpoint to itself and nobody has claimed that; `None`
+/// otherwise.
 #[inline(always)]
 pub(crate) fn alone<R>(ctx: ContextHandle, verb: impl FnOnce(&mut dyn Endpoint) -> R) -> Option<R> {
     debug_assert_ne!(ctx, ContextHandle::INVALID, "callers refuse it");

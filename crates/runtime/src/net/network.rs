@@ -238,7 +238,8 @@ impl Process {
 
 impl Host for Process {
     fn variable(&self, name: &str) -> Option<String> {
-        // A setting that a script has left empty is as if it were not set. What other libraries read is theirs.
+        // A setting that a script has left empty is as if it were not set. What other libraries
+        // read is theirs.
         environment(name).filter(|value| !name.starts_with("SHMEM_") || !is_blank(value))
     }
 

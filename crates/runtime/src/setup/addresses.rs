@@ -1,8 +1,9 @@
 //! The addresses of symmetric objects: the same on all PEs where that is possible, so that programs
 //! can keep pointers in symmetric memory.
 //!
-//! Each PE reserves what it can of a few ranges, and all take the first one that all PEs have. Static
-//! data are where the kernel loads the program. This file must never know how ranges are chosen.
+//! Each PE reserves what it can of a few ranges, and all take the first one that all PEs have.
+//! Static data are where the kernel loads the program. This file must never know how ranges are
+//! chosen.
 
 use super::record::Record;
 use rushmem_heap::Reservation;

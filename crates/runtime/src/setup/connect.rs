@@ -370,8 +370,8 @@ fn probed(
     Ok(endpoint)
 }
 
-/// How long the test of a transport may take: longer than a silent host is waited for, since a NIC may take seconds to
-/// connect; and where PEs outnumber the CPUs, each of them needs a CPU first.
+/// How long the test of a transport may take: longer than a silent host is waited for, since a NIC
+/// may take seconds to connect; and where PEs outnumber the CPUs, each of them needs a CPU first.
 fn probe_limit(job: &Job) -> Duration {
     let machines = job.session().nodes().clone();
     let n_local = machines.size(machines.node_of(job.me.0));

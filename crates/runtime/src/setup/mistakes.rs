@@ -1,7 +1,8 @@
-//! Warnings about variables that have no effect: their names are misspelled, or they name what this machine does not have.
+//! Warnings about variables that have no effect: their names are misspelled, or they name what this
+//! machine does not have.
 //!
-//! PE 0 prints them once for the job. A name that is not ours is only mentioned if it is nearly one of ours, since programs and
-//! other OpenSHMEM libraries have variables of the same form.
+//! PE 0 prints them once for the job. A name that is not ours is only mentioned if it is nearly one
+//! of ours, since programs and other OpenSHMEM libraries have variables of the same form.
 
 use crate::base::settings;
 use rushmem_bootstrap::env;
@@ -67,8 +68,8 @@ fn misspelled(known: &[&str], set: impl Iterator<Item = String>) -> Vec<String> 
     unknown.into_iter().filter_map(warning).collect()
 }
 
-/// A warning if `named`, which the variable `variable` names, is not among those that are there. Where the kernel shows none,
-/// nothing is known.
+/// A warning if `named`, which the variable `variable` names, is not among those that are there.
+/// Where the kernel shows none, nothing is known.
 fn absent(variable: &str, named: &str, there: &[String]) -> Option<String> {
     if there.is_empty() || there.iter().any(|name| name == named) {
         return None;
@@ -81,7 +82,8 @@ fn absent(variable: &str, named: &str, there: &[String]) -> Option<String> {
     ))
 }
 
-/// The one that is most similar to `name`, if one is similar enough for a misspelling. `part` is what is compared of each.
+/// The one that is most similar to `name`, if one is similar enough for a misspelling. `part` is
+/// what is compared of each.
 fn likely<'a>(
     name: &str,
     known: impl Iterator<Item = &'a str>,

@@ -1,4 +1,5 @@
-//! How the PEs of the job reach each other, and why, in one line: for `SHMEM_DEBUG` and for tools that show it.
+//! How the PEs of the job reach each other, and why, in one line: for `SHMEM_DEBUG` and for tools
+//! that show it.
 
 use std::ffi::{CStr, CString};
 use std::sync::{PoisonError, RwLock};
@@ -34,14 +35,15 @@ pub(super) fn note(job: &Job, chosen: Option<Chosen<'_>>) {
     }
     let mut kept = PATH.write().unwrap_or_else(PoisonError::into_inner);
     if kept.is_none_or(|kept| kept.to_bytes() != path.as_bytes()) {
-        // Leaked, since a program may keep the pointer. A later init finds the same path unless a network has failed.
+        // Leaked, since a program may keep the pointer. A later init finds the same path unless a
+        // network has failed.
         let path = CString::new(path).unwrap_or_default();
         *kept = Some(Box::leak(path.into_boxed_c_str()));
     }
 }
 
-/// `shmemx_transport`: how the PEs of the job reach each other, a colon, and the reason. The text stays valid for the life of
-/// the process.
+/// `shmemx_transport`: how the PEs of the job reach each other, a colon, and the reason. The text
+/// stays valid for the life of the process.
 pub fn transport(call: Call) -> &'static CStr {
     job::require(call);
     PATH.read().unwrap_or_else(PoisonError::into_inner).unwrap_or_default()

@@ -1,7 +1,7 @@
 //! A transfer of every kind to a peer, whose outcome decides whether a transport works.
 //!
-//! It goes to a line of the peer's internal area that this PE alone writes. It has a time limit, since a provider may
-//! try for ever to connect and report nothing.
+//! It goes to a line of the peer's internal area that this PE alone writes. It has a time limit,
+//! since a provider may try for ever to connect and report nothing.
 #![allow(unsafe_code)]
 
 use crate::base::call::{Call, fail};
@@ -18,11 +18,13 @@ use std::time::Duration;
 /// Words that are put and read back.
 const WORDS: usize = 4;
 
-/// The time limit is counted in sleeps of this length, so that the time of a process that is stopped does not count.
+/// The time limit is counted in sleeps of this length, so that the time of a process that is
+/// stopped does not count.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Runs a `test` that waits for `pe`. If it is not over after `limit`, the transport gives the PE up, which ends the
-/// test with an error; a test that does not end even then is within a call of the provider, and the job ends.
+/// Runs a `test` that waits for `pe`. If it is not over after `limit`, the transport gives the PE
+/// up, which ends the test with an error; a test that does not end even then is within a call of
+/// the provider, and the job ends.
 ///
 /// # Errors
 /// Those of the test, or when the kernel refuses a thread.

@@ -98,8 +98,9 @@ impl<T: Symmetric> SymArray<'_, T> {
 }
 
 impl<T: Symmetric> SymArray<'_, T> {
-    /// Change the number of elements (`shmem_realloc`, §9.3.3). The first ones keep their values, further ones are zero. Collective; completes
-    /// what this PE has issued. Both the old and the new elements need room meanwhile.
+    /// Change the number of elements (`shmem_realloc`, §9.3.3). The first ones keep their values,
+    /// further ones are zero. Collective; completes what this PE has issued. Both the old and the
+    /// new elements need room meanwhile.
     ///
     /// ```standalone_crate
     /// let shmem = shmem::init();
@@ -118,7 +119,8 @@ impl<T: Symmetric> SymArray<'_, T> {
             .ok_or(OutOfMemory { nbytes: size_of::<T>().saturating_mul(len) })?;
         self.block.barrier(call);
         let (to, from) = (block.data::<Plain<T>>(), self.data.cast::<Plain<T>>());
-        // SAFETY: as many elements each, of two blocks. No PE has a view of either before all have dropped the old one below.
+        // SAFETY: as many elements each, of two blocks. No PE has a view of either before all have
+        // dropped the old one below.
         unsafe { local::copy_elements::<local::Atomic, _>(to, from, len.min(self.len)) };
         (self.data, self.len) = (block.data(), len);
         drop(std::mem::replace(&mut self.block, block));

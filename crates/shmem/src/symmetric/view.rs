@@ -104,7 +104,8 @@ impl<'a, T: Symmetric> SymSlice<'a, T> {
         self.start
     }
 
-    /// Whether operations can access `pe`'s copy (`shmem_addr_accessible`, §9.1.8). This is so for all PEs of the job.
+    /// Whether operations can access `pe`'s copy (`shmem_addr_accessible`, §9.1.8). This is so for
+    /// all PEs of the job.
     pub fn is_accessible(self, pe: u32) -> bool {
         setup::addr_accessible(Call(&"SymSlice::is_accessible"), self.start.cast(), pe as i32) != 0
     }

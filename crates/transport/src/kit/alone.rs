@@ -1,9 +1,11 @@
-//! How the only user of something and threads that seldom need it exclude each other: the user comes and goes by plain stores and
-//! loads, without an atomic read-modify-write; another thread first takes an ordinary lock, and then claims it from its user.
+//! How the only user of something and threads that seldom need it exclude each other: the user
+//! comes and goes by plain stores and loads, without an atomic read-modify-write; another thread
+//! first takes an ordinary lock, and then claims it from its user.
 //!
-//! The user may be another thread each time, as long as uses are ordered; it is known by a number that is not 0. As in `bias`,
-//! the user says that it is inside and then looks whether it still is the user; who claims says that it is not, and then looks whether
-//! it is inside. `ci/loom` tries every execution, with two sequentially consistent fences in the place of the two barriers.
+//! The user may be another thread each time, as long as uses are ordered; it is known by a number
+//! that is not 0. As in `bias`, the user says that it is inside and then looks whether it still is
+//! the user; a claim says that it is not, and then looks whether it is inside. `ci/loom` tries
+//! every execution, with two sequentially consistent fences in the place of the two barriers.
 //!
 //! This file must never know what is used.
 
@@ -56,8 +58,9 @@ impl Alone {
         self.inside.store(false, Ordering::Release);
     }
 
-    /// Claims it by a thread that has the lock, until [`give`](Alone::give): the user, to whom that gives it back. `pause` is called as
-    /// long as the user is inside. The caller knows that it [can](Alone::can_be_claimed).
+    /// Claims it by a thread that has the lock, until [`give`](Alone::give): the user, to whom that
+    /// gives it back. `pause` is called as long as the user is inside. The caller knows that it
+    /// [can](Alone::can_be_claimed).
     pub fn claim(&self, pause: impl Fn()) -> usize {
         let user = self.user.load(Ordering::Relaxed);
         if user != NOBODY {

@@ -1,5 +1,5 @@
-//! The first loss of a PE, or the first failure of this one. From then on every operation of the transport fails, and the host is
-//! notified once.
+//! The first loss of a PE, or the first failure of this one. From then on every operation of the
+//! transport fails, and the host is notified once.
 //!
 //! Every verb and every poll checks this first, so that all of them fail with the same error. This file must never know how a
 //! provider detects a loss.
@@ -58,7 +58,8 @@ impl Loss {
         self.end(Error::Lost(me, format!("PE {me} on {own} cannot use its network: {why}")))
     }
 
-    /// Reports memory of this process that it cannot access. Returns the first loss, which may be another one.
+    /// Reports memory of this process that it cannot access. Returns the first loss, which may be
+    /// another one.
     pub fn of_memory(&self, fault: Fault) -> Error {
         self.end(Error::Fault(fault))
     }

@@ -1,16 +1,17 @@
 //! Distributed locks (OpenSHMEM 1.6, §9.13): the queue of Mellor-Crummey and Scott, in one word per PE.
 //!
 //! J. M. Mellor-Crummey, M. L. Scott: Algorithms for scalable synchronization on shared-memory
-//! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word on every PE. One
-//! field of it, on the lock's home PE, names the last PE of the queue; the other one is this PE's node of
-//! the queue: whether the PE before has granted the lock to it, and which PE is next. So PEs get the lock in the
-//! order of their calls, each polls only its own word, and a lock of zero is free. `word` knows where the fields are
-//! in C's `long` and in Fortran's INTEGER.
+//! multiprocessors. ACM Transactions on Computer Systems 9 (1), 1991. A lock has a word on every
+//! PE. One field of it, on the lock's home PE, names the last PE of the queue; the other one is
+//! this PE's node of the queue: whether the PE before has granted the lock to it, and which PE is
+//! next. So PEs get the lock in the order of their calls, each polls only its own word, and a lock
+//! of zero is free. `word` knows where the fields are in C's `long` and in Fortran's INTEGER.
 //!
-//! A PE enters the queue with a node of zero, and from then on other PEs only set bits of it. Where a network carries
-//! out atomic operations, one without an old value takes effect at any time before the next quiet. So a PE clears its
-//! node by an operation that returns the old value, before it enters the queue. The bits that others set may come late:
-//! this PE waits for each of them before it leaves the queue, and a CPU's load sees what was waited for.
+//! A PE enters the queue with a node of zero, and from then on other PEs only set bits of it. Where
+//! a network carries out atomic operations, one without an old value takes effect at any time
+//! before the next quiet. So a PE clears its node by an operation that returns the old value,
+//! before it enters the queue. The bits that others set may come late: this PE waits for each of
+//! them before it leaves the queue, and a CPU's load sees what was waited for.
 //!
 //! Threads of one PE share its node: `turns` decides which of them has it. A PE that sets a lock twice, or
 //! clears one that it does not hold, gets a message instead of waiting for ever.

@@ -26,7 +26,8 @@ pub struct Place<T> {
 pub trait LockWord: Sized + 'static {
     /// The most PEs that it can tell apart.
     const MAX_PES: u32;
-    /// Set in the node of a PE that waits, once the lock is its own; the other bits are the next PE.
+    /// Set in the node of a PE that waits, once the lock is its own; the other bits are the next
+    /// PE.
     const GRANTED: u32;
 
     /// The node in this PE's word; what its writer did before is visible.

@@ -36,7 +36,8 @@ fn a_pe_that_exits_without_finalize_ends_the_job() {
     }
 }
 
-/// The library finalizes such a program, and so never tells a PE that has failed from one that has ended.
+/// The library finalizes such a program, so it cannot distinguish a PE that has failed from one
+/// that has ended.
 #[test]
 fn a_pe_that_fails_after_start_pes_ends_the_job() {
     for (onnode, ways) in [("on", &["collective", "computing"][..]), ("off", &["collective"])] {
@@ -50,14 +51,22 @@ fn a_pe_that_fails_after_start_pes_ends_the_job() {
     }
 }
 
-/// Their statuses are results then.
+/// Their statuses are results then. On a busy machine one may take longer than the others wait,
+/// which then count as failed.
 #[test]
 fn pes_that_all_exit_after_start_pes_are_finalized_whatever_their_status_is() {
     for onnode in ["on", "off"] {
         for how in ["all_fail", "late"] {
-            let job = Job::new(program!("start_pes_exits.c")).n(3).arg(how);
-            let outcome = job.env("SHMEM_ONNODE", onnode).run();
-            assert_eq!((outcome.code(), outcome.stderr.as_str()), (3, ""), "{outcome}");
+            let is_silent = |_| {
+                let job = Job::new(program!("start_pes_exits.c")).n(3).arg(how);
+                let outcome = job.env("SHMEM_ONNODE", onnode).run();
+                assert_eq!(outcome.code(), 3, "{outcome}");
+                if !outcome.stderr.is_empty() {
+                    outcome.assert_fails(&["exited with status 3", "shmem_finalize"]);
+                }
+                outcome.stderr.is_empty()
+            };
+            assert!((0..5).any(is_silent), "{how}: a PE counts as failed in each of 5 jobs");
         }
     }
 }

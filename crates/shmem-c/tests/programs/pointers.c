@@ -1,7 +1,9 @@
-/* Pointers in symmetric memory: blocks have the same address on all PEs, so a PE can follow pointers of another one.
+/* Pointers in symmetric memory: blocks have the same address on all PEs, so a PE can follow
+ * pointers of another one.
  *
- * Arguments: `static` if variables must have the same address on all PEs, too; `differ` if the heaps must not. The PE
- * of the variable TAKE_ON maps memory at the addresses of the variable TAKE before the library is initialised.
+ * Arguments: `static` if variables must have the same address on all PEs, too; `differ` if the
+ * heaps must not. The PE of the variable TAKE_ON maps memory at the addresses of the variable TAKE
+ * before the library is initialized.
  */
 #define _GNU_SOURCE
 #include "check.h"
@@ -61,8 +63,8 @@ static void list(void) {
     shmem_free(nodes);
 }
 
-/* A breadth-first search. The graph is stored as compressed rows with pointers to the neighbors of each vertex.
- * Vertex v is on PE v mod n, and has edges to v+1, 2v and 7v. */
+/* A breadth-first search. The graph is stored as compressed rows with pointers to the neighbors of
+ * each vertex. Vertex v is on PE v mod n, and has edges to v+1, 2v and 7v. */
 static void search(void) {
     int rows = (VERTICES + check_n - 1) / check_n;
     int *neighbors = check_malloc(rows * DEGREE * sizeof *neighbors);

@@ -1,5 +1,5 @@
-/* Words that peers put and get while this PE loads, waits for and stores them: none is seen in part. Lengths and places of the
- * transfers vary, so that the network cuts its stream within words. */
+/* Words that peers put and get while this PE loads, waits for and stores them: none is seen in
+ * part. Lengths and places of the transfers vary, so that the network cuts its stream within words. */
 #include "check.h"
 
 enum { N = 1 << 16, WAITS = 300, GETS = 20, JUNK = 4096 };
@@ -7,7 +7,7 @@ enum { N = 1 << 16, WAITS = 300, GETS = 20, JUNK = 4096 };
 static uint64_t words[N], got[N];
 static uint16_t shorts[4 * N];
 static char junk[JUNK];
-static long told[2];
+static long acknowledged[2];
 
 /* All bytes of a round's words are the same. */
 static uint64_t of(int round) { return 0x0101010101010101u * (uint64_t)(1 + round % 200); }
@@ -27,7 +27,7 @@ static void waits(int round) {
         shmem_putmem(junk, bytes, (size_t)(1 + round * 37 % (JUNK - 1)), 0);
         shmem_putmem(shorts + 1, source, (size_t)(2 * (1 + round * 977 % N)), 0);
         shmem_uint64_put(words, source, N, 0);
-        shmem_long_wait_until(&told[1], SHMEM_CMP_GE, round);
+        shmem_long_wait_until(&acknowledged[1], SHMEM_CMP_GE, round);
     } else if (check_me == 0) {
         long torn = 0;
         for (int i = 0; i < N; i++) {
@@ -37,7 +37,7 @@ static void waits(int round) {
         for (int i = 0; i < N; i++)
             torn += (shorts[1 + i] >> 8) != (shorts[1 + i] & 0xff);
         CHECK(torn == 0, 50, "round %d: a wait has seen %ld words in part", round, torn);
-        shmem_long_p(&told[1], round, 1);
+        shmem_long_p(&acknowledged[1], round, 1);
     }
 }
 
@@ -45,8 +45,8 @@ static void waits(int round) {
 static void gets(int round) {
     static uint64_t here[N + 1];
     if (check_me == 0) {
-        for (int i = 0; (i & 1023) != 0 || shmem_long_test(&told[0], SHMEM_CMP_LT, round); i++)
-            *(volatile uint64_t *)&words[i % N] = of(i / N);
+        for (unsigned i = 0; (i & 1023) != 0 || shmem_long_test(&acknowledged[0], SHMEM_CMP_LT, round); i++)
+            *(volatile uint64_t *)&words[i % N] = of((int)(i / N % 200));
         return;
     }
     if (check_me != 1)
@@ -63,7 +63,7 @@ static void gets(int round) {
     }
     shmem_quiet();
     CHECK(torn == 0, 0, "round %d: %ld words were got in part", round, torn);
-    shmem_long_p(&told[0], round, 0);
+    shmem_long_p(&acknowledged[0], round, 0);
 }
 
 int main(void) {

@@ -73,8 +73,9 @@ settings! {
         "any value: print the settings with their values at start-up"; is_set, "anything";
     /// Print what is chosen, or also what is found.
     debug: Option<Level> = "SHMEM_DEBUG", &["SMA_DEBUG"], None;
-        "1: print to standard error how the PEs of the job reach each other, and why, in one line of PE 0; 2 and any other \
-         value: also print everything else that the library finds and chooses";
+        "1: print to standard error how the PEs of the job reach each other, and why, in one line of PE 0, and why the \
+         symmetric heaps have different addresses, if they do; 2 and any other value: also print everything else that \
+         the library finds and chooses";
         |value| Some(value.map(|value| if value == "1" { Level::INFO } else { Level::DEBUG })), "anything";
     /// Make checks that cost time.
     check: bool = "SHMEM_CHECK", &[], Some("0");

@@ -146,7 +146,7 @@ impl Used {
     }
 }
 
-/// The user comes so often while another thread claims what it uses so often.
+/// The user enters `enters` times while another thread claims what it uses `claims` times.
 fn claimed(enters: usize, claims: usize) {
     loom::model(move || {
         assert!(Alone::can_be_claimed());

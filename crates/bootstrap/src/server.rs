@@ -9,7 +9,8 @@
 //! - A PE that exits without an initialisation or exchange that another PE has entered ends the job, since that one can
 //!   never complete.
 //! - An abort ends it with the first message, a global exit silently.
-//! - A signal that asks programs to end ends the job at once if a PE has not started, since it cannot reach that one.
+//! - A signal that asks programs to end ends the job at once if a PE has not started, since it
+//!   cannot reach that one.
 //! - A PE that fails after it was refused memory is named with what it was refused.
 //! - Everything else is left to run; the job's status is that of the first PE that failed.
 
@@ -183,7 +184,8 @@ impl Server {
         self.left_behind()
     }
 
-    /// What to say at the end of a job that has printed no error, if its first failed PE had not called shmem_init.
+    /// What to say at the end of a job that has printed no error, if its first failed PE had not
+    /// called shmem_init.
     pub fn failed_without_init(&self) -> Option<String> {
         let failed = self.failed.filter(|_| self.interrupt.is_none() && !self.ended)?;
         let Pe { phase: Phase::Silent, exit: Some(exit), .. } = self.pes[failed as usize] else {

@@ -126,7 +126,8 @@ fn variables_with_a_mistake_are_warned_of() {
     assert_eq!(heap(&of_others, 0, 0).stderr, "");
 }
 
-/// A limit of file sizes is named with its remedy, since a smaller heap need not be what the user wants.
+/// A limit of file sizes is named with its remedy, since a smaller heap need not be what the user
+/// wants.
 #[test]
 fn a_heap_beyond_the_limit_of_file_sizes_says_which_limit_to_raise() {
     let script = "ulimit -f 1000; exec \"$0\" 0 0";

@@ -1,5 +1,5 @@
-//! Jobs over UCX and libfabric in which the network refuses, a PE is killed or a signal comes: what the libraries do then by
-//! themselves is not what a user of the job sees.
+//! Jobs over UCX and libfabric in which the network refuses, a PE is killed or a signal comes: what
+//! the libraries do then by themselves is not what a user of the job sees.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -90,8 +90,8 @@ fn a_hangup_ends_a_job_over_ucx() {
     running.finish().assert_fails(&["PE ", "was killed by SIGHUP"]);
 }
 
-/// UCX has such files for its shared memory, which it cannot use between these PEs; they stay when it is killed while
-/// it makes them.
+/// UCX has such files for its shared memory, which it cannot use between these PEs; they stay when
+/// it is killed while it makes them.
 fn a_job_over_ucx_has_no_files_of_ucxs_shared_memory() {
     let (running, pids) = lingering();
     for pid in pids {
@@ -104,8 +104,9 @@ fn a_job_over_ucx_has_no_files_of_ucxs_shared_memory() {
     assert_eq!(running.finish().code(), 137);
 }
 
-/// UCX aborts a process that answers a peer which has just died, and whose data are still coming in: the job is said to
-/// have ended by the peer. Which kill makes it do so is a matter of chance; without a remedy one of five does.
+/// UCX aborts a process that answers a peer which has just died, and whose data are still coming
+/// in: the job is said to have ended by the peer. Which kill makes it do so is a matter of chance;
+/// without a remedy one of five does.
 fn the_pe_that_died_first_is_named_over_ucx() {
     needs("libucp.so.0");
     let text = r#"

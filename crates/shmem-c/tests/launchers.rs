@@ -159,8 +159,8 @@ fn warns_of_pes_without_finalize(launcher: &Launcher) {
     }
 }
 
-/// Nobody ends the PEs of a manager that is killed, here the parent of the PEs or of the shells that start them. The time is far
-/// more than they need, and less than PEs once stayed.
+/// Nobody ends the PEs of a manager that is killed, here the parent of the PEs or of the shells
+/// that start them. The time is far more than they need, and less than PEs once stayed.
 fn ends_with_its_manager(launcher: &Launcher) {
     const N: usize = 3;
     let program = program!("soak.c").display().to_string();

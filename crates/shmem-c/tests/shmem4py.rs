@@ -1,5 +1,6 @@
-//! Python's shmem4py, built with this library by the `oshcc` of an installed prefix. `RUSHMEM_PYTHON` names the Python that
-//! has it, `python3` where it is not set; elsewhere the test is ignored.
+//! Python's shmem4py, built with this library by the `oshcc` of an installed prefix.
+//! `RUSHMEM_PYTHON` names the Python that has it, `python3` where it is not set; elsewhere the test
+//! is ignored.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

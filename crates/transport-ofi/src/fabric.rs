@@ -174,16 +174,18 @@ impl Fabric {
         Ok(Cq { cq: open(fi::FI_WAIT_NONE)?, wait: None })
     }
 
-    /// An endpoint that is ready for use, with room for so many receives: some providers make it at once.
+    /// An endpoint that is ready for use, with room for this number of receives: some providers
+    /// make it at once.
     ///
     /// # Errors
     /// libfabric's number.
     pub(crate) fn endpoint(&self, cq: &Cq, receives: usize) -> Result<Fid<fi::fid_ep>, i32> {
         let mut endpoint = null_mut();
         let info = lock(&self.info);
-        // SAFETY: an entry that is owned here, with all its parts, and that nobody else uses meanwhile.
+        // SAFETY: an entry that is owned here, with all its parts, and that nobody else uses
+        // meanwhile.
         let entry = unsafe { &mut *info.first() };
-        // SAFETY: as above: a part of the entry.
+        // SAFETY: a part of the entry, which libfabric allocates with it; nobody else refers to it.
         let rx = unsafe { &mut *entry.rx_attr };
         rx.size = receives.min(self.facts.receives);
         // SAFETY: an open domain and the entry that it was opened with, which nobody else uses meanwhile.

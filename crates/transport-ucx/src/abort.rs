@@ -1,6 +1,6 @@
-//! UCX (1.13 and 1.19 do) aborts the process when it cannot answer a peer that has just died. The launcher knows which
-//! PE died first, and ends the job at once. An abort while UCX makes progress waits for that, so that this PE is not
-//! taken for the one that failed.
+//! UCX (1.13 and 1.19 do) aborts the process when it cannot answer a peer that has just died. The
+//! launcher knows which PE died first, and ends the job at once. An abort while UCX makes progress
+//! waits for that, so that this PE is not taken for the one that failed.
 //!
 //! This file must never know what UCX is called for.
 #![allow(unsafe_code)]
@@ -36,7 +36,8 @@ pub(crate) fn within<T>(call: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Aborts of this process, which is PE `me`, wait from now on if they come from UCX, unless the program handles them itself.
+/// Aborts of this process, which is PE `me`, wait from now on if they come from UCX, unless the
+/// program handles them itself.
 pub(crate) fn guard(me: Pe, wait: Duration) {
     let words = format!(
         "PE {me}: UCX ended this process, as it may when another PE has ended; see what UCX printed, and what other PEs \
@@ -58,12 +59,14 @@ pub(crate) fn guard(me: Pe, wait: Duration) {
         let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = aborted;
         action.sa_sigaction = handler as usize;
         action.sa_flags |= libc::SA_SIGINFO;
-        // SAFETY: a handler of three arguments, as the flag says, that calls only what a handler may call.
+        // SAFETY: a handler of three arguments, as the flag says, that calls only what a handler
+        // may call.
         unsafe { libc::sigaction(libc::SIGABRT, &action, null_mut()) };
     }
 }
 
-/// Whether the signal comes from a thread of this process, as abort's does: others are to end the process at once.
+/// Whether the signal comes from a thread of this process, as abort's does: others are to end the
+/// process at once.
 fn is_own(info: &siginfo_t) -> bool {
     // SAFETY: the kernel fills in the sender of a signal with this code.
     info.si_code == libc::SI_TKILL && unsafe { info.si_pid() } == std::process::id().cast_signed()
@@ -75,14 +78,17 @@ extern "C" fn aborted(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     if let Some(Last { wait, words }) = LAST.get().filter(|_| is_own && WITHIN.get()) {
         let mut wait = *wait;
         let left = &raw mut wait;
-        // SAFETY: both point to a time that lives here, and may be the same; a signal that is handled ends a sleep early.
+        // SAFETY: both point to a time that lives here, and may be the same; a signal that is
+        // handled ends a sleep early.
         while unsafe { libc::nanosleep(left, left) } != 0 {}
-        // SAFETY: the bytes of a text that lives as long as the process. Where stderr is closed, nothing is printed.
+        // SAFETY: the bytes of a text that lives as long as the process. Where stderr is closed,
+        // nothing is printed.
         unsafe { libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len()) };
     }
     // SAFETY: numbers; a handler may call it.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
-    // SAFETY: a number; a handler may call it. The signal is blocked within its handler and ends the process on return.
+    // SAFETY: a number; a handler may call it. The signal is blocked within its handler and ends
+    // the process on return.
     unsafe { libc::raise(signal) };
 }
 

@@ -1,7 +1,8 @@
 //! Values of UCX's own variables that Rushmem passes where the user has set none.
 //!
-//! UCX takes signals of the process when it is opened: SIGHUP, which then switches its log on instead of ending the
-//! process, and those of crashes, for which it prints a backtrace of its own. Signals belong to the program.
+//! UCX takes signals of the process when it is opened: SIGHUP, which then switches its log on
+//! instead of ending the process, and those of crashes, for which it prints a backtrace of its own.
+//! Signals belong to the program.
 
 use rushmem_transport::kit::variables;
 use std::ffi::CStr;

@@ -32,8 +32,9 @@ pub(crate) fn found(host: &dyn Host) -> Result<Found, String> {
 /// The versions of UCX whose sockets do not reach each other over the loopback interface.
 const LOOPBACK_UNREACHED: (u32, u32) = (1, 20);
 
-/// UCX's transports but those of shared memory. It uses none of these where it can notice that a peer fails, as it can
-/// over any network; yet each worker takes megabytes for them, and files that stay when the process is killed meanwhile.
+/// UCX's transports but those of shared memory. It uses none of these where it can notice that a
+/// peer fails, as it can over any network; yet each worker takes megabytes for them, and files that
+/// stay when the process is killed meanwhile.
 const WITHOUT_SHARED_MEMORY: &str = "^sm";
 /// The oldest version that understands this.
 const EXCLUDES: (u32, u32) = (1, 12);

@@ -14,7 +14,8 @@
 //! - `proto` is what PEs tell each other, without I/O;
 //! - `ucp` owns UCX's objects and holds most of the unsafe code;
 //! - `found` says what of UCX this machine has, `probe` whether UCX's atomic operations are right;
-//! - `settings` has the limits and variables, `defaults` what UCX's own variables are, `sys` the calls of the C library;
+//! - `settings` has the limits and variables, `defaults` what UCX's own variables are, `sys` the
+//!   calls of the C library;
 //! - `abort` says what happens when UCX ends the process.
 //!
 //! What it does not do: it does not choose among UCX's transports (`UCX_TLS` and its kin do), and it

@@ -99,7 +99,8 @@ impl Shared {
         self.loss.of_peer(pe, address.as_ref().map(|address| &*address.host), why)
     }
 
-    /// A PE has not answered for too long, as `why` says. UCX's addresses are not for people, so its devices are named.
+    /// A PE has not answered for too long, as `why` says. UCX's addresses are not for people, so
+    /// its devices are named.
     pub(crate) fn give_up(&self, pe: Pe, why: &str) {
         let resources = self.context.resources();
         let used: Vec<String> =

@@ -102,12 +102,13 @@ struct Flags {
     #[arg(long)]
     report_bindings: bool,
 
-    /// Start the program without address space layout randomization (ASLR), so that its static variables have the same
-    /// address on all PEs
+    /// Start the program without address space layout randomization (ASLR), so that its static
+    /// variables have the same address on all PEs
     #[arg(long)]
     no_aslr: bool,
 
-    /// Print what would be started on which host, with which variables and bindings, and start nothing
+    /// Print what would be started on which host, with which variables and bindings, and start
+    /// nothing
     #[arg(long)]
     dry_run: bool,
 

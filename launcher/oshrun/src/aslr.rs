@@ -5,8 +5,8 @@ use std::io;
 
 use crate::failure::{Failure, reason};
 
-/// Makes the kernel load programs that this process starts from now on at the same addresses each time. This process
-/// itself stays as it is.
+/// Makes the kernel load programs that this process starts from now on at the same addresses each
+/// time. This process itself stays as it is.
 ///
 /// # Errors
 /// When the kernel refuses, as in some containers.

@@ -1,7 +1,7 @@
 //! What oshrun would start: `--dry-run` prints it instead.
 //!
-//! It describes the plan that `job` would carry out. What another host decides by itself, such as the bindings of its PEs, is
-//! not known before its daemon runs.
+//! It describes the plan that `job` would carry out. What another host decides by itself, such as
+//! the bindings of its PEs, is not known before its daemon runs.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;

@@ -1,7 +1,8 @@
 //! oshrun's end of the socket to one PE: it reads bytes when the job asks for them, and writes frames in the background.
 //!
 //! It knows nothing of messages. The job does the reading, so that it can empty the socket as soon as it learns that a PE
-//! has exited. A PE that has exited is no error; any other failure of a system call is, since the PE would wait for ever.
+//! has exited. A PE that has exited is no error; any other failure of a system call is, since the
+//! PE would wait for ever.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -24,7 +25,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Takes the socket of PE `pe`, which is announced on `readable` whenever something has arrived, or nothing can be sent any more.
+    /// Takes the socket of PE `pe`, which is announced on `readable` whenever something has
+    /// arrived, or nothing can be sent any more.
     pub fn new(
         pe: u32,
         socket: std::os::unix::net::UnixStream,

@@ -120,8 +120,8 @@ impl LocalPes {
         }
     }
 
-    /// A part of what a PE has sent, or why messages cannot pass between it and this process; the PE is announced again, since there
-    /// may be more.
+    /// A part of what a PE has sent, or why messages cannot pass between it and this process; the
+    /// PE is announced again, since there may be more.
     pub fn read(&self, pe: u32) -> Option<Up> {
         let link = self.link(pe)?;
         if let Some(error) = link.unsendable() {

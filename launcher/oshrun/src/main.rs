@@ -3,13 +3,14 @@
 //! One file or folder per subject:
 //!
 //! - what to start: `args`, `program`; where: `hosts`, `placement`; with which variables: `environment`;
-//! - starting: `prepare` and `capacity` check first, `aslr`, `limits` and `spawn` start PEs, `guard`
-//!   ends them if oshrun is killed;
+//! - starting: `prepare` and `capacity` check first, `aslr`, `limits` and `spawn` start PEs,
+//!   `guard` ends them if oshrun is killed;
 //! - `mark`, `descendants` and `liveness` ensure that no process remains, `leftovers` that no file of libfabric's does;
 //! - `local_pes` holds the PEs of this process, `tree` those of other processes and hosts;
 //! - `output` and `input` forward streams, `link` frames, `signals` the signals of the user;
 //! - `watchdog` ends oshrun if it can decide nothing any more;
-//! - `debugger`, `progress` and `timings` help to watch a job, `dry_run` shows one that is not started;
+//! - `debugger`, `progress` and `timings` help to watch a job, `dry_run` shows one that is not
+//!   started;
 //! - `job` decides, by the rules of `rushmem_bootstrap::server`.
 //!
 //! The same program has three roles: oshrun itself, a daemon (`tree::daemon`) and a guard. It never interprets the

@@ -76,7 +76,8 @@ pub fn place(
     }
     let placements =
         on(&Topology::of_this_machine(), node, topology::cpus_at_once(), wish, is_set)?;
-    // A report changes nothing: without it, a machine that leaves nothing to choose is not looked at.
+    // A report changes nothing: without it, a machine that leaves nothing to choose is not looked
+    // at.
     let by_pe = if decides { placements.by_pe } else { Vec::new() };
     Ok(Placements { by_pe, ..placements })
 }

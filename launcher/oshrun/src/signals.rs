@@ -1,8 +1,8 @@
 //! The signals that users and systems send to oshrun on behalf of the job.
 //!
-//! It only distinguishes them; `job` decides what to do. Until [`Signals::listen`] they have their default action, which ends
-//! oshrun: it has started nothing by then. No signal is lost from then on, since the event loop keeps those that come while it
-//! starts processes.
+//! It only distinguishes them; `job` decides what to do. Until [`Signals::listen`] they have their
+//! default action, which ends oshrun: it has started nothing by then. No signal is lost from then
+//! on, since the event loop keeps those that come while it starts processes.
 #![allow(unsafe_code)]
 
 use tokio::signal::unix::{SignalKind, signal};

@@ -1,4 +1,5 @@
-//! Failures after which oshrun can decide nothing any more: it ends with one message, and its guard ends the job.
+//! Failures after which oshrun can decide nothing any more: it ends with one message, and its guard
+//! ends the job.
 //!
 //! This file must never know a job.
 
@@ -11,7 +12,8 @@ use crate::failure::complain;
 /// How long it may take to start one process, on a file system that hangs for a while.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Has a panic end oshrun with one message. The event loop panics if the kernel refuses to wait for events.
+/// Has a panic end oshrun with one message. The event loop panics if the kernel refuses to wait for
+/// events.
 pub fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let payload = panic.payload();
@@ -25,11 +27,13 @@ pub fn report_panics() {
     }));
 }
 
-/// The longest single wait for a start, and most that it counts: time in which oshrun was stopped does not.
+/// The longest single wait for a start, and most that it counts: time in which oshrun was stopped
+/// does not.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Ends oshrun unless it is dropped in time. The standard library waits for the end of a process of which the kernel
-/// does not report whether it has executed its program, and a process that waits for oshrun never ends.
+/// Ends oshrun unless it is dropped in time. The standard library waits for the end of a process of
+/// which the kernel does not report whether it has executed its program, and a process that waits
+/// for oshrun never ends.
 #[derive(Debug)]
 pub struct StartLimit {
     _started: Sender<()>,

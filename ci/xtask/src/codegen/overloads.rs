@@ -1,7 +1,8 @@
 //! The type-generic interface of C++: what is a macro in C11 is a set of overloads there.
 //!
-//! All functions of a type table have the same overloads, so these are one macro, which the types of the table expand. A
-//! program may include the header within its own `extern "C"`, where there are no overloads, so they end that.
+//! All functions of a type table have the same overloads, so these are one macro, which the types
+//! of the table expand. A program may include the header within its own `extern "C"`, where there
+//! are no overloads, so they end that.
 
 use std::fmt::Write;
 
@@ -69,8 +70,8 @@ fn overloads(functions: &[Function], names: &[&String]) -> Result<String> {
     Ok(text)
 }
 
-/// The types of the functions that a name stands for, without that of its `namesake`. C++ has several complex numbers, of which the
-/// library's functions take pointers to anything.
+/// The types of the functions that a name stands for, without that of its `namesake`. C++ has
+/// several complex numbers, of which the library's functions take pointers to anything.
 fn types<'a>(functions: &[&'a Function], namesake: Option<&Function>) -> Vec<(&'a str, &'a str)> {
     let form = functions[0].takes_context();
     let is_overload = |function: &&&Function| {

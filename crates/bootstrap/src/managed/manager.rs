@@ -38,7 +38,8 @@ pub(crate) trait Ender: Debug + Send + Sync {
     /// Asks the manager to kill all processes and to return `status` where it can. Whether it was asked.
     fn ask(&self, status: i32) -> bool;
 
-    /// The connection that ends with the manager, if a watch may look at it: whether it has ended, not what arrives.
+    /// The connection that ends with the manager, if a watch may look at it: whether it has ended,
+    /// not what arrives.
     fn line(&self) -> Option<BorrowedFd<'_>> {
         None
     }

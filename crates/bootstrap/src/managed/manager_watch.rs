@@ -1,7 +1,8 @@
-//! Every PE watches the process manager on its node, since a manager that is killed does not end its PEs, which would
-//! wait for each other or compute in vain.
+//! Every PE watches the process manager on its node, since a manager that is killed does not end
+//! its PEs, which would wait for each other or compute in vain.
 //!
-//! This is for managers that speak over a socket; PMIx's library reports the loss of its server by itself.
+//! This is for managers that speak over a socket; PMIx's library reports the loss of its server by
+//! itself.
 #![allow(unsafe_code)]
 
 use std::io::Write;
@@ -45,7 +46,8 @@ fn is_lost(manager: &dyn Ender) -> bool {
     !manager.has_left() && mpi::present() == Mpi::Absent
 }
 
-/// Waits for the end of the connection. Returns whether it has ended: where the kernel cannot say so, the PE is not ended.
+/// Waits for the end of the connection. Returns whether it has ended: where the kernel cannot say
+/// so, the PE is not ended.
 fn wait_for_end(line: BorrowedFd<'_>) -> bool {
     loop {
         let mut fds = [PollFd::new(&line, END)];
@@ -66,7 +68,8 @@ fn has_ended(line: &PollFd<'_>) -> bool {
 }
 
 fn end(pe: u32) -> ! {
-    // One line is enough for the job: a manager that has lost only one of its hosts reports that itself.
+    // One line is enough for the job: a manager that has lost only one of its hosts reports that
+    // itself.
     if pe == 0 {
         // The standard error may have gone with the manager.
         let _ = writeln!(
@@ -74,7 +77,8 @@ fn end(pe: u32) -> ! {
             "PE 0: the process manager of this host is gone; all of its PEs end"
         );
     }
-    // SAFETY: it ends the process at once, whatever its other threads do: exit handlers could wait for other PEs.
+    // SAFETY: it ends the process at once, whatever its other threads do: exit handlers could wait
+    // for other PEs.
     unsafe { libc::_exit(1) }
 }
 

@@ -138,16 +138,17 @@ static MEMBER: OnceLock<(u32, Arc<Abort>)> = OnceLock::new();
 static SERVER_LOST: [pmix_status_t; 2] =
     [PMIX_ERR_LOST_CONNECTION, PMIX_ERR_LOST_CONNECTION_TO_SERVER];
 
-/// Ends this process when its server is gone. A manager that is killed does not end its PEs, which would
-/// wait for each other or compute in vain.
+/// Ends this process when its server is gone. A manager that is killed does not end its PEs, which
+/// would wait for each other or compute in vain.
 fn end_with_server(library: &Library, rank: u32, ender: &Arc<Abort>) {
     if MEMBER.set((rank, ender.clone())).is_err() {
         return;
     }
     let (events, n_events) = (SERVER_LOST.as_ptr().cast_mut(), SERVER_LOST.len());
-    // SAFETY: the library only reads the events, which are static. It calls the handler, which stays, in its own thread. Without
-    // a callback it returns when the handler is registered.
-    // Where the server refuses, the process ends with its launcher only if the launcher ends it, as without a handler.
+    // SAFETY: the library only reads the events, which are static. It calls the handler, which
+    // stays, in its own thread. Without a callback it returns when the handler is registered. Where
+    // the server refuses, the process ends with its launcher only if the launcher ends it, as
+    // without a handler.
     let _ = unsafe {
         library.PMIx_Register_event_handler(
             events,
@@ -161,8 +162,8 @@ fn end_with_server(library: &Library, rank: u32, ender: &Arc<Abort>) {
     };
 }
 
-/// The library's notice that the server is gone. A handler that returns must call `done`: the library waits for it before it
-/// calls the handlers of others, such as MPI's.
+/// The library's notice that the server is gone. A handler that returns must call `done`: the
+/// library waits for it before it calls the handlers of others, such as MPI's.
 unsafe extern "C" fn server_lost(
     _: usize,
     _: pmix_status_t,
@@ -178,12 +179,14 @@ unsafe extern "C" fn server_lost(
     let Some((rank, _)) = member else {
         if let Some(done) = done {
             let status = PMIX_SUCCESS as pmix_status_t;
-            // SAFETY: the library passes this function with its data, for one call, in which no results are allowed.
+            // SAFETY: the library passes this function with its data, for one call, in which no
+            // results are allowed.
             unsafe { done(status, null_mut(), 0, None, null_mut(), data) };
         }
         return;
     };
-    // One line is enough for the job: if the servers of other hosts are left, their launcher reports what has happened.
+    // One line is enough for the job: if the servers of other hosts are left, their launcher
+    // reports what has happened.
     if *rank == 0 {
         // The standard error may have gone with the launcher.
         let _ = writeln!(
@@ -191,7 +194,8 @@ unsafe extern "C" fn server_lost(
             "PE 0: the connection to the PMIx server of the launcher was lost; all PEs of that server end"
         );
     }
-    // SAFETY: ends the process at once, whatever its other threads do: its exit handlers could wait for other PEs.
+    // SAFETY: ends the process at once, whatever its other threads do: its exit handlers could wait
+    // for other PEs.
     unsafe { libc::_exit(1) }
 }
 

@@ -1,5 +1,5 @@
-//! Collectives: Cray's all-to-all of blocks of any size and its old reductions over teams, Sandia's names of
-//! the scans, bitwise reductions of the signed types of C.
+//! Collectives: Cray's all-to-all of blocks of any size and its old reductions over teams, Sandia's
+//! names of the scans, bitwise reductions of the signed types of C.
 
 use core::ffi::{c_int, c_long, c_longlong, c_short, c_void};
 

@@ -1,6 +1,6 @@
-/* The generic names of C11 and C++: each with every type it lists, with and without a context. What they do is checked
- * elsewhere; here the right function must be reached, so each result is checked in full width. In C++ complex numbers have
- * none. */
+/* The generic names of C11 and C++: each with every type it lists, with and without a context. What
+ * they do is checked elsewhere; here the right function must be reached, so each result is checked
+ * in full width. In C++ complex numbers have none. */
 #include "check.h"
 #include "types.h"
 #if defined(__cplusplus)

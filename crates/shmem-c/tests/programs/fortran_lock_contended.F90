@@ -1,4 +1,5 @@
-! Locks that all PEs want at once, of a default INTEGER, or of the kind LOCK_KIND, of which the library uses the first 4 bytes.
+! Locks that all PEs want at once, of a default INTEGER, or of the kind LOCK_KIND, of which the
+! library uses the first 4 bytes.
 #ifndef LOCK_KIND
 #define LOCK_KIND kind(0)
 #endif
@@ -27,7 +28,8 @@ program fortran_lock_contended
 contains
   include "fortran_check.inc"
 
-  ! A holder counts itself in, adds to a word that only the lock protects, and counts itself out. The words are on PE keeper.
+  ! A holder counts itself in, adds to a word that only the lock protects, and counts itself out.
+  ! The words are on PE keeper.
   subroutine exclusion(this, by_test, keeper)
     integer(LOCK_KIND) :: this
     integer :: by_test, keeper, seen, turn

@@ -12,8 +12,9 @@ static void take(long *lock, int by_test) {
             sched_yield();
 }
 
-/* A holder counts itself in, adds to a word that only the lock protects, and counts itself out; it leaves the completion of that
- * to shmem_clear_lock in every other turn. The words are on PE `keeper`. */
+/* A holder counts itself in, adds to a word that only the lock protects, and counts itself out; it
+ * leaves the completion of that to shmem_clear_lock in every other turn. The words are on PE
+ * `keeper`. */
 static void exclusion(long *lock, int by_test, int keeper) {
     static uint64_t holders, word;
     holders = word = 0;

@@ -131,7 +131,7 @@ static void team_reductions(void) {
     shmemx_team_destroy(&team);
 }
 
-/* To the program, which says so, all of it is one thread, which uses a private context of its own. */
+/* To the program, which says so, all of it is one thread, which uses its own private context. */
 static uint64_t one_thread(void) {
     return 7;
 }

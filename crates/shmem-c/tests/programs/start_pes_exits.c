@@ -1,5 +1,6 @@
-/* What ends a program that start_pes began, by argv[1]: all PEs exit with status 3, or PE 1 alone does, after the others have
- * come to their end, or while they are within a collective or compute. */
+/* What ends a program that start_pes began, by argv[1]: all PEs exit with status 3, or PE 1 alone
+ * does, after the others have come to their end, or while they are within a collective or
+ * compute. */
 #include <shmem.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* Words that peers put and get while this PE loads, waits for and stores them: none is seen in
- * part. Lengths and places of the transfers vary, so that the network cuts its stream within words. */
+ * part. Lengths and places of the transfers vary, so that the network cuts its stream within
+ * words. */
 #include "check.h"
 
 enum { N = 1 << 16, WAITS = 300, GETS = 20, JUNK = 4096 };

@@ -16,7 +16,8 @@ use std::mem::ManuallyDrop;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Arc;
 
-/// Room for receives of an ep that receives nothing: few, as not every provider makes an endpoint without.
+/// Room for receives of an ep that receives nothing: few, as not every provider makes an endpoint
+/// without.
 const NO_RECEIVES: usize = 16;
 
 impl FiEndpoint {

@@ -7,7 +7,8 @@ use libfabric_sys as fi;
 use rushmem_transport::mem;
 use std::mem::MaybeUninit;
 
-/// The errors of an operation whose local memory cannot be accessed or sent, whichever PE it is with.
+/// The errors of an operation whose local memory cannot be accessed or sent, whichever PE it is
+/// with.
 const OF_THIS_PE: [i32; 3] = [libc::EFAULT, libc::ENOBUFS, libc::ENOMEM];
 
 /// Completions taken at once.

@@ -19,8 +19,8 @@ use ucx_sys::{
 /// Over sockets UCX sends what it copies in pieces, and the target answers each one that belongs to a put: pieces as long as
 /// what it takes in at a time are an eighth as many.
 const SOCKETS: &CStr = c"UCX_TCP_TX_SEG_SIZE=64k";
-/// The longest put that fits one such piece with its headers. UCX cuts a longer one within words, and a target that waits
-/// for a word would see half of it.
+/// The longest put that fits one such piece with its headers. UCX cuts a longer one within words,
+/// and a target that waits for a word would see half of it.
 const PIECE: usize = (64 << 10) - 512;
 /// Over shared memory each worker has 512 buffers for each of two transports, and touches all of them: 4 MiB, which PEs of a
 /// node that share memory anyway have no use for. More are taken where they are needed.

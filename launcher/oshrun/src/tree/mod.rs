@@ -37,7 +37,8 @@ use crate::spawn::Launch;
 /// Maximum number of pieces of input in flight to PE 0.
 pub const PIECES: usize = 16;
 
-/// How often children are waited for although no signal has come: the handler of a signal may fail to wake this process.
+/// How often children are waited for although no signal has come: the handler of a signal may fail
+/// to wake this process.
 const REAPING: Duration = Duration::from_secs(1);
 
 /// What a process starts: its own PEs, if it has any, and daemons for other parts of its host and for other hosts.

@@ -2,7 +2,7 @@
 //!
 //! Another process may touch the same bytes at any time, so nothing here forms a slice or a reference
 //! to data: a word is accessed by one atomic instruction of its size, larger runs by a function that is foreign to the
-//! compiler, as the head of `copy` explains. The
+//! compiler, as the head of `opaque` explains. The
 //! only references are to atomics, for the length of one operation. The source of a copy may also be private
 //! memory, of which no atomic may be made where it is borrowed as `&[T]`. Ordering is the business of
 //! `fence`, `quiet` and the waits; data accesses are relaxed. This file and the heap's allocator are
@@ -14,11 +14,12 @@
 mod amo;
 mod apply;
 mod copy;
+mod element;
 mod lanes;
+mod opaque;
 
 pub use amo::{Amo, ArithmeticAmo, BitwiseAmo, Word};
 pub use apply::apply;
-pub use copy::{
-    Atomic, Element, Loads, Volatile, copy_bytes, copy_elements, copy_strided, load, store,
-};
+pub use copy::{copy_bytes, copy_elements, copy_strided};
+pub use element::{Atomic, Element, Loads, Volatile, load, store};
 pub use lanes::{Baseline, Lanes, Single};

@@ -5,7 +5,7 @@
 //! programs that poll with `shmem_atomic_fetch` then see the data behind a flag.
 #![allow(unsafe_code)]
 
-use super::copy::Element;
+use super::element::Element;
 use crate::verbs::AmoWidth;
 use sealed::Sealed;
 use std::sync::atomic::{

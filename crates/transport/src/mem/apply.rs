@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::amo::{ArithmeticAmo, BitwiseAmo};
-use super::copy::store;
+use super::element::store;
 use crate::verbs::{AmoOp, AmoWidth};
 
 /// Carries out `op` on the word at `dest` and returns its old value, zero-extended. Operand and condition

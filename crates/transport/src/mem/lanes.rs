@@ -1,7 +1,8 @@
 //! Several elements at once, for the operators of reductions: a loop over atomic words is not vectorized.
 //!
 //! The loads and stores are vector instructions that are written down here. To the compiler they are opaque, and defined as relaxed
-//! atomic accesses for the reasons at the head of `copy`. Where none are written down, a foreign copy is in their place.
+//! atomic accesses for the reasons at the head of `opaque`. Where none are written down, a foreign copy
+//! is in their place.
 //!
 //! Four vectors are accessed by one block of instructions, because the compiler cannot put the offset of a vector into an
 //! instruction that is written down, and would compute each address by an instruction of its own. The vectors are of `f64`,
@@ -9,7 +10,7 @@
 //! the instructions for integers are the same either way.
 #![allow(unsafe_code)]
 
-use super::copy::{Element, load_unseen, store_unseen};
+use super::element::{Element, load_unseen, store_unseen};
 
 /// As many bytes as one access moves, without a type.
 pub trait Lanes: Copy {
@@ -169,7 +170,7 @@ pub use foreign::Baseline;
 #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
 mod foreign {
     use super::Lanes;
-    use crate::mem::copy::foreign_copy;
+    use crate::mem::opaque::foreign_copy;
     use std::mem::MaybeUninit;
 
     /// So many bytes that a call takes little time beside them.

@@ -2,6 +2,8 @@
 #![allow(unsafe_code)]
 
 use super::*;
+use crate::mem::{Atomic, Volatile};
+use std::sync::atomic::AtomicU64;
 
 #[test]
 fn runs_of_every_length_and_alignment_arrive() {

@@ -1,0 +1,222 @@
+//! One element: a word, or several that are accessed one by one.
+#![allow(unsafe_code)]
+
+use super::opaque::{ANY_ALIGNMENT, Unseen, foreign_copy};
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Up to this many bytes a run of words is copied word by word, each untorn; a longer one by
+/// `memmove`, whose accesses are at least as wide as a word where it is aligned.
+pub(super) const WORDWISE: usize = 64;
+
+/// A type of which symmetric arrays are made: plain bytes to whoever copies it.
+///
+/// # Safety
+/// It has no padding, that is all of its bytes are initialized in every value, unless it says so.
+pub unsafe trait Element: Copy {
+    /// Whether some of its bytes may be padding. It is no word then.
+    const PADDED: bool = false;
+}
+
+macro_rules! element {
+    ($($t:ty)*) => {$(
+        // SAFETY: a number has no padding.
+        unsafe impl Element for $t {}
+    )*};
+}
+
+element! { i8 u8 i16 u16 i32 u32 i64 u64 isize usize i128 u128 f32 f64 }
+
+// SAFETY: an array has no padding besides that of its elements.
+unsafe impl<T: Element, const N: usize> Element for [T; N] {
+    const PADDED: bool = T::PADDED;
+}
+
+/// How a copy reads the words of its source.
+pub trait Loads {
+    /// Whether by atomic loads.
+    const ATOMIC: bool;
+}
+
+/// By atomic loads: the source is symmetric memory, which threads of this process may write
+/// meanwhile. It is valid for writes, too, as the pointer of an atomic must be. Where source and
+/// destination are aligned differently, the words of the source are the ones that are not torn.
+pub enum Atomic {}
+
+/// By loads that the compiler knows no more of than of volatile ones: the source may be a `&[T]`,
+/// in which there can be no atomic, or symmetric memory. The words of the destination are not torn.
+pub enum Volatile {}
+
+impl Loads for Atomic {
+    const ATOMIC: bool = true;
+}
+impl Loads for Volatile {
+    const ATOMIC: bool = false;
+}
+
+/// Reads one element of symmetric memory; untorn when its size is 1, 2, 4 or 8 and it is aligned to
+/// that.
+///
+/// # Safety
+/// `source` is valid for reads and writes of a `T`, and what is there is one, whoever wrote it.
+#[inline(always)]
+pub unsafe fn load<T: Element>(source: *const T) -> T {
+    // SAFETY: the same contract.
+    unsafe { load_by::<Atomic, T>(source) }
+}
+
+/// As [`load`].
+///
+/// # Safety
+/// `source` is valid for reads of a `T`, and what is there is one, whoever wrote it; what else it
+/// is, `L` says.
+#[inline(always)]
+pub(super) unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {
+    macro_rules! word {
+        ($word:ty, $atomic:ty) => {{
+            let word: $word = if L::ATOMIC {
+                // SAFETY: valid for reads and writes, as `L` says, and aligned by the test below.
+                unsafe { <$atomic>::from_ptr(source.cast_mut().cast()) }.load(Relaxed)
+            } else {
+                // SAFETY: valid for a read by contract, aligned by the test below.
+                unsafe { <$word>::load_unseen(source.cast()) }
+            };
+            // SAFETY: `T` has the word's size, and the bits there are a `T` by contract.
+            unsafe { std::mem::transmute_copy(&word) }
+        }};
+    }
+    match size_of::<T>() {
+        1 => word!(u8, AtomicU8),
+        2 if source.addr().is_multiple_of(2) => word!(u16, AtomicU16),
+        4 if source.addr().is_multiple_of(4) => word!(u32, AtomicU32),
+        8 if source.addr().is_multiple_of(8) => word!(u64, AtomicU64),
+        nbytes => {
+            let mut value = MaybeUninit::<T>::uninit();
+            let to = value.as_mut_ptr();
+            if is_of_words::<T>(source.addr()) {
+                for i in 0..nbytes / size_of::<u64>() {
+                    let at = source.cast::<u64>().wrapping_add(i);
+                    let word = if L::ATOMIC {
+                        // SAFETY: a word of the element, valid for reads and writes, as `L` says,
+                        // and aligned by the test above.
+                        unsafe { AtomicU64::from_ptr(at.cast_mut()) }.load(Relaxed)
+                    } else {
+                        // SAFETY: a word of the element, valid for a read by contract, and aligned
+                        // by the test above.
+                        unsafe { u64::load_unseen(at) }
+                    };
+                    // SAFETY: the same word of a value of the same size.
+                    unsafe { to.cast::<u64>().wrapping_add(i).write_unaligned(word) };
+                }
+            } else {
+                // SAFETY: valid for reads by contract, and a value of that many bytes.
+                unsafe { foreign_copy(to.cast(), source.cast(), nbytes) };
+            }
+            // SAFETY: all of its bytes were written, and are a `T` by contract.
+            unsafe { value.assume_init() }
+        }
+    }
+}
+
+/// Whether elements at addresses with these bits are accessed by words.
+#[inline(always)]
+pub(super) fn is_by_words<T: Element>(addrs: usize) -> bool {
+    match size_of::<T>() {
+        nbytes @ (1 | 2 | 4 | 8) => ANY_ALIGNMENT || addrs.is_multiple_of(nbytes),
+        _ => is_of_words::<T>(addrs),
+    }
+}
+
+/// Whether an element that is no word is accessed word by word.
+#[inline(always)]
+fn is_of_words<T: Element>(addr: usize) -> bool {
+    !T::PADDED
+        && size_of::<T>() <= WORDWISE
+        && (addr | size_of::<T>()).is_multiple_of(size_of::<u64>())
+}
+
+/// Writes one element; untorn when its size is 1, 2, 4 or 8 and it is aligned to that.
+///
+/// # Safety
+/// `dest` is valid for writes of a `T`.
+#[inline(always)]
+pub unsafe fn store<T: Element>(dest: *mut T, value: T) {
+    const { assert!(!T::PADDED || !matches!(size_of::<T>(), 1 | 2 | 4 | 8), "not an integer") };
+    macro_rules! word {
+        ($atomic:ty) => {{
+            // SAFETY: `T` has the word's size and no padding, so its bytes are an integer.
+            let word = unsafe { std::mem::transmute_copy(&value) };
+            // SAFETY: valid for a write by contract, aligned by the test below.
+            unsafe { <$atomic>::from_ptr(dest.cast()) }.store(word, Relaxed);
+        }};
+    }
+    match size_of::<T>() {
+        1 => word!(AtomicU8),
+        2 if dest.addr().is_multiple_of(2) => word!(AtomicU16),
+        4 if dest.addr().is_multiple_of(4) => word!(AtomicU32),
+        8 if dest.addr().is_multiple_of(8) => word!(AtomicU64),
+        nbytes if is_of_words::<T>(dest.addr()) => {
+            for i in 0..nbytes / size_of::<u64>() {
+                // SAFETY: a word of the value, which has no padding.
+                let bits =
+                    unsafe { (&raw const value).cast::<u64>().wrapping_add(i).read_unaligned() };
+                // SAFETY: the same word of the element, valid for a write by contract, aligned by
+                // the test above.
+                let word = unsafe { AtomicU64::from_ptr(dest.cast::<u64>().wrapping_add(i)) };
+                word.store(bits, Relaxed);
+            }
+        }
+        // SAFETY: a value of that many bytes, and valid for writes by contract.
+        nbytes => unsafe { foreign_copy(dest.cast(), (&raw const value).cast(), nbytes) },
+    }
+}
+
+/// Reads one element as [`load`], but by one instruction for every alignment, where one is written
+/// down.
+///
+/// # Safety
+/// As [`load`].
+#[inline(always)]
+pub(super) unsafe fn load_unseen<T: Element>(source: *const T) -> T {
+    macro_rules! word {
+        ($word:ty) => {{
+            // SAFETY: valid for reads by contract.
+            let word = unsafe { <$word>::load_unseen(source.cast()) };
+            // SAFETY: `T` has the word's size, and the bits there are a `T` by contract.
+            unsafe { std::mem::transmute_copy(&word) }
+        }};
+    }
+    match size_of::<T>() {
+        1 if ANY_ALIGNMENT => word!(u8),
+        2 if ANY_ALIGNMENT => word!(u16),
+        4 if ANY_ALIGNMENT => word!(u32),
+        8 if ANY_ALIGNMENT => word!(u64),
+        // SAFETY: the same contract.
+        _ => unsafe { load(source) },
+    }
+}
+
+/// Writes one element as [`store`], but by one instruction for every alignment, where one is
+/// written down.
+///
+/// # Safety
+/// As [`store`].
+#[inline(always)]
+pub(super) unsafe fn store_unseen<T: Element>(dest: *mut T, value: T) {
+    macro_rules! word {
+        ($word:ty) => {{
+            // SAFETY: `T` has the word's size and no padding, so its bytes are an integer.
+            let word = unsafe { std::mem::transmute_copy(&value) };
+            // SAFETY: valid for writes by contract.
+            unsafe { <$word>::store_unseen(dest.cast(), word) }
+        }};
+    }
+    match size_of::<T>() {
+        1 if ANY_ALIGNMENT => word!(u8),
+        2 if ANY_ALIGNMENT => word!(u16),
+        4 if ANY_ALIGNMENT => word!(u32),
+        8 if ANY_ALIGNMENT => word!(u64),
+        // SAFETY: the same contract.
+        _ => unsafe { store(dest, value) },
+    }
+}

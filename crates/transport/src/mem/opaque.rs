@@ -1,0 +1,165 @@
+//! Accesses that are opaque to the compiler: instructions that are written down, and a copy by a
+//! foreign function.
+//!
+//! # Data races
+//!
+//! Threads of this process, its service thread among them, and other processes may write the same
+//! symmetric bytes at the same time, and safe Rust programs can cause that. So no access to
+//! symmetric memory in `mem` is a plain one of Rust's, for which this would be a data race and
+//! undefined behavior:
+//!
+//! - Up to 64 bytes are accessed by relaxed atomic loads and stores, of a whole word each
+//!   where it is aligned. Words that are copied are moved by instructions that are written down
+//!   here: their source may be borrowed memory, in which Rust permits no atomic, and they need no
+//!   alignment.
+//! - Longer runs are copied by `memmove` of the C library, which is called through a pointer whose
+//!   value the compiler does not know.
+//!
+//! To the compiler, such an instruction or foreign function may access the bytes in any way that
+//! Rust code could, and as such both are defined here: they carry out relaxed atomic loads and
+//! stores, those of the copy of unspecified width. The machine code keeps this promise, because
+//! every load and store instruction of the processors that Rushmem runs on is at least that.
+//!
+//! A direct call would not do, because the compiler knows `memmove` by its name and takes it for
+//! plain accesses. A loop of atomic words would not do either, because the compiler does not
+//! vectorize it: it takes up to three times as long, and per byte twenty times. Miri, which cannot
+//! call a foreign function, gets loops of atomics.
+//!
+//! The memory model of Rust has no meaning yet for atomic accesses of different widths to the same
+//! bytes at the same time. Those that meet here are by different threads and processes, of which no
+//! compiler sees both; the processors define them.
+#![allow(unsafe_code)]
+
+#[cfg(miri)]
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// Whether words that are not aligned are accessed by one instruction, too: where one is written
+/// down.
+pub(super) const ANY_ALIGNMENT: bool =
+    cfg!(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)));
+
+/// A word that is accessed by an instruction that the compiler does not know.
+pub(super) trait Unseen: Sized {
+    /// # Safety
+    /// `source` is valid for a read, and aligned to the size of the word unless there is
+    /// [`ANY_ALIGNMENT`].
+    unsafe fn load_unseen(source: *const Self) -> Self;
+    /// # Safety
+    /// `dest` is valid for a write, and aligned to the size of the word unless there is
+    /// [`ANY_ALIGNMENT`].
+    unsafe fn store_unseen(dest: *mut Self, word: Self);
+}
+
+macro_rules! unseen {
+    ($($word:ty, $register:ident, $x86_64:literal, $aarch64:literal;)*) => {$(
+        impl Unseen for $word {
+            #[inline(always)]
+            unsafe fn load_unseen(source: *const $word) -> $word {
+                #[cfg(all(target_arch = "x86_64", not(miri)))]
+                {
+                    let word;
+                    // SAFETY: valid for a read by contract.
+                    unsafe {
+                        std::arch::asm!(
+                            concat!("mov ", $x86_64, ", [{1}]"),
+                            out($register) word,
+                            in(reg) source,
+                            options(nostack, preserves_flags, readonly),
+                        );
+                    }
+                    word
+                }
+                #[cfg(all(target_arch = "aarch64", not(miri)))]
+                {
+                    let word;
+                    // SAFETY: valid for a read by contract.
+                    unsafe {
+                        std::arch::asm!(
+                            concat!("ldr", $aarch64, ", [{1}]"),
+                            out(reg) word,
+                            in(reg) source,
+                            options(nostack, preserves_flags, readonly),
+                        );
+                    }
+                    word
+                }
+                #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
+                // SAFETY: valid for a read by contract, and aligned.
+                unsafe {
+                    source.read_volatile()
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn store_unseen(dest: *mut $word, word: $word) {
+                #[cfg(all(target_arch = "x86_64", not(miri)))]
+                // SAFETY: valid for a write by contract.
+                unsafe {
+                    std::arch::asm!(
+                        concat!("mov [{1}], ", $x86_64),
+                        in($register) word,
+                        in(reg) dest,
+                        options(nostack, preserves_flags),
+                    );
+                }
+                #[cfg(all(target_arch = "aarch64", not(miri)))]
+                // SAFETY: valid for a write by contract.
+                unsafe {
+                    std::arch::asm!(
+                        concat!("str", $aarch64, ", [{1}]"),
+                        in(reg) word,
+                        in(reg) dest,
+                        options(nostack, preserves_flags),
+                    );
+                }
+                #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
+                // SAFETY: valid for a write by contract, and aligned.
+                unsafe {
+                    dest.write_volatile(word)
+                }
+            }
+        }
+    )*};
+}
+
+unseen! {
+    u8, reg_byte, "{0}", "b {0:w}";
+    u16, reg, "{0:x}", "h {0:w}";
+    u32, reg, "{0:e}", " {0:w}";
+    u64, reg, "{0}", " {0:x}";
+}
+
+/// Copies bytes, which may overlap, by a function that the compiler does not know; the head of this
+/// file says why.
+///
+/// # Safety
+/// `source` is valid for reads and `dest` for writes of `nbytes` bytes.
+#[cfg(not(miri))]
+#[inline(always)]
+pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
+    type Copy = unsafe extern "C" fn(
+        *mut libc::c_void,
+        *const libc::c_void,
+        libc::size_t,
+    ) -> *mut libc::c_void;
+    static MEMMOVE: Copy = libc::memmove;
+    // SAFETY: a static variable. A volatile read may yield anything, as far as the compiler knows.
+    let copy = unsafe { (&raw const MEMMOVE).read_volatile() };
+    // SAFETY: the same contract.
+    unsafe { copy(dest.cast(), source.cast(), nbytes) };
+}
+
+/// The same for Miri, which sees private memory alone.
+///
+/// # Safety
+/// `source` is valid for reads and `dest` for writes of `nbytes` bytes.
+#[cfg(miri)]
+pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usize) {
+    // SAFETY: valid for reads by contract.
+    let byte = |i| unsafe { source.add(i).read_volatile() };
+    let bytes: Vec<u8> = (0..nbytes).map(byte).collect();
+    for (i, byte) in bytes.into_iter().enumerate() {
+        // SAFETY: valid for writes by contract.
+        unsafe { AtomicU8::from_ptr(dest.add(i)) }.store(byte, Relaxed);
+    }
+}

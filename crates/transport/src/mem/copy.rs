@@ -80,7 +80,7 @@ pub unsafe fn copy_elements<L: Loads, T: Element>(dest: *mut T, source: *const T
         // SAFETY: the same contract.
         unsafe { copy_run::<L, T>(dest, source, nelems) }
     } else {
-        // SAFETY: the same contract; the elements are so many bytes, all of them initialized.
+        // SAFETY: the same contract; all bytes of the elements are initialized.
         unsafe { copy_other_bytes::<L>(dest.cast(), source.cast(), nelems * size_of::<T>()) }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Rel
 /// `memmove`, whose accesses are at least as wide as a word where it is aligned.
 pub(super) const WORDWISE: usize = 64;
 
-/// A type of which symmetric arrays are made: plain bytes to whoever copies it.
+/// A type of which symmetric arrays are made: plain bytes to the code that copies it.
 ///
 /// # Safety
 /// It has no padding, that is all of its bytes are initialized in every value, unless it says so.
@@ -58,7 +58,7 @@ impl Loads for Volatile {
 /// that.
 ///
 /// # Safety
-/// `source` is valid for reads and writes of a `T`, and what is there is one, whoever wrote it.
+/// `source` is valid for reads and writes of a `T`; a peer may have written it.
 #[inline(always)]
 pub unsafe fn load<T: Element>(source: *const T) -> T {
     // SAFETY: the same contract.
@@ -68,7 +68,7 @@ pub unsafe fn load<T: Element>(source: *const T) -> T {
 /// As [`load`].
 ///
 /// # Safety
-/// `source` is valid for reads of a `T`, and what is there is one, whoever wrote it; what else it
+/// `source` is valid for reads of a `T`, which a peer may have written; what else it
 /// is, `L` says.
 #[inline(always)]
 pub(super) unsafe fn load_by<L: Loads, T: Element>(source: *const T) -> T {

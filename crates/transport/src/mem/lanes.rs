@@ -45,7 +45,7 @@ impl<T: Element> Lanes for Single<T> {
 }
 
 /// Implements [`Lanes`] for a vector and for four, by the instructions that load and store the four.
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", not(miri))))]
+#[cfg(opaque)]
 macro_rules! vectors {
     (
         $(#[$attribute:meta])*
@@ -117,10 +117,10 @@ macro_rules! vectors {
 }
 
 /// The lanes that every processor of this architecture has.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(all(opaque, target_arch = "x86_64"))]
 pub use std::arch::x86_64::__m128d as Baseline;
 
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cfg(all(opaque, target_arch = "x86_64"))]
 vectors! {
     #[inline(always)]
     Baseline, xmm_reg,
@@ -135,7 +135,7 @@ vectors! {
 }
 
 // Of processors with AVX2.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(opaque, target_arch = "x86_64"))]
 vectors! {
     #[inline]
     #[target_feature(enable = "avx2")]
@@ -151,10 +151,10 @@ vectors! {
 }
 
 /// The lanes that every processor of this architecture has, with Linux.
-#[cfg(all(target_arch = "aarch64", not(miri)))]
+#[cfg(all(opaque, target_arch = "aarch64"))]
 pub use std::arch::aarch64::float64x2_t as Baseline;
 
-#[cfg(all(target_arch = "aarch64", not(miri)))]
+#[cfg(all(opaque, target_arch = "aarch64"))]
 vectors! {
     #[inline(always)]
     Baseline, vreg,
@@ -164,10 +164,10 @@ vectors! {
     store four "stp {:q}, {:q}, [{at}]" "stp {:q}, {:q}, [{at}, #32]"
 }
 
-#[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
+#[cfg(not(opaque))]
 pub use foreign::Baseline;
 
-#[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
+#[cfg(not(opaque))]
 mod foreign {
     use super::Lanes;
     use crate::mem::opaque::foreign_copy;
@@ -197,4 +197,6 @@ mod foreign {
     }
 
     by_foreign_copy! { Baseline [Baseline; 4] }
+    #[cfg(target_arch = "x86_64")]
+    by_foreign_copy! { std::arch::x86_64::__m256d [std::arch::x86_64::__m256d; 4] }
 }

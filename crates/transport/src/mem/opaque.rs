@@ -28,6 +28,12 @@
 //! The memory model of Rust has no meaning yet for atomic accesses of different widths to the same
 //! bytes at the same time. Those that meet here are by different threads and processes, of which no
 //! compiler sees both; the processors define them.
+//!
+//! # Race detectors
+//!
+//! Miri and ThreadSanitizer see neither. For them there are no instructions (`build.rs`): they see
+//! words as atomics, with which programs may synchronize, and the other bytes of a copy as plain
+//! accesses (ThreadSanitizer, which replaces `memmove`) or atomic ones (Miri).
 #![allow(unsafe_code)]
 
 #[cfg(miri)]
@@ -35,8 +41,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// Whether words that are not aligned are accessed by one instruction, too: where one is written
 /// down.
-pub(super) const ANY_ALIGNMENT: bool =
-    cfg!(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)));
+pub(super) const ANY_ALIGNMENT: bool = cfg!(opaque);
 
 /// A word that is accessed by an instruction that the compiler does not know.
 pub(super) trait Unseen: Sized {
@@ -48,86 +53,128 @@ pub(super) trait Unseen: Sized {
     /// `dest` is valid for a write, and aligned to the size of the word unless there is
     /// [`ANY_ALIGNMENT`].
     unsafe fn store_unseen(dest: *mut Self, word: Self);
+
+    /// Copies two words that start `dst` and `sst` bytes apart.
+    ///
+    /// # Safety
+    /// Both are valid for a read at `source` and for a write at `dest`, and aligned as above.
+    #[inline(always)]
+    unsafe fn copy_two_unseen(dest: *mut Self, source: *const Self, dst: isize, sst: isize) {
+        for i in [0, 1] {
+            // SAFETY: valid for a read by contract.
+            let word = unsafe { Self::load_unseen(source.wrapping_byte_offset(i * sst)) };
+            // SAFETY: valid for a write by contract.
+            unsafe { Self::store_unseen(dest.wrapping_byte_offset(i * dst), word) }
+        }
+    }
 }
 
+/// Implements [`Unseen`] by the instructions whose text precedes and follows an address. While a
+/// word is in a register, it is a `$register`.
+#[cfg(opaque)]
 macro_rules! unseen {
-    ($($word:ty, $register:ident, $x86_64:literal, $aarch64:literal;)*) => {$(
+    (
+        sum $plus:literal;
+        $(
+            $word:ty as $register:ty,
+            load $load:literal $to:literal,
+            store $store:literal $from:literal;
+        )*
+    ) => {$(
         impl Unseen for $word {
             #[inline(always)]
             unsafe fn load_unseen(source: *const $word) -> $word {
-                #[cfg(all(target_arch = "x86_64", not(miri)))]
-                {
-                    let word;
-                    // SAFETY: valid for a read by contract.
-                    unsafe {
-                        std::arch::asm!(
-                            concat!("mov ", $x86_64, ", [{1}]"),
-                            out($register) word,
-                            in(reg) source,
-                            options(nostack, preserves_flags, readonly),
-                        );
-                    }
-                    word
-                }
-                #[cfg(all(target_arch = "aarch64", not(miri)))]
-                {
-                    let word;
-                    // SAFETY: valid for a read by contract.
-                    unsafe {
-                        std::arch::asm!(
-                            concat!("ldr", $aarch64, ", [{1}]"),
-                            out(reg) word,
-                            in(reg) source,
-                            options(nostack, preserves_flags, readonly),
-                        );
-                    }
-                    word
-                }
-                #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
-                // SAFETY: valid for a read by contract, and aligned.
+                let word: $register;
+                // SAFETY: valid for a read by contract.
                 unsafe {
-                    source.read_volatile()
+                    std::arch::asm!(
+                        concat!($load, "{1}", $to),
+                        out(reg) word,
+                        in(reg) source,
+                        options(nostack, preserves_flags, readonly),
+                    );
                 }
+                word as $word
             }
 
             #[inline(always)]
             unsafe fn store_unseen(dest: *mut $word, word: $word) {
-                #[cfg(all(target_arch = "x86_64", not(miri)))]
                 // SAFETY: valid for a write by contract.
                 unsafe {
                     std::arch::asm!(
-                        concat!("mov [{1}], ", $x86_64),
-                        in($register) word,
+                        concat!($store, "{1}", $from),
+                        in(reg) <$register>::from(word),
                         in(reg) dest,
                         options(nostack, preserves_flags),
                     );
                 }
-                #[cfg(all(target_arch = "aarch64", not(miri)))]
-                // SAFETY: valid for a write by contract.
+            }
+
+            // Half of the addresses are computed by the instructions themselves.
+            #[inline(always)]
+            unsafe fn copy_two_unseen(
+                dest: *mut $word,
+                source: *const $word,
+                dst: isize,
+                sst: isize,
+            ) {
+                // SAFETY: valid for reads and writes by contract.
                 unsafe {
                     std::arch::asm!(
-                        concat!("str", $aarch64, ", [{1}]"),
-                        in(reg) word,
-                        in(reg) dest,
+                        concat!($load, "{source}", $to),
+                        concat!($store, "{dest}", $from),
+                        concat!($load, "{source}", $plus, "{sst}", $to),
+                        concat!($store, "{dest}", $plus, "{dst}", $from),
+                        out(reg) _,
+                        source = in(reg) source,
+                        sst = in(reg) sst,
+                        dest = in(reg) dest,
+                        dst = in(reg) dst,
                         options(nostack, preserves_flags),
                     );
-                }
-                #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
-                // SAFETY: valid for a write by contract, and aligned.
-                unsafe {
-                    dest.write_volatile(word)
                 }
             }
         }
     )*};
 }
 
+#[cfg(all(opaque, target_arch = "x86_64"))]
 unseen! {
-    u8, reg_byte, "{0}", "b {0:w}";
-    u16, reg, "{0:x}", "h {0:w}";
-    u32, reg, "{0:e}", " {0:w}";
-    u64, reg, "{0}", " {0:x}";
+    sum " + ";
+    u8 as u32, load "movzx {0:e}, byte ptr [" "]", store "mov [" "], {0:l}";
+    u16 as u16, load "movzx {0:e}, word ptr [" "]", store "mov [" "], {0:x}";
+    u32 as u32, load "mov {0:e}, [" "]", store "mov [" "], {0:e}";
+    u64 as u64, load "mov {0}, [" "]", store "mov [" "], {0}";
 }
+
+#[cfg(all(opaque, target_arch = "aarch64"))]
+unseen! {
+    sum ", ";
+    u8 as u8, load "ldrb {0:w}, [" "]", store "strb {0:w}, [" "]";
+    u16 as u16, load "ldrh {0:w}, [" "]", store "strh {0:w}, [" "]";
+    u32 as u32, load "ldr {0:w}, [" "]", store "str {0:w}, [" "]";
+    u64 as u64, load "ldr {0:x}, [" "]", store "str {0:x}, [" "]";
+}
+
+#[cfg(not(opaque))]
+macro_rules! volatile {
+    ($($word:ty)*) => {$(
+        impl Unseen for $word {
+            unsafe fn load_unseen(source: *const $word) -> $word {
+                // SAFETY: valid for a read by contract, and aligned.
+                unsafe { source.read_volatile() }
+            }
+
+            unsafe fn store_unseen(dest: *mut $word, word: $word) {
+                // SAFETY: valid for a write by contract, and aligned.
+                unsafe { dest.write_volatile(word) }
+            }
+        }
+    )*};
+}
+
+#[cfg(not(opaque))]
+volatile! { u8 u16 u32 u64 }
 
 /// Copies bytes, which may overlap, by a function that the compiler does not know; the head of this
 /// file says why.

@@ -1,7 +1,10 @@
 //! The verbs that a provider implements, once for each context.
 //!
-//! They are few and take an operation as data, the three shortest ones in registers, too; strided routines are loops of the runtime.
-//! A verb with a default body can be composed of the others; a provider overrides it if its network can do better.
+//! They are few and take an operation as data. The three shortest ones have a second form, whose
+//! arguments pass in registers. Strided routines are loops of the runtime.
+//!
+//! A verb with a default body is composed of the others. A provider overrides it if its network can
+//! do better.
 #![allow(unsafe_code)]
 
 use crate::{
@@ -11,11 +14,11 @@ use crate::{
 
 /// One context's access to every connected PE.
 ///
-/// Local memory that an operation names is valid until the operation is complete, which its
-/// [`Completion`] or [`OldValue`] tells: when the call returns, or at the next
-/// [`quiet`](Endpoint::quiet). Addresses lie within the peer's segment and words are aligned to their width; others are
-/// refused with [`Error::Invalid`]. When a verb returns an error, the network no longer uses local memory. Dropping an
-/// endpoint completes what it issued.
+/// Local memory that an operation names is valid until the operation is complete: when the call
+/// returns, or at the next [`quiet`](Endpoint::quiet), as its [`Completion`] or [`OldValue`] says.
+/// Addresses lie within the peer's segment and words are aligned to their width; others are refused
+/// with [`Error::Invalid`]. When a verb returns an error, the network no longer uses local memory.
+/// Dropping an endpoint completes what it issued.
 pub trait Endpoint: Send {
     /// Copies local memory to a PE.
     ///
@@ -35,18 +38,19 @@ pub trait Endpoint: Send {
     /// When the PE cannot be reached.
     unsafe fn get(&mut self, pe: Pe, get: Get) -> Result<(), Error>;
 
-    /// Carries out an atomic operation on a word of a PE. Returns the word's old value, zero-extended, if the request
-    /// asks for it ([`OldValue`]), and otherwise any number.
+    /// Carries out an atomic operation on a word of a PE. Returns the word's old value,
+    /// zero-extended, if the request asks for it ([`OldValue`]), and otherwise any number.
     ///
     /// # Safety
-    /// If the request names a destination of the old value, it is valid for writes of a word of this width until the next
-    /// quiet returns.
+    /// If the request names a destination of the old value, that is valid for writes of a word of
+    /// this width until the next quiet returns.
     ///
     /// # Errors
     /// When the PE cannot be reached.
     unsafe fn amo(&mut self, pe: Pe, request: AmoRequest) -> Result<u64, Error>;
 
-    /// Puts, then updates the word of the signal. Nobody sees the update before what it [follows](crate::Follows).
+    /// Puts, then updates the word of the signal. The update is not visible before what it
+    /// [follows](crate::Follows).
     ///
     /// # Safety
     /// As [`put`](Endpoint::put).
@@ -61,8 +65,10 @@ pub trait Endpoint: Send {
         unsafe { self.amo(pe, signal.amo()) }.map(|_| ())
     }
 
-    /// As [`put`](Endpoint::put), to a PE's heap, so many bytes from its start. Where a network takes a transfer within some hundred
-    /// instructions, passing arguments in memory counts: those of this verb and its like pass in registers, but for one of a fetch, as does the result.
+    /// As [`put`](Endpoint::put), to a PE's heap, `dest` bytes from its start. The arguments and
+    /// the result of this verb and its like pass in registers, except for one argument of a fetch:
+    /// over a network that takes some hundred instructions for a transfer, passing them in memory
+    /// counts.
     ///
     /// # Safety
     /// As [`put`](Endpoint::put).
@@ -100,7 +106,8 @@ pub trait Endpoint: Send {
         unsafe { self.get(pe, get) }.map_err(Box::new)
     }
 
-    /// As [`amo`](Endpoint::amo) that returns the old value, on a word of a PE's heap, like [`put_in_heap`](Endpoint::put_in_heap).
+    /// As [`amo`](Endpoint::amo) that returns the old value, on a word of a PE's heap, like
+    /// [`put_in_heap`](Endpoint::put_in_heap).
     ///
     /// # Errors
     /// As [`amo`](Endpoint::amo).
@@ -119,7 +126,8 @@ pub trait Endpoint: Send {
         unsafe { self.amo(pe, request) }.map_err(Box::new)
     }
 
-    /// Orders puts, atomic operations and signals to each PE: those issued before take effect before those that follow.
+    /// Orders puts, atomic operations and signals to each PE: those issued before take effect
+    /// before those that follow.
     ///
     /// # Errors
     /// When a PE was lost.
@@ -131,8 +139,8 @@ pub trait Endpoint: Send {
     /// When a PE was lost.
     fn quiet(&mut self) -> Result<(), Error>;
 
-    /// Whether everything that was issued is complete, here and at the targets, as after a [`quiet`](Endpoint::quiet). A
-    /// provider that cannot tell completes it.
+    /// Whether everything that was issued is complete, here and at the targets, as after a
+    /// [`quiet`](Endpoint::quiet). A provider that does not know completes it.
     ///
     /// # Errors
     /// When a PE was lost.

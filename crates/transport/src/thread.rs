@@ -40,15 +40,21 @@ pub fn spawn_service(
     })
 }
 
-/// The number of the calling thread: no other thread that lives has it, and it is the address of something.
+/// The number of the calling thread, which no other living thread has. It is the address of an
+/// object.
 #[inline(always)]
 pub fn number() -> usize {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         let number;
-        // SAFETY: the first word of a thread's control block, which is its own address (the ABI's manual, thread-local storage).
+        // SAFETY: the first word of a thread's control block, which is its own address (System V
+        // ABI, thread-local storage).
         unsafe {
-            std::arch::asm!("mov {}, fs:0", out(reg) number, options(pure, readonly, nostack, preserves_flags));
+            std::arch::asm!(
+                "mov {}, fs:0",
+                out(reg) number,
+                options(pure, readonly, nostack, preserves_flags)
+            );
         }
         number
     }

@@ -10,23 +10,23 @@
 
 use super::element::{Element, Loads, WORDWISE, is_by_words, load_by, store};
 use super::lanes::{Baseline, Lanes};
-use super::opaque::{ANY_ALIGNMENT, Unseen, foreign_copy};
+use super::opaque::{ANY_ALIGNMENT, Opaque, foreign_copy};
 
 /// The longest word, and its alignment.
 const WORD: usize = size_of::<u64>();
 
-/// Copies a word. One load and one store do it, except where a side that is not aligned needs a
-/// function.
+/// Copies a word by one load and one store, unless a side is not aligned and there is no
+/// [`ANY_ALIGNMENT`].
 ///
 /// # Safety
 /// `source` is valid for reads, as `L` says, `dest` for writes of a word.
 #[inline(always)]
-unsafe fn copy_word<L: Loads, W: Element + Unseen>(dest: *mut u8, source: *const u8) {
+unsafe fn copy_word<L: Loads, W: Element + Opaque>(dest: *mut u8, source: *const u8) {
     if ANY_ALIGNMENT {
         // SAFETY: valid for reads by contract.
-        let word = unsafe { W::load_unseen(source.cast()) };
+        let word = unsafe { W::load_opaque(source.cast()) };
         // SAFETY: valid for writes by contract.
-        unsafe { W::store_unseen(dest.cast(), word) }
+        unsafe { W::store_opaque(dest.cast(), word) }
     } else {
         // SAFETY: valid for reads, as `L` says, by contract.
         let word = unsafe { load_by::<L, W>(source.cast()) };
@@ -50,6 +50,7 @@ unsafe fn copy_by_words<L: Loads, T: Element>(dest: *mut T, source: *const T) {
         2 => unsafe { copy_word::<L, u16>(dest, source) },
         // SAFETY: one element of this size, valid by contract.
         4 => unsafe { copy_word::<L, u32>(dest, source) },
+        // By vectors as `memmove`, which tear no aligned word either.
         16 if size_of::<Baseline>() == 16 => {
             // SAFETY: valid for reads by contract, and every processor has these vectors.
             let words = unsafe { Baseline::load(source) };
@@ -163,6 +164,7 @@ fn cut(addr: usize, nbytes: usize) -> (usize, usize) {
 /// As [`copy_bytes`].
 #[inline(never)]
 unsafe fn copy_cut<L: Loads>(dest: *mut u8, source: *const u8, nbytes: usize) {
+    // A program may synchronize by whole words, but the detector must see races of other bytes.
     if cfg!(race_detector) {
         // SAFETY: the same contract.
         return unsafe { foreign_copy(dest, source, nbytes) };
@@ -217,13 +219,13 @@ pub unsafe fn copy_strided<L: Loads, T: Element>(
     let by_words = bsize == 1 && is_by_words::<T>(dest.addr() | source.addr());
     let pairs = if by_words { nblocks / 2 } else { 0 };
     for _ in 0..pairs {
-        // SAFETY: two blocks within what the caller vouches for.
-        unsafe { copy_two::<L, T>(to, from, dst, sst) }
+        // SAFETY: two blocks, valid by contract.
+        unsafe { copy_pair::<L, T>(to, from, dst, sst) }
         to = to.wrapping_offset(dst.wrapping_mul(2));
         from = from.wrapping_offset(sst.wrapping_mul(2));
     }
     for _ in 2 * pairs..nblocks {
-        // SAFETY: the block lies within what the caller vouches for.
+        // SAFETY: a block, valid by contract.
         unsafe { copy_elements::<L, T>(to, from, bsize) }
         to = to.wrapping_offset(dst);
         from = from.wrapping_offset(sst);
@@ -233,13 +235,13 @@ pub unsafe fn copy_strided<L: Loads, T: Element>(
 /// # Safety
 /// As [`copy_strided`] with two blocks of one element; [`is_by_words`] holds for both addresses.
 #[inline(always)]
-unsafe fn copy_two<L: Loads, T: Element>(dest: *mut T, source: *const T, dst: isize, sst: isize) {
+unsafe fn copy_pair<L: Loads, T: Element>(dest: *mut T, source: *const T, dst: isize, sst: isize) {
     let bytes = |elements: isize| elements * size_of::<T>() as isize;
     macro_rules! words {
         ($word:ty) => {{
             let (dest, source) = (dest.cast::<$word>(), source.cast::<$word>());
             // SAFETY: elements of this size, valid by contract.
-            unsafe { <$word>::copy_two_unseen(dest, source, bytes(dst), bytes(sst)) }
+            unsafe { <$word>::copy_pair_opaque(dest, source, bytes(dst), bytes(sst)) }
         }};
     }
     match size_of::<T>() {

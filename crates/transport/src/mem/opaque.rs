@@ -1,29 +1,25 @@
-//! Accesses that are opaque to the compiler: instructions that are written down, and a copy by a
-//! foreign function.
+//! Accesses that are opaque to the compiler: inline assembly, and a copy by a foreign function.
 //!
 //! # Data races
 //!
-//! Threads of this process, its service thread among them, and other processes may write the same
-//! symmetric bytes at the same time, and safe Rust programs can cause that. So no access to
-//! symmetric memory in `mem` is a plain one of Rust's, for which this would be a data race and
-//! undefined behavior:
+//! Other processes and the threads of this one, its service thread included, may write the same
+//! symmetric bytes at the same time, and safe Rust programs can cause that. If Rust's plain
+//! accesses met there, it would be a data race and undefined behavior. So `mem` has none:
 //!
-//! - Up to 64 bytes are accessed by relaxed atomic loads and stores, of a whole word each
-//!   where it is aligned. Words that are copied are moved by instructions that are written down
-//!   here: their source may be borrowed memory, in which Rust permits no atomic, and they need no
-//!   alignment.
+//! - Up to 64 bytes are accessed by relaxed atomic loads and stores, each of a whole word if that
+//!   is aligned. Copies use inline assembly for them, because their source may be borrowed memory,
+//!   in which Rust permits no atomic, and because words then need no alignment.
 //! - Longer runs are copied by `memmove` of the C library, which is called through a pointer whose
 //!   value the compiler does not know.
 //!
-//! To the compiler, such an instruction or foreign function may access the bytes in any way that
-//! Rust code could, and as such both are defined here: they carry out relaxed atomic loads and
-//! stores, those of the copy of unspecified width. The machine code keeps this promise, because
-//! every load and store instruction of the processors that Rushmem runs on is at least that.
+//! To the compiler, inline assembly and a foreign function may access the bytes in any way that
+//! Rust code could. Here both are defined to carry out relaxed atomic loads and stores, those of
+//! the foreign function of unspecified width. The machine code keeps this promise, because every
+//! load and store instruction of the processors that Rushmem runs on is at least that.
 //!
 //! A direct call would not do, because the compiler knows `memmove` by its name and takes it for
 //! plain accesses. A loop of atomic words would not do either, because the compiler does not
-//! vectorize it: it takes up to three times as long, and per byte twenty times. Miri, which cannot
-//! call a foreign function, gets loops of atomics.
+//! vectorize it: it takes up to three times as long, and per byte twenty times.
 //!
 //! The memory model of Rust has no meaning yet for atomic accesses of different widths to the same
 //! bytes at the same time. Those that meet here are by different threads and processes, of which no
@@ -31,48 +27,48 @@
 //!
 //! # Race detectors
 //!
-//! Miri and ThreadSanitizer see neither. For them there are no instructions (`build.rs`): they see
-//! words as atomics, with which programs may synchronize, and the other bytes of a copy as plain
-//! accesses (ThreadSanitizer, which replaces `memmove`) or atomic ones (Miri).
+//! Miri and ThreadSanitizer do not see what inline assembly accesses, so there is none for them
+//! (`build.rs`). They see words as atomics, since programs may synchronize by words.
+//! ThreadSanitizer sees other bytes as plain accesses, by its own `memmove`. Miri, which cannot
+//! call a foreign function, sees them as atomic ones.
 #![allow(unsafe_code)]
 
 #[cfg(miri)]
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// Whether words that are not aligned are accessed by one instruction, too: where one is written
-/// down.
+/// Whether one instruction also accesses a word that is not aligned.
 pub(super) const ANY_ALIGNMENT: bool = cfg!(opaque);
 
-/// A word that is accessed by an instruction that the compiler does not know.
-pub(super) trait Unseen: Sized {
+/// A word that is accessed by one instruction, which is opaque to the compiler.
+pub(super) trait Opaque: Sized {
     /// # Safety
     /// `source` is valid for a read, and aligned to the size of the word unless there is
     /// [`ANY_ALIGNMENT`].
-    unsafe fn load_unseen(source: *const Self) -> Self;
+    unsafe fn load_opaque(source: *const Self) -> Self;
     /// # Safety
     /// `dest` is valid for a write, and aligned to the size of the word unless there is
     /// [`ANY_ALIGNMENT`].
-    unsafe fn store_unseen(dest: *mut Self, word: Self);
+    unsafe fn store_opaque(dest: *mut Self, word: Self);
 
-    /// Copies two words that start `dst` and `sst` bytes apart.
+    /// Copies two words whose starts are `dst` and `sst` bytes apart.
     ///
     /// # Safety
     /// Both are valid for a read at `source` and for a write at `dest`, and aligned as above.
     #[inline(always)]
-    unsafe fn copy_two_unseen(dest: *mut Self, source: *const Self, dst: isize, sst: isize) {
+    unsafe fn copy_pair_opaque(dest: *mut Self, source: *const Self, dst: isize, sst: isize) {
         for i in [0, 1] {
             // SAFETY: valid for a read by contract.
-            let word = unsafe { Self::load_unseen(source.wrapping_byte_offset(i * sst)) };
+            let word = unsafe { Self::load_opaque(source.wrapping_byte_offset(i * sst)) };
             // SAFETY: valid for a write by contract.
-            unsafe { Self::store_unseen(dest.wrapping_byte_offset(i * dst), word) }
+            unsafe { Self::store_opaque(dest.wrapping_byte_offset(i * dst), word) }
         }
     }
 }
 
-/// Implements [`Unseen`] by the instructions whose text precedes and follows an address. While a
-/// word is in a register, it is a `$register`.
+/// Implements [`Opaque`] by instructions, given as the text before and after the address. In a
+/// register, a word is a `$register`.
 #[cfg(opaque)]
-macro_rules! unseen {
+macro_rules! opaque {
     (
         sum $plus:literal;
         $(
@@ -81,9 +77,9 @@ macro_rules! unseen {
             store $store:literal $from:literal;
         )*
     ) => {$(
-        impl Unseen for $word {
+        impl Opaque for $word {
             #[inline(always)]
-            unsafe fn load_unseen(source: *const $word) -> $word {
+            unsafe fn load_opaque(source: *const $word) -> $word {
                 let word: $register;
                 // SAFETY: valid for a read by contract.
                 unsafe {
@@ -98,7 +94,7 @@ macro_rules! unseen {
             }
 
             #[inline(always)]
-            unsafe fn store_unseen(dest: *mut $word, word: $word) {
+            unsafe fn store_opaque(dest: *mut $word, word: $word) {
                 // SAFETY: valid for a write by contract.
                 unsafe {
                     std::arch::asm!(
@@ -110,9 +106,10 @@ macro_rules! unseen {
                 }
             }
 
-            // Half of the addresses are computed by the instructions themselves.
+            // The instructions add the strides to the addresses themselves. This takes half as long
+            // as an address for each word.
             #[inline(always)]
-            unsafe fn copy_two_unseen(
+            unsafe fn copy_pair_opaque(
                 dest: *mut $word,
                 source: *const $word,
                 dst: isize,
@@ -139,7 +136,7 @@ macro_rules! unseen {
 }
 
 #[cfg(all(opaque, target_arch = "x86_64"))]
-unseen! {
+opaque! {
     sum " + ";
     u8 as u32, load "movzx {0:e}, byte ptr [" "]", store "mov [" "], {0:l}";
     u16 as u16, load "movzx {0:e}, word ptr [" "]", store "mov [" "], {0:x}";
@@ -148,7 +145,7 @@ unseen! {
 }
 
 #[cfg(all(opaque, target_arch = "aarch64"))]
-unseen! {
+opaque! {
     sum ", ";
     u8 as u8, load "ldrb {0:w}, [" "]", store "strb {0:w}, [" "]";
     u16 as u16, load "ldrh {0:w}, [" "]", store "strh {0:w}, [" "]";
@@ -159,13 +156,13 @@ unseen! {
 #[cfg(not(opaque))]
 macro_rules! volatile {
     ($($word:ty)*) => {$(
-        impl Unseen for $word {
-            unsafe fn load_unseen(source: *const $word) -> $word {
+        impl Opaque for $word {
+            unsafe fn load_opaque(source: *const $word) -> $word {
                 // SAFETY: valid for a read by contract, and aligned.
                 unsafe { source.read_volatile() }
             }
 
-            unsafe fn store_unseen(dest: *mut $word, word: $word) {
+            unsafe fn store_opaque(dest: *mut $word, word: $word) {
                 // SAFETY: valid for a write by contract, and aligned.
                 unsafe { dest.write_volatile(word) }
             }
@@ -176,8 +173,7 @@ macro_rules! volatile {
 #[cfg(not(opaque))]
 volatile! { u8 u16 u32 u64 }
 
-/// Copies bytes, which may overlap, by a function that the compiler does not know; the head of this
-/// file says why.
+/// Copies bytes, which may overlap, by a function that is opaque to the compiler.
 ///
 /// # Safety
 /// `source` is valid for reads and `dest` for writes of `nbytes` bytes.
@@ -196,7 +192,7 @@ pub(super) unsafe fn foreign_copy(dest: *mut u8, source: *const u8, nbytes: usiz
     unsafe { copy(dest.cast(), source.cast(), nbytes) };
 }
 
-/// The same for Miri, which sees private memory alone.
+/// The same for Miri, which has private memory alone.
 ///
 /// # Safety
 /// `source` is valid for reads and `dest` for writes of `nbytes` bytes.

@@ -72,7 +72,9 @@ const TEST: &str = "SHMEM_TEST";
 const LOCAL_ID: &str = "SHMEM_LOCAL_ID";
 /// Seconds, if not a minute.
 const TIMEOUT: &str = "SHMEM_TEST_TIMEOUT";
+/// The limit of a job of a test, unless [`TIMEOUT`] is set.
 const MINUTE: Duration = Duration::from_secs(60);
+/// How often a test checks whether its job has ended.
 const GLANCE: Duration = Duration::from_millis(2);
 
 /// In a PE the body of the test `path`, elsewhere its jobs.

@@ -14,9 +14,11 @@ use std::task::{self, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// Polls with a pause, then polls that let other threads run, then polls between sleeps.
+/// Polls with a pause, which come first.
 const POLLS: u32 = 200;
+/// Polls that let other threads run, which come next.
 const YIELDS: u32 = 2000;
+/// Sleep between the polls that come last: a plain store does not wake the thread.
 const SLEEP: Duration = Duration::from_micros(50);
 
 impl<K: Kind, L: ThreadLevel> Context<'_, K, L> {

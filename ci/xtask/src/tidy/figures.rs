@@ -1,12 +1,12 @@
-//! Measured figures: each stands once, under docs/performance; other pages link there.
+//! Measured figures: each is stated once, under docs/performance or docs/scale; other pages link to it.
 //!
 //! A figure is a number before a unit in which only measurements are given. Limits and defaults,
 //! which are in milliseconds and seconds, are not figures.
 
 use super::tree::Tree;
 
-/// Where figures belong, and what the code or a program writes.
-const PLACES: &[&str] = &["docs/performance", "docs/waiting.md"];
+/// Where figures belong, and what programs write.
+const PLACES: &[&str] = &["docs/performance", "docs/scale", "docs/waiting.md"];
 
 /// What follows the number of a figure.
 const UNITS: &[&str] = &[

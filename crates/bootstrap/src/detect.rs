@@ -1,8 +1,9 @@
-//! Detects which launcher started this process, so that no PE ever mistakes itself for a job of one.
+//! Detects which launcher started this process, so that no PE ever mistakes itself for a job of
+//! one.
 //!
-//! It is pure: it decides from a lookup function and reads no environment itself. If one launcher was started
-//! inside a job of another one, variables of the outer one may still be set, so a connection that works has
-//! precedence over one that is only named.
+//! It is pure: it decides from a lookup function and reads no environment itself. If one launcher
+//! was started inside a job of another one, variables of the outer one may still be set, so a
+//! connection that works has precedence over one that is only named.
 
 use crate::env;
 use crate::error::Error;
@@ -93,7 +94,8 @@ pub(crate) fn route(
     }
 }
 
-/// The error that refuses a job of one PE, when the variables show more processes or leave their number open.
+/// The error that refuses a job of one PE, when the variables show more processes or leave their
+/// number open.
 pub(crate) fn several(protocol: Protocol, lookup: Lookup<'_>) -> Option<Error> {
     let refuse = |launcher, rank, name: &'static str, cure: String| {
         let value = lookup(name).unwrap_or_default();

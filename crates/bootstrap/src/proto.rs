@@ -1,10 +1,12 @@
-//! Rushmem's own job protocol: the messages between a PE and its launcher, and the frames they travel in.
+//! Rushmem's own job protocol: the messages between a PE and its launcher, and the frames they
+//! travel in.
 //!
-//! Sans-IO: bytes in, messages out. It never touches a socket and never trusts a length before the bytes are there.
+//! Sans-IO: bytes in, messages out. It never touches a socket and never trusts a length before the
+//! bytes are there.
 //!
-//! A frame is a u32 (little endian) with the size of its body, one byte with [`VERSION`], and the body in postcard's
-//! format. The version stands in every frame, so that a library and an `oshrun` of different installations say so
-//! instead of misreading each other.
+//! A frame is a u32 (little endian) with the size of its body, one byte with [`VERSION`], and the
+//! body in postcard's format. The version stands in every frame, so that a library and an `oshrun`
+//! of different installations say so instead of misreading each other.
 
 use std::fmt;
 
@@ -53,9 +55,11 @@ pub enum FromPe {
     Finalized,
     /// The PE has entered initialisation again after its last finalize.
     Resumed,
-    /// Every PE has come to its exit, with status 0 and without its last finalize, so this one may exit as it likes.
+    /// Every PE has come to its exit, with status 0 and without its last finalize, so this one may
+    /// exit as it likes.
     Unfinalized,
-    /// The PE asked for symmetric memory that is not there; a program that does not notice fails soon.
+    /// The PE asked for symmetric memory that is not there; a program that does not notice fails
+    /// soon.
     Refused {
         /// What was refused, and the cure: the end of a sentence.
         what: String,
@@ -136,8 +140,8 @@ pub fn encode<M: Serialize>(message: &M) -> Vec<u8> {
 
 /// Cuts a stream of bytes, arriving in any slices, into messages.
 ///
-/// It holds at most one incomplete frame beside what was pushed and not yet taken, so a caller that takes all messages
-/// after each push bounds its memory by the limit and the size of its slices.
+/// It holds at most one incomplete frame beside what was pushed and not yet taken, so a caller that
+/// takes all messages after each push bounds its memory by the limit and the size of its slices.
 #[derive(Debug)]
 pub struct Decoder {
     limit: usize,
@@ -152,7 +156,8 @@ impl Decoder {
         Decoder { limit, buffer: Vec::new(), taken: 0, failed: None }
     }
 
-    /// Appends bytes of the stream. After an error they are dropped, since the stream has lost its meaning.
+    /// Appends bytes of the stream. After an error they are dropped, since the stream has lost its
+    /// meaning.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.failed.is_none() {
             self.buffer.drain(..self.taken);

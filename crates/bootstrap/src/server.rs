@@ -1,13 +1,17 @@
-//! The launcher's judgement of one job: what each PE is told, when the job has to end, and with which status and words.
+//! The launcher's judgement of one job: what each PE is told, when the job has to end, and with
+//! which status and words.
 //!
-//! Sans-IO: it is fed with what arrived from PEs and how their processes ended, and answers with [`Decision`]s. It never
-//! sees a socket, a process or a clock, and it must be fed everything a PE sent before it is told that the PE exited.
+//! Sans-IO: it is fed with what arrived from PEs and how their processes ended, and answers with
+//! [`Decision`]s. It never sees a socket, a process or a clock, and it must be fed everything a PE
+//! sent before it is told that the PE exited.
 //!
-//! The rules (OpenSHMEM 1.6, "Library Setup, Exit, and Query Routines" leaves the end of a failed job open):
-//! - A signal that kills a PE ends the job, and so does an exit between initialisation and finalize while others run,
-//!   unless all PEs have agreed on it: where every PE comes to its exit with status 0, a warning is all.
-//! - A PE that exits without an initialisation or exchange that another PE has entered ends the job, since that one can
-//!   never complete.
+//! The rules (OpenSHMEM 1.6, "Library Setup, Exit, and Query Routines" leaves the end of a failed
+//! job open):
+//! - A signal that kills a PE ends the job, and so does an exit between initialisation and finalize
+//!   while others run, unless all PEs have agreed on it: where every PE comes to its exit with
+//!   status 0, a warning is all.
+//! - A PE that exits without an initialisation or exchange that another PE has entered ends the
+//!   job, since that one can never complete.
 //! - An abort ends it with the first message, a global exit silently.
 //! - A signal that asks programs to end ends the job at once if a PE has not started, since it
 //!   cannot reach that one.
@@ -206,14 +210,16 @@ impl Server {
         refused.map_or_else(String::new, |what| format!("; before that it was refused {what}"))
     }
 
-    /// The launcher has forwarded a signal that asks programs to end: PEs that now end early are not to blame.
+    /// The launcher has forwarded a signal that asks programs to end: PEs that now end early are
+    /// not to blame.
     pub fn interrupted(&mut self, signal: i32) -> Option<Decision> {
         self.interrupt = Some(signal);
         let have_started = self.pes.iter().all(|pe| pe.pid != 0);
         if have_started { None } else { self.interrupted_end(signal) }
     }
 
-    /// The launcher itself ends the job, with a message of its own. `None` when the job is ending already.
+    /// The launcher itself ends the job, with a message of its own. `None` when the job is ending
+    /// already.
     pub fn end(&mut self, status: i32, message: Option<String>) -> Option<Decision> {
         if std::mem::replace(&mut self.ended, true) {
             return None;

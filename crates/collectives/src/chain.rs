@@ -1,14 +1,17 @@
-//! The pipelined chain: a broadcast of very long vectors in segments, each of which is on its way while the next is sent.
+//! The pipelined chain: a broadcast of very long vectors in segments, each of which is on its way
+//! while the next is sent.
 //!
-//! J. Watts, R. van de Geijn: A pipelined broadcast for multidimensional meshes. Parallel Processing Letters 5 (2), 1995.
+//! J. Watts, R. van de Geijn: A pipelined broadcast for multidimensional meshes. Parallel
+//! Processing Letters 5 (2), 1995.
 
 use crate::edge::{from_behind, to_ahead};
 use crate::index::behind;
 use crate::share::share;
 use crate::{Place, Step};
 
-/// The plan of a broadcast of `parts` parts of `Source` of `root` in n - 2 + `segments` rounds; a member puts one vector. They
-/// arrive in `Dest` of every other member; `Dest` of the root itself is not touched.
+/// The plan of a broadcast of `parts` parts of `Source` of `root` in n - 2 + `segments` rounds; a
+/// member puts one vector. They arrive in `Dest` of every other member; `Dest` of the root itself
+/// is not touched.
 pub fn broadcast(
     n: u32,
     me: u32,

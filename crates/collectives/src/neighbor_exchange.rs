@@ -1,17 +1,19 @@
 //! Neighbor exchange: an all-gather in half as many rounds as the ring, between neighbours only.
 //!
-//! J. Chen, L. Zhang, Y. Zhang, W. Yuan: Performance evaluation of allgather algorithms on terascale Linux cluster with fast
-//! Ethernet. High-Performance Computing in Asia-Pacific Region (HPC Asia), 2005.
+//! J. Chen, L. Zhang, Y. Zhang, W. Yuan: Performance evaluation of allgather algorithms on
+//! terascale Linux cluster with fast Ethernet. High-Performance Computing in Asia-Pacific Region
+//! (HPC Asia), 2005.
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::index::{ahead, behind};
 use crate::{Place, Step};
 
-/// The plan of an all-gather among an even number of members in n / 2 rounds: part 0 of `Source` of member `i` becomes part `i`
-/// of `Dest` everywhere. A member puts n - 1 parts. Nobody ends it before everybody has entered it.
+/// The plan of an all-gather among an even number of members in n / 2 rounds: part 0 of `Source` of
+/// member `i` becomes part `i` of `Dest` everywhere. A member puts n - 1 parts. Nobody ends it
+/// before everybody has entered it.
 ///
-/// Members exchange with each of their two neighbours in turn. The blocks of a pair of members stay together: in each
-/// round but the first a member passes on the pair that it got in the one before.
+/// Members exchange with each of their two neighbours in turn. The blocks of a pair of members stay
+/// together: in each round but the first a member passes on the pair that it got in the one before.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     debug_assert!(n.is_multiple_of(2));
     let is_even = me.is_multiple_of(2);

@@ -1,30 +1,34 @@
-//! Rabenseifner's all-reduce: a reduce-scatter by recursive halving of the vector, then an all-gather by recursive doubling:
-//! few rounds, and few bytes, for long vectors.
+//! Rabenseifner's all-reduce: a reduce-scatter by recursive halving of the vector, then an
+//! all-gather by recursive doubling: few rounds, and few bytes, for long vectors.
 //!
-//! R. Rabenseifner: Optimization of collective reduction operations. International Conference on Computational Science, LNCS
-//! 3036, 2004. R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH.
-//! International Journal of High Performance Computing Applications 19 (1), 2005.
+//! R. Rabenseifner: Optimization of collective reduction operations. International Conference on
+//! Computational Science, LNCS 3036, 2004. R. Thakur, R. Rabenseifner, W. Gropp: Optimization of
+//! collective communication operations in MPICH. International Journal of High Performance
+//! Computing Applications 19 (1), 2005.
 //!
-//! Distances double while the vector is halved, so a partial result always stands for a run of neighbouring indices, and the
-//! operation needs to be associative only. No buffers are needed besides source and destination, and no acknowledgements:
+//! Distances double while the vector is halved, so a partial result always stands for a run of
+//! neighbouring indices, and the operation needs to be associative only. No buffers are needed
+//! besides source and destination, and no acknowledgements:
 //!
-//! - In round `k` of the halving, two partners whose partial results are in the same range of the vector keep a half of it each. A
-//!   member gets its half from the partner, and writes this half of its own destination, which nobody reads before its next
-//!   signal. The half that it leaves it never writes again itself: it works on ever smaller parts of the half that it keeps.
-//! - So what it leaves was read, after it had signalled, by one member alone: the partner of that round. And the same partner alone
-//!   writes it again, in the all-gather, after it has read it. The same holds for a member that is folded onto another one and
-//!   its whole vector.
-//! - Nobody ends the plan before it has got the other half of the last round of the all-gather, which is that of the first round of
-//!   the halving; so all that peers read of it was read.
+//! - In round `k` of the halving, two partners whose partial results are in the same range of the
+//!   vector keep a half of it each. A member gets its half from the partner, and writes this half
+//!   of its own destination, which nobody reads before its next signal. The half that it leaves it
+//!   never writes again itself: it works on ever smaller parts of the half that it keeps.
+//! - So what it leaves was read, after it had signalled, by one member alone: the partner of that
+//!   round. And the same partner alone writes it again, in the all-gather, after it has read it.
+//!   The same holds for a member that is folded onto another one and its whole vector.
+//! - Nobody ends the plan before it has got the other half of the last round of the all-gather,
+//!   which is that of the first round of the halving; so all that peers read of it was read.
 
 use crate::edge::{from_ahead, from_behind, to_ahead, to_behind};
 use crate::fold::Core;
 use crate::share::share;
 use crate::{Operand, Place, Step};
 
-/// The plan of an all-reduce of a vector of `parts` parts in 2 ⌊log2 n⌋ rounds, and two more unless `n` is a power of two. A
-/// member gets and puts 2 (1 - 1/n) of a vector in all if `n` is a power of two; the others get one more, and put one more. Nobody
-/// ends it before everybody has entered it.
+/// The plan of an all-reduce of a vector of `parts` parts in 2 ⌊log2 n⌋ rounds, and two more unless
+/// `n` is a power of two. A member gets and puts 2 (1 - 1/n) of a vector in all if `n` is a power
+/// of two; the others get one more, and put one more. Nobody ends it before everybody has entered
+/// it.
 ///
 /// A source may be the destination.
 pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
@@ -84,8 +88,9 @@ pub(crate) fn of_contributions_in(
         .chain(passive.into_iter().flatten())
 }
 
-/// The parts, as the first and the one after the last, that the member at a position works on when the vector was halved `k`
-/// times: bit 0 of the position says which half, bit 1 which half of that.
+/// The parts, as the first and the one after the last, that the member at a position works on when
+/// the vector was halved `k` times: bit 0 of the position says which half, bit 1 which half of
+/// that.
 fn range(position: u32, k: u8, parts: u32) -> (u32, u32) {
     let number = u64::from(position.reverse_bits()) >> (u32::BITS - u32::from(k));
     share(1 << k, number as u32, parts)

@@ -1,9 +1,11 @@
-//! Recursive doubling: reductions and scans of short vectors, and all-gathers, in the fewest rounds.
+//! Recursive doubling: reductions and scans of short vectors, and all-gathers, in the fewest
+//! rounds.
 //!
-//! All-reduce and all-gather: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication
-//! operations in MPICH. International Journal of High Performance Computing Applications 19 (1),
-//! 2005. Scan: W. D. Hillis, G. L. Steele: Data parallel algorithms. Communications of the ACM
-//! 29 (12), 1986.
+//! All-reduce and all-gather: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective
+//! communication operations in MPICH. International Journal of High Performance Computing
+//! Applications 19 (1),
+//! 2005. Scan: W. D. Hillis, G. L. Steele: Data parallel algorithms. Communications of the ACM 29
+//!       (12), 1986.
 //!
 //! A partial result always stands for a run of neighbouring indices, and the lower run is the left
 //! operand. So the operation needs to be associative only, not commutative.
@@ -18,7 +20,8 @@ const ACCUMULATOR: Span = Place::Accumulator.at(0);
 /// The plan of an all-reduce in ⌊log2 n⌋ rounds, and two more unless `n` is a power of two.
 ///
 /// The accumulator holds the own contribution at the start and the result at the end. Every member
-/// combines in the same tree, so results are equal to the last bit, also in floating point. Nobody ends it before everybody has entered it.
+/// combines in the same tree, so results are equal to the last bit, also in floating point. Nobody
+/// ends it before everybody has entered it.
 pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let core = Core::of(n);
     let fold_landing = core.rounds();
@@ -47,8 +50,8 @@ pub fn all_reduce(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
         .chain(passive.into_iter().flatten())
 }
 
-/// The plan by which members learn that those to whom they will put in [`all_reduce`] have entered it: before the first of
-/// several with landings that other teams use, too.
+/// The plan by which members learn that those to whom they will put in [`all_reduce`] have entered
+/// it: before the first of several with landings that other teams use, too.
 pub fn entry(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let core = Core::of(n);
     let partners = core
@@ -91,8 +94,8 @@ pub fn exclusive_scan(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     inclusive_scan(n, me).chain(shifted(n, me))
 }
 
-/// The plan by which the results of an inclusive scan move up by one index. In the scan the neighbour's credit was taken, which
-/// holds for this landing as well.
+/// The plan by which the results of an inclusive scan move up by one index. In the scan the
+/// neighbour's credit was taken, which holds for this landing as well.
 pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     let landing = log2_ceil(n) as u8;
     let send = (1 < n - me).then(|| put(to_ahead(n, me, 0), landing));
@@ -105,8 +108,9 @@ pub(crate) fn shifted(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     send.into_iter().chain(receive.into_iter().flatten())
 }
 
-/// The plan of an all-gather among a power of two of members in log2 n rounds: part 0 of `Source` of member `i` becomes part
-/// `i` of `Dest` everywhere. A member puts n - 1 parts. Nobody ends it before everybody has entered it.
+/// The plan of an all-gather among a power of two of members in log2 n rounds: part 0 of `Source`
+/// of member `i` becomes part `i` of `Dest` everywhere. A member puts n - 1 parts. Nobody ends it
+/// before everybody has entered it.
 pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     debug_assert!(n.is_power_of_two());
     let own = Step::Copy { from: Place::Source.at(0), to: Place::Dest.at(me), count: 1 };

@@ -1,8 +1,9 @@
 //! The ring (bucket): every byte moves between neighbours only, good for long blocks and vectors.
 //!
-//! All-reduce: P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations. Journal of Parallel and
-//! Distributed Computing 69 (2), 2009. All-gather: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory,
-//! practice, and experience. Concurrency and Computation: Practice and Experience 19 (13), 2007.
+//! All-reduce: P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of
+//! workstations. Journal of Parallel and Distributed Computing 69 (2), 2009. All-gather: E. Chan,
+//! M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory, practice, and
+//! experience. Concurrency and Computation: Practice and Experience 19 (13), 2007.
 
 use crate::edge::{from_behind, to_ahead};
 use crate::index::behind;
@@ -22,16 +23,17 @@ pub fn all_gather(n: u32, me: u32) -> impl Iterator<Item = Step> + Clone {
     std::iter::once(own).chain(rounds)
 }
 
-/// The plan of an all-reduce of a vector of `parts` parts in 2 (n - 1) rounds: a member gets 1 - 1/n of a vector, and puts as
-/// much. Nobody ends it before everybody has entered it.
+/// The plan of an all-reduce of a vector of `parts` parts in 2 (n - 1) rounds: a member gets 1 -
+/// 1/n of a vector, and puts as much. Nobody ends it before everybody has entered it.
 ///
-/// Each share goes around the ring: it begins at the member after the one whose share it is, and each member combines its
-/// own contribution with what its left neighbour has. So contributions are combined around the circle, and the operation needs to
-/// be commutative. Then the finished shares go around.
+/// Each share goes around the ring: it begins at the member after the one whose share it is, and
+/// each member combines its own contribution with what its left neighbour has. So contributions are
+/// combined around the circle, and the operation needs to be commutative. Then the finished shares
+/// go around.
 ///
-/// What a member has of a share is read by its right neighbour alone, after a signal, and written again in the all-gather, by its
-/// left neighbour. The share was finished by then, so the right neighbour had read it. A source may be the
-/// destination.
+/// What a member has of a share is read by its right neighbour alone, after a signal, and written
+/// again in the all-gather, by its left neighbour. The share was finished by then, so the right
+/// neighbour had read it. A source may be the destination.
 pub fn all_reduce(n: u32, me: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let right = to_ahead(n, me, 0);
     let left = from_behind(n, me, 0);

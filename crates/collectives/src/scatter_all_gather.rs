@@ -1,8 +1,9 @@
-//! The broadcast of long vectors: the root scatters its vector over a binomial tree, then all gather it around the ring, so
-//! that all members share the work of sending.
+//! The broadcast of long vectors: the root scatters its vector over a binomial tree, then all
+//! gather it around the ring, so that all members share the work of sending.
 //!
-//! M. Barnett, L. Shuler, R. van de Geijn, S. Gupta, D. G. Payne, J. Watts: Interprocessor collective communication library
-//! (InterCom). Scalable High Performance Computing Conference, 1994.
+//! M. Barnett, L. Shuler, R. van de Geijn, S. Gupta, D. G. Payne, J. Watts: Interprocessor
+//! collective communication library (InterCom). Scalable High Performance Computing Conference,
+//! 1994.
 
 use crate::binomial::{subtree, to_children, to_parent};
 use crate::edge::{from_behind, to_ahead};
@@ -10,11 +11,12 @@ use crate::index::{ahead, behind};
 use crate::share::share;
 use crate::{Place, Step};
 
-/// The plan of a broadcast of `parts` parts of `Source` of `root` in ⌈log2 n⌉ + n - 1 rounds at most; a member
-/// puts less than 2 vectors. They arrive in `Dest` of every other member; `Dest` of the root itself is not touched.
+/// The plan of a broadcast of `parts` parts of `Source` of `root` in ⌈log2 n⌉ + n - 1 rounds at
+/// most; a member puts less than 2 vectors. They arrive in `Dest` of every other member; `Dest` of
+/// the root itself is not touched.
 ///
-/// What the scatter gives a member, for itself and its subtree, does not come to it around the ring again. So the root gets nothing, and no
-/// part is written twice.
+/// What the scatter gives a member, for itself and its subtree, does not come to it around the ring
+/// again. So the root gets nothing, and no part is written twice.
 pub fn broadcast(n: u32, me: u32, root: u32, parts: u32) -> impl Iterator<Item = Step> + Clone {
     let rank = behind(n, me, root);
     let from = if rank == 0 { Place::Source } else { Place::Dest };

@@ -1,9 +1,9 @@
 //! The allocator of the symmetric heap.
 //!
-//! Every PE makes the same calls in the same order on a heap of the same size and alignment, so every PE gets the
-//! same offsets without communication. dlmalloc does the work. This file gives it the heap once, and records the
-//! blocks in private memory, so that a pointer that is not the start of a block is an error and does not corrupt
-//! the heap.
+//! Every PE makes the same calls in the same order on a heap of the same size and alignment, so
+//! every PE gets the same offsets without communication. dlmalloc does the work. This file gives it
+//! the heap once, and records the blocks in private memory, so that a pointer that is not the start
+//! of a block is an error and does not corrupt the heap.
 //!
 //! A guarded allocator has guard words around each block, and marks what lies outside blocks for
 //! the tools that report wrong accesses. dlmalloc has its own data there.

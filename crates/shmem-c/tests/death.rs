@@ -1,4 +1,5 @@
-//! A job ends as a whole: with the status of the PE that failed, one message, and nothing left of it.
+//! A job ends as a whole: with the status of the PE that failed, one message, and nothing left of
+//! it.
 
 use std::time::Duration;
 

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use testkit::{Job, Outcome, compile_text, program};
 
-/// A job of 2 PEs that can have `possible` bytes in one piece and not `impossible`; 0 leaves that out.
+/// A job of 2 PEs that can have `possible` bytes in one piece and not `impossible`; 0 leaves that
+/// out.
 fn heap(variables: &[(&str, &str)], possible: u64, impossible: u64) -> Outcome {
     let job = Job::new(program!("heap_size.c")).n(2).arg(possible).arg(impossible);
     variables.iter().fold(job, |job, (name, value)| job.env(name, value)).run()
@@ -13,7 +14,8 @@ fn heap(variables: &[(&str, &str)], possible: u64, impossible: u64) -> Outcome {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Point 69: at least the size asked for, less what the allocator needs for itself; far more cannot be had.
+/// Point 69: at least the size asked for, less what the allocator needs for itself; far more cannot
+/// be had.
 #[test]
 fn the_heap_has_the_size_asked_for() {
     for (text, size) in [

@@ -1,5 +1,6 @@
-//! What `SHMEM_TRANSPORT=auto` does when candidates fail, and what `SHMEM_AMOS` does: the PEs of a job are this program, with
-//! providers that claim an RDMA device and then fail on some PEs, early and late.
+//! What `SHMEM_TRANSPORT=auto` does when candidates fail, and what `SHMEM_AMOS` does: the PEs of a
+//! job are this program, with providers that claim an RDMA device and then fail on some PEs, early
+//! and late.
 #![allow(unsafe_code)]
 
 use std::path::PathBuf;
@@ -113,8 +114,8 @@ impl Endpoint for Silent {
     }
 }
 
-/// Its cards carry out atomic operations, unless the variable `NO_CARD` names the PE; they do it wrong where `BAD_CARD` does.
-/// Sockets play the cards.
+/// Its cards carry out atomic operations, unless the variable `NO_CARD` names the PE; they do it
+/// wrong where `BAD_CARD` does. Sockets play the cards.
 const CARDS: Provider = Provider {
     name: "cards",
     network_amos: true,

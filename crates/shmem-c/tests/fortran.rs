@@ -1,5 +1,6 @@
-//! What of the Fortran face the programs of tests/programs do not show: what the include files are read
-//! as, messages, what is printed, profiling tools, the example. Without a Fortran compiler these tests are ignored.
+//! What of the Fortran face the programs of tests/programs do not show: what the include files are
+//! read as, messages, what is printed, profiling tools, the example. Without a Fortran compiler
+//! these tests are ignored.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -46,8 +47,8 @@ fn the_include_files_are_read_in_fixed_and_in_free_form() {
     }
 }
 
-/// Programs that were written for other libraries leave these declarations to the file. A scope of its own may still
-/// have its own, as programs for older versions of this library do.
+/// Programs that were written for other libraries leave these declarations to the file. A scope of
+/// its own may still have its own, as programs for older versions of this library do.
 fn the_include_file_declares_what_that_of_others_does() {
     let body = "\
             LOGICAL ALL\n      INTEGER(KIND=8) HERE\n      INTEGER WORD\n      SAVE WORD\n      \

@@ -191,8 +191,8 @@ fn words_that_are_not_aligned() {
     }
 }
 
-/// A handle is looked up before it is believed; one of a context of the world, which was destroyed, is
-/// believed on one node unless SHMEM_CHECK is set, since nothing is read for it.
+/// A handle is looked up before it is believed; one of a context of the world, which was destroyed,
+/// is believed on one node unless SHMEM_CHECK is set, since nothing is read for it.
 #[test]
 fn contexts_that_are_none() {
     for (how, words) in [
@@ -340,7 +340,8 @@ fn arrays_that_overlap() {
     }
 }
 
-/// What many programs do and the standard leaves undefined: one warning for each call, not for each time.
+/// What many programs do and the standard leaves undefined: one warning for each call, not for each
+/// time.
 #[test]
 fn a_source_that_is_the_destination() {
     let outcome = Job::new(program!("in_place.c")).n(3).env("SHMEM_CHECK", "1").run();
@@ -421,7 +422,8 @@ fn calls_outside_of_the_library_s_life() {
     }
 }
 
-/// As with other libraries: each PE is warned, and the program goes on. An example of the specification does it.
+/// As with other libraries: each PE is warned, and the program goes on. An example of the
+/// specification does it.
 #[test]
 fn a_finalize_too_many_has_no_effect() {
     let warning =
@@ -441,7 +443,8 @@ fn a_finalize_too_many_has_no_effect() {
     assert_eq!(outcome.stderr.matches("warning: shmem_finalize: called").count(), 3, "{outcome}");
 }
 
-/// The standard leaves an alignment undefined that is no power of two; its page gives a null pointer for failures.
+/// The standard leaves an alignment undefined that is no power of two; its page gives a null
+/// pointer for failures.
 #[test]
 fn an_alignment_that_is_none() {
     misuse("align_63").assert_ok(3);

@@ -70,12 +70,14 @@ struct Network {
     variable: &'static str,
     /// What every program is run over at every size: the tier `--full`.
     usual: &'static str,
-    /// What reaches PEs of the same machine alone: every program is run over it at some sizes in this tier.
+    /// What reaches PEs of the same machine alone: every program is run over it at some sizes in
+    /// this tier.
     inside: Option<&'static str>,
-    /// Queues and buffers of the library so small that everything waits for room, with what they are of: the same.
+    /// Queues and buffers of the library so small that everything waits for room, with what they
+    /// are of: the same.
     small: &'static [(&'static str, &'static [(&'static str, &'static str)])],
-    /// Jobs of which each program runs with one, different ones for neighbours in the list: the tier
-    /// `--providers`.
+    /// Jobs of which each program runs with one, different ones for neighbours in the list: the
+    /// tier `--providers`.
     sample: &'static [(&'static str, Nodes)],
 }
 
@@ -147,8 +149,8 @@ const OFI: Network = Network {
     ],
 };
 
-/// Domains of the provider of libfabric for tests (ci/strict-fabric), whose rules are those of fabrics that cannot be had
-/// here, and the jobs that programs run over them with.
+/// Domains of the provider of libfabric for tests (ci/strict-fabric), whose rules are those of
+/// fabrics that cannot be had here, and the jobs that programs run over them with.
 const STRICT: [&str; 5] = ["cxi", "efa", "opx", "psm3", "mrail"];
 const STRICT_JOBS: [Nodes; 5] = [
     (("SHMEM_ONNODE", "off"), 2),
@@ -305,8 +307,8 @@ fn runs(source: &str, n: usize, environment: &[(&str, &str)]) {
     job.run().assert_ok(n);
 }
 
-/// The programs. For each there is a test named like it, on one node, and over each transport on none and on virtual
-/// nodes.
+/// The programs. For each there is a test named like it, on one node, and over each transport on
+/// none and on virtual nodes.
 const HERE: &[&str] = &[
     "active_sets.c",
     "active_sets_many.c",
@@ -400,7 +402,8 @@ fn checked(source: &str) {
     CHECKED.iter().for_each(|&n| runs(source, n, &[("SHMEM_CHECK", "1")]));
 }
 
-/// The grid of the standard's page: 10 PEs with xrange 3 make 4 + 3 teams, the last of the first kind with one PE.
+/// The grid of the standard's page: 10 PEs with xrange 3 make 4 + 3 teams, the last of the first
+/// kind with one PE.
 fn ten_pes_in_two_dimensions() {
     Job::new(program!("split_2d.c")).n(10).run().assert_ok(10);
 }

@@ -56,8 +56,8 @@ fn a_library_that_is_missing_is_named_with_the_cure() {
     }
 }
 
-/// A script that runs a program whose PE 1 has one more variable. A shell reads it: the kernel refuses to run what
-/// a child of another test still holds open for writing.
+/// A script that runs a program whose PE 1 has one more variable. A shell reads it: the kernel
+/// refuses to run what a child of another test still holds open for writing.
 fn for_pe_1(name: &str, variable: &str) -> PathBuf {
     let script = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let text = format!("[ \"$SHMEM_LOCAL_ID\" = 1 ] && export {variable}\nexec \"$@\"\n");
@@ -263,7 +263,8 @@ fn contexts_and_teams_over_libfabric_leave_nothing() {
     }
 }
 
-/// A network's own atomics either are right and then are the world's, on-node as well, or are refused.
+/// A network's own atomics either are right and then are the world's, on-node as well, or are
+/// refused.
 fn atomics_of_the_network_are_the_nodes_too() {
     let networks = [
         ("ucx", UCX, ("UCX_TLS", "tcp,self")),
@@ -287,7 +288,8 @@ fn atomics_of_the_network_are_the_nodes_too() {
 
 /// Libraries have words of their own for a peer that is gone; the job's are who was killed.
 fn a_killed_pe_ends_a_job_over_each_transport() {
-    // Some take the process's signals when they are opened: one that aborts is to be told by its signal.
+    // Some take the process's signals when they are opened: one that aborts is to be told by its
+    // signal.
     const DEATHS: [(&str, &str, &str, &str, i32); 4] = [
         ("tcp", "", "kill", "SIGKILL", 137),
         ("ucx", UCX, "kill", "SIGKILL", 137),
@@ -305,8 +307,8 @@ fn a_killed_pe_ends_a_job_over_each_transport() {
     }
 }
 
-/// Threads of a transport, or of its library, keep no process alive whose own threads have ended, and end none
-/// whose own go on.
+/// Threads of a transport, or of its library, keep no process alive whose own threads have ended,
+/// and end none whose own go on.
 fn a_process_ends_with_its_own_last_thread() {
     let job = |how: &str| Job::new(program!("first_thread.c")).n(3).arg(how);
     let mut ways = vec![vec![]];
@@ -324,7 +326,8 @@ fn a_process_ends_with_its_own_last_thread() {
     }
 }
 
-/// What UCX and libfabric listen on asks nobody who they are, so where no other machine is in the job none reaches it.
+/// What UCX and libfabric listen on asks nobody who they are, so where no other machine is in the
+/// job none reaches it.
 fn a_job_on_one_machine_listens_on_loopback_alone() {
     let listeners = |variables: &[(&str, &str)]| {
         let job = Job::new(program!("listeners.c")).n(3);
@@ -348,8 +351,8 @@ fn a_job_on_one_machine_listens_on_loopback_alone() {
     }
 }
 
-/// The ways to send data and a flag behind a fence, over every transport, also past the memory of a node; the receiver
-/// calls nothing while it waits.
+/// The ways to send data and a flag behind a fence, over every transport, also past the memory of a
+/// node; the receiver calls nothing while it waits.
 fn flags_follow_their_data(n: usize, rounds: u32, limit: Duration) {
     for (transport, library) in [("tcp", ""), ("ucx", UCX), ("ofi", LIBFABRIC)] {
         if transport != "tcp" && !is_here(library) {
@@ -409,14 +412,16 @@ fn with_few_files(files: u32) -> PathBuf {
     script
 }
 
-/// Whether PE 1 lacks them to connect or to let others in, it says so, and not others that it was lost.
+/// Whether PE 1 lacks them to connect or to let others in, it says so, and not others that it was
+/// lost.
 fn a_pe_with_too_few_descriptors_says_so() {
     let with = |transport: &str, files| {
         let job = Job::new("/bin/sh").n(6).arg(with_few_files(files).display());
         let job = job.arg(program!("contexts.c").display());
         forced(transport).iter().fold(job, |job, (name, value)| job.env(name, value)).run()
     };
-    // What PE 1 has inherited decides at which number it lacks its first descriptor, one for a peer, or none.
+    // What PE 1 has inherited decides at which number it lacks its first descriptor, one for a
+    // peer, or none.
     let outcomes = thread::scope(|scope| {
         let jobs = (6..14).map(|files| scope.spawn(move || with("tcp", files)));
         let jobs: Vec<_> = jobs.collect();

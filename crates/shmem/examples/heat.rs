@@ -1,5 +1,5 @@
-//! Heat spreads over a plate whose rows are spread over the PEs: rows go to the neighbours by puts with signals, and nobody
-//! waits for more than its neighbours.
+//! Heat spreads over a plate whose rows are spread over the PEs: rows go to the neighbours by puts
+//! with signals, and nobody waits for more than its neighbours.
 
 use shmem::{Cmp, Shmem, Signal, SignalOp, SymArray, SymBox};
 use std::ops::Range;
@@ -32,7 +32,8 @@ fn row(index: usize) -> Range<usize> {
     index * COLUMNS..(index + 1) * COLUMNS
 }
 
-/// Where a neighbour puts its row. There is room for two, since the neighbour may be one step ahead.
+/// Where a neighbour puts its row. There is room for two, since the neighbour may be one step
+/// ahead.
 struct Inbox<'s> {
     rows: SymArray<'s, f64>,
     step: SymBox<'s, Signal>,

@@ -1,4 +1,5 @@
-//! The handle of the library: initialisation, finalization and what concerns all PEs (OpenSHMEM 1.6, §9.1, §9.2).
+//! The handle of the library: initialisation, finalization and what concerns all PEs (OpenSHMEM
+//! 1.6, §9.1, §9.2).
 
 use crate::agreement::{Entered, Step};
 use crate::context::{Context, DefaultContext};
@@ -15,9 +16,10 @@ use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// An initialised library (§9.1). Dropping a handle is collective, and dropping the last one finalizes the library (`shmem_finalize`,
-/// §9.1.4): the job ends with a message if another PE does something else then. A later [`init`] starts another
-/// round. Everything that needs the library borrows the handle.
+/// An initialised library (§9.1). Dropping a handle is collective, and dropping the last one
+/// finalizes the library (`shmem_finalize`, §9.1.4): the job ends with a message if another PE does
+/// something else then. A later [`init`] starts another round. Everything that needs the library
+/// borrows the handle.
 ///
 /// It dereferences to the default [`Context`], so that `shmem.put(...)` is a put on that.
 pub struct Shmem<L: ThreadLevel = Single> {
@@ -81,7 +83,8 @@ pub fn init() -> Shmem {
     entered.unwrap_or_else(|error| unreachable!("no level is lower: {error}"))
 }
 
-/// Initialise the library at a level of thread support (`shmem_init_thread`, §9.2.1). Collective over all PEs.
+/// Initialise the library at a level of thread support (`shmem_init_thread`, §9.2.1). Collective
+/// over all PEs.
 ///
 /// At [`Single`] this is [`init`].
 ///
@@ -114,7 +117,8 @@ fn enter<L: ThreadLevel>(call: Call) -> Result<Shmem<L>, ThreadLevelError> {
     match setup::init_thread(call, ALL, L::LEVEL) {
         Some(provided) if provided >= L::LEVEL => Ok(Shmem { context: Context::new(()) }),
         Some(provided) => {
-            // An earlier round had another level, which remains; there is no handle to finalize this one.
+            // An earlier round had another level, which remains; there is no handle to finalize
+            // this one.
             finalize(call);
             Err(refuse(provided))
         }
@@ -150,7 +154,8 @@ impl<L: ThreadLevel> Shmem<L> {
         Team::borrowed(TeamHandle::NODE)
     }
 
-    /// Wait for all PEs, and complete what was issued on their default contexts (`shmem_barrier_all`, §9.10.1).
+    /// Wait for all PEs, and complete what was issued on their default contexts
+    /// (`shmem_barrier_all`, §9.10.1).
     #[inline]
     pub fn barrier_all(&self) {
         collectives::barrier_all(Call(&"Shmem::barrier_all"));
@@ -215,7 +220,8 @@ fn finalize(call: Call) {
 /// The exit status of a Rust program that panicked.
 const PANICKED: i32 = 101;
 
-/// End the job if this PE panics: it will not take part in the collective calls for which the others wait.
+/// End the job if this PE panics: it will not take part in the collective calls for which the
+/// others wait.
 pub(crate) fn end_if_panicking() {
     if thread::panicking() {
         setup::global_exit(Call(&"panic"), PANICKED);

@@ -74,7 +74,8 @@ shmem::test!(blocks_have_lengths_of_their_own, pes = PES, |shmem| {
         }
         team.sync();
 
-        // In the reverse order, in the second half. A member tells where it puts what comes from each one.
+        // In the reverse order, in the second half. A member tells where it puts what comes from
+        // each one.
         let places: Vec<usize> = (0..n).map(|from| all + n - 1 - from).collect();
         let came = team.alltoallv(&dest, &places, &source, blocks);
         assert_eq!(came, vec![usize::from(is_even); n]);

@@ -1,4 +1,5 @@
-//! Mistakes that types cannot exclude: each ends its job with a message that says what is wrong, and where.
+//! Mistakes that types cannot exclude: each ends its job with a message that says what is wrong,
+//! and where.
 
 use shmem::{Blocks, Cmp, Lock, Multiple, Private, Strides, Sum};
 

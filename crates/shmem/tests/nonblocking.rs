@@ -1,4 +1,5 @@
-//! Operations that are complete at the end of a scope, transfers of vectors as futures, and waits as futures.
+//! Operations that are complete at the end of a scope, transfers of vectors as futures, and waits
+//! as futures.
 
 use shmem::{Atomic, Cmp, Shared, Signal, SignalOp, block_on};
 use std::pin::pin;

@@ -1,4 +1,5 @@
-//! Every format that crosses between processes, with its version. Whoever changes a format raises its version.
+//! Every format that crosses between processes, with its version. Whoever changes a format raises
+//! its version.
 
 /// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

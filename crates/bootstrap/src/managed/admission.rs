@@ -1,7 +1,8 @@
 //! Decides which connections to a PE's socket come from PEs of its job.
 //!
-//! Every process may connect. Connections of other users are closed at once. Processes of this user have a short
-//! time to prove that they know the job's key; many may do so at once, and none makes another one wait.
+//! Every process may connect. Connections of other users are closed at once. Processes of this user
+//! have a short time to prove that they know the job's key; many may do so at once, and none makes
+//! another one wait.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
@@ -15,8 +16,8 @@ use super::limit::timespec;
 use super::node_key::{NodeKey, PROOF};
 use super::node_socket::{BACKLOG, NodeSocket};
 
-/// Most connections that have proved nothing yet: one more takes the place of the oldest, which is closed. A PE that
-/// loses its connection in this way connects again.
+/// Most connections that have proved nothing yet: one more takes the place of the oldest, which is
+/// closed. A PE that loses its connection in this way connects again.
 const MOST: usize = 64;
 
 /// How long each of them may take.
@@ -91,7 +92,8 @@ impl<'a> Admission<'a> {
         Admission { socket, unproven: VecDeque::new() }
     }
 
-    /// Waits for at most `wait` until something happens. The PEs that have proved to be of this job.
+    /// Waits for at most `wait` until something happens. The PEs that have proved to be of this
+    /// job.
     ///
     /// # Errors
     /// When no connection can be accepted, for want of descriptors for example.

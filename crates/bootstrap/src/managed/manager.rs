@@ -35,7 +35,8 @@ pub(crate) trait Manager: Debug + Send {
 
 /// Ends the job, from any thread at any time.
 pub(crate) trait Ender: Debug + Send + Sync {
-    /// Asks the manager to kill all processes and to return `status` where it can. Whether it was asked.
+    /// Asks the manager to kill all processes and to return `status` where it can. Whether it was
+    /// asked.
     fn ask(&self, status: i32) -> bool;
 
     /// The connection that ends with the manager, if a watch may look at it: whether it has ended,

@@ -50,8 +50,8 @@ impl NodePeers {
         self.memory.take()
     }
 
-    /// Connections to all other PEs of the node if this is the first of them, else to the first. Once; they are open as
-    /// long as the processes live.
+    /// Connections to all other PEs of the node if this is the first of them, else to the first.
+    /// Once; they are open as long as the processes live.
     pub(crate) fn take_lifelines(&mut self) -> Vec<Lifeline> {
         std::mem::take(&mut self.lifelines)
     }

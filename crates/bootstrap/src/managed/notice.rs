@@ -1,7 +1,8 @@
 //! A line for the user if a job does not start.
 //!
-//! The fence of a process manager may take as long as its slowest process, and not every manager ends a job in
-//! which a process has ended before the fence. Therefore nothing times out, but a PE prints what it waits for.
+//! The fence of a process manager may take as long as its slowest process, and not every manager
+//! ends a job in which a process has ended before the fence. Therefore nothing times out, but a PE
+//! prints what it waits for.
 
 use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -19,8 +20,8 @@ pub(super) struct Notice {
 }
 
 impl Notice {
-    /// Says that PE `pe` waits for all others, when it has for that long. The first and the last PE of a job do, so that
-    /// one of them is left to say it.
+    /// Says that PE `pe` waits for all others, when it has for that long. The first and the last PE
+    /// of a job do, so that one of them is left to say it.
     pub(super) fn after(wait: Duration, pe: u32, n_pes: u32) -> Notice {
         if n_pes == 1 || (pe != 0 && pe != n_pes - 1) {
             return Notice { over: None, thread: None };

@@ -1,7 +1,7 @@
 //! A process manager that speaks PMI-1 or PMI-2 over a socket: Hydra, Slurm.
 //!
-//! If the program has MPI, MPI uses the same socket. Only one request is ever in flight, and only between the calls
-//! of the program's own MPI, so both can use it in turn.
+//! If the program has MPI, MPI uses the same socket. Only one request is ever in flight, and only
+//! between the calls of the program's own MPI, so both can use it in turn.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -196,7 +196,8 @@ impl Pmi {
         expect(command, answer, reply)
     }
 
-    /// As [`Pmi::ask`], where the reply comes when all processes of the job have sent the request, however late.
+    /// As [`Pmi::ask`], where the reply comes when all processes of the job have sent the request,
+    /// however late.
     fn ask_with_all(&mut self, command: &str, pairs: &[(&str, &str)]) -> Result<Message, Error> {
         self.sender.send(command, pairs).map_err(Error::ManagerLost)?;
         self.receive(|_| Ok(()))

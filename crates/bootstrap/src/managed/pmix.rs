@@ -1,7 +1,8 @@
-//! A process manager that speaks PMIx, through the library that it came with: PRRTE, Open MPI's mpirun, Slurm.
+//! A process manager that speaks PMIx, through the library that it came with: PRRTE, Open MPI's
+//! mpirun, Slurm.
 //!
-//! The library is opened at run time and stays open. MPI may initialise it before or after, since it counts
-//! initialisations.
+//! The library is opened at run time and stays open. MPI may initialise it before or after, since
+//! it counts initialisations.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -29,7 +30,8 @@ use crate::error::Error;
 fn library() -> Result<&'static Library, Error> {
     static OPEN: OnceLock<Result<Library, String>> = OnceLock::new();
     let open = OPEN.get_or_init(|| {
-        // SAFETY: PMIx's library, which may be loaded into any process; its initialisers do nothing of note.
+        // SAFETY: PMIx's library, which may be loaded into any process; its initialisers do nothing
+        // of note.
         let library = unsafe { Library::new(LIBRARY) }.map_err(|error| reason(&error))?;
         complete(&library).map_err(reason)?;
         Ok(library)
@@ -71,7 +73,8 @@ impl fmt::Debug for Pmix {
 }
 
 impl Pmix {
-    /// Connects to the server, which may take `limit` to answer; `nobody` makes the error where none does.
+    /// Connects to the server, which may take `limit` to answer; `nobody` makes the error where
+    /// none does.
     pub(crate) fn open(
         limit: Duration,
         nobody: impl FnOnce(String) -> Error,
@@ -105,8 +108,8 @@ impl Pmix {
     }
 }
 
-/// Initialises the library. It waits without a limit for whoever listens where its variables lead, so a thread of its
-/// own calls it; that thread is left behind where nobody answers.
+/// Initialises the library. It waits without a limit for whoever listens where its variables lead,
+/// so a thread of its own calls it; that thread is left behind where nobody answers.
 fn init(library: &'static Library, limit: Duration) -> Result<pmix_proc_t, String> {
     let (tell, told) = mpsc::channel();
     let call = move || {

@@ -1,9 +1,9 @@
-//! The PEs of a node watch each other, since not every process manager ends a job when one of its processes dies:
-//! Slurm does so only on request.
+//! The PEs of a node watch each other, since not every process manager ends a job when one of its
+//! processes dies: Slurm does so only on request.
 //!
-//! Two PEs keep a connection on which each reports its phases, a byte each, and nothing else. If the connection
-//! ends before the last finalize, a PE has died. The first PE of a node watches all others, and the second one
-//! watches the first, with one sleeping thread each.
+//! Two PEs keep a connection on which each reports its phases, a byte each, and nothing else. If
+//! the connection ends before the last finalize, a PE has died. The first PE of a node watches all
+//! others, and the second one watches the first, with one sleeping thread each.
 #![allow(unsafe_code)]
 
 use std::io::{Read, Write};

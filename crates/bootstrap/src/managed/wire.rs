@@ -1,8 +1,8 @@
 //! The wire format of PMI: requests to a process manager and its replies, as bytes.
 //!
-//! It does no I/O and does not know what the commands mean. PMI-1 sends lines of words, PMI-2 bodies after a length
-//! of six digits. Both are read as pairs of key and value, since managers differ in the order of pairs and in which
-//! ones they omit.
+//! It does no I/O and does not know what the commands mean. PMI-1 sends lines of words, PMI-2
+//! bodies after a length of six digits. Both are read as pairs of key and value, since managers
+//! differ in the order of pairs and in which ones they omit.
 
 use std::fmt;
 
@@ -49,7 +49,8 @@ impl fmt::Display for Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Garbage;
 
-/// The bytes of a request. PMI-1 has no way to write a space or a newline into a value; callers send none.
+/// The bytes of a request. PMI-1 has no way to write a space or a newline into a value; callers
+/// send none.
 pub(crate) fn encode(dialect: Dialect, command: &str, pairs: &[(&str, &str)]) -> Vec<u8> {
     let all = [("cmd", command)].into_iter().chain(pairs.iter().copied());
     match dialect {

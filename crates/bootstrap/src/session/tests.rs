@@ -8,7 +8,8 @@ use std::thread;
 use super::*;
 use crate::server::{Decision, Server};
 
-/// Runs `body` as each of `n_pes` PEs, and a server for them until all are done or the job ends. Returns how it ended.
+/// Runs `body` as each of `n_pes` PEs, and a server for them until all are done or the job ends.
+/// Returns how it ended.
 fn job(n_pes: u32, body: impl Fn(Session) + Sync) -> Option<Decision> {
     let (pairs, peers): (Vec<_>, Vec<_>) =
         (0..n_pes).map(|_| UnixStream::pair().expect("a pair")).unzip();

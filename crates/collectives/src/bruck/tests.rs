@@ -47,7 +47,8 @@ fn one_member_copies_its_block() {
 
 #[test]
 fn a_block_takes_the_bits_of_its_distance_in_turn() {
-    // Among 4, what goes 3 places goes 1, from the source, then 2, from the landing of the first round.
+    // Among 4, what goes 3 places goes 1, from the source, then 2, from the landing of the first
+    // round.
     let copies: Vec<_> = all_to_all(4, 1).filter(|s| matches!(s, Step::Copy { .. })).collect();
     let copy = |from, to| Step::Copy { from, to, count: 1 };
     let (source, dest, packed) = (Place::Source, Place::Dest, Place::Accumulator);

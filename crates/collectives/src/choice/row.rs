@@ -28,7 +28,8 @@ impl fmt::Display for Origin {
 /// Where which algorithm is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<A> {
-    /// For so many bytes: of the message or vector, of a block of an all-to-all, of the whole result of an all-gather.
+    /// For so many bytes: of the message or vector, of a block of an all-to-all, of the whole
+    /// result of an all-gather.
     bytes: Bounds,
     /// These are bytes for each member.
     bytes_per_member: bool,
@@ -127,8 +128,8 @@ impl<A: Algorithm> Row<A> {
             && self.algorithm.limit().is_none_or(|fits| fits(nbytes, facts))
     }
 
-    /// Whether it may hold on a team of the job whose world is like this. If so, it is noted whether its bytes alone
-    /// decide that.
+    /// Whether it may hold on a team of the job whose world is like this. If so, it is noted
+    /// whether its bytes alone decide that.
     pub(super) fn may_hold(&mut self, world: &Facts) -> bool {
         let (members, per_node) = (world.members as usize, world.per_node as usize);
         self.everywhere = !self.bytes_per_member

@@ -64,8 +64,8 @@ macro_rules! table {
                 Ok(())
             }
 
-            /// Drops the rows that hold on no team of the job whose world is like this, so that the others are found
-            /// sooner.
+            /// Drops the rows that hold on no team of the job whose world is like this, so that the
+            /// others are found sooner.
             pub fn retain_for(&mut self, world: &Facts) {
                 $(self.$operation.retain_mut(|row| row.may_hold(world));)+
             }
@@ -173,7 +173,8 @@ impl Table {
         Ok(())
     }
 
-    /// The algorithm of the first row that holds for `nbytes` bytes. Facts are asked for only where a row depends on them.
+    /// The algorithm of the first row that holds for `nbytes` bytes. Facts are asked for only where
+    /// a row depends on them.
     ///
     /// # Panics
     /// When the table is not complete.

@@ -23,8 +23,8 @@ pub struct Access<'a> {
     pub clock: &'a Clock,
 }
 
-/// What peers may write of a member's memory. `Source` and the accumulator are not; but where a call is in place, `Source` is
-/// the destination.
+/// What peers may write of a member's memory. `Source` and the accumulator are not; but where a
+/// call is in place, `Source` is the destination.
 pub struct Memory {
     n: u32,
     program: Vec<Call>,
@@ -72,7 +72,8 @@ impl Memory {
         }
     }
 
-    /// A write is issued: the area must be empty, or what it holds no longer needed; and that must be known.
+    /// A write is issued: the area must be empty, or what it holds no longer needed; and that must
+    /// be known.
     pub fn announce(&mut self, area: Area, writer: Access) -> Result<(), String> {
         for part in 0..area.count {
             let cell = self.cell(area, part)?;

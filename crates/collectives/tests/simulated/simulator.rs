@@ -486,7 +486,8 @@ impl<'a> Simulation<'a> {
         Ok(Data { area, values, issued: member.now })
     }
 
-    /// The call that the owner of a place must be known to have entered before a peer writes to it, if any.
+    /// The call that the owner of a place must be known to have entered before a peer writes to it,
+    /// if any.
     fn must_have_entered(&self, call: usize, place: Place) -> Option<usize> {
         let program = self.team.program;
         let first = || program[..=call].iter().rposition(|call| *call != Call::NextPiece);
@@ -509,8 +510,8 @@ impl<'a> Simulation<'a> {
     fn area(&self, me: u32, span: Span, count: u32) -> Area {
         let member = &self.members[me as usize];
         let program = self.team.program;
-        // Short all-reduces, and those among all PEs, have landings of their own; in turn over all of them. The plans of
-        // another one use those of all teams in turn.
+        // Short all-reduces, and those among all PEs, have landings of their own; in turn over all
+        // of them. The plans of another one use those of all teams in turn.
         let (is_own, turn) = match program.get(member.call) {
             Some(call) if call.has_own_landings() => (true, member.epoch),
             _ => {

@@ -1,8 +1,8 @@
 //! Symbolic contents of buffers. They know which call and which members they come from, so that a
 //! mix-up can never look right by chance.
 
-/// One part: the contributions of a run of members to a call, and how they were combined. A run may go on around the circle of
-/// members.
+/// One part: the contributions of a run of members to a call, and how they were combined. A run may
+/// go on around the circle of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Value {
     call: usize,
